@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of this backend share: the error type and the mapping between dtypes.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <array>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "npu/backend.h"
+#include "npu/tensor/dtype.hpp"
+
+namespace npu::aten {
+
+/// A call of the C ABI fails with this status and text.
+class StatusError : public std::exception {
+ public:
+  StatusError(npu_status status, std::string text) : status_(status), text_(std::move(text)) {}
+  npu_status status() const noexcept { return status_; }
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  npu_status status_;
+  std::string text_;
+};
+
+// In the order of npu_dtype and npu::DType.
+inline constexpr std::array<c10::ScalarType, kDTypeCount> kScalarTypes = {
+    c10::ScalarType::Float,         c10::ScalarType::Double,       c10::ScalarType::Half,
+    c10::ScalarType::BFloat16,      c10::ScalarType::Char,         c10::ScalarType::Byte,
+    c10::ScalarType::Short,         c10::ScalarType::Int,          c10::ScalarType::Long,
+    c10::ScalarType::Bool,          c10::ScalarType::ComplexFloat, c10::ScalarType::ComplexDouble};
+
+inline c10::ScalarType scalar_type(DType dtype) {
+  return kScalarTypes[static_cast<std::size_t>(dtype)];
+}
+
+/// Nothing for what the IR has no name for: quantized and 32-bit complex types.
+inline std::optional<DType> dtype_of(c10::ScalarType type) {
+  for (std::size_t i = 0; i < kScalarTypes.size(); ++i) {
+    if (kScalarTypes[i] == type) return static_cast<DType>(i);
+  }
+  return std::nullopt;
+}
+
+/// "float32", or libtorch's own name of a type that the IR lacks.
+inline std::string type_text(c10::ScalarType type) {
+  const auto dtype = dtype_of(type);
+  return std::string(dtype ? dtype_name(*dtype) : std::string_view(c10::toString(type)));
+}
+
+}  // namespace npu::aten

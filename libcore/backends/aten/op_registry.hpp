@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "decompositions.hpp"
+#include "npu/custom_op.hpp"
+#include "npu/ir/json.hpp"
+#include "npu/ops/schema.hpp"
+
+namespace npu::aten {
+
+/// How one op type runs.
+struct Operation {
+  enum class Kind { kDispatch, kDecomposition, kCustom, kGetItem, kBody };
+  /// What libtorch's schema says of an argument beyond npu::SchemaArgument.
+  struct ArgumentTraits {
+    bool written = false;  ///< (a!)
+    bool out = false;      ///< (a!) and keyword only: its old value is never read
+    bool written_in_training = false;  ///< running statistics, which no schema annotates
+    c10::optional<c10::IValue> default_value;
+  };
+
+  Kind kind = Kind::kDispatch;
+  c10::optional<c10::OperatorHandle> handle;      ///< kDispatch
+  const Decomposition* decomposition = nullptr;   ///< kDecomposition
+  npu_custom_op custom = {};                      ///< kCustom
+  Schema schema;                                  ///< kDispatch, kDecomposition
+  std::vector<ArgumentTraits> traits;             ///< parallel to schema.arguments
+};
+
+/// Finds operations by op type, and remembers them. One per device; not for use from two threads.
+class OpRegistry {
+ public:
+  /// Throws StatusError NPU_ERROR_INVALID if a library is bad or a name of its is taken.
+  explicit OpRegistry(const std::vector<std::string>& custom_op_libraries);
+
+  /// Throws StatusError NPU_ERROR_UNSUPPORTED with libtorch's version and the names that come
+  /// nearest. The result lives as long as the registry.
+  const Operation& find(const std::string& op_type);
+
+  /// Every op, each once, by kind: "aten", "libtorch" (its other namespaces), "decomposition", "custom", "builtin".
+  void visit(const std::function<void(const std::string& op_type, const char* kind)>& visitor) const;
+
+ private:
+  std::unique_ptr<Operation> make_operation(const std::string& op_type) const;
+  std::string not_found_text(const std::string& op_type) const;
+
+  std::map<std::string, npu_custom_op, std::less<>> custom_ops_;
+  std::map<std::string, std::unique_ptr<Operation>, std::less<>> operations_;
+};
+
+/// The value of a bound argument that is no tensor, for the dispatcher's stack.
+c10::IValue argument_value(const SchemaArgument& argument, const Operation::ArgumentTraits& traits,
+                           const BoundArgument& bound);
+
+/// A number in place of a tensor operand: 0-d and marked so that it does not widen the other operand
+/// (float32 * 0.5 stays float32), as in PyTorch.
+at::Tensor wrapped_number(const Json& value);
+
+}  // namespace npu::aten

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of one operand, and arithmetic on two with broadcasting.
+//
+// One operand: an eltwise primitive in the operand's own layout.
+// Two operands: oneDNN's binary primitive where both have the same dimensions, so that blocked layouts stay;
+// else a kernel of this backend that broadcasts in any layout. Maximum and minimum always go to that
+// kernel, since oneDNN's lose NaN.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "kernels.hpp"
+#include "lowering.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+using dnnl::algorithm;
+
+struct Eltwise {
+  algorithm function;
+  float alpha = 0.0F;
+  float beta = 0.0F;
+};
+
+/// What an op name maps to; some ops need two primitives.
+struct UnaryRow {
+  std::string_view name;
+  std::vector<Eltwise> (*make)(const Lowering& lowering, const BoundNode& node);
+};
+
+float scalar(const Lowering& lowering, const BoundNode& node, std::string_view argument) {
+  if (node.tensor(argument)) lowering.refuse(argument, "only a number is supported here");
+  return static_cast<float>(node.number(argument));
+}
+
+std::vector<Eltwise> clip(const Lowering& lowering, float low, float high) {
+  // PyTorch gives the maximum if the bounds are reversed; oneDNN's clip does not promise that.
+  if (!(low <= high)) lowering.refuse("", "the lower bound is above the upper bound");
+  return {{algorithm::eltwise_clip, low, high}};
+}
+
+std::vector<Eltwise> make_clamp(const Lowering& lowering, const BoundNode& node) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  return clip(lowering, node.is_none("min") ? -kInfinity : scalar(lowering, node, "min"),
+              node.is_none("max") ? kInfinity : scalar(lowering, node, "max"));
+}
+
+std::vector<Eltwise> make_elu(const Lowering& lowering, const BoundNode& node) {
+  for (const std::string_view argument : {"scale", "input_scale"}) {
+    if (node.number(argument) != 1.0) lowering.refuse(argument, "only 1 is supported");
+  }
+  return {{algorithm::eltwise_elu, scalar(lowering, node, "alpha")}};
+}
+
+std::vector<Eltwise> make_gelu(const Lowering& lowering, const BoundNode& node) {
+  const std::string mode = node.string("approximate");
+  if (mode == "none") return {{algorithm::eltwise_gelu_erf}};
+  if (mode == "tanh") return {{algorithm::eltwise_gelu_tanh}};
+  lowering.invalid("argument 'approximate': expected 'none' or 'tanh', found '" + mode + "'");
+}
+
+constexpr float kSixth = 1.0F / 6.0F;
+
+constexpr std::array kUnaryRows = std::to_array<UnaryRow>({
+    {"abs", [](const Lowering&, const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_abs}}; }},
+    {"clamp", make_clamp},
+    {"elu", make_elu},
+    {"exp", [](const Lowering&, const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_exp}}; }},
+    {"gelu", make_gelu},
+    {"hardsigmoid",
+     [](const Lowering&, const BoundNode&) {
+       return std::vector<Eltwise>{{algorithm::eltwise_linear, kSixth, 0.5F},
+                                   {algorithm::eltwise_clip, 0.0F, 1.0F}};
+     }},
+    {"hardswish",
+     [](const Lowering&, const BoundNode&) {
+       return std::vector<Eltwise>{{algorithm::eltwise_hardswish}};
+     }},
+    {"hardtanh",
+     [](const Lowering& lowering, const BoundNode& node) {
+       return clip(lowering, scalar(lowering, node, "min_val"), scalar(lowering, node, "max_val"));
+     }},
+    {"leaky_relu",
+     [](const Lowering& lowering, const BoundNode& node) {
+       return std::vector<Eltwise>{
+           {algorithm::eltwise_relu, scalar(lowering, node, "negative_slope")}};
+     }},
+    {"mish",
+     [](const Lowering&, const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_mish}}; }},
+    {"neg",
+     [](const Lowering&, const BoundNode&) {
+       return std::vector<Eltwise>{{algorithm::eltwise_linear, -1.0F, 0.0F}};
+     }},
+    {"relu",
+     [](const Lowering&, const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_relu}}; }},
+    {"relu6",
+     [](const Lowering&, const BoundNode&) {
+       return std::vector<Eltwise>{{algorithm::eltwise_clip, 0.0F, 6.0F}};
+     }},
+    {"sigmoid",
+     [](const Lowering&, const BoundNode&) {
+       return std::vector<Eltwise>{{algorithm::eltwise_logistic}};
+     }},
+    {"silu",
+     [](const Lowering&, const BoundNode&) {
+       return std::vector<Eltwise>{{algorithm::eltwise_swish, 1.0F}};
+     }},
+    {"sqrt",
+     [](const Lowering&, const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_sqrt}}; }},
+    {"tanh",
+     [](const Lowering&, const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_tanh}}; }},
+});
+
+/// "relu" of "aten.relu_.default".
+std::string_view base_name(std::string_view op_type) {
+  op_type.remove_prefix(std::string_view("aten.").size());
+  op_type = op_type.substr(0, op_type.find('.'));
+  if (op_type.ends_with('_')) op_type.remove_suffix(1);
+  return op_type;
+}
+
+Value add_eltwise(Lowering& lowering, const Eltwise& eltwise, const Value& source) {
+  const dnnl::eltwise_forward::desc descriptor(dnnl::prop_kind::forward_inference, eltwise.function,
+                                               source.layout, eltwise.alpha, eltwise.beta);
+  const dnnl::eltwise_forward::primitive_desc primitive(descriptor, lowering.attributes(),
+                                                        lowering.engine());
+  const Value target = lowering.temporary(source.type, primitive.dst_desc());
+  lowering.add_primitive(primitive, {{DNNL_ARG_SRC, source}}, target);
+  return target;
+}
+
+algorithm binary_algorithm(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::kAdd: return algorithm::binary_add;
+    case BinaryOp::kSubtract: return algorithm::binary_sub;
+    case BinaryOp::kMultiply: return algorithm::binary_mul;
+    case BinaryOp::kDivide: return algorithm::binary_div;
+    case BinaryOp::kMaximum: return algorithm::binary_max;
+    case BinaryOp::kMinimum: return algorithm::binary_min;
+  }
+  return algorithm::undef;
+}
+
+/// Leading dimensions of 1 up to `rank`, without a copy where the value is plain.
+Value with_rank(Lowering& lowering, const Value& value, std::size_t rank) {
+  Shape shape = dimensions(value.layout);
+  if (shape.size() >= rank) return value;
+  shape.insert(shape.begin(), rank - shape.size(), 1);
+  return lowering.reshaped(value, shape);
+}
+
+/// Both have the same dimensions: the primitive, in the layout of the one that is blocked.
+Value add_same_shape(Lowering& lowering, BinaryOp op, Value a, Value b, float alpha) {
+  if (!is_plain(b.layout) && is_plain(a.layout)) {
+    b = lowering.dense(b);
+    a = lowering.in_layout(a, b.layout);
+  } else {
+    a = lowering.dense(a);
+    b = lowering.in_layout(b, with_type(a.layout, b.type));
+  }
+  dnnl::primitive_attr attributes = Lowering::attributes();
+  if (op == BinaryOp::kSubtract && alpha != 1.0F) {
+    op = BinaryOp::kAdd;
+    alpha = -alpha;
+  }
+  if (op == BinaryOp::kAdd && alpha != 1.0F) attributes.set_scales(DNNL_ARG_SRC_1, 0, {alpha});
+  const dnnl::binary::desc descriptor(binary_algorithm(op), a.layout, b.layout, a.layout);
+  const dnnl::binary::primitive_desc primitive(descriptor, attributes, lowering.engine());
+  const Value target = lowering.temporary(a.type, a.layout);
+  lowering.add_primitive(primitive, {{DNNL_ARG_SRC_0, a}, {DNNL_ARG_SRC_1, b}}, target);
+  return target;
+}
+
+Value add_broadcast(Lowering& lowering, BinaryOp op, Value a, Value b, const Shape& shape,
+                    float alpha) {
+  // The one that has the result's shape leads: the result keeps its layout, blocks and all, unless zeros
+  // that pad its blocks would be computed with, too.
+  const auto can_lead = [&](const Value& value) {
+    return dimensions(value.layout) == shape && is_dense(value.layout) &&
+           !has_padding(value.layout);
+  };
+  Layout leader = plain_layout(shape, a.type);
+  if (can_lead(a) && !is_plain(a.layout)) {
+    leader = a.layout;
+  } else if (can_lead(b) && !is_plain(b.layout)) {
+    leader = with_type(b.layout, a.type);
+  }
+  const Iteration space = iterate(leader);
+  const auto strides_of_operand = [&](Value& value) {
+    if (with_type(value.layout, a.type) == leader) return space.strides;
+    value = lowering.strided(value);
+    return strides_in(space, value.layout);
+  };
+  const Value target = lowering.temporary(a.type, leader);
+  BroadcastBinary call;
+  call.op = op;
+  call.alpha = alpha;
+  call.type = a.type;
+  call.b_type = b.type;
+  call.a_strides = strides_of_operand(a);
+  call.b_strides = strides_of_operand(b);
+  call.extents = space.extents;
+  call.target_strides = space.strides;
+  call.simplify();
+  lowering.add_kernel({a, b}, target, [call](std::span<std::byte* const> operands) {
+    call.run(operands[0], operands[1], operands[2]);
+  });
+  return target;
+}
+
+BinaryOp binary_op(std::string_view name) {
+  if (name == "add") return BinaryOp::kAdd;
+  if (name == "sub" || name == "rsub") return BinaryOp::kSubtract;
+  if (name == "mul") return BinaryOp::kMultiply;
+  if (name == "div") return BinaryOp::kDivide;
+  return name == "maximum" ? BinaryOp::kMaximum : BinaryOp::kMinimum;
+}
+
+}  // namespace
+
+Value add_binary(Lowering& lowering, BinaryOp op, const Value& left, const Value& right, float alpha) {
+  const std::size_t rank =
+      std::max(dimensions(left.layout).size(), dimensions(right.layout).size());
+  const Value a = with_rank(lowering, left, rank);
+  const Value b = with_rank(lowering, right, rank);
+  const Shape a_shape = dimensions(a.layout);
+  const bool keeps_nan = op == BinaryOp::kMaximum || op == BinaryOp::kMinimum;
+  if (a_shape == dimensions(b.layout) && a.type == b.type && !keeps_nan) {
+    return add_same_shape(lowering, op, a, b, alpha);
+  }
+  return add_broadcast(lowering, op, a, b, broadcast_shape(lowering, a_shape, dimensions(b.layout)),
+                       alpha);
+}
+
+void lower_unary(Lowering& lowering, const BoundNode& node) {
+  const TensorId input = tensor_argument(lowering, node, "self");
+  lowering.require_float("self", input);
+  const std::string_view name = base_name(node.node().op_type);
+  const auto row = std::find_if(kUnaryRows.begin(), kUnaryRows.end(),
+                                [&](const UnaryRow& candidate) { return candidate.name == name; });
+  if (row == kUnaryRows.end()) lowering.refuse("", "the onednn backend does not run this op");
+  Value value = lowering.dense(lowering.operand(input));
+  for (const Eltwise& eltwise : row->make(lowering, node)) value = add_eltwise(lowering, eltwise, value);
+  lowering.define_computed(lowering.result(), lowering.shape(input), lowering.dtype(input), value);
+}
+
+void lower_binary(Lowering& lowering, const BoundNode& node) {
+  const std::string_view name = base_name(node.node().op_type);
+  const TensorId self = tensor_argument(lowering, node, "self");
+  lowering.require_float("self", self);
+  const BinaryOp op = binary_op(name);
+  const float alpha = node.find("alpha") != nullptr ? scalar(lowering, node, "alpha") : 1.0F;
+  const auto other = node.tensor("other");
+  const bool reversed = name == "rsub";
+  Shape shape = lowering.shape(self);
+  if (other) {
+    lowering.require_float("other", *other);
+    if (lowering.dtype(*other) != lowering.dtype(self)) {
+      lowering.refuse("other", "its dtype differs from the first operand's");
+    }
+    shape = broadcast_shape(lowering, shape, lowering.shape(*other));
+    const Value value = add_binary(lowering, op, lowering.operand(self), lowering.operand(*other), alpha);
+    lowering.define_computed(lowering.result(), shape, lowering.dtype(self), value);
+    return;
+  }
+
+  // A number: linear functions keep the operand's layout, whatever its padding.
+  const auto number = static_cast<float>(node.number("other"));
+  const Value source = lowering.dense(lowering.operand(self));
+  if (op == BinaryOp::kDivide) {
+    const Value divisor = lowering.constant(number);
+    lowering.define_computed(lowering.result(), shape, lowering.dtype(self),
+                             add_binary(lowering, op, source, divisor, 1.0F));
+    return;
+  }
+  Eltwise linear{algorithm::eltwise_linear, 1.0F, alpha * number};
+  if (op == BinaryOp::kSubtract) linear.beta = -linear.beta;
+  if (op == BinaryOp::kMultiply) linear = {algorithm::eltwise_linear, number, 0.0F};
+  if (reversed) linear = {algorithm::eltwise_linear, -alpha, number};
+  lowering.define_computed(lowering.result(), shape, lowering.dtype(self),
+                           add_eltwise(lowering, linear, source));
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch norm with its running statistics, and layer norm. Statistics, scale and shift are float32 whatever
+// the tensors are, as in PyTorch.
+#include "lowering.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+using dnnl::normalization_flags;
+
+/// A float32 vector of `count` elements.
+Value vector_operand(Lowering& lowering, std::string_view argument, TensorId tensor,
+                     std::int64_t count) {
+  lowering.require_float(argument, tensor);
+  const auto elements = [&] {
+    std::int64_t product = 1;
+    for (const std::int64_t extent : lowering.shape(tensor)) product *= extent;
+    return product;
+  };
+  if (elements() != count) {
+    lowering.invalid("argument '" + std::string(argument) + "': expected " + number_text(count) +
+                     " elements, found shape " + shape_text(lowering.shape(tensor)));
+  }
+  return lowering.reshaped(lowering.operand(tensor, DType::kFloat32), {count});
+}
+
+}  // namespace
+
+void lower_batch_norm(Lowering& lowering, const BoundNode& node) {
+  const TensorId input = tensor_argument(lowering, node, "input");
+  lowering.require_float("input", input);
+  if (node.boolean("training")) {
+    lowering.refuse("training", "only inference with running statistics is supported");
+  }
+  const Shape& shape = lowering.shape(input);
+  if (shape.size() < 2 || shape.size() > 5) {
+    lowering.refuse("input", "rank " + std::to_string(shape.size()) + " is not in 2..5");
+  }
+  const auto weight = node.tensor("weight");
+  const auto bias = node.tensor("bias");
+  const auto mean = node.tensor("running_mean");
+  const auto variance = node.tensor("running_var");
+  if (!mean || !variance) {
+    lowering.refuse(mean ? "running_var" : "running_mean", "inference needs running statistics");
+  }
+
+  auto flags = normalization_flags::use_global_stats;
+  if (weight) flags |= normalization_flags::use_scale;
+  if (bias) flags |= normalization_flags::use_shift;
+  const Value source = lowering.dense(lowering.operand(input));
+  const dnnl::batch_normalization_forward::desc descriptor(
+      dnnl::prop_kind::forward_inference, source.layout, static_cast<float>(node.number("eps")), flags);
+  const dnnl::batch_normalization_forward::primitive_desc primitive(descriptor, lowering.attributes(),
+                                                                    lowering.engine());
+  const std::int64_t channels = shape[1];
+  std::vector<PrimitiveOperand> reads{
+      {DNNL_ARG_SRC, source},
+      {DNNL_ARG_MEAN, vector_operand(lowering, "running_mean", *mean, channels)},
+      {DNNL_ARG_VARIANCE, vector_operand(lowering, "running_var", *variance, channels)}};
+  if (weight) reads.push_back({DNNL_ARG_SCALE, vector_operand(lowering, "weight", *weight, channels)});
+  if (bias) reads.push_back({DNNL_ARG_SHIFT, vector_operand(lowering, "bias", *bias, channels)});
+  const Value target = lowering.temporary(source.type, primitive.dst_desc());
+  lowering.add_primitive(primitive, reads, target);
+  lowering.define_computed(lowering.result(), shape, lowering.dtype(input), target);
+}
+
+void lower_layer_norm(Lowering& lowering, const BoundNode& node) {
+  const TensorId input = tensor_argument(lowering, node, "input");
+  lowering.require_float("input", input);
+  const Shape& shape = lowering.shape(input);
+  const Shape normalized = node.integers("normalized_shape");
+  if (normalized.empty() || normalized.size() > shape.size() ||
+      !std::equal(normalized.rbegin(), normalized.rend(), shape.rbegin())) {
+    lowering.invalid("argument 'normalized_shape': " + shape_text(normalized) +
+                     " is not the end of the input's shape " + shape_text(shape));
+  }
+  std::int64_t width = 1;
+  std::int64_t rows = 1;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    (i < shape.size() - normalized.size() ? rows : width) *= shape[i];
+  }
+  const auto weight = node.tensor("weight");
+  const auto bias = node.tensor("bias");
+  auto flags = normalization_flags::none;
+  if (weight) flags |= normalization_flags::use_scale;
+  if (bias) flags |= normalization_flags::use_shift;
+  const Value source = lowering.reshaped(lowering.operand(input), {rows, width});
+  const dnnl::layer_normalization_forward::desc descriptor(
+      dnnl::prop_kind::forward_inference, source.layout, static_cast<float>(node.number("eps")), flags);
+  const dnnl::layer_normalization_forward::primitive_desc primitive(descriptor, lowering.attributes(),
+                                                                    lowering.engine());
+  std::vector<PrimitiveOperand> reads{{DNNL_ARG_SRC, source}};
+  if (weight) reads.push_back({DNNL_ARG_SCALE, vector_operand(lowering, "weight", *weight, width)});
+  if (bias) reads.push_back({DNNL_ARG_SHIFT, vector_operand(lowering, "bias", *bias, width)});
+  const Value target = lowering.temporary(source.type, source.layout);
+  lowering.add_primitive(primitive, reads, target);
+  lowering.define_computed(lowering.result(), shape, lowering.dtype(input),
+                           lowering.reshaped(target, shape));
+}
+
+}  // namespace npu::onednn

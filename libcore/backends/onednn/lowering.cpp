@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns a sub-IR into steps: walks the nodes in order, keeps a value per tensor, and lets one function per op
+// add primitives or kernels.
+//
+// Layouts: a value stays in the layout that its producer chose (blocked behind a convolution) until a consumer
+// or the host needs another; a reorder is made once per value and target layout. Views (permute,
+// slice) are strides over the same memory. Every value has memory of its own and no step overwrites
+// what another reads, so in-place ops are functional without further care.
+// Constants: a step whose operands are all known at load goes to the prologue. That covers weight
+// reorders, conversions, and whole sub-graphs of weights.
+// bfloat16: where oneDNN has no bfloat16 primitives (CPUs before AVX-512), values are kept as float32
+// that are rounded to bfloat16 after every op, which gives the same numbers. Where it has them but not for some
+// node, that node alone computes in float32.
+#include "lowering.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "kernels.hpp"
+#include "npu/ops/op_catalogue.hpp"
+#include "npu/support/checked.hpp"
+#include "npu/support/error.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+constexpr std::size_t kMaxRank = 8;
+constexpr std::string_view kGetItem = "<built-in function getitem>";
+
+bool same_value(const Value& a, const Value& b) {
+  return a.type == b.type && a.offset == b.offset && a.buffer == b.buffer && a.layout == b.layout;
+}
+
+bool has_primitive_type(DType type) { return type == DType::kFloat32 || type == DType::kBFloat16; }
+
+std::size_t bytes_of(DType type, const Layout& layout) {
+  return static_cast<std::size_t>(span_elements(layout)) * dtype_size(type);
+}
+
+TensorBinding binding_of(const TensorInfo& tensor) {
+  return {tensor.name, tensor.dtype, tensor.shape};
+}
+
+}  // namespace
+
+std::string node_text(const Node& node) {
+  return "node '" + node.name + "' (" + node.op_type + ")";
+}
+
+std::string number_text(std::int64_t value) { return std::to_string(value); }
+
+Lowering::Lowering(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine)
+    : graph_(&graph), weight_tensors_(weights), machine_(&machine), values_(graph.tensors().size()) {}
+
+void Lowering::refuse(std::string_view argument, const std::string& reason) const {
+  std::string text = node_text(*node_) + ": ";
+  if (!argument.empty()) text += "argument '" + std::string(argument) + "': ";
+  throw Error(ErrorCode::kUnsupported, text + reason);
+}
+
+void Lowering::invalid(const std::string& reason) const {
+  throw Error(ErrorCode::kInvalidGraph, node_text(*node_) + ": " + reason);
+}
+
+void Lowering::require_float(std::string_view argument, TensorId tensor) const {
+  if (!has_primitive_type(dtype(tensor))) {
+    refuse(argument, "dtype " + std::string(dtype_name(dtype(tensor))) +
+                         " is not supported; use float32 or bfloat16");
+  }
+}
+
+DType Lowering::storage_type(DType dtype) const noexcept {
+  return dtype == DType::kBFloat16 && !machine_->native_bfloat16 ? DType::kFloat32 : dtype;
+}
+
+DType Lowering::compute_type(TensorId tensor) const noexcept {
+  return dtype(tensor) == DType::kBFloat16 ? compute_type_ : DType::kFloat32;
+}
+
+BufferId Lowering::add_buffer(BufferInfo info) {
+  plan_.buffers.push_back(std::move(info));
+  return BufferId{static_cast<std::int32_t>(plan_.buffers.size() - 1)};
+}
+
+Value Lowering::temporary(DType type, const Layout& layout) {
+  return {type, layout, add_buffer({BufferKind::kArena, bytes_of(type, layout), 0, {}}), 0};
+}
+
+Value Lowering::constant(float number) {
+  const auto* bytes = static_cast<const std::byte*>(static_cast<const void*>(&number));
+  const BufferId buffer = add_buffer(
+      {BufferKind::kConstant, sizeof number, 0, std::vector<std::byte>(bytes, bytes + sizeof number)});
+  return {DType::kFloat32, plain_layout({1}, DType::kFloat32), buffer, 0};
+}
+
+bool Lowering::is_constant(const Value& value) const {
+  const BufferKind kind = plan_.buffers[static_cast<std::size_t>(value.buffer.value)].kind;
+  return kind == BufferKind::kWeight || kind == BufferKind::kConstant;
+}
+
+void Lowering::add_step(Step step) {
+  step.node = node_index_;
+  const auto buffer_of = [&](const Operand& operand) -> BufferInfo& {
+    return plan_.buffers[static_cast<std::size_t>(operand.buffer.value)];
+  };
+  bool constant = true;
+  for (std::size_t i = 0; i < step.read_count; ++i) {
+    const BufferKind kind = buffer_of(step.operands[i]).kind;
+    constant = constant && (kind == BufferKind::kWeight || kind == BufferKind::kConstant);
+  }
+  for (std::size_t i = step.read_count; i < step.operands.size(); ++i) {
+    constant = constant && buffer_of(step.operands[i]).kind != BufferKind::kOutput;
+  }
+  if (!constant) {
+    plan_.steps.push_back(std::move(step));
+    return;
+  }
+  for (std::size_t i = step.read_count; i < step.operands.size(); ++i) {
+    buffer_of(step.operands[i]).kind = BufferKind::kConstant;
+  }
+  plan_.prologue.push_back(std::move(step));
+}
+
+void Lowering::add_primitive(const dnnl::primitive_desc_base& primitive,
+                             std::initializer_list<PrimitiveOperand> reads, const Value& write) {
+  add_primitive(primitive, std::span(reads.begin(), reads.size()), write);
+}
+
+void Lowering::add_primitive(const dnnl::primitive_desc_base& primitive,
+                             std::span<const PrimitiveOperand> reads, const Value& write) {
+  Step step;
+  step.primitive = primitive;
+  const auto add_operand = [&](int argument, const Value& value) {
+    step.operands.push_back(value.operand());
+    step.arguments.push_back(argument);
+    step.layouts.push_back(value.layout);
+  };
+  for (const PrimitiveOperand& read : reads) add_operand(read.argument, read.value);
+  step.read_count = reads.size();
+  add_operand(DNNL_ARG_DST, write);
+  const Layout scratchpad = primitive.scratchpad_desc();
+  if (scratchpad.get_size() != 0) {
+    step.operands.push_back({add_buffer({BufferKind::kArena, scratchpad.get_size(), 0, {}}), 0});
+    step.arguments.push_back(DNNL_ARG_SCRATCHPAD);
+    step.layouts.push_back(scratchpad);
+  }
+  add_step(std::move(step));
+}
+
+void Lowering::add_kernel(std::initializer_list<Value> reads, const Value& write,
+                          KernelFunction kernel) {
+  add_kernel(std::span(reads.begin(), reads.size()), write, std::move(kernel));
+}
+
+void Lowering::add_kernel(std::span<const Value> reads, const Value& write, KernelFunction kernel) {
+  Step step;
+  for (const Value& read : reads) step.operands.push_back(read.operand());
+  step.read_count = reads.size();
+  step.operands.push_back(write.operand());
+  step.kernel = std::move(kernel);
+  add_step(std::move(step));
+}
+
+dnnl::primitive_attr Lowering::attributes() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+const Value* Lowering::find_copy(const Value& value, DType type, const Layout& layout) const {
+  const auto found = copies_.find(value.buffer.value);
+  if (found == copies_.end()) return nullptr;
+  for (const Copy& copy : found->second) {
+    if (same_value(copy.from, value) && copy.to.type == type && copy.to.layout == layout) return &copy.to;
+  }
+  return nullptr;
+}
+
+Value Lowering::copied(const Value& value, DType type, const Layout& layout) {
+  if (const Value* copy = find_copy(value, type, layout)) return *copy;
+  const Value target = temporary(type, layout);
+  if (value.type != type) {
+    const std::int64_t count = span_elements(value.layout);
+    const DType from = value.type;
+    add_kernel({value}, target, [=](std::span<std::byte* const> operands) {
+      convert(from, operands[0], type, operands[1], count);
+    });
+  } else if (has_primitive_type(type) && (type == DType::kFloat32 || machine_->native_bfloat16)) {
+    const dnnl::reorder::primitive_desc reorder(engine(), value.layout, engine(), layout, attributes());
+    add_primitive(reorder, {{DNNL_ARG_SRC, value}}, target);
+  } else {
+    const Iteration space = iterate(layout);
+    StridedCopy copy{dtype_size(type), space.extents, strides_in(space, value.layout), space.strides};
+    copy.simplify();
+    add_kernel({value}, target, [copy](std::span<std::byte* const> operands) {
+      copy.run(operands[0], operands[1]);
+    });
+  }
+  copies_[value.buffer.value].push_back({value, target});
+  return target;
+}
+
+Value Lowering::in_layout(const Value& value, const Layout& layout) {
+  return value.layout == layout ? value : copied(value, value.type, layout);
+}
+
+Value Lowering::plain(const Value& value) {
+  const Layout layout = plain_layout(dimensions(value.layout), value.type);
+  if (is_plain(value.layout)) {
+    Value same = value;
+    same.layout = layout;
+    return same;
+  }
+  return copied(value, value.type, layout);
+}
+
+Value Lowering::dense(const Value& value) { return is_dense(value.layout) ? value : plain(value); }
+
+Value Lowering::strided(const Value& value) {
+  return is_strided(value.layout) ? value : plain(value);
+}
+
+Value Lowering::in_type(const Value& value, DType type) {
+  if (value.type == type) return value;
+  const Value source = dense(value);
+  return copied(source, type, with_type(source.layout, type));
+}
+
+Value Lowering::reshaped(const Value& value, const Shape& shape) {
+  Value result = plain(value);
+  result.layout = plain_layout(shape, value.type);
+  return result;
+}
+
+Value Lowering::weight(TensorId tensor) {
+  const TensorInfo& info = graph_->tensor(tensor);
+  const auto found =
+      std::find_if(weight_tensors_.begin(), weight_tensors_.end(), [&](const npu_tensor& candidate) {
+        return candidate.name != nullptr && info.name == candidate.name;
+      });
+  if (found == weight_tensors_.end()) {
+    throw Error(ErrorCode::kInvalidGraph, "no data was passed for weight '" + info.name + "'");
+  }
+  const Shape given(found->shape, found->shape + found->rank);
+  if (static_cast<int>(found->dtype) != static_cast<int>(info.dtype) || given != info.shape) {
+    throw Error(ErrorCode::kInvalidGraph,
+                "weight '" + info.name + "' was passed with another dtype or shape " +
+                    shape_text(given) + "; the sub-IR says " + std::string(dtype_name(info.dtype)) +
+                    " " + shape_text(info.shape));
+  }
+  if (found->bytes != static_cast<std::uint64_t>(info.bytes()) || found->data == nullptr) {
+    throw Error(ErrorCode::kInvalidGraph, "weight '" + info.name + "' was passed with " +
+                                              std::to_string(found->bytes) + " bytes; its shape needs " +
+                                              std::to_string(info.bytes()));
+  }
+  const std::size_t index = plan_.weights.size();
+  plan_.weights.push_back(binding_of(info));
+  const Layout layout = plain_layout(info.shape, info.dtype);
+  const auto bytes = static_cast<std::size_t>(info.bytes());
+  return {info.dtype, layout, add_buffer({BufferKind::kWeight, bytes, index, {}}), 0};
+}
+
+Value Lowering::stored(TensorId tensor) {
+  std::optional<Value>& value = values_[static_cast<std::size_t>(tensor.value)];
+  if (!value) value = weight(tensor);
+  // Inputs and weights come in the tensor's own type.
+  if (value->type != storage_type(value->type)) value = in_type(*value, storage_type(value->type));
+  return *value;
+}
+
+Value Lowering::operand(TensorId tensor, DType type) { return in_type(stored(tensor), type); }
+
+void Lowering::check_result(TensorId tensor, const Shape& computed, DType dtype) const {
+  const TensorInfo& info = graph_->tensor(tensor);
+  if (info.shape != computed) {
+    invalid("result '" + info.name + "' is stated as " + shape_text(info.shape) + ", but the op gives " +
+            shape_text(computed));
+  }
+  if (info.dtype != dtype) {
+    invalid("result '" + info.name + "' is stated as " + std::string(dtype_name(info.dtype)) +
+            ", but the op gives " + std::string(dtype_name(dtype)));
+  }
+}
+
+void Lowering::define_computed(TensorId tensor, const Shape& computed, DType dtype,
+                               const Value& value) {
+  check_result(tensor, computed, dtype);
+  Value result = value;
+  if (result.type != storage_type(dtype)) {
+    result = in_type(result, storage_type(dtype));
+  } else if (dtype == DType::kBFloat16 && result.type == DType::kFloat32) {
+    const std::int64_t count = span_elements(result.layout);
+    add_kernel({result}, result, [count](std::span<std::byte* const> operands) {
+      round_to_bfloat16(static_cast<float*>(static_cast<void*>(operands[1])), count);
+    });
+  }
+  values_[static_cast<std::size_t>(tensor.value)] = result;
+}
+
+void Lowering::define_moved(TensorId tensor, const Shape& computed, DType dtype,
+                            const Value& value) {
+  check_result(tensor, computed, dtype);
+  values_[static_cast<std::size_t>(tensor.value)] = value;
+}
+
+void Lowering::bind_inputs() {
+  for (const TensorId id : graph_->graph_inputs()) {
+    const TensorInfo& info = graph_->tensor(id);
+    const std::size_t index = plan_.inputs.size();
+    plan_.inputs.push_back(binding_of(info));
+    if (info.bytes() == 0) continue;
+    const auto bytes = static_cast<std::size_t>(info.bytes());
+    values_[static_cast<std::size_t>(id.value)] =
+        Value{info.dtype, plain_layout(info.shape, info.dtype),
+              add_buffer({BufferKind::kInput, bytes, index, {}}), 0};
+  }
+}
+
+void Lowering::bind_outputs() {
+  for (const TensorId id : graph_->graph_outputs()) {
+    const TensorInfo& info = graph_->tensor(id);
+    const std::size_t index = plan_.outputs.size();
+    plan_.outputs.push_back(binding_of(info));
+    node_index_ = info.kind == TensorKind::kResult ? info.producer.value : -1;
+    if (info.bytes() == 0 || info.shape.size() > kMaxRank) {
+      throw Error(ErrorCode::kUnsupported, "graph output '" + info.name + "' of shape " +
+                                               shape_text(info.shape) +
+                                               ": a tensor without elements or of rank above " +
+                                               std::to_string(kMaxRank) + " is not supported");
+    }
+    const Value value = plain(stored(id));
+    BufferInfo& buffer = plan_.buffers[static_cast<std::size_t>(value.buffer.value)];
+    const auto bytes = static_cast<std::size_t>(info.bytes());
+    const bool writes_in_place = buffer.kind == BufferKind::kArena && value.offset == 0 &&
+                                 value.type == info.dtype && buffer.bytes == bytes;
+    if (writes_in_place) {
+      buffer.kind = BufferKind::kOutput;
+      buffer.index = index;
+      continue;
+    }
+    const Value target{info.dtype, plain_layout(info.shape, info.dtype),
+                       add_buffer({BufferKind::kOutput, bytes, index, {}}), 0};
+    const DType from = value.type;
+    const DType to = info.dtype;
+    const std::int64_t count = span_elements(target.layout);
+    add_kernel({value}, target, [=](std::span<std::byte* const> operands) {
+      if (from == to) {
+        std::copy_n(operands[0], bytes, operands[1]);
+      } else {
+        convert(from, operands[0], to, operands[1], count);
+      }
+    });
+  }
+}
+
+void Lowering::lower_in_types(const Node& node) {
+  if (node.op_type == kGetItem) return lower_getitem(*this, node);
+  const LoweringRow* row = find_lowering(node.op_type);
+  const OpInfo* info = find_op(node.op_type);
+  if (row == nullptr || info == nullptr) {
+    throw Error(ErrorCode::kUnsupported, node_text(node) + ": the onednn backend does not run this op");
+  }
+  row->lower(*this, BoundNode(*graph_, node, info->schema));
+}
+
+void Lowering::lower_node(const Node& node) {
+  node_ = &node;
+  if (node.outputs.empty()) refuse("", "a node without results is not supported");
+  for (const auto* tensors : {&node.inputs, &node.outputs}) {
+    for (const TensorId id : *tensors) {
+      const TensorInfo& info = graph_->tensor(id);
+      if (info.bytes() == 0) refuse("", "tensor '" + info.name + "' has no elements");
+      if (info.shape.size() > kMaxRank) {
+        refuse("", "tensor '" + info.name + "' has rank " + std::to_string(info.shape.size()) +
+                       "; the largest supported is " + std::to_string(kMaxRank));
+      }
+    }
+  }
+  compute_type_ = storage_type(dtype(node.outputs.front())) == DType::kBFloat16 ? DType::kBFloat16
+                                                                                : DType::kFloat32;
+  if (compute_type_ == DType::kFloat32) return lower_in_types(node);
+
+  const Mark mark{plan_.buffers.size(), plan_.prologue.size(), plan_.steps.size(), plan_.weights.size()};
+  try {
+    lower_in_types(node);
+  } catch (const dnnl::error& error) {
+    if (error.status != dnnl_unimplemented) throw;
+    undo(mark);
+    compute_type_ = DType::kFloat32;
+    lower_in_types(node);
+  }
+}
+
+void Lowering::undo(const Mark& mark) {
+  const auto is_new = [&](const Value& value) {
+    return static_cast<std::size_t>(value.buffer.value) >= mark.buffers;
+  };
+  plan_.buffers.resize(mark.buffers);
+  plan_.prologue.resize(mark.prologue);
+  plan_.steps.resize(mark.steps);
+  plan_.weights.resize(mark.weights);
+  for (const auto* tensors : {&node_->inputs, &node_->outputs}) {
+    for (const TensorId id : *tensors) {
+      auto& value = values_[static_cast<std::size_t>(id.value)];
+      if (value && is_new(*value)) value.reset();  // a weight is bound again when it is asked for
+    }
+  }
+  for (auto& [buffer, copies] : copies_) {
+    std::erase_if(copies, [&](const Copy& copy) { return is_new(copy.to); });
+  }
+}
+
+Plan Lowering::run() {
+  plan_.node_count = graph_->nodes().size();
+  bind_inputs();
+  for (const Node& node : graph_->nodes()) {
+    ++node_index_;
+    try {
+      lower_node(node);
+    } catch (const dnnl::error& error) {
+      if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
+      throw Error(ErrorCode::kUnsupported,
+                  node_text(node) + ": oneDNN has no primitive for it: " + error.message);
+    }
+  }
+  bind_outputs();
+  return std::move(plan_);
+}
+
+Plan lower_graph(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine) {
+  return Lowering(graph, weights, machine).run();
+}
+
+std::size_t normalize_dimension(const Lowering& lowering, std::string_view argument,
+                                std::int64_t dimension, std::size_t rank) {
+  const auto limit = static_cast<std::int64_t>(std::max<std::size_t>(rank, 1));
+  if (dimension < -limit || dimension >= limit) {
+    lowering.invalid("argument '" + std::string(argument) + "': dimension " + number_text(dimension) +
+                     " is not in a tensor of rank " + std::to_string(rank));
+  }
+  return static_cast<std::size_t>(dimension < 0 ? dimension + limit : dimension);
+}
+
+Shape broadcast_shape(const Lowering& lowering, const Shape& a, const Shape& b) {
+  Shape result(std::max(a.size(), b.size()), 1);
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const std::int64_t from_a = i < a.size() ? a[a.size() - 1 - i] : 1;
+    const std::int64_t from_b = i < b.size() ? b[b.size() - 1 - i] : 1;
+    if (from_a != from_b && from_a != 1 && from_b != 1) {
+      lowering.invalid("shapes " + shape_text(a) + " and " + shape_text(b) + " do not broadcast");
+    }
+    result[result.size() - 1 - i] = from_a == 1 ? from_b : from_a;
+  }
+  return result;
+}
+
+TensorId tensor_argument(const Lowering& lowering, const BoundNode& node, std::string_view name) {
+  const auto tensor = node.tensor(name);
+  if (!tensor) lowering.refuse(name, "only a tensor is supported here");
+  return *tensor;
+}
+
+}  // namespace npu::onednn

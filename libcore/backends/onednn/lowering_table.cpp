@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ops that this backend runs, one row each, by name. In-place ops stand beside the others: values are
+// functional here.
+#include <algorithm>
+#include <array>
+
+#include "lowering.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+constexpr auto kRows = std::to_array<LoweringRow>({
+    {"<built-in function getitem>", nullptr},  // has no schema; Lowering calls lower_getitem
+    {"aten._adaptive_avg_pool2d.default", lower_adaptive_average_pool},
+    {"aten._log_softmax.default", lower_softmax},
+    {"aten._softmax.default", lower_softmax},
+    {"aten._to_copy.default", lower_to},
+    {"aten._unsafe_view.default", lower_reshape},
+    {"aten.abs.default", lower_unary},
+    {"aten.adaptive_avg_pool2d.default", lower_adaptive_average_pool},
+    {"aten.add.Scalar", lower_binary},
+    {"aten.add.Tensor", lower_binary},
+    {"aten.add_.Scalar", lower_binary},
+    {"aten.add_.Tensor", lower_binary},
+    {"aten.addmm.default", lower_addmm},
+    {"aten.alias.default", lower_alias},
+    {"aten.arange.default", lower_arange},
+    {"aten.arange.start", lower_arange},
+    {"aten.arange.start_step", lower_arange},
+    {"aten.avg_pool2d.default", lower_average_pool},
+    {"aten.batch_norm.default", lower_batch_norm},
+    {"aten.bmm.default", lower_matmul},
+    {"aten.broadcast_to.default", lower_expand},
+    {"aten.cat.default", lower_cat},
+    {"aten.chunk.default", lower_split},
+    {"aten.clamp.default", lower_unary},
+    {"aten.clamp_.default", lower_unary},
+    {"aten.clone.default", lower_alias},
+    {"aten.concat.default", lower_cat},
+    {"aten.contiguous.default", lower_alias},
+    {"aten.conv1d.default", lower_convolution},
+    {"aten.conv1d.padding", lower_convolution},
+    {"aten.conv2d.default", lower_convolution},
+    {"aten.conv2d.padding", lower_convolution},
+    {"aten.convolution.default", lower_convolution},
+    {"aten.detach.default", lower_alias},
+    {"aten.detach_.default", lower_alias},
+    {"aten.div.Scalar", lower_binary},
+    {"aten.div.Tensor", lower_binary},
+    {"aten.div_.Scalar", lower_binary},
+    {"aten.div_.Tensor", lower_binary},
+    {"aten.dropout.default", lower_dropout},
+    {"aten.dropout_.default", lower_dropout},
+    {"aten.elu.default", lower_unary},
+    {"aten.elu_.default", lower_unary},
+    {"aten.embedding.default", lower_embedding},
+    {"aten.exp.default", lower_unary},
+    {"aten.exp_.default", lower_unary},
+    {"aten.expand.default", lower_expand},
+    {"aten.expand_as.default", lower_expand},
+    {"aten.feature_dropout.default", lower_dropout},
+    {"aten.flatten.using_ints", lower_flatten},
+    {"aten.gelu.default", lower_unary},
+    {"aten.hardsigmoid.default", lower_unary},
+    {"aten.hardsigmoid_.default", lower_unary},
+    {"aten.hardswish.default", lower_unary},
+    {"aten.hardswish_.default", lower_unary},
+    {"aten.hardtanh.default", lower_unary},
+    {"aten.hardtanh_.default", lower_unary},
+    {"aten.layer_norm.default", lower_layer_norm},
+    {"aten.leaky_relu.default", lower_unary},
+    {"aten.leaky_relu_.default", lower_unary},
+    {"aten.linear.default", lower_linear},
+    {"aten.log_softmax.int", lower_softmax},
+    {"aten.matmul.default", lower_matmul},
+    {"aten.max_pool2d.default", lower_max_pool},
+    {"aten.maximum.default", lower_binary},
+    {"aten.mean.dim", lower_mean},
+    {"aten.minimum.default", lower_binary},
+    {"aten.mish.default", lower_unary},
+    {"aten.mish_.default", lower_unary},
+    {"aten.mm.default", lower_matmul},
+    {"aten.mul.Scalar", lower_binary},
+    {"aten.mul.Tensor", lower_binary},
+    {"aten.mul_.Scalar", lower_binary},
+    {"aten.mul_.Tensor", lower_binary},
+    {"aten.neg.default", lower_unary},
+    {"aten.neg_.default", lower_unary},
+    {"aten.permute.default", lower_permute},
+    {"aten.relu.default", lower_unary},
+    {"aten.relu6.default", lower_unary},
+    {"aten.relu6_.default", lower_unary},
+    {"aten.relu_.default", lower_unary},
+    {"aten.reshape.default", lower_reshape},
+    {"aten.rsub.Scalar", lower_binary},
+    {"aten.scaled_dot_product_attention.default", lower_attention},
+    {"aten.select.int", lower_select},
+    {"aten.sigmoid.default", lower_unary},
+    {"aten.sigmoid_.default", lower_unary},
+    {"aten.silu.default", lower_unary},
+    {"aten.silu_.default", lower_unary},
+    {"aten.slice.Tensor", lower_slice},
+    {"aten.softmax.int", lower_softmax},
+    {"aten.split.Tensor", lower_split},
+    {"aten.split.sizes", lower_split},
+    {"aten.split_with_sizes.default", lower_split},
+    {"aten.sqrt.default", lower_unary},
+    {"aten.sqrt_.default", lower_unary},
+    {"aten.squeeze.default", lower_squeeze},
+    {"aten.squeeze.dim", lower_squeeze},
+    {"aten.sub.Scalar", lower_binary},
+    {"aten.sub.Tensor", lower_binary},
+    {"aten.sub_.Scalar", lower_binary},
+    {"aten.sub_.Tensor", lower_binary},
+    {"aten.t.default", lower_transpose},
+    {"aten.tanh.default", lower_unary},
+    {"aten.tanh_.default", lower_unary},
+    {"aten.to.dtype", lower_to},
+    {"aten.transpose.int", lower_transpose},
+    {"aten.unbind.int", lower_unbind},
+    {"aten.unsqueeze.default", lower_unsqueeze},
+    {"aten.view.default", lower_reshape},
+});
+
+}  // namespace
+
+std::span<const LoweringRow> lowering_table() { return kRows; }
+
+const LoweringRow* find_lowering(std::string_view op_type) {
+  const auto found = std::find_if(kRows.begin(), kRows.end(),
+                                  [&](const LoweringRow& row) { return row.op_type == op_type; });
+  return found == kRows.end() ? nullptr : &*found;
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "npu/support/error.hpp"
+#include "npu/support/json.hpp"
+#include "npu/tensor/tensor.hpp"
+
+namespace npu {
+
+/// Index of a node in Graph::nodes(); list order is a topological order in a verified graph.
+struct NodeId {
+  std::int32_t value = -1;
+  bool valid() const noexcept { return value >= 0; }
+  auto operator<=>(const NodeId&) const = default;
+};
+
+/// Index of a tensor in Graph::tensors().
+struct TensorId {
+  std::int32_t value = -1;
+  bool valid() const noexcept { return value >= 0; }
+  auto operator<=>(const TensorId&) const = default;
+};
+
+enum class TensorKind : std::uint8_t {
+  kGraphInput,  ///< listed in graph_inputs
+  kWeight,      ///< parameter, buffer or lifted constant: data comes from outside the nodes
+  kResult,      ///< produced by a node
+};
+
+/// One value of the graph, whatever the number of places that mention it.
+struct TensorInfo {
+  std::string name;
+  Shape shape;
+  DType dtype = DType::kFloat32;
+  TensorKind kind = TensorKind::kWeight;
+  NodeId producer;           ///< valid for kResult only
+  std::int32_t result = 0;   ///< which result of the producer
+  std::string weight_key;    ///< kWeight: the state-dict key that weights[] and the weight file use
+  bool is_constant = false;  ///< kWeight: its data stands in the document's `constants`
+  std::vector<NodeId> consumers;  ///< ascending, each node once
+
+  /// Row-major size. The reader has checked that it fits.
+  std::int64_t bytes() const noexcept;
+};
+
+/// One operator. `json` is the object as it was read; typed fields below win over it when the
+/// document is written.
+struct Node {
+  std::string name;
+  std::string op_type;
+  std::vector<TensorId> inputs;   ///< tensor operands, flattened in schema order
+  std::vector<TensorId> outputs;  ///< results
+  std::optional<std::string> device;
+  std::optional<std::string> device_reason;
+  std::optional<std::int64_t> partition;
+  std::optional<std::int64_t> fusion_group;
+  Json json;
+
+  /// The `attrs` object; an empty one if the node has none.
+  const Json& attrs() const noexcept;
+};
+
+/// Lets a map of strings be searched with a string_view.
+struct NameHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view name) const noexcept {
+    return std::hash<std::string_view>{}(name);
+  }
+};
+template <typename Id>
+using NameIndex = std::unordered_map<std::string, Id, NameHash, std::equal_to<>>;
+
+/// A model as one document of npu-ir(5). Holds what it does not understand, too, and writes it back.
+class Graph {
+ public:
+  std::string file;  ///< where it was read from, for messages ("<stdin>"; empty if built in memory)
+
+  const std::string& model_name() const noexcept { return model_name_; }
+  const std::vector<Node>& nodes() const noexcept { return nodes_; }
+  std::vector<Node>& nodes() noexcept { return nodes_; }
+  const Node& node(NodeId id) const { return nodes_[static_cast<std::size_t>(id.value)]; }
+  Node& node(NodeId id) { return nodes_[static_cast<std::size_t>(id.value)]; }
+  const std::vector<TensorInfo>& tensors() const noexcept { return tensors_; }
+  const TensorInfo& tensor(TensorId id) const { return tensors_[static_cast<std::size_t>(id.value)]; }
+  const std::vector<TensorId>& graph_inputs() const noexcept { return graph_inputs_; }
+  const std::vector<TensorId>& graph_outputs() const noexcept { return graph_outputs_; }
+
+  /// Invalid if there is no such tensor or node.
+  TensorId find_tensor(std::string_view name) const;
+  NodeId find_node(std::string_view name) const;
+
+  /// The top level without nodes: model_name, weights, constants, npu, unknown keys.
+  const Json& document() const noexcept { return document_; }
+  Json& document() noexcept { return document_; }
+  /// The member `npu.<key>`, or null.
+  const Json* npu_member(std::string_view key) const noexcept;
+  /// Sets `npu.<key>`; also writes `npu.version` if it is missing.
+  void set_npu_member(std::string_view key, Json value);
+  void erase_npu_member(std::string_view key);
+
+  /// "/nodes/3" etc., with the file, for diagnostics.
+  InputLocation location(NodeId id, std::string_view below = {}) const;
+
+ private:
+  friend class GraphAssembler;
+  std::string model_name_;
+  std::vector<Node> nodes_;
+  std::vector<TensorInfo> tensors_;
+  std::vector<TensorId> graph_inputs_;
+  std::vector<TensorId> graph_outputs_;
+  NameIndex<TensorId> tensor_by_name_;
+  NameIndex<NodeId> node_by_name_;
+  Json document_;
+};
+
+}  // namespace npu
+
+template <>
+struct std::hash<npu::NodeId> {
+  std::size_t operator()(npu::NodeId id) const noexcept { return std::hash<std::int32_t>{}(id.value); }
+};
+template <>
+struct std::hash<npu::TensorId> {
+  std::size_t operator()(npu::TensorId id) const noexcept {
+    return std::hash<std::int32_t>{}(id.value);
+  }
+};

@@ -1,0 +1,2 @@
+#pragma once
+#include "npu/support/json.hpp"

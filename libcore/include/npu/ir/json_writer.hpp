@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "npu/ir/graph.hpp"
+
+namespace npu {
+
+/// The document, one node or tensor a line, with a newline at the end. Keys stand in the order in
+/// which they were read, added ones last; the same graph gives the same bytes.
+std::string write_graph(const Graph& graph);
+
+/// `document` in the same layout: the members of the top level and the elements of its arrays each on a
+/// line of their own, everything below them compact.
+std::string write_document(const Json& document);
+
+}  // namespace npu

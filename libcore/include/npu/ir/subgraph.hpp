@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "npu/ir/graph.hpp"
+
+namespace npu {
+
+/// The boundary of a set of nodes.
+struct SubgraphBoundary {
+  /// Graph inputs and results of other nodes that the set reads, in order of first use.
+  std::vector<TensorId> inputs;
+  /// Results that another node or the graph's outputs need, in order of production.
+  std::vector<TensorId> outputs;
+  /// Weights that the set reads, in order of first use.
+  std::vector<TensorId> weights;
+};
+
+/// `nodes` in list order. O(size of the set).
+SubgraphBoundary find_boundary(const Graph& graph, const std::vector<NodeId>& nodes);
+
+/// A document of npu-ir(5) that holds just these nodes: boundary inputs become graph_inputs, boundary
+/// outputs graph_outputs. Node keys that belong to placement (device, partition, ...) are left out;
+/// every other key is kept.
+std::string write_subgraph(const Graph& graph, const std::vector<NodeId>& nodes,
+                           const SubgraphBoundary& boundary);
+
+}  // namespace npu

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "npu/partition/partition_plan.hpp"
+#include "npu/target/target.hpp"
+
+namespace npu {
+
+/// What `npu.partition.metrics` holds and --assert compares; times in microseconds.
+struct PlanMetrics {
+  std::int64_t partitions = 0;
+  std::map<std::string, std::int64_t> partitions_by_device;  ///< every device of the target
+  std::map<std::string, std::int64_t> nodes_by_device;
+  std::int64_t transfers = 0;            ///< transfer steps
+  std::int64_t transferred_tensors = 0;  ///< as the steps list them
+  std::int64_t transfer_bytes = 0;
+  std::int64_t copied_tensors = 0;  ///< distinct (tensor, device): what npu-run copies
+  std::int64_t copied_bytes = 0;
+  double predicted_us = 0;  ///< partitions and copies one after another
+  double all_on_last_us = 0;  ///< the whole graph on the target's last device, which runs every op
+};
+
+PlanMetrics plan_metrics(const Graph& graph, const PartitionPlan& plan, const Target& target);
+
+/// Predicted time of one partition: its nodes plus the device's launch overhead.
+double partition_us(const Graph& graph, const Partition& partition, const Target& target);
+/// Predicted time of a transfer's tensors over their links.
+double plan_transfer_us(const Graph& graph, const PartitionPlan& plan, const Transfer& transfer,
+                        const Target& target);
+
+Json metrics_to_json(const PlanMetrics& metrics, const Target& target);
+
+/// Aligned tables for people: partitions, transfers, metrics.
+std::string format_plan_report(const Graph& graph, const PartitionPlan& plan,
+                               const PlanMetrics& metrics, const Target& target);
+
+}  // namespace npu

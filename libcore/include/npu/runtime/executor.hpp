@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "npu/device/backend.hpp"
+#include "npu/ir/graph.hpp"
+#include "npu/partition/partition_plan.hpp"
+#include "npu/target/target.hpp"
+
+namespace npu {
+
+struct ExecutorOptions {
+  std::int32_t threads = 0;  ///< 0: all cores
+  /// Further members of the options that each backend is opened with, on top of the target's.
+  Json backend_options = Json::object();
+};
+
+/// What one step of a run took; times in microseconds since the run began.
+struct StepRecord {
+  enum class Kind : std::uint8_t { kPartition, kTransfer, kInput, kOutput };
+  Kind kind = Kind::kPartition;
+  std::int32_t index = 0;  ///< partition or transfer
+  std::string device;      ///< where it ran, or where the tensors arrived
+  double start_us = 0;
+  double end_us = 0;
+  std::int64_t tensors = 0;  ///< copied; tensors that were on the device already do not count
+  std::int64_t bytes = 0;
+  std::vector<std::uint64_t> node_ns = {};  ///< partitions: by node, if asked for
+};
+
+struct RunRecord {
+  std::vector<StepRecord> steps;
+  double total_us = 0;
+};
+
+/// Runs a plan. Partitions are compiled and their weights uploaded once, by the constructor; run may be
+/// called any number of times. A copy of a tensor on a device stays valid until its last reader
+/// there is done: it is never fetched twice and never overwritten.
+class Executor {
+ public:
+  /// `weights` by TensorId, as load_weights returns them. Keeps references to graph and plan, which must outlive
+  /// it. Throws Error kUnsupported if a backend is missing or refuses a partition.
+  Executor(const Graph& graph, const PartitionPlan& plan, const Target& target,
+           const std::vector<Tensor>& weights, const ExecutorOptions& options);
+
+  /// `inputs` in the order of graph_inputs; the results follow graph_outputs. `record` may be null.
+  std::vector<Tensor> run(const std::vector<Tensor>& inputs, RunRecord* record,
+                          bool with_node_times = false);
+
+  double load_ms() const noexcept { return load_ms_; }
+  std::int64_t weight_uploads() const noexcept { return weight_uploads_; }
+  std::int64_t weight_bytes() const noexcept { return weight_bytes_; }
+  /// Name and version of every backend that is in use.
+  std::map<std::string, std::string> backend_versions() const;
+
+ private:
+  struct LoadedPartition {
+    std::int32_t device = 0;
+    std::unique_ptr<DeviceProgram> program;
+  };
+  class Run;
+
+  void open_devices(const Target& target, const ExecutorOptions& options);
+  void load_partitions(const std::vector<Tensor>& weights);
+  void find_last_uses();
+
+  const Graph& graph_;
+  const PartitionPlan& plan_;
+  std::vector<Tensor> output_weights_;  // graph outputs that are weights, by output
+  std::vector<std::string> device_names_;
+  std::vector<std::shared_ptr<DeviceInstance>> devices_;
+  std::map<std::string, std::int32_t> device_index_;
+  std::vector<LoadedPartition> partitions_;
+  std::vector<std::vector<TensorId>> dead_after_step_;
+  double load_ms_ = 0;
+  std::int64_t weight_uploads_ = 0;
+  std::int64_t weight_bytes_ = 0;
+};
+
+}  // namespace npu

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "npu/ir/graph.hpp"
+#include "npu/runtime/compare.hpp"
+#include "npu/runtime/executor.hpp"
+#include "npu/runtime/weight_store.hpp"
+#include "npu/support/error.hpp"
+
+namespace npu {
+
+/// What npu-run(1) can be asked for.
+struct RunModelOptions {
+  std::string target = "host";  ///< for documents that no npu-tag has written one into
+  WeightSource weights;         ///< an empty file means `npu.weights_file`
+  std::vector<std::string> inputs;  ///< FILE.safetensors, FILE.npy for a single input, or NAME=FILE.npy
+  std::optional<std::uint64_t> random_inputs;
+  std::string outputs;  ///< file to write: safetensors, or .npy for a single output
+  std::string expect;   ///< safetensors with the expected outputs
+  std::string verify_device;  ///< device of the target to run the whole graph on, for comparison
+  std::optional<double> rtol;  ///< default: 1e-3; 2e-2 for outputs of 16-bit floats
+  std::optional<double> atol;  ///< default: 1e-4; 2e-2 for outputs of 16-bit floats
+  std::int64_t bench = 0;      ///< timed runs after the first one
+  std::string trace;           ///< file to write
+  ExecutorOptions executor;
+};
+
+struct RunModelResult {
+  Json report;         ///< npu-run's report; its keys are listed in npu-run(1)
+  bool within = true;  ///< every comparison held
+};
+
+/// Runs a document on its devices: partitioned as it says, or, if it has no device tags, whole on the last
+/// device of the target. Collects faults of inputs and weights in `diagnostics`; the result is
+/// meaningful only if there is none.
+RunModelResult run_model(Graph& graph, const RunModelOptions& options, Diagnostics& diagnostics);
+
+/// Tables for people from a report.
+std::string format_run_report(const Json& report);
+
+}  // namespace npu

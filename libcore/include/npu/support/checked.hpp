@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace npu {
+
+/// a * b, or nothing if that does not fit.
+inline std::optional<std::int64_t> checked_multiply(std::int64_t a, std::int64_t b) {
+  std::int64_t product = 0;
+  if (__builtin_mul_overflow(a, b, &product)) return std::nullopt;
+  return product;
+}
+
+/// Number of elements of a shape (1 for a scalar); nothing if a dimension is negative or the
+/// product does not fit in 63 bits. A zero dimension gives 0 whatever the others are.
+inline std::optional<std::int64_t> checked_element_count(const std::vector<std::int64_t>& shape) {
+  std::int64_t count = 1;
+  bool empty = false;
+  for (const std::int64_t dimension : shape) {
+    if (dimension < 0) return std::nullopt;
+    if (dimension == 0) {
+      empty = true;
+      continue;
+    }
+    const auto product = checked_multiply(count, dimension);
+    if (!product) return std::nullopt;
+    count = *product;
+  }
+  return empty ? 0 : count;
+}
+
+}  // namespace npu

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace npu {
+
+/// JSON with the keys of an object in the order in which they were read or added.
+using Json = nlohmann::ordered_json;
+
+/// Parses one JSON document. Stricter than the library below it: a duplicate key, a number that no
+/// 64-bit integer or finite double holds, nesting deeper than 200, and bytes after the document are
+/// errors. Throws Error kParse with line and column; `file` stands for the input in messages.
+Json parse_json(std::string_view text, const std::string& file);
+
+/// The member `key` of an object, or null if `json` is no object or has no such key.
+const Json* find_member(const Json& json, std::string_view key) noexcept;
+Json* find_member(Json& json, std::string_view key) noexcept;
+
+/// "string", "array", "integer", ... for messages.
+std::string_view json_type_name(const Json& json) noexcept;
+
+/// `token` escaped for use in a JSON Pointer (RFC 6901).
+std::string pointer_token(std::string_view token);
+
+}  // namespace npu

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace npu {
+
+/// "512 B", "4.01 MB": decimal units, three digits.
+std::string bytes_text(double bytes);
+/// "1.82 GFLOP".
+std::string flops_text(double flops);
+/// A fixed number of decimals.
+std::string fixed_text(double value, int decimals);
+
+/// A table whose columns line up: the first row is the head, columns whose name starts with '>' are
+/// right-aligned (the sign is dropped). Ends with a newline.
+std::string table_text(const std::vector<std::vector<std::string>>& rows);
+
+/// The candidate with the smallest edit distance to `word`, or an empty string if none is near (at most a
+/// third of the letters differ).
+std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates);
+
+}  // namespace npu

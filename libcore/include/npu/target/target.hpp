@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "npu/ir/graph.hpp"
+#include "npu/ir/json.hpp"
+#include "npu/tensor/dtype.hpp"
+
+namespace npu {
+
+/// Inclusive; a missing bound is open.
+struct CountRange {
+  std::int64_t min = 0;
+  std::optional<std::int64_t> max;
+  bool contains(std::int64_t value) const noexcept {
+    return value >= min && (!max || value <= *max);
+  }
+};
+
+/// What one argument of an op must be, after the schema's defaults.
+struct AttributeRule {
+  std::string argument;
+  std::optional<double> min, max;            ///< of a number
+  std::optional<double> each_min, each_max;  ///< of every element of a list
+  std::optional<Json> equals;                ///< exactly this
+  std::optional<Json> in;                    ///< one of these
+};
+
+/// Which dtypes the tensors of a node may have; an empty list takes every dtype.
+struct DTypeRule {
+  std::vector<DType> any;  ///< operands and results that `by_argument` does not name
+  std::map<std::string, std::vector<DType>, std::less<>> by_argument;  ///< "result": the results
+};
+
+/// One alternative under which a device runs an op. Empty parts do not restrict.
+struct OpRule {
+  std::vector<std::string> types;
+  DTypeRule dtypes;
+  CountRange rank;            ///< of the first operand (of the first result if there is none)
+  CountRange inputs;          ///< number of operands
+  std::vector<AttributeRule> attributes;
+  std::vector<std::string> requirements;  ///< names of predicates(), see support_check.hpp
+};
+
+/// One kind of processor of a target.
+struct Device {
+  std::string name;
+  std::string backend;            ///< name of the backend that runs it; empty: for planning only
+  Json backend_options;           ///< an object; handed to the backend as it is
+  bool any_op = false;            ///< runs every aten op, getitem and wrap_with_set_grad_enabled,
+                                  ///< besides the op types that have rules
+  std::vector<DType> dtypes;      ///< for rules without dtypes of their own; empty: every dtype
+  CountRange rank;                ///< for rules without a rank of their own
+  std::vector<OpRule> rules;
+  std::vector<std::string> aliases;  ///< op types that cost nothing on the device; one without a
+                                     ///< rule runs with every dtype and rank
+  Json align;                     ///< the `align` section, or null
+  std::int64_t on_chip_bytes = 0;  ///< 0: not known, no limit
+  std::map<DType, double> peak_flops;  ///< FLOP/s
+  double memory_bandwidth = 0;    ///< bytes/s
+  double launch_overhead_us = 0;  ///< per partition
+
+  /// Indices into `rules` of the alternatives for an op type; filled by parse_target.
+  NameIndex<std::vector<std::size_t>> rules_by_type;
+
+  /// FLOP/s for a dtype; where there is no entry, that of float32, else the smallest one.
+  double flops_per_second(DType dtype) const noexcept;
+  bool is_alias(std::string_view op_type) const noexcept;
+};
+
+/// The way from one device's memory to another's.
+struct Link {
+  std::string from;
+  std::string to;
+  double bandwidth = 0;   ///< bytes/s
+  double latency_us = 0;  ///< per tensor
+};
+
+/// What npu-target(5) describes: devices in priority order and the links between them.
+struct Target {
+  std::string name;
+  std::string description;
+  std::vector<Device> devices;
+  std::vector<Link> links;
+  Json json;  ///< as it was read, for `npu.target`
+
+  /// Null if there is none of this name.
+  const Device* find_device(std::string_view name) const noexcept;
+  /// The link from one device to the other; a link that is given for one direction only holds for both.
+  /// Null if both are the same device, never otherwise in a target that parse_target accepted.
+  const Link* find_link(std::string_view from, std::string_view to) const noexcept;
+};
+
+struct BuiltInTarget {
+  std::string name;
+  std::string description;
+};
+
+/// Built-in targets by name. An argument that contains '/' or ends in ".json" is a file. Throws
+/// Error: kUsage for an unknown name (lists the names), kIo, kParse.
+Target load_target(const std::string& name_or_file);
+
+/// The JSON text of a built-in target, for --print-target. Throws as load_target.
+std::string built_in_target_text(const std::string& name);
+
+/// By name.
+std::vector<BuiltInTarget> built_in_targets();
+
+/// Checks a description and adds each fault to `diagnostics`, located below `pointer`. The result is
+/// usable only if no error was added.
+Target parse_target(const Json& json, const std::string& file, const std::string& pointer,
+                    Diagnostics& diagnostics);
+
+/// As above for `npu.target` of a document or a whole file; throws Error kParse with the first fault.
+Target parse_target(const Json& json, const std::string& file, const std::string& pointer = {});
+
+/// The target in `npu.target` of a document. Throws Error kInvalidGraph if there is none (npu-tag
+/// writes it), kParse if it is not valid.
+Target graph_target(const Graph& graph);
+
+}  // namespace npu

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "npu/tensor/tensor.hpp"
+
+namespace npu {
+
+/// Reads one array of NumPy's .npy format (versions 1 to 3, NEP 1), little-endian, C or Fortran
+/// order (the result is always row-major). NumPy has no bfloat16: files of dtype "V2" or "<u2" are
+/// taken as bfloat16 only if `expected` says so. Throws Error kParse.
+Tensor parse_npy(std::string_view bytes, const std::string& file, const DType* expected = nullptr);
+Tensor read_npy(const std::string& path, const DType* expected = nullptr);
+
+/// Writes version 1.0, C order, atomically. bfloat16 is written as "V2" (two raw bytes), which is what
+/// NumPy shows for ml_dtypes.bfloat16 without that package.
+void write_npy(const std::string& path, const Tensor& tensor);
+
+}  // namespace npu

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Analytic times from a target's rates. Leaves out caches, kernel efficiency and overlap; measured
+// tables replace it where they exist.
+#include "npu/cost/roofline.hpp"
+
+#include <algorithm>
+
+#include "npu/ops/op_catalogue.hpp"
+
+namespace npu {
+
+double node_us(const Graph& graph, const Node& node, const Device& device) {
+  if (device.is_alias(node.op_type)) return 0;
+  // The dtype that is computed in: that of the first floating-point result, else of an operand.
+  DType dtype = DType::kFloat32;
+  for (const std::vector<TensorId>* list : {&node.inputs, &node.outputs}) {
+    for (const TensorId id : *list) {
+      if (is_floating_point(graph.tensor(id).dtype)) dtype = graph.tensor(id).dtype;
+    }
+  }
+  const double flops = node_flops(graph, node);
+  const double bytes = node_bytes(graph, node);
+  const double rate = device.flops_per_second(dtype);
+  const double compute = flops > 0 && rate > 0 ? flops / rate : 0;
+  const double traffic = device.memory_bandwidth > 0 ? bytes / device.memory_bandwidth : 0;
+  return 1e6 * std::max(compute, traffic);
+}
+
+double transfer_us(const Target& target, std::string_view from, std::string_view to, double bytes) {
+  const Link* link = target.find_link(from, to);
+  if (link == nullptr) return 0;
+  return link->latency_us + (link->bandwidth > 0 ? 1e6 * bytes / link->bandwidth : 0);
+}
+
+}  // namespace npu

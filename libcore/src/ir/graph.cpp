@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lookups and the accessors of the `npu` member.
+#include "npu/ir/graph.hpp"
+
+namespace npu {
+
+std::int64_t TensorInfo::bytes() const noexcept {
+  auto size = static_cast<std::int64_t>(dtype_size(dtype));
+  for (const std::int64_t dimension : shape) size *= dimension;
+  return size;
+}
+
+const Json& Node::attrs() const noexcept {
+  static const Json empty = Json::object();
+  const Json* found = find_member(json, "attrs");
+  return found != nullptr && found->is_object() ? *found : empty;
+}
+
+TensorId Graph::find_tensor(std::string_view name) const {
+  const auto found = tensor_by_name_.find(name);
+  return found == tensor_by_name_.end() ? TensorId{} : found->second;
+}
+
+NodeId Graph::find_node(std::string_view name) const {
+  const auto found = node_by_name_.find(name);
+  return found == node_by_name_.end() ? NodeId{} : found->second;
+}
+
+const Json* Graph::npu_member(std::string_view key) const noexcept {
+  const Json* npu = find_member(document_, "npu");
+  return npu == nullptr ? nullptr : find_member(*npu, key);
+}
+
+void Graph::set_npu_member(std::string_view key, Json value) {
+  Json& npu = document_["npu"];
+  if (find_member(npu, "version") == nullptr) npu["version"] = 1;
+  npu[std::string(key)] = std::move(value);
+}
+
+void Graph::erase_npu_member(std::string_view key) {
+  if (Json* npu = find_member(document_, "npu")) npu->erase(std::string(key));
+}
+
+InputLocation Graph::location(NodeId id, std::string_view below) const {
+  return {.file = file, .pointer = "/nodes/" + std::to_string(id.value) + std::string(below)};
+}
+
+}  // namespace npu

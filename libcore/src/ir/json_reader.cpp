@@ -1,0 +1,628 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads npu-ir(5): a document in the format of pytorch-ir with the keys that npu-tools add.
+//
+// Every mention of a tensor is merged into one TensorInfo; whatever disagrees, lacks a type or
+// resolves to nothing becomes a diagnostic, and reading goes on, so that one run shows all faults.
+// Objects are kept as they were read, which is what makes unknown keys survive. O(size of the text).
+#include "npu/ir/json_reader.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "npu/ir/verify_graph.hpp"
+#include "npu/support/checked.hpp"
+
+namespace npu {
+namespace {
+
+std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
+
+}  // namespace
+
+class GraphAssembler {
+ public:
+  GraphAssembler(Json document, const std::string& file, Diagnostics& diagnostics)
+      : diagnostics_(diagnostics) {
+    graph_.file = file;
+    graph_.document_ = std::move(document);
+  }
+
+  Graph assemble() {
+    Json& document = graph_.document_;
+    if (!document.is_object()) {
+      error("", "expected an object at the top level, found " + std::string(json_type_name(document)));
+      return std::move(graph_);
+    }
+    if (!check_npu_member()) return std::move(graph_);
+    if (const Json* name = find_member(document, "model_name")) {
+      if (name->is_string()) {
+        graph_.model_name_ = name->get<std::string>();
+      } else {
+        error("/model_name", "expected a string, found " + std::string(json_type_name(*name)));
+      }
+    }
+    read_weight_tables();
+    read_graph_inputs();
+    take_nodes();
+    read_results();
+    read_operands();
+    read_graph_outputs();
+    check_tensors_complete();
+    if (!diagnostics_.has_errors()) verify_graph(graph_, diagnostics_);
+    return std::move(graph_);
+  }
+
+ private:
+  // Where a mention stands, turned into a JSON Pointer only when a message needs it.
+  struct Place {
+    std::string_view list;    // "graph_inputs", or "inputs" of a node
+    std::int64_t node = -1;   // -1: top level
+    std::size_t index = 0;
+    std::string pointer() const {
+      std::string text = node < 0 ? "" : "/nodes/" + std::to_string(node);
+      text += '/';
+      text += list;
+      return text + "/" + std::to_string(index);
+    }
+  };
+  // What one mention says of a tensor. Missing parts may come from another mention.
+  struct Mention {
+    std::string_view name;
+    bool has_shape = false;
+    Shape shape;
+    std::optional<DType> dtype;
+    const std::string* producer = nullptr;
+    std::optional<std::int64_t> producer_output;
+  };
+  struct WeightEntry {
+    std::size_t index = 0;  // in weights[]
+    Mention mention;
+  };
+  struct Known {  // which parts of a TensorInfo some mention has given
+    bool shape = false;
+    bool dtype = false;
+    Place first;
+  };
+
+  void error(const std::string& pointer, std::string text) {
+    diagnostics_.error({.file = graph_.file, .pointer = pointer}, std::move(text));
+  }
+
+  bool check_npu_member() {
+    const Json* npu = find_member(graph_.document_, "npu");
+    if (npu == nullptr) return true;
+    if (!npu->is_object()) {
+      error("/npu", "expected an object, found " + std::string(json_type_name(*npu)));
+      return false;
+    }
+    if (const Json* version = find_member(*npu, "version")) {
+      if (!version->is_number_integer()) {
+        error("/npu/version", "expected an integer, found " + std::string(json_type_name(*version)));
+        return false;
+      }
+      const auto value = version->get<std::int64_t>();
+      if (value < 1 || value > kIrVersion) {
+        error("/npu/version", "version " + std::to_string(value) + " is unknown, this program reads " +
+                                  std::to_string(kIrVersion));
+        return false;
+      }
+    }
+    if (const Json* kind = find_member(*npu, "kind"); kind != nullptr && *kind != "model") {
+      error("/npu/kind", "expected a model, found " +
+                             (kind->is_string() ? "a document of kind " + in_quotes(kind->get<std::string>())
+                                                : std::string(json_type_name(*kind))));
+      return false;
+    }
+    for (const std::string_view key : {"target", "partition", "fusion"}) {
+      const Json* member = find_member(*npu, key);
+      if (member != nullptr && !member->is_object()) {
+        error("/npu/" + std::string(key),
+              "expected an object, found " + std::string(json_type_name(*member)));
+      }
+    }
+    if (const Json* file = find_member(*npu, "weights_file"); file != nullptr && !file->is_string()) {
+      error("/npu/weights_file", "expected a string, found " + std::string(json_type_name(*file)));
+    }
+    return true;
+  }
+
+  /// The array `key` of `object`; null with a diagnostic if it has another type, null without one
+  /// if it is missing and `required` is false.
+  const Json* array_member(const Json& object, std::string_view key, bool required,
+                           const std::string& pointer) {
+    const Json* array = find_member(object, key);
+    if (array == nullptr) {
+      if (required) error(pointer, "the key " + in_quotes(key) + " is missing");
+      return nullptr;
+    }
+    if (!array->is_array()) {
+      error(pointer + "/" + std::string(key),
+            "expected an array, found " + std::string(json_type_name(*array)));
+      return nullptr;
+    }
+    return array;
+  }
+
+  bool read_shape(const Json& json, const Place& place, Mention& mention) {
+    if (!json.is_array()) {
+      error(place.pointer() + "/shape",
+            "expected an array of integers, found " + std::string(json_type_name(json)));
+      return false;
+    }
+    bool good = true;
+    for (std::size_t i = 0; i < json.size(); ++i) {
+      const Json& dimension = json[i];
+      const auto pointer = [&] { return place.pointer() + "/shape/" + std::to_string(i); };
+      if (dimension.is_string()) {
+        error(pointer(), "tensor " + in_quotes(mention.name) + " has the symbolic dimension " +
+                             in_quotes(dimension.get<std::string>()) +
+                             "; export the model with static shapes");
+        good = false;
+      } else if (!dimension.is_number_integer()) {
+        error(pointer(), "expected an integer, found " + std::string(json_type_name(dimension)));
+        good = false;
+      } else if (dimension.is_number_unsigned() &&
+                 dimension.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) {
+        error(pointer(), "dimension of tensor " + in_quotes(mention.name) + " is too large");
+        good = false;
+      } else if (dimension.get<std::int64_t>() < 0) {
+        error(pointer(), "tensor " + in_quotes(mention.name) + " has the negative dimension " +
+                             std::to_string(dimension.get<std::int64_t>()));
+        good = false;
+      } else {
+        mention.shape.push_back(dimension.get<std::int64_t>());
+      }
+    }
+    if (!good) return false;
+    const auto count = checked_element_count(mention.shape);
+    // 16 is the largest element size, so every byte count of a tensor fits from here on.
+    if (!count || !checked_multiply(*count, 16)) {
+      error(place.pointer() + "/shape", "tensor " + in_quotes(mention.name) + " of shape " +
+                                            shape_text(mention.shape) + " is too large");
+      return false;
+    }
+    mention.has_shape = true;
+    return true;
+  }
+
+  /// Nothing if the mention is unusable; its faults are reported then.
+  std::optional<Mention> read_mention(const Json& json, const Place& place,
+                                      std::string_view default_name = {}) {
+    if (!json.is_object()) {
+      error(place.pointer(), "expected a tensor object, found " + std::string(json_type_name(json)));
+      return std::nullopt;
+    }
+    Mention mention;
+    mention.name = default_name;
+    bool good = true;
+    const Json* shape = nullptr;
+    for (const auto& [key, value] : json.get_ref<const Json::object_t&>()) {
+      if (key == "name") {
+        if (value.is_string()) {
+          mention.name = value.get_ref<const std::string&>();
+        } else {
+          error(place.pointer() + "/name",
+                "expected a string, found " + std::string(json_type_name(value)));
+          good = false;
+        }
+      } else if (key == "shape") {
+        shape = &value;
+      } else if (key == "dtype" && !value.is_null()) {
+        if (value.is_string()) mention.dtype = parse_dtype(value.get_ref<const std::string&>());
+        if (!mention.dtype) {
+          error(place.pointer() + "/dtype",
+                "unknown dtype " + value.dump() + ", expected one of " + std::string(dtype_names()));
+          good = false;
+        }
+      } else if (key == "producer_node" && !value.is_null()) {
+        if (value.is_string()) {
+          mention.producer = &value.get_ref<const std::string&>();
+        } else {
+          error(place.pointer() + "/producer_node",
+                "expected a string, found " + std::string(json_type_name(value)));
+          good = false;
+        }
+      } else if (key == "producer_output_idx" && !value.is_null()) {
+        if (value.is_number_integer()) {
+          mention.producer_output = value.get<std::int64_t>();
+        } else {
+          error(place.pointer() + "/producer_output_idx",
+                "expected an integer, found " + std::string(json_type_name(value)));
+          good = false;
+        }
+      }
+    }
+    if (mention.name.empty()) {
+      if (good) error(place.pointer(), "the tensor has no name");
+      good = false;
+    }
+    if (shape != nullptr && !shape->is_null() && !read_shape(*shape, place, mention)) good = false;
+    if (!good) return std::nullopt;
+    return mention;
+  }
+
+  TensorId add_tensor(const Mention& mention, TensorKind kind, const Place& place) {
+    const TensorId id{static_cast<std::int32_t>(graph_.tensors_.size())};
+    TensorInfo& tensor = graph_.tensors_.emplace_back();
+    tensor.name = mention.name;
+    tensor.kind = kind;
+    known_.push_back({.first = place});
+    graph_.tensor_by_name_.emplace(tensor.name, id);
+    merge(id, mention, place);
+    return id;
+  }
+
+  /// Takes over what `mention` says, or reports where it contradicts what was said before.
+  void merge(TensorId id, const Mention& mention, const Place& place) {
+    TensorInfo& tensor = graph_.tensors_[static_cast<std::size_t>(id.value)];
+    Known& known = known_[static_cast<std::size_t>(id.value)];
+    if (mention.has_shape) {
+      if (!known.shape) {
+        tensor.shape = mention.shape;
+        known.shape = true;
+      } else if (tensor.shape != mention.shape) {
+        error(place.pointer() + "/shape", "tensor " + in_quotes(tensor.name) + " has shape " +
+                                              shape_text(mention.shape) + " here and " +
+                                              shape_text(tensor.shape) + " at " + known.first.pointer());
+      }
+    }
+    if (mention.dtype) {
+      if (!known.dtype) {
+        tensor.dtype = *mention.dtype;
+        known.dtype = true;
+      } else if (tensor.dtype != *mention.dtype) {
+        error(place.pointer() + "/dtype",
+              "tensor " + in_quotes(tensor.name) + " has dtype " + std::string(dtype_name(*mention.dtype)) +
+                  " here and " + std::string(dtype_name(tensor.dtype)) + " at " + known.first.pointer());
+      }
+    }
+  }
+
+  void read_weight_tables() {
+    const Json& document = graph_.document_;
+    if (const Json* weights = array_member(document, "weights", false, "")) {
+      for (std::size_t i = 0; i < weights->size(); ++i) {
+        auto mention = read_mention((*weights)[i], {.list = "weights", .index = i});
+        if (!mention) continue;
+        const auto [where, added] =
+            weights_.emplace(std::string(mention->name), WeightEntry{i, *mention});
+        if (!added) {
+          error("/weights/" + std::to_string(i) + "/name",
+                "weight " + in_quotes(mention->name) + " stands at /weights/" +
+                    std::to_string(where->second.index) + " already");
+        }
+      }
+    }
+    if (const Json* mapping = find_member(document, "weight_name_mapping")) {
+      if (!mapping->is_object()) {
+        error("/weight_name_mapping",
+              "expected an object, found " + std::string(json_type_name(*mapping)));
+      } else {
+        for (const auto& [placeholder, key] : mapping->get_ref<const Json::object_t&>()) {
+          if (key.is_string()) {
+            mapping_.emplace(placeholder, &key.get_ref<const std::string&>());
+          } else {
+            error("/weight_name_mapping/" + pointer_token(placeholder),
+                  "expected a string, found " + std::string(json_type_name(key)));
+          }
+        }
+      }
+    }
+    if (const Json* constants = find_member(document, "constants"); constants != nullptr) {
+      if (!constants->is_object()) {
+        error("/constants", "expected an object, found " + std::string(json_type_name(*constants)));
+      } else {
+        for (const auto& [name, constant] : constants->get_ref<const Json::object_t&>()) {
+          constants_.emplace(name, &constant);
+        }
+      }
+    }
+  }
+
+  void read_graph_inputs() {
+    const Json* inputs = array_member(graph_.document_, "graph_inputs", true, "");
+    if (inputs == nullptr) return;
+    for (std::size_t i = 0; i < inputs->size(); ++i) {
+      const Place place{.list = "graph_inputs", .index = i};
+      const auto mention = read_mention((*inputs)[i], place);
+      if (!mention) continue;
+      if (graph_.find_tensor(mention->name).valid()) {
+        error(place.pointer() + "/name", "graph input " + in_quotes(mention->name) + " is listed twice");
+        continue;
+      }
+      graph_.graph_inputs_.push_back(add_tensor(*mention, TensorKind::kGraphInput, place));
+    }
+  }
+
+  void take_nodes() {
+    const Json* array = array_member(graph_.document_, "nodes", true, "");
+    if (array == nullptr) return;
+    auto& elements = const_cast<Json*>(array)->get_ref<Json::array_t&>();
+    graph_.nodes_.resize(elements.size());
+    graph_.node_by_name_.reserve(elements.size());
+    graph_.tensor_by_name_.reserve(2 * elements.size());
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      Node& node = graph_.nodes_[i];
+      node.json = std::move(elements[i]);
+      read_node_fields(node, i);
+    }
+    elements.clear();
+  }
+
+  void read_node_fields(Node& node, std::size_t index) {
+    const auto pointer = [&] { return "/nodes/" + std::to_string(index); };
+    if (!node.json.is_object()) {
+      error(pointer(), "expected a node object, found " + std::string(json_type_name(node.json)));
+      return;
+    }
+    for (const auto& [key, value] : node.json.get_ref<const Json::object_t&>()) {
+      if (key == "name" || key == "op_type" || key == "device" || key == "device_reason") {
+        if (!value.is_string()) {
+          if (value.is_null() && key.starts_with("device")) continue;
+          error(pointer() + "/" + key, "expected a string, found " + std::string(json_type_name(value)));
+          continue;
+        }
+        const auto& text = value.get_ref<const std::string&>();
+        if (key == "name") {
+          node.name = text;
+        } else if (key == "op_type") {
+          node.op_type = text;
+        } else if (key == "device") {
+          node.device = text;
+        } else {
+          node.device_reason = text;
+        }
+      } else if (key == "partition" || key == "fusion_group") {
+        if (value.is_null()) continue;
+        if (!value.is_number_integer() || value.get<std::int64_t>() < 0) {
+          error(pointer() + "/" + key, "expected a non-negative integer, found " + value.dump());
+          continue;
+        }
+        (key == "partition" ? node.partition : node.fusion_group) = value.get<std::int64_t>();
+      } else if (key == "attrs" && !value.is_object() && !value.is_null()) {
+        error(pointer() + "/attrs", "expected an object, found " + std::string(json_type_name(value)));
+      }
+    }
+    if (node.name.empty()) error(pointer(), "the node has no name");
+    if (node.op_type.empty()) error(pointer(), "node " + in_quotes(node.name) + " has no op_type");
+    if (node.name.empty()) return;
+    const NodeId id{static_cast<std::int32_t>(index)};
+    const auto [where, added] = graph_.node_by_name_.emplace(node.name, id);
+    if (!added) {
+      error(pointer() + "/name", "node " + in_quotes(node.name) + " stands at /nodes/" +
+                                     std::to_string(where->second.value) + " already");
+    }
+  }
+
+  void read_results() {
+    for (std::size_t n = 0; n < graph_.nodes_.size(); ++n) {
+      Node& node = graph_.nodes_[n];
+      if (!node.json.is_object()) continue;
+      const auto node_index = static_cast<std::int64_t>(n);
+      const Json* outputs =
+          array_member(node.json, "outputs", true, "/nodes/" + std::to_string(n));
+      if (outputs == nullptr) continue;
+      for (std::size_t i = 0; i < outputs->size(); ++i) {
+        const Place place{.list = "outputs", .node = node_index, .index = i};
+        const std::string default_name =
+            outputs->size() == 1 ? node.name : node.name + "_" + std::to_string(i);
+        const auto mention = read_mention((*outputs)[i], place, default_name);
+        if (!mention) continue;
+        check_producer_of_result(*mention, node, i, place);
+        const TensorId existing = graph_.find_tensor(mention->name);
+        if (existing.valid()) {
+          const TensorInfo& tensor = graph_.tensor(existing);
+          error(place.pointer() + "/name",
+                "tensor " + in_quotes(mention->name) + " is " +
+                    (tensor.kind == TensorKind::kGraphInput
+                         ? std::string("a graph input already")
+                         : "produced by node " + in_quotes(graph_.node(tensor.producer).name) + " already"));
+          continue;
+        }
+        if (mapping_.contains(mention->name)) {
+          error(place.pointer() + "/name",
+                "tensor " + in_quotes(mention->name) + " is a weight in weight_name_mapping already");
+          continue;
+        }
+        const TensorId id = add_tensor(*mention, TensorKind::kResult, place);
+        TensorInfo& tensor = graph_.tensors_[static_cast<std::size_t>(id.value)];
+        tensor.producer = NodeId{static_cast<std::int32_t>(n)};
+        tensor.result = static_cast<std::int32_t>(i);
+        node.outputs.push_back(id);
+      }
+    }
+  }
+
+  void check_producer_of_result(const Mention& mention, const Node& node, std::size_t index,
+                                const Place& place) {
+    if (mention.producer != nullptr && *mention.producer != node.name) {
+      error(place.pointer() + "/producer_node", "result " + in_quotes(mention.name) + " of node " +
+                                                    in_quotes(node.name) + " names the producer " +
+                                                    in_quotes(*mention.producer));
+    }
+    if (mention.producer_output && *mention.producer_output != static_cast<std::int64_t>(index)) {
+      error(place.pointer() + "/producer_output_idx",
+            "result " + std::to_string(index) + " of node " + in_quotes(node.name) + " has the index " +
+                std::to_string(*mention.producer_output));
+    }
+  }
+
+  /// The tensor that a name stands for where it is read; a weight is added at its first use.
+  TensorId resolve(const Mention& mention, const Place& place) {
+    const TensorId id = graph_.find_tensor(mention.name);
+    if (id.valid()) return id;
+    const auto mapped = mapping_.find(mention.name);
+    const std::string_view key = mapped == mapping_.end() ? mention.name : std::string_view(*mapped->second);
+    auto entry = weights_.find(key);
+    if (entry == weights_.end()) entry = weights_.find(mention.name);
+    auto constant = constants_.find(mention.name);
+    if (constant == constants_.end()) constant = constants_.find(key);
+    if (entry == weights_.end() && constant == constants_.end()) return {};
+
+    const TensorId weight = add_tensor(mention, TensorKind::kWeight, place);
+    TensorInfo& tensor = graph_.tensors_[static_cast<std::size_t>(weight.value)];
+    tensor.weight_key = key;
+    if (entry != weights_.end()) {
+      merge(weight, entry->second.mention, {.list = "weights", .index = entry->second.index});
+    }
+    if (constant != constants_.end()) {
+      tensor.is_constant = true;
+      check_constant(weight, constant->first, *constant->second);
+    }
+    return weight;
+  }
+
+  // `constants` entries are {data, dtype}; data is a number, or a list of them, nested or flat.
+  void check_constant(TensorId id, const std::string& name, const Json& json) {
+    const std::string pointer = "/constants/" + pointer_token(name);
+    const Json* data = find_member(json, "data");
+    if (data == nullptr) {
+      error(pointer, "expected an object with data and dtype");
+      return;
+    }
+    TensorInfo& tensor = graph_.tensors_[static_cast<std::size_t>(id.value)];
+    Known& known = known_[static_cast<std::size_t>(id.value)];
+    if (const Json* dtype = find_member(json, "dtype"); dtype != nullptr && !dtype->is_null()) {
+      const auto parsed = dtype->is_string() ? parse_dtype(dtype->get<std::string>()) : std::nullopt;
+      if (!parsed) {
+        error(pointer + "/dtype",
+              "unknown dtype " + dtype->dump() + ", expected one of " + std::string(dtype_names()));
+        return;
+      }
+      if (known.dtype && tensor.dtype != *parsed) {
+        error(pointer + "/dtype", "constant " + in_quotes(name) + " has dtype " +
+                                      std::string(dtype_name(*parsed)) + " here and " +
+                                      std::string(dtype_name(tensor.dtype)) + " at " +
+                                      known.first.pointer());
+        return;
+      }
+      tensor.dtype = *parsed;
+      known.dtype = true;
+    }
+    std::int64_t count = 0;
+    if (!count_scalars(*data, count)) {
+      error(pointer + "/data", "expected numbers or booleans, or lists of them");
+    } else if (known.shape && count != *checked_element_count(tensor.shape)) {
+      error(pointer + "/data", "constant " + in_quotes(name) + " has " + std::to_string(count) +
+                                   " values, its shape " + shape_text(tensor.shape) + " needs " +
+                                   std::to_string(*checked_element_count(tensor.shape)));
+    }
+  }
+
+  static bool count_scalars(const Json& json, std::int64_t& count) {
+    if (json.is_array()) {
+      return std::all_of(json.begin(), json.end(),
+                         [&](const Json& element) { return count_scalars(element, count); });
+    }
+    ++count;
+    return json.is_number() || json.is_boolean() || json == "inf" || json == "-inf" || json == "nan";
+  }
+
+  void read_operands() {
+    for (std::size_t n = 0; n < graph_.nodes_.size(); ++n) {
+      Node& node = graph_.nodes_[n];
+      if (!node.json.is_object()) continue;
+      const Json* inputs = array_member(node.json, "inputs", true, "/nodes/" + std::to_string(n));
+      if (inputs == nullptr) continue;
+      const NodeId node_id{static_cast<std::int32_t>(n)};
+      for (std::size_t i = 0; i < inputs->size(); ++i) {
+        const Place place{.list = "inputs", .node = static_cast<std::int64_t>(n), .index = i};
+        const auto mention = read_mention((*inputs)[i], place);
+        if (!mention) continue;
+        const TensorId id = resolve(*mention, place);
+        if (!id.valid()) {
+          error(place.pointer(), "node " + in_quotes(node.name) + " reads tensor " +
+                                     in_quotes(mention->name) + ", which nothing produces");
+          continue;
+        }
+        merge(id, *mention, place);
+        check_producer_of_operand(*mention, graph_.tensor(id), place);
+        node.inputs.push_back(id);
+        auto& consumers = graph_.tensors_[static_cast<std::size_t>(id.value)].consumers;
+        if (consumers.empty() || consumers.back() != node_id) consumers.push_back(node_id);
+      }
+    }
+  }
+
+  void check_producer_of_operand(const Mention& mention, const TensorInfo& tensor,
+                                 const Place& place) {
+    if (mention.producer == nullptr) return;
+    if (tensor.kind != TensorKind::kResult) {
+      // A graph input names itself as its producer.
+      if (*mention.producer != tensor.name) {
+        error(place.pointer() + "/producer_node",
+              "tensor " + in_quotes(tensor.name) + " is a " +
+                  (tensor.kind == TensorKind::kGraphInput ? "graph input" : "weight") +
+                  ", but names the producer " + in_quotes(*mention.producer));
+      }
+      return;
+    }
+    const Node& producer = graph_.node(tensor.producer);
+    if (*mention.producer != producer.name) {
+      error(place.pointer() + "/producer_node",
+            "tensor " + in_quotes(tensor.name) + " is produced by node " + in_quotes(producer.name) +
+                ", not by " + in_quotes(*mention.producer));
+    } else if (mention.producer_output && *mention.producer_output != tensor.result) {
+      error(place.pointer() + "/producer_output_idx",
+            "tensor " + in_quotes(tensor.name) + " is result " + std::to_string(tensor.result) +
+                " of node " + in_quotes(producer.name) + ", not " +
+                std::to_string(*mention.producer_output));
+    }
+  }
+
+  void read_graph_outputs() {
+    const Json* outputs = array_member(graph_.document_, "graph_outputs", true, "");
+    if (outputs == nullptr) return;
+    for (std::size_t i = 0; i < outputs->size(); ++i) {
+      const Place place{.list = "graph_outputs", .index = i};
+      const auto mention = read_mention((*outputs)[i], place);
+      if (!mention) continue;
+      const TensorId id = resolve(*mention, place);
+      if (!id.valid()) {
+        error(place.pointer(), "nothing produces the graph output " + in_quotes(mention->name));
+        continue;
+      }
+      merge(id, *mention, place);
+      check_producer_of_operand(*mention, graph_.tensor(id), place);
+      graph_.graph_outputs_.push_back(id);
+    }
+  }
+
+  void check_tensors_complete() {
+    for (std::size_t i = 0; i < graph_.tensors_.size(); ++i) {
+      const TensorInfo& tensor = graph_.tensors_[i];
+      const Known& known = known_[i];
+      if (!known.shape) {
+        error(known.first.pointer(), "no mention of tensor " + in_quotes(tensor.name) + " gives its shape");
+      }
+      if (!known.dtype) {
+        error(known.first.pointer(), "no mention of tensor " + in_quotes(tensor.name) + " gives its dtype");
+      }
+    }
+  }
+
+  Graph graph_;
+  Diagnostics& diagnostics_;
+  std::vector<Known> known_;
+  NameIndex<WeightEntry> weights_;
+  NameIndex<const std::string*> mapping_;
+  NameIndex<const Json*> constants_;
+};
+
+Graph read_graph(std::string_view text, const std::string& file, Diagnostics& diagnostics) {
+  return GraphAssembler(parse_json(text, file), file, diagnostics).assemble();
+}
+
+Graph read_valid_graph(std::string_view text, const std::string& file) {
+  Diagnostics diagnostics;
+  Graph graph = read_graph(text, file, diagnostics);
+  for (const Diagnostic& diagnostic : diagnostics.entries()) {
+    if (diagnostic.level == Level::kError) {
+      throw Error(ErrorCode::kInvalidGraph, diagnostic.text, diagnostic.location);
+    }
+  }
+  return graph;
+}
+
+}  // namespace npu

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes a document so that people can diff and grep it: the members of the top level and the
+// elements of its arrays each on a line of their own, everything below compact. O(size of the text).
+#include "npu/ir/json_writer.hpp"
+
+#include <array>
+#include <utility>
+
+#include "npu/support/error.hpp"
+
+namespace npu {
+namespace {
+
+void append_value(std::string& text, const Json& value) {
+  try {
+    text += value.dump();
+  } catch (const Json::exception&) {
+    throw Error(ErrorCode::kUsage, "a name or path that would be written is not valid UTF-8");
+  }
+}
+
+void append_member(std::string& text, std::string_view key, const Json& value, bool& first) {
+  if (!first) text += ", ";
+  first = false;
+  append_value(text, Json(key));
+  text += ": ";
+  append_value(text, value);
+}
+
+// Typed fields of a node win over the keys of the object that was read; the order of keys stays.
+void append_node(std::string& text, const Node& node) {
+  std::array<std::pair<std::string_view, Json>, 4> typed{{
+      {"device", node.device ? Json(*node.device) : Json()},
+      {"device_reason", node.device_reason ? Json(*node.device_reason) : Json()},
+      {"fusion_group", node.fusion_group ? Json(*node.fusion_group) : Json()},
+      {"partition", node.partition ? Json(*node.partition) : Json()},
+  }};
+  bool first = true;
+  text += '{';
+  for (const auto& [key, value] : node.json.get_ref<const Json::object_t&>()) {
+    auto* field = typed.begin();
+    while (field != typed.end() && field->first != key) ++field;
+    if (field == typed.end()) {
+      append_member(text, key, value, first);
+    } else {
+      if (!field->second.is_null()) append_member(text, key, field->second, first);
+      field->second = Json();
+    }
+  }
+  for (const auto& [key, value] : typed) {
+    if (!value.is_null()) append_member(text, key, value, first);
+  }
+  text += '}';
+}
+
+template <typename Range, typename Append>
+void append_lines(std::string& text, const Range& range, std::size_t indent, Append append) {
+  text += '[';
+  bool first = true;
+  for (const auto& element : range) {
+    text += first ? "\n" : ",\n";
+    text.append(indent + 2, ' ');
+    first = false;
+    append(element);
+  }
+  if (!first) text.append("\n").append(indent, ' ');
+  text += ']';
+}
+
+// Objects are broken into lines down to `depth`, arrays of objects or arrays wherever they stand
+// directly below such an object.
+void append_broken(std::string& text, const Json& value, std::size_t indent, int depth) {
+  if (value.is_array() && !value.empty() && value.front().is_structured()) {
+    append_lines(text, value, indent, [&](const Json& element) { append_value(text, element); });
+  } else if (value.is_object() && !value.empty() && depth > 0) {
+    text += '{';
+    bool first = true;
+    for (const auto& [key, member] : value.get_ref<const Json::object_t&>()) {
+      text += first ? "\n" : ",\n";
+      first = false;
+      text.append(indent + 2, ' ');
+      append_value(text, Json(key));
+      text += ": ";
+      append_broken(text, member, indent + 2, depth - 1);
+    }
+    text.append("\n").append(indent, ' ');
+    text += '}';
+  } else {
+    append_value(text, value);
+  }
+}
+
+// weight_name_mapping and constants get a line per member; npu one per member of each section.
+int depth_of(std::string_view key) { return key == "npu" ? 2 : 1; }
+
+}  // namespace
+
+std::string write_document(const Json& document) {
+  std::string text;
+  append_broken(text, document, 0, 3);
+  text += '\n';
+  return text;
+}
+
+std::string write_graph(const Graph& graph) {
+  std::string text;
+  text.reserve(graph.nodes().size() * 800 + 4096);
+  text += '{';
+  bool first = true;
+  for (const auto& [key, value] : graph.document().get_ref<const Json::object_t&>()) {
+    text += first ? "\n  " : ",\n  ";
+    first = false;
+    append_value(text, Json(key));
+    text += ": ";
+    if (key == "nodes") {
+      append_lines(text, graph.nodes(), 2, [&](const Node& node) { append_node(text, node); });
+    } else {
+      append_broken(text, value, 2, depth_of(key));
+    }
+  }
+  text += "\n}\n";
+  return text;
+}
+
+}  // namespace npu

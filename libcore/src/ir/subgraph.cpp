@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cuts a set of nodes out of a graph as a document of its own, which a backend compiles.
+#include "npu/ir/subgraph.hpp"
+
+#include <string_view>
+#include <unordered_set>
+
+#include "npu/ir/json_writer.hpp"
+
+namespace npu {
+namespace {
+
+Json tensor_json(const TensorInfo& tensor) {
+  Json json = Json::object();
+  json["name"] = tensor.name;
+  json["shape"] = tensor.shape;
+  json["dtype"] = dtype_name(tensor.dtype);
+  return json;
+}
+
+bool is_placement_key(std::string_view key) {
+  return key == "device" || key == "device_reason" || key == "partition";
+}
+
+Json node_json(const Graph& graph, const Node& node,
+               const std::unordered_set<std::int32_t>& outside) {
+  Json json = Json::object();
+  for (const auto& [key, value] : node.json.get_ref<const Json::object_t&>()) {
+    if (is_placement_key(key)) continue;
+    if (key == "inputs" || key == "outputs") {
+      Json list = Json::array();
+      for (const TensorId id : key == "inputs" ? node.inputs : node.outputs) {
+        const TensorInfo& tensor = graph.tensor(id);
+        Json mention = tensor_json(tensor);
+        if (outside.contains(id.value)) {
+          mention["producer_node"] = tensor.name;
+          mention["producer_output_idx"] = 0;
+        } else if (tensor.kind == TensorKind::kResult) {
+          mention["producer_node"] = graph.node(tensor.producer).name;
+          mention["producer_output_idx"] = tensor.result;
+        }
+        list.push_back(std::move(mention));
+      }
+      json[key] = std::move(list);
+    } else {
+      json[key] = value;
+    }
+  }
+  return json;
+}
+
+}  // namespace
+
+SubgraphBoundary find_boundary(const Graph& graph, const std::vector<NodeId>& nodes) {
+  SubgraphBoundary boundary;
+  std::unordered_set<std::int32_t> members;
+  for (const NodeId id : nodes) members.insert(id.value);
+  std::unordered_set<std::int32_t> seen;
+  for (const NodeId id : nodes) {
+    for (const TensorId input : graph.node(id).inputs) {
+      const TensorInfo& tensor = graph.tensor(input);
+      if (tensor.kind == TensorKind::kResult && members.contains(tensor.producer.value)) continue;
+      if (!seen.insert(input.value).second) continue;
+      (tensor.kind == TensorKind::kWeight ? boundary.weights : boundary.inputs).push_back(input);
+    }
+  }
+  std::unordered_set<std::int32_t> graph_outputs;
+  for (const TensorId output : graph.graph_outputs()) graph_outputs.insert(output.value);
+  for (const NodeId id : nodes) {
+    for (const TensorId output : graph.node(id).outputs) {
+      bool needed = graph_outputs.contains(output.value);
+      for (const NodeId consumer : graph.tensor(output).consumers) {
+        needed = needed || !members.contains(consumer.value);
+      }
+      if (needed) boundary.outputs.push_back(output);
+    }
+  }
+  return boundary;
+}
+
+std::string write_subgraph(const Graph& graph, const std::vector<NodeId>& nodes,
+                           const SubgraphBoundary& boundary) {
+  std::unordered_set<std::int32_t> outside;
+  for (const TensorId id : boundary.inputs) outside.insert(id.value);
+  Json document = Json::object();
+  document["model_name"] = graph.model_name();
+  for (const auto& [key, list] : {std::pair{"graph_inputs", &boundary.inputs},
+                                  {"graph_outputs", &boundary.outputs},
+                                  {"weights", &boundary.weights}}) {
+    Json array = Json::array();
+    for (const TensorId id : *list) array.push_back(tensor_json(graph.tensor(id)));
+    document[key] = std::move(array);
+  }
+  Json array = Json::array();
+  for (const NodeId id : nodes) array.push_back(node_json(graph, graph.node(id), outside));
+  document["nodes"] = std::move(array);
+  return write_document(document);
+}
+
+}  // namespace npu

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules that concern the graph as a whole. O(nodes + edges).
+#include "npu/ir/verify_graph.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "npu/ir/topological_order.hpp"
+
+namespace npu {
+namespace {
+
+void check_order(const Graph& graph, Diagnostics& diagnostics) {
+  bool ordered = true;
+  for (std::size_t n = 0; n < graph.nodes().size() && ordered; ++n) {
+    for (const TensorId input : graph.nodes()[n].inputs) {
+      const TensorInfo& tensor = graph.tensor(input);
+      if (tensor.producer.valid() && tensor.producer.value >= static_cast<std::int32_t>(n)) {
+        ordered = false;
+      }
+    }
+  }
+  if (ordered) return;
+  const std::vector<NodeId> cycle = find_cycle(graph);
+  if (!cycle.empty()) {
+    std::string text = "the graph has a cycle: ";
+    for (const NodeId id : cycle) text += "'" + graph.node(id).name + "' -> ";
+    text += "'" + graph.node(cycle.front()).name + "'";
+    diagnostics.error(graph.location(cycle.front()), text);
+    return;
+  }
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    const Node& node = graph.nodes()[n];
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const TensorInfo& tensor = graph.tensor(node.inputs[i]);
+      if (!tensor.producer.valid() || tensor.producer.value < static_cast<std::int32_t>(n)) continue;
+      diagnostics.error(
+          graph.location(NodeId{static_cast<std::int32_t>(n)}, "/inputs/" + std::to_string(i)),
+          "node '" + node.name + "' reads tensor '" + tensor.name + "' before node '" +
+              graph.node(tensor.producer).name +
+              "' produces it; nodes must stand in topological order");
+    }
+  }
+}
+
+// getitem lists all results of its producer and selects one by attrs.index (npu-ir(5)).
+void check_getitem(const Graph& graph, NodeId id, Diagnostics& diagnostics) {
+  const Node& node = graph.node(id);
+  const Json* index = find_member(node.attrs(), "index");
+  if (index == nullptr || !index->is_number_integer()) {
+    diagnostics.error(graph.location(id, "/attrs"),
+                      "node '" + node.name + "' needs the integer attribute 'index'");
+    return;
+  }
+  const auto count = static_cast<std::int64_t>(node.inputs.size());
+  const auto value = index->get<std::int64_t>();
+  if (value < -count || value >= count) {
+    diagnostics.error(graph.location(id, "/attrs/index"),
+                      "node '" + node.name + "' selects item " + std::to_string(value) + " of " +
+                          std::to_string(count));
+  }
+}
+
+}  // namespace
+
+void verify_graph(const Graph& graph, Diagnostics& diagnostics) {
+  check_order(graph, diagnostics);
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    if (graph.nodes()[n].op_type == "<built-in function getitem>") {
+      check_getitem(graph, NodeId{static_cast<std::int32_t>(n)}, diagnostics);
+    }
+  }
+}
+
+}  // namespace npu

@@ -1,0 +1,817 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ops that the tools know by name: what kind each is, whether it only views its operand, and
+// its signature as ATen's native_functions.yaml has it.
+//
+// One row per overload, written by hand. Ops that are missing here still run (the aten backend asks
+// libtorch for the schema); they are opaque to fusion and cost models.
+// A schema is parsed when its op is first looked up, so that a tool starts without parsing any.
+#include "npu/ops/op_catalogue.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+namespace npu {
+namespace {
+
+enum class Movement : bool {
+  kMoves,
+  kAlias,  ///< a view of the first operand where strides allow, or the operand itself
+};
+using enum Movement;
+using enum OpKind;
+
+struct Row {
+  std::string_view op_type;
+  OpKind kind;
+  Movement movement;
+  std::string_view schema;  ///< "(a!)" stands only at a first operand that PyTorch overwrites
+};
+
+constexpr Row kRows[] = {
+    // Convolution.
+    {"aten.conv1d.default", kAnchor, kMoves,
+     "(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=[1], int[1] padding=[0], "
+     "int[1] dilation=[1], int groups=1) -> Tensor"},
+    {"aten.conv1d.padding", kAnchor, kMoves,
+     "(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=[1], str padding='valid', "
+     "int[1] dilation=[1], int groups=1) -> Tensor"},
+    {"aten.conv2d.default", kAnchor, kMoves,
+     "(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, "
+     "int[2] dilation=1, int groups=1) -> Tensor"},
+    {"aten.conv2d.padding", kAnchor, kMoves,
+     "(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, str padding='valid', "
+     "int[2] dilation=1, int groups=1) -> Tensor"},
+    {"aten.conv3d.default", kAnchor, kMoves,
+     "(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] padding=0, "
+     "int[3] dilation=1, int groups=1) -> Tensor"},
+    {"aten.conv3d.padding", kAnchor, kMoves,
+     "(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, str padding='valid', "
+     "int[3] dilation=1, int groups=1) -> Tensor"},
+    {"aten.conv_transpose1d.default", kAnchor, kMoves,
+     "(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=[1], int[1] padding=[0], "
+     "int[1] output_padding=[0], int groups=1, int[1] dilation=[1]) -> Tensor"},
+    {"aten.conv_transpose2d.input", kAnchor, kMoves,
+     "(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, "
+     "int[2] output_padding=0, int groups=1, int[2] dilation=1) -> Tensor"},
+    {"aten.conv_transpose3d.input", kAnchor, kMoves,
+     "(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] padding=0, "
+     "int[3] output_padding=0, int groups=1, int[3] dilation=1) -> Tensor"},
+    {"aten.convolution.default", kAnchor, kMoves,
+     "(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, "
+     "bool transposed, int[] output_padding, int groups) -> Tensor"},
+    {"aten._convolution.default", kAnchor, kMoves,
+     "(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, "
+     "bool transposed, int[] output_padding, int groups, bool benchmark, bool deterministic, "
+     "bool cudnn_enabled, bool allow_tf32) -> Tensor"},
+
+    // Matrix products.
+    {"aten.linear.default", kAnchor, kMoves,
+     "(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor"},
+    {"aten.addmm.default", kAnchor, kMoves,
+     "(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"},
+    {"aten.mm.default", kAnchor, kMoves, "(Tensor self, Tensor mat2) -> Tensor"},
+    {"aten.bmm.default", kAnchor, kMoves, "(Tensor self, Tensor mat2) -> Tensor"},
+    {"aten.baddbmm.default", kAnchor, kMoves,
+     "(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"},
+    {"aten.addbmm.default", kAnchor, kMoves,
+     "(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"},
+    {"aten.matmul.default", kAnchor, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.mv.default", kAnchor, kMoves, "(Tensor self, Tensor vec) -> Tensor"},
+    {"aten.dot.default", kAnchor, kMoves, "(Tensor self, Tensor tensor) -> Tensor"},
+    {"aten.addmv.default", kAnchor, kMoves,
+     "(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor"},
+    {"aten.einsum.default", kAnchor, kMoves,
+     "(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor"},
+    {"aten.bilinear.default", kAnchor, kMoves,
+     "(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor"},
+    {"aten.outer.default", kBroadcast, kMoves, "(Tensor self, Tensor vec2) -> Tensor"},
+
+    // Attention.
+    {"aten.scaled_dot_product_attention.default", kAnchor, kMoves,
+     "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, "
+     "bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor"},
+    {"aten._scaled_dot_product_flash_attention_for_cpu.default", kAnchor, kMoves,
+     "(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool is_causal=False, *, "
+     "Tensor? attn_mask=None, float? scale=None) -> (Tensor, Tensor)"},
+
+    // Recurrent networks.
+    {"aten.lstm.input", kOpaque, kMoves,
+     "(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float "
+     "dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)"},
+    {"aten.gru.input", kOpaque, kMoves,
+     "(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float "
+     "dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)"},
+    {"aten.rnn_tanh.input", kOpaque, kMoves,
+     "(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float "
+     "dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)"},
+    {"aten.rnn_relu.input", kOpaque, kMoves,
+     "(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float "
+     "dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)"},
+    {"aten.lstm_cell.default", kOpaque, kMoves,
+     "(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? "
+     "b_hh=None) -> (Tensor, Tensor)"},
+    {"aten.gru_cell.default", kOpaque, kMoves,
+     "(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? "
+     "b_hh=None) -> Tensor"},
+    {"aten._native_multi_head_attention.default", kOpaque, kMoves,
+     "(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, "
+     "Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool "
+     "need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, "
+     "Tensor)"},
+    {"aten._transformer_encoder_layer_fwd.default", kOpaque, kMoves,
+     "(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, Tensor "
+     "proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor "
+     "norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor "
+     "ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? "
+     "mask=None, int? mask_type=None) -> Tensor"},
+
+    // Activations.
+    {"aten.relu.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.relu_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor"},
+    {"aten.relu6.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.relu6_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor"},
+    {"aten.hardtanh.default", kElementwise, kMoves,
+     "(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor"},
+    {"aten.hardtanh_.default", kElementwise, kMoves,
+     "(Tensor(a!) self, Scalar min_val=-1, Scalar max_val=1) -> Tensor"},
+    {"aten.leaky_relu.default", kElementwise, kMoves,
+     "(Tensor self, Scalar negative_slope=0.01) -> Tensor"},
+    {"aten.leaky_relu_.default", kElementwise, kMoves,
+     "(Tensor(a!) self, Scalar negative_slope=0.01) -> Tensor"},
+    {"aten.elu.default", kElementwise, kMoves,
+     "(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor"},
+    {"aten.elu_.default", kElementwise, kMoves,
+     "(Tensor(a!) self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor"},
+    {"aten.selu.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.selu_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor"},
+    {"aten.celu.default", kElementwise, kMoves, "(Tensor self, Scalar alpha=1.) -> Tensor"},
+    {"aten.celu_.default", kElementwise, kMoves, "(Tensor(a!) self, Scalar alpha=1.) -> Tensor"},
+    {"aten.gelu.default", kElementwise, kMoves,
+     "(Tensor self, *, str approximate='none') -> Tensor"},
+    {"aten.gelu_.default", kElementwise, kMoves,
+     "(Tensor(a!) self, *, str approximate='none') -> Tensor"},
+    {"aten.silu.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.silu_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor"},
+    {"aten.mish.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.mish_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor"},
+    {"aten.sigmoid.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.sigmoid_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor"},
+    {"aten.tanh.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.tanh_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor"},
+    {"aten.hardsigmoid.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.hardsigmoid_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor"},
+    {"aten.hardswish.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.hardswish_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor"},
+    {"aten.softplus.default", kElementwise, kMoves,
+     "(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor"},
+    {"aten.log_sigmoid.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.threshold.default", kElementwise, kMoves,
+     "(Tensor self, Scalar threshold, Scalar value) -> Tensor"},
+    {"aten.threshold_.default", kElementwise, kMoves,
+     "(Tensor(a!) self, Scalar threshold, Scalar value) -> Tensor"},
+    {"aten.softshrink.default", kElementwise, kMoves, "(Tensor self, Scalar lambd=0.5) -> Tensor"},
+    {"aten.hardshrink.default", kElementwise, kMoves, "(Tensor self, Scalar lambd=0.5) -> Tensor"},
+
+    // Activations with an operand or a halved axis.
+    {"aten.prelu.default", kBroadcast, kMoves, "(Tensor self, Tensor weight) -> Tensor"},
+    {"aten.glu.default", kOpaque, kMoves, "(Tensor self, int dim=-1) -> Tensor"},
+
+    // Batch norm as inference computes it: a scale and a shift per channel.
+    {"aten.batch_norm.default", kBroadcast, kMoves,
+     "(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+     "bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor"},
+    {"aten._native_batch_norm_legit_no_training.default", kBroadcast, kMoves,
+     "(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, "
+     "float momentum, float eps) -> (Tensor, Tensor, Tensor)"},
+
+    // Normalisation.
+    {"aten.native_batch_norm.default", kReduction, kMoves,
+     "(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+     "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)"},
+    {"aten.cudnn_batch_norm.default", kReduction, kMoves,
+     "(Tensor input, Tensor weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+     "bool training, float exponential_average_factor, float epsilon) -> (Tensor, Tensor, "
+     "Tensor, Tensor)"},
+    {"aten._native_batch_norm_legit.default", kReduction, kMoves,
+     "(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, "
+     "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)"},
+    {"aten._native_batch_norm_legit.no_stats", kReduction, kMoves,
+     "(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) "
+     "-> (Tensor, Tensor, Tensor)"},
+    {"aten.instance_norm.default", kReduction, kMoves,
+     "(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+     "bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor"},
+    {"aten.layer_norm.default", kReduction, kMoves,
+     "(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float "
+     "eps=1e-05, bool cudnn_enable=True) -> Tensor"},
+    {"aten.native_layer_norm.default", kReduction, kMoves,
+     "(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> "
+     "(Tensor, Tensor, Tensor)"},
+    {"aten.group_norm.default", kReduction, kMoves,
+     "(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
+     "bool cudnn_enabled=True) -> Tensor"},
+    {"aten.native_group_norm.default", kReduction, kMoves,
+     "(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, "
+     "float eps) -> (Tensor, Tensor, Tensor)"},
+    {"aten.rms_norm.default", kReduction, kMoves,
+     "(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor"},
+
+    // Pooling.
+    {"aten.max_pool1d.default", kReduction, kMoves,
+     "(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] "
+     "dilation=[1], bool ceil_mode=False) -> Tensor"},
+    {"aten.max_pool2d.default", kReduction, kMoves,
+     "(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
+     "bool ceil_mode=False) -> Tensor"},
+    {"aten.max_pool3d.default", kReduction, kMoves,
+     "(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, "
+     "bool ceil_mode=False) -> Tensor"},
+    {"aten.max_pool2d_with_indices.default", kReduction, kMoves,
+     "(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
+     "bool ceil_mode=False) -> (Tensor, Tensor)"},
+    {"aten.avg_pool1d.default", kReduction, kMoves,
+     "(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool "
+     "ceil_mode=False, bool count_include_pad=True) -> Tensor"},
+    {"aten.avg_pool2d.default", kReduction, kMoves,
+     "(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool "
+     "ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor"},
+    {"aten.avg_pool3d.default", kReduction, kMoves,
+     "(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool "
+     "ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor"},
+    {"aten.adaptive_avg_pool1d.default", kReduction, kMoves,
+     "(Tensor self, int[1] output_size) -> Tensor"},
+    {"aten.adaptive_avg_pool2d.default", kReduction, kMoves,
+     "(Tensor self, SymInt[2] output_size) -> Tensor"},
+    {"aten.adaptive_avg_pool3d.default", kReduction, kMoves,
+     "(Tensor self, int[3] output_size) -> Tensor"},
+    {"aten._adaptive_avg_pool2d.default", kReduction, kMoves,
+     "(Tensor self, SymInt[2] output_size) -> Tensor"},
+    {"aten.adaptive_max_pool1d.default", kReduction, kMoves,
+     "(Tensor self, int[1] output_size) -> (Tensor, Tensor)"},
+    {"aten.adaptive_max_pool2d.default", kReduction, kMoves,
+     "(Tensor self, int[2] output_size) -> (Tensor, Tensor)"},
+
+    // Softmax.
+    {"aten.softmax.int", kReduction, kMoves,
+     "(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"},
+    {"aten._softmax.default", kReduction, kMoves,
+     "(Tensor self, int dim, bool half_to_float) -> Tensor"},
+    {"aten.log_softmax.int", kReduction, kMoves,
+     "(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"},
+    {"aten._log_softmax.default", kReduction, kMoves,
+     "(Tensor self, int dim, bool half_to_float) -> Tensor"},
+    {"aten._safe_softmax.default", kReduction, kMoves,
+     "(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"},
+
+    // Arithmetic on two operands.
+    {"aten.add.Tensor", kBroadcast, kMoves,
+     "(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"},
+    {"aten.add_.Tensor", kBroadcast, kMoves,
+     "(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor"},
+    {"aten.sub.Tensor", kBroadcast, kMoves,
+     "(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"},
+    {"aten.sub_.Tensor", kBroadcast, kMoves,
+     "(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor"},
+    {"aten.mul.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.mul_.Tensor", kBroadcast, kMoves, "(Tensor(a!) self, Tensor other) -> Tensor"},
+    {"aten.div.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.div_.Tensor", kBroadcast, kMoves, "(Tensor(a!) self, Tensor other) -> Tensor"},
+    {"aten.div.Tensor_mode", kBroadcast, kMoves,
+     "(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor"},
+    {"aten.rsub.Tensor", kBroadcast, kMoves,
+     "(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"},
+    {"aten.floor_divide.default", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.remainder.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.fmod.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.pow.Tensor_Tensor", kBroadcast, kMoves, "(Tensor self, Tensor exponent) -> Tensor"},
+    {"aten.maximum.default", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.minimum.default", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.atan2.default", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.addcmul.default", kBroadcast, kMoves,
+     "(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor"},
+    {"aten.addcdiv.default", kBroadcast, kMoves,
+     "(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor"},
+    {"aten.lerp.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor end, Tensor weight) -> Tensor"},
+    {"aten.lerp.Scalar", kBroadcast, kMoves, "(Tensor self, Tensor end, Scalar weight) -> Tensor"},
+
+    // Arithmetic with a scalar.
+    {"aten.add.Scalar", kElementwise, kMoves,
+     "(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"},
+    {"aten.add_.Scalar", kElementwise, kMoves,
+     "(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor"},
+    {"aten.sub.Scalar", kElementwise, kMoves,
+     "(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"},
+    {"aten.sub_.Scalar", kElementwise, kMoves,
+     "(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor"},
+    {"aten.mul.Scalar", kElementwise, kMoves, "(Tensor self, Scalar other) -> Tensor"},
+    {"aten.mul_.Scalar", kElementwise, kMoves, "(Tensor(a!) self, Scalar other) -> Tensor"},
+    {"aten.div.Scalar", kElementwise, kMoves, "(Tensor self, Scalar other) -> Tensor"},
+    {"aten.div_.Scalar", kElementwise, kMoves, "(Tensor(a!) self, Scalar other) -> Tensor"},
+    {"aten.div.Scalar_mode", kElementwise, kMoves,
+     "(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor"},
+    {"aten.rsub.Scalar", kElementwise, kMoves,
+     "(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"},
+    {"aten.floor_divide.Scalar", kElementwise, kMoves, "(Tensor self, Scalar other) -> Tensor"},
+    {"aten.remainder.Scalar", kElementwise, kMoves, "(Tensor self, Scalar other) -> Tensor"},
+    {"aten.fmod.Scalar", kElementwise, kMoves, "(Tensor self, Scalar other) -> Tensor"},
+    {"aten.pow.Tensor_Scalar", kElementwise, kMoves, "(Tensor self, Scalar exponent) -> Tensor"},
+    {"aten.pow.Scalar", kElementwise, kMoves, "(Scalar self, Tensor exponent) -> Tensor"},
+
+    // Functions of one operand.
+    {"aten.neg.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.neg_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor"},
+    {"aten.abs.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.sign.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.sqrt.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.sqrt_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor"},
+    {"aten.rsqrt.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.reciprocal.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.square.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.exp.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.exp_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor"},
+    {"aten.exp2.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.expm1.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.log.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.log2.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.log10.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.log1p.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.sin.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.cos.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.tan.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.asin.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.acos.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.atan.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.sinh.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.cosh.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.erf.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.erfc.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.floor.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.ceil.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.round.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.trunc.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.frac.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.clamp.default", kElementwise, kMoves,
+     "(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor"},
+    {"aten.clamp_.default", kElementwise, kMoves,
+     "(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor"},
+    {"aten.clamp_min.default", kElementwise, kMoves, "(Tensor self, Scalar min) -> Tensor"},
+    {"aten.clamp_max.default", kElementwise, kMoves, "(Tensor self, Scalar max) -> Tensor"},
+    {"aten.nan_to_num.default", kElementwise, kMoves,
+     "(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor"},
+    {"aten.isnan.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.isinf.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.isfinite.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.logical_not.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.bitwise_not.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.clamp.Tensor", kBroadcast, kMoves,
+     "(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor"},
+    {"aten.clamp_min.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor min) -> Tensor"},
+    {"aten.clamp_max.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor max) -> Tensor"},
+
+    // Comparison and logic.
+    {"aten.eq.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.ne.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.lt.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.le.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.gt.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.ge.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.logical_and.default", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.logical_or.default", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.logical_xor.default", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.bitwise_and.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.bitwise_or.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.bitwise_xor.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.where.self", kBroadcast, kMoves,
+     "(Tensor condition, Tensor self, Tensor other) -> Tensor"},
+    {"aten.where.ScalarOther", kBroadcast, kMoves,
+     "(Tensor condition, Tensor self, Scalar other) -> Tensor"},
+    {"aten.where.ScalarSelf", kBroadcast, kMoves,
+     "(Tensor condition, Scalar self, Tensor other) -> Tensor"},
+    {"aten.masked_fill.Tensor", kBroadcast, kMoves,
+     "(Tensor self, Tensor mask, Tensor value) -> Tensor"},
+    {"aten.masked_fill.Scalar", kBroadcast, kMoves,
+     "(Tensor self, Tensor mask, Scalar value) -> Tensor"},
+    {"aten.masked_fill_.Tensor", kBroadcast, kMoves,
+     "(Tensor(a!) self, Tensor mask, Tensor value) -> Tensor"},
+    {"aten.masked_fill_.Scalar", kBroadcast, kMoves,
+     "(Tensor(a!) self, Tensor mask, Scalar value) -> Tensor"},
+    {"aten.__and__.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.__or__.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.__xor__.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.eq.Scalar", kElementwise, kMoves, "(Tensor self, Scalar other) -> Tensor"},
+    {"aten.ne.Scalar", kElementwise, kMoves, "(Tensor self, Scalar other) -> Tensor"},
+    {"aten.lt.Scalar", kElementwise, kMoves, "(Tensor self, Scalar other) -> Tensor"},
+    {"aten.le.Scalar", kElementwise, kMoves, "(Tensor self, Scalar other) -> Tensor"},
+    {"aten.gt.Scalar", kElementwise, kMoves, "(Tensor self, Scalar other) -> Tensor"},
+    {"aten.ge.Scalar", kElementwise, kMoves, "(Tensor self, Scalar other) -> Tensor"},
+    {"aten.where.Scalar", kElementwise, kMoves,
+     "(Tensor condition, Scalar self, Scalar other) -> Tensor"},
+    {"aten.bitwise_and.Scalar", kElementwise, kMoves, "(Tensor self, Scalar other) -> Tensor"},
+    {"aten.bitwise_or.Scalar", kElementwise, kMoves, "(Tensor self, Scalar other) -> Tensor"},
+
+    // Casts and copies.
+    {"aten.to.dtype", kElementwise, kMoves,
+     "(Tensor self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? "
+     "memory_format=None) -> Tensor"},
+    {"aten.to.dtype_layout", kElementwise, kMoves,
+     "(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+     "pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? "
+     "memory_format=None) -> Tensor"},
+    {"aten.to.device", kElementwise, kMoves,
+     "(Tensor self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, "
+     "MemoryFormat? memory_format=None) -> Tensor"},
+    {"aten.to.other", kElementwise, kMoves,
+     "(Tensor self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? "
+     "memory_format=None) -> Tensor"},
+    {"aten._to_copy.default", kElementwise, kMoves,
+     "(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+     "pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor"},
+    {"aten.type_as.default", kElementwise, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.clone.default", kElementwise, kMoves,
+     "(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor"},
+    {"aten.copy.default", kElementwise, kMoves,
+     "(Tensor self, Tensor src, bool non_blocking=False) -> Tensor"},
+    {"aten.copy_.default", kElementwise, kMoves,
+     "(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor"},
+    {"aten.lift_fresh_copy.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.fill.Scalar", kElementwise, kMoves, "(Tensor self, Scalar value) -> Tensor"},
+    {"aten.fill_.Scalar", kElementwise, kMoves, "(Tensor(a!) self, Scalar value) -> Tensor"},
+    {"aten.fill.Tensor", kElementwise, kMoves, "(Tensor self, Tensor value) -> Tensor"},
+    {"aten.fill_.Tensor", kElementwise, kMoves, "(Tensor(a!) self, Tensor value) -> Tensor"},
+    {"aten.zero_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor"},
+
+    // Views.
+    {"aten.view.default", kInjective, kAlias, "(Tensor self, SymInt[] size) -> Tensor"},
+    {"aten._unsafe_view.default", kInjective, kAlias, "(Tensor self, SymInt[] size) -> Tensor"},
+    {"aten.reshape.default", kInjective, kAlias, "(Tensor self, SymInt[] shape) -> Tensor"},
+    {"aten.view_as.default", kInjective, kAlias, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.reshape_as.default", kInjective, kAlias, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.flatten.using_ints", kInjective, kAlias,
+     "(Tensor self, int start_dim=0, int end_dim=-1) -> Tensor"},
+    {"aten.unflatten.int", kInjective, kAlias, "(Tensor self, int dim, int[] sizes) -> Tensor"},
+    {"aten.squeeze.default", kInjective, kAlias, "(Tensor self) -> Tensor"},
+    {"aten.squeeze.dim", kInjective, kAlias, "(Tensor self, int dim) -> Tensor"},
+    {"aten.squeeze.dims", kInjective, kAlias, "(Tensor self, int[] dim) -> Tensor"},
+    {"aten.unsqueeze.default", kInjective, kAlias, "(Tensor self, int dim) -> Tensor"},
+    {"aten.contiguous.default", kInjective, kAlias,
+     "(Tensor self, *, MemoryFormat memory_format=contiguous_format) -> Tensor"},
+    {"aten.alias.default", kInjective, kAlias, "(Tensor self) -> Tensor"},
+    {"aten.detach.default", kInjective, kAlias, "(Tensor self) -> Tensor"},
+    {"aten.detach_.default", kInjective, kAlias, "(Tensor(a!) self) -> Tensor"},
+    {"aten.lift_fresh.default", kInjective, kAlias, "(Tensor self) -> Tensor"},
+    {"aten.t.default", kInjective, kAlias, "(Tensor self) -> Tensor"},
+    {"aten.transpose.int", kInjective, kAlias, "(Tensor self, int dim0, int dim1) -> Tensor"},
+    {"aten.permute.default", kInjective, kAlias, "(Tensor self, int[] dims) -> Tensor"},
+    {"aten.movedim.int", kInjective, kAlias,
+     "(Tensor self, int source, int destination) -> Tensor"},
+    {"aten.movedim.intlist", kInjective, kAlias,
+     "(Tensor self, int[] source, int[] destination) -> Tensor"},
+    {"aten.swapaxes.default", kInjective, kAlias, "(Tensor self, int axis0, int axis1) -> Tensor"},
+    {"aten.numpy_T.default", kInjective, kAlias, "(Tensor self) -> Tensor"},
+    {"aten.expand.default", kInjective, kAlias,
+     "(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor"},
+    {"aten.expand_as.default", kInjective, kAlias, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.broadcast_to.default", kInjective, kAlias, "(Tensor self, int[] size) -> Tensor"},
+    {"aten.slice.Tensor", kInjective, kAlias,
+     "(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor"},
+    {"aten.select.int", kInjective, kAlias, "(Tensor self, int dim, int index) -> Tensor"},
+    {"aten.narrow.default", kInjective, kAlias,
+     "(Tensor self, int dim, int start, int length) -> Tensor"},
+    {"aten.diagonal.default", kInjective, kAlias,
+     "(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor"},
+    {"aten.unfold.default", kInjective, kAlias,
+     "(Tensor self, int dimension, int size, int step) -> Tensor"},
+    {"aten.view_as_real.default", kInjective, kAlias, "(Tensor self) -> Tensor"},
+    {"aten.view_as_complex.default", kInjective, kAlias, "(Tensor self) -> Tensor"},
+
+    // Views with several results.
+    {"aten.split.Tensor", kInjective, kAlias,
+     "(Tensor self, int split_size, int dim=0) -> Tensor[]"},
+    {"aten.split.sizes", kInjective, kAlias,
+     "(Tensor self, int[] split_size, int dim=0) -> Tensor[]"},
+    {"aten.split_with_sizes.default", kInjective, kAlias,
+     "(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]"},
+    {"aten.chunk.default", kInjective, kAlias, "(Tensor self, int chunks, int dim=0) -> Tensor[]"},
+    {"aten.unbind.int", kInjective, kAlias, "(Tensor self, int dim=0) -> Tensor[]"},
+    {"aten.tensor_split.sections", kInjective, kAlias,
+     "(Tensor self, int sections, int dim=0) -> Tensor[]"},
+    {"<built-in function getitem>", kInjective, kAlias, "(Tensor[] self, int index) -> Tensor"},
+
+    // The identity at inference.
+    {"aten.dropout.default", kElementwise, kAlias, "(Tensor input, float p, bool train) -> Tensor"},
+    {"aten.dropout_.default", kElementwise, kAlias,
+     "(Tensor(a!) self, float p, bool train) -> Tensor"},
+    {"aten.feature_dropout.default", kElementwise, kAlias,
+     "(Tensor input, float p, bool train) -> Tensor"},
+    {"aten.alpha_dropout.default", kElementwise, kAlias,
+     "(Tensor input, float p, bool train) -> Tensor"},
+    {"aten._assert_tensor_metadata.default", kElementwise, kAlias,
+     "(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, "
+     "Device? device=None, Layout? layout=None) -> ()"},
+    {"aten.native_dropout.default", kOpaque, kMoves,
+     "(Tensor input, float p, bool? train) -> (Tensor, Tensor)"},
+
+    // Moving elements.
+    {"aten.cat.default", kInjective, kMoves, "(Tensor[] tensors, int dim=0) -> Tensor"},
+    {"aten.concat.default", kInjective, kMoves, "(Tensor[] tensors, int dim=0) -> Tensor"},
+    {"aten.stack.default", kInjective, kMoves, "(Tensor[] tensors, int dim=0) -> Tensor"},
+    {"aten.repeat.default", kInjective, kMoves, "(Tensor self, SymInt[] repeats) -> Tensor"},
+    {"aten.tile.default", kInjective, kMoves, "(Tensor self, int[] dims) -> Tensor"},
+    {"aten.repeat_interleave.self_int", kInjective, kMoves,
+     "(Tensor self, int repeats, int? dim=None, *, int? output_size=None) -> Tensor"},
+    {"aten.repeat_interleave.Tensor", kInjective, kMoves,
+     "(Tensor repeats, *, int? output_size=None) -> Tensor"},
+    {"aten.roll.default", kInjective, kMoves,
+     "(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor"},
+    {"aten.flip.default", kInjective, kMoves, "(Tensor self, int[] dims) -> Tensor"},
+    {"aten.channel_shuffle.default", kInjective, kMoves, "(Tensor self, int groups) -> Tensor"},
+    {"aten.native_channel_shuffle.default", kInjective, kMoves,
+     "(Tensor self, int groups) -> Tensor"},
+    {"aten.pixel_shuffle.default", kInjective, kMoves,
+     "(Tensor self, int upscale_factor) -> Tensor"},
+    {"aten.pixel_unshuffle.default", kInjective, kMoves,
+     "(Tensor self, int downscale_factor) -> Tensor"},
+    {"aten.constant_pad_nd.default", kInjective, kMoves,
+     "(Tensor self, int[] pad, Scalar value=0) -> Tensor"},
+    {"aten.pad.default", kInjective, kMoves,
+     "(Tensor self, SymInt[] pad, str mode='constant', float? value=None) -> Tensor"},
+    {"aten.reflection_pad1d.default", kInjective, kMoves,
+     "(Tensor self, int[2] padding) -> Tensor"},
+    {"aten.reflection_pad2d.default", kInjective, kMoves,
+     "(Tensor self, int[4] padding) -> Tensor"},
+    {"aten.replication_pad1d.default", kInjective, kMoves,
+     "(Tensor self, int[2] padding) -> Tensor"},
+    {"aten.replication_pad2d.default", kInjective, kMoves,
+     "(Tensor self, int[4] padding) -> Tensor"},
+    {"aten.im2col.default", kInjective, kMoves,
+     "(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> "
+     "Tensor"},
+    {"aten.tril.default", kInjective, kMoves, "(Tensor self, int diagonal=0) -> Tensor"},
+    {"aten.triu.default", kInjective, kMoves, "(Tensor self, int diagonal=0) -> Tensor"},
+
+    // Indexing.
+    {"aten.embedding.default", kInjective, kMoves,
+     "(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool "
+     "sparse=False) -> Tensor"},
+    {"aten.index.Tensor", kInjective, kMoves, "(Tensor self, Tensor?[] indices) -> Tensor"},
+    {"aten.index_select.default", kInjective, kMoves,
+     "(Tensor self, int dim, Tensor index) -> Tensor"},
+    {"aten.gather.default", kInjective, kMoves,
+     "(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor"},
+    {"aten.take_along_dim.default", kInjective, kMoves,
+     "(Tensor self, Tensor indices, int? dim=None) -> Tensor"},
+    {"aten.index_put.default", kOpaque, kMoves,
+     "(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor"},
+    {"aten.index_put_.default", kOpaque, kMoves,
+     "(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor"},
+    {"aten.index_copy.default", kOpaque, kMoves,
+     "(Tensor self, int dim, Tensor index, Tensor source) -> Tensor"},
+    {"aten.index_add.default", kOpaque, kMoves,
+     "(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor"},
+    {"aten.scatter.src", kOpaque, kMoves,
+     "(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"},
+    {"aten.scatter.value", kOpaque, kMoves,
+     "(Tensor self, int dim, Tensor index, Scalar value) -> Tensor"},
+    {"aten.scatter_add.default", kOpaque, kMoves,
+     "(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"},
+    {"aten.scatter_reduce.two", kOpaque, kMoves,
+     "(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) "
+     "-> Tensor"},
+    {"aten.slice_scatter.default", kOpaque, kMoves,
+     "(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt "
+     "step=1) -> Tensor"},
+    {"aten.select_scatter.default", kOpaque, kMoves,
+     "(Tensor self, Tensor src, int dim, int index) -> Tensor"},
+    {"aten.masked_scatter.default", kOpaque, kMoves,
+     "(Tensor self, Tensor mask, Tensor source) -> Tensor"},
+    {"aten.embedding_bag.default", kOpaque, kMoves,
+     "(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int "
+     "mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool "
+     "include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)"},
+    {"aten.one_hot.default", kOpaque, kMoves, "(Tensor self, int num_classes=-1) -> Tensor"},
+    {"aten.bucketize.Tensor", kOpaque, kMoves,
+     "(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor"},
+    {"aten.searchsorted.Tensor", kOpaque, kMoves,
+     "(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? "
+     "side=None, Tensor? sorter=None) -> Tensor"},
+
+    // Reductions.
+    {"aten.mean.default", kReduction, kMoves, "(Tensor self, *, ScalarType? dtype=None) -> Tensor"},
+    {"aten.mean.dim", kReduction, kMoves,
+     "(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"},
+    {"aten.sum.default", kReduction, kMoves, "(Tensor self, *, ScalarType? dtype=None) -> Tensor"},
+    {"aten.sum.dim_IntList", kReduction, kMoves,
+     "(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"},
+    {"aten.prod.default", kReduction, kMoves, "(Tensor self, *, ScalarType? dtype=None) -> Tensor"},
+    {"aten.prod.dim_int", kReduction, kMoves,
+     "(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"},
+    {"aten.max.default", kReduction, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.min.default", kReduction, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.max.dim", kReduction, kMoves,
+     "(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"},
+    {"aten.min.dim", kReduction, kMoves,
+     "(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"},
+    {"aten.amax.default", kReduction, kMoves,
+     "(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor"},
+    {"aten.amin.default", kReduction, kMoves,
+     "(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor"},
+    {"aten.aminmax.default", kReduction, kMoves,
+     "(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)"},
+    {"aten.argmax.default", kReduction, kMoves,
+     "(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"},
+    {"aten.argmin.default", kReduction, kMoves,
+     "(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"},
+    {"aten.any.default", kReduction, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.any.dim", kReduction, kMoves, "(Tensor self, int dim, bool keepdim=False) -> Tensor"},
+    {"aten.any.dims", kReduction, kMoves,
+     "(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"},
+    {"aten.all.default", kReduction, kMoves, "(Tensor self) -> Tensor"},
+    {"aten.all.dim", kReduction, kMoves, "(Tensor self, int dim, bool keepdim=False) -> Tensor"},
+    {"aten.all.dims", kReduction, kMoves,
+     "(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"},
+    {"aten.var.default", kReduction, kMoves, "(Tensor self, bool unbiased=True) -> Tensor"},
+    {"aten.var.dim", kReduction, kMoves,
+     "(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor"},
+    {"aten.var.correction", kReduction, kMoves,
+     "(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"},
+    {"aten.var_mean.correction", kReduction, kMoves,
+     "(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> "
+     "(Tensor, Tensor)"},
+    {"aten.var_mean.dim", kReduction, kMoves,
+     "(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)"},
+    {"aten.std_mean.dim", kReduction, kMoves,
+     "(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)"},
+    {"aten.std_mean.correction", kReduction, kMoves,
+     "(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) "
+     "-> (Tensor, Tensor)"},
+    {"aten.std.default", kReduction, kMoves, "(Tensor self, bool unbiased=True) -> Tensor"},
+    {"aten.std.dim", kReduction, kMoves,
+     "(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor"},
+    {"aten.std.correction", kReduction, kMoves,
+     "(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"},
+    {"aten.norm.ScalarOpt_dim", kReduction, kMoves,
+     "(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor"},
+    {"aten.linalg_vector_norm.default", kReduction, kMoves,
+     "(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
+     "dtype=None) -> Tensor"},
+    {"aten.logsumexp.default", kReduction, kMoves,
+     "(Tensor self, int[1] dim, bool keepdim=False) -> Tensor"},
+
+    // Scans, sorting.
+    {"aten.cumsum.default", kOpaque, kMoves,
+     "(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"},
+    {"aten.cumprod.default", kOpaque, kMoves,
+     "(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"},
+    {"aten.sort.default", kOpaque, kMoves,
+     "(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)"},
+    {"aten.sort.stable", kOpaque, kMoves,
+     "(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, "
+     "Tensor indices)"},
+    {"aten.argsort.default", kOpaque, kMoves,
+     "(Tensor self, int dim=-1, bool descending=False) -> Tensor"},
+    {"aten.topk.default", kOpaque, kMoves,
+     "(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, "
+     "Tensor indices)"},
+
+    // Resampling.
+    {"aten.upsample_nearest1d.vec", kInjective, kMoves,
+     "(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor"},
+    {"aten.upsample_nearest2d.default", kInjective, kMoves,
+     "(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> "
+     "Tensor"},
+    {"aten.upsample_nearest2d.vec", kInjective, kMoves,
+     "(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor"},
+    {"aten.upsample_linear1d.default", kOpaque, kMoves,
+     "(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor"},
+    {"aten.upsample_bilinear2d.default", kOpaque, kMoves,
+     "(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? "
+     "scales_w=None) -> Tensor"},
+    {"aten.upsample_bilinear2d.vec", kOpaque, kMoves,
+     "(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> "
+     "Tensor"},
+    {"aten.upsample_bicubic2d.default", kOpaque, kMoves,
+     "(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? "
+     "scales_w=None) -> Tensor"},
+    {"aten.upsample_bicubic2d.vec", kOpaque, kMoves,
+     "(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> "
+     "Tensor"},
+    {"aten.grid_sampler.default", kOpaque, kMoves,
+     "(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool "
+     "align_corners) -> Tensor"},
+    {"aten.affine_grid_generator.default", kOpaque, kMoves,
+     "(Tensor theta, int[] size, bool align_corners) -> Tensor"},
+
+    // Distances.
+    {"aten.cdist.default", kOpaque, kMoves,
+     "(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor"},
+    {"aten.cosine_similarity.default", kOpaque, kMoves,
+     "(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor"},
+
+    // Making tensors.
+    {"aten.full.default", kOpaque, kMoves,
+     "(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, "
+     "Device? device=None, bool? pin_memory=None) -> Tensor"},
+    {"aten.full_like.default", kOpaque, kMoves,
+     "(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+     "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor"},
+    {"aten.zeros.default", kOpaque, kMoves,
+     "(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+     "bool? pin_memory=None) -> Tensor"},
+    {"aten.zeros_like.default", kOpaque, kMoves,
+     "(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+     "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor"},
+    {"aten.ones.default", kOpaque, kMoves,
+     "(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+     "bool? pin_memory=None) -> Tensor"},
+    {"aten.ones_like.default", kOpaque, kMoves,
+     "(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+     "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor"},
+    {"aten.empty.memory_format", kOpaque, kMoves,
+     "(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+     "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor"},
+    {"aten.empty_like.default", kOpaque, kMoves,
+     "(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+     "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor"},
+    {"aten.new_zeros.default", kOpaque, kMoves,
+     "(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+     "device=None, bool? pin_memory=None) -> Tensor"},
+    {"aten.new_ones.default", kOpaque, kMoves,
+     "(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+     "device=None, bool? pin_memory=None) -> Tensor"},
+    {"aten.new_full.default", kOpaque, kMoves,
+     "(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? "
+     "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"},
+    {"aten.new_empty.default", kOpaque, kMoves,
+     "(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+     "device=None, bool? pin_memory=None) -> Tensor"},
+    {"aten.arange.default", kOpaque, kMoves,
+     "(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+     "pin_memory=None) -> Tensor"},
+    {"aten.arange.start", kOpaque, kMoves,
+     "(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+     "device=None, bool? pin_memory=None) -> Tensor"},
+    {"aten.arange.start_step", kOpaque, kMoves,
+     "(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? "
+     "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"},
+    {"aten.linspace.default", kOpaque, kMoves,
+     "(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, "
+     "Device? device=None, bool? pin_memory=None) -> Tensor"},
+    {"aten.eye.default", kOpaque, kMoves,
+     "(int n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+     "pin_memory=None) -> Tensor"},
+    {"aten.scalar_tensor.default", kOpaque, kMoves,
+     "(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+     "pin_memory=None) -> Tensor"},
+};
+constexpr std::size_t kRowCount = std::size(kRows);
+
+class Catalogue {
+ public:
+  Catalogue() {
+    row_by_type_.reserve(kRowCount);
+    for (std::size_t i = 0; i < kRowCount; ++i) row_by_type_.emplace(kRows[i].op_type, i);
+  }
+
+  const OpInfo* find(std::string_view op_type) {
+    const auto found = row_by_type_.find(op_type);
+    if (found == row_by_type_.end()) return nullptr;
+    const std::size_t i = found->second;
+    if (const OpInfo* info = parsed_[i].load(std::memory_order_acquire)) return info;
+    const std::lock_guard lock(mutex_);
+    if (owned_[i] == nullptr) {
+      const Row& row = kRows[i];
+      owned_[i] = std::make_unique<const OpInfo>(
+          OpInfo{row.op_type, row.kind, row.movement == kAlias,
+                 row.schema.starts_with("(Tensor(a!)"), parse_schema(row.op_type, row.schema)});
+      parsed_[i].store(owned_[i].get(), std::memory_order_release);
+    }
+    return owned_[i].get();
+  }
+
+ private:
+  std::unordered_map<std::string_view, std::size_t> row_by_type_;
+  std::array<std::atomic<const OpInfo*>, kRowCount> parsed_{};
+  std::array<std::unique_ptr<const OpInfo>, kRowCount> owned_{};
+  std::mutex mutex_;
+};
+
+}  // namespace
+
+const OpInfo* find_op(std::string_view op_type) {
+  static Catalogue catalogue;
+  return catalogue.find(op_type);
+}
+
+std::vector<std::string_view> catalogued_ops() {
+  std::vector<std::string_view> ops;
+  ops.reserve(kRowCount);
+  for (const Row& row : kRows) ops.push_back(row.op_type);
+  std::sort(ops.begin(), ops.end());
+  return ops;
+}
+
+}  // namespace npu

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dissolves partitions that are too small to be worth their transfers. Each round moves at least one
+// node to a device of lower priority, so there are at most nodes * devices rounds; in practice two or three.
+#include "npu/partition/min_nodes.hpp"
+
+#include <algorithm>
+
+#include "npu/target/support_check.hpp"
+
+namespace npu {
+namespace {
+
+bool is_pinned(const Node& node) {
+  return node.device_reason == "forced" || node.device_reason == "kept";
+}
+
+std::int64_t counted_nodes(const Graph& graph, const Partition& partition, const Device& device) {
+  return std::count_if(partition.nodes.begin(), partition.nodes.end(), [&](NodeId id) {
+    return !device.is_alias(graph.node(id).op_type);
+  });
+}
+
+/// The next device below `device` that runs every node of the partition, or null.
+const Device* next_device_for(const Graph& graph, const Partition& partition, const Target& target,
+                              const Device& device) {
+  for (std::size_t d = static_cast<std::size_t>(&device - target.devices.data()) + 1;
+       d < target.devices.size(); ++d) {
+    const Device& candidate = target.devices[d];
+    const bool runs_all = std::all_of(
+        partition.nodes.begin(), partition.nodes.end(),
+        [&](NodeId id) { return check_support(graph, id, candidate).supported; });
+    if (runs_all) return &candidate;
+  }
+  return nullptr;
+}
+
+bool move_small_partitions(Graph& graph, const PartitionPlan& plan, const Target& target,
+                           std::int64_t min_nodes) {
+  bool moved = false;
+  for (const Partition& partition : plan.partitions) {
+    const Device* device = target.find_device(partition.device);
+    if (device == nullptr || device == &target.devices.back()) continue;
+    if (counted_nodes(graph, partition, *device) >= min_nodes) continue;
+    if (std::any_of(partition.nodes.begin(), partition.nodes.end(),
+                    [&](NodeId id) { return is_pinned(graph.node(id)); })) {
+      continue;
+    }
+    const Device* next = next_device_for(graph, partition, target, *device);
+    if (next == nullptr) continue;
+    for (const NodeId id : partition.nodes) {
+      graph.node(id).device = next->name;
+      graph.node(id).device_reason = "min nodes";
+    }
+    moved = true;
+  }
+  return moved;
+}
+
+}  // namespace
+
+PartitionPlan partition_with_min_nodes(Graph& graph, const Target& target, std::int64_t min_nodes,
+                                       const PartitionStrategy& strategy) {
+  PartitionPlan plan = strategy(graph);
+  while (min_nodes > 1 && move_small_partitions(graph, plan, target, min_nodes)) {
+    plan = strategy(graph);
+  }
+  return plan;
+}
+
+}  // namespace npu

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds, reads, checks and writes execution plans (npu.partition of npu-ir(5)). O(nodes + edges).
+#include "npu/partition/partition_plan.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "npu/ops/op_catalogue.hpp"
+#include "partition/plan_builder.hpp"
+
+namespace npu {
+
+const std::string& device_of(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (!node.device) {
+    throw Error(ErrorCode::kInvalidGraph,
+                "node '" + node.name + "' has no device; run npu-tag first", graph.location(id));
+  }
+  return *node.device;
+}
+
+void append_transfer(const Graph& graph, PartitionPlan& plan, Transfer transfer) {
+  if (transfer.tensors.empty()) return;
+  transfer.bytes = 0;
+  for (const TensorId id : transfer.tensors) transfer.bytes += graph.tensor(id).bytes();
+  plan.steps.push_back(
+      {PlanStep::Kind::kTransfer, static_cast<std::int32_t>(plan.transfers.size())});
+  plan.transfers.push_back(std::move(transfer));
+}
+
+void connect_partitions(const Graph& graph, PartitionPlan& plan) {
+  std::vector<std::int32_t> partition_of(graph.nodes().size(), -1);
+  for (std::size_t p = 0; p < plan.partitions.size(); ++p) {
+    Partition& partition = plan.partitions[p];
+    partition.boundary = find_boundary(graph, partition.nodes);
+    for (const NodeId id : partition.nodes) {
+      partition_of[static_cast<std::size_t>(id.value)] = static_cast<std::int32_t>(p);
+    }
+  }
+  std::set<std::pair<std::int32_t, std::string_view>> resident;  // (tensor, device)
+  for (std::size_t p = 0; p < plan.partitions.size(); ++p) {
+    const Partition& partition = plan.partitions[p];
+    const auto to = static_cast<std::int32_t>(p);
+    std::map<std::string_view, Transfer> by_source;
+    for (const TensorId input : partition.boundary.inputs) {
+      const TensorInfo& tensor = graph.tensor(input);
+      if (tensor.kind != TensorKind::kResult) continue;
+      const std::int32_t from = partition_of[static_cast<std::size_t>(tensor.producer.value)];
+      const Partition& source = plan.partitions[static_cast<std::size_t>(from)];
+      if (source.device == partition.device) continue;
+      if (!resident.emplace(input.value, partition.device).second) continue;
+      auto& transfer =
+          by_source
+              .try_emplace(source.device,
+                           Transfer{.from = from, .to = to, .to_device = partition.device, .tensors = {}})
+              .first->second;
+      transfer.from = std::max(transfer.from, from);
+      transfer.tensors.push_back(input);
+    }
+    for (auto& [device, transfer] : by_source) {
+      std::sort(transfer.tensors.begin(), transfer.tensors.end());
+      append_transfer(graph, plan, std::move(transfer));
+    }
+    plan.steps.push_back({PlanStep::Kind::kPartition, to});
+  }
+}
+
+PartitionPlan single_partition_plan(const Graph& graph, const std::string& device) {
+  PartitionPlan plan;
+  plan.strategy = "single";
+  if (graph.nodes().empty()) return plan;
+  Partition& partition = plan.partitions.emplace_back();
+  partition.device = device;
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    partition.nodes.push_back(NodeId{static_cast<std::int32_t>(n)});
+  }
+  connect_partitions(graph, plan);
+  return plan;
+}
+
+namespace {
+
+Json names_of(const Graph& graph, const std::vector<TensorId>& tensors) {
+  Json names = Json::array();
+  for (const TensorId id : tensors) names.push_back(graph.tensor(id).name);
+  return names;
+}
+
+Json partition_json(const Graph& graph, const Partition& partition, std::size_t id) {
+  double flops = 0;
+  double bytes = 0;
+  Json nodes = Json::array();
+  for (const NodeId node : partition.nodes) {
+    nodes.push_back(graph.node(node).name);
+    flops += node_flops(graph, graph.node(node));
+    bytes += node_bytes(graph, graph.node(node));
+  }
+  // Counts, so whole numbers; as integers they are exact and do not change format with their size.
+  return {{"id", id},
+          {"device", partition.device},
+          {"nodes", std::move(nodes)},
+          {"inputs", names_of(graph, partition.boundary.inputs)},
+          {"outputs", names_of(graph, partition.boundary.outputs)},
+          {"flops", static_cast<std::int64_t>(flops)},
+          {"bytes", static_cast<std::int64_t>(bytes)}};
+}
+
+Json step_json(const Graph& graph, const PartitionPlan& plan, const PlanStep& step) {
+  if (step.kind == PlanStep::Kind::kPartition) return {{"kind", "partition"}, {"id", step.index}};
+  const Transfer& transfer = plan.transfers[static_cast<std::size_t>(step.index)];
+  return {{"kind", "transfer"},
+          {"direction", "to_" + transfer.to_device},
+          {"from", transfer.from},
+          {"to", transfer.to},
+          {"tensors", names_of(graph, transfer.tensors)},
+          {"bytes", transfer.bytes}};
+}
+
+/// Reads npu.partition. Every index and name is checked before it is used.
+class PlanReader {
+ public:
+  PlanReader(const Graph& graph, Diagnostics& diagnostics)
+      : graph_(graph), diagnostics_(diagnostics) {}
+
+  PartitionPlan read() {
+    const Json* json = graph_.npu_member("partition");
+    if (json == nullptr) {
+      error("", "the document has no partitions; run npu-partition first");
+      return plan_;
+    }
+    if (const Json* strategy = find_member(*json, "strategy"); strategy && strategy->is_string()) {
+      plan_.strategy = strategy->get<std::string>();
+    }
+    const std::size_t faults = diagnostics_.error_count();
+    const Json* partitions = list(*json, "partitions");
+    const Json* steps = list(*json, "steps");
+    if (partitions == nullptr || steps == nullptr) return plan_;
+    partition_of_.assign(graph_.nodes().size(), -1);
+    for (std::size_t i = 0; i < partitions->size(); ++i) read_partition((*partitions)[i], i);
+    for (std::size_t n = 0; n < partition_of_.size(); ++n) {
+      if (partition_of_[n] < 0) {
+        error("/partitions", "node '" + graph_.nodes()[n].name + "' is in no partition");
+      }
+    }
+    for (std::size_t i = 0; i < steps->size(); ++i) read_step((*steps)[i], i);
+    if (diagnostics_.error_count() == faults) check_execution();
+    return plan_;
+  }
+
+ private:
+  void error(const std::string& pointer, std::string text) {
+    diagnostics_.error({.file = graph_.file, .pointer = "/npu/partition" + pointer}, std::move(text));
+  }
+
+  const Json* list(const Json& json, std::string_view key) {
+    const Json* value = find_member(json, key);
+    if (value != nullptr && value->is_array()) return value;
+    error("/" + std::string(key), "expected an array");
+    return nullptr;
+  }
+
+  void read_partition(const Json& json, std::size_t index) {
+    const std::string pointer = "/partitions/" + std::to_string(index);
+    Partition& partition = plan_.partitions.emplace_back();
+    const Json* id = find_member(json, "id");
+    if (id == nullptr || *id != index) {
+      error(pointer + "/id", "expected the id " + std::to_string(index) + ": ids count from 0 in list order");
+    }
+    const Json* device = find_member(json, "device");
+    if (device == nullptr || !device->is_string()) {
+      error(pointer + "/device", "expected a device name");
+      return;
+    }
+    partition.device = device->get<std::string>();
+    const Json* nodes = find_member(json, "nodes");
+    if (nodes == nullptr || !nodes->is_array()) {
+      error(pointer + "/nodes", "expected an array of node names");
+      return;
+    }
+    for (std::size_t i = 0; i < nodes->size(); ++i) {
+      const std::string place = pointer + "/nodes/" + std::to_string(i);
+      const Json& name = (*nodes)[i];
+      const NodeId node = name.is_string() ? graph_.find_node(name.get_ref<const std::string&>()) : NodeId{};
+      if (!node.valid()) {
+        error(place, "the graph has no node " + name.dump());
+        continue;
+      }
+      auto& owner = partition_of_[static_cast<std::size_t>(node.value)];
+      if (owner >= 0) {
+        error(place, "node '" + graph_.node(node).name + "' is in partition " + std::to_string(owner) + " already");
+        continue;
+      }
+      owner = static_cast<std::int32_t>(index);
+      if (graph_.node(node).device != partition.device) {
+        error(place, "node '" + graph_.node(node).name + "' has the device " +
+                         (graph_.node(node).device ? "'" + *graph_.node(node).device + "'" : "null") +
+                         ", its partition '" + partition.device + "'");
+      }
+      partition.nodes.push_back(node);
+    }
+    std::sort(partition.nodes.begin(), partition.nodes.end());
+    partition.boundary = find_boundary(graph_, partition.nodes);
+  }
+
+  bool read_partition_id(const Json& json, std::string_view key, const std::string& pointer,
+                         std::int32_t& id) {
+    const Json* value = find_member(json, key);
+    if (value == nullptr || !value->is_number_unsigned() ||
+        value->get<std::uint64_t>() >= plan_.partitions.size()) {
+      error(pointer + "/" + std::string(key), "expected the id of a partition, found " +
+                                                  (value == nullptr ? "nothing" : value->dump()));
+      return false;
+    }
+    id = value->get<std::int32_t>();
+    return true;
+  }
+
+  void read_step(const Json& json, std::size_t index) {
+    const std::string pointer = "/steps/" + std::to_string(index);
+    const Json* kind = find_member(json, "kind");
+    if (kind != nullptr && *kind == "partition") {
+      PlanStep step{PlanStep::Kind::kPartition, 0};
+      if (read_partition_id(json, "id", pointer, step.index)) plan_.steps.push_back(step);
+      return;
+    }
+    if (kind == nullptr || *kind != "transfer") {
+      error(pointer + "/kind", "expected \"partition\" or \"transfer\", found " +
+                                   (kind == nullptr ? "nothing" : kind->dump()));
+      return;
+    }
+    Transfer transfer;
+    if (!read_partition_id(json, "from", pointer, transfer.from) ||
+        !read_partition_id(json, "to", pointer, transfer.to)) {
+      return;
+    }
+    transfer.to_device = plan_.partitions[static_cast<std::size_t>(transfer.to)].device;
+    const Json* tensors = find_member(json, "tensors");
+    if (tensors == nullptr || !tensors->is_array()) {
+      error(pointer + "/tensors", "expected an array of tensor names");
+      return;
+    }
+    for (const Json& name : *tensors) {
+      const TensorId id = name.is_string() ? graph_.find_tensor(name.get_ref<const std::string&>()) : TensorId{};
+      if (!id.valid()) {
+        error(pointer + "/tensors", "the graph has no tensor " + name.dump());
+        return;
+      }
+      transfer.tensors.push_back(id);
+    }
+    append_transfer(graph_, plan_, std::move(transfer));
+  }
+
+  /// Walks the steps and keeps book of what is where.
+  void check_execution() {
+    std::vector<std::set<std::string_view>> devices(graph_.tensors().size());
+    std::vector<char> done(plan_.partitions.size(), 0);
+    for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+      const std::string pointer = "/steps/" + std::to_string(s);
+      const PlanStep& step = plan_.steps[s];
+      if (step.kind == PlanStep::Kind::kTransfer) {
+        const Transfer& transfer = plan_.transfers[static_cast<std::size_t>(step.index)];
+        for (const TensorId id : transfer.tensors) {
+          auto& places = devices[static_cast<std::size_t>(id.value)];
+          if (places.empty()) {
+            error(pointer, "tensor '" + graph_.tensor(id).name + "' is transferred before it is produced");
+          }
+          places.insert(transfer.to_device);
+        }
+        continue;
+      }
+      const Partition& partition = plan_.partitions[static_cast<std::size_t>(step.index)];
+      if (done[static_cast<std::size_t>(step.index)]++ != 0) {
+        error(pointer, "partition " + std::to_string(step.index) + " runs twice");
+        return;
+      }
+      for (const TensorId input : partition.boundary.inputs) {
+        const TensorInfo& tensor = graph_.tensor(input);
+        if (tensor.kind != TensorKind::kResult) continue;
+        const auto& places = devices[static_cast<std::size_t>(input.value)];
+        if (!places.contains(partition.device)) {
+          error(pointer, "partition " + std::to_string(step.index) + " reads tensor '" + tensor.name +
+                             "', which is " +
+                             (places.empty() ? "not produced yet"
+                                             : "not on device '" + partition.device + "'"));
+        }
+      }
+      for (const TensorId output : partition.boundary.outputs) {
+        devices[static_cast<std::size_t>(output.value)].insert(partition.device);
+      }
+    }
+    for (std::size_t p = 0; p < done.size(); ++p) {
+      if (done[p] == 0) error("/steps", "partition " + std::to_string(p) + " never runs");
+    }
+  }
+
+  const Graph& graph_;
+  Diagnostics& diagnostics_;
+  PartitionPlan plan_;
+  std::vector<std::int32_t> partition_of_;
+};
+
+}  // namespace
+
+PartitionPlan read_partition_plan(const Graph& graph, Diagnostics& diagnostics) {
+  return PlanReader(graph, diagnostics).read();
+}
+
+void write_partition_plan(Graph& graph, const PartitionPlan& plan, Json metrics) {
+  Json partitions = Json::array();
+  for (std::size_t p = 0; p < plan.partitions.size(); ++p) {
+    partitions.push_back(partition_json(graph, plan.partitions[p], p));
+    for (const NodeId id : plan.partitions[p].nodes) {
+      graph.node(id).partition = static_cast<std::int64_t>(p);
+    }
+  }
+  Json steps = Json::array();
+  for (const PlanStep& step : plan.steps) steps.push_back(step_json(graph, plan, step));
+  graph.set_npu_member("partition", {{"strategy", plan.strategy},
+                                     {"partitions", std::move(partitions)},
+                                     {"steps", std::move(steps)},
+                                     {"metrics", std::move(metrics)}});
+}
+
+}  // namespace npu

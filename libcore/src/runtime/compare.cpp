@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Element-wise comparison with the rule of numpy.isclose. O(elements).
+#include "npu/runtime/compare.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace npu {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+class Comparer {
+ public:
+  Comparer(const Tolerance& tolerance, Comparison& result) : tolerance_(tolerance), result_(result) {}
+
+  void add(std::int64_t index, double actual, double expected) {
+    if (std::isnan(actual) && std::isnan(expected)) return;
+    if (actual == expected) return;
+    double difference = std::abs(actual - expected);
+    if (std::isnan(difference)) difference = kInfinity;  // one NaN, or infinities of both signs
+    const double bound = tolerance_.atol + tolerance_.rtol * std::abs(expected);
+    const double excess = std::isfinite(bound) ? difference - bound : kInfinity;
+    result_.max_abs = std::max(result_.max_abs, difference);
+    if (expected != 0) result_.max_rel = std::max(result_.max_rel, difference / std::abs(expected));
+    if (excess <= 0) return;
+    ++result_.out_of_tolerance;
+    result_.ok = false;
+    if (result_.worst_index < 0 || excess > worst_excess_) {
+      worst_excess_ = excess;
+      result_.worst_index = index;
+      result_.worst_actual = actual;
+      result_.worst_expected = expected;
+    }
+  }
+
+ private:
+  const Tolerance& tolerance_;
+  Comparison& result_;
+  double worst_excess_ = 0;
+};
+
+double imaginary_part(const Tensor& tensor, std::int64_t index) {
+  return tensor.dtype() == DType::kComplex64 ? static_cast<double>(tensor.as<float>()[2 * index + 1])
+                                             : tensor.as<double>()[2 * index + 1];
+}
+
+}  // namespace
+
+Comparison compare_tensors(const Tensor& actual, const Tensor& expected, const Tolerance& tolerance) {
+  Comparison result;
+  if (actual.dtype() != expected.dtype() || actual.shape() != expected.shape()) {
+    result.ok = false;
+    result.mismatch = "is " + std::string(dtype_name(actual.dtype())) + " " +
+                      shape_text(actual.shape()) + ", expected " +
+                      std::string(dtype_name(expected.dtype())) + " " + shape_text(expected.shape());
+    return result;
+  }
+  result.elements = actual.element_count();
+  const Tolerance exact{0, 0};
+  const bool is_exact = is_integer(actual.dtype()) || actual.dtype() == DType::kBool;
+  const Tolerance& used = is_exact ? exact : tolerance;
+  Comparer comparer(used, result);
+  const bool is_complex =
+      actual.dtype() == DType::kComplex64 || actual.dtype() == DType::kComplex128;
+  for (std::int64_t i = 0; i < result.elements; ++i) {
+    if (actual.dtype() == DType::kInt64 && actual.as<std::int64_t>()[i] != expected.as<std::int64_t>()[i] &&
+        actual.value_as_double(i) == expected.value_as_double(i)) {
+      // Neighbours above 2^53 look equal as doubles.
+      comparer.add(i, actual.value_as_double(i), std::nextafter(expected.value_as_double(i), kInfinity));
+      continue;
+    }
+    comparer.add(i, actual.value_as_double(i), expected.value_as_double(i));
+    if (is_complex) comparer.add(i, imaginary_part(actual, i), imaginary_part(expected, i));
+  }
+  return result;
+}
+
+}  // namespace npu

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: Apache-2.0
+// The work behind npu-run: find plan, weights and inputs, run, compare, time, and report.
+#include "npu/runtime/run_model.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <map>
+
+#include "npu/partition/metrics.hpp"
+#include "npu/runtime/random_tensor.hpp"
+#include "npu/runtime/trace.hpp"
+#include "npu/support/file_io.hpp"
+#include "npu/support/text.hpp"
+#include "npu/target/target.hpp"
+#include "npu/tensor/npy.hpp"
+
+namespace npu {
+namespace {
+
+double rounded_ms(double ms) { return std::round(ms * 10000) / 10000; }
+
+std::string type_text(DType dtype, const Shape& shape) {
+  return std::string(dtype_name(dtype)) + " " + shape_text(shape);
+}
+
+/// The plan of the document; a document without device tags gets one partition on the last device.
+PartitionPlan choose_plan(Graph& graph, const Target& target, Diagnostics& diagnostics) {
+  if (graph.npu_member("partition") != nullptr) return read_partition_plan(graph, diagnostics);
+  const auto tagged = std::find_if(graph.nodes().begin(), graph.nodes().end(),
+                                   [](const Node& node) { return node.device.has_value(); });
+  if (tagged != graph.nodes().end()) {
+    diagnostics.error({.file = graph.file},
+                      "node '" + tagged->name + "' has a device, but the document has no partitions; "
+                      "run npu-partition first");
+    return {};
+  }
+  const std::string& device = target.devices.back().name;
+  for (Node& node : graph.nodes()) node.device = device;
+  return single_partition_plan(graph, device);
+}
+
+void place_input(const Graph& graph, TensorId id, Tensor tensor, const std::string& file,
+                 std::vector<Tensor>& inputs, Diagnostics& diagnostics) {
+  const TensorInfo& info = graph.tensor(id);
+  if (tensor.dtype() != info.dtype || tensor.shape() != info.shape) {
+    diagnostics.error({.file = file}, "input '" + info.name + "' is " +
+                                          type_text(tensor.dtype(), tensor.shape()) +
+                                          ", the graph says " + type_text(info.dtype, info.shape));
+    return;
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (graph.graph_inputs()[i] == id) inputs[i] = std::move(tensor);
+  }
+}
+
+TensorId find_input(const Graph& graph, std::string_view name) {
+  const TensorId id = graph.find_tensor(name);
+  return id.valid() && graph.tensor(id).kind == TensorKind::kGraphInput ? id : TensorId{};
+}
+
+std::string input_names(const Graph& graph) {
+  std::string names;
+  for (const TensorId id : graph.graph_inputs()) {
+    names += (names.empty() ? "'" : ", '") + graph.tensor(id).name + "'";
+  }
+  return names.empty() ? "none" : names;
+}
+
+/// One --inputs argument.
+void read_input_file(const Graph& graph, const std::string& argument, std::vector<Tensor>& inputs,
+                     std::vector<char>& given, Diagnostics& diagnostics) {
+  const auto mark = [&](TensorId id) {
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      if (graph.graph_inputs()[i] == id) given[i] = 1;
+    }
+  };
+  if (argument.ends_with(".npy")) {
+    const std::size_t equals = argument.find('=');
+    const std::string path = equals == std::string::npos ? argument : argument.substr(equals + 1);
+    TensorId id;
+    if (equals != std::string::npos) {
+      id = find_input(graph, argument.substr(0, equals));
+    } else if (graph.graph_inputs().size() == 1) {
+      id = graph.graph_inputs().front();
+    }
+    if (!id.valid()) {
+      diagnostics.error({}, "--inputs " + argument + ": expected NAME=FILE.npy with one of the graph's inputs: " +
+                                input_names(graph));
+      return;
+    }
+    mark(id);
+    place_input(graph, id, read_npy(path, &graph.tensor(id).dtype), path, inputs, diagnostics);
+    return;
+  }
+  const SafetensorsFile file(argument);
+  for (const SafetensorsEntry& entry : file.entries()) {
+    const TensorId id = find_input(graph, entry.name);
+    if (!id.valid()) {
+      diagnostics.warning({.file = argument}, "tensor '" + entry.name + "' is no input of the graph (" +
+                                                  input_names(graph) + "); ignored");
+      continue;
+    }
+    mark(id);
+    place_input(graph, id, file.tensor(entry), argument, inputs, diagnostics);
+  }
+}
+
+std::vector<Tensor> gather_inputs(const Graph& graph, const RunModelOptions& options,
+                                  Diagnostics& diagnostics) {
+  std::vector<Tensor> inputs(graph.graph_inputs().size());
+  std::vector<char> given(inputs.size(), 0);
+  for (const std::string& argument : options.inputs) {
+    read_input_file(graph, argument, inputs, given, diagnostics);
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (given[i] != 0) continue;
+    const TensorId id = graph.graph_inputs()[i];
+    if (options.random_inputs) {
+      inputs[i] = random_input(graph, id, *options.random_inputs);
+    } else {
+      diagnostics.error({.file = graph.file},
+                        "input '" + graph.tensor(id).name + "' has no data: give --inputs FILE or "
+                        "--random-inputs SEED");
+    }
+  }
+  return inputs;
+}
+
+Tolerance tolerance_for(DType dtype, const RunModelOptions& options) {
+  const bool is_narrow = dtype == DType::kBFloat16 || dtype == DType::kFloat16;
+  return {options.rtol.value_or(is_narrow ? 2e-2 : 1e-3), options.atol.value_or(is_narrow ? 2e-2 : 1e-4)};
+}
+
+Json comparison_json(const std::string& name, const Comparison& comparison, const Tolerance& tolerance) {
+  Json json = {{"name", name}, {"ok", comparison.ok}};
+  if (!comparison.mismatch.empty()) {
+    json["mismatch"] = comparison.mismatch;
+    return json;
+  }
+  json["max_abs"] = comparison.max_abs;
+  json["max_rel"] = comparison.max_rel;
+  json["rtol"] = tolerance.rtol;
+  json["atol"] = tolerance.atol;
+  json["elements"] = comparison.elements;
+  json["out_of_tolerance"] = comparison.out_of_tolerance;
+  if (comparison.worst_index >= 0) {
+    json["worst"] = {{"index", comparison.worst_index},
+                     {"actual", comparison.worst_actual},
+                     {"expected", comparison.worst_expected}};
+  }
+  // JSON has no infinity, which a NaN or an overflow gives.
+  for (const char* key : {"max_abs", "max_rel"}) {
+    if (!std::isfinite(json[key].get<double>())) json[key] = "inf";
+  }
+  if (Json* worst = find_member(json, "worst")) {
+    for (const char* key : {"actual", "expected"}) {
+      const double value = (*worst)[key].get<double>();
+      if (!std::isfinite(value)) (*worst)[key] = std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+    }
+  }
+  return json;
+}
+
+/// Compares every output with `expected(i)`, which returns null with a message where there is none.
+template <typename Expected>
+Json compare_outputs(const Graph& graph, const std::vector<Tensor>& outputs,
+                     const RunModelOptions& options, bool& within, Expected expected) {
+  Json list = Json::array();
+  bool ok = true;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const std::string& name = graph.tensor(graph.graph_outputs()[i]).name;
+    const Tolerance tolerance = tolerance_for(outputs[i].dtype(), options);
+    Comparison comparison;
+    if (const auto tensor = expected(i, name)) {
+      comparison = compare_tensors(outputs[i], *tensor, tolerance);
+    } else {
+      comparison.ok = false;
+      comparison.mismatch = "is not in the file";
+    }
+    ok = ok && comparison.ok;
+    list.push_back(comparison_json(name, comparison, tolerance));
+  }
+  within = within && ok;
+  return {{"ok", ok}, {"outputs", std::move(list)}};
+}
+
+Json expect_json(const Graph& graph, const std::vector<Tensor>& outputs,
+                 const RunModelOptions& options, bool& within) {
+  const SafetensorsFile file(options.expect);
+  return compare_outputs(graph, outputs, options, within,
+                         [&](std::size_t, const std::string& name) -> std::optional<Tensor> {
+                           const SafetensorsEntry* entry = file.find(name);
+                           // A single output may go by any name.
+                           if (entry == nullptr && outputs.size() == 1 && file.entries().size() == 1) {
+                             entry = &file.entries().front();
+                           }
+                           if (entry == nullptr) return std::nullopt;
+                           return file.tensor(*entry);
+                         });
+}
+
+void write_outputs(const Graph& graph, const std::vector<Tensor>& outputs, const std::string& path) {
+  if (path.ends_with(".npy")) {
+    if (outputs.size() != 1) {
+      throw Error(ErrorCode::kUsage, "--outputs " + path + ": a .npy file holds one tensor, the graph has " +
+                                         std::to_string(outputs.size()) + " outputs; use .safetensors");
+    }
+    write_npy(path, outputs.front());
+    return;
+  }
+  std::vector<std::pair<std::string, Tensor>> named;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const std::string& name = graph.tensor(graph.graph_outputs()[i]).name;
+    const bool is_repeated = std::any_of(named.begin(), named.end(),
+                                         [&](const auto& entry) { return entry.first == name; });
+    if (!is_repeated) named.emplace_back(name, outputs[i]);
+  }
+  write_safetensors(path, named);
+}
+
+Json steps_json(const PartitionPlan& plan, const Graph& graph, const Target& target,
+                const RunRecord& record) {
+  Json steps = Json::array();
+  for (const StepRecord& step : record.steps) {
+    const double ms = rounded_ms((step.end_us - step.start_us) / 1000);
+    if (step.kind == StepRecord::Kind::kPartition) {
+      const Partition& partition = plan.partitions[static_cast<std::size_t>(step.index)];
+      steps.push_back({{"kind", "partition"}, {"id", step.index}, {"device", step.device},
+                       {"nodes", partition.nodes.size()}, {"ms", ms},
+                       {"predicted_ms", rounded_ms(partition_us(graph, partition, target) / 1000)}});
+    } else if (step.kind == StepRecord::Kind::kTransfer) {
+      const Transfer& transfer = plan.transfers[static_cast<std::size_t>(step.index)];
+      steps.push_back({{"kind", "transfer"}, {"id", step.index}, {"device", step.device},
+                       {"from", transfer.from}, {"to", transfer.to}, {"tensors", step.tensors},
+                       {"listed_tensors", transfer.tensors.size()}, {"bytes", step.bytes}, {"ms", ms},
+                       {"predicted_ms",
+                        rounded_ms(plan_transfer_us(graph, plan, transfer, target) / 1000)}});
+    } else {
+      const bool is_input = step.kind == StepRecord::Kind::kInput;
+      steps.push_back({{"kind", is_input ? "inputs" : "outputs"}, {"device", step.device},
+                       {"tensors", step.tensors}, {"bytes", step.bytes}, {"ms", ms}});
+    }
+  }
+  return steps;
+}
+
+Json bench_json(std::vector<double> times, double first_ms, double load_ms) {
+  std::sort(times.begin(), times.end());
+  const auto quantile = [&](double q) {  // nearest rank
+    const auto rank = static_cast<std::size_t>(std::ceil(q * static_cast<double>(times.size())));
+    return rounded_ms(times[std::max<std::size_t>(rank, 1) - 1]);
+  };
+  const std::size_t middle = times.size() / 2;
+  const double median =
+      times.size() % 2 == 1 ? times[middle] : (times[middle - 1] + times[middle]) / 2;
+  struct rusage usage {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return {{"runs", times.size()},
+          {"median_ms", rounded_ms(median)},
+          {"min_ms", rounded_ms(times.front())},
+          {"p90_ms", quantile(0.9)},
+          {"p99_ms", quantile(0.99)},
+          {"first_ms", rounded_ms(first_ms)},
+          {"load_ms", rounded_ms(load_ms)},
+          {"peak_rss_bytes", static_cast<std::int64_t>(usage.ru_maxrss) * 1024}};
+}
+
+Json placement_json(const Graph& graph, const PartitionPlan& plan, const Target& target,
+                    const RunRecord& record) {
+  const PlanMetrics metrics = plan_metrics(graph, plan, target);
+  std::map<std::string, double> ms;
+  for (const StepRecord& step : record.steps) {
+    if (step.kind == StepRecord::Kind::kPartition) ms[step.device] += (step.end_us - step.start_us) / 1000;
+  }
+  Json placement = Json::array();
+  for (const Device& device : target.devices) {
+    placement.push_back({{"device", device.name},
+                         {"backend", device.backend},
+                         {"nodes", metrics.nodes_by_device.at(device.name)},
+                         {"partitions", metrics.partitions_by_device.at(device.name)},
+                         {"ms", rounded_ms(ms[device.name])}});
+  }
+  return placement;
+}
+
+}  // namespace
+
+RunModelResult run_model(Graph& graph, const RunModelOptions& options, Diagnostics& diagnostics) {
+  RunModelResult result;
+  const Target target =
+      graph.npu_member("target") != nullptr ? graph_target(graph) : load_target(options.target);
+  const PartitionPlan plan = choose_plan(graph, target, diagnostics);
+  if (!options.verify_device.empty() && target.find_device(options.verify_device) == nullptr) {
+    throw Error(ErrorCode::kUsage, "--verify " + options.verify_device + ": target '" + target.name +
+                                       "' has no such device");
+  }
+  if (diagnostics.has_errors()) return result;
+  const std::vector<Tensor> inputs = gather_inputs(graph, options, diagnostics);
+  WeightSource source = options.weights;
+  // A seed asks for made-up weights; the file that the document names is not needed then.
+  if (source.file.empty() && !source.random_seed) source.file = weights_file_of(graph);
+  const std::vector<Tensor> weights = load_weights(graph, source, diagnostics);
+  if (diagnostics.has_errors()) return result;
+
+  Executor executor(graph, plan, target, weights, options.executor);
+  RunRecord first;
+  const std::vector<Tensor> outputs = executor.run(inputs, &first, !options.trace.empty());
+  std::vector<double> times;
+  RunRecord last = first;
+  for (std::int64_t i = 0; i < options.bench; ++i) {
+    executor.run(inputs, &last, !options.trace.empty());
+    times.push_back(last.total_us / 1000);
+  }
+
+  const PlanMetrics metrics = plan_metrics(graph, plan, target);
+  Json& report = result.report;
+  report["model"] = graph.model_name();
+  report["target"] = target.name;
+  report["outputs"] = Json::array();
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    report["outputs"].push_back({{"name", graph.tensor(graph.graph_outputs()[i]).name},
+                                 {"shape", outputs[i].shape()},
+                                 {"dtype", dtype_name(outputs[i].dtype())}});
+  }
+  report["placement"] = placement_json(graph, plan, target, last);
+  report["steps"] = steps_json(plan, graph, target, last);
+  std::int64_t transfers = 0;
+  std::int64_t transferred_tensors = 0;
+  std::int64_t transfer_bytes = 0;
+  for (const StepRecord& step : last.steps) {
+    if (step.kind != StepRecord::Kind::kTransfer || step.tensors == 0) continue;
+    ++transfers;
+    transferred_tensors += step.tensors;
+    transfer_bytes += step.bytes;
+  }
+  report["transfers"] = transfers;
+  report["transferred_tensors"] = transferred_tensors;
+  report["transfer_bytes"] = transfer_bytes;
+  report["weights"] = {{"tensors", executor.weight_uploads()}, {"bytes", executor.weight_bytes()}};
+  report["predicted_ms"] = rounded_ms(metrics.predicted_us / 1000);
+  report["measured_ms"] = rounded_ms(last.total_us / 1000);
+  report["first_ms"] = rounded_ms(first.total_us / 1000);
+  report["load_ms"] = rounded_ms(executor.load_ms());
+  report["backends"] = executor.backend_versions();
+  if (!times.empty()) {
+    report["bench"] = bench_json(times, first.total_us / 1000, executor.load_ms());
+  }
+  if (!options.expect.empty()) report["expect"] = expect_json(graph, outputs, options, result.within);
+  if (!options.verify_device.empty()) {
+    const PartitionPlan whole = single_partition_plan(graph, options.verify_device);
+    Executor reference(graph, whole, target, weights, options.executor);
+    RunRecord record;
+    const std::vector<Tensor> expected = reference.run(inputs, &record);
+    report["verify"] = compare_outputs(graph, outputs, options, result.within,
+                                       [&](std::size_t i, const std::string&) -> std::optional<Tensor> {
+                                         return expected[i];
+                                       });
+    report["verify"]["device"] = options.verify_device;
+    report["verify"]["ms"] = rounded_ms(record.total_us / 1000);
+  }
+  if (!options.trace.empty()) write_file_atomically(options.trace, write_trace(graph, plan, last));
+  if (!options.outputs.empty()) write_outputs(graph, outputs, options.outputs);
+  return result;
+}
+
+namespace {
+
+std::string number_text(const Json& json) {
+  return json.is_string() ? json.get<std::string>() : fixed_text(json.get<double>(), 3);
+}
+
+std::string scientific_text(const Json& json) {
+  if (json.is_string()) return json.get<std::string>();
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2e", json.get<double>());
+  return text.data();
+}
+
+std::string comparison_table(const Json& comparison) {
+  std::vector<std::vector<std::string>> rows{{"output", "result", ">max abs", ">max rel", ">outside"}};
+  for (const Json& output : comparison["outputs"]) {
+    if (const Json* mismatch = find_member(output, "mismatch")) {
+      rows.push_back({output["name"].get<std::string>(), mismatch->get<std::string>(), "", "", ""});
+    } else {
+      rows.push_back({output["name"].get<std::string>(), output["ok"].get<bool>() ? "ok" : "differs",
+                      scientific_text(output["max_abs"]), scientific_text(output["max_rel"]),
+                      output["out_of_tolerance"].dump() + " of " + output["elements"].dump()});
+    }
+  }
+  return table_text(rows);
+}
+
+}  // namespace
+
+std::string format_run_report(const Json& report) {
+  std::vector<std::vector<std::string>> placement{
+      {"device", "backend", ">nodes", ">partitions", ">ms"}};
+  for (const Json& row : report["placement"]) {
+    placement.push_back({row["device"].get<std::string>(), row["backend"].get<std::string>(),
+                         row["nodes"].dump(), row["partitions"].dump(), number_text(row["ms"])});
+  }
+  std::string text = table_text(placement) + "\n";
+  std::vector<std::vector<std::string>> steps{
+      {"step", "device", ">nodes", ">tensors", ">bytes", ">ms", ">predicted ms"}};
+  for (const Json& row : report["steps"]) {
+    const std::string kind = row["kind"].get<std::string>();
+    const auto field = [&](const char* key) {
+      const Json* value = find_member(row, key);
+      return value == nullptr ? std::string() : value->dump();
+    };
+    const Json* bytes = find_member(row, "bytes");
+    const Json* predicted = find_member(row, "predicted_ms");
+    const std::string name = kind == "partition"  ? "partition " + field("id")
+                             : kind == "transfer" ? "transfer " + field("from") + " -> " + field("to")
+                                                  : kind;
+    steps.push_back({name, row["device"].get<std::string>(), field("nodes"), field("tensors"),
+                     bytes == nullptr ? "" : bytes_text(bytes->get<double>()), number_text(row["ms"]),
+                     predicted == nullptr ? "" : number_text(*predicted)});
+  }
+  text += table_text(steps) + "\n";
+  std::vector<std::vector<std::string>> totals{{"total", ">"}};
+  totals.push_back({"transfers", report["transfers"].dump()});
+  totals.push_back({"transferred", bytes_text(report["transfer_bytes"].get<double>())});
+  totals.push_back({"weights", bytes_text(report["weights"]["bytes"].get<double>())});
+  totals.push_back({"load ms", number_text(report["load_ms"])});
+  totals.push_back({"first run ms", number_text(report["first_ms"])});
+  totals.push_back({"measured ms", number_text(report["measured_ms"])});
+  totals.push_back({"predicted ms", number_text(report["predicted_ms"])});
+  if (const Json* bench = find_member(report, "bench")) {
+    for (const auto& [key, name] : {std::pair{"median_ms", "median ms"}, {"min_ms", "min ms"},
+                                    {"p90_ms", "p90 ms"}, {"p99_ms", "p99 ms"}}) {
+      totals.push_back({name, number_text((*bench)[key])});
+    }
+  }
+  text += table_text(totals);
+  if (const Json* expect = find_member(report, "expect")) {
+    text += "\nagainst the expected outputs\n" + comparison_table(*expect);
+  }
+  if (const Json* verify = find_member(report, "verify")) {
+    text += "\nagainst the whole graph on " + (*verify)["device"].get<std::string>() + " (" +
+            number_text((*verify)["ms"]) + " ms)\n" + comparison_table(*verify);
+  }
+  return text;
+}
+
+}  // namespace npu

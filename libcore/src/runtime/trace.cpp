@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes a run as Chrome Trace Event JSON. Times are in microseconds, as the format wants them.
+#include "npu/runtime/trace.hpp"
+
+#include <map>
+
+namespace npu {
+namespace {
+
+class TraceWriter {
+ public:
+  TraceWriter(const Graph& graph, const PartitionPlan& plan, const RunRecord& record)
+      : graph_(graph), plan_(plan), record_(record) {}
+
+  std::string write() {
+    events_.push_back({{"ph", "M"}, {"pid", 1}, {"tid", 0}, {"name", "process_name"},
+                       {"args", {{"name", graph_.model_name()}}}});
+    for (const StepRecord& step : record_.steps) add(step);
+    std::string text = "{\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [";
+    for (std::size_t i = 0; i < events_.size(); ++i) {
+      text += (i == 0 ? "\n" : ",\n") + events_[i].dump();
+    }
+    return text + "\n]}\n";
+  }
+
+ private:
+  int track(const std::string& device) {
+    const auto [where, is_new] = tracks_.emplace(device, static_cast<int>(tracks_.size()) + 1);
+    if (is_new) {
+      events_.push_back({{"ph", "M"}, {"pid", 1}, {"tid", where->second}, {"name", "thread_name"},
+                         {"args", {{"name", device}}}});
+    }
+    return where->second;
+  }
+
+  void slice(const std::string& name, const char* category, int tid, double start, double end,
+             Json args) {
+    events_.push_back({{"name", name}, {"cat", category}, {"ph", "X"}, {"ts", start},
+                       {"dur", end - start}, {"pid", 1}, {"tid", tid}, {"args", std::move(args)}});
+  }
+
+  void add(const StepRecord& step) {
+    const int tid = track(step.device);
+    switch (step.kind) {
+      case StepRecord::Kind::kPartition:
+        add_partition(step, tid);
+        break;
+      case StepRecord::Kind::kTransfer:
+        add_transfer(step, tid);
+        break;
+      case StepRecord::Kind::kInput:
+      case StepRecord::Kind::kOutput: {
+        const bool is_input = step.kind == StepRecord::Kind::kInput;
+        slice(is_input ? "inputs" : "outputs", "io", tid, step.start_us, step.end_us,
+              {{"tensors", step.tensors}, {"bytes", step.bytes}});
+        break;
+      }
+    }
+  }
+
+  void add_partition(const StepRecord& step, int tid) {
+    const Partition& partition = plan_.partitions[static_cast<std::size_t>(step.index)];
+    slice("partition " + std::to_string(step.index), "partition", tid, step.start_us, step.end_us,
+          {{"nodes", partition.nodes.size()}});
+    ended_[step.index] = {tid, step.end_us};
+    double at = step.start_us;
+    for (std::size_t i = 0; i < step.node_ns.size() && i < partition.nodes.size(); ++i) {
+      const double duration = static_cast<double>(step.node_ns[i]) / 1000;
+      if (duration <= 0) continue;
+      const Node& node = graph_.node(partition.nodes[i]);
+      slice(node.name, "node", tid, at, at + duration, {{"op_type", node.op_type}});
+      at += duration;
+    }
+  }
+
+  void add_transfer(const StepRecord& step, int tid) {
+    const Transfer& transfer = plan_.transfers[static_cast<std::size_t>(step.index)];
+    Json names = Json::array();
+    for (const TensorId id : transfer.tensors) names.push_back(graph_.tensor(id).name);
+    slice("transfer to " + transfer.to_device, "transfer", tid, step.start_us, step.end_us,
+          {{"tensors", std::move(names)}, {"bytes", step.bytes}});
+    const auto source = ended_.find(transfer.from);
+    if (source == ended_.end()) return;
+    const int flow = ++flows_;
+    // A flow event binds to the slice that encloses its time; the start lies just inside the producer.
+    events_.push_back({{"name", "transfer"}, {"cat", "transfer"}, {"ph", "s"}, {"id", flow},
+                       {"ts", source->second.second - 0.001}, {"pid", 1},
+                       {"tid", source->second.first}});
+    events_.push_back({{"name", "transfer"}, {"cat", "transfer"}, {"ph", "f"}, {"bp", "e"},
+                       {"id", flow}, {"ts", step.start_us}, {"pid", 1}, {"tid", tid}});
+  }
+
+  const Graph& graph_;
+  const PartitionPlan& plan_;
+  const RunRecord& record_;
+  std::vector<Json> events_;
+  std::map<std::string, int> tracks_;
+  std::map<std::int32_t, std::pair<int, double>> ended_;  // partition -> (track, time)
+  int flows_ = 0;
+};
+
+}  // namespace
+
+std::string write_trace(const Graph& graph, const PartitionPlan& plan, const RunRecord& record) {
+  return TraceWriter(graph, plan, record).write();
+}
+
+}  // namespace npu

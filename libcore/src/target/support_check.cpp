@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a device runs a node, and if not, why.
+//
+// The alternatives of the node's op type are tried in the order of the description. Each test a rule
+// passes brings it one step further; the alternative that came furthest gives the reason, since it is
+// the one that the model's author most likely meant to meet. O(rules of the op x arguments).
+#include "npu/target/support_check.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "npu/ops/op_catalogue.hpp"
+#include "npu/ops/schema.hpp"
+
+namespace npu {
+namespace {
+
+struct Candidate {
+  const Graph& graph;
+  NodeId id;
+  const Node& node;
+  const BoundNode* bound;  ///< null for an op that the catalogue does not know
+};
+
+// ---- Predicates ----
+
+bool is_graph_output(const Graph& graph, TensorId id) {
+  return std::find(graph.graph_outputs().begin(), graph.graph_outputs().end(), id) !=
+         graph.graph_outputs().end();
+}
+
+// A weight, or a view of weights: `t` of an addmm's weight.
+bool is_constant(const Graph& graph, TensorId id) {
+  for (;;) {
+    const TensorInfo& tensor = graph.tensor(id);
+    if (tensor.kind == TensorKind::kWeight) return true;
+    if (tensor.kind != TensorKind::kResult) return false;
+    const Node& producer = graph.node(tensor.producer);
+    if (producer.inputs.size() != 1 || !is_alias_node(graph, producer)) return false;
+    id = producer.inputs.front();
+  }
+}
+
+bool weights_are_constant(const Candidate& candidate) {
+  for (const std::string_view name : {"weight", "bias", "running_mean", "running_var"}) {
+    const auto tensor = candidate.bound->tensor(name);
+    if (tensor && !is_constant(candidate.graph, *tensor)) return false;
+  }
+  // addmm(bias, x, weight): its arguments have names of their own.
+  if (candidate.node.op_type == "aten.addmm.default") {
+    const auto tensor = candidate.bound->tensor("mat2");
+    return tensor && is_constant(candidate.graph, *tensor);
+  }
+  return true;
+}
+
+bool no_cast(const Candidate& candidate) {
+  const Node& node = candidate.node;
+  return !node.inputs.empty() && !node.outputs.empty() &&
+         candidate.graph.tensor(node.inputs.front()).dtype ==
+             candidate.graph.tensor(node.outputs.front()).dtype;
+}
+
+bool eval_mode(const Candidate& candidate) {
+  const BoundNode& bound = *candidate.bound;
+  for (const std::string_view name : {"training", "train"}) {
+    if (bound.find(name) == nullptr || bound.is_none(name) || !bound.boolean(name)) continue;
+    // Dropout with probability 0 is the identity even then.
+    if (bound.find("p") == nullptr || bound.is_none("p") || bound.number("p") != 0) return false;
+  }
+  return bound.find("dropout_p") == nullptr || bound.is_none("dropout_p") ||
+         bound.number("dropout_p") == 0;
+}
+
+bool is_convolution(const Node& node) {
+  const OpInfo* op = find_op(node.op_type);
+  return op != nullptr && op->kind == OpKind::kAnchor && op->op_type.starts_with("aten.conv");
+}
+
+bool foldable_batch_norm(const Candidate& candidate) {
+  const auto input = candidate.bound->tensor("input");
+  if (!input || !eval_mode(candidate) || !weights_are_constant(candidate)) return false;
+  const TensorInfo& tensor = candidate.graph.tensor(*input);
+  return tensor.kind == TensorKind::kResult && is_convolution(candidate.graph.node(tensor.producer)) &&
+         tensor.consumers.size() == 1 && !is_graph_output(candidate.graph, *input);
+}
+
+std::int64_t rank_of_first(const Candidate& candidate) {
+  const Node& node = candidate.node;
+  if (!node.inputs.empty()) {
+    return static_cast<std::int64_t>(candidate.graph.tensor(node.inputs.front()).shape.size());
+  }
+  if (node.outputs.empty()) return 0;
+  return static_cast<std::int64_t>(candidate.graph.tensor(node.outputs.front()).shape.size());
+}
+
+// The axes of `dim`, counted from the front; empty if there are none.
+std::vector<std::int64_t> axes(const Candidate& candidate) {
+  const BoundArgument* dim = candidate.bound->find("dim");
+  if (dim == nullptr || dim->kind != BoundArgument::Kind::kValue) return {};
+  std::vector<std::int64_t> result = candidate.bound->integers("dim");
+  for (std::int64_t& axis : result) {
+    if (axis < 0) axis += rank_of_first(candidate);
+  }
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+bool over_last_dim(const Candidate& candidate) {
+  const std::int64_t rank = rank_of_first(candidate);
+  const auto reduced = axes(candidate);
+  return reduced.size() == 1 && (reduced.front() == rank - 1 || rank == 0);
+}
+
+bool mean_over_last_or_spatial(const Candidate& candidate) {
+  return over_last_dim(candidate) ||
+         (rank_of_first(candidate) == 4 && axes(candidate) == std::vector<std::int64_t>{2, 3});
+}
+
+bool one_floating_dtype(const Candidate& candidate) {
+  std::optional<DType> seen;
+  const auto agrees = [&](TensorId id) {
+    const DType dtype = candidate.graph.tensor(id).dtype;
+    if (!is_floating_point(dtype)) return true;
+    if (!seen) seen = dtype;
+    return *seen == dtype;
+  };
+  return std::all_of(candidate.node.inputs.begin(), candidate.node.inputs.end(), agrees) &&
+         std::all_of(candidate.node.outputs.begin(), candidate.node.outputs.end(), agrees);
+}
+
+bool one_dtype(const Candidate& candidate) {
+  std::optional<DType> seen;
+  const auto agrees = [&](TensorId id) {
+    const DType dtype = candidate.graph.tensor(id).dtype;
+    if (!seen) seen = dtype;
+    return *seen == dtype;
+  };
+  return std::all_of(candidate.node.inputs.begin(), candidate.node.inputs.end(), agrees) &&
+         std::all_of(candidate.node.outputs.begin(), candidate.node.outputs.end(), agrees);
+}
+
+// A clamp with low > high gives high in PyTorch, which no clip primitive promises.
+bool ordered_bounds(const Candidate& candidate) {
+  const BoundNode& bound = *candidate.bound;
+  const auto value = [&](std::string_view a, std::string_view b) -> std::optional<double> {
+    for (const std::string_view name : {a, b}) {
+      const BoundArgument* found = bound.find(name);
+      if (found != nullptr && found->kind == BoundArgument::Kind::kValue) return bound.number(name);
+    }
+    return std::nullopt;
+  };
+  const auto low = value("min", "min_val");
+  const auto high = value("max", "max_val");
+  if ((low && std::isnan(*low)) || (high && std::isnan(*high))) return false;
+  return !low || !high || *low <= *high;
+}
+
+bool same_shape_operands(const Candidate& candidate) {
+  const auto& inputs = candidate.node.inputs;
+  return std::all_of(inputs.begin(), inputs.end(), [&](TensorId id) {
+    return candidate.graph.tensor(id).shape == candidate.graph.tensor(inputs.front()).shape;
+  });
+}
+
+bool keeps_first_shape(const Candidate& candidate) {
+  const Node& node = candidate.node;
+  return !node.inputs.empty() && !node.outputs.empty() &&
+         candidate.graph.tensor(node.inputs.front()).shape ==
+             candidate.graph.tensor(node.outputs.front()).shape;
+}
+
+bool tensor_operands(const Candidate& candidate) {
+  const auto& declared = candidate.bound->schema().arguments;
+  for (std::size_t i = 0; i < declared.size(); ++i) {
+    if (declared[i].type == ArgumentType::kTensor &&
+        candidate.bound->arguments()[i].kind == BoundArgument::Kind::kValue) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool not_empty(const Candidate& candidate) {
+  const auto has_elements = [&](TensorId id) {
+    const Shape& shape = candidate.graph.tensor(id).shape;
+    return std::find(shape.begin(), shape.end(), 0) == shape.end();
+  };
+  return std::all_of(candidate.node.inputs.begin(), candidate.node.inputs.end(), has_elements) &&
+         std::all_of(candidate.node.outputs.begin(), candidate.node.outputs.end(), has_elements);
+}
+
+struct PredicateRow {
+  std::string_view name;
+  bool (*holds)(const Candidate&);
+  bool needs_arguments;     ///< reads Candidate::bound
+  std::string_view reason;  ///< where it does not hold
+  std::string_view summary;
+};
+
+// By name.
+constexpr PredicateRow kPredicates[] = {
+    {"eval_mode", eval_mode, true, "training mode",
+     "training and train are false (or p is 0), and dropout_p is 0"},
+    {"foldable_batch_norm", foldable_batch_norm, true, "batch norm not behind a conv",
+     "eval mode with constant weights, and the input comes from a convolution that nothing else reads"},
+    {"keeps_first_shape", keeps_first_shape, false, "broadcasts its first operand",
+     "the result has the first operand's shape"},
+    {"mean_over_last_or_spatial", mean_over_last_or_spatial, true, "mean over other axes",
+     "dim is the last axis, or the last two of a tensor of rank 4"},
+    {"no_cast", no_cast, false, "cast", "the result has the first operand's dtype"},
+    {"not_empty", not_empty, false, "empty tensor", "no operand or result has a dimension of 0"},
+    {"one_dtype", one_dtype, false, "mixed dtypes", "all operands and results have one dtype"},
+    {"ordered_bounds", ordered_bounds, true, "lower bound above upper bound",
+     "min is not above max, and neither is NaN"},
+    {"over_last_dim", over_last_dim, true, "not over the last axis", "dim is the last axis"},
+    {"same_dtype_operands", one_floating_dtype, false, "mixed dtypes",
+     "all floating-point operands and results have one dtype"},
+    {"same_shape_operands", same_shape_operands, false, "operands broadcast",
+     "all operands have one shape"},
+    {"tensor_operands", tensor_operands, true, "scalar operand", "no scalar stands for a tensor"},
+    {"weights_are_constant", weights_are_constant, true, "weights are computed",
+     "weight, bias and running statistics are weights of the model or views of them"},
+};
+
+const PredicateRow* find_predicate(std::string_view name) {
+  for (const PredicateRow& row : kPredicates) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+// ---- Rules ----
+
+// How far a rule came, and what stopped it (empty: nothing).
+struct Outcome {
+  int steps = 0;
+  std::string reason;
+};
+
+bool contains(const std::vector<DType>& list, DType dtype) {
+  return list.empty() || std::find(list.begin(), list.end(), dtype) != list.end();
+}
+
+// Per operand: the list of dtypes that it may have.
+std::string check_dtypes(const Candidate& candidate, const DTypeRule& rule) {
+  const Node& node = candidate.node;
+  std::vector<const std::vector<DType>*> allowed(node.inputs.size(), &rule.any);
+  if (candidate.bound != nullptr && !rule.by_argument.empty()) {
+    const auto& declared = candidate.bound->schema().arguments;
+    for (std::size_t i = 0; i < declared.size(); ++i) {
+      const auto named = rule.by_argument.find(declared[i].name);
+      if (named == rule.by_argument.end()) continue;
+      for (const std::int32_t input : candidate.bound->arguments()[i].inputs) {
+        if (input >= 0) allowed[static_cast<std::size_t>(input)] = &named->second;
+      }
+    }
+  }
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const DType dtype = candidate.graph.tensor(node.inputs[i]).dtype;
+    if (!contains(*allowed[i], dtype)) return fmt::format("dtype {}", dtype_name(dtype));
+  }
+  const auto result = rule.by_argument.find("result");
+  const std::vector<DType>& of_results =
+      result == rule.by_argument.end() ? rule.any : result->second;
+  for (const TensorId id : node.outputs) {
+    const DType dtype = candidate.graph.tensor(id).dtype;
+    if (!contains(of_results, dtype)) return fmt::format("dtype {}", dtype_name(dtype));
+  }
+  return {};
+}
+
+bool within(double value, const std::optional<double>& min, const std::optional<double>& max) {
+  return (!min || value >= *min) && (!max || value <= *max);
+}
+
+// The argument's value after defaults, int[2] 1 written out as [1, 1], "torch.int8" as "int8".
+Json attribute_value(const BoundNode& bound, std::string_view argument) {
+  const BoundArgument* found = bound.find(argument);
+  if (found == nullptr || found->kind == BoundArgument::Kind::kNone) return Json();
+  if (found->kind != BoundArgument::Kind::kValue) return Json("a tensor");
+  for (const SchemaArgument& declared : bound.schema().arguments) {
+    if (declared.name != argument) continue;
+    if (declared.type == ArgumentType::kIntList) return Json(bound.integers(argument));
+    if (const auto dtype = bound.dtype(argument);
+        declared.type == ArgumentType::kDType && dtype) {
+      return Json(dtype_name(*dtype));
+    }
+  }
+  return found->value;
+}
+
+// 1 for [1, 1], so that a rule need not know how an op spells its lists.
+bool equal_values(const Json& value, const Json& wanted) {
+  if (value == wanted) return true;
+  return value.is_array() && wanted.is_number() && !value.empty() &&
+         std::all_of(value.begin(), value.end(), [&](const Json& item) { return item == wanted; });
+}
+
+bool attribute_holds(const BoundNode& bound, const AttributeRule& rule, const Json& value) {
+  const BoundArgument* found = bound.find(rule.argument);
+  if (found != nullptr && (found->kind == BoundArgument::Kind::kTensor ||
+                           found->kind == BoundArgument::Kind::kTensors)) {
+    return false;
+  }
+  if (rule.min || rule.max) {
+    const auto number = json_number(value);
+    if (!number || !within(*number, rule.min, rule.max)) return false;
+  }
+  if (rule.each_min || rule.each_max) {
+    if (!value.is_array()) return false;
+    for (const Json& item : value) {
+      const auto number = json_number(item);
+      if (!number || !within(*number, rule.each_min, rule.each_max)) return false;
+    }
+  }
+  if (rule.equals && !equal_values(value, *rule.equals)) return false;
+  return !rule.in || std::any_of(rule.in->begin(), rule.in->end(), [&](const Json& wanted) {
+    return equal_values(value, wanted);
+  });
+}
+
+std::string attribute_text(const Json& value) {
+  return value.is_string() ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Outcome try_rule(const Candidate& candidate, const OpRule& rule) {
+  Outcome outcome;
+  const auto stop = [&](std::string reason) {
+    outcome.reason = std::move(reason);
+    return outcome;
+  };
+  if (std::string reason = check_dtypes(candidate, rule.dtypes); !reason.empty()) {
+    return stop(std::move(reason));
+  }
+  ++outcome.steps;
+  const std::int64_t rank = rank_of_first(candidate);
+  if (!rule.rank.contains(rank)) return stop(fmt::format("rank {}", rank));
+  ++outcome.steps;
+  const auto inputs = static_cast<std::int64_t>(candidate.node.inputs.size());
+  if (!rule.inputs.contains(inputs)) {
+    return stop(fmt::format("{} input{}", inputs, inputs == 1 ? "" : "s"));
+  }
+  for (const AttributeRule& attribute : rule.attributes) {
+    ++outcome.steps;
+    const Json value = attribute_value(*candidate.bound, attribute.argument);
+    if (!attribute_holds(*candidate.bound, attribute, value)) {
+      return stop(fmt::format("attribute {}={}", attribute.argument, attribute_text(value)));
+    }
+  }
+  for (const std::string& name : rule.requirements) {
+    ++outcome.steps;
+    const PredicateRow* predicate = find_predicate(name);
+    if (!predicate->holds(candidate)) return stop(std::string(predicate->reason));
+  }
+  return outcome;
+}
+
+bool is_any_op(std::string_view op_type) {
+  return op_type.starts_with("aten.") || op_type == "<built-in function getitem>" ||
+         op_type == "wrap_with_set_grad_enabled";
+}
+
+}  // namespace
+
+SupportResult check_support(const Graph& graph, NodeId id, const Device& device) {
+  const Node& node = graph.node(id);
+  const auto rules = device.rules_by_type.find(node.op_type);
+  const bool has_rules = rules != device.rules_by_type.end();
+  const bool any = (device.any_op && is_any_op(node.op_type)) ||
+                   (!has_rules && device.is_alias(node.op_type));
+  if (!any && !has_rules) return {false, "unsupported op"};
+
+  std::string reason;
+  if (any) {
+    // Arguments are not bound here: the backend has schemas of its own.
+    const Candidate candidate{graph, id, node, nullptr};
+    const bool alias_only = !device.any_op;
+    OpRule rule;
+    if (!alias_only) {
+      rule.dtypes.any = device.dtypes;
+      rule.rank = device.rank;
+    }
+    Outcome outcome = try_rule(candidate, rule);
+    if (outcome.reason.empty()) return {true, {}};
+    if (!has_rules) return {false, std::move(outcome.reason)};
+    reason = std::move(outcome.reason);
+  }
+
+  std::optional<BoundNode> bound;
+  if (const OpInfo* op = find_op(node.op_type)) {
+    BindError error;
+    bound = BoundNode::try_bind(graph, node, op->schema, error);
+    if (!bound) return {false, fmt::format("arguments do not bind: {}", error.text)};
+  }
+  const Candidate candidate{graph, id, node, bound ? &*bound : nullptr};
+  int furthest = -1;
+  for (const std::size_t index : rules->second) {
+    Outcome outcome = try_rule(candidate, device.rules[index]);
+    if (outcome.reason.empty()) return {true, {}};
+    if (outcome.steps > furthest) {
+      furthest = outcome.steps;
+      reason = std::move(outcome.reason);
+    }
+  }
+  return {false, std::move(reason)};
+}
+
+std::vector<PredicateSummary> predicates() {
+  std::vector<PredicateSummary> summaries;
+  for (const PredicateRow& row : kPredicates) summaries.push_back({row.name, row.needs_arguments, row.summary});
+  return summaries;
+}
+
+}  // namespace npu

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every library that the project uses, with the least version and the Debian package that has it.
+
+function(npu_missing what package)
+  message(FATAL_ERROR "${what} not found. Install Debian's '${package}' (./scripts/quickstart.sh installs all of them).")
+endfunction()
+
+find_package(Threads REQUIRED)
+
+find_package(nlohmann_json 3.11 CONFIG QUIET)
+if(NOT nlohmann_json_FOUND)
+  npu_missing("nlohmann/json >= 3.11" "nlohmann-json3-dev")
+endif()
+get_target_property(_json_include nlohmann_json::nlohmann_json INTERFACE_INCLUDE_DIRECTORIES)
+
+find_package(simdjson 3.0 CONFIG QUIET)
+if(NOT simdjson_FOUND)
+  npu_missing("simdjson >= 3.0" "libsimdjson-dev")
+endif()
+
+find_package(CLI11 2.1 CONFIG QUIET)
+if(NOT CLI11_FOUND)
+  npu_missing("CLI11 >= 2.1" "libcli11-dev")
+endif()
+
+find_package(spdlog 1.10 CONFIG QUIET)
+if(NOT spdlog_FOUND)
+  npu_missing("spdlog >= 1.10" "libspdlog-dev")
+endif()
+
+find_package(fmt 9 CONFIG QUIET)
+if(NOT fmt_FOUND)
+  npu_missing("fmt >= 9 (spdlog's formatting library)" "libfmt-dev")
+endif()
+
+find_package(Catch2 2.13 CONFIG QUIET)
+if(NPU_BUILD_TESTS AND NOT Catch2_FOUND)
+  npu_missing("Catch2 >= 2.13" "catch2")
+endif()
+
+# METIS ships neither a CMake nor a pkg-config file.
+find_path(NPU_METIS_INCLUDE_DIR metis.h)
+find_library(NPU_METIS_LIBRARY metis)
+if(NOT NPU_METIS_INCLUDE_DIR OR NOT NPU_METIS_LIBRARY)
+  npu_missing("METIS >= 5.1" "libmetis-dev")
+endif()
+file(STRINGS "${NPU_METIS_INCLUDE_DIR}/metis.h" _metis_version REGEX "#define METIS_VER_M(AJOR|INOR)")
+string(REGEX REPLACE ".*MAJOR[ \t]+([0-9]+).*MINOR[ \t]+([0-9]+).*" "\\1.\\2" _metis_version "${_metis_version}")
+if(_metis_version VERSION_LESS 5.1)
+  message(FATAL_ERROR "METIS ${_metis_version} found, at least 5.1 is needed (Debian package libmetis-dev).")
+endif()

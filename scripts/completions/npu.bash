@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Completion of the npu-tools for bash. Source it, or install it under the name of each program.
+
+# The devices of the target on the command line; those of the default target where it names none.
+_npu_devices() {
+  local i target=()
+  for ((i = 1; i < COMP_CWORD; ++i)); do
+    case ${COMP_WORDS[i]} in
+      -t | --target) target=(--target "${COMP_WORDS[i + 1]}") ;;
+    esac
+  done
+  npu-tag "${target[@]}" --list-ops 2>/dev/null | awk 'NR > 1 && !seen[$1]++ { print $1 }'
+}
+
+_npu_files() {
+  compopt -o filenames 2>/dev/null
+  mapfile -t COMPREPLY < <(compgen -f -- "$1")
+}
+
+_npu_words() {
+  mapfile -t COMPREPLY < <(compgen -W "$1" -- "$2")
+}
+
+_npu_complete() {
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} options
+  local common='-h --help --version -v --verbose -q --quiet --report --assert'
+  COMPREPLY=()
+  # bash splits words at "="; what stands behind one is a pattern, or the value of a long option.
+  if [[ $current == = ]]; then
+    current=
+  elif [[ $previous == = ]] && ((COMP_CWORD >= 2)); then
+    previous=${COMP_WORDS[COMP_CWORD - 2]}
+  fi
+
+  case $previous in
+    -t | --target)
+      _npu_files "$current"
+      local files=("${COMPREPLY[@]}")
+      _npu_words "$(npu-tag --list-targets 2>/dev/null | awk 'NR > 1 { print $1 }')" "$current"
+      COMPREPLY+=("${files[@]}")
+      return
+      ;;
+    -s | --strategy)
+      _npu_words 'contiguous convex' "$current"
+      return
+      ;;
+    --force)
+      compopt -o nospace 2>/dev/null
+      _npu_words "$(_npu_devices | sed 's/$/=/')" "$current"
+      return
+      ;;
+    --list-ops | --verify)
+      _npu_words "$(_npu_devices)" "$current"
+      [[ $previous == --verify || ${#COMPREPLY[@]} -gt 0 ]] && return
+      ;;
+    -o | --output | --dot | --weights | --inputs | --outputs | --expect | --trace)
+      _npu_files "$current"
+      return
+      ;;
+    --assert | --min-nodes | --random-weights | --random-inputs | --rtol | --atol | --bench | --threads)
+      return # free text and numbers
+      ;;
+  esac
+
+  case ${COMP_WORDS[0]##*/} in
+    npu-tag)
+      options="$common -o --output -t --target --force --keep-tags --list-ops --list-targets --print-target"
+      ;;
+    npu-partition)
+      options="$common -o --output -s --strategy --min-nodes --dot"
+      ;;
+    npu-run)
+      options="$common --weights --random-weights --inputs --random-inputs --outputs --expect --verify"
+      options+=" --rtol --atol --bench --threads --target --trace"
+      ;;
+  esac
+  if [[ $current == -* ]]; then
+    _npu_words "$options" "$current"
+  else
+    _npu_files "$current"
+  fi
+}
+
+complete -F _npu_complete npu-tag npu-partition npu-run

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what is missing, builds Release, and runs the main job on a shipped ResNet-18.
+#
+# Usage: scripts/quickstart.sh                   everything
+#        scripts/quickstart.sh --packages-only   only the installation (scripts/test.sh shares it)
+#
+# Needs Debian's apt for what is missing, and root or sudo then. Nothing is installed twice: a second run
+# takes seconds. The build tree is build/, the one that scripts/test.sh uses.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# The only list of packages. libopenblas0-openmp serves libtorch's matrix products, which are many times slower
+# with the reference BLAS; groff-base and catch2 are for the tests.
+packages=(
+  build-essential cmake ninja-build pkg-config
+  libcli11-dev nlohmann-json3-dev libsimdjson-dev libspdlog-dev libmetis-dev
+  libtorch-dev libopenblas0-openmp libdnnl-dev
+  catch2 groff-base
+)
+
+say() { printf '\n==> %s\n' "$*"; }
+
+fail() {
+  printf 'quickstart.sh: %s\n' "$*" >&2
+  exit 1
+}
+
+install_packages() {
+  if ! command -v dpkg-query >/dev/null; then
+    if ! command -v cmake >/dev/null || ! command -v ninja >/dev/null; then
+      fail "this is not a Debian system: install a C++20 compiler, CMake >= 3.25, Ninja and the" \
+        "libraries of these Debian packages first: ${packages[*]}"
+    fi
+    say "Packages: no dpkg here, so CMake will tell what is missing"
+    return
+  fi
+  local missing=() package
+  for package in "${packages[@]}"; do
+    if [[ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)" != installed ]]; then
+      missing+=("$package")
+    fi
+  done
+  if [[ ${#missing[@]} -eq 0 ]]; then
+    say "Packages: all ${#packages[@]} are installed"
+    return
+  fi
+  say "Packages: installing ${missing[*]}"
+  command -v apt-get >/dev/null || fail "apt-get not found; install these packages first: ${missing[*]}"
+  local as_root=()
+  if [[ "$(id -u)" -ne 0 ]]; then
+    command -v sudo >/dev/null || fail "not root and no sudo here; run as root:" \
+      "apt-get install --no-install-recommends ${missing[*]}"
+    as_root=(sudo)
+  fi
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -qq -y --no-install-recommends "${missing[@]}"
+}
+
+build() {
+  say "Build: Release, in build/ (some minutes the first time)"
+  # The tests are configured, too, but not built: so scripts/test.sh adds to this tree and never undoes it.
+  mkdir -p build
+  if ! cmake --preset release >build/configure.log 2>&1; then
+    cat build/configure.log >&2
+    fail "CMake failed; see above"
+  fi
+  cmake --build --preset release --parallel "$(nproc)" \
+    --target npu-tag npu-partition npu-run npu_backend_aten npu_backend_onednn
+}
+
+run_main_job() {
+  local report=build/quickstart.json
+  say "Run: ResNet-18 on two devices, max_pool2d forced to the CPU, checked against a run all on the CPU"
+  cat <<'EOF'
+
+  npu-tag --force 'cpu=aten.max_pool2d*' testdata/models/resnet18.json |
+    npu-partition |
+    npu-run --random-weights 0 --random-inputs 0 --verify cpu --bench 10 --report
+
+EOF
+  PATH="$PWD/build/bin:$PATH"
+  npu-tag --report --force 'cpu=aten.max_pool2d*' testdata/models/resnet18.json |
+    npu-partition --report |
+    npu-run --random-weights 0 --random-inputs 0 --verify cpu --bench 10 --report >"$report"
+  say "Done. The report as JSON: $report. The tools are in build/bin; 'man ./man/npu.7' explains them."
+}
+
+case "${1:-}" in
+  "") install_packages && build && run_main_job ;;
+  --packages-only) install_packages ;;
+  *)
+    printf 'Usage: %s [--packages-only]\n' "$0" >&2
+    exit 2
+    ;;
+esac

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what is missing, builds, and runs every test; then the unit and CLI tests once more under
+# AddressSanitizer and UndefinedBehaviorSanitizer.
+#
+# Usage: scripts/test.sh          everything
+#        scripts/test.sh --fast   without the sanitizers
+#
+# The last line says how many tests passed and failed; the exit status is 0 only if none failed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+fast=0
+case "${1:-}" in
+  "") ;;
+  --fast) fast=1 ;;
+  *)
+    printf 'Usage: %s [--fast]\n' "$0" >&2
+    exit 2
+    ;;
+esac
+
+passed=0
+failed=0
+
+# Runs ctest in a build tree and adds up its results. $1: preset, rest: further options of ctest.
+run_tests() {
+  local preset=$1 tree=build
+  shift
+  [[ $preset == release ]] || tree="build-$preset"
+  local results="$PWD/$tree/test-results.xml"
+  rm -f "$results"
+  local status=0
+  ctest --preset "$preset" --parallel "$(nproc)" --no-tests=error --output-junit "$results" "$@" || status=$?
+  local all=0 bad=0 skipped=0
+  if [[ -f $results ]]; then
+    all=$(junit_count tests "$results")
+    bad=$(junit_count failures "$results")
+    skipped=$(junit_count skipped "$results")
+  fi
+  # ctest itself failed, or it counts as a failure what the file does not.
+  if [[ $status -ne 0 && $bad -eq 0 ]]; then bad=1 all=$((all + 1)); fi
+  passed=$((passed + all - bad - skipped))
+  failed=$((failed + bad))
+}
+
+# The number in an attribute of the <testsuite> element.
+junit_count() {
+  sed -n "/<testsuite /,/>/s/.*[[:space:]]$1=\"\([0-9]*\)\".*/\1/p" "$2" | head -n 1
+}
+
+./scripts/quickstart.sh --packages-only
+
+printf '\n==> Release: build and test\n'
+cmake --preset release
+cmake --build --preset release --parallel "$(nproc)"
+run_tests release
+
+if [[ $fast -eq 0 ]]; then
+  printf '\n==> AddressSanitizer and UndefinedBehaviorSanitizer: build and test\n'
+  cmake --preset asan
+  cmake --build --preset asan --parallel "$(nproc)"
+  run_tests asan --label-regex '^(unit|cli)$'
+fi
+
+printf '\n%d passed, %d failed\n' "$passed" "$failed"
+[[ $failed -eq 0 ]]

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+# Installs the build tree to a scratch prefix, compares the files there with installed_files.txt both ways, runs
+# the programs from there, and builds a project that uses the library.
+#
+# UPDATE_GOLDENS=1 in the environment rewrites the list instead.
+cmake_minimum_required(VERSION 3.25)
+set(prefix "${SCRATCH}/prefix")
+set(list "${CMAKE_CURRENT_LIST_DIR}/installed_files.txt")
+set(ENV{NPU_BACKEND_PATH})  # backends are to be found beside the programs
+
+# Runs a command; fails with its output if it does. The output on stdout is left in `output`.
+macro(run)
+  execute_process(COMMAND ${ARGN} WORKING_DIRECTORY "${SCRATCH}"
+    RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "exit ${result}: ${ARGN}\n${output}${errors}")
+  endif()
+endmacro()
+
+file(REMOVE_RECURSE "${SCRATCH}")
+file(MAKE_DIRECTORY "${SCRATCH}")
+run("${CMAKE_COMMAND}" --install "${BUILD_DIR}" --prefix "${prefix}")
+
+# ---- The files ----
+
+file(GLOB_RECURSE found LIST_DIRECTORIES false RELATIVE "${prefix}" "${prefix}/*")
+# One file for each build type.
+string(REGEX REPLACE "npu-targets-[a-z]+\\.cmake" "npu-targets-CONFIG.cmake" found "${found}")
+list(SORT found)
+if(DEFINED ENV{UPDATE_GOLDENS} AND HAS_ATEN AND HAS_ONEDNN)
+  list(JOIN found "\n" text)
+  file(WRITE "${list}" "${text}\n")
+endif()
+file(STRINGS "${list}" expected)
+if(NOT HAS_ATEN)
+  list(FILTER expected EXCLUDE REGEX "npu_backend_aten")
+endif()
+if(NOT HAS_ONEDNN)
+  list(FILTER expected EXCLUDE REGEX "npu_backend_onednn")
+endif()
+set(missing ${expected})
+list(REMOVE_ITEM missing ${found})
+set(extra ${found})
+list(REMOVE_ITEM extra ${expected})
+if(missing OR extra)
+  list(JOIN missing "\n  " missing)
+  list(JOIN extra "\n  " extra)
+  message(FATAL_ERROR "the install differs from tests/install/installed_files.txt "
+    "(scripts/update_goldens.sh -L install rewrites it)\nnot installed:\n  ${missing}\nnot in the list:\n  ${extra}")
+endif()
+
+# ---- The programs ----
+
+file(GLOB tools RELATIVE "${prefix}/bin" "${prefix}/bin/*")
+foreach(tool IN LISTS tools)
+  run("${prefix}/bin/${tool}" --version)
+  if(NOT output STREQUAL "${tool} ${VERSION}\n")
+    message(FATAL_ERROR "${tool} --version prints '${output}'")
+  endif()
+endforeach()
+
+if(HAS_ATEN AND HAS_ONEDNN)
+  set(model "${SOURCE_DIR}/testdata/models/small/residual")
+  execute_process(
+    COMMAND "${prefix}/bin/npu-tag" --force "cpu=aten.max_pool2d*" "${model}.json"
+    COMMAND "${prefix}/bin/npu-partition"
+    COMMAND "${prefix}/bin/npu-run" --inputs "${model}.inputs.safetensors"
+            --expect "${model}.outputs.safetensors"
+    WORKING_DIRECTORY "${SCRATCH}" RESULTS_VARIABLE results OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+  if(NOT results STREQUAL "0;0;0")
+    message(FATAL_ERROR "the installed pipeline exits with ${results}\n${output}${errors}")
+  endif()
+  foreach(backend aten onednn)
+    string(JSON version ERROR_VARIABLE absent GET "${output}" backends ${backend})
+    if(absent)
+      message(FATAL_ERROR "the installed pipeline does not run on the backend ${backend}: ${absent}")
+    endif()
+  endforeach()
+endif()
+
+# ---- The package ----
+
+run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/consumer" -B "${SCRATCH}/consumer" -G "${GENERATOR}"
+  "-DCMAKE_PREFIX_PATH=${prefix}" "-DCMAKE_BUILD_TYPE=${BUILD_TYPE}" "-DNPU_EXPECTED_VERSION=${VERSION}"
+  "-DCMAKE_C_COMPILER=${C_COMPILER}" "-DCMAKE_CXX_COMPILER=${CXX_COMPILER}")
+run("${CMAKE_COMMAND}" --build "${SCRATCH}/consumer")
+run("${SCRATCH}/consumer/consumer" "${SOURCE_DIR}/testdata/models/small/residual.json")
+if(NOT output MATCHES "^residual: [0-9]+ nodes, [1-9][0-9]* on npu\n$")
+  message(FATAL_ERROR "the consumer prints '${output}'")
+endif()

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// The frame of every program. run() is the only try/catch, the only mapper to exit codes and the
+// only printer, so the eight tools behave alike.
+#include "tool.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "io.hpp"
+#include "npu/ir/json_reader.hpp"
+#include "npu/ir/json_writer.hpp"
+#include "npu/runtime/weight_store.hpp"
+#include "npu/support/text.hpp"
+#include "npu_version.hpp"
+
+namespace npu::cli {
+namespace {
+
+// Ends the body after diagnostics were collected; run() prints them.
+struct StopOnDiagnostics {};
+
+ExitStatus status_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kIo:
+    case ErrorCode::kParse:
+    case ErrorCode::kInvalidGraph:
+    case ErrorCode::kUnsupported:
+      return ExitStatus::kBadInput;
+    case ErrorCode::kUsage:
+      return ExitStatus::kUsage;
+    case ErrorCode::kInfeasible:
+      return ExitStatus::kInfeasible;
+  }
+  return ExitStatus::kInternal;
+}
+
+// The largest number of metric names that a message lists.
+std::string metric_names(const Metrics& metrics) {
+  std::string names;
+  for (const auto& [name, value] : metrics) names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
+std::string number_text(double value) {
+  std::array<char, 32> text{};
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() ? std::string(text.data(), end) : std::string("?");
+}
+
+bool holds(double value, const std::string& comparison, double bound) {
+  if (comparison == "<=") return value <= bound;
+  if (comparison == ">=") return value >= bound;
+  if (comparison == "==") return value == bound;
+  if (comparison == "!=") return value != bound;
+  if (comparison == "<") return value < bound;
+  return value > bound;
+}
+
+std::string trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(' ');
+  if (begin == std::string_view::npos) return {};
+  return std::string(text.substr(begin, text.find_last_not_of(' ') - begin + 1));
+}
+
+}  // namespace
+
+Tool::Tool(std::string name, std::string summary) : name_(std::move(name)), app_(std::move(summary), name_) {
+  app_.set_version_flag("--version", name_ + " " NPU_VERSION, "print the version and exit");
+  app_.set_help_flag("-h,--help", "print this help and exit");
+  app_.add_flag("-v,--verbose", verbose_, "say more on stderr; repeatable")->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app_.add_flag("-q,--quiet", quiet_, "print errors only");
+  app_.get_formatter()->column_width(34);
+  app_.option_defaults()->always_capture_default(false);
+}
+
+void Tool::add_graph_input() {
+  has_input_ = true;
+  app_.add_option("GRAPH", input_, "document to read; - is stdin")->default_str("-");
+}
+
+void Tool::add_graph_io() {
+  add_graph_input();
+  app_.add_option("-o,--output", output_, "file to write; - is stdout")->type_name("FILE")->default_str("-");
+}
+
+void Tool::add_assert(const std::string& names) {
+  app_.add_option("--assert", assertion_texts_,
+                  "exit 4 unless 'METRIC OP VALUE' holds, OP one of <= >= == != < >; repeatable. "
+                  "Metrics: " + names)
+      ->type_name("EXPR")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->check(CLI::Validator(
+          [this](std::string& text) {
+            try {
+              parse_assertion(text);
+            } catch (const Error& error) {
+              return error.message();
+            }
+            return std::string();
+          },
+          ""));
+}
+
+void Tool::add_report(const std::string& what) {
+  app_.add_flag("--report", wants_report_, "print " + what + " to stderr");
+}
+
+void Tool::add_examples(const std::vector<std::string>& lines) {
+  std::string text = "Examples:";
+  for (const std::string& line : lines) text += "\n  " + line;
+  app_.footer(text);
+}
+
+std::string Tool::prefixed(const std::string& text) const { return name_ + ": " + text + "\n"; }
+
+int Tool::run(int argc, char** argv, const std::function<ExitStatus()>& body) {
+  const int parsed = parse(argc, argv);
+  if (parsed >= 0) return parsed;
+  const int status = guarded(body);
+  std::fflush(stdout);
+  return status;
+}
+
+int Tool::parse(int argc, char** argv) {
+  try {
+    app_.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return guarded([&] { return write_text(app_.help()), ExitStatus::kSuccess; });
+  } catch (const CLI::CallForVersion&) {
+    return guarded([&] { return write_text(name_ + " " NPU_VERSION "\n"), ExitStatus::kSuccess; });
+  } catch (const CLI::ParseError& error) {
+    write_message(prefixed(error.what()));
+    write_message("Try '" + name_ + " --help'.\n");
+    return static_cast<int>(ExitStatus::kUsage);
+  }
+  if (has_input_ && app_.count("GRAPH") == 0 && ::isatty(STDIN_FILENO) == 1) {
+    input_is_terminal_ = true;
+  }
+  return -1;
+}
+
+int Tool::guarded(const std::function<ExitStatus()>& body) {
+  try {
+    const ExitStatus status = body();
+    print_diagnostics();
+    flush_output();
+    return static_cast<int>(status);
+  } catch (const StopOnDiagnostics&) {
+    print_diagnostics();
+    return static_cast<int>(ExitStatus::kBadInput);
+  } catch (const Error& error) {
+    print_diagnostics();
+    write_message(prefixed(error.what()));
+    if (error.code() == ErrorCode::kUsage) write_message("Try '" + name_ + " --help'.\n");
+    return static_cast<int>(status_of(error.code()));
+  } catch (const std::bad_alloc&) {
+    write_message(prefixed("error: out of memory"));
+    return static_cast<int>(ExitStatus::kInfeasible);
+  } catch (const std::exception& error) {
+    write_message(prefixed(std::string("internal error, please report: ") + error.what()));
+    return static_cast<int>(ExitStatus::kInternal);
+  }
+}
+
+void Tool::print_diagnostics() {
+  const auto& entries = diagnostics_.entries();
+  for (; printed_ < entries.size(); ++printed_) {
+    const bool is_hidden = quiet_ && entries[printed_].level != Level::kError;
+    if (!is_hidden) write_message(prefixed(format_diagnostic(entries[printed_])));
+  }
+}
+
+void Tool::stop_on_errors() {
+  if (diagnostics_.has_errors()) throw StopOnDiagnostics{};
+}
+
+Graph Tool::read_graph() {
+  if (input_is_terminal_) {
+    throw Error(ErrorCode::kUsage, "no GRAPH given and stdin is a terminal");
+  }
+  Graph graph = npu::read_graph(read_input(input_), input_name(input_), diagnostics_);
+  stop_on_errors();
+  return graph;
+}
+
+void Tool::write_graph(Graph& graph) {
+  stop_on_errors();
+  rebase_weights_file(graph, output_ == "-" ? std::string() : output_);
+  write_text(npu::write_graph(graph));
+}
+
+void Tool::write_text(std::string text) {
+  pending_ = std::move(text);
+  has_pending_ = true;
+}
+
+void Tool::flush_output() {
+  if (has_pending_) write_output(output_, pending_);
+  has_pending_ = false;
+}
+
+void Tool::report(const std::string& text) {
+  if (!wants_report_) return;
+  print_diagnostics();
+  write_message(text);
+}
+
+Tool::Assertion Tool::parse_assertion(const std::string& text) const {
+  const std::size_t begin = text.find_first_of("<>=!");
+  const std::size_t end = text.find_first_not_of("<>=!", begin);
+  Assertion assertion{.text = text};
+  if (begin != std::string::npos && end != std::string::npos) {
+    assertion.metric = trimmed(std::string_view(text).substr(0, begin));
+    assertion.comparison = text.substr(begin, end - begin);
+    const std::string number = trimmed(std::string_view(text).substr(end));
+    const auto [last, error] =
+        std::from_chars(number.data(), number.data() + number.size(), assertion.value);
+    const std::string& op = assertion.comparison;
+    const bool known = op == "<=" || op == ">=" || op == "==" || op == "!=" || op == "<" || op == ">";
+    if (known && !assertion.metric.empty() && error == std::errc() &&
+        last == number.data() + number.size()) {
+      return assertion;
+    }
+  }
+  throw Error(ErrorCode::kUsage, "'" + text + "' is not METRIC OP VALUE, for example 'transfers<=4'");
+}
+
+ExitStatus Tool::check_asserts(const Metrics& metrics) {
+  ExitStatus status = ExitStatus::kSuccess;
+  for (const std::string& text : assertion_texts_) {
+    const Assertion assertion = parse_assertion(text);
+    const auto metric = metrics.find(assertion.metric);
+    if (metric == metrics.end()) {
+      throw Error(ErrorCode::kUsage, "--assert '" + text + "': unknown metric '" + assertion.metric +
+                                         "', expected one of: " + metric_names(metrics));
+    }
+    if (holds(metric->second, assertion.comparison, assertion.value)) continue;
+    write_message(prefixed("assertion '" + text + "' does not hold: " + assertion.metric + " is " +
+                           number_text(metric->second)));
+    status = ExitStatus::kAssertFailed;
+  }
+  return status;
+}
+
+CLI::Validator in_range(std::int64_t minimum, std::int64_t maximum) {
+  return CLI::Validator(
+      [minimum, maximum](std::string& text) {
+        std::int64_t value = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        if (error == std::errc() && end == text.data() + text.size() && value >= minimum &&
+            value <= maximum) {
+          return std::string();
+        }
+        return "value " + text + " is not in " + std::to_string(minimum) + ".." + std::to_string(maximum);
+      },
+      "");
+}
+
+}  // namespace npu::cli

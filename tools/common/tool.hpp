@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "exit_status.hpp"
+#include "npu/ir/graph.hpp"
+#include "npu/support/error.hpp"
+
+namespace npu::cli {
+
+/// Named numbers that --assert compares.
+using Metrics = std::map<std::string, double>;
+
+/// What the eight programs share: flags, streams, messages and exit codes. A tool's main adds its
+/// options, then calls run with a body that reads, calls one library verb and writes.
+class Tool {
+ public:
+  Tool(std::string name, std::string summary);
+
+  CLI::App& app() noexcept { return app_; }
+  Diagnostics& diagnostics() noexcept { return diagnostics_; }
+
+  /// [GRAPH] (default "-") and -o/--output (default "-").
+  void add_graph_io();
+  /// [GRAPH] alone, for tools whose product is a report.
+  void add_graph_input();
+  /// --assert 'METRIC OP VALUE', repeatable; `names` is what the help says of the metrics.
+  void add_assert(const std::string& names);
+  /// --report: calls of report() then write to stderr.
+  void add_report(const std::string& what);
+  /// The Examples block of --help.
+  void add_examples(const std::vector<std::string>& lines);
+
+  /// Parses the command line, runs `body`, prints diagnostics and maps what happened to an exit code.
+  int run(int argc, char** argv, const std::function<ExitStatus()>& body);
+
+  /// Reads and verifies the document. Throws after printing when it is not valid.
+  Graph read_graph();
+  /// Writes the document; `npu.weights_file` is rewritten so that it still resolves.
+  void write_graph(Graph& graph);
+  /// Keeps text for stdout or --output until the body has succeeded.
+  void write_text(std::string text);
+  /// Prints a table to stderr if --report was given.
+  void report(const std::string& text);
+  bool wants_report() const noexcept { return wants_report_; }
+  /// 1 for each -v; -1 for -q.
+  int verbosity() const noexcept { return quiet_ ? -1 : verbose_; }
+  /// Checks every --assert; kAssertFailed if one does not hold. An unknown metric is wrong usage.
+  ExitStatus check_asserts(const Metrics& metrics);
+  /// Throws if diagnostics has errors, so that run prints them and fails.
+  void stop_on_errors();
+
+ private:
+  struct Assertion {
+    std::string text;
+    std::string metric = {};
+    std::string comparison = {};
+    double value = 0;
+  };
+  int parse(int argc, char** argv);
+  int guarded(const std::function<ExitStatus()>& body);
+  void print_diagnostics();
+  void flush_output();
+  Assertion parse_assertion(const std::string& text) const;
+  std::string prefixed(const std::string& text) const;
+
+  std::string name_;
+  CLI::App app_;
+  Diagnostics diagnostics_;
+  std::size_t printed_ = 0;
+  std::string input_ = "-";
+  std::string output_ = "-";
+  bool has_input_ = false;
+  bool input_is_terminal_ = false;
+  bool wants_report_ = false;
+  int verbose_ = 0;
+  bool quiet_ = false;
+  std::vector<std::string> assertion_texts_;
+  std::string pending_;
+  bool has_pending_ = false;
+};
+
+/// Checks that a number lies in [minimum, maximum], with a message that fits on a line.
+CLI::Validator in_range(std::int64_t minimum, std::int64_t maximum);
+
+}  // namespace npu::cli

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// npu-partition -- group tagged nodes into partitions and plan the transfers between them.
+#include "io.hpp"
+#include "npu/partition/partition_graph.hpp"
+#include "tool.hpp"
+
+namespace {
+
+npu::cli::Metrics as_metrics(const npu::PartitionResult& result) {
+  npu::cli::Metrics metrics;
+  const npu::Json json = npu::metrics_to_json(result.metrics, result.target);
+  for (const auto& [key, value] : json.items()) {
+    metrics[key] = value.get<double>();
+  }
+  return metrics;
+}
+
+std::string strategy_help() {
+  std::string text = "how to group nodes";
+  for (const npu::StrategyInfo& strategy : npu::partition_strategies()) {
+    text += "; " + std::string(strategy.name) + ": " + std::string(strategy.summary);
+  }
+  return text;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  npu::cli::Tool tool{"npu-partition", "Group tagged nodes into partitions and plan the transfers between them."};
+  npu::PartitionOptions options;
+  std::string dot;
+  tool.add_graph_io();
+  tool.app().add_option("-s,--strategy", options.strategy, strategy_help())->type_name("NAME")->capture_default_str();
+  tool.app()
+      .add_option("--min-nodes", options.min_nodes,
+                  "move partitions with fewer nodes to the next device that runs them")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(npu::cli::in_range(1, 1'000'000'000));
+  tool.app().add_option("--dot", dot, "write a Graphviz drawing of the partitions")->type_name("FILE");
+  tool.add_report("steps and metrics");
+  tool.add_assert("partitions, transfers, transfer_bytes, copied_bytes, predicted_us, ...; see npu-partition(1)");
+  tool.add_examples({"npu-tag model.json | npu-partition -o model.part.json --report",
+                     "npu-tag model.json | npu-partition --assert 'transfers<=4' >model.part.json",
+                     "npu-partition --dot model.dot tagged.json >model.part.json && dot -Tsvg model.dot >model.svg"});
+  return tool.run(argc, argv, [&] {
+    npu::Graph graph = tool.read_graph();
+    const npu::PartitionResult result = npu::partition_graph(graph, options);
+    if (tool.wants_report()) {
+      tool.report(npu::format_plan_report(graph, result.plan, result.metrics, result.target));
+    }
+    const npu::cli::ExitStatus status = tool.check_asserts(as_metrics(result));
+    if (!dot.empty()) npu::cli::write_output(dot, npu::plan_to_dot(graph, result.plan));
+    tool.write_graph(graph);
+    return status;
+  });
+}

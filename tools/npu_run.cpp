@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// npu-run -- run a document on its devices and report what happened.
+#include "npu/ir/json_writer.hpp"
+#include "npu/runtime/run_model.hpp"
+#include "tool.hpp"
+
+namespace {
+
+using npu::cli::ExitStatus;
+
+/// Numbers at the top level of the report and in `bench`.
+npu::cli::Metrics as_metrics(const npu::Json& report) {
+  npu::cli::Metrics metrics;
+  const auto add = [&](const npu::Json& object) {
+    for (const auto& [key, value] : object.items()) {
+      if (value.is_number()) metrics[key] = value.get<double>();
+    }
+  };
+  add(report);
+  if (const npu::Json* bench = npu::find_member(report, "bench")) add(*bench);
+  return metrics;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  npu::cli::Tool tool{"npu-run", "Run a model on its devices and report outputs, steps and times as JSON."};
+  npu::RunModelOptions options;
+  tool.add_graph_input();
+  CLI::App& app = tool.app();
+  app.add_option("--weights", options.weights.file,
+                 "safetensors file with the weights; default: npu.weights_file of the document")
+      ->type_name("FILE");
+  app.add_option("--random-weights", options.weights.random_seed, "make weights up from a seed")
+      ->type_name("SEED");
+  app.add_option("--inputs", options.inputs,
+                 "safetensors file, NAME=FILE.npy, or FILE.npy for a single input; repeatable")
+      ->type_name("FILE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--random-inputs", options.random_inputs, "make missing inputs up from a seed")
+      ->type_name("SEED");
+  app.add_option("--outputs", options.outputs, "write the outputs: safetensors, or .npy for a single one")
+      ->type_name("FILE");
+  app.add_option("--expect", options.expect, "compare the outputs with a safetensors file; exit 4 if they differ")
+      ->type_name("FILE");
+  app.add_option("--verify", options.verify_device,
+                 "run the whole graph on DEVICE, too, and compare; exit 4 if the outputs differ")
+      ->type_name("DEVICE");
+  app.add_option("--rtol", options.rtol, "relative tolerance [1e-3; 2e-2 for 16-bit floats]")
+      ->type_name("X");
+  app.add_option("--atol", options.atol, "absolute tolerance [1e-4; 2e-2 for 16-bit floats]")
+      ->type_name("X");
+  app.add_option("--bench", options.bench, "run N more times and report the distribution")
+      ->type_name("N")
+      ->check(npu::cli::in_range(1, 1'000'000));
+  app.add_option("--threads", options.executor.threads, "threads per device; 0 means all cores")
+      ->type_name("N")
+      ->check(npu::cli::in_range(0, 1024))
+      ->capture_default_str();
+  app.add_option("--target", options.target, "target of a document that npu-tag has not seen")
+      ->type_name("NAME|FILE")
+      ->capture_default_str();
+  app.add_option("--trace", options.trace, "write the last run as Chrome trace JSON")->type_name("FILE");
+  tool.add_report("placement, steps and comparisons as tables");
+  tool.add_assert("transfers, transfer_bytes, measured_ms, predicted_ms, load_ms, median_ms, ...; see npu-run(1)");
+  tool.add_examples({"npu-tag model.json | npu-partition | npu-run --random-inputs 0 --verify cpu",
+                     "npu-run model.part.json --inputs in.safetensors --expect out.safetensors",
+                     "npu-run model.part.json --random-inputs 0 --bench 20 --threads 2 --trace trace.json"});
+  return tool.run(argc, argv, [&] {
+    npu::Graph graph = tool.read_graph();
+    const npu::RunModelResult result = npu::run_model(graph, options, tool.diagnostics());
+    tool.stop_on_errors();
+    if (tool.wants_report()) tool.report(npu::format_run_report(result.report));
+    const ExitStatus status = tool.check_asserts(as_metrics(result.report));
+    tool.write_text(npu::write_document(result.report));
+    return result.within ? status : ExitStatus::kAssertFailed;
+  });
+}
