@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
                      "npu-tag model.json | npu-partition --assert 'transfers<=4' >model.part.json",
                      "npu-partition --dot model.dot tagged.json >model.part.json && dot -Tsvg model.dot >model.svg"});
   return tool.run(argc, argv, [&] {
-    npu::Graph graph = tool.read_graph();
+    npu::Graph& graph = tool.read_graph();
     const npu::PartitionResult result = npu::partition_graph(graph, options);
     if (tool.wants_report()) {
       tool.report(npu::format_plan_report(graph, result.plan, result.metrics, result.target));

@@ -58,9 +58,8 @@ int main(int argc, char** argv) {
       ->type_name("N")
       ->check(npu::cli::in_range(0, 1024))
       ->capture_default_str();
-  app.add_option("--target", options.target, "target of a document that npu-tag has not seen")
-      ->type_name("NAME|FILE")
-      ->capture_default_str();
+  app.add_option("--target", options.target, "target of a document that npu-tag has not seen [host]")
+      ->type_name("NAME|FILE");
   app.add_option("--trace", options.trace, "write the last run as Chrome trace JSON")->type_name("FILE");
   tool.add_report("placement, steps and comparisons as tables");
   tool.add_assert("transfers, transfer_bytes, measured_ms, predicted_ms, load_ms, median_ms, ...; see npu-run(1)");
@@ -68,7 +67,7 @@ int main(int argc, char** argv) {
                      "npu-run model.part.json --inputs in.safetensors --expect out.safetensors",
                      "npu-run model.part.json --random-inputs 0 --bench 20 --threads 2 --trace trace.json"});
   return tool.run(argc, argv, [&] {
-    npu::Graph graph = tool.read_graph();
+    npu::Graph& graph = tool.read_graph();
     const npu::RunModelResult result = npu::run_model(graph, options, tool.diagnostics());
     tool.stop_on_errors();
     if (tool.wants_report()) tool.report(npu::format_run_report(result.report));

@@ -45,12 +45,15 @@ int main(int argc, char** argv) {
       return tool.write_text(npu::format_target_ops(target, list_ops_device)), npu::cli::ExitStatus::kSuccess;
     }
     for (const std::string& rule : force) options.force.push_back(npu::parse_force_rule(rule));
-    npu::Graph graph = tool.read_graph();
+    npu::Graph& graph = tool.read_graph();
     npu::tag_ops(graph, target, options, tool.diagnostics());
     tool.stop_on_errors();
-    const npu::TagReport report = npu::tag_report(graph, target);
-    tool.report(npu::format_tag_report(report));
-    const npu::cli::ExitStatus status = tool.check_asserts(npu::tag_metrics(report));
+    npu::cli::ExitStatus status = npu::cli::ExitStatus::kSuccess;
+    if (tool.wants_report() || tool.has_asserts()) {
+      const npu::TagReport report = npu::tag_report(graph, target);
+      tool.report(npu::format_tag_report(report));
+      status = tool.check_asserts(npu::tag_metrics(report));
+    }
     tool.write_graph(graph);
     return status;
   });

@@ -93,4 +93,20 @@ class GraphBuilder {
   std::map<std::string, Known> tensors_;
 };
 
+/// "pointer: text" of every error, in order: what a reader of `text` would be told.
+inline std::vector<std::string> errors_of(const Diagnostics& diagnostics) {
+  std::vector<std::string> lines;
+  for (const Diagnostic& diagnostic : diagnostics.entries()) {
+    if (diagnostic.level != Level::kError) continue;
+    lines.push_back(diagnostic.location.pointer + ": " + diagnostic.text);
+  }
+  return lines;
+}
+inline std::vector<std::string> faults_of(std::string_view text) {
+  Diagnostics diagnostics;
+  read_graph(text, "test.json", diagnostics);
+  return errors_of(diagnostics);
+}
+inline std::vector<std::string> faults_of(const Json& document) { return faults_of(document.dump()); }
+
 }  // namespace npu::test

@@ -40,8 +40,9 @@ class Tool {
   /// Parses the command line, runs `body`, prints diagnostics and maps what happened to an exit code.
   int run(int argc, char** argv, const std::function<ExitStatus()>& body);
 
-  /// Reads and verifies the document. Throws after printing when it is not valid.
-  Graph read_graph();
+  /// Reads and verifies the document; the graph lives as long as the program. Ends the body with
+  /// the diagnostics printed if it is not valid.
+  Graph& read_graph();
   /// Writes the document; `npu.weights_file` is rewritten so that it still resolves.
   void write_graph(Graph& graph);
   /// Keeps text for stdout or --output until the body has succeeded.
@@ -49,6 +50,7 @@ class Tool {
   /// Prints a table to stderr if --report was given.
   void report(const std::string& text);
   bool wants_report() const noexcept { return wants_report_; }
+  bool has_asserts() const noexcept { return !assertion_texts_.empty(); }
   /// 1 for each -v; -1 for -q.
   int verbosity() const noexcept { return quiet_ ? -1 : verbose_; }
   /// Checks every --assert; kAssertFailed if one does not hold. An unknown metric is wrong usage.

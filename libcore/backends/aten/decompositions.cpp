@@ -90,7 +90,7 @@ Attention attend(const Tensor& query, const Tensor& key, const Tensor& value,
   }
   if (mask.defined()) result.scores = result.scores.add_(mask);
   result.weights = at::softmax(result.scores, -1);
-  if (mask.defined() && mask.numel() != 0) {
+  if (mask.defined() && !is_causal && mask.numel() != 0) {
     const Tensor rows = blocked_rows(mask);
     if (rows.defined()) result.weights = result.weights.masked_fill(rows, 0.0);
   }
@@ -301,12 +301,7 @@ Tensor unsafe_index_put(const Tensor& self, const IndexList& indices, const Tens
 // Elements where `mask` is false may have indices out of range; they read element 0 and are replaced.
 Tensor unsafe_masked_index(const Tensor& self, const Tensor& mask, const IndexList& indices,
                            const Scalar& fill) {
-  if (self.numel() == 0) {
-    IndexList zeros;
-    for (std::size_t i = 0; i < indices.size(); ++i) zeros.push_back(indices.get(i));
-    const Tensor one = at::full({1}, fill, self.options());
-    return one.expand(mask.sizes()).clone();
-  }
+  TORCH_CHECK(self.numel() != 0, "self has no elements");
   IndexList clamped;
   for (std::size_t i = 0; i < indices.size(); ++i) {
     const optional<Tensor> index = indices.get(i);

@@ -8,12 +8,14 @@
 
 #include <ATen/ScalarOps.h>
 #include <ATen/core/function_schema.h>
+#include <c10/core/DispatchKey.h>
 #include <c10/core/Layout.h>
 #include <c10/core/MemoryFormat.h>
 #include <spdlog/fmt/fmt.h>
 #include <spdlog/fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <sstream>
 #include <utility>
@@ -60,6 +62,15 @@ c10::optional<c10::OperatorHandle> find_handle(std::string_view op_type) {
   const auto name = operator_name(op_type);
   if (!name) return c10::nullopt;
   return c10::Dispatcher::singleton().findSchema(*name);
+}
+
+// Values inside a program may also be sparse or quantized; what enters and leaves it is dense.
+bool has_cpu_kernel(const c10::OperatorHandle& handle) {
+  constexpr c10::DispatchKey kKeys[] = {c10::DispatchKey::CPU, c10::DispatchKey::SparseCPU,
+                                        c10::DispatchKey::SparseCsrCPU, c10::DispatchKey::MkldnnCPU,
+                                        c10::DispatchKey::QuantizedCPU};
+  return std::any_of(std::begin(kKeys), std::end(kKeys),
+                     [&](c10::DispatchKey key) { return handle.hasComputedKernelForDispatchKey(key); });
 }
 
 // Writes that libtorch's schema does not annotate; batch norm writes in training only.
@@ -286,6 +297,10 @@ std::unique_ptr<Operation> OpRegistry::make_operation(const std::string& op_type
     return operation;
   }
   if (!handle) throw StatusError(NPU_ERROR_UNSUPPORTED, not_found_text(op_type));
+  if (!has_cpu_kernel(*handle)) {
+    throw StatusError(NPU_ERROR_UNSUPPORTED,
+                      fmt::format("libtorch {} has no CPU kernel for this op", NPU_TORCH_VERSION));
+  }
   operation->handle = handle;
   const c10::FunctionSchema& schema = handle->schema();
   std::ostringstream text;
@@ -334,7 +349,8 @@ std::string OpRegistry::not_found_text(const std::string& op_type) const {
 void OpRegistry::visit(
     const std::function<void(const std::string& op_type, const char* kind)>& visitor) const {
   for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
-    if (!c10::Dispatcher::singleton().findSchema(name)) continue;
+    const auto handle = c10::Dispatcher::singleton().findSchema(name);
+    if (!handle || handle->schema().is_vararg() || !has_cpu_kernel(*handle)) continue;
     const std::string op_type = op_type_of(name);
     const Decomposition* decomposition = find_decomposition(op_type);
     if (decomposition != nullptr && decomposition->when == Decomposition::When::kAlways) continue;

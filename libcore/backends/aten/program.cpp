@@ -130,8 +130,11 @@ void Program::forget_values() noexcept {
 // True if the error says that a 16-bit kernel is missing and the op was not widened yet.
 bool Program::widen(const std::string& error_text) {
   if (current_ >= steps_.size() || steps_[current_].widened) return false;
-  const bool missing_kernel = error_text.find("not implemented for 'Half'") != std::string::npos ||
-                              error_text.find("not implemented for 'BFloat16'") != std::string::npos;
+  // "..." not implemented for 'Half'; some kernels leave out the quotes.
+  const std::size_t found = error_text.find("not implemented for ");
+  const bool missing_kernel = found != std::string::npos &&
+                              (error_text.find("Half", found) != std::string::npos ||
+                               error_text.find("BFloat16", found) != std::string::npos);
   if (!missing_kernel) return false;
   const std::string op_type = steps_[current_].op_type;
   for (Step& step : steps_) {

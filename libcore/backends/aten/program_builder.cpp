@@ -6,7 +6,6 @@
 // values share a slot, the latter are put in place of their node.
 #include <ATen/core/List.h>
 #include <ATen/core/ivalue.h>
-#include <c10/core/DispatchKey.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -176,20 +175,13 @@ class ProgramBuilder {
   }
 
   void add_getitem(const Graph& graph, const Node& node, SlotTable& slots, const Place& place) {
-    const Json* index = find_member(node.attrs(), "index");
-    if (index == nullptr || !index->is_number_integer()) {
-      place.fail(NPU_ERROR_INVALID, fmt::format("argument 'index': expected an integer, found {}",
-                                                index == nullptr ? "nothing" : index->dump()));
-    }
+    // The verifier has checked that there is an index and that it is in range.
+    const auto count = static_cast<std::int64_t>(node.inputs.size());
+    std::int64_t position = find_member(node.attrs(), "index")->get<std::int64_t>();
+    if (position < 0) position += count;
     if (node.outputs.size() != 1) {
       place.fail(NPU_ERROR_INVALID, fmt::format("expected 1 result, found {}", node.outputs.size()));
     }
-    const auto count = static_cast<std::int64_t>(node.inputs.size());
-    std::int64_t position = index->get<std::int64_t>();
-    if (position < -count || position >= count) {
-      place.fail(NPU_ERROR_INVALID, fmt::format("index {} is out of range for {} values", position, count));
-    }
-    if (position < 0) position += count;
     const TensorId source = node.inputs[static_cast<std::size_t>(position)];
     const TensorInfo& from = graph.tensor(source);
     const TensorInfo& to = graph.tensor(node.outputs[0]);
@@ -268,11 +260,6 @@ class ProgramBuilder {
 
   void add_call(const Graph& graph, const Node& node, const Operation& operation, SlotTable& slots,
                 const Place& place) {
-    if (operation.handle && !operation.handle->hasComputedKernelForDispatchKey(c10::DispatchKey::CPU) &&
-        !operation.handle->hasComputedKernelForDispatchKey(c10::DispatchKey::BackendSelect)) {
-      place.fail(NPU_ERROR_UNSUPPORTED,
-                 fmt::format("libtorch {} has no CPU kernel for this op", NPU_TORCH_VERSION));
-    }
     std::vector<OperandInfo> operands;
     for (const TensorId id : node.inputs) {
       const TensorInfo& tensor = graph.tensor(id);

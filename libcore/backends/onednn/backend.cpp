@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI of the onednn backend: checks what crosses it, turns exceptions into statuses, and hands the rest
-// to lowering and Program.
+// The C ABI of the onednn backend: checks what crosses it, turns exceptions into statuses, and
+// hands the rest to lowering and Program.
 //
-// A blob is a header and the text of the sub-IR. compile lowers it once, so that whatever this backend does not
-// run is refused there; load lowers it again, generates code and packs weights.
-// Thread counts are a property of the calling thread in OpenMP: every call that works sets its device's
-// and puts the host's back.
+// A blob is a header and the text of the sub-IR. compile lowers it once, so that whatever this
+// backend does not run is refused there; load lowers it again, generates code and packs weights.
+// Thread counts are a property of the calling thread in OpenMP: every call that works sets its
+// device's and puts the host's back.
 #include "npu/backend.h"
 
 #include <omp.h>
@@ -67,9 +67,12 @@ void set_error(npu_error* error, const std::string& text) noexcept {
 
 npu_status status_of(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kUnsupported: return NPU_ERROR_UNSUPPORTED;
-    case ErrorCode::kInfeasible: return NPU_ERROR_FAILED;
-    default: return NPU_ERROR_INVALID;
+    case ErrorCode::kUnsupported:
+      return NPU_ERROR_UNSUPPORTED;
+    case ErrorCode::kInfeasible:
+      return NPU_ERROR_FAILED;
+    default:
+      return NPU_ERROR_INVALID;
   }
 }
 
@@ -120,17 +123,28 @@ class ThreadScope {
 
 const char* isa_name(dnnl::cpu_isa isa) {
   switch (isa) {
-    case dnnl::cpu_isa::sse41: return "sse4.1";
-    case dnnl::cpu_isa::avx: return "avx";
-    case dnnl::cpu_isa::avx2: return "avx2";
-    case dnnl::cpu_isa::avx2_vnni: return "avx2_vnni";
-    case dnnl::cpu_isa::avx512_mic: return "avx512_mic";
-    case dnnl::cpu_isa::avx512_mic_4ops: return "avx512_mic_4ops";
-    case dnnl::cpu_isa::avx512_core: return "avx512_core";
-    case dnnl::cpu_isa::avx512_core_vnni: return "avx512_core_vnni";
-    case dnnl::cpu_isa::avx512_core_bf16: return "avx512_core_bf16";
-    case dnnl::cpu_isa::avx512_core_amx: return "avx512_core_amx";
-    default: return "generic";
+    case dnnl::cpu_isa::sse41:
+      return "sse4.1";
+    case dnnl::cpu_isa::avx:
+      return "avx";
+    case dnnl::cpu_isa::avx2:
+      return "avx2";
+    case dnnl::cpu_isa::avx2_vnni:
+      return "avx2_vnni";
+    case dnnl::cpu_isa::avx512_mic:
+      return "avx512_mic";
+    case dnnl::cpu_isa::avx512_mic_4ops:
+      return "avx512_mic_4ops";
+    case dnnl::cpu_isa::avx512_core:
+      return "avx512_core";
+    case dnnl::cpu_isa::avx512_core_vnni:
+      return "avx512_core_vnni";
+    case dnnl::cpu_isa::avx512_core_bf16:
+      return "avx512_core_bf16";
+    case dnnl::cpu_isa::avx512_core_amx:
+      return "avx512_core_amx";
+    default:
+      return "generic";
   }
 }
 
@@ -139,8 +153,10 @@ bool has_native_bfloat16() {
     case dnnl::cpu_isa::avx512_core:
     case dnnl::cpu_isa::avx512_core_vnni:
     case dnnl::cpu_isa::avx512_core_bf16:
-    case dnnl::cpu_isa::avx512_core_amx: return true;
-    default: return false;
+    case dnnl::cpu_isa::avx512_core_amx:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -154,9 +170,9 @@ const std::string& version_text() {
 }
 
 const std::string& fingerprint_text() {
-  static const std::string text = std::string("onednn ") + version_text() + " isa " +
-                                  isa_name(dnnl::get_effective_cpu_isa()) +
-                                  (has_native_bfloat16() ? " bfloat16 native" : " bfloat16 as float32");
+  static const std::string text =
+      std::string("onednn ") + version_text() + " isa " + isa_name(dnnl::get_effective_cpu_isa()) +
+      (has_native_bfloat16() ? " bfloat16 native" : " bfloat16 as float32");
   return text;
 }
 
@@ -178,7 +194,8 @@ int threads_option(const char* options) {
 std::span<const npu_tensor> checked_weights(const npu_tensor* weights, size_t count) {
   require(weights != nullptr || count == 0, "weights is null");
   for (size_t i = 0; i < count; ++i) {
-    require(weights[i].shape != nullptr || weights[i].rank == 0, "a weight has a rank but no shape");
+    require(weights[i].shape != nullptr || weights[i].rank == 0,
+            "a weight has a rank but no shape");
   }
   return {weights, count};
 }
@@ -209,7 +226,8 @@ std::unique_ptr<npu_buffer> make_buffer(DType dtype, Shape shape) {
   const auto count = checked_element_count(shape);
   const auto bytes =
       count ? checked_multiply(*count, static_cast<std::int64_t>(dtype_size(dtype))) : std::nullopt;
-  if (!bytes) throw StatusError{NPU_ERROR_INVALID, "shape " + shape_text(shape) + " is not a tensor's"};
+  if (!bytes)
+    throw StatusError{NPU_ERROR_INVALID, "shape " + shape_text(shape) + " is not a tensor's"};
   auto buffer = std::make_unique<npu_buffer>();
   buffer->dtype = dtype;
   buffer->shape = std::move(shape);
@@ -228,11 +246,11 @@ std::unique_ptr<npu_buffer> make_buffer(npu_dtype dtype, std::uint32_t rank, con
 
 void check_buffer(const npu_buffer& buffer, const TensorBinding& binding, const char* kind) {
   if (buffer.dtype != binding.dtype || buffer.shape != binding.shape) {
-    throw StatusError{NPU_ERROR_INVALID,
-                      std::string(kind) + " '" + binding.name + "': expected " +
-                          std::string(dtype_name(binding.dtype)) + " " + shape_text(binding.shape) +
-                          ", found " + std::string(dtype_name(buffer.dtype)) + " " +
-                          shape_text(buffer.shape)};
+    throw StatusError{NPU_ERROR_INVALID, std::string(kind) + " '" + binding.name + "': expected " +
+                                             std::string(dtype_name(binding.dtype)) + " " +
+                                             shape_text(binding.shape) + ", found " +
+                                             std::string(dtype_name(buffer.dtype)) + " " +
+                                             shape_text(buffer.shape)};
   }
 }
 
@@ -259,7 +277,8 @@ npu_status open_device(const char* options, npu_device** device, npu_error* erro
 
 void close_device(npu_device* device) { delete device; }
 
-Plan lower_text(const npu_device& device, std::string_view text, std::span<const npu_tensor> weights) {
+Plan lower_text(const npu_device& device, std::string_view text,
+                std::span<const npu_tensor> weights) {
   return lower_graph(read_valid_graph(text, "sub-IR"), weights, device.machine);
 }
 
@@ -293,9 +312,9 @@ npu_status load(npu_device* device, const void* blob, uint64_t blob_size, const 
     const auto weight_span = checked_weights(weights, weight_count);
     auto loaded = std::make_unique<npu_program>();
     loaded->device = device;
-    loaded->program = std::make_unique<Program>(
-        lower_text(*device, unpack_blob(blob, blob_size), weight_span), weight_span,
-        device->machine.engine);
+    loaded->program =
+        std::make_unique<Program>(lower_text(*device, unpack_blob(blob, blob_size), weight_span),
+                                  weight_span, device->machine.engine);
     loaded->inputs.resize(loaded->program->inputs().size());
     loaded->outputs.resize(loaded->program->outputs().size());
     *program = loaded.release();
@@ -351,7 +370,8 @@ npu_status run(npu_program* program, npu_buffer* const* inputs, size_t input_cou
     require(program != nullptr, "program is null");
     Program& loaded = *program->program;
     require(input_count == loaded.inputs().size(), "another number of inputs than the program has");
-    require(output_count == loaded.outputs().size(), "another number of outputs than the program has");
+    require(output_count == loaded.outputs().size(),
+            "another number of outputs than the program has");
     require(inputs != nullptr || input_count == 0, "inputs is null");
     require(outputs != nullptr || output_count == 0, "outputs is null");
     for (size_t i = 0; i < input_count; ++i) {

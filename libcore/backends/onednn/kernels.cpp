@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels for what oneDNN has no primitive for, or only a slow one: strided copies, broadcasts beyond
-// its patterns, uneven pooling windows, gathers. All compute in float32 (sums in float64), store to nearest
-// even, and share their outermost loop among OpenMP threads once there is enough work to pay for it.
-// Everything is memory-bound, so one straightforward loop each is enough; no blocking for caches but in
-// transposing copies.
+// Kernels for what oneDNN has no primitive for, or only a slow one: strided copies, broadcasts
+// beyond its patterns, uneven pooling windows, gathers. All compute in float32 (sums in float64),
+// store to nearest even, and share their outermost loop among OpenMP threads once there is enough
+// work to pay for it. Everything is memory-bound, so one straightforward loop each is enough; no
+// blocking for caches but in transposing copies.
 #include "kernels.hpp"
 
 #include <algorithm>
@@ -52,17 +52,16 @@ std::int64_t product(const std::vector<std::int64_t>& values) {
   return result;
 }
 
-/// Drops extents of 1, orders dimensions by the first stride list (largest first) and joins neighbours
-/// that every list visits in one run. At least one dimension is left.
+/// Drops extents of 1, orders dimensions by the first stride list (largest first) and joins
+/// neighbours that every list visits in one run. At least one dimension is left.
 void simplify_space(std::vector<std::int64_t>& extents,
                     const std::vector<std::vector<std::int64_t>*>& lists) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < extents.size(); ++i) {
     if (extents[i] != 1) order.push_back(i);
   }
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return (*lists[0])[a] > (*lists[0])[b];
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return (*lists[0])[a] > (*lists[0])[b]; });
   std::vector<std::int64_t> new_extents;
   std::vector<std::vector<std::int64_t>> new_lists(lists.size());
   for (const std::size_t i : order) {
@@ -101,7 +100,8 @@ void row_offsets(std::int64_t row, const std::vector<std::int64_t>& extents, std
 }
 
 template <typename T>
-void copy_elements(const StridedCopy& copy, const std::byte* source_bytes, std::byte* target_bytes) {
+void copy_elements(const StridedCopy& copy, const std::byte* source_bytes,
+                   std::byte* target_bytes) {
   const T* source = elements<T>(source_bytes);
   T* target = elements<T>(target_bytes);
   const std::size_t rank = copy.extents.size();
@@ -122,7 +122,8 @@ void copy_elements(const StridedCopy& copy, const std::byte* source_bytes, std::
   for (std::int64_t plane = 0; plane < planes; ++plane) {
     for (std::int64_t band = 0; band < bands; ++band) {
       std::int64_t offsets[2];
-      row_offsets(plane, copy.extents, inner, {&copy.source_strides, &copy.target_strides}, offsets);
+      row_offsets(plane, copy.extents, inner, {&copy.source_strides, &copy.target_strides},
+                  offsets);
       const T* from = source + offsets[0];
       T* to = target + offsets[1];
       if (!transposes && source_column == 1 && target_column == 1) {
@@ -159,7 +160,8 @@ template <BinaryOp kOp, typename A, typename B>
 void binary_row(std::int64_t count, const A* a, std::int64_t a_stride, const B* b,
                 std::int64_t b_stride, A* target, std::int64_t target_stride, float alpha) {
   if (target_stride == 1 && a_stride == 1 && b_stride == 1) {
-    for (std::int64_t i = 0; i < count; ++i) store(target[i], apply<kOp>(load(a[i]), load(b[i]), alpha));
+    for (std::int64_t i = 0; i < count; ++i)
+      store(target[i], apply<kOp>(load(a[i]), load(b[i]), alpha));
   } else if (target_stride == 1 && a_stride == 1 && b_stride == 0) {
     const float right = load(b[0]);
     for (std::int64_t i = 0; i < count; ++i) store(target[i], apply<kOp>(load(a[i]), right, alpha));
@@ -196,9 +198,11 @@ void binary_all(const BroadcastBinary& call, const A* a, const B* b, A* target) 
 #pragma omp parallel for if (total >= kParallelElements)
   for (std::int64_t row = 0; row < rows; ++row) {
     std::int64_t offsets[3];
-    row_offsets(row, call.extents, 1, {&call.a_strides, &call.b_strides, &call.target_strides}, offsets);
+    row_offsets(row, call.extents, 1, {&call.a_strides, &call.b_strides, &call.target_strides},
+                offsets);
     binary_row<kOp>(count, a + offsets[0], call.a_strides[last], b + offsets[1],
-                    call.b_strides[last], target + offsets[2], call.target_strides[last], call.alpha);
+                    call.b_strides[last], target + offsets[2], call.target_strides[last],
+                    call.alpha);
   }
 }
 
@@ -209,12 +213,18 @@ void binary_typed(const BroadcastBinary& call, const std::byte* a, const std::by
   const B* right = elements<B>(b);
   A* to = elements<A>(target);
   switch (call.op) {
-    case BinaryOp::kAdd: return binary_all<BinaryOp::kAdd>(call, left, right, to);
-    case BinaryOp::kSubtract: return binary_all<BinaryOp::kSubtract>(call, left, right, to);
-    case BinaryOp::kMultiply: return binary_all<BinaryOp::kMultiply>(call, left, right, to);
-    case BinaryOp::kDivide: return binary_all<BinaryOp::kDivide>(call, left, right, to);
-    case BinaryOp::kMaximum: return binary_all<BinaryOp::kMaximum>(call, left, right, to);
-    case BinaryOp::kMinimum: return binary_all<BinaryOp::kMinimum>(call, left, right, to);
+    case BinaryOp::kAdd:
+      return binary_all<BinaryOp::kAdd>(call, left, right, to);
+    case BinaryOp::kSubtract:
+      return binary_all<BinaryOp::kSubtract>(call, left, right, to);
+    case BinaryOp::kMultiply:
+      return binary_all<BinaryOp::kMultiply>(call, left, right, to);
+    case BinaryOp::kDivide:
+      return binary_all<BinaryOp::kDivide>(call, left, right, to);
+    case BinaryOp::kMaximum:
+      return binary_all<BinaryOp::kMaximum>(call, left, right, to);
+    case BinaryOp::kMinimum:
+      return binary_all<BinaryOp::kMinimum>(call, left, right, to);
   }
 }
 
@@ -293,15 +303,22 @@ void StridedCopy::run(const std::byte* source, std::byte* target) const {
     std::uint64_t parts[2];
   };
   switch (element_size) {
-    case 1: return copy_elements<std::uint8_t>(*this, source, target);
-    case 2: return copy_elements<std::uint16_t>(*this, source, target);
-    case 4: return copy_elements<std::uint32_t>(*this, source, target);
-    case 8: return copy_elements<std::uint64_t>(*this, source, target);
-    default: return copy_elements<Sixteen>(*this, source, target);
+    case 1:
+      return copy_elements<std::uint8_t>(*this, source, target);
+    case 2:
+      return copy_elements<std::uint16_t>(*this, source, target);
+    case 4:
+      return copy_elements<std::uint32_t>(*this, source, target);
+    case 8:
+      return copy_elements<std::uint64_t>(*this, source, target);
+    default:
+      return copy_elements<Sixteen>(*this, source, target);
   }
 }
 
-void BroadcastBinary::simplify() { simplify_space(extents, {&target_strides, &a_strides, &b_strides}); }
+void BroadcastBinary::simplify() {
+  simplify_space(extents, {&target_strides, &a_strides, &b_strides});
+}
 
 void BroadcastBinary::run(const std::byte* a, const std::byte* b, std::byte* target) const {
   if (type == DType::kFloat32) {

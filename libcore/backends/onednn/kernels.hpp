@@ -28,8 +28,8 @@ struct StridedCopy {
 
 enum class BinaryOp : std::uint8_t { kAdd, kSubtract, kMultiply, kDivide, kMaximum, kMinimum };
 
-/// target = op(a, alpha * b) in an iteration space, computed in float32; strides of 0 broadcast. alpha is used
-/// by kAdd and kSubtract. kMaximum and kMinimum propagate NaN.
+/// target = op(a, alpha * b) in an iteration space, computed in float32; strides of 0 broadcast.
+/// alpha is used by kAdd and kSubtract. kMaximum and kMinimum propagate NaN.
 struct BroadcastBinary {
   BinaryOp op = BinaryOp::kAdd;
   float alpha = 1.0F;

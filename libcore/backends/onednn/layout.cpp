@@ -16,17 +16,19 @@ const dnnl_blocking_desc_t& blocking(const Layout& layout) {
   return layout.data.format_desc.blocking;
 }
 
-/// Strides of every dimension if all inner blocks lie in one run of memory with their outer dimension,
-/// as for nChw8c with one pixel; nothing otherwise.
+/// Strides of every dimension if all inner blocks lie in one run of memory with their outer
+/// dimension, as for nChw8c with one pixel; nothing otherwise.
 bool equivalent_strides(const Layout& layout, std::vector<std::int64_t>& strides) {
   const auto& data = layout.data;
-  if (data.format_kind != dnnl_blocked || data.extra.flags != 0 || has_padding(layout)) return false;
+  if (data.format_kind != dnnl_blocked || data.extra.flags != 0 || has_padding(layout))
+    return false;
   strides.assign(blocking(layout).strides, blocking(layout).strides + data.ndims);
   if (blocking(layout).inner_nblks == 0) return true;
   if (blocking(layout).inner_nblks != 1) return false;
   const auto dimension = blocking(layout).inner_idxs[0];
   const auto block = blocking(layout).inner_blks[0];
-  if (data.dims[dimension] != block && strides[static_cast<std::size_t>(dimension)] != block) return false;
+  if (data.dims[dimension] != block && strides[static_cast<std::size_t>(dimension)] != block)
+    return false;
   strides[static_cast<std::size_t>(dimension)] = 1;
   return true;
 }
@@ -69,7 +71,8 @@ Shape dimensions(const Layout& layout) {
 }
 
 bool has_padding(const Layout& layout) {
-  return !std::equal(layout.data.dims, layout.data.dims + layout.data.ndims, layout.data.padded_dims);
+  return !std::equal(layout.data.dims, layout.data.dims + layout.data.ndims,
+                     layout.data.padded_dims);
 }
 
 bool is_strided(const Layout& layout) {

@@ -9,8 +9,9 @@
 
 namespace npu::onednn {
 
-/// A tensor's dimensions and where its elements lie. oneDNN has no 64-bit integers and no bool: such tensors
-/// use a float32 descriptor for its dimensions and strides alone, and no primitive sees it.
+/// A tensor's dimensions and where its elements lie. oneDNN has no 64-bit integers and no bool:
+/// such tensors use a float32 descriptor for its dimensions and strides alone, and no primitive
+/// sees it.
 using Layout = dnnl::memory::desc;
 
 /// float32 for every type but bfloat16.
@@ -18,7 +19,8 @@ dnnl::memory::data_type primitive_type(DType type) noexcept;
 
 /// Row-major. A scalar has the one dimension 1, since oneDNN has no rank 0.
 Layout plain_layout(const Shape& shape, DType type);
-/// Strides in elements; one may be 0 for a dimension that repeats one element only if no primitive sees it.
+/// Strides in elements; one may be 0 for a dimension that repeats one element only if no primitive
+/// sees it.
 Layout strided_layout(const Shape& shape, const std::vector<std::int64_t>& strides, DType type);
 /// The same dimensions, with oneDNN free to choose where elements lie.
 Layout any_layout(const Shape& shape, DType type);
@@ -32,7 +34,8 @@ std::vector<std::int64_t> row_major_strides(const Shape& shape);
 bool is_strided(const Layout& layout);
 /// The strides of a layout for which is_strided holds.
 std::vector<std::int64_t> strides_of(const Layout& layout);
-/// True if the bytes are those of the row-major tensor (also for a blocked layout that comes to the same).
+/// True if the bytes are those of the row-major tensor (also for a blocked layout that comes to the
+/// same).
 bool is_plain(const Layout& layout);
 /// True if the elements and oneDNN's own padding fill the memory from first to last byte.
 bool is_dense(const Layout& layout);
@@ -41,16 +44,17 @@ bool has_padding(const Layout& layout);
 /// Elements of memory that the layout spans, padding included.
 std::int64_t span_elements(const Layout& layout);
 
-/// Dimensions and strides that visit every element of an unpadded layout, inner blocks as dimensions of
-/// their own: the iteration space for kernels that must not care about blocks.
+/// Dimensions and strides that visit every element of an unpadded layout, inner blocks as
+/// dimensions of their own: the iteration space for kernels that must not care about blocks.
 struct Iteration {
   std::vector<std::int64_t> extents;
-  std::vector<std::int64_t> strides;   ///< of the layout that made the space
-  std::vector<int> dimension;          ///< the logical dimension that each extent is a part of
-  std::vector<std::int64_t> step;      ///< how far one step moves in that logical dimension
+  std::vector<std::int64_t> strides;  ///< of the layout that made the space
+  std::vector<int> dimension;         ///< the logical dimension that each extent is a part of
+  std::vector<std::int64_t> step;     ///< how far one step moves in that logical dimension
 };
 Iteration iterate(const Layout& layout);
-/// Strides of a strided layout of the same rank in another's iteration space; 0 where its dimension is 1.
+/// Strides of a strided layout of the same rank in another's iteration space; 0 where its dimension
+/// is 1.
 std::vector<std::int64_t> strides_in(const Iteration& space, const Layout& layout);
 
 }  // namespace npu::onednn

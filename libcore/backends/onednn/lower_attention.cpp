@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// scaled_dot_product_attention, written out: scores = scale * query key^T in float32, mask added, softmax
-// in float32, times value. The scores are materialised: [.., L, S] floats.
+// scaled_dot_product_attention, written out: scores = scale * query key^T in float32, mask added,
+// softmax in float32, times value. The scores are materialised: [.., L, S] floats.
 #include <cmath>
 
 #include "kernels.hpp"
@@ -14,7 +14,8 @@ Value transposed_key(const Value& key) {
   const int rank = key.layout.data.ndims;
   std::vector<int> permutation(static_cast<std::size_t>(rank));
   for (int i = 0; i < rank; ++i) permutation[static_cast<std::size_t>(i)] = i;
-  std::swap(permutation[static_cast<std::size_t>(rank - 1)], permutation[static_cast<std::size_t>(rank - 2)]);
+  std::swap(permutation[static_cast<std::size_t>(rank - 1)],
+            permutation[static_cast<std::size_t>(rank - 2)]);
   Value result = key;
   result.layout = key.layout.permute_axes(permutation);
   return result;
@@ -30,7 +31,8 @@ void lower_attention(Lowering& lowering, const BoundNode& node) {
   const DType dtype = lowering.dtype(query);
   for (const auto& [name, tensor] : {std::pair{"query", query}, {"key", key}, {"value", value}}) {
     lowering.require_float(name, tensor);
-    if (lowering.dtype(tensor) != dtype) lowering.refuse(name, "its dtype differs from the query's");
+    if (lowering.dtype(tensor) != dtype)
+      lowering.refuse(name, "its dtype differs from the query's");
     if (lowering.shape(tensor).size() < 2 ||
         lowering.shape(tensor).size() != lowering.shape(query).size()) {
       lowering.refuse(name, "rank " + std::to_string(lowering.shape(tensor).size()) +
@@ -65,7 +67,8 @@ void lower_attention(Lowering& lowering, const BoundNode& node) {
       lowering.invalid("argument 'attn_mask': shape " + shape_text(lowering.shape(*mask)) +
                        " does not broadcast to " + shape_text(scores_shape));
     }
-    scores = add_binary(lowering, BinaryOp::kAdd, scores, lowering.operand(*mask, DType::kFloat32), 1.0F);
+    scores = add_binary(lowering, BinaryOp::kAdd, scores, lowering.operand(*mask, DType::kFloat32),
+                        1.0F);
   }
   if (causal) {
     CausalMask call;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions in one and two dimensions. Source, weights and result are left for oneDNN to lay out; what is
-// not in that layout yet is reordered, weights once at load.
+// Convolutions in one and two dimensions. Source, weights and result are left for oneDNN to lay
+// out; what is not in that layout yet is reordered, weights once at load.
 #include "lowering.hpp"
 
 namespace npu::onednn {
@@ -57,8 +57,8 @@ Shape result_shape(const Lowering& lowering, const Shape& input, const Shape& we
     const std::int64_t extent = spatial.dilation[i] * (weight[i + 2] - 1) + 1;
     const std::int64_t padded = input[i + 2] + spatial.pad_begin[i] + spatial.pad_end[i];
     if (padded < extent) {
-      lowering.invalid("the kernel spans " + number_text(extent) + " elements, but the padded input has " +
-                       number_text(padded));
+      lowering.invalid("the kernel spans " + number_text(extent) +
+                       " elements, but the padded input has " + number_text(padded));
     }
     result.push_back((padded - extent) / spatial.stride[i] + 1);
   }
@@ -110,12 +110,13 @@ void lower_convolution(Lowering& lowering, const BoundNode& node) {
   }
   const std::int64_t groups = node.integer("groups");
   if (groups < 1 || weight_shape[0] % groups != 0 || input_shape[1] != weight_shape[1] * groups) {
-    lowering.invalid("argument 'groups': " + number_text(groups) + " groups do not fit an input of " +
-                     shape_text(input_shape) + " and a weight of " + shape_text(weight_shape));
+    lowering.invalid("argument 'groups': " + number_text(groups) +
+                     " groups do not fit an input of " + shape_text(input_shape) +
+                     " and a weight of " + shape_text(weight_shape));
   }
   if (bias && lowering.shape(*bias) != Shape{weight_shape[0]}) {
-    lowering.invalid("argument 'bias': expected shape [" + number_text(weight_shape[0]) + "], found " +
-                     shape_text(lowering.shape(*bias)));
+    lowering.invalid("argument 'bias': expected shape [" + number_text(weight_shape[0]) +
+                     "], found " + shape_text(lowering.shape(*bias)));
   }
 
   const DType type = lowering.compute_type();
@@ -127,8 +128,7 @@ void lower_convolution(Lowering& lowering, const BoundNode& node) {
   }
   dnnl::memory::dims dilation = dims(spatial.dilation);
   for (auto& value : dilation) value -= 1;  // oneDNN counts the gaps
-  const Layout bias_layout =
-      bias ? plain_layout({weight_shape[0]}, DType::kFloat32) : Layout();
+  const Layout bias_layout = bias ? plain_layout({weight_shape[0]}, DType::kFloat32) : Layout();
   const auto describe = [&] {
     using Forward = dnnl::convolution_forward;
     const auto kind = dnnl::prop_kind::forward_inference;
@@ -137,8 +137,9 @@ void lower_convolution(Lowering& lowering, const BoundNode& node) {
     const Layout weights = any_layout(grouped, type);
     const Layout target = any_layout(output_shape, type);
     if (bias) {
-      return Forward::desc(kind, algorithm, source, weights, bias_layout, target, dims(spatial.stride),
-                           dilation, dims(spatial.pad_begin), dims(spatial.pad_end));
+      return Forward::desc(kind, algorithm, source, weights, bias_layout, target,
+                           dims(spatial.stride), dilation, dims(spatial.pad_begin),
+                           dims(spatial.pad_end));
     }
     return Forward::desc(kind, algorithm, source, weights, target, dims(spatial.stride), dilation,
                          dims(spatial.pad_begin), dims(spatial.pad_end));

@@ -2,9 +2,9 @@
 // Functions of one operand, and arithmetic on two with broadcasting.
 //
 // One operand: an eltwise primitive in the operand's own layout.
-// Two operands: oneDNN's binary primitive where both have the same dimensions, so that blocked layouts stay;
-// else a kernel of this backend that broadcasts in any layout. Maximum and minimum always go to that
-// kernel, since oneDNN's lose NaN.
+// Two operands: oneDNN's binary primitive where both have the same dimensions, so that blocked
+// layouts stay; else a kernel of this backend that broadcasts in any layout. Maximum and minimum
+// always go to that kernel, since oneDNN's lose NaN.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -65,10 +65,12 @@ std::vector<Eltwise> make_gelu(const Lowering& lowering, const BoundNode& node) 
 constexpr float kSixth = 1.0F / 6.0F;
 
 constexpr std::array kUnaryRows = std::to_array<UnaryRow>({
-    {"abs", [](const Lowering&, const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_abs}}; }},
+    {"abs", [](const Lowering&,
+               const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_abs}}; }},
     {"clamp", make_clamp},
     {"elu", make_elu},
-    {"exp", [](const Lowering&, const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_exp}}; }},
+    {"exp", [](const Lowering&,
+               const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_exp}}; }},
     {"gelu", make_gelu},
     {"hardsigmoid",
      [](const Lowering&, const BoundNode&) {
@@ -88,14 +90,14 @@ constexpr std::array kUnaryRows = std::to_array<UnaryRow>({
        return std::vector<Eltwise>{
            {algorithm::eltwise_relu, scalar(lowering, node, "negative_slope")}};
      }},
-    {"mish",
-     [](const Lowering&, const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_mish}}; }},
+    {"mish", [](const Lowering&,
+                const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_mish}}; }},
     {"neg",
      [](const Lowering&, const BoundNode&) {
        return std::vector<Eltwise>{{algorithm::eltwise_linear, -1.0F, 0.0F}};
      }},
-    {"relu",
-     [](const Lowering&, const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_relu}}; }},
+    {"relu", [](const Lowering&,
+                const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_relu}}; }},
     {"relu6",
      [](const Lowering&, const BoundNode&) {
        return std::vector<Eltwise>{{algorithm::eltwise_clip, 0.0F, 6.0F}};
@@ -105,13 +107,12 @@ constexpr std::array kUnaryRows = std::to_array<UnaryRow>({
        return std::vector<Eltwise>{{algorithm::eltwise_logistic}};
      }},
     {"silu",
-     [](const Lowering&, const BoundNode&) {
-       return std::vector<Eltwise>{{algorithm::eltwise_swish, 1.0F}};
-     }},
-    {"sqrt",
-     [](const Lowering&, const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_sqrt}}; }},
-    {"tanh",
-     [](const Lowering&, const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_tanh}}; }},
+     [](const Lowering&,
+        const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_swish, 1.0F}}; }},
+    {"sqrt", [](const Lowering&,
+                const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_sqrt}}; }},
+    {"tanh", [](const Lowering&,
+                const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_tanh}}; }},
 });
 
 /// "relu" of "aten.relu_.default".
@@ -134,12 +135,18 @@ Value add_eltwise(Lowering& lowering, const Eltwise& eltwise, const Value& sourc
 
 algorithm binary_algorithm(BinaryOp op) {
   switch (op) {
-    case BinaryOp::kAdd: return algorithm::binary_add;
-    case BinaryOp::kSubtract: return algorithm::binary_sub;
-    case BinaryOp::kMultiply: return algorithm::binary_mul;
-    case BinaryOp::kDivide: return algorithm::binary_div;
-    case BinaryOp::kMaximum: return algorithm::binary_max;
-    case BinaryOp::kMinimum: return algorithm::binary_min;
+    case BinaryOp::kAdd:
+      return algorithm::binary_add;
+    case BinaryOp::kSubtract:
+      return algorithm::binary_sub;
+    case BinaryOp::kMultiply:
+      return algorithm::binary_mul;
+    case BinaryOp::kDivide:
+      return algorithm::binary_div;
+    case BinaryOp::kMaximum:
+      return algorithm::binary_max;
+    case BinaryOp::kMinimum:
+      return algorithm::binary_min;
   }
   return algorithm::undef;
 }
@@ -176,8 +183,8 @@ Value add_same_shape(Lowering& lowering, BinaryOp op, Value a, Value b, float al
 
 Value add_broadcast(Lowering& lowering, BinaryOp op, Value a, Value b, const Shape& shape,
                     float alpha) {
-  // The one that has the result's shape leads: the result keeps its layout, blocks and all, unless zeros
-  // that pad its blocks would be computed with, too.
+  // The one that has the result's shape leads: the result keeps its layout, blocks and all, unless
+  // zeros that pad its blocks would be computed with, too.
   const auto can_lead = [&](const Value& value) {
     return dimensions(value.layout) == shape && is_dense(value.layout) &&
            !has_padding(value.layout);
@@ -221,7 +228,8 @@ BinaryOp binary_op(std::string_view name) {
 
 }  // namespace
 
-Value add_binary(Lowering& lowering, BinaryOp op, const Value& left, const Value& right, float alpha) {
+Value add_binary(Lowering& lowering, BinaryOp op, const Value& left, const Value& right,
+                 float alpha) {
   const std::size_t rank =
       std::max(dimensions(left.layout).size(), dimensions(right.layout).size());
   const Value a = with_rank(lowering, left, rank);
@@ -243,7 +251,8 @@ void lower_unary(Lowering& lowering, const BoundNode& node) {
                                 [&](const UnaryRow& candidate) { return candidate.name == name; });
   if (row == kUnaryRows.end()) lowering.refuse("", "the onednn backend does not run this op");
   Value value = lowering.dense(lowering.operand(input));
-  for (const Eltwise& eltwise : row->make(lowering, node)) value = add_eltwise(lowering, eltwise, value);
+  for (const Eltwise& eltwise : row->make(lowering, node))
+    value = add_eltwise(lowering, eltwise, value);
   lowering.define_computed(lowering.result(), lowering.shape(input), lowering.dtype(input), value);
 }
 
@@ -262,7 +271,8 @@ void lower_binary(Lowering& lowering, const BoundNode& node) {
       lowering.refuse("other", "its dtype differs from the first operand's");
     }
     shape = broadcast_shape(lowering, shape, lowering.shape(*other));
-    const Value value = add_binary(lowering, op, lowering.operand(self), lowering.operand(*other), alpha);
+    const Value value =
+        add_binary(lowering, op, lowering.operand(self), lowering.operand(*other), alpha);
     lowering.define_computed(lowering.result(), shape, lowering.dtype(self), value);
     return;
   }

@@ -2,9 +2,9 @@
 // Matrix products: linear, addmm, mm, bmm and matmul of any rank, all through one oneDNN matmul.
 //
 // Transposed operands stay views: a matrix with unit stride in either of its two dimensions is read
-// in place. A constant right operand is laid out as the primitive likes it, once at load. Equal batch dimensions
-// are kept, a right matrix that all batches share is multiplied once with the left ones stacked, and other
-// broadcasts are written out.
+// in place. A constant right operand is laid out as the primitive likes it, once at load. Equal
+// batch dimensions are kept, a right matrix that all batches share is multiplied once with the left
+// ones stacked, and other broadcasts are written out.
 #include <algorithm>
 
 #include "kernels.hpp"
@@ -30,7 +30,8 @@ Value swapped(const Value& value) {
   const int rank = value.layout.data.ndims;
   std::vector<int> permutation(static_cast<std::size_t>(rank));
   for (int i = 0; i < rank; ++i) permutation[static_cast<std::size_t>(i)] = i;
-  std::swap(permutation[static_cast<std::size_t>(rank - 1)], permutation[static_cast<std::size_t>(rank - 2)]);
+  std::swap(permutation[static_cast<std::size_t>(rank - 1)],
+            permutation[static_cast<std::size_t>(rank - 2)]);
   result.layout = value.layout.permute_axes(permutation);
   return result;
 }
@@ -93,8 +94,8 @@ Value add_matmul(Lowering& lowering, const MatmulCall& call) {
   const std::int64_t inner = a_shape.back();
   const std::int64_t columns = b_shape.back();
   if (b_shape[b_shape.size() - 2] != inner) {
-    lowering.invalid("the inner dimensions of " + shape_text(a_shape) + " and " + shape_text(b_shape) +
-                     " differ");
+    lowering.invalid("the inner dimensions of " + shape_text(a_shape) + " and " +
+                     shape_text(b_shape) + " differ");
   }
   const Shape batch = broadcast_shape(lowering, batch_of(a), batch_of(b));
   Shape result_shape = batch;
@@ -109,7 +110,8 @@ Value add_matmul(Lowering& lowering, const MatmulCall& call) {
     if (b_shape.size() > 2) {
       // Dropping dimensions of 1 keeps the strides of the last two.
       const auto strides = strides_of(b.layout);
-      b.layout = strided_layout({inner, columns}, {strides[strides.size() - 2], strides.back()}, b.type);
+      b.layout =
+          strided_layout({inner, columns}, {strides[strides.size() - 2], strides.back()}, b.type);
     }
   } else {
     a = with_batch(lowering, a, batch);
@@ -156,8 +158,8 @@ void require_same_type(const Lowering& lowering, std::string_view argument, Tens
 void require_rank(const Lowering& lowering, std::string_view argument, TensorId tensor,
                   std::size_t rank) {
   if (lowering.shape(tensor).size() != rank) {
-    lowering.invalid("argument '" + std::string(argument) + "': expected rank " + std::to_string(rank) +
-                     ", found shape " + shape_text(lowering.shape(tensor)));
+    lowering.invalid("argument '" + std::string(argument) + "': expected rank " +
+                     std::to_string(rank) + ", found shape " + shape_text(lowering.shape(tensor)));
   }
 }
 
@@ -209,8 +211,8 @@ void lower_addmm(Lowering& lowering, const BoundNode& node) {
   const Shape shape{lowering.shape(left)[0], lowering.shape(right)[1]};
   const Shape& self_shape = lowering.shape(self);
   if (broadcast_shape(lowering, self_shape, shape) != shape) {
-    lowering.invalid("argument 'self': shape " + shape_text(self_shape) + " does not broadcast to " +
-                     shape_text(shape));
+    lowering.invalid("argument 'self': shape " + shape_text(self_shape) +
+                     " does not broadcast to " + shape_text(shape));
   }
   const auto alpha = static_cast<float>(node.number("alpha"));
   const auto beta = static_cast<float>(node.number("beta"));
@@ -221,12 +223,14 @@ void lower_addmm(Lowering& lowering, const BoundNode& node) {
   call.scale = alpha;
   // Beside the plain bias, everything is kept in float32 until the sum is complete.
   const bool is_bias = !self_shape.empty() && self_shape.back() == shape[1] &&
-                       (self_shape.size() == 1 || self_shape[0] == 1) && alpha == 1.0F && beta == 1.0F;
+                       (self_shape.size() == 1 || self_shape[0] == 1) && alpha == 1.0F &&
+                       beta == 1.0F;
   call.type = is_bias || beta == 0.0F ? lowering.compute_type() : DType::kFloat32;
   if (is_bias) call.bias = lowering.operand(self, DType::kFloat32);
   Value value = add_matmul(lowering, call);
   if (!is_bias && beta != 0.0F) {  // with beta 0 NaN in self has no effect
-    value = add_binary(lowering, BinaryOp::kAdd, value, lowering.operand(self, DType::kFloat32), beta);
+    value =
+        add_binary(lowering, BinaryOp::kAdd, value, lowering.operand(self, DType::kFloat32), beta);
   }
   lowering.define_computed(lowering.result(), shape, dtype, value);
 }
@@ -249,7 +253,8 @@ void lower_matmul(Lowering& lowering, const BoundNode& node) {
   }
   Shape a_shape = lowering.shape(left);
   Shape b_shape = lowering.shape(right);
-  if (a_shape.empty() || b_shape.empty()) lowering.invalid("a scalar is no operand of a matrix product");
+  if (a_shape.empty() || b_shape.empty())
+    lowering.invalid("a scalar is no operand of a matrix product");
   MatmulCall call;
   call.type = lowering.compute_type();
   call.a = lowering.operand(left);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that move elements or only name them anew, for every dtype: aliases, reshapes, transposes, slices,
-// concatenation, gathers.
+// Ops that move elements or only name them anew, for every dtype: aliases, reshapes, transposes,
+// slices, concatenation, gathers.
 //
-// Values are functional, so an alias is the same value and costs nothing. Permutes and slices are strides and an
-// offset over the same memory; whoever needs row-major order makes the copy. Reshapes need row-major
-// order, which a blocked value does not have. Expansion is written out.
+// Values are functional, so an alias is the same value and costs nothing. Permutes and slices are
+// strides and an offset over the same memory; whoever needs row-major order makes the copy.
+// Reshapes need row-major order, which a blocked value does not have. Expansion is written out.
 #include <algorithm>
 #include <cstring>
 
@@ -99,7 +99,8 @@ void add_copy(Lowering& lowering, const Value& source, const Layout& space_layou
   });
 }
 
-/// True if blocks of all values are the same and divide the dimensions, so that primitives may join them.
+/// True if blocks of all values are the same and divide the dimensions, so that primitives may join
+/// them.
 bool share_blocks(const std::vector<Value>& values) {
   const auto& first = values.front().layout.data;
   for (const Value& value : values) {
@@ -153,7 +154,9 @@ void lower_to(Lowering& lowering, const BoundNode& node) {
   const DType from = lowering.dtype(self);
   const DType to = node.dtype("dtype").value_or(from);
   if (from == to) return define_alias(lowering);
-  const auto converts = [](DType type) { return type == DType::kFloat32 || type == DType::kBFloat16; };
+  const auto converts = [](DType type) {
+    return type == DType::kFloat32 || type == DType::kBFloat16;
+  };
   if (!converts(from) || !converts(to)) {
     lowering.refuse("dtype", "conversion from " + std::string(dtype_name(from)) + " to " +
                                  std::string(dtype_name(to)) + " is not supported");
@@ -213,7 +216,8 @@ void lower_squeeze(Lowering& lowering, const BoundNode& node) {
 
 void lower_unsqueeze(Lowering& lowering, const BoundNode& node) {
   Shape result = lowering.shape(first_operand(lowering));
-  const std::size_t i = normalize_dimension(lowering, "dim", node.integer("dim"), result.size() + 1);
+  const std::size_t i =
+      normalize_dimension(lowering, "dim", node.integer("dim"), result.size() + 1);
   result.insert(result.begin() + static_cast<std::ptrdiff_t>(i), 1);
   define_reshaped(lowering, result);
 }
@@ -267,10 +271,9 @@ void lower_slice(Lowering& lowering, const BoundNode& node) {
   if (step < 1) lowering.invalid("argument 'step': " + number_text(step) + " is not positive");
   if (end <= start) lowering.refuse("", "an empty slice is not supported");
   shape[dimension] = (end - start - 1) / step + 1;
-  lowering.define_moved(
-      lowering.result(), shape, lowering.dtype(self),
-      sliced(lowering, lowering.stored(self), dimension, start, shape[dimension],
-             shape[dimension] == 1 ? 1 : step));
+  lowering.define_moved(lowering.result(), shape, lowering.dtype(self),
+                        sliced(lowering, lowering.stored(self), dimension, start, shape[dimension],
+                               shape[dimension] == 1 ? 1 : step));
 }
 
 void lower_select(Lowering& lowering, const BoundNode& node) {
@@ -290,17 +293,19 @@ void lower_select(Lowering& lowering, const BoundNode& node) {
   std::vector<std::int64_t> strides = strides_of(value.layout);
   strides.erase(strides.begin() + static_cast<std::ptrdiff_t>(dimension));
   shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(dimension));
-  value.layout = shape.empty() ? plain_layout({}, value.type)
-                               : strided_layout(shape, strides, value.type);
+  value.layout =
+      shape.empty() ? plain_layout({}, value.type) : strided_layout(shape, strides, value.type);
   lowering.define_moved(lowering.result(), shape, lowering.dtype(self), value);
 }
 
 void lower_expand(Lowering& lowering, const BoundNode& node) {
   const TensorId self = first_operand(lowering);
   const Shape& shape = lowering.shape(self);
-  Shape result = node.find("size") != nullptr ? node.integers("size")
-                                              : lowering.shape(tensor_argument(lowering, node, "other"));
-  if (result.size() < shape.size()) lowering.invalid("argument 'size': has fewer dimensions than the operand");
+  Shape result = node.find("size") != nullptr
+                     ? node.integers("size")
+                     : lowering.shape(tensor_argument(lowering, node, "other"));
+  if (result.size() < shape.size())
+    lowering.invalid("argument 'size': has fewer dimensions than the operand");
   Shape padded = shape;
   padded.insert(padded.begin(), result.size() - shape.size(), 1);
   for (std::size_t i = 0; i < result.size(); ++i) {
@@ -311,9 +316,9 @@ void lower_expand(Lowering& lowering, const BoundNode& node) {
     }
   }
   if (result != lowering.shape(lowering.result())) {  // before memory of that size is asked for
-    lowering.invalid("result '" + lowering.graph().tensor(lowering.result()).name + "' is stated as " +
-                     shape_text(lowering.shape(lowering.result())) + ", but the op gives " +
-                     shape_text(result));
+    lowering.invalid("result '" + lowering.graph().tensor(lowering.result()).name +
+                     "' is stated as " + shape_text(lowering.shape(lowering.result())) +
+                     ", but the op gives " + shape_text(result));
   }
   if (result == shape) return define_alias(lowering);
   if (padded == result) return define_reshaped(lowering, result);
@@ -364,9 +369,9 @@ void lower_cat(Lowering& lowering, const BoundNode& node) {
     call.run_bytes.push_back(value.layout.data.dims[dimension] * inner);
   }
   const Value target = lowering.temporary(type, plain_layout(result, type));
-  lowering.add_kernel(std::span<const Value>(values), target, [call](std::span<std::byte* const> operands) {
-    call.run(operands.data(), operands.back());
-  });
+  lowering.add_kernel(
+      std::span<const Value>(values), target,
+      [call](std::span<std::byte* const> operands) { call.run(operands.data(), operands.back()); });
   lowering.define_moved(lowering.result(), result, dtype, target);
 }
 
@@ -385,11 +390,13 @@ void lower_split(Lowering& lowering, const BoundNode& node) {
   };
   if (node.find("chunks") != nullptr) {
     const std::int64_t chunks = node.integer("chunks");
-    if (chunks < 1) lowering.invalid("argument 'chunks': " + number_text(chunks) + " is not positive");
+    if (chunks < 1)
+      lowering.invalid("argument 'chunks': " + number_text(chunks) + " is not positive");
     fill(extent / chunks + (extent % chunks != 0 ? 1 : 0));
   } else if (node.node().op_type == "aten.split.Tensor") {
     const std::int64_t size = node.integer("split_size");
-    if (size < 1) lowering.invalid("argument 'split_size': " + number_text(size) + " is not positive");
+    if (size < 1)
+      lowering.invalid("argument 'split_size': " + number_text(size) + " is not positive");
     fill(std::min(size, extent));
   } else {
     sizes = node.integers(node.find("split_sizes") != nullptr ? "split_sizes" : "split_size");
@@ -411,9 +418,8 @@ void lower_split(Lowering& lowering, const BoundNode& node) {
   std::int64_t begin = 0;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     shape[dimension] = sizes[i];
-    lowering.define_moved(
-        outputs[i], shape, lowering.dtype(self),
-        sliced(lowering, lowering.stored(self), dimension, begin, sizes[i], 1));
+    lowering.define_moved(outputs[i], shape, lowering.dtype(self),
+                          sliced(lowering, lowering.stored(self), dimension, begin, sizes[i], 1));
     begin += sizes[i];
   }
 }
@@ -435,8 +441,8 @@ void lower_unbind(Lowering& lowering, const BoundNode& node) {
     Value value = sliced(lowering, lowering.stored(self), dimension, i, 1, 1);
     std::vector<std::int64_t> strides = strides_of(value.layout);
     strides.erase(strides.begin() + static_cast<std::ptrdiff_t>(dimension));
-    value.layout = shape.empty() ? plain_layout({}, value.type)
-                                 : strided_layout(shape, strides, value.type);
+    value.layout =
+        shape.empty() ? plain_layout({}, value.type) : strided_layout(shape, strides, value.type);
     lowering.define_moved(outputs[static_cast<std::size_t>(i)], shape, lowering.dtype(self), value);
   }
 }
@@ -467,7 +473,8 @@ void lower_embedding(Lowering& lowering, const BoundNode& node) {
   const std::string where = node_text(lowering.node());
   lowering.add_kernel({table, index}, target, [call, where](std::span<std::byte* const> operands) {
     if (!call.run(operands[0], operands[1], operands[2])) {
-      throw Error(ErrorCode::kInfeasible, where + ": an index is not in 0.." + number_text(call.rows - 1));
+      throw Error(ErrorCode::kInfeasible,
+                  where + ": an index is not in 0.." + number_text(call.rows - 1));
     }
   });
   lowering.define_moved(lowering.result(), result, lowering.dtype(weight), target);
@@ -487,7 +494,8 @@ void lower_arange(Lowering& lowering, const BoundNode& node) {
   const std::int64_t start = integer("start", 0);
   const std::int64_t end = integer("end", 0);
   const std::int64_t step = integer("step", 1);
-  if (step < 1 || end <= start) lowering.refuse("", "only a growing sequence with elements is supported");
+  if (step < 1 || end <= start)
+    lowering.refuse("", "only a growing sequence with elements is supported");
   const Shape shape{(end - start - 1) / step + 1};
   if (shape != lowering.shape(lowering.result())) {
     lowering.invalid("the op gives " + shape_text(shape) + ", the result is stated as " +

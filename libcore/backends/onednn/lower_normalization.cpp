@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch norm with its running statistics, and layer norm. Statistics, scale and shift are float32 whatever
-// the tensors are, as in PyTorch.
+// Batch norm with its running statistics, and layer norm. Statistics, scale and shift are float32
+// whatever the tensors are, as in PyTorch.
 #include "lowering.hpp"
 
 namespace npu::onednn {
@@ -50,15 +50,17 @@ void lower_batch_norm(Lowering& lowering, const BoundNode& node) {
   if (bias) flags |= normalization_flags::use_shift;
   const Value source = lowering.dense(lowering.operand(input));
   const dnnl::batch_normalization_forward::desc descriptor(
-      dnnl::prop_kind::forward_inference, source.layout, static_cast<float>(node.number("eps")), flags);
-  const dnnl::batch_normalization_forward::primitive_desc primitive(descriptor, lowering.attributes(),
-                                                                    lowering.engine());
+      dnnl::prop_kind::forward_inference, source.layout, static_cast<float>(node.number("eps")),
+      flags);
+  const dnnl::batch_normalization_forward::primitive_desc primitive(
+      descriptor, lowering.attributes(), lowering.engine());
   const std::int64_t channels = shape[1];
   std::vector<PrimitiveOperand> reads{
       {DNNL_ARG_SRC, source},
       {DNNL_ARG_MEAN, vector_operand(lowering, "running_mean", *mean, channels)},
       {DNNL_ARG_VARIANCE, vector_operand(lowering, "running_var", *variance, channels)}};
-  if (weight) reads.push_back({DNNL_ARG_SCALE, vector_operand(lowering, "weight", *weight, channels)});
+  if (weight)
+    reads.push_back({DNNL_ARG_SCALE, vector_operand(lowering, "weight", *weight, channels)});
   if (bias) reads.push_back({DNNL_ARG_SHIFT, vector_operand(lowering, "bias", *bias, channels)});
   const Value target = lowering.temporary(source.type, primitive.dst_desc());
   lowering.add_primitive(primitive, reads, target);
@@ -87,9 +89,10 @@ void lower_layer_norm(Lowering& lowering, const BoundNode& node) {
   if (bias) flags |= normalization_flags::use_shift;
   const Value source = lowering.reshaped(lowering.operand(input), {rows, width});
   const dnnl::layer_normalization_forward::desc descriptor(
-      dnnl::prop_kind::forward_inference, source.layout, static_cast<float>(node.number("eps")), flags);
-  const dnnl::layer_normalization_forward::primitive_desc primitive(descriptor, lowering.attributes(),
-                                                                    lowering.engine());
+      dnnl::prop_kind::forward_inference, source.layout, static_cast<float>(node.number("eps")),
+      flags);
+  const dnnl::layer_normalization_forward::primitive_desc primitive(
+      descriptor, lowering.attributes(), lowering.engine());
   std::vector<PrimitiveOperand> reads{{DNNL_ARG_SRC, source}};
   if (weight) reads.push_back({DNNL_ARG_SCALE, vector_operand(lowering, "weight", *weight, width)});
   if (bias) reads.push_back({DNNL_ARG_SHIFT, vector_operand(lowering, "bias", *bias, width)});

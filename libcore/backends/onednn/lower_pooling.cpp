@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling over the last two dimensions and means. oneDNN's primitives run wherever their rules are PyTorch's;
-// windows that reach beyond the padding (ceil_mode), own divisors and uneven adaptive windows go to a
-// kernel of this backend.
+// Pooling over the last two dimensions and means. oneDNN's primitives run wherever their rules are
+// PyTorch's; windows that reach beyond the padding (ceil_mode), own divisors and uneven adaptive
+// windows go to a kernel of this backend.
 #include <algorithm>
 
 #include "kernels.hpp"
@@ -39,27 +39,31 @@ std::vector<std::int64_t> pair_argument(const Lowering& lowering, const BoundNod
 Pool read_pool(const Lowering& lowering, const BoundNode& node) {
   Pool pool;
   pool.kernel = pair_argument(lowering, node, "kernel_size", 1);
-  pool.stride = node.integers("stride").empty() ? pool.kernel : pair_argument(lowering, node, "stride", 1);
+  pool.stride =
+      node.integers("stride").empty() ? pool.kernel : pair_argument(lowering, node, "stride", 1);
   pool.padding = pair_argument(lowering, node, "padding", 0);
-  if (node.find("dilation") != nullptr) pool.dilation = pair_argument(lowering, node, "dilation", 1);
+  if (node.find("dilation") != nullptr)
+    pool.dilation = pair_argument(lowering, node, "dilation", 1);
   pool.ceil_mode = node.boolean("ceil_mode");
   for (std::size_t i = 0; i < 2; ++i) {
     if (pool.padding[i] > pool.kernel[i] / 2) {
-      lowering.refuse("padding", number_text(pool.padding[i]) + " is more than half of the kernel size " +
+      lowering.refuse("padding", number_text(pool.padding[i]) +
+                                     " is more than half of the kernel size " +
                                      number_text(pool.kernel[i]));
     }
   }
   return pool;
 }
 
-/// PyTorch's rule: with ceil_mode a last window that would start behind the input and its left padding
-/// does not count.
+/// PyTorch's rule: with ceil_mode a last window that would start behind the input and its left
+/// padding does not count.
 std::int64_t pooled_extent(const Lowering& lowering, const Pool& pool, std::size_t i,
                            std::int64_t input) {
   const std::int64_t span = pool.dilation[i] * (pool.kernel[i] - 1) + 1;
   const std::int64_t room = input + 2 * pool.padding[i] - span;
   if (room < 0 && !pool.ceil_mode) {
-    lowering.invalid("the window spans " + number_text(span) + " elements, but the padded input has " +
+    lowering.invalid("the window spans " + number_text(span) +
+                     " elements, but the padded input has " +
                      number_text(input + 2 * pool.padding[i]));
   }
   std::int64_t extra = pool.ceil_mode ? pool.stride[i] - 1 : 0;
@@ -79,8 +83,10 @@ dnnl::memory::dims dims(const std::vector<std::int64_t>& values) {
   return {values.begin(), values.end()};
 }
 
-/// The padding behind that makes oneDNN's rule give the wanted extent; more than PyTorch's with ceil_mode.
-std::vector<std::int64_t> padding_behind(const Pool& pool, const Shape& input, const Shape& output) {
+/// The padding behind that makes oneDNN's rule give the wanted extent; more than PyTorch's with
+/// ceil_mode.
+std::vector<std::int64_t> padding_behind(const Pool& pool, const Shape& input,
+                                         const Shape& output) {
   std::vector<std::int64_t> result;
   for (std::size_t i = 0; i < 2; ++i) {
     const std::int64_t span = pool.dilation[i] * (pool.kernel[i] - 1) + 1;
@@ -113,8 +119,8 @@ Value add_pool_primitive(Lowering& lowering, const Pool& pool, dnnl::algorithm a
   const dnnl::pooling_v2_forward::desc descriptor(kind, algorithm, source.layout, any,
                                                   dims(pool.stride), dims(pool.kernel), dilation,
                                                   dims(pool.padding), dims(behind));
-  return add(
-      dnnl::pooling_v2_forward::primitive_desc(descriptor, lowering.attributes(), lowering.engine()));
+  return add(dnnl::pooling_v2_forward::primitive_desc(descriptor, lowering.attributes(),
+                                                      lowering.engine()));
 }
 
 Value add_window_average(Lowering& lowering, const Value& value, WindowAverage call) {
@@ -127,9 +133,10 @@ Value add_window_average(Lowering& lowering, const Value& value, WindowAverage c
   call.height = input[2];
   call.width = input[3];
   const Value target = lowering.temporary(source.type, plain_layout(output, source.type));
-  lowering.add_kernel({source}, target, [call = std::move(call)](std::span<std::byte* const> operands) {
-    call.run(operands[0], operands[1]);
-  });
+  lowering.add_kernel({source}, target,
+                      [call = std::move(call)](std::span<std::byte* const> operands) {
+                        call.run(operands[0], operands[1]);
+                      });
   return target;
 }
 
@@ -231,8 +238,9 @@ void lower_adaptive_average_pool(Lowering& lowering, const BoundNode& node) {
   const Value source = batched_operand(lowering, input, shape);
   if (shape[2] % size[0] == 0 && shape[3] % size[1] == 0) {
     const auto algorithm = dnnl::algorithm::pooling_avg_exclude_padding;
-    define_pooled(lowering, input, output,
-                  add_pool_primitive(lowering, even_pool(shape, output), algorithm, source, output));
+    define_pooled(
+        lowering, input, output,
+        add_pool_primitive(lowering, even_pool(shape, output), algorithm, source, output));
     return;
   }
   const auto windows = [&](std::size_t i) {
@@ -280,17 +288,18 @@ void lower_mean(Lowering& lowering, const BoundNode& node) {
   if (shape.size() == 4 && reduced == std::vector<bool>{false, false, true, true}) {
     const Shape pooled{shape[0], shape[1], 1, 1};
     const Value source = lowering.dense(lowering.operand(input));
-    const Value value = add_pool_primitive(lowering, even_pool(shape, pooled),
-                                           dnnl::algorithm::pooling_avg_exclude_padding, source, pooled);
+    const Value value =
+        add_pool_primitive(lowering, even_pool(shape, pooled),
+                           dnnl::algorithm::pooling_avg_exclude_padding, source, pooled);
     return define(value);
   }
   // [outer, reduced, inner]: moves the reduced dimensions to the end unless they are neighbours.
-  const auto first = static_cast<std::size_t>(
-      std::find(reduced.begin(), reduced.end(), true) - reduced.begin());
+  const auto first =
+      static_cast<std::size_t>(std::find(reduced.begin(), reduced.end(), true) - reduced.begin());
   const auto count = static_cast<std::size_t>(std::count(reduced.begin(), reduced.end(), true));
-  const bool together =
-      std::all_of(reduced.begin() + static_cast<std::ptrdiff_t>(first),
-                  reduced.begin() + static_cast<std::ptrdiff_t>(first + count), [](bool r) { return r; });
+  const bool together = std::all_of(reduced.begin() + static_cast<std::ptrdiff_t>(first),
+                                    reduced.begin() + static_cast<std::ptrdiff_t>(first + count),
+                                    [](bool r) { return r; });
   Value source = lowering.operand(input);
   MiddleMean call;
   if (together) {

@@ -35,10 +35,11 @@ void lower_softmax(Lowering& lowering, const BoundNode& node) {
     lowering.refuse("dtype", std::string(dtype_name(dtype)) + " is not supported");
   }
   const Shape& shape = lowering.shape(input);
-  const std::size_t dimension = normalize_dimension(lowering, "dim", node.integer("dim"), shape.size());
+  const std::size_t dimension =
+      normalize_dimension(lowering, "dim", node.integer("dim"), shape.size());
   // A dtype argument converts the operand first, as PyTorch does.
-  Value value = lowering.operand(input, lowering.dtype(input) == dtype ? lowering.compute_type()
-                                                                       : DType::kFloat32);
+  Value value = lowering.operand(
+      input, lowering.dtype(input) == dtype ? lowering.compute_type() : DType::kFloat32);
   if (lowering.dtype(input) == DType::kFloat32 && dtype == DType::kBFloat16) {
     lowering.refuse("dtype", "bfloat16 for a float32 operand is not supported");
   }

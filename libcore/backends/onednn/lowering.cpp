@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns a sub-IR into steps: walks the nodes in order, keeps a value per tensor, and lets one function per op
-// add primitives or kernels.
+// Turns a sub-IR into steps: walks the nodes in order, keeps a value per tensor, and lets one
+// function per op add primitives or kernels.
 //
-// Layouts: a value stays in the layout that its producer chose (blocked behind a convolution) until a consumer
-// or the host needs another; a reorder is made once per value and target layout. Views (permute,
-// slice) are strides over the same memory. Every value has memory of its own and no step overwrites
-// what another reads, so in-place ops are functional without further care.
-// Constants: a step whose operands are all known at load goes to the prologue. That covers weight
-// reorders, conversions, and whole sub-graphs of weights.
-// bfloat16: where oneDNN has no bfloat16 primitives (CPUs before AVX-512), values are kept as float32
-// that are rounded to bfloat16 after every op, which gives the same numbers. Where it has them but not for some
-// node, that node alone computes in float32.
+// Layouts: a value stays in the layout that its producer chose (blocked behind a convolution) until
+// a consumer or the host needs another; a reorder is made once per value and target layout. Views
+// (permute, slice) are strides over the same memory. Every value has memory of its own and no step
+// overwrites what another reads, so in-place ops are functional without further care. Constants: a
+// step whose operands are all known at load goes to the prologue. That covers weight reorders,
+// conversions, and whole sub-graphs of weights. bfloat16: where oneDNN has no bfloat16 primitives
+// (CPUs before AVX-512), values are kept as float32 that are rounded to bfloat16 after every op,
+// which gives the same numbers. Where it has them but not for some node, that node alone computes
+// in float32.
 #include "lowering.hpp"
 
 #include <algorithm>
@@ -51,7 +51,10 @@ std::string node_text(const Node& node) {
 std::string number_text(std::int64_t value) { return std::to_string(value); }
 
 Lowering::Lowering(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine)
-    : graph_(&graph), weight_tensors_(weights), machine_(&machine), values_(graph.tensors().size()) {}
+    : graph_(&graph),
+      weight_tensors_(weights),
+      machine_(&machine),
+      values_(graph.tensors().size()) {}
 
 void Lowering::refuse(std::string_view argument, const std::string& reason) const {
   std::string text = node_text(*node_) + ": ";
@@ -89,8 +92,8 @@ Value Lowering::temporary(DType type, const Layout& layout) {
 
 Value Lowering::constant(float number) {
   const auto* bytes = static_cast<const std::byte*>(static_cast<const void*>(&number));
-  const BufferId buffer = add_buffer(
-      {BufferKind::kConstant, sizeof number, 0, std::vector<std::byte>(bytes, bytes + sizeof number)});
+  const BufferId buffer = add_buffer({BufferKind::kConstant, sizeof number, 0,
+                                      std::vector<std::byte>(bytes, bytes + sizeof number)});
   return {DType::kFloat32, plain_layout({1}, DType::kFloat32), buffer, 0};
 }
 
@@ -172,7 +175,8 @@ const Value* Lowering::find_copy(const Value& value, DType type, const Layout& l
   const auto found = copies_.find(value.buffer.value);
   if (found == copies_.end()) return nullptr;
   for (const Copy& copy : found->second) {
-    if (same_value(copy.from, value) && copy.to.type == type && copy.to.layout == layout) return &copy.to;
+    if (same_value(copy.from, value) && copy.to.type == type && copy.to.layout == layout)
+      return &copy.to;
   }
   return nullptr;
 }
@@ -187,11 +191,13 @@ Value Lowering::copied(const Value& value, DType type, const Layout& layout) {
       convert(from, operands[0], type, operands[1], count);
     });
   } else if (has_primitive_type(type) && (type == DType::kFloat32 || machine_->native_bfloat16)) {
-    const dnnl::reorder::primitive_desc reorder(engine(), value.layout, engine(), layout, attributes());
+    const dnnl::reorder::primitive_desc reorder(engine(), value.layout, engine(), layout,
+                                                attributes());
     add_primitive(reorder, {{DNNL_ARG_SRC, value}}, target);
   } else {
     const Iteration space = iterate(layout);
-    StridedCopy copy{dtype_size(type), space.extents, strides_in(space, value.layout), space.strides};
+    StridedCopy copy{dtype_size(type), space.extents, strides_in(space, value.layout),
+                     space.strides};
     copy.simplify();
     add_kernel({value}, target, [copy](std::span<std::byte* const> operands) {
       copy.run(operands[0], operands[1]);
@@ -235,10 +241,10 @@ Value Lowering::reshaped(const Value& value, const Shape& shape) {
 
 Value Lowering::weight(TensorId tensor) {
   const TensorInfo& info = graph_->tensor(tensor);
-  const auto found =
-      std::find_if(weight_tensors_.begin(), weight_tensors_.end(), [&](const npu_tensor& candidate) {
-        return candidate.name != nullptr && info.name == candidate.name;
-      });
+  const auto found = std::find_if(weight_tensors_.begin(), weight_tensors_.end(),
+                                  [&](const npu_tensor& candidate) {
+                                    return candidate.name != nullptr && info.name == candidate.name;
+                                  });
   if (found == weight_tensors_.end()) {
     throw Error(ErrorCode::kInvalidGraph, "no data was passed for weight '" + info.name + "'");
   }
@@ -250,9 +256,9 @@ Value Lowering::weight(TensorId tensor) {
                     " " + shape_text(info.shape));
   }
   if (found->bytes != static_cast<std::uint64_t>(info.bytes()) || found->data == nullptr) {
-    throw Error(ErrorCode::kInvalidGraph, "weight '" + info.name + "' was passed with " +
-                                              std::to_string(found->bytes) + " bytes; its shape needs " +
-                                              std::to_string(info.bytes()));
+    throw Error(ErrorCode::kInvalidGraph,
+                "weight '" + info.name + "' was passed with " + std::to_string(found->bytes) +
+                    " bytes; its shape needs " + std::to_string(info.bytes()));
   }
   const std::size_t index = plan_.weights.size();
   plan_.weights.push_back(binding_of(info));
@@ -274,8 +280,8 @@ Value Lowering::operand(TensorId tensor, DType type) { return in_type(stored(ten
 void Lowering::check_result(TensorId tensor, const Shape& computed, DType dtype) const {
   const TensorInfo& info = graph_->tensor(tensor);
   if (info.shape != computed) {
-    invalid("result '" + info.name + "' is stated as " + shape_text(info.shape) + ", but the op gives " +
-            shape_text(computed));
+    invalid("result '" + info.name + "' is stated as " + shape_text(info.shape) +
+            ", but the op gives " + shape_text(computed));
   }
   if (info.dtype != dtype) {
     invalid("result '" + info.name + "' is stated as " + std::string(dtype_name(info.dtype)) +
@@ -359,7 +365,8 @@ void Lowering::lower_in_types(const Node& node) {
   const LoweringRow* row = find_lowering(node.op_type);
   const OpInfo* info = find_op(node.op_type);
   if (row == nullptr || info == nullptr) {
-    throw Error(ErrorCode::kUnsupported, node_text(node) + ": the onednn backend does not run this op");
+    throw Error(ErrorCode::kUnsupported,
+                node_text(node) + ": the onednn backend does not run this op");
   }
   row->lower(*this, BoundNode(*graph_, node, info->schema));
 }
@@ -381,7 +388,8 @@ void Lowering::lower_node(const Node& node) {
                                                                                 : DType::kFloat32;
   if (compute_type_ == DType::kFloat32) return lower_in_types(node);
 
-  const Mark mark{plan_.buffers.size(), plan_.prologue.size(), plan_.steps.size(), plan_.weights.size()};
+  const Mark mark{plan_.buffers.size(), plan_.prologue.size(), plan_.steps.size(),
+                  plan_.weights.size()};
   try {
     lower_in_types(node);
   } catch (const dnnl::error& error) {
@@ -436,8 +444,9 @@ std::size_t normalize_dimension(const Lowering& lowering, std::string_view argum
                                 std::int64_t dimension, std::size_t rank) {
   const auto limit = static_cast<std::int64_t>(std::max<std::size_t>(rank, 1));
   if (dimension < -limit || dimension >= limit) {
-    lowering.invalid("argument '" + std::string(argument) + "': dimension " + number_text(dimension) +
-                     " is not in a tensor of rank " + std::to_string(rank));
+    lowering.invalid("argument '" + std::string(argument) + "': dimension " +
+                     number_text(dimension) + " is not in a tensor of rank " +
+                     std::to_string(rank));
   }
   return static_cast<std::size_t>(dimension < 0 ? dimension + limit : dimension);
 }

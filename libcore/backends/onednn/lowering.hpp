@@ -25,9 +25,9 @@ struct Machine {
   bool native_bfloat16 = false;  ///< oneDNN has bfloat16 primitives for this CPU
 };
 
-/// Lowers a verified sub-IR. Throws Error kUnsupported that names node, op, argument and reason for what this
-/// backend does not run, kInvalidGraph where the sub-IR contradicts itself or `weights`. Creates
-/// primitive descriptors, but no code.
+/// Lowers a verified sub-IR. Throws Error kUnsupported that names node, op, argument and reason for
+/// what this backend does not run, kInvalidGraph where the sub-IR contradicts itself or `weights`.
+/// Creates primitive descriptors, but no code.
 Plan lower_graph(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine);
 
 /// One operand of a primitive.
@@ -36,11 +36,12 @@ struct PrimitiveOperand {
   Value value;
 };
 
-/// What a lowering function works with: the values of a graph under construction, and the steps that it adds.
+/// What a lowering function works with: the values of a graph under construction, and the steps
+/// that it adds.
 ///
-/// A node computes in `compute_type()`: bfloat16 if its tensors are and oneDNN has a primitive for it,
-/// else float32 with its result rounded. Functions ask for operands in that type and hand in results
-/// in it; they need not know how tensors are kept.
+/// A node computes in `compute_type()`: bfloat16 if its tensors are and oneDNN has a primitive for
+/// it, else float32 with its result rounded. Functions ask for operands in that type and hand in
+/// results in it; they need not know how tensors are kept.
 class Lowering {
  public:
   Lowering(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine);
@@ -64,7 +65,8 @@ class Lowering {
   DType compute_type() const noexcept { return compute_type_; }
   /// How a tensor of this type is kept in memory.
   DType storage_type(DType dtype) const noexcept;
-  /// float32, or compute_type() where the tensor is bfloat16: for an op with operands of several types.
+  /// float32, or compute_type() where the tensor is bfloat16: for an op with operands of several
+  /// types.
   DType compute_type(TensorId tensor) const noexcept;
 
   /// A tensor as it is kept, in whatever layout.
@@ -96,8 +98,8 @@ class Lowering {
   void add_kernel(std::span<const Value> reads, const Value& write, KernelFunction kernel);
   void add_kernel(std::initializer_list<Value> reads, const Value& write, KernelFunction kernel);
 
-  /// Sets a result that arithmetic made, in memory of its own; it is rounded to the tensor's type. `computed` and
-  /// `dtype` are what the op's rules give, and have to be what the sub-IR states.
+  /// Sets a result that arithmetic made, in memory of its own; it is rounded to the tensor's type.
+  /// `computed` and `dtype` are what the op's rules give, and have to be what the sub-IR states.
   void define_computed(TensorId tensor, const Shape& computed, DType dtype, const Value& value);
   /// Sets a result whose elements are elements of operands, in their storage type.
   void define_moved(TensorId tensor, const Shape& computed, DType dtype, const Value& value);
@@ -200,8 +202,8 @@ void lower_embedding(Lowering& lowering, const BoundNode& node);
 /// getitem has no schema.
 void lower_getitem(Lowering& lowering, const Node& node);
 
-/// What lower_linear and its like share. a is [.., M, K], b is [.., K, N]; both strided. bias is a float32 vector
-/// of N elements. The result is row-major in `type`.
+/// What lower_linear and its like share. a is [.., M, K], b is [.., K, N]; both strided. bias is a
+/// float32 vector of N elements. The result is row-major in `type`.
 struct MatmulCall {
   Value a{};
   Value b{};

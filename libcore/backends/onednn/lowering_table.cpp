@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ops that this backend runs, one row each, by name. In-place ops stand beside the others: values are
-// functional here.
+// The ops that this backend runs, one row each, by name. In-place ops stand beside the others:
+// values are functional here.
 #include <algorithm>
 #include <array>
 

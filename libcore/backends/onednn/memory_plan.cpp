@@ -2,9 +2,9 @@
 // Packs buffers that are never alive together into the same bytes of one arena.
 //
 // Greedy by size: largest buffer first, each at the lowest offset where it meets no buffer that is
-// alive at the same step (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020).
-// A buffer lives from the step that writes it first to the step that touches it last. O(buffers^2), which for
-// the largest models (a few thousand buffers) is some milliseconds.
+// alive at the same step (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
+// Inference", 2020). A buffer lives from the step that writes it first to the step that touches it
+// last. O(buffers^2), which for the largest models (a few thousand buffers) is some milliseconds.
 #include "memory_plan.hpp"
 
 #include <algorithm>
@@ -60,10 +60,10 @@ MemoryPlan plan_memory(const Plan& plan) {
     }
     result.offsets[range.buffer] = offset;
     result.arena_bytes = std::max(result.arena_bytes, offset + range.bytes);
-    const auto position = std::upper_bound(
-        placed.begin(), placed.end(), offset, [&](std::size_t value, const Interval& other) {
-          return value < result.offsets[other.buffer];
-        });
+    const auto position = std::upper_bound(placed.begin(), placed.end(), offset,
+                                           [&](std::size_t value, const Interval& other) {
+                                             return value < result.offsets[other.buffer];
+                                           });
     placed.insert(position, range);
   }
   return result;

@@ -31,8 +31,8 @@ enum class BufferKind : std::uint8_t {
 struct BufferInfo {
   BufferKind kind = BufferKind::kArena;
   std::size_t bytes = 0;
-  std::size_t index = 0;             ///< kInput, kOutput: position; kWeight: index into Plan::weights
-  std::vector<std::byte> initial;    ///< kConstant: its content, if no step writes it
+  std::size_t index = 0;           ///< kInput, kOutput: position; kWeight: index into Plan::weights
+  std::vector<std::byte> initial;  ///< kConstant: its content, if no step writes it
 };
 
 /// A place in a buffer.
@@ -43,8 +43,8 @@ struct Operand {
 
 /// A tensor in memory.
 struct Value {
-  DType type = DType::kFloat32;  ///< of the elements in memory, which is float32 for a bfloat16 tensor
-                                 ///< where the CPU has no bfloat16 arithmetic
+  DType type = DType::kFloat32;  ///< of the elements in memory, which is float32 for a bfloat16
+                                 ///< tensor where the CPU has no bfloat16 arithmetic
   Layout layout;
   BufferId buffer;
   std::int64_t offset = 0;  ///< first element
@@ -63,10 +63,10 @@ struct Step {
   std::int32_t node = -1;         ///< the node that the time counts for; -1 for none
   std::vector<Operand> operands;  ///< those it reads, then those it writes
   std::size_t read_count = 0;
-  KernelFunction kernel;                      ///< set for a kernel
-  dnnl::primitive_desc_base primitive;        ///< set for a primitive,
-  std::vector<int> arguments;                 ///< with DNNL_ARG_* and
-  std::vector<Layout> layouts;                ///< the layout of each operand
+  KernelFunction kernel;                ///< set for a kernel
+  dnnl::primitive_desc_base primitive;  ///< set for a primitive,
+  std::vector<int> arguments;           ///< with DNNL_ARG_* and
+  std::vector<Layout> layouts;          ///< the layout of each operand
 };
 
 /// A tensor of the sub-IR that the host passes.

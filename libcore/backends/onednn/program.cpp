@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes a plan runnable and runs it: one arena for everything that lives between steps, code generated per
-// primitive at load, and a run that does nothing but set the addresses of inputs and outputs and execute the
-// steps in order. Calls go through oneDNN's C API, whose argument arrays can be made once; the C++ one builds
-// a map and a vector on every call.
+// Makes a plan runnable and runs it: one arena for everything that lives between steps, code
+// generated per primitive at load, and a run that does nothing but set the addresses of inputs and
+// outputs and execute the steps in order. Calls go through oneDNN's C API, whose argument arrays
+// can be made once; the C++ one builds a map and a vector on every call.
 #include "program.hpp"
 
 #include <chrono>
@@ -61,7 +61,8 @@ void Program::bind_weights(std::span<const npu_tensor> weights) {
       if (weight.name != nullptr && binding.name == weight.name) found = &weight;
     }
     if (found == nullptr || found->data == nullptr || found->bytes != buffer.bytes) {
-      throw Error(ErrorCode::kInvalidGraph, "weight '" + binding.name + "' was not passed as it was compiled");
+      throw Error(ErrorCode::kInvalidGraph,
+                  "weight '" + binding.name + "' was not passed as it was compiled");
     }
     // Steps only read weights; the address is not const because oneDNN has no memory that is.
     auto* address = const_cast<std::byte*>(static_cast<const std::byte*>(found->data));
@@ -119,16 +120,17 @@ void Program::execute(Executable& executable) {
     step.kernel(executable.addresses);
     return;
   }
-  const dnnl_status_t status =
-      dnnl_primitive_execute(executable.primitive.get(), stream_.get(),
-                             static_cast<int>(executable.arguments.size()), executable.arguments.data());
+  const dnnl_status_t status = dnnl_primitive_execute(executable.primitive.get(), stream_.get(),
+                                                      static_cast<int>(executable.arguments.size()),
+                                                      executable.arguments.data());
   if (status != dnnl_success) throw dnnl::error(status, "could not execute a primitive");
 }
 
 void Program::run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs) {
   for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
     const BufferInfo& buffer = plan_.buffers[i];
-    if (buffer.kind == BufferKind::kInput) addresses_[i] = const_cast<std::byte*>(inputs[buffer.index]);
+    if (buffer.kind == BufferKind::kInput)
+      addresses_[i] = const_cast<std::byte*>(inputs[buffer.index]);
     if (buffer.kind == BufferKind::kOutput) addresses_[i] = outputs[buffer.index];
   }
   std::fill(node_times_.begin(), node_times_.end(), 0);

@@ -52,8 +52,8 @@ class Program {
   dnnl::engine engine_;
   dnnl::stream stream_;
   AlignedMemory arena_;
-  std::vector<AlignedMemory> owned_;      ///< by BufferId: constants, and weights that had to be moved
-  std::vector<std::byte*> addresses_;     ///< by BufferId
+  std::vector<AlignedMemory> owned_;   ///< by BufferId: constants, and weights that had to be moved
+  std::vector<std::byte*> addresses_;  ///< by BufferId
   std::vector<Executable> executables_;
   std::vector<std::uint64_t> node_times_;
 };

@@ -101,9 +101,8 @@ class GraphAssembler {
         error("/npu/version", "expected an integer, found " + std::string(json_type_name(*version)));
         return false;
       }
-      const auto value = version->get<std::int64_t>();
-      if (value < 1 || value > kIrVersion) {
-        error("/npu/version", "version " + std::to_string(value) + " is unknown, this program reads " +
+      if (*version < 1 || *version > kIrVersion) {
+        error("/npu/version", "version " + version->dump() + " is unknown, this program reads " +
                                   std::to_string(kIrVersion));
         return false;
       }
@@ -329,6 +328,11 @@ class GraphAssembler {
       if (!mention) continue;
       if (graph_.find_tensor(mention->name).valid()) {
         error(place.pointer() + "/name", "graph input " + in_quotes(mention->name) + " is listed twice");
+        continue;
+      }
+      if (mapping_.contains(mention->name)) {
+        error(place.pointer() + "/name", "graph input " + in_quotes(mention->name) +
+                                             " is a weight in weight_name_mapping already");
         continue;
       }
       graph_.graph_inputs_.push_back(add_tensor(*mention, TensorKind::kGraphInput, place));

@@ -3,7 +3,9 @@
 // elements of its arrays each on a line of their own, everything below compact. O(size of the text).
 #include "npu/ir/json_writer.hpp"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <utility>
 
 #include "npu/support/error.hpp"
@@ -11,18 +13,76 @@
 namespace npu {
 namespace {
 
-void append_value(std::string& text, const Json& value) {
+template <typename Integer>
+void append_integer(std::string& text, Integer value) {
+  std::array<char, 24> digits{};
+  const auto result = std::to_chars(digits.data(), digits.data() + digits.size(), value);
+  text.append(digits.data(), result.ptr);
+}
+
+// Letters that JSON writes as they are, one byte each.
+bool is_plain(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; });
+}
+
+void append_string(std::string& text, std::string_view value) {
+  if (is_plain(value)) {
+    text += '"';
+    text += value;
+    text += '"';
+    return;
+  }
   try {
-    text += value.dump();
+    text += Json(value).dump();
   } catch (const Json::exception&) {
     throw Error(ErrorCode::kUsage, "a name or path that would be written is not valid UTF-8");
+  }
+}
+
+// What Json::dump gives, without a serializer and a string per value: a third of npu-tag's time.
+void append_value(std::string& text, const Json& value) {
+  switch (value.type()) {
+    case Json::value_t::object: {
+      char separator = '{';
+      for (const auto& [key, member] : value.get_ref<const Json::object_t&>()) {
+        text += separator;
+        append_string(text, key);
+        text += ':';
+        append_value(text, member);
+        separator = ',';
+      }
+      text += separator == '{' ? "{}" : "}";
+      return;
+    }
+    case Json::value_t::array: {
+      char separator = '[';
+      for (const Json& element : value.get_ref<const Json::array_t&>()) {
+        text += separator;
+        append_value(text, element);
+        separator = ',';
+      }
+      text += separator == '[' ? "[]" : "]";
+      return;
+    }
+    case Json::value_t::string:
+      append_string(text, value.get_ref<const std::string&>());
+      return;
+    case Json::value_t::number_integer:
+      append_integer(text, value.get<std::int64_t>());
+      return;
+    case Json::value_t::number_unsigned:
+      append_integer(text, value.get<std::uint64_t>());
+      return;
+    default:
+      text += value.dump();
   }
 }
 
 void append_member(std::string& text, std::string_view key, const Json& value, bool& first) {
   if (!first) text += ", ";
   first = false;
-  append_value(text, Json(key));
+  append_string(text, key);
   text += ": ";
   append_value(text, value);
 }
@@ -43,7 +103,8 @@ void append_node(std::string& text, const Node& node) {
     if (field == typed.end()) {
       append_member(text, key, value, first);
     } else {
-      if (!field->second.is_null()) append_member(text, key, field->second, first);
+      // A null that was read means the same as no value, and stays.
+      if (!field->second.is_null() || value.is_null()) append_member(text, key, field->second, first);
       field->second = Json();
     }
   }
@@ -79,7 +140,7 @@ void append_broken(std::string& text, const Json& value, std::size_t indent, int
       text += first ? "\n" : ",\n";
       first = false;
       text.append(indent + 2, ' ');
-      append_value(text, Json(key));
+      append_string(text, key);
       text += ": ";
       append_broken(text, member, indent + 2, depth - 1);
     }
@@ -110,7 +171,7 @@ std::string write_graph(const Graph& graph) {
   for (const auto& [key, value] : graph.document().get_ref<const Json::object_t&>()) {
     text += first ? "\n  " : ",\n  ";
     first = false;
-    append_value(text, Json(key));
+    append_string(text, key);
     text += ": ";
     if (key == "nodes") {
       append_lines(text, graph.nodes(), 2, [&](const Node& node) { append_node(text, node); });

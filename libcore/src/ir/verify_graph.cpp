@@ -53,10 +53,12 @@ void check_getitem(const Graph& graph, NodeId id, Diagnostics& diagnostics) {
     return;
   }
   const auto count = static_cast<std::int64_t>(node.inputs.size());
-  const auto value = index->get<std::int64_t>();
+  const bool is_huge = index->is_number_unsigned() &&
+                       index->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX);
+  const auto value = is_huge ? count : index->get<std::int64_t>();
   if (value < -count || value >= count) {
     diagnostics.error(graph.location(id, "/attrs/index"),
-                      "node '" + node.name + "' selects item " + std::to_string(value) + " of " +
+                      "node '" + node.name + "' selects item " + index->dump() + " of " +
                           std::to_string(count));
   }
 }

@@ -2,9 +2,9 @@
 // Rebuilds the arguments of an ATen call from what a node of npu-ir(5) holds: its tensor operands,
 // flattened in schema order, and the attrs that were passed explicitly.
 //
-// Three walks over the schema: decide which tensor arguments take an operand, hand the operands out,
-// then look up everything else. O(arguments + operands).
-// The one thing that documents leave out is a None between two tensors. It is recovered from
+// Three walks over the schema: decide which tensor arguments take an operand, hand the operands
+// out, then look up everything else. O(arguments + operands). The one thing that documents leave
+// out is a None between two tensors. It is recovered from
 // `_none_args`, or from the op's own rules for running statistics; anything else that has two
 // readings is refused.
 #include <spdlog/fmt/fmt.h>
@@ -71,7 +71,8 @@ Expectation check_value(const SchemaArgument& argument, const Json& value) {
     case ArgumentType::kGenerator:
       return {"a string", is_string(value)};
     case ArgumentType::kDType:
-      return {"the name of a dtype", value.is_string() && parse_dtype(value.get_ref<const std::string&>())};
+      return {"the name of a dtype",
+              value.is_string() && parse_dtype(value.get_ref<const std::string&>())};
     case ArgumentType::kIntList:
       return {sized ? "an integer or a list of integers" : "a list of integers",
               is_list_of(value, is_int) || (sized && is_int(value))};
@@ -125,8 +126,9 @@ class Binder {
     if (!attrs_.is_null() && !attrs_.is_object()) {
       return BindError{"", fmt::format("attrs: expected an object, found {}", found_text(attrs_))};
     }
-    for (auto step : {&Binder::check_names, &Binder::choose_slots, &Binder::size_lists,
-                      &Binder::resolve_optionals, &Binder::hand_out_operands, &Binder::bind_values}) {
+    for (auto step :
+         {&Binder::check_names, &Binder::choose_slots, &Binder::size_lists,
+          &Binder::resolve_optionals, &Binder::hand_out_operands, &Binder::bind_values}) {
       if (auto error = (this->*step)()) return error;
     }
     return std::nullopt;
@@ -184,15 +186,16 @@ class Binder {
     const Json* none_args = find_member(attrs_, "_none_args");
     if (none_args == nullptr || none_args->is_null()) return std::nullopt;
     if (!is_list_of(*none_args, is_string)) {
-      return BindError{"_none_args", fmt::format("_none_args: expected a list of argument names, found {}",
-                                                 found_text(*none_args))};
+      return BindError{"_none_args",
+                       fmt::format("_none_args: expected a list of argument names, found {}",
+                                   found_text(*none_args))};
     }
     for (const Json& name : *none_args) {
       const auto i = index_of(name.get_ref<const std::string&>());
       if (!i || slots_[*i] == Slot::kNoTensor || !schema_.arguments[*i].optional) {
         return BindError{"_none_args",
-                         fmt::format("_none_args: {} has no optional tensor argument '{}'", schema_.name,
-                                     name.get_ref<const std::string&>())};
+                         fmt::format("_none_args: {} has no optional tensor argument '{}'",
+                                     schema_.name, name.get_ref<const std::string&>())};
       }
       if (slots_[*i] == Slot::kScalar) {
         return fault(schema_.arguments[*i], "is named in _none_args and has a value, too");
@@ -224,9 +227,10 @@ class Binder {
     }
     if (masks != nullptr && !masks->is_null() &&
         !is_list_of(*masks, [](const Json& mask) { return is_list_of(mask, is_bool); })) {
-      return BindError{"_tensor_list_none_masks",
-                       fmt::format("_tensor_list_none_masks: expected a list of lists of bools, found {}",
-                                   found_text(*masks))};
+      return BindError{
+          "_tensor_list_none_masks",
+          fmt::format("_tensor_list_none_masks: expected a list of lists of bools, found {}",
+                      found_text(*masks))};
     }
     if (sizes != nullptr && sizes->is_null()) sizes = nullptr;
     if (masks != nullptr && masks->is_null()) masks = nullptr;
@@ -245,9 +249,10 @@ class Binder {
         std::sort(lists.begin(), lists.end());
       }
       if (sizes->size() > lists.size()) {
-        return BindError{"_tensor_list_sizes",
-                         fmt::format("_tensor_list_sizes: has {} sizes, but {} has {} lists of tensors",
-                                     sizes->size(), schema_.name, lists.size())};
+        return BindError{
+            "_tensor_list_sizes",
+            fmt::format("_tensor_list_sizes: has {} sizes, but {} has {} lists of tensors",
+                        sizes->size(), schema_.name, lists.size())};
       }
       for (std::size_t k = 0; k < lists.size(); ++k) {
         const SchemaArgument& argument = schema_.arguments[lists[k]];
@@ -260,7 +265,8 @@ class Binder {
         }
       }
     } else if (lists.size() == 1) {
-      // The list takes what the single tensors leave; an optional tensor counts if nothing else says so.
+      // The list takes what the single tensors leave; an optional tensor counts if nothing else
+      // says so.
       const std::size_t singles = count(Slot::kRequired);
       std::size_t left = operands_.size() > singles ? operands_.size() - singles : 0;
       if (masks != nullptr && !masks->empty()) {
@@ -268,7 +274,8 @@ class Binder {
             std::count(masks->front().begin(), masks->front().end(), Json(false)));
       }
       list_sizes_[lists.front()] = left;
-      if (left == 0 && schema_.arguments[lists.front()].optional) slots_[lists.front()] = Slot::kNone;
+      if (left == 0 && schema_.arguments[lists.front()].optional)
+        slots_[lists.front()] = Slot::kNone;
     } else if (lists.size() > 1) {
       return fault(schema_.arguments[lists.front()],
                    "several lists of tensors need _tensor_list_sizes");
@@ -282,7 +289,8 @@ class Binder {
         continue;
       }
       const Json& mask = (*masks)[next_mask];
-      const auto tensors = static_cast<std::size_t>(std::count(mask.begin(), mask.end(), Json(false)));
+      const auto tensors =
+          static_cast<std::size_t>(std::count(mask.begin(), mask.end(), Json(false)));
       // Some writers count the None entries as well.
       if (tensors != list_sizes_[i] && mask.size() != list_sizes_[i]) continue;
       list_sizes_[i] = tensors;
@@ -303,7 +311,8 @@ class Binder {
     return &*schema_.arguments[*i].default_value;
   }
 
-  // True if the op normalises with the running statistics that it is handed, so that they cannot be None.
+  // True if the op normalises with the running statistics that it is handed, so that they cannot be
+  // None.
   bool uses_running_statistics() const {
     for (const std::string_view flag : {"training", "train", "use_input_stats"}) {
       const Json* value = attr_or_default(flag);
@@ -336,28 +345,31 @@ class Binder {
         slots_[*variance] == Slot::kOptional && uses_running_statistics()) {
       // mean and var slid into the places of weight and bias.
       if (left < 2 || (left == 3 && optional == 4)) {
-        return fault(schema_.arguments[*mean],
-                     fmt::format("cannot tell which of the {} operands are weight, bias, running_mean "
-                                 "and running_var; name those that were None in _none_args",
-                                 operands_.size()));
+        return fault(
+            schema_.arguments[*mean],
+            fmt::format("cannot tell which of the {} operands are weight, bias, running_mean "
+                        "and running_var; name those that were None in _none_args",
+                        operands_.size()));
       }
       slots_[*mean] = slots_[*variance] = Slot::kRequired;
       left -= 2;
       optional -= 2;
       for (std::size_t operand = operands_.size() - 2; operand < operands_.size(); ++operand) {
         if (is_per_channel(operand)) continue;
-        return fault(schema_.arguments[operand + 2 == operands_.size() ? *mean : *variance],
-                     fmt::format("operand {} has shape {} and is no vector with one element a channel; "
-                                 "name the arguments that were None in _none_args",
-                                 operand, shape_text(*operands_[operand].shape)));
+        return fault(
+            schema_.arguments[operand + 2 == operands_.size() ? *mean : *variance],
+            fmt::format("operand {} has shape {} and is no vector with one element a channel; "
+                        "name the arguments that were None in _none_args",
+                        operand, shape_text(*operands_[operand].shape)));
       }
     }
     const auto low = index_of("min");
     const auto high = index_of("max");
     if (left == 1 && low && high && slots_[*low] == Slot::kOptional &&
         slots_[*high] == Slot::kOptional) {
-      return fault(schema_.arguments[*low],
-                   "one bound is given, and it may be min or max; name the other one in _none_args");
+      return fault(
+          schema_.arguments[*low],
+          "one bound is given, and it may be min or max; name the other one in _none_args");
     }
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       if (slots_[i] != Slot::kOptional) continue;
@@ -393,10 +405,10 @@ class Binder {
         case Slot::kList: {
           most += list_sizes_[i];
           if (list_sizes_[i] > operands_.size() - next) {
-            return fault(argument, fmt::format("needs {} tensors, but only {} of the node's {} inputs "
-                                               "are left",
-                                               list_sizes_[i], operands_.size() - next,
-                                               operands_.size()));
+            return fault(argument,
+                         fmt::format("needs {} tensors, but only {} of the node's {} inputs "
+                                     "are left",
+                                     list_sizes_[i], operands_.size() - next, operands_.size()));
           }
           BoundArgument& list = bound_[i];
           list.kind = BoundArgument::Kind::kTensors;
@@ -416,8 +428,8 @@ class Binder {
       }
     }
     if (next != operands_.size()) {
-      return BindError{"", fmt::format("{} takes at most {} tensor{}, found {}{}", schema_.name, most,
-                                       most == 1 ? "" : "s", operands_.size(),
+      return BindError{"", fmt::format("{} takes at most {} tensor{}, found {}{}", schema_.name,
+                                       most, most == 1 ? "" : "s", operands_.size(),
                                        none_args_given_ ? " (see _none_args)" : "")};
     }
     return std::nullopt;
@@ -470,7 +482,8 @@ class Binder {
 
 [[noreturn]] void throw_bind_error(const Graph& graph, const Node& node, const std::string& text) {
   const NodeId id = graph.find_node(node.name);
-  throw Error(ErrorCode::kInvalidGraph, fmt::format("node '{}' ({}): {}", node.name, node.op_type, text),
+  throw Error(ErrorCode::kInvalidGraph,
+              fmt::format("node '{}' ({}): {}", node.name, node.op_type, text),
               id.valid() ? graph.location(id) : InputLocation{});
 }
 
@@ -487,8 +500,9 @@ std::optional<double> json_number(const Json& value) noexcept {
   return std::nullopt;
 }
 
-std::optional<BindError> bind_arguments(const Schema& schema, const std::vector<OperandInfo>& operands,
-                                        const Json& attrs, std::vector<BoundArgument>& bound) {
+std::optional<BindError> bind_arguments(const Schema& schema,
+                                        const std::vector<OperandInfo>& operands, const Json& attrs,
+                                        std::vector<BoundArgument>& bound) {
   return Binder(schema, operands, attrs, bound).bind();
 }
 
@@ -532,16 +546,17 @@ namespace {
 const Json& value_of(const BoundNode& bound, std::string_view argument) {
   const BoundArgument* found = bound.find(argument);
   if (found == nullptr || found->kind != BoundArgument::Kind::kValue) {
-    throw_bind_error(bound.graph(), bound.node(), fmt::format("argument '{}' has no value", argument));
+    throw_bind_error(bound.graph(), bound.node(),
+                     fmt::format("argument '{}' has no value", argument));
   }
   return found->value;
 }
 
 [[noreturn]] void throw_wrong_type(const BoundNode& bound, std::string_view argument,
                                    std::string_view expected, const Json& value) {
-  throw_bind_error(bound.graph(), bound.node(),
-                   fmt::format("argument '{}': expected {}, found {}", argument, expected,
-                               found_text(value)));
+  throw_bind_error(
+      bound.graph(), bound.node(),
+      fmt::format("argument '{}': expected {}, found {}", argument, expected, found_text(value)));
 }
 
 }  // namespace

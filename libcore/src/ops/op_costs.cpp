@@ -2,9 +2,10 @@
 // What a node costs, from its shapes and arguments alone: floating-point operations and the bytes
 // that it cannot avoid to move.
 //
-// A multiply-add is two operations; a function such as exp counts as one. Matrix-like ops are counted
-// exactly, normalisations and softmax per element, einsum by the product of its index ranges (one
-// contraction, in no better order). Nodes whose arguments do not bind are counted as unknown ops are.
+// A multiply-add is two operations; a function such as exp counts as one. Matrix-like ops are
+// counted exactly, normalisations and softmax per element, einsum by the product of its index
+// ranges (one contraction, in no better order). Nodes whose arguments do not bind are counted as
+// unknown ops are.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -29,7 +30,8 @@ double output_elements(const Graph& graph, const Node& node) {
   return count;
 }
 
-// Elements of the first result: of (output, mean, rstd) and (values, indices) the one that is computed.
+// Elements of the first result: of (output, mean, rstd) and (values, indices) the one that is
+// computed.
 double first_output_elements(const Graph& graph, const Node& node) {
   return node.outputs.empty() ? 0 : elements(graph, node.outputs.front());
 }
@@ -60,8 +62,10 @@ double conv_flops(const BoundNode& bound, bool transposed) {
   const Shape* input = shape_of(bound, "input");
   const Shape* weight = shape_of(bound, "weight");
   if (input == nullptr || weight == nullptr || weight->empty()) return 0;
-  // Each output element (transposed: each input element) meets one filter: weight without its first axis.
-  const double filter = element_count(*weight) / std::max<double>(1, static_cast<double>(weight->front()));
+  // Each output element (transposed: each input element) meets one filter: weight without its first
+  // axis.
+  const double filter =
+      element_count(*weight) / std::max<double>(1, static_cast<double>(weight->front()));
   const double outputs = first_output_elements(bound.graph(), bound.node());
   const double bias = bound.is_none("bias") ? 0 : outputs;
   return 2 * filter * (transposed ? element_count(*input) : outputs) + bias;
@@ -110,12 +114,14 @@ double einsum_flops(const BoundNode& bound) {
   return total * (operands.size() > 1 ? 2 : 1);
 }
 
-// query [..., L, E], key [..., S, E], value [..., S, Ev]: two products and a softmax over L x S scores.
+// query [..., L, E], key [..., S, E], value [..., S, Ev]: two products and a softmax over L x S
+// scores.
 double attention_flops(const BoundNode& bound) {
   const Shape* query = shape_of(bound, "query");
   const Shape* key = shape_of(bound, "key");
   const Shape* value = shape_of(bound, "value");
-  if (query == nullptr || key == nullptr || value == nullptr || query->size() < 2 || key->size() < 2) {
+  if (query == nullptr || key == nullptr || value == nullptr || query->size() < 2 ||
+      key->size() < 2) {
     return 0;
   }
   const double scores = element_count(*query) / std::max(1.0, last_dimension(*query)) *
@@ -159,16 +165,17 @@ double product_flops(const BoundNode& bound, std::string_view name) {
   if (name == "baddbmm") return outputs * (2 * inner("batch1") + 1);
   if (name == "addbmm") {
     const Shape* batch = shape_of(bound, "batch1");
-    const double count = batch == nullptr || batch->empty() ? 1 : static_cast<double>(batch->front());
+    const double count =
+        batch == nullptr || batch->empty() ? 1 : static_cast<double>(batch->front());
     return outputs * (2 * inner("batch1") * count + 1);
   }
   if (name == "addmv") return outputs * (2 * inner("mat") + 1);
   if (name == "bilinear") {
     const Shape* weight = shape_of(bound, "weight");
-    const double filter = weight == nullptr || weight->empty()
-                              ? 0
-                              : element_count(*weight) /
-                                    std::max<double>(1, static_cast<double>(weight->front()));
+    const double filter =
+        weight == nullptr || weight->empty()
+            ? 0
+            : element_count(*weight) / std::max<double>(1, static_cast<double>(weight->front()));
     return outputs * (2 * filter + (bound.is_none("bias") ? 0 : 1));
   }
   return outputs * 2 * inner("self");  // mm, bmm, matmul, mv, dot
@@ -243,10 +250,11 @@ double catalogued_flops(const BoundNode& bound, const OpInfo& op) {
   }
   if (op.kind == OpKind::kInjective) return 0;
   if (op.kind == OpKind::kOpaque) {
-    if (contains({"full", "full_like", "zeros", "zeros_like", "ones", "ones_like", "empty",
-                  "empty_like", "new_zeros", "new_ones", "new_full", "new_empty", "arange",
-                  "linspace", "eye", "scalar_tensor", "one_hot", "slice_scatter", "select_scatter",
-                  "index_put", "index_put_", "index_copy", "masked_scatter"},
+    if (contains({"full",          "full_like",  "zeros",         "zeros_like",     "ones",
+                  "ones_like",     "empty",      "empty_like",    "new_zeros",      "new_ones",
+                  "new_full",      "new_empty",  "arange",        "linspace",       "eye",
+                  "scalar_tensor", "one_hot",    "slice_scatter", "select_scatter", "index_put",
+                  "index_put_",    "index_copy", "masked_scatter"},
                  name)) {
       return 0;
     }

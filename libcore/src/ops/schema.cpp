@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parses the signature language of ATen's native_functions.yaml.
 //
-// Input:  "(Tensor input, Tensor? bias=None, int[2] stride=1, *, ScalarType? dtype=None) -> Tensor".
-// Output: a Schema. One pass over the text, O(length).
-// Alias annotations such as (a!) and (a -> *) are skipped: ops of the IR are functional. Result types
-// are counted, not kept; a Tensor[] counts as one result.
+// Input:  "(Tensor input, Tensor? bias=None, int[2] stride=1, *, ScalarType? dtype=None) ->
+// Tensor". Output: a Schema. One pass over the text, O(length). Alias annotations such as (a!) and
+// (a -> *) are skipped: ops of the IR are functional. Result types are counted, not kept; a
+// Tensor[] counts as one result.
 #include "npu/ops/schema.hpp"
 
 #include <spdlog/fmt/fmt.h>
@@ -86,18 +86,12 @@ class SchemaParser {
   // The part of a type in front of [], ? and annotations.
   static ArgumentType base_type(std::string_view name) {
     static constexpr std::pair<std::string_view, ArgumentType> kTypes[] = {
-        {"Tensor", ArgumentType::kTensor},
-        {"int", ArgumentType::kInt},
-        {"SymInt", ArgumentType::kInt},
-        {"float", ArgumentType::kFloat},
-        {"bool", ArgumentType::kBool},
-        {"Scalar", ArgumentType::kScalar},
-        {"number", ArgumentType::kScalar},
-        {"str", ArgumentType::kString},
-        {"ScalarType", ArgumentType::kDType},
-        {"Layout", ArgumentType::kLayout},
-        {"Device", ArgumentType::kDevice},
-        {"MemoryFormat", ArgumentType::kMemoryFormat},
+        {"Tensor", ArgumentType::kTensor},       {"int", ArgumentType::kInt},
+        {"SymInt", ArgumentType::kInt},          {"float", ArgumentType::kFloat},
+        {"bool", ArgumentType::kBool},           {"Scalar", ArgumentType::kScalar},
+        {"number", ArgumentType::kScalar},       {"str", ArgumentType::kString},
+        {"ScalarType", ArgumentType::kDType},    {"Layout", ArgumentType::kLayout},
+        {"Device", ArgumentType::kDevice},       {"MemoryFormat", ArgumentType::kMemoryFormat},
         {"Generator", ArgumentType::kGenerator},
     };
     for (const auto& [text, type] : kTypes) {
@@ -194,8 +188,8 @@ class SchemaParser {
     std::int64_t integer = 0;
     const auto parsed = std::from_chars(token.data(), token.data() + token.size(), integer);
     if (parsed.ec == std::errc{} && parsed.ptr == token.data() + token.size()) {
-      // What libtorch prints for a default of MemoryFormat or Layout is the enumerator's number, which
-      // no document contains.
+      // What libtorch prints for a default of MemoryFormat or Layout is the enumerator's number,
+      // which no document contains.
       if (type == ArgumentType::kMemoryFormat && integer == 0) return Json("contiguous_format");
       if (type == ArgumentType::kLayout && integer == 0) return Json("strided");
       return Json(integer);

@@ -52,6 +52,7 @@ class WaveScheduler {
   std::vector<Wave> schedule(std::int32_t first_device) {
     waiting_ = units_.predecessor_count;
     ready_.assign(units_.device_names.size(), {});
+    urgency_.assign(units_.device_names.size(), -1);
     for (const std::int32_t unit : units_.order) {
       if (waiting_[static_cast<std::size_t>(unit)] == 0) push(unit);
     }
@@ -67,7 +68,9 @@ class WaveScheduler {
 
  private:
   void push(std::int32_t unit) {
-    ready_[static_cast<std::size_t>(units_.device[static_cast<std::size_t>(unit)])].push_back(unit);
+    const auto device = static_cast<std::size_t>(units_.device[static_cast<std::size_t>(unit)]);
+    ready_[device].push_back(unit);
+    urgency_[device] = std::max(urgency_[device], changes_[static_cast<std::size_t>(unit)]);
   }
 
   void run(std::int32_t device, std::vector<std::int32_t>& taken) {
@@ -80,26 +83,20 @@ class WaveScheduler {
       }
     }
     queue.clear();
+    urgency_[static_cast<std::size_t>(device)] = -1;
   }
 
   std::int32_t next_device() const {
-    std::int32_t best = -1;
-    std::int32_t best_changes = -1;
-    for (std::size_t d = 0; d < ready_.size(); ++d) {
-      for (const std::int32_t unit : ready_[d]) {
-        if (changes_[static_cast<std::size_t>(unit)] > best_changes) {
-          best = static_cast<std::int32_t>(d);
-          best_changes = changes_[static_cast<std::size_t>(unit)];
-        }
-      }
-    }
-    return best;
+    const auto best = std::max_element(urgency_.begin(), urgency_.end());
+    return best == urgency_.end() || *best < 0 ? -1
+                                               : static_cast<std::int32_t>(best - urgency_.begin());
   }
 
   const UnitGraph& units_;
   std::vector<std::int32_t> changes_;
   std::vector<std::int32_t> waiting_;
   std::vector<std::vector<std::int32_t>> ready_;
+  std::vector<std::int32_t> urgency_;  // by device: most changes below a ready unit, -1 if none is ready
 };
 
 std::vector<Wave> fewest_waves(const UnitGraph& units) {

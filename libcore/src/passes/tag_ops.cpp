@@ -3,9 +3,9 @@
 //
 // Input:  a verified graph and a target.
 // Output: the same graph with device and device_reason set and the target in `npu.target`.
-// Each node is decided alone, in list order, so O(nodes x devices x rules of the op); only getitem nodes
-// look at their producer, since a list of tensors cannot be sent from device to device.
-// Views and other zero-cost aliases are tagged as any op is, by the table: the contiguous strategy's
+// Each node is decided alone, in list order, so O(nodes x devices x rules of the op); only getitem
+// nodes look at their producer, since a list of tensors cannot be sent from device to device. Views
+// and other zero-cost aliases are tagged as any op is, by the table: the contiguous strategy's
 // published counts rest on that, and mincut moves those that stand alone.
 #include <fnmatch.h>
 #include <spdlog/fmt/fmt.h>
@@ -45,7 +45,8 @@ struct Tag {
 
 class Tagger {
  public:
-  Tagger(const Graph& graph, const Target& target, const TagOptions& options, Diagnostics& diagnostics)
+  Tagger(const Graph& graph, const Target& target, const TagOptions& options,
+         Diagnostics& diagnostics)
       : graph_(graph), target_(target), options_(options), diagnostics_(diagnostics) {}
 
   // One tag per node; empty if there is an error.
@@ -70,9 +71,9 @@ class Tagger {
   void check_rules() {
     for (const ForceRule& rule : options_.force) {
       if (target_.find_device(rule.device) != nullptr) continue;
-      diagnostics_.error({}, fmt::format("--force {}={}: target '{}' has no device '{}', only {}",
-                                         rule.device, rule.glob, target_.name, rule.device,
-                                         device_names(target_)));
+      diagnostics_.error(
+          {}, fmt::format("--force {}={}: target '{}' has no device '{}', only {}", rule.device,
+                          rule.glob, target_.name, rule.device, device_names(target_)));
     }
   }
 
@@ -114,10 +115,11 @@ class Tagger {
       if (wish && wish->reason == kForced && wish->device != tag.device) {
         diagnostics_.error(
             graph_.location(id),
-            fmt::format("node '{}' ({}) is forced to '{}', but has to stay with its producer '{}' on "
-                        "'{}'",
-                        node.name, node.op_type, wish->device->name, graph_.node(from).name,
-                        tag.device->name));
+            fmt::format(
+                "node '{}' ({}) is forced to '{}', but has to stay with its producer '{}' on "
+                "'{}'",
+                node.name, node.op_type, wish->device->name, graph_.node(from).name,
+                tag.device->name));
         return {};
       }
       if (tag.reason.empty() || tag.reason == kForced || tag.reason == kKept) return tag;
@@ -131,10 +133,12 @@ class Tagger {
       const SupportResult result = check(id, device);
       if (result.supported) return {&device, first_reason};
       if (first_reason.empty()) first_reason = result.reason;
-      all_reasons += fmt::format("{}{}: {}", all_reasons.empty() ? "" : "; ", device.name, result.reason);
+      all_reasons +=
+          fmt::format("{}{}: {}", all_reasons.empty() ? "" : "; ", device.name, result.reason);
     }
-    diagnostics_.error(graph_.location(id), fmt::format("no device of target '{}' runs node '{}' ({}): {}",
-                                                        target_.name, node.name, node.op_type, all_reasons));
+    diagnostics_.error(graph_.location(id),
+                       fmt::format("no device of target '{}' runs node '{}' ({}): {}", target_.name,
+                                   node.name, node.op_type, all_reasons));
     return {};
   }
 
@@ -157,9 +161,10 @@ class Tagger {
     const SupportResult result = check(id, *wish.device);
     if (result.supported) return wish;
     const Node& node = graph_.node(id);
-    diagnostics_.error(graph_.location(id),
-                       fmt::format("node '{}' ({}) is {} to '{}', which cannot run it: {}", node.name,
-                                   node.op_type, wish.reason, wish.device->name, result.reason));
+    diagnostics_.error(
+        graph_.location(id),
+        fmt::format("node '{}' ({}) is {} to '{}', which cannot run it: {}", node.name,
+                    node.op_type, wish.reason, wish.device->name, result.reason));
     return {};
   }
 
@@ -180,12 +185,14 @@ std::string percent(double part, double whole) {
 ForceRule parse_force_rule(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
-    throw Error(ErrorCode::kUsage, "--force " + text + ": expected DEVICE=GLOB, for example 'cpu=aten.add*'");
+    throw Error(ErrorCode::kUsage,
+                "--force " + text + ": expected DEVICE=GLOB, for example 'cpu=aten.add*'");
   }
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-bool tag_ops(Graph& graph, const Target& target, const TagOptions& options, Diagnostics& diagnostics) {
+bool tag_ops(Graph& graph, const Target& target, const TagOptions& options,
+             Diagnostics& diagnostics) {
   const std::size_t errors = diagnostics.error_count();
   const std::vector<Tag> tags = Tagger(graph, target, options, diagnostics).run();
   if (diagnostics.error_count() != errors) return false;
@@ -250,16 +257,16 @@ TagReport tag_report(const Graph& graph, const Target& target) {
     row.bytes += bytes;
   }
   for (auto& [key, row] : rows) report.rows.push_back(std::move(row));
-  std::stable_sort(report.rows.begin(), report.rows.end(),
-                   [&](const TagReportRow& a, const TagReportRow& b) {
-                     return std::tuple(order.at(a.device), -a.count) <
-                            std::tuple(order.at(b.device), -b.count);
-                   });
+  std::stable_sort(
+      report.rows.begin(), report.rows.end(), [&](const TagReportRow& a, const TagReportRow& b) {
+        return std::tuple(order.at(a.device), -a.count) < std::tuple(order.at(b.device), -b.count);
+      });
   return report;
 }
 
 std::string format_tag_report(const TagReport& report) {
-  std::vector<std::vector<std::string>> ops{{"op", "device", ">nodes", ">flops", ">bytes", "reason"}};
+  std::vector<std::vector<std::string>> ops{
+      {"op", "device", ">nodes", ">flops", ">bytes", "reason"}};
   for (const TagReportRow& row : report.rows) {
     ops.push_back({row.op_type, row.device, std::to_string(row.count), flops_text(row.flops),
                    bytes_text(row.bytes), row.reason.empty() ? "-" : row.reason});
@@ -276,8 +283,9 @@ std::string format_tag_report(const TagReport& report) {
 }
 
 std::map<std::string, double> tag_metrics(const TagReport& report) {
-  std::map<std::string, double> metrics{
-      {"nodes", static_cast<double>(report.nodes)}, {"flops", report.flops}, {"bytes", report.bytes}};
+  std::map<std::string, double> metrics{{"nodes", static_cast<double>(report.nodes)},
+                                        {"flops", report.flops},
+                                        {"bytes", report.bytes}};
   for (const DeviceShare& share : report.devices) {
     metrics["nodes_" + share.device] = static_cast<double>(share.nodes);
     metrics["flops_" + share.device] = share.flops;

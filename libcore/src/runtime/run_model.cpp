@@ -27,6 +27,19 @@ std::string type_text(DType dtype, const Shape& shape) {
   return std::string(dtype_name(dtype)) + " " + shape_text(shape);
 }
 
+Target choose_target(const Graph& graph, const RunModelOptions& options, Diagnostics& diagnostics) {
+  if (graph.npu_member("target") == nullptr) {
+    return load_target(options.target.empty() ? "host" : options.target);
+  }
+  Target target = graph_target(graph);
+  if (!options.target.empty() && options.target != target.name) {
+    diagnostics.warning({.file = graph.file}, "--target " + options.target +
+                                                  " is ignored: the document is tagged for target '" +
+                                                  target.name + "'");
+  }
+  return target;
+}
+
 /// The plan of the document; a document without device tags gets one partition on the last device.
 PartitionPlan choose_plan(Graph& graph, const Target& target, Diagnostics& diagnostics) {
   if (graph.npu_member("partition") != nullptr) return read_partition_plan(graph, diagnostics);
@@ -291,8 +304,7 @@ Json placement_json(const Graph& graph, const PartitionPlan& plan, const Target&
 
 RunModelResult run_model(Graph& graph, const RunModelOptions& options, Diagnostics& diagnostics) {
   RunModelResult result;
-  const Target target =
-      graph.npu_member("target") != nullptr ? graph_target(graph) : load_target(options.target);
+  const Target target = choose_target(graph, options, diagnostics);
   const PartitionPlan plan = choose_plan(graph, target, diagnostics);
   if (!options.verify_device.empty() && target.find_device(options.verify_device) == nullptr) {
     throw Error(ErrorCode::kUsage, "--verify " + options.verify_device + ": target '" + target.name +

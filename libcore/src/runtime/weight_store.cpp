@@ -19,14 +19,16 @@ void store_integer(Tensor& tensor, std::int64_t index, const Json& value, const 
   std::int64_t number = 0;
   if (value.is_boolean()) {
     number = value.get<bool>() ? 1 : 0;
-  } else if (value.is_number_integer()) {
+  } else if (value.is_number_integer() &&
+             (!value.is_number_unsigned() ||
+              value.get<std::uint64_t>() <= std::uint64_t{std::numeric_limits<std::int64_t>::max()})) {
     number = value.get<std::int64_t>();
   } else if (value.is_number_float() && std::nearbyint(value.get<double>()) == value.get<double>() &&
              std::abs(value.get<double>()) < 0x1p63) {
     number = static_cast<std::int64_t>(value.get<double>());
   } else {
     throw Error(ErrorCode::kInvalidGraph,
-                "constant '" + name + "' holds " + value.dump() + ", which is no integer");
+                "constant '" + name + "' holds " + value.dump() + ", which is no 64-bit integer");
   }
   if (number < static_cast<std::int64_t>(std::numeric_limits<T>::min()) ||
       number > static_cast<std::int64_t>(std::numeric_limits<T>::max())) {
@@ -114,8 +116,9 @@ std::string weights_file_of(const Graph& graph) {
 }
 
 void rebase_weights_file(Graph& graph, const std::string& output) {
+  const Json* member = graph.npu_member("weights_file");
   const std::filesystem::path path(weights_file_of(graph));
-  if (path.empty() || path.is_absolute()) return;
+  if (path.empty() || std::filesystem::path(member->get<std::string>()).is_absolute()) return;
   // Lexically, so that the result depends on the names alone and links stay as the user wrote them.
   const std::filesystem::path folder =
       std::filesystem::absolute(std::filesystem::path(output).parent_path() / ".").lexically_normal();
@@ -134,6 +137,11 @@ Tensor constant_tensor(const Graph& graph, const TensorInfo& tensor) {
   Tensor result(tensor.dtype, tensor.shape);
   std::int64_t index = 0;
   store_values(result, index, *data, tensor.name);
+  if (index != result.element_count()) {
+    throw Error(ErrorCode::kInvalidGraph,
+                "constant '" + tensor.name + "' has " + std::to_string(index) + " values, its shape " +
+                    shape_text(tensor.shape) + " needs " + std::to_string(result.element_count()));
+  }
   return result;
 }
 

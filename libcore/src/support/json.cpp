@@ -103,9 +103,13 @@ bool parse_fast(std::string_view text, Json& root) {
   return convert(element, root);
 }
 
+// Builds the document and, where it fails, knows the first byte of the token that is to blame, or
+// the byte that cannot go on a token.
 class DocumentBuilder {
  public:
-  explicit DocumentBuilder(Json& root) : root_(root) {}
+  /// `furthest` points at the end of what the parser has read of `text`.
+  DocumentBuilder(Json& root, std::string_view text, const char* const& furthest)
+      : root_(root), text_(text), furthest_(furthest) {}
 
   // Called by the parser; the names are those of nlohmann's SAX interface.
   bool null() { return add(Json(nullptr)); }
@@ -114,18 +118,23 @@ class DocumentBuilder {
   bool number_unsigned(Json::number_unsigned_t value) { return add(Json(value)); }
   bool number_float(Json::number_float_t value, const Json::string_t& text) {
     if (text.find_first_of(".eE") == Json::string_t::npos) {
-      return fail("the integer " + text + " does not fit in 64 bits");
+      // The lexer has looked at the byte behind a number, unless the text ends there.
+      std::size_t begin = bytes_read() - text.size();
+      if (text_.substr(begin, text.size()) != text) --begin;
+      return fail("the integer " + text + " does not fit in 64 bits", begin);
     }
     return add(Json(value));
   }
   bool string(Json::string_t& value) { return add(Json(std::move(value))); }
-  bool binary(Json::binary_t&) { return fail("binary values are not JSON"); }
+  bool binary(Json::binary_t&) { return fail("binary values are not JSON", 0); }
 
   bool start_object(std::size_t) { return open(Json(Json::value_t::object)); }
   bool key(Json::string_t& name) {
     Level& level = levels_.back();
     auto& members = members_of(*level.value);
-    if (level.keys.is_duplicate(members, name)) return fail("duplicate key '" + name + "'");
+    if (level.keys.is_duplicate(members, name)) {
+      return fail("duplicate key '" + name + "'", string_begin(bytes_read() - 1));
+    }
     members.emplace_back(std::move(name), Json());
     slot_ = &members.back().second;
     return true;
@@ -135,13 +144,28 @@ class DocumentBuilder {
   bool end_array() { return close(); }
 
   template <typename Exception>
-  bool parse_error(std::size_t, const std::string&, const Exception& exception) {
+  bool parse_error(std::size_t position, const std::string& token, const Exception& exception) {
     parser_message_ = exception.what();
+    // `position` counts the bytes up to the end of the token; `token` is exact for numbers and strings.
+    std::size_t length = 1;
+    const auto says = [&](std::string_view words) {
+      return parser_message_.find(words) != std::string::npos;
+    };
+    if (says("unexpected number literal") || says("unexpected string literal") ||
+        says("out_of_range.406")) {
+      length = token.size();
+    } else if (says("unexpected true literal") || says("unexpected null literal")) {
+      length = 4;
+    } else if (says("unexpected false literal")) {
+      length = 5;
+    }
+    offset_ = position < length ? 0 : position - length;
     return false;
   }
 
   const std::string& own_message() const noexcept { return own_message_; }
   const std::string& parser_message() const noexcept { return parser_message_; }
+  std::size_t offset() const noexcept { return offset_; }
 
  private:
   struct Level {
@@ -169,7 +193,7 @@ class DocumentBuilder {
   }
   bool open(Json value) {
     if (levels_.size() >= kMaxDepth) {
-      return fail("nesting deeper than " + std::to_string(kMaxDepth) + " levels");
+      return fail("nesting deeper than " + std::to_string(kMaxDepth) + " levels", bytes_read() - 1);
     }
     levels_.push_back({place(std::move(value)), {}});
     return true;
@@ -178,19 +202,34 @@ class DocumentBuilder {
     levels_.pop_back();
     return true;
   }
-  bool fail(std::string message) {
+  std::size_t bytes_read() const { return static_cast<std::size_t>(furthest_ - text_.data()); }
+  /// The opening quote of the string whose closing quote stands at `end`.
+  std::size_t string_begin(std::size_t end) const {
+    for (std::size_t i = end; i-- > 0;) {
+      if (text_[i] != '"') continue;
+      std::size_t escapes = 0;
+      while (escapes < i && text_[i - escapes - 1] == '\\') ++escapes;
+      if (escapes % 2 == 0) return i;
+    }
+    return end;
+  }
+  bool fail(std::string message, std::size_t offset) {
     own_message_ = std::move(message);
+    offset_ = offset;
     return false;
   }
 
   Json& root_;
+  std::string_view text_;
+  const char* const& furthest_;
   std::vector<Level> levels_;
   Json* slot_ = nullptr;
   std::string own_message_;
   std::string parser_message_;
+  std::size_t offset_ = 0;
 };
 
-// Iterates over the text and remembers how far the lexer has read, for line and column.
+// Iterates over the text and remembers how far the lexer has read.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -242,12 +281,10 @@ std::string plain_parser_message(const std::string& message) {
   return text;
 }
 
-// A number such as 1e999 or a bare NaN, which Python's json module writes, deserves its own advice.
-bool looks_non_finite(std::string_view text, std::size_t offset) {
-  const std::size_t begin = offset < 12 ? 0 : offset - 12;
-  const std::string_view around = text.substr(begin, 24);
-  return around.find("NaN") != std::string_view::npos ||
-         around.find("Infinity") != std::string_view::npos;
+// A bare NaN or Infinity, which Python's json module writes, deserves its own advice.
+bool is_non_finite(std::string_view text, std::size_t offset) {
+  const std::string_view rest = text.substr(std::min(offset, text.size()));
+  return rest.starts_with("NaN") || rest.starts_with("Infinity");
 }
 
 }  // namespace
@@ -256,19 +293,23 @@ Json parse_json(std::string_view text, const std::string& file) {
   Json root;
   if (parse_fast(text, root)) return root;
   root = Json();
-  DocumentBuilder builder(root);
   const char* furthest = text.data();
+  DocumentBuilder builder(root, text, furthest);
   const CountingIterator begin(text.data(), &furthest);
   const CountingIterator end(text.data() + text.size(), &furthest);
-  if (Json::sax_parse(begin, end, &builder)) return root;
-  auto offset = static_cast<std::size_t>(furthest - text.data());
-  if (offset > 0) --offset;  // the lexer has read one past the last character of the bad token
+  if (Json::sax_parse(begin, end, &builder)) {
+    // The library takes a NUL byte for the end of the input.
+    const std::size_t nul = text.find('\0');
+    if (nul == std::string_view::npos) return root;
+    throw Error(ErrorCode::kParse, "unexpected NUL byte after the document", locate(text, nul, file));
+  }
+  const std::size_t offset = builder.offset();
   std::string message = builder.own_message();
   if (message.empty()) {
     message = plain_parser_message(builder.parser_message());
     if (builder.parser_message().find("out_of_range.406") != std::string::npos) {
       message = "a number is too large for a 64-bit float; write it as the string \"inf\" or \"-inf\"";
-    } else if (looks_non_finite(text, offset)) {
+    } else if (is_non_finite(text, offset)) {
       message = "NaN and Infinity are not JSON; write them as the strings \"nan\", \"inf\" or \"-inf\"";
     }
   }

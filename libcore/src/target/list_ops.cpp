@@ -20,13 +20,15 @@ std::string range_text(const CountRange& range) {
 std::string dtypes_text(const std::vector<DType>& dtypes) {
   if (dtypes.empty()) return "any";
   std::string text;
-  for (const DType dtype : dtypes) text += (text.empty() ? "" : ",") + std::string(dtype_name(dtype));
+  for (const DType dtype : dtypes)
+    text += (text.empty() ? "" : ",") + std::string(dtype_name(dtype));
   return text;
 }
 
 std::string dtypes_text(const DTypeRule& rule) {
   std::string text = dtypes_text(rule.any);
-  for (const auto& [argument, dtypes] : rule.by_argument) text += " " + argument + ":" + dtypes_text(dtypes);
+  for (const auto& [argument, dtypes] : rule.by_argument)
+    text += " " + argument + ":" + dtypes_text(dtypes);
   return text;
 }
 
@@ -38,7 +40,9 @@ std::string number_text(double value) {
 
 std::string rule_text(const AttributeRule& rule) {
   std::string text;
-  const auto add = [&](const std::string& condition) { text += (text.empty() ? "" : " ") + condition; };
+  const auto add = [&](const std::string& condition) {
+    text += (text.empty() ? "" : " ") + condition;
+  };
   if (rule.equals) add(rule.argument + "=" + rule.equals->dump());
   if (rule.in) add(rule.argument + " in " + rule.in->dump());
   if (rule.min) add(rule.argument + ">=" + number_text(*rule.min));
@@ -60,17 +64,21 @@ std::string conditions_text(const OpRule& rule) {
 }
 
 void add_device(const Device& device, std::vector<std::vector<std::string>>& rows) {
-  if (device.any_op) rows.push_back({device.name, "*", dtypes_text(device.dtypes), "any", "any", "every aten op"});
+  if (device.any_op)
+    rows.push_back({device.name, "*", dtypes_text(device.dtypes), "any", "any", "every aten op"});
   std::vector<std::vector<std::string>> own;
   for (const OpRule& rule : device.rules) {
     for (const std::string& type : rule.types) {
-      own.push_back({device.name, type, dtypes_text(rule.dtypes), range_text(rule.rank), range_text(rule.inputs), conditions_text(rule)});
+      own.push_back({device.name, type, dtypes_text(rule.dtypes), range_text(rule.rank),
+                     range_text(rule.inputs), conditions_text(rule)});
     }
   }
   for (const std::string& alias : device.aliases) {
-    if (!device.rules_by_type.contains(alias)) own.push_back({device.name, alias, "any", "any", "any", "no cost"});
+    if (!device.rules_by_type.contains(alias))
+      own.push_back({device.name, alias, "any", "any", "any", "no cost"});
   }
-  std::stable_sort(own.begin(), own.end(), [](const auto& a, const auto& b) { return a[1] < b[1]; });
+  std::stable_sort(own.begin(), own.end(),
+                   [](const auto& a, const auto& b) { return a[1] < b[1]; });
   rows.insert(rows.end(), own.begin(), own.end());
 }
 
@@ -78,22 +86,24 @@ void add_device(const Device& device, std::vector<std::vector<std::string>>& row
 
 std::string format_targets() {
   std::vector<std::vector<std::string>> rows{{"target", "description"}};
-  for (const BuiltInTarget& target : built_in_targets()) rows.push_back({target.name, target.description});
+  for (const BuiltInTarget& target : built_in_targets())
+    rows.push_back({target.name, target.description});
   return table_text(rows);
 }
 
 std::string format_target(const Target& target) { return write_document(target.json); }
 
 std::string format_target_ops(const Target& target, const std::string& device) {
-  std::vector<std::vector<std::string>> rows{{"device", "op", "dtypes", "rank", "operands", "conditions"}};
+  std::vector<std::vector<std::string>> rows{
+      {"device", "op", "dtypes", "rank", "operands", "conditions"}};
   std::string names;
   for (const Device& candidate : target.devices) {
     names += (names.empty() ? "" : ", ") + candidate.name;
     if (device.empty() || candidate.name == device) add_device(candidate, rows);
   }
   if (!device.empty() && target.find_device(device) == nullptr) {
-    throw Error(ErrorCode::kUsage, "--list-ops " + device + ": target '" + target.name +
-                                       "' has the devices " + names);
+    throw Error(ErrorCode::kUsage,
+                "--list-ops " + device + ": target '" + target.name + "' has the devices " + names);
   }
   return table_text(rows);
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a device runs a node, and if not, why.
 //
-// The alternatives of the node's op type are tried in the order of the description. Each test a rule
-// passes brings it one step further; the alternative that came furthest gives the reason, since it is
-// the one that the model's author most likely meant to meet. O(rules of the op x arguments).
+// The alternatives of the node's op type are tried in the order of the description. Each test a
+// rule passes brings it one step further; the alternative that came furthest gives the reason,
+// since it is the one that the model's author most likely meant to meet. O(rules of the op x
+// arguments).
 #include "npu/target/support_check.hpp"
 
 #include <spdlog/fmt/fmt.h>
@@ -84,8 +85,9 @@ bool foldable_batch_norm(const Candidate& candidate) {
   const auto input = candidate.bound->tensor("input");
   if (!input || !eval_mode(candidate) || !weights_are_constant(candidate)) return false;
   const TensorInfo& tensor = candidate.graph.tensor(*input);
-  return tensor.kind == TensorKind::kResult && is_convolution(candidate.graph.node(tensor.producer)) &&
-         tensor.consumers.size() == 1 && !is_graph_output(candidate.graph, *input);
+  return tensor.kind == TensorKind::kResult &&
+         is_convolution(candidate.graph.node(tensor.producer)) && tensor.consumers.size() == 1 &&
+         !is_graph_output(candidate.graph, *input);
 }
 
 std::int64_t rank_of_first(const Candidate& candidate) {
@@ -206,7 +208,8 @@ constexpr PredicateRow kPredicates[] = {
     {"eval_mode", eval_mode, true, "training mode",
      "training and train are false (or p is 0), and dropout_p is 0"},
     {"foldable_batch_norm", foldable_batch_norm, true, "batch norm not behind a conv",
-     "eval mode with constant weights, and the input comes from a convolution that nothing else reads"},
+     "eval mode with constant weights, and the input comes from a convolution that nothing else "
+     "reads"},
     {"keeps_first_shape", keeps_first_shape, false, "broadcasts its first operand",
      "the result has the first operand's shape"},
     {"mean_over_last_or_spatial", mean_over_last_or_spatial, true, "mean over other axes",
@@ -285,8 +288,7 @@ Json attribute_value(const BoundNode& bound, std::string_view argument) {
   for (const SchemaArgument& declared : bound.schema().arguments) {
     if (declared.name != argument) continue;
     if (declared.type == ArgumentType::kIntList) return Json(bound.integers(argument));
-    if (const auto dtype = bound.dtype(argument);
-        declared.type == ArgumentType::kDType && dtype) {
+    if (const auto dtype = bound.dtype(argument); declared.type == ArgumentType::kDType && dtype) {
       return Json(dtype_name(*dtype));
     }
   }
@@ -318,9 +320,8 @@ bool attribute_holds(const BoundNode& bound, const AttributeRule& rule, const Js
     }
   }
   if (rule.equals && !equal_values(value, *rule.equals)) return false;
-  return !rule.in || std::any_of(rule.in->begin(), rule.in->end(), [&](const Json& wanted) {
-    return equal_values(value, wanted);
-  });
+  return !rule.in || std::any_of(rule.in->begin(), rule.in->end(),
+                                 [&](const Json& wanted) { return equal_values(value, wanted); });
 }
 
 std::string attribute_text(const Json& value) {
@@ -371,8 +372,8 @@ SupportResult check_support(const Graph& graph, NodeId id, const Device& device)
   const Node& node = graph.node(id);
   const auto rules = device.rules_by_type.find(node.op_type);
   const bool has_rules = rules != device.rules_by_type.end();
-  const bool any = (device.any_op && is_any_op(node.op_type)) ||
-                   (!has_rules && device.is_alias(node.op_type));
+  const bool any =
+      (device.any_op && is_any_op(node.op_type)) || (!has_rules && device.is_alias(node.op_type));
   if (!any && !has_rules) return {false, "unsupported op"};
 
   std::string reason;
@@ -412,7 +413,8 @@ SupportResult check_support(const Graph& graph, NodeId id, const Device& device)
 
 std::vector<PredicateSummary> predicates() {
   std::vector<PredicateSummary> summaries;
-  for (const PredicateRow& row : kPredicates) summaries.push_back({row.name, row.needs_arguments, row.summary});
+  for (const PredicateRow& row : kPredicates)
+    summaries.push_back({row.name, row.needs_arguments, row.summary});
   return summaries;
 }
 

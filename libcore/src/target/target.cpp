@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads target descriptions: built in, from a file, or from `npu.target` of a document.
 //
-// Every value is checked when it is read, and every fault is reported with its JSON Pointer, so that
-// the passes that use a Target need no checks of their own. Unknown keys are faults: a misspelt
-// constraint that is ignored would claim ops that the device cannot run.
+// Every value is checked when it is read, and every fault is reported with its JSON Pointer, so
+// that the passes that use a Target need no checks of their own. Unknown keys are faults: a
+// misspelt constraint that is ignored would claim ops that the device cannot run.
 #include "npu/target/target.hpp"
 
 #include <spdlog/fmt/fmt.h>
@@ -32,7 +32,8 @@ std::string hint(std::string_view name, const std::vector<std::string>& candidat
 
 class TargetReader {
  public:
-  TargetReader(const Json& json, const std::string& file, std::string pointer, Diagnostics& diagnostics)
+  TargetReader(const Json& json, const std::string& file, std::string pointer,
+               Diagnostics& diagnostics)
       : json_(json), file_(file), root_(std::move(pointer)), diagnostics_(diagnostics) {}
 
   Target read() {
@@ -45,7 +46,8 @@ class TargetReader {
     if (const Json* devices = member(json_, root_, "devices", true)) {
       const std::string pointer = root_ + "/devices";
       if (!devices->is_array() || devices->empty()) {
-        fault(pointer, fmt::format("expected a list of at least one device, found {}", type(*devices)));
+        fault(pointer,
+              fmt::format("expected a list of at least one device, found {}", type(*devices)));
       } else {
         for (std::size_t i = 0; i < devices->size(); ++i) {
           read_device((*devices)[i], fmt::format("{}/{}", pointer, i), target);
@@ -89,8 +91,9 @@ class TargetReader {
     const Json* found = member(object, pointer, key, required);
     if (found == nullptr) return {};
     if (!found->is_string() || (required && found->get_ref<const std::string&>().empty())) {
-      fault(fmt::format("{}/{}", pointer, key),
-            fmt::format("expected a {}string, found {}", required ? "non-empty " : "", type(*found)));
+      fault(
+          fmt::format("{}/{}", pointer, key),
+          fmt::format("expected a {}string, found {}", required ? "non-empty " : "", type(*found)));
       return {};
     }
     return found->get<std::string>();
@@ -100,8 +103,9 @@ class TargetReader {
   double rate(const Json& value, const std::string& pointer, bool zero_allowed) {
     const double number = value.is_number() ? value.get<double>() : -1;
     if (!std::isfinite(number) || number < 0 || (number == 0 && !zero_allowed)) {
-      fault(pointer, fmt::format("expected a number {} 0, found {}", zero_allowed ? "of at least" : "above",
-                                 value.is_number() ? value.dump() : type(value)));
+      fault(pointer,
+            fmt::format("expected a number {} 0, found {}", zero_allowed ? "of at least" : "above",
+                        value.is_number() ? value.dump() : type(value)));
       return 0;
     }
     return number;
@@ -151,12 +155,13 @@ class TargetReader {
     return found;
   }
 
-  std::vector<std::string> strings(const Json& list, const std::string& pointer, bool empty_allowed) {
+  std::vector<std::string> strings(const Json& list, const std::string& pointer,
+                                   bool empty_allowed) {
     std::vector<std::string> result;
     if (!list.is_array() || (list.empty() && !empty_allowed)) {
-      fault(pointer, fmt::format("expected a {}list of strings, found {}",
-                                 empty_allowed ? "" : "non-empty ",
-                                 list.is_array() ? "an empty one" : type(list)));
+      fault(pointer,
+            fmt::format("expected a {}list of strings, found {}", empty_allowed ? "" : "non-empty ",
+                        list.is_array() ? "an empty one" : type(list)));
       return result;
     }
     for (std::size_t i = 0; i < list.size(); ++i) {
@@ -188,7 +193,8 @@ class TargetReader {
   void check_op_type(const std::string& op_type, const std::string& pointer) {
     if (op_type.empty() || !op_type.starts_with("aten.") || find_op(op_type) != nullptr) return;
     const std::vector<std::string_view> ops = catalogued_ops();
-    fault(pointer, fmt::format("unknown op type '{}'{}", op_type, hint(op_type, {ops.begin(), ops.end()})));
+    fault(pointer,
+          fmt::format("unknown op type '{}'{}", op_type, hint(op_type, {ops.begin(), ops.end()})));
   }
 
   // The arguments that every op type of a rule has are those that may be constrained.
@@ -198,8 +204,9 @@ class TargetReader {
       const OpInfo* op = find_op(op_type);
       if (op == nullptr) {
         if (op_type.empty() || op_type.starts_with("aten.")) continue;  // reported already
-        fault(pointer, fmt::format("the arguments of '{}' are not known, so they cannot be constrained",
-                                   op_type));
+        fault(pointer,
+              fmt::format("the arguments of '{}' are not known, so they cannot be constrained",
+                          op_type));
         continue;
       }
       std::vector<std::string> names;
@@ -208,8 +215,9 @@ class TargetReader {
                                candidate.type == ArgumentType::kTensorList ||
                                candidate.type == ArgumentType::kOptionalTensorList;
         // A scalar may stand for a tensor, so an attribute rule may name a single tensor as well.
-        if (tensor ? is_tensor : candidate.type != ArgumentType::kTensorList &&
-                                     candidate.type != ArgumentType::kOptionalTensorList) {
+        if (tensor ? is_tensor
+                   : candidate.type != ArgumentType::kTensorList &&
+                         candidate.type != ArgumentType::kOptionalTensorList) {
           names.push_back(candidate.name);
         }
       }
@@ -235,7 +243,8 @@ class TargetReader {
     }
   }
 
-  std::optional<double> bound(const Json& object, const std::string& pointer, std::string_view key) {
+  std::optional<double> bound(const Json& object, const std::string& pointer,
+                              std::string_view key) {
     const Json* found = find_member(object, key);
     if (found == nullptr) return std::nullopt;
     if (!found->is_number()) {
@@ -286,7 +295,8 @@ class TargetReader {
       names.emplace_back(predicate.name);
       if (predicate.name != name) continue;
       for (const std::string& op_type : rule.types) {
-        if (!predicate.needs_arguments || op_type.starts_with("aten.") || find_op(op_type)) continue;
+        if (!predicate.needs_arguments || op_type.starts_with("aten.") || find_op(op_type))
+          continue;
         fault(pointer, fmt::format("the arguments of '{}' are not known, as predicate '{}' needs",
                                    op_type, name));
       }
@@ -317,7 +327,8 @@ class TargetReader {
     } else {
       rule.dtypes.any = device.dtypes;
     }
-    rule.rank = find_member(json, "rank") == nullptr ? device.rank : range_member(json, pointer, "rank");
+    rule.rank =
+        find_member(json, "rank") == nullptr ? device.rank : range_member(json, pointer, "rank");
     rule.inputs = range_member(json, pointer, "inputs");
     if (const Json* attributes = find_member(json, "attrs")) {
       const std::string below = pointer + "/attrs";
@@ -379,7 +390,8 @@ class TargetReader {
       device.dtypes = dtypes(*list, pointer + "/dtypes");
     }
     device.rank = range_member(json, pointer, "rank");
-    if (const Json* ops = member(json, pointer, "ops", true)) read_ops(*ops, pointer + "/ops", device);
+    if (const Json* ops = member(json, pointer, "ops", true))
+      read_ops(*ops, pointer + "/ops", device);
     if (const Json* aliases = find_member(json, "aliases")) {
       const std::string below = pointer + "/aliases";
       device.aliases = strings(*aliases, below, true);
@@ -456,7 +468,8 @@ class TargetReader {
     }
     for (const Link& other : target.links) {
       if (other.from == link.from && other.to == link.to) {
-        fault(pointer, fmt::format("the link from '{}' to '{}' is described twice", link.from, link.to));
+        fault(pointer,
+              fmt::format("the link from '{}' to '{}' is described twice", link.from, link.to));
       }
     }
     link.bandwidth = rate_member(json, pointer, "bandwidth", true, false);
@@ -481,10 +494,11 @@ const EmbeddedTarget& find_embedded(const std::string& name) {
     names.emplace_back(target.name);
   }
   const std::string nearest = nearest_word(name, names);
-  throw Error(ErrorCode::kUsage,
-              fmt::format("unknown target '{}'{}; built in: {}; a file needs a '/' or ends in .json",
-                          name, nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
-                          fmt::join(names, ", ")));
+  throw Error(
+      ErrorCode::kUsage,
+      fmt::format("unknown target '{}'{}; built in: {}; a file needs a '/' or ends in .json", name,
+                  nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
+                  fmt::join(names, ", ")));
 }
 
 }  // namespace

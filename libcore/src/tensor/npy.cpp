@@ -79,6 +79,8 @@ class HeaderParser {
     if (!has_descriptor || !has_order || !has_shape) {
       fail(file_, "the .npy header lacks descr, fortran_order or shape");
     }
+    skip_space();
+    if (position_ != text_.size()) fail(file_, "the .npy header goes on after its dict");
   }
 
  private:

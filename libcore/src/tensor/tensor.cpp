@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 #include <tuple>
 #include <utility>
 
@@ -40,9 +39,9 @@ std::string shape_text(const Shape& shape) {
 
 Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {
   std::tie(element_count_, bytes_) = checked_sizes(dtype_, shape_);
-  if (bytes_ > PTRDIFF_MAX - 64) throw std::bad_alloc();
   const std::size_t rounded = (bytes_ + 63) / 64 * 64;
-  void* memory = std::aligned_alloc(64, rounded == 0 ? 64 : rounded);
+  void* memory =
+      bytes_ > PTRDIFF_MAX - 64 ? nullptr : std::aligned_alloc(64, rounded == 0 ? 64 : rounded);
   if (memory == nullptr) {
     throw Error(ErrorCode::kInfeasible, "out of memory for a tensor of " + std::to_string(bytes_) +
                                             " bytes, shape " + shape_text(shape_));

@@ -30,7 +30,8 @@ struct Bound {
   std::string text() const { return error ? error->text : std::string(); }
 };
 
-Bound bind(const std::string& op, const std::vector<Shape>& shapes, const Json& attrs = Json::object()) {
+Bound call(const std::string& op, const std::vector<Shape>& shapes,
+           const Json& attrs = Json::object()) {
   const OpInfo* info = find_op(op);
   REQUIRE(info != nullptr);
   std::vector<OperandInfo> operands;
@@ -51,7 +52,7 @@ Json with(Json attrs, const std::string& key, const Json& value) {
 }
 
 TEST_CASE("defaults stand for what attrs leave out") {
-  const Bound bound = bind("aten.conv2d.default", {kImage, {8, 8, 1, 1}});
+  const Bound bound = call("aten.conv2d.default", {kImage, {8, 8, 1, 1}});
   CHECK(bound["input"].inputs == std::vector<std::int32_t>{0});
   CHECK(bound["weight"].inputs == std::vector<std::int32_t>{1});
   CHECK(bound["bias"].kind == Kind::kNone);
@@ -63,8 +64,9 @@ TEST_CASE("defaults stand for what attrs leave out") {
 }
 
 TEST_CASE("attrs win over defaults, each under its own name") {
-  const Bound bound = bind("aten.conv2d.default", {kImage, {8, 8, 1, 1}, kChannels},
-                           {{"stride", {2, 3}}, {"padding", {4, 5}}, {"dilation", {6, 7}}, {"groups", 8}});
+  const Bound bound =
+      call("aten.conv2d.default", {kImage, {8, 8, 1, 1}, kChannels},
+           {{"stride", {2, 3}}, {"padding", {4, 5}}, {"dilation", {6, 7}}, {"groups", 8}});
   CHECK(bound["bias"].inputs == std::vector<std::int32_t>{2});
   CHECK(bound["stride"].value == Json({2, 3}));
   CHECK_FALSE(bound["stride"].from_default);
@@ -74,43 +76,43 @@ TEST_CASE("attrs win over defaults, each under its own name") {
 }
 
 TEST_CASE("a scalar in attrs stands for a tensor and takes no operand") {
-  const Bound bound = bind("aten.add.Tensor", {kImage}, {{"other", 2}});
+  const Bound bound = call("aten.add.Tensor", {kImage}, {{"other", 2}});
   CHECK(bound["self"].kind == Kind::kTensor);
   CHECK(bound["other"].kind == Kind::kValue);
   CHECK(bound["other"].value == Json(2));
   CHECK(bound["alpha"].value == Json(1));
 
-  const Bound first = bind("aten.sub.Tensor", {kImage}, {{"self", true}});
+  const Bound first = call("aten.sub.Tensor", {kImage}, {{"self", true}});
   CHECK(first["self"].value == Json(true));
   CHECK(first["other"].inputs == std::vector<std::int32_t>{0});
 
-  CHECK(bind("aten.add.Tensor", {kImage, kImage}, {{"other", 2}}).text() ==
+  CHECK(call("aten.add.Tensor", {kImage, kImage}, {{"other", 2}}).text() ==
         "aten.add.Tensor takes at most 1 tensor, found 2");
-  CHECK(bind("aten.add.Tensor", {kImage}, {{"other", {1, 2}}}).text() ==
+  CHECK(call("aten.add.Tensor", {kImage}, {{"other", {1, 2}}}).text() ==
         "argument 'other': expected a number or a bool in place of a tensor, found array [1,2]");
-  CHECK(bind("aten.add.Tensor", {kImage}, {{"other", nullptr}}).text() ==
+  CHECK(call("aten.add.Tensor", {kImage}, {{"other", nullptr}}).text() ==
         "argument 'other': expected a tensor, found null");
 }
 
 TEST_CASE("too few and too many operands") {
-  CHECK(bind("aten.conv2d.default", {kImage}).text() ==
+  CHECK(call("aten.conv2d.default", {kImage}).text() ==
         "argument 'weight': needs a tensor, but the node has only 1 input");
-  CHECK(bind("aten.relu.default", {}).text() ==
+  CHECK(call("aten.relu.default", {}).text() ==
         "argument 'self': needs a tensor, but the node has only 0 inputs");
-  CHECK(bind("aten.relu.default", {kImage, kImage, kImage}).text() ==
+  CHECK(call("aten.relu.default", {kImage, kImage, kImage}).text() ==
         "aten.relu.default takes at most 1 tensor, found 3");
-  CHECK(bind("aten.conv2d.default", {kImage, kImage, kImage, kImage}).text() ==
+  CHECK(call("aten.conv2d.default", {kImage, kImage, kImage, kImage}).text() ==
         "aten.conv2d.default takes at most 3 tensors, found 4");
 }
 
 TEST_CASE("unknown attrs are refused with the nearest name") {
-  const Bound bound = bind("aten.conv2d.default", {kImage, kImage}, {{"strides", {1, 1}}});
+  const Bound bound = call("aten.conv2d.default", {kImage, kImage}, {{"strides", {1, 1}}});
   CHECK(bound.text() == "aten.conv2d.default has no argument 'strides'; did you mean 'stride'?");
   CHECK(bound.error->argument == "strides");
-  CHECK(bind("aten.relu.default", {kImage}, {{"zzzzzzzz", 1}}).text() ==
+  CHECK(call("aten.relu.default", {kImage}, {{"zzzzzzzz", 1}}).text() ==
         "aten.relu.default has no argument 'zzzzzzzz'");
-  CHECK(bind("aten.relu.default", {kImage}, {{"dtype", nullptr}}).text().empty());
-  CHECK(bind("aten.relu.default", {kImage}, {{"_note", "ours"}}).text().empty());
+  CHECK(call("aten.relu.default", {kImage}, {{"dtype", nullptr}}).text().empty());
+  CHECK(call("aten.relu.default", {kImage}, {{"_note", "ours"}}).text().empty());
   std::vector<BoundArgument> arguments;
   const auto error = bind_arguments(find_op("aten.relu.default")->schema, {}, Json({1}), arguments);
   REQUIRE(error);
@@ -119,7 +121,7 @@ TEST_CASE("unknown attrs are refused with the nearest name") {
 
 TEST_CASE("types of values") {
   const auto conv = [](const std::string& key, const Json& value) {
-    return bind("aten.conv2d.default", {kImage, kImage}, {{key, value}}).text();
+    return call("aten.conv2d.default", {kImage, kImage}, {{key, value}}).text();
   };
   CHECK(conv("stride", "same") ==
         "argument 'stride': expected an integer or a list of integers, found string \"same\"");
@@ -135,14 +137,14 @@ TEST_CASE("types of values") {
         "argument 'groups': expected an integer, found integer 18446744073709551615");
 
   const auto view = [](const Json& value) {
-    return bind("aten.view.default", {kImage}, {{"size", value}}).text();
+    return call("aten.view.default", {kImage}, {{"size", value}}).text();
   };
   CHECK(view({-1, 8}).empty());
   CHECK(view(Json::array()).empty());
   CHECK(view(8) == "argument 'size': expected a list of integers, found integer 8");
 
   const auto dropout = [](const Json& p, const Json& train) {
-    return bind("aten.dropout.default", {kImage}, {{"p", p}, {"train", train}}).text();
+    return call("aten.dropout.default", {kImage}, {{"p", p}, {"train", train}}).text();
   };
   CHECK(dropout(1, false).empty());
   CHECK(dropout(0.5, 0) == "argument 'train': expected true or false, found integer 0");
@@ -150,102 +152,122 @@ TEST_CASE("types of values") {
   CHECK(dropout("inf", false).empty());
 
   const auto cast = [](const Json& value) {
-    return bind("aten.to.dtype", {kImage}, {{"dtype", value}}).text();
+    return call("aten.to.dtype", {kImage}, {{"dtype", value}}).text();
   };
   CHECK(cast("torch.float16").empty());
   CHECK(cast("float16").empty());
-  CHECK(cast("float17") == "argument 'dtype': expected the name of a dtype, found string \"float17\"");
+  CHECK(cast("float17") ==
+        "argument 'dtype': expected the name of a dtype, found string \"float17\"");
   CHECK(cast(6) == "argument 'dtype': expected the name of a dtype, found integer 6");
 
-  CHECK(bind("aten.gelu.default", {kImage}, {{"approximate", 1}}).text() ==
+  CHECK(call("aten.gelu.default", {kImage}, {{"approximate", 1}}).text() ==
         "argument 'approximate': expected a string, found integer 1");
-  CHECK(bind("aten.clamp.default", {kImage}, {{"min", "-inf"}, {"max", true}}).text().empty());
-  CHECK(bind("aten.clamp.default", {kImage}, {{"min", "low"}}).text() ==
+  CHECK(call("aten.clamp.default", {kImage}, {{"min", "-inf"}, {"max", true}}).text().empty());
+  CHECK(call("aten.clamp.default", {kImage}, {{"min", "low"}}).text() ==
         "argument 'min': expected a number or a bool, found string \"low\"");
-  CHECK(bind("aten._convolution.default", {kImage, kImage},
-             {{"stride", {1}}, {"padding", {0}}, {"dilation", {1}}, {"transposed", false},
-              {"output_padding", {0}}, {"groups", 1}, {"benchmark", "no"}})
+  CHECK(call("aten._convolution.default", {kImage, kImage},
+             {{"stride", {1}},
+              {"padding", {0}},
+              {"dilation", {1}},
+              {"transposed", false},
+              {"output_padding", {0}},
+              {"groups", 1},
+              {"benchmark", "no"}})
             .text() == "argument 'benchmark': expected true or false, found string \"no\"");
   const Json scales = {{"output_size", nullptr}, {"align_corners", false}};
-  CHECK(bind("aten.upsample_bilinear2d.vec", {kImage}, with(scales, "scale_factors", {2, 2.5})).text().empty());
-  CHECK(bind("aten.upsample_bilinear2d.vec", {kImage}, with(scales, "scale_factors", {"a"})).text() ==
-        "argument 'scale_factors': expected a list of numbers, found array [\"a\"]");
+  CHECK(call("aten.upsample_bilinear2d.vec", {kImage}, with(scales, "scale_factors", {2, 2.5}))
+            .text()
+            .empty());
+  CHECK(
+      call("aten.upsample_bilinear2d.vec", {kImage}, with(scales, "scale_factors", {"a"})).text() ==
+      "argument 'scale_factors': expected a list of numbers, found array [\"a\"]");
 }
 
 TEST_CASE("a required value that is missing") {
-  CHECK(bind("aten.softmax.int", {kImage}).text() == "argument 'dim': is missing and has no default");
+  CHECK(call("aten.softmax.int", {kImage}).text() ==
+        "argument 'dim': is missing and has no default");
 }
 
 TEST_CASE("_tensor_list_sizes regroups lists") {
-  const Bound cat = bind("aten.cat.default", {kImage, kImage, kImage}, {{"_tensor_list_sizes", {3}}});
+  const Bound cat =
+      call("aten.cat.default", {kImage, kImage, kImage}, {{"_tensor_list_sizes", {3}}});
   CHECK(cat["tensors"].inputs == std::vector<std::int32_t>{0, 1, 2});
   CHECK(cat["dim"].value == Json(0));
 
-  const Json attrs = {{"_tensor_list_sizes", {2, 4}}, {"has_biases", true}, {"num_layers", 1},
-                      {"dropout", 0.0}, {"train", false}, {"bidirectional", false},
+  const Json attrs = {{"_tensor_list_sizes", {2, 4}},
+                      {"has_biases", true},
+                      {"num_layers", 1},
+                      {"dropout", 0.0},
+                      {"train", false},
+                      {"bidirectional", false},
                       {"batch_first", true}};
   const std::vector<Shape> shapes(7, Shape{1});
-  const Bound lstm = bind("aten.lstm.input", shapes, attrs);
+  const Bound lstm = call("aten.lstm.input", shapes, attrs);
   CHECK(lstm["input"].inputs == std::vector<std::int32_t>{0});
   CHECK(lstm["hx"].inputs == std::vector<std::int32_t>{1, 2});
   CHECK(lstm["params"].inputs == std::vector<std::int32_t>{3, 4, 5, 6});
-  CHECK(bind("aten.lstm.input", shapes, with(attrs, "_tensor_list_sizes", {4, 2}))["hx"].inputs ==
+  CHECK(call("aten.lstm.input", shapes, with(attrs, "_tensor_list_sizes", {4, 2}))["hx"].inputs ==
         std::vector<std::int32_t>{1, 2, 3, 4});
 
   Json none = attrs;
   none.erase("_tensor_list_sizes");
-  CHECK(bind("aten.lstm.input", shapes, none).text() ==
+  CHECK(call("aten.lstm.input", shapes, none).text() ==
         "argument 'hx': several lists of tensors need _tensor_list_sizes");
-  CHECK(bind("aten.lstm.input", shapes, with(attrs, "_tensor_list_sizes", Json::array({2}))).text() ==
-        "argument 'params': _tensor_list_sizes has no size for it");
-  CHECK(bind("aten.lstm.input", shapes, with(attrs, "_tensor_list_sizes", {2, 5})).text() ==
+  CHECK(
+      call("aten.lstm.input", shapes, with(attrs, "_tensor_list_sizes", Json::array({2}))).text() ==
+      "argument 'params': _tensor_list_sizes has no size for it");
+  CHECK(call("aten.lstm.input", shapes, with(attrs, "_tensor_list_sizes", {2, 5})).text() ==
         "argument 'params': needs 5 tensors, but only 4 of the node's 7 inputs are left");
-  CHECK(bind("aten.lstm.input", shapes, with(attrs, "_tensor_list_sizes", {2, 3})).text() ==
+  CHECK(call("aten.lstm.input", shapes, with(attrs, "_tensor_list_sizes", {2, 3})).text() ==
         "aten.lstm.input takes at most 6 tensors, found 7");
-  CHECK(bind("aten.cat.default", {kImage}, {{"_tensor_list_sizes", {1, 1}}}).text() ==
+  CHECK(call("aten.cat.default", {kImage}, {{"_tensor_list_sizes", {1, 1}}}).text() ==
         "_tensor_list_sizes: has 2 sizes, but aten.cat.default has 1 lists of tensors");
-  CHECK(bind("aten.cat.default", {kImage}, {{"_tensor_list_sizes", Json::array({-1})}}).text() ==
+  CHECK(call("aten.cat.default", {kImage}, {{"_tensor_list_sizes", Json::array({-1})}}).text() ==
         "_tensor_list_sizes: expected a list of sizes, found array [-1]");
 }
 
 TEST_CASE("a single list takes what is left without _tensor_list_sizes") {
-  CHECK(bind("aten.cat.default", {kImage, kImage})["tensors"].inputs == std::vector<std::int32_t>{0, 1});
-  CHECK(bind("aten.index.Tensor", {kImage, {2}, {2}})["indices"].inputs ==
+  CHECK(call("aten.cat.default", {kImage, kImage})["tensors"].inputs ==
+        std::vector<std::int32_t>{0, 1});
+  CHECK(call("aten.index.Tensor", {kImage, {2}, {2}})["indices"].inputs ==
         std::vector<std::int32_t>{1, 2});
   // index_put(self, indices, values): the last operand is no index.
-  const Bound put = bind("aten.index_put.default", {kImage, {2}, {2}});
+  const Bound put = call("aten.index_put.default", {kImage, {2}, {2}});
   CHECK(put["indices"].inputs == std::vector<std::int32_t>{1});
   CHECK(put["values"].inputs == std::vector<std::int32_t>{2});
 }
 
 TEST_CASE("_tensor_list_none_masks puts None back") {
   // x[None, i]: sizes count tensors only.
-  const Bound bound = bind("aten.index.Tensor", {kImage, {2}},
-                           {{"_tensor_list_sizes", {1}}, {"_tensor_list_none_masks", {{true, false}}}});
+  const Bound bound =
+      call("aten.index.Tensor", {kImage, {2}},
+           {{"_tensor_list_sizes", {1}}, {"_tensor_list_none_masks", {{true, false}}}});
   CHECK(bound["indices"].kind == Kind::kTensors);
   CHECK(bound["indices"].inputs == std::vector<std::int32_t>{-1, 1});
   // Sizes that count the None entries, too.
-  CHECK(bind("aten.index.Tensor", {kImage, {2}},
+  CHECK(call("aten.index.Tensor", {kImage, {2}},
              {{"_tensor_list_sizes", {2}}, {"_tensor_list_none_masks", {{true, false}}}})["indices"]
             .inputs == std::vector<std::int32_t>{-1, 1});
-  CHECK(bind("aten.index.Tensor", {kImage, {2}}, {{"_tensor_list_none_masks", {{false, true}}}})["indices"]
+  CHECK(call("aten.index.Tensor", {kImage, {2}},
+             {{"_tensor_list_none_masks", {{false, true}}}})["indices"]
             .inputs == std::vector<std::int32_t>{1, -1});
-  CHECK(bind("aten.index.Tensor", {kImage, {2}},
-             {{"_tensor_list_sizes", {1}}, {"_tensor_list_none_masks", {{true, false, false, false}}}})
+  CHECK(call("aten.index.Tensor", {kImage, {2}},
+             {{"_tensor_list_sizes", {1}},
+              {"_tensor_list_none_masks", {{true, false, false, false}}}})
             .text() == "_tensor_list_none_masks: a mask fits no list of optional tensors");
-  CHECK(bind("aten.index.Tensor", {kImage, {2}}, {{"_tensor_list_none_masks", {1}}}).text() ==
+  CHECK(call("aten.index.Tensor", {kImage, {2}}, {{"_tensor_list_none_masks", {1}}}).text() ==
         "_tensor_list_none_masks: expected a list of lists of bools, found array [1]");
 }
 
 TEST_CASE("trailing optional tensors are None") {
-  const Bound bound = bind("aten.layer_norm.default", {kImage, {4}}, {{"normalized_shape", {4}}});
+  const Bound bound = call("aten.layer_norm.default", {kImage, {4}}, {{"normalized_shape", {4}}});
   CHECK(bound["weight"].inputs == std::vector<std::int32_t>{1});
   CHECK(bound["bias"].kind == Kind::kNone);
   CHECK(bound["eps"].value == Json(1e-5));
 }
 
 TEST_CASE("batch norm without weight and bias is recognised") {
-  const Bound bound = bind("aten.batch_norm.default", {kImage, kChannels, kChannels}, kEval);
+  const Bound bound = call("aten.batch_norm.default", {kImage, kChannels, kChannels}, kEval);
   CHECK(bound["weight"].kind == Kind::kNone);
   CHECK(bound["bias"].kind == Kind::kNone);
   CHECK(bound["running_mean"].inputs == std::vector<std::int32_t>{1});
@@ -254,84 +276,88 @@ TEST_CASE("batch norm without weight and bias is recognised") {
   const std::vector<Shape> all(4, kChannels);
   std::vector<Shape> five = all;
   five.insert(five.begin(), kImage);
-  const Bound full = bind("aten.batch_norm.default", five, kEval);
+  const Bound full = call("aten.batch_norm.default", five, kEval);
   CHECK(full["weight"].inputs == std::vector<std::int32_t>{1});
   CHECK(full["bias"].inputs == std::vector<std::int32_t>{2});
   CHECK(full["running_mean"].inputs == std::vector<std::int32_t>{3});
   CHECK(full["running_var"].inputs == std::vector<std::int32_t>{4});
 
   // Statistics of the batch itself: the two vectors are weight and bias.
-  const Bound training =
-      bind("aten.batch_norm.default", {kImage, kChannels, kChannels}, with(kEval, "training", true));
+  const Bound training = call("aten.batch_norm.default", {kImage, kChannels, kChannels},
+                              with(kEval, "training", true));
   CHECK(training["weight"].inputs == std::vector<std::int32_t>{1});
   CHECK(training["running_mean"].kind == Kind::kNone);
 
-  CHECK(bind("aten.batch_norm.default", {kImage, kChannels, kChannels, kChannels}, kEval).text() ==
-        "argument 'running_mean': cannot tell which of the 4 operands are weight, bias, running_mean and "
+  CHECK(call("aten.batch_norm.default", {kImage, kChannels, kChannels, kChannels}, kEval).text() ==
+        "argument 'running_mean': cannot tell which of the 4 operands are weight, bias, "
+        "running_mean and "
         "running_var; name those that were None in _none_args");
-  CHECK(bind("aten.batch_norm.default", {kImage, {5}, {8}}, kEval).text() ==
-        "argument 'running_mean': operand 1 has shape [5] and is no vector with one element a channel; "
+  CHECK(call("aten.batch_norm.default", {kImage, {5}, {8}}, kEval).text() ==
+        "argument 'running_mean': operand 1 has shape [5] and is no vector with one element a "
+        "channel; "
         "name the arguments that were None in _none_args");
-  CHECK(bind("aten.batch_norm.default", {kImage, {8}, {8, 1}}, kEval).text() ==
-        "argument 'running_var': operand 2 has shape [8, 1] and is no vector with one element a channel; "
+  CHECK(call("aten.batch_norm.default", {kImage, {8}, {8, 1}}, kEval).text() ==
+        "argument 'running_var': operand 2 has shape [8, 1] and is no vector with one element a "
+        "channel; "
         "name the arguments that were None in _none_args");
 
-  const Bound required = bind("aten._native_batch_norm_legit_no_training.default",
+  const Bound required = call("aten._native_batch_norm_legit_no_training.default",
                               {kImage, kChannels, kChannels}, {{"momentum", 0.1}, {"eps", 1e-5}});
   CHECK(required["weight"].kind == Kind::kNone);
   CHECK(required["running_mean"].inputs == std::vector<std::int32_t>{1});
 }
 
 TEST_CASE("instance norm with running statistics") {
-  const Json attrs = {{"use_input_stats", false}, {"momentum", 0.1}, {"eps", 1e-5},
-                      {"cudnn_enabled", true}};
-  CHECK(bind("aten.instance_norm.default", {kImage, kChannels, kChannels}, attrs)["running_mean"]
+  const Json attrs = {
+      {"use_input_stats", false}, {"momentum", 0.1}, {"eps", 1e-5}, {"cudnn_enabled", true}};
+  CHECK(call("aten.instance_norm.default", {kImage, kChannels, kChannels}, attrs)["running_mean"]
             .inputs == std::vector<std::int32_t>{1});
-  CHECK(bind("aten.instance_norm.default", {kImage, kChannels, kChannels},
+  CHECK(call("aten.instance_norm.default", {kImage, kChannels, kChannels},
              with(attrs, "use_input_stats", true))["weight"]
             .inputs == std::vector<std::int32_t>{1});
 }
 
 TEST_CASE("_none_args wins") {
-  const Bound bound = bind("aten.batch_norm.default", {kImage, kChannels, kChannels, kChannels},
+  const Bound bound = call("aten.batch_norm.default", {kImage, kChannels, kChannels, kChannels},
                            with(kEval, "_none_args", Json::array({"bias"})));
   CHECK(bound["weight"].inputs == std::vector<std::int32_t>{1});
   CHECK(bound["bias"].kind == Kind::kNone);
   CHECK(bound["running_mean"].inputs == std::vector<std::int32_t>{2});
   CHECK(bound["running_var"].inputs == std::vector<std::int32_t>{3});
 
-  const Bound norm = bind("aten.layer_norm.default", {kImage, {4}},
+  const Bound norm = call("aten.layer_norm.default", {kImage, {4}},
                           {{"normalized_shape", {4}}, {"_none_args", Json::array({"weight"})}});
   CHECK(norm["weight"].kind == Kind::kNone);
   CHECK(norm["bias"].inputs == std::vector<std::int32_t>{1});
 
-  CHECK(bind("aten.conv2d.default", {kImage, kImage}, {{"_none_args", Json::array({"weight"})}}).text() ==
-        "_none_args: aten.conv2d.default has no optional tensor argument 'weight'");
-  CHECK(bind("aten.conv2d.default", {kImage, kImage}, {{"_none_args", Json::array({"stride"})}}).text() ==
-        "_none_args: aten.conv2d.default has no optional tensor argument 'stride'");
-  CHECK(bind("aten.conv2d.default", {kImage, kImage}, {{"_none_args", "bias"}}).text() ==
+  CHECK(call("aten.conv2d.default", {kImage, kImage}, {{"_none_args", Json::array({"weight"})}})
+            .text() == "_none_args: aten.conv2d.default has no optional tensor argument 'weight'");
+  CHECK(call("aten.conv2d.default", {kImage, kImage}, {{"_none_args", Json::array({"stride"})}})
+            .text() == "_none_args: aten.conv2d.default has no optional tensor argument 'stride'");
+  CHECK(call("aten.conv2d.default", {kImage, kImage}, {{"_none_args", "bias"}}).text() ==
         "_none_args: expected a list of argument names, found string \"bias\"");
-  CHECK(bind("aten.conv2d.default", {kImage, kImage, kChannels}, {{"_none_args", Json::array({"bias"})}})
+  CHECK(call("aten.conv2d.default", {kImage, kImage, kChannels},
+             {{"_none_args", Json::array({"bias"})}})
             .text() == "aten.conv2d.default takes at most 2 tensors, found 3 (see _none_args)");
-  CHECK(bind("aten.clamp.Tensor", {kImage},
-             {{"min", 1}, {"_none_args", Json::array({"min"})}})
+  CHECK(call("aten.clamp.Tensor", {kImage}, {{"min", 1}, {"_none_args", Json::array({"min"})}})
             .text() == "argument 'min': is named in _none_args and has a value, too");
 }
 
 TEST_CASE("one bound of clamp is ambiguous") {
-  CHECK(bind("aten.clamp.Tensor", {kImage, kImage}).text() ==
-        "argument 'min': one bound is given, and it may be min or max; name the other one in _none_args");
-  CHECK(bind("aten.clamp.Tensor", {kImage, kImage}, {{"_none_args", Json::array({"min"})}})["max"]
+  CHECK(call("aten.clamp.Tensor", {kImage, kImage}).text() ==
+        "argument 'min': one bound is given, and it may be min or max; name the other one in "
+        "_none_args");
+  CHECK(call("aten.clamp.Tensor", {kImage, kImage}, {{"_none_args", Json::array({"min"})}})["max"]
             .inputs == std::vector<std::int32_t>{1});
-  CHECK(bind("aten.clamp.Tensor", {kImage, kImage}, {{"min", 0}})["max"].inputs ==
+  CHECK(call("aten.clamp.Tensor", {kImage, kImage}, {{"min", 0}})["max"].inputs ==
         std::vector<std::int32_t>{1});
-  CHECK(bind("aten.clamp.Tensor", {kImage, kImage, kImage})["max"].inputs ==
+  CHECK(call("aten.clamp.Tensor", {kImage, kImage, kImage})["max"].inputs ==
         std::vector<std::int32_t>{2});
 }
 
 TEST_CASE("null is None for an optional tensor") {
-  const Bound bound =
-      bind("aten.layer_norm.default", {kImage, {4}}, {{"normalized_shape", {4}}, {"weight", nullptr}});
+  const Bound bound = call("aten.layer_norm.default", {kImage, {4}},
+                           {{"normalized_shape", {4}}, {"weight", nullptr}});
   CHECK(bound["weight"].kind == Kind::kNone);
   CHECK(bound["bias"].inputs == std::vector<std::int32_t>{1});
 }
@@ -374,16 +400,17 @@ TEST_CASE("a bound node looks its arguments up by name") {
 }
 
 TEST_CASE("values of a bound node") {
-  const Graph graph = test::GraphBuilder()
-                          .input("x")
-                          .input("y")
-                          .node("a", "aten.to.dtype", {"x"}, {4}, {{"dtype", "torch.float16"}}, "float16")
-                          .node("b", "aten.gelu.default", {"x"})
-                          .node("c", "aten.clamp.default", {"x"}, {{"min", "-inf"}})
-                          .node("d", "aten.index.Tensor", {"x", "y"}, {4},
-                                {{"_tensor_list_sizes", {1}}, {"_tensor_list_none_masks", {{true, false}}}})
-                          .output("a")
-                          .build();
+  const Graph graph =
+      test::GraphBuilder()
+          .input("x")
+          .input("y")
+          .node("a", "aten.to.dtype", {"x"}, {4}, {{"dtype", "torch.float16"}}, "float16")
+          .node("b", "aten.gelu.default", {"x"})
+          .node("c", "aten.clamp.default", {"x"}, {{"min", "-inf"}})
+          .node("d", "aten.index.Tensor", {"x", "y"}, {4},
+                {{"_tensor_list_sizes", {1}}, {"_tensor_list_none_masks", {{true, false}}}})
+          .output("a")
+          .build();
   const auto bind_node = [&](std::size_t i) {
     return BoundNode(graph, graph.nodes()[i], find_op(graph.nodes()[i].op_type)->schema);
   };
@@ -393,7 +420,8 @@ TEST_CASE("values of a bound node") {
   CHECK(bind_node(1).string("approximate") == "none");
   CHECK(bind_node(2).number("min") == -std::numeric_limits<double>::infinity());
   CHECK(bind_node(2).is_none("max"));
-  CHECK(bind_node(3).tensors("indices") == std::vector<TensorId>{TensorId{}, graph.find_tensor("y")});
+  CHECK(bind_node(3).tensors("indices") ==
+        std::vector<TensorId>{TensorId{}, graph.find_tensor("y")});
 }
 
 TEST_CASE("a node that does not bind is located") {

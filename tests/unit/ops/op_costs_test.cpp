@@ -27,27 +27,30 @@ OneNode node(const std::string& op_type, const std::vector<Shape>& shapes, const
 
 TEST_CASE("convolutions") {
   // 8 * 16 results of 4 * 3 * 3 products.
-  CHECK(node("aten.conv2d.default", {{1, 4, 6, 6}, {8, 4, 3, 3}}, {1, 8, 4, 4}).flops() == 2 * 128 * 36);
+  CHECK(node("aten.conv2d.default", {{1, 4, 6, 6}, {8, 4, 3, 3}}, {1, 8, 4, 4}).flops() ==
+        2 * 128 * 36);
   CHECK(node("aten.conv2d.default", {{1, 4, 6, 6}, {8, 4, 3, 3}, {8}}, {1, 8, 4, 4}).flops() ==
         2 * 128 * 36 + 128);
   // Two groups halve the filters.
-  CHECK(node("aten.conv2d.default", {{1, 4, 6, 6}, {8, 2, 3, 3}}, {1, 8, 4, 4}, {{"groups", 2}}).flops() ==
-        2 * 128 * 18);
+  CHECK(node("aten.conv2d.default", {{1, 4, 6, 6}, {8, 2, 3, 3}}, {1, 8, 4, 4}, {{"groups", 2}})
+            .flops() == 2 * 128 * 18);
   CHECK(node("aten.conv1d.default", {{1, 4, 6}, {8, 4, 3}}, {1, 8, 4}).flops() == 2 * 32 * 12);
   CHECK(node("aten.conv3d.default", {{1, 2, 4, 4, 4}, {3, 2, 2, 2, 2}}, {1, 3, 3, 3, 3}).flops() ==
         2 * 81 * 16);
   // Transposed: each of 4 * 9 elements meets a filter of 8 * 2 * 2.
   CHECK(node("aten.conv_transpose2d.input", {{1, 4, 3, 3}, {4, 8, 2, 2}}, {1, 8, 4, 4}).flops() ==
         2 * 36 * 32);
-  const Json attrs = {{"stride", {1, 1}}, {"padding", {0, 0}}, {"dilation", {1, 1}},
+  const Json attrs = {{"stride", {1, 1}},   {"padding", {0, 0}},        {"dilation", {1, 1}},
                       {"transposed", true}, {"output_padding", {0, 0}}, {"groups", 1}};
-  CHECK(node("aten.convolution.default", {{1, 4, 3, 3}, {4, 8, 2, 2}}, {1, 8, 4, 4}, attrs).flops() ==
-        2 * 36 * 32);
+  CHECK(
+      node("aten.convolution.default", {{1, 4, 3, 3}, {4, 8, 2, 2}}, {1, 8, 4, 4}, attrs).flops() ==
+      2 * 36 * 32);
 }
 
 TEST_CASE("matrix products") {
   CHECK(node("aten.linear.default", {{2, 5, 3}, {7, 3}}, {2, 5, 7}).flops() == 2 * 70 * 3);
-  CHECK(node("aten.linear.default", {{2, 5, 3}, {7, 3}, {7}}, {2, 5, 7}).flops() == 2 * 70 * 3 + 70);
+  CHECK(node("aten.linear.default", {{2, 5, 3}, {7, 3}, {7}}, {2, 5, 7}).flops() ==
+        2 * 70 * 3 + 70);
   CHECK(node("aten.addmm.default", {{7}, {5, 3}, {3, 7}}, {5, 7}).flops() == 2 * 35 * 3 + 35);
   CHECK(node("aten.mm.default", {{5, 3}, {3, 7}}, {5, 7}).flops() == 2 * 35 * 3);
   CHECK(node("aten.bmm.default", {{2, 5, 3}, {2, 3, 7}}, {2, 5, 7}).flops() == 2 * 70 * 3);
@@ -55,23 +58,29 @@ TEST_CASE("matrix products") {
         2 * 70 * 3 + 70);
   CHECK(node("aten.matmul.default", {{5, 3}, {2, 3, 7}}, {2, 5, 7}).flops() == 2 * 70 * 3);
   CHECK(node("aten.dot.default", {{9}, {9}}, {}).flops() == 2 * 9);
-  CHECK(node("aten.einsum.default", {{2, 5, 3}, {2, 3, 7}}, {2, 5, 7}, {{"equation", "bij,bjk->bik"}})
-            .flops() == 2 * 2 * 5 * 3 * 7);
-  CHECK(node("aten.einsum.default", {{4, 2, 5, 3}, {3, 7}}, {4, 2, 5, 7}, {{"equation", "...ij, jk->...ik"}})
+  CHECK(
+      node("aten.einsum.default", {{2, 5, 3}, {2, 3, 7}}, {2, 5, 7}, {{"equation", "bij,bjk->bik"}})
+          .flops() == 2 * 2 * 5 * 3 * 7);
+  CHECK(node("aten.einsum.default", {{4, 2, 5, 3}, {3, 7}}, {4, 2, 5, 7},
+             {{"equation", "...ij, jk->...ik"}})
             .flops() == 2 * 8 * 5 * 3 * 7);
 }
 
 TEST_CASE("attention") {
   // Scores 2 * 4 * 6 * 6, each 8 products, then 8 products again, and 5 for the softmax.
-  CHECK(node("aten.scaled_dot_product_attention.default", {{2, 4, 6, 8}, {2, 4, 6, 8}, {2, 4, 6, 8}},
-             {2, 4, 6, 8})
+  CHECK(node("aten.scaled_dot_product_attention.default",
+             {{2, 4, 6, 8}, {2, 4, 6, 8}, {2, 4, 6, 8}}, {2, 4, 6, 8})
             .flops() == 288 * (16 + 16 + 5));
 }
 
 TEST_CASE("recurrent networks") {
   // Input 3 x 2 x 5 (6 tokens), hidden 4: weights 16 x 5 and 16 x 4, biases 16 and 16.
-  const Json attrs = {{"_tensor_list_sizes", {2, 4}}, {"has_biases", true}, {"num_layers", 1},
-                      {"dropout", 0.0}, {"train", false}, {"bidirectional", false},
+  const Json attrs = {{"_tensor_list_sizes", {2, 4}},
+                      {"has_biases", true},
+                      {"num_layers", 1},
+                      {"dropout", 0.0},
+                      {"train", false},
+                      {"bidirectional", false},
                       {"batch_first", false}};
   CHECK(node("aten.lstm.input", {{3, 2, 5}, {1, 2, 4}, {1, 2, 4}, {16, 5}, {16, 4}, {16}, {16}},
              {3, 2, 4}, attrs)
@@ -79,15 +88,19 @@ TEST_CASE("recurrent networks") {
 }
 
 TEST_CASE("normalisation, pooling, softmax, reductions") {
-  const Json eval = {{"training", false}, {"momentum", 0.1}, {"eps", 1e-5}, {"cudnn_enabled", true}};
-  CHECK(node("aten.batch_norm.default", {{1, 8, 2, 2}, {8}, {8}, {8}, {8}}, {1, 8, 2, 2}, eval).flops() ==
-        2 * 32);
-  CHECK(node("aten.layer_norm.default", {{2, 8}}, {2, 8}, {{"normalized_shape", {8}}}).flops() == 7 * 16);
-  CHECK(node("aten.max_pool2d.default", {{1, 8, 4, 4}}, {1, 8, 2, 2}, {{"kernel_size", {2, 3}}}).flops() ==
-        32 * 6);
-  CHECK(node("aten.max_pool2d.default", {{1, 8, 4, 4}}, {1, 8, 2, 2}, {{"kernel_size", 2}}).flops() ==
-        32 * 4);
-  CHECK(node("aten.adaptive_avg_pool2d.default", {{1, 8, 4, 4}}, {1, 8, 1, 1}, {{"output_size", {1, 1}}})
+  const Json eval = {
+      {"training", false}, {"momentum", 0.1}, {"eps", 1e-5}, {"cudnn_enabled", true}};
+  CHECK(node("aten.batch_norm.default", {{1, 8, 2, 2}, {8}, {8}, {8}, {8}}, {1, 8, 2, 2}, eval)
+            .flops() == 2 * 32);
+  CHECK(node("aten.layer_norm.default", {{2, 8}}, {2, 8}, {{"normalized_shape", {8}}}).flops() ==
+        7 * 16);
+  CHECK(node("aten.max_pool2d.default", {{1, 8, 4, 4}}, {1, 8, 2, 2}, {{"kernel_size", {2, 3}}})
+            .flops() == 32 * 6);
+  CHECK(
+      node("aten.max_pool2d.default", {{1, 8, 4, 4}}, {1, 8, 2, 2}, {{"kernel_size", 2}}).flops() ==
+      32 * 4);
+  CHECK(node("aten.adaptive_avg_pool2d.default", {{1, 8, 4, 4}}, {1, 8, 1, 1},
+             {{"output_size", {1, 1}}})
             .flops() == 128);
   CHECK(node("aten.softmax.int", {{2, 8}}, {2, 8}, {{"dim", -1}}).flops() == 5 * 16);
   CHECK(node("aten.sum.dim_IntList", {{2, 8}}, {2}, {{"dim", {1}}}).flops() == 16);

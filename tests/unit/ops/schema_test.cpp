@@ -116,10 +116,11 @@ TEST_CASE("results are counted") {
 }
 
 TEST_CASE("bad-schema") {
-  for (const char* text : {"", "Tensor self", "(Tensor self", "(Tensor) -> Tensor", "(int[x] a) -> Tensor",
-                           "(int[0] a) -> Tensor", "(Tensor a b) -> Tensor", "(int a=) -> Tensor",
-                           "(str a='x) -> Tensor", "(int[2] a=[1) -> Tensor", "(Tensor self)",
-                           "(Tensor self) -> Tensor, Tensor", "(Tensor(a self) -> Tensor"}) {
+  for (const char* text :
+       {"", "Tensor self", "(Tensor self", "(Tensor) -> Tensor", "(int[x] a) -> Tensor",
+        "(int[0] a) -> Tensor", "(Tensor a b) -> Tensor", "(int a=) -> Tensor",
+        "(str a='x) -> Tensor", "(int[2] a=[1) -> Tensor", "(Tensor self)",
+        "(Tensor self) -> Tensor, Tensor", "(Tensor(a self) -> Tensor"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(parse(text), Error);
   }

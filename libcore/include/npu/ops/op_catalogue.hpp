@@ -35,15 +35,16 @@ const OpInfo* find_op(std::string_view op_type);
 /// Every op that the catalogue knows, by name.
 std::vector<std::string_view> catalogued_ops();
 
-/// True if a node moves no data: its op is an alias (a dropout only if it is not training), or it is a cast
-/// whose result has its operand's dtype.
+/// True if a node moves no data: its op is an alias (a dropout only if it is not training), or it
+/// is a cast whose result has its operand's dtype.
 bool is_alias_node(const Graph& graph, const Node& node);
 
 /// Floating-point operations of a node (a multiply-add is two). Ops without arithmetic and aliases
 /// give 0; an op that the catalogue does not know counts one per output element.
 double node_flops(const Graph& graph, const Node& node);
 
-/// Bytes that a node must read and write at least: its operands once each and its results. 0 for an alias.
+/// Bytes that a node must read and write at least: its operands once each and its results. 0 for an
+/// alias.
 double node_bytes(const Graph& graph, const Node& node);
 
 }  // namespace npu

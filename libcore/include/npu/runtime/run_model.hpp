@@ -16,7 +16,7 @@ namespace npu {
 
 /// What npu-run(1) can be asked for.
 struct RunModelOptions {
-  std::string target = "host";  ///< for documents that no npu-tag has written one into
+  std::string target;  ///< for documents without `npu.target`; empty: "host"
   WeightSource weights;         ///< an empty file means `npu.weights_file`
   std::vector<std::string> inputs;  ///< FILE.safetensors, FILE.npy for a single input, or NAME=FILE.npy
   std::optional<std::uint64_t> random_inputs;

@@ -9,9 +9,9 @@
 
 namespace npu {
 
-/// Whether a device runs a node. `reason` is empty if it does, else short and stable: "unsupported op",
-/// "dtype float64", "rank 5", "3 inputs", "attribute ceil_mode=true", the text of a predicate, or
-/// "arguments do not bind: ...".
+/// Whether a device runs a node. `reason` is empty if it does, else short and stable: "unsupported
+/// op", "dtype float64", "rank 5", "3 inputs", "attribute ceil_mode=true", the text of a predicate,
+/// or "arguments do not bind: ...".
 struct SupportResult {
   bool supported = false;
   std::string reason;
@@ -21,8 +21,8 @@ struct SupportResult {
 /// alternatives that all refuse, the reason of the one that got furthest is reported.
 SupportResult check_support(const Graph& graph, NodeId node, const Device& device);
 
-/// A predicate for the `requires` of an op rule: a test of a node in its graph that the rule's other keys
-/// cannot express.
+/// A predicate for the `requires` of an op rule: a test of a node in its graph that the rule's
+/// other keys cannot express.
 struct PredicateSummary {
   std::string_view name;
   bool needs_arguments = false;  ///< holds for ops of the catalogue only

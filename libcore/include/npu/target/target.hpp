@@ -43,8 +43,8 @@ struct DTypeRule {
 struct OpRule {
   std::vector<std::string> types;
   DTypeRule dtypes;
-  CountRange rank;            ///< of the first operand (of the first result if there is none)
-  CountRange inputs;          ///< number of operands
+  CountRange rank;    ///< of the first operand (of the first result if there is none)
+  CountRange inputs;  ///< number of operands
   std::vector<AttributeRule> attributes;
   std::vector<std::string> requirements;  ///< names of predicates(), see support_check.hpp
 };
@@ -52,20 +52,20 @@ struct OpRule {
 /// One kind of processor of a target.
 struct Device {
   std::string name;
-  std::string backend;            ///< name of the backend that runs it; empty: for planning only
-  Json backend_options;           ///< an object; handed to the backend as it is
-  bool any_op = false;            ///< runs every aten op, getitem and wrap_with_set_grad_enabled,
-                                  ///< besides the op types that have rules
-  std::vector<DType> dtypes;      ///< for rules without dtypes of their own; empty: every dtype
-  CountRange rank;                ///< for rules without a rank of their own
+  std::string backend;        ///< name of the backend that runs it; empty: for planning only
+  Json backend_options;       ///< an object; handed to the backend as it is
+  bool any_op = false;        ///< runs every aten op, getitem and wrap_with_set_grad_enabled,
+                              ///< besides the op types that have rules
+  std::vector<DType> dtypes;  ///< for rules without dtypes of their own; empty: every dtype
+  CountRange rank;            ///< for rules without a rank of their own
   std::vector<OpRule> rules;
-  std::vector<std::string> aliases;  ///< op types that cost nothing on the device; one without a
-                                     ///< rule runs with every dtype and rank
-  Json align;                     ///< the `align` section, or null
-  std::int64_t on_chip_bytes = 0;  ///< 0: not known, no limit
+  std::vector<std::string> aliases;    ///< op types that cost nothing on the device; one without a
+                                       ///< rule runs with every dtype and rank
+  Json align;                          ///< the `align` section, or null
+  std::int64_t on_chip_bytes = 0;      ///< 0: not known, no limit
   std::map<DType, double> peak_flops;  ///< FLOP/s
-  double memory_bandwidth = 0;    ///< bytes/s
-  double launch_overhead_us = 0;  ///< per partition
+  double memory_bandwidth = 0;         ///< bytes/s
+  double launch_overhead_us = 0;       ///< per partition
 
   /// Indices into `rules` of the alternatives for an op type; filled by parse_target.
   NameIndex<std::vector<std::size_t>> rules_by_type;
@@ -93,8 +93,9 @@ struct Target {
 
   /// Null if there is none of this name.
   const Device* find_device(std::string_view name) const noexcept;
-  /// The link from one device to the other; a link that is given for one direction only holds for both.
-  /// Null if both are the same device, never otherwise in a target that parse_target accepted.
+  /// The link from one device to the other; a link that is given for one direction only holds for
+  /// both. Null if both are the same device, never otherwise in a target that parse_target
+  /// accepted.
   const Link* find_link(std::string_view from, std::string_view to) const noexcept;
 };
 
@@ -113,12 +114,13 @@ std::string built_in_target_text(const std::string& name);
 /// By name.
 std::vector<BuiltInTarget> built_in_targets();
 
-/// Checks a description and adds each fault to `diagnostics`, located below `pointer`. The result is
-/// usable only if no error was added.
+/// Checks a description and adds each fault to `diagnostics`, located below `pointer`. The result
+/// is usable only if no error was added.
 Target parse_target(const Json& json, const std::string& file, const std::string& pointer,
                     Diagnostics& diagnostics);
 
-/// As above for `npu.target` of a document or a whole file; throws Error kParse with the first fault.
+/// As above for `npu.target` of a document or a whole file; throws Error kParse with the first
+/// fault.
 Target parse_target(const Json& json, const std::string& file, const std::string& pointer = {});
 
 /// The target in `npu.target` of a document. Throws Error kInvalidGraph if there is none (npu-tag

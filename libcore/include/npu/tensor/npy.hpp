@@ -9,8 +9,8 @@
 namespace npu {
 
 /// Reads one array of NumPy's .npy format (versions 1 to 3, NEP 1), little-endian, C or Fortran
-/// order (the result is always row-major). NumPy has no bfloat16: files of dtype "V2" or "<u2" are
-/// taken as bfloat16 only if `expected` says so. Throws Error kParse.
+/// order (the result is always row-major). NumPy has no bfloat16: "V2" is taken
+/// as bfloat16, and "<u2" if `expected` says so. Throws Error kParse.
 Tensor parse_npy(std::string_view bytes, const std::string& file, const DType* expected = nullptr);
 Tensor read_npy(const std::string& path, const DType* expected = nullptr);
 

@@ -1,0 +1,8 @@
+# Where the drawing cannot be written, nothing is.
+. "$CASES/lib.sh"
+npu-tag "$CASES/npu-partition/seven_nodes.json" >tagged.json
+mkdir folder
+try npu-partition tagged.json --dot folder
+try npu-partition tagged.json --dot missing/plan.dot
+try npu-partition tagged.json --dot
+ls

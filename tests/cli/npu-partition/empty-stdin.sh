@@ -1,0 +1,4 @@
+. "$CASES/lib.sh"
+try npu-partition
+try npu-partition -
+printf '  \n' | npu-partition

@@ -1,0 +1,5 @@
+. "$CASES/lib.sh"
+try npu-run --no-such-option
+try npu-run -z
+try npu-run one.json two.json
+try npu-run --quiet=maybe

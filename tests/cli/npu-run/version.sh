@@ -1,0 +1,1 @@
+npu-run --version

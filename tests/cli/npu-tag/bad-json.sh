@@ -1,0 +1,2 @@
+# A syntax error has line and column; nothing is written.
+printf '{"model_name": "m",\n "nodes": [}\n' | npu-tag

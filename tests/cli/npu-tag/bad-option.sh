@@ -1,0 +1,5 @@
+. "$CASES/lib.sh"
+try npu-tag --no-such-option
+try npu-tag -z
+try npu-tag one.json two.json
+try npu-tag --quiet=maybe

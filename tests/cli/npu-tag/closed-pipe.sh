@@ -1,0 +1,10 @@
+# A reader that goes away ends the program without a message: by SIGPIPE (128 + 13), or, where the
+# caller ignores that signal, with exit 0.
+. "$CASES/lib.sh"
+model=$TESTDATA/models/inception_v3.json  # more than a pipe holds
+echo "default:"
+into_closed_pipe npu-tag "$model"
+echo "SIGPIPE ignored:"
+trap '' PIPE
+into_closed_pipe npu-tag "$model"
+into_closed_pipe npu-tag --help

@@ -1,0 +1,4 @@
+. "$CASES/lib.sh"
+try npu-tag
+try npu-tag -
+printf '  \n' | npu-tag

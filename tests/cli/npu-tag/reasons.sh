@@ -1,0 +1,9 @@
+# device and device_reason of every node, with the built-in target.
+. "$CASES/lib.sh"
+for name in reasons; do npu-tag "$CASES/npu-tag/$name.json" | placement; done
+echo "small/dtypes:"
+npu-tag "$TESTDATA/models/small/dtypes.json" | placement
+echo "small/multi_output:"
+npu-tag "$TESTDATA/models/small/multi_output.json" | placement
+echo "small/conv_kinds, pytorch-apple:"
+npu-tag --target pytorch-apple "$TESTDATA/models/small/conv_kinds.json" | placement

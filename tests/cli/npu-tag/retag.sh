@@ -1,0 +1,7 @@
+# Tagging again drops what rests on the old tags: partitions, fusion groups, layouts.
+model=$CASES/npu-run/three_steps.json
+sed 's/"steps"/"custom": 1, "steps"/; s/"partition": 2/"partition": 2, "fusion_group": 3/; s/"npu": {/"npu": {"fusion": {"groups": []}, "layout": {}, "note": 1, /' "$model" >old.json
+grep -c '"fusion_group"' old.json
+npu-tag old.json >new.json
+grep -E -c '"(partition|fusion|fusion_group|layout|steps)"' new.json
+grep '"note"' new.json
