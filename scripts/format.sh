@@ -19,7 +19,7 @@ fi
 files=("$@")
 if [[ ${#files[@]} -eq 0 ]]; then
   cd "$root"
-  mapfile -t files < <(find libcore tools tests \( -name '*.cpp' -o -name '*.hpp' -o -name '*.h' -o -name '*.c' \) | sort)
+  mapfile -t files < <(find libcore tools tests -regextype egrep -regex '.*\.(cpp|hpp|h|c)' | sort)
 fi
 if [[ $check -eq 0 ]]; then
   exec "$clang_format" -i "${files[@]}"

@@ -23,7 +23,7 @@ say() { printf '\n==> %s\n' "$*"; }
 
 fail() {
   printf 'quickstart.sh: %s\n' "$*" >&2
-  exit 1
+  exit "${status:-1}"
 }
 
 install_packages() {
@@ -70,21 +70,31 @@ build() {
     --target npu-tag npu-partition npu-run npu_backend_aten npu_backend_onednn
 }
 
+# Prints what a program wrote to stderr under a title. $1: title, $2: file
+show() {
+  say "$1"
+  sed 's/^./    &/' "$2"
+}
+
 run_main_job() {
-  local report=build/quickstart.json
+  local out=build/quickstart status=0
+  mkdir -p "$out"
   say "Run: ResNet-18 on two devices, max_pool2d forced to the CPU, checked against a run all on the CPU"
   cat <<'EOF'
-
-  npu-tag --force 'cpu=aten.max_pool2d*' testdata/models/resnet18.json |
-    npu-partition |
-    npu-run --random-weights 0 --random-inputs 0 --verify cpu --bench 10 --report
-
+    npu-tag --force 'cpu=aten.max_pool2d*' --report testdata/models/resnet18.json |
+      npu-partition --report |
+      npu-run --random-weights 0 --random-inputs 0 --verify cpu --bench 10 --report
 EOF
   PATH="$PWD/build/bin:$PATH"
-  npu-tag --report --force 'cpu=aten.max_pool2d*' testdata/models/resnet18.json |
-    npu-partition --report |
-    npu-run --random-weights 0 --random-inputs 0 --verify cpu --bench 10 --report >"$report"
-  say "Done. The report as JSON: $report. The tools are in build/bin; 'man ./man/npu.7' explains them."
+  npu-tag --force 'cpu=aten.max_pool2d*' --report testdata/models/resnet18.json 2>"$out/tag.txt" |
+    npu-partition --report 2>"$out/partition.txt" |
+    npu-run --random-weights 0 --random-inputs 0 --verify cpu --bench 10 --report \
+      >"$out/report.json" 2>"$out/run.txt" || status=$?
+  show "npu-tag: which op goes where, and why" "$out/tag.txt"
+  show "npu-partition: the plan, its transfers and predicted times" "$out/partition.txt"
+  show "npu-run: devices, steps, latency, and the comparison with the CPU" "$out/run.txt"
+  [[ $status -eq 0 ]] || fail "the run above ended with status $status"
+  say "Done. This report as JSON: $out/report.json; the programs: build/bin; how they work: man ./man/npu.7"
 }
 
 case "${1:-}" in

@@ -33,7 +33,9 @@ refuse_all() {
     refuse_count=$((refuse_count + 1))
     refuse_command=
     for refuse_word in "$@"; do
-      [ "$refuse_word" = '{}' ] && refuse_word=$refuse_file
+      case $refuse_word in
+        *'{}'*) refuse_word=${refuse_word%%'{}'*}$refuse_file${refuse_word#*'{}'} ;;
+      esac
       refuse_command="$refuse_command $refuse_word"
     done
     $refuse_command >refuse.out 2>refuse.err
@@ -84,4 +86,10 @@ placement() {
     /^  "nodes": / { inside = 1; next }
     /^  \]/ { inside = 0 }
     inside { text = value("name") " " value("device") " " value("device_reason"); sub(/ +$/, "", text); print text }'
+}
+
+# Whether the comparison SECTION (expect or verify) of a report holds:
+#   comparison SECTION <report
+comparison() {
+  sed -n "/^  \"$1\": /,/^  }/s/^    \"ok\": \\([a-z]*\\).*/\\1/p"
 }

@@ -55,6 +55,22 @@ class GraphBuilder {
     document_["nodes"].push_back(std::move(json));
     return *this;
   }
+  /// A node with several results, <name>_0, <name>_1 and so on.
+  GraphBuilder& node_with_results(const std::string& name, const std::string& op_type,
+                                  const std::vector<std::string>& inputs,
+                                  const std::vector<Shape>& results, const Json& attrs = Json::object(),
+                                  const std::string& dtype = "float32") {
+    Json json = {{"name", name}, {"op_type", op_type}, {"inputs", Json::array()},
+                 {"outputs", Json::array()}, {"attrs", attrs}};
+    for (const std::string& input : inputs) json["inputs"].push_back(mention(input));
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const std::string result = name + "_" + std::to_string(i);
+      remember(result, results[i], dtype);
+      json["outputs"].push_back(mention(result));
+    }
+    document_["nodes"].push_back(std::move(json));
+    return *this;
+  }
   /// `device` of the node that was added last.
   GraphBuilder& on(const std::string& device) {
     document_["nodes"].back()["device"] = device;
@@ -107,6 +123,8 @@ inline std::vector<std::string> faults_of(std::string_view text) {
   read_graph(text, "test.json", diagnostics);
   return errors_of(diagnostics);
 }
-inline std::vector<std::string> faults_of(const Json& document) { return faults_of(document.dump()); }
+inline std::vector<std::string> document_faults(const Json& document) {
+  return faults_of(document.dump());
+}
 
 }  // namespace npu::test

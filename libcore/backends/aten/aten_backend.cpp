@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C ABI of the aten backend (npu/backend.h) over OpRegistry and Program.
 //
-// A device is a registry of ops and a thread count; a blob is the sub-IR's text behind a header, for
-// there is nothing to compile that load would not do faster than reading it; a buffer is one
+// A device is a registry of ops and a thread count; a blob is the sub-IR's text behind a header,
+// for there is nothing to compile that load would not do faster than reading it; a buffer is one
 // contiguous at::Tensor. Weights are used in place. Everything runs under c10::InferenceMode.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -32,8 +32,8 @@
 namespace npu::aten {
 namespace {
 
-/// State of an open device; programs share it, so that the order in which the host frees things does
-/// not matter.
+/// State of an open device; programs share it, so that the order in which the host frees things
+/// does not matter.
 struct DeviceState {
   int threads = 1;
   BuildOptions build;
@@ -73,7 +73,8 @@ struct BlobHeader {
 
 void write_error(npu_error* error, std::string_view text) {
   if (error == nullptr) return;
-  std::snprintf(error->text, sizeof error->text, "%.*s", static_cast<int>(text.size()), text.data());
+  std::snprintf(error->text, sizeof error->text, "%.*s", static_cast<int>(text.size()),
+                text.data());
 }
 
 /// Runs the body of an ABI call: nothing but a status leaves it.
@@ -108,7 +109,9 @@ npu_status guarded(npu_error* error, Body body) noexcept {
   }
 }
 
-[[noreturn]] void invalid(std::string text) { throw StatusError(NPU_ERROR_INVALID, std::move(text)); }
+[[noreturn]] void invalid(std::string text) {
+  throw StatusError(NPU_ERROR_INVALID, std::move(text));
+}
 
 void require(const void* pointer, std::string_view what) {
   if (pointer == nullptr) invalid(fmt::format("{} is null", what));
@@ -123,10 +126,12 @@ c10::IntArrayRef checked_shape(std::string_view what, npu_dtype dtype, std::uint
   if (rank != 0 && shape == nullptr) invalid(fmt::format("{}: its shape is null", what));
   const Shape dimensions(shape, shape + rank);
   const auto count = checked_element_count(dimensions);
-  const auto size = count ? checked_multiply(*count, static_cast<std::int64_t>(
-                                                         dtype_size(static_cast<DType>(dtype))))
-                          : std::nullopt;
-  if (!size) invalid(fmt::format("{}: shape {} is negative or too large", what, shape_text(dimensions)));
+  const auto size =
+      count ? checked_multiply(*count,
+                               static_cast<std::int64_t>(dtype_size(static_cast<DType>(dtype))))
+            : std::nullopt;
+  if (!size)
+    invalid(fmt::format("{}: shape {} is negative or too large", what, shape_text(dimensions)));
   *bytes = static_cast<std::uint64_t>(*size);
   return {shape, rank};
 }
@@ -142,9 +147,11 @@ std::string tensor_text(const npu_tensor& tensor) {
 /// `tensor` as an at::Tensor over the same memory; a copy where it is not aligned to its elements.
 at::Tensor wrap_weight(const npu_tensor& tensor) {
   std::uint64_t bytes = 0;
-  const auto shape = checked_shape(tensor_text(tensor), tensor.dtype, tensor.rank, tensor.shape, &bytes);
+  const auto shape =
+      checked_shape(tensor_text(tensor), tensor.dtype, tensor.rank, tensor.shape, &bytes);
   if (bytes != tensor.bytes) {
-    invalid(fmt::format("{}: expected {} bytes, found {}", tensor_text(tensor), bytes, tensor.bytes));
+    invalid(
+        fmt::format("{}: expected {} bytes, found {}", tensor_text(tensor), bytes, tensor.bytes));
   }
   const auto options = at::TensorOptions().dtype(scalar_type_of(tensor.dtype));
   if (bytes == 0) return at::empty(shape, options);
@@ -165,7 +172,8 @@ at::Tensor wrap_weight(const npu_tensor& tensor) {
 std::string blas_name() {
   using Config = char* (*)();
   if (const auto config = reinterpret_cast<Config>(::dlsym(RTLD_DEFAULT, "openblas_get_config"))) {
-    const std::string text = config();  // "OpenBLAS 0.3.21 NO_AFFINITY USE_OPENMP SkylakeX MAX_THREADS=128"
+    const std::string text =
+        config();  // "OpenBLAS 0.3.21 NO_AFFINITY USE_OPENMP SkylakeX MAX_THREADS=128"
     const std::size_t space = text.find(' ', text.find(' ') + 1);
     return text.substr(0, space);
   }
@@ -178,8 +186,8 @@ npu_status describe(npu_backend_description* description, npu_error* error) {
     require(description, "description");
     static const std::string version =
         fmt::format("{}, libtorch {}, {}", NPU_VERSION, NPU_TORCH_VERSION, blas_name());
-    static const std::string fingerprint =
-        fmt::format("aten blob {} npu {} libtorch {}", kBlobVersion, NPU_VERSION, NPU_TORCH_VERSION);
+    static const std::string fingerprint = fmt::format(
+        "aten blob {} npu {} libtorch {}", kBlobVersion, NPU_VERSION, NPU_TORCH_VERSION);
     *description = {"aten", version.c_str(), fingerprint.c_str(), NPU_CAPABILITY_ANY_OP};
   });
 }
@@ -190,7 +198,8 @@ int read_threads(const Json& options) {
   const Json* threads = find_member(options, "threads");
   if (threads == nullptr || threads->is_null()) return at::get_num_threads();
   if (!threads->is_number_integer() || *threads < 0 || *threads > 4096) {
-    invalid(fmt::format("option 'threads': expected an integer in 0..4096, found {}", threads->dump()));
+    invalid(
+        fmt::format("option 'threads': expected an integer in 0..4096, found {}", threads->dump()));
   }
   const int count = threads->get<int>();
   return count != 0 ? count : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -200,7 +209,8 @@ std::vector<std::string> read_load_ops(const Json& options) {
   std::vector<std::string> paths;
   const Json* list = find_member(options, "load_ops");
   if (list == nullptr || list->is_null()) return paths;
-  if (!list->is_array()) invalid("option 'load_ops': expected a list of paths, found " + list->dump());
+  if (!list->is_array())
+    invalid("option 'load_ops': expected a list of paths, found " + list->dump());
   for (const Json& path : *list) {
     if (!path.is_string()) invalid("option 'load_ops': expected a path, found " + path.dump());
     paths.push_back(path.get<std::string>());
@@ -218,7 +228,8 @@ npu_status open_device(const char* options_text, npu_device** device, npu_error*
     auto state = std::make_shared<DeviceState>(read_load_ops(options));
     state->threads = read_threads(options);
     if (const Json* promote = find_member(options, "promote")) {
-      if (!promote->is_boolean()) invalid("option 'promote': expected true or false, found " + promote->dump());
+      if (!promote->is_boolean())
+        invalid("option 'promote': expected true or false, found " + promote->dump());
       state->build.promote = promote->get<bool>();
     }
     at::set_num_threads(state->threads);
@@ -276,18 +287,22 @@ std::string_view blob_text(const void* blob, std::uint64_t size) {
   BlobHeader header = {};
   if (size < sizeof header) invalid("the blob is too short");
   std::memcpy(&header, blob, sizeof header);
-  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0) invalid("the blob is not of the aten backend");
+  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0)
+    invalid("the blob is not of the aten backend");
   if (header.version != kBlobVersion) {
-    invalid(fmt::format("the blob has version {}, expected {}; compile it again", header.version, kBlobVersion));
+    invalid(fmt::format("the blob has version {}, expected {}; compile it again", header.version,
+                        kBlobVersion));
   }
   if (header.text_size != size - sizeof header) {
-    invalid(fmt::format("the blob has {} bytes, expected {}", size, sizeof header + header.text_size));
+    invalid(
+        fmt::format("the blob has {} bytes, expected {}", size, sizeof header + header.text_size));
   }
   return {static_cast<const char*>(blob) + sizeof header, header.text_size};
 }
 
-npu_status load(npu_device* device, const void* blob, std::uint64_t blob_size, const npu_tensor* weights,
-                std::size_t weight_count, npu_program** program, npu_error* error) {
+npu_status load(npu_device* device, const void* blob, std::uint64_t blob_size,
+                const npu_tensor* weights, std::size_t weight_count, npu_program** program,
+                npu_error* error) {
   return guarded(error, [&] {
     require(device, "device");
     require(program, "program");
@@ -298,8 +313,8 @@ npu_status load(npu_device* device, const void* blob, std::uint64_t blob_size, c
       return wrap_weight(*where->second);
     };
     const Graph graph = read_valid_graph(blob_text(blob, blob_size), "blob");
-    *program = new npu_program{
-        device->state, build_program(graph, device->state->registry, device->state->build, &lookup)};
+    *program = new npu_program{device->state, build_program(graph, device->state->registry,
+                                                            device->state->build, &lookup)};
   });
 }
 
@@ -318,7 +333,8 @@ npu_status buffer_allocate(npu_device* device, npu_dtype dtype, std::uint32_t ra
     require(buffer, "buffer");
     std::uint64_t bytes = 0;
     const auto sizes = checked_shape("buffer", dtype, rank, shape, &bytes);
-    *buffer = new npu_buffer{at::empty(sizes, at::TensorOptions().dtype(scalar_type_of(dtype))), dtype};
+    *buffer =
+        new npu_buffer{at::empty(sizes, at::TensorOptions().dtype(scalar_type_of(dtype))), dtype};
   });
 }
 
@@ -332,7 +348,8 @@ npu_status buffer_import(npu_device* device, const npu_tensor* tensor, npu_buffe
     const auto sizes =
         checked_shape(tensor_text(*tensor), tensor->dtype, tensor->rank, tensor->shape, &bytes);
     if (bytes != tensor->bytes) {
-      invalid(fmt::format("{}: expected {} bytes, found {}", tensor_text(*tensor), bytes, tensor->bytes));
+      invalid(fmt::format("{}: expected {} bytes, found {}", tensor_text(*tensor), bytes,
+                          tensor->bytes));
     }
     if (bytes != 0 && tensor->data == nullptr) {
       invalid(fmt::format("{}: its data is null", tensor_text(*tensor)));
@@ -343,7 +360,8 @@ npu_status buffer_import(npu_device* device, const npu_tensor* tensor, npu_buffe
   });
 }
 
-npu_status buffer_export(const npu_buffer* buffer, void* data, std::uint64_t bytes, npu_error* error) {
+npu_status buffer_export(const npu_buffer* buffer, void* data, std::uint64_t bytes,
+                         npu_error* error) {
   return guarded(error, [&] {
     require(buffer, "buffer");
     if (bytes != buffer->tensor.nbytes()) {
@@ -378,9 +396,9 @@ void check_input(const StepResult& expected, const npu_buffer* buffer) {
   if (buffer == nullptr) invalid(fmt::format("input '{}' is null", expected.name));
   const at::Tensor& tensor = buffer->tensor;
   if (tensor.scalar_type() != expected.type || tensor.sizes() != c10::IntArrayRef(expected.shape)) {
-    invalid(fmt::format("input '{}': expected {} {}, found {} {}", expected.name, type_text(expected.type),
-                        shape_text(expected.shape), type_text(tensor.scalar_type()),
-                        shape_text(tensor.sizes().vec())));
+    invalid(fmt::format("input '{}': expected {} {}, found {} {}", expected.name,
+                        type_text(expected.type), shape_text(expected.shape),
+                        type_text(tensor.scalar_type()), shape_text(tensor.sizes().vec())));
   }
 }
 
@@ -395,7 +413,8 @@ npu_status run(npu_program* program, npu_buffer* const* inputs, std::size_t inpu
       invalid(fmt::format("expected {} inputs, found {}", expected.size(), input_count));
     }
     if (output_count != program->program.outputs().size()) {
-      invalid(fmt::format("expected {} outputs, found {}", program->program.outputs().size(), output_count));
+      invalid(fmt::format("expected {} outputs, found {}", program->program.outputs().size(),
+                          output_count));
     }
     std::vector<at::Tensor> tensors;
     for (std::size_t i = 0; i < input_count; ++i) {
@@ -406,15 +425,16 @@ npu_status run(npu_program* program, npu_buffer* const* inputs, std::size_t inpu
       if (outputs[i] != nullptr) invalid("this backend allocates its outputs: pass null");
     }
     // The setting is the thread's; another device may have changed it.
-    if (at::get_num_threads() != program->state->threads) at::set_num_threads(program->state->threads);
+    if (at::get_num_threads() != program->state->threads)
+      at::set_num_threads(program->state->threads);
 
     std::vector<at::Tensor> results;
     program->program.run(tensors, results);
     std::vector<std::unique_ptr<npu_buffer>> made;
     for (std::size_t i = 0; i < output_count; ++i) {
       const auto dtype = dtype_of(results[i].scalar_type());
-      made.push_back(std::make_unique<npu_buffer>(
-          npu_buffer{std::move(results[i]), static_cast<npu_dtype>(dtype.value_or(DType::kFloat32))}));
+      made.push_back(std::make_unique<npu_buffer>(npu_buffer{
+          std::move(results[i]), static_cast<npu_dtype>(dtype.value_or(DType::kFloat32))}));
     }
     for (std::size_t i = 0; i < output_count; ++i) outputs[i] = made[i].release();
   });
@@ -424,8 +444,9 @@ npu_status list_ops(npu_device* device, npu_op_visitor visit, void* context, npu
   return guarded(error, [&] {
     require(device, "device");
     if (visit == nullptr) invalid("the visitor is null");
-    device->state->registry.visit(
-        [&](const std::string& op_type, const char* kind) { visit(context, op_type.c_str(), kind); });
+    device->state->registry.visit([&](const std::string& op_type, const char* kind) {
+      visit(context, op_type.c_str(), kind);
+    });
   });
 }
 
@@ -434,18 +455,30 @@ npu_status node_times(const npu_program* program, std::uint64_t* nanoseconds, st
   return guarded(error, [&] {
     require(program, "program");
     const auto& times = program->program.node_times();
-    if (count != times.size()) invalid(fmt::format("expected {} nodes, found {}", times.size(), count));
+    if (count != times.size())
+      invalid(fmt::format("expected {} nodes, found {}", times.size(), count));
     if (count != 0) require(nanoseconds, "nanoseconds");
     std::copy(times.begin(), times.end(), nanoseconds);
   });
 }
 
-constexpr npu_backend_api kApi = {
-    NPU_BACKEND_ABI_VERSION, sizeof(npu_backend_api), &describe,        &open_device,
-    &close_device,           &compile,                &blob_free,       &load,
-    &program_free,           &buffer_allocate,        &buffer_import,   &buffer_export,
-    &buffer_describe,        &buffer_free,            &run,             &list_ops,
-    &node_times};
+constexpr npu_backend_api kApi = {NPU_BACKEND_ABI_VERSION,
+                                  sizeof(npu_backend_api),
+                                  &describe,
+                                  &open_device,
+                                  &close_device,
+                                  &compile,
+                                  &blob_free,
+                                  &load,
+                                  &program_free,
+                                  &buffer_allocate,
+                                  &buffer_import,
+                                  &buffer_export,
+                                  &buffer_describe,
+                                  &buffer_free,
+                                  &run,
+                                  &list_ops,
+                                  &node_times};
 
 }  // namespace
 }  // namespace npu::aten

@@ -30,10 +30,10 @@ class StatusError : public std::exception {
 
 // In the order of npu_dtype and npu::DType.
 inline constexpr std::array<c10::ScalarType, kDTypeCount> kScalarTypes = {
-    c10::ScalarType::Float,         c10::ScalarType::Double,       c10::ScalarType::Half,
-    c10::ScalarType::BFloat16,      c10::ScalarType::Char,         c10::ScalarType::Byte,
-    c10::ScalarType::Short,         c10::ScalarType::Int,          c10::ScalarType::Long,
-    c10::ScalarType::Bool,          c10::ScalarType::ComplexFloat, c10::ScalarType::ComplexDouble};
+    c10::ScalarType::Float,    c10::ScalarType::Double,       c10::ScalarType::Half,
+    c10::ScalarType::BFloat16, c10::ScalarType::Char,         c10::ScalarType::Byte,
+    c10::ScalarType::Short,    c10::ScalarType::Int,          c10::ScalarType::Long,
+    c10::ScalarType::Bool,     c10::ScalarType::ComplexFloat, c10::ScalarType::ComplexDouble};
 
 inline c10::ScalarType scalar_type(DType dtype) {
   return kScalarTypes[static_cast<std::size_t>(dtype)];

@@ -28,12 +28,13 @@ std::vector<npu_custom_op> load_custom_ops(const std::string& path) {
     const char* reason = ::dlerror();
     fail(path, reason != nullptr ? reason : "cannot be loaded");
   }
-  const auto entry = reinterpret_cast<npu_custom_op_entry_function>(
-      ::dlsym(handle, NPU_CUSTOM_OP_ENTRY_NAME));
+  const auto entry =
+      reinterpret_cast<npu_custom_op_entry_function>(::dlsym(handle, NPU_CUSTOM_OP_ENTRY_NAME));
   if (entry == nullptr) fail(path, "exports no " NPU_CUSTOM_OP_ENTRY_NAME);
   const npu_custom_op_library* const library = entry(NPU_CUSTOM_OP_ABI_VERSION);
   if (library == nullptr) {
-    fail(path, fmt::format("does not serve version {} of npu/custom_op.hpp", NPU_CUSTOM_OP_ABI_VERSION));
+    fail(path,
+         fmt::format("does not serve version {} of npu/custom_op.hpp", NPU_CUSTOM_OP_ABI_VERSION));
   }
   if (library->abi_version != NPU_CUSTOM_OP_ABI_VERSION ||
       library->struct_size < sizeof(npu_custom_op_library)) {
@@ -48,7 +49,8 @@ std::vector<npu_custom_op> load_custom_ops(const std::string& path) {
     const npu_custom_op& op = library->ops[i];
     if (op.name == nullptr || *op.name == '\0') fail(path, fmt::format("op {} has no name", i));
     if (op.run == nullptr) fail(path, fmt::format("op '{}' has no function", op.name));
-    if (!names.insert(op.name).second) fail(path, fmt::format("op '{}' stands there twice", op.name));
+    if (!names.insert(op.name).second)
+      fail(path, fmt::format("op '{}' stands there twice", op.name));
     ops.push_back(op);
   }
   return ops;

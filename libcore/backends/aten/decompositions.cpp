@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that torch 2 exports, written with the ops of libtorch 1.13.
 //
-// Each is a plain function and one row of kDecompositions: op type, torch 2's schema, when it is used,
-// function. The function is boxed by libtorch's own template, so its parameter types must be those
-// that a kernel of that schema has. Where PyTorch's result depends on the order of operations, the
-// order here is that of its reference path (named at the function).
-// Training-only behaviour (dropout masks, gradients) is left out and refused.
+// Each is a plain function and one row of kDecompositions: op type, torch 2's schema, when it is
+// used, function. The function is boxed by libtorch's own template, so its parameter types must be
+// those that a kernel of that schema has. Where PyTorch's result depends on the order of
+// operations, the order here is that of its reference path (named at the function). Training-only
+// behaviour (dropout masks, gradients) is left out and refused.
 #include "decompositions.hpp"
 
-#include <ATen/ATen.h>
-#include <ATen/core/boxing/impl/make_boxed_from_unboxed_functor.h>
-#include <ATen/core/boxing/impl/WrapFunctionIntoFunctor.h>
+// The boxing headers below need what this one declares.
 #include <ATen/core/dispatch/Dispatcher.h>
+
+#include <ATen/ATen.h>
+#include <ATen/core/boxing/OperatorKernel.h>
+#include <ATen/core/boxing/impl/WrapFunctionIntoFunctor.h>
+#include <ATen/core/boxing/impl/make_boxed_from_unboxed_functor.h>
 
 #include <cmath>
 #include <limits>
@@ -39,8 +42,8 @@ Tensor additive_mask(const Tensor& mask, at::ScalarType compute_type) {
       .masked_fill_(mask.logical_not(), -std::numeric_limits<double>::infinity());
 }
 
-// Rows of the mask that let nothing through; undefined if there is none. Softmax gives NaN there and
-// PyTorch (since 2.5) zero.
+// Rows of the mask that let nothing through; undefined if there is none. Softmax gives NaN there
+// and PyTorch (since 2.5) zero.
 Tensor blocked_rows(const Tensor& mask) {
   const Tensor rows = mask.eq(-std::numeric_limits<double>::infinity()).all(-1, true);
   return rows.any().item<bool>() ? rows : Tensor();
@@ -52,8 +55,8 @@ struct Attention {
   Tensor scores;  // before softmax
 };
 
-// aten::_scaled_dot_product_attention_math of torch 2: both sides are scaled by sqrt(scale), so that
-// no product overflows early; 16-bit operands are computed in float32.
+// aten::_scaled_dot_product_attention_math of torch 2: both sides are scaled by sqrt(scale), so
+// that no product overflows early; 16-bit operands are computed in float32.
 Attention attend(const Tensor& query, const Tensor& key, const Tensor& value,
                  const optional<Tensor>& attn_mask, double dropout_p, bool is_causal,
                  optional<double> scale, bool enable_gqa) {
@@ -70,8 +73,8 @@ Attention attend(const Tensor& query, const Tensor& key, const Tensor& value,
   Tensor k = key.to(compute_type);
   Tensor v = value.to(compute_type);
   if (enable_gqa) {
-    TORCH_CHECK(q.dim() >= 3 && k.dim() >= 3 && v.dim() >= 3 && k.size(-3) != 0 && v.size(-3) != 0 &&
-                    q.size(-3) % k.size(-3) == 0 && q.size(-3) % v.size(-3) == 0,
+    TORCH_CHECK(q.dim() >= 3 && k.dim() >= 3 && v.dim() >= 3 && k.size(-3) != 0 &&
+                    v.size(-3) != 0 && q.size(-3) % k.size(-3) == 0 && q.size(-3) % v.size(-3) == 0,
                 "the heads of query are no multiple of those of key and value");
     k = k.repeat_interleave(q.size(-3) / k.size(-3), -3);
     v = v.repeat_interleave(q.size(-3) / v.size(-3), -3);
@@ -109,8 +112,7 @@ std::tuple<Tensor, Tensor> scaled_dot_product_attention_math(
     double dropout_p, bool is_causal, const optional<Tensor>& dropout_mask, optional<double> scale,
     bool enable_gqa) {
   TORCH_CHECK(!dropout_mask || !dropout_mask->defined(), "dropout_mask does not run here");
-  Attention result =
-      attend(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa);
+  Attention result = attend(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa);
   return {result.output, result.weights.to(query.scalar_type())};
 }
 
@@ -135,15 +137,17 @@ std::tuple<Tensor, Tensor> rms_norm_with_stats(const Tensor& input, IntList norm
                                                const optional<Tensor>& weight,
                                                optional<double> eps) {
   const auto count = static_cast<std::int64_t>(normalized_shape.size());
-  TORCH_CHECK(count >= 1 && input.dim() >= count &&
-                  input.sizes().slice(static_cast<std::size_t>(input.dim() - count)) == normalized_shape,
-              "normalized_shape ", normalized_shape, " does not end the shape ", input.sizes());
+  TORCH_CHECK(
+      count >= 1 && input.dim() >= count &&
+          input.sizes().slice(static_cast<std::size_t>(input.dim() - count)) == normalized_shape,
+      "normalized_shape ", normalized_shape, " does not end the shape ", input.sizes());
   std::vector<std::int64_t> dims;
   for (std::int64_t i = 1; i <= count; ++i) dims.push_back(-i);
   const at::ScalarType type = input.scalar_type();
   const Tensor x = is_reduced(type) ? input.to(at::kFloat) : input;
-  const double epsilon = eps.value_or(type == at::kDouble ? std::numeric_limits<double>::epsilon()
-                                                          : double{std::numeric_limits<float>::epsilon()});
+  const double epsilon =
+      eps.value_or(type == at::kDouble ? std::numeric_limits<double>::epsilon()
+                                       : double{std::numeric_limits<float>::epsilon()});
   const Tensor rstd = x.pow(2).mean(dims, true).add(epsilon).rsqrt();
   Tensor result = x.mul(rstd);
   if (weight && weight->defined()) result = result.mul(*weight);
@@ -160,7 +164,8 @@ using ThreeTensors = std::tuple<Tensor, Tensor, Tensor>;
 ThreeTensors native_batch_norm_no_training(const Tensor& input, const optional<Tensor>& weight,
                                            const optional<Tensor>& bias, const Tensor& running_mean,
                                            const Tensor& running_var, double momentum, double eps) {
-  return at::native_batch_norm(input, weight, bias, running_mean, running_var, false, momentum, eps);
+  return at::native_batch_norm(input, weight, bias, running_mean, running_var, false, momentum,
+                               eps);
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> batch_norm_no_update(
@@ -208,8 +213,8 @@ Tensor prelu_kernel(const Tensor& self, const Tensor& weight) {
 optional<std::int64_t> correction_of(const optional<Scalar>& correction) {
   if (!correction) return c10::nullopt;
   const double value = correction->toDouble();
-  TORCH_CHECK(value == std::floor(value), "correction is ", value, ", but libtorch ", NPU_TORCH_VERSION,
-              " takes integers only");
+  TORCH_CHECK(value == std::floor(value), "correction is ", value, ", but libtorch ",
+              NPU_TORCH_VERSION, " takes integers only");
   return static_cast<std::int64_t>(value);
 }
 
@@ -260,9 +265,9 @@ Tensor reduce_bool(const Tensor& self, at::OptionalIntArrayRef dim, bool keepdim
 
 // ---- shapes and views
 
-// Values are immutable here, so a view may be a copy where the strides do not allow one. The strides of
-// a value can differ from those in the exported program: inputs of a partition are contiguous, and
-// torch 2's kernels lay some results out differently.
+// Values are immutable here, so a view may be a copy where the strides do not allow one. The
+// strides of a value can differ from those in the exported program: inputs of a partition are
+// contiguous, and torch 2's kernels lay some results out differently.
 Tensor view(const Tensor& self, IntList size) { return at::reshape(self, size); }
 
 Tensor squeeze_dims(const Tensor& self, IntList dims) {
@@ -274,7 +279,9 @@ Tensor squeeze_dims(const Tensor& self, IntList dims) {
 
 Tensor copy_of(const Tensor& self) { return self.clone(); }
 Tensor reshape_copy(const Tensor& self, IntList size) { return at::reshape(self, size).clone(); }
-Tensor squeeze_dims_copy(const Tensor& self, IntList dims) { return squeeze_dims(self, dims).clone(); }
+Tensor squeeze_dims_copy(const Tensor& self, IntList dims) {
+  return squeeze_dims(self, dims).clone();
+}
 
 Tensor empty_permuted(IntList size, IntList physical_layout, optional<at::ScalarType> dtype,
                       optional<at::Layout> layout, optional<at::Device> device,
@@ -291,14 +298,17 @@ std::int64_t sym_stride(const Tensor& self, std::int64_t dim) {
 
 // ---- indexing
 
-Tensor unsafe_index(const Tensor& self, const IndexList& indices) { return at::index(self, indices); }
+Tensor unsafe_index(const Tensor& self, const IndexList& indices) {
+  return at::index(self, indices);
+}
 
 Tensor unsafe_index_put(const Tensor& self, const IndexList& indices, const Tensor& values,
                         bool accumulate) {
   return at::index_put(self, indices, values, accumulate);
 }
 
-// Elements where `mask` is false may have indices out of range; they read element 0 and are replaced.
+// Elements where `mask` is false may have indices out of range; they read element 0 and are
+// replaced.
 Tensor unsafe_masked_index(const Tensor& self, const Tensor& mask, const IndexList& indices,
                            const Scalar& fill) {
   TORCH_CHECK(self.numel() != 0, "self has no elements");
@@ -348,7 +358,8 @@ void assert_tensor_metadata(const Tensor& a, at::OptionalIntArrayRef size,
   (void)stride;
   (void)device;
   (void)layout;
-  TORCH_CHECK(!size || a.sizes() == *size, "the tensor has shape ", a.sizes(), ", expected ", *size);
+  TORCH_CHECK(!size || a.sizes() == *size, "the tensor has shape ", a.sizes(), ", expected ",
+              *size);
   TORCH_CHECK(!dtype || a.scalar_type() == *dtype, "the tensor has dtype ", a.scalar_type(),
               ", expected ", *dtype);
 }
@@ -378,7 +389,8 @@ using When = Decomposition::When;
 constexpr Decomposition kDecompositions[] = {
     {"aten.scaled_dot_product_attention.default",
      "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
-     "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
+     "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> "
+     "Tensor",
      When::kMissing, &boxed<&scaled_dot_product_attention>},
     {"aten._scaled_dot_product_flash_attention_for_cpu.default",
      "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float "
@@ -387,7 +399,8 @@ constexpr Decomposition kDecompositions[] = {
      When::kMissing, &boxed<&scaled_dot_product_flash_attention_for_cpu>},
     {"aten._scaled_dot_product_attention_math.default",
      "_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? "
-     "attn_mask=None, float dropout_p=0.0, bool is_causal=False, Tensor? dropout_mask=None, *, float? "
+     "attn_mask=None, float dropout_p=0.0, bool is_causal=False, Tensor? dropout_mask=None, *, "
+     "float? "
      "scale=None, bool enable_gqa=False) -> (Tensor, Tensor)",
      When::kAlways, &boxed<&scaled_dot_product_attention_math>},
     {"aten._safe_softmax.default",
@@ -395,10 +408,12 @@ constexpr Decomposition kDecompositions[] = {
      &boxed<&safe_softmax>},
 
     {"aten.rms_norm.default",
-     "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+     "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> "
+     "Tensor",
      When::kMissing, &boxed<&rms_norm>},
     {"aten._fused_rms_norm.default",
-     "_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, "
+     "_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> "
+     "(Tensor, "
      "Tensor)",
      When::kMissing, &boxed<&rms_norm_with_stats>},
     {"aten._native_batch_norm_legit_no_training.default",
@@ -406,8 +421,10 @@ constexpr Decomposition kDecompositions[] = {
      "running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
      When::kMissing, &boxed<&native_batch_norm_no_training>},
     {"aten._native_batch_norm_legit.default",
-     "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, "
-     "Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+     "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) "
+     "running_mean, "
+     "Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, "
+     "Tensor)",
      When::kMissing, &boxed<&native_batch_norm_legit>},
     {"aten._native_batch_norm_legit.no_stats",
      "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, "
@@ -415,22 +432,26 @@ constexpr Decomposition kDecompositions[] = {
      When::kMissing, &boxed<&native_batch_norm_no_stats>},
     {"aten._native_batch_norm_legit_functional.default",
      "_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor "
-     "running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, "
+     "running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, "
+     "Tensor, "
      "Tensor, Tensor, Tensor)",
      When::kMissing, &boxed<&native_batch_norm_functional>},
     {"aten._batch_norm_no_update.default",
-     "_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
+     "_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
+     "Tensor? "
      "running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
      When::kMissing, &boxed<&batch_norm_no_update>},
     {"aten._prelu_kernel.default", "_prelu_kernel(Tensor self, Tensor weight) -> Tensor",
      When::kMissing, &boxed<&prelu_kernel>},
 
     {"aten.var.correction",
-     "var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> "
+     "var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "
+     "keepdim=False) -> "
      "Tensor",
      When::kAlways, &boxed<&var_correction>},
     {"aten.std.correction",
-     "std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> "
+     "std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "
+     "keepdim=False) -> "
      "Tensor",
      When::kAlways, &boxed<&std_correction>},
     {"aten.var_mean.correction",
@@ -448,8 +469,8 @@ constexpr Decomposition kDecompositions[] = {
 
     {"aten.view.default", "view(Tensor(a) self, SymInt[] size) -> Tensor(a)", When::kAlways,
      &boxed<&view>},
-    {"aten._unsafe_view.default", "_unsafe_view(Tensor self, SymInt[] size) -> Tensor", When::kAlways,
-     &boxed<&view>},
+    {"aten._unsafe_view.default", "_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
+     When::kAlways, &boxed<&view>},
     {"aten.view_copy.default", "view_copy(Tensor self, SymInt[] size) -> Tensor", When::kAlways,
      &boxed<&reshape_copy>},
     {"aten._reshape_copy.default", "_reshape_copy(Tensor self, SymInt[] size) -> Tensor",
@@ -458,15 +479,16 @@ constexpr Decomposition kDecompositions[] = {
      &boxed<&copy_of>},
     {"aten.squeeze.dims", "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", When::kMissing,
      &boxed<&squeeze_dims>},
-    {"aten.squeeze_copy.dims", "squeeze_copy.dims(Tensor self, int[] dim) -> Tensor", When::kMissing,
-     &boxed<&squeeze_dims_copy>},
+    {"aten.squeeze_copy.dims", "squeeze_copy.dims(Tensor self, int[] dim) -> Tensor",
+     When::kMissing, &boxed<&squeeze_dims_copy>},
     {"aten.empty_permuted.default",
      "empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? "
      "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
      When::kMissing, &boxed<&empty_permuted>},
     {"aten.sym_size.int", "sym_size.int(Tensor self, int dim) -> SymInt", When::kAlways,
      &boxed<&sym_size>},
-    {"aten.sym_numel.default", "sym_numel(Tensor self) -> SymInt", When::kAlways, &boxed<&sym_numel>},
+    {"aten.sym_numel.default", "sym_numel(Tensor self) -> SymInt", When::kAlways,
+     &boxed<&sym_numel>},
     {"aten.sym_stride.int", "sym_stride.int(Tensor self, int dim) -> SymInt", When::kAlways,
      &boxed<&sym_stride>},
 
@@ -483,8 +505,8 @@ constexpr Decomposition kDecompositions[] = {
      "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", When::kMissing,
      &boxed<&nonzero_static>},
 
-    {"aten._assert_async.msg", "_assert_async.msg(Tensor self, str assert_msg) -> ()", When::kMissing,
-     &boxed<&assert_async>},
+    {"aten._assert_async.msg", "_assert_async.msg(Tensor self, str assert_msg) -> ()",
+     When::kMissing, &boxed<&assert_async>},
     {"aten._functional_assert_async.msg",
      "_functional_assert_async.msg(Tensor self, str assert_msg, Tensor dep_token) -> Tensor",
      When::kMissing, &boxed<&functional_assert_async>},

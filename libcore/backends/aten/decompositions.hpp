@@ -8,8 +8,8 @@
 
 namespace npu::aten {
 
-/// An op that torch 2 exports and libtorch 1.13 lacks, or has with another signature, written with ops
-/// that it has.
+/// An op that torch 2 exports and libtorch 1.13 lacks, or has with another signature, written with
+/// ops that it has.
 struct Decomposition {
   enum class When {
     kMissing,  ///< only where libtorch lacks the op

@@ -69,8 +69,9 @@ bool has_cpu_kernel(const c10::OperatorHandle& handle) {
   constexpr c10::DispatchKey kKeys[] = {c10::DispatchKey::CPU, c10::DispatchKey::SparseCPU,
                                         c10::DispatchKey::SparseCsrCPU, c10::DispatchKey::MkldnnCPU,
                                         c10::DispatchKey::QuantizedCPU};
-  return std::any_of(std::begin(kKeys), std::end(kKeys),
-                     [&](c10::DispatchKey key) { return handle.hasComputedKernelForDispatchKey(key); });
+  return std::any_of(std::begin(kKeys), std::end(kKeys), [&](c10::DispatchKey key) {
+    return handle.hasComputedKernelForDispatchKey(key);
+  });
 }
 
 // Writes that libtorch's schema does not annotate; batch norm writes in training only.
@@ -79,11 +80,16 @@ struct HiddenWrite {
   std::string_view argument;
 };
 constexpr HiddenWrite kHiddenWrites[] = {
-    {"aten::_batch_norm_impl_index", "running_mean"}, {"aten::_batch_norm_impl_index", "running_var"},
-    {"aten::batch_norm", "running_mean"},             {"aten::batch_norm", "running_var"},
-    {"aten::batch_norm_update_stats", "running_mean"}, {"aten::batch_norm_update_stats", "running_var"},
-    {"aten::instance_norm", "running_mean"},          {"aten::instance_norm", "running_var"},
-    {"aten::native_batch_norm", "running_mean"},      {"aten::native_batch_norm", "running_var"},
+    {"aten::_batch_norm_impl_index", "running_mean"},
+    {"aten::_batch_norm_impl_index", "running_var"},
+    {"aten::batch_norm", "running_mean"},
+    {"aten::batch_norm", "running_var"},
+    {"aten::batch_norm_update_stats", "running_mean"},
+    {"aten::batch_norm_update_stats", "running_var"},
+    {"aten::instance_norm", "running_mean"},
+    {"aten::instance_norm", "running_var"},
+    {"aten::native_batch_norm", "running_mean"},
+    {"aten::native_batch_norm", "running_var"},
     {"aten::rrelu_with_noise", "noise"},
 };
 
@@ -140,8 +146,8 @@ const std::string& to_text(const Json& value) {
 c10::IValue to_dtype(const Json& value) {
   const auto dtype = parse_dtype(to_text(value));
   if (!dtype) {
-    throw StatusError(NPU_ERROR_INVALID,
-                      fmt::format("unknown dtype {}, expected one of {}", value.dump(), dtype_names()));
+    throw StatusError(NPU_ERROR_INVALID, fmt::format("unknown dtype {}, expected one of {}",
+                                                     value.dump(), dtype_names()));
   }
   return static_cast<std::int64_t>(scalar_type(*dtype));
 }
@@ -155,8 +161,8 @@ c10::IValue to_enum(const Json& value, std::string_view what,
   }
   std::vector<std::string_view> known;
   for (const auto& entry : names) known.push_back(entry.first);
-  throw StatusError(NPU_ERROR_INVALID, fmt::format("unknown {} '{}', expected one of {}", what, name,
-                                                   fmt::join(known, ", ")));
+  throw StatusError(NPU_ERROR_INVALID, fmt::format("unknown {} '{}', expected one of {}", what,
+                                                   name, fmt::join(known, ", ")));
 }
 
 constexpr std::pair<std::string_view, c10::Layout> kLayouts[] = {
@@ -226,7 +232,8 @@ c10::IValue json_value(const SchemaArgument& argument, const Json& value) {
     case ArgumentType::kOther:
       break;
   }
-  throw StatusError(NPU_ERROR_UNSUPPORTED, "an argument of this type cannot be given, found " + value.dump());
+  throw StatusError(NPU_ERROR_UNSUPPORTED,
+                    "an argument of this type cannot be given, found " + value.dump());
 }
 
 }  // namespace
@@ -255,13 +262,15 @@ OpRegistry::OpRegistry(const std::vector<std::string>& custom_op_libraries) {
       const bool taken = name == kGetItem || name == kBody || find_decomposition(name) != nullptr ||
                          find_handle(name);
       if (taken) {
-        throw StatusError(NPU_ERROR_INVALID,
-                          fmt::format("custom ops '{}': the backend has an op '{}' of its own", path, name));
+        throw StatusError(
+            NPU_ERROR_INVALID,
+            fmt::format("custom ops '{}': the backend has an op '{}' of its own", path, name));
       }
       const auto [where, added] = origin.emplace(name, path);
       if (!added) {
-        throw StatusError(NPU_ERROR_INVALID, fmt::format("custom ops '{}': op '{}' stands in '{}' already",
-                                                         path, name, where->second));
+        throw StatusError(NPU_ERROR_INVALID,
+                          fmt::format("custom ops '{}': op '{}' stands in '{}' already", path, name,
+                                      where->second));
       }
       custom_ops_.emplace(name, op);
     }
@@ -289,7 +298,8 @@ std::unique_ptr<Operation> OpRegistry::make_operation(const std::string& op_type
   }
   const auto handle = find_handle(op_type);
   const Decomposition* const decomposition = find_decomposition(op_type);
-  if (decomposition != nullptr && (!handle || decomposition->when == Decomposition::When::kAlways)) {
+  if (decomposition != nullptr &&
+      (!handle || decomposition->when == Decomposition::When::kAlways)) {
     operation->kind = Operation::Kind::kDecomposition;
     operation->decomposition = decomposition;
     operation->schema = parse_schema(op_type, decomposition->schema);
@@ -308,7 +318,8 @@ std::unique_ptr<Operation> OpRegistry::make_operation(const std::string& op_type
   operation->schema = parse_schema(op_type, text.str());
   read_traits(schema, *operation);
   if (operation->traits.size() != operation->schema.arguments.size()) {
-    throw StatusError(NPU_ERROR_UNSUPPORTED, fmt::format("cannot read the schema '{}'", text.str()));
+    throw StatusError(NPU_ERROR_UNSUPPORTED,
+                      fmt::format("cannot read the schema '{}'", text.str()));
   }
   // A document that leaves the out argument away means the functional op.
   for (std::size_t i = 0; i < operation->traits.size(); ++i) {
@@ -323,7 +334,8 @@ std::string OpRegistry::not_found_text(const std::string& op_type) const {
   std::vector<std::string> overloads;
   std::vector<std::string> known;
   visit([&](const std::string& name, const char*) {
-    if (dot != std::string::npos && name.starts_with(stem) && name.find('.', stem.size()) == name.npos) {
+    if (dot != std::string::npos && name.starts_with(stem) &&
+        name.find('.', stem.size()) == name.npos) {
       overloads.push_back(name.substr(stem.size()));
     }
     known.push_back(name);

@@ -23,18 +23,18 @@ struct Operation {
   enum class Kind { kDispatch, kDecomposition, kCustom, kGetItem, kBody };
   /// What libtorch's schema says of an argument beyond npu::SchemaArgument.
   struct ArgumentTraits {
-    bool written = false;  ///< (a!)
-    bool out = false;      ///< (a!) and keyword only: its old value is never read
+    bool written = false;              ///< (a!)
+    bool out = false;                  ///< (a!) and keyword only: its old value is never read
     bool written_in_training = false;  ///< running statistics, which no schema annotates
     c10::optional<c10::IValue> default_value;
   };
 
   Kind kind = Kind::kDispatch;
-  c10::optional<c10::OperatorHandle> handle;      ///< kDispatch
-  const Decomposition* decomposition = nullptr;   ///< kDecomposition
-  npu_custom_op custom = {};                      ///< kCustom
-  Schema schema;                                  ///< kDispatch, kDecomposition
-  std::vector<ArgumentTraits> traits;             ///< parallel to schema.arguments
+  c10::optional<c10::OperatorHandle> handle;     ///< kDispatch
+  const Decomposition* decomposition = nullptr;  ///< kDecomposition
+  npu_custom_op custom = {};                     ///< kCustom
+  Schema schema;                                 ///< kDispatch, kDecomposition
+  std::vector<ArgumentTraits> traits;            ///< parallel to schema.arguments
 };
 
 /// Finds operations by op type, and remembers them. One per device; not for use from two threads.
@@ -47,8 +47,10 @@ class OpRegistry {
   /// nearest. The result lives as long as the registry.
   const Operation& find(const std::string& op_type);
 
-  /// Every op, each once, by kind: "aten", "libtorch" (its other namespaces), "decomposition", "custom", "builtin".
-  void visit(const std::function<void(const std::string& op_type, const char* kind)>& visitor) const;
+  /// Every op, each once, by kind: "aten", "libtorch" (its other namespaces), "decomposition",
+  /// "custom", "builtin".
+  void visit(
+      const std::function<void(const std::string& op_type, const char* kind)>& visitor) const;
 
  private:
   std::unique_ptr<Operation> make_operation(const std::string& op_type) const;
@@ -62,8 +64,8 @@ class OpRegistry {
 c10::IValue argument_value(const SchemaArgument& argument, const Operation::ArgumentTraits& traits,
                            const BoundArgument& bound);
 
-/// A number in place of a tensor operand: 0-d and marked so that it does not widen the other operand
-/// (float32 * 0.5 stays float32), as in PyTorch.
+/// A number in place of a tensor operand: 0-d and marked so that it does not widen the other
+/// operand (float32 * 0.5 stays float32), as in PyTorch.
 at::Tensor wrapped_number(const Json& value);
 
 }  // namespace npu::aten

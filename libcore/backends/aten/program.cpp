@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a bound program: for each step, arguments onto one reused stack, the call, results into slots.
+// Runs a bound program: for each step, arguments onto one reused stack, the call, results into
+// slots.
 //
-// Cost per step above the kernel's: copying constants (no allocation: lists are shared), moving tensors,
-// two comparisons per result, one clock read. Values leave their slot with their last use.
+// Cost per step above the kernel's: copying constants (no allocation: lists are shared), moving
+// tensors, two comparisons per result, one clock read. Values leave their slot with their last use.
 //
-// Values of the document are immutable, tensors are not. An argument that an op writes is cloned first
-// unless this is the last use of a tensor whose storage nobody else holds, which the reference
-// counts tell exactly: views, inputs and weights all count. Views themselves need no care until they
-// become results of the program.
+// Values of the document are immutable, tensors are not. An argument that an op writes is cloned
+// first unless this is the last use of a tensor whose storage nobody else holds, which the
+// reference counts tell exactly: views, inputs and weights all count. Views themselves need no care
+// until they become results of the program.
 //
-// A 16-bit op that this libtorch has no CPU kernel for ("not implemented for 'Half'") makes the run start
-// again with all steps of that op computing in float32; later runs keep that.
+// A 16-bit op that this libtorch has no CPU kernel for ("not implemented for 'Half'") makes the run
+// start again with all steps of that op computing in float32; later runs keep that.
 #include "program.hpp"
 
 #include <ATen/ATen.h>
@@ -49,9 +50,9 @@ std::string type_and_shape(c10::ScalarType type, c10::IntArrayRef shape) {
 }
 
 std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-          .count());
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                        std::chrono::steady_clock::now().time_since_epoch())
+                                        .count());
 }
 
 }  // namespace
@@ -132,9 +133,9 @@ bool Program::widen(const std::string& error_text) {
   if (current_ >= steps_.size() || steps_[current_].widened) return false;
   // "..." not implemented for 'Half'; some kernels leave out the quotes.
   const std::size_t found = error_text.find("not implemented for ");
-  const bool missing_kernel = found != std::string::npos &&
-                              (error_text.find("Half", found) != std::string::npos ||
-                               error_text.find("BFloat16", found) != std::string::npos);
+  const bool missing_kernel =
+      found != std::string::npos && (error_text.find("Half", found) != std::string::npos ||
+                                     error_text.find("BFloat16", found) != std::string::npos);
   if (!missing_kernel) return false;
   const std::string op_type = steps_[current_].op_type;
   for (Step& step : steps_) {
@@ -180,8 +181,10 @@ void Program::push_arguments(Step& step) {
   };
   const auto cast = [&](const StepArgument& argument, at::Tensor tensor) {
     const c10::ScalarType type = tensor.scalar_type();
-    if (argument.cast && is_floating(type) && type != *argument.cast) tensor = tensor.to(*argument.cast);
-    if (step.widened && is_reduced(tensor.scalar_type())) tensor = tensor.to(c10::ScalarType::Float);
+    if (argument.cast && is_floating(type) && type != *argument.cast)
+      tensor = tensor.to(*argument.cast);
+    if (step.widened && is_reduced(tensor.scalar_type()))
+      tensor = tensor.to(c10::ScalarType::Float);
     return tensor;
   };
   for (StepArgument& argument : step.arguments) {
@@ -313,19 +316,21 @@ void Program::take_results(Step& step, const std::vector<at::Tensor>& written) {
 // libtorch (the saved statistics of a batch norm in evaluation).
 void Program::store(const Step& step, const StepResult& result, at::Tensor tensor) {
   if (!tensor.defined()) {
-    throw StatusError(NPU_ERROR_FAILED,
-                      fmt::format("node '{}' ({}): result '{}': expected {}, found none", step.name,
-                                  step.op_type, result.name, type_and_shape(result.type, result.shape)));
+    throw StatusError(
+        NPU_ERROR_FAILED,
+        fmt::format("node '{}' ({}): result '{}': expected {}, found none", step.name, step.op_type,
+                    result.name, type_and_shape(result.type, result.shape)));
   }
   if (tensor.scalar_type() != result.type && step.has_casts && is_floating(tensor.scalar_type()) &&
       is_floating(result.type)) {
     tensor = tensor.to(result.type);
   }
   if (tensor.scalar_type() != result.type || tensor.sizes() != c10::IntArrayRef(result.shape)) {
-    throw StatusError(NPU_ERROR_FAILED,
-                      fmt::format("node '{}' ({}): result '{}': expected {}, found {}", step.name,
-                                  step.op_type, result.name, type_and_shape(result.type, result.shape),
-                                  type_and_shape(tensor.scalar_type(), tensor.sizes())));
+    throw StatusError(
+        NPU_ERROR_FAILED,
+        fmt::format("node '{}' ({}): result '{}': expected {}, found {}", step.name, step.op_type,
+                    result.name, type_and_shape(result.type, result.shape),
+                    type_and_shape(tensor.scalar_type(), tensor.sizes())));
   }
   if (result.slot != kNoSlot) values_[static_cast<std::size_t>(result.slot)] = std::move(tensor);
 }
@@ -340,13 +345,14 @@ struct CustomResults {
 void* allocate_result(void* host, std::size_t index, npu_dtype dtype, std::uint32_t rank,
                       const std::int64_t* shape) {
   auto& results = static_cast<CustomResults*>(host)->tensors;
-  if (index >= results.size() || static_cast<int>(dtype) < 0 || static_cast<int>(dtype) >= kDTypeCount ||
-      (rank != 0 && shape == nullptr)) {
+  if (index >= results.size() || static_cast<int>(dtype) < 0 ||
+      static_cast<int>(dtype) >= kDTypeCount || (rank != 0 && shape == nullptr)) {
     return nullptr;
   }
   try {
-    at::Tensor tensor = at::empty(c10::IntArrayRef(shape, rank),
-                                  at::TensorOptions().dtype(kScalarTypes[static_cast<std::size_t>(dtype)]));
+    at::Tensor tensor =
+        at::empty(c10::IntArrayRef(shape, rank),
+                  at::TensorOptions().dtype(kScalarTypes[static_cast<std::size_t>(dtype)]));
     results[index] = tensor;
     static char no_elements;
     return tensor.numel() == 0 ? &no_elements : tensor.data_ptr();
@@ -355,8 +361,8 @@ void* allocate_result(void* host, std::size_t index, npu_dtype dtype, std::uint3
   }
 }
 
-npu_tensor tensor_view(const char* name, c10::ScalarType type, c10::IntArrayRef shape, const void* data,
-                       std::uint64_t bytes) {
+npu_tensor tensor_view(const char* name, c10::ScalarType type, c10::IntArrayRef shape,
+                       const void* data, std::uint64_t bytes) {
   return {name,
           static_cast<npu_dtype>(*dtype_of(type)),
           static_cast<std::uint32_t>(shape.size()),
@@ -375,16 +381,18 @@ void Program::call_custom(const Step& step) {
   stack_.clear();
   std::vector<npu_tensor> inputs;
   for (const at::Tensor& tensor : operands) {
-    inputs.push_back(tensor_view("", tensor.scalar_type(), tensor.sizes(), tensor.data_ptr(), tensor.nbytes()));
+    inputs.push_back(
+        tensor_view("", tensor.scalar_type(), tensor.sizes(), tensor.data_ptr(), tensor.nbytes()));
   }
   std::vector<npu_tensor> results;
   for (const StepResult& result : step.results) {
     results.push_back(tensor_view(result.name.c_str(), result.type, result.shape, nullptr, 0));
   }
   CustomResults made{std::vector<at::Tensor>(results.size())};
-  const npu_custom_op_call call = {step.name.c_str(), step.attrs.c_str(), step.attrs.size(),
-                                   inputs.data(),     inputs.size(),      results.data(),
-                                   results.size(),    &made,              &allocate_result};
+  const npu_custom_op_call call = {
+      step.name.c_str(), step.attrs.c_str(), step.attrs.size(), inputs.data(),
+      inputs.size(),     results.data(),     results.size(),    &made,
+      &allocate_result};
   npu_error error = {};
   const npu_status status = step.custom.run(step.custom.context, &call, &error);
   error.text[sizeof error.text - 1] = '\0';
@@ -395,8 +403,9 @@ void Program::call_custom(const Step& step) {
   }
   for (std::size_t i = 0; i < made.tensors.size(); ++i) {
     if (!made.tensors[i].defined()) {
-      throw StatusError(NPU_ERROR_FAILED, fmt::format("node '{}' ({}): the custom op did not allocate result {}",
-                                                      step.name, step.op_type, i));
+      throw StatusError(NPU_ERROR_FAILED,
+                        fmt::format("node '{}' ({}): the custom op did not allocate result {}",
+                                    step.name, step.op_type, i));
     }
     stack_.emplace_back(std::move(made.tensors[i]));
   }

@@ -40,7 +40,8 @@ struct StepArgument {
   std::optional<c10::ScalarType> cast;  ///< floating operands are converted to this first
   Operand operand;                      ///< kTensor
   std::vector<Operand> operands;        ///< lists
-  c10::IValue constant;  ///< kConstant: the value; lists: the c10::List that is refilled for each run
+  c10::IValue
+      constant;  ///< kConstant: the value; lists: the c10::List that is refilled for each run
 };
 
 struct StepResult {
@@ -93,8 +94,8 @@ class Program {
   bool widen(const std::string& error_text);
 
   std::vector<Step> steps_;
-  std::vector<at::Tensor> values_;   // by Slot
-  std::vector<bool> is_weight_;      // by Slot: stays over runs
+  std::vector<at::Tensor> values_;  // by Slot
+  std::vector<bool> is_weight_;     // by Slot: stays over runs
   std::vector<StepResult> inputs_;
   std::vector<StepResult> outputs_;
   std::vector<std::uint64_t> node_times_;
@@ -109,8 +110,8 @@ struct BuildOptions {
 /// The tensor that a weight's name stands for; nothing if there is none.
 using WeightLookup = std::function<std::optional<at::Tensor>(const TensorInfo& weight)>;
 
-/// Resolves and binds all nodes of `graph`. Without `weights` the program can only be checked, not run.
-/// Throws StatusError that names the node.
+/// Resolves and binds all nodes of `graph`. Without `weights` the program can only be checked, not
+/// run. Throws StatusError that names the node.
 Program build_program(const Graph& graph, OpRegistry& registry, const BuildOptions& options,
                       const WeightLookup* weights);
 

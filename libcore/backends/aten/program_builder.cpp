@@ -2,8 +2,8 @@
 // Turns a graph into the steps of a Program: resolve each op, bind its arguments, decide last uses.
 //
 // Input:  a verified sub-IR. Output: steps in node order. O(nodes + operands).
-// getitem and the bodies of wrap_with_set_grad_enabled cost nothing at run time: the former makes two
-// values share a slot, the latter are put in place of their node.
+// getitem and the bodies of wrap_with_set_grad_enabled cost nothing at run time: the former makes
+// two values share a slot, the latter are put in place of their node.
 #include <ATen/core/List.h>
 #include <ATen/core/ivalue.h>
 #include <spdlog/fmt/fmt.h>
@@ -22,20 +22,43 @@
 namespace npu::aten {
 namespace {
 
-// Ops whose kernels want one dtype for all floating operands, where PyTorch does not promote either.
-constexpr std::string_view kOneDTypeOps[] = {
-    "aten.conv1d.",           "aten.conv2d.",          "aten.conv3d.",
-    "aten.conv_transpose1d.", "aten.conv_transpose2d.", "aten.conv_transpose3d.",
-    "aten.convolution.",      "aten._convolution.",    "aten.linear.",
-    "aten.matmul.",           "aten.mm.",              "aten.bmm.",
-    "aten.mv.",               "aten.dot.",             "aten.vdot.",
-    "aten.inner.",            "aten.addmm.",           "aten.addmv.",
-    "aten.addbmm.",           "aten.baddbmm.",         "aten.einsum.",
-    "aten.tensordot.",        "aten.bilinear.",        "aten.chain_matmul.",
-    "aten.linalg_multi_dot.", "aten.linalg_matmul.",   "aten.lstm.",
-    "aten.gru.",              "aten.rnn_tanh.",        "aten.rnn_relu.",
-    "aten.lstm_cell.",        "aten.gru_cell.",        "aten.conv_tbc.",
-    "aten.scaled_dot_product_attention.", "aten._scaled_dot_product_flash_attention_for_cpu."};
+// Ops whose kernels want one dtype for all floating operands, where PyTorch does not promote
+// either.
+constexpr std::string_view kOneDTypeOps[] = {"aten.conv1d.",
+                                             "aten.conv2d.",
+                                             "aten.conv3d.",
+                                             "aten.conv_transpose1d.",
+                                             "aten.conv_transpose2d.",
+                                             "aten.conv_transpose3d.",
+                                             "aten.convolution.",
+                                             "aten._convolution.",
+                                             "aten.linear.",
+                                             "aten.matmul.",
+                                             "aten.mm.",
+                                             "aten.bmm.",
+                                             "aten.mv.",
+                                             "aten.dot.",
+                                             "aten.vdot.",
+                                             "aten.inner.",
+                                             "aten.addmm.",
+                                             "aten.addmv.",
+                                             "aten.addbmm.",
+                                             "aten.baddbmm.",
+                                             "aten.einsum.",
+                                             "aten.tensordot.",
+                                             "aten.bilinear.",
+                                             "aten.chain_matmul.",
+                                             "aten.linalg_multi_dot.",
+                                             "aten.linalg_matmul.",
+                                             "aten.lstm.",
+                                             "aten.gru.",
+                                             "aten.rnn_tanh.",
+                                             "aten.rnn_relu.",
+                                             "aten.lstm_cell.",
+                                             "aten.gru_cell.",
+                                             "aten.conv_tbc.",
+                                             "aten.scaled_dot_product_attention.",
+                                             "aten._scaled_dot_product_flash_attention_for_cpu."};
 
 bool needs_one_dtype(std::string_view op_type) {
   return std::any_of(std::begin(kOneDTypeOps), std::end(kOneDTypeOps),
@@ -69,7 +92,8 @@ class ProgramBuilder {
       program_.outputs_.push_back(describe(graph.tensor(graph.graph_outputs()[i]), outputs[i]));
     }
     program_.values_.resize(is_weight_.size());
-    for (auto& [slot, tensor] : loaded_) program_.values_[static_cast<std::size_t>(slot)] = std::move(tensor);
+    for (auto& [slot, tensor] : loaded_)
+      program_.values_[static_cast<std::size_t>(slot)] = std::move(tensor);
     program_.is_weight_ = is_weight_;
     mark_last_uses();
     std::size_t deepest = 0;
@@ -126,7 +150,8 @@ class ProgramBuilder {
       }
     }
     if (slot == kNoSlot) {
-      throw StatusError(NPU_ERROR_INVALID, fmt::format("tensor '{}' is read before it is produced", tensor.name));
+      throw StatusError(NPU_ERROR_INVALID,
+                        fmt::format("tensor '{}' is read before it is produced", tensor.name));
     }
     return slot;
   }
@@ -136,10 +161,12 @@ class ProgramBuilder {
     if (!data) {
       throw StatusError(NPU_ERROR_INVALID, fmt::format("weight '{}' is missing", tensor.name));
     }
-    if (data->scalar_type() != scalar_type(tensor.dtype) || data->sizes() != c10::IntArrayRef(tensor.shape)) {
-      throw StatusError(NPU_ERROR_INVALID, fmt::format("weight '{}': expected {}, found {} {}", tensor.name,
-                                                       text_of(tensor), type_text(data->scalar_type()),
-                                                       shape_text(data->sizes().vec())));
+    if (data->scalar_type() != scalar_type(tensor.dtype) ||
+        data->sizes() != c10::IntArrayRef(tensor.shape)) {
+      throw StatusError(
+          NPU_ERROR_INVALID,
+          fmt::format("weight '{}': expected {}, found {} {}", tensor.name, text_of(tensor),
+                      type_text(data->scalar_type()), shape_text(data->sizes().vec())));
     }
     loaded_.emplace_back(slot, *std::move(data));
   }
@@ -169,8 +196,9 @@ class ProgramBuilder {
       if (text.starts_with("node '") || text.starts_with("weight '")) throw;
       place.fail(error.status(), std::string(text));
     } catch (const Error& error) {
-      place.fail(error.code() == ErrorCode::kUnsupported ? NPU_ERROR_UNSUPPORTED : NPU_ERROR_INVALID,
-                 error.message());
+      place.fail(
+          error.code() == ErrorCode::kUnsupported ? NPU_ERROR_UNSUPPORTED : NPU_ERROR_INVALID,
+          error.message());
     }
   }
 
@@ -180,14 +208,15 @@ class ProgramBuilder {
     std::int64_t position = find_member(node.attrs(), "index")->get<std::int64_t>();
     if (position < 0) position += count;
     if (node.outputs.size() != 1) {
-      place.fail(NPU_ERROR_INVALID, fmt::format("expected 1 result, found {}", node.outputs.size()));
+      place.fail(NPU_ERROR_INVALID,
+                 fmt::format("expected 1 result, found {}", node.outputs.size()));
     }
     const TensorId source = node.inputs[static_cast<std::size_t>(position)];
     const TensorInfo& from = graph.tensor(source);
     const TensorInfo& to = graph.tensor(node.outputs[0]);
     if (from.dtype != to.dtype || from.shape != to.shape) {
-      place.fail(NPU_ERROR_INVALID, fmt::format("result '{}': expected {}, but value {} is {}", to.name,
-                                                text_of(to), position, text_of(from)));
+      place.fail(NPU_ERROR_INVALID, fmt::format("result '{}': expected {}, but value {} is {}",
+                                                to.name, text_of(to), position, text_of(from)));
     }
     slots[static_cast<std::size_t>(node.outputs[0].value)] = read(graph, source, slots);
   }
@@ -195,9 +224,10 @@ class ProgramBuilder {
   void add_body(const Graph& graph, const Node& node, SlotTable& slots, const Place& place) {
     const Json* body = find_member(node.attrs(), "body");
     if (body == nullptr || !body->is_object()) {
-      place.fail(NPU_ERROR_UNSUPPORTED,
-                 "its body is not in the document: export the model under torch.no_grad(), or give the "
-                 "body as an IR document in attrs.body");
+      place.fail(
+          NPU_ERROR_UNSUPPORTED,
+          "its body is not in the document: export the model under torch.no_grad(), or give the "
+          "body as an IR document in attrs.body");
     }
     if (depth_ == kMaxDepth) place.fail(NPU_ERROR_INVALID, "bodies are nested too deep");
     const Graph inner = read_valid_graph(body->dump(), fmt::format("body of node '{}'", node.name));
@@ -212,8 +242,8 @@ class ProgramBuilder {
       const TensorInfo& a = graph.tensor(outside);
       const TensorInfo& b = inner.tensor(inside);
       if (a.dtype != b.dtype || a.shape != b.shape) {
-        place.fail(NPU_ERROR_INVALID, fmt::format("tensor '{}' is {}, but '{}' of its body is {}", a.name,
-                                                  text_of(a), b.name, text_of(b)));
+        place.fail(NPU_ERROR_INVALID, fmt::format("tensor '{}' is {}, but '{}' of its body is {}",
+                                                  a.name, text_of(a), b.name, text_of(b)));
       }
     };
     std::vector<Slot> inputs;
@@ -246,7 +276,8 @@ class ProgramBuilder {
     }
   }
 
-  void add_custom(const Graph& graph, const Node& node, const Operation& operation, SlotTable& slots) {
+  void add_custom(const Graph& graph, const Node& node, const Operation& operation,
+                  SlotTable& slots) {
     Step& step = new_step(node);
     step.custom = operation.custom;
     step.attrs = node.attrs().dump();
@@ -266,8 +297,8 @@ class ProgramBuilder {
       operands.push_back({tensor.dtype, &tensor.shape});
     }
     std::vector<BoundArgument> bound;
-    // An attr that this schema lacks is refused unless it is null: exports of newer torch versions carry
-    // keyword arguments whose None means what this version does anyway.
+    // An attr that this schema lacks is refused unless it is null: exports of newer torch versions
+    // carry keyword arguments whose None means what this version does anyway.
     if (const auto error = bind_arguments(operation.schema, operands, node.attrs(), bound)) {
       place.fail(NPU_ERROR_INVALID, error->text);
     }
@@ -290,13 +321,15 @@ class ProgramBuilder {
         step.has_casts = true;
       }
       const auto slot_of = [&](std::int32_t input) {
-        return input < 0 ? kNoSlot : read(graph, node.inputs[static_cast<std::size_t>(input)], slots);
+        return input < 0 ? kNoSlot
+                         : read(graph, node.inputs[static_cast<std::size_t>(input)], slots);
       };
       if (bound[i].kind == BoundArgument::Kind::kTensor) {
         argument.kind = StepArgument::Kind::kTensor;
         argument.operand.slot = slot_of(bound[i].inputs[0]);
       } else if (bound[i].kind == BoundArgument::Kind::kTensors) {
-        for (const std::int32_t input : bound[i].inputs) argument.operands.push_back({slot_of(input)});
+        for (const std::int32_t input : bound[i].inputs)
+          argument.operands.push_back({slot_of(input)});
         if (declared.type == ArgumentType::kOptionalTensorList) {
           argument.kind = StepArgument::Kind::kOptionalTensorList;
           c10::List<c10::optional<at::Tensor>> list;
@@ -312,7 +345,8 @@ class ProgramBuilder {
         try {
           argument.constant = argument_value(declared, traits, bound[i]);
         } catch (const StatusError& value_error) {
-          place.fail(value_error.status(), fmt::format("argument '{}': {}", declared.name, value_error.what()));
+          place.fail(value_error.status(),
+                     fmt::format("argument '{}': {}", declared.name, value_error.what()));
         }
       }
     }
@@ -330,7 +364,8 @@ class ProgramBuilder {
   }
 
   // Nothing if the operands of the node agree; else what to cast them to, or an error.
-  std::optional<c10::ScalarType> one_dtype(const Graph& graph, const Node& node, const Place& place) const {
+  std::optional<c10::ScalarType> one_dtype(const Graph& graph, const Node& node,
+                                           const Place& place) const {
     if (!needs_one_dtype(node.op_type)) return std::nullopt;
     const TensorInfo* first = nullptr;
     std::optional<c10::ScalarType> promoted;
@@ -341,12 +376,15 @@ class ProgramBuilder {
       if (first == nullptr) first = &tensor;
       if (tensor.dtype == first->dtype) continue;
       if (!options_.promote) {
-        place.fail(NPU_ERROR_UNSUPPORTED,
-                   fmt::format("operand '{}' is {} and '{}' is {}; this op needs one dtype (the device option "
-                               "\"promote\": true converts them)",
-                               first->name, dtype_name(first->dtype), tensor.name, dtype_name(tensor.dtype)));
+        place.fail(
+            NPU_ERROR_UNSUPPORTED,
+            fmt::format(
+                "operand '{}' is {} and '{}' is {}; this op needs one dtype (the device option "
+                "\"promote\": true converts them)",
+                first->name, dtype_name(first->dtype), tensor.name, dtype_name(tensor.dtype)));
       }
-      promoted = c10::promoteTypes(promoted.value_or(scalar_type(first->dtype)), scalar_type(tensor.dtype));
+      promoted = c10::promoteTypes(promoted.value_or(scalar_type(first->dtype)),
+                                   scalar_type(tensor.dtype));
     }
     return promoted;
   }
@@ -354,7 +392,8 @@ class ProgramBuilder {
   // Backwards: the first mention found is the last use. Results that nobody reads lose their slot.
   void mark_last_uses() {
     std::vector<bool> used = is_weight_;
-    for (const StepResult& output : program_.outputs_) used[static_cast<std::size_t>(output.slot)] = true;
+    for (const StepResult& output : program_.outputs_)
+      used[static_cast<std::size_t>(output.slot)] = true;
     const auto visit = [&](Operand& operand) {
       if (operand.slot == kNoSlot || used[static_cast<std::size_t>(operand.slot)]) return;
       used[static_cast<std::size_t>(operand.slot)] = true;
@@ -364,8 +403,10 @@ class ProgramBuilder {
       for (StepResult& result : step->results) {
         if (!used[static_cast<std::size_t>(result.slot)]) result.slot = kNoSlot;
       }
-      for (auto argument = step->arguments.rbegin(); argument != step->arguments.rend(); ++argument) {
-        for (auto operand = argument->operands.rbegin(); operand != argument->operands.rend(); ++operand) {
+      for (auto argument = step->arguments.rbegin(); argument != step->arguments.rend();
+           ++argument) {
+        for (auto operand = argument->operands.rbegin(); operand != argument->operands.rend();
+             ++operand) {
           visit(*operand);
         }
         if (argument->kind == StepArgument::Kind::kTensor) visit(argument->operand);

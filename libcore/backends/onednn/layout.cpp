@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "npu/support/checked.hpp"
+#include "npu/support/error.hpp"
+
 namespace npu::onednn {
 
 namespace {
@@ -41,7 +44,14 @@ dnnl::memory::data_type primitive_type(DType type) noexcept {
 
 std::vector<std::int64_t> row_major_strides(const Shape& shape) {
   std::vector<std::int64_t> strides(shape.size(), 1);
-  for (std::size_t i = shape.size(); i > 1; --i) strides[i - 2] = strides[i - 1] * shape[i - 1];
+  for (std::size_t i = shape.size(); i > 1; --i) {
+    const auto stride = checked_multiply(strides[i - 1], shape[i - 1]);
+    if (!stride) {
+      throw Error(ErrorCode::kUnsupported,
+                  "a tensor of shape " + shape_text(shape) + " is too large");
+    }
+    strides[i - 2] = *stride;
+  }
   return strides;
 }
 

@@ -121,6 +121,7 @@ void lower_convolution(Lowering& lowering, const BoundNode& node) {
 
   const DType type = lowering.compute_type();
   const Shape output_shape = result_shape(lowering, input_shape, weight_shape, spatial);
+  lowering.check_result(lowering.result(), output_shape, lowering.dtype(input));
   Shape grouped = weight_shape;
   if (groups > 1) {
     grouped[0] /= groups;

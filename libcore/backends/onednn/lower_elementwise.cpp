@@ -271,6 +271,7 @@ void lower_binary(Lowering& lowering, const BoundNode& node) {
       lowering.refuse("other", "its dtype differs from the first operand's");
     }
     shape = broadcast_shape(lowering, shape, lowering.shape(*other));
+    lowering.check_result(lowering.result(), shape, lowering.dtype(self));
     const Value value =
         add_binary(lowering, op, lowering.operand(self), lowering.operand(*other), alpha);
     lowering.define_computed(lowering.result(), shape, lowering.dtype(self), value);

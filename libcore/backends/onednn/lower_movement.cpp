@@ -315,11 +315,7 @@ void lower_expand(Lowering& lowering, const BoundNode& node) {
                        shape_text(result));
     }
   }
-  if (result != lowering.shape(lowering.result())) {  // before memory of that size is asked for
-    lowering.invalid("result '" + lowering.graph().tensor(lowering.result()).name +
-                     "' is stated as " + shape_text(lowering.shape(lowering.result())) +
-                     ", but the op gives " + shape_text(result));
-  }
+  lowering.check_result(lowering.result(), result, lowering.dtype(self));
   if (result == shape) return define_alias(lowering);
   if (padded == result) return define_reshaped(lowering, result);
   const Value source = lowering.reshaped(lowering.stored(self), padded);
@@ -497,10 +493,7 @@ void lower_arange(Lowering& lowering, const BoundNode& node) {
   if (step < 1 || end <= start)
     lowering.refuse("", "only a growing sequence with elements is supported");
   const Shape shape{(end - start - 1) / step + 1};
-  if (shape != lowering.shape(lowering.result())) {
-    lowering.invalid("the op gives " + shape_text(shape) + ", the result is stated as " +
-                     shape_text(lowering.shape(lowering.result())));
-  }
+  lowering.check_result(lowering.result(), shape, dtype);
   const Value target = lowering.temporary(dtype, plain_layout(shape, dtype));
   lowering.add_kernel(std::span<const Value>(), target, [=](std::span<std::byte* const> operands) {
     auto* values = static_cast<std::int64_t*>(static_cast<void*>(operands[0]));

@@ -156,6 +156,12 @@ Value batched_operand(Lowering& lowering, TensorId input, const Shape& shape) {
   return lowering.dense(lowering.operand(input));
 }
 
+/// The node's result has this [N, C, H, W] shape, or the part behind N for an operand without it.
+void check_pooled(const Lowering& lowering, TensorId input, Shape output) {
+  if (lowering.shape(input).size() == 3) output.erase(output.begin());
+  lowering.check_result(lowering.result(), output, lowering.dtype(input));
+}
+
 void define_pooled(Lowering& lowering, TensorId input, Shape output, const Value& value) {
   if (lowering.shape(input).size() == 4) {
     lowering.define_computed(lowering.result(), output, lowering.dtype(input), value);
@@ -182,6 +188,7 @@ void lower_max_pool(Lowering& lowering, const BoundNode& node) {
   const Shape shape = batched_shape(lowering, input);
   const Pool pool = read_pool(lowering, node);
   const Shape output = pooled_shape(lowering, pool, shape);
+  check_pooled(lowering, input, output);
   const Value source = batched_operand(lowering, input, shape);
   define_pooled(lowering, input, output,
                 add_pool_primitive(lowering, pool, dnnl::algorithm::pooling_max, source, output));
@@ -198,6 +205,7 @@ void lower_average_pool(Lowering& lowering, const BoundNode& node) {
     lowering.invalid("argument 'divisor_override': 0 is no divisor");
   }
   const Shape output = pooled_shape(lowering, pool, shape);
+  check_pooled(lowering, input, output);
   const Value source = batched_operand(lowering, input, shape);
 
   const bool has_padding = pool.padding != std::vector<std::int64_t>{0, 0};
@@ -235,6 +243,7 @@ void lower_adaptive_average_pool(Lowering& lowering, const BoundNode& node) {
   const Shape shape = batched_shape(lowering, input);
   const auto size = pair_argument(lowering, node, "output_size", 1);
   const Shape output{shape[0], shape[1], size[0], size[1]};
+  check_pooled(lowering, input, output);
   const Value source = batched_operand(lowering, input, shape);
   if (shape[2] % size[0] == 0 && shape[3] % size[1] == 0) {
     const auto algorithm = dnnl::algorithm::pooling_avg_exclude_padding;

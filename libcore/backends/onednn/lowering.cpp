@@ -77,10 +77,6 @@ DType Lowering::storage_type(DType dtype) const noexcept {
   return dtype == DType::kBFloat16 && !machine_->native_bfloat16 ? DType::kFloat32 : dtype;
 }
 
-DType Lowering::compute_type(TensorId tensor) const noexcept {
-  return dtype(tensor) == DType::kBFloat16 ? compute_type_ : DType::kFloat32;
-}
-
 BufferId Lowering::add_buffer(BufferInfo info) {
   plan_.buffers.push_back(std::move(info));
   return BufferId{static_cast<std::int32_t>(plan_.buffers.size() - 1)};

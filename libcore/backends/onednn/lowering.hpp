@@ -59,15 +59,16 @@ class Lowering {
   [[noreturn]] void refuse(std::string_view argument, const std::string& reason) const;
   /// The sub-IR contradicts itself at this node.
   [[noreturn]] void invalid(const std::string& reason) const;
+  /// The shape and dtype that the op's rules give a result have to be those that the sub-IR states.
+  /// Setting a result checks that, too; asked first, it keeps a wrong document from making oneDNN
+  /// work on absurd sizes.
+  void check_result(TensorId tensor, const Shape& computed, DType dtype) const;
   /// Refuses the node unless the tensor is float32 or bfloat16.
   void require_float(std::string_view argument, TensorId tensor) const;
 
   DType compute_type() const noexcept { return compute_type_; }
   /// How a tensor of this type is kept in memory.
   DType storage_type(DType dtype) const noexcept;
-  /// float32, or compute_type() where the tensor is bfloat16: for an op with operands of several
-  /// types.
-  DType compute_type(TensorId tensor) const noexcept;
 
   /// A tensor as it is kept, in whatever layout.
   Value stored(TensorId tensor);
@@ -124,7 +125,6 @@ class Lowering {
   void add_step(Step step);
   Value copied(const Value& value, DType type, const Layout& layout);
   const Value* find_copy(const Value& value, DType type, const Layout& layout) const;
-  void check_result(TensorId tensor, const Shape& computed, DType dtype) const;
   void bind_inputs();
   void bind_outputs();
   Value weight(TensorId tensor);

@@ -37,17 +37,18 @@ extern "C" {
 
 /// One execution of one node. Everything is valid until the function returns.
 struct npu_custom_op_call {
-  const char* node;           ///< name of the node, for messages
-  const char* attrs;          ///< its attrs: a JSON object, NUL-terminated
-  std::size_t attrs_size;     ///< without the NUL
-  const npu_tensor* inputs;   ///< its operands, dense and row-major; never write to them
+  const char* node;          ///< name of the node, for messages
+  const char* attrs;         ///< its attrs: a JSON object, NUL-terminated
+  std::size_t attrs_size;    ///< without the NUL
+  const npu_tensor* inputs;  ///< its operands, dense and row-major; never write to them
   std::size_t input_count;
   const npu_tensor* results;  ///< what the document says of the results; data is null
   std::size_t result_count;
-  void* host;                 ///< for allocate
-  /// Memory for result `index`, dense, row-major, aligned to 64 bytes and uninitialised. Called once for every
-  /// result. Returns null if the arguments or memory do not allow it; return NPU_ERROR_MEMORY then.
-  /// A dtype or shape other than the document's fails after the function returns.
+  void* host;  ///< for allocate
+  /// Memory for result `index`, dense, row-major, aligned to 64 bytes and uninitialised. Called
+  /// once for every result. Returns null if the arguments or memory do not allow it; return
+  /// NPU_ERROR_MEMORY then. A dtype or shape other than the document's fails after the function
+  /// returns.
   void* (*allocate)(void* host, std::size_t index, npu_dtype dtype, std::uint32_t rank,
                     const std::int64_t* shape);
 };
@@ -72,7 +73,8 @@ struct npu_custom_op_library {
 
 /// The one function that the shared object exports, as npu_custom_op_entry. Returns null if it
 /// cannot serve a host of `host_abi_version`.
-typedef const npu_custom_op_library* (*npu_custom_op_entry_function)(std::uint32_t host_abi_version);
+typedef const npu_custom_op_library* (*npu_custom_op_entry_function)(
+    std::uint32_t host_abi_version);
 
 }  // extern "C"
 
@@ -127,7 +129,8 @@ class CustomOpCall {
   std::span<const T> input_data(std::size_t index) const {
     const npu_tensor& tensor = input(index);
     if (tensor.dtype != dtype_of<T>()) {
-      throw std::runtime_error("operand " + std::to_string(index) + " has another dtype than expected");
+      throw std::runtime_error("operand " + std::to_string(index) +
+                               " has another dtype than expected");
     }
     return {static_cast<const T*>(tensor.data), tensor.bytes / sizeof(T)};
   }
@@ -167,12 +170,12 @@ npu_status custom_op(void* /*context*/, const npu_custom_op_call* call, npu_erro
 }  // namespace npu
 
 /// Defines the entry function of a shared object from rows of npu_custom_op.
-#define NPU_CUSTOM_OPS(...)                                                                \
-  extern "C" __attribute__((visibility("default"))) const npu_custom_op_library*           \
-  npu_custom_op_entry(std::uint32_t host_abi_version) {                                    \
-    static const npu_custom_op ops[] = {__VA_ARGS__};                                      \
-    static const npu_custom_op_library library = {NPU_CUSTOM_OP_ABI_VERSION,               \
-                                                  sizeof(npu_custom_op_library), ops,      \
-                                                  sizeof ops / sizeof ops[0]};             \
-    return host_abi_version == NPU_CUSTOM_OP_ABI_VERSION ? &library : nullptr;             \
+#define NPU_CUSTOM_OPS(...)                                                           \
+  extern "C" __attribute__((visibility("default"))) const npu_custom_op_library*      \
+  npu_custom_op_entry(std::uint32_t host_abi_version) {                               \
+    static const npu_custom_op ops[] = {__VA_ARGS__};                                 \
+    static const npu_custom_op_library library = {NPU_CUSTOM_OP_ABI_VERSION,          \
+                                                  sizeof(npu_custom_op_library), ops, \
+                                                  sizeof ops / sizeof ops[0]};        \
+    return host_abi_version == NPU_CUSTOM_OP_ABI_VERSION ? &library : nullptr;        \
   }

@@ -207,8 +207,8 @@ bool tag_ops(Graph& graph, const Target& target, const TagOptions& options,
     Node& node = graph.nodes()[i];
     const bool preferred = tags[i].device == &target.devices.front();
     set(node.device, std::optional(tags[i].device->name));
-    // A forced node says so wherever it is, so that later tools do not move it.
-    const bool says_why = !preferred || tags[i].reason == kForced;
+    // A node placed by hand says so wherever it is, so that later tools do not move it.
+    const bool says_why = !preferred || tags[i].reason == kForced || tags[i].reason == kKept;
     set(node.device_reason,
         says_why ? std::optional(tags[i].reason) : std::optional<std::string>());
     set(node.partition, std::optional<std::int64_t>());

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 . "$CASES/lib.sh"
 npu-tag "$CASES/npu-partition/seven_nodes.json" --force cpu=concat >tagged.json
 part() {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Where the drawing cannot be written, nothing is.
 . "$CASES/lib.sh"
 npu-tag "$CASES/npu-partition/seven_nodes.json" >tagged.json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Documents that npu-tag has not seen, or that were changed since.
 . "$CASES/lib.sh"
 model=$CASES/npu-partition/seven_nodes.json

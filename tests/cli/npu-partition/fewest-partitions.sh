@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # convex never needs more partitions than contiguous, nor lists a tensor twice for one device.
 . "$CASES/lib.sh"
 for name in mobilenet_v2 resnet18 resnet50 inception_v3 vit_b_16 bert_base; do

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 npu-tag "$TESTDATA/models/small/mlp.json" >./-
 cp ./- ./--help
 npu-partition ./- | sed -n 2p

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 . "$CASES/lib.sh"
 npu-tag "$TESTDATA/models/small/mlp.json" >tagged.json
 try_to_full() { echo "\$ $* >/dev/full"; "$@" 2>&1 >/dev/full; echo "exit $?"; }

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # --min-nodes moves small partitions to the next device that runs them; forced nodes stay.
 . "$CASES/lib.sh"
 npu-tag "$CASES/npu-partition/seven_nodes.json" --force cpu=concat >tagged.json

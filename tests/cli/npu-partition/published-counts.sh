@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The counts published for the contiguous strategy on real models.
 contiguous() {
   model=$1

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The seven-node example: everything on the npu but concat gives exactly five steps.
 model=$CASES/npu-partition/seven_nodes.json
 npu-tag "$model" --force cpu=concat >tagged.json

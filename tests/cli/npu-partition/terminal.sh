@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Without GRAPH and with a terminal as stdin the program says so instead of waiting. script(1) makes
 # the terminal.
 command -v script >/dev/null || { echo "npu-partition: error: no GRAPH given and stdin is a terminal"; echo "Try 'npu-partition --help'."; exit 2; }

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # As npu-tag, npu-partition rewrites npu.weights_file so that it resolves from where the output lies.
 where() { sed -n 's/.*"weights_file": "\([^"]*\)".*/\1/p'; }
 mkdir -p in out/deep

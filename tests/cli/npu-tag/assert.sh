@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # --assert: 0 if all hold, 4 and the document if one does not, 2 if it makes no sense.
 . "$CASES/lib.sh"
 model=$CASES/npu-tag/reasons.json

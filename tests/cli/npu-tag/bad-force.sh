@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 . "$CASES/lib.sh"
 model=$CASES/npu-tag/reasons.json
 target=$CASES/npu-tag/small_target.json

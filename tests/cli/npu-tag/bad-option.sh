@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 . "$CASES/lib.sh"
 try npu-tag --no-such-option
 try npu-tag -z

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 . "$CASES/lib.sh"
 model=$TESTDATA/models/small/mlp.json
 mkdir folder.json

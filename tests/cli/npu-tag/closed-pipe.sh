@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A reader that goes away ends the program without a message: by SIGPIPE (128 + 13), or, where the
 # caller ignores that signal, with exit 0.
 . "$CASES/lib.sh"

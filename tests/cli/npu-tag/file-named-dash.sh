@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # "-" is stdin; "./-" is a file of that name, for input and output. "--" ends the options.
 cp "$TESTDATA/models/small/mlp.json" ./-
 cp ./- ./--help

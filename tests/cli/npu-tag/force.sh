@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # --force takes a glob of op types or node names; the last match wins; a forced node says so.
 . "$CASES/lib.sh"
 model=$CASES/npu-partition/seven_nodes.json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The output may be the input: it is read in full before anything is written.
 cp "$TESTDATA/models/small/gru.json" model.json
 npu-tag model.json -o model.json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # --keep-tags keeps dev_info before device; a device that the target does not have counts as none.
 . "$CASES/lib.sh"
 sed -e '/^ *{"name": "conv", "op/s/"op_type"/"dev_info": "cpu", "op_type"/' \

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # --list-ops names every device or one; the small target keeps the table short.
 . "$CASES/lib.sh"
 target=$CASES/npu-tag/small_target.json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A repeatable option takes one value; what follows is the document.
 model=$CASES/npu-partition/seven_nodes.json
 npu-tag --force cpu=concat "$model" | grep -c '"device_reason": "forced"'

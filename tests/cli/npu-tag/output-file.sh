@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # -o writes all or nothing: after a failed run the old file is intact and nothing else is left.
 . "$CASES/lib.sh"
 model=$TESTDATA/models/small/mlp.json

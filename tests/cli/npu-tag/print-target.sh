@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What --print-target writes is a target file that means the same as the name.
 . "$CASES/lib.sh"
 model=$TESTDATA/models/small/conv_kinds.json

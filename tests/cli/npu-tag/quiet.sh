@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # -q hides warnings, never errors. -v is accepted and changes nothing in the document.
 . "$CASES/lib.sh"
 model=$CASES/npu-partition/seven_nodes.json

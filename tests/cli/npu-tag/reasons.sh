@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # device and device_reason of every node, with the built-in target.
 . "$CASES/lib.sh"
 for name in reasons; do npu-tag "$CASES/npu-tag/$name.json" | placement; done

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Tagging again drops what rests on the old tags: partitions, fusion groups, layouts.
 model=$CASES/npu-run/three_steps.json
 sed 's/"steps"/"custom": 1, "steps"/; s/"partition": 2/"partition": 2, "fusion_group": 3/; s/"npu": {/"npu": {"fusion": {"groups": []}, "layout": {}, "note": 1, /' "$model" >old.json

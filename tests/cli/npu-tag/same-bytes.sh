@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Same input, same bytes: on repetition, from stdin, through -o, and when run on its own output.
 for name in mlp gru multi_output lifted_constants dtypes empty; do
   model=$TESTDATA/models/small/$name.json

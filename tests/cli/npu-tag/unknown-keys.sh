@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Nothing but device, device_reason and npu.target is added to a document; nothing is taken away.
 model=$CASES/npu-tag/reasons.json
 target=$CASES/npu-tag/small_target.json

@@ -22,8 +22,8 @@ int main(int argc, char** argv) {
     if (diagnostics.has_errors()) return 1;
     std::size_t count = 0;
     for (const npu::Node& node : graph.nodes()) count += node.device == target.devices.front().name;
-    std::printf("%s: %zu nodes, %zu on %s\n", graph.model_name().c_str(), graph.nodes().size(), count,
-                target.devices.front().name.c_str());
+    std::printf("%s: %zu nodes, %zu on %s\n", graph.model_name().c_str(), graph.nodes().size(),
+                count, target.devices.front().name.c_str());
     return 0;
   } catch (const npu::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());

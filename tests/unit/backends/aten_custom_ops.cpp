@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shared object of custom ops as a user of npu/custom_op.hpp writes one; aten_backend_test loads it.
+// A shared object of custom ops as a user of npu/custom_op.hpp writes one; aten_backend_test loads
+// it.
 #include <stdexcept>
 #include <string>
 

@@ -11,7 +11,7 @@
 #include "npu/support/file_io.hpp"
 
 using namespace npu;
-using npu::test::errors_of;
+using npu::test::document_faults;
 using npu::test::faults_of;
 using npu::test::GraphBuilder;
 using Lines = std::vector<std::string>;
@@ -60,13 +60,13 @@ Json two_nodes() {
 Lines faults_with(const std::string& pointer, const Json& value) {
   Json document = two_nodes();
   document[Json::json_pointer(pointer)] = value;
-  return faults_of(document);
+  return document_faults(document);
 }
 
 Lines faults_without(const std::string& parent, const std::string& key) {
   Json document = two_nodes();
   document[Json::json_pointer(parent)].erase(key);
-  return faults_of(document);
+  return document_faults(document);
 }
 
 constexpr const char* kDTypes =
@@ -365,7 +365,7 @@ TEST_CASE("fact 11: a shape or dtype that one mention lacks comes from another")
   }
   document["nodes"][1]["inputs"][0].erase("dtype");
   document["nodes"][1]["inputs"][0].erase("shape");
-  CHECK(faults_of(document) == Lines{"/nodes/0/outputs/0: no mention of tensor 'a' gives its shape",
+  CHECK(document_faults(document) == Lines{"/nodes/0/outputs/0: no mention of tensor 'a' gives its shape",
                                      "/nodes/0/outputs/0: no mention of tensor 'a' gives its dtype"});
 }
 
@@ -374,12 +374,25 @@ TEST_CASE("fact 11: a shape or dtype that one mention lacks comes from another")
 TEST_CASE("a graph output may be a graph input, a weight or a constant, and repeat") {
   const Graph graph = read_valid_graph(R"({
     "graph_inputs": [{"name": "x", "shape": [2], "dtype": "float32"}],
-    "graph_outputs": [{"name": "x"}, {"name": "p_w"}, {"name": "x"}, {"name": "c"}],
+    "graph_outputs": [{"name": "x"}, {"name": "p_w"}, {"name": "x"}, {"name": "c", "shape": [2]}],
     "weights": [{"name": "w", "shape": [3], "dtype": "float64"}, {"name": "unread", "shape": [1], "dtype": "int8"}],
     "weight_name_mapping": {"p_w": "w"}, "nodes": [],
     "constants": {"c": {"data": [1, 2], "dtype": "int32"}}})",
                                        "f");
-  (void)graph;
+  CHECK(names_of(graph, graph.graph_outputs()) == Lines{"x", "p_w", "x", "c"});
+  CHECK(tensor_named(graph, "x").kind == TensorKind::kGraphInput);
+  CHECK(tensor_named(graph, "p_w").kind == TensorKind::kWeight);
+  CHECK(tensor_named(graph, "p_w").shape == Shape{3});
+  CHECK(tensor_named(graph, "p_w").dtype == DType::kFloat64);
+  CHECK(tensor_named(graph, "c").is_constant);
+  CHECK(tensor_named(graph, "c").dtype == DType::kInt32);
+  CHECK_FALSE(graph.find_tensor("unread").valid());  // nothing reads it, so it needs no data
+}
+
+TEST_CASE("the same result may be several graph outputs") {
+  const Graph graph =
+      GraphBuilder().input("x").node("y", "aten.relu.default", {"x"}).output("y").output("y").build();
+  CHECK(names_of(graph, graph.graph_outputs()) == Lines{"y", "y"});
 }
 
 TEST_CASE("a constant without a shape anywhere is a fault, one with data alone is not enough") {
@@ -390,7 +403,9 @@ TEST_CASE("a constant without a shape anywhere is a fault, one with data alone i
 
 // ---- every fault, one at a time ----
 
-TEST_CASE("the document that faults are put into has none") { CHECK(faults_of(two_nodes()).empty()); }
+TEST_CASE("the document that faults are put into has none") { 
+  CHECK(document_faults(two_nodes()).empty());
+}
 
 TEST_CASE("a document that is no object is refused") {
   CHECK(faults_of("[]") == Lines{": expected an object at the top level, found array"});
@@ -437,59 +452,60 @@ TEST_CASE("the npu member is checked before anything else") {
 }
 
 TEST_CASE("duplicate names are faults") {
-  CHECK(faults_with("/nodes/1/name", "a") ==
-        Lines{"/nodes/1/name: node 'a' stands at /nodes/0 already",
-              "/graph_outputs/0/producer_node: tensor 'b' is produced by node 'a', not by 'b'"});
+  Json twice = two_nodes();
+  twice["nodes"][1]["name"] = "a";
+  twice["graph_outputs"][0].erase("producer_node");
+  CHECK(document_faults(twice) == Lines{"/nodes/1/name: node 'a' stands at /nodes/0 already"});
   Json document = two_nodes();
   document["nodes"][1]["outputs"][0]["name"] = "a";
   document["graph_outputs"] = Json::array();
-  CHECK(faults_of(document) == Lines{"/nodes/1/outputs/0/name: tensor 'a' is produced by node 'a' already"});
+  CHECK(document_faults(document) == Lines{"/nodes/1/outputs/0/name: tensor 'a' is produced by node 'a' already"});
   document["nodes"][1]["outputs"][0]["name"] = "x";
-  CHECK(faults_of(document) == Lines{"/nodes/1/outputs/0/name: tensor 'x' is a graph input already"});
+  CHECK(document_faults(document) == Lines{"/nodes/1/outputs/0/name: tensor 'x' is a graph input already"});
   document["nodes"][1]["outputs"][0]["name"] = "p_w";
-  CHECK(faults_of(document) ==
+  CHECK(document_faults(document) ==
         Lines{"/nodes/1/outputs/0/name: tensor 'p_w' is a weight in weight_name_mapping already"});
 
   document = two_nodes();
   document["graph_inputs"].push_back(document["graph_inputs"][0]);
-  CHECK(faults_of(document) == Lines{"/graph_inputs/1/name: graph input 'x' is listed twice"});
+  CHECK(document_faults(document) == Lines{"/graph_inputs/1/name: graph input 'x' is listed twice"});
   document = two_nodes();
   document["graph_inputs"].push_back({{"name", "p_w"}, {"shape", {2}}, {"dtype", "float32"}});
-  CHECK(faults_of(document) ==
+  CHECK(document_faults(document) ==
         Lines{"/graph_inputs/1/name: graph input 'p_w' is a weight in weight_name_mapping already"});
   document = two_nodes();
   document["weights"].push_back(document["weights"][0]);
-  CHECK(faults_of(document) == Lines{"/weights/1/name: weight 'w' stands at /weights/0 already"});
+  CHECK(document_faults(document) == Lines{"/weights/1/name: weight 'w' stands at /weights/0 already"});
 }
 
 TEST_CASE("a tensor that nothing produces is a fault") {
   Json document = two_nodes();
   document["nodes"][1]["inputs"][0] = {{"name", "t9"}, {"shape", {2}}, {"dtype", "float32"}};
-  CHECK(faults_of(document) ==
+  CHECK(document_faults(document) ==
         Lines{"/nodes/1/inputs/0: node 'b' reads tensor 't9', which nothing produces"});
   document = two_nodes();
   document["graph_outputs"][0] = {{"name", "t9"}, {"shape", {2}}, {"dtype", "float32"}};
-  CHECK(faults_of(document) == Lines{"/graph_outputs/0: nothing produces the graph output 't9'"});
+  CHECK(document_faults(document) == Lines{"/graph_outputs/0: nothing produces the graph output 't9'"});
   // A mapping alone does not make a weight.
   document = two_nodes();
   document["weights"] = Json::array();
-  CHECK(faults_of(document) ==
+  CHECK(document_faults(document) ==
         Lines{"/nodes/1/inputs/1: node 'b' reads tensor 'p_w', which nothing produces"});
 }
 
 TEST_CASE("a cycle is named in full") {
   Json document = two_nodes();
   document["nodes"][0]["inputs"][0] = document["graph_outputs"][0];
-  CHECK(faults_of(document) == Lines{"/nodes/0: the graph has a cycle: 'a' -> 'b' -> 'a'"});
+  CHECK(document_faults(document) == Lines{"/nodes/0: the graph has a cycle: 'a' -> 'b' -> 'a'"});
   document = two_nodes();
   document["nodes"][1]["inputs"][0] = document["graph_outputs"][0];
-  CHECK(faults_of(document) == Lines{"/nodes/1: the graph has a cycle: 'b' -> 'b'"});
+  CHECK(document_faults(document) == Lines{"/nodes/1: the graph has a cycle: 'b' -> 'b'"});
 }
 
 TEST_CASE("an order that is not topological is a fault at every operand that comes too early") {
   Json document = two_nodes();
   std::swap(document["nodes"][0], document["nodes"][1]);
-  CHECK(faults_of(document) == Lines{"/nodes/0/inputs/0: node 'b' reads tensor 'a' before node 'a' "
+  CHECK(document_faults(document) == Lines{"/nodes/0/inputs/0: node 'b' reads tensor 'a' before node 'a' "
                                      "produces it; nodes must stand in topological order"});
 }
 
@@ -520,17 +536,17 @@ TEST_CASE("dtypes that disagree between mentions are faults, with both places") 
 TEST_CASE("a constant that disagrees with its mentions is a fault") {
   Json document = two_nodes();
   document["constants"] = {{"p_w", {{"data", {1, 2}}, {"dtype", "float32"}}}};
-  CHECK(faults_of(document).empty());
+  CHECK(document_faults(document).empty());
   document["constants"]["p_w"]["dtype"] = "int64";
-  CHECK(faults_of(document) ==
+  CHECK(document_faults(document) ==
         Lines{"/constants/p_w/dtype: constant 'p_w' has dtype int64 here and float32 at /nodes/1/inputs/1"});
   document["constants"]["p_w"] = {{"data", {1, 2}}, {"dtype", "floaty"}};
-  CHECK(faults_of(document) == Lines{"/constants/p_w/dtype: unknown dtype \"floaty\", expected one of " +
+  CHECK(document_faults(document) == Lines{"/constants/p_w/dtype: unknown dtype \"floaty\", expected one of " +
                                      std::string(kDTypes)});
   document["constants"]["p_w"] = {{"dtype", "float32"}};
-  CHECK(faults_of(document) == Lines{"/constants/p_w: expected an object with data and dtype"});
+  CHECK(document_faults(document) == Lines{"/constants/p_w: expected an object with data and dtype"});
   document["constants"]["p_w"] = 5;
-  CHECK(faults_of(document) == Lines{"/constants/p_w: expected an object with data and dtype"});
+  CHECK(document_faults(document) == Lines{"/constants/p_w: expected an object with data and dtype"});
 }
 
 TEST_CASE("bad dimensions are faults") {
@@ -555,7 +571,7 @@ TEST_CASE("each bad dimension gives exactly one diagnostic where nothing else de
   const auto output_with = [](const Json& shape) {
     Json document = two_nodes();
     document["nodes"][1]["inputs"][1]["shape"] = shape;
-    return faults_of(document);
+    return document_faults(document);
   };
   CHECK(output_with({-5}) == Lines{"/nodes/1/inputs/1/shape/0: tensor 'p_w' has the negative dimension -5"});
   CHECK(output_with({"n"}) == Lines{"/nodes/1/inputs/1/shape/0: tensor 'p_w' has the symbolic dimension 'n'; "
@@ -621,9 +637,9 @@ TEST_CASE("faults of nodes") {
   Json document = two_nodes();
   document["nodes"][1].erase("name");
   document["graph_outputs"] = Json::array();
-  CHECK(faults_of(document) == Lines{"/nodes/1: the node has no name"});
+  CHECK(document_faults(document) == Lines{"/nodes/1: the node has no name"});
   document["nodes"][1]["name"] = "";
-  CHECK(faults_of(document) == Lines{"/nodes/1: the node has no name"});
+  CHECK(document_faults(document) == Lines{"/nodes/1: the node has no name"});
 }
 
 TEST_CASE("faults of tensors") {
@@ -665,7 +681,7 @@ TEST_CASE("all faults are reported in one run") {
   document["nodes"][1]["outputs"][0]["shape"] = {-2};
   document["nodes"][1]["inputs"][0]["dtype"] = "int8";
   document["graph_outputs"][0]["name"] = "zzz";
-  const Lines faults = faults_of(document);
+  const Lines faults = document_faults(document);
   const std::vector<std::string> beginnings{
       "/model_name: expected a string",
       "/weights/1/name: weight 'w' stands at",

@@ -185,8 +185,8 @@ TEST_CASE("keep_tags") {
   CHECK(tag(graph()).tag("d") == "npu");
   CHECK(tag(graph(), {.keep_tags = true}).tag("d") == "cpu kept");
   CHECK(tag(graph(), {.keep_tags = true}).tag("a") == "npu");
-  // On the preferred device there is nothing to explain.
-  CHECK(tag(chain().key("device", "npu").build(), {.keep_tags = true}).tag("d") == "npu");
+  // A tag that is kept is pinned, on the preferred device, too.
+  CHECK(tag(chain().key("device", "npu").build(), {.keep_tags = true}).tag("d") == "npu kept");
   // A device that the target does not have, or none.
   CHECK(tag(chain().key("device", "tpu").build(), {.keep_tags = true}).tag("d") == "npu");
   // dev_info comes first.

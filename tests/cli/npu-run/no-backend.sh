@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# A program without backends beside it says where it looked and what to set.
+mkdir -p bin
+cp "$(command -v npu-run)" bin/npu-run
+model=$CASES/npu-run/two_inputs.json
+run() {
+  bin/npu-run "$model" --random-inputs 0 2>&1 >report | sed "s|$PWD|HERE|g; s|does not load: .*|does not load: ...|"
+  if [ -s report ]; then echo "wrote output"; fi
+}
+echo "unset:"
+run
+echo "a folder without any, two folders:"
+mkdir empty other
+NPU_BACKEND_PATH=empty
+export NPU_BACKEND_PATH
+run
+NPU_BACKEND_PATH=:empty::missing:other:
+run
+echo "not a library:"
+echo text >other/npu_backend_aten.so
+run
+: >other/npu_backend_aten.so
+run
+rm other/npu_backend_aten.so
+mkdir other/npu_backend_aten.so
+run

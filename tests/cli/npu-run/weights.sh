@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+# --weights wins over the document's file; --random-weights needs none; both may be given.
+. "$CASES/lib.sh"
+small=$TESTDATA/models/small
+run() {
+  npu-run "$@" --inputs "$small/tied_weights.inputs.safetensors" --expect "$small/tied_weights.outputs.safetensors" >report
+  echo "exit $?, expect $(comparison expect <report)"
+}
+sed 's/tied_weights.safetensors/missing.safetensors/' "$small/tied_weights.json" >model.json
+run model.json --weights "$small/tied_weights.safetensors"
+run model.json --random-weights 0
+run model.json --random-weights 0 --weights "$small/tied_weights.safetensors"

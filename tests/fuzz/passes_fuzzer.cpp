@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way of a document through npu-tag and npu-partition: whatever is accepted gives a plan that
+// survives writing, reading and the plan's own checks, with every strategy. Plans that stand in the
+// input are checked, too.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "fuzz_check.hpp"
+#include "npu/ir/json_reader.hpp"
+#include "npu/ir/json_writer.hpp"
+#include "npu/partition/partition_graph.hpp"
+#include "npu/passes.hpp"
+#include "npu/target/target.hpp"
+
+using npu::fuzz::require;
+
+namespace {
+
+void check_plan_of_input(const npu::Graph& graph) {
+  npu::Diagnostics diagnostics;
+  const npu::PartitionPlan plan = npu::read_partition_plan(graph, diagnostics);
+  if (diagnostics.has_errors()) return;
+  npu::plan_to_dot(graph, plan);
+  try {
+    npu::plan_metrics(graph, plan, npu::graph_target(graph));
+  } catch (const npu::Error&) {  // no target, or one without the plan's devices
+  }
+}
+
+void check_partitions(const npu::Graph& tagged, const npu::PartitionOptions& options) {
+  npu::Graph graph = tagged;
+  const npu::PartitionResult result = npu::partition_graph(graph, options);
+  npu::format_plan_report(graph, result.plan, result.metrics, result.target);
+  npu::plan_to_dot(graph, result.plan);
+  require(result.metrics.transfer_bytes >= 0 && result.metrics.copied_bytes >= 0, "byte counts fit");
+  const std::string text = npu::write_graph(graph);
+  npu::Diagnostics diagnostics;
+  const npu::Graph again = npu::read_graph(text, "partitioned.json", diagnostics);
+  require(!diagnostics.has_errors(), "a partitioned document is valid");
+  const npu::PartitionPlan plan = npu::read_partition_plan(again, diagnostics);
+  require(!diagnostics.has_errors(), "a plan holds together");
+  require(plan.partitions.size() == result.plan.partitions.size() &&
+              plan.steps.size() == result.plan.steps.size(),
+          "a plan is read as it was written");
+}
+
+void check_tags(const npu::Graph& untagged, const npu::Target& target, const npu::TagOptions& options) {
+  npu::Graph graph = untagged;
+  npu::Diagnostics diagnostics;
+  npu::tag_ops(graph, target, options, diagnostics);
+  if (diagnostics.has_errors()) return;
+  npu::format_tag_report(npu::tag_report(graph, target));
+  for (const npu::StrategyInfo& strategy : npu::partition_strategies()) {
+    for (const std::int64_t min_nodes : {1, 3}) {
+      check_partitions(graph, {.strategy = std::string(strategy.name), .min_nodes = min_nodes});
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const npu::Target host = npu::load_target("host");
+  static const npu::Target apple = npu::load_target("pytorch-apple");
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  npu::Graph graph;
+  try {
+    npu::Diagnostics diagnostics;
+    graph = npu::read_graph(text, "fuzz.json", diagnostics);
+    if (diagnostics.has_errors()) return 0;
+  } catch (const npu::Error&) {
+    return 0;
+  }
+  // From here on an Error is a find: tagging collects faults, and what it accepts can be partitioned.
+  if (graph.npu_member("partition") != nullptr) check_plan_of_input(graph);
+  check_tags(graph, host, {});
+  check_tags(graph, host, {.force = {{"cpu", "*[aeu]"}}, .keep_tags = true});
+  check_tags(graph, apple, {});
+  return 0;
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules about the graph as a whole; the reader's tests have those about single mentions.
+#include "npu/ir/verify_graph.hpp"
+
+#include "catch.hpp"
+#include "graph_builder.hpp"
+
+using namespace npu;
+using npu::test::errors_of;
+using npu::test::faults_of;
+using npu::test::GraphBuilder;
+using Lines = std::vector<std::string>;
+
+TEST_CASE("verify: the empty graph and one node have no fault") {
+  CHECK(faults_of(GraphBuilder().text()).empty());
+  CHECK(faults_of(GraphBuilder().input("x").node("a", "custom", {"x"}).output("a").text()).empty());
+}
+
+TEST_CASE("verify: a valid graph can be verified again, with the same answer") {
+  const Graph graph = GraphBuilder().input("x").node("a", "custom", {"x"}).output("a").build();
+  Diagnostics diagnostics;
+  verify_graph(graph, diagnostics);
+  CHECK(diagnostics.entries().empty());
+}
+
+TEST_CASE("verify: a change that breaks the order is found") {
+  Graph graph = GraphBuilder()
+                    .input("x")
+                    .node("a", "custom", {"x"})
+                    .node("b", "custom", {"a"})
+                    .output("b")
+                    .build();
+  std::swap(graph.nodes()[0].inputs, graph.nodes()[1].inputs);  // a reads its own result now
+  Diagnostics diagnostics;
+  verify_graph(graph, diagnostics);
+  CHECK(diagnostics.has_errors());
+}
+
+TEST_CASE("verify: every operand that comes too early is listed") {
+  CHECK(faults_of(GraphBuilder()
+                      .input("x")
+                      .node("c", "custom", {"a", "x", "b"})
+                      .node("b", "custom", {"a"})
+                      .node("a", "custom", {"x"})
+                      .text()) ==
+        Lines{"/nodes/0/inputs/0: node 'c' reads tensor 'a' before node 'a' produces it; nodes must stand in topological order",
+              "/nodes/0/inputs/2: node 'c' reads tensor 'b' before node 'b' produces it; nodes must stand in topological order",
+              "/nodes/1/inputs/0: node 'b' reads tensor 'a' before node 'a' produces it; nodes must stand in topological order"});
+}
+
+TEST_CASE("verify: one cycle is reported, starting at its first node in the list") {
+  CHECK(faults_of(GraphBuilder()
+                      .input("x")
+                      .node("start", "custom", {"x"})
+                      .node("a", "custom", {"start", "c"})
+                      .node("b", "custom", {"a"})
+                      .node("c", "custom", {"b"})
+                      .node("end", "custom", {"c"})
+                      .text()) == Lines{"/nodes/1: the graph has a cycle: 'a' -> 'b' -> 'c' -> 'a'"});
+}
+
+TEST_CASE("verify: a getitem needs an index among its operands") {
+  const auto with = [](const Json& attrs) {
+    return faults_of(GraphBuilder()
+                         .input("x")
+                         .node_with_results("split", "aten.split.Tensor", {"x"}, {{2}, {2}}, {{"split_size", 2}})
+                         .node("item", "<built-in function getitem>", {"split_0", "split_1"}, attrs)
+                         .output("item")
+                         .text());
+  };
+  CHECK(with({{"index", 0}}).empty());
+  CHECK(with({{"index", -2}}).empty());
+  CHECK(with({{"index", 2}}) == Lines{"/nodes/1/attrs/index: node 'item' selects item 2 of 2"});
+  CHECK(with({{"index", -3}}) == Lines{"/nodes/1/attrs/index: node 'item' selects item -3 of 2"});
+  CHECK(with({{"index", UINT64_MAX}}) ==
+        Lines{"/nodes/1/attrs/index: node 'item' selects item 18446744073709551615 of 2"});
+  CHECK(with(Json::object()) == Lines{"/nodes/1/attrs: node 'item' needs the integer attribute 'index'"});
+  CHECK(with({{"index", true}}) == Lines{"/nodes/1/attrs: node 'item' needs the integer attribute 'index'"});
+}
+
+TEST_CASE("verify: a bad order and a bad getitem are both reported") {
+  const Lines faults = faults_of(GraphBuilder()
+                                     .input("x")
+                                     .node("item", "<built-in function getitem>", {"late"}, Json{{"index", 1}})
+                                     .node("late", "custom", {"x"})
+                                     .text());
+  REQUIRE(faults.size() == 2);
+  CHECK(faults[0].starts_with("/nodes/0/inputs/0: node 'item' reads tensor 'late' before"));
+  CHECK(faults[1] == "/nodes/0/attrs/index: node 'item' selects item 1 of 1");
+}
