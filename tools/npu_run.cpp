@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
                  "safetensors file, NAME=FILE.npy, or FILE.npy for a single input; repeatable")
       ->type_name("FILE")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--random-inputs", options.random_inputs, "make missing inputs up from a seed")
       ->type_name("SEED");
@@ -71,6 +72,7 @@ int main(int argc, char** argv) {
     const npu::RunModelResult result = npu::run_model(graph, options, tool.diagnostics());
     tool.stop_on_errors();
     if (tool.wants_report()) tool.report(npu::format_run_report(result.report));
+    for (const std::string& mismatch : result.mismatches) tool.complain(mismatch);
     const ExitStatus status = tool.check_asserts(as_metrics(result.report));
     tool.write_text(npu::write_document(result.report));
     return result.within ? status : ExitStatus::kAssertFailed;

@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
                  "put nodes whose op type or name matches GLOB on DEVICE; repeatable, the last match wins")
       ->type_name("DEVICE=GLOB")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--keep-tags", options.keep_tags, "keep the device that a node carries in dev_info or device");
   CLI::Option* list_ops =

@@ -95,6 +95,7 @@ void Tool::add_assert(const std::string& names) {
                   "Metrics: " + names)
       ->type_name("EXPR")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->check(CLI::Validator(
           [this](std::string& text) {
@@ -208,6 +209,11 @@ void Tool::flush_output() {
   has_pending_ = false;
 }
 
+void Tool::complain(const std::string& text) {
+  print_diagnostics();
+  write_message(prefixed(text));
+}
+
 void Tool::report(const std::string& text) {
   if (!wants_report_) return;
   print_diagnostics();
@@ -244,8 +250,8 @@ ExitStatus Tool::check_asserts(const Metrics& metrics) {
                                          "', expected one of: " + metric_names(metrics));
     }
     if (holds(metric->second, assertion.comparison, assertion.value)) continue;
-    write_message(prefixed("assertion '" + text + "' does not hold: " + assertion.metric + " is " +
-                           number_text(metric->second)));
+    complain("assertion '" + text + "' does not hold: " + assertion.metric + " is " +
+                           number_text(metric->second));
     status = ExitStatus::kAssertFailed;
   }
   return status;

@@ -9,12 +9,11 @@
 #include "decompositions.hpp"
 
 // The boxing headers below need what this one declares.
-#include <ATen/core/dispatch/Dispatcher.h>
-
 #include <ATen/ATen.h>
 #include <ATen/core/boxing/OperatorKernel.h>
 #include <ATen/core/boxing/impl/WrapFunctionIntoFunctor.h>
 #include <ATen/core/boxing/impl/make_boxed_from_unboxed_functor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 
 #include <cmath>
 #include <limits>

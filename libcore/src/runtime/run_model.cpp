@@ -178,10 +178,19 @@ Json comparison_json(const std::string& name, const Comparison& comparison, cons
   return json;
 }
 
-/// Compares every output with `expected(i)`, which returns null with a message where there is none.
+std::string mismatch_text(const std::string& name, const Comparison& comparison) {
+  if (!comparison.mismatch.empty()) return "output '" + name + "' " + comparison.mismatch;
+  return "output '" + name + "': " + std::to_string(comparison.out_of_tolerance) + " of " +
+         std::to_string(comparison.elements) + " elements are out of tolerance; the worst is element " +
+         std::to_string(comparison.worst_index) + ": " + Json(comparison.worst_actual).dump() +
+         ", expected " + Json(comparison.worst_expected).dump();
+}
+
+/// Compares every output with `expected(i, name)`, which is nothing where there is none.
 template <typename Expected>
 Json compare_outputs(const Graph& graph, const std::vector<Tensor>& outputs,
-                     const RunModelOptions& options, bool& within, Expected expected) {
+                     const RunModelOptions& options, const std::string& against,
+                     RunModelResult& result, Expected expected) {
   Json list = Json::array();
   bool ok = true;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -195,16 +204,17 @@ Json compare_outputs(const Graph& graph, const std::vector<Tensor>& outputs,
       comparison.mismatch = "is not in the file";
     }
     ok = ok && comparison.ok;
+    if (!comparison.ok) result.mismatches.push_back(against + ": " + mismatch_text(name, comparison));
     list.push_back(comparison_json(name, comparison, tolerance));
   }
-  within = within && ok;
+  result.within = result.within && ok;
   return {{"ok", ok}, {"outputs", std::move(list)}};
 }
 
 Json expect_json(const Graph& graph, const std::vector<Tensor>& outputs,
-                 const RunModelOptions& options, bool& within) {
+                 const RunModelOptions& options, RunModelResult& result) {
   const SafetensorsFile file(options.expect);
-  return compare_outputs(graph, outputs, options, within,
+  return compare_outputs(graph, outputs, options, "--expect " + options.expect, result,
                          [&](std::size_t, const std::string& name) -> std::optional<Tensor> {
                            const SafetensorsEntry* entry = file.find(name);
                            // A single output may go by any name.
@@ -361,13 +371,13 @@ RunModelResult run_model(Graph& graph, const RunModelOptions& options, Diagnosti
   if (!times.empty()) {
     report["bench"] = bench_json(times, first.total_us / 1000, executor.load_ms());
   }
-  if (!options.expect.empty()) report["expect"] = expect_json(graph, outputs, options, result.within);
+  if (!options.expect.empty()) report["expect"] = expect_json(graph, outputs, options, result);
   if (!options.verify_device.empty()) {
     const PartitionPlan whole = single_partition_plan(graph, options.verify_device);
     Executor reference(graph, whole, target, weights, options.executor);
     RunRecord record;
     const std::vector<Tensor> expected = reference.run(inputs, &record);
-    report["verify"] = compare_outputs(graph, outputs, options, result.within,
+    report["verify"] = compare_outputs(graph, outputs, options, "--verify " + options.verify_device, result,
                                        [&](std::size_t i, const std::string&) -> std::optional<Tensor> {
                                          return expected[i];
                                        });

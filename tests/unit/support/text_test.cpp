@@ -102,4 +102,5 @@ TEST_CASE("checked: products that do not fit are nothing") {
   CHECK_FALSE(checked_element_count({big, big}).has_value());
   CHECK(checked_element_count({big, big / 4}) == std::int64_t{1} << 62);
   CHECK(checked_element_count({big, 0}) == 0);
+  CHECK_FALSE(checked_element_count({big, big, 0}).has_value());
 }

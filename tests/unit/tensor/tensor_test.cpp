@@ -168,7 +168,8 @@ TEST_CASE("tensor: shapes that do not fit are errors") {
   CHECK(code(DType::kFloat64, {big, big / 16}) == ErrorCode::kInvalidGraph);     // 2^60 * 8 bytes
   CHECK(code(DType::kInt8, {-1}) == ErrorCode::kInvalidGraph);
   CHECK(code(DType::kInt8, {0, -1}) == ErrorCode::kInvalidGraph);
-  CHECK_NOTHROW(Tensor(DType::kInt8, {big, big, 0}));  // no elements
+  CHECK(code(DType::kInt8, {big, big, 0}) == ErrorCode::kInvalidGraph);  // strides would not fit
+  CHECK_NOTHROW(Tensor(DType::kInt8, {big, 0}));
 }
 
 // Checks the limits of memory, where sanitizers end the program instead of refusing.

@@ -33,6 +33,7 @@ struct RunModelOptions {
 struct RunModelResult {
   Json report;         ///< npu-run's report; its keys are listed in npu-run(1)
   bool within = true;  ///< every comparison held
+  std::vector<std::string> mismatches;  ///< a line for each output that did not
 };
 
 /// Runs a document on its devices: partitioned as it says, or, if it has no device tags, whole on the last

@@ -14,8 +14,8 @@ inline std::optional<std::int64_t> checked_multiply(std::int64_t a, std::int64_t
   return product;
 }
 
-/// Number of elements of a shape (1 for a scalar); nothing if a dimension is negative or the
-/// product does not fit in 63 bits. A zero dimension gives 0 whatever the others are.
+/// Number of elements of a shape (1 for a scalar, 0 if a dimension is 0); nothing if a dimension is
+/// negative or the product of those that are not 0 does not fit in 63 bits.
 inline std::optional<std::int64_t> checked_element_count(const std::vector<std::int64_t>& shape) {
   std::int64_t count = 1;
   bool empty = false;
