@@ -32,7 +32,8 @@ int main(int argc, char** argv) {
                  "safetensors file with the weights; default: npu.weights_file of the document")
       ->type_name("FILE");
   app.add_option("--random-weights", options.weights.random_seed, "make weights up from a seed")
-      ->type_name("SEED");
+      ->type_name("SEED")
+      ->check(npu::cli::seed());
   app.add_option("--inputs", options.inputs,
                  "safetensors file, NAME=FILE.npy, or FILE.npy for a single input; repeatable")
       ->type_name("FILE")
@@ -40,7 +41,8 @@ int main(int argc, char** argv) {
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--random-inputs", options.random_inputs, "make missing inputs up from a seed")
-      ->type_name("SEED");
+      ->type_name("SEED")
+      ->check(npu::cli::seed());
   app.add_option("--outputs", options.outputs, "write the outputs: safetensors, or .npy for a single one")
       ->type_name("FILE");
   app.add_option("--expect", options.expect, "compare the outputs with a safetensors file; exit 4 if they differ")
@@ -49,9 +51,11 @@ int main(int argc, char** argv) {
                  "run the whole graph on DEVICE, too, and compare; exit 4 if the outputs differ")
       ->type_name("DEVICE");
   app.add_option("--rtol", options.rtol, "relative tolerance [1e-3; 2e-2 for 16-bit floats]")
-      ->type_name("X");
+      ->type_name("X")
+      ->check(npu::cli::finite_at_least_zero());
   app.add_option("--atol", options.atol, "absolute tolerance [1e-4; 2e-2 for 16-bit floats]")
-      ->type_name("X");
+      ->type_name("X")
+      ->check(npu::cli::finite_at_least_zero());
   app.add_option("--bench", options.bench, "run N more times and report the distribution")
       ->type_name("N")
       ->check(npu::cli::in_range(1, 1'000'000));

@@ -14,7 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   const npu::DType bfloat16 = npu::DType::kBFloat16;
   const npu::DType float32 = npu::DType::kFloat32;
-  for (const npu::DType* expected : {static_cast<const npu::DType*>(nullptr), &bfloat16, &float32}) {
+  for (const npu::DType* expected :
+       {static_cast<const npu::DType*>(nullptr), &bfloat16, &float32}) {
     try {
       const npu::Tensor tensor = npu::parse_npy(bytes, "fuzz.npy", expected);
       require(tensor.bytes() <= size, "an array is no larger than its file");
@@ -23,7 +24,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       volatile double used = sum;
       static_cast<void>(used);
     } catch (const npu::Error& error) {
-      require(!error.message().empty() && error.location().file == "fuzz.npy", "errors say what and where");
+      require(!error.message().empty() && error.location().file == "fuzz.npy",
+              "errors say what and where");
     }
   }
   return 0;

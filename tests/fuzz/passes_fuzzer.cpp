@@ -34,7 +34,11 @@ void check_partitions(const npu::Graph& tagged, const npu::PartitionOptions& opt
   const npu::PartitionResult result = npu::partition_graph(graph, options);
   npu::format_plan_report(graph, result.plan, result.metrics, result.target);
   npu::plan_to_dot(graph, result.plan);
-  require(result.metrics.transfer_bytes >= 0 && result.metrics.copied_bytes >= 0, "byte counts fit");
+  require(result.metrics.transfer_bytes >= 0 && result.metrics.copied_bytes >= 0,
+          "byte counts fit");
+  for (const npu::Json& partition : graph.npu_member("partition")->at("partitions")) {
+    require(partition.at("flops") >= 0 && partition.at("bytes") >= 0, "work counts fit");
+  }
   const std::string text = npu::write_graph(graph);
   npu::Diagnostics diagnostics;
   const npu::Graph again = npu::read_graph(text, "partitioned.json", diagnostics);
@@ -46,7 +50,8 @@ void check_partitions(const npu::Graph& tagged, const npu::PartitionOptions& opt
           "a plan is read as it was written");
 }
 
-void check_tags(const npu::Graph& untagged, const npu::Target& target, const npu::TagOptions& options) {
+void check_tags(const npu::Graph& untagged, const npu::Target& target,
+                const npu::TagOptions& options) {
   npu::Graph graph = untagged;
   npu::Diagnostics diagnostics;
   npu::tag_ops(graph, target, options, diagnostics);
@@ -73,7 +78,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const npu::Error&) {
     return 0;
   }
-  // From here on an Error is a find: tagging collects faults, and what it accepts can be partitioned.
+  // From here on an Error is a find: tagging collects faults, and what it accepts can be
+  // partitioned.
   if (graph.npu_member("partition") != nullptr) check_plan_of_input(graph);
   check_tags(graph, host, {});
   check_tags(graph, host, {.force = {{"cpu", "*[aeu]"}}, .keep_tags = true});

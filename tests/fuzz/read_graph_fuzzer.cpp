@@ -26,7 +26,8 @@ void check_graph(const npu::Graph& graph) {
       require(graph.tensor(id).producer.value < n, "producers stand first");
     }
     for (const npu::TensorId id : node.outputs) {
-      require(is_tensor(id) && graph.tensor(id).producer == npu::NodeId{n}, "results know their node");
+      require(is_tensor(id) && graph.tensor(id).producer == npu::NodeId{n},
+              "results know their node");
     }
   }
   for (const npu::TensorInfo& tensor : graph.tensors()) {
@@ -36,7 +37,8 @@ void check_graph(const npu::Graph& graph) {
             "results alone have producers");
   }
   for (const npu::TensorId id : graph.graph_inputs()) require(is_tensor(id), "graph inputs exist");
-  for (const npu::TensorId id : graph.graph_outputs()) require(is_tensor(id), "graph outputs exist");
+  for (const npu::TensorId id : graph.graph_outputs())
+    require(is_tensor(id), "graph outputs exist");
 }
 
 }  // namespace
@@ -52,7 +54,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     if (!diagnostics.has_errors()) check_graph(graph);
   } catch (const npu::Error& error) {
-    require(!error.message().empty() && error.location().file == "fuzz.json", "errors say what and where");
+    require(!error.message().empty() && error.location().file == "fuzz.json",
+            "errors say what and where");
   }
   return 0;
 }

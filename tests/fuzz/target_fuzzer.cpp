@@ -37,7 +37,8 @@ constexpr std::string_view kGraph = R"({
 void use(const npu::Target& target) {
   const std::string text = npu::format_target(target);
   npu::Diagnostics diagnostics;
-  const npu::Target again = npu::parse_target(npu::parse_json(text, "printed.json"), "printed.json", "", diagnostics);
+  const npu::Target again =
+      npu::parse_target(npu::parse_json(text, "printed.json"), "printed.json", "", diagnostics);
   require(!diagnostics.has_errors(), "a printed target is valid");
   require(npu::format_target(again) == text, "printing is idempotent");
   npu::format_target_ops(target, "");

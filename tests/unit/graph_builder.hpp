@@ -16,7 +16,8 @@ class GraphBuilder {
  public:
   explicit GraphBuilder(std::string name = "test") {
     document_["model_name"] = std::move(name);
-    for (const char* key : {"graph_inputs", "graph_outputs", "weights"}) document_[key] = Json::array();
+    for (const char* key : {"graph_inputs", "graph_outputs", "weights"})
+      document_[key] = Json::array();
     document_["weight_name_mapping"] = Json::object();
     document_["nodes"] = Json::array();
   }
@@ -30,7 +31,8 @@ class GraphBuilder {
     return *this;
   }
   /// A weight with the placeholder name p_<name>.
-  GraphBuilder& weight(const std::string& name, const Shape& shape, const std::string& dtype = "float32") {
+  GraphBuilder& weight(const std::string& name, const Shape& shape,
+                       const std::string& dtype = "float32") {
     remember("p_" + name, shape, dtype);
     Json json = mention("p_" + name);
     json["name"] = name;
@@ -48,8 +50,11 @@ class GraphBuilder {
                      const std::vector<std::string>& inputs, const Shape& shape,
                      const Json& attrs = Json::object(), const std::string& dtype = "float32") {
     remember(name, shape, dtype);
-    Json json = {{"name", name}, {"op_type", op_type}, {"inputs", Json::array()},
-                 {"outputs", Json::array()}, {"attrs", attrs}};
+    Json json = {{"name", name},
+                 {"op_type", op_type},
+                 {"inputs", Json::array()},
+                 {"outputs", Json::array()},
+                 {"attrs", attrs}};
     for (const std::string& input : inputs) json["inputs"].push_back(mention(input));
     json["outputs"].push_back(mention(name));
     document_["nodes"].push_back(std::move(json));
@@ -58,10 +63,14 @@ class GraphBuilder {
   /// A node with several results, <name>_0, <name>_1 and so on.
   GraphBuilder& node_with_results(const std::string& name, const std::string& op_type,
                                   const std::vector<std::string>& inputs,
-                                  const std::vector<Shape>& results, const Json& attrs = Json::object(),
+                                  const std::vector<Shape>& results,
+                                  const Json& attrs = Json::object(),
                                   const std::string& dtype = "float32") {
-    Json json = {{"name", name}, {"op_type", op_type}, {"inputs", Json::array()},
-                 {"outputs", Json::array()}, {"attrs", attrs}};
+    Json json = {{"name", name},
+                 {"op_type", op_type},
+                 {"inputs", Json::array()},
+                 {"outputs", Json::array()},
+                 {"attrs", attrs}};
     for (const std::string& input : inputs) json["inputs"].push_back(mention(input));
     for (std::size_t i = 0; i < results.size(); ++i) {
       const std::string result = name + "_" + std::to_string(i);

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -60,6 +61,19 @@ bool holds(double value, const std::string& comparison, double bound) {
   if (comparison == "!=") return value != bound;
   if (comparison == "<") return value < bound;
   return value > bound;
+}
+
+// Text that is a number from begin to end and satisfies `accept`; else "value TEXT COMPLAINT".
+template <typename Number>
+CLI::Validator number_check(std::function<bool(Number)> accept, std::string complaint) {
+  return CLI::Validator(
+      [accept = std::move(accept), complaint = std::move(complaint)](std::string& text) {
+        Number value{};
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        const bool is_number = error == std::errc() && end == text.data() + text.size();
+        return is_number && accept(value) ? std::string() : "value " + text + " " + complaint;
+      },
+      "");
 }
 
 std::string trimmed(std::string_view text) {
@@ -258,17 +272,19 @@ ExitStatus Tool::check_asserts(const Metrics& metrics) {
 }
 
 CLI::Validator in_range(std::int64_t minimum, std::int64_t maximum) {
-  return CLI::Validator(
-      [minimum, maximum](std::string& text) {
-        std::int64_t value = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (error == std::errc() && end == text.data() + text.size() && value >= minimum &&
-            value <= maximum) {
-          return std::string();
-        }
-        return "value " + text + " is not in " + std::to_string(minimum) + ".." + std::to_string(maximum);
-      },
-      "");
+  return number_check<std::int64_t>(
+      [minimum, maximum](std::int64_t value) { return value >= minimum && value <= maximum; },
+      "is not in " + std::to_string(minimum) + ".." + std::to_string(maximum));
+}
+
+CLI::Validator seed() {
+  return number_check<std::uint64_t>([](std::uint64_t) { return true; },
+                                     "is not in 0.." + std::to_string(UINT64_MAX));
+}
+
+CLI::Validator finite_at_least_zero() {
+  return number_check<double>([](double value) { return std::isfinite(value) && value >= 0; },
+                              "is not a finite number of at least 0");
 }
 
 }  // namespace npu::cli

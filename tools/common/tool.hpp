@@ -92,5 +92,9 @@ class Tool {
 
 /// Checks that a number lies in [minimum, maximum], with a message that fits on a line.
 CLI::Validator in_range(std::int64_t minimum, std::int64_t maximum);
+/// A seed: an integer that 64 unsigned bits hold.
+CLI::Validator seed();
+/// A finite number of at least 0.
+CLI::Validator finite_at_least_zero();
 
 }  // namespace npu::cli

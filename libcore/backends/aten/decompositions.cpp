@@ -8,7 +8,6 @@
 // behaviour (dropout masks, gradients) is left out and refused.
 #include "decompositions.hpp"
 
-// The boxing headers below need what this one declares.
 #include <ATen/ATen.h>
 #include <ATen/core/boxing/OperatorKernel.h>
 #include <ATen/core/boxing/impl/WrapFunctionIntoFunctor.h>

@@ -74,10 +74,12 @@ bool has_cpu_kernel(const c10::OperatorHandle& handle) {
   });
 }
 
-// Writes that libtorch's schema does not annotate; batch norm writes in training only.
+// Writes that libtorch's schema does not annotate; batch norm writes in training only, instance norm
+// always copies its statistics back.
 struct HiddenWrite {
   std::string_view name;
   std::string_view argument;
+  bool always = false;
 };
 constexpr HiddenWrite kHiddenWrites[] = {
     {"aten::_batch_norm_impl_index", "running_mean"},
@@ -86,8 +88,8 @@ constexpr HiddenWrite kHiddenWrites[] = {
     {"aten::batch_norm", "running_var"},
     {"aten::batch_norm_update_stats", "running_mean"},
     {"aten::batch_norm_update_stats", "running_var"},
-    {"aten::instance_norm", "running_mean"},
-    {"aten::instance_norm", "running_var"},
+    {"aten::instance_norm", "running_mean", true},
+    {"aten::instance_norm", "running_var", true},
     {"aten::native_batch_norm", "running_mean"},
     {"aten::native_batch_norm", "running_var"},
     {"aten::rrelu_with_noise", "noise"},
@@ -100,9 +102,8 @@ void read_traits(const c10::FunctionSchema& schema, Operation& operation) {
     traits.out = argument.is_out();
     traits.default_value = argument.default_value();
     for (const HiddenWrite& write : kHiddenWrites) {
-      if (schema.name() == write.name && argument.name() == write.argument) {
-        traits.written_in_training = true;
-      }
+      if (schema.name() != write.name || argument.name() != write.argument) continue;
+      (write.always ? traits.written : traits.written_in_training) = true;
     }
   }
 }

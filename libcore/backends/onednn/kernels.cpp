@@ -387,4 +387,14 @@ void CausalMask::run(float* scores) const {
   }
 }
 
+void BlockedRows::run(const float* scores, float* weights) const {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const float* begin = scores + row * columns;
+    const bool blocked = std::all_of(begin, begin + columns, [](float score) {
+      return score == -std::numeric_limits<float>::infinity();
+    });
+    if (blocked) std::fill_n(weights + row * columns, columns, 0.0F);
+  }
+}
+
 }  // namespace npu::onednn

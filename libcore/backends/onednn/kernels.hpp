@@ -101,4 +101,12 @@ struct CausalMask {
   void run(float* scores) const;
 };
 
+/// Rows of softmax results become 0 where every score is minus infinity.
+struct BlockedRows {
+  std::int64_t columns = 1;
+  std::int64_t rows = 1;
+
+  void run(const float* scores, float* weights) const;
+};
+
 }  // namespace npu::onednn

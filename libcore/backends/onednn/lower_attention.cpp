@@ -5,6 +5,7 @@
 
 #include "kernels.hpp"
 #include "lowering.hpp"
+#include "npu/support/checked.hpp"
 
 namespace npu::onednn {
 
@@ -81,6 +82,15 @@ void lower_attention(Lowering& lowering, const BoundNode& node) {
     });
   }
   const Value weights = add_softmax(lowering, scores, rank - 1, false);
+  if (mask) {
+    // In place; a query that may look at nothing gets zeros, as in PyTorch, not 0 / 0.
+    const BlockedRows call{scores_shape[rank - 1],
+                           *checked_element_count(scores_shape) / scores_shape[rank - 1]};
+    lowering.add_kernel({scores, weights}, weights, [call](std::span<std::byte* const> operands) {
+      call.run(static_cast<const float*>(static_cast<const void*>(operands[0])),
+               static_cast<float*>(static_cast<void*>(operands[2])));
+    });
+  }
   MatmulCall result_call;
   result_call.a = lowering.in_type(weights, lowering.compute_type());
   result_call.b = lowering.strided(lowering.operand(value));

@@ -60,16 +60,31 @@ void define_permuted(Lowering& lowering, const std::vector<std::size_t>& order) 
   lowering.define_moved(lowering.result(), result, lowering.dtype(self), value);
 }
 
-/// `count` elements of one dimension, `step` apart, as a view.
+/// `count` elements of one dimension, as a view.
 Value sliced(Lowering& lowering, const Value& value, std::size_t dimension, std::int64_t start,
-             std::int64_t count, std::int64_t step) {
+             std::int64_t count) {
   Value result = lowering.strided(value);
   Shape shape = dimensions(result.layout);
-  std::vector<std::int64_t> strides = strides_of(result.layout);
+  const std::vector<std::int64_t> strides = strides_of(result.layout);
   result.offset += start * strides[dimension];
   shape[dimension] = count;
-  strides[dimension] *= step;
   result.layout = strided_layout(shape, strides, result.type);
+  return result;
+}
+
+/// Every `step`-th element of one dimension, copied: oneDNN describes no tensor whose elements lie
+/// apart along a dimension unless its size is a multiple of the step.
+Value every_nth(Lowering& lowering, const Value& value, std::size_t dimension, std::int64_t step) {
+  Shape shape = dimensions(value.layout);
+  std::vector<std::int64_t> strides = strides_of(value.layout);
+  shape[dimension] = (shape[dimension] - 1) / step + 1;
+  strides[dimension] *= step;
+  const Value result = lowering.temporary(value.type, plain_layout(shape, value.type));
+  StridedCopy copy{dtype_size(value.type), shape, std::move(strides), strides_of(result.layout)};
+  copy.simplify();
+  lowering.add_kernel({value}, result, [copy](std::span<std::byte* const> operands) {
+    copy.run(operands[0], operands[1]);
+  });
   return result;
 }
 
@@ -270,10 +285,10 @@ void lower_slice(Lowering& lowering, const BoundNode& node) {
   const std::int64_t step = node.integer("step");
   if (step < 1) lowering.invalid("argument 'step': " + number_text(step) + " is not positive");
   if (end <= start) lowering.refuse("", "an empty slice is not supported");
+  const Value run = sliced(lowering, lowering.stored(self), dimension, start, end - start);
   shape[dimension] = (end - start - 1) / step + 1;
   lowering.define_moved(lowering.result(), shape, lowering.dtype(self),
-                        sliced(lowering, lowering.stored(self), dimension, start, shape[dimension],
-                               shape[dimension] == 1 ? 1 : step));
+                        step == 1 ? run : every_nth(lowering, run, dimension, step));
 }
 
 void lower_select(Lowering& lowering, const BoundNode& node) {
@@ -289,7 +304,7 @@ void lower_select(Lowering& lowering, const BoundNode& node) {
                      number_text(extent));
   }
   if (index < 0) index += extent;
-  Value value = sliced(lowering, lowering.stored(self), dimension, index, 1, 1);
+  Value value = sliced(lowering, lowering.stored(self), dimension, index, 1);
   std::vector<std::int64_t> strides = strides_of(value.layout);
   strides.erase(strides.begin() + static_cast<std::ptrdiff_t>(dimension));
   shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(dimension));
@@ -415,7 +430,7 @@ void lower_split(Lowering& lowering, const BoundNode& node) {
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     shape[dimension] = sizes[i];
     lowering.define_moved(outputs[i], shape, lowering.dtype(self),
-                          sliced(lowering, lowering.stored(self), dimension, begin, sizes[i], 1));
+                          sliced(lowering, lowering.stored(self), dimension, begin, sizes[i]));
     begin += sizes[i];
   }
 }
@@ -434,7 +449,7 @@ void lower_unbind(Lowering& lowering, const BoundNode& node) {
   }
   shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(dimension));
   for (std::int64_t i = 0; i < extent; ++i) {
-    Value value = sliced(lowering, lowering.stored(self), dimension, i, 1, 1);
+    Value value = sliced(lowering, lowering.stored(self), dimension, i, 1);
     std::vector<std::int64_t> strides = strides_of(value.layout);
     strides.erase(strides.begin() + static_cast<std::ptrdiff_t>(dimension));
     value.layout =

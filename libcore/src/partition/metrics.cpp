@@ -6,6 +6,7 @@
 #include <set>
 
 #include "npu/cost/roofline.hpp"
+#include "npu/support/checked.hpp"
 #include "npu/support/text.hpp"
 
 namespace npu {
@@ -63,13 +64,13 @@ PlanMetrics plan_metrics(const Graph& graph, const PartitionPlan& plan, const Ta
   std::set<std::pair<std::int32_t, std::string>> copied;
   for (const Transfer& transfer : plan.transfers) {
     metrics.transferred_tensors += static_cast<std::int64_t>(transfer.tensors.size());
-    metrics.transfer_bytes += transfer.bytes;
+    metrics.transfer_bytes = saturating_add(metrics.transfer_bytes, transfer.bytes);
     for (const TensorId id : transfer.tensors) {
       if (source_device(graph, id) == transfer.to_device) continue;
       if (!copied.emplace(id.value, transfer.to_device).second) continue;
       const std::int64_t bytes = graph.tensor(id).bytes();
       ++metrics.copied_tensors;
-      metrics.copied_bytes += bytes;
+      metrics.copied_bytes = saturating_add(metrics.copied_bytes, bytes);
       metrics.predicted_us += transfer_us(target, source_device(graph, id), transfer.to_device,
                                           static_cast<double>(bytes));
     }

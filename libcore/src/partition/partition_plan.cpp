@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "npu/ops/op_catalogue.hpp"
+#include "npu/support/checked.hpp"
 #include "partition/plan_builder.hpp"
 
 namespace npu {
@@ -24,7 +25,9 @@ const std::string& device_of(const Graph& graph, NodeId id) {
 void append_transfer(const Graph& graph, PartitionPlan& plan, Transfer transfer) {
   if (transfer.tensors.empty()) return;
   transfer.bytes = 0;
-  for (const TensorId id : transfer.tensors) transfer.bytes += graph.tensor(id).bytes();
+  for (const TensorId id : transfer.tensors) {
+    transfer.bytes = saturating_add(transfer.bytes, graph.tensor(id).bytes());
+  }
   plan.steps.push_back(
       {PlanStep::Kind::kTransfer, static_cast<std::int32_t>(plan.transfers.size())});
   plan.transfers.push_back(std::move(transfer));
@@ -103,8 +106,8 @@ Json partition_json(const Graph& graph, const Partition& partition, std::size_t 
           {"nodes", std::move(nodes)},
           {"inputs", names_of(graph, partition.boundary.inputs)},
           {"outputs", names_of(graph, partition.boundary.outputs)},
-          {"flops", static_cast<std::int64_t>(flops)},
-          {"bytes", static_cast<std::int64_t>(bytes)}};
+          {"flops", saturating_integer(flops)},
+          {"bytes", saturating_integer(bytes)}};
 }
 
 Json step_json(const Graph& graph, const PartitionPlan& plan, const PlanStep& step) {

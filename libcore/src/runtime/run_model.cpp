@@ -148,32 +148,33 @@ Tolerance tolerance_for(DType dtype, const RunModelOptions& options) {
   return {options.rtol.value_or(is_narrow ? 2e-2 : 1e-3), options.atol.value_or(is_narrow ? 2e-2 : 1e-4)};
 }
 
+/// A number, or the string that stands for what JSON cannot write.
+Json json_safe(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+std::string value_text(double value) {
+  const Json json = json_safe(value);
+  return json.is_string() ? json.get<std::string>() : json.dump();
+}
+
 Json comparison_json(const std::string& name, const Comparison& comparison, const Tolerance& tolerance) {
   Json json = {{"name", name}, {"ok", comparison.ok}};
   if (!comparison.mismatch.empty()) {
     json["mismatch"] = comparison.mismatch;
     return json;
   }
-  json["max_abs"] = comparison.max_abs;
-  json["max_rel"] = comparison.max_rel;
+  json["max_abs"] = json_safe(comparison.max_abs);
+  json["max_rel"] = json_safe(comparison.max_rel);
   json["rtol"] = tolerance.rtol;
   json["atol"] = tolerance.atol;
   json["elements"] = comparison.elements;
   json["out_of_tolerance"] = comparison.out_of_tolerance;
   if (comparison.worst_index >= 0) {
     json["worst"] = {{"index", comparison.worst_index},
-                     {"actual", comparison.worst_actual},
-                     {"expected", comparison.worst_expected}};
-  }
-  // JSON has no infinity, which a NaN or an overflow gives.
-  for (const char* key : {"max_abs", "max_rel"}) {
-    if (!std::isfinite(json[key].get<double>())) json[key] = "inf";
-  }
-  if (Json* worst = find_member(json, "worst")) {
-    for (const char* key : {"actual", "expected"}) {
-      const double value = (*worst)[key].get<double>();
-      if (!std::isfinite(value)) (*worst)[key] = std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-    }
+                     {"actual", json_safe(comparison.worst_actual)},
+                     {"expected", json_safe(comparison.worst_expected)}};
   }
   return json;
 }
@@ -182,8 +183,8 @@ std::string mismatch_text(const std::string& name, const Comparison& comparison)
   if (!comparison.mismatch.empty()) return "output '" + name + "' " + comparison.mismatch;
   return "output '" + name + "': " + std::to_string(comparison.out_of_tolerance) + " of " +
          std::to_string(comparison.elements) + " elements are out of tolerance; the worst is element " +
-         std::to_string(comparison.worst_index) + ": " + Json(comparison.worst_actual).dump() +
-         ", expected " + Json(comparison.worst_expected).dump();
+         std::to_string(comparison.worst_index) + ": " + value_text(comparison.worst_actual) +
+         ", expected " + value_text(comparison.worst_expected);
 }
 
 /// Compares every output with `expected(i, name)`, which is nothing where there is none.

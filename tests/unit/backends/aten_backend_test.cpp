@@ -555,7 +555,7 @@ TEST_CASE("a number in place of a tensor does not widen the other operand", "[at
         std::vector<std::int64_t>{18014398509481986});
 }
 
-TEST_CASE("argument types", "[aten]") {
+TEST_CASE("aten: argument types", "[aten]") {
   const auto x = range({2, 3});  // 0 1 2 / 3 4 5
   SECTION("Scalar, keyword only") {
     const auto y =

@@ -36,7 +36,8 @@ BoundNode bound(const Graph& graph, std::size_t node) {
   return BoundNode(graph, graph.nodes()[node], op->schema);
 }
 
-// x[2] -> a -> b -> output, a weight w that b reads, and one of everything that faults can be put into.
+// x[2] -> a -> b -> output, a weight w that b reads, and one of everything that faults can be put
+// into.
 Json two_nodes() {
   return Json::parse(R"({
     "model_name": "two",
@@ -70,7 +71,8 @@ Lines faults_without(const std::string& parent, const std::string& key) {
 }
 
 constexpr const char* kDTypes =
-    "float32, float64, float16, bfloat16, int8, uint8, int16, int32, int64, bool, complex64, complex128";
+    "float32, float64, float16, bfloat16, int8, uint8, int16, int32, int64, bool, complex64, "
+    "complex128";
 
 }  // namespace
 
@@ -87,7 +89,8 @@ TEST_CASE("the empty graph is a valid document") {
 
 TEST_CASE("a document needs no more than inputs, outputs and nodes") {
   CHECK(faults_of(R"({"graph_inputs": [], "graph_outputs": [], "nodes": []})").empty());
-  CHECK(faults_of("{}") == Lines{": the key 'graph_inputs' is missing", ": the key 'nodes' is missing",
+  CHECK(faults_of("{}") == Lines{": the key 'graph_inputs' is missing",
+                                 ": the key 'nodes' is missing",
                                  ": the key 'graph_outputs' is missing"});
 }
 
@@ -142,7 +145,8 @@ TEST_CASE("fact 1: a node input that is a graph input names itself as its produc
   CHECK_FALSE(x.producer.valid());
   // Another producer than itself is a fault.
   CHECK(faults_with("/nodes/0/inputs/0/producer_node", "b") ==
-        Lines{"/nodes/0/inputs/0/producer_node: tensor 'x' is a graph input, but names the producer 'b'"});
+        Lines{"/nodes/0/inputs/0/producer_node: tensor 'x' is a graph input, but names the "
+              "producer 'b'"});
 }
 
 TEST_CASE("fact 2: weights are read under their placeholder names") {
@@ -270,7 +274,8 @@ TEST_CASE("fact 5: what attrs leave out has the schema's default") {
   const Graph graph = GraphBuilder()
                           .input("x", {1, 2, 8, 8})
                           .weight("w", {4, 2, 3, 3})
-                          .node("y", "aten.conv2d.default", {"x", "p_w"}, Shape{1, 4, 4, 4}, {{"stride", {2, 2}}, {"padding", {1, 1}}})
+                          .node("y", "aten.conv2d.default", {"x", "p_w"}, Shape{1, 4, 4, 4},
+                                {{"stride", {2, 2}}, {"padding", {1, 1}}})
                           .output("y")
                           .build();
   const BoundNode conv = bound(graph, 0);
@@ -292,16 +297,17 @@ TEST_CASE("fact 6: a scalar operand stands in attrs and not among the inputs") {
 }
 
 TEST_CASE("fact 7: tensor lists are flattened and regrouped by their sizes and masks") {
-  const Graph graph = GraphBuilder()
-                          .input("x")
-                          .input("y")
-                          .input("i", {2}, "int64")
-                          .node("cat", "aten.cat.default", {"x", "y"}, Shape{8}, {{"_tensor_list_sizes", {2}}})
-                          .node("index", "aten.index.Tensor", {"x", "i"}, Shape{2},
-                                {{"_tensor_list_none_masks", {{false}}}})
-                          .output("cat")
-                          .output("index")
-                          .build();
+  const Graph graph =
+      GraphBuilder()
+          .input("x")
+          .input("y")
+          .input("i", {2}, "int64")
+          .node("cat", "aten.cat.default", {"x", "y"}, Shape{8}, {{"_tensor_list_sizes", {2}}})
+          .node("index", "aten.index.Tensor", {"x", "i"}, Shape{2},
+                {{"_tensor_list_none_masks", {{false}}}})
+          .output("cat")
+          .output("index")
+          .build();
   CHECK(bound(graph, 0).tensors("tensors") == std::vector<TensorId>{{0}, {1}});
   CHECK(names_of(graph, graph.nodes()[1].inputs) == Lines{"x", "i"});
   CHECK(graph.nodes()[1].attrs().at("_tensor_list_none_masks") == Json::parse("[[false]]"));
@@ -311,7 +317,9 @@ TEST_CASE("fact 8: dtypes, devices and memory formats are strings") {
   const Graph graph = GraphBuilder()
                           .input("x")
                           .node("y", "aten._to_copy.default", {"x"}, Shape{4},
-                                {{"dtype", "torch.float64"}, {"device", "meta"}, {"memory_format", "torch.contiguous_format"}},
+                                {{"dtype", "torch.float64"},
+                                 {"device", "meta"},
+                                 {"memory_format", "torch.contiguous_format"}},
                                 "torch.float64")
                           .output("y")
                           .build();
@@ -334,14 +342,15 @@ TEST_CASE("fact 9: an in-place op has a new value and leaves its operand to othe
 }
 
 TEST_CASE("fact 10: batch norm without affine weights has mean and variance in their place") {
-  const Graph graph = GraphBuilder()
-                          .input("x", {1, 3, 2, 2})
-                          .weight("mean", {3})
-                          .weight("var", {3})
-                          .node("y", "aten.batch_norm.default", {"x", "p_mean", "p_var"}, Shape{1, 3, 2, 2},
-                                {{"training", false}, {"momentum", 0.1}, {"eps", 1e-5}, {"cudnn_enabled", true}})
-                          .output("y")
-                          .build();
+  const Graph graph =
+      GraphBuilder()
+          .input("x", {1, 3, 2, 2})
+          .weight("mean", {3})
+          .weight("var", {3})
+          .node("y", "aten.batch_norm.default", {"x", "p_mean", "p_var"}, Shape{1, 3, 2, 2},
+                {{"training", false}, {"momentum", 0.1}, {"eps", 1e-5}, {"cudnn_enabled", true}})
+          .output("y")
+          .build();
   const BoundNode norm = bound(graph, 0);
   CHECK(norm.is_none("weight"));
   CHECK(norm.is_none("bias"));
@@ -354,8 +363,8 @@ TEST_CASE("fact 11: a shape or dtype that one mention lacks comes from another")
   document["nodes"][0]["inputs"][0].erase("dtype");
   document["nodes"][0]["inputs"][0]["shape"] = nullptr;
   document["nodes"][0]["outputs"][0].erase("dtype");
-  document["nodes"][0]["outputs"][0].erase("shape");  // the reader of 'a' has both
-  document["nodes"][1]["inputs"][1].erase("dtype");   // weights[] has it
+  document["nodes"][0]["outputs"][0].erase("shape");      // the reader of 'a' has both
+  document["nodes"][1]["inputs"][1].erase("dtype");       // weights[] has it
   document["nodes"][1]["outputs"][0]["dtype"] = nullptr;  // graph_outputs has it
   const Graph graph = read_valid_graph(document.dump(), "f");
   for (const char* name : {"x", "a", "p_w", "b"}) {
@@ -365,8 +374,9 @@ TEST_CASE("fact 11: a shape or dtype that one mention lacks comes from another")
   }
   document["nodes"][1]["inputs"][0].erase("dtype");
   document["nodes"][1]["inputs"][0].erase("shape");
-  CHECK(document_faults(document) == Lines{"/nodes/0/outputs/0: no mention of tensor 'a' gives its shape",
-                                     "/nodes/0/outputs/0: no mention of tensor 'a' gives its dtype"});
+  CHECK(document_faults(document) ==
+        Lines{"/nodes/0/outputs/0: no mention of tensor 'a' gives its shape",
+              "/nodes/0/outputs/0: no mention of tensor 'a' gives its dtype"});
 }
 
 // ---- graph outputs ----
@@ -390,20 +400,25 @@ TEST_CASE("a graph output may be a graph input, a weight or a constant, and repe
 }
 
 TEST_CASE("the same result may be several graph outputs") {
-  const Graph graph =
-      GraphBuilder().input("x").node("y", "aten.relu.default", {"x"}).output("y").output("y").build();
+  const Graph graph = GraphBuilder()
+                          .input("x")
+                          .node("y", "aten.relu.default", {"x"})
+                          .output("y")
+                          .output("y")
+                          .build();
   CHECK(names_of(graph, graph.graph_outputs()) == Lines{"y", "y"});
 }
 
 TEST_CASE("a constant without a shape anywhere is a fault, one with data alone is not enough") {
-  const Lines faults = faults_of(R"({"graph_inputs": [], "graph_outputs": [{"name": "c"}], "nodes": [],
+  const Lines faults =
+      faults_of(R"({"graph_inputs": [], "graph_outputs": [{"name": "c"}], "nodes": [],
     "constants": {"c": {"data": [1, 2], "dtype": "int32"}}})");
   CHECK(faults == Lines{"/graph_outputs/0: no mention of tensor 'c' gives its shape"});
 }
 
 // ---- every fault, one at a time ----
 
-TEST_CASE("the document that faults are put into has none") { 
+TEST_CASE("the document that faults are put into has none") {
   CHECK(document_faults(two_nodes()).empty());
 }
 
@@ -417,8 +432,10 @@ TEST_CASE("a document that is no object is refused") {
 
 TEST_CASE("top-level members of the wrong type are faults") {
   CHECK(faults_with("/model_name", 5) == Lines{"/model_name: expected a string, found integer"});
-  CHECK(faults_with("/graph_inputs", 5).front() == "/graph_inputs: expected an array, found integer");
-  CHECK(faults_with("/graph_outputs", nullptr) == Lines{"/graph_outputs: expected an array, found null"});
+  CHECK(faults_with("/graph_inputs", 5).front() ==
+        "/graph_inputs: expected an array, found integer");
+  CHECK(faults_with("/graph_outputs", nullptr) ==
+        Lines{"/graph_outputs: expected an array, found null"});
   CHECK(faults_with("/nodes", Json::object()).front() == "/nodes: expected an array, found object");
   CHECK(faults_with("/weights", "w").front() == "/weights: expected an array, found string");
   CHECK(faults_with("/weight_name_mapping", Json::array()).front() ==
@@ -443,12 +460,18 @@ TEST_CASE("the npu member is checked before anything else") {
         Lines{"/npu/version: expected an integer, found string"});
   CHECK(faults_with("/npu", Json{{"kind", "staged"}}) ==
         Lines{"/npu/kind: expected a model, found a document of kind 'staged'"});
-  CHECK(faults_with("/npu", Json{{"kind", 1}}) == Lines{"/npu/kind: expected a model, found integer"});
+  CHECK(faults_with("/npu", Json{{"kind", 1}}) ==
+        Lines{"/npu/kind: expected a model, found integer"});
   CHECK(faults_with("/npu", Json{{"version", 1}, {"kind", "model"}, {"future", {1, 2}}}).empty());
   CHECK(faults_with("/npu", Json::object()).empty());
-  CHECK(faults_with("/npu", Json{{"target", 1}, {"partition", "p"}, {"fusion", Json::array()}, {"weights_file", 4}}) ==
-        Lines{"/npu/target: expected an object, found integer", "/npu/partition: expected an object, found string",
-              "/npu/fusion: expected an object, found array", "/npu/weights_file: expected a string, found integer"});
+  CHECK(faults_with("/npu", Json{{"target", 1},
+                                 {"partition", "p"},
+                                 {"fusion", Json::array()},
+                                 {"weights_file", 4}}) ==
+        Lines{"/npu/target: expected an object, found integer",
+              "/npu/partition: expected an object, found string",
+              "/npu/fusion: expected an object, found array",
+              "/npu/weights_file: expected a string, found integer"});
 }
 
 TEST_CASE("duplicate names are faults") {
@@ -459,23 +482,28 @@ TEST_CASE("duplicate names are faults") {
   Json document = two_nodes();
   document["nodes"][1]["outputs"][0]["name"] = "a";
   document["graph_outputs"] = Json::array();
-  CHECK(document_faults(document) == Lines{"/nodes/1/outputs/0/name: tensor 'a' is produced by node 'a' already"});
+  CHECK(document_faults(document) ==
+        Lines{"/nodes/1/outputs/0/name: tensor 'a' is produced by node 'a' already"});
   document["nodes"][1]["outputs"][0]["name"] = "x";
-  CHECK(document_faults(document) == Lines{"/nodes/1/outputs/0/name: tensor 'x' is a graph input already"});
+  CHECK(document_faults(document) ==
+        Lines{"/nodes/1/outputs/0/name: tensor 'x' is a graph input already"});
   document["nodes"][1]["outputs"][0]["name"] = "p_w";
   CHECK(document_faults(document) ==
         Lines{"/nodes/1/outputs/0/name: tensor 'p_w' is a weight in weight_name_mapping already"});
 
   document = two_nodes();
   document["graph_inputs"].push_back(document["graph_inputs"][0]);
-  CHECK(document_faults(document) == Lines{"/graph_inputs/1/name: graph input 'x' is listed twice"});
+  CHECK(document_faults(document) ==
+        Lines{"/graph_inputs/1/name: graph input 'x' is listed twice"});
   document = two_nodes();
   document["graph_inputs"].push_back({{"name", "p_w"}, {"shape", {2}}, {"dtype", "float32"}});
-  CHECK(document_faults(document) ==
-        Lines{"/graph_inputs/1/name: graph input 'p_w' is a weight in weight_name_mapping already"});
+  CHECK(
+      document_faults(document) ==
+      Lines{"/graph_inputs/1/name: graph input 'p_w' is a weight in weight_name_mapping already"});
   document = two_nodes();
   document["weights"].push_back(document["weights"][0]);
-  CHECK(document_faults(document) == Lines{"/weights/1/name: weight 'w' stands at /weights/0 already"});
+  CHECK(document_faults(document) ==
+        Lines{"/weights/1/name: weight 'w' stands at /weights/0 already"});
 }
 
 TEST_CASE("a tensor that nothing produces is a fault") {
@@ -485,7 +513,8 @@ TEST_CASE("a tensor that nothing produces is a fault") {
         Lines{"/nodes/1/inputs/0: node 'b' reads tensor 't9', which nothing produces"});
   document = two_nodes();
   document["graph_outputs"][0] = {{"name", "t9"}, {"shape", {2}}, {"dtype", "float32"}};
-  CHECK(document_faults(document) == Lines{"/graph_outputs/0: nothing produces the graph output 't9'"});
+  CHECK(document_faults(document) ==
+        Lines{"/graph_outputs/0: nothing produces the graph output 't9'"});
   // A mapping alone does not make a weight.
   document = two_nodes();
   document["weights"] = Json::array();
@@ -505,30 +534,37 @@ TEST_CASE("a cycle is named in full") {
 TEST_CASE("an order that is not topological is a fault at every operand that comes too early") {
   Json document = two_nodes();
   std::swap(document["nodes"][0], document["nodes"][1]);
-  CHECK(document_faults(document) == Lines{"/nodes/0/inputs/0: node 'b' reads tensor 'a' before node 'a' "
-                                     "produces it; nodes must stand in topological order"});
+  CHECK(document_faults(document) ==
+        Lines{"/nodes/0/inputs/0: node 'b' reads tensor 'a' before node 'a' "
+              "produces it; nodes must stand in topological order"});
 }
 
 TEST_CASE("shapes that disagree between mentions are faults, with both places") {
   CHECK(faults_with("/nodes/0/inputs/0/shape", {3}) ==
         Lines{"/nodes/0/inputs/0/shape: tensor 'x' has shape [3] here and [2] at /graph_inputs/0"});
   CHECK(faults_with("/nodes/1/inputs/0/shape", {2, 1}) ==
-        Lines{"/nodes/1/inputs/0/shape: tensor 'a' has shape [2, 1] here and [2] at /nodes/0/outputs/0"});
-  CHECK(faults_with("/graph_outputs/0/shape", Json::array()) ==
-        Lines{"/graph_outputs/0/shape: tensor 'b' has shape [] here and [2] at /nodes/1/outputs/0"});
+        Lines{"/nodes/1/inputs/0/shape: tensor 'a' has shape [2, 1] here and [2] at "
+              "/nodes/0/outputs/0"});
+  CHECK(
+      faults_with("/graph_outputs/0/shape", Json::array()) ==
+      Lines{"/graph_outputs/0/shape: tensor 'b' has shape [] here and [2] at /nodes/1/outputs/0"});
   const Lines weight = faults_with("/weights/0/shape", {1});
   REQUIRE(weight.size() == 1);
-  CHECK(weight[0].starts_with("/weights/0/shape: tensor 'p_w' has shape [1] here and [2] at /nodes/1/inputs/1"));
+  CHECK(weight[0].starts_with(
+      "/weights/0/shape: tensor 'p_w' has shape [1] here and [2] at /nodes/1/inputs/1"));
 }
 
 TEST_CASE("dtypes that disagree between mentions are faults, with both places") {
   CHECK(faults_with("/nodes/0/inputs/0/dtype", "float16") ==
-        Lines{"/nodes/0/inputs/0/dtype: tensor 'x' has dtype float16 here and float32 at /graph_inputs/0"});
+        Lines{"/nodes/0/inputs/0/dtype: tensor 'x' has dtype float16 here and float32 at "
+              "/graph_inputs/0"});
   CHECK(faults_with("/graph_outputs/0/dtype", "bool") ==
-        Lines{"/graph_outputs/0/dtype: tensor 'b' has dtype bool here and float32 at /nodes/1/outputs/0"});
+        Lines{"/graph_outputs/0/dtype: tensor 'b' has dtype bool here and float32 at "
+              "/nodes/1/outputs/0"});
   const Lines weight = faults_with("/weights/0/dtype", "int8");
   REQUIRE(weight.size() == 1);
-  CHECK(weight[0].starts_with("/weights/0/dtype: tensor 'p_w' has dtype int8 here and float32 at "));
+  CHECK(
+      weight[0].starts_with("/weights/0/dtype: tensor 'p_w' has dtype int8 here and float32 at "));
   // "torch." in front is the same dtype.
   CHECK(faults_with("/graph_outputs/0/dtype", "torch.float32").empty());
 }
@@ -538,26 +574,33 @@ TEST_CASE("a constant that disagrees with its mentions is a fault") {
   document["constants"] = {{"p_w", {{"data", {1, 2}}, {"dtype", "float32"}}}};
   CHECK(document_faults(document).empty());
   document["constants"]["p_w"]["dtype"] = "int64";
-  CHECK(document_faults(document) ==
-        Lines{"/constants/p_w/dtype: constant 'p_w' has dtype int64 here and float32 at /nodes/1/inputs/1"});
+  CHECK(document_faults(document) == Lines{"/constants/p_w/dtype: constant 'p_w' has dtype int64 "
+                                           "here and float32 at /nodes/1/inputs/1"});
   document["constants"]["p_w"] = {{"data", {1, 2}}, {"dtype", "floaty"}};
-  CHECK(document_faults(document) == Lines{"/constants/p_w/dtype: unknown dtype \"floaty\", expected one of " +
-                                     std::string(kDTypes)});
+  CHECK(document_faults(document) ==
+        Lines{"/constants/p_w/dtype: unknown dtype \"floaty\", expected one of " +
+              std::string(kDTypes)});
   document["constants"]["p_w"] = {{"dtype", "float32"}};
-  CHECK(document_faults(document) == Lines{"/constants/p_w: expected an object with data and dtype"});
+  CHECK(document_faults(document) ==
+        Lines{"/constants/p_w: expected an object with data and dtype"});
   document["constants"]["p_w"] = 5;
-  CHECK(document_faults(document) == Lines{"/constants/p_w: expected an object with data and dtype"});
+  CHECK(document_faults(document) ==
+        Lines{"/constants/p_w: expected an object with data and dtype"});
 }
 
 TEST_CASE("bad dimensions are faults") {
-  const auto with = [](const Json& dimension) { return faults_with("/graph_inputs/0/shape/0", dimension); };
-  CHECK(with("batch").front() == "/graph_inputs/0/shape/0: tensor 'x' has the symbolic dimension 'batch'; "
-                                 "export the model with static shapes");
+  const auto with = [](const Json& dimension) {
+    return faults_with("/graph_inputs/0/shape/0", dimension);
+  };
+  CHECK(with("batch").front() ==
+        "/graph_inputs/0/shape/0: tensor 'x' has the symbolic dimension 'batch'; "
+        "export the model with static shapes");
   CHECK(with(-1).front() == "/graph_inputs/0/shape/0: tensor 'x' has the negative dimension -1");
   CHECK(with(2.0).front() == "/graph_inputs/0/shape/0: expected an integer, found float");
   CHECK(with(nullptr).front() == "/graph_inputs/0/shape/0: expected an integer, found null");
   CHECK(with(true).front() == "/graph_inputs/0/shape/0: expected an integer, found boolean");
-  CHECK(with(UINT64_MAX).front() == "/graph_inputs/0/shape/0: dimension of tensor 'x' is too large");
+  CHECK(with(UINT64_MAX).front() ==
+        "/graph_inputs/0/shape/0: dimension of tensor 'x' is too large");
   CHECK(faults_with("/graph_inputs/0/shape", "[2]").front() ==
         "/graph_inputs/0/shape: expected an array of integers, found string");
   // 2^32 * 2^32 elements do not fit in 63 bits; 2^60 elements of 16 bytes neither.
@@ -573,19 +616,24 @@ TEST_CASE("each bad dimension gives exactly one diagnostic where nothing else de
     document["nodes"][1]["inputs"][1]["shape"] = shape;
     return document_faults(document);
   };
-  CHECK(output_with({-5}) == Lines{"/nodes/1/inputs/1/shape/0: tensor 'p_w' has the negative dimension -5"});
-  CHECK(output_with({"n"}) == Lines{"/nodes/1/inputs/1/shape/0: tensor 'p_w' has the symbolic dimension 'n'; "
-                                    "export the model with static shapes"});
+  CHECK(output_with({-5}) ==
+        Lines{"/nodes/1/inputs/1/shape/0: tensor 'p_w' has the negative dimension -5"});
+  CHECK(output_with({"n"}) ==
+        Lines{"/nodes/1/inputs/1/shape/0: tensor 'p_w' has the symbolic dimension 'n'; "
+              "export the model with static shapes"});
   CHECK(output_with({-5, "n", 1.5}).size() == 3);
 }
 
 TEST_CASE("an unknown dtype is a fault and lists the known ones") {
   CHECK(faults_with("/nodes/1/inputs/1/dtype", "float8") ==
-        Lines{"/nodes/1/inputs/1/dtype: unknown dtype \"float8\", expected one of " + std::string(kDTypes)});
-  CHECK(faults_with("/nodes/1/inputs/1/dtype", 32) ==
-        Lines{"/nodes/1/inputs/1/dtype: unknown dtype 32, expected one of " + std::string(kDTypes)});
+        Lines{"/nodes/1/inputs/1/dtype: unknown dtype \"float8\", expected one of " +
+              std::string(kDTypes)});
+  CHECK(
+      faults_with("/nodes/1/inputs/1/dtype", 32) ==
+      Lines{"/nodes/1/inputs/1/dtype: unknown dtype 32, expected one of " + std::string(kDTypes)});
   CHECK(faults_with("/nodes/1/inputs/1/dtype", "") ==
-        Lines{"/nodes/1/inputs/1/dtype: unknown dtype \"\", expected one of " + std::string(kDTypes)});
+        Lines{"/nodes/1/inputs/1/dtype: unknown dtype \"\", expected one of " +
+              std::string(kDTypes)});
 }
 
 TEST_CASE("producer fields that name another producer are faults") {
@@ -599,8 +647,10 @@ TEST_CASE("producer fields that name another producer are faults") {
         Lines{"/nodes/0/outputs/0/producer_output_idx: result 0 of node 'a' has the index 7"});
   CHECK(faults_with("/graph_outputs/0/producer_node", "a") ==
         Lines{"/graph_outputs/0/producer_node: tensor 'b' is produced by node 'b', not by 'a'"});
-  CHECK(faults_with("/nodes/1/inputs/1/producer_node", "a") ==
-        Lines{"/nodes/1/inputs/1/producer_node: tensor 'p_w' is a weight, but names the producer 'a'"});
+  CHECK(
+      faults_with("/nodes/1/inputs/1/producer_node", "a") ==
+      Lines{
+          "/nodes/1/inputs/1/producer_node: tensor 'p_w' is a weight, but names the producer 'a'"});
   CHECK(faults_with("/nodes/1/inputs/1/producer_node", 4) ==
         Lines{"/nodes/1/inputs/1/producer_node: expected a string, found integer"});
   CHECK(faults_with("/nodes/1/inputs/1/producer_output_idx", "0") ==
@@ -613,16 +663,20 @@ TEST_CASE("faults of nodes") {
   CHECK(faults_without("/nodes/1", "op_type") == Lines{"/nodes/1: node 'b' has no op_type"});
   CHECK(faults_without("/nodes/1", "inputs") == Lines{"/nodes/1: the key 'inputs' is missing"});
   CHECK(faults_without("/nodes/1", "outputs") ==
-        Lines{"/nodes/1: the key 'outputs' is missing", "/graph_outputs/0: nothing produces the graph output 'b'"});
+        Lines{"/nodes/1: the key 'outputs' is missing",
+              "/graph_outputs/0: nothing produces the graph output 'b'"});
   CHECK(faults_without("/nodes/1", "attrs").empty());
   CHECK(faults_with("/nodes/1/attrs", nullptr).empty());
   CHECK(faults_with("/nodes/1/op_type", "") == Lines{"/nodes/1: node 'b' has no op_type"});
   CHECK(faults_with("/nodes/1/op_type", 1) ==
-        Lines{"/nodes/1/op_type: expected a string, found integer", "/nodes/1: node 'b' has no op_type"});
+        Lines{"/nodes/1/op_type: expected a string, found integer",
+              "/nodes/1: node 'b' has no op_type"});
   CHECK(faults_with("/nodes/1/attrs", Json::array()) ==
         Lines{"/nodes/1/attrs: expected an object, found array"});
-  CHECK(faults_with("/nodes/1/inputs", 0) == Lines{"/nodes/1/inputs: expected an array, found integer"});
-  CHECK(faults_with("/nodes/1/device", 5) == Lines{"/nodes/1/device: expected a string, found integer"});
+  CHECK(faults_with("/nodes/1/inputs", 0) ==
+        Lines{"/nodes/1/inputs: expected an array, found integer"});
+  CHECK(faults_with("/nodes/1/device", 5) ==
+        Lines{"/nodes/1/device: expected a string, found integer"});
   CHECK(faults_with("/nodes/1/device_reason", Json::array()) ==
         Lines{"/nodes/1/device_reason: expected a string, found array"});
   CHECK(faults_with("/nodes/1/partition", -1) ==
@@ -647,8 +701,10 @@ TEST_CASE("faults of tensors") {
         Lines{"/nodes/1/inputs/1: expected a tensor object, found string"});
   CHECK(faults_with("/nodes/1/inputs/1/name", 1) ==
         Lines{"/nodes/1/inputs/1/name: expected a string, found integer"});
-  CHECK(faults_without("/nodes/1/inputs/1", "name") == Lines{"/nodes/1/inputs/1: the tensor has no name"});
-  CHECK(faults_without("/graph_outputs/0", "name") == Lines{"/graph_outputs/0: the tensor has no name"});
+  CHECK(faults_without("/nodes/1/inputs/1", "name") ==
+        Lines{"/nodes/1/inputs/1: the tensor has no name"});
+  CHECK(faults_without("/graph_outputs/0", "name") ==
+        Lines{"/graph_outputs/0: the tensor has no name"});
   CHECK(faults_with("/nodes/1/inputs/1/shape", 2) ==
         Lines{"/nodes/1/inputs/1/shape: expected an array of integers, found integer"});
 }
@@ -713,19 +769,31 @@ TEST_CASE("diagnostics carry the file and read_valid_graph throws the first") {
     FAIL("no error");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kInvalidGraph);
-    CHECK(std::string(error.what()) == "model.json: /model_name: error: expected a string, found integer");
+    CHECK(std::string(error.what()) ==
+          "model.json: /model_name: error: expected a string, found integer");
   }
 }
 
 TEST_CASE("every fault of a document with many kinds of junk is a diagnostic and no crash") {
   // Each place of the document is replaced by each kind of value, and each key is removed.
-  const std::vector<Json> values{nullptr, true,   -1,  5,  UINT64_MAX, 1.5, "",
-                                 "x",     "\u20ac", Json::array(), Json::object(), Json::array({1, "n", nullptr}),
+  const std::vector<Json> values{nullptr,
+                                 true,
+                                 -1,
+                                 5,
+                                 UINT64_MAX,
+                                 1.5,
+                                 "",
+                                 "x",
+                                 "\u20ac",
+                                 Json::array(),
+                                 Json::object(),
+                                 Json::array({1, "n", nullptr}),
                                  Json{{"name", "x"}}};
   const Json flat = two_nodes().flatten();
   std::vector<std::string> pointers;
   for (const auto& [pointer, value] : flat.items()) {
-    for (std::size_t end = pointer.size(); end != std::string::npos && end > 0; end = pointer.rfind('/', end - 1)) {
+    for (std::size_t end = pointer.size(); end != std::string::npos && end > 0;
+         end = pointer.rfind('/', end - 1)) {
       pointers.push_back(pointer.substr(0, end));
     }
   }
@@ -741,7 +809,8 @@ TEST_CASE("every fault of a document with many kinds of junk is a diagnostic and
       Diagnostics diagnostics;
       CHECK_NOTHROW(read_graph(document.dump(), "f", diagnostics));
       if (!diagnostics.has_errors()) ++valid;
-      for (const Diagnostic& diagnostic : diagnostics.entries()) CHECK_FALSE(diagnostic.text.empty());
+      for (const Diagnostic& diagnostic : diagnostics.entries())
+        CHECK_FALSE(diagnostic.text.empty());
     }
   }
   // Most changes are faults; a few (null for an optional key, another name) are not.
@@ -753,8 +822,11 @@ TEST_CASE("the models in testdata are valid") {
     const char* name;
     std::size_t nodes;
   };
-  for (const Expected& model : {Expected{"resnet18", 69}, {"resnet50", 175}, {"mobilenet_v2", 153},
-                                {"inception_v3", 314}, {"bert_base", 274}}) {
+  for (const Expected& model : {Expected{"resnet18", 69},
+                                {"resnet50", 175},
+                                {"mobilenet_v2", 153},
+                                {"inception_v3", 314},
+                                {"bert_base", 274}}) {
     CAPTURE(model.name);
     const std::string file = std::string(NPU_TEST_DATA_DIR) + "/models/" + model.name + ".json";
     const std::string text = read_file(file);

@@ -16,8 +16,8 @@ namespace {
 
 std::string round_trip(const std::string& text) { return write_graph(read_valid_graph(text, "f")); }
 
-// Equal content with equal order of keys and equal types of numbers: ordered_json compares objects as
-// lists of members, and the dump tells 1 from 1.0.
+// Equal content with equal order of keys and equal types of numbers: ordered_json compares objects
+// as lists of members, and the dump tells 1 from 1.0.
 void check_same_content(const std::string& actual, const std::string& expected) {
   const Json a = Json::parse(actual);
   const Json e = Json::parse(expected);
@@ -52,15 +52,13 @@ constexpr const char* kFull = R"({
 
 TEST_CASE("writer: the empty graph") {
   const std::string text = R"({"graph_inputs": [], "graph_outputs": [], "nodes": []})";
-  CHECK(round_trip(text) == "{\n  \"graph_inputs\": [],\n  \"graph_outputs\": [],\n  \"nodes\": []\n}\n");
+  CHECK(round_trip(text) ==
+        "{\n  \"graph_inputs\": [],\n  \"graph_outputs\": [],\n  \"nodes\": []\n}\n");
 }
 
 TEST_CASE("writer: one node or tensor a line") {
-  const std::string text = GraphBuilder("m")
-                               .input("x", {2})
-                               .node("y", "aten.relu.default", {"x"})
-                               .output("y")
-                               .text();
+  const std::string text =
+      GraphBuilder("m").input("x", {2}).node("y", "aten.relu.default", {"x"}).output("y").text();
   CHECK(round_trip(text) == R"({
   "model_name": "m",
   "graph_inputs": [
@@ -78,7 +76,8 @@ TEST_CASE("writer: one node or tensor a line") {
 )");
 }
 
-TEST_CASE("writer: a document that nobody changed keeps its content, keys in order and numbers exact") {
+TEST_CASE(
+    "writer: a document that nobody changed keeps its content, keys in order and numbers exact") {
   check_same_content(round_trip(kFull), kFull);
 }
 
@@ -89,9 +88,10 @@ TEST_CASE("writer: writing is idempotent to the byte") {
 
 TEST_CASE("writer: numbers keep their kind and text") {
   const std::string text = round_trip(kFull);
-  for (const char* part : {"\"alpha\":1.0", "\"eps\":1e-05", "\"minus_zero\":-0.0", "\"big\":9223372036854775807",
-                           "\"bigger\":18446744073709551615", "\"least\":-9223372036854775808", "\"tenth\":0.1",
-                           "\"tiny\":5e-324", "\"huge\":1.7976931348623157e+308", "\"none\":null"}) {
+  for (const char* part :
+       {"\"alpha\":1.0", "\"eps\":1e-05", "\"minus_zero\":-0.0", "\"big\":9223372036854775807",
+        "\"bigger\":18446744073709551615", "\"least\":-9223372036854775808", "\"tenth\":0.1",
+        "\"tiny\":5e-324", "\"huge\":1.7976931348623157e+308", "\"none\":null"}) {
     CAPTURE(part);
     CHECK(text.find(part) != std::string::npos);
   }
@@ -182,14 +182,17 @@ TEST_CASE("writer: values that nest and strings with every control character") {
   for (int c = 0; c < 0x80; ++c) everything.push_back(std::string(1, static_cast<char>(c)) + "x");
   Json deep = 1;
   for (int i = 0; i < 100; ++i) deep = i % 2 == 0 ? Json::array({deep, {}}) : Json{{"k", deep}};
-  const Json document{{"everything", everything}, {"deep", deep}, {"empty", {{"a", Json::object()}, {"b", Json::array()}}}};
+  const Json document{{"everything", everything},
+                      {"deep", deep},
+                      {"empty", {{"a", Json::object()}, {"b", Json::array()}}}};
   CHECK(Json::parse(write_document(document)).dump() == document.dump());
 }
 
 TEST_CASE("writer: every model of testdata survives a round trip") {
   std::vector<std::filesystem::path> files;
   for (const char* folder : {"/models", "/models/small"}) {
-    for (const auto& entry : std::filesystem::directory_iterator(NPU_TEST_DATA_DIR + std::string(folder))) {
+    for (const auto& entry :
+         std::filesystem::directory_iterator(NPU_TEST_DATA_DIR + std::string(folder))) {
       if (entry.path().extension() == ".json") files.push_back(entry.path());
     }
   }

@@ -28,7 +28,12 @@ Graph diamond() {
       .input("y")
       .weight("w", {4})
       .weight("v", {4})
-      .node("a", "aten.add.Tensor", {"y", "x"}).on("npu").key("device_reason", "forced").key("partition", 0).key("fusion_group", 2).key("note", "kept")
+      .node("a", "aten.add.Tensor", {"y", "x"})
+      .on("npu")
+      .key("device_reason", "forced")
+      .key("partition", 0)
+      .key("fusion_group", 2)
+      .key("note", "kept")
       .node("b", "custom", {"p_w", "a", "p_v", "p_w"})
       .node("c", "aten.mul.Tensor", {"a", "x"})
       .node("d", "custom", {"c"})
@@ -75,38 +80,45 @@ TEST_CASE("sub-IR: is a valid document of its own") {
   REQUIRE(part.nodes().size() == 2);
   CHECK(names_of(part, part.nodes()[0].inputs) == Lines{"p_w", "a", "p_v", "p_w"});
   CHECK(part.tensor(part.find_tensor("p_v")).kind == TensorKind::kWeight);
-  CHECK(part.tensor(part.find_tensor("p_v")).weight_key == "p_v");  // weights go by placeholder name here
+  CHECK(part.tensor(part.find_tensor("p_v")).weight_key ==
+        "p_v");  // weights go by placeholder name here
   CHECK(part.tensor(part.find_tensor("a")).kind == TensorKind::kGraphInput);
 }
 
 TEST_CASE("sub-IR: leaves out placement and keeps every other key") {
   const Graph graph = diamond();
-  const Json node = Json::parse(write_subgraph(graph, {{0}}, find_boundary(graph, {{0}})))["nodes"][0];
+  const Json node =
+      Json::parse(write_subgraph(graph, {{0}}, find_boundary(graph, {{0}})))["nodes"][0];
   for (const char* key : {"device", "device_reason", "partition"}) CHECK_FALSE(node.contains(key));
   CHECK(node["fusion_group"] == 2);
   CHECK(node["note"] == "kept");
   CHECK(node["op_type"] == "aten.add.Tensor");
   // A boundary input names itself as its producer, as real files do.
-  CHECK(node["inputs"][0].dump() ==
-        R"({"name":"y","shape":[4],"dtype":"float32","producer_node":"y","producer_output_idx":0})");
+  CHECK(
+      node["inputs"][0].dump() ==
+      R"({"name":"y","shape":[4],"dtype":"float32","producer_node":"y","producer_output_idx":0})");
 }
 
 TEST_CASE("sub-IR: several results keep their names and indices") {
-  const Graph graph = GraphBuilder()
-                          .input("x")
-                          .node_with_results("split", "aten.split.Tensor", {"x"}, {{2}, {2}}, {{"split_size", 2}})
-                          .node("item", "<built-in function getitem>", {"split_0", "split_1"}, Shape{2}, {{"index", 1}})
-                          .output("item")
-                          .build();
+  const Graph graph =
+      GraphBuilder()
+          .input("x")
+          .node_with_results("split", "aten.split.Tensor", {"x"}, {{2}, {2}}, {{"split_size", 2}})
+          .node("item", "<built-in function getitem>", {"split_0", "split_1"}, Shape{2},
+                {{"index", 1}})
+          .output("item")
+          .build();
   // Together: the results are inside.
   const std::vector<NodeId> both{{0}, {1}};
-  const Graph whole = read_valid_graph(write_subgraph(graph, both, find_boundary(graph, both)), "f");
+  const Graph whole =
+      read_valid_graph(write_subgraph(graph, both, find_boundary(graph, both)), "f");
   CHECK(whole.tensor(whole.find_tensor("split_1")).result == 1);
   CHECK(names_of(whole, whole.graph_outputs()) == Lines{"item"});
   // Apart: both results cross, though the getitem takes one.
   const SubgraphBoundary first = find_boundary(graph, {{0}});
   CHECK(names_of(graph, first.outputs) == Lines{"split_0", "split_1"});
-  const Graph item = read_valid_graph(write_subgraph(graph, {{1}}, find_boundary(graph, {{1}})), "f");
+  const Graph item =
+      read_valid_graph(write_subgraph(graph, {{1}}, find_boundary(graph, {{1}})), "f");
   CHECK(names_of(item, item.graph_inputs()) == Lines{"split_0", "split_1"});
   CHECK(item.nodes()[0].attrs().at("index") == 1);
 }
@@ -143,15 +155,18 @@ TEST_CASE("sub-IR: random sets of nodes of random graphs are valid documents") {
     REQUIRE(part.nodes().size() == nodes.size());
     for (std::size_t n = 0; n < nodes.size(); ++n) {
       CHECK(names_of(part, part.nodes()[n].inputs) == names_of(graph, graph.node(nodes[n]).inputs));
-      CHECK(names_of(part, part.nodes()[n].outputs) == names_of(graph, graph.node(nodes[n]).outputs));
+      CHECK(names_of(part, part.nodes()[n].outputs) ==
+            names_of(graph, graph.node(nodes[n]).outputs));
     }
     // A result crosses exactly if someone outside needs it.
     for (const NodeId id : nodes) {
       for (const TensorId output : graph.node(id).outputs) {
         const auto& ends = graph.graph_outputs();
         bool needed = std::find(ends.begin(), ends.end(), output) != ends.end();
-        for (const NodeId reader : graph.tensor(output).consumers) needed = needed || members.count(reader.value) == 0;
-        CHECK((std::count(boundary.outputs.begin(), boundary.outputs.end(), output) == 1) == needed);
+        for (const NodeId reader : graph.tensor(output).consumers)
+          needed = needed || members.count(reader.value) == 0;
+        CHECK((std::count(boundary.outputs.begin(), boundary.outputs.end(), output) == 1) ==
+              needed);
       }
     }
   }
@@ -161,8 +176,10 @@ TEST_CASE("sub-IR: the whole of a model reads as the model") {
   const std::string file = std::string(NPU_TEST_DATA_DIR) + "/models/mobilenet_v2.json";
   const Graph graph = read_valid_graph(read_file(file), file);
   std::vector<NodeId> nodes;
-  for (std::size_t n = 0; n < graph.nodes().size(); ++n) nodes.push_back({static_cast<std::int32_t>(n)});
-  const Graph whole = read_valid_graph(write_subgraph(graph, nodes, find_boundary(graph, nodes)), "whole");
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n)
+    nodes.push_back({static_cast<std::int32_t>(n)});
+  const Graph whole =
+      read_valid_graph(write_subgraph(graph, nodes, find_boundary(graph, nodes)), "whole");
   REQUIRE(whole.nodes().size() == graph.nodes().size());
   CHECK(names_of(whole, whole.graph_inputs()) == names_of(graph, graph.graph_inputs()));
   CHECK(names_of(whole, whole.graph_outputs()) == names_of(graph, graph.graph_outputs()));

@@ -107,13 +107,15 @@ TEST_CASE("topological order: random orders are sorted, random cycles are real")
     const Graph graph = unordered(builder);
     const std::vector<NodeId> order = topological_order(graph);
     std::vector<int> position(static_cast<std::size_t>(count), -1);
-    for (std::size_t i = 0; i < order.size(); ++i) position[static_cast<std::size_t>(order[i].value)] = static_cast<int>(i);
+    for (std::size_t i = 0; i < order.size(); ++i)
+      position[static_cast<std::size_t>(order[i].value)] = static_cast<int>(i);
     for (const NodeId id : order) {
       for (const TensorId input : graph.node(id).inputs) {
         const NodeId producer = graph.tensor(input).producer;
         if (!producer.valid()) continue;
         CHECK(position[static_cast<std::size_t>(producer.value)] >= 0);
-        CHECK(position[static_cast<std::size_t>(producer.value)] < position[static_cast<std::size_t>(id.value)]);
+        CHECK(position[static_cast<std::size_t>(producer.value)] <
+              position[static_cast<std::size_t>(id.value)]);
       }
     }
     const std::vector<NodeId> cycle = find_cycle(graph);
@@ -121,7 +123,8 @@ TEST_CASE("topological order: random orders are sorted, random cycles are real")
     if (!cycle.empty()) ++cyclic;
     for (std::size_t i = 0; i < cycle.size(); ++i) {  // each feeds the next
       const auto& inputs = graph.node(cycle[(i + 1) % cycle.size()]).inputs;
-      CHECK(std::any_of(inputs.begin(), inputs.end(), [&](TensorId t) { return graph.tensor(t).producer == cycle[i]; }));
+      CHECK(std::any_of(inputs.begin(), inputs.end(),
+                        [&](TensorId t) { return graph.tensor(t).producer == cycle[i]; }));
     }
   }
   CHECK(cyclic > 50);

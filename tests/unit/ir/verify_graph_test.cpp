@@ -42,10 +42,12 @@ TEST_CASE("verify: every operand that comes too early is listed") {
                       .node("c", "custom", {"a", "x", "b"})
                       .node("b", "custom", {"a"})
                       .node("a", "custom", {"x"})
-                      .text()) ==
-        Lines{"/nodes/0/inputs/0: node 'c' reads tensor 'a' before node 'a' produces it; nodes must stand in topological order",
-              "/nodes/0/inputs/2: node 'c' reads tensor 'b' before node 'b' produces it; nodes must stand in topological order",
-              "/nodes/1/inputs/0: node 'b' reads tensor 'a' before node 'a' produces it; nodes must stand in topological order"});
+                      .text()) == Lines{"/nodes/0/inputs/0: node 'c' reads tensor 'a' before node "
+                                        "'a' produces it; nodes must stand in topological order",
+                                        "/nodes/0/inputs/2: node 'c' reads tensor 'b' before node "
+                                        "'b' produces it; nodes must stand in topological order",
+                                        "/nodes/1/inputs/0: node 'b' reads tensor 'a' before node "
+                                        "'a' produces it; nodes must stand in topological order"});
 }
 
 TEST_CASE("verify: one cycle is reported, starting at its first node in the list") {
@@ -56,17 +58,19 @@ TEST_CASE("verify: one cycle is reported, starting at its first node in the list
                       .node("b", "custom", {"a"})
                       .node("c", "custom", {"b"})
                       .node("end", "custom", {"c"})
-                      .text()) == Lines{"/nodes/1: the graph has a cycle: 'a' -> 'b' -> 'c' -> 'a'"});
+                      .text()) ==
+        Lines{"/nodes/1: the graph has a cycle: 'a' -> 'b' -> 'c' -> 'a'"});
 }
 
 TEST_CASE("verify: a getitem needs an index among its operands") {
   const auto with = [](const Json& attrs) {
-    return faults_of(GraphBuilder()
-                         .input("x")
-                         .node_with_results("split", "aten.split.Tensor", {"x"}, {{2}, {2}}, {{"split_size", 2}})
-                         .node("item", "<built-in function getitem>", {"split_0", "split_1"}, attrs)
-                         .output("item")
-                         .text());
+    return faults_of(
+        GraphBuilder()
+            .input("x")
+            .node_with_results("split", "aten.split.Tensor", {"x"}, {{2}, {2}}, {{"split_size", 2}})
+            .node("item", "<built-in function getitem>", {"split_0", "split_1"}, attrs)
+            .output("item")
+            .text());
   };
   CHECK(with({{"index", 0}}).empty());
   CHECK(with({{"index", -2}}).empty());
@@ -74,16 +78,19 @@ TEST_CASE("verify: a getitem needs an index among its operands") {
   CHECK(with({{"index", -3}}) == Lines{"/nodes/1/attrs/index: node 'item' selects item -3 of 2"});
   CHECK(with({{"index", UINT64_MAX}}) ==
         Lines{"/nodes/1/attrs/index: node 'item' selects item 18446744073709551615 of 2"});
-  CHECK(with(Json::object()) == Lines{"/nodes/1/attrs: node 'item' needs the integer attribute 'index'"});
-  CHECK(with({{"index", true}}) == Lines{"/nodes/1/attrs: node 'item' needs the integer attribute 'index'"});
+  CHECK(with(Json::object()) ==
+        Lines{"/nodes/1/attrs: node 'item' needs the integer attribute 'index'"});
+  CHECK(with({{"index", true}}) ==
+        Lines{"/nodes/1/attrs: node 'item' needs the integer attribute 'index'"});
 }
 
 TEST_CASE("verify: a bad order and a bad getitem are both reported") {
-  const Lines faults = faults_of(GraphBuilder()
-                                     .input("x")
-                                     .node("item", "<built-in function getitem>", {"late"}, Json{{"index", 1}})
-                                     .node("late", "custom", {"x"})
-                                     .text());
+  const Lines faults =
+      faults_of(GraphBuilder()
+                    .input("x")
+                    .node("item", "<built-in function getitem>", {"late"}, Json{{"index", 1}})
+                    .node("late", "custom", {"x"})
+                    .text());
   REQUIRE(faults.size() == 2);
   CHECK(faults[0].starts_with("/nodes/0/inputs/0: node 'item' reads tensor 'late' before"));
   CHECK(faults[1] == "/nodes/0/attrs/index: node 'item' selects item 1 of 1");

@@ -14,13 +14,20 @@ namespace {
 GraphBuilder seven_nodes() {
   GraphBuilder builder;
   builder.input("x")
-      .node("conv", "aten.conv2d.default", {"x"}).on("npu")
-      .node("relu", "aten.relu.default", {"conv"}).on("npu")
-      .node("matmul", "aten.matmul.default", {"relu"}).on("npu")
-      .node("add", "aten.add.Tensor", {"matmul"}).on("npu")
-      .node("relu2", "aten.relu.default", {"add"}).on("npu")
-      .node("concat", "aten.cat.default", {"relu2"}).on("cpu")
-      .node("softmax", "aten.softmax.int", {"concat"}).on("npu")
+      .node("conv", "aten.conv2d.default", {"x"})
+      .on("npu")
+      .node("relu", "aten.relu.default", {"conv"})
+      .on("npu")
+      .node("matmul", "aten.matmul.default", {"relu"})
+      .on("npu")
+      .node("add", "aten.add.Tensor", {"matmul"})
+      .on("npu")
+      .node("relu2", "aten.relu.default", {"add"})
+      .on("npu")
+      .node("concat", "aten.cat.default", {"relu2"})
+      .on("cpu")
+      .node("softmax", "aten.softmax.int", {"concat"})
+      .on("npu")
       .output("softmax");
   return builder;
 }
@@ -38,7 +45,8 @@ TEST_CASE("contiguous: the empty graph has no partitions and no steps") {
 }
 
 TEST_CASE("contiguous: one node is one partition without transfers") {
-  const Graph graph = GraphBuilder().input("x").node("a", "custom", {"x"}).on("npu").output("a").build();
+  const Graph graph =
+      GraphBuilder().input("x").node("a", "custom", {"x"}).on("npu").output("a").build();
   const PartitionPlan plan = partition_contiguous(graph);
   CHECK(steps_of(graph, plan) == Lines{"npu: a"});
   check_plan(graph, plan);
@@ -46,8 +54,12 @@ TEST_CASE("contiguous: one node is one partition without transfers") {
 }
 
 TEST_CASE("contiguous: a node without a device is an error that names it") {
-  const Graph graph =
-      GraphBuilder().input("x").node("a", "custom", {"x"}).on("npu").node("b", "custom", {"a"}).build();
+  const Graph graph = GraphBuilder()
+                          .input("x")
+                          .node("a", "custom", {"x"})
+                          .on("npu")
+                          .node("b", "custom", {"a"})
+                          .build();
   try {
     partition_contiguous(graph);
     FAIL("no error");
@@ -61,8 +73,8 @@ TEST_CASE("contiguous: a node without a device is an error that names it") {
 TEST_CASE("contiguous: the seven-node example gives its five steps") {
   const Graph graph = seven_nodes().build();
   const PartitionPlan plan = partition_contiguous(graph);
-  CHECK(steps_of(graph, plan) == Lines{"npu: conv relu matmul add relu2", "to_cpu: relu2", "cpu: concat",
-                                       "to_npu: concat", "npu: softmax"});
+  CHECK(steps_of(graph, plan) == Lines{"npu: conv relu matmul add relu2", "to_cpu: relu2",
+                                       "cpu: concat", "to_npu: concat", "npu: softmax"});
   REQUIRE(plan.transfers.size() == 2);
   CHECK(plan.transfers[0].from == 0);
   CHECK(plan.transfers[0].to == 1);
@@ -100,15 +112,20 @@ TEST_CASE("contiguous: a tensor that is on the device already is transferred aga
   // a stays on the npu, where it was made, but the algorithm lists everything that a run reads.
   const Graph graph = GraphBuilder()
                           .input("x")
-                          .node("a", "custom", {"x"}).on("npu")
-                          .node("b", "custom", {"a"}).on("cpu")
-                          .node("c", "custom", {"b", "a"}).on("npu")
-                          .node("d", "custom", {"a"}).on("cpu")
+                          .node("a", "custom", {"x"})
+                          .on("npu")
+                          .node("b", "custom", {"a"})
+                          .on("cpu")
+                          .node("c", "custom", {"b", "a"})
+                          .on("npu")
+                          .node("d", "custom", {"a"})
+                          .on("cpu")
                           .output("c")
                           .output("d")
                           .build();
   const PartitionPlan plan = partition_contiguous(graph);
-  CHECK(steps_of(graph, plan) == Lines{"npu: a", "to_cpu: a", "cpu: b", "to_npu: a b", "npu: c", "to_cpu: a", "cpu: d"});
+  CHECK(steps_of(graph, plan) ==
+        Lines{"npu: a", "to_cpu: a", "cpu: b", "to_npu: a b", "npu: c", "to_cpu: a", "cpu: d"});
   check_plan(graph, plan);
   check_survives_document(graph, plan);
 }
@@ -116,10 +133,14 @@ TEST_CASE("contiguous: a tensor that is on the device already is transferred aga
 TEST_CASE("contiguous: a transfer is sorted by name and comes from the run before") {
   const Graph graph = GraphBuilder()
                           .input("x")
-                          .node("z", "custom", {"x"}).on("npu")
-                          .node("m", "custom", {"x"}).on("cpu")
-                          .node("b", "custom", {"x"}).on("npu")
-                          .node("last", "custom", {"z", "m", "b", "z"}).on("cpu")
+                          .node("z", "custom", {"x"})
+                          .on("npu")
+                          .node("m", "custom", {"x"})
+                          .on("cpu")
+                          .node("b", "custom", {"x"})
+                          .on("npu")
+                          .node("last", "custom", {"z", "m", "b", "z"})
+                          .on("cpu")
                           .build();
   const PartitionPlan plan = partition_contiguous(graph);
   CHECK(steps_of(graph, plan) == Lines{"npu: z", "cpu: m", "npu: b", "to_cpu: b m z", "cpu: last"});
@@ -132,8 +153,10 @@ TEST_CASE("contiguous: graph inputs and weights are not transferred") {
   const Graph graph = GraphBuilder()
                           .input("x")
                           .weight("w", {4})
-                          .node("a", "custom", {"x", "p_w"}).on("npu")
-                          .node("b", "custom", {"x", "p_w"}).on("cpu")
+                          .node("a", "custom", {"x", "p_w"})
+                          .on("npu")
+                          .node("b", "custom", {"x", "p_w"})
+                          .on("cpu")
                           .build();
   const PartitionPlan plan = partition_contiguous(graph);
   CHECK(steps_of(graph, plan) == Lines{"npu: a", "cpu: b"});
@@ -169,7 +192,8 @@ TEST_CASE("contiguous: thousands of random graphs keep every property") {
       for (const TensorId input : graph.nodes()[n].inputs) {
         const TensorInfo& tensor = graph.tensor(input);
         if (!tensor.producer.valid()) continue;
-        if (owner[static_cast<std::size_t>(tensor.producer.value)] != owner[n]) expected[owner[n]].insert(tensor.name);
+        if (owner[static_cast<std::size_t>(tensor.producer.value)] != owner[n])
+          expected[owner[n]].insert(tensor.name);
       }
     }
     CHECK(plan.transfers.size() == expected.size());

@@ -40,13 +40,14 @@ std::vector<int> each_its_own(const Graph& graph) {
   return units;
 }
 
-// Fewest runs of one device over all topological orders, by dynamic programming over the sets of nodes
-// that can be done first and the device that ran last. Large if there is no order (a cycle).
+// Fewest runs of one device over all topological orders, by dynamic programming over the sets of
+// nodes that can be done first and the device that ran last. Large if there is no order (a cycle).
 int fewest_runs(const SmallGraph& small) {
   const std::size_t count = small.device.size();
   if (count == 0) return 0;
   constexpr int kNever = 1000;
-  std::vector<std::vector<int>> best(std::size_t{1} << count, std::vector<int>(count, kNever));  // by last node
+  std::vector<std::vector<int>> best(std::size_t{1} << count,
+                                     std::vector<int>(count, kNever));  // by last node
   for (std::size_t n = 0; n < count; ++n) {
     if (small.needs[n] == 0) best[std::size_t{1} << n][n] = 1;
   }
@@ -56,7 +57,8 @@ int fewest_runs(const SmallGraph& small) {
       for (std::size_t next = 0; next < count; ++next) {
         if ((done >> next & 1U) != 0 || (small.needs[next] & ~done) != 0) continue;
         int& value = best[done | std::size_t{1} << next][next];
-        value = std::min(value, best[done][last] + (small.device[next] != small.device[last] ? 1 : 0));
+        value =
+            std::min(value, best[done][last] + (small.device[next] != small.device[last] ? 1 : 0));
       }
     }
   }
@@ -71,13 +73,15 @@ int fewest_blocks(const Graph& graph) {
   std::vector<int> block(count, 0);
   const auto search = [&](const auto& self, std::size_t n, int blocks) -> void {
     if (n == count) {
-      if (blocks < best && !quotient_has_cycle(graph, block, static_cast<std::size_t>(blocks))) best = blocks;
+      if (blocks < best && !quotient_has_cycle(graph, block, static_cast<std::size_t>(blocks)))
+        best = blocks;
       return;
     }
     for (int b = 0; b <= blocks; ++b) {
       bool same_device = true;
       for (std::size_t m = 0; m < n; ++m) {
-        if (block[m] == b && graph.nodes()[m].device != graph.nodes()[n].device) same_device = false;
+        if (block[m] == b && graph.nodes()[m].device != graph.nodes()[n].device)
+          same_device = false;
       }
       if (!same_device) continue;
       block[n] = b;
@@ -88,15 +92,18 @@ int fewest_blocks(const Graph& graph) {
   return best;
 }
 
-// Exactly the tensors that are read on another device than the one they are made on, once per device, in
-// front of the first partition there that reads them, in one transfer per source device.
+// Exactly the tensors that are read on another device than the one they are made on, once per
+// device, in front of the first partition there that reads them, in one transfer per source device.
 void check_transfers(const Graph& graph, const PartitionPlan& plan, const std::vector<int>& owner) {
-  std::map<std::pair<int, std::string>, int> expected;  // (tensor, device) -> first partition that reads it
+  std::map<std::pair<int, std::string>, int>
+      expected;  // (tensor, device) -> first partition that reads it
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
     for (const TensorId input : graph.nodes()[n].inputs) {
       const TensorInfo& tensor = graph.tensor(input);
-      if (!tensor.producer.valid() || graph.node(tensor.producer).device == graph.nodes()[n].device) continue;
-      const auto [where, added] = expected.emplace(std::pair{input.value, *graph.nodes()[n].device}, owner[n]);
+      if (!tensor.producer.valid() || graph.node(tensor.producer).device == graph.nodes()[n].device)
+        continue;
+      const auto [where, added] =
+          expected.emplace(std::pair{input.value, *graph.nodes()[n].device}, owner[n]);
       if (!added) where->second = std::min(where->second, owner[n]);
     }
   }
@@ -134,7 +141,8 @@ TEST_CASE("convex: the empty graph has no partitions and no steps") {
 }
 
 TEST_CASE("convex: one node is one partition without transfers") {
-  const Graph graph = GraphBuilder().input("x").node("a", "custom", {"x"}).on("npu").output("a").build();
+  const Graph graph =
+      GraphBuilder().input("x").node("a", "custom", {"x"}).on("npu").output("a").build();
   const PartitionPlan plan = partition_convex(graph);
   CHECK(steps_of(graph, plan) == Lines{"npu: a"});
 }
@@ -159,12 +167,16 @@ TEST_CASE("convex: branches that interleave in the list join by dependence") {
 }
 
 TEST_CASE("convex: the first device is the one that saves a partition") {
-  // npu: a and c; cpu: b in front of c. Starting on the npu needs a | b | c, starting on the cpu b | a c.
+  // npu: a and c; cpu: b in front of c. Starting on the npu needs a | b | c, starting on the cpu b
+  // | a c.
   const Graph graph = GraphBuilder()
                           .input("x")
-                          .node("a", "custom", {"x"}).on("npu")
-                          .node("b", "custom", {"x"}).on("cpu")
-                          .node("c", "custom", {"a", "b"}).on("npu")
+                          .node("a", "custom", {"x"})
+                          .on("npu")
+                          .node("b", "custom", {"x"})
+                          .on("cpu")
+                          .node("c", "custom", {"a", "b"})
+                          .on("npu")
                           .output("c")
                           .build();
   const PartitionPlan plan = partition_convex(graph);
@@ -175,22 +187,30 @@ TEST_CASE("convex: the first device is the one that saves a partition") {
 TEST_CASE("convex: a tensor with readers in two partitions of a device is transferred once") {
   const Graph graph = GraphBuilder()
                           .input("x")
-                          .node("a", "custom", {"x"}).on("npu")
-                          .node("b", "custom", {"a"}).on("cpu")
-                          .node("c", "custom", {"b"}).on("npu")
-                          .node("d", "custom", {"c", "a"}).on("cpu")
+                          .node("a", "custom", {"x"})
+                          .on("npu")
+                          .node("b", "custom", {"a"})
+                          .on("cpu")
+                          .node("c", "custom", {"b"})
+                          .on("npu")
+                          .node("d", "custom", {"c", "a"})
+                          .on("cpu")
                           .output("d")
                           .build();
   const PartitionPlan plan = partition_convex(graph);
-  CHECK(steps_of(graph, plan) == Lines{"npu: a", "to_cpu: a", "cpu: b", "to_npu: b", "npu: c", "to_cpu: c", "cpu: d"});
+  CHECK(steps_of(graph, plan) ==
+        Lines{"npu: a", "to_cpu: a", "cpu: b", "to_npu: b", "npu: c", "to_cpu: c", "cpu: d"});
 }
 
 TEST_CASE("convex: a partition with tensors from two devices has a transfer from each") {
   const Graph graph = GraphBuilder()
                           .input("x")
-                          .node("a", "custom", {"x"}).on("npu")
-                          .node("b", "custom", {"x"}).on("gpu")
-                          .node("c", "custom", {"b", "a"}).on("cpu")
+                          .node("a", "custom", {"x"})
+                          .on("npu")
+                          .node("b", "custom", {"x"})
+                          .on("gpu")
+                          .node("c", "custom", {"b", "a"})
+                          .on("cpu")
                           .output("c")
                           .build();
   const PartitionPlan plan = partition_convex(graph);
@@ -201,12 +221,15 @@ TEST_CASE("convex: a partition with tensors from two devices has a transfer from
 }
 
 TEST_CASE("convex: two ways to count the fewest partitions agree") {
-  // Runs over all orders against blocks over all set partitions: the search that the next test relies on.
+  // Runs over all orders against blocks over all set partitions: the search that the next test
+  // relies on.
   std::mt19937 random(7);
   for (int round = 0; round < 300; ++round) {
     CAPTURE(round);
-    const Graph graph = random_builder(random, {.nodes = round % 7, .devices = 2 + round % 2}).build();
-    CHECK(fewest_runs(small_graph(graph, each_its_own(graph), graph.nodes().size())) == fewest_blocks(graph));
+    const Graph graph =
+        random_builder(random, {.nodes = round % 7, .devices = 2 + round % 2}).build();
+    CHECK(fewest_runs(small_graph(graph, each_its_own(graph), graph.nodes().size())) ==
+          fewest_blocks(graph));
   }
 }
 
@@ -285,9 +308,11 @@ TEST_CASE("convex: fusion groups stay whole and the number of partitions is the 
       Json& node = list[static_cast<std::size_t>(n)];
       const int group = static_cast<int>(random() % 6);
       // Group numbers need not be dense; nodes of group 0 have none.
-      const auto key = group == 0 ? std::pair{std::string("single"), n} : std::pair{node["device"].get<std::string>(), group};
+      const auto key = group == 0 ? std::pair{std::string("single"), n}
+                                  : std::pair{node["device"].get<std::string>(), group};
       if (group != 0) node["fusion_group"] = 10 * group + (node["device"] == "d0" ? 0 : 1);
-      unit_of[static_cast<std::size_t>(n)] = units.emplace(key, static_cast<int>(units.size())).first->second;
+      unit_of[static_cast<std::size_t>(n)] =
+          units.emplace(key, static_cast<int>(units.size())).first->second;
     }
     const Graph graph = builder.build();
     const int optimum = fewest_runs(small_graph(graph, unit_of, units.size()));
@@ -314,27 +339,40 @@ TEST_CASE("convex: fusion groups stay whole and the number of partitions is the 
 TEST_CASE("convex: a fusion group that is not convex is refused and named") {
   const Graph graph = GraphBuilder()
                           .input("x")
-                          .node("a", "custom", {"x"}).on("npu").key("fusion_group", 5)
-                          .node("b", "custom", {"a"}).on("cpu")
-                          .node("c", "custom", {"a", "b"}).on("npu").key("fusion_group", 5)
+                          .node("a", "custom", {"x"})
+                          .on("npu")
+                          .key("fusion_group", 5)
+                          .node("b", "custom", {"a"})
+                          .on("cpu")
+                          .node("c", "custom", {"a", "b"})
+                          .on("npu")
+                          .key("fusion_group", 5)
                           .output("c")
                           .build();
-  CHECK_THROWS_WITH(partition_convex(graph),
-                    "test.json: /nodes/0: error: fusion group 5 is not convex: a path leaves it and comes back");
+  CHECK_THROWS_WITH(
+      partition_convex(graph),
+      "test.json: /nodes/0: error: fusion group 5 is not convex: a path leaves it and comes back");
 }
 
 TEST_CASE("convex: a fusion group on two devices is refused and named") {
   const Graph graph = GraphBuilder()
                           .input("x")
-                          .node("a", "custom", {"x"}).on("npu").key("fusion_group", 5)
-                          .node("b", "custom", {"a"}).on("cpu").key("fusion_group", 5)
+                          .node("a", "custom", {"x"})
+                          .on("npu")
+                          .key("fusion_group", 5)
+                          .node("b", "custom", {"a"})
+                          .on("cpu")
+                          .key("fusion_group", 5)
                           .output("b")
                           .build();
-  CHECK_THROWS_WITH(partition_convex(graph), "test.json: /nodes/1: error: fusion group 5 has nodes on two "
-                                             "devices; run npu-fuse after npu-tag");
+  CHECK_THROWS_WITH(partition_convex(graph),
+                    "test.json: /nodes/1: error: fusion group 5 has nodes on two "
+                    "devices; run npu-fuse after npu-tag");
 }
 
-TEST_CASE("convex: 20,000 nodes that change device at every step, with a third device that always waits") {
+TEST_CASE(
+    "convex: 20,000 nodes that change device at every step, with a third device that always "
+    "waits") {
   // Quadratic work would be 4e8 steps of a hash map or a set; linear work is done in milliseconds.
   GraphBuilder builder;
   builder.input("x");

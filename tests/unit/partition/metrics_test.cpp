@@ -32,10 +32,14 @@ bool near(double actual, double expected) { return std::abs(actual - expected) <
 GraphBuilder small_model() {
   GraphBuilder builder;
   builder.input("x", {1000})
-      .node("a", "aten.relu.default", {"x"}).on("npu")
-      .node("b", "aten.relu.default", {"a"}).on("cpu")
-      .node("c", "aten.relu.default", {"b"}).on("npu")
-      .node("d", "aten.add.Tensor", {"c", "a"}).on("cpu")
+      .node("a", "aten.relu.default", {"x"})
+      .on("npu")
+      .node("b", "aten.relu.default", {"a"})
+      .on("cpu")
+      .node("c", "aten.relu.default", {"b"})
+      .on("npu")
+      .node("d", "aten.add.Tensor", {"c", "a"})
+      .on("cpu")
       .output("d");
   return builder;
 }
@@ -44,17 +48,18 @@ GraphBuilder small_model() {
 
 TEST_CASE("roofline: an op takes the longer of arithmetic and traffic") {
   const Target target = two_devices();
-  const Graph graph = GraphBuilder()
-                          .input("x", {1000})
-                          .input("l", {10, 20})
-                          .input("r", {20, 30})
-                          .input("h", {10, 20}, "bfloat16")
-                          .input("g", {20, 30}, "bfloat16")
-                          .node("relu", "aten.relu.default", {"x"})
-                          .node("mm", "aten.mm.default", {"l", "r"}, Shape{10, 30})
-                          .node("view", "aten.view.default", {"x"}, Json{{"size", {1000}}})
-                          .node("half", "aten.mm.default", {"h", "g"}, Shape{10, 30}, Json::object(), "bfloat16")
-                          .build();
+  const Graph graph =
+      GraphBuilder()
+          .input("x", {1000})
+          .input("l", {10, 20})
+          .input("r", {20, 30})
+          .input("h", {10, 20}, "bfloat16")
+          .input("g", {20, 30}, "bfloat16")
+          .node("relu", "aten.relu.default", {"x"})
+          .node("mm", "aten.mm.default", {"l", "r"}, Shape{10, 30})
+          .node("view", "aten.view.default", {"x"}, Json{{"size", {1000}}})
+          .node("half", "aten.mm.default", {"h", "g"}, Shape{10, 30}, Json::object(), "bfloat16")
+          .build();
   const Device& npu = target.devices[0];
   const Device& cpu = target.devices[1];
   // relu: 1000 flops, 8000 bytes. npu: 1000 / 4000 = 0.25 us < 8000 / 2000 = 4 us.
@@ -87,7 +92,8 @@ TEST_CASE("metrics: the empty graph has none") {
   CHECK(metrics.transfers == 0);
   CHECK(metrics.predicted_us == 0);
   CHECK(metrics.all_on_last_us == 0);
-  CHECK(metrics.partitions_by_device == std::map<std::string, std::int64_t>{{"cpu", 0}, {"npu", 0}});
+  CHECK(metrics.partitions_by_device ==
+        std::map<std::string, std::int64_t>{{"cpu", 0}, {"npu", 0}});
 }
 
 TEST_CASE("metrics: a plan of four partitions by hand") {
@@ -97,15 +103,16 @@ TEST_CASE("metrics: a plan of four partitions by hand") {
   REQUIRE(plan.partitions.size() == 4);
   const PlanMetrics metrics = plan_metrics(graph, plan, target);
   CHECK(metrics.partitions == 4);
-  CHECK(metrics.partitions_by_device == std::map<std::string, std::int64_t>{{"cpu", 2}, {"npu", 2}});
+  CHECK(metrics.partitions_by_device ==
+        std::map<std::string, std::int64_t>{{"cpu", 2}, {"npu", 2}});
   CHECK(metrics.nodes_by_device == std::map<std::string, std::int64_t>{{"cpu", 2}, {"npu", 2}});
   CHECK(metrics.transfers == 3);  // a and c to the cpu, b to the npu
   CHECK(metrics.transferred_tensors == 3);
   CHECK(metrics.transfer_bytes == 12000);
   CHECK(metrics.copied_tensors == 3);
   CHECK(metrics.copied_bytes == 12000);
-  // npu: 2 * (5 + 4). cpu: 1 + 8 for relu, 1 + 12 for add, which moves 12000 bytes. To the cpu twice 3 + 4,
-  // to the npu once 7 + 2.
+  // npu: 2 * (5 + 4). cpu: 1 + 8 for relu, 1 + 12 for add, which moves 12000 bytes. To the cpu
+  // twice 3 + 4, to the npu once 7 + 2.
   CHECK(near(metrics.predicted_us, 18 + 9 + 13 + 14 + 9));
   // On the cpu: 1 + 8 + 8 + 8 + 12.
   CHECK(near(metrics.all_on_last_us, 37));
@@ -130,14 +137,16 @@ TEST_CASE("metrics: the document has every device and rounded times") {
   const Graph graph = small_model().build();
   const Target target = two_devices();
   const Json json = metrics_to_json(plan_metrics(graph, partition_convex(graph), target), target);
-  CHECK(json.dump() ==
-        R"({"partitions":4,"partitions_npu":2,"partitions_cpu":2,"nodes_npu":2,"nodes_cpu":2,"transfers":3,)"
-        R"("transferred_tensors":3,"transfer_bytes":12000,"copied_tensors":3,"copied_bytes":12000,)"
-        R"("predicted_us":63.0,"all_cpu_us":37.0})");
+  CHECK(
+      json.dump() ==
+      R"({"partitions":4,"partitions_npu":2,"partitions_cpu":2,"nodes_npu":2,"nodes_cpu":2,"transfers":3,)"
+      R"("transferred_tensors":3,"transfer_bytes":12000,"copied_tensors":3,"copied_bytes":12000,)"
+      R"("predicted_us":63.0,"all_cpu_us":37.0})");
 }
 
 TEST_CASE("metrics: a device that the target lacks is an error") {
-  const Graph graph = GraphBuilder().input("x").node("a", "aten.relu.default", {"x"}).on("tpu").build();
+  const Graph graph =
+      GraphBuilder().input("x").node("a", "aten.relu.default", {"x"}).on("tpu").build();
   CHECK_THROWS_WITH(plan_metrics(graph, partition_convex(graph), two_devices()),
                     "error: device 'tpu' is not in target 'two'; run npu-tag again");
 }
@@ -146,7 +155,8 @@ TEST_CASE("metrics: the report has a line a step and a line a total") {
   const Graph graph = small_model().build();
   const Target target = two_devices();
   const PartitionPlan plan = partition_convex(graph);
-  const std::string report = format_plan_report(graph, plan, plan_metrics(graph, plan, target), target);
+  const std::string report =
+      format_plan_report(graph, plan, plan_metrics(graph, plan, target), target);
   // Head, seven steps, an empty line, head, twelve totals.
   CHECK(std::count(report.begin(), report.end(), '\n') == 1 + 7 + 1 + 1 + 12);
   CHECK(report.find("partition 3") != std::string::npos);

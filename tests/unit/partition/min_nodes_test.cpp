@@ -47,22 +47,31 @@ TEST_CASE("min nodes: the empty graph stays empty") {
 
 TEST_CASE("min nodes: 0 and 1 change nothing") {
   for (const std::int64_t least : {0, 1}) {
-    Graph graph = GraphBuilder().input("x").node("a", "aten.relu.default", {"x"}).on("npu").output("a").build();
+    Graph graph = GraphBuilder()
+                      .input("x")
+                      .node("a", "aten.relu.default", {"x"})
+                      .on("npu")
+                      .output("a")
+                      .build();
     CHECK(ops_chain(graph, least) == "npu");
     CHECK_FALSE(graph.nodes()[0].device_reason.has_value());
   }
 }
 
 TEST_CASE("min nodes: a small partition goes to the next device that runs all of it") {
-  // gpu has relu, so a goes there; then the gpu partition is too small as well, and a goes to the cpu.
-  Graph graph = GraphBuilder().input("x").node("a", "aten.relu.default", {"x"}).on("npu").output("a").build();
+  // gpu has relu, so a goes there; then the gpu partition is too small as well, and a goes to the
+  // cpu.
+  Graph graph =
+      GraphBuilder().input("x").node("a", "aten.relu.default", {"x"}).on("npu").output("a").build();
   CHECK(ops_chain(graph, 2) == "cpu");
   CHECK(graph.nodes()[0].device_reason == "min nodes");
   // The gpu does not run neg: both nodes go to the cpu, not one of them to the gpu.
   graph = GraphBuilder()
               .input("x")
-              .node("a", "aten.relu.default", {"x"}).on("npu")
-              .node("b", "aten.neg.default", {"a"}).on("npu")
+              .node("a", "aten.relu.default", {"x"})
+              .on("npu")
+              .node("b", "aten.neg.default", {"a"})
+              .on("npu")
               .output("b")
               .build();
   CHECK(ops_chain(graph, 3) == "cpu cpu");
@@ -71,8 +80,10 @@ TEST_CASE("min nodes: a small partition goes to the next device that runs all of
 TEST_CASE("min nodes: a partition of exactly that many nodes stays") {
   Graph graph = GraphBuilder()
                     .input("x")
-                    .node("a", "aten.relu.default", {"x"}).on("npu")
-                    .node("b", "aten.neg.default", {"a"}).on("npu")
+                    .node("a", "aten.relu.default", {"x"})
+                    .on("npu")
+                    .node("b", "aten.neg.default", {"a"})
+                    .on("npu")
                     .output("b")
                     .build();
   CHECK(ops_chain(graph, 2) == "npu npu");
@@ -82,22 +93,27 @@ TEST_CASE("min nodes: a node that joins its new neighbours makes them large enou
   // relu moves from the npu to the gpu, where two exp wait: three nodes there are enough.
   Graph graph = GraphBuilder()
                     .input("x")
-                    .node("a", "aten.exp.default", {"x"}).on("gpu")
-                    .node("b", "aten.relu.default", {"a"}).on("npu")
-                    .node("c", "aten.exp.default", {"b"}).on("gpu")
+                    .node("a", "aten.exp.default", {"x"})
+                    .on("gpu")
+                    .node("b", "aten.relu.default", {"a"})
+                    .on("npu")
+                    .node("c", "aten.exp.default", {"b"})
+                    .on("gpu")
                     .output("c")
                     .build();
   const PartitionPlan plan = partition_with_min_nodes(graph, three_devices(), 1, partition_convex);
   CHECK(plan.partitions.size() == 3);
   graph.nodes()[0].device_reason = "forced";
   graph.nodes()[2].device_reason = "forced";
-  const PartitionPlan joined = partition_with_min_nodes(graph, three_devices(), 3, partition_convex);
+  const PartitionPlan joined =
+      partition_with_min_nodes(graph, three_devices(), 3, partition_convex);
   CHECK(steps_of(graph, joined) == Lines{"gpu: a b c"});
   CHECK(graph.nodes()[1].device_reason == "min nodes");
 }
 
 TEST_CASE("min nodes: partitions on the last device stay, however small") {
-  Graph graph = GraphBuilder().input("x").node("a", "aten.relu.default", {"x"}).on("cpu").output("a").build();
+  Graph graph =
+      GraphBuilder().input("x").node("a", "aten.relu.default", {"x"}).on("cpu").output("a").build();
   CHECK(ops_chain(graph, 100) == "cpu");
   CHECK_FALSE(graph.nodes()[0].device_reason.has_value());
 }
@@ -107,8 +123,11 @@ TEST_CASE("min nodes: a node that was forced or kept holds its partition") {
     CAPTURE(reason);
     Graph graph = GraphBuilder()
                       .input("x")
-                      .node("a", "aten.relu.default", {"x"}).on("npu")
-                      .node("b", "aten.relu.default", {"a"}).on("npu").key("device_reason", reason)
+                      .node("a", "aten.relu.default", {"x"})
+                      .on("npu")
+                      .node("b", "aten.relu.default", {"a"})
+                      .on("npu")
+                      .key("device_reason", reason)
                       .output("b")
                       .build();
     CHECK(ops_chain(graph, 100) == "npu npu");
@@ -120,9 +139,12 @@ TEST_CASE("min nodes: a node that was forced or kept holds its partition") {
 TEST_CASE("min nodes: nodes that cost nothing do not count") {
   GraphBuilder builder;
   builder.input("x")
-      .node("a", "aten.relu.default", {"x"}).on("npu")
-      .node("b", "aten.view.default", {"a"}, Json{{"size", {4}}}).on("npu")
-      .node("c", "aten.view.default", {"b"}, Json{{"size", {4}}}).on("npu")
+      .node("a", "aten.relu.default", {"x"})
+      .on("npu")
+      .node("b", "aten.view.default", {"a"}, Json{{"size", {4}}})
+      .on("npu")
+      .node("c", "aten.view.default", {"b"}, Json{{"size", {4}}})
+      .on("npu")
       .output("c");
   Graph graph = builder.build();
   CHECK(ops_chain(graph, 2) == "cpu cpu cpu");  // one node that counts
@@ -130,7 +152,8 @@ TEST_CASE("min nodes: nodes that cost nothing do not count") {
 
 TEST_CASE("min nodes: ends, and leaves no partition below it that could move") {
   std::mt19937 random(29);
-  const std::vector<std::string> ops{"aten.relu.default", "aten.neg.default", "aten.exp.default", "aten.sin.default"};
+  const std::vector<std::string> ops{"aten.relu.default", "aten.neg.default", "aten.exp.default",
+                                     "aten.sin.default"};
   const Target target = three_devices();
   for (int round = 0; round < 200; ++round) {
     CAPTURE(round);
@@ -139,7 +162,9 @@ TEST_CASE("min nodes: ends, and leaves no partition below it that could move") {
     const int count = 1 + round % 15;
     for (int n = 0; n < count; ++n) {
       const std::string& op = ops[random() % 4];
-      const std::string from = n == 0 || random() % 4 == 0 ? "x" : "n" + std::to_string(random() % static_cast<unsigned>(n));
+      const std::string from = n == 0 || random() % 4 == 0
+                                   ? "x"
+                                   : "n" + std::to_string(random() % static_cast<unsigned>(n));
       builder.node("n" + std::to_string(n), op, {from});
       builder.on(op == ops[0] || op == ops[1] ? "npu" : op == ops[2] ? "gpu" : "cpu");
     }
@@ -149,7 +174,8 @@ TEST_CASE("min nodes: ends, and leaves no partition below it that could move") {
     check_plan(graph, plan);
     for (const Partition& partition : plan.partitions) {
       // Every op runs on the cpu, so nothing holds a small partition elsewhere.
-      if (partition.device != "cpu") CHECK(static_cast<std::int64_t>(partition.nodes.size()) >= least);
+      if (partition.device != "cpu")
+        CHECK(static_cast<std::int64_t>(partition.nodes.size()) >= least);
     }
   }
 }

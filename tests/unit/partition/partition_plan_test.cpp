@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans in documents: what is written, what is read, and what is wrong with a plan that was changed.
+// Plans in documents: what is written, what is read, and what is wrong with a plan that was
+// changed.
 #include "npu/partition/partition_plan.hpp"
 
 #include "catch.hpp"
@@ -19,9 +20,12 @@ namespace {
 Json three_partitions() {
   Graph graph = GraphBuilder()
                     .input("x")
-                    .node("a", "custom", {"x"}).on("npu")
-                    .node("b", "custom", {"a"}).on("cpu")
-                    .node("c", "custom", {"b", "a"}).on("npu")
+                    .node("a", "custom", {"x"})
+                    .on("npu")
+                    .node("b", "custom", {"a"})
+                    .on("cpu")
+                    .node("c", "custom", {"b", "a"})
+                    .on("npu")
                     .output("c")
                     .build();
   write_partition_plan(graph, partition_convex(graph), Json::object());
@@ -32,7 +36,8 @@ Lines plan_faults(const Json& document) {
   const Graph graph = read_valid_graph(document.dump(), "plan.json");
   Diagnostics diagnostics;
   read_partition_plan(graph, diagnostics);
-  for (const Diagnostic& diagnostic : diagnostics.entries()) CHECK(diagnostic.location.file == "plan.json");
+  for (const Diagnostic& diagnostic : diagnostics.entries())
+    CHECK(diagnostic.location.file == "plan.json");
   return errors_of(diagnostics);
 }
 
@@ -81,10 +86,13 @@ TEST_CASE("plan: one partition for everything") {
 }
 
 TEST_CASE("plan: a missing or misplaced list is a fault") {
-  CHECK(plan_faults_with("/partitions", 1) == Lines{"/npu/partition/partitions: expected an array"});
-  CHECK(plan_faults_with("/steps", Json::object()) == Lines{"/npu/partition/steps: expected an array"});
+  CHECK(plan_faults_with("/partitions", 1) ==
+        Lines{"/npu/partition/partitions: expected an array"});
+  CHECK(plan_faults_with("/steps", Json::object()) ==
+        Lines{"/npu/partition/steps: expected an array"});
   CHECK(plan_faults_with("", Json::object()) ==
-        Lines{"/npu/partition/partitions: expected an array", "/npu/partition/steps: expected an array"});
+        Lines{"/npu/partition/partitions: expected an array",
+              "/npu/partition/steps: expected an array"});
 }
 
 TEST_CASE("plan: faults of partitions") {
@@ -96,7 +104,8 @@ TEST_CASE("plan: faults of partitions") {
         Lines{"/npu/partition/partitions/1/device: expected a device name",
               "/npu/partition/partitions: node 'b' is in no partition"});
   CHECK(plan_faults_with("/partitions/1/device", "npu") ==
-        Lines{"/npu/partition/partitions/1/nodes/0: node 'b' has the device 'cpu', its partition 'npu'"});
+        Lines{"/npu/partition/partitions/1/nodes/0: node 'b' has the device 'cpu', its partition "
+              "'npu'"});
   CHECK(plan_faults_with("/partitions/1/nodes", "b") ==
         Lines{"/npu/partition/partitions/1/nodes: expected an array of node names",
               "/npu/partition/partitions: node 'b' is in no partition"});
@@ -122,8 +131,8 @@ TEST_CASE("plan: a node moved to another partition is a fault") {
   // On another device.
   partitions[0]["nodes"] = Json::array();
   partitions[1]["nodes"] = {"a", "b"};
-  CHECK(plan_faults(document) ==
-        Lines{"/npu/partition/partitions/1/nodes/0: node 'a' has the device 'npu', its partition 'cpu'"});
+  CHECK(plan_faults(document) == Lines{"/npu/partition/partitions/1/nodes/0: node 'a' has the "
+                                       "device 'npu', its partition 'cpu'"});
   // On the same device, but b needs it before.
   partitions[1]["nodes"] = {"b"};
   partitions[2]["nodes"] = {"a", "c"};
@@ -134,23 +143,28 @@ TEST_CASE("plan: a node moved to another partition is a fault") {
 TEST_CASE("plan: a node without a device does not fit any partition") {
   Json document = three_partitions();
   document["nodes"][1].erase("device");
-  CHECK(plan_faults(document) ==
-        Lines{"/npu/partition/partitions/1/nodes/0: node 'b' has the device null, its partition 'cpu'"});
+  CHECK(plan_faults(document) == Lines{"/npu/partition/partitions/1/nodes/0: node 'b' has the "
+                                       "device null, its partition 'cpu'"});
 }
 
 TEST_CASE("plan: faults of steps") {
-  CHECK(plan_faults_with("/steps/0/kind", "run") ==
-        Lines{"/npu/partition/steps/0/kind: expected \"partition\" or \"transfer\", found \"run\""});
-  CHECK(plan_faults_with("/steps/0", Json::object()) ==
-        Lines{"/npu/partition/steps/0/kind: expected \"partition\" or \"transfer\", found nothing"});
-  CHECK(plan_faults_with("/steps/0", "partition 0") ==
-        Lines{"/npu/partition/steps/0/kind: expected \"partition\" or \"transfer\", found nothing"});
-  for (const Json& bad : {Json(3), Json(-1), Json(1.0), Json("0"), Json(nullptr), Json(UINT64_MAX)}) {
+  CHECK(
+      plan_faults_with("/steps/0/kind", "run") ==
+      Lines{"/npu/partition/steps/0/kind: expected \"partition\" or \"transfer\", found \"run\""});
+  CHECK(
+      plan_faults_with("/steps/0", Json::object()) ==
+      Lines{"/npu/partition/steps/0/kind: expected \"partition\" or \"transfer\", found nothing"});
+  CHECK(
+      plan_faults_with("/steps/0", "partition 0") ==
+      Lines{"/npu/partition/steps/0/kind: expected \"partition\" or \"transfer\", found nothing"});
+  for (const Json& bad :
+       {Json(3), Json(-1), Json(1.0), Json("0"), Json(nullptr), Json(UINT64_MAX)}) {
     CAPTURE(bad.dump());
     CHECK(plan_faults_with("/steps/0/id", bad) ==
           Lines{"/npu/partition/steps/0/id: expected the id of a partition, found " + bad.dump()});
-    CHECK(plan_faults_with("/steps/1/from", bad) ==
-          Lines{"/npu/partition/steps/1/from: expected the id of a partition, found " + bad.dump()});
+    CHECK(
+        plan_faults_with("/steps/1/from", bad) ==
+        Lines{"/npu/partition/steps/1/from: expected the id of a partition, found " + bad.dump()});
     CHECK(plan_faults_with("/steps/1/to", bad) ==
           Lines{"/npu/partition/steps/1/to: expected the id of a partition, found " + bad.dump()});
   }
@@ -166,19 +180,23 @@ TEST_CASE("plan: a transfer that is missing, too early, or of the wrong tensor")
   Json document = three_partitions();
   Json& steps = document["npu"]["partition"]["steps"];
   steps.erase(1);
-  CHECK(plan_faults(document) ==
-        Lines{"/npu/partition/steps/1: partition 1 reads tensor 'a', which is not on device 'cpu'"});
+  CHECK(
+      plan_faults(document) ==
+      Lines{"/npu/partition/steps/1: partition 1 reads tensor 'a', which is not on device 'cpu'"});
   document = three_partitions();
   std::swap(document["npu"]["partition"]["steps"][0], document["npu"]["partition"]["steps"][1]);
   CHECK(plan_faults(document) ==
         Lines{"/npu/partition/steps/0: tensor 'a' is transferred before it is produced"});
-  CHECK(plan_faults_with("/steps/1/tensors", {"x"}) ==
-        Lines{"/npu/partition/steps/1: tensor 'x' is transferred before it is produced",
-              "/npu/partition/steps/2: partition 1 reads tensor 'a', which is not on device 'cpu'"});
-  CHECK(plan_faults_with("/steps/1/tensors", Json::array()) ==
-        Lines{"/npu/partition/steps/1: partition 1 reads tensor 'a', which is not on device 'cpu'"});
-  CHECK(plan_faults_with("/steps/1/to", 2) ==  // to the npu, where it is already
-        Lines{"/npu/partition/steps/2: partition 1 reads tensor 'a', which is not on device 'cpu'"});
+  CHECK(
+      plan_faults_with("/steps/1/tensors", {"x"}) ==
+      Lines{"/npu/partition/steps/1: tensor 'x' is transferred before it is produced",
+            "/npu/partition/steps/2: partition 1 reads tensor 'a', which is not on device 'cpu'"});
+  CHECK(
+      plan_faults_with("/steps/1/tensors", Json::array()) ==
+      Lines{"/npu/partition/steps/1: partition 1 reads tensor 'a', which is not on device 'cpu'"});
+  CHECK(
+      plan_faults_with("/steps/1/to", 2) ==  // to the npu, where it is already
+      Lines{"/npu/partition/steps/2: partition 1 reads tensor 'a', which is not on device 'cpu'"});
 }
 
 TEST_CASE("plan: a partition that runs twice, never, or before its operands") {
@@ -226,7 +244,8 @@ TEST_CASE("plan: every random change of a plan is judged as by a simulation") {
       case 3:
         if (!plan.transfers.empty()) {
           auto& tensors = plan.transfers[pick(plan.transfers.size())].tensors;
-          tensors[pick(tensors.size())] = TensorId{static_cast<std::int32_t>(pick(graph.tensors().size()))};
+          tensors[pick(tensors.size())] =
+              TensorId{static_cast<std::int32_t>(pick(graph.tensors().size()))};
         }
         break;
       default:
@@ -245,9 +264,22 @@ TEST_CASE("plan: every random change of a plan is judged as by a simulation") {
   CHECK(bad > 300);
 }
 
-TEST_CASE("plan: junk at every place of a plan gives diagnostics or a plan that runs, and no crash") {
-  const std::vector<Json> values{nullptr, true, -1, 0, 1, 99, UINT64_MAX, 0.5, "", "a", "npu",
-                                 Json::array(), Json::object(), Json::array({0, "a", nullptr})};
+TEST_CASE(
+    "plan: junk at every place of a plan gives diagnostics or a plan that runs, and no crash") {
+  const std::vector<Json> values{nullptr,
+                                 true,
+                                 -1,
+                                 0,
+                                 1,
+                                 99,
+                                 UINT64_MAX,
+                                 0.5,
+                                 "",
+                                 "a",
+                                 "npu",
+                                 Json::array(),
+                                 Json::object(),
+                                 Json::array({0, "a", nullptr})};
   const Json original = three_partitions();
   const Json flat = original["npu"]["partition"].flatten();
   std::set<std::string> pointers;
@@ -277,10 +309,11 @@ TEST_CASE("plan: Graphviz text has a cluster a partition and an edge a tensor th
   const std::string dot = plan_to_dot(graph, read_partition_plan(graph, diagnostics));
   CHECK(dot.starts_with("digraph \"test\" {"));
   CHECK(dot.ends_with("}\n"));
-  for (const char* part : {"subgraph cluster_0 {\n    label=\"0: npu\"", "subgraph cluster_1 {\n    label=\"1: cpu\"",
-                           "subgraph cluster_2 {\n    label=\"2: npu\"", "n0 [label=\"a\\ncustom\"]",
-                           "n0 -> n1 [color=red, label=\"16 B\"];", "n1 -> n2 [color=red, label=\"16 B\"];",
-                           "n0 -> n2;", "in0 -> n0;", "n2 -> out0;"}) {
+  for (const char* part :
+       {"subgraph cluster_0 {\n    label=\"0: npu\"", "subgraph cluster_1 {\n    label=\"1: cpu\"",
+        "subgraph cluster_2 {\n    label=\"2: npu\"", "n0 [label=\"a\\ncustom\"]",
+        "n0 -> n1 [color=red, label=\"16 B\"];", "n1 -> n2 [color=red, label=\"16 B\"];",
+        "n0 -> n2;", "in0 -> n0;", "n2 -> out0;"}) {
     CAPTURE(part);
     CHECK(dot.find(part) != std::string::npos);
   }
@@ -290,7 +323,8 @@ TEST_CASE("plan: Graphviz text has a cluster a partition and an edge a tensor th
 TEST_CASE("plan: Graphviz text escapes quotes, backslashes and line ends in names") {
   Graph graph = GraphBuilder("m\"o\\d")
                     .input("x")
-                    .node("a\"\n\\", "custom", {"x"}).on("npu")
+                    .node("a\"\n\\", "custom", {"x"})
+                    .on("npu")
                     .output("a\"\n\\")
                     .build();
   const std::string dot = plan_to_dot(graph, partition_convex(graph));
@@ -298,7 +332,8 @@ TEST_CASE("plan: Graphviz text escapes quotes, backslashes and line ends in name
   CHECK(dot.find("n0 [label=\"a\\\"\\n\\\\\\ncustom\"]") != std::string::npos);
 }
 
-TEST_CASE("partition_graph: an unknown strategy, a document without tags and a device of no target") {
+TEST_CASE(
+    "partition_graph: an unknown strategy, a document without tags and a device of no target") {
   Graph untagged = GraphBuilder().input("x").node("a", "custom", {"x"}).build();
   try {
     partition_graph(untagged, {.strategy = "fastest"});
@@ -316,16 +351,19 @@ TEST_CASE("partition_graph: an unknown strategy, a document without tags and a d
     FAIL("no error");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kInvalidGraph);
-    CHECK(std::string(error.what()) == "test.json: /nodes/0/device: error: node 'a' has the device 'tpu', "
-                                       "which target 'host' does not have; run npu-tag again");
+    CHECK(std::string(error.what()) ==
+          "test.json: /nodes/0/device: error: node 'a' has the device 'tpu', "
+          "which target 'host' does not have; run npu-tag again");
   }
 }
 
 TEST_CASE("partition_graph: writes plan, partitions of nodes and metrics") {
   Graph graph = GraphBuilder()
                     .input("x")
-                    .node("a", "aten.relu.default", {"x"}).on("npu")
-                    .node("b", "aten.relu.default", {"a"}).on("cpu")
+                    .node("a", "aten.relu.default", {"x"})
+                    .on("npu")
+                    .node("b", "aten.relu.default", {"a"})
+                    .on("cpu")
                     .output("b")
                     .build();
   graph.set_npu_member("target", load_target("host").json);

@@ -26,10 +26,12 @@ struct RandomGraphOptions {
   double edge_share = 0.8;  // of operands that are results; the others are the graph input
 };
 
-/// Nodes n0, n1, ... in a random topological order, every tenth with two results; sizes differ, so that a
-/// wrong tensor gives a wrong byte count.
+/// Nodes n0, n1, ... in a random topological order, every tenth with two results; sizes differ, so
+/// that a wrong tensor gives a wrong byte count.
 inline GraphBuilder random_builder(std::mt19937& random, const RandomGraphOptions& options) {
-  const auto below = [&](int bound) { return static_cast<int>(random() % static_cast<unsigned>(bound)); };
+  const auto below = [&](int bound) {
+    return static_cast<int>(random() % static_cast<unsigned>(bound));
+  };
   GraphBuilder builder;
   builder.input("x");
   std::vector<std::string> results;
@@ -37,8 +39,11 @@ inline GraphBuilder random_builder(std::mt19937& random, const RandomGraphOption
     const std::string name = "n" + std::to_string(n);
     std::vector<std::string> operands;
     for (int i = below(options.max_operands + 1); i > 0; --i) {
-      const bool reads_result = !results.empty() && below(100) < static_cast<int>(100 * options.edge_share);
-      operands.push_back(reads_result ? results[static_cast<std::size_t>(below(static_cast<int>(results.size())))] : "x");
+      const bool reads_result =
+          !results.empty() && below(100) < static_cast<int>(100 * options.edge_share);
+      operands.push_back(
+          reads_result ? results[static_cast<std::size_t>(below(static_cast<int>(results.size())))]
+                       : "x");
     }
     if (below(10) == 0) {
       builder.node_with_results(name, "custom.two", operands, {{n + 1}, {2 * n + 100}});
@@ -73,7 +78,8 @@ inline std::vector<int> owners_of(const Graph& graph, const PartitionPlan& plan)
 }
 
 /// True if partitions depend on each other in a circle.
-inline bool quotient_has_cycle(const Graph& graph, const std::vector<int>& owner, std::size_t count) {
+inline bool quotient_has_cycle(const Graph& graph, const std::vector<int>& owner,
+                               std::size_t count) {
   std::vector<std::set<int>> after(count);
   for (const TensorInfo& tensor : graph.tensors()) {
     if (!tensor.producer.valid()) continue;
@@ -100,8 +106,9 @@ inline bool quotient_has_cycle(const Graph& graph, const std::vector<int>& owner
   return !left.empty();
 }
 
-/// True if the plan can be carried out as it stands: every partition once, every tensor that a partition
-/// reads from outside on its device by then, nothing transferred that does not exist outside its partition.
+/// True if the plan can be carried out as it stands: every partition once, every tensor that a
+/// partition reads from outside on its device by then, nothing transferred that does not exist
+/// outside its partition.
 inline bool is_executable(const Graph& graph, const PartitionPlan& plan) {
   std::vector<int> owner(graph.nodes().size(), -1);
   for (std::size_t p = 0; p < plan.partitions.size(); ++p) {
@@ -130,7 +137,9 @@ inline bool is_executable(const Graph& graph, const PartitionPlan& plan) {
     for (const NodeId id : partition.nodes) {
       for (const TensorId input : graph.node(id).inputs) {
         const TensorInfo& tensor = graph.tensor(input);
-        if (!tensor.producer.valid() || owner[static_cast<std::size_t>(tensor.producer.value)] == step.index) continue;
+        if (!tensor.producer.valid() ||
+            owner[static_cast<std::size_t>(tensor.producer.value)] == step.index)
+          continue;
         if (present.count({input.value, partition.device}) == 0) return false;
       }
     }
@@ -150,8 +159,9 @@ inline bool is_executable(const Graph& graph, const PartitionPlan& plan) {
   return std::all_of(runs.begin(), runs.end(), [](int count) { return count == 1; });
 }
 
-/// What holds for every strategy: each node once, an acyclic quotient graph, steps in a valid order with
-/// every tensor where it is read, byte counts that add up, partitions numbered in the order of the steps.
+/// What holds for every strategy: each node once, an acyclic quotient graph, steps in a valid order
+/// with every tensor where it is read, byte counts that add up, partitions numbered in the order of
+/// the steps.
 inline std::vector<int> check_plan(const Graph& graph, const PartitionPlan& plan) {
   const std::vector<int> owner = owners_of(graph, plan);
   CHECK_FALSE(quotient_has_cycle(graph, owner, plan.partitions.size()));
@@ -228,10 +238,12 @@ inline std::vector<std::string> steps_of(const Graph& graph, const PartitionPlan
     const auto index = static_cast<std::size_t>(step.index);
     if (step.kind == PlanStep::Kind::kPartition) {
       lines.push_back(plan.partitions[index].device + ":");
-      for (const NodeId id : plan.partitions[index].nodes) lines.back() += " " + graph.node(id).name;
+      for (const NodeId id : plan.partitions[index].nodes)
+        lines.back() += " " + graph.node(id).name;
     } else {
       lines.push_back("to_" + plan.transfers[index].to_device + ":");
-      for (const TensorId id : plan.transfers[index].tensors) lines.back() += " " + graph.tensor(id).name;
+      for (const TensorId id : plan.transfers[index].tensors)
+        lines.back() += " " + graph.tensor(id).name;
     }
   }
   return lines;

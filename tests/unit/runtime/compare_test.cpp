@@ -42,10 +42,12 @@ TEST_CASE("compare: equal tensors, also without elements") {
 }
 
 TEST_CASE("compare: another dtype or shape is a mismatch") {
-  const Comparison dtype = compare_tensors(Tensor(DType::kFloat32, {2}), Tensor(DType::kFloat64, {2}), {});
+  const Comparison dtype =
+      compare_tensors(Tensor(DType::kFloat32, {2}), Tensor(DType::kFloat64, {2}), {});
   CHECK_FALSE(dtype.ok);
   CHECK(dtype.mismatch == "is float32 [2], expected float64 [2]");
-  const Comparison shape = compare_tensors(Tensor(DType::kInt8, {2, 1}), Tensor(DType::kInt8, {2}), {});
+  const Comparison shape =
+      compare_tensors(Tensor(DType::kInt8, {2, 1}), Tensor(DType::kInt8, {2}), {});
   CHECK_FALSE(shape.ok);
   CHECK(shape.mismatch == "is int8 [2, 1], expected int8 [2]");
 }
@@ -89,9 +91,15 @@ TEST_CASE("compare: an infinity equals only itself, whatever the tolerance") {
 
 TEST_CASE("compare: integers and bools are exact") {
   const Tolerance wide{1, 100};
-  CHECK_FALSE(compare_tensors(tensor_of<std::int32_t>(DType::kInt32, {5}), tensor_of<std::int32_t>(DType::kInt32, {6}), wide).ok);
-  CHECK_FALSE(compare_tensors(tensor_of<std::uint8_t>(DType::kBool, {1}), tensor_of<std::uint8_t>(DType::kBool, {0}), wide).ok);
-  CHECK(compare_tensors(tensor_of<std::uint8_t>(DType::kUInt8, {255}), tensor_of<std::uint8_t>(DType::kUInt8, {255}), {0, 0}).ok);
+  CHECK_FALSE(compare_tensors(tensor_of<std::int32_t>(DType::kInt32, {5}),
+                              tensor_of<std::int32_t>(DType::kInt32, {6}), wide)
+                  .ok);
+  CHECK_FALSE(compare_tensors(tensor_of<std::uint8_t>(DType::kBool, {1}),
+                              tensor_of<std::uint8_t>(DType::kBool, {0}), wide)
+                  .ok);
+  CHECK(compare_tensors(tensor_of<std::uint8_t>(DType::kUInt8, {255}),
+                        tensor_of<std::uint8_t>(DType::kUInt8, {255}), {0, 0})
+            .ok);
 }
 
 TEST_CASE("compare: 64-bit integers above 2^53 are told apart") {
@@ -111,9 +119,13 @@ TEST_CASE("compare: 64-bit integers above 2^53 are told apart") {
 }
 
 TEST_CASE("compare: 16-bit floats go by their values") {
-  const auto halves = [](std::uint16_t bits) { return tensor_of<std::uint16_t>(DType::kFloat16, {bits}); };
-  const auto bfloats = [](std::uint16_t bits) { return tensor_of<std::uint16_t>(DType::kBFloat16, {bits}); };
-  CHECK(compare_tensors(halves(0x0000), halves(0x8000), {0, 0}).ok);  // 0 and -0
+  const auto halves = [](std::uint16_t bits) {
+    return tensor_of<std::uint16_t>(DType::kFloat16, {bits});
+  };
+  const auto bfloats = [](std::uint16_t bits) {
+    return tensor_of<std::uint16_t>(DType::kBFloat16, {bits});
+  };
+  CHECK(compare_tensors(halves(0x0000), halves(0x8000), {0, 0}).ok);    // 0 and -0
   CHECK(compare_tensors(bfloats(0x7fc0), bfloats(0xffc1), {0, 0}).ok);  // NaNs
   // 1 and the next: 2^-10 and 2^-7 apart.
   CHECK(compare_tensors(halves(0x3c01), halves(0x3c00), {0, 0}).max_abs == std::ldexp(1.0, -10));
@@ -139,7 +151,8 @@ TEST_CASE("compare: complex numbers in both parts") {
 }
 
 TEST_CASE("compare: counts, maxima and the element that is furthest out") {
-  const Comparison result = compare_tensors(doubles({1, 2.5, 30, 4, 0.5}), doubles({1, 2, 20, 4, 0}), {.rtol = 0, .atol = 0.5});
+  const Comparison result = compare_tensors(doubles({1, 2.5, 30, 4, 0.5}),
+                                            doubles({1, 2, 20, 4, 0}), {.rtol = 0, .atol = 0.5});
   CHECK_FALSE(result.ok);
   CHECK(result.elements == 5);
   CHECK(result.out_of_tolerance == 1);
@@ -149,7 +162,8 @@ TEST_CASE("compare: counts, maxima and the element that is furthest out") {
   CHECK(result.worst_actual == 30);
   CHECK(result.worst_expected == 20);
   // Furthest beyond its own bound, not the largest difference: 100 is within 0.1 * 1000 + 0.
-  const Comparison relative = compare_tensors(doubles({1100, 3}), doubles({1000, 2}), {.rtol = 0.1, .atol = 0});
+  const Comparison relative =
+      compare_tensors(doubles({1100, 3}), doubles({1000, 2}), {.rtol = 0.1, .atol = 0});
   CHECK(relative.worst_index == 1);
   CHECK(relative.out_of_tolerance == 1);
   CHECK(relative.max_abs == 100);

@@ -17,7 +17,8 @@ namespace {
 
 std::vector<std::uint32_t> float_bits(const Tensor& tensor) {
   std::vector<std::uint32_t> bits;
-  for (std::int64_t i = 0; i < tensor.element_count(); ++i) bits.push_back(std::bit_cast<std::uint32_t>(tensor.as<float>()[i]));
+  for (std::int64_t i = 0; i < tensor.element_count(); ++i)
+    bits.push_back(std::bit_cast<std::uint32_t>(tensor.as<float>()[i]));
   return bits;
 }
 using Bits = std::vector<std::uint32_t>;
@@ -31,10 +32,14 @@ bool same(const Tensor& a, const Tensor& b) {
 TEST_CASE("random: golden bits of weights") {
   // A matrix with four columns: deviation 1 / sqrt(4).
   CHECK(float_bits(random_weight(DType::kFloat32, {2, 4}, "layer.weight", 1)) ==
-        Bits{0xbea1b010, 0x3f809494, 0xbed78301, 0xbf00bc30, 0x3b716980, 0xbe9e0b84, 0xbe4db268, 0xbebd4661});
-  CHECK(float_bits(random_weight(DType::kFloat32, {3}, "bn.running_var", 1)) == Bits{0x3f8626ec, 0x3f17e62b, 0x3f55ac1c});
-  CHECK(float_bits(random_weight(DType::kFloat32, {3}, "bn.weight", 1)) == Bits{0x3f703f6c, 0x3f67531e, 0x3f7a3e9d});
-  CHECK(float_bits(random_weight(DType::kFloat32, {3}, "bn.bias", 1)) == Bits{0x3c7f3d1a, 0xbd999aa2, 0xbd92e88a});
+        Bits{0xbea1b010, 0x3f809494, 0xbed78301, 0xbf00bc30, 0x3b716980, 0xbe9e0b84, 0xbe4db268,
+             0xbebd4661});
+  CHECK(float_bits(random_weight(DType::kFloat32, {3}, "bn.running_var", 1)) ==
+        Bits{0x3f8626ec, 0x3f17e62b, 0x3f55ac1c});
+  CHECK(float_bits(random_weight(DType::kFloat32, {3}, "bn.weight", 1)) ==
+        Bits{0x3f703f6c, 0x3f67531e, 0x3f7a3e9d});
+  CHECK(float_bits(random_weight(DType::kFloat32, {3}, "bn.bias", 1)) ==
+        Bits{0x3c7f3d1a, 0xbd999aa2, 0xbd92e88a});
 }
 
 TEST_CASE("random: golden values of inputs") {
@@ -45,7 +50,8 @@ TEST_CASE("random: golden values of inputs") {
                           .weight("table", {30522, 8})
                           .node("e", "aten.embedding.default", {"p_table", "ids"}, Shape{6, 8})
                           .build();
-  CHECK(float_bits(random_input(graph, graph.find_tensor("x"), 7)) == Bits{0x3f5318ca, 0xbf2502b6, 0xbfcf3ad6, 0xbec0923c});
+  CHECK(float_bits(random_input(graph, graph.find_tensor("x"), 7)) ==
+        Bits{0x3f5318ca, 0xbf2502b6, 0xbfcf3ad6, 0xbec0923c});
   const Tensor ids = random_input(graph, graph.find_tensor("ids"), 7);
   const std::vector<std::int64_t> rows{18201, 14781, 7457, 11862, 4355, 16372};  // below 30522
   for (std::size_t i = 0; i < rows.size(); ++i) CHECK(ids.as<std::int64_t>()[i] == rows[i]);
@@ -55,13 +61,16 @@ TEST_CASE("random: golden values of inputs") {
 }
 
 TEST_CASE("random: seed and name decide, nothing else") {
-  const auto weight = [](const char* name, std::uint64_t seed) { return random_weight(DType::kFloat32, {2, 8}, name, seed); };
+  const auto weight = [](const char* name, std::uint64_t seed) {
+    return random_weight(DType::kFloat32, {2, 8}, name, seed);
+  };
   CHECK(same(weight("a", 1), weight("a", 1)));
   CHECK_FALSE(same(weight("a", 1), weight("a", 2)));
   CHECK_FALSE(same(weight("a", 1), weight("b", 1)));
   const Graph one = GraphBuilder().input("x").build();
   const Graph other = GraphBuilder().input("y").input("x").build();
-  CHECK(same(random_input(one, one.find_tensor("x"), 3), random_input(other, other.find_tensor("x"), 3)));
+  CHECK(same(random_input(one, one.find_tensor("x"), 3),
+             random_input(other, other.find_tensor("x"), 3)));
 }
 
 TEST_CASE("random: the same values in every float format, rounded") {
@@ -110,7 +119,8 @@ TEST_CASE("random: weights keep the ranges that the names promise") {
 }
 
 TEST_CASE("random: integer and bool weights are 0") {
-  for (const DType dtype : {DType::kInt8, DType::kUInt8, DType::kInt16, DType::kInt32, DType::kInt64, DType::kBool}) {
+  for (const DType dtype :
+       {DType::kInt8, DType::kUInt8, DType::kInt16, DType::kInt32, DType::kInt64, DType::kBool}) {
     const Tensor tensor = random_weight(dtype, {50}, "num_batches_tracked", 3);
     for (std::int64_t i = 0; i < 50; ++i) CHECK(tensor.value_as_double(i) == 0);
   }
@@ -134,7 +144,7 @@ TEST_CASE("random: integer inputs stay below the rows of every table that they s
     }
     return most;
   };
-  CHECK(largest("int64", {}) == 1);      // 0 and 1
+  CHECK(largest("int64", {}) == 1);  // 0 and 1
   CHECK(largest("int64", {10}) == 9);
   CHECK(largest("int32", {100, 5}) == 4);
   CHECK(largest("int64", {1}) == 0);

@@ -33,31 +33,58 @@ TEST_CASE("trace: of a run without steps is a valid trace") {
 TEST_CASE("trace: one track per device, slices for steps and nodes, an arrow per transfer") {
   const Graph graph = GraphBuilder("m \"quoted\"")
                           .input("x")
-                          .node("a", "aten.relu.default", {"x"}).on("npu")
-                          .node("b", "aten.neg.default", {"a"}).on("npu")
-                          .node("c", "aten.relu.default", {"b"}).on("cpu")
+                          .node("a", "aten.relu.default", {"x"})
+                          .on("npu")
+                          .node("b", "aten.neg.default", {"a"})
+                          .on("npu")
+                          .node("c", "aten.relu.default", {"b"})
+                          .on("cpu")
                           .output("c")
                           .build();
   const PartitionPlan plan = partition_convex(graph);
   RunRecord record;
   using Kind = StepRecord::Kind;
-  record.steps.push_back({.kind = Kind::kInput, .device = "npu", .start_us = 0, .end_us = 1, .tensors = 1, .bytes = 16});
-  record.steps.push_back({.kind = Kind::kPartition, .index = 0, .device = "npu", .start_us = 1, .end_us = 10, .node_ns = {4000, 3000}});
-  record.steps.push_back({.kind = Kind::kTransfer, .index = 0, .device = "cpu", .start_us = 10, .end_us = 12, .tensors = 1, .bytes = 16});
-  record.steps.push_back({.kind = Kind::kPartition, .index = 1, .device = "cpu", .start_us = 12, .end_us = 20});
-  record.steps.push_back({.kind = Kind::kOutput, .device = "host", .start_us = 20, .end_us = 21, .tensors = 1, .bytes = 16});
+  record.steps.push_back({.kind = Kind::kInput,
+                          .device = "npu",
+                          .start_us = 0,
+                          .end_us = 1,
+                          .tensors = 1,
+                          .bytes = 16});
+  record.steps.push_back({.kind = Kind::kPartition,
+                          .index = 0,
+                          .device = "npu",
+                          .start_us = 1,
+                          .end_us = 10,
+                          .node_ns = {4000, 3000}});
+  record.steps.push_back({.kind = Kind::kTransfer,
+                          .index = 0,
+                          .device = "cpu",
+                          .start_us = 10,
+                          .end_us = 12,
+                          .tensors = 1,
+                          .bytes = 16});
+  record.steps.push_back(
+      {.kind = Kind::kPartition, .index = 1, .device = "cpu", .start_us = 12, .end_us = 20});
+  record.steps.push_back({.kind = Kind::kOutput,
+                          .device = "host",
+                          .start_us = 20,
+                          .end_us = 21,
+                          .tensors = 1,
+                          .bytes = 16});
   const Json trace = Json::parse(write_trace(graph, plan, record));
 
   std::map<std::string, int> tracks;
   for (const Json& event : events_with(trace, "M")) {
-    if (event["name"] == "thread_name") CHECK(tracks.emplace(event["args"]["name"], event["tid"].get<int>()).second);
+    if (event["name"] == "thread_name")
+      CHECK(tracks.emplace(event["args"]["name"], event["tid"].get<int>()).second);
   }
   CHECK(tracks.size() == 3);  // npu, cpu, host
   CHECK(events_with(trace, "M").front()["args"]["name"] == "m \"quoted\"");
 
   std::vector<std::string> slices;
   for (const Json& event : events_with(trace, "X")) {
-    slices.push_back(event["name"].get<std::string>() + " " + std::to_string(event["tid"].get<int>()) + " " +
+    slices.push_back(event["name"].get<std::string>() + " " +
+                     std::to_string(event["tid"].get<int>()) + " " +
                      std::to_string(static_cast<int>(event["ts"].get<double>())) + "+" +
                      std::to_string(static_cast<int>(event["dur"].get<double>())));
   }
@@ -65,9 +92,10 @@ TEST_CASE("trace: one track per device, slices for steps and nodes, an arrow per
   const std::string cpu = std::to_string(tracks["cpu"]);
   const std::string host = std::to_string(tracks["host"]);
   // Nodes lie one after another below their partition: 4 us and 3 us from 1.
-  CHECK(slices == std::vector<std::string>{"inputs " + npu + " 0+1", "partition 0 " + npu + " 1+9", "a " + npu + " 1+4",
-                                           "b " + npu + " 5+3", "transfer to cpu " + cpu + " 10+2",
-                                           "partition 1 " + cpu + " 12+8", "outputs " + host + " 20+1"});
+  CHECK(slices == std::vector<std::string>{
+                      "inputs " + npu + " 0+1", "partition 0 " + npu + " 1+9", "a " + npu + " 1+4",
+                      "b " + npu + " 5+3", "transfer to cpu " + cpu + " 10+2",
+                      "partition 1 " + cpu + " 12+8", "outputs " + host + " 20+1"});
 
   const auto starts = events_with(trace, "s");
   const auto ends = events_with(trace, "f");

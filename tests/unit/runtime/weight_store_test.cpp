@@ -16,7 +16,8 @@ using Lines = std::vector<std::string>;
 
 namespace {
 
-// Reads w [2] float32 by placeholder and b [] int64 unmapped; the weight that nobody reads is not needed.
+// Reads w [2] float32 by placeholder and b [] int64 unmapped; the weight that nobody reads is not
+// needed.
 Graph two_weights() {
   return read_valid_graph(R"({
     "graph_inputs": [{"name": "x", "shape": [2], "dtype": "float32"}], "graph_outputs": [{"name": "n"}],
@@ -55,8 +56,10 @@ Lines faults(const Graph& graph, const WeightSource& source) {
 }
 
 Graph with_constant(const std::string& dtype, const std::string& shape, const std::string& data) {
-  return read_valid_graph(R"({"graph_inputs": [], "graph_outputs": [{"name": "c", "shape": )" + shape + R"(, "dtype": ")" +
-                              dtype + R"("}], "nodes": [], "constants": {"c": {"data": )" + data + R"(, "dtype": ")" + dtype + R"("}}})",
+  return read_valid_graph(R"({"graph_inputs": [], "graph_outputs": [{"name": "c", "shape": )" +
+                              shape + R"(, "dtype": ")" + dtype +
+                              R"("}], "nodes": [], "constants": {"c": {"data": )" + data +
+                              R"(, "dtype": ")" + dtype + R"("}}})",
                           "c.json");
 }
 
@@ -65,7 +68,8 @@ Tensor constant(const std::string& dtype, const std::string& shape, const std::s
   return constant_tensor(graph, graph.tensor(graph.find_tensor("c")));
 }
 
-std::string constant_fault(const std::string& dtype, const std::string& shape, const std::string& data) {
+std::string constant_fault(const std::string& dtype, const std::string& shape,
+                           const std::string& data) {
   try {
     constant(dtype, shape, data);
     return "good";
@@ -87,9 +91,11 @@ TEST_CASE("weights: from a file by state-dict key, or by placeholder name") {
   const Graph graph = two_weights();
   for (const char* name : {"layer.w", "p_layer_w"}) {
     CAPTURE(name);
-    write_safetensors(folder / "w", {{name, floats({1.5, 2.5})}, {"b", int64_scalar(7)}, {"more", floats({1})}});
+    write_safetensors(folder / "w",
+                      {{name, floats({1.5, 2.5})}, {"b", int64_scalar(7)}, {"more", floats({1})}});
     Diagnostics diagnostics;
-    const std::vector<Tensor> weights = load_weights(graph, {.file = folder / "w", .random_seed = {}}, diagnostics);
+    const std::vector<Tensor> weights =
+        load_weights(graph, {.file = folder / "w", .random_seed = {}}, diagnostics);
     CHECK(errors_of(diagnostics).empty());
     CHECK(weights.size() == graph.tensors().size());
     CHECK(weight(graph, weights, "p_layer_w").as<float>()[1] == 2.5F);
@@ -101,7 +107,9 @@ TEST_CASE("weights: from a file by state-dict key, or by placeholder name") {
 TEST_CASE("weights: the key wins over the placeholder name") {
   const TemporaryFolder folder;
   const Graph graph = two_weights();
-  write_safetensors(folder / "w", {{"p_layer_w", floats({1, 1})}, {"layer.w", floats({2, 2})}, {"b", int64_scalar(0)}});
+  write_safetensors(
+      folder / "w",
+      {{"p_layer_w", floats({1, 1})}, {"layer.w", floats({2, 2})}, {"b", int64_scalar(0)}});
   Diagnostics diagnostics;
   const auto weights = load_weights(graph, {.file = folder / "w", .random_seed = {}}, diagnostics);
   CHECK(weight(graph, weights, "p_layer_w").as<float>()[0] == 2);
@@ -112,7 +120,8 @@ TEST_CASE("weights: everything that is missing or of another type is listed") {
   const std::string file = folder / "w";
   write_safetensors(file, {});
   CHECK(faults(two_weights(), {.file = file, .random_seed = {}}) ==
-        Lines{file + ": weight 'layer.w' (float32 [2]) is missing", file + ": weight 'b' (int64 []) is missing"});
+        Lines{file + ": weight 'layer.w' (float32 [2]) is missing",
+              file + ": weight 'b' (int64 []) is missing"});
   write_safetensors(file, {{"layer.w", floats({1, 2, 3})}, {"b", floats({1})}});
   CHECK(faults(two_weights(), {.file = file, .random_seed = {}}) ==
         Lines{file + ": weight 'layer.w' is float32 [3], the graph says float32 [2]",
@@ -120,7 +129,9 @@ TEST_CASE("weights: everything that is missing or of another type is listed") {
 }
 
 TEST_CASE("weights: without file and seed the advice comes once") {
-  CHECK(faults(two_weights(), {}) == Lines{"m.json: weight 'layer.w' has no data: give --weights FILE or --random-weights SEED"});
+  CHECK(
+      faults(two_weights(), {}) ==
+      Lines{"m.json: weight 'layer.w' has no data: give --weights FILE or --random-weights SEED"});
 }
 
 TEST_CASE("weights: a file that is missing or damaged is an error") {
@@ -140,7 +151,8 @@ TEST_CASE("weights: a seed makes up what the file lacks, the same every time") {
   CHECK_FALSE(diagnostics.has_errors());
   CHECK(weight(graph, first, "b").as<std::int64_t>()[0] == 7);
   CHECK(weight(graph, again, "b").as<std::int64_t>()[0] == 0);
-  CHECK(weight(graph, first, "p_layer_w").as<float>()[0] == weight(graph, again, "p_layer_w").as<float>()[0]);
+  CHECK(weight(graph, first, "p_layer_w").as<float>()[0] ==
+        weight(graph, again, "p_layer_w").as<float>()[0]);
 }
 
 TEST_CASE("weights: two placeholders of one key get the same data") {
@@ -152,10 +164,12 @@ TEST_CASE("weights: two placeholders of one key get the same data") {
   const TemporaryFolder folder;
   write_safetensors(folder / "w", {{"shared", floats({1, 2})}});
   Diagnostics diagnostics;
-  const auto from_file = load_weights(graph, {.file = folder / "w", .random_seed = {}}, diagnostics);
+  const auto from_file =
+      load_weights(graph, {.file = folder / "w", .random_seed = {}}, diagnostics);
   CHECK(weight(graph, from_file, "p_one").data() == weight(graph, from_file, "p_two").data());
   const auto made_up = load_weights(graph, {.file = {}, .random_seed = 1}, diagnostics);
-  CHECK(weight(graph, made_up, "p_one").as<float>()[1] == weight(graph, made_up, "p_two").as<float>()[1]);
+  CHECK(weight(graph, made_up, "p_one").as<float>()[1] ==
+        weight(graph, made_up, "p_two").as<float>()[1]);
   CHECK_FALSE(diagnostics.has_errors());
 }
 
@@ -198,17 +212,19 @@ TEST_CASE("constants: integers at the limits of their dtype") {
     const char* most;
     const char* above;
   };
-  for (const Row& row : std::vector<Row>{{"int8", "-128", "-129", "127", "128"},
-                                         {"uint8", "0", "-1", "255", "256"},
-                                         {"int16", "-32768", "-32769", "32767", "32768"},
-                                         {"int32", "-2147483648", "-2147483649", "2147483647", "2147483648"}}) {
+  for (const Row& row :
+       std::vector<Row>{{"int8", "-128", "-129", "127", "128"},
+                        {"uint8", "0", "-1", "255", "256"},
+                        {"int16", "-32768", "-32769", "32767", "32768"},
+                        {"int32", "-2147483648", "-2147483649", "2147483647", "2147483648"}}) {
     CAPTURE(row.dtype);
     for (const char* good : {row.least, row.most}) {
       CHECK(constant(row.dtype, "[]", good).value_as_double(0) == std::stod(good));
     }
     for (const char* bad : {row.below, row.above}) {
-      CHECK(constant_fault(row.dtype, "[]", bad) ==
-            "constant 'c' holds " + std::string(bad) + ", which " + row.dtype + " cannot represent");
+      CHECK(constant_fault(row.dtype, "[]", bad) == "constant 'c' holds " + std::string(bad) +
+                                                        ", which " + row.dtype +
+                                                        " cannot represent");
     }
     CHECK(constant_fault(row.dtype, "[]", "18446744073709551615") ==
           "constant 'c' holds 18446744073709551615, which is no 64-bit integer");
@@ -222,9 +238,12 @@ TEST_CASE("constants: integers at the limits of their dtype") {
 TEST_CASE("constants: integers from floats and bools, where nothing is lost") {
   CHECK(constant("int32", "[]", "3.0").as<std::int32_t>()[0] == 3);
   CHECK(constant("int32", "[]", "true").as<std::int32_t>()[0] == 1);
-  CHECK(constant_fault("int32", "[]", "3.5") == "constant 'c' holds 3.5, which is no 64-bit integer");
-  CHECK(constant_fault("int64", "[]", "1e19") == "constant 'c' holds 1e+19, which is no 64-bit integer");
-  CHECK(constant_fault("int64", "[]", "\"inf\"") == "constant 'c' holds \"inf\", which is no 64-bit integer");
+  CHECK(constant_fault("int32", "[]", "3.5") ==
+        "constant 'c' holds 3.5, which is no 64-bit integer");
+  CHECK(constant_fault("int64", "[]", "1e19") ==
+        "constant 'c' holds 1e+19, which is no 64-bit integer");
+  CHECK(constant_fault("int64", "[]", "\"inf\"") ==
+        "constant 'c' holds \"inf\", which is no 64-bit integer");
   CHECK(constant("bool", "[4]", "[true, false, 1, 0]").as<std::uint8_t>()[2] == 1);
   CHECK(constant("bool", "[4]", "[true, false, 1, 0]").as<std::uint8_t>()[3] == 0);
   CHECK(constant("bool", "[1]", "[0.5]").as<std::uint8_t>()[0] == 1);
@@ -232,7 +251,8 @@ TEST_CASE("constants: integers from floats and bools, where nothing is lost") {
 
 TEST_CASE("constants: complex ones belong into the weights file") {
   CHECK(constant_fault("complex64", "[]", "1") ==
-        "constant 'c' has dtype complex64, which `constants` cannot hold; put it into the weights file");
+        "constant 'c' has dtype complex64, which `constants` cannot hold; put it into the weights "
+        "file");
 }
 
 TEST_CASE("constants: a number of values that only a later mention refutes") {
@@ -266,14 +286,15 @@ TEST_CASE("weights file: is found beside the document that names it") {
 }
 
 TEST_CASE("weights file: is rewritten so that the next reader finds the same file") {
-  const auto rebased = [](const std::string& path, const std::string& file, const std::string& output) {
+  const auto rebased = [](const std::string& path, const std::string& file,
+                          const std::string& output) {
     Graph graph = GraphBuilder().build();
     graph.file = file;
     graph.set_npu_member("weights_file", path);
     rebase_weights_file(graph, output);
     return graph.npu_member("weights_file")->get<std::string>();
   };
-  CHECK(rebased("w", "models/m.json", "") == "models/w");                // to stdout
+  CHECK(rebased("w", "models/m.json", "") == "models/w");  // to stdout
   CHECK(rebased("w", "models/m.json", "models/out.json") == "w");
   CHECK(rebased("w", "models/m.json", "out.json") == "models/w");
   CHECK(rebased("w", "models/m.json", "build/out.json") == "../models/w");
@@ -301,5 +322,6 @@ TEST_CASE("weights file: of a small model loads for its graph") {
   Graph graph = read_valid_graph(read_file(file), file);
   const std::string weights = std::string(NPU_TEST_DATA_DIR) + "/models/small/residual.safetensors";
   CHECK(faults(graph, {.file = weights, .random_seed = {}}).empty());
-  CHECK((weights_file_of(graph).empty() || std::filesystem::equivalent(weights_file_of(graph), weights)));
+  CHECK((weights_file_of(graph).empty() ||
+         std::filesystem::equivalent(weights_file_of(graph), weights)));
 }

@@ -42,7 +42,7 @@ class FileSizeLimit {
   explicit FileSizeLimit(rlim_t bytes) {
     ::getrlimit(RLIMIT_FSIZE, &old_);
     old_action_ = std::signal(SIGXFSZ, SIG_IGN);
-    const struct rlimit limit {bytes, old_.rlim_max};
+    const struct rlimit limit { bytes, old_.rlim_max };
     ::setrlimit(RLIMIT_FSIZE, &limit);
   }
   ~FileSizeLimit() {
@@ -75,7 +75,8 @@ TEST_CASE("file: what is written is read, empty and large and with every byte") 
 TEST_CASE("file: a missing file, a missing folder and a directory are errors that name the path") {
   const TemporaryFolder folder;
   const std::string missing = folder / "missing";
-  CHECK(io_error([&] { read_file(missing); }) == missing + ": error: cannot open: No such file or directory");
+  CHECK(io_error([&] { read_file(missing); }) ==
+        missing + ": error: cannot open: No such file or directory");
   CHECK(io_error([&] { read_file(folder.path().string()); }) ==
         folder.path().string() + ": error: is a directory, expected a file");
   const std::string inside = folder / "none/f";
@@ -96,7 +97,8 @@ TEST_CASE("file: a path below a file is an error and the file stays") {
   write_file_atomically(folder / "f", "old");
   CHECK(io_error([&] { write_file_atomically(folder / "f/g", "new"); }) ==
         (folder / "f/g") + ": error: cannot create: Not a directory");
-  CHECK(io_error([&] { read_file(folder / "f/g"); }) == (folder / "f/g") + ": error: cannot open: Not a directory");
+  CHECK(io_error([&] { read_file(folder / "f/g"); }) ==
+        (folder / "f/g") + ": error: cannot open: Not a directory");
   CHECK(read_file(folder / "f") == "old");
 }
 
@@ -214,6 +216,7 @@ TEST_CASE("stream: is read whole, and a failed read is an error") {
   std::fclose(stream);
   stream = std::fopen(folder.path().c_str(), "rb");  // a directory opens, but does not read
   REQUIRE(stream != nullptr);
-  CHECK(io_error([&] { read_stream(stream, "<stdin>"); }) == "<stdin>: error: cannot read: Is a directory");
+  CHECK(io_error([&] { read_stream(stream, "<stdin>"); }) ==
+        "<stdin>: error: cannot read: Is a directory");
   std::fclose(stream);
 }

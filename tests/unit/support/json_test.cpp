@@ -22,8 +22,8 @@ std::string refusal(const std::string& text) {
     CHECK(error.code() == ErrorCode::kParse);
     CHECK(error.location().file == "f.json");
     CHECK(error.location().pointer.empty());
-    return std::to_string(error.location().line) + ":" + std::to_string(error.location().column) + ": " +
-           error.message();
+    return std::to_string(error.location().line) + ":" + std::to_string(error.location().column) +
+           ": " + error.message();
   }
 }
 
@@ -36,7 +36,8 @@ std::string place(const std::string& text) {
 // n keys k0 to k<n-1>, and one more.
 std::string object_with(int count, const std::string& last) {
   std::string text = "{";
-  for (int i = 0; i < count; ++i) text += "\"k" + std::to_string(i) + "\":" + std::to_string(i) + ",";
+  for (int i = 0; i < count; ++i)
+    text += "\"k" + std::to_string(i) + "\":" + std::to_string(i) + ",";
   return text + "\"" + last + "\":0}";
 }
 
@@ -47,8 +48,11 @@ std::string nested(std::size_t depth, const std::string& inner) {
 }  // namespace
 
 TEST_CASE("json: every kind of value") {
-  const Json json = parse_json(R"({"n": null, "t": true, "f": false, "i": -3, "u": 3, "d": 2.5, "s": "x", "a": [1], "o": {}})", "f");
-  CHECK(json.dump() == R"({"n":null,"t":true,"f":false,"i":-3,"u":3,"d":2.5,"s":"x","a":[1],"o":{}})");
+  const Json json = parse_json(
+      R"({"n": null, "t": true, "f": false, "i": -3, "u": 3, "d": 2.5, "s": "x", "a": [1], "o": {}})",
+      "f");
+  CHECK(json.dump() ==
+        R"({"n":null,"t":true,"f":false,"i":-3,"u":3,"d":2.5,"s":"x","a":[1],"o":{}})");
   CHECK(json["i"].is_number_integer());
   CHECK_FALSE(json["i"].is_number_unsigned());
   CHECK(json["u"].is_number_unsigned());
@@ -60,21 +64,29 @@ TEST_CASE("json: every kind of value") {
 }
 
 TEST_CASE("json: keys keep the order in which they were read") {
-  CHECK(parse_json(R"({"z":1,"a":2,"m":{"y":1,"b":2}})", "f").dump() == R"({"z":1,"a":2,"m":{"y":1,"b":2}})");
+  CHECK(parse_json(R"({"z":1,"a":2,"m":{"y":1,"b":2}})", "f").dump() ==
+        R"({"z":1,"a":2,"m":{"y":1,"b":2}})");
 }
 
 TEST_CASE("json: integers of 64 bits are exact, signed and unsigned") {
-  const Json json = parse_json("[9223372036854775807, 9223372036854775808, 18446744073709551615, -9223372036854775808, 0, 9007199254740993]", "f");
+  const Json json = parse_json(
+      "[9223372036854775807, 9223372036854775808, 18446744073709551615, -9223372036854775808, 0, "
+      "9007199254740993]",
+      "f");
   CHECK(json[0].get<std::uint64_t>() == 9223372036854775807U);
   CHECK(json[1].get<std::uint64_t>() == 9223372036854775808U);
   CHECK(json[2].get<std::uint64_t>() == 18446744073709551615U);
   CHECK(json[3].get<std::int64_t>() == INT64_MIN);
-  CHECK(json.dump() == "[9223372036854775807,9223372036854775808,18446744073709551615,-9223372036854775808,0,9007199254740993]");
+  CHECK(json.dump() ==
+        "[9223372036854775807,9223372036854775808,18446744073709551615,-9223372036854775808,0,"
+        "9007199254740993]");
 }
 
 TEST_CASE("json: integers that do not fit are refused where they stand") {
-  CHECK(refusal("[18446744073709551616]") == "1:2: the integer 18446744073709551616 does not fit in 64 bits");
-  CHECK(refusal("[-9223372036854775809]") == "1:2: the integer -9223372036854775809 does not fit in 64 bits");
+  CHECK(refusal("[18446744073709551616]") ==
+        "1:2: the integer 18446744073709551616 does not fit in 64 bits");
+  CHECK(refusal("[-9223372036854775809]") ==
+        "1:2: the integer -9223372036854775809 does not fit in 64 bits");
   CHECK(refusal("123456789012345678901234567890") ==
         "1:1: the integer 123456789012345678901234567890 does not fit in 64 bits");
   CHECK(refusal("{\"a\":\n  99999999999999999999}") ==
@@ -82,32 +94,37 @@ TEST_CASE("json: integers that do not fit are refused where they stand") {
 }
 
 TEST_CASE("json: floats keep their value and their sign") {
-  const Json json = parse_json("[-0.0, 1.0, 1e-05, 0.1, 5e-324, 1.7976931348623157e308, 1E5, -0e1]", "f");
+  const Json json =
+      parse_json("[-0.0, 1.0, 1e-05, 0.1, 5e-324, 1.7976931348623157e308, 1E5, -0e1]", "f");
   CHECK(json.dump() == "[-0.0,1.0,1e-05,0.1,5e-324,1.7976931348623157e+308,100000.0,-0.0]");
   CHECK(std::signbit(json[0].get<double>()));
   for (const Json& value : json) CHECK(value.is_number_float());
 }
 
 TEST_CASE("json: numbers that no float holds are refused with advice") {
-  const std::string advice = "a number is too large for a 64-bit float; write it as the string \"inf\" or \"-inf\"";
+  const std::string advice =
+      "a number is too large for a 64-bit float; write it as the string \"inf\" or \"-inf\"";
   CHECK(refusal("[1e999]") == "1:2: " + advice);
   CHECK(refusal("[0, -1e999, 1]") == "1:5: " + advice);
   CHECK(refusal("1e5000") == "1:1: " + advice);
 }
 
 TEST_CASE("json: NaN and Infinity are refused with advice, but only where they stand") {
-  const std::string advice = "NaN and Infinity are not JSON; write them as the strings \"nan\", \"inf\" or \"-inf\"";
+  const std::string advice =
+      "NaN and Infinity are not JSON; write them as the strings \"nan\", \"inf\" or \"-inf\"";
   CHECK(refusal("NaN") == "1:1: " + advice);
   CHECK(refusal("[1,\n NaN]") == "2:2: " + advice);
   CHECK(refusal("[Infinity]") == "1:2: " + advice);
   CHECK(refusal("[-Infinity]") == "1:3: " + advice);
   CHECK(refusal("[\"NaN\", \"Infinity\"]") == "good");
   // Another fault close by.
-  CHECK(refusal("{\"a\": \"NaN\",}") == "1:13: unexpected '}'; expected string literal while parsing object key");
+  CHECK(refusal("{\"a\": \"NaN\",}") ==
+        "1:13: unexpected '}'; expected string literal while parsing object key");
 }
 
 TEST_CASE("json: numbers that are none") {
-  for (const char* text : {"01", "1.", ".5", "+1", "-", "1e", "1e+", "0x10", "--1", "1_000", "nan", "inf", "- 1"}) {
+  for (const char* text :
+       {"01", "1.", ".5", "+1", "-", "1e", "1e+", "0x10", "--1", "1_000", "nan", "inf", "- 1"}) {
     CAPTURE(text);
     CHECK(refusal(text) != "good");
     CHECK(refusal("[" + std::string(text) + "]") != "good");
@@ -145,7 +162,8 @@ TEST_CASE("json: nesting of 200 levels is read, of 201 refused") {
   CHECK(parse_json(nested(200, ""), "f").dump() == nested(200, ""));
   CHECK(refusal(nested(201, "")) == "1:201: nesting deeper than 200 levels");
   CHECK(refusal(nested(199, "{\"a\":1}")) == "good");
-  CHECK(refusal(nested(199, "{\"a\":[]}")) == "1:205: nesting deeper than 200 levels");  // 199 + 1 + 5
+  CHECK(refusal(nested(199, "{\"a\":[]}")) ==
+        "1:205: nesting deeper than 200 levels");  // 199 + 1 + 5
   CHECK(refusal(std::string(100000, '[')) == "1:201: nesting deeper than 200 levels");
   std::string objects;
   for (int i = 0; i < 100000; ++i) objects += "{\"a\":";
@@ -153,12 +171,13 @@ TEST_CASE("json: nesting of 200 levels is read, of 201 refused") {
 }
 
 TEST_CASE("json: both parsers give the same document") {
-  // At the largest depth or behind a fault the second parser does the work; what it makes of a value must not
-  // depend on that. nlohmann/json alone is the reference.
-  const std::string value = R"({"z":[0,-0,1,-1,9223372036854775807,9223372036854775808,18446744073709551615,-9223372036854775808],)"
-                            R"("d":[1.0,-0.0,1e-05,0.1,5e-324,1e308,3.141592653589793,2.2250738585072014e-308],)"
-                            R"("s":["","\u0000","\u00e9","\ud83d\ude00","\"\\\/\b\f\n\r\t","plain"],)"
-                            R"("k":{"b":null,"a":true,"c":false},"e":[[],{},[[]],{"":{}}]})";
+  // At the largest depth or behind a fault the second parser does the work; what it makes of a
+  // value must not depend on that. nlohmann/json alone is the reference.
+  const std::string value =
+      R"({"z":[0,-0,1,-1,9223372036854775807,9223372036854775808,18446744073709551615,-9223372036854775808],)"
+      R"("d":[1.0,-0.0,1e-05,0.1,5e-324,1e308,3.141592653589793,2.2250738585072014e-308],)"
+      R"("s":["","\u0000","\u00e9","\ud83d\ude00","\"\\\/\b\f\n\r\t","plain"],)"
+      R"("k":{"b":null,"a":true,"c":false},"e":[[],{},[[]],{"":{}}]})";
   for (const std::size_t depth : {0U, 1U, 150U, 195U, 196U}) {
     CAPTURE(depth);
     const std::string text = nested(depth, value);
@@ -171,11 +190,18 @@ TEST_CASE("json: random documents are read as by the reference parser") {
   std::mt19937 random(41);
   const auto make = [&](const auto& self, int depth) -> Json {
     switch (random() % (depth > 3 ? 6 : 8)) {
-      case 0: return nullptr;
-      case 1: return random() % 2 == 0;
-      case 2: return static_cast<std::int64_t>(random()) * static_cast<std::int64_t>(random()) * (random() % 2 == 0 ? 1 : -1);
-      case 3: return static_cast<std::uint64_t>(random()) << (random() % 33);
-      case 4: return std::ldexp(static_cast<double>(random()) - 2147483648.0, static_cast<int>(random() % 2000) - 1000);
+      case 0:
+        return nullptr;
+      case 1:
+        return random() % 2 == 0;
+      case 2:
+        return static_cast<std::int64_t>(random()) * static_cast<std::int64_t>(random()) *
+               (random() % 2 == 0 ? 1 : -1);
+      case 3:
+        return static_cast<std::uint64_t>(random()) << (random() % 33);
+      case 4:
+        return std::ldexp(static_cast<double>(random()) - 2147483648.0,
+                          static_cast<int>(random() % 2000) - 1000);
       case 5: {
         std::string text;
         for (std::size_t i = random() % 8; i > 0; --i) text += static_cast<char>(random() % 128);
@@ -188,7 +214,8 @@ TEST_CASE("json: random documents are read as by the reference parser") {
       }
       default: {
         Json object = Json::object();
-        for (std::size_t i = random() % 25; i > 0; --i) object["k" + std::to_string(random() % 100)] = self(self, depth + 1);
+        for (std::size_t i = random() % 25; i > 0; --i)
+          object["k" + std::to_string(random() % 100)] = self(self, depth + 1);
         return object;
       }
     }
@@ -230,12 +257,18 @@ TEST_CASE("json: an input that ends early is refused at its end") {
 
 TEST_CASE("json: line and column of what is wrong") {
   CHECK(refusal("[1 2]") == "1:4: unexpected number literal; expected ']' while parsing array");
-  CHECK(refusal("[1 -23.5e1]") == "1:4: unexpected number literal; expected ']' while parsing array");
-  CHECK(refusal("{\"a\": 1,}") == "1:9: unexpected '}'; expected string literal while parsing object key");
-  CHECK(refusal("{\"a\": 1\n\"bcd\": 2}") == "2:1: unexpected string literal; expected '}' while parsing object");
-  CHECK(refusal("{\"a\" true}") == "1:6: unexpected true literal; expected ':' while parsing object separator");
-  CHECK(refusal("{\"a\" false}") == "1:6: unexpected false literal; expected ':' while parsing object separator");
-  CHECK(refusal("{\"a\" null}") == "1:6: unexpected null literal; expected ':' while parsing object separator");
+  CHECK(refusal("[1 -23.5e1]") ==
+        "1:4: unexpected number literal; expected ']' while parsing array");
+  CHECK(refusal("{\"a\": 1,}") ==
+        "1:9: unexpected '}'; expected string literal while parsing object key");
+  CHECK(refusal("{\"a\": 1\n\"bcd\": 2}") ==
+        "2:1: unexpected string literal; expected '}' while parsing object");
+  CHECK(refusal("{\"a\" true}") ==
+        "1:6: unexpected true literal; expected ':' while parsing object separator");
+  CHECK(refusal("{\"a\" false}") ==
+        "1:6: unexpected false literal; expected ':' while parsing object separator");
+  CHECK(refusal("{\"a\" null}") ==
+        "1:6: unexpected null literal; expected ':' while parsing object separator");
   CHECK(place("{1:2}") == "1:2");
   CHECK(place("[\n1,\n  tru]") == "3:6");
   CHECK(place("// c\n1") == "1:1");
@@ -247,11 +280,13 @@ TEST_CASE("json: line and column of what is wrong") {
 
 TEST_CASE("json: strings that are not UTF-8 or not JSON are refused") {
   CHECK(place("[\"\xff\"]") == "1:3");
-  for (const std::string bad : {"\x80", "\xc3", "\xc3(", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xc0\xaf", "\xe2\x82"}) {
+  for (const std::string bad :
+       {"\x80", "\xc3", "\xc3(", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xc0\xaf", "\xe2\x82"}) {
     CHECK(refusal("[\"" + bad + "\"]") != "good");
     CHECK(refusal("{\"" + bad + "\": 1}") != "good");
   }
-  for (const char* bad : {"\\x", "\\u12", "\\ud800", "\\udc00\\ud800", "\\ud800x", "a\nb", "a\tb"}) {
+  for (const char* bad :
+       {"\\x", "\\u12", "\\ud800", "\\udc00\\ud800", "\\ud800x", "a\nb", "a\tb"}) {
     CAPTURE(bad);
     CHECK(refusal("\"" + std::string(bad) + "\"") != "good");
   }

@@ -56,21 +56,24 @@ TEST_CASE("text: the nearest word, or none") {
   CHECK(nearest_word("something", words).empty());
   CHECK(nearest_word("", words).empty());
   CHECK(nearest_word("convex", {}).empty());
-  CHECK(nearest_word("ab", {"cd", "abc"}) == "abc");  // distances 2 and 1
+  CHECK(nearest_word("ab", {"cd", "abc"}) == "abc");        // distances 2 and 1
   CHECK(nearest_word("abcd", {"abxy", "abzw"}) == "abxy");  // the first of equals
 }
 
 TEST_CASE("errors: file, line, column and pointer as far as they are known") {
   CHECK(std::string(Error(ErrorCode::kIo, "text").what()) == "error: text");
   CHECK(std::string(Error(ErrorCode::kIo, "text", {.file = "f"}).what()) == "f: error: text");
-  CHECK(std::string(Error(ErrorCode::kParse, "text", {.file = "f", .line = 3}).what()) == "f:3: error: text");
-  CHECK(std::string(Error(ErrorCode::kParse, "text", {.file = "f", .line = 3, .column = 7}).what()) ==
-        "f:3:7: error: text");
+  CHECK(std::string(Error(ErrorCode::kParse, "text", {.file = "f", .line = 3}).what()) ==
+        "f:3: error: text");
+  CHECK(
+      std::string(Error(ErrorCode::kParse, "text", {.file = "f", .line = 3, .column = 7}).what()) ==
+      "f:3:7: error: text");
   const Error error(ErrorCode::kInvalidGraph, "text", {.file = "f", .pointer = "/nodes/3"});
   CHECK(std::string(error.what()) == "f: /nodes/3: error: text");
   CHECK(error.message() == "text");
   CHECK(error.code() == ErrorCode::kInvalidGraph);
-  CHECK(std::string(Error(ErrorCode::kIo, "text", {.line = 3}).what()) == "error: text");  // of no file
+  CHECK(std::string(Error(ErrorCode::kIo, "text", {.line = 3}).what()) ==
+        "error: text");  // of no file
 }
 
 TEST_CASE("diagnostics: are kept in order, and only errors count as errors") {

@@ -41,13 +41,15 @@ std::string refusal(const std::string& bytes) {
 }
 
 std::string entry(const std::string& dtype, const std::string& shape, const std::string& offsets) {
-  return R"({"t":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}";
+  return R"({"t":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets +
+         "}}";
 }
 
 Tensor random_bits(DType dtype, const Shape& shape, std::mt19937& random) {
   Tensor tensor(dtype, shape);
   for (std::size_t i = 0; i < tensor.bytes(); ++i) {
-    tensor.mutable_data()[i] = static_cast<std::byte>(dtype == DType::kBool ? random() % 2 : random());
+    tensor.mutable_data()[i] =
+        static_cast<std::byte>(dtype == DType::kBool ? random() % 2 : random());
   }
   return tensor;
 }
@@ -78,9 +80,11 @@ TEST_CASE("safetensors: every dtype survives bit for bit, aligned or not") {
   for (int d = 0; d < kDTypeCount; ++d) {
     const auto dtype = static_cast<DType>(d);
     for (const Shape& shape : {Shape{}, Shape{0}, Shape{3}, Shape{2, 3, 5}, Shape{2, 0, 4}}) {
-      tensors.emplace_back(std::string(dtype_name(dtype)) + shape_text(shape), random_bits(dtype, shape, random));
+      tensors.emplace_back(std::string(dtype_name(dtype)) + shape_text(shape),
+                           random_bits(dtype, shape, random));
     }
-    tensors.emplace_back("one byte " + std::to_string(d), random_bits(DType::kUInt8, {1}, random));  // misaligns the next
+    tensors.emplace_back("one byte " + std::to_string(d),
+                         random_bits(DType::kUInt8, {1}, random));  // misaligns the next
   }
   write_safetensors(folder / "f", tensors);
   const SafetensorsFile file(folder / "f");
@@ -102,7 +106,8 @@ TEST_CASE("safetensors: every dtype survives bit for bit, aligned or not") {
 TEST_CASE("safetensors: all 65,536 bfloat16 patterns survive, every NaN with its payload") {
   const TemporaryFolder folder;
   Tensor tensor(DType::kBFloat16, {65536});
-  for (int i = 0; i < 65536; ++i) tensor.as_mutable<std::uint16_t>()[i] = static_cast<std::uint16_t>(i);
+  for (int i = 0; i < 65536; ++i)
+    tensor.as_mutable<std::uint16_t>()[i] = static_cast<std::uint16_t>(i);
   write_safetensors(folder / "f", {{"all", tensor}});
   const SafetensorsFile file(folder / "f");
   CHECK(same_bits(file.tensor(*file.find("all")), tensor));
@@ -116,10 +121,12 @@ TEST_CASE("safetensors: the header is what the format says") {
   a.as_mutable<std::uint8_t>()[0] = 1;
   write_safetensors(folder / "f", {{"b", b}, {"a", a}});
   const std::string bytes = read_file(folder / "f");
-  const std::string header = R"({"b":{"dtype":"I16","shape":[2],"data_offsets":[0,4]},"a":{"dtype":"BOOL","shape":[1],"data_offsets":[4,5]}})";
+  const std::string header =
+      R"({"b":{"dtype":"I16","shape":[2],"data_offsets":[0,4]},"a":{"dtype":"BOOL","shape":[1],"data_offsets":[4,5]}})";
   // Padded with spaces so that the data begins at a multiple of 8.
   const std::size_t padded = (header.size() + 7) / 8 * 8;
-  CHECK(bytes == file_with(header + std::string(padded - header.size(), ' '), 0) + "\x02\x01\x00\x00\x01"s);
+  CHECK(bytes ==
+        file_with(header + std::string(padded - header.size(), ' '), 0) + "\x02\x01\x00\x00\x01"s);
 }
 
 TEST_CASE("safetensors: tensors share the mapping, which outlives the file object") {
@@ -141,8 +148,9 @@ TEST_CASE("safetensors: names of dtypes") {
   for (int d = 0; d < kDTypeCount; ++d) {
     const auto size = std::to_string(dtype_size(static_cast<DType>(d)));
     std::size_t data_begin = 0;
-    const std::string bytes = file_with(entry(kNames[static_cast<std::size_t>(d)], "[]", "[0," + size + "]"),
-                                        dtype_size(static_cast<DType>(d)));
+    const std::string bytes =
+        file_with(entry(kNames[static_cast<std::size_t>(d)], "[]", "[0," + size + "]"),
+                  dtype_size(static_cast<DType>(d)));
     const auto entries = parse_safetensors(bytes, "f", data_begin);
     REQUIRE(entries.size() == 1);
     CHECK(static_cast<int>(entries[0].dtype) == d);
@@ -153,19 +161,27 @@ TEST_CASE("safetensors: names of dtypes") {
 
 TEST_CASE("safetensors: metadata, spaces and any order of keys are accepted") {
   CHECK(refusal(file_with(R"({"__metadata__":{"format":"pt"}})")) == "good");
-  CHECK(refusal(file_with(R"({"t":{"data_offsets":[0,4],"shape":[1],"dtype":"F32"}}   )", 4)) == "good");
+  CHECK(refusal(file_with(R"({"t":{"data_offsets":[0,4],"shape":[1],"dtype":"F32"}}   )", 4)) ==
+        "good");
   // Tensors without elements may lie anywhere between the others.
-  CHECK(refusal(file_with(R"({"e":{"dtype":"F32","shape":[0],"data_offsets":[4,4]},"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]},)"
-                          R"("z":{"dtype":"F32","shape":[],"data_offsets":[4,8]},"f":{"dtype":"F32","shape":[0],"data_offsets":[8,8]}})",
-                          8)) == "good");
+  CHECK(
+      refusal(file_with(
+          R"({"e":{"dtype":"F32","shape":[0],"data_offsets":[4,4]},"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]},)"
+          R"("z":{"dtype":"F32","shape":[],"data_offsets":[4,8]},"f":{"dtype":"F32","shape":[0],"data_offsets":[8,8]}})",
+          8)) == "good");
 }
 
 TEST_CASE("safetensors: files that end early") {
-  CHECK(refusal("") == ": a safetensors file starts with 8 bytes of header length; this one has 0 bytes in all");
-  CHECK(refusal("1234567") == ": a safetensors file starts with 8 bytes of header length; this one has 7 bytes in all");
-  CHECK(refusal(file_with("{}", 0, 3)) == ": the header is said to have 3 bytes, but only 2 follow");
-  CHECK(refusal(file_with("{}", 0, UINT64_MAX)) == ": the header is said to have 18446744073709551615 bytes, but only 2 follow");
-  CHECK(refusal(file_with("{}", 0, UINT64_MAX - 7)).find("bytes, but only 2 follow") != std::string::npos);
+  CHECK(refusal("") ==
+        ": a safetensors file starts with 8 bytes of header length; this one has 0 bytes in all");
+  CHECK(refusal("1234567") ==
+        ": a safetensors file starts with 8 bytes of header length; this one has 7 bytes in all");
+  CHECK(refusal(file_with("{}", 0, 3)) ==
+        ": the header is said to have 3 bytes, but only 2 follow");
+  CHECK(refusal(file_with("{}", 0, UINT64_MAX)) ==
+        ": the header is said to have 18446744073709551615 bytes, but only 2 follow");
+  CHECK(refusal(file_with("{}", 0, UINT64_MAX - 7)).find("bytes, but only 2 follow") !=
+        std::string::npos);
   CHECK(refusal(file_with("{}", 0, 1)).find("unexpected end of input") != std::string::npos);
   CHECK(refusal(file_with("{}", 0, 0)).find("unexpected end of input") != std::string::npos);
   // Every beginning of a good file is refused.
@@ -183,9 +199,12 @@ TEST_CASE("safetensors: headers that are no object of objects") {
   CHECK(refusal(file_with("3")) == ": the header is expected to be an object, found integer");
   CHECK(refusal(file_with("{")).find("unexpected end of input") != std::string::npos);
   CHECK(refusal(file_with("{\"a\":1,\"a\":1}")) == ": duplicate key 'a'");
-  CHECK(refusal(file_with("{\"t\":1}")) == "/t: expected an object with dtype, shape and two data_offsets");
-  CHECK(refusal(file_with("{\"t\":{}}")) == "/t: expected an object with dtype, shape and two data_offsets");
-  CHECK(refusal(file_with(R"({"a/b":{}})")) == "/a~1b: expected an object with dtype, shape and two data_offsets");
+  CHECK(refusal(file_with("{\"t\":1}")) ==
+        "/t: expected an object with dtype, shape and two data_offsets");
+  CHECK(refusal(file_with("{\"t\":{}}")) ==
+        "/t: expected an object with dtype, shape and two data_offsets");
+  CHECK(refusal(file_with(R"({"a/b":{}})")) ==
+        "/a~1b: expected an object with dtype, shape and two data_offsets");
 }
 
 TEST_CASE("safetensors: fields that are missing or of the wrong type") {
@@ -198,14 +217,22 @@ TEST_CASE("safetensors: fields that are missing or of the wrong type") {
   CHECK(refusal(file_with(entry("F32", "[1]", "[0]"), 4)) == expected);
   CHECK(refusal(file_with(entry("F32", "[1]", "[0,4,4]"), 4)) == expected);
   CHECK(refusal(file_with(entry("F32", "[1]", "4"), 4)) == expected);
-  CHECK(refusal(file_with(entry("F33", "[1]", "[0,4]"), 4)) == "/t/dtype: dtype 'F33' is not one that npu-tools reads");
-  CHECK(refusal(file_with(entry("float32", "[1]", "[0,4]"), 4)) == "/t/dtype: dtype 'float32' is not one that npu-tools reads");
-  CHECK(refusal(file_with(entry("F32", "[-1]", "[0,4]"), 4)) == "/t/shape/0: expected a non-negative integer, found integer");
-  CHECK(refusal(file_with(entry("F32", "[1,1.0]", "[0,4]"), 4)) == "/t/shape/1: expected a non-negative integer, found float");
-  CHECK(refusal(file_with(entry("F32", "[null]", "[0,4]"), 4)) == "/t/shape/0: expected a non-negative integer, found null");
-  CHECK(refusal(file_with(entry("F32", "[18446744073709551615]", "[0,4]"), 4)) == "/t/shape/0: dimension too large");
-  CHECK(refusal(file_with(entry("F32", "[1]", "[-1,4]"), 4)) == "/t/data_offsets/0: expected a non-negative integer, found integer");
-  CHECK(refusal(file_with(entry("F32", "[1]", "[0,\"4\"]"), 4)) == "/t/data_offsets/1: expected a non-negative integer, found string");
+  CHECK(refusal(file_with(entry("F33", "[1]", "[0,4]"), 4)) ==
+        "/t/dtype: dtype 'F33' is not one that npu-tools reads");
+  CHECK(refusal(file_with(entry("float32", "[1]", "[0,4]"), 4)) ==
+        "/t/dtype: dtype 'float32' is not one that npu-tools reads");
+  CHECK(refusal(file_with(entry("F32", "[-1]", "[0,4]"), 4)) ==
+        "/t/shape/0: expected a non-negative integer, found integer");
+  CHECK(refusal(file_with(entry("F32", "[1,1.0]", "[0,4]"), 4)) ==
+        "/t/shape/1: expected a non-negative integer, found float");
+  CHECK(refusal(file_with(entry("F32", "[null]", "[0,4]"), 4)) ==
+        "/t/shape/0: expected a non-negative integer, found null");
+  CHECK(refusal(file_with(entry("F32", "[18446744073709551615]", "[0,4]"), 4)) ==
+        "/t/shape/0: dimension too large");
+  CHECK(refusal(file_with(entry("F32", "[1]", "[-1,4]"), 4)) ==
+        "/t/data_offsets/0: expected a non-negative integer, found integer");
+  CHECK(refusal(file_with(entry("F32", "[1]", "[0,\"4\"]"), 4)) ==
+        "/t/data_offsets/1: expected a non-negative integer, found string");
 }
 
 TEST_CASE("safetensors: offsets that lead outside or do not fit the shape") {
@@ -213,31 +240,36 @@ TEST_CASE("safetensors: offsets that lead outside or do not fit the shape") {
         "/t/data_offsets: tensor 't' lies at bytes 0 to 8 of a data section of 4 bytes");
   CHECK(refusal(file_with(entry("F32", "[1]", "[4,0]"), 4)) ==
         "/t/data_offsets: tensor 't' lies at bytes 4 to 0 of a data section of 4 bytes");
-  CHECK(refusal(file_with(entry("F32", "[1]", "[18446744073709551612,18446744073709551615]"), 4)).starts_with(
-      "/t/data_offsets: tensor 't' lies at bytes 18446744073709551612 to"));
+  CHECK(refusal(file_with(entry("F32", "[1]", "[18446744073709551612,18446744073709551615]"), 4))
+            .starts_with("/t/data_offsets: tensor 't' lies at bytes 18446744073709551612 to"));
   CHECK(refusal(file_with(entry("F32", "[2]", "[0,4]"), 4)) ==
         "/t/data_offsets: tensor 't' of dtype float32 and shape [2] does not have 4 bytes");
   CHECK(refusal(file_with(entry("F32", "[0]", "[0,4]"), 4)) ==
         "/t/data_offsets: tensor 't' of dtype float32 and shape [0] does not have 4 bytes");
   // 2^62 elements of 4 bytes are 0 bytes modulo 2^64.
   CHECK(refusal(file_with(entry("F32", "[4611686018427387904]", "[0,0]"), 0)) ==
-        "/t/data_offsets: tensor 't' of dtype float32 and shape [4611686018427387904] does not have 0 bytes");
+        "/t/data_offsets: tensor 't' of dtype float32 and shape [4611686018427387904] does not "
+        "have 0 bytes");
   CHECK(refusal(file_with(entry("I8", "[4294967296,4294967296]", "[0,0]"), 0)) ==
-        "/t/data_offsets: tensor 't' of dtype int8 and shape [4294967296, 4294967296] does not have 0 bytes");
+        "/t/data_offsets: tensor 't' of dtype int8 and shape [4294967296, 4294967296] does not "
+        "have 0 bytes");
 }
 
 TEST_CASE("safetensors: tensors that overlap or leave holes") {
   const auto two = [](const std::string& first, const std::string& second, std::size_t data) {
     return refusal(file_with(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":)" + first +
-                                 R"(},"b":{"dtype":"F32","shape":[1],"data_offsets":)" + second + "}}",
+                                 R"(},"b":{"dtype":"F32","shape":[1],"data_offsets":)" + second +
+                                 "}}",
                              data));
   };
   CHECK(two("[0,4]", "[4,8]", 8) == "good");
   CHECK(two("[4,8]", "[0,4]", 8) == "good");
   CHECK(two("[0,4]", "[2,6]", 8) == "/b/data_offsets: tensor 'b' overlaps the one before it");
   CHECK(two("[0,4]", "[0,4]", 4) == "/b/data_offsets: tensor 'b' overlaps the one before it");
-  CHECK(two("[0,4]", "[6,10]", 10) == "/b/data_offsets: bytes 4 to 6 of the data section belong to no tensor");
-  CHECK(two("[2,6]", "[6,10]", 10) == "/a/data_offsets: bytes 0 to 2 of the data section belong to no tensor");
+  CHECK(two("[0,4]", "[6,10]", 10) ==
+        "/b/data_offsets: bytes 4 to 6 of the data section belong to no tensor");
+  CHECK(two("[2,6]", "[6,10]", 10) ==
+        "/a/data_offsets: bytes 0 to 2 of the data section belong to no tensor");
   CHECK(two("[0,4]", "[4,8]", 12) == ": the data section has 12 bytes, its tensors 8");
 }
 
@@ -254,13 +286,17 @@ TEST_CASE("safetensors: a bool that is neither 0 nor 1 is refused when it is rea
   CHECK(good.tensor(good.entries()[0]).as<std::uint8_t>()[2] == 1);
 }
 
-TEST_CASE("safetensors: any change of a byte gives an error or a file that stays inside its bounds") {
-  const std::string good = file_with(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"I8","shape":[],"data_offsets":[8,9]}})", 9);
+TEST_CASE(
+    "safetensors: any change of a byte gives an error or a file that stays inside its bounds") {
+  const std::string good = file_with(
+      R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"I8","shape":[],"data_offsets":[8,9]}})",
+      9);
   std::mt19937 random(53);
   int accepted = 0;
   for (int round = 0; round < 5000; ++round) {
     std::string bytes = good;
-    for (std::size_t i = 1 + random() % 3; i > 0; --i) bytes[random() % (good.size() - 9)] = static_cast<char>(random());
+    for (std::size_t i = 1 + random() % 3; i > 0; --i)
+      bytes[random() % (good.size() - 9)] = static_cast<char>(random());
     std::size_t data_begin = 0;
     try {
       for (const SafetensorsEntry& entry : parse_safetensors(bytes, "f", data_begin)) {

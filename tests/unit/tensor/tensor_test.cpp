@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types, host tensors, and the 16-bit formats against arithmetic that knows only their definition.
+// Element types, host tensors, and the 16-bit formats against arithmetic that knows only their
+// definition.
 #include "npu/tensor/tensor.hpp"
 
 #include <bit>
@@ -28,8 +29,8 @@ struct Format {
 constexpr Format kHalf{5, 10};
 constexpr Format kBFloat{8, 7};
 
-// The value of a pattern by the definition of IEEE 754: (-1)^s * 2^(e - bias) * (1 + m / 2^bits), without
-// the 1 and with e = 1 where the exponent field is 0.
+// The value of a pattern by the definition of IEEE 754: (-1)^s * 2^(e - bias) * (1 + m / 2^bits),
+// without the 1 and with e = 1 where the exponent field is 0.
 double value_of(const Format& format, unsigned bits) {
   const unsigned mantissa = bits & ((1U << format.mantissa_bits) - 1);
   const int exponent = static_cast<int>(bits >> format.mantissa_bits) & format.top();
@@ -39,8 +40,9 @@ double value_of(const Format& format, unsigned bits) {
   return sign * std::ldexp(fraction, (exponent == 0 ? 1 : exponent) - format.bias());
 }
 
-// The nearest pattern by looking at both neighbours: `below` and the pattern after it, ties to the even
-// one. Patterns of one sign are ordered like their values, and infinity stands where the next power would.
+// The nearest pattern by looking at both neighbours: `below` and the pattern after it, ties to the
+// even one. Patterns of one sign are ordered like their values, and infinity stands where the next
+// power would.
 unsigned nearest(const Format& format, double magnitude) {
   unsigned below = 0;
   for (unsigned step = 1U << 14; step != 0; step >>= 1) {
@@ -52,8 +54,10 @@ unsigned nearest(const Format& format, double magnitude) {
   }
   const double low = value_of(format, below);
   const unsigned above = below + 1;
-  const bool above_is_infinity = above == static_cast<unsigned>(format.top()) << format.mantissa_bits;
-  const double high = above_is_infinity ? std::ldexp(1.0, format.top() - format.bias()) : value_of(format, above);
+  const bool above_is_infinity = above == static_cast<unsigned>(format.top())
+                                              << format.mantissa_bits;
+  const double high =
+      above_is_infinity ? std::ldexp(1.0, format.top() - format.bias()) : value_of(format, above);
   const double middle = (low + high) / 2;
   if (magnitude < middle) return below;
   if (magnitude > middle) return above;
@@ -70,13 +74,18 @@ TEST_CASE("dtype: names, sizes and kinds of all twelve") {
     bool floating;
     bool integer;
   };
-  const std::vector<Row> rows{
-      {DType::kFloat32, "float32", 4, true, false},      {DType::kFloat64, "float64", 8, true, false},
-      {DType::kFloat16, "float16", 2, true, false},      {DType::kBFloat16, "bfloat16", 2, true, false},
-      {DType::kInt8, "int8", 1, false, true},            {DType::kUInt8, "uint8", 1, false, true},
-      {DType::kInt16, "int16", 2, false, true},          {DType::kInt32, "int32", 4, false, true},
-      {DType::kInt64, "int64", 8, false, true},          {DType::kBool, "bool", 1, false, false},
-      {DType::kComplex64, "complex64", 8, false, false}, {DType::kComplex128, "complex128", 16, false, false}};
+  const std::vector<Row> rows{{DType::kFloat32, "float32", 4, true, false},
+                              {DType::kFloat64, "float64", 8, true, false},
+                              {DType::kFloat16, "float16", 2, true, false},
+                              {DType::kBFloat16, "bfloat16", 2, true, false},
+                              {DType::kInt8, "int8", 1, false, true},
+                              {DType::kUInt8, "uint8", 1, false, true},
+                              {DType::kInt16, "int16", 2, false, true},
+                              {DType::kInt32, "int32", 4, false, true},
+                              {DType::kInt64, "int64", 8, false, true},
+                              {DType::kBool, "bool", 1, false, false},
+                              {DType::kComplex64, "complex64", 8, false, false},
+                              {DType::kComplex128, "complex128", 16, false, false}};
   REQUIRE(rows.size() == kDTypeCount);
   std::string all;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -92,7 +101,8 @@ TEST_CASE("dtype: names, sizes and kinds of all twelve") {
     all += (all.empty() ? "" : ", ") + std::string(row.name);
   }
   CHECK(dtype_names() == all);
-  for (const char* name : {"", "float", "Float32", "torch.", "torch.float", "float32 ", "torch.torch.float32", "uint16", "qint8"}) {
+  for (const char* name : {"", "float", "Float32", "torch.", "torch.float", "float32 ",
+                           "torch.torch.float32", "uint16", "qint8"}) {
     CAPTURE(name);
     CHECK_FALSE(parse_dtype(name).has_value());
   }
@@ -163,9 +173,9 @@ TEST_CASE("tensor: shapes that do not fit are errors") {
     }
     return ErrorCode::kUsage;
   };
-  CHECK(code(DType::kInt8, {big, big}) == ErrorCode::kInvalidGraph);             // 2^64 elements
-  CHECK(code(DType::kInt8, {big, big / 2}) == ErrorCode::kInvalidGraph);         // 2^63
-  CHECK(code(DType::kFloat64, {big, big / 16}) == ErrorCode::kInvalidGraph);     // 2^60 * 8 bytes
+  CHECK(code(DType::kInt8, {big, big}) == ErrorCode::kInvalidGraph);          // 2^64 elements
+  CHECK(code(DType::kInt8, {big, big / 2}) == ErrorCode::kInvalidGraph);      // 2^63
+  CHECK(code(DType::kFloat64, {big, big / 16}) == ErrorCode::kInvalidGraph);  // 2^60 * 8 bytes
   CHECK(code(DType::kInt8, {-1}) == ErrorCode::kInvalidGraph);
   CHECK(code(DType::kInt8, {0, -1}) == ErrorCode::kInvalidGraph);
   CHECK(code(DType::kInt8, {big, big, 0}) == ErrorCode::kInvalidGraph);  // strides would not fit
@@ -181,8 +191,8 @@ TEST_CASE("tensor: more memory than there is, is an error that says how much") {
       FAIL("no error");
     } catch (const Error& error) {
       CHECK(error.code() == ErrorCode::kInfeasible);
-      CHECK(error.message() == "out of memory for a tensor of " + std::to_string(size) + " bytes, shape " +
-                                   shape_text({size}));
+      CHECK(error.message() == "out of memory for a tensor of " + std::to_string(size) +
+                                   " bytes, shape " + shape_text({size}));
     }
   }
 }
@@ -243,7 +253,8 @@ TEST_CASE("bfloat16 and float16: every pattern survives the way to float and bac
   CHECK(wrong == 0);
 }
 
-TEST_CASE("bfloat16 and float16: values between two neighbours round to the nearest, ties to even") {
+TEST_CASE(
+    "bfloat16 and float16: values between two neighbours round to the nearest, ties to even") {
   int wrong = 0;
   for (const bool half : {false, true}) {
     const Format& format = half ? kHalf : kBFloat;
@@ -284,26 +295,29 @@ TEST_CASE("bfloat16 and float16: floats of every exponent round as the definitio
       state = state * 1664525 + 1013904223;  // Numerical Recipes' generator
       const std::uint32_t mantissa = i == 0 ? 0 : i == 1 ? 0x7fffff : state >> 9;
       const auto value = std::bit_cast<float>(exponent << 23 | mantissa);
-      if (float_to_float16(value) != nearest(kHalf, value) && ++wrong < 5) FAIL_CHECK("float16 of " << value);
-      if (float_to_bfloat16(value) != nearest(kBFloat, value) && ++wrong < 5) FAIL_CHECK("bfloat16 of " << value);
+      if (float_to_float16(value) != nearest(kHalf, value) && ++wrong < 5)
+        FAIL_CHECK("float16 of " << value);
+      if (float_to_bfloat16(value) != nearest(kBFloat, value) && ++wrong < 5)
+        FAIL_CHECK("bfloat16 of " << value);
     }
   }
   CHECK(wrong == 0);
 }
 
 TEST_CASE("bfloat16 and float16: limits") {
-  CHECK(float_to_float16(65504.0F) == 0x7bff);                          // the largest
-  CHECK(float_to_float16(std::nextafter(65520.0F, 0.0F)) == 0x7bff);    // below half a step more
-  CHECK(float_to_float16(65520.0F) == 0x7c00);                          // a tie goes to infinity, the even one
+  CHECK(float_to_float16(65504.0F) == 0x7bff);                        // the largest
+  CHECK(float_to_float16(std::nextafter(65520.0F, 0.0F)) == 0x7bff);  // below half a step more
+  CHECK(float_to_float16(65520.0F) == 0x7c00);  // a tie goes to infinity, the even one
   CHECK(float_to_float16(std::numeric_limits<float>::max()) == 0x7c00);
   CHECK(float_to_float16(-kInfinity) == 0xfc00);
-  CHECK(float_to_float16(0x1p-24F) == 1);                               // the smallest subnormal
-  CHECK(float_to_float16(0x1p-25F) == 0);                               // a tie goes to zero, the even one
+  CHECK(float_to_float16(0x1p-24F) == 1);  // the smallest subnormal
+  CHECK(float_to_float16(0x1p-25F) == 0);  // a tie goes to zero, the even one
   CHECK(float_to_float16(std::nextafter(0x1p-25F, 1.0F)) == 1);
-  CHECK(float_to_float16(0x1.8p-24F) == 2);                             // between 1 and 2: even
+  CHECK(float_to_float16(0x1.8p-24F) == 2);  // between 1 and 2: even
   CHECK(float_to_float16(-0.0F) == 0x8000);
   CHECK(float_to_float16(std::numeric_limits<float>::denorm_min()) == 0);
-  CHECK(float_to_bfloat16(std::numeric_limits<float>::max()) == 0x7f80);  // above the largest by half a step
+  CHECK(float_to_bfloat16(std::numeric_limits<float>::max()) ==
+        0x7f80);  // above the largest by half a step
   CHECK(float_to_bfloat16(-kInfinity) == 0xff80);
   CHECK(float_to_bfloat16(std::numeric_limits<float>::denorm_min()) == 0);
   CHECK(float_to_bfloat16(-0.0F) == 0x8000);

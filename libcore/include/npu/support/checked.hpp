@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -30,6 +31,17 @@ inline std::optional<std::int64_t> checked_element_count(const std::vector<std::
     count = *product;
   }
   return empty ? 0 : count;
+}
+
+/// a + b for counts; what does not fit becomes the largest value.
+inline std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::int64_t>::max() : sum;
+}
+
+/// A count that was summed up as a double, as an integer; what does not fit becomes the largest value.
+inline std::int64_t saturating_integer(double count) {
+  return count < 0x1p63 ? static_cast<std::int64_t>(count) : std::numeric_limits<std::int64_t>::max();
 }
 
 }  // namespace npu
