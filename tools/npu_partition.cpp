@@ -26,23 +26,32 @@ std::string strategy_help() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  npu::cli::Tool tool{"npu-partition", "Group tagged nodes into partitions and plan the transfers between them."};
+  npu::cli::Tool tool{"npu-partition",
+                      "Group tagged nodes into partitions and plan the transfers between them."};
   npu::PartitionOptions options;
   std::string dot;
   tool.add_graph_io();
-  tool.app().add_option("-s,--strategy", options.strategy, strategy_help())->type_name("NAME")->capture_default_str();
+  tool.app()
+      .add_option("-s,--strategy", options.strategy, strategy_help())
+      ->type_name("NAME")
+      ->capture_default_str();
   tool.app()
       .add_option("--min-nodes", options.min_nodes,
                   "move partitions with fewer nodes to the next device that runs them")
       ->type_name("N")
       ->capture_default_str()
       ->check(npu::cli::in_range(1, 1'000'000'000));
-  tool.app().add_option("--dot", dot, "write a Graphviz drawing of the partitions")->type_name("FILE");
+  tool.app()
+      .add_option("--dot", dot, "write a Graphviz drawing of the partitions")
+      ->type_name("FILE");
   tool.add_report("steps and metrics");
-  tool.add_assert("partitions, transfers, transfer_bytes, copied_bytes, predicted_us, ...; see npu-partition(1)");
+  tool.add_assert(
+      "partitions, transfers, transfer_bytes, copied_bytes, predicted_us, ...; see "
+      "npu-partition(1)");
   tool.add_examples({"npu-tag model.json | npu-partition -o model.part.json --report",
                      "npu-tag model.json | npu-partition --assert 'transfers<=4' >model.part.json",
-                     "npu-partition --dot model.dot tagged.json >model.part.json && dot -Tsvg model.dot >model.svg"});
+                     "npu-partition --dot model.dot tagged.json >model.part.json && dot -Tsvg "
+                     "model.dot >model.svg"});
   return tool.run(argc, argv, [&] {
     npu::Graph& graph = tool.read_graph();
     const npu::PartitionResult result = npu::partition_graph(graph, options);

@@ -24,7 +24,8 @@ npu::cli::Metrics as_metrics(const npu::Json& report) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  npu::cli::Tool tool{"npu-run", "Run a model on its devices and report outputs, steps and times as JSON."};
+  npu::cli::Tool tool{"npu-run",
+                      "Run a model on its devices and report outputs, steps and times as JSON."};
   npu::RunModelOptions options;
   tool.add_graph_input();
   CLI::App& app = tool.app();
@@ -43,9 +44,11 @@ int main(int argc, char** argv) {
   app.add_option("--random-inputs", options.random_inputs, "make missing inputs up from a seed")
       ->type_name("SEED")
       ->check(npu::cli::seed());
-  app.add_option("--outputs", options.outputs, "write the outputs: safetensors, or .npy for a single one")
+  app.add_option("--outputs", options.outputs,
+                 "write the outputs: safetensors, or .npy for a single one")
       ->type_name("FILE");
-  app.add_option("--expect", options.expect, "compare the outputs with a safetensors file; exit 4 if they differ")
+  app.add_option("--expect", options.expect,
+                 "compare the outputs with a safetensors file; exit 4 if they differ")
       ->type_name("FILE");
   app.add_option("--verify", options.verify_device,
                  "run the whole graph on DEVICE, too, and compare; exit 4 if the outputs differ")
@@ -63,14 +66,19 @@ int main(int argc, char** argv) {
       ->type_name("N")
       ->check(npu::cli::in_range(0, 1024))
       ->capture_default_str();
-  app.add_option("--target", options.target, "target of a document that npu-tag has not seen [host]")
+  app.add_option("--target", options.target,
+                 "target of a document that npu-tag has not seen [host]")
       ->type_name("NAME|FILE");
-  app.add_option("--trace", options.trace, "write the last run as Chrome trace JSON")->type_name("FILE");
+  app.add_option("--trace", options.trace, "write the last run as Chrome trace JSON")
+      ->type_name("FILE");
   tool.add_report("placement, steps and comparisons as tables");
-  tool.add_assert("transfers, transfer_bytes, measured_ms, predicted_ms, load_ms, median_ms, ...; see npu-run(1)");
-  tool.add_examples({"npu-tag model.json | npu-partition | npu-run --random-inputs 0 --verify cpu",
-                     "npu-run model.part.json --inputs in.safetensors --expect out.safetensors",
-                     "npu-run model.part.json --random-inputs 0 --bench 20 --threads 2 --trace trace.json"});
+  tool.add_assert(
+      "transfers, transfer_bytes, measured_ms, predicted_ms, load_ms, median_ms, ...; see "
+      "npu-run(1)");
+  tool.add_examples(
+      {"npu-tag model.json | npu-partition | npu-run --random-inputs 0 --verify cpu",
+       "npu-run model.part.json --inputs in.safetensors --expect out.safetensors",
+       "npu-run model.part.json --random-inputs 0 --bench 20 --threads 2 --trace trace.json"});
   return tool.run(argc, argv, [&] {
     npu::Graph& graph = tool.read_graph();
     const npu::RunModelResult result = npu::run_model(graph, options, tool.diagnostics());

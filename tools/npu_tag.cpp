@@ -6,7 +6,8 @@
 #include "tool.hpp"
 
 int main(int argc, char** argv) {
-  npu::cli::Tool tool{"npu-tag", "Assign every node to the first device of a target that supports it."};
+  npu::cli::Tool tool{"npu-tag",
+                      "Assign every node to the first device of a target that supports it."};
   npu::TagOptions options;
   std::string target_name = "host";
   std::vector<std::string> force;
@@ -15,16 +16,19 @@ int main(int argc, char** argv) {
   bool print_target = false;
   tool.add_graph_io();
   CLI::App& app = tool.app();
-  app.add_option("-t,--target", target_name, "built-in target, or a file if it has a '/' or ends in .json")
+  app.add_option("-t,--target", target_name,
+                 "built-in target, or a file if it has a '/' or ends in .json")
       ->type_name("NAME|FILE")
       ->capture_default_str();
-  app.add_option("--force", force,
-                 "put nodes whose op type or name matches GLOB on DEVICE; repeatable, the last match wins")
+  app.add_option(
+         "--force", force,
+         "put nodes whose op type or name matches GLOB on DEVICE; repeatable, the last match wins")
       ->type_name("DEVICE=GLOB")
       ->expected(1)
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_flag("--keep-tags", options.keep_tags, "keep the device that a node carries in dev_info or device");
+  app.add_flag("--keep-tags", options.keep_tags,
+               "keep the device that a node carries in dev_info or device");
   CLI::Option* list_ops =
       app.add_option("--list-ops", list_ops_device,
                      "list what each device of the target, or DEVICE alone, supports, and exit")
@@ -33,17 +37,21 @@ int main(int argc, char** argv) {
   app.add_flag("--list-targets", list_targets, "list the built-in targets and exit");
   app.add_flag("--print-target", print_target, "print the target's description and exit");
   tool.add_report("op types and coverage by device");
-  tool.add_assert("nodes_<device>, coverage_nodes, coverage_flops, unsupported_ops, ...; see npu-tag(1)");
-  tool.add_examples({"npu-tag model.json | npu-partition | npu-run --random-inputs 0",
-                     "npu-tag --force 'cpu=aten.add*' --report model.json -o model.tagged.json",
-                     "npu-tag --target my_npu.json --assert 'coverage_flops>=0.95' model.json >model.tagged.json",
-                     "npu-tag --list-ops npu | grep conv"});
+  tool.add_assert(
+      "nodes_<device>, coverage_nodes, coverage_flops, unsupported_ops, ...; see npu-tag(1)");
+  tool.add_examples(
+      {"npu-tag model.json | npu-partition | npu-run --random-inputs 0",
+       "npu-tag --force 'cpu=aten.add*' --report model.json -o model.tagged.json",
+       "npu-tag --target my_npu.json --assert 'coverage_flops>=0.95' model.json >model.tagged.json",
+       "npu-tag --list-ops npu | grep conv"});
   return tool.run(argc, argv, [&] {
     if (list_targets) return tool.write_text(npu::format_targets()), npu::cli::ExitStatus::kSuccess;
     const npu::Target target = npu::load_target(target_name);
-    if (print_target) return tool.write_text(npu::format_target(target)), npu::cli::ExitStatus::kSuccess;
+    if (print_target)
+      return tool.write_text(npu::format_target(target)), npu::cli::ExitStatus::kSuccess;
     if (list_ops->count() > 0) {
-      return tool.write_text(npu::format_target_ops(target, list_ops_device)), npu::cli::ExitStatus::kSuccess;
+      return tool.write_text(npu::format_target_ops(target, list_ops_device)),
+             npu::cli::ExitStatus::kSuccess;
     }
     for (const std::string& rule : force) options.force.push_back(npu::parse_force_rule(rule));
     npu::Graph& graph = tool.read_graph();

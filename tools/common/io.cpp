@@ -17,8 +17,9 @@ std::string read_input(const std::string& path) {
   std::string content = path == "-" ? read_stream(stdin, "<stdin>") : read_file(path);
   if (content.find_first_not_of(" \t\r\n") == std::string::npos) {
     throw Error(ErrorCode::kParse,
-                path == "-" ? "the input is empty; did the command before this one in the pipe fail?"
-                            : "the file is empty",
+                path == "-"
+                    ? "the input is empty; did the command before this one in the pipe fail?"
+                    : "the file is empty",
                 {.file = input_name(path)});
   }
   return content;

@@ -84,10 +84,12 @@ std::string trimmed(std::string_view text) {
 
 }  // namespace
 
-Tool::Tool(std::string name, std::string summary) : name_(std::move(name)), app_(std::move(summary), name_) {
+Tool::Tool(std::string name, std::string summary)
+    : name_(std::move(name)), app_(std::move(summary), name_) {
   app_.set_version_flag("--version", name_ + " " NPU_VERSION, "print the version and exit");
   app_.set_help_flag("-h,--help", "print this help and exit");
-  app_.add_flag("-v,--verbose", verbose_, "say more on stderr; repeatable")->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app_.add_flag("-v,--verbose", verbose_, "say more on stderr; repeatable")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app_.add_flag("-q,--quiet", quiet_, "print errors only");
   app_.get_formatter()->column_width(34);
   app_.option_defaults()->always_capture_default(false);
@@ -100,13 +102,16 @@ void Tool::add_graph_input() {
 
 void Tool::add_graph_io() {
   add_graph_input();
-  app_.add_option("-o,--output", output_, "file to write; - is stdout")->type_name("FILE")->default_str("-");
+  app_.add_option("-o,--output", output_, "file to write; - is stdout")
+      ->type_name("FILE")
+      ->default_str("-");
 }
 
 void Tool::add_assert(const std::string& names) {
   app_.add_option("--assert", assertion_texts_,
                   "exit 4 unless 'METRIC OP VALUE' holds, OP one of <= >= == != < >; repeatable. "
-                  "Metrics: " + names)
+                  "Metrics: " +
+                      names)
       ->type_name("EXPR")
       ->expected(1)
       ->allow_extra_args(false)
@@ -245,13 +250,15 @@ Tool::Assertion Tool::parse_assertion(const std::string& text) const {
     const auto [last, error] =
         std::from_chars(number.data(), number.data() + number.size(), assertion.value);
     const std::string& op = assertion.comparison;
-    const bool known = op == "<=" || op == ">=" || op == "==" || op == "!=" || op == "<" || op == ">";
+    const bool known =
+        op == "<=" || op == ">=" || op == "==" || op == "!=" || op == "<" || op == ">";
     if (known && !assertion.metric.empty() && error == std::errc() &&
         last == number.data() + number.size()) {
       return assertion;
     }
   }
-  throw Error(ErrorCode::kUsage, "'" + text + "' is not METRIC OP VALUE, for example 'transfers<=4'");
+  throw Error(ErrorCode::kUsage,
+              "'" + text + "' is not METRIC OP VALUE, for example 'transfers<=4'");
 }
 
 ExitStatus Tool::check_asserts(const Metrics& metrics) {
@@ -260,12 +267,13 @@ ExitStatus Tool::check_asserts(const Metrics& metrics) {
     const Assertion assertion = parse_assertion(text);
     const auto metric = metrics.find(assertion.metric);
     if (metric == metrics.end()) {
-      throw Error(ErrorCode::kUsage, "--assert '" + text + "': unknown metric '" + assertion.metric +
+      throw Error(ErrorCode::kUsage, "--assert '" + text + "': unknown metric '" +
+                                         assertion.metric +
                                          "', expected one of: " + metric_names(metrics));
     }
     if (holds(metric->second, assertion.comparison, assertion.value)) continue;
     complain("assertion '" + text + "' does not hold: " + assertion.metric + " is " +
-                           number_text(metric->second));
+             number_text(metric->second));
     status = ExitStatus::kAssertFailed;
   }
   return status;

@@ -37,7 +37,8 @@ class Tool {
   /// The Examples block of --help.
   void add_examples(const std::vector<std::string>& lines);
 
-  /// Parses the command line, runs `body`, prints diagnostics and maps what happened to an exit code.
+  /// Parses the command line, runs `body`, prints diagnostics and maps what happened to an exit
+  /// code.
   int run(int argc, char** argv, const std::function<ExitStatus()>& body);
 
   /// Reads and verifies the document; the graph lives as long as the program. Ends the body with

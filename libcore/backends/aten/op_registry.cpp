@@ -74,8 +74,8 @@ bool has_cpu_kernel(const c10::OperatorHandle& handle) {
   });
 }
 
-// Writes that libtorch's schema does not annotate; batch norm writes in training only, instance norm
-// always copies its statistics back.
+// Writes that libtorch's schema does not annotate; batch norm writes in training only, instance
+// norm always copies its statistics back.
 struct HiddenWrite {
   std::string_view name;
   std::string_view argument;

@@ -13,7 +13,7 @@
 
 #include "decompositions.hpp"
 #include "npu/custom_op.hpp"
-#include "npu/ir/json.hpp"
+#include "npu/support/json.hpp"
 #include "npu/ops/schema.hpp"
 
 namespace npu::aten {

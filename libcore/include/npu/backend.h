@@ -4,9 +4,10 @@
    A backend is a shared object that exports one function, npu_backend_entry. It is the only thing a
    vendor has to provide; no C++ type and no exception crosses this boundary. All strings are UTF-8.
 
-   Life of a model: open_device -> compile (sub-IR and weights to a blob) -> load (blob to a program)
-   -> buffer_import inputs -> run -> buffer_export outputs -> buffer_free, program_free, close_device.
-   A program runs any number of times; weights are uploaded once, by load.
+   Life of a model: open_device -> compile (sub-IR and weights to a blob) -> load (blob to a
+   program)
+   -> buffer_import inputs -> run -> buffer_export outputs -> buffer_free, program_free,
+   close_device. A program runs any number of times; weights are uploaded once, by load.
 
    Threads: the host makes calls on one npu_device from one thread at a time; calls on different
    devices may come from different threads at once.
@@ -69,14 +70,16 @@ typedef struct npu_tensor {
 } npu_tensor;
 
 /* Bits of npu_backend_description.capabilities. */
-#define NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS 1u /* load ignores its weights: the blob has them packed */
-#define NPU_CAPABILITY_ANY_OP 2u             /* every op that list_ops names compiles, whatever its shapes */
-#define NPU_CAPABILITY_WRITES_OUTPUTS 4u     /* run writes into output buffers that the host passes */
+#define NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS \
+  1u                             /* load ignores its weights: the blob has them packed */
+#define NPU_CAPABILITY_ANY_OP 2u /* every op that list_ops names compiles, whatever its shapes */
+#define NPU_CAPABILITY_WRITES_OUTPUTS 4u /* run writes into output buffers that the host passes */
 
 typedef struct npu_backend_description {
-  const char* name;        /* "onednn" */
-  const char* version;     /* version of the backend and of the library below it */
-  const char* fingerprint; /* what a compiled blob depends on besides its inputs: version, CPU features */
+  const char* name;    /* "onednn" */
+  const char* version; /* version of the backend and of the library below it */
+  const char*
+      fingerprint; /* what a compiled blob depends on besides its inputs: version, CPU features */
   uint32_t capabilities;
 } npu_backend_description;
 
@@ -90,7 +93,8 @@ typedef struct npu_device npu_device;   /* one opened instance of the backend */
 typedef struct npu_program npu_program; /* a loaded, runnable sub-IR */
 typedef struct npu_buffer npu_buffer;   /* a tensor in device memory */
 
-/* Called once per op name; `kind` says where it comes from ("aten", "decomposition", "custom", ...). */
+/* Called once per op name; `kind` says where it comes from ("aten", "decomposition", "custom",
+ * ...). */
 typedef void (*npu_op_visitor)(void* context, const char* op_type, const char* kind);
 
 typedef struct npu_backend_api {
@@ -104,9 +108,9 @@ typedef struct npu_backend_api {
   npu_status (*open_device)(const char* options, npu_device** device, npu_error* error);
   void (*close_device)(npu_device* device);
 
-  /* Compiles a sub-IR: one JSON document of npu-ir(5) whose graph_inputs, graph_outputs, weights and
-     nodes stand alone. `weights` holds every weight and lifted constant that its nodes read, by the
-     tensor name that the nodes use. */
+  /* Compiles a sub-IR: one JSON document of npu-ir(5) whose graph_inputs, graph_outputs, weights
+     and nodes stand alone. `weights` holds every weight and lifted constant that its nodes read, by
+     the tensor name that the nodes use. */
   npu_status (*compile)(npu_device* device, const char* sub_ir, size_t sub_ir_size,
                         const npu_tensor* weights, size_t weight_count, const char* options,
                         npu_blob* blob, npu_error* error);
@@ -120,14 +124,16 @@ typedef struct npu_backend_api {
   void (*program_free)(npu_program* program);
 
   /* Buffers. import copies `tensor` to the device; export copies to `data`, which holds exactly
-     `bytes` bytes, row-major. describe_buffer fills everything but name; its shape lives as long as the
-     buffer, and its data is the buffer's row-major host memory, or NULL where it has none. */
+     `bytes` bytes, row-major. describe_buffer fills everything but name; its shape lives as long as
+     the buffer, and its data is the buffer's row-major host memory, or NULL where it has none. */
   npu_status (*buffer_allocate)(npu_device* device, npu_dtype dtype, uint32_t rank,
                                 const int64_t* shape, npu_buffer** buffer, npu_error* error);
   npu_status (*buffer_import)(npu_device* device, const npu_tensor* tensor, npu_buffer** buffer,
                               npu_error* error);
-  npu_status (*buffer_export)(const npu_buffer* buffer, void* data, uint64_t bytes, npu_error* error);
-  npu_status (*buffer_describe)(const npu_buffer* buffer, npu_tensor* description, npu_error* error);
+  npu_status (*buffer_export)(const npu_buffer* buffer, void* data, uint64_t bytes,
+                              npu_error* error);
+  npu_status (*buffer_describe)(const npu_buffer* buffer, npu_tensor* description,
+                                npu_error* error);
   void (*buffer_free)(npu_buffer* buffer);
 
   /* Runs a program. `inputs` follow the sub-IR's graph_inputs, `outputs` its graph_outputs. A null

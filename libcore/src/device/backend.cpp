@@ -46,7 +46,8 @@ void check(npu_status status, const npu_error& error, const std::string& backend
   ErrorCode code = ErrorCode::kUnsupported;
   if (status == NPU_ERROR_MEMORY) code = ErrorCode::kInfeasible;
   if (status == NPU_ERROR_INVALID) code = ErrorCode::kInvalidGraph;
-  throw Error(code, "backend '" + backend + "': " + (text.empty() ? "failed without a message" : text));
+  throw Error(code,
+              "backend '" + backend + "': " + (text.empty() ? "failed without a message" : text));
 }
 
 // A backend's string, which may be null.
@@ -55,12 +56,14 @@ std::string text_of(const char* text) { return text == nullptr ? "" : text; }
 const npu_backend_api* checked_api(void* library, const std::string& path) {
   using Entry = const npu_backend_api* (*)(std::uint32_t);
   const auto entry = reinterpret_cast<Entry>(::dlsym(library, NPU_BACKEND_ENTRY_NAME));
-  if (entry == nullptr) refuse(path, "no npu-tools backend: it does not export " NPU_BACKEND_ENTRY_NAME);
+  if (entry == nullptr)
+    refuse(path, "no npu-tools backend: it does not export " NPU_BACKEND_ENTRY_NAME);
   const npu_backend_api* api = entry(NPU_BACKEND_ABI_VERSION);
   const std::string expected = std::to_string(NPU_BACKEND_ABI_VERSION);
   if (api == nullptr) refuse(path, "the backend does not serve ABI version " + expected);
   if (api->abi_version != NPU_BACKEND_ABI_VERSION) {
-    refuse(path, "the backend has ABI version " + std::to_string(api->abi_version) + ", expected " + expected);
+    refuse(path, "the backend has ABI version " + std::to_string(api->abi_version) + ", expected " +
+                     expected);
   }
   if (api->struct_size < sizeof(npu_backend_api)) {
     refuse(path, "the backend's function table has " + std::to_string(api->struct_size) +
@@ -135,14 +138,15 @@ std::shared_ptr<const Backend> Backend::load(std::string_view name) {
     backend->fingerprint_ = text_of(description.fingerprint);
     backend->capabilities_ = description.capabilities;
     if (backend->name_ != name) {
-      refuse(path, "the backend calls itself '" + backend->name_ + "', expected '" + std::string(name) + "'");
+      refuse(path, "the backend calls itself '" + backend->name_ + "', expected '" +
+                       std::string(name) + "'");
     }
     loaded.emplace(backend->name_, backend);
     return backend;
   }
-  throw Error(ErrorCode::kUnsupported,
-              "backend '" + std::string(name) + "' (" + file + ") is in none of: " + tried +
-                  "; set NPU_BACKEND_PATH to its folder");
+  throw Error(ErrorCode::kUnsupported, "backend '" + std::string(name) + "' (" + file +
+                                           ") is in none of: " + tried +
+                                           "; set NPU_BACKEND_PATH to its folder");
 }
 
 DeviceBuffer::DeviceBuffer(std::shared_ptr<DeviceInstance> device, npu_buffer* buffer)
@@ -157,7 +161,8 @@ npu_tensor DeviceBuffer::describe() const {
   check(backend.api().buffer_describe(buffer_, &description, &error), error, backend.name());
   if (description.dtype < NPU_FLOAT32 || description.dtype > NPU_COMPLEX128 ||
       (description.rank > 0 && description.shape == nullptr)) {
-    throw Error(ErrorCode::kUnsupported, "backend '" + backend.name() + "' describes a buffer wrongly");
+    throw Error(ErrorCode::kUnsupported,
+                "backend '" + backend.name() + "' describes a buffer wrongly");
   }
   return description;
 }
@@ -182,7 +187,8 @@ DeviceProgram::DeviceProgram(std::shared_ptr<DeviceInstance> device, npu_blob bl
       output_count_(output_count),
       node_count_(node_count) {
   std::vector<npu_tensor> views;
-  for (const NamedTensor& weight : weights_) views.push_back(view_of(weight.tensor, weight.name.c_str()));
+  for (const NamedTensor& weight : weights_)
+    views.push_back(view_of(weight.tensor, weight.name.c_str()));
   const npu_backend_api& api = device_->backend().api();
   npu_error error{};
   const npu_status status = api.load(device_->get(), blob_.data, blob_.size, views.data(),
@@ -221,7 +227,8 @@ std::vector<std::uint64_t> DeviceProgram::node_times() const {
   if (backend.api().node_times == nullptr) return {};
   std::vector<std::uint64_t> times(node_count_, 0);
   npu_error error{};
-  check(backend.api().node_times(program_, times.data(), times.size(), &error), error, backend.name());
+  check(backend.api().node_times(program_, times.data(), times.size(), &error), error,
+        backend.name());
   return times;
 }
 
@@ -243,7 +250,8 @@ std::unique_ptr<DeviceProgram> DeviceInstance::compile_and_load(const std::strin
                                                                 std::size_t output_count,
                                                                 std::size_t node_count) {
   std::vector<npu_tensor> views;
-  for (const NamedTensor& weight : weights) views.push_back(view_of(weight.tensor, weight.name.c_str()));
+  for (const NamedTensor& weight : weights)
+    views.push_back(view_of(weight.tensor, weight.name.c_str()));
   npu_blob blob{};
   npu_error error{};
   check(backend_->api().compile(device_, sub_ir.data(), sub_ir.size(), views.data(), views.size(),
@@ -270,7 +278,7 @@ void DeviceInstance::list_ops(
   npu_error error{};
   const npu_op_visitor forward = [](void* context, const char* op_type, const char* kind) {
     (*static_cast<const std::function<void(std::string_view, std::string_view)>*>(context))(op_type,
-                                                                                          kind);
+                                                                                            kind);
   };
   auto* context = const_cast<void*>(static_cast<const void*>(&visit));
   check(backend_->api().list_ops(device_, forward, context, &error), error, backend_->name());

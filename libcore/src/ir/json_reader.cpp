@@ -3,7 +3,8 @@
 //
 // Every mention of a tensor is merged into one TensorInfo; whatever disagrees, lacks a type or
 // resolves to nothing becomes a diagnostic, and reading goes on, so that one run shows all faults.
-// Objects are kept as they were read, which is what makes unknown keys survive. O(size of the text).
+// Objects are kept as they were read, which is what makes unknown keys survive. O(size of the
+// text).
 #include "npu/ir/json_reader.hpp"
 
 #include <algorithm>
@@ -31,7 +32,8 @@ class GraphAssembler {
   Graph assemble() {
     Json& document = graph_.document_;
     if (!document.is_object()) {
-      error("", "expected an object at the top level, found " + std::string(json_type_name(document)));
+      error("",
+            "expected an object at the top level, found " + std::string(json_type_name(document)));
       return std::move(graph_);
     }
     if (!check_npu_member()) return std::move(graph_);
@@ -56,8 +58,8 @@ class GraphAssembler {
  private:
   // Where a mention stands, turned into a JSON Pointer only when a message needs it.
   struct Place {
-    std::string_view list;    // "graph_inputs", or "inputs" of a node
-    std::int64_t node = -1;   // -1: top level
+    std::string_view list;   // "graph_inputs", or "inputs" of a node
+    std::int64_t node = -1;  // -1: top level
     std::size_t index = 0;
     std::string pointer() const {
       std::string text = node < 0 ? "" : "/nodes/" + std::to_string(node);
@@ -98,7 +100,8 @@ class GraphAssembler {
     }
     if (const Json* version = find_member(*npu, "version")) {
       if (!version->is_number_integer()) {
-        error("/npu/version", "expected an integer, found " + std::string(json_type_name(*version)));
+        error("/npu/version",
+              "expected an integer, found " + std::string(json_type_name(*version)));
         return false;
       }
       if (*version < 1 || *version > kIrVersion) {
@@ -108,9 +111,10 @@ class GraphAssembler {
       }
     }
     if (const Json* kind = find_member(*npu, "kind"); kind != nullptr && *kind != "model") {
-      error("/npu/kind", "expected a model, found " +
-                             (kind->is_string() ? "a document of kind " + in_quotes(kind->get<std::string>())
-                                                : std::string(json_type_name(*kind))));
+      error("/npu/kind",
+            "expected a model, found " +
+                (kind->is_string() ? "a document of kind " + in_quotes(kind->get<std::string>())
+                                   : std::string(json_type_name(*kind))));
       return false;
     }
     for (const std::string_view key : {"target", "partition", "fusion"}) {
@@ -120,7 +124,8 @@ class GraphAssembler {
               "expected an object, found " + std::string(json_type_name(*member)));
       }
     }
-    if (const Json* file = find_member(*npu, "weights_file"); file != nullptr && !file->is_string()) {
+    if (const Json* file = find_member(*npu, "weights_file");
+        file != nullptr && !file->is_string()) {
       error("/npu/weights_file", "expected a string, found " + std::string(json_type_name(*file)));
     }
     return true;
@@ -189,7 +194,8 @@ class GraphAssembler {
   std::optional<Mention> read_mention(const Json& json, const Place& place,
                                       std::string_view default_name = {}) {
     if (!json.is_object()) {
-      error(place.pointer(), "expected a tensor object, found " + std::string(json_type_name(json)));
+      error(place.pointer(),
+            "expected a tensor object, found " + std::string(json_type_name(json)));
       return std::nullopt;
     }
     Mention mention;
@@ -210,8 +216,8 @@ class GraphAssembler {
       } else if (key == "dtype" && !value.is_null()) {
         if (value.is_string()) mention.dtype = parse_dtype(value.get_ref<const std::string&>());
         if (!mention.dtype) {
-          error(place.pointer() + "/dtype",
-                "unknown dtype " + value.dump() + ", expected one of " + std::string(dtype_names()));
+          error(place.pointer() + "/dtype", "unknown dtype " + value.dump() + ", expected one of " +
+                                                std::string(dtype_names()));
           good = false;
         }
       } else if (key == "producer_node" && !value.is_null()) {
@@ -261,9 +267,9 @@ class GraphAssembler {
         tensor.shape = mention.shape;
         known.shape = true;
       } else if (tensor.shape != mention.shape) {
-        error(place.pointer() + "/shape", "tensor " + in_quotes(tensor.name) + " has shape " +
-                                              shape_text(mention.shape) + " here and " +
-                                              shape_text(tensor.shape) + " at " + known.first.pointer());
+        error(place.pointer() + "/shape",
+              "tensor " + in_quotes(tensor.name) + " has shape " + shape_text(mention.shape) +
+                  " here and " + shape_text(tensor.shape) + " at " + known.first.pointer());
       }
     }
     if (mention.dtype) {
@@ -271,9 +277,10 @@ class GraphAssembler {
         tensor.dtype = *mention.dtype;
         known.dtype = true;
       } else if (tensor.dtype != *mention.dtype) {
-        error(place.pointer() + "/dtype",
-              "tensor " + in_quotes(tensor.name) + " has dtype " + std::string(dtype_name(*mention.dtype)) +
-                  " here and " + std::string(dtype_name(tensor.dtype)) + " at " + known.first.pointer());
+        error(place.pointer() + "/dtype", "tensor " + in_quotes(tensor.name) + " has dtype " +
+                                              std::string(dtype_name(*mention.dtype)) +
+                                              " here and " + std::string(dtype_name(tensor.dtype)) +
+                                              " at " + known.first.pointer());
       }
     }
   }
@@ -327,7 +334,8 @@ class GraphAssembler {
       const auto mention = read_mention((*inputs)[i], place);
       if (!mention) continue;
       if (graph_.find_tensor(mention->name).valid()) {
-        error(place.pointer() + "/name", "graph input " + in_quotes(mention->name) + " is listed twice");
+        error(place.pointer() + "/name",
+              "graph input " + in_quotes(mention->name) + " is listed twice");
         continue;
       }
       if (mapping_.contains(mention->name)) {
@@ -364,7 +372,8 @@ class GraphAssembler {
       if (key == "name" || key == "op_type" || key == "device" || key == "device_reason") {
         if (!value.is_string()) {
           if (value.is_null() && key.starts_with("device")) continue;
-          error(pointer() + "/" + key, "expected a string, found " + std::string(json_type_name(value)));
+          error(pointer() + "/" + key,
+                "expected a string, found " + std::string(json_type_name(value)));
           continue;
         }
         const auto& text = value.get_ref<const std::string&>();
@@ -385,7 +394,8 @@ class GraphAssembler {
         }
         (key == "partition" ? node.partition : node.fusion_group) = value.get<std::int64_t>();
       } else if (key == "attrs" && !value.is_object() && !value.is_null()) {
-        error(pointer() + "/attrs", "expected an object, found " + std::string(json_type_name(value)));
+        error(pointer() + "/attrs",
+              "expected an object, found " + std::string(json_type_name(value)));
       }
     }
     if (node.name.empty()) error(pointer(), "the node has no name");
@@ -404,8 +414,7 @@ class GraphAssembler {
       Node& node = graph_.nodes_[n];
       if (!node.json.is_object()) continue;
       const auto node_index = static_cast<std::int64_t>(n);
-      const Json* outputs =
-          array_member(node.json, "outputs", true, "/nodes/" + std::to_string(n));
+      const Json* outputs = array_member(node.json, "outputs", true, "/nodes/" + std::to_string(n));
       if (outputs == nullptr) continue;
       for (std::size_t i = 0; i < outputs->size(); ++i) {
         const Place place{.list = "outputs", .node = node_index, .index = i};
@@ -421,12 +430,13 @@ class GraphAssembler {
                 "tensor " + in_quotes(mention->name) + " is " +
                     (tensor.kind == TensorKind::kGraphInput
                          ? std::string("a graph input already")
-                         : "produced by node " + in_quotes(graph_.node(tensor.producer).name) + " already"));
+                         : "produced by node " + in_quotes(graph_.node(tensor.producer).name) +
+                               " already"));
           continue;
         }
         if (mapping_.contains(mention->name)) {
-          error(place.pointer() + "/name",
-                "tensor " + in_quotes(mention->name) + " is a weight in weight_name_mapping already");
+          error(place.pointer() + "/name", "tensor " + in_quotes(mention->name) +
+                                               " is a weight in weight_name_mapping already");
           continue;
         }
         const TensorId id = add_tensor(*mention, TensorKind::kResult, place);
@@ -447,8 +457,8 @@ class GraphAssembler {
     }
     if (mention.producer_output && *mention.producer_output != static_cast<std::int64_t>(index)) {
       error(place.pointer() + "/producer_output_idx",
-            "result " + std::to_string(index) + " of node " + in_quotes(node.name) + " has the index " +
-                std::to_string(*mention.producer_output));
+            "result " + std::to_string(index) + " of node " + in_quotes(node.name) +
+                " has the index " + std::to_string(*mention.producer_output));
     }
   }
 
@@ -457,7 +467,8 @@ class GraphAssembler {
     const TensorId id = graph_.find_tensor(mention.name);
     if (id.valid()) return id;
     const auto mapped = mapping_.find(mention.name);
-    const std::string_view key = mapped == mapping_.end() ? mention.name : std::string_view(*mapped->second);
+    const std::string_view key =
+        mapped == mapping_.end() ? mention.name : std::string_view(*mapped->second);
     auto entry = weights_.find(key);
     if (entry == weights_.end()) entry = weights_.find(mention.name);
     auto constant = constants_.find(mention.name);
@@ -488,7 +499,8 @@ class GraphAssembler {
     TensorInfo& tensor = graph_.tensors_[static_cast<std::size_t>(id.value)];
     Known& known = known_[static_cast<std::size_t>(id.value)];
     if (const Json* dtype = find_member(json, "dtype"); dtype != nullptr && !dtype->is_null()) {
-      const auto parsed = dtype->is_string() ? parse_dtype(dtype->get<std::string>()) : std::nullopt;
+      const auto parsed =
+          dtype->is_string() ? parse_dtype(dtype->get<std::string>()) : std::nullopt;
       if (!parsed) {
         error(pointer + "/dtype",
               "unknown dtype " + dtype->dump() + ", expected one of " + std::string(dtype_names()));
@@ -520,7 +532,8 @@ class GraphAssembler {
                          [&](const Json& element) { return count_scalars(element, count); });
     }
     ++count;
-    return json.is_number() || json.is_boolean() || json == "inf" || json == "-inf" || json == "nan";
+    return json.is_number() || json.is_boolean() || json == "inf" || json == "-inf" ||
+           json == "nan";
   }
 
   void read_operands() {
@@ -565,8 +578,8 @@ class GraphAssembler {
     const Node& producer = graph_.node(tensor.producer);
     if (*mention.producer != producer.name) {
       error(place.pointer() + "/producer_node",
-            "tensor " + in_quotes(tensor.name) + " is produced by node " + in_quotes(producer.name) +
-                ", not by " + in_quotes(*mention.producer));
+            "tensor " + in_quotes(tensor.name) + " is produced by node " +
+                in_quotes(producer.name) + ", not by " + in_quotes(*mention.producer));
     } else if (mention.producer_output && *mention.producer_output != tensor.result) {
       error(place.pointer() + "/producer_output_idx",
             "tensor " + in_quotes(tensor.name) + " is result " + std::to_string(tensor.result) +
@@ -598,10 +611,12 @@ class GraphAssembler {
       const TensorInfo& tensor = graph_.tensors_[i];
       const Known& known = known_[i];
       if (!known.shape) {
-        error(known.first.pointer(), "no mention of tensor " + in_quotes(tensor.name) + " gives its shape");
+        error(known.first.pointer(),
+              "no mention of tensor " + in_quotes(tensor.name) + " gives its shape");
       }
       if (!known.dtype) {
-        error(known.first.pointer(), "no mention of tensor " + in_quotes(tensor.name) + " gives its dtype");
+        error(known.first.pointer(),
+              "no mention of tensor " + in_quotes(tensor.name) + " gives its dtype");
       }
     }
   }

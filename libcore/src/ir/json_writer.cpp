@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes a document so that people can diff and grep it: the members of the top level and the
-// elements of its arrays each on a line of their own, everything below compact. O(size of the text).
+// elements of its arrays each on a line of their own, everything below compact. O(size of the
+// text).
 #include "npu/ir/json_writer.hpp"
 
 #include <algorithm>
@@ -104,7 +105,8 @@ void append_node(std::string& text, const Node& node) {
       append_member(text, key, value, first);
     } else {
       // A null that was read means the same as no value, and stays.
-      if (!field->second.is_null() || value.is_null()) append_member(text, key, field->second, first);
+      if (!field->second.is_null() || value.is_null())
+        append_member(text, key, field->second, first);
       field->second = Json();
     }
   }

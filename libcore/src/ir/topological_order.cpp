@@ -30,7 +30,8 @@ std::vector<NodeId> topological_order(const Graph& graph) {
   std::vector<std::int32_t> waiting(count, 0);
   for (const TensorInfo& tensor : graph.tensors()) {
     if (!tensor.producer.valid()) continue;
-    for (const NodeId consumer : tensor.consumers) ++waiting[static_cast<std::size_t>(consumer.value)];
+    for (const NodeId consumer : tensor.consumers)
+      ++waiting[static_cast<std::size_t>(consumer.value)];
   }
   std::priority_queue<std::int32_t, std::vector<std::int32_t>, std::greater<>> ready;
   for (std::size_t n = 0; n < count; ++n) {

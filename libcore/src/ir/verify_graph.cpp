@@ -33,7 +33,8 @@ void check_order(const Graph& graph, Diagnostics& diagnostics) {
     const Node& node = graph.nodes()[n];
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const TensorInfo& tensor = graph.tensor(node.inputs[i]);
-      if (!tensor.producer.valid() || tensor.producer.value < static_cast<std::int32_t>(n)) continue;
+      if (!tensor.producer.valid() || tensor.producer.value < static_cast<std::int32_t>(n))
+        continue;
       diagnostics.error(
           graph.location(NodeId{static_cast<std::int32_t>(n)}, "/inputs/" + std::to_string(i)),
           "node '" + node.name + "' reads tensor '" + tensor.name + "' before node '" +
@@ -57,9 +58,9 @@ void check_getitem(const Graph& graph, NodeId id, Diagnostics& diagnostics) {
                        index->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX);
   const auto value = is_huge ? count : index->get<std::int64_t>();
   if (value < -count || value >= count) {
-    diagnostics.error(graph.location(id, "/attrs/index"),
-                      "node '" + node.name + "' selects item " + index->dump() + " of " +
-                          std::to_string(count));
+    diagnostics.error(
+        graph.location(id, "/attrs/index"),
+        "node '" + node.name + "' selects item " + index->dump() + " of " + std::to_string(count));
   }
 }
 

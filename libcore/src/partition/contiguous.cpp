@@ -21,9 +21,8 @@ Transfer transfer_before(const Graph& graph, const PartitionPlan& plan, std::int
   for (const TensorId input : partition.boundary.inputs) {
     if (graph.tensor(input).kind == TensorKind::kResult) transfer.tensors.push_back(input);
   }
-  std::sort(transfer.tensors.begin(), transfer.tensors.end(), [&](TensorId a, TensorId b) {
-    return graph.tensor(a).name < graph.tensor(b).name;
-  });
+  std::sort(transfer.tensors.begin(), transfer.tensors.end(),
+            [&](TensorId a, TensorId b) { return graph.tensor(a).name < graph.tensor(b).name; });
   return transfer;
 }
 

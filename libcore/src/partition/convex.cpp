@@ -8,8 +8,8 @@
 // For two devices the greedy wave is optimal: by induction, after i waves that begin with the same
 // device it has done every node that any other schedule of i waves has done. Both first devices are
 // tried. For more devices the problem contains the shortest common supersequence (one chain per
-// sequence), which is NP-hard: the next device is then the one with the ready node that has the most
-// device changes still below it, and every first device is tried.
+// sequence), which is NP-hard: the next device is then the one with the ready node that has the
+// most device changes still below it, and every first device is tried.
 //
 // Fusion groups are contracted to single units before. O(devices * (nodes + edges)).
 #include <algorithm>
@@ -36,8 +36,8 @@ std::vector<std::int32_t> changes_below(const UnitGraph& units) {
   for (std::size_t i = units.order.size(); i-- > 0;) {
     const std::int32_t unit = units.order[i];
     for (const std::int32_t next : units.successors(unit)) {
-      const std::int32_t step =
-          units.device[static_cast<std::size_t>(next)] != units.device[static_cast<std::size_t>(unit)];
+      const std::int32_t step = units.device[static_cast<std::size_t>(next)] !=
+                                units.device[static_cast<std::size_t>(unit)];
       auto& value = changes[static_cast<std::size_t>(unit)];
       value = std::max(value, changes[static_cast<std::size_t>(next)] + step);
     }
@@ -96,7 +96,8 @@ class WaveScheduler {
   std::vector<std::int32_t> changes_;
   std::vector<std::int32_t> waiting_;
   std::vector<std::vector<std::int32_t>> ready_;
-  std::vector<std::int32_t> urgency_;  // by device: most changes below a ready unit, -1 if none is ready
+  std::vector<std::int32_t>
+      urgency_;  // by device: most changes below a ready unit, -1 if none is ready
 };
 
 std::vector<Wave> fewest_waves(const UnitGraph& units) {

@@ -108,23 +108,25 @@ std::string format_plan_report(const Graph& graph, const PartitionPlan& plan,
     const PlanStep& step = plan.steps[s];
     if (step.kind == PlanStep::Kind::kPartition) {
       const Partition& partition = plan.partitions[static_cast<std::size_t>(step.index)];
-      rows.push_back({std::to_string(s), "partition " + std::to_string(step.index), partition.device,
-                      std::to_string(partition.nodes.size()), "", "",
+      rows.push_back({std::to_string(s), "partition " + std::to_string(step.index),
+                      partition.device, std::to_string(partition.nodes.size()), "", "",
                       fixed_text(partition_us(graph, partition, target), 1)});
     } else {
       const Transfer& transfer = plan.transfers[static_cast<std::size_t>(step.index)];
-      rows.push_back({std::to_string(s),
-                      "transfer " + std::to_string(transfer.from) + " -> " + std::to_string(transfer.to),
-                      "to " + transfer.to_device, "", std::to_string(transfer.tensors.size()),
-                      bytes_text(static_cast<double>(transfer.bytes)),
-                      fixed_text(plan_transfer_us(graph, plan, transfer, target), 1)});
+      rows.push_back(
+          {std::to_string(s),
+           "transfer " + std::to_string(transfer.from) + " -> " + std::to_string(transfer.to),
+           "to " + transfer.to_device, "", std::to_string(transfer.tensors.size()),
+           bytes_text(static_cast<double>(transfer.bytes)),
+           fixed_text(plan_transfer_us(graph, plan, transfer, target), 1)});
     }
   }
   std::string text = table_text(rows) + "\n";
   std::vector<std::vector<std::string>> totals{{"total", ">"}};
   const Json json = metrics_to_json(metrics, target);
   for (const auto& [key, value] : json.items()) {
-    totals.push_back({key, value.is_number_float() ? fixed_text(value.get<double>(), 1) : value.dump()});
+    totals.push_back(
+        {key, value.is_number_float() ? fixed_text(value.get<double>(), 1) : value.dump()});
   }
   return text + table_text(totals);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dissolves partitions that are too small to be worth their transfers. Each round moves at least one
-// node to a device of lower priority, so there are at most nodes * devices rounds; in practice two or three.
+// Dissolves partitions that are too small to be worth their transfers. Each round moves at least
+// one node to a device of lower priority, so there are at most nodes * devices rounds; in practice
+// two or three.
 #include "npu/partition/min_nodes.hpp"
 
 #include <algorithm>
@@ -15,9 +16,8 @@ bool is_pinned(const Node& node) {
 }
 
 std::int64_t counted_nodes(const Graph& graph, const Partition& partition, const Device& device) {
-  return std::count_if(partition.nodes.begin(), partition.nodes.end(), [&](NodeId id) {
-    return !device.is_alias(graph.node(id).op_type);
-  });
+  return std::count_if(partition.nodes.begin(), partition.nodes.end(),
+                       [&](NodeId id) { return !device.is_alias(graph.node(id).op_type); });
 }
 
 /// The next device below `device` that runs every node of the partition, or null.
@@ -26,9 +26,9 @@ const Device* next_device_for(const Graph& graph, const Partition& partition, co
   for (std::size_t d = static_cast<std::size_t>(&device - target.devices.data()) + 1;
        d < target.devices.size(); ++d) {
     const Device& candidate = target.devices[d];
-    const bool runs_all = std::all_of(
-        partition.nodes.begin(), partition.nodes.end(),
-        [&](NodeId id) { return check_support(graph, id, candidate).supported; });
+    const bool runs_all =
+        std::all_of(partition.nodes.begin(), partition.nodes.end(),
+                    [&](NodeId id) { return check_support(graph, id, candidate).supported; });
     if (runs_all) return &candidate;
   }
   return nullptr;

@@ -56,8 +56,9 @@ void connect_partitions(const Graph& graph, PartitionPlan& plan) {
       if (!resident.emplace(input.value, partition.device).second) continue;
       auto& transfer =
           by_source
-              .try_emplace(source.device,
-                           Transfer{.from = from, .to = to, .to_device = partition.device, .tensors = {}})
+              .try_emplace(
+                  source.device,
+                  Transfer{.from = from, .to = to, .to_device = partition.device, .tensors = {}})
               .first->second;
       transfer.from = std::max(transfer.from, from);
       transfer.tensors.push_back(input);
@@ -154,7 +155,8 @@ class PlanReader {
 
  private:
   void error(const std::string& pointer, std::string text) {
-    diagnostics_.error({.file = graph_.file, .pointer = "/npu/partition" + pointer}, std::move(text));
+    diagnostics_.error({.file = graph_.file, .pointer = "/npu/partition" + pointer},
+                       std::move(text));
   }
 
   const Json* list(const Json& json, std::string_view key) {
@@ -169,7 +171,8 @@ class PlanReader {
     Partition& partition = plan_.partitions.emplace_back();
     const Json* id = find_member(json, "id");
     if (id == nullptr || *id != index) {
-      error(pointer + "/id", "expected the id " + std::to_string(index) + ": ids count from 0 in list order");
+      error(pointer + "/id",
+            "expected the id " + std::to_string(index) + ": ids count from 0 in list order");
     }
     const Json* device = find_member(json, "device");
     if (device == nullptr || !device->is_string()) {
@@ -185,21 +188,24 @@ class PlanReader {
     for (std::size_t i = 0; i < nodes->size(); ++i) {
       const std::string place = pointer + "/nodes/" + std::to_string(i);
       const Json& name = (*nodes)[i];
-      const NodeId node = name.is_string() ? graph_.find_node(name.get_ref<const std::string&>()) : NodeId{};
+      const NodeId node =
+          name.is_string() ? graph_.find_node(name.get_ref<const std::string&>()) : NodeId{};
       if (!node.valid()) {
         error(place, "the graph has no node " + name.dump());
         continue;
       }
       auto& owner = partition_of_[static_cast<std::size_t>(node.value)];
       if (owner >= 0) {
-        error(place, "node '" + graph_.node(node).name + "' is in partition " + std::to_string(owner) + " already");
+        error(place, "node '" + graph_.node(node).name + "' is in partition " +
+                         std::to_string(owner) + " already");
         continue;
       }
       owner = static_cast<std::int32_t>(index);
       if (graph_.node(node).device != partition.device) {
-        error(place, "node '" + graph_.node(node).name + "' has the device " +
-                         (graph_.node(node).device ? "'" + *graph_.node(node).device + "'" : "null") +
-                         ", its partition '" + partition.device + "'");
+        error(place,
+              "node '" + graph_.node(node).name + "' has the device " +
+                  (graph_.node(node).device ? "'" + *graph_.node(node).device + "'" : "null") +
+                  ", its partition '" + partition.device + "'");
       }
       partition.nodes.push_back(node);
     }
@@ -245,7 +251,8 @@ class PlanReader {
       return;
     }
     for (const Json& name : *tensors) {
-      const TensorId id = name.is_string() ? graph_.find_tensor(name.get_ref<const std::string&>()) : TensorId{};
+      const TensorId id =
+          name.is_string() ? graph_.find_tensor(name.get_ref<const std::string&>()) : TensorId{};
       if (!id.valid()) {
         error(pointer + "/tensors", "the graph has no tensor " + name.dump());
         return;
@@ -267,7 +274,8 @@ class PlanReader {
         for (const TensorId id : transfer.tensors) {
           auto& places = devices[static_cast<std::size_t>(id.value)];
           if (places.empty()) {
-            error(pointer, "tensor '" + graph_.tensor(id).name + "' is transferred before it is produced");
+            error(pointer,
+                  "tensor '" + graph_.tensor(id).name + "' is transferred before it is produced");
           }
           places.insert(transfer.to_device);
         }
@@ -283,8 +291,8 @@ class PlanReader {
         if (tensor.kind != TensorKind::kResult) continue;
         const auto& places = devices[static_cast<std::size_t>(input.value)];
         if (!places.contains(partition.device)) {
-          error(pointer, "partition " + std::to_string(step.index) + " reads tensor '" + tensor.name +
-                             "', which is " +
+          error(pointer, "partition " + std::to_string(step.index) + " reads tensor '" +
+                             tensor.name + "', which is " +
                              (places.empty() ? "not produced yet"
                                              : "not on device '" + partition.device + "'"));
         }

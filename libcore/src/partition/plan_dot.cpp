@@ -54,8 +54,8 @@ std::string plan_to_dot(const Graph& graph, const PartitionPlan& plan) {
     std::size_t device = 0;
     while (device < devices.size() && devices[device] != partition.device) ++device;
     if (device == devices.size()) devices.push_back(partition.device);
-    text += "  subgraph cluster_" + std::to_string(p) + " {\n    label=\"" + std::to_string(p) + ": " +
-            escaped(partition.device) + "\"; style=filled; color=\"" +
+    text += "  subgraph cluster_" + std::to_string(p) + " {\n    label=\"" + std::to_string(p) +
+            ": " + escaped(partition.device) + "\"; style=filled; color=\"" +
             std::string(kColours[device % kColours.size()]) + "\";\n";
     for (const NodeId id : partition.nodes) {
       partition_of[static_cast<std::size_t>(id.value)] = static_cast<std::int32_t>(p);
@@ -65,8 +65,8 @@ std::string plan_to_dot(const Graph& graph, const PartitionPlan& plan) {
   }
   for (std::size_t i = 0; i < graph.graph_inputs().size(); ++i) {
     const TensorInfo& tensor = graph.tensor(graph.graph_inputs()[i]);
-    text += "  in" + std::to_string(i) + " [label=\"" + escaped(tensor.name) +
-            "\", shape=ellipse];\n";
+    text +=
+        "  in" + std::to_string(i) + " [label=\"" + escaped(tensor.name) + "\", shape=ellipse];\n";
     for (const NodeId consumer : tensor.consumers) {
       text += "  in" + std::to_string(i) + " -> n" + std::to_string(consumer.value) + ";\n";
     }
@@ -75,7 +75,8 @@ std::string plan_to_dot(const Graph& graph, const PartitionPlan& plan) {
     if (tensor.kind != TensorKind::kResult) continue;
     const std::int32_t from = partition_of[static_cast<std::size_t>(tensor.producer.value)];
     for (const NodeId consumer : tensor.consumers) {
-      text += "  n" + std::to_string(tensor.producer.value) + " -> n" + std::to_string(consumer.value);
+      text +=
+          "  n" + std::to_string(tensor.producer.value) + " -> n" + std::to_string(consumer.value);
       const std::int32_t to = partition_of[static_cast<std::size_t>(consumer.value)];
       const bool crosses = from >= 0 && to >= 0 &&
                            plan.partitions[static_cast<std::size_t>(from)].device !=
@@ -88,8 +89,8 @@ std::string plan_to_dot(const Graph& graph, const PartitionPlan& plan) {
   }
   for (std::size_t i = 0; i < graph.graph_outputs().size(); ++i) {
     const TensorInfo& tensor = graph.tensor(graph.graph_outputs()[i]);
-    text += "  out" + std::to_string(i) + " [label=\"" + escaped(tensor.name) +
-            "\", shape=ellipse];\n";
+    text +=
+        "  out" + std::to_string(i) + " [label=\"" + escaped(tensor.name) + "\", shape=ellipse];\n";
     if (tensor.producer.valid()) {
       text += "  n" + std::to_string(tensor.producer.value) + " -> out" + std::to_string(i) + ";\n";
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contracts fusion groups. A group that is not convex shows as a cycle between units. O(nodes + edges).
+// Contracts fusion groups. A group that is not convex shows as a cycle between units. O(nodes +
+// edges).
 #include "partition/unit_graph.hpp"
 
 #include <algorithm>

@@ -12,11 +12,11 @@ namespace npu {
 
 /// The graph with every fusion group contracted to one unit: what a strategy places as a whole.
 struct UnitGraph {
-  std::vector<std::vector<NodeId>> members;      ///< by unit, in list order
-  std::vector<std::int32_t> device;              ///< by unit, index into device_names
-  std::vector<std::string> device_names;         ///< in order of first use
-  std::vector<std::int32_t> predecessor_count;   ///< distinct predecessors
-  std::vector<std::int32_t> order;               ///< a topological order of the units
+  std::vector<std::vector<NodeId>> members;     ///< by unit, in list order
+  std::vector<std::int32_t> device;             ///< by unit, index into device_names
+  std::vector<std::string> device_names;        ///< in order of first use
+  std::vector<std::int32_t> predecessor_count;  ///< distinct predecessors
+  std::vector<std::int32_t> order;              ///< a topological order of the units
 
   std::size_t size() const noexcept { return members.size(); }
   std::span<const std::int32_t> successors(std::int32_t unit) const {
@@ -25,7 +25,7 @@ struct UnitGraph {
     return {targets.data() + begin, end - begin};
   }
 
-  std::vector<std::int64_t> offsets;   ///< CSR of distinct successors
+  std::vector<std::int64_t> offsets;  ///< CSR of distinct successors
   std::vector<std::int32_t> targets;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every pass, one row each, written by hand: static self-registration disappears from a static library.
+// Every pass, one row each, written by hand: static self-registration disappears from a static
+// library.
 #include "npu/pass_registry.hpp"
 
 #include <array>

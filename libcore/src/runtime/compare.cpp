@@ -13,7 +13,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class Comparer {
  public:
-  Comparer(const Tolerance& tolerance, Comparison& result) : tolerance_(tolerance), result_(result) {}
+  Comparer(const Tolerance& tolerance, Comparison& result)
+      : tolerance_(tolerance), result_(result) {}
 
   void add(std::int64_t index, double actual, double expected) {
     if (std::isnan(actual) && std::isnan(expected)) return;
@@ -42,19 +43,22 @@ class Comparer {
 };
 
 double imaginary_part(const Tensor& tensor, std::int64_t index) {
-  return tensor.dtype() == DType::kComplex64 ? static_cast<double>(tensor.as<float>()[2 * index + 1])
-                                             : tensor.as<double>()[2 * index + 1];
+  return tensor.dtype() == DType::kComplex64
+             ? static_cast<double>(tensor.as<float>()[2 * index + 1])
+             : tensor.as<double>()[2 * index + 1];
 }
 
 }  // namespace
 
-Comparison compare_tensors(const Tensor& actual, const Tensor& expected, const Tolerance& tolerance) {
+Comparison compare_tensors(const Tensor& actual, const Tensor& expected,
+                           const Tolerance& tolerance) {
   Comparison result;
   if (actual.dtype() != expected.dtype() || actual.shape() != expected.shape()) {
     result.ok = false;
     result.mismatch = "is " + std::string(dtype_name(actual.dtype())) + " " +
                       shape_text(actual.shape()) + ", expected " +
-                      std::string(dtype_name(expected.dtype())) + " " + shape_text(expected.shape());
+                      std::string(dtype_name(expected.dtype())) + " " +
+                      shape_text(expected.shape());
     return result;
   }
   result.elements = actual.element_count();
@@ -65,10 +69,12 @@ Comparison compare_tensors(const Tensor& actual, const Tensor& expected, const T
   const bool is_complex =
       actual.dtype() == DType::kComplex64 || actual.dtype() == DType::kComplex128;
   for (std::int64_t i = 0; i < result.elements; ++i) {
-    if (actual.dtype() == DType::kInt64 && actual.as<std::int64_t>()[i] != expected.as<std::int64_t>()[i] &&
+    if (actual.dtype() == DType::kInt64 &&
+        actual.as<std::int64_t>()[i] != expected.as<std::int64_t>()[i] &&
         actual.value_as_double(i) == expected.value_as_double(i)) {
       // Neighbours above 2^53 look equal as doubles.
-      comparer.add(i, actual.value_as_double(i), std::nextafter(expected.value_as_double(i), kInfinity));
+      comparer.add(i, actual.value_as_double(i),
+                   std::nextafter(expected.value_as_double(i), kInfinity));
       continue;
     }
     comparer.add(i, actual.value_as_double(i), expected.value_as_double(i));

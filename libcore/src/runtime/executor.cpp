@@ -55,7 +55,8 @@ void Executor::open_devices(const Target& target, const ExecutorOptions& options
                   "device '" + partition.device + "' is not in target '" + target.name + "'");
     }
     if (device->backend.empty()) {
-      throw Error(ErrorCode::kUnsupported, "device '" + device->name + "' of target '" + target.name +
+      throw Error(ErrorCode::kUnsupported, "device '" + device->name + "' of target '" +
+                                               target.name +
                                                "' has no backend: it is for planning only");
     }
     device_index_.emplace(partition.device, static_cast<std::int32_t>(devices_.size()));
@@ -88,7 +89,8 @@ void Executor::find_last_uses() {
     const PlanStep& step = plan_.steps[s];
     const auto index = static_cast<std::size_t>(step.index);
     const auto mark = [&](const std::vector<TensorId>& tensors) {
-      for (const TensorId id : tensors) last[static_cast<std::size_t>(id.value)] = static_cast<std::int32_t>(s);
+      for (const TensorId id : tensors)
+        last[static_cast<std::size_t>(id.value)] = static_cast<std::int32_t>(s);
     };
     if (step.kind == PlanStep::Kind::kTransfer) {
       mark(plan_.transfers[index].tensors);
@@ -101,21 +103,24 @@ void Executor::find_last_uses() {
   dead_after_step_.resize(plan_.steps.size());
   for (std::size_t t = 0; t < last.size(); ++t) {
     if (last[t] >= 0) {
-      dead_after_step_[static_cast<std::size_t>(last[t])].push_back(TensorId{static_cast<std::int32_t>(t)});
+      dead_after_step_[static_cast<std::size_t>(last[t])].push_back(
+          TensorId{static_cast<std::int32_t>(t)});
     }
   }
 }
 
 std::map<std::string, std::string> Executor::backend_versions() const {
   std::map<std::string, std::string> versions;
-  for (const auto& device : devices_) versions[device->backend().name()] = device->backend().version();
+  for (const auto& device : devices_)
+    versions[device->backend().name()] = device->backend().version();
   return versions;
 }
 
 /// The state of one run: where each tensor's copies are.
 class Executor::Run {
  public:
-  Run(Executor& executor, const std::vector<Tensor>& inputs, RunRecord* record, bool with_node_times)
+  Run(Executor& executor, const std::vector<Tensor>& inputs, RunRecord* record,
+      bool with_node_times)
       : executor_(executor),
         inputs_(inputs),
         record_(record),
@@ -167,16 +172,17 @@ class Executor::Run {
   void transfer(std::int32_t index) {
     const double started = microseconds_since(start_);
     const Transfer& transfer = executor_.plan_.transfers[static_cast<std::size_t>(index)];
-    StepRecord record{.kind = StepRecord::Kind::kTransfer, .index = index, .device = transfer.to_device};
+    StepRecord record{
+        .kind = StepRecord::Kind::kTransfer, .index = index, .device = transfer.to_device};
     const std::int32_t device = executor_.device_index_.at(transfer.to_device);
     for (const TensorId id : transfer.tensors) {
       if (copy_on(id, device) != nullptr) continue;
       const npu_tensor source = copies_of(id).front().buffer->describe();
       auto& destination = *executor_.devices_[static_cast<std::size_t>(device)];
       const bool on_host = source.data != nullptr || source.bytes == 0;
-      copies_of(id).push_back({device, on_host ? destination.import_tensor(source)
-                                               : destination.import_tensor(
-                                                     copies_of(id).front().buffer->to_host())});
+      copies_of(id).push_back(
+          {device, on_host ? destination.import_tensor(source)
+                           : destination.import_tensor(copies_of(id).front().buffer->to_host())});
       ++record.tensors;
       record.bytes += static_cast<std::int64_t>(source.bytes);
     }
@@ -212,7 +218,8 @@ class Executor::Run {
     for (std::size_t i = 0; i < results.size(); ++i) {
       copies_of(partition.boundary.outputs[i]).push_back({loaded.device, std::move(results[i])});
     }
-    StepRecord record{.kind = StepRecord::Kind::kPartition, .index = index, .device = partition.device};
+    StepRecord record{
+        .kind = StepRecord::Kind::kPartition, .index = index, .device = partition.device};
     if (with_node_times_) record.node_ns = loaded.program->node_times();
     note(std::move(record), started);
   }
@@ -241,10 +248,11 @@ class Executor::Run {
 
   static void check_result(const TensorInfo& tensor, const Tensor& result) {
     if (result.dtype() == tensor.dtype && result.shape() == tensor.shape) return;
-    throw Error(ErrorCode::kInvalidGraph,
-                "output '" + tensor.name + "' came back as " + std::string(dtype_name(result.dtype())) +
-                    " " + shape_text(result.shape()) + ", the graph says " +
-                    std::string(dtype_name(tensor.dtype)) + " " + shape_text(tensor.shape));
+    throw Error(ErrorCode::kInvalidGraph, "output '" + tensor.name + "' came back as " +
+                                              std::string(dtype_name(result.dtype())) + " " +
+                                              shape_text(result.shape()) + ", the graph says " +
+                                              std::string(dtype_name(tensor.dtype)) + " " +
+                                              shape_text(tensor.shape));
   }
 
   Executor& executor_;

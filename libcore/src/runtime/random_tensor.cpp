@@ -122,7 +122,8 @@ Tensor random_input(const Graph& graph, TensorId input, std::uint64_t seed) {
   Generator generator(seed, info.name);
   const std::uint64_t bound = info.dtype == DType::kBool ? 2 : index_bound(graph, input);
   // A narrow integer type cannot hold every row number of a large table.
-  const std::uint64_t limit = dtype_size(info.dtype) == 1 ? std::min<std::uint64_t>(bound, 128) : bound;
+  const std::uint64_t limit =
+      dtype_size(info.dtype) == 1 ? std::min<std::uint64_t>(bound, 128) : bound;
   for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
     if (is_real_or_complex(info.dtype)) {
       store_float(tensor, i, generator.normal());

@@ -33,9 +33,9 @@ Target choose_target(const Graph& graph, const RunModelOptions& options, Diagnos
   }
   Target target = graph_target(graph);
   if (!options.target.empty() && options.target != target.name) {
-    diagnostics.warning({.file = graph.file}, "--target " + options.target +
-                                                  " is ignored: the document is tagged for target '" +
-                                                  target.name + "'");
+    diagnostics.warning({.file = graph.file},
+                        "--target " + options.target +
+                            " is ignored: the document is tagged for target '" + target.name + "'");
   }
   return target;
 }
@@ -47,8 +47,9 @@ PartitionPlan choose_plan(Graph& graph, const Target& target, Diagnostics& diagn
                                    [](const Node& node) { return node.device.has_value(); });
   if (tagged != graph.nodes().end()) {
     diagnostics.error({.file = graph.file},
-                      "node '" + tagged->name + "' has a device, but the document has no partitions; "
-                      "run npu-partition first");
+                      "node '" + tagged->name +
+                          "' has a device, but the document has no partitions; "
+                          "run npu-partition first");
     return {};
   }
   const std::string& device = target.devices.back().name;
@@ -101,8 +102,9 @@ void read_input_file(const Graph& graph, const std::string& argument, std::vecto
       id = graph.graph_inputs().front();
     }
     if (!id.valid()) {
-      diagnostics.error({}, "--inputs " + argument + ": expected NAME=FILE.npy with one of the graph's inputs: " +
-                                input_names(graph));
+      diagnostics.error(
+          {}, "--inputs " + argument +
+                  ": expected NAME=FILE.npy with one of the graph's inputs: " + input_names(graph));
       return;
     }
     mark(id);
@@ -113,7 +115,8 @@ void read_input_file(const Graph& graph, const std::string& argument, std::vecto
   for (const SafetensorsEntry& entry : file.entries()) {
     const TensorId id = find_input(graph, entry.name);
     if (!id.valid()) {
-      diagnostics.warning({.file = argument}, "tensor '" + entry.name + "' is no input of the graph (" +
+      diagnostics.warning({.file = argument}, "tensor '" + entry.name +
+                                                  "' is no input of the graph (" +
                                                   input_names(graph) + "); ignored");
       continue;
     }
@@ -135,9 +138,9 @@ std::vector<Tensor> gather_inputs(const Graph& graph, const RunModelOptions& opt
     if (options.random_inputs) {
       inputs[i] = random_input(graph, id, *options.random_inputs);
     } else {
-      diagnostics.error({.file = graph.file},
-                        "input '" + graph.tensor(id).name + "' has no data: give --inputs FILE or "
-                        "--random-inputs SEED");
+      diagnostics.error({.file = graph.file}, "input '" + graph.tensor(id).name +
+                                                  "' has no data: give --inputs FILE or "
+                                                  "--random-inputs SEED");
     }
   }
   return inputs;
@@ -145,7 +148,8 @@ std::vector<Tensor> gather_inputs(const Graph& graph, const RunModelOptions& opt
 
 Tolerance tolerance_for(DType dtype, const RunModelOptions& options) {
   const bool is_narrow = dtype == DType::kBFloat16 || dtype == DType::kFloat16;
-  return {options.rtol.value_or(is_narrow ? 2e-2 : 1e-3), options.atol.value_or(is_narrow ? 2e-2 : 1e-4)};
+  return {options.rtol.value_or(is_narrow ? 2e-2 : 1e-3),
+          options.atol.value_or(is_narrow ? 2e-2 : 1e-4)};
 }
 
 /// A number, or the string that stands for what JSON cannot write.
@@ -159,7 +163,8 @@ std::string value_text(double value) {
   return json.is_string() ? json.get<std::string>() : json.dump();
 }
 
-Json comparison_json(const std::string& name, const Comparison& comparison, const Tolerance& tolerance) {
+Json comparison_json(const std::string& name, const Comparison& comparison,
+                     const Tolerance& tolerance) {
   Json json = {{"name", name}, {"ok", comparison.ok}};
   if (!comparison.mismatch.empty()) {
     json["mismatch"] = comparison.mismatch;
@@ -182,7 +187,8 @@ Json comparison_json(const std::string& name, const Comparison& comparison, cons
 std::string mismatch_text(const std::string& name, const Comparison& comparison) {
   if (!comparison.mismatch.empty()) return "output '" + name + "' " + comparison.mismatch;
   return "output '" + name + "': " + std::to_string(comparison.out_of_tolerance) + " of " +
-         std::to_string(comparison.elements) + " elements are out of tolerance; the worst is element " +
+         std::to_string(comparison.elements) +
+         " elements are out of tolerance; the worst is element " +
          std::to_string(comparison.worst_index) + ": " + value_text(comparison.worst_actual) +
          ", expected " + value_text(comparison.worst_expected);
 }
@@ -205,7 +211,8 @@ Json compare_outputs(const Graph& graph, const std::vector<Tensor>& outputs,
       comparison.mismatch = "is not in the file";
     }
     ok = ok && comparison.ok;
-    if (!comparison.ok) result.mismatches.push_back(against + ": " + mismatch_text(name, comparison));
+    if (!comparison.ok)
+      result.mismatches.push_back(against + ": " + mismatch_text(name, comparison));
     list.push_back(comparison_json(name, comparison, tolerance));
   }
   result.within = result.within && ok;
@@ -215,23 +222,26 @@ Json compare_outputs(const Graph& graph, const std::vector<Tensor>& outputs,
 Json expect_json(const Graph& graph, const std::vector<Tensor>& outputs,
                  const RunModelOptions& options, RunModelResult& result) {
   const SafetensorsFile file(options.expect);
-  return compare_outputs(graph, outputs, options, "--expect " + options.expect, result,
-                         [&](std::size_t, const std::string& name) -> std::optional<Tensor> {
-                           const SafetensorsEntry* entry = file.find(name);
-                           // A single output may go by any name.
-                           if (entry == nullptr && outputs.size() == 1 && file.entries().size() == 1) {
-                             entry = &file.entries().front();
-                           }
-                           if (entry == nullptr) return std::nullopt;
-                           return file.tensor(*entry);
-                         });
+  return compare_outputs(
+      graph, outputs, options, "--expect " + options.expect, result,
+      [&](std::size_t, const std::string& name) -> std::optional<Tensor> {
+        const SafetensorsEntry* entry = file.find(name);
+        // A single output may go by any name.
+        if (entry == nullptr && outputs.size() == 1 && file.entries().size() == 1) {
+          entry = &file.entries().front();
+        }
+        if (entry == nullptr) return std::nullopt;
+        return file.tensor(*entry);
+      });
 }
 
-void write_outputs(const Graph& graph, const std::vector<Tensor>& outputs, const std::string& path) {
+void write_outputs(const Graph& graph, const std::vector<Tensor>& outputs,
+                   const std::string& path) {
   if (path.ends_with(".npy")) {
     if (outputs.size() != 1) {
-      throw Error(ErrorCode::kUsage, "--outputs " + path + ": a .npy file holds one tensor, the graph has " +
-                                         std::to_string(outputs.size()) + " outputs; use .safetensors");
+      throw Error(ErrorCode::kUsage,
+                  "--outputs " + path + ": a .npy file holds one tensor, the graph has " +
+                      std::to_string(outputs.size()) + " outputs; use .safetensors");
     }
     write_npy(path, outputs.front());
     return;
@@ -253,20 +263,33 @@ Json steps_json(const PartitionPlan& plan, const Graph& graph, const Target& tar
     const double ms = rounded_ms((step.end_us - step.start_us) / 1000);
     if (step.kind == StepRecord::Kind::kPartition) {
       const Partition& partition = plan.partitions[static_cast<std::size_t>(step.index)];
-      steps.push_back({{"kind", "partition"}, {"id", step.index}, {"device", step.device},
-                       {"nodes", partition.nodes.size()}, {"ms", ms},
-                       {"predicted_ms", rounded_ms(partition_us(graph, partition, target) / 1000)}});
+      steps.push_back(
+          {{"kind", "partition"},
+           {"id", step.index},
+           {"device", step.device},
+           {"nodes", partition.nodes.size()},
+           {"ms", ms},
+           {"predicted_ms", rounded_ms(partition_us(graph, partition, target) / 1000)}});
     } else if (step.kind == StepRecord::Kind::kTransfer) {
       const Transfer& transfer = plan.transfers[static_cast<std::size_t>(step.index)];
-      steps.push_back({{"kind", "transfer"}, {"id", step.index}, {"device", step.device},
-                       {"from", transfer.from}, {"to", transfer.to}, {"tensors", step.tensors},
-                       {"listed_tensors", transfer.tensors.size()}, {"bytes", step.bytes}, {"ms", ms},
-                       {"predicted_ms",
-                        rounded_ms(plan_transfer_us(graph, plan, transfer, target) / 1000)}});
+      steps.push_back(
+          {{"kind", "transfer"},
+           {"id", step.index},
+           {"device", step.device},
+           {"from", transfer.from},
+           {"to", transfer.to},
+           {"tensors", step.tensors},
+           {"listed_tensors", transfer.tensors.size()},
+           {"bytes", step.bytes},
+           {"ms", ms},
+           {"predicted_ms", rounded_ms(plan_transfer_us(graph, plan, transfer, target) / 1000)}});
     } else {
       const bool is_input = step.kind == StepRecord::Kind::kInput;
-      steps.push_back({{"kind", is_input ? "inputs" : "outputs"}, {"device", step.device},
-                       {"tensors", step.tensors}, {"bytes", step.bytes}, {"ms", ms}});
+      steps.push_back({{"kind", is_input ? "inputs" : "outputs"},
+                       {"device", step.device},
+                       {"tensors", step.tensors},
+                       {"bytes", step.bytes},
+                       {"ms", ms}});
     }
   }
   return steps;
@@ -298,7 +321,8 @@ Json placement_json(const Graph& graph, const PartitionPlan& plan, const Target&
   const PlanMetrics metrics = plan_metrics(graph, plan, target);
   std::map<std::string, double> ms;
   for (const StepRecord& step : record.steps) {
-    if (step.kind == StepRecord::Kind::kPartition) ms[step.device] += (step.end_us - step.start_us) / 1000;
+    if (step.kind == StepRecord::Kind::kPartition)
+      ms[step.device] += (step.end_us - step.start_us) / 1000;
   }
   Json placement = Json::array();
   for (const Device& device : target.devices) {
@@ -318,8 +342,8 @@ RunModelResult run_model(Graph& graph, const RunModelOptions& options, Diagnosti
   const Target target = choose_target(graph, options, diagnostics);
   const PartitionPlan plan = choose_plan(graph, target, diagnostics);
   if (!options.verify_device.empty() && target.find_device(options.verify_device) == nullptr) {
-    throw Error(ErrorCode::kUsage, "--verify " + options.verify_device + ": target '" + target.name +
-                                       "' has no such device");
+    throw Error(ErrorCode::kUsage, "--verify " + options.verify_device + ": target '" +
+                                       target.name + "' has no such device");
   }
   if (diagnostics.has_errors()) return result;
   const std::vector<Tensor> inputs = gather_inputs(graph, options, diagnostics);
@@ -378,10 +402,9 @@ RunModelResult run_model(Graph& graph, const RunModelOptions& options, Diagnosti
     Executor reference(graph, whole, target, weights, options.executor);
     RunRecord record;
     const std::vector<Tensor> expected = reference.run(inputs, &record);
-    report["verify"] = compare_outputs(graph, outputs, options, "--verify " + options.verify_device, result,
-                                       [&](std::size_t i, const std::string&) -> std::optional<Tensor> {
-                                         return expected[i];
-                                       });
+    report["verify"] = compare_outputs(
+        graph, outputs, options, "--verify " + options.verify_device, result,
+        [&](std::size_t i, const std::string&) -> std::optional<Tensor> { return expected[i]; });
     report["verify"]["device"] = options.verify_device;
     report["verify"]["ms"] = rounded_ms(record.total_us / 1000);
   }
@@ -404,12 +427,14 @@ std::string scientific_text(const Json& json) {
 }
 
 std::string comparison_table(const Json& comparison) {
-  std::vector<std::vector<std::string>> rows{{"output", "result", ">max abs", ">max rel", ">outside"}};
+  std::vector<std::vector<std::string>> rows{
+      {"output", "result", ">max abs", ">max rel", ">outside"}};
   for (const Json& output : comparison["outputs"]) {
     if (const Json* mismatch = find_member(output, "mismatch")) {
       rows.push_back({output["name"].get<std::string>(), mismatch->get<std::string>(), "", "", ""});
     } else {
-      rows.push_back({output["name"].get<std::string>(), output["ok"].get<bool>() ? "ok" : "differs",
+      rows.push_back({output["name"].get<std::string>(),
+                      output["ok"].get<bool>() ? "ok" : "differs",
                       scientific_text(output["max_abs"]), scientific_text(output["max_rel"]),
                       output["out_of_tolerance"].dump() + " of " + output["elements"].dump()});
     }
@@ -437,12 +462,13 @@ std::string format_run_report(const Json& report) {
     };
     const Json* bytes = find_member(row, "bytes");
     const Json* predicted = find_member(row, "predicted_ms");
-    const std::string name = kind == "partition"  ? "partition " + field("id")
-                             : kind == "transfer" ? "transfer " + field("from") + " -> " + field("to")
-                                                  : kind;
+    const std::string name = kind == "partition" ? "partition " + field("id")
+                             : kind == "transfer"
+                                 ? "transfer " + field("from") + " -> " + field("to")
+                                 : kind;
     steps.push_back({name, row["device"].get<std::string>(), field("nodes"), field("tensors"),
-                     bytes == nullptr ? "" : bytes_text(bytes->get<double>()), number_text(row["ms"]),
-                     predicted == nullptr ? "" : number_text(*predicted)});
+                     bytes == nullptr ? "" : bytes_text(bytes->get<double>()),
+                     number_text(row["ms"]), predicted == nullptr ? "" : number_text(*predicted)});
   }
   text += table_text(steps) + "\n";
   std::vector<std::vector<std::string>> totals{{"total", ">"}};
@@ -454,8 +480,10 @@ std::string format_run_report(const Json& report) {
   totals.push_back({"measured ms", number_text(report["measured_ms"])});
   totals.push_back({"predicted ms", number_text(report["predicted_ms"])});
   if (const Json* bench = find_member(report, "bench")) {
-    for (const auto& [key, name] : {std::pair{"median_ms", "median ms"}, {"min_ms", "min ms"},
-                                    {"p90_ms", "p90 ms"}, {"p99_ms", "p99 ms"}}) {
+    for (const auto& [key, name] : {std::pair{"median_ms", "median ms"},
+                                    {"min_ms", "min ms"},
+                                    {"p90_ms", "p90 ms"},
+                                    {"p99_ms", "p99 ms"}}) {
       totals.push_back({name, number_text((*bench)[key])});
     }
   }

@@ -13,7 +13,10 @@ class TraceWriter {
       : graph_(graph), plan_(plan), record_(record) {}
 
   std::string write() {
-    events_.push_back({{"ph", "M"}, {"pid", 1}, {"tid", 0}, {"name", "process_name"},
+    events_.push_back({{"ph", "M"},
+                       {"pid", 1},
+                       {"tid", 0},
+                       {"name", "process_name"},
                        {"args", {{"name", graph_.model_name()}}}});
     for (const StepRecord& step : record_.steps) add(step);
     std::string text = "{\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [";
@@ -27,7 +30,10 @@ class TraceWriter {
   int track(const std::string& device) {
     const auto [where, is_new] = tracks_.emplace(device, static_cast<int>(tracks_.size()) + 1);
     if (is_new) {
-      events_.push_back({{"ph", "M"}, {"pid", 1}, {"tid", where->second}, {"name", "thread_name"},
+      events_.push_back({{"ph", "M"},
+                         {"pid", 1},
+                         {"tid", where->second},
+                         {"name", "thread_name"},
                          {"args", {{"name", device}}}});
     }
     return where->second;
@@ -35,8 +41,14 @@ class TraceWriter {
 
   void slice(const std::string& name, const char* category, int tid, double start, double end,
              Json args) {
-    events_.push_back({{"name", name}, {"cat", category}, {"ph", "X"}, {"ts", start},
-                       {"dur", end - start}, {"pid", 1}, {"tid", tid}, {"args", std::move(args)}});
+    events_.push_back({{"name", name},
+                       {"cat", category},
+                       {"ph", "X"},
+                       {"ts", start},
+                       {"dur", end - start},
+                       {"pid", 1},
+                       {"tid", tid},
+                       {"args", std::move(args)}});
   }
 
   void add(const StepRecord& step) {
@@ -82,12 +94,23 @@ class TraceWriter {
     const auto source = ended_.find(transfer.from);
     if (source == ended_.end()) return;
     const int flow = ++flows_;
-    // A flow event binds to the slice that encloses its time; the start lies just inside the producer.
-    events_.push_back({{"name", "transfer"}, {"cat", "transfer"}, {"ph", "s"}, {"id", flow},
-                       {"ts", source->second.second - 0.001}, {"pid", 1},
+    // A flow event binds to the slice that encloses its time; the start lies just inside the
+    // producer.
+    events_.push_back({{"name", "transfer"},
+                       {"cat", "transfer"},
+                       {"ph", "s"},
+                       {"id", flow},
+                       {"ts", source->second.second - 0.001},
+                       {"pid", 1},
                        {"tid", source->second.first}});
-    events_.push_back({{"name", "transfer"}, {"cat", "transfer"}, {"ph", "f"}, {"bp", "e"},
-                       {"id", flow}, {"ts", step.start_us}, {"pid", 1}, {"tid", tid}});
+    events_.push_back({{"name", "transfer"},
+                       {"cat", "transfer"},
+                       {"ph", "f"},
+                       {"bp", "e"},
+                       {"id", flow},
+                       {"ts", step.start_us},
+                       {"pid", 1},
+                       {"tid", tid}});
   }
 
   const Graph& graph_;

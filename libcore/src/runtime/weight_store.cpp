@@ -21,9 +21,11 @@ void store_integer(Tensor& tensor, std::int64_t index, const Json& value, const 
     number = value.get<bool>() ? 1 : 0;
   } else if (value.is_number_integer() &&
              (!value.is_number_unsigned() ||
-              value.get<std::uint64_t>() <= std::uint64_t{std::numeric_limits<std::int64_t>::max()})) {
+              value.get<std::uint64_t>() <=
+                  std::uint64_t{std::numeric_limits<std::int64_t>::max()})) {
     number = value.get<std::int64_t>();
-  } else if (value.is_number_float() && std::nearbyint(value.get<double>()) == value.get<double>() &&
+  } else if (value.is_number_float() &&
+             std::nearbyint(value.get<double>()) == value.get<double>() &&
              std::abs(value.get<double>()) < 0x1p63) {
     number = static_cast<std::int64_t>(value.get<double>());
   } else {
@@ -43,8 +45,8 @@ void store_value(Tensor& tensor, std::int64_t index, const Json& value, const st
   if (is_floating_point(tensor.dtype())) {
     const auto number = json_number(value);
     if (!number) {
-      throw Error(ErrorCode::kInvalidGraph, "constant '" + name + "' holds " + value.dump() +
-                                                ", expected a number");
+      throw Error(ErrorCode::kInvalidGraph,
+                  "constant '" + name + "' holds " + value.dump() + ", expected a number");
     }
     switch (tensor.dtype()) {
       case DType::kFloat64:
@@ -121,7 +123,8 @@ void rebase_weights_file(Graph& graph, const std::string& output) {
   if (path.empty() || std::filesystem::path(member->get<std::string>()).is_absolute()) return;
   // Lexically, so that the result depends on the names alone and links stay as the user wrote them.
   const std::filesystem::path folder =
-      std::filesystem::absolute(std::filesystem::path(output).parent_path() / ".").lexically_normal();
+      std::filesystem::absolute(std::filesystem::path(output).parent_path() / ".")
+          .lexically_normal();
   const std::filesystem::path file = std::filesystem::absolute(path).lexically_normal();
   graph.set_npu_member("weights_file", file.lexically_relative(folder).string());
 }
@@ -138,9 +141,10 @@ Tensor constant_tensor(const Graph& graph, const TensorInfo& tensor) {
   std::int64_t index = 0;
   store_values(result, index, *data, tensor.name);
   if (index != result.element_count()) {
-    throw Error(ErrorCode::kInvalidGraph,
-                "constant '" + tensor.name + "' has " + std::to_string(index) + " values, its shape " +
-                    shape_text(tensor.shape) + " needs " + std::to_string(result.element_count()));
+    throw Error(ErrorCode::kInvalidGraph, "constant '" + tensor.name + "' has " +
+                                              std::to_string(index) + " values, its shape " +
+                                              shape_text(tensor.shape) + " needs " +
+                                              std::to_string(result.element_count()));
   }
   return result;
 }
@@ -156,16 +160,18 @@ std::vector<Tensor> load_weights(const Graph& graph, const WeightSource& source,
     const SafetensorsEntry* entry = file ? find_entry(*file, tensor) : nullptr;
     if (entry != nullptr) {
       if (entry->dtype != tensor.dtype || entry->shape != tensor.shape) {
-        diagnostics.error({.file = source.file},
-                          "weight '" + entry->name + "' is " + type_text(entry->dtype, entry->shape) +
-                              ", the graph says " + type_text(tensor.dtype, tensor.shape));
+        diagnostics.error({.file = source.file}, "weight '" + entry->name + "' is " +
+                                                     type_text(entry->dtype, entry->shape) +
+                                                     ", the graph says " +
+                                                     type_text(tensor.dtype, tensor.shape));
         continue;
       }
       weights[i] = file->tensor(*entry);
     } else if (tensor.is_constant) {
       weights[i] = constant_tensor(graph, tensor);
     } else if (source.random_seed) {
-      weights[i] = random_weight(tensor.dtype, tensor.shape, tensor.weight_key, *source.random_seed);
+      weights[i] =
+          random_weight(tensor.dtype, tensor.shape, tensor.weight_key, *source.random_seed);
     } else if (file) {
       diagnostics.error({.file = source.file}, "weight '" + tensor.weight_key + "' (" +
                                                    type_text(tensor.dtype, tensor.shape) +

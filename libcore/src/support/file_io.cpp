@@ -111,7 +111,8 @@ void write_file_atomically(const std::string& path, std::string_view content) {
   if (file.get() < 0) fail(path, "cannot create", errno);
   try {
     write_all(file.get(), content, path);
-    // mkostemp makes 0600; a new file gets what open() would have given it, an old one keeps its mode.
+    // mkostemp makes 0600; a new file gets what open() would have given it, an old one keeps its
+    // mode.
     mode_t mode = status.st_mode & 07777;
     if (!exists) {
       const mode_t mask = ::umask(0);
@@ -121,7 +122,8 @@ void write_file_atomically(const std::string& path, std::string_view content) {
     if (::fchmod(file.get(), mode) != 0) fail(path, "cannot write", errno);
     if (::fsync(file.get()) != 0) fail(path, "cannot write", errno);
     if (!file.close_checked()) fail(path, "cannot write", errno);
-    if (::rename(temporary.c_str(), path.c_str()) != 0) fail(path, "cannot rename into place", errno);
+    if (::rename(temporary.c_str(), path.c_str()) != 0)
+      fail(path, "cannot rename into place", errno);
   } catch (...) {
     ::unlink(temporary.c_str());
     throw;

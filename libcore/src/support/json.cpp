@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A strict front to two parsers. simdjson reads what is well-formed, in a quarter of the time that
-// nlohmann/json needs for a 10 MB document; whatever it refuses is read again by nlohmann/json's SAX
-// parser, whose position and wording make the message. Duplicate keys, numbers that lose digits and
-// deep nesting are errors in both. An object of n keys is built in O(n): ordered_json's own insertion
-// searches the whole object for every key.
+// nlohmann/json needs for a 10 MB document; whatever it refuses is read again by nlohmann/json's
+// SAX parser, whose position and wording make the message. Duplicate keys, numbers that lose digits
+// and deep nesting are errors in both. An object of n keys is built in O(n): ordered_json's own
+// insertion searches the whole object for every key.
 #include "npu/support/json.hpp"
 
 #include <simdjson.h>
@@ -73,7 +73,8 @@ bool convert(const simdjson::dom::element& element, Json& json) {
     case element_type::INT64:
       json = std::int64_t(element);
       // The library below distinguishes the two, and everything that is not negative is unsigned.
-      if (json.get<std::int64_t>() >= 0) json = static_cast<std::uint64_t>(json.get<std::int64_t>());
+      if (json.get<std::int64_t>() >= 0)
+        json = static_cast<std::uint64_t>(json.get<std::int64_t>());
       return true;
     case element_type::UINT64:
       json = std::uint64_t(element);
@@ -146,7 +147,8 @@ class DocumentBuilder {
   template <typename Exception>
   bool parse_error(std::size_t position, const std::string& token, const Exception& exception) {
     parser_message_ = exception.what();
-    // `position` counts the bytes up to the end of the token; `token` is exact for numbers and strings.
+    // `position` counts the bytes up to the end of the token; `token` is exact for numbers and
+    // strings.
     std::size_t length = 1;
     const auto says = [&](std::string_view words) {
       return parser_message_.find(words) != std::string::npos;
@@ -301,16 +303,19 @@ Json parse_json(std::string_view text, const std::string& file) {
     // The library takes a NUL byte for the end of the input.
     const std::size_t nul = text.find('\0');
     if (nul == std::string_view::npos) return root;
-    throw Error(ErrorCode::kParse, "unexpected NUL byte after the document", locate(text, nul, file));
+    throw Error(ErrorCode::kParse, "unexpected NUL byte after the document",
+                locate(text, nul, file));
   }
   const std::size_t offset = builder.offset();
   std::string message = builder.own_message();
   if (message.empty()) {
     message = plain_parser_message(builder.parser_message());
     if (builder.parser_message().find("out_of_range.406") != std::string::npos) {
-      message = "a number is too large for a 64-bit float; write it as the string \"inf\" or \"-inf\"";
+      message =
+          "a number is too large for a 64-bit float; write it as the string \"inf\" or \"-inf\"";
     } else if (is_non_finite(text, offset)) {
-      message = "NaN and Infinity are not JSON; write them as the strings \"nan\", \"inf\" or \"-inf\"";
+      message =
+          "NaN and Infinity are not JSON; write them as the strings \"nan\", \"inf\" or \"-inf\"";
     }
   }
   throw Error(ErrorCode::kParse, message, locate(text, offset, file));

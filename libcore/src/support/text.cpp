@@ -53,7 +53,8 @@ std::string table_text(const std::vector<std::vector<std::string>>& rows) {
   }
   widths.assign(right.size(), 0);
   for (const auto& row : cells) {
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], display_width(row[c]));
+    for (std::size_t c = 0; c < row.size(); ++c)
+      widths[c] = std::max(widths[c], display_width(row[c]));
   }
   std::string text;
   for (const auto& row : cells) {

@@ -48,9 +48,7 @@ bool is_floating_point(DType dtype) noexcept {
          dtype == DType::kBFloat16;
 }
 
-bool is_integer(DType dtype) noexcept {
-  return dtype >= DType::kInt8 && dtype <= DType::kInt64;
-}
+bool is_integer(DType dtype) noexcept { return dtype >= DType::kInt8 && dtype <= DType::kInt64; }
 
 std::string_view dtype_names() noexcept {
   return "float32, float64, float16, bfloat16, int8, uint8, int16, int32, int64, bool, complex64, "

@@ -110,7 +110,8 @@ class HeaderParser {
   }
   bool boolean() {
     skip_space();
-    for (const auto& [word, value] : {std::pair{std::string_view("True"), true}, {"False", false}}) {
+    for (const auto& [word, value] :
+         {std::pair{std::string_view("True"), true}, {"False", false}}) {
       if (text_.substr(position_).starts_with(word)) {
         position_ += word.size();
         return value;
@@ -150,8 +151,9 @@ std::optional<DType> dtype_of(std::string_view descriptor, const DType* expected
   for (const Descriptor& row : kDescriptors) {
     // One-byte types have no byte order, so '<', '|' and '=' all mean the same for them.
     const bool any_order = row.text[0] == '|';
-    const bool same_order = descriptor.starts_with(row.text[0]) || descriptor.starts_with('=') ||
-                            (any_order && (descriptor.starts_with('<') || descriptor.starts_with('>')));
+    const bool same_order =
+        descriptor.starts_with(row.text[0]) || descriptor.starts_with('=') ||
+        (any_order && (descriptor.starts_with('<') || descriptor.starts_with('>')));
     if (same_order && descriptor.substr(1) == row.text.substr(1)) return row.dtype;
   }
   return std::nullopt;
@@ -181,9 +183,12 @@ Tensor parse_npy(std::string_view bytes, const std::string& file, const DType* e
   if (bytes.size() < 10 || !bytes.starts_with(kMagic)) {
     fail(file, "not a .npy file: it does not start with \\x93NUMPY and a version");
   }
-  const auto byte_at = [&](std::size_t i) { return static_cast<std::size_t>(static_cast<unsigned char>(bytes[i])); };
+  const auto byte_at = [&](std::size_t i) {
+    return static_cast<std::size_t>(static_cast<unsigned char>(bytes[i]));
+  };
   const std::size_t version = byte_at(6);
-  if (version < 1 || version > 3) fail(file, ".npy version " + std::to_string(version) + " is unknown");
+  if (version < 1 || version > 3)
+    fail(file, ".npy version " + std::to_string(version) + " is unknown");
   const std::size_t prefix = version == 1 ? 10 : 12;
   if (bytes.size() < prefix) fail(file, "the .npy header is cut short");
   std::size_t length = byte_at(8) | byte_at(9) << 8;
@@ -192,10 +197,11 @@ Tensor parse_npy(std::string_view bytes, const std::string& file, const DType* e
   HeaderParser header(bytes.substr(prefix, length), file);
   header.parse();
   const auto dtype = dtype_of(header.descriptor, expected);
-  if (!dtype) fail(file, "the .npy dtype '" + header.descriptor + "' is not one that npu-tools reads");
+  if (!dtype)
+    fail(file, "the .npy dtype '" + header.descriptor + "' is not one that npu-tools reads");
   const auto count = checked_element_count(header.shape);
-  const auto size =
-      count ? checked_multiply(*count, static_cast<std::int64_t>(dtype_size(*dtype))) : std::nullopt;
+  const auto size = count ? checked_multiply(*count, static_cast<std::int64_t>(dtype_size(*dtype)))
+                          : std::nullopt;
   const std::string_view data = bytes.substr(prefix + length);
   if (!size || static_cast<std::size_t>(*size) != data.size()) {
     fail(file, "an array of " + header.descriptor + " and shape " + shape_text(header.shape) +

@@ -47,7 +47,8 @@ std::uint64_t read_length(std::string_view bytes) {
 
 std::size_t unsigned_value(const Json& json, const std::string& file, const std::string& pointer) {
   if (!json.is_number_unsigned()) {
-    fail(file, "expected a non-negative integer, found " + std::string(json_type_name(json)), pointer);
+    fail(file, "expected a non-negative integer, found " + std::string(json_type_name(json)),
+         pointer);
   }
   return json.get<std::size_t>();
 }
@@ -82,7 +83,8 @@ SafetensorsEntry read_entry(const std::string& name, const Json& json, std::size
   if (entry.begin > entry.end || entry.end > data_size) {
     fail(file,
          "tensor '" + name + "' lies at bytes " + std::to_string(entry.begin) + " to " +
-             std::to_string(entry.end) + " of a data section of " + std::to_string(data_size) + " bytes",
+             std::to_string(entry.end) + " of a data section of " + std::to_string(data_size) +
+             " bytes",
          pointer + "/data_offsets");
   }
   const auto count = checked_element_count(entry.shape);
@@ -114,8 +116,10 @@ void check_coverage(const std::vector<SafetensorsEntry>& entries, std::size_t da
       fail(file, "tensor '" + entry->name + "' overlaps the one before it", pointer);
     }
     if (entry->begin > covered) {
-      fail(file, "bytes " + std::to_string(covered) + " to " + std::to_string(entry->begin) +
-                     " of the data section belong to no tensor", pointer);
+      fail(file,
+           "bytes " + std::to_string(covered) + " to " + std::to_string(entry->begin) +
+               " of the data section belong to no tensor",
+           pointer);
     }
     covered = entry->end;
   }
@@ -142,7 +146,8 @@ std::vector<SafetensorsEntry> parse_safetensors(std::string_view bytes, const st
   const std::size_t data_size = bytes.size() - data_begin;
   const Json header = parse_json(bytes.substr(kLengthBytes, length), file + " (header)");
   if (!header.is_object()) {
-    fail(file, "the header is expected to be an object, found " + std::string(json_type_name(header)));
+    fail(file,
+         "the header is expected to be an object, found " + std::string(json_type_name(header)));
   }
   std::vector<SafetensorsEntry> entries;
   for (const auto& [name, json] : header.items()) {
@@ -162,9 +167,9 @@ SafetensorsFile::SafetensorsFile(const std::string& path)
 }
 
 const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const noexcept {
-  const auto found =
-      std::lower_bound(entries_.begin(), entries_.end(), name,
-                       [](const SafetensorsEntry& entry, std::string_view n) { return entry.name < n; });
+  const auto found = std::lower_bound(
+      entries_.begin(), entries_.end(), name,
+      [](const SafetensorsEntry& entry, std::string_view n) { return entry.name < n; });
   return found != entries_.end() && found->name == name ? &*found : nullptr;
 }
 

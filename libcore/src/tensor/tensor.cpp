@@ -47,10 +47,9 @@ Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape
                                             " bytes, shape " + shape_text(shape_));
   }
   std::memset(memory, 0, rounded);
-  data_ = std::shared_ptr<const std::byte>(static_cast<std::byte*>(memory),
-                                           [](const std::byte* p) {
-                                             std::free(const_cast<std::byte*>(p));
-                                           });
+  data_ = std::shared_ptr<const std::byte>(static_cast<std::byte*>(memory), [](const std::byte* p) {
+    std::free(const_cast<std::byte*>(p));
+  });
 }
 
 Tensor::Tensor(DType dtype, Shape shape, std::shared_ptr<const std::byte> data)

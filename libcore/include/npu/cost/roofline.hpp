@@ -6,8 +6,9 @@
 
 namespace npu {
 
-/// Time of one node on a device by the roofline model (Williams, Waterman, Patterson, CACM 2009): the larger
-/// of arithmetic at the device's peak and traffic at its memory bandwidth, in microseconds. 0 for aliases.
+/// Time of one node on a device by the roofline model (Williams, Waterman, Patterson, CACM 2009):
+/// the larger of arithmetic at the device's peak and traffic at its memory bandwidth, in
+/// microseconds. 0 for aliases.
 double node_us(const Graph& graph, const Node& node, const Device& device);
 
 /// Time to move one tensor, in microseconds; 0 where the target has no such link.

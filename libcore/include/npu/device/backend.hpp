@@ -17,9 +17,9 @@ class DeviceInstance;
 /// A loaded backend: the C ABI of npu/backend.h behind C++ types. Loaded at most once a process.
 class Backend {
  public:
-  /// Looks for npu_backend_<name>.so in lib/npu/backends beside the program's bin folder, then in the
-  /// folders of NPU_BACKEND_PATH (separated by colons). Throws Error kUnsupported with every place
-  /// that was tried, or with what is wrong with the file that was found.
+  /// Looks for npu_backend_<name>.so in lib/npu/backends beside the program's bin folder, then in
+  /// the folders of NPU_BACKEND_PATH (separated by colons). Throws Error kUnsupported with every
+  /// place that was tried, or with what is wrong with the file that was found.
   static std::shared_ptr<const Backend> load(std::string_view name);
 
   const std::string& name() const noexcept { return name_; }
@@ -50,7 +50,8 @@ class DeviceBuffer {
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
 
   npu_buffer* get() const noexcept { return buffer_; }
-  /// Dtype, shape and, where the device's memory is the host's, the data. The shape belongs to the buffer.
+  /// Dtype, shape and, where the device's memory is the host's, the data. The shape belongs to the
+  /// buffer.
   npu_tensor describe() const;
   /// Copies to a new host tensor, bit for bit.
   Tensor to_host() const;

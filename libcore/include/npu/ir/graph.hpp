@@ -79,7 +79,8 @@ struct NameHash {
 template <typename Id>
 using NameIndex = std::unordered_map<std::string, Id, NameHash, std::equal_to<>>;
 
-/// A model as one document of npu-ir(5). Holds what it does not understand, too, and writes it back.
+/// A model as one document of npu-ir(5). Holds what it does not understand, too, and writes it
+/// back.
 class Graph {
  public:
   std::string file;  ///< where it was read from, for messages ("<stdin>"; empty if built in memory)
@@ -90,7 +91,9 @@ class Graph {
   const Node& node(NodeId id) const { return nodes_[static_cast<std::size_t>(id.value)]; }
   Node& node(NodeId id) { return nodes_[static_cast<std::size_t>(id.value)]; }
   const std::vector<TensorInfo>& tensors() const noexcept { return tensors_; }
-  const TensorInfo& tensor(TensorId id) const { return tensors_[static_cast<std::size_t>(id.value)]; }
+  const TensorInfo& tensor(TensorId id) const {
+    return tensors_[static_cast<std::size_t>(id.value)];
+  }
   const std::vector<TensorId>& graph_inputs() const noexcept { return graph_inputs_; }
   const std::vector<TensorId>& graph_outputs() const noexcept { return graph_outputs_; }
 
@@ -126,7 +129,9 @@ class Graph {
 
 template <>
 struct std::hash<npu::NodeId> {
-  std::size_t operator()(npu::NodeId id) const noexcept { return std::hash<std::int32_t>{}(id.value); }
+  std::size_t operator()(npu::NodeId id) const noexcept {
+    return std::hash<std::int32_t>{}(id.value);
+  }
 };
 template <>
 struct std::hash<npu::TensorId> {

@@ -11,8 +11,8 @@ namespace npu {
 /// which they were read, added ones last; the same graph gives the same bytes.
 std::string write_graph(const Graph& graph);
 
-/// `document` in the same layout: the members of the top level and the elements of its arrays each on a
-/// line of their own, everything below them compact.
+/// `document` in the same layout: the members of the top level and the elements of its arrays each
+/// on a line of their own, everything below them compact.
 std::string write_document(const Json& document);
 
 }  // namespace npu

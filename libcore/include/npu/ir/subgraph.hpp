@@ -21,9 +21,9 @@ struct SubgraphBoundary {
 /// `nodes` in list order. O(size of the set).
 SubgraphBoundary find_boundary(const Graph& graph, const std::vector<NodeId>& nodes);
 
-/// A document of npu-ir(5) that holds just these nodes: boundary inputs become graph_inputs, boundary
-/// outputs graph_outputs. Node keys that belong to placement (device, partition, ...) are left out;
-/// every other key is kept.
+/// A document of npu-ir(5) that holds just these nodes: boundary inputs become graph_inputs,
+/// boundary outputs graph_outputs. Node keys that belong to placement (device, partition, ...) are
+/// left out; every other key is kept.
 std::string write_subgraph(const Graph& graph, const std::vector<NodeId>& nodes,
                            const SubgraphBoundary& boundary);
 

@@ -36,10 +36,10 @@ enum class ArgumentType : std::uint8_t {
 struct SchemaArgument {
   std::string name;
   ArgumentType type = ArgumentType::kTensor;
-  bool optional = false;    ///< takes None: "Tensor?", "int?"
+  bool optional = false;  ///< takes None: "Tensor?", "int?"
   bool keyword_only = false;
-  std::int32_t list_size = 0;          ///< int[2]: 2; a single value stands for all of them
-  std::optional<Json> default_value;   ///< null for None; nothing if the argument is required
+  std::int32_t list_size = 0;         ///< int[2]: 2; a single value stands for all of them
+  std::optional<Json> default_value;  ///< null for None; nothing if the argument is required
 };
 
 /// An operator's signature, as ATen's native_functions.yaml writes it.
@@ -50,16 +50,17 @@ struct Schema {
 };
 
 /// Parses "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, ...) -> Tensor".
-/// `op_type` becomes Schema::name. Throws Error kParse: schemas are compiled in, so this is a fault of the program.
+/// `op_type` becomes Schema::name. Throws Error kParse: schemas are compiled in, so this is a fault
+/// of the program.
 Schema parse_schema(std::string_view op_type, std::string_view text);
 
 /// What one argument of a node stands for.
 struct BoundArgument {
   enum class Kind : std::uint8_t {
-    kNone,    ///< None, or an optional argument that was not given
-    kTensor,  ///< inputs[0] is the index into the node's inputs
-    kTensors, ///< a list; -1 stands for None in Tensor?[]
-    kValue,   ///< `value`, from attrs or from the schema's default
+    kNone,     ///< None, or an optional argument that was not given
+    kTensor,   ///< inputs[0] is the index into the node's inputs
+    kTensors,  ///< a list; -1 stands for None in Tensor?[]
+    kValue,    ///< `value`, from attrs or from the schema's default
   };
   Kind kind = Kind::kNone;
   std::vector<std::int32_t> inputs;
@@ -82,11 +83,12 @@ struct OperandInfo {
 /// "Arguments"): tensors in order, an attr of the argument's name in place of a tensor, Tensor[] by
 /// _tensor_list_sizes, Tensor?[] by _tensor_list_none_masks, the rest from attrs, else the default.
 /// `_none_args` names tensor arguments that were None. Without it a None in front of other tensors
-/// is recognised by shape and arity for the normalisation ops and refused where it is ambiguous. Attr
-/// values are checked against the argument's type; unknown attrs that do not start with '_' are refused.
-/// Returns the error, or nothing and fills `bound` (one entry per schema argument).
-std::optional<BindError> bind_arguments(const Schema& schema, const std::vector<OperandInfo>& operands,
-                                        const Json& attrs, std::vector<BoundArgument>& bound);
+/// is recognised by shape and arity for the normalisation ops and refused where it is ambiguous.
+/// Attr values are checked against the argument's type; unknown attrs that do not start with '_'
+/// are refused. Returns the error, or nothing and fills `bound` (one entry per schema argument).
+std::optional<BindError> bind_arguments(const Schema& schema,
+                                        const std::vector<OperandInfo>& operands, const Json& attrs,
+                                        std::vector<BoundArgument>& bound);
 
 /// A node with its arguments bound, for code that looks them up by name.
 class BoundNode {
@@ -112,7 +114,8 @@ class BoundNode {
   bool is_none(std::string_view argument) const;
   /// Values; a missing argument or one of another type throws Error kInvalidGraph.
   std::int64_t integer(std::string_view argument) const;
-  double number(std::string_view argument) const;  ///< int, float, bool or Scalar; "inf", "-inf", "nan"
+  double number(
+      std::string_view argument) const;  ///< int, float, bool or Scalar; "inf", "-inf", "nan"
   bool boolean(std::string_view argument) const;
   std::string string(std::string_view argument) const;
   /// An int list; one value for int[N] is repeated N times.
@@ -128,7 +131,8 @@ class BoundNode {
   std::vector<BoundArgument> arguments_;
 };
 
-/// A number in attrs: a JSON number, a bool, or one of the strings "inf", "-inf", "nan" (also "Infinity",
+/// A number in attrs: a JSON number, a bool, or one of the strings "inf", "-inf", "nan" (also
+/// "Infinity",
 /// "-Infinity", "NaN"), which stand for what JSON cannot write.
 std::optional<double> json_number(const Json& value) noexcept;
 

@@ -21,7 +21,7 @@ struct PlanMetrics {
   std::int64_t transfer_bytes = 0;
   std::int64_t copied_tensors = 0;  ///< distinct (tensor, device): what npu-run copies
   std::int64_t copied_bytes = 0;
-  double predicted_us = 0;  ///< partitions and copies one after another
+  double predicted_us = 0;    ///< partitions and copies one after another
   double all_on_last_us = 0;  ///< the whole graph on the target's last device, which runs every op
 };
 

@@ -43,8 +43,8 @@ struct PartitionPlan {
 };
 
 /// The plan that stands in a document. Checks that every node is in exactly one partition, that a
-/// partition's nodes carry its device, that steps respect every dependence and that every tensor is on
-/// the device that reads it. Adds an error to `diagnostics` for each fault.
+/// partition's nodes carry its device, that steps respect every dependence and that every tensor is
+/// on the device that reads it. Adds an error to `diagnostics` for each fault.
 PartitionPlan read_partition_plan(const Graph& graph, Diagnostics& diagnostics);
 
 /// Writes `plan` to `npu.partition` and sets `partition` of every node. `metrics` becomes its

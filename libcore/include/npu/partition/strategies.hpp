@@ -10,8 +10,8 @@ namespace npu {
 /// kInvalidGraph if one has none.
 
 /// Cuts the node list into maximal runs of one device. Before each run but the first stands one
-/// transfer of every tensor that the run reads and an earlier run produced, also of those that are on
-/// the device already: the plan of pytorch-ir's partitioner. O(nodes + edges).
+/// transfer of every tensor that the run reads and an earlier run produced, also of those that are
+/// on the device already: the plan of pytorch-ir's partitioner. O(nodes + edges).
 PartitionPlan partition_contiguous(const Graph& graph);
 
 /// Fewest partitions: nodes join by dependence, not by list order. Every tensor is transferred once

@@ -13,20 +13,21 @@ struct Tolerance {
   double atol = 1e-4;
 };
 
-/// How far `actual` is from `expected`: an element is out if |a - e| > atol + rtol * |e|. NaN equals NaN,
-/// an infinity only itself. Integers and bools compare exactly.
+/// How far `actual` is from `expected`: an element is out if |a - e| > atol + rtol * |e|. NaN
+/// equals NaN, an infinity only itself. Integers and bools compare exactly.
 struct Comparison {
   bool ok = true;
   std::string mismatch;  ///< set if dtype or shape differ
   std::int64_t elements = 0;
   std::int64_t out_of_tolerance = 0;
-  double max_abs = 0;     ///< largest |a - e|
-  double max_rel = 0;     ///< largest |a - e| / |e|, where e is not 0
+  double max_abs = 0;             ///< largest |a - e|
+  double max_rel = 0;             ///< largest |a - e| / |e|, where e is not 0
   std::int64_t worst_index = -1;  ///< element that is furthest out; -1 if all are within
   double worst_actual = 0;
   double worst_expected = 0;
 };
 
-Comparison compare_tensors(const Tensor& actual, const Tensor& expected, const Tolerance& tolerance);
+Comparison compare_tensors(const Tensor& actual, const Tensor& expected,
+                           const Tolerance& tolerance);
 
 }  // namespace npu

@@ -38,13 +38,13 @@ struct RunRecord {
   double total_us = 0;
 };
 
-/// Runs a plan. Partitions are compiled and their weights uploaded once, by the constructor; run may be
-/// called any number of times. A copy of a tensor on a device stays valid until its last reader
-/// there is done: it is never fetched twice and never overwritten.
+/// Runs a plan. Partitions are compiled and their weights uploaded once, by the constructor; run
+/// may be called any number of times. A copy of a tensor on a device stays valid until its last
+/// reader there is done: it is never fetched twice and never overwritten.
 class Executor {
  public:
-  /// `weights` by TensorId, as load_weights returns them. Keeps references to graph and plan, which must outlive
-  /// it. Throws Error kUnsupported if a backend is missing or refuses a partition.
+  /// `weights` by TensorId, as load_weights returns them. Keeps references to graph and plan, which
+  /// must outlive it. Throws Error kUnsupported if a backend is missing or refuses a partition.
   Executor(const Graph& graph, const PartitionPlan& plan, const Target& target,
            const std::vector<Tensor>& weights, const ExecutorOptions& options);
 

@@ -16,13 +16,14 @@ namespace npu {
 
 /// What npu-run(1) can be asked for.
 struct RunModelOptions {
-  std::string target;  ///< for documents without `npu.target`; empty: "host"
-  WeightSource weights;         ///< an empty file means `npu.weights_file`
-  std::vector<std::string> inputs;  ///< FILE.safetensors, FILE.npy for a single input, or NAME=FILE.npy
+  std::string target;    ///< for documents without `npu.target`; empty: "host"
+  WeightSource weights;  ///< an empty file means `npu.weights_file`
+  std::vector<std::string>
+      inputs;  ///< FILE.safetensors, FILE.npy for a single input, or NAME=FILE.npy
   std::optional<std::uint64_t> random_inputs;
-  std::string outputs;  ///< file to write: safetensors, or .npy for a single output
-  std::string expect;   ///< safetensors with the expected outputs
-  std::string verify_device;  ///< device of the target to run the whole graph on, for comparison
+  std::string outputs;         ///< file to write: safetensors, or .npy for a single output
+  std::string expect;          ///< safetensors with the expected outputs
+  std::string verify_device;   ///< device of the target to run the whole graph on, for comparison
   std::optional<double> rtol;  ///< default: 1e-3; 2e-2 for outputs of 16-bit floats
   std::optional<double> atol;  ///< default: 1e-4; 2e-2 for outputs of 16-bit floats
   std::int64_t bench = 0;      ///< timed runs after the first one
@@ -31,14 +32,14 @@ struct RunModelOptions {
 };
 
 struct RunModelResult {
-  Json report;         ///< npu-run's report; its keys are listed in npu-run(1)
-  bool within = true;  ///< every comparison held
+  Json report;                          ///< npu-run's report; its keys are listed in npu-run(1)
+  bool within = true;                   ///< every comparison held
   std::vector<std::string> mismatches;  ///< a line for each output that did not
 };
 
-/// Runs a document on its devices: partitioned as it says, or, if it has no device tags, whole on the last
-/// device of the target. Collects faults of inputs and weights in `diagnostics`; the result is
-/// meaningful only if there is none.
+/// Runs a document on its devices: partitioned as it says, or, if it has no device tags, whole on
+/// the last device of the target. Collects faults of inputs and weights in `diagnostics`; the
+/// result is meaningful only if there is none.
 RunModelResult run_model(Graph& graph, const RunModelOptions& options, Diagnostics& diagnostics);
 
 /// Tables for people from a report.

@@ -20,8 +20,9 @@ std::string read_stream(std::FILE* stream, const std::string& name);
 /// in place, since renaming would replace them. Throws Error kIo.
 void write_file_atomically(const std::string& path, std::string_view content);
 
-/// The bytes of a file, mapped read-only for as long as the object lives. A file that another process cuts
-/// short while it is mapped is outside the contract (SIGBUS), as for every mapped file.
+/// The bytes of a file, mapped read-only for as long as the object lives. A file that another
+/// process cuts short while it is mapped is outside the contract (SIGBUS), as for every mapped
+/// file.
 class MappedFile {
  public:
   /// Throws Error kIo for a missing file, a directory or a failed mapping.

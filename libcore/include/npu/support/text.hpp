@@ -18,8 +18,8 @@ std::string fixed_text(double value, int decimals);
 /// right-aligned (the sign is dropped). Ends with a newline.
 std::string table_text(const std::vector<std::vector<std::string>>& rows);
 
-/// The candidate with the smallest edit distance to `word`, or an empty string if none is near (at most a
-/// third of the letters differ).
+/// The candidate with the smallest edit distance to `word`, or an empty string if none is near (at
+/// most a third of the letters differ).
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace npu

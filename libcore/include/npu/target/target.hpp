@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "npu/ir/graph.hpp"
-#include "npu/ir/json.hpp"
+#include "npu/support/json.hpp"
 #include "npu/tensor/dtype.hpp"
 
 namespace npu {

@@ -14,8 +14,8 @@ namespace npu {
 Tensor parse_npy(std::string_view bytes, const std::string& file, const DType* expected = nullptr);
 Tensor read_npy(const std::string& path, const DType* expected = nullptr);
 
-/// Writes version 1.0, C order, atomically. bfloat16 is written as "V2" (two raw bytes), which is what
-/// NumPy shows for ml_dtypes.bfloat16 without that package.
+/// Writes version 1.0, C order, atomically. bfloat16 is written as "V2" (two raw bytes), which is
+/// what NumPy shows for ml_dtypes.bfloat16 without that package.
 void write_npy(const std::string& path, const Tensor& tensor);
 
 }  // namespace npu

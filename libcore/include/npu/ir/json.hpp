@@ -1,2 +1,0 @@
-#pragma once
-#include "npu/support/json.hpp"
