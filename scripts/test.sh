@@ -64,7 +64,11 @@ if [[ $fast -eq 0 ]]; then
   # Less optimisation and debug information than the preset has take half the time to build; assertions are on.
   cmake --preset asan -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1 -D_GLIBCXX_ASSERTIONS"
   cmake --build --preset asan --parallel "$(nproc)"
-  run_tests asan --label-regex '^(unit|cli|fuzz)$'
+  # LeakSanitizer's tracer crashes beside the threads of OpenMP ("tracer caught signal 11") on some kernels
+  # and fails tests that have no leak; memory and undefined-behaviour errors are still fatal.
+  export ASAN_OPTIONS="detect_leaks=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
+  # too-large asks for memory that ASan refuses with a report of its own on stderr.
+  run_tests asan --label-regex '^(unit|cli|fuzz)$' --exclude-regex '^cli[.]npu-run[.]too-large$'
 fi
 
 printf '\n%d passed, %d failed\n' "$passed" "$failed"

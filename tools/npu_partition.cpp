@@ -43,7 +43,8 @@ int main(int argc, char** argv) {
       ->check(npu::cli::in_range(1, 1'000'000'000));
   tool.app()
       .add_option("--dot", dot, "write a Graphviz drawing of the partitions")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(npu::cli::file_beside_stdout());
   tool.add_report("steps and metrics");
   tool.add_assert(
       "partitions, transfers, transfer_bytes, copied_bytes, predicted_us, ...; see "

@@ -46,7 +46,8 @@ int main(int argc, char** argv) {
       ->check(npu::cli::seed());
   app.add_option("--outputs", options.outputs,
                  "write the outputs: safetensors, or .npy for a single one")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(npu::cli::file_beside_stdout());
   app.add_option("--expect", options.expect,
                  "compare the outputs with a safetensors file; exit 4 if they differ")
       ->type_name("FILE");
@@ -70,7 +71,8 @@ int main(int argc, char** argv) {
                  "target of a document that npu-tag has not seen [host]")
       ->type_name("NAME|FILE");
   app.add_option("--trace", options.trace, "write the last run as Chrome trace JSON")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(npu::cli::file_beside_stdout());
   tool.add_report("placement, steps and comparisons as tables");
   tool.add_assert(
       "transfers, transfer_bytes, measured_ms, predicted_ms, load_ms, median_ms, ...; see "

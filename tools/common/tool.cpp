@@ -290,6 +290,16 @@ CLI::Validator seed() {
                                      "is not in 0.." + std::to_string(UINT64_MAX));
 }
 
+CLI::Validator file_beside_stdout() {
+  return CLI::Validator(
+      [](std::string& text) {
+        return text == "-" || text.empty()
+                   ? "'" + text + "' is no file name, and stdout carries the document"
+                   : std::string();
+      },
+      "");
+}
+
 CLI::Validator finite_at_least_zero() {
   return number_check<double>([](double value) { return std::isfinite(value) && value >= 0; },
                               "is not a finite number of at least 0");

@@ -95,6 +95,8 @@ class Tool {
 CLI::Validator in_range(std::int64_t minimum, std::int64_t maximum);
 /// A seed: an integer that 64 unsigned bits hold.
 CLI::Validator seed();
+/// A file to write beside the document: stdout is taken.
+CLI::Validator file_beside_stdout();
 /// A finite number of at least 0.
 CLI::Validator finite_at_least_zero();
 

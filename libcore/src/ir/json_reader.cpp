@@ -8,7 +8,9 @@
 #include "npu/ir/json_reader.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "npu/ir/verify_graph.hpp"
@@ -48,6 +50,7 @@ class GraphAssembler {
     read_graph_inputs();
     take_nodes();
     read_results();
+    check_weight_names();
     read_operands();
     read_graph_outputs();
     check_tensors_complete();
@@ -459,6 +462,25 @@ class GraphAssembler {
       error(place.pointer() + "/producer_output_idx",
             "result " + std::to_string(index) + " of node " + in_quotes(node.name) +
                 " has the index " + std::to_string(*mention.producer_output));
+    }
+  }
+
+  // A weight that no placeholder is mapped to stands for itself, so its name must be free.
+  void check_weight_names() {
+    std::set<std::string_view> mapped;
+    for (const auto& [placeholder, key] : mapping_) mapped.insert(*key);
+    std::map<std::size_t, TensorId>
+        taken;  // by place, so that messages come in the document's order
+    for (const auto& [name, entry] : weights_) {
+      const TensorId id = graph_.find_tensor(name);
+      if (id.valid() && !mapped.contains(name)) taken.emplace(entry.index, id);
+    }
+    for (const auto& [index, id] : taken) {
+      const bool is_input = graph_.tensor(id).kind == TensorKind::kGraphInput;
+      error("/weights/" + std::to_string(index) + "/name",
+            "weight " + in_quotes(graph_.tensor(id).name) + " has the name of a " +
+                (is_input ? "graph input" : "result") +
+                "; give its placeholder in weight_name_mapping");
     }
   }
 

@@ -95,6 +95,7 @@ bool convert(const simdjson::dom::element& element, Json& json) {
 }
 
 bool parse_fast(std::string_view text, Json& root) {
+  if (text.empty()) return false;  // simdjson copies from the null pointer then
   simdjson::dom::parser parser;
   if (parser.allocate(std::max<std::size_t>(text.size(), 1), kMaxDepth) != simdjson::SUCCESS) {
     return false;

@@ -126,6 +126,14 @@ TEST_CASE("weights: everything that is missing or of another type is listed") {
   CHECK(faults(two_weights(), {.file = file, .random_seed = {}}) ==
         Lines{file + ": weight 'layer.w' is float32 [3], the graph says float32 [2]",
               file + ": weight 'b' is float32 [1], the graph says int64 []"});
+  // Either of the two alone.
+  Tensor bfloats(DType::kBFloat16, {2});
+  write_safetensors(file, {{"layer.w", bfloats}, {"b", int64_scalar(1)}});
+  CHECK(faults(two_weights(), {.file = file, .random_seed = {}}) ==
+        Lines{file + ": weight 'layer.w' is bfloat16 [2], the graph says float32 [2]"});
+  write_safetensors(file, {{"layer.w", floats({1})}, {"b", int64_scalar(1)}});
+  CHECK(faults(two_weights(), {.file = file, .random_seed = {}}) ==
+        Lines{file + ": weight 'layer.w' is float32 [1], the graph says float32 [2]"});
 }
 
 TEST_CASE("weights: without file and seed the advice comes once") {
