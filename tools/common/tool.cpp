@@ -102,6 +102,10 @@ void Tool::add_graph_input() {
 
 void Tool::add_graph_io() {
   add_graph_input();
+  add_output();
+}
+
+void Tool::add_output() {
   app_.add_option("-o,--output", output_, "file to write; - is stdout")
       ->type_name("FILE")
       ->default_str("-");

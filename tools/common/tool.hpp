@@ -28,6 +28,10 @@ class Tool {
 
   /// [GRAPH] (default "-") and -o/--output (default "-").
   void add_graph_io();
+  /// -o/--output (default "-") alone, for tools with inputs of their own.
+  void add_output();
+  /// Where the output goes; "-" is stdout.
+  const std::string& output() const noexcept { return output_; }
   /// [GRAPH] alone, for tools whose product is a report.
   void add_graph_input();
   /// --assert 'METRIC OP VALUE', repeatable; `names` is what the help says of the metrics.

@@ -93,8 +93,7 @@ ProfileEntry parse_published_key(const std::string& key, const std::string& file
   if (parts.size() != 4 || !number(parts[0], entry.n) || !number(parts[1], entry.m) ||
       parts[2].empty() || !number(parts[3], stage) || stage < 1 || stage > kMaxStages ||
       stage != std::floor(stage) || !(entry.n >= 1)) {
-    fail(file, "/" + pointer_token(key),
-         "expected a key 'n,m,DEVICE,stage', found '" + key + "'");
+    fail(file, "/" + pointer_token(key), "expected a key 'n,m,DEVICE,stage', found '" + key + "'");
   }
   entry.device = lower(parts[2]);
   entry.first = entry.last = static_cast<std::int32_t>(stage);
@@ -228,8 +227,7 @@ void ProfileTable::add_bandwidths(const Json& json, const std::string& file) {
     link.to = lower(key.substr(middle + 1));
     link.bytes_per_s = value.get<double>() * 1e9;
     if (overheads != nullptr) {
-      link.latency_ms =
-          number_of(*overheads, key, file, "/device_switch_overhead_ms", 0, false);
+      link.latency_ms = number_of(*overheads, key, file, "/device_switch_overhead_ms", 0, false);
     }
     links.push_back(std::move(link));
   }
@@ -241,9 +239,8 @@ Json ProfileTable::to_json() const {
   json["fingerprint"] = fingerprint;
   Json& device_list = json["devices"] = Json::array();
   for (const ProfileDevice& device : devices) {
-    Json entry = {{"name", device.name},
-                  {"resource", device.resource},
-                  {"static", device.is_static}};
+    Json entry = {
+        {"name", device.name}, {"resource", device.resource}, {"static", device.is_static}};
     if (device.memory_bytes > 0) entry["memory_bytes"] = device.memory_bytes;
     device_list.push_back(std::move(entry));
   }
@@ -275,9 +272,8 @@ Json ProfileTable::to_json() const {
 }
 
 void ProfileTable::index() {
-  std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
-    return entry_key(a) < entry_key(b);
-  });
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const auto& a, const auto& b) { return entry_key(a) < entry_key(b); });
   stage_count = 0;
   layers_ = 0;
   for (const ProfileEntry& entry : entries) {
@@ -322,13 +318,13 @@ const ProfileTable::Series* ProfileTable::series(std::int32_t device, std::int32
   const auto stages = static_cast<std::size_t>(stage_count);
   for (const std::int32_t l : {layer, 0}) {
     if (l > layers_) continue;
-    const std::size_t slot = ((static_cast<std::size_t>(device) *
-                                   static_cast<std::size_t>(layers_ + 1) +
-                               static_cast<std::size_t>(l)) *
-                                  stages +
-                              static_cast<std::size_t>(first - 1)) *
-                                 stages +
-                             static_cast<std::size_t>(last - 1);
+    const std::size_t slot =
+        ((static_cast<std::size_t>(device) * static_cast<std::size_t>(layers_ + 1) +
+          static_cast<std::size_t>(l)) *
+             stages +
+         static_cast<std::size_t>(first - 1)) *
+            stages +
+        static_cast<std::size_t>(last - 1);
     if (slots_[slot] >= 0) return &series_[static_cast<std::size_t>(slots_[slot])];
   }
   return nullptr;
@@ -488,23 +484,22 @@ ProfileTable::HoldOut ProfileTable::leave_one_out() const {
       row.points.back().push_back({entry.m / entry.n, entry.ms, 0});
     }
     if (row.sizes.size() < 2 || !(held.ms > 0)) continue;
-    const Estimate estimate =
-        evaluate(row, held.n, held.m, Interpolation::kBilinear, &Point::ms);
+    const Estimate estimate = evaluate(row, held.n, held.m, Interpolation::kBilinear, &Point::ms);
     if (estimate.extrapolated) continue;
     const double error = std::abs(estimate.value - held.ms) / held.ms;
     errors.push_back(error);
     if (error >= result.worst_error) {
       result.worst_error = error;
       result.worst = held.device + "[" + std::to_string(held.first) + "-" +
-                     std::to_string(held.last) + "] n=" +
-                     std::to_string(static_cast<std::int64_t>(held.n)) + " m=" +
-                     std::to_string(static_cast<std::int64_t>(held.m));
+                     std::to_string(held.last) +
+                     "] n=" + std::to_string(static_cast<std::int64_t>(held.n)) +
+                     " m=" + std::to_string(static_cast<std::int64_t>(held.m));
     }
   }
   result.points = static_cast<std::int32_t>(errors.size());
   if (!errors.empty()) {
-    std::nth_element(errors.begin(), errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2),
-                     errors.end());
+    std::nth_element(errors.begin(),
+                     errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2), errors.end());
     result.median_error = errors[errors.size() / 2];
   }
   return result;

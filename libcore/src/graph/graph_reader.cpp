@@ -574,6 +574,7 @@ DataGraph read_graph_file(const std::string& path, const GraphReadOptions& optio
     if (options.undirected) add_reverses(data);
     return data;
   }
+  if (path == "-") return parse_graph(read_stream(stdin, "<stdin>"), "<stdin>", options);
   const MappedFile file(path);
   return parse_graph({reinterpret_cast<const char*>(file.data()), file.size()}, path, options);
 }

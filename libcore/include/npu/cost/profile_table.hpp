@@ -21,18 +21,18 @@ struct ProfileEntry {
   std::int32_t last = 1;
   double n = 0;
   double m = 0;
-  double ms = 0;            ///< median
-  double mad_ms = 0;        ///< median absolute deviation
+  double ms = 0;      ///< median
+  double mad_ms = 0;  ///< median absolute deviation
   std::int32_t runs = 1;
-  double peak_bytes = 0;    ///< 0: not known
-  double compile_ms = 0;    ///< of a static program; 0: not known
+  double peak_bytes = 0;  ///< 0: not known
+  double compile_ms = 0;  ///< of a static program; 0: not known
 };
 
 struct ProfileDevice {
   std::string name;
-  std::string resource;       ///< devices that share one (the cores of a host) take turns
-  bool is_static = false;     ///< shapes are padded and programs compiled for them
-  double memory_bytes = 0;    ///< 0: no limit
+  std::string resource;     ///< devices that share one (the cores of a host) take turns
+  bool is_static = false;   ///< shapes are padded and programs compiled for them
+  double memory_bytes = 0;  ///< 0: no limit
 };
 
 /// Time of a transfer: latency_ms + bytes / bytes_per_s.
@@ -94,7 +94,7 @@ class ProfileTable {
     std::int32_t points = 0;
     double median_error = 0;  ///< relative
     double worst_error = 0;
-    std::string worst;        ///< which entry
+    std::string worst;  ///< which entry
   };
   /// Leaves out each entry that others surround, and compares the interpolation with it.
   HoldOut leave_one_out() const;
@@ -106,8 +106,8 @@ class ProfileTable {
     double peak = 0;
   };
   struct Series {
-    std::vector<double> sizes;                ///< n, ascending
-    std::vector<std::vector<Point>> points;   ///< by n, by ascending m / n
+    std::vector<double> sizes;               ///< n, ascending
+    std::vector<std::vector<Point>> points;  ///< by n, by ascending m / n
     double compile_ms = 0;
   };
   const Series* series(std::int32_t device, std::int32_t layer, std::int32_t first,

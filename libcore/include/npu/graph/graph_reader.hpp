@@ -37,7 +37,7 @@ struct DataGraph {
   std::vector<std::string> notes;  ///< what was left out or added, for people
 };
 
-/// Throws Error kParse with the line of the fault.
+/// Throws Error kParse with the line of the fault. The path "-" is stdin.
 DataGraph parse_graph(std::string_view bytes, const std::string& file,
                       const GraphReadOptions& options);
 DataGraph read_graph_file(const std::string& path, const GraphReadOptions& options);

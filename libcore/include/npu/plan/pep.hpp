@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace npu {
+
+/// The part of a segment that one device computes.
+struct DeviceShare {
+  std::int32_t device = 0;
+  std::int32_t percent = 100;  ///< of the owned nodes
+  bool operator==(const DeviceShare&) const = default;
+};
+
+/// Consecutive stages that run on a group of devices.
+struct PepSegment {
+  std::int32_t first = 1;
+  std::int32_t last = 1;
+  std::vector<DeviceShare> shares;  ///< devices ascending, percents sum up to 100
+  bool operator==(const PepSegment&) const = default;
+};
+
+/// A parallel execution plan of a subgraph: which devices run which stages, one segment after the
+/// other. No device is in two segments.
+struct Pep {
+  std::vector<PepSegment> segments;
+  bool operator==(const Pep&) const = default;
+};
+
+/// "cpu[1-4]|npu[5-7]", "cpu:37+gpu:63[1-7]".
+std::string pep_text(const Pep& pep, const std::vector<std::string>& device_names);
+
+/// Every way to cut `stage_count` stages into at most `max_segments` contiguous segments and to
+/// give each its own non-empty group of devices, percents left at 0 for groups of more than one:
+/// in a fixed order, fewer segments first.
+std::vector<Pep> enumerate_peps(std::int32_t stage_count, std::int32_t device_count,
+                                std::int32_t max_segments);
+
+}  // namespace npu

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of npu-plan, and how their texts become values.
+#include "plan_options.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace npu::cli {
+namespace {
+
+bool parse_integer(std::string_view text, std::int64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+std::vector<std::string_view> comma_parts(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t comma = text.find(',');
+    parts.push_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) return parts;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+/// "8..16", "4,8,16" or both.
+std::string parse_part_counts(const std::string& text, std::vector<std::int32_t>& counts) {
+  counts.clear();
+  for (const std::string_view part : comma_parts(text)) {
+    const std::size_t dots = part.find("..");
+    std::int64_t first = 0;
+    std::int64_t last = 0;
+    const bool good = dots == std::string_view::npos
+                          ? parse_integer(part, first) && parse_integer(part, last)
+                          : parse_integer(part.substr(0, dots), first) &&
+                                parse_integer(part.substr(dots + 2), last);
+    if (!good || first < 1 || last < first || last > 1'000'000 || last - first > 1000) {
+      return "'" + text + "' is no list of part counts, for example 8..16 or 4,8,16";
+    }
+    for (std::int64_t k = first; k <= last; ++k) counts.push_back(static_cast<std::int32_t>(k));
+  }
+  return {};
+}
+
+std::string parse_ratios(const std::string& text, std::vector<double>& ratios) {
+  ratios.clear();
+  for (const std::string_view part : comma_parts(text)) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (error != std::errc() || end != part.data() + part.size() || !(value > 0 && value < 1)) {
+      return "'" + text + "' is no list of ratios between 0 and 1, for example 0.25,0.5,0.75";
+    }
+    ratios.push_back(value);
+  }
+  return {};
+}
+
+std::string parse_pad(const std::string& text, std::int64_t& pad) {
+  if (text == "auto") {
+    pad = 0;
+    return {};
+  }
+  if (!parse_integer(text, pad) || pad < 1 || pad > 1'000'000'000) {
+    return "'" + text + "' is neither 'auto' nor a number in 1..1000000000";
+  }
+  return {};
+}
+
+CLI::Validator imbalance() {
+  return CLI::Validator(
+      [](std::string& text) {
+        double value = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        const bool good =
+            error == std::errc() && end == text.data() + text.size() && value > 1 && value <= 100;
+        return good ? std::string() : "value " + text + " is not above 1 and at most 100";
+      },
+      "");
+}
+
+/// An option whose text `parse` turns into a value, or refuses with a message.
+template <typename Value>
+CLI::Option* add_parsed(CLI::App& app, const std::string& name, Value& value,
+                        std::string (*parse)(const std::string&, Value&), const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          name, [&value, parse](const std::string& text) { parse(text, value); }, help)
+      ->check(
+          CLI::Validator([&value, parse](std::string& text) { return parse(text, value); }, ""));
+}
+
+CLI::Option* add_repeatable(CLI::App& app, const std::string& name,
+                            std::vector<std::string>& values, const std::string& help) {
+  return app.add_option(name, values, help)
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+}  // namespace
+
+void add_plan_options(Tool& tool, PlanGnnOptions& options) {
+  CLI::App& app = tool.app();
+  app.add_option("GRAPH", options.graph,
+                 "graph: MatrixMarket, METIS .graph, .safetensors, else an edge list; - is stdin");
+  tool.add_output();
+  app.add_option("--model", options.model, "staged model")->type_name("FILE");
+  app.add_option("--profile", options.profile, "table of npu-profile, or of published form")
+      ->type_name("FILE");
+  app.add_option("--bandwidths", options.bandwidths, "link rates of published form")
+      ->type_name("FILE");
+  app.add_option("--subgraphs", options.subgraphs, "JSON list of id, n and m in place of GRAPH")
+      ->type_name("FILE");
+  app.add_option("--target", options.target, "target whose devices decide what is legal")
+      ->type_name("NAME|FILE")
+      ->capture_default_str();
+  add_parsed(app, "-k,--parts", options.part_counts, parse_part_counts,
+             "numbers of parts to try, such as 8..16 or 4,8; 1 is always tried [8..16]")
+      ->type_name("LIST");
+  app.add_option("--seeds", options.seed_count, "METIS runs for each k; the best is kept")
+      ->type_name("N")
+      ->check(in_range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "seed of the first run")
+      ->type_name("SEED")
+      ->check(seed())
+      ->capture_default_str();
+  app.add_option("--node-imbalance", options.node_imbalance, "goal for the nodes of a part [1.05]")
+      ->type_name("X")
+      ->check(imbalance());
+  app.add_option("--edge-imbalance", options.edge_imbalance,
+                 "goal for the in-edges of a part [1.03]")
+      ->type_name("X")
+      ->check(imbalance());
+  app.add_flag("--minimize-halo", options.minimize_volume,
+               "let METIS minimise the halo in place of the edge cut");
+  app.add_option_function<std::int64_t>(
+         "--nodes",
+         [&options](const std::int64_t& count) { options.graph_options.node_count = count; },
+         "edge list: ids are nodes 0..N-1")
+      ->type_name("N")
+      ->check(in_range(1, 2'000'000'000));
+  app.add_flag("--undirected", options.graph_options.undirected, "add missing reverse edges");
+  add_parsed(app, "--pad", options.pad, parse_pad,
+             "quantum of static shapes, or auto: least padded work plus compiles [1000]")
+      ->type_name("N|auto");
+  add_parsed(app, "--ratios", options.ratios, parse_ratios,
+             "shares of devices to try, in place of a search")
+      ->type_name("LIST");
+  app.add_option("--segments", options.max_segments, "longest pipeline")
+      ->type_name("N")
+      ->check(in_range(1, 8))
+      ->capture_default_str();
+  app.add_option("--top-k", options.top_k, "fastest plans kept for each subgraph; 0 keeps all")
+      ->type_name("N")
+      ->check(in_range(0, 1'000'000))
+      ->capture_default_str();
+  app.add_option_function<std::string>(
+         "--select", [&options](const std::string& text) { options.greedy = text == "greedy"; },
+         "optimal (bound, local search, branch and bound) or greedy [optimal]")
+      ->type_name("METHOD")
+      ->check(CLI::Validator(
+          [](std::string& text) {
+            return text == "optimal" || text == "greedy"
+                       ? std::string()
+                       : "'" + text + "' is neither optimal nor greedy";
+          },
+          ""));
+  app.add_option_function<std::string>(
+         "--interpolation",
+         [&options](const std::string& text) {
+           options.interpolation =
+               text == "nearest" ? Interpolation::kNearest : Interpolation::kBilinear;
+         },
+         "bilinear (in n and m/n) or nearest [bilinear]")
+      ->type_name("METHOD")
+      ->check(CLI::Validator(
+          [](std::string& text) {
+            return text == "bilinear" || text == "nearest"
+                       ? std::string()
+                       : "'" + text + "' is neither bilinear nor nearest";
+          },
+          ""));
+  app.add_flag_callback(
+      "--no-transfers", [&options] { options.transfers = false; }, "leave transfers out");
+  app.add_option("--devices", options.devices, "plan for these devices of the profile alone")
+      ->type_name("NAME,...")
+      ->delimiter(',')
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_repeatable(app, "--exclude", options.excludes,
+                 "stages that a device must not run; repeatable")
+      ->type_name("DEVICE=STAGE,...");
+  add_repeatable(app, "--memory", options.memory, "memory limit of a device; repeatable")
+      ->type_name("DEVICE=BYTES");
+  add_repeatable(app, "--resource", options.resources,
+                 "devices of one resource take turns; repeatable")
+      ->type_name("DEVICE=NAME");
+  app.add_option("--partition-file", options.partition_file,
+                 "where the partition goes [beside the plan, ending in .part]")
+      ->type_name("FILE")
+      ->check(file_beside_stdout());
+}
+
+}  // namespace npu::cli
