@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-run -- run a document on its devices and report what happened.
 #include "npu/ir/json_writer.hpp"
+#include "npu/runtime/gnn_runner.hpp"
 #include "npu/runtime/run_model.hpp"
 #include "tool.hpp"
 
@@ -27,6 +28,7 @@ int main(int argc, char** argv) {
   npu::cli::Tool tool{"npu-run",
                       "Run a model on its devices and report outputs, steps and times as JSON."};
   npu::RunModelOptions options;
+  npu::GnnRunOptions plan_options;
   tool.add_graph_input();
   CLI::App& app = tool.app();
   app.add_option("--weights", options.weights.file,
@@ -73,6 +75,17 @@ int main(int argc, char** argv) {
   app.add_option("--trace", options.trace, "write the last run as Chrome trace JSON")
       ->type_name("FILE")
       ->check(npu::cli::file_beside_stdout());
+  app.add_option("--features", plan_options.features,
+                 "run a plan of npu-plan on these node features: .npy, safetensors or .mtx")
+      ->type_name("FILE");
+  app.add_option("--device", plan_options.devices,
+                 "plan: run device NAME on BACKEND; repeatable")
+      ->type_name("NAME=BACKEND")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_flag("--simulate", plan_options.simulate,
+               "plan: replay its predicted times; needs no backend");
   tool.add_report("placement, steps and comparisons as tables");
   tool.add_assert(
       "transfers, transfer_bytes, measured_ms, predicted_ms, load_ms, median_ms, ...; see "
@@ -80,8 +93,27 @@ int main(int argc, char** argv) {
   tool.add_examples(
       {"npu-tag model.json | npu-partition | npu-run --random-inputs 0 --verify cpu",
        "npu-run model.part.json --inputs in.safetensors --expect out.safetensors",
+       "npu-run plan.json --features x.npy --outputs out.npy --trace trace.json",
        "npu-run model.part.json --random-inputs 0 --bench 20 --threads 2 --trace trace.json"});
   return tool.run(argc, argv, [&] {
+    if (!plan_options.features.empty() || plan_options.simulate) {
+      plan_options.plan = tool.input();
+      plan_options.weights = options.weights.file;
+      if (!options.target.empty()) plan_options.target = options.target;
+      plan_options.outputs = options.outputs;
+      plan_options.expect = options.expect;
+      plan_options.rtol = options.rtol.value_or(1e-4);
+      plan_options.atol = options.atol.value_or(1e-5);
+      plan_options.trace = options.trace;
+      plan_options.threads = options.executor.threads;
+      plan_options.bench = static_cast<std::int32_t>(options.bench);
+      const npu::GnnRunResult result = npu::run_gnn_plan(plan_options, tool.diagnostics());
+      tool.stop_on_errors();
+      if (!result.within) tool.complain("the output is out of tolerance");
+      const ExitStatus status = tool.check_asserts(as_metrics(result.report));
+      tool.write_text(npu::write_document(result.report));
+      return result.within ? status : ExitStatus::kAssertFailed;
+    }
     npu::Graph& graph = tool.read_graph();
     const npu::RunModelResult result = npu::run_model(graph, options, tool.diagnostics());
     tool.stop_on_errors();

@@ -32,6 +32,8 @@ class Tool {
   void add_output();
   /// Where the output goes; "-" is stdout.
   const std::string& output() const noexcept { return output_; }
+  /// The GRAPH argument; "-" is stdin.
+  const std::string& input() const noexcept { return input_; }
   /// [GRAPH] alone, for tools whose product is a report.
   void add_graph_input();
   /// --assert 'METRIC OP VALUE', repeatable; `names` is what the help says of the metrics.

@@ -196,6 +196,7 @@ ProfileTable ProfileTable::parse(const Json& json, const std::string& file) {
       link.latency_ms = number_of(json_link, "latency_ms", file, pointer, 0, false);
       link.bytes_per_s = number_of(json_link, "bytes_per_s", file, pointer, 0, true);
       if (const Json* samples = find_member(json_link, "samples")) link.samples = *samples;
+      if (const Json* inside = find_member(json_link, "in_block")) link.in_block = *inside == true;
       table.links.push_back(std::move(link));
     }
   }
@@ -250,6 +251,7 @@ Json ProfileTable::to_json() const {
                   {"to", link.to},
                   {"latency_ms", link.latency_ms},
                   {"bytes_per_s", link.bytes_per_s}};
+    if (link.in_block) entry["in_block"] = true;
     if (!link.samples.empty()) entry["samples"] = link.samples;
     link_list.push_back(std::move(entry));
   }
@@ -416,6 +418,7 @@ double ProfileTable::transfer_ms(std::string_view from, std::string_view to, dou
   if (from == to || bytes <= 0) return 0;
   for (const ProfileLink& link : links) {
     if (link.from != from || link.to != to) continue;
+    if (link.in_block) return 0;
     return link.latency_ms + (link.bytes_per_s > 0 ? bytes / link.bytes_per_s * 1e3 : 0);
   }
   return 0;

@@ -7,8 +7,8 @@
 // is concave, so nested golden-section search finds it for up to three resources, exponentiated
 // subgradients beyond. With R resources at most R items are fractional in the LP, so the gap
 // shrinks as items get more. Choice: the dual's own, repaired by single and pair switches from
-// several starts; then depth-first branch and bound, whose bounds take the largest value of a few
-// weight vectors. Candidates that another one beats in every resource are left out beforehand.
+// several starts; a beam over load vectors; then depth-first branch and bound, whose bounds take
+// the largest value of a few weight vectors. Candidates that another one beats in every resource are left out beforehand.
 //
 // O(items * candidates) for an evaluation of the dual, about 2,000 of them; searches stop after a
 // given amount of work, never after a time, so that the result repeats.
@@ -19,6 +19,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <tuple>
 
 namespace npu {
 namespace {
@@ -382,6 +383,126 @@ State improve(const Table& table, const std::vector<std::vector<std::size_t>>& s
   return best;
 }
 
+// Dynamic programming over load vectors, thinned out: items largest first, and of the partial sums
+// that fall into one cell of a grid only the one with the best bound goes on. Cells grow until what
+// is left fits. Partial sums are exact, so whatever comes out is a choice; the grid only decides
+// which ones are looked at.
+class Beam {
+ public:
+  Beam(const Table& table, const Dual& dual, std::size_t width)
+      : table_(table), dual_(dual), width_(width) {}
+
+  State run(const State& incumbent) {
+    const std::size_t resources = table_.resources;
+    std::vector<std::size_t> order(table_.items());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::vector<double> least;
+    for (const std::size_t i : order) {
+      least.push_back(weighted(table_, cheapest(table_, i, dual_.weights), dual_.weights));
+    }
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return least[a] > least[b]; });
+    const double limit = incumbent.max_load();
+    const double budget = limit - dual_.value;  // of reduced cost
+    std::vector<Node> nodes{{0, 0, 0}};
+    std::vector<double> loads(resources, 0);
+    std::vector<std::vector<Node>> history;
+    double cell = std::max(budget, limit * 1e-6) / 4;
+    for (const std::size_t item : order) {
+      std::vector<Node> next;
+      std::vector<double> next_loads;
+      for (std::size_t n = 0; n < nodes.size(); ++n) {
+        for (std::size_t c = table_.begin[item]; c < table_.begin[item + 1]; ++c) {
+          const double excess =
+              nodes[n].excess + weighted(table_, c, dual_.weights) - least[item];
+          if (excess > budget) continue;
+          bool fits = true;
+          for (std::size_t r = 0; r < resources; ++r) {
+            fits = fits && loads[n * resources + r] + table_.load(c)[r] < limit;
+          }
+          if (!fits) continue;
+          for (std::size_t r = 0; r < resources; ++r) {
+            next_loads.push_back(loads[n * resources + r] + table_.load(c)[r]);
+          }
+          next.push_back({excess, n, c});
+        }
+      }
+      if (next.empty()) return incumbent;
+      thin(next, next_loads, cell);
+      history.push_back(next);
+      nodes = std::move(next);
+      loads = std::move(next_loads);
+    }
+    std::size_t best = 0;
+    double best_load = kInfinity;
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+      double largest = 0;
+      for (std::size_t r = 0; r < resources; ++r) {
+        largest = std::max(largest, loads[n * resources + r]);
+      }
+      if (largest < best_load) {
+        best_load = largest;
+        best = n;
+      }
+    }
+    std::vector<std::size_t> choice(table_.items());
+    for (std::size_t d = order.size(); d-- > 0;) {
+      choice[order[d]] = history[d][best].candidate;
+      best = history[d][best].parent;
+    }
+    State state(table_, std::move(choice));
+    return state.max_load() < incumbent.max_load() ? state : incumbent;
+  }
+
+ private:
+  struct Node {
+    double excess;  // reduced cost so far
+    std::size_t parent;
+    std::size_t candidate;
+  };
+
+  void thin(std::vector<Node>& nodes, std::vector<double>& loads, double& cell) const {
+    const std::size_t resources = table_.resources;
+    while (nodes.size() > width_) {
+      struct Cell {
+        std::uint64_t key;
+        std::size_t node;
+      };
+      std::vector<Cell> cells;
+      cells.reserve(nodes.size());
+      for (std::size_t n = 0; n < nodes.size(); ++n) {
+        // The weighted sum is nearly the same for all, so the last load follows from the others.
+        std::uint64_t key = 0;
+        for (std::size_t r = 0; r + 1 < std::max<std::size_t>(resources, 2); ++r) {
+          key = key * 0x100000001b3 + static_cast<std::uint64_t>(loads[n * resources + r] / cell);
+        }
+        cells.push_back({key, n});
+      }
+      std::sort(cells.begin(), cells.end(), [&](const Cell& a, const Cell& b) {
+        return std::tuple(a.key, nodes[a.node].excess, a.node) <
+               std::tuple(b.key, nodes[b.node].excess, b.node);
+      });
+      std::vector<std::size_t> kept;
+      for (std::size_t i = 0; i < cells.size(); ++i) {
+        if (i == 0 || cells[i].key != cells[i - 1].key) kept.push_back(cells[i].node);
+      }
+      std::sort(kept.begin(), kept.end());
+      for (std::size_t i = 0; i < kept.size(); ++i) {
+        nodes[i] = nodes[kept[i]];
+        std::copy_n(loads.begin() + static_cast<std::ptrdiff_t>(kept[i] * resources), resources,
+                    loads.begin() + static_cast<std::ptrdiff_t>(i * resources));
+      }
+      nodes.resize(kept.size());
+      loads.resize(kept.size() * resources);
+      if (nodes.size() > width_) cell *= 1.5;
+    }
+  }
+
+  const Table& table_;
+  const Dual& dual_;
+  std::size_t width_;
+};
+
 // Depth-first branch and bound.
 class Search {
  public:
@@ -590,6 +711,14 @@ Selection select_optimal(const SelectionProblem& problem, const SelectionLimits&
   starts.push_back(std::move(relaxed));
   starts.push_back(fastest_each(table));
   State best = improve(table, starts, dual.value, limits.local_work);
+  if (static_cast<std::int64_t>(table.items()) <= limits.largest_search) {
+    // Twice: a better choice leaves less reduced cost to spend, so the grid gets finer.
+    for (int round = 0; round < 2 && best.max_load() > dual.value * (1 + 1e-4); ++round) {
+      const double before = best.max_load();
+      best = Beam(table, dual, limits.beam_width).run(best);
+      if (best.max_load() >= before) break;
+    }
+  }
   double bound = dual.value;
   bool search_finished = false;
   std::int64_t work = 0;

@@ -59,8 +59,8 @@ class PepCosts {
 
   /// Why no subgraph can run under this structure; empty if some may.
   std::string structure_refusal(const Pep& structure) const;
-  /// The structure with percents for this subgraph: the split that balances each group, or every
-  /// split of the list of ratios. Empty if a share would be 0.
+  /// The structure with percents for this subgraph: the split that balances each group and, for
+  /// pairs, steps of 10 %, or every split of the list of ratios.
   std::vector<Pep> with_ratios(const Pep& structure, const SubgraphSize& subgraph) const;
   PepCost cost(const Pep& pep, const SubgraphSize& subgraph) const;
 

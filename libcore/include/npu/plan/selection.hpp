@@ -20,9 +20,10 @@ struct SelectionProblem {
 
 struct SelectionLimits {
   /// Candidates that branch and bound may look at; the result does not depend on the clock.
-  std::int64_t search_work = 6'000'000;
-  std::int64_t local_work = 30'000'000;
+  std::int64_t search_work = 2'000'000;
+  std::int64_t local_work = 5'000'000;
   std::int32_t largest_search = 64;  ///< items; above that local search alone
+  std::size_t beam_width = 2500;     ///< partial choices that the beam keeps
 };
 
 struct Selection {

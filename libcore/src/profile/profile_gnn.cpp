@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures the blocks of a staged model as they will run: compiled for the device, aggregation
+// fused, weights resident, inputs and results in host memory. Graphs have skewed degrees, as real
+// ones do. Each point is run `warm_up` times without a clock and `runs` times with one; the median
+// and the median absolute deviation are kept. Times that fall although nodes and edges grow are
+// raised afterwards (monotone repair), and the table says how well it predicts points that are left
+// out of it. Already measured points of a table of the same host and model are taken over.
+//
+// Cost: (blocks * points * runs) executions; memory: the tensors of one point, weights aside.
+#include "npu/profile/profile_gnn.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "npu/ir/json_reader.hpp"
+#include "npu/plan/staged_model.hpp"
+#include "npu/runtime/gnn_block.hpp"
+#include "npu/support/file_io.hpp"
+#include "npu/support/text.hpp"
+#include "npu/target/target.hpp"
+
+namespace npu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+std::uint64_t mixed(std::uint64_t value) {
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+  return value ^ (value >> 31);
+}
+
+double unit(std::uint64_t value) { return static_cast<double>(mixed(value) >> 11) * 0x1p-53; }
+
+// n nodes and m edges; both ends are drawn with a density that falls with the node's rank, and the
+// ranks are scattered.
+GnnWork skewed_graph(std::int64_t n, std::int64_t m) {
+  GnnWork work;
+  work.owned = work.local = n;
+  work.offsets.assign(at(n) + 1, 0);
+  const auto node = [&](std::uint64_t draw) {
+    const double u = unit(draw);
+    const auto rank = static_cast<std::uint64_t>(u * u * static_cast<double>(n));
+    return static_cast<std::int64_t>(mixed(rank * 2 + 1) % static_cast<std::uint64_t>(n));
+  };
+  for (std::int64_t e = 0; e < m; ++e) {
+    ++work.offsets[at(node(3 * static_cast<std::uint64_t>(e) + 1)) + 1];
+  }
+  for (std::int64_t v = 0; v < n; ++v) work.offsets[at(v) + 1] += work.offsets[at(v)];
+  work.sources.resize(at(m));
+  for (std::int64_t e = 0; e < m; ++e) {
+    work.sources[at(e)] =
+        static_cast<std::int32_t>(node(3 * static_cast<std::uint64_t>(e) + 2));
+  }
+  return work;
+}
+
+Tensor filled(DType dtype, Shape shape, std::uint64_t seed) {
+  Tensor tensor(dtype, std::move(shape));
+  if (dtype == DType::kFloat32) {
+    for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
+      tensor.as_mutable<float>()[i] =
+          static_cast<float>(unit(seed + static_cast<std::uint64_t>(i)) * 2 - 1);
+    }
+  }
+  return tensor;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+struct Point {
+  std::int32_t device;
+  std::int32_t layer;
+  std::int32_t first;
+  std::int32_t last;
+  std::int64_t n;
+  std::int64_t m;
+};
+
+// Bytes of what enters and leaves a block, and of its weights.
+double block_bytes(const LayerInfo& info, const Point& point) {
+  double bytes = 0;
+  const auto n = static_cast<double>(point.n);
+  const auto m = static_cast<double>(point.m);
+  for (const StageTensor& tensor : info.tensors) {
+    const bool made = tensor.producer >= point.first && tensor.producer <= point.last;
+    const bool read = std::any_of(tensor.consumers.begin(), tensor.consumers.end(),
+                                  [&](std::int32_t c) { return c >= point.first && c <= point.last; });
+    const bool inside = made && !tensor.consumers.empty() && tensor.consumers.back() <= point.last;
+    if ((made || read) && !inside) {
+      bytes += tensor.node_bytes * n + tensor.edge_bytes * m + tensor.fixed_bytes;
+    }
+  }
+  for (std::int32_t s = point.first; s <= point.last; ++s) {
+    bytes += info.stages[at(s - 1)].weight_bytes;
+  }
+  return bytes;
+}
+
+class Profiler {
+ public:
+  Profiler(const ProfileGnnOptions& options, Diagnostics& diagnostics)
+      : options_(options), diagnostics_(diagnostics) {}
+
+  ProfileTable run(
+      const std::function<bool(const ProfileProgress&, const ProfileTable&)>& progress) {
+    model_ = read_staged_model(options_.model);
+    weights_ = load_staged_weights(model_, options_.weights);
+    open_devices();
+    table_.fingerprint = host_fingerprint(options_.threads);
+    table_.extra["model"] = model_.name;
+    table_.extra["model_hash"] = model_.hash;
+    take_over();
+    const std::vector<Point> points = open_points();
+    const auto start = Clock::now();
+    for (std::size_t p = 0; p < points.size(); ++p) {
+      ProfileProgress state;
+      state.done = static_cast<std::int32_t>(p);
+      state.total = static_cast<std::int32_t>(points.size());
+      state.elapsed_s = ms_since(start) / 1000;
+      // Later points are larger; what is left is judged by bytes, not by count.
+      state.remaining_s =
+          done_bytes_ > 0 ? state.elapsed_s * (total_bytes_ - done_bytes_) / done_bytes_ : 0;
+      state.what = devices_[at(points[p].device)].name + "[" + std::to_string(points[p].first) +
+                   "-" + std::to_string(points[p].last) + "] n=" + std::to_string(points[p].n) +
+                   " m=" + std::to_string(points[p].m);
+      if (!progress(state, table_)) break;
+      measure(points[p]);
+      done_bytes_ += weight_of(points[p]);
+    }
+    measure_links();
+    table_.index();
+    table_.extra["repaired"] = table_.repair_monotone();
+    const ProfileTable::HoldOut held = table_.leave_one_out();
+    table_.extra["leave_one_out"] = {{"points", held.points},
+                                     {"median_error", held.median_error},
+                                     {"worst_error", held.worst_error},
+                                     {"worst", held.worst}};
+    return std::move(table_);
+  }
+
+ private:
+  void open_devices() {
+    const Target target = load_target(options_.target);
+    std::vector<std::pair<std::string, std::string>> wanted;
+    if (options_.devices.empty()) {
+      for (const Device& device : target.devices) {
+        if (!device.backend.empty()) wanted.emplace_back(device.name, device.backend);
+      }
+    }
+    for (const std::string& text : options_.devices) {
+      const std::size_t equals = text.find('=');
+      const std::string name = text.substr(0, equals);
+      const Device* description = target.find_device(name);
+      std::string backend = equals == std::string::npos ? std::string() : text.substr(equals + 1);
+      if (backend.empty() && description != nullptr) backend = description->backend;
+      if (name.empty() || backend.empty()) {
+        throw Error(ErrorCode::kUsage, "--devices '" + text +
+                                           "': expected a device of the target with a backend, or "
+                                           "NAME=BACKEND");
+      }
+      wanted.emplace_back(name, backend);
+    }
+    for (const auto& [name, backend] : wanted) {
+      GnnDevice device;
+      device.name = name;
+      device.backend = backend;
+      device.is_static = backend == "onednn";
+      // Backends of this machine compute on the same cores.
+      device.resource = backend == "onednn" || backend == "aten" ? "host" : name;
+      device.threads = options_.threads;
+      const Json backend_options = {{"threads", options_.threads}};
+      device.instance = DeviceInstance::open(Backend::load(backend), backend_options.dump());
+      table_.devices.push_back({name, device.resource, device.is_static, 0});
+      auto& refusals = refusals_.emplace_back(model_.layers.size());
+      const Device* description = target.find_device(name);
+      for (std::size_t l = 0; l < model_.layers.size(); ++l) {
+        for (std::int32_t s = 1; s <= model_.layers[l].stage_count(); ++s) {
+          refusals[l].push_back(description == nullptr
+                                    ? std::string()
+                                    : stage_refusal(model_, static_cast<std::int32_t>(l) + 1, s,
+                                                    *description));
+        }
+      }
+      devices_.push_back(std::move(device));
+    }
+  }
+
+  // Points of an earlier run on the same host and for the same model.
+  void take_over() {
+    std::error_code ignored;
+    if (options_.resume.empty() || !std::filesystem::exists(options_.resume, ignored)) return;
+    const ProfileTable old = read_profile(options_.resume);
+    const Json* hash = find_member(old.extra, "model_hash");
+    if (hash == nullptr || *hash != model_.hash || old.fingerprint != table_.fingerprint) {
+      throw Error(ErrorCode::kUsage,
+                  "the table there is of another model or host; remove it, or write elsewhere",
+                  {.file = options_.resume});
+    }
+    for (const ProfileEntry& entry : old.entries) {
+      if (table_.find_device(entry.device) >= 0) table_.entries.push_back(entry);
+    }
+    if (!table_.entries.empty()) {
+      diagnostics_.note({.file = options_.resume},
+                        std::to_string(table_.entries.size()) + " points are taken over");
+    }
+  }
+
+  double weight_of(const Point& point) const {
+    return block_bytes(model_.layers[at(point.layer - 1)], point) + 1e5;
+  }
+
+  std::vector<Point> open_points() {
+    std::set<std::tuple<std::string, std::int32_t, std::int32_t, std::int32_t, double, double>>
+        known;
+    for (const ProfileEntry& entry : table_.entries) {
+      known.emplace(entry.device, entry.layer, entry.first, entry.last, entry.n, entry.m);
+    }
+    std::vector<Point> points;
+    std::int32_t left_out = 0;
+    for (const std::int64_t n : options_.nodes) {
+      for (const double degree : options_.degrees) {
+        const auto m = std::max<std::int64_t>(1, std::llround(degree * static_cast<double>(n)));
+        for (std::size_t l = 0; l < model_.layers.size(); ++l) {
+          const LayerInfo& info = model_.layers[l];
+          for (std::size_t d = 0; d < devices_.size(); ++d) {
+            for (std::int32_t first = 1; first <= info.stage_count(); ++first) {
+              for (std::int32_t last = first; last <= info.stage_count(); ++last) {
+                if (!refusals_[d][l][at(last - 1)].empty()) break;
+                const Point point{static_cast<std::int32_t>(d),
+                                  static_cast<std::int32_t>(l) + 1,
+                                  first,
+                                  last,
+                                  n,
+                                  m};
+                if (known.contains({devices_[d].name, point.layer, first, last,
+                                    static_cast<double>(n), static_cast<double>(m)})) {
+                  continue;
+                }
+                if (block_bytes(info, point) > static_cast<double>(options_.max_bytes)) {
+                  ++left_out;
+                  continue;
+                }
+                points.push_back(point);
+                total_bytes_ += weight_of(point);
+              }
+            }
+          }
+        }
+      }
+    }
+    if (left_out > 0) {
+      diagnostics_.note({}, std::to_string(left_out) + " points are left out: their tensors take " +
+                                "more than " +
+                                bytes_text(static_cast<double>(options_.max_bytes)));
+    }
+    return points;
+  }
+
+  void measure(const Point& point) {
+    if (work_.owned != point.n || work_.edges() != point.m) work_ = skewed_graph(point.n, point.m);
+    const LayerInfo& info = model_.layers[at(point.layer - 1)];
+    const GnnDevice& device = devices_[at(point.device)];
+    const auto compile_start = Clock::now();
+    const BlockShape shape{point.n, point.n, point.m};
+    const GnnBlock block(model_, point.layer, point.first, point.last, shape, device, weights_);
+    const double compile_ms = ms_since(compile_start);
+    std::map<std::string, GnnInput> inputs;
+    const Graph graph =
+        read_valid_graph(model_.block(point.layer, point.first, point.last, shape).dump(), "block");
+    for (const TensorId id : graph.graph_inputs()) {
+      const TensorInfo& tensor = graph.tensor(id);
+      if (tensor.name == kEdgeInput) continue;
+      inputs[tensor.name] = {filled(tensor.dtype, tensor.shape, 17), false};
+    }
+    std::vector<double> times;
+    for (std::int32_t run = -options_.warm_up; run < options_.runs; ++run) {
+      const auto start = Clock::now();
+      block.run(work_, inputs);
+      const double ms = ms_since(start);
+      if (run >= 0) times.push_back(ms);
+    }
+    ProfileEntry entry;
+    entry.device = device.name;
+    entry.layer = point.layer;
+    entry.first = point.first;
+    entry.last = point.last;
+    entry.n = static_cast<double>(point.n);
+    entry.m = static_cast<double>(point.m);
+    entry.ms = median(times);
+    std::vector<double> deviations;
+    for (const double time : times) deviations.push_back(std::abs(time - entry.ms));
+    entry.mad_ms = median(deviations);
+    entry.runs = options_.runs;
+    entry.peak_bytes = std::ceil(block_bytes(info, point));
+    if (device.is_static) entry.compile_ms = compile_ms;
+    table_.entries.push_back(std::move(entry));
+  }
+
+  // Host to device and back, for every device: latency and rate by least squares.
+  void measure_links() {
+    if (devices_.empty()) return;
+    const std::string host = table_.find_device("cpu") >= 0 ? "cpu" : devices_.front().name;
+    for (const GnnDevice& device : devices_) {
+      if (device.name == host) continue;
+      ProfileLink in{host, device.name, 0, 0, Json::array(), false};
+      ProfileLink out{device.name, host, 0, 0, Json::array(), false};
+      for (std::int64_t bytes = 4096; bytes <= (std::int64_t{64} << 20); bytes *= 16) {
+        const Tensor tensor(DType::kFloat32, {bytes / 4});
+        std::vector<double> in_ms;
+        std::vector<double> out_ms;
+        for (int run = 0; run < 7; ++run) {
+          auto start = Clock::now();
+          const auto buffer = device.instance->import_tensor(tensor);
+          in_ms.push_back(ms_since(start));
+          start = Clock::now();
+          buffer->to_host();
+          out_ms.push_back(ms_since(start));
+          // Where buffers lie in host memory the times of blocks contain both copies.
+          in.in_block = out.in_block = true;
+        }
+        in.samples.push_back({bytes, median(in_ms)});
+        out.samples.push_back({bytes, median(out_ms)});
+      }
+      fit(in);
+      fit(out);
+      table_.links.push_back(std::move(in));
+      table_.links.push_back(std::move(out));
+    }
+  }
+
+  static void fit(ProfileLink& link) {
+    // The largest sample gives the rate, the smallest the latency: robust against the rest.
+    const Json& large = link.samples.back();
+    const Json& small = link.samples.front();
+    const double bytes = large[0].get<double>() - small[0].get<double>();
+    const double ms = std::max(1e-6, large[1].get<double>() - small[1].get<double>());
+    link.bytes_per_s = bytes / ms * 1e3;
+    link.latency_ms =
+        std::max(0.0, small[1].get<double>() - small[0].get<double>() / link.bytes_per_s * 1e3);
+  }
+
+  const ProfileGnnOptions& options_;
+  Diagnostics& diagnostics_;
+  StagedModel model_;
+  std::map<std::string, Tensor> weights_;
+  std::vector<GnnDevice> devices_;
+  std::vector<std::vector<std::vector<std::string>>> refusals_;  // device, layer, stage
+  ProfileTable table_;
+  GnnWork work_;
+  double total_bytes_ = 0;
+  double done_bytes_ = 0;
+};
+
+}  // namespace
+
+ProfileTable profile_gnn(
+    const ProfileGnnOptions& options,
+    const std::function<bool(const ProfileProgress&, const ProfileTable&)>& progress,
+    Diagnostics& diagnostics) {
+  return Profiler(options, diagnostics).run(progress);
+}
+
+Json host_fingerprint(std::int32_t threads) {
+  Json json = Json::object();
+  std::ifstream cpu("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(cpu, line)) {
+    if (!line.starts_with("model name")) continue;
+    const std::size_t colon = line.find(": ");
+    if (colon != std::string::npos) json["cpu"] = line.substr(colon + 2);
+    break;
+  }
+  json["cores"] = std::thread::hardware_concurrency();
+  json["threads"] = threads;
+  return json;
+}
+
+std::string format_profile_report(const ProfileTable& table) {
+  std::vector<std::vector<std::string>> rows{
+      {"device", ">layer", "block", ">points", ">smallest ms", ">largest ms", ">worst MAD"}};
+  for (std::size_t begin = 0; begin < table.entries.size();) {
+    const ProfileEntry& first = table.entries[begin];
+    std::size_t end = begin;
+    double least = first.ms;
+    double most = first.ms;
+    double noise = 0;
+    for (; end < table.entries.size(); ++end) {
+      const ProfileEntry& entry = table.entries[end];
+      if (entry.device != first.device || entry.layer != first.layer ||
+          entry.first != first.first || entry.last != first.last) {
+        break;
+      }
+      least = std::min(least, entry.ms);
+      most = std::max(most, entry.ms);
+      if (entry.ms > 0) noise = std::max(noise, entry.mad_ms / entry.ms);
+    }
+    rows.push_back({first.device, std::to_string(first.layer),
+                    std::to_string(first.first) + "-" + std::to_string(first.last),
+                    std::to_string(end - begin), fixed_text(least, 3), fixed_text(most, 3),
+                    fixed_text(100 * noise, 1) + " %"});
+    begin = end;
+  }
+  std::string text = table_text(rows);
+  for (const ProfileLink& link : table.links) {
+    text += link.from + " -> " + link.to + ": " + bytes_text(link.bytes_per_s) + "/s, " +
+            fixed_text(link.latency_ms * 1000, 1) + " us" +
+            (link.in_block ? " (contained in the blocks)" : "") + "\n";
+  }
+  const ProfileTable::HoldOut held = table.leave_one_out();
+  text += "interpolation, each of " + std::to_string(held.points) +
+          " points left out in turn: median error " + fixed_text(100 * held.median_error, 1) +
+          " %, worst " + fixed_text(100 * held.worst_error, 1) + " % " + held.worst + "\n";
+  if (const Json* repaired = find_member(table.extra, "repaired")) {
+    text += repaired->dump() + " points raised so that times grow with the graph\n";
+  }
+  return text;
+}
+
+}  // namespace npu

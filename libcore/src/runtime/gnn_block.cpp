@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a block of stages on a device.
+//
+// On a device in host memory every index_add of messages by target is found by structure, and what
+// it reads is traced back through aliases, a factor per edge and a gather: that chain becomes one
+// segment reduction (csr_kernels.cpp), so gathered rows and messages never exist. A division of the
+// sum by the clamped number of edges is taken along as a mean. What remains is cut into programs
+// for the backend, between the reductions, in order of need; nodes that nothing needs any more are
+// left out. On a static device the whole block is one program over padded tensors: rows beyond the
+// real ones are computed and thrown away, and padded edges read a row that exists.
+//
+// O(nodes of the block) to build; running is the backend's cost plus one copy of what enters and
+// leaves it.
+#include "npu/runtime/gnn_block.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "npu/ir/json_reader.hpp"
+#include "npu/ir/subgraph.hpp"
+#include "npu/runtime/csr_kernels.hpp"
+
+namespace npu {
+namespace {
+
+std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+// The first `rows` rows of a tensor, sharing its bytes.
+Tensor first_rows(const Tensor& tensor, std::int64_t rows) {
+  if (tensor.shape().empty() || tensor.shape()[0] == rows) return tensor;
+  Shape shape = tensor.shape();
+  shape[0] = rows;
+  const auto owner = std::make_shared<Tensor>(tensor);
+  return Tensor(tensor.dtype(), std::move(shape),
+                std::shared_ptr<const std::byte>(owner, owner->data()));
+}
+
+Tensor padded_rows(const Tensor& tensor, std::int64_t rows, float padding) {
+  if (tensor.shape().empty() || tensor.shape()[0] == rows) return tensor;
+  if (tensor.shape()[0] > rows) return first_rows(tensor, rows);
+  Shape shape = tensor.shape();
+  shape[0] = rows;
+  Tensor result(tensor.dtype(), std::move(shape));
+  if (tensor.bytes() > 0) std::memcpy(result.mutable_data(), tensor.data(), tensor.bytes());
+  if (padding != 0 && tensor.dtype() == DType::kFloat32) {
+    std::fill(result.as_mutable<float>() + tensor.element_count(),
+              result.as_mutable<float>() + result.element_count(), padding);
+  }
+  return result;
+}
+
+// The first `rows` local rows of an input, padded where there are fewer.
+Tensor materialized(const GnnInput& input, const GnnWork& work, std::int64_t rows, float padding) {
+  if (!input.by_node || work.nodes.empty()) return padded_rows(input.tensor, rows, padding);
+  Shape shape = input.tensor.shape();
+  const std::int64_t present = std::min<std::int64_t>(rows, work.local);
+  shape[0] = present;
+  const std::size_t bytes =
+      input.tensor.shape()[0] > 0 ? input.tensor.bytes() / at(input.tensor.shape()[0]) : 0;
+  Tensor result(input.tensor.dtype(), std::move(shape));
+  for (std::int64_t r = 0; r < present; ++r) {
+    std::memcpy(result.mutable_data() + at(r) * bytes,
+                input.tensor.data() + at(work.nodes[at(r)]) * bytes, bytes);
+  }
+  return padded_rows(result, rows, padding);
+}
+
+}  // namespace
+
+struct GnnBlock::Step {
+  // A program of the backend, or a reduction.
+  std::unique_ptr<DeviceProgram> program;
+  SubgraphBoundary boundary;
+
+  bool is_reduction = false;
+  bool is_slice = false;  // the owned rows of the input `rows`
+  TensorId result;
+  TensorId rows;     // what is summed: per node with `gather`, else per edge; invalid: counts edges
+  bool gather = false;
+  TensorId factor;   // per edge; invalid: none
+  bool mean = false;
+};
+
+namespace {
+
+// Finds the reductions of a block.
+class Matcher {
+ public:
+  explicit Matcher(const Graph& graph) : graph_(graph) {}
+
+  const Node* producer(TensorId id) const {
+    const TensorInfo& tensor = graph_.tensor(id);
+    return tensor.kind == TensorKind::kResult ? &graph_.node(tensor.producer) : nullptr;
+  }
+
+  TensorId through_alias(TensorId id) const {
+    for (const Node* node = producer(id); node != nullptr; node = producer(id)) {
+      if (node->op_type != "aten.alias.default") break;
+      id = node->inputs.front();
+    }
+    return id;
+  }
+
+  // edge_index[which]
+  bool is_end(TensorId id, std::int64_t which) const {
+    const Node* node = producer(id);
+    if (node == nullptr || node->op_type != "aten.select.int") return false;
+    const Json* dim = find_member(node->attrs(), "dim");
+    const Json* index = find_member(node->attrs(), "index");
+    return graph_.tensor(node->inputs.front()).name == kEdgeInput && dim != nullptr && *dim == 0 &&
+           index != nullptr && *index == which;
+  }
+
+  bool is_fill(TensorId id, std::string_view op) const {
+    const Node* node = producer(id);
+    return node != nullptr && node->op_type == op;
+  }
+
+  // x of x[source].
+  TensorId gathered_from(TensorId id) const {
+    const Node* node = producer(id);
+    if (node == nullptr || node->inputs.size() != 2 || !is_end(node->inputs[1], 0)) return {};
+    if (node->op_type == "aten.embedding.default") return node->inputs[0];
+    const Json* dim = find_member(node->attrs(), "dim");
+    if (node->op_type == "aten.index_select.default" && dim != nullptr && *dim == 0) {
+      return node->inputs[0];
+    }
+    return {};
+  }
+
+  bool is_per_edge(TensorId id, std::int64_t edges) const {
+    const TensorInfo& tensor = graph_.tensor(id);
+    return !tensor.shape.empty() && tensor.shape[0] == edges && tensor.dtype == DType::kFloat32;
+  }
+
+  // The tensor [m, H] (or [m]) behind an unsqueeze that makes it a factor of [m, H, C] or [m, C].
+  TensorId factor_of(TensorId id, const Shape& message) const {
+    const TensorInfo& tensor = graph_.tensor(id);
+    if (tensor.shape.size() != message.size() || tensor.shape.back() != 1) return {};
+    for (std::size_t d = 0; d + 1 < message.size(); ++d) {
+      if (tensor.shape[d] != message[d]) return {};
+    }
+    return id;  // contiguous, so [m, H, 1] has the bytes of [m, H]
+  }
+
+ private:
+  const Graph& graph_;
+};
+
+}  // namespace
+
+GnnBlock::GnnBlock(const StagedModel& model, std::int32_t layer, std::int32_t first,
+                   std::int32_t last, const BlockShape& shape, const GnnDevice& device,
+                   const std::map<std::string, Tensor>& weights)
+    : shape_(shape), device_(device) {
+  const LayerInfo& info = model.layers[at(layer - 1)];
+  graph_ = read_valid_graph(model.block(layer, first, last, shape).dump(), model.file);
+  for (const StageTensor& tensor : info.tensors) {
+    per_edge_[tensor.name] = tensor.edge_bytes > 0;
+    local_rows_[tensor.name] = tensor.local_rows;
+  }
+  for (const TensorId id : graph_.graph_inputs()) input_names_.push_back(graph_.tensor(id).name);
+  build_steps(!device.is_static, weights);
+}
+
+GnnBlock::~GnnBlock() = default;
+
+void GnnBlock::build_steps(bool fuse, const std::map<std::string, Tensor>& weights) {
+  const Matcher matcher(graph_);
+  std::map<std::int32_t, std::unique_ptr<Step>> reductions;  // by node
+  std::set<std::int32_t> covered;                            // index_add nodes taken along
+  for (std::size_t n = 0; fuse && n < graph_.nodes().size(); ++n) {
+    const Node& node = graph_.nodes()[n];
+    if (node.name.ends_with("@owned") &&
+        graph_.tensor(node.inputs[0]).kind == TensorKind::kGraphInput) {
+      auto slice = std::make_unique<Step>();
+      slice->is_slice = true;
+      slice->result = node.outputs[0];
+      slice->rows = node.inputs[0];
+      reductions[static_cast<std::int32_t>(n)] = std::move(slice);
+      continue;
+    }
+    const Json* dim = find_member(node.attrs(), "dim");
+    if (node.op_type != "aten.index_add.default" || node.inputs.size() != 3 || dim == nullptr ||
+        *dim != 0 || find_member(node.attrs(), "alpha") != nullptr ||
+        !matcher.is_fill(node.inputs[0], "aten.zeros.default") ||
+        !matcher.is_end(node.inputs[1], 1) ||
+        graph_.tensor(node.outputs[0]).dtype != DType::kFloat32) {
+      continue;
+    }
+    auto step = std::make_unique<Step>();
+    step->is_reduction = true;
+    step->result = node.outputs[0];
+    TensorId message = matcher.through_alias(node.inputs[2]);
+    const Shape& shape = graph_.tensor(message).shape;
+    if (matcher.is_fill(message, "aten.ones.default") && shape.size() == 1) {
+      reductions[static_cast<std::int32_t>(n)] = std::move(step);  // the in-degree
+      continue;
+    }
+    if (const Node* product = matcher.producer(message);
+        product != nullptr && product->op_type == "aten.mul.Tensor" &&
+        product->inputs.size() == 2) {
+      for (const std::size_t side : {std::size_t{1}, std::size_t{0}}) {
+        const TensorId factor = matcher.factor_of(product->inputs[side], shape);
+        const TensorId other = product->inputs[1 - side];
+        if (!factor.valid() || graph_.tensor(other).shape != shape) continue;
+        step->factor = factor;
+        message = matcher.through_alias(other);
+        break;
+      }
+    }
+    if (const TensorId source = matcher.gathered_from(message); source.valid()) {
+      step->rows = source;
+      step->gather = true;
+    } else if (matcher.is_per_edge(message, shape_.edges)) {
+      step->rows = message;
+    } else {
+      continue;
+    }
+    reductions[static_cast<std::int32_t>(n)] = std::move(step);
+  }
+  // sum / clamp(count, 1): the sum becomes a mean where nothing else reads it.
+  std::map<std::int32_t, std::int32_t> mean_of;  // division -> index_add
+  for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
+    const Node& node = graph_.nodes()[n];
+    if (node.op_type != "aten.div.Tensor" || node.inputs.size() != 2) continue;
+    const TensorInfo& sum = graph_.tensor(node.inputs[0]);
+    if (sum.kind != TensorKind::kResult || sum.consumers.size() != 1) continue;
+    const auto reduction = reductions.find(sum.producer.value);
+    const Node* column = matcher.producer(node.inputs[1]);
+    if (reduction == reductions.end() || reduction->second->is_slice ||
+        !reduction->second->rows.valid() || column == nullptr ||
+        column->op_type != "aten.unsqueeze.default" ||
+        graph_.tensor(node.inputs[1]).shape.size() != sum.shape.size()) {
+      continue;
+    }
+    const Node* clamp = matcher.producer(column->inputs[0]);
+    if (clamp == nullptr || clamp->op_type != "aten.clamp.default" || clamp->inputs.size() != 1) {
+      continue;
+    }
+    const Json* least = find_member(clamp->attrs(), "min");
+    const Json* most = find_member(clamp->attrs(), "max");
+    const TensorInfo& count = graph_.tensor(clamp->inputs[0]);
+    const auto counted = count.kind == TensorKind::kResult
+                             ? reductions.find(count.producer.value)
+                             : reductions.end();
+    const bool is_output =
+        std::find(graph_.graph_outputs().begin(), graph_.graph_outputs().end(),
+                  node.inputs[0]) != graph_.graph_outputs().end();
+    if (counted == reductions.end() || counted->second->rows.valid() || is_output ||
+        least == nullptr || !least->is_number() || least->get<double>() != 1 ||
+        (most != nullptr && !most->is_null())) {
+      continue;
+    }
+    reduction->second->mean = true;
+    reduction->second->result = node.outputs[0];
+    mean_of[static_cast<std::int32_t>(n)] = sum.producer.value;
+  }
+  for (const auto& [division, sum] : mean_of) {
+    reductions[division] = std::move(reductions[sum]);
+    reductions.erase(sum);
+  }
+  fused_ = 0;
+
+  // Programs between the reductions, by need.
+  std::set<std::int32_t> done;
+  const auto collect = [&](const auto& self, TensorId id, std::set<std::int32_t>& nodes,
+                           std::vector<std::int32_t>& needed) -> void {
+    const TensorInfo& tensor = graph_.tensor(id);
+    if (tensor.kind != TensorKind::kResult) return;
+    const std::int32_t n = tensor.producer.value;
+    if (done.contains(n) || nodes.contains(n)) return;
+    if (reductions.contains(n)) {
+      if (std::find(needed.begin(), needed.end(), n) == needed.end()) needed.push_back(n);
+      return;
+    }
+    nodes.insert(n);
+    for (const TensorId input : graph_.node(tensor.producer).inputs) {
+      self(self, input, nodes, needed);
+    }
+  };
+  const auto add_program = [&](const std::set<std::int32_t>& members) {
+    if (members.empty()) return;
+    std::vector<NodeId> nodes;
+    for (const std::int32_t n : members) {
+      nodes.push_back(NodeId{n});
+      done.insert(n);
+    }
+    auto step = std::make_unique<Step>();
+    step->boundary = find_boundary(graph_, nodes);
+    // A result that only dead nodes read stays inside; the boundary cannot know that, but it costs
+    // one export at most.
+    std::vector<NamedTensor> used;
+    for (const TensorId id : step->boundary.weights) {
+      const TensorInfo& weight = graph_.tensor(id);
+      const auto found = weights.find(weight.weight_key);
+      if (found == weights.end()) {
+        throw Error(ErrorCode::kInvalidGraph, "weight '" + weight.weight_key + "' is missing");
+      }
+      if (found->second.shape() != weight.shape || found->second.dtype() != weight.dtype) {
+        throw Error(ErrorCode::kInvalidGraph,
+                    "weight '" + weight.weight_key + "' has shape " +
+                        shape_text(found->second.shape()) + ", the model says " +
+                        shape_text(weight.shape));
+      }
+      used.push_back({weight.name, found->second});
+    }
+    step->program = device_.instance->compile_and_load(
+        write_subgraph(graph_, nodes, step->boundary), std::move(used),
+        step->boundary.outputs.size(), nodes.size());
+    steps_.push_back(std::move(step));
+  };
+  const auto evaluate = [&](const auto& self, const std::vector<TensorId>& wanted) -> void {
+    for (;;) {
+      std::set<std::int32_t> nodes;
+      std::vector<std::int32_t> needed;
+      for (const TensorId id : wanted) collect(collect, id, nodes, needed);
+      if (needed.empty()) return add_program(nodes);
+      for (const std::int32_t n : needed) {
+        if (done.contains(n)) continue;
+        Step& step = *reductions[n];
+        std::vector<TensorId> operands;
+        if (step.rows.valid()) operands.push_back(step.rows);
+        if (step.factor.valid()) operands.push_back(step.factor);
+        self(self, operands);
+        done.insert(n);
+        if (step.is_reduction) ++fused_;
+        steps_.push_back(std::move(reductions[n]));
+      }
+    }
+  };
+  evaluate(evaluate, graph_.graph_outputs());
+}
+
+std::map<std::string, Tensor> GnnBlock::run(const GnnWork& work,
+                                            const std::map<std::string, GnnInput>& inputs,
+                                            float padding) const {
+  std::map<std::int32_t, Tensor> values;
+  bool has_edge_tensor = false;
+  const auto edge_tensor = [&](TensorId id) {
+    if (has_edge_tensor) return;
+    has_edge_tensor = true;
+    Tensor edges(DType::kInt64, {2, shape_.edges});
+    auto* sources = edges.as_mutable<std::int64_t>();
+    auto* targets = sources + shape_.edges;
+    for (std::int64_t v = 0; v < work.owned; ++v) {
+      for (std::int64_t e = work.offsets[at(v)]; e < work.offsets[at(v) + 1]; ++e) {
+        sources[e] = work.sources[at(e)];
+        targets[e] = v;
+      }
+    }
+    // Padded edges lie between rows that exist and that nobody looks at, where there is one.
+    const std::int64_t sink = shape_.local > work.local ? shape_.local - 1 : 0;
+    for (std::int64_t e = work.edges(); e < shape_.edges; ++e) sources[e] = targets[e] = sink;
+    values[id.value] = std::move(edges);
+  };
+  for (const auto& step : steps_) {
+    if (!step->is_reduction) {
+      std::vector<std::shared_ptr<DeviceBuffer>> buffers;
+      std::vector<npu_buffer*> arguments;
+      for (const TensorId id : step->boundary.inputs) {
+        const TensorInfo& info = graph_.tensor(id);
+        if (info.name == kEdgeInput) {
+          edge_tensor(id);
+        } else if (info.kind == TensorKind::kGraphInput && !values.contains(id.value)) {
+          values[id.value] = materialized(inputs.at(info.name), work, info.shape[0], padding);
+        }
+        buffers.push_back(device_.instance->import_tensor(values.at(id.value)));
+        arguments.push_back(buffers.back()->get());
+      }
+      auto results = step->program->run(arguments);
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        values[step->boundary.outputs[i].value] = results[i]->to_host();
+      }
+      continue;
+    }
+    const TensorInfo& info = graph_.tensor(step->result);
+    if (step->is_slice) {
+      values[step->result.value] =
+          materialized(inputs.at(graph_.tensor(step->rows).name), work, info.shape[0], padding);
+      continue;
+    }
+    Tensor result(DType::kFloat32, info.shape);
+    if (!step->rows.valid()) {
+      for (std::int64_t v = 0; v < work.owned; ++v) {
+        result.as_mutable<float>()[v] =
+            static_cast<float>(work.offsets[at(v) + 1] - work.offsets[at(v)]);
+      }
+    } else {
+      SegmentReduce reduce;
+      reduce.offsets = work.offsets.data();
+      reduce.sources = step->gather ? work.sources.data() : nullptr;
+      const TensorInfo& rows = graph_.tensor(step->rows);
+      if (rows.kind == TensorKind::kGraphInput && !values.contains(step->rows.value)) {
+        const GnnInput& input = inputs.at(rows.name);
+        if (step->gather && input.by_node && !work.nodes.empty()) {
+          // Straight from the rows of the whole graph: the subgraph's are never copied.
+          reduce.sources = work.base_sources.data();
+          reduce.x = input.tensor.as<float>();
+        } else {
+          values[step->rows.value] = materialized(input, work, rows.shape[0], padding);
+        }
+      }
+      if (reduce.x == nullptr) reduce.x = values.at(step->rows.value).as<float>();
+      reduce.rows = work.owned;
+      reduce.mean = step->mean;
+      std::int64_t size = 1;
+      for (std::size_t d = 1; d < info.shape.size(); ++d) size *= info.shape[d];
+      if (step->factor.valid()) {
+        const TensorInfo& info_factor = graph_.tensor(step->factor);
+        if (info_factor.kind == TensorKind::kGraphInput && !values.contains(step->factor.value)) {
+          values[step->factor.value] =
+              materialized(inputs.at(info_factor.name), work, info_factor.shape[0], padding);
+        }
+        reduce.weights = values.at(step->factor.value).as<float>();
+        const TensorInfo& factor = graph_.tensor(step->factor);
+        for (std::size_t d = 1; d < factor.shape.size(); ++d) reduce.heads *= factor.shape[d];
+      }
+      reduce.width = reduce.heads > 0 ? size / reduce.heads : 0;
+      reduce.out = result.as_mutable<float>();
+      segment_reduce(reduce, device_.threads);
+    }
+    values[step->result.value] = std::move(result);
+  }
+  std::map<std::string, Tensor> outputs;
+  for (const TensorId id : graph_.graph_outputs()) {
+    const std::string& name = graph_.tensor(id).name;
+    const std::int64_t rows = per_edge_.at(name)      ? work.edges()
+                              : local_rows_.at(name) ? work.local
+                                                     : work.owned;
+    outputs[name] = first_rows(values.at(id.value), rows);
+  }
+  return outputs;
+}
+
+std::map<std::string, Tensor> load_staged_weights(const StagedModel& model,
+                                                  const std::string& file) {
+  std::string path = file;
+  if (path.empty() && !model.weights_file.empty()) {
+    const std::filesystem::path named(model.weights_file);
+    path = named.is_absolute()
+               ? named.string()
+               : (std::filesystem::path(model.file).parent_path() / named).string();
+  }
+  std::map<std::string, Tensor> weights;
+  if (path.empty()) return weights;
+  const SafetensorsFile content(path);
+  for (const SafetensorsEntry& entry : content.entries()) {
+    weights[entry.name] = content.tensor(entry);
+  }
+  return weights;
+}
+
+}  // namespace npu

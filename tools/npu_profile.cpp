@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// npu-profile -- measure the blocks of a staged model on each device.
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+
+#include "io.hpp"
+#include "npu/ir/json_writer.hpp"
+#include "npu/profile/profile_gnn.hpp"
+#include "npu/support/file_io.hpp"
+#include "npu/support/text.hpp"
+#include "tool.hpp"
+
+namespace {
+
+volatile std::sig_atomic_t stop_requested = 0;
+void request_stop(int) { stop_requested = 1; }
+
+void show(const npu::ProfileProgress& state) {
+  const int percent = state.total > 0 ? 100 * state.done / state.total : 100;
+  npu::cli::write_message("\r\033[K" + std::to_string(percent) + " % (" +
+                          std::to_string(state.done) + " of " + std::to_string(state.total) +
+                          "), " + npu::fixed_text(state.remaining_s, 0) + " s left, " + state.what);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  npu::cli::Tool tool{"npu-profile", "Measure the blocks of a staged model on each device."};
+  npu::ProfileGnnOptions options;
+  std::string import;
+  std::string bandwidths;
+  bool quick = false;
+  CLI::App& app = tool.app();
+  app.add_option("MODEL", options.model, "staged model");
+  tool.add_output();
+  app.add_option("--weights", options.weights, "safetensors file [the one that the model names]")
+      ->type_name("FILE");
+  app.add_option("--target", options.target, "target whose devices are measured")
+      ->type_name("NAME|FILE")
+      ->capture_default_str();
+  app.add_option("--devices", options.devices,
+                 "devices of the target, or NAME=BACKEND for one that it lacks [all]")
+      ->type_name("NAME,...")
+      ->delimiter(',');
+  app.add_option("--nodes", options.nodes, "numbers of nodes to measure at")
+      ->type_name("N,...")
+      ->delimiter(',')
+      ->check(npu::cli::in_range(1, 1'000'000'000))
+      ->capture_default_str();
+  app.add_option("--degrees", options.degrees, "edges per node to measure at")
+      ->type_name("X,...")
+      ->delimiter(',')
+      ->check(npu::cli::finite_at_least_zero())
+      ->capture_default_str();
+  app.add_option("--runs", options.runs, "timed runs of each point")
+      ->type_name("N")
+      ->check(npu::cli::in_range(1, 100'000))
+      ->capture_default_str();
+  app.add_option("--threads", options.threads, "threads per device; 0 means all cores")
+      ->type_name("N")
+      ->check(npu::cli::in_range(0, 1024))
+      ->capture_default_str();
+  app.add_option("--max-bytes", options.max_bytes, "leave out points whose tensors take more")
+      ->type_name("BYTES")
+      ->check(npu::cli::in_range(1, INT64_MAX))
+      ->capture_default_str();
+  app.add_flag("--quick", quick, "a coarse grid and 3 runs: minutes become seconds");
+  app.add_option("--import", import, "convert a table of published form in place of measuring")
+      ->type_name("FILE");
+  app.add_option("--bandwidths", bandwidths, "link rates of published form, with --import")
+      ->type_name("FILE");
+  tool.add_report("times, links and interpolation errors");
+  tool.add_examples({"npu-profile sage.json -o table.json",
+                     "npu-profile sage.json --quick --devices cpu,npu --report -o table.json",
+                     "npu-profile --import lookup_table.json -o table.json"});
+  return tool.run(argc, argv, [&] {
+    npu::ProfileTable table;
+    if (!import.empty()) {
+      table = npu::read_profile(import);
+      if (!bandwidths.empty()) {
+        table.add_bandwidths(npu::parse_json(npu::read_file(bandwidths), bandwidths), bandwidths);
+      }
+    } else {
+      if (options.model.empty()) throw npu::Error(npu::ErrorCode::kUsage, "expected a MODEL");
+      if (quick) {
+        options.runs = 3;
+        options.nodes = {1000, 10000};
+        options.degrees = {5, 20};
+      }
+      if (tool.output() != "-") options.resume = tool.output();
+      std::signal(SIGINT, request_stop);
+      const bool terminal = ::isatty(STDERR_FILENO) == 1;
+      const auto progress = [&](const npu::ProfileProgress& state, const npu::ProfileTable& so_far) {
+        if (terminal) show(state);
+        if (stop_requested == 0) return true;
+        if (tool.output() != "-") {
+          npu::write_file_atomically(tool.output(), npu::write_document(so_far.to_json()));
+        }
+        return false;
+      };
+      table = npu::profile_gnn(options, progress, tool.diagnostics());
+      if (terminal) npu::cli::write_message("\r\033[K");
+      if (stop_requested != 0) {
+        throw npu::Error(npu::ErrorCode::kIo, "interrupted; the same command goes on");
+      }
+    }
+    tool.report(npu::format_profile_report(table));
+    tool.write_text(npu::write_document(table.to_json()));
+    return npu::cli::ExitStatus::kSuccess;
+  });
+}
