@@ -357,7 +357,7 @@ std::map<std::string, Tensor> GnnBlock::run(const GnnWork& work,
     values[id.value] = std::move(edges);
   };
   for (const auto& step : steps_) {
-    if (!step->is_reduction) {
+    if (step->program != nullptr) {
       std::vector<std::shared_ptr<DeviceBuffer>> buffers;
       std::vector<npu_buffer*> arguments;
       for (const TensorId id : step->boundary.inputs) {
