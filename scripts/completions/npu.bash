@@ -54,11 +54,25 @@ _npu_complete() {
       _npu_words "$(_npu_devices)" "$current"
       [[ $previous == --verify || ${#COMPREPLY[@]} -gt 0 ]] && return
       ;;
+    --select)
+      _npu_words 'optimal greedy' "$current"
+      return
+      ;;
+    --interpolation)
+      _npu_words 'bilinear nearest' "$current"
+      return
+      ;;
+    --model | --profile | --bandwidths | --subgraphs | --partition-file | --gantt | --import | --features)
+      _npu_files "$current"
+      return
+      ;;
     -o | --output | --dot | --weights | --inputs | --outputs | --expect | --trace)
       _npu_files "$current"
       return
       ;;
-    --assert | --min-nodes | --random-weights | --random-inputs | --rtol | --atol | --bench | --threads)
+    --assert | --min-nodes | --random-weights | --random-inputs | --rtol | --atol | --bench | --threads | \
+      -k | --parts | --seeds | --seed | --node-imbalance | --edge-imbalance | --nodes | --pad | --ratios | --segments | \
+      --top-k | --devices | --device | --exclude | --memory | --resource | --degrees | --runs | --max-bytes)
       return # free text and numbers
       ;;
   esac
@@ -70,9 +84,20 @@ _npu_complete() {
     npu-partition)
       options="$common -o --output -s --strategy --min-nodes --dot"
       ;;
+    npu-plan)
+      options="$common -o --output --model --profile --bandwidths --subgraphs --target -k --parts --seeds --seed"
+      options+=" --node-imbalance --edge-imbalance --minimize-halo --nodes --undirected --pad --ratios --segments --top-k"
+      options+=" --select --interpolation --no-transfers --devices --exclude --memory --resource --partition-file"
+      options+=" --gantt --trace --verify"
+      ;;
+    npu-profile)
+      options="${common% --assert} -o --output --weights --target --devices --nodes --degrees --runs --threads --max-bytes"
+      options+=" --quick --import --bandwidths"
+      ;;
     npu-run)
       options="$common --weights --random-weights --inputs --random-inputs --outputs --expect --verify"
       options+=" --rtol --atol --bench --threads --target --trace"
+      options+=" --features --device --simulate"
       ;;
   esac
   if [[ $current == -* ]]; then

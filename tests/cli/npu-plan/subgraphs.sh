@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+# A table of published form and sizes alone: the same plan twice, and one that holds.
+. "$CASES/lib.sh"
+cp "$TESTDATA/gnn/subgraphs.json" "$TESTDATA/gnn/published.json" .
+try npu-plan --subgraphs subgraphs.json --profile published.json --no-transfers --report -o plan.json
+npu-plan --subgraphs subgraphs.json --profile published.json --no-transfers >again.json
+cmp plan.json again.json && echo same
+try_silent npu-plan --verify plan.json
+try npu-plan --subgraphs subgraphs.json --profile published.json --no-transfers --select greedy \
+  --assert 'load_gap<=0' -o greedy.json
+try_silent npu-plan --verify greedy.json
+try_silent npu-plan --subgraphs subgraphs.json --profile published.json --no-transfers --ratios 0.5 --top-k 3 \
+  --interpolation nearest --devices cpu,gpu --assert 'load_ms_gpu>0'
