@@ -43,15 +43,24 @@ int main(int argc, char** argv) {
   app.add_option("--devices", options.devices,
                  "devices of the target, or NAME=BACKEND for one that it lacks [all]")
       ->type_name("NAME,...")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--nodes", options.nodes, "numbers of nodes to measure at")
       ->type_name("N,...")
       ->delimiter(',')
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->check(npu::cli::in_range(1, 1'000'000'000))
       ->capture_default_str();
   app.add_option("--degrees", options.degrees, "edges per node to measure at")
       ->type_name("X,...")
       ->delimiter(',')
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->check(npu::cli::finite_at_least_zero())
       ->capture_default_str();
   app.add_option("--runs", options.runs, "timed runs of each point")
@@ -92,7 +101,8 @@ int main(int argc, char** argv) {
       if (tool.output() != "-") options.resume = tool.output();
       std::signal(SIGINT, request_stop);
       const bool terminal = ::isatty(STDERR_FILENO) == 1;
-      const auto progress = [&](const npu::ProfileProgress& state, const npu::ProfileTable& so_far) {
+      const auto progress = [&](const npu::ProfileProgress& state,
+                                const npu::ProfileTable& so_far) {
         if (terminal) show(state);
         if (stop_requested == 0) return true;
         if (tool.output() != "-") {

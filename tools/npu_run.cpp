@@ -78,8 +78,7 @@ int main(int argc, char** argv) {
   app.add_option("--features", plan_options.features,
                  "run a plan of npu-plan on these node features: .npy, safetensors or .mtx")
       ->type_name("FILE");
-  app.add_option("--device", plan_options.devices,
-                 "plan: run device NAME on BACKEND; repeatable")
+  app.add_option("--device", plan_options.devices, "plan: run device NAME on BACKEND; repeatable")
       ->type_name("NAME=BACKEND")
       ->expected(1)
       ->allow_extra_args(false)

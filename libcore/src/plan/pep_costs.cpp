@@ -158,7 +158,8 @@ std::vector<Pep> PepCosts::with_ratios(const Pep& structure, const SubgraphSize&
       std::vector<std::int32_t> split(segment.shares.size(), 0);
       best_split(segment, subgraph, segment.shares.size(), 100, split);
       if (std::find(split.begin(), split.end(), 0) == split.end()) splits.push_back(split);
-      // The fastest split of one block is not what balances all of them: pairs get coarse steps, too.
+      // The fastest split of one block is not what balances all of them: pairs get coarse steps,
+      // too.
       for (std::int32_t percent = 10; segment.shares.size() == 2 && percent < 100; percent += 10) {
         const std::vector<std::int32_t> step{percent, 100 - percent};
         if (splits.empty() || splits.front() != step) splits.push_back(step);

@@ -8,7 +8,8 @@
 // subgradients beyond. With R resources at most R items are fractional in the LP, so the gap
 // shrinks as items get more. Choice: the dual's own, repaired by single and pair switches from
 // several starts; a beam over load vectors; then depth-first branch and bound, whose bounds take
-// the largest value of a few weight vectors. Candidates that another one beats in every resource are left out beforehand.
+// the largest value of a few weight vectors. Candidates that another one beats in every resource
+// are left out beforehand.
 //
 // O(items * candidates) for an evaluation of the dual, about 2,000 of them; searches stop after a
 // given amount of work, never after a time, so that the result repeats.
@@ -413,8 +414,7 @@ class Beam {
       std::vector<double> next_loads;
       for (std::size_t n = 0; n < nodes.size(); ++n) {
         for (std::size_t c = table_.begin[item]; c < table_.begin[item + 1]; ++c) {
-          const double excess =
-              nodes[n].excess + weighted(table_, c, dual_.weights) - least[item];
+          const double excess = nodes[n].excess + weighted(table_, c, dual_.weights) - least[item];
           if (excess > budget) continue;
           bool fits = true;
           for (std::size_t r = 0; r < resources; ++r) {

@@ -60,8 +60,7 @@ GnnWork skewed_graph(std::int64_t n, std::int64_t m) {
   for (std::int64_t v = 0; v < n; ++v) work.offsets[at(v) + 1] += work.offsets[at(v)];
   work.sources.resize(at(m));
   for (std::int64_t e = 0; e < m; ++e) {
-    work.sources[at(e)] =
-        static_cast<std::int32_t>(node(3 * static_cast<std::uint64_t>(e) + 2));
+    work.sources[at(e)] = static_cast<std::int32_t>(node(3 * static_cast<std::uint64_t>(e) + 2));
   }
   return work;
 }
@@ -98,8 +97,9 @@ double block_bytes(const LayerInfo& info, const Point& point) {
   const auto m = static_cast<double>(point.m);
   for (const StageTensor& tensor : info.tensors) {
     const bool made = tensor.producer >= point.first && tensor.producer <= point.last;
-    const bool read = std::any_of(tensor.consumers.begin(), tensor.consumers.end(),
-                                  [&](std::int32_t c) { return c >= point.first && c <= point.last; });
+    const bool read =
+        std::any_of(tensor.consumers.begin(), tensor.consumers.end(),
+                    [&](std::int32_t c) { return c >= point.first && c <= point.last; });
     const bool inside = made && !tensor.consumers.empty() && tensor.consumers.back() <= point.last;
     if ((made || read) && !inside) {
       bytes += tensor.node_bytes * n + tensor.edge_bytes * m + tensor.fixed_bytes;
@@ -190,10 +190,10 @@ class Profiler {
       const Device* description = target.find_device(name);
       for (std::size_t l = 0; l < model_.layers.size(); ++l) {
         for (std::int32_t s = 1; s <= model_.layers[l].stage_count(); ++s) {
-          refusals[l].push_back(description == nullptr
-                                    ? std::string()
-                                    : stage_refusal(model_, static_cast<std::int32_t>(l) + 1, s,
-                                                    *description));
+          refusals[l].push_back(
+              description == nullptr
+                  ? std::string()
+                  : stage_refusal(model_, static_cast<std::int32_t>(l) + 1, s, *description));
         }
       }
       devices_.push_back(std::move(device));
@@ -265,8 +265,7 @@ class Profiler {
     }
     if (left_out > 0) {
       diagnostics_.note({}, std::to_string(left_out) + " points are left out: their tensors take " +
-                                "more than " +
-                                bytes_text(static_cast<double>(options_.max_bytes)));
+                                "more than " + bytes_text(static_cast<double>(options_.max_bytes)));
     }
     return points;
   }

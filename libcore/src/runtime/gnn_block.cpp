@@ -77,9 +77,9 @@ struct GnnBlock::Step {
   bool is_reduction = false;
   bool is_slice = false;  // the owned rows of the input `rows`
   TensorId result;
-  TensorId rows;     // what is summed: per node with `gather`, else per edge; invalid: counts edges
+  TensorId rows;  // what is summed: per node with `gather`, else per edge; invalid: counts edges
   bool gather = false;
-  TensorId factor;   // per edge; invalid: none
+  TensorId factor;  // per edge; invalid: none
   bool mean = false;
 };
 
@@ -199,9 +199,9 @@ void GnnBlock::build_steps(bool fuse, const std::map<std::string, Tensor>& weigh
       reductions[static_cast<std::int32_t>(n)] = std::move(step);  // the in-degree
       continue;
     }
-    if (const Node* product = matcher.producer(message);
-        product != nullptr && product->op_type == "aten.mul.Tensor" &&
-        product->inputs.size() == 2) {
+    if (const Node* product = matcher.producer(message); product != nullptr &&
+                                                         product->op_type == "aten.mul.Tensor" &&
+                                                         product->inputs.size() == 2) {
       for (const std::size_t side : {std::size_t{1}, std::size_t{0}}) {
         const TensorId factor = matcher.factor_of(product->inputs[side], shape);
         const TensorId other = product->inputs[1 - side];
@@ -243,12 +243,10 @@ void GnnBlock::build_steps(bool fuse, const std::map<std::string, Tensor>& weigh
     const Json* least = find_member(clamp->attrs(), "min");
     const Json* most = find_member(clamp->attrs(), "max");
     const TensorInfo& count = graph_.tensor(clamp->inputs[0]);
-    const auto counted = count.kind == TensorKind::kResult
-                             ? reductions.find(count.producer.value)
-                             : reductions.end();
-    const bool is_output =
-        std::find(graph_.graph_outputs().begin(), graph_.graph_outputs().end(),
-                  node.inputs[0]) != graph_.graph_outputs().end();
+    const auto counted = count.kind == TensorKind::kResult ? reductions.find(count.producer.value)
+                                                           : reductions.end();
+    const bool is_output = std::find(graph_.graph_outputs().begin(), graph_.graph_outputs().end(),
+                                     node.inputs[0]) != graph_.graph_outputs().end();
     if (counted == reductions.end() || counted->second->rows.valid() || is_output ||
         least == nullptr || !least->is_number() || least->get<double>() != 1 ||
         (most != nullptr && !most->is_null())) {
@@ -300,10 +298,9 @@ void GnnBlock::build_steps(bool fuse, const std::map<std::string, Tensor>& weigh
         throw Error(ErrorCode::kInvalidGraph, "weight '" + weight.weight_key + "' is missing");
       }
       if (found->second.shape() != weight.shape || found->second.dtype() != weight.dtype) {
-        throw Error(ErrorCode::kInvalidGraph,
-                    "weight '" + weight.weight_key + "' has shape " +
-                        shape_text(found->second.shape()) + ", the model says " +
-                        shape_text(weight.shape));
+        throw Error(ErrorCode::kInvalidGraph, "weight '" + weight.weight_key + "' has shape " +
+                                                  shape_text(found->second.shape()) +
+                                                  ", the model says " + shape_text(weight.shape));
       }
       used.push_back({weight.name, found->second});
     }
@@ -427,7 +424,7 @@ std::map<std::string, Tensor> GnnBlock::run(const GnnWork& work,
   std::map<std::string, Tensor> outputs;
   for (const TensorId id : graph_.graph_outputs()) {
     const std::string& name = graph_.tensor(id).name;
-    const std::int64_t rows = per_edge_.at(name)      ? work.edges()
+    const std::int64_t rows = per_edge_.at(name)     ? work.edges()
                               : local_rows_.at(name) ? work.local
                                                      : work.owned;
     outputs[name] = first_rows(values.at(id.value), rows);
@@ -440,9 +437,8 @@ std::map<std::string, Tensor> load_staged_weights(const StagedModel& model,
   std::string path = file;
   if (path.empty() && !model.weights_file.empty()) {
     const std::filesystem::path named(model.weights_file);
-    path = named.is_absolute()
-               ? named.string()
-               : (std::filesystem::path(model.file).parent_path() / named).string();
+    path = named.is_absolute() ? named.string()
+                               : (std::filesystem::path(model.file).parent_path() / named).string();
   }
   std::map<std::string, Tensor> weights;
   if (path.empty()) return weights;

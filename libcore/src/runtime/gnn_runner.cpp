@@ -121,8 +121,9 @@ class Runner {
     const std::string model_file = resolve(plan_, "model");
     const std::string graph_file = resolve(plan_, "graph");
     if (model_file.empty() || graph_file.empty()) {
-      throw Error(ErrorCode::kUsage, "the plan was made without a model or a graph: it can only "
-                                     "be simulated (--simulate)");
+      throw Error(ErrorCode::kUsage,
+                  "the plan was made without a model or a graph: it can only "
+                  "be simulated (--simulate)");
     }
     model_ = read_staged_model(model_file);
     if (model_.hash != plan_.at("model_hash").get<std::string>()) {
@@ -138,8 +139,9 @@ class Runner {
     const CsrGraph& graph = data.in_edges;
     const std::string partition_file = resolve(plan_.at("partition"), "file");
     if (partition_file.empty()) {
-      throw Error(ErrorCode::kUsage, "the plan names no partition file: run npu-plan with -o FILE "
-                                     "or --partition-file");
+      throw Error(ErrorCode::kUsage,
+                  "the plan names no partition file: run npu-plan with -o FILE "
+                  "or --partition-file");
     }
     const auto part_of =
         parse_partition(read_file(partition_file), partition_file, graph.node_count());
@@ -242,8 +244,8 @@ class Runner {
       shape = {padded(shape.owned), padded(shape.local), padded(shape.edges)};
       if (!reads_edges(layer, task.first, task.last)) shape.edges = pad;
     }
-    const auto key = std::tuple(device, layer, task.first, task.last, shape.owned, shape.local,
-                                shape.edges);
+    const auto key =
+        std::tuple(device, layer, task.first, task.last, shape.owned, shape.local, shape.edges);
     auto& block = blocks_[key];
     if (block == nullptr) {
       const auto start = Clock::now();
@@ -279,7 +281,8 @@ class Runner {
       for (const Json& id : cluster.at("subgraphs")) {
         const auto subgraph = id.get<std::int32_t>();
         if (subgraph < 0 || at(subgraph) >= parts_.size()) {
-          throw Error(ErrorCode::kInvalidGraph, "subgraph " + id.dump() + " is not in the partition",
+          throw Error(ErrorCode::kInvalidGraph,
+                      "subgraph " + id.dump() + " is not in the partition",
                       {.file = options_.plan});
         }
         add_subgraph(layer, subgraph, pep);
@@ -311,8 +314,8 @@ class Runner {
         const std::int64_t end =
             i + 1 == shares.size()
                 ? part.owned
-                : std::clamp<std::int64_t>(
-                      std::llround(ratio * static_cast<double>(part.owned)), begin, part.owned);
+                : std::clamp<std::int64_t>(std::llround(ratio * static_cast<double>(part.owned)),
+                                           begin, part.owned);
         auto task = std::make_unique<Task>();
         task->subgraph = subgraph;
         task->segment = segment_index;
@@ -406,7 +409,8 @@ class Runner {
     if (broken_.contains(device) || busy_.contains(devices_[at(device)].resource)) return nullptr;
     for (const auto& task : layers_[at(layer_ - 1)]) {
       if (task->device != device || task->started) continue;
-      if (task->segment > 0 && exchanges_[at(task->subgraph)]->open[task->segment - 1] > 0) continue;
+      if (task->segment > 0 && exchanges_[at(task->subgraph)]->open[task->segment - 1] > 0)
+        continue;
       return task.get();
     }
     return nullptr;
@@ -591,20 +595,17 @@ class Runner {
 
   void write_report(GnnRunResult& result, std::vector<double> times, double load_ms) {
     Json& report = result.report;
-    report["outputs"] = Json::array(
-        {{{"name", "out"}, {"shape", output_.shape()}, {"dtype", "float32"}}});
+    report["outputs"] =
+        Json::array({{{"name", "out"}, {"shape", output_.shape()}, {"dtype", "float32"}}});
     Json steps = Json::array();
     Json busy = Json::object();
     std::map<std::string, double> busy_ms;
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       for (const auto& task : layers_[l]) {
         const GnnDevice& device = devices_[at(task->device)];
-        Json step = {{"kind", "block"},
-                     {"id", task->subgraph},
-                     {"layer", l + 1},
-                     {"stages", Json::array({task->first, task->last})},
-                     {"device", device.name},
-                     {"ms", task->end_ms - task->start_ms}};
+        Json step = {{"kind", "block"},       {"id", task->subgraph},
+                     {"layer", l + 1},        {"stages", Json::array({task->first, task->last})},
+                     {"device", device.name}, {"ms", task->end_ms - task->start_ms}};
         if (task->moved) step["moved"] = true;
         steps.push_back(std::move(step));
         busy_ms[device.name] += task->end_ms - task->start_ms;
@@ -626,12 +627,12 @@ class Runner {
     report["fused_reductions"] = fused_;
     report["reexecuted"] = reexecuted_;
     if (options_.bench > 0) {
-      report["bench"] = {{"runs", sorted.size()},
-                         {"median_ms", sorted[sorted.size() / 2]},
-                         {"min_ms", sorted.front()},
-                         {"p90_ms", sorted[(sorted.size() * 9) / 10 < sorted.size()
-                                               ? (sorted.size() * 9) / 10
-                                               : sorted.size() - 1]}};
+      report["bench"] = {
+          {"runs", sorted.size()},
+          {"median_ms", sorted[sorted.size() / 2]},
+          {"min_ms", sorted.front()},
+          {"p90_ms", sorted[(sorted.size() * 9) / 10 < sorted.size() ? (sorted.size() * 9) / 10
+                                                                     : sorted.size() - 1]}};
     }
     for (const std::string& failure : failures_) diagnostics_.warning({}, failure);
     if (!options_.expect.empty()) {

@@ -14,16 +14,16 @@ namespace npu {
 /// What npu-profile can be asked for.
 struct ProfileGnnOptions {
   std::string model;
-  std::string weights;                  ///< empty: the file that the model names
+  std::string weights;  ///< empty: the file that the model names
   std::string target = "host";
-  std::vector<std::string> devices;     ///< NAME or NAME=BACKEND; empty: those of the target
+  std::vector<std::string> devices;  ///< NAME or NAME=BACKEND; empty: those of the target
   std::vector<std::int64_t> nodes{1000, 5000, 20000, 100000};
   std::vector<double> degrees{2, 10, 40};
   std::int32_t runs = 7;
   std::int32_t warm_up = 1;
   std::int32_t threads = 0;
   std::int64_t max_bytes = std::int64_t{2} << 30;  ///< points whose tensors take more are left out
-  std::string resume;           ///< file with a table to go on with, if it exists
+  std::string resume;  ///< file with a table to go on with, if it exists
 };
 
 struct ProfileProgress {

@@ -26,10 +26,10 @@ struct GnnDevice {
 /// What a block computes on: nodes that it owns, the edges into them, and the rows that it reads.
 struct GnnWork {
   std::int64_t owned = 0;
-  std::int64_t local = 0;               ///< owned and halo
-  std::vector<std::int64_t> offsets;    ///< rows of the owned nodes
-  std::vector<std::int32_t> sources;    ///< local ids, by edge
-  std::vector<std::int32_t> nodes;      ///< row of the base tensors by local id; empty: the same
+  std::int64_t local = 0;                  ///< owned and halo
+  std::vector<std::int64_t> offsets;       ///< rows of the owned nodes
+  std::vector<std::int32_t> sources;       ///< local ids, by edge
+  std::vector<std::int32_t> nodes;         ///< row of the base tensors by local id; empty: the same
   std::vector<std::int32_t> base_sources;  ///< nodes[sources[e]]; empty if `nodes` is
   std::int64_t edges() const { return static_cast<std::int64_t>(sources.size()); }
 };
@@ -70,7 +70,7 @@ class GnnBlock {
   const GnnDevice& device_;
   Graph graph_;
   std::vector<std::string> input_names_;
-  std::map<std::string, bool> per_edge_;   // of inputs and outputs; false: per node
+  std::map<std::string, bool> per_edge_;  // of inputs and outputs; false: per node
   std::map<std::string, bool> local_rows_;
   std::vector<std::unique_ptr<Step>> steps_;
   std::int32_t fused_ = 0;

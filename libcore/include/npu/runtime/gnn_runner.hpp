@@ -17,7 +17,7 @@ namespace npu {
 struct GnnRunOptions {
   std::string plan;
   std::string features;
-  std::string weights;               ///< empty: the file that the model names
+  std::string weights;  ///< empty: the file that the model names
   std::string target = "host";
   std::vector<std::string> devices;  ///< NAME=BACKEND, on top of the target
   std::string outputs;               ///< .npy, or safetensors with the tensor "out"
@@ -26,17 +26,17 @@ struct GnnRunOptions {
   double atol = 1e-5;
   std::string trace;
   std::int32_t threads = 0;
-  std::int32_t bench = 0;            ///< further runs
-  bool simulate = false;             ///< replay the plan's times in place of computing
-  float padding = 0;                 ///< value of rows that are no nodes; NaN shows that none counts
+  std::int32_t bench = 0;  ///< further runs
+  bool simulate = false;   ///< replay the plan's times in place of computing
+  float padding = 0;       ///< value of rows that are no nodes; NaN shows that none counts
   /// For tests: a device fails when it has finished this many tasks.
   std::map<std::string, std::int32_t> fail_after;
 };
 
 struct GnnRunResult {
-  Json report;        ///< npu-run(1) lists its keys
-  Tensor output;      ///< [nodes, features]
-  bool within = true; ///< the comparison, if any, held
+  Json report;         ///< npu-run(1) lists its keys
+  Tensor output;       ///< [nodes, features]
+  bool within = true;  ///< the comparison, if any, held
 };
 
 /// Whether a document is a plan of npu-plan.
