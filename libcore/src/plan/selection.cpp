@@ -7,9 +7,9 @@
 // is concave, so nested golden-section search finds it for up to three resources, exponentiated
 // subgradients beyond. With R resources at most R items are fractional in the LP, so the gap
 // shrinks as items get more. Choice: the dual's own, repaired by single and pair switches from
-// several starts; a beam over load vectors; then depth-first branch and bound, whose bounds take
-// the largest value of a few weight vectors. Candidates that another one beats in every resource
-// are left out beforehand.
+// several starts; then depth-first branch and bound, whose bounds take the largest value of a few
+// weight vectors; where that does not close, a beam over load vectors. Candidates that another one
+// beats in every resource are left out beforehand.
 //
 // O(items * candidates) for an evaluation of the dual, about 2,000 of them; searches stop after a
 // given amount of work, never after a time, so that the result repeats.
@@ -494,7 +494,10 @@ class Beam {
       }
       nodes.resize(kept.size());
       loads.resize(kept.size() * resources);
-      if (nodes.size() > width_) cell *= 1.5;
+      if (nodes.size() > width_) {
+        cell *= std::max(
+            1.3, std::sqrt(static_cast<double>(nodes.size()) / static_cast<double>(width_)));
+      }
     }
   }
 
@@ -711,14 +714,6 @@ Selection select_optimal(const SelectionProblem& problem, const SelectionLimits&
   starts.push_back(std::move(relaxed));
   starts.push_back(fastest_each(table));
   State best = improve(table, starts, dual.value, limits.local_work);
-  if (static_cast<std::int64_t>(table.items()) <= limits.largest_search) {
-    // Twice: a better choice leaves less reduced cost to spend, so the grid gets finer.
-    for (int round = 0; round < 2 && best.max_load() > dual.value * (1 + 1e-4); ++round) {
-      const double before = best.max_load();
-      best = Beam(table, dual, limits.beam_width).run(best);
-      if (best.max_load() >= before) break;
-    }
-  }
   double bound = dual.value;
   bool search_finished = false;
   std::int64_t work = 0;
@@ -734,6 +729,13 @@ Selection select_optimal(const SelectionProblem& problem, const SelectionLimits&
       work += search.work();
       search_finished = !search.stopped() && tolerance == 0;
       if (search.stopped()) break;
+    }
+    // Trees that do not close: a beam finds better choices than descent does. Twice, since a better
+    // choice leaves less reduced cost to spend, so that the grid gets finer.
+    for (int round = 0; round < 2 && best.max_load() > bound * (1 + 1e-3); ++round) {
+      const double before = best.max_load();
+      best = Beam(table, dual, limits.beam_width).run(best);
+      if (best.max_load() >= before) break;
     }
   }
   shorten(table, best);
