@@ -70,6 +70,18 @@ Json group_json(const Graph& graph, const FusionGroup& group, std::size_t id,
   return json;
 }
 
+Json metrics_json(const FusionReport& report) {
+  return {{"nodes", report.nodes},
+          {"groups", report.groups},
+          {"kernels", report.kernels},
+          {"launches_before", report.launches_before},
+          {"traffic_bytes", saturating_integer(report.traffic_bytes)},
+          {"traffic_bytes_before", saturating_integer(report.traffic_bytes_before)},
+          {"weight_bytes", saturating_integer(report.weight_bytes)},
+          {"on_chip_bytes", saturating_integer(report.on_chip_bytes)},
+          {"flops", saturating_integer(report.flops)}};
+}
+
 }  // namespace
 
 std::span<const FusionPattern> fusion_patterns() { return kPatterns; }
@@ -121,10 +133,12 @@ bool fuse_ops(Graph& graph, const FuseOptions& options, Diagnostics&) {
     changed = true;
   }
   const Json* known = graph.npu_member("fusion");
-  if (known == nullptr || *known != groups) {
-    graph.set_npu_member("fusion", std::move(groups));
-    changed = true;
-  }
+  const Json before = known == nullptr ? Json() : *known;
+  Json fusion{{"groups", std::move(groups)}};
+  graph.set_npu_member("fusion", fusion);
+  fusion["metrics"] = metrics_json(fusion_report(graph));
+  changed = changed || fusion != before;
+  graph.set_npu_member("fusion", std::move(fusion));
   return changed;
 }
 

@@ -132,20 +132,24 @@ OpFacts facts_of(std::string_view op_type) {
 std::size_t index_of(std::int32_t value) { return static_cast<std::size_t>(value); }
 
 // The operand that a getitem selects, or -1.
-std::int32_t selected_operand(const Graph& graph, const Node& node) {
+std::int32_t selected_operand(const Node& node) {
   const Json* json = find_member(node.attrs(), "index");
   if (json == nullptr || !json->is_number_integer()) return -1;
   const auto count = static_cast<std::int64_t>(node.inputs.size());
   std::int64_t index = json->get<std::int64_t>();
   if (index < 0) index += count;
   if (index < 0 || index >= count) return -1;
-  (void)graph;
   return static_cast<std::int32_t>(index);
 }
 
 bool is_false(const Node& node, std::string_view attribute) {
   const Json* value = find_member(node.attrs(), attribute);
   return value != nullptr && value->is_boolean() && !value->get<bool>();
+}
+
+bool drops_nothing(const Node& node) {
+  const Json* share = find_member(node.attrs(), "p");
+  return share != nullptr && share->is_number() && share->get<double>() == 0;
 }
 
 bool is_two(const Node& node) {
@@ -222,7 +226,7 @@ void FusionBuilder::collect_facts() {
             ? devices.emplace(*node.device, static_cast<std::int32_t>(devices.size())).first->second
             : -1;
     facts.alias = op.may_be_alias && is_alias_node(graph_, node);
-    if (op.is_getitem) selected_[n] = selected_operand(graph_, node);
+    if (op.is_getitem) selected_[n] = selected_operand(node);
     if (facts.role == Role::kBatchNorm && node.op_type.find("no_training") == std::string::npos &&
         !is_false(node, "training")) {
       facts.kind = OpKind::kReduction;
@@ -231,7 +235,7 @@ void FusionBuilder::collect_facts() {
     if (facts.role == Role::kSquare && node.op_type == "aten.pow.Tensor_Scalar" && !is_two(node)) {
       facts.role = Role::kOther;
     }
-    if (op.is_random && !facts.alias) facts.kind = OpKind::kOpaque;
+    if (op.is_random && !facts.alias && !drops_nothing(node)) facts.kind = OpKind::kOpaque;
     if (facts.alias && node.outputs.size() == 1) {
       const std::span<const TensorId> read = operands(static_cast<std::int32_t>(n));
       facts.keeps_elements =

@@ -107,7 +107,8 @@ FusionReport fusion_report(const Graph& graph) {
     report.weight_bytes_before += alone.weight_bytes;
     groups[graph.node(id).fusion_group.value_or(-1 - static_cast<std::int64_t>(n))].push_back(id);
   }
-  const Json* described = graph.npu_member("fusion");
+  const Json* fusion = graph.npu_member("fusion");
+  const Json* described = fusion == nullptr ? nullptr : find_member(*fusion, "groups");
   std::map<std::string, FusionReport::Row> rows;
   for (const auto& [id, nodes] : groups) {
     std::string pattern = "single";
