@@ -33,6 +33,11 @@ if(NOT fmt_FOUND)
   npu_missing("fmt >= 9 (spdlog's formatting library)" "libfmt-dev")
 endif()
 
+find_package(Boost 1.74 QUIET)
+if(NOT Boost_FOUND OR NOT EXISTS "${Boost_INCLUDE_DIRS}/boost/graph/boykov_kolmogorov_max_flow.hpp")
+  npu_missing("Boost.Graph >= 1.74" "libboost-graph-dev")
+endif()
+
 find_package(Catch2 2.13 CONFIG QUIET)
 if(NPU_BUILD_TESTS AND NOT Catch2_FOUND)
   npu_missing("Catch2 >= 2.13" "catch2")
