@@ -20,7 +20,7 @@ double node_us(const Graph& graph, const Node& node, const Device& device) {
     }
   }
   const double flops = node_flops(graph, node);
-  const double bytes = node_bytes(graph, node);
+  const double bytes = node_bytes(graph, node, !device.resident_weights);
   const double rate = device.flops_per_second(dtype);
   const double compute = flops > 0 && rate > 0 ? flops / rate : 0;
   const double traffic = device.memory_bandwidth > 0 ? bytes / device.memory_bandwidth : 0;

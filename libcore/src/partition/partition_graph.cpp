@@ -20,6 +20,8 @@ constexpr std::array kStrategies{
     StrategyInfo{"contiguous", "maximal runs of one device in list order",
                  &by_tags<partition_contiguous>},
     StrategyInfo{"convex", "fewest partitions by dependence", &by_tags<partition_convex>},
+    StrategyInfo{"mincut", "least predicted time, also by moving nodes to other devices",
+                 &partition_min_cut},
 };
 
 const StrategyInfo& strategy_named(std::string_view name) {

@@ -38,6 +38,10 @@ struct StrategyInfo {
 };
 std::span<const StrategyInfo> partition_strategies();
 
+/// The strategies that need more than tags; see the .cpp of each.
+StrategyOutcome partition_min_cut(Graph& graph, const Target& target,
+                                  const PartitionOptions& options, Diagnostics& diagnostics);
+
 struct PartitionResult {
   PartitionPlan plan;
   PlanMetrics metrics;
