@@ -8,10 +8,7 @@ namespace {
 
 npu::cli::Metrics as_metrics(const npu::PartitionResult& result) {
   npu::cli::Metrics metrics;
-  const npu::Json json = npu::metrics_to_json(result.metrics, result.target);
-  for (const auto& [key, value] : json.items()) {
-    metrics[key] = value.get<double>();
-  }
+  for (const auto& [key, value] : result.metrics_json.items()) metrics[key] = value.get<double>();
   return metrics;
 }
 
@@ -55,10 +52,8 @@ int main(int argc, char** argv) {
                      "model.dot >model.svg"});
   return tool.run(argc, argv, [&] {
     npu::Graph& graph = tool.read_graph();
-    const npu::PartitionResult result = npu::partition_graph(graph, options);
-    if (tool.wants_report()) {
-      tool.report(npu::format_plan_report(graph, result.plan, result.metrics, result.target));
-    }
+    const npu::PartitionResult result = npu::partition_graph(graph, options, tool.diagnostics());
+    tool.report(result.report);
     const npu::cli::ExitStatus status = tool.check_asserts(as_metrics(result));
     if (!dot.empty()) npu::cli::write_output(dot, npu::plan_to_dot(graph, result.plan));
     tool.write_graph(graph);

@@ -10,7 +10,8 @@ configure_package_config_file(scripts/cmake/npu-config.cmake.in
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/npu-config-version.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/npu-config.cmake
-  ${CMAKE_CURRENT_BINARY_DIR}/npu-config-version.cmake DESTINATION lib/cmake/npu)
+  ${CMAKE_CURRENT_BINARY_DIR}/npu-config-version.cmake scripts/cmake/FindMETIS.cmake
+  DESTINATION lib/cmake/npu)
 
 file(GLOB NPU_MAN_1 CONFIGURE_DEPENDS man/*.1)
 file(GLOB NPU_MAN_5 CONFIGURE_DEPENDS man/*.5)

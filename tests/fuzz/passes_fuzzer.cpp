@@ -31,8 +31,8 @@ void check_plan_of_input(const npu::Graph& graph) {
 
 void check_partitions(const npu::Graph& tagged, const npu::PartitionOptions& options) {
   npu::Graph graph = tagged;
-  const npu::PartitionResult result = npu::partition_graph(graph, options);
-  npu::format_plan_report(graph, result.plan, result.metrics, result.target);
+  npu::Diagnostics diagnostics;
+  const npu::PartitionResult result = npu::partition_graph(graph, options, diagnostics);
   npu::plan_to_dot(graph, result.plan);
   require(result.metrics.transfer_bytes >= 0 && result.metrics.copied_bytes >= 0,
           "byte counts fit");
@@ -40,7 +40,6 @@ void check_partitions(const npu::Graph& tagged, const npu::PartitionOptions& opt
     require(partition.at("flops") >= 0 && partition.at("bytes") >= 0, "work counts fit");
   }
   const std::string text = npu::write_graph(graph);
-  npu::Diagnostics diagnostics;
   const npu::Graph again = npu::read_graph(text, "partitioned.json", diagnostics);
   require(!diagnostics.has_errors(), "a partitioned document is valid");
   const npu::PartitionPlan plan = npu::read_partition_plan(again, diagnostics);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "npu/cost/cost_model.hpp"
 #include "npu/ops/op_catalogue.hpp"
 
 namespace npu {
@@ -19,7 +20,7 @@ double node_us(const Graph& graph, const Node& node, const Device& device) {
     }
   }
   const double flops = node_flops(graph, node);
-  const double bytes = node_bytes(graph, node);
+  const double bytes = node_bytes(graph, node, !device.resident_weights);
   const double rate = device.flops_per_second(dtype);
   const double compute = flops > 0 && rate > 0 ? flops / rate : 0;
   const double traffic = device.memory_bandwidth > 0 ? bytes / device.memory_bandwidth : 0;
@@ -30,6 +31,27 @@ double transfer_us(const Target& target, std::string_view from, std::string_view
   const Link* link = target.find_link(from, to);
   if (link == nullptr) return 0;
   return link->latency_us + (link->bandwidth > 0 ? 1e6 * bytes / link->bandwidth : 0);
+}
+
+namespace {
+
+class RooflineCost final : public CostModel {
+ public:
+  double node_us(const Graph& graph, NodeId node, const Device& device) const override {
+    return npu::node_us(graph, graph.node(node), device);
+  }
+  double launch_us(const Device& device) const override { return device.launch_overhead_us; }
+  double transfer_us(const Target& target, std::string_view from, std::string_view to,
+                     double bytes) const override {
+    return npu::transfer_us(target, from, to, bytes);
+  }
+};
+
+}  // namespace
+
+const CostModel& roofline_cost() {
+  static const RooflineCost cost;
+  return cost;
 }
 
 }  // namespace npu

@@ -10,10 +10,19 @@
 namespace npu {
 namespace {
 
-constexpr std::array<StrategyInfo, 2> kStrategies{{
-    {"contiguous", "maximal runs of one device in list order", &partition_contiguous},
-    {"convex", "fewest partitions by dependence", &partition_convex},
-}};
+// A strategy that looks at the tags alone.
+template <PartitionPlan (*kPartition)(const Graph&)>
+StrategyOutcome by_tags(Graph& graph, const Target&, const PartitionOptions&, Diagnostics&) {
+  return {.plan = kPartition(graph)};
+}
+
+constexpr std::array kStrategies{
+    StrategyInfo{"contiguous", "maximal runs of one device in list order",
+                 &by_tags<partition_contiguous>},
+    StrategyInfo{"convex", "fewest partitions by dependence", &by_tags<partition_convex>},
+    StrategyInfo{"mincut", "least predicted time, also by moving nodes to other devices",
+                 &partition_min_cut},
+};
 
 const StrategyInfo& strategy_named(std::string_view name) {
   std::string names;
@@ -39,15 +48,25 @@ void check_devices(const Graph& graph, const Target& target) {
 
 std::span<const StrategyInfo> partition_strategies() { return kStrategies; }
 
-PartitionResult partition_graph(Graph& graph, const PartitionOptions& options) {
+PartitionResult partition_graph(Graph& graph, const PartitionOptions& options,
+                                Diagnostics& diagnostics) {
   const StrategyInfo& strategy = strategy_named(options.strategy);
   PartitionResult result;
   result.target = graph_target(graph);
   check_devices(graph, result.target);
+  StrategyOutcome outcome;
   result.plan =
-      partition_with_min_nodes(graph, result.target, options.min_nodes, strategy.partition);
-  result.metrics = plan_metrics(graph, result.plan, result.target);
-  write_partition_plan(graph, result.plan, metrics_to_json(result.metrics, result.target));
+      partition_with_min_nodes(graph, result.target, options.min_nodes, [&](Graph& tagged) {
+        outcome = strategy.partition(tagged, result.target, options, diagnostics);
+        return std::move(outcome.plan);
+      });
+  result.metrics = plan_metrics(graph, result.plan, result.target, *options.cost);
+  result.metrics_json = metrics_to_json(result.metrics, result.target);
+  result.metrics_json.update(outcome.metrics);
+  result.report =
+      format_plan_report(graph, result.plan, result.metrics_json, result.target, *options.cost) +
+      outcome.report;
+  write_partition_plan(graph, result.plan, result.metrics_json, outcome.details);
   return result;
 }
 

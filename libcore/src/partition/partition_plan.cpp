@@ -318,7 +318,8 @@ PartitionPlan read_partition_plan(const Graph& graph, Diagnostics& diagnostics) 
   return PlanReader(graph, diagnostics).read();
 }
 
-void write_partition_plan(Graph& graph, const PartitionPlan& plan, Json metrics) {
+void write_partition_plan(Graph& graph, const PartitionPlan& plan, Json metrics,
+                          const Json& details) {
   Json partitions = Json::array();
   for (std::size_t p = 0; p < plan.partitions.size(); ++p) {
     partitions.push_back(partition_json(graph, plan.partitions[p], p));
@@ -328,10 +329,12 @@ void write_partition_plan(Graph& graph, const PartitionPlan& plan, Json metrics)
   }
   Json steps = Json::array();
   for (const PlanStep& step : plan.steps) steps.push_back(step_json(graph, plan, step));
-  graph.set_npu_member("partition", {{"strategy", plan.strategy},
-                                     {"partitions", std::move(partitions)},
-                                     {"steps", std::move(steps)},
-                                     {"metrics", std::move(metrics)}});
+  Json json = {{"strategy", plan.strategy},
+               {"partitions", std::move(partitions)},
+               {"steps", std::move(steps)},
+               {"metrics", std::move(metrics)}};
+  json.update(details);
+  graph.set_npu_member("partition", std::move(json));
 }
 
 }  // namespace npu

@@ -87,8 +87,8 @@ void order_units(const Graph& graph, UnitGraph& units) {
 
 UnitGraph build_unit_graph(const Graph& graph) {
   UnitGraph units;
-  const std::vector<std::int32_t> unit_of = assign_units(graph, units);
-  connect_units(graph, unit_of, units);
+  units.unit_of = assign_units(graph, units);
+  connect_units(graph, units.unit_of, units);
   order_units(graph, units);
   return units;
 }

@@ -17,6 +17,7 @@ struct UnitGraph {
   std::vector<std::string> device_names;        ///< in order of first use
   std::vector<std::int32_t> predecessor_count;  ///< distinct predecessors
   std::vector<std::int32_t> order;              ///< a topological order of the units
+  std::vector<std::int32_t> unit_of;            ///< by node
 
   std::size_t size() const noexcept { return members.size(); }
   std::span<const std::int32_t> successors(std::int32_t unit) const {

@@ -373,9 +373,10 @@ class TargetReader {
 
   void read_device(const Json& json, const std::string& pointer, Target& target) {
     if (!check_object(json, pointer)) return;
-    check_keys(json, pointer,
-               {"name", "backend", "options", "ops", "dtypes", "rank", "aliases", "align",
-                "on_chip_bytes", "peak_flops", "memory_bandwidth", "launch_overhead_us"});
+    check_keys(
+        json, pointer,
+        {"name", "backend", "options", "ops", "dtypes", "rank", "aliases", "align", "on_chip_bytes",
+         "peak_flops", "memory_bandwidth", "launch_overhead_us", "resident_weights"});
     Device device;
     device.name = text(json, pointer, "name", true);
     if (target.find_device(device.name) != nullptr) {
@@ -424,6 +425,14 @@ class TargetReader {
     }
     device.memory_bandwidth = rate_member(json, pointer, "memory_bandwidth", true, false);
     device.launch_overhead_us = rate_member(json, pointer, "launch_overhead_us", false, true);
+    if (const Json* resident = find_member(json, "resident_weights")) {
+      if (resident->is_boolean()) {
+        device.resident_weights = resident->get<bool>();
+      } else {
+        fault(pointer + "/resident_weights",
+              fmt::format("expected a bool, found {}", type(*resident)));
+      }
+    }
     target.devices.push_back(std::move(device));
   }
 

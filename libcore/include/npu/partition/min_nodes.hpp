@@ -8,7 +8,7 @@
 
 namespace npu {
 
-using PartitionStrategy = std::function<PartitionPlan(const Graph&)>;
+using PartitionStrategy = std::function<PartitionPlan(Graph&)>;
 
 /// Partitions `graph`, moves the nodes of every partition with fewer than `min_nodes` nodes to the
 /// next device of the target that supports them, and partitions again, until no such partition is

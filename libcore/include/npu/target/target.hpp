@@ -66,6 +66,7 @@ struct Device {
   std::map<DType, double> peak_flops;  ///< FLOP/s
   double memory_bandwidth = 0;         ///< bytes/s
   double launch_overhead_us = 0;       ///< per partition
+  bool resident_weights = false;       ///< predicted times leave out the traffic of weights
 
   /// Indices into `rules` of the alternatives for an op type; filled by parse_target.
   NameIndex<std::vector<std::size_t>> rules_by_type;
