@@ -22,6 +22,7 @@ constexpr std::array kStrategies{
     StrategyInfo{"convex", "fewest partitions by dependence", &by_tags<partition_convex>},
     StrategyInfo{"mincut", "least predicted time, also by moving nodes to other devices",
                  &partition_min_cut},
+    StrategyInfo{"blocks", "the parts that a model is built of, by structure", &partition_blocks},
 };
 
 const StrategyInfo& strategy_named(std::string_view name) {

@@ -16,6 +16,7 @@ namespace npu {
 struct PartitionOptions {
   std::string strategy = "convex";
   std::int64_t min_nodes = 1;  ///< smaller partitions go to the next device that runs them
+  std::int64_t depth = 1;      ///< blocks: how many levels of blocks within blocks to take apart
   const CostModel* cost = &roofline_cost();  ///< where predicted times come from; never null
 };
 
@@ -41,6 +42,8 @@ std::span<const StrategyInfo> partition_strategies();
 /// The strategies that need more than tags; see the .cpp of each.
 StrategyOutcome partition_min_cut(Graph& graph, const Target& target,
                                   const PartitionOptions& options, Diagnostics& diagnostics);
+StrategyOutcome partition_blocks(Graph& graph, const Target& target,
+                                 const PartitionOptions& options, Diagnostics& diagnostics);
 
 struct PartitionResult {
   PartitionPlan plan;

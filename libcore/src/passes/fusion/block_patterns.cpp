@@ -37,22 +37,6 @@ std::int32_t private_producer(FusionBuilder& builder, TensorId id, std::int32_t 
 
 // ---- attention ----
 
-// A matrix product with a weight, directly or through aliases of it.
-bool is_projection(const FusionBuilder& builder, std::int32_t n) {
-  if (builder.facts(n).role != Role::kMatmul) return false;
-  const std::span<const TensorId> read = builder.operands(n);
-  for (std::size_t i = 1; i < read.size(); ++i) {
-    TensorId id = read[i];
-    for (std::size_t step = 0; step < kMaxSteps; ++step) {
-      if (builder.graph().tensor(id).kind == TensorKind::kWeight) return true;
-      const std::int32_t above = builder.producer(id);
-      if (above < 0 || !builder.facts(above).alias || builder.operands(above).empty()) break;
-      id = builder.operands(above).front();
-    }
-  }
-  return false;
-}
-
 // Walks up from `n` over aliases and element-wise ops to a matrix product, depth first over the
 // operands. Appends the nodes of the way, without `n`; false if there is none.
 bool find_product_above(FusionBuilder& builder, std::int32_t n, std::size_t depth,
@@ -357,6 +341,21 @@ std::vector<std::int32_t> gate_below(FusionBuilder& builder, std::int32_t multip
 }
 
 }  // namespace
+
+bool is_projection(const FusionBuilder& builder, std::int32_t n) {
+  if (builder.facts(n).role != Role::kMatmul) return false;
+  const std::span<const TensorId> read = builder.operands(n);
+  for (std::size_t i = 1; i < read.size(); ++i) {
+    TensorId id = read[i];
+    for (std::size_t step = 0; step < kMaxSteps; ++step) {
+      if (builder.graph().tensor(id).kind == TensorKind::kWeight) return true;
+      const std::int32_t above = builder.producer(id);
+      if (above < 0 || !builder.facts(above).alias || builder.operands(above).empty()) break;
+      id = builder.operands(above).front();
+    }
+  }
+  return false;
+}
 
 void match_attention(FusionBuilder& builder) {
   if (!builder.enabled(Pattern::kAttention)) return;

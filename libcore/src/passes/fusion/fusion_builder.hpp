@@ -172,6 +172,13 @@ class FusionBuilder {
   std::int64_t steps_ = 0;
 };
 
+/// A convolution with one filter per channel.
+bool is_depthwise(const FusionBuilder& builder, std::int32_t n);
+/// A convolution with a filter of one point that sees every channel, at every place.
+bool is_pointwise(const FusionBuilder& builder, std::int32_t n);
+/// A matrix product with a weight, directly or through aliases of it.
+bool is_projection(const FusionBuilder& builder, std::int32_t n);
+
 // One verb for each stage, in the order in which plan_fusion calls them.
 void match_user_patterns(FusionBuilder& builder);
 void match_chains(FusionBuilder& builder);

@@ -17,6 +17,8 @@ const Shape& shape_of(const FusionBuilder& builder, TensorId id) {
   return builder.graph().tensor(id).shape;
 }
 
+}  // namespace
+
 // One filter per channel.
 bool is_depthwise(const FusionBuilder& builder, std::int32_t n) {
   const std::span<const TensorId> read = builder.operands(n);
@@ -44,6 +46,8 @@ bool is_pointwise(const FusionBuilder& builder, std::int32_t n) {
   }
   return weight[1] == input[1];
 }
+
+namespace {
 
 bool is_grown(FusionBuilder& builder, std::int32_t g) {
   return g >= 0 && builder.group(g).anchor >= 0;
