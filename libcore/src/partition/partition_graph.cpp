@@ -23,6 +23,8 @@ constexpr std::array kStrategies{
     StrategyInfo{"mincut", "least predicted time, also by moving nodes to other devices",
                  &partition_min_cut},
     StrategyInfo{"blocks", "the parts that a model is built of, by structure", &partition_blocks},
+    StrategyInfo{"resources", "within on-chip memory, with the least traffic between partitions",
+                 &partition_resources},
 };
 
 const StrategyInfo& strategy_named(std::string_view name) {

@@ -42,6 +42,8 @@ std::span<const StrategyInfo> partition_strategies();
 /// The strategies that need more than tags; see the .cpp of each.
 StrategyOutcome partition_min_cut(Graph& graph, const Target& target,
                                   const PartitionOptions& options, Diagnostics& diagnostics);
+StrategyOutcome partition_resources(Graph& graph, const Target& target,
+                                    const PartitionOptions& options, Diagnostics& diagnostics);
 StrategyOutcome partition_blocks(Graph& graph, const Target& target,
                                  const PartitionOptions& options, Diagnostics& diagnostics);
 
