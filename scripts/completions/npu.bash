@@ -42,7 +42,7 @@ _npu_complete() {
       return
       ;;
     -s | --strategy)
-      _npu_words 'contiguous convex' "$current"
+      _npu_words 'blocks contiguous convex mincut resources' "$current"
       return
       ;;
     --force)
@@ -54,11 +54,19 @@ _npu_complete() {
       _npu_words "$(_npu_devices)" "$current"
       [[ $previous == --verify || ${#COMPREPLY[@]} -gt 0 ]] && return
       ;;
-    -o | --output | --dot | --weights | --inputs | --outputs | --expect | --trace | --load-ops)
+    -p | --patterns)
+      compopt -o nospace 2>/dev/null
+      local before=
+      [[ $current == *,* ]] && before=${current%,*},
+      _npu_words "default all none $(npu-fuse --list-patterns 2>/dev/null | awk 'NR > 1 { print $1 }')" "${current##*,}"
+      COMPREPLY=("${COMPREPLY[@]/#/$before}")
+      return
+      ;;
+    -o | --output | --pattern-file | --dot | --weights | --inputs | --outputs | --expect | --trace | --load-ops)
       _npu_files "$current"
       return
       ;;
-    --assert | --min-nodes | --random-weights | --random-inputs | --rtol | --atol | --bench | --threads)
+    --assert | --min-nodes | --depth | --max-ops | --random-weights | --random-inputs | --rtol | --atol | --bench | --threads)
       return # free text and numbers
       ;;
   esac
@@ -67,8 +75,11 @@ _npu_complete() {
     npu-tag)
       options="$common -o --output -t --target --force --keep-tags --load-ops --list-ops --list-targets --print-target"
       ;;
+    npu-fuse)
+      options="$common -o --output -p --patterns --pattern-file --max-ops --list-patterns"
+      ;;
     npu-partition)
-      options="$common -o --output -s --strategy --min-nodes --dot"
+      options="$common -o --output -s --strategy --min-nodes --depth --dot"
       ;;
     npu-run)
       options="$common --weights --random-weights --inputs --random-inputs --outputs --expect --verify"
@@ -82,4 +93,4 @@ _npu_complete() {
   fi
 }
 
-complete -F _npu_complete npu-tag npu-partition npu-run
+complete -F _npu_complete npu-tag npu-fuse npu-partition npu-run

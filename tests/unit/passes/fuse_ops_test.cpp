@@ -788,7 +788,7 @@ TEST_CASE("partitions keep the groups") {
     Diagnostics diagnostics;
     REQUIRE(tag_ops(graph, load_target("pytorch-apple"), {}, diagnostics));
     fuse_ops(graph, only({"all"}), diagnostics);
-    const PartitionResult result = partition_graph(graph, {.strategy = "convex"});
+    const PartitionResult result = partition_graph(graph, {.strategy = "convex"}, diagnostics);
     std::map<std::int64_t, std::set<std::int64_t>> partitions;
     for (const Node& node : graph.nodes()) partitions[*node.fusion_group].insert(*node.partition);
     for (const auto& [group, in] : partitions) CHECK(in.size() == 1);
