@@ -76,6 +76,8 @@ TagReport tag_report(const Graph& graph, const Target& target);
 /// Two tables with aligned columns: op types, then devices with their share of nodes, FLOPs and
 /// bytes.
 std::string format_tag_report(const TagReport& report);
+/// The second of them.
+std::string format_coverage(const TagReport& report);
 
 /// nodes, flops, bytes; nodes_<device>, flops_<device>, bytes_<device>; and coverage_nodes,
 /// coverage_flops, coverage_bytes: the share on the target's first device, 0 to 1 (1 if there is

@@ -15,8 +15,15 @@ namespace npu {
 
 struct PartitionOptions {
   std::string strategy = "convex";
-  std::int64_t min_nodes = 1;  ///< smaller partitions go to the next device that runs them
-  std::int64_t depth = 1;      ///< blocks: how many levels of blocks within blocks to take apart
+  std::int64_t min_nodes = 1;       ///< smaller partitions go to the next device that runs them
+  double min_flops = 0;             ///< partitions with less work, too
+  std::int64_t max_partitions = 0;  ///< 0: no limit
+  std::int64_t memory_limit = 0;    ///< bytes of working set of a partition; 0: no limit
+  std::int32_t parts = 2;           ///< of metis: how many
+  double imbalance = 0.1;           ///< of metis: how far above the mean a part may be
+  std::uint64_t seed = 0;           ///< of metis
+  bool what_if = false;    ///< also plan for what keeps nodes from the target's first device
+  std::int64_t depth = 1;  ///< blocks: how many levels of blocks within blocks to take apart
   const CostModel* cost = &roofline_cost();  ///< where predicted times come from; never null
 };
 
@@ -46,12 +53,15 @@ StrategyOutcome partition_resources(Graph& graph, const Target& target,
                                     const PartitionOptions& options, Diagnostics& diagnostics);
 StrategyOutcome partition_blocks(Graph& graph, const Target& target,
                                  const PartitionOptions& options, Diagnostics& diagnostics);
+StrategyOutcome partition_metis(Graph& graph, const Target& target, const PartitionOptions& options,
+                                Diagnostics& diagnostics);
 
 struct PartitionResult {
   PartitionPlan plan;
   PlanMetrics metrics;
-  Json metrics_json;   ///< what `npu.partition.metrics` holds: the common ones and the strategy's
-  std::string report;  ///< what --report prints
+  Json metrics_json;    ///< what `npu.partition.metrics` holds: the common ones and the strategy's
+  std::string report;   ///< what --report prints
+  std::string what_if;  ///< what --what-if prints
   Target target;
 };
 
