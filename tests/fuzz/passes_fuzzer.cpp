@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of a document through npu-tag, npu-fuse and npu-partition: whatever is accepted gives a plan that
-// survives writing, reading and the plan's own checks, with every strategy. Plans that stand in the
-// input are checked, too.
+// The way of a document through npu-tag, npu-fuse and npu-partition: whatever is accepted gives a
+// plan that survives writing, reading and the plan's own checks, with every strategy. Plans that
+// stand in the input are checked, too.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -49,7 +49,8 @@ void check_partitions(const npu::Graph& tagged, const npu::PartitionOptions& opt
           "a plan is read as it was written");
 }
 
-// Groups of every choice of patterns are valid, survive writing and reading, and can be partitioned.
+// Groups of every choice of patterns are valid, survive writing and reading, and can be
+// partitioned.
 void check_groups(const npu::Graph& tagged) {
   for (const char* patterns : {"default", "all", "chain"}) {
     npu::Graph graph = tagged;
