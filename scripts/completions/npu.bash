@@ -42,7 +42,7 @@ _npu_complete() {
       return
       ;;
     -s | --strategy)
-      _npu_words 'blocks contiguous convex mincut resources' "$current"
+      _npu_words 'blocks contiguous convex metis mincut resources' "$current"
       return
       ;;
     --force)

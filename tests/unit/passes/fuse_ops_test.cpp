@@ -440,6 +440,11 @@ TEST_CASE("what ends a group") {
     net.conv("c", "x").node("s", "aten.slice.Tensor", {"c"}, Shape{1, 8, 3, 6}).relu("r", "s");
     CHECK(groups_of(net.output("r").build()) == Lines{"single: c", "single: r"});
   }
+  SECTION("a view that takes only its shape from the convolution") {
+    Net net;
+    net.conv("c", "x").node("v", "aten.view_as.default", {"x", "c"}, kImage).relu("r", "v");
+    CHECK(groups_of(net.output("r").build()) == Lines{"single: c", "single: r"});
+  }
   SECTION("an op that nobody knows") {
     CHECK(groups_of(
               Net().conv("c", "x").node("o", "my.op", {"c"}).relu("r", "o").output("r").build()) ==

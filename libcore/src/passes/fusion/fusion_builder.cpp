@@ -238,8 +238,9 @@ void FusionBuilder::collect_facts() {
     if (op.is_random && !facts.alias && !drops_nothing(node)) facts.kind = OpKind::kOpaque;
     if (facts.alias && node.outputs.size() == 1) {
       const std::span<const TensorId> read = operands(static_cast<std::int32_t>(n));
+      // A second operand of an alias gives a shape or a dtype, and is not passed on.
       facts.keeps_elements =
-          !read.empty() && elements(read.front()) == elements(node.outputs.front());
+          read.size() == 1 && elements(read.front()) == elements(node.outputs.front());
     }
   }
 }

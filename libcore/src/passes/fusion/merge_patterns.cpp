@@ -150,12 +150,13 @@ void merge_horizontally(FusionBuilder& builder) {
       if (!is_grown(builder, g) || builder.group(g).sink != producer) continue;
       if (builder.facts(producer).sole_consumer != cat) continue;
       const std::int32_t anchor = builder.group(g).anchor;
-      auto& list = siblings[{builder.operands(anchor).front(), builder.facts(anchor).role}];
-      if (std::find(list.begin(), list.end(), g) == list.end()) list.push_back(g);
+      siblings[{builder.operands(anchor).front(), builder.facts(anchor).role}].push_back(g);
     }
     std::vector<std::int32_t> groups;
     std::size_t nodes = 1;
-    for (const auto& [key, list] : siblings) {
+    for (auto& [key, list] : siblings) {
+      std::sort(list.begin(), list.end());  // a tensor may stand in the cat twice
+      list.erase(std::unique(list.begin(), list.end()), list.end());
       if (list.size() < 2) continue;
       groups.insert(groups.end(), list.begin(), list.end());
       for (const std::int32_t g : list) nodes += builder.group(g).nodes.size();
