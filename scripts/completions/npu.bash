@@ -42,7 +42,7 @@ _npu_complete() {
       return
       ;;
     -s | --strategy)
-      _npu_words 'contiguous convex' "$current"
+      _npu_words 'contiguous convex mincut metis' "$current"
       return
       ;;
     --force)
@@ -51,14 +51,16 @@ _npu_complete() {
       return
       ;;
     --list-ops | --verify)
-      _npu_words "$(_npu_devices)" "$current"
-      [[ $previous == --verify || ${#COMPREPLY[@]} -gt 0 ]] && return
+      if [[ ${COMP_WORDS[0]##*/} != npu-partition ]]; then
+        _npu_words "$(_npu_devices)" "$current"
+        [[ $previous == --verify || ${#COMPREPLY[@]} -gt 0 ]] && return
+      fi
       ;;
     -o | --output | --dot | --weights | --inputs | --outputs | --expect | --trace | --load-ops)
       _npu_files "$current"
       return
       ;;
-    --assert | --min-nodes | --random-weights | --random-inputs | --rtol | --atol | --bench | --threads)
+    --assert | --min-nodes | --min-flops | --max-partitions | --memory-limit | -k | --parts | --imbalance | --seed | --random-weights | --random-inputs | --rtol | --atol | --bench | --threads)
       return # free text and numbers
       ;;
   esac
@@ -68,7 +70,8 @@ _npu_complete() {
       options="$common -o --output -t --target --force --keep-tags --load-ops --list-ops --list-targets --print-target"
       ;;
     npu-partition)
-      options="$common -o --output -s --strategy --min-nodes --dot"
+      options="$common -o --output -s --strategy --min-nodes --min-flops --max-partitions --memory-limit --dot"
+      options+=" -k --parts --imbalance --seed --what-if --verify"
       ;;
     npu-run)
       options="$common --weights --random-weights --inputs --random-inputs --outputs --expect --verify"
