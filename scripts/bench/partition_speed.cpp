@@ -25,7 +25,7 @@ namespace {
 const char* const kTarget = R"({"name": "bench", "devices": [
   {"name": "npu", "ops": [{"types": ["aten.relu.default", "aten.add.Tensor", "aten.mul.Tensor"]}],
    "peak_flops": {"float32": 2e12}, "memory_bandwidth": 60e9, "launch_overhead_us": 5},
-  {"name": "cpu", "ops": "*", "peak_flops": {"float32": 5e10}, "memory_bandwidth": 20e9,
+  {"name": "cpu", "ops": "*", "peak_flops": {"float32": 5e10}, "memory_bandwidth": 4e9,
    "launch_overhead_us": 5}],
   "links": [{"from": "npu", "to": "cpu", "bandwidth": 8e9, "latency_us": 2}]})";
 
