@@ -51,8 +51,10 @@ _npu_complete() {
       return
       ;;
     --list-ops | --verify)
-      _npu_words "$(_npu_devices)" "$current"
-      [[ $previous == --verify || ${#COMPREPLY[@]} -gt 0 ]] && return
+      if [[ ${COMP_WORDS[0]##*/} != npu-partition ]]; then
+        _npu_words "$(_npu_devices)" "$current"
+        [[ $previous == --verify || ${#COMPREPLY[@]} -gt 0 ]] && return
+      fi
       ;;
     -p | --patterns)
       compopt -o nospace 2>/dev/null
@@ -66,7 +68,7 @@ _npu_complete() {
       _npu_files "$current"
       return
       ;;
-    --assert | --min-nodes | --depth | --max-ops | --random-weights | --random-inputs | --rtol | --atol | --bench | --threads)
+    --assert | --min-nodes | --depth | --max-ops | --min-flops | --max-partitions | --memory-limit | -k | --parts | --imbalance | --seed | --random-weights | --random-inputs | --rtol | --atol | --bench | --threads)
       return # free text and numbers
       ;;
   esac
@@ -79,7 +81,8 @@ _npu_complete() {
       options="$common -o --output -p --patterns --pattern-file --max-ops --list-patterns"
       ;;
     npu-partition)
-      options="$common -o --output -s --strategy --min-nodes --depth --dot"
+      options="$common -o --output -s --strategy --min-nodes --depth --min-flops --max-partitions --memory-limit --dot"
+      options+=" -k --parts --imbalance --seed --what-if --verify"
       ;;
     npu-run)
       options="$common --weights --random-weights --inputs --random-inputs --outputs --expect --verify"

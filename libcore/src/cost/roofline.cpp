@@ -10,21 +10,40 @@
 
 namespace npu {
 
-double node_us(const Graph& graph, const Node& node, const Device& device) {
-  if (device.is_alias(node.op_type)) return 0;
-  // The dtype that is computed in: that of the first floating-point result, else of an operand.
+namespace {
+
+/// What a node has to do, whatever the device.
+struct NodeWork {
+  // The dtype that is computed in: that of the last floating-point result, else of an operand.
   DType dtype = DType::kFloat32;
-  for (const std::vector<TensorId>* list : {&node.inputs, &node.outputs}) {
-    for (const TensorId id : *list) {
-      if (is_floating_point(graph.tensor(id).dtype)) dtype = graph.tensor(id).dtype;
+  double flops = 0;
+  double bytes = 0;
+  double bytes_without_weights = 0;
+
+  NodeWork(const Graph& graph, const Node& node)
+      : flops(node_flops(graph, node)),
+        bytes(node_bytes(graph, node)),
+        bytes_without_weights(node_bytes(graph, node, false)) {
+    for (const std::vector<TensorId>* list : {&node.inputs, &node.outputs}) {
+      for (const TensorId id : *list) {
+        if (is_floating_point(graph.tensor(id).dtype)) dtype = graph.tensor(id).dtype;
+      }
     }
   }
-  const double flops = node_flops(graph, node);
-  const double bytes = node_bytes(graph, node, !device.resident_weights);
-  const double rate = device.flops_per_second(dtype);
-  const double compute = flops > 0 && rate > 0 ? flops / rate : 0;
-  const double traffic = device.memory_bandwidth > 0 ? bytes / device.memory_bandwidth : 0;
-  return 1e6 * std::max(compute, traffic);
+
+  double us(const Device& device) const {
+    const double moved = device.resident_weights ? bytes_without_weights : bytes;
+    const double rate = device.flops_per_second(dtype);
+    const double compute = flops > 0 && rate > 0 ? flops / rate : 0;
+    const double traffic = device.memory_bandwidth > 0 ? moved / device.memory_bandwidth : 0;
+    return 1e6 * std::max(compute, traffic);
+  }
+};
+
+}  // namespace
+
+double node_us(const Graph& graph, const Node& node, const Device& device) {
+  return device.is_alias(node.op_type) ? 0 : NodeWork(graph, node).us(device);
 }
 
 double transfer_us(const Target& target, std::string_view from, std::string_view to, double bytes) {
@@ -39,6 +58,14 @@ class RooflineCost final : public CostModel {
  public:
   double node_us(const Graph& graph, NodeId node, const Device& device) const override {
     return npu::node_us(graph, graph.node(node), device);
+  }
+  void node_us_on_each(const Graph& graph, NodeId id, std::span<const Device> devices,
+                       std::span<double> us) const override {
+    const Node& node = graph.node(id);
+    const NodeWork work(graph, node);
+    for (std::size_t d = 0; d < devices.size(); ++d) {
+      us[d] = devices[d].is_alias(node.op_type) ? 0 : work.us(devices[d]);
+    }
   }
   double launch_us(const Device& device) const override { return device.launch_overhead_us; }
   double transfer_us(const Target& target, std::string_view from, std::string_view to,

@@ -117,8 +117,8 @@ class CertificateChecker {
     if (!value || std::abs(*value - expected) <= per_us * kSlackUs + 1e-9 * std::abs(expected)) {
       return;
     }
-    error(std::string("/metrics/") + name,
-          "found " + Json(*value).dump() + ", but the plan has " + Json(expected).dump());
+    error(std::string("/metrics/") + name, "found " + Json(*value).dump() + ", but the plan has " +
+                                               Json(std::round(expected * 1000) / 1000).dump());
   }
 
   void check_metrics(const PartitionPlan& plan) {

@@ -8,6 +8,7 @@
 // document gets the proof of the lower bound, which check_certificate.cpp reads.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
 
 #include "npu/partition/partition_graph.hpp"
@@ -53,8 +54,10 @@ double rounded_us(double us) { return std::round(us * 1000) / 1000; }
 
 StrategyOutcome partition_min_cut(Graph& graph, const Target& target,
                                   const PartitionOptions& options, Diagnostics& /*diagnostics*/) {
-  PlacementProblem problem = build_placement_problem(graph, target, *options.cost);
-  const Placement placement = solve_placement(problem);
+  const auto shared = std::make_shared<std::pair<PlacementProblem, Placement>>();
+  auto& [problem, placement] = *shared;
+  problem = build_placement_problem(graph, target, *options.cost);
+  placement = solve_placement(problem);
   StrategyOutcome outcome;
   const std::int64_t moved = move_nodes(graph, target, problem, placement);
   outcome.plan = plan_of_waves(graph, problem.units, placement.waves, "mincut");
@@ -68,7 +71,9 @@ StrategyOutcome partition_min_cut(Graph& graph, const Target& target,
     outcome.metrics["cut_us"] = rounded_us(problem.microseconds(placement.cut.value));
   }
   outcome.metrics["moved_nodes"] = moved;
-  outcome.details["certificate"] = certificate_to_json(graph, problem, placement);
+  outcome.more_details = [shared](const Graph& final_graph, Json& details) {
+    details["certificate"] = certificate_to_json(final_graph, shared->first, shared->second);
+  };
   return outcome;
 }
 

@@ -125,6 +125,7 @@ PartitionResult partition_graph(Graph& graph, const PartitionOptions& options,
   result.report =
       format_plan_report(graph, result.plan, result.metrics_json, result.target, *options.cost) +
       outcome.report + "\n" + format_operators(graph, result.target, operators);
+  if (outcome.more_details) outcome.more_details(graph, outcome.details);
   outcome.details["operators"] = operators_to_json(operators);
   if (options.what_if) {
     const std::vector<WhatIfRow> rows = find_what_if(tagged, result.target, [&](Graph& changed) {

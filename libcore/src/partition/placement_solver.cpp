@@ -28,9 +28,9 @@
 namespace npu {
 namespace {
 
-constexpr std::int64_t kPathWork = 250'000;  // items and readers, over all rounds
+constexpr std::int64_t kPathWork = 50'000;  // items and readers, over all rounds
 constexpr std::int64_t kMostPathRounds = 40;
-constexpr std::int64_t kMoveWork = 2'000'000;  // units and arcs, over all tried moves
+constexpr std::int64_t kMoveWork = 200'000;  // units and arcs, over all tried moves
 constexpr double kMostChoices = 0x1p20;
 constexpr std::int64_t kMostVisits = 3'000'000;
 

@@ -14,30 +14,33 @@ namespace {
 
 std::vector<std::int32_t> assign_units(const Graph& graph, UnitGraph& units) {
   std::vector<std::int32_t> unit_of(graph.nodes().size());
+  units.device.reserve(unit_of.size());
   std::unordered_map<std::int64_t, std::int32_t> unit_of_group;
-  std::unordered_map<std::string, std::int32_t> device_index;
   for (std::size_t n = 0; n < unit_of.size(); ++n) {
     const NodeId id{static_cast<std::int32_t>(n)};
     const std::string& name = device_of(graph, id);
-    const auto [device, is_new] =
-        device_index.emplace(name, static_cast<std::int32_t>(units.device_names.size()));
-    if (is_new) units.device_names.push_back(name);
-    auto unit = static_cast<std::int32_t>(units.members.size());
+    // Few devices, so a scan is faster than a table.
+    const auto device = static_cast<std::int32_t>(
+        std::find(units.device_names.begin(), units.device_names.end(), name) -
+        units.device_names.begin());
+    if (static_cast<std::size_t>(device) == units.device_names.size()) {
+      units.device_names.push_back(name);
+    }
+    auto unit = static_cast<std::int32_t>(units.device.size());
     if (const auto group = graph.node(id).fusion_group) {
       unit = unit_of_group.emplace(*group, unit).first->second;
     }
-    if (static_cast<std::size_t>(unit) == units.members.size()) {
-      units.members.emplace_back();
-      units.device.push_back(device->second);
-    } else if (units.device[static_cast<std::size_t>(unit)] != device->second) {
+    if (static_cast<std::size_t>(unit) == units.device.size()) {
+      units.device.push_back(device);
+    } else if (units.device[static_cast<std::size_t>(unit)] != device) {
       throw Error(ErrorCode::kInvalidGraph,
                   "fusion group " + std::to_string(*graph.node(id).fusion_group) +
                       " has nodes on two devices; run npu-fuse after npu-tag",
                   graph.location(id));
     }
-    units.members[static_cast<std::size_t>(unit)].push_back(id);
     unit_of[n] = unit;
   }
+  units.members.distribute(unit_of, units.device.size());
   return unit_of;
 }
 

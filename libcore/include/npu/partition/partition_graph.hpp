@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,7 +34,9 @@ struct StrategyOutcome {
   Json metrics = Json::object();  ///< numbers that follow the common ones in `metrics`; --assert
                                   ///< knows them, too
   Json details = Json::object();  ///< further members of `npu.partition`
-  std::string report = {};        ///< tables that --report prints after the common ones
+  /// Adds to `details`, once the plan is settled; for what takes time to write.
+  std::function<void(const Graph& graph, Json& details)> more_details = {};
+  std::string report = {};  ///< tables that --report prints after the common ones
 };
 
 /// One way to partition, as --strategy names it. A strategy may move nodes: it then sets their
