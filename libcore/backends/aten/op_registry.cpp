@@ -21,7 +21,7 @@
 #include <utility>
 
 #include "aten_types.hpp"
-#include "custom_op_library.hpp"
+#include "npu/device/custom_op_library.hpp"
 #include "npu/support/text.hpp"
 
 namespace npu::aten {
@@ -342,6 +342,7 @@ std::string OpRegistry::not_found_text(const std::string& op_type) const {
     known.push_back(name);
   });
   std::string text = fmt::format("libtorch {} has no such op", NPU_TORCH_VERSION);
+  if (!op_type.starts_with("aten.")) text += ", and no library of --load-ops has it";
   if (!overloads.empty()) {
     std::sort(overloads.begin(), overloads.end());
     return fmt::format("{}; overloads of '{}': {}", text, stem.substr(0, stem.size() - 1),

@@ -379,8 +379,8 @@ class ProgramBuilder {
         place.fail(
             NPU_ERROR_UNSUPPORTED,
             fmt::format(
-                "operand '{}' is {} and '{}' is {}; this op needs one dtype (the device option "
-                "\"promote\": true converts them)",
+                "operand '{}' is {} and '{}' is {}; this op needs one dtype (npu-run --promote, or "
+                "the device option \"promote\": true, converts them)",
                 first->name, dtype_name(first->dtype), tensor.name, dtype_name(tensor.dtype)));
       }
       promoted = c10::promoteTypes(promoted.value_or(scalar_type(first->dtype)),

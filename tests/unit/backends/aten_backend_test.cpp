@@ -1289,8 +1289,7 @@ TEST_CASE("operands of different floating dtypes", "[aten]") {
   CHECK(failure.status == NPU_ERROR_UNSUPPORTED);
   CHECK(failure.text ==
         "node 'n' (aten.linear.default): operand 'x' is bfloat16 and 'w' is float32; this op needs "
-        "one dtype (the "
-        "device option \"promote\": true converts them)");
+        "one dtype (npu-run --promote, or the device option \"promote\": true, converts them)");
   check_near(run(model("float32"), R"({"promote": true})")[0].floats(), {1.5015F});
   // Ops that promote need no option.
   const auto sum = run(one_node("aten.add.Tensor",
