@@ -10,10 +10,7 @@ using npu::cli::ExitStatus;
 
 /// --info: what a bundle holds.
 ExitStatus describe(npu::cli::Tool& tool) {
-  const auto bundle = tool.read_bundle();
-  if (bundle == nullptr) {
-    throw npu::Error(npu::ErrorCode::kParse, "--info: the input is no bundle");
-  }
+  const auto bundle = tool.read_bundle(true);
   tool.report(npu::format_bundle(*bundle));
   tool.write_text(npu::write_document(npu::bundle_info(*bundle)));
   return ExitStatus::kSuccess;
@@ -47,8 +44,9 @@ int main(int argc, char** argv) {
       ->type_name("N")
       ->check(npu::cli::in_range(0, 1024))
       ->capture_default_str();
-  app.add_flag("--no-fallback{false}", options.compile.fallback,
-               "fail if a backend refuses a partition, instead of using the next device");
+  app.add_flag_callback(
+      "--no-fallback", [&options] { options.compile.fallback = false; },
+      "fail if a backend refuses a partition, instead of using the next device");
   app.add_option("--load-ops", options.load_ops,
                  "shared object of custom ops (npu/custom_op.hpp); repeatable")
       ->type_name("LIBRARY")
@@ -59,7 +57,7 @@ int main(int argc, char** argv) {
                "promote operands of different dtypes as PyTorch does, instead of refusing them");
   tool.add_cache(options.cache);
   app.add_flag("--info", info, "print what the bundle GRAPH holds as JSON, and exit");
-  tool.add_report("what every partition became; with --precision bf16, its error against f32");
+  tool.add_report("what every partition became and, with bf16, how far it is from f32");
   tool.add_assert(
       "partitions, kernels, reorders, refused, cache_hits, compile_ms, ...; see npu-compile(1)");
   tool.add_examples({"npu-compile model.json -o model.npub && npu-run model.npub --random-inputs 0",

@@ -89,8 +89,9 @@ int main(int argc, char** argv) {
              "list what the backends of the target, or of DEVICE, have registered, and exit")
           ->type_name("[DEVICE]")
           ->expected(0, 1);
-  app.add_flag("--no-overlap{false}", options.executor.overlap,
-               "run steps one after another, even those that could run at the same time");
+  app.add_flag_callback(
+      "--no-overlap", [&options] { options.executor.overlap = false; },
+      "run steps one after another, even those that could run at the same time");
   tool.add_precision(options.precision, "compute float32 tensors as f32 or bf16 [f32]");
   tool.add_cache(options.cache);
   tool.add_report("placement, steps and comparisons as tables");

@@ -111,7 +111,9 @@ void Tool::add_cache(CacheOptions& cache) {
   app_.add_option("--cache-dir", cache.folder,
                   "folder of compiled partitions [$XDG_CACHE_HOME/npu, ~/.cache/npu]")
       ->type_name("DIR");
-  app_.add_flag("--no-cache{false}", cache.enabled, "neither look partitions up nor keep them");
+  app_.add_flag_callback(
+      "--no-cache", [&cache] { cache.enabled = false; },
+      "neither look partitions up nor keep them");
   app_.add_option_function<std::string>(
           "--cache-limit",
           [&cache](const std::string& text) { cache.limit_bytes = *parse_byte_size(text); },
@@ -242,11 +244,13 @@ std::string Tool::take_input() {
   return std::move(read_ahead_);
 }
 
-std::shared_ptr<const Bundle> Tool::read_bundle() {
-  if (input_ != "-") return Bundle::is_bundle(input_) ? Bundle::open(input_) : nullptr;
+std::shared_ptr<const Bundle> Tool::read_bundle(bool required) {
+  if (input_ != "-") {
+    return required || Bundle::is_bundle(input_) ? Bundle::open(input_) : nullptr;
+  }
   read_ahead_ = take_input();
   has_read_ahead_ = true;
-  if (!Bundle::has_magic(read_ahead_)) return nullptr;
+  if (!required && !Bundle::has_magic(read_ahead_)) return nullptr;
   return Bundle::from_bytes(read_ahead_, input_name(input_));
 }
 

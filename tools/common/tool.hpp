@@ -51,9 +51,10 @@ class Tool {
   /// Reads and verifies the document; the graph lives as long as the program. Ends the body with
   /// the diagnostics printed if it is not valid.
   Graph& read_graph();
-  /// The input as a bundle; null if it does not start like one, and read_graph is to be called. A
-  /// file is mapped, stdin is read into memory.
-  std::shared_ptr<const Bundle> read_bundle();
+  /// The input as a bundle. A file is mapped, stdin is read into memory. Of an input that does not
+  /// start like one the result is null, and read_graph is to be called; if a bundle is required,
+  /// that is an error.
+  std::shared_ptr<const Bundle> read_bundle(bool required = false);
   /// Writes a bundle to --output at once, or keeps its bytes for stdout until the body has
   /// succeeded. Refuses a terminal.
   void write_bundle(BundleContent& content);

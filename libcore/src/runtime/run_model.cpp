@@ -509,19 +509,9 @@ RunModelResult run_document(Graph& graph, RunModelOptions options, Diagnostics& 
 
 }  // namespace
 
-RunModelResult run_model(Graph& graph, const RunModelOptions& options, Diagnostics& diagnostics) {
-  try {
-    return run_document(graph, options, diagnostics);
-  } catch (const Error& error) {
-    // A backend names node and argument, but does not know the file.
-    const bool is_placed = !error.location().file.empty() || error.code() == ErrorCode::kUsage ||
-                           error.code() == ErrorCode::kIo;
-    if (is_placed) throw;
-    throw Error(error.code(), error.message(), {.file = graph.file});
-  }
-}
+namespace {
 
-RunModelResult run_bundle(const Bundle& bundle, const RunModelOptions& given,
+RunModelResult run_opened(const Bundle& bundle, const RunModelOptions& given,
                           Diagnostics& diagnostics) {
   const auto start = std::chrono::steady_clock::now();
   RunModelOptions options = given;
@@ -556,6 +546,30 @@ RunModelResult run_bundle(const Bundle& bundle, const RunModelOptions& given,
   }
   if (diagnostics.has_errors()) return {};
   return run_ready(graph, model, inputs, options, [&] { return all_weights; });
+}
+
+/// A backend names node and argument, but does not know the file.
+template <typename Body>
+RunModelResult placing_errors(const std::string& file, Body&& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    const bool is_placed = !error.location().file.empty() || error.code() == ErrorCode::kUsage ||
+                           error.code() == ErrorCode::kIo;
+    if (is_placed) throw;
+    throw Error(error.code(), error.message(), {.file = file});
+  }
+}
+
+}  // namespace
+
+RunModelResult run_model(Graph& graph, const RunModelOptions& options, Diagnostics& diagnostics) {
+  return placing_errors(graph.file, [&] { return run_document(graph, options, diagnostics); });
+}
+
+RunModelResult run_bundle(const Bundle& bundle, const RunModelOptions& options,
+                          Diagnostics& diagnostics) {
+  return placing_errors(bundle.name(), [&] { return run_opened(bundle, options, diagnostics); });
 }
 
 namespace {
