@@ -15,11 +15,12 @@ declare -A seeds=(
   [roundtrip]="testdata/bad/document testdata/models/small"
   [safetensors]="testdata/bad/safetensors testdata/models/small"
   [npy]="testdata/bad/npy"
+  [bundle]="testdata/bad/bundle"
   [target]="testdata/bad/target"
   [passes]="testdata/bad/document testdata/bad/partition testdata/models/small"
 )
 names=("$@")
-[ ${#names[@]} -gt 0 ] || names=(read_graph roundtrip safetensors npy target passes)
+[ ${#names[@]} -gt 0 ] || names=(read_graph roundtrip safetensors npy bundle target passes)
 
 cmake -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   -DCMAKE_C_COMPILER="${CC:-clang}" -DCMAKE_CXX_COMPILER="${CXX:-clang++}" \

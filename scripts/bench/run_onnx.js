@@ -2,7 +2,9 @@
 // Loads an ONNX model with onnxruntime-node, runs it on the inputs of a safetensors file, and prints
 // one JSON object: create_ms, first_ms, median_ms, min_ms, p90_ms, peak_rss_bytes, version.
 //
-// Usage: node run_onnx.js MODEL.onnx INPUTS.safetensors RUNS THREADS [OUTPUTS.safetensors]
+// Usage: node run_onnx.js MODEL.onnx INPUTS.safetensors RUNS THREADS [EXPECTED.safetensors]
+// With EXPECTED there is relative_error, too: the largest difference of an output from the tensor
+// at its place there, over that tensor's largest magnitude.
 // NODE_PATH names the folder node_modules that holds onnxruntime-node.
 'use strict';
 const fs = require('fs');
@@ -28,31 +30,23 @@ function readSafetensors(path) {
   return tensors;
 }
 
-function writeSafetensors(path, tensors) {
-  const names = {float32: 'F32', int64: 'I64', int32: 'I32', bool: 'BOOL', float64: 'F64'};
-  const header = {};
-  const parts = [];
-  let offset = 0;
-  tensors.forEach((tensor, i) => {
-    const data = Buffer.from(tensor.data.buffer, tensor.data.byteOffset, tensor.data.byteLength);
-    header[String(i)] = {
-      dtype: names[tensor.type], shape: Array.from(tensor.dims),
-      data_offsets: [offset, offset + data.length],
-    };
-    parts.push(data);
-    offset += data.length;
+function relativeError(results, expected) {
+  let worst = 0;
+  expected.forEach(({tensor}, i) => {
+    let difference = 0, scale = 0;
+    tensor.data.forEach((value, k) => {
+      difference = Math.max(difference, Math.abs(Number(results[i].data[k]) - Number(value)));
+      scale = Math.max(scale, Math.abs(Number(value)));
+    });
+    worst = Math.max(worst, difference === 0 ? 0 : difference / scale);
   });
-  let text = JSON.stringify(header);
-  text += ' '.repeat((8 - text.length % 8) % 8);
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(text.length));
-  fs.writeFileSync(path, Buffer.concat([length, Buffer.from(text), ...parts]));
+  return worst;
 }
 
 const milliseconds = () => Number(process.hrtime.bigint()) / 1e6;
 
 async function main() {
-  const [model, inputs, runs, threads, outputs] = process.argv.slice(2);
+  const [model, inputs, runs, threads, expected] = process.argv.slice(2);
   const begin = milliseconds();
   const session = await ort.InferenceSession.create(model, {
     intraOpNumThreads: Number(threads), interOpNumThreads: 1, graphOptimizationLevel: 'all',
@@ -71,7 +65,6 @@ async function main() {
     results = await session.run(feeds);
     times.push(milliseconds() - start);
   }
-  if (outputs) writeSafetensors(outputs, session.outputNames.map((name) => results[name]));
   const timed = times.slice(2).sort((a, b) => a - b);
   const middle = timed.length >> 1;
   console.log(JSON.stringify({
@@ -79,6 +72,10 @@ async function main() {
     min_ms: timed[0], p90_ms: timed[Math.ceil(timed.length * 0.9) - 1], first_ms: times[0],
     create_ms: created - begin, peak_after_create_bytes: peakAfterCreate,
     peak_rss_bytes: process.resourceUsage().maxRSS * 1024,
+    ...(expected && {
+      relative_error: relativeError(session.outputNames.map((name) => results[name]),
+          readSafetensors(expected)),
+    }),
     version: require('onnxruntime-node/package.json').version,
   }));
 }

@@ -49,3 +49,9 @@ string(REGEX REPLACE ".*MAJOR[ \t]+([0-9]+).*MINOR[ \t]+([0-9]+).*" "\\1.\\2" _m
 if(_metis_version VERSION_LESS 5.1)
   message(FATAL_ERROR "METIS ${_metis_version} found, at least 5.1 is needed (Debian package libmetis-dev).")
 endif()
+
+# A header: its code is compiled into the library (XXH_INLINE_ALL).
+find_path(NPU_XXHASH_INCLUDE_DIR xxhash.h)
+if(NOT NPU_XXHASH_INCLUDE_DIR)
+  npu_missing("xxHash >= 0.8" "libxxhash-dev")
+endif()

@@ -54,11 +54,15 @@ _npu_complete() {
       _npu_words "$(_npu_devices)" "$current"
       [[ $previous == --verify || ${#COMPREPLY[@]} -gt 0 ]] && return
       ;;
-    -o | --output | --dot | --weights | --inputs | --outputs | --expect | --trace | --load-ops)
+    --precision)
+      _npu_words 'f32 bf16' "$current"
+      return
+      ;;
+    -o | --output | --cache-dir | --dot | --weights | --inputs | --outputs | --expect | --trace | --load-ops)
       _npu_files "$current"
       return
       ;;
-    --assert | --min-nodes | --random-weights | --random-inputs | --rtol | --atol | --bench | --threads)
+    --assert | --min-nodes | --random-weights | --random-inputs | --rtol | --atol | --bench | --threads | -j | --jobs | --cache-limit)
       return # free text and numbers
       ;;
   esac
@@ -70,9 +74,13 @@ _npu_complete() {
     npu-partition)
       options="$common -o --output -s --strategy --min-nodes --dot"
       ;;
+    npu-compile)
+      options="$common -o --output -t --target --precision --weights --random-weights -j --jobs --threads"
+      options+=" --no-fallback --load-ops --promote --cache-dir --no-cache --cache-limit --info"
+      ;;
     npu-run)
       options="$common --weights --random-weights --inputs --random-inputs --outputs --expect --verify"
-      options+=" --rtol --atol --bench --threads --target --trace --load-ops --promote --list-ops"
+      options+=" --rtol --atol --bench --threads --target --trace --no-overlap --precision --cache-dir --no-cache --cache-limit --load-ops --promote --list-ops"
       ;;
   esac
   if [[ $current == -* ]]; then
@@ -82,4 +90,4 @@ _npu_complete() {
   fi
 }
 
-complete -F _npu_complete npu-tag npu-partition npu-run
+complete -F _npu_complete npu-tag npu-partition npu-compile npu-run
