@@ -93,8 +93,11 @@ class Round {
         cache_(cache),
         known_(known),
         results_(plan.partitions.size()) {
-    Json json = {{"precision", options.precision}};
+    const Json json = {{"precision", options.precision}};
     compile_options_ = json.dump();
+    // "All cores" are others elsewhere, and a cache may be shared.
+    key_options_ = compile_options_;
+    if (options.threads == 0) key_options_ += std::to_string(std::thread::hardware_concurrency());
   }
 
   /// Devices that the calling thread opens are left in `devices`.
@@ -161,7 +164,7 @@ class Round {
                        .backend_version = compiled.backend_version,
                        .fingerprint = compiled.fingerprint,
                        .device = device_text,
-                       .options = compile_options_,
+                       .options = key_options_,
                        .sub_ir = sub_ir,
                        .weights = &weights});
       if (auto entry = cache_->find(key)) {
@@ -190,6 +193,7 @@ class Round {
   CompileCache* cache_;
   Known& known_;
   std::string compile_options_;
+  std::string key_options_;
   std::vector<Result> results_;
   std::vector<std::string> sub_irs_ = std::vector<std::string>(results_.size());
   std::atomic<std::size_t> next_{0};

@@ -8,7 +8,7 @@ done
 echo "damage of a real one:"
 npu-compile "$TESTDATA/models/small/mlp.json" -o m.npub
 size=$(wc -c <m.npub)
-for cut in 0 7 64 4096 $((size / 2)) $((size - 1)); do
+for cut in 0 8 64 4096 $((size / 2)) $((size - 1)); do
   head -c "$cut" m.npub >cut.npub
   npu-run cut.npub --random-inputs 0 >out 2>message
   echo "exit $? $(sed 's/[0-9][0-9]* bytes, its header says [0-9]*/N bytes, its header says M/' message)"

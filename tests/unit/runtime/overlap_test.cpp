@@ -28,9 +28,12 @@ struct Case {
   std::vector<Tensor> inputs;
 };
 
+/// Contiguous: with two devices, fewest partitions means that each waits for the one before it.
 Case make_case(Graph graph, std::uint64_t seed = 0) {
   Case made{std::move(graph), {}, {}, {}};
-  made.plan = partition_graph(made.graph, {}).plan;
+  PartitionOptions partition;
+  partition.strategy = "contiguous";
+  made.plan = partition_graph(made.graph, partition).plan;
   Diagnostics diagnostics;
   made.weights = load_weights(made.graph, {.file = {}, .random_seed = seed}, diagnostics);
   for (const TensorId id : made.graph.graph_inputs()) {
