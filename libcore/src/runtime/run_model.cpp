@@ -246,11 +246,6 @@ Json expect_json(const Graph& graph, const std::vector<Tensor>& outputs,
 void write_outputs(const Graph& graph, const std::vector<Tensor>& outputs,
                    const std::string& path) {
   if (path.ends_with(".npy")) {
-    if (outputs.size() != 1) {
-      throw Error(ErrorCode::kUsage,
-                  "--outputs " + path + ": a .npy file holds one tensor, the graph has " +
-                      std::to_string(outputs.size()) + " outputs; use .safetensors");
-    }
     write_npy(path, outputs.front());
     return;
   }
@@ -468,10 +463,17 @@ RunModelResult run_ready(const Graph& graph, const ReadyModel& model,
   return result;
 }
 
-void check_verify_device(const RunModelOptions& options, const Target& target) {
-  if (options.verify_device.empty() || target.find_device(options.verify_device) != nullptr) return;
-  throw Error(ErrorCode::kUsage, "--verify " + options.verify_device + ": target '" + target.name +
-                                     "' has no such device");
+void check_options(const RunModelOptions& options, const Graph& graph, const Target& target) {
+  if (!options.verify_device.empty() && target.find_device(options.verify_device) == nullptr) {
+    throw Error(ErrorCode::kUsage, "--verify " + options.verify_device + ": target '" +
+                                       target.name + "' has no such device");
+  }
+  if (options.outputs.ends_with(".npy") && graph.graph_outputs().size() != 1) {
+    throw Error(ErrorCode::kUsage, "--outputs " + options.outputs +
+                                       ": a .npy file holds one tensor, the graph has " +
+                                       std::to_string(graph.graph_outputs().size()) +
+                                       " outputs; use .safetensors");
+  }
 }
 
 RunModelResult run_document(Graph& graph, RunModelOptions options, Diagnostics& diagnostics) {
@@ -480,7 +482,7 @@ RunModelResult run_document(Graph& graph, RunModelOptions options, Diagnostics& 
   ReadyModel model;
   model.target = choose_target(graph, options, diagnostics);
   model.plan = choose_plan(graph, model.target, diagnostics);
-  check_verify_device(options, model.target);
+  check_options(options, graph, model.target);
   if (diagnostics.has_errors()) return {};
   const std::vector<Tensor> inputs = gather_inputs(graph, options, diagnostics);
   WeightSource source = options.weights;
@@ -528,7 +530,7 @@ RunModelResult run_opened(const Bundle& bundle, const RunModelOptions& given,
     throw Error(ErrorCode::kParse, "its document has no plan", {.file = bundle.name()});
   }
   model.plan = read_partition_plan(graph, diagnostics);
-  check_verify_device(options, model.target);
+  check_options(options, graph, model.target);
   if (diagnostics.has_errors()) return {};
   model.weights = bundled_weights(bundle, graph);
   model.partitions = bundled_partitions(bundle, model.plan, model.target);
