@@ -24,7 +24,7 @@ echo "nothing changed:"; batch; changed
 echo "one document:"; touch zoo/mlp.json; batch; changed
 echo "one file of weights:"; touch zoo/residual.safetensors; batch; changed
 echo "flags of npu-compile:"; batch NPU_COMPILE_FLAGS='--precision bf16'; changed
-npu-compile --info zoo/mlp.npub | grep '"precision"'
+npu-compile --info zoo/mlp.npub | grep '^  "precision"'
 echo "flags of npu-partition:"; batch NPU_COMPILE_FLAGS='--precision bf16' NPU_PARTITION_FLAGS='--strategy contiguous'; changed
 echo "a bundle by name, with a quote in its flags:"
 rm zoo/mlp.npub
