@@ -41,6 +41,11 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(npu::cli::in_range(1, 1'000'000'000));
   tool.app()
+      .add_option("--depth", options.depth, "levels of blocks within blocks; strategy blocks only")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(npu::cli::in_range(1, 64));
+  tool.app()
       .add_option("--min-flops", options.min_flops,
                   "move partitions with less work to the next device that runs them")
       ->type_name("FLOPS")

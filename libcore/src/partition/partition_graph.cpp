@@ -27,6 +27,9 @@ constexpr std::array kStrategies{
     StrategyInfo{"convex", "fewest partitions by dependence", &by_tags<partition_convex>},
     StrategyInfo{"mincut", "least predicted time, also by moving nodes to other devices",
                  &partition_min_cut},
+    StrategyInfo{"blocks", "the parts that a model is built of, by structure", &partition_blocks},
+    StrategyInfo{"resources", "within on-chip memory, with the least traffic between partitions",
+                 &partition_resources},
     StrategyInfo{"metis", "parts of equal work with little between them, in number",
                  &partition_metis},
 };

@@ -402,10 +402,10 @@ class TargetReader {
 
   void read_device(const Json& json, const std::string& pointer, Target& target) {
     if (!check_object(json, pointer)) return;
-    check_keys(
-        json, pointer,
-        {"name", "backend", "options", "ops", "dtypes", "rank", "aliases", "align", "on_chip_bytes",
-         "peak_flops", "memory_bandwidth", "launch_overhead_us", "resident_weights", "node_overhead_us", "op_rates"});
+    check_keys(json, pointer,
+               {"name", "backend", "options", "ops", "dtypes", "rank", "aliases", "align",
+                "on_chip_bytes", "max_partition_flops", "peak_flops", "memory_bandwidth",
+                "launch_overhead_us", "resident_weights", "node_overhead_us", "op_rates"});
     Device device;
     device.name = text(json, pointer, "name", true);
     if (target.find_device(device.name) != nullptr) {
@@ -441,6 +441,7 @@ class TargetReader {
                           bytes->is_number() ? bytes->dump() : type(*bytes)));
       }
     }
+    device.max_partition_flops = rate_member(json, pointer, "max_partition_flops", false, true);
     if (const Json* peaks = member(json, pointer, "peak_flops", true)) {
       const std::string below = pointer + "/peak_flops";
       if (check_object(*peaks, below)) {

@@ -23,7 +23,8 @@ struct PartitionOptions {
   std::int32_t parts = 2;           ///< of metis: how many
   double imbalance = 0.1;           ///< of metis: how far above the mean a part may be
   std::uint64_t seed = 0;           ///< of metis
-  bool what_if = false;  ///< also plan for what keeps nodes from the target's first device
+  bool what_if = false;    ///< also plan for what keeps nodes from the target's first device
+  std::int64_t depth = 1;  ///< blocks: how many levels of blocks within blocks to take apart
   const CostModel* cost = &roofline_cost();  ///< where predicted times come from; never null
 };
 
@@ -51,6 +52,10 @@ std::span<const StrategyInfo> partition_strategies();
 /// The strategies that need more than tags; see the .cpp of each.
 StrategyOutcome partition_min_cut(Graph& graph, const Target& target,
                                   const PartitionOptions& options, Diagnostics& diagnostics);
+StrategyOutcome partition_resources(Graph& graph, const Target& target,
+                                    const PartitionOptions& options, Diagnostics& diagnostics);
+StrategyOutcome partition_blocks(Graph& graph, const Target& target,
+                                 const PartitionOptions& options, Diagnostics& diagnostics);
 StrategyOutcome partition_metis(Graph& graph, const Target& target, const PartitionOptions& options,
                                 Diagnostics& diagnostics);
 

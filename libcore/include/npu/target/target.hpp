@@ -71,6 +71,7 @@ struct Device {
                                        ///< rule runs with every dtype and rank
   Json align;                          ///< the `align` section, or null
   std::int64_t on_chip_bytes = 0;      ///< 0: not known, no limit
+  double max_partition_flops = 0;      ///< FLOP in one partition; 0: no limit
   std::map<DType, double> peak_flops;  ///< FLOP/s
   double memory_bandwidth = 0;         ///< bytes/s
   double launch_overhead_us = 0;       ///< per partition
