@@ -47,3 +47,9 @@ find_package(METIS 5.1 QUIET)  # scripts/cmake/FindMETIS.cmake
 if(NOT METIS_FOUND)
   npu_missing("METIS >= 5.1" "libmetis-dev")
 endif()
+
+# A header: its code is compiled into the library (XXH_INLINE_ALL).
+find_path(NPU_XXHASH_INCLUDE_DIR xxhash.h)
+if(NOT NPU_XXHASH_INCLUDE_DIR)
+  npu_missing("xxHash >= 0.8" "libxxhash-dev")
+endif()

@@ -23,3 +23,5 @@ install(FILES scripts/completions/npu.bash DESTINATION share/bash-completion/com
 install(FILES scripts/completions/npu.bash DESTINATION share/bash-completion/completions RENAME npu-fuse)
 install(FILES scripts/completions/npu.bash DESTINATION share/bash-completion/completions RENAME npu-partition)
 install(FILES scripts/completions/npu.bash DESTINATION share/bash-completion/completions RENAME npu-run)
+install(FILES scripts/completions/npu.bash DESTINATION share/bash-completion/completions RENAME npu-compile)
+install(FILES scripts/batch.mk DESTINATION share/npu)

@@ -64,11 +64,15 @@ _npu_complete() {
       COMPREPLY=("${COMPREPLY[@]/#/$before}")
       return
       ;;
-    -o | --output | --pattern-file | --dot | --weights | --inputs | --outputs | --expect | --trace | --load-ops)
+    --precision)
+      _npu_words 'f32 bf16' "$current"
+      return
+      ;;
+    -o | --output | --pattern-file | --cache-dir | --dot | --weights | --inputs | --outputs | --expect | --trace | --load-ops)
       _npu_files "$current"
       return
       ;;
-    --assert | --min-nodes | --depth | --max-ops | --min-flops | --max-partitions | --memory-limit | -k | --parts | --imbalance | --seed | --random-weights | --random-inputs | --rtol | --atol | --bench | --threads)
+    --assert | --min-nodes | --depth | --max-ops | --min-flops | --max-partitions | --memory-limit | -k | --parts | --imbalance | --seed | --random-weights | --random-inputs | --rtol | --atol | --bench | --threads | -j | --jobs | --cache-limit)
       return # free text and numbers
       ;;
   esac
@@ -84,9 +88,13 @@ _npu_complete() {
       options="$common -o --output -s --strategy --min-nodes --depth --min-flops --max-partitions --memory-limit --dot"
       options+=" -k --parts --imbalance --seed --what-if --verify"
       ;;
+    npu-compile)
+      options="$common -o --output -t --target --precision --weights --random-weights -j --jobs --threads"
+      options+=" --no-fallback --load-ops --promote --cache-dir --no-cache --cache-limit --info"
+      ;;
     npu-run)
       options="$common --weights --random-weights --inputs --random-inputs --outputs --expect --verify"
-      options+=" --rtol --atol --bench --threads --target --trace --load-ops --promote --list-ops"
+      options+=" --rtol --atol --bench --threads --target --trace --no-overlap --precision --cache-dir --no-cache --cache-limit --load-ops --promote --list-ops"
       ;;
   esac
   if [[ $current == -* ]]; then
@@ -96,4 +104,4 @@ _npu_complete() {
   fi
 }
 
-complete -F _npu_complete npu-tag npu-fuse npu-partition npu-run
+complete -F _npu_complete npu-tag npu-fuse npu-partition npu-compile npu-run

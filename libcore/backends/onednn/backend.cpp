@@ -439,6 +439,7 @@ constexpr npu_backend_api kApi{
     run,
     list_ops,
     node_times,
+    nullptr,
 };
 
 }  // namespace

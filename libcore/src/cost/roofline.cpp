@@ -14,17 +14,23 @@ namespace {
 
 /// What a node has to do, whatever the device.
 struct NodeWork {
+  const Node* node = nullptr;
+  bool grouped = false;
   // The dtype that is computed in: that of the last floating-point result, else of an operand.
   DType dtype = DType::kFloat32;
   double flops = 0;
   double bytes = 0;
   double bytes_without_weights = 0;
 
-  NodeWork(const Graph& graph, const Node& node)
-      : flops(node_flops(graph, node)),
-        bytes(node_bytes(graph, node)),
-        bytes_without_weights(node_bytes(graph, node, false)) {
-    for (const std::vector<TensorId>* list : {&node.inputs, &node.outputs}) {
+  NodeWork(const Graph& graph, const Node& of_node)
+      : node(&of_node),
+        flops(node_flops(graph, of_node)),
+        bytes(node_bytes(graph, of_node)),
+        bytes_without_weights(node_bytes(graph, of_node, false)) {
+    if (const Json* groups = find_member(of_node.attrs(), "groups")) {
+      grouped = groups->is_number() && *groups > 1;
+    }
+    for (const std::vector<TensorId>* list : {&of_node.inputs, &of_node.outputs}) {
       for (const TensorId id : *list) {
         if (is_floating_point(graph.tensor(id).dtype)) dtype = graph.tensor(id).dtype;
       }
@@ -33,10 +39,21 @@ struct NodeWork {
 
   double us(const Device& device) const {
     const double moved = device.resident_weights ? bytes_without_weights : bytes;
-    const double rate = device.flops_per_second(dtype);
+    double rate = device.flops_per_second(dtype);
+    double bandwidth = device.memory_bandwidth;
+    for (const OpRate& special : device.op_rates) {
+      if (special.grouped && *special.grouped != grouped) continue;
+      if (std::find(special.types.begin(), special.types.end(), node->op_type) ==
+          special.types.end()) {
+        continue;
+      }
+      if (special.peak_flops > 0) rate = special.peak_flops;
+      if (special.memory_bandwidth > 0) bandwidth = special.memory_bandwidth;
+      break;
+    }
     const double compute = flops > 0 && rate > 0 ? flops / rate : 0;
-    const double traffic = device.memory_bandwidth > 0 ? moved / device.memory_bandwidth : 0;
-    return 1e6 * std::max(compute, traffic);
+    const double traffic = bandwidth > 0 ? moved / bandwidth : 0;
+    return device.node_overhead_us + 1e6 * std::max(compute, traffic);
   }
 };
 

@@ -88,6 +88,9 @@ class PairCut {
   }
 
   std::int64_t value() const noexcept { return cut_.value; }
+  std::int64_t size() const noexcept {
+    return static_cast<std::int64_t>(network_.vertex_count() + network_.arcs().size());
+  }
 
   /// Where no item is fixed.
   CutCertificate certificate(const LaunchPaths& paths) const {
@@ -367,11 +370,14 @@ class Solver {
   }
 
   bool consider(const Assignment& assignment) {
+    best_.work += size_;
     const std::int64_t placed = placement_cost(problem_, assignment);
     if (placed == kNever) return false;
     const bool is_first = best_.assignment.empty();
     if (!is_first && placed >= best_.total()) return false;  // it launches something, too
     set_devices(assignment);
+    best_.work += static_cast<std::int64_t>(
+        problem_.devices * (problem_.units.size() + problem_.units.targets.size()));
     std::vector<Wave> waves = fewest_waves(problem_.units, problem_.launch);
     std::int64_t launch = 0;
     for (const Wave& wave : waves) launch += problem_.launch[index_of(wave.device)];
@@ -395,6 +401,7 @@ class Solver {
     const Assignment anywhere(problem_.items, 0);
     PairCut cut(problem_, anywhere, 0, 1);
     best_.cut_assignment = cut.solve();
+    best_.work += cut.size();
     best_.cut = cut.certificate({});
     best_.bound = best_.cut;
     best_.bound_ticks = cut.value();
@@ -410,6 +417,7 @@ class Solver {
       PairCut with_launches(problem_, anywhere, 0, 1);
       with_launches.add_launches(paths);
       current = with_launches.solve();
+      best_.work += with_launches.size();
       if (with_launches.value() > best_.bound_ticks) {
         best_.bound_ticks = with_launches.value();
         best_.bound = with_launches.certificate(paths);

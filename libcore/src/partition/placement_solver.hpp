@@ -56,6 +56,7 @@ struct Placement {
   CutCertificate cut;                ///< and its proof
   CutCertificate bound;              ///< proof of bound_ticks where `proof` is kCut
   std::vector<std::int64_t> prices;  ///< by item, where `proof` is kPrices
+  std::int64_t work = 0;  ///< items, readers and arcs that were looked at, over all cuts and tries
 
   std::int64_t total() const noexcept { return placed_ticks + launch_ticks; }
 };

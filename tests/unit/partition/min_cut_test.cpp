@@ -423,3 +423,24 @@ TEST_CASE("mincut: the check of a proof finds every change of a number") {
   }
   for (const int count : kinds) CHECK(count > 5);
 }
+
+TEST_CASE("mincut: work grows in proportion to the graph") {
+  // Everything that is looked at over all cuts and tries, for each node: the rounds become fewer as
+  // the graph grows, but where they end early depends on the graph, too.
+  std::mt19937 random(53);
+  const Target target = parse_target(Json::parse(R"({"name": "t", "devices": [
+        {"name": "npu", "ops": [{"types": ["aten.relu.default", "aten.neg.default"]}],
+         "peak_flops": {"float32": 1e12}, "memory_bandwidth": 1e8, "launch_overhead_us": 5},
+        {"name": "cpu", "ops": "*", "peak_flops": {"float32": 1e10}, "memory_bandwidth": 1e7,
+         "launch_overhead_us": 5}],
+        "links": [{"from": "npu", "to": "cpu", "bandwidth": 1e8, "latency_us": 2}]})"),
+                                     "t.json");
+  for (const int nodes : {1000, 4000, 16'000}) {
+    const Graph graph = random_graph(random, target, nodes, 0.7);
+    PlacementProblem problem = build_placement_problem(graph, target, roofline_cost());
+    const Placement placement = solve_placement(problem);
+    CHECK(placement.waves.size() > 4);
+    CAPTURE(nodes, placement.work);
+    CHECK(placement.work <= 120 * nodes);
+  }
+}

@@ -196,22 +196,3 @@ TEST_CASE("strategies: outputs do not change, executed on the real backends") {
   CHECK(plans >= 150);
   CHECK(partitions > static_cast<std::size_t>(2 * plans));
 }
-
-TEST_CASE("strategies: work grows in proportion to the graph") {
-  // Steps of the scheduler are counted by what it hands out: each unit once, each arc once for each
-  // first device, whatever the size.
-  for (const int nodes : {1000, 8000}) {
-    GraphBuilder builder;
-    builder.input("x");
-    for (int n = 0; n < nodes; ++n) {
-      const std::string before = n == 0 ? "x" : "n" + std::to_string(n - 1);
-      const std::string far = n < 40 ? "x" : "n" + std::to_string(n - 40);
-      builder.node("n" + std::to_string(n), "custom.one", {before, far})
-          .on(n % 3 == 0 ? "d0" : "d1");
-    }
-    const Graph graph = builder.output("n" + std::to_string(nodes - 1)).build();
-    const UnitGraph units = build_unit_graph(graph);
-    CHECK(units.order.size() == static_cast<std::size_t>(nodes));
-    CHECK(units.targets.size() <= 2 * static_cast<std::size_t>(nodes));
-  }
-}
