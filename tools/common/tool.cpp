@@ -286,10 +286,13 @@ void Tool::complain(const std::string& text) {
   write_message(prefixed(text));
 }
 
-void Tool::report(const std::string& text) {
-  if (!wants_report_) return;
+void Tool::note(const std::string& text) {
   print_diagnostics();
   write_message(text);
+}
+
+void Tool::report(const std::string& text) {
+  if (wants_report_) note(text);
 }
 
 Tool::Assertion Tool::parse_assertion(const std::string& text) const {

@@ -64,6 +64,8 @@ class Tool {
   void write_text(std::string text);
   /// Prints one line to stderr, with the program's name, whatever the verbosity.
   void complain(const std::string& text);
+  /// Prints a table to stderr.
+  void note(const std::string& text);
   /// Prints a table to stderr if --report was given.
   void report(const std::string& text);
   bool wants_report() const noexcept { return wants_report_; }
