@@ -576,7 +576,8 @@ StrategyOutcome partition_resources(Graph& graph, const Target& target, const Pa
     const double bytes = splitter.line.own_bytes[index_of(p)];
     if (!splitter.oversize(p)) continue;
     const std::int32_t unit = splitter.line.order[index_of(p)];
-    const auto& members = units.members[index_of(unit)];
+    const std::vector<NodeId> members(units.members[index_of(unit)].begin(),
+                                      units.members[index_of(unit)].end());
     Json entry{{"nodes", Json::array()}, {"bytes", saturating_integer(bytes)}};
     for (const NodeId id : members) entry["nodes"].push_back(graph.node(id).name);
     const double limit = splitter.limits(p).bytes;
