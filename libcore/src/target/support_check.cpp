@@ -13,6 +13,7 @@
 #include <cmath>
 #include <utility>
 
+#include "npu/ops/align_class.hpp"
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/ops/schema.hpp"
 
@@ -363,7 +364,7 @@ Outcome try_rule(const Candidate& candidate, const OpRule& rule) {
 
 bool is_any_op(std::string_view op_type) {
   return op_type.starts_with("aten.") || op_type == "<built-in function getitem>" ||
-         op_type == "wrap_with_set_grad_enabled";
+         op_type == "wrap_with_set_grad_enabled" || op_type == kChannelNorm;
 }
 
 }  // namespace
