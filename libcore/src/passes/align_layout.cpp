@@ -77,7 +77,7 @@ std::vector<align::Removal> unwanted(const Graph& graph, const Problem& problem,
     }
     if (wanted) continue;
     const Node& node = graph.node(unit.members.front());
-    removals.push_back({unit.members.front(), node.inputs.front()});
+    removals.push_back({unit.members.front(), node.inputs.front(), false});
     removed.push_back(
         {graph.tensor(node.inputs.front()).name, align::converts_to_nalign(node), "cancelled"});
   }

@@ -477,6 +477,8 @@ std::vector<Conversion> conversions_of(const Problem& problem,
       conversions.push_back({static_cast<std::int32_t>(v), produced == AlignMode::kAlign});
     }
   }
+  std::stable_partition(conversions.begin(), conversions.end(),
+                        [](const Conversion& conversion) { return conversion.to_nalign; });
   return conversions;
 }
 

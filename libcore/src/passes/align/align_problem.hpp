@@ -89,7 +89,7 @@ struct Conversion {
   bool operator==(const Conversion&) const = default;
 };
 
-/// By value; `modes` has kAlign or kNalign for every unit.
+/// Those to NALIGN first, else by value; `modes` has kAlign or kNalign for every unit.
 std::vector<Conversion> conversions_of(const Problem& problem, const std::vector<AlignMode>& modes);
 /// Those that were in the document count, too.
 AlignCosts costs_of(const Problem& problem, const std::vector<AlignMode>& modes,
@@ -106,6 +106,7 @@ std::vector<AlignMode> solve_optimal(const Problem& problem, const AlignOptions&
 struct Removal {
   NodeId node;
   TensorId by;
+  bool takes_name = false;  ///< `by` gets the name of the node's result
 };
 /// Takes channel_norms out of a graph. A tensor that leaves its region keeps its name.
 void remove_channel_norms(Graph& graph, const std::vector<Removal>& removals);
@@ -116,8 +117,8 @@ std::vector<Removal> own_channel_norms(const Graph& graph);
 std::vector<Removal> idle_channel_norms(const Graph& graph, const Problem& problem,
                                         std::vector<AlignRemoval>& removed);
 
-/// Inserts nodes, writes modes and brings npu.partition and npu.fusion up to date. Fills
-/// result.conversions, nodes and splits.
+/// Inserts nodes (`conversions` as conversions_of gives them), writes modes and brings
+/// npu.partition and npu.fusion up to date. Fills result.conversions, nodes and splits.
 void rewrite_graph(Graph& graph, const Problem& problem, const std::vector<AlignMode>& modes,
                    const std::vector<Conversion>& conversions, AlignResult& result);
 

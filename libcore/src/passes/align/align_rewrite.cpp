@@ -28,7 +28,7 @@ std::size_t at(NodeId id) { return static_cast<std::size_t>(id.value); }
 std::size_t at(TensorId id) { return static_cast<std::size_t>(id.value); }
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
-/// Who produces a tensor, as a mention says it. A graph input names itself, a weight nobody.
+/// Who produces a tensor, as a mention says it. A graph input names itself.
 struct Source {
   std::string node;
   std::int32_t index = 0;
@@ -37,7 +37,7 @@ struct Source {
 Source source_of(const Graph& graph, TensorId id) {
   const TensorInfo& tensor = graph.tensor(id);
   if (tensor.kind == TensorKind::kResult) return {graph.node(tensor.producer).name, tensor.result};
-  return {tensor.kind == TensorKind::kGraphInput ? tensor.name : std::string(), 0};
+  return {tensor.name, 0};
 }
 
 /// Collects edits of a document and carries them out in one go.
@@ -71,7 +71,7 @@ class Rewriter {
     Json document = std::move(graph_.document());
     Json& outputs = document["graph_outputs"];
     for (std::size_t i = 0; i < graph_.graph_outputs().size(); ++i) {
-      edit_mention(outputs[i], tensors_[at(graph_.graph_outputs()[i])], false);
+      edit_mention(outputs[i], tensors_[at(graph_.graph_outputs()[i])]);
     }
     document["nodes"] = std::move(nodes);
     Diagnostics diagnostics;
@@ -89,17 +89,17 @@ class Rewriter {
     std::optional<Source> source;
   };
 
-  static void edit_mention(Json& mention, const Edit& edit, bool add_source) {
+  // A mention that names no producer need not begin to; so what is undone leaves no trace.
+  static void edit_mention(Json& mention, const Edit& edit) {
     if (edit.name) mention["name"] = *edit.name;
     if (!edit.source) return;
-    if (edit.source->node.empty()) {
-      mention.erase("producer_node");
-      mention.erase("producer_output_idx");
-      return;
+    if (Json* node = find_member(mention, "producer_node"); node != nullptr && !node->is_null()) {
+      *node = edit.source->node;
     }
-    if (!add_source && find_member(mention, "producer_node") == nullptr) return;
-    mention["producer_node"] = edit.source->node;
-    mention["producer_output_idx"] = edit.source->index;
+    if (Json* index = find_member(mention, "producer_output_idx");
+        index != nullptr && !index->is_null()) {
+      *index = edit.source->index;
+    }
   }
 
   // Typed fields win over what was read; once they stand in the JSON the reader finds them there.
@@ -124,15 +124,15 @@ class Rewriter {
       Json& inputs = node.json["inputs"];
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         const auto own = operands_.find({id.value, static_cast<std::int32_t>(i)});
-        edit_mention(inputs[i], own == operands_.end() ? tensors_[at(node.inputs[i])] : own->second,
-                     true);
+        edit_mention(inputs[i],
+                     own == operands_.end() ? tensors_[at(node.inputs[i])] : own->second);
       }
     }
     if (!node.outputs.empty()) {
       Json& outputs = node.json["outputs"];
       for (std::size_t i = 0; i < node.outputs.size(); ++i) {
         // A result's producer is its node, whatever becomes of its readers.
-        edit_mention(outputs[i], {tensors_[at(node.outputs[i])].name, std::nullopt}, false);
+        edit_mention(outputs[i], {tensors_[at(node.outputs[i])].name, std::nullopt});
       }
     }
   }
@@ -271,7 +271,8 @@ class PlanUpdater {
 
 // The names that groups list follow their members; a split group becomes several entries.
 void update_fusion(Graph& graph, const std::vector<AlignSplit>& splits) {
-  const Json* known = graph.npu_member("fusion");
+  const Json* fusion = graph.npu_member("fusion");
+  const Json* known = fusion == nullptr ? nullptr : find_member(*fusion, "groups");
   if (known == nullptr || !known->is_array()) return;
   std::unordered_map<std::int64_t, std::vector<NodeId>> members;
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
@@ -345,7 +346,9 @@ void update_fusion(Graph& graph, const std::vector<AlignSplit>& splits) {
       groups.push_back(std::move(entry));
     }
   }
-  graph.set_npu_member("fusion", std::move(groups));
+  Json updated = *fusion;
+  updated["groups"] = std::move(groups);
+  graph.set_npu_member("fusion", std::move(updated));
 }
 
 }  // namespace
@@ -373,26 +376,20 @@ void remove_channel_norms(Graph& graph, const std::vector<Removal>& removals) {
     merged_into[result.value] = root;
     const bool has_own_name =
         graph.tensor(root).kind == TensorKind::kResult && !is_visible(graph, root, node);
-    const bool takes_name = is_visible(graph, result, node) ||
-                            (converts_to_nalign(node) && removal.by == node.inputs.front());
+    const bool takes_name = removal.takes_name || is_visible(graph, result, node);
     if (has_own_name && takes_name) name_of[root.value] = graph.tensor(result).name;
     rewriter.remove(removal.node);
   }
   std::unordered_set<std::int32_t> touched;
   for (const auto& [from, to] : merged_into) {
     const TensorId root = root_of(to);
-    touched.insert(root.value);
+    if (name_of.contains(root.value)) touched.insert(root.value);
     const auto renamed = name_of.find(root.value);
     rewriter.rename(TensorId{from},
                     renamed == name_of.end() ? graph.tensor(root).name : renamed->second);
     rewriter.set_source(TensorId{from}, source_of(graph, root));
   }
-  for (const std::int32_t root : touched) {
-    if (const auto renamed = name_of.find(root); renamed != name_of.end()) {
-      rewriter.rename(TensorId{root}, renamed->second);
-    }
-    rewriter.set_source(TensorId{root}, source_of(graph, TensorId{root}));
-  }
+  for (const std::int32_t root : touched) rewriter.rename(TensorId{root}, name_of.at(root));
   rewriter.finish();
   plans.finish(graph, {});
   update_fusion(graph, {});
@@ -412,7 +409,7 @@ std::vector<Removal> own_channel_norms(const Graph& graph) {
     const Node& node = graph.node(id);
     const TensorId plain = converts_to_nalign(node) ? node.outputs.front() : node.inputs.front();
     if (graph.tensor(plain).name != row_major_name(conversion)) continue;
-    removals.push_back({id, node.inputs.front()});
+    removals.push_back({id, node.inputs.front(), converts_to_nalign(node)});
   }
   std::sort(removals.begin(), removals.end(),
             [](const Removal& a, const Removal& b) { return a.node < b.node; });
@@ -462,7 +459,7 @@ std::vector<Removal> idle_channel_norms(const Graph& graph, const Problem& probl
     const bool fixed = graph.tensor(by).kind != TensorKind::kResult || is_visible(graph, by, node);
     if (fixed && is_visible(graph, result, node)) continue;
     gone.insert(result.value);
-    removals.push_back({id, by});
+    removals.push_back({id, by, false});
     removed.push_back({tensor.name, to_nalign, std::move(cause)});
   }
   return removals;
@@ -551,7 +548,11 @@ class Inserter {
     const Region& region = problem_.regions[at(value.region)];
     const TensorInfo& tensor = graph_.tensor(value.tensor);
     const std::string layout = aligned_layout_name(region.rules.layout);
-    const Source before = source_of(graph_, value.tensor);
+    // From outside a region comes the row-major form, which a conversion there may make.
+    const auto outside = row_major_source_.find(value.tensor.value);
+    const Source before = value.producer < 0 && outside != row_major_source_.end()
+                              ? outside->second
+                              : source_of(graph_, value.tensor);
     const std::string aligned = unique_name(tensor.name + "_aligned");
     const std::string name =
         conversion.to_nalign ? unique_name(tensor.name + "_unaligned") : aligned;
@@ -635,6 +636,7 @@ class Inserter {
     const TensorInfo& tensor = graph_.tensor(value.tensor);
     const Source producer = source_of(graph_, value.tensor);
     rewriter_.set_source(value.tensor, {node, 0});
+    row_major_source_.emplace(value.tensor.value, Source{node, 0});
     for (const NodeId consumer : tensor.consumers) {
       if (problem_.region_of[at(consumer)] != value.region) continue;
       const auto& inputs = graph_.node(consumer).inputs;
@@ -729,6 +731,7 @@ class Inserter {
   AlignResult& result_;
   Rewriter rewriter_;
   std::unordered_set<std::string> taken_;
+  std::unordered_map<std::int32_t, Source> row_major_source_;  // by tensor, where it is converted
   std::unordered_map<std::string, std::int64_t> partition_of_new_;
 };
 
