@@ -54,6 +54,14 @@ _npu_complete() {
       _npu_words "$(_npu_devices)" "$current"
       [[ $previous == --verify || ${#COMPREPLY[@]} -gt 0 ]] && return
       ;;
+    -a | --algorithm)
+      _npu_words 'optimal greedy' "$current"
+      return
+      ;;
+    -w | --weight)
+      _npu_words 'count bytes time' "$current"
+      return
+      ;;
     -o | --output | --dot | --weights | --inputs | --outputs | --expect | --trace)
       _npu_files "$current"
       return
@@ -70,6 +78,9 @@ _npu_complete() {
     npu-partition)
       options="$common -o --output -s --strategy --min-nodes --dot"
       ;;
+    npu-align)
+      options="$common -o --output -a --algorithm -w --weight -t --target --explain --dot"
+      ;;
     npu-run)
       options="$common --weights --random-weights --inputs --random-inputs --outputs --expect --verify"
       options+=" --rtol --atol --bench --threads --target --trace"
@@ -82,4 +93,4 @@ _npu_complete() {
   fi
 }
 
-complete -F _npu_complete npu-tag npu-partition npu-run
+complete -F _npu_complete npu-tag npu-partition npu-align npu-run
