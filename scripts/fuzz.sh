@@ -16,10 +16,11 @@ declare -A seeds=(
   [safetensors]="testdata/bad/safetensors testdata/models/small"
   [npy]="testdata/bad/npy"
   [target]="testdata/bad/target"
+  [bind_arguments]="testdata/ops"
   [passes]="testdata/bad/document testdata/bad/partition testdata/models/small"
 )
 names=("$@")
-[ ${#names[@]} -gt 0 ] || names=(read_graph roundtrip safetensors npy target passes)
+[ ${#names[@]} -gt 0 ] || names=(read_graph roundtrip safetensors npy target bind_arguments passes)
 
 cmake -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   -DCMAKE_C_COMPILER="${CC:-clang}" -DCMAKE_CXX_COMPILER="${CXX:-clang++}" \

@@ -62,7 +62,7 @@ _npu_complete() {
       _npu_words 'count bytes time' "$current"
       return
       ;;
-    -o | --output | --dot | --weights | --inputs | --outputs | --expect | --trace)
+    -o | --output | --dot | --weights | --inputs | --outputs | --expect | --trace | --load-ops)
       _npu_files "$current"
       return
       ;;
@@ -73,7 +73,7 @@ _npu_complete() {
 
   case ${COMP_WORDS[0]##*/} in
     npu-tag)
-      options="$common -o --output -t --target --force --keep-tags --list-ops --list-targets --print-target"
+      options="$common -o --output -t --target --force --keep-tags --load-ops --list-ops --list-targets --print-target"
       ;;
     npu-partition)
       options="$common -o --output -s --strategy --min-nodes --dot"
@@ -83,7 +83,7 @@ _npu_complete() {
       ;;
     npu-run)
       options="$common --weights --random-weights --inputs --random-inputs --outputs --expect --verify"
-      options+=" --rtol --atol --bench --threads --target --trace"
+      options+=" --rtol --atol --bench --threads --target --trace --load-ops --promote --list-ops"
       ;;
   esac
   if [[ $current == -* ]]; then

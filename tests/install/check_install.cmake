@@ -88,3 +88,25 @@ run("${SCRATCH}/consumer/consumer" "${SOURCE_DIR}/testdata/models/small/residual
 if(NOT output MATCHES "^residual: [0-9]+ nodes, [1-9][0-9]* on npu\n$")
   message(FATAL_ERROR "the consumer prints '${output}'")
 endif()
+
+# ---- Custom ops ----
+
+if(HAS_ATEN AND HAS_ONEDNN)
+  file(GLOB library "${SCRATCH}/consumer/libmy_ops.so")
+  if(NOT library)
+    message(FATAL_ERROR "the consumer's custom ops were not built")
+  endif()
+  # The document compares the custom op with ATen's own and stops if they differ.
+  execute_process(
+    COMMAND "${prefix}/bin/npu-tag" --load-ops "${library}" "${CMAKE_CURRENT_LIST_DIR}/consumer/row_max.json"
+    COMMAND "${prefix}/bin/npu-partition"
+    COMMAND "${prefix}/bin/npu-run" --load-ops "${library}" --random-inputs 1
+    WORKING_DIRECTORY "${SCRATCH}" RESULTS_VARIABLE results OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+  if(NOT results STREQUAL "0;0;0")
+    message(FATAL_ERROR "the installed pipeline with custom ops exits with ${results}\n${output}${errors}")
+  endif()
+  string(JSON name ERROR_VARIABLE absent GET "${output}" outputs 0 name)
+  if(NOT name STREQUAL "row_max_0")
+    message(FATAL_ERROR "the first output of the custom op is '${name}'")
+  endif()
+endif()

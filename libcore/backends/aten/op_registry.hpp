@@ -37,6 +37,10 @@ struct Operation {
   std::vector<ArgumentTraits> traits;            ///< parallel to schema.arguments
 };
 
+/// An overload of libtorch with its schema read, whether or not it has a kernel for the CPU. Throws
+/// StatusError NPU_ERROR_UNSUPPORTED if the schema cannot be read.
+Operation operation_of(const c10::OperatorHandle& handle);
+
 /// Finds operations by op type, and remembers them. One per device; not for use from two threads.
 class OpRegistry {
  public:

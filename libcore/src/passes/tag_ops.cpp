@@ -26,6 +26,7 @@ namespace {
 constexpr std::string_view kGetitem = "<built-in function getitem>";
 constexpr std::string_view kForced = "forced";
 constexpr std::string_view kKept = "kept";
+constexpr std::string_view kUnsupportedOp = "unsupported op";
 
 bool matches(const std::string& glob, const Node& node) {
   return fnmatch(glob.c_str(), node.op_type.c_str(), 0) == 0 ||
@@ -136,9 +137,12 @@ class Tagger {
       all_reasons +=
           fmt::format("{}{}: {}", all_reasons.empty() ? "" : "; ", device.name, result.reason);
     }
-    diagnostics_.error(graph_.location(id),
-                       fmt::format("no device of target '{}' runs node '{}' ({}): {}", target_.name,
-                                   node.name, node.op_type, all_reasons));
+    const bool may_be_custom = !node.op_type.starts_with("aten.") && first_reason == kUnsupportedOp;
+    diagnostics_.error(
+        graph_.location(id),
+        fmt::format("no device of target '{}' runs node '{}' ({}): {}{}", target_.name, node.name,
+                    node.op_type, all_reasons,
+                    may_be_custom ? "; --load-ops makes the ops of a library known" : ""));
     return {};
   }
 

@@ -20,14 +20,14 @@ double microseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
+}  // namespace
+
 std::string device_options(const Device& device, const ExecutorOptions& options) {
   Json json = device.backend_options.is_object() ? device.backend_options : Json::object();
   json["threads"] = options.threads;
   for (const auto& [key, value] : options.backend_options.items()) json[key] = value;
   return json.dump();
 }
-
-}  // namespace
 
 Executor::Executor(const Graph& graph, const PartitionPlan& plan, const Target& target,
                    const std::vector<Tensor>& weights, const ExecutorOptions& options)

@@ -10,7 +10,9 @@
 #include <cstdio>
 #include <map>
 
+#include "npu/device/custom_op_library.hpp"
 #include "npu/partition/metrics.hpp"
+#include "npu/runtime/backend_ops.hpp"
 #include "npu/runtime/random_tensor.hpp"
 #include "npu/runtime/trace.hpp"
 #include "npu/support/file_io.hpp"
@@ -335,10 +337,29 @@ Json placement_json(const Graph& graph, const PartitionPlan& plan, const Target&
   return placement;
 }
 
+/// What the devices are opened with. Libraries are looked at here, so that a bad one is refused
+/// even if no step of the plan needs it.
+ExecutorOptions executor_options(const RunModelOptions& options) {
+  ExecutorOptions result = options.executor;
+  for (const std::string& library : options.load_ops) load_custom_ops(library);
+  if (!options.load_ops.empty()) result.backend_options["load_ops"] = options.load_ops;
+  if (options.promote) result.backend_options["promote"] = true;
+  return result;
+}
+
 }  // namespace
 
-RunModelResult run_model(Graph& graph, const RunModelOptions& options, Diagnostics& diagnostics) {
+std::string list_registered_ops(const RunModelOptions& options, const std::string& device) {
+  const Target target = load_target(options.target.empty() ? "host" : options.target);
+  return format_backend_ops(target, device, executor_options(options));
+}
+
+namespace {
+
+RunModelResult run_document(Graph& graph, const RunModelOptions& options,
+                            Diagnostics& diagnostics) {
   RunModelResult result;
+  const ExecutorOptions devices = executor_options(options);
   const Target target = choose_target(graph, options, diagnostics);
   const PartitionPlan plan = choose_plan(graph, target, diagnostics);
   if (!options.verify_device.empty() && target.find_device(options.verify_device) == nullptr) {
@@ -353,7 +374,7 @@ RunModelResult run_model(Graph& graph, const RunModelOptions& options, Diagnosti
   const std::vector<Tensor> weights = load_weights(graph, source, diagnostics);
   if (diagnostics.has_errors()) return result;
 
-  Executor executor(graph, plan, target, weights, options.executor);
+  Executor executor(graph, plan, target, weights, devices);
   RunRecord first;
   const std::vector<Tensor> outputs = executor.run(inputs, &first, !options.trace.empty());
   std::vector<double> times;
@@ -399,7 +420,7 @@ RunModelResult run_model(Graph& graph, const RunModelOptions& options, Diagnosti
   if (!options.expect.empty()) report["expect"] = expect_json(graph, outputs, options, result);
   if (!options.verify_device.empty()) {
     const PartitionPlan whole = single_partition_plan(graph, options.verify_device);
-    Executor reference(graph, whole, target, weights, options.executor);
+    Executor reference(graph, whole, target, weights, devices);
     RunRecord record;
     const std::vector<Tensor> expected = reference.run(inputs, &record);
     report["verify"] = compare_outputs(
@@ -411,6 +432,20 @@ RunModelResult run_model(Graph& graph, const RunModelOptions& options, Diagnosti
   if (!options.trace.empty()) write_file_atomically(options.trace, write_trace(graph, plan, last));
   if (!options.outputs.empty()) write_outputs(graph, outputs, options.outputs);
   return result;
+}
+
+}  // namespace
+
+RunModelResult run_model(Graph& graph, const RunModelOptions& options, Diagnostics& diagnostics) {
+  try {
+    return run_document(graph, options, diagnostics);
+  } catch (const Error& error) {
+    // A backend names node and argument, but does not know the file.
+    const bool is_placed = !error.location().file.empty() || error.code() == ErrorCode::kUsage ||
+                           error.code() == ErrorCode::kIo;
+    if (is_placed) throw;
+    throw Error(error.code(), error.message(), {.file = graph.file});
+  }
 }
 
 namespace {

@@ -174,7 +174,8 @@ TEST_CASE("a node that no device runs") {
   CHECK(tagged.messages ==
         Messages{
             "test.json: /nodes/4: error: no device of target 'three' runs node 'e' (my.op): npu: "
-            "unsupported op; gpu: unsupported op; cpu: unsupported op"});
+            "unsupported op; gpu: unsupported op; cpu: unsupported op; --load-ops makes the ops of "
+            "a library known"});
   CHECK_FALSE(tagged.changed);
 }
 

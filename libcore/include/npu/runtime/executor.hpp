@@ -20,6 +20,10 @@ struct ExecutorOptions {
   Json backend_options = Json::object();
 };
 
+/// What the backend of a device is opened with: the target's options, `threads` and the others of
+/// `options`, as JSON.
+std::string device_options(const Device& device, const ExecutorOptions& options);
+
 /// What one step of a run took; times in microseconds since the run began.
 struct StepRecord {
   enum class Kind : std::uint8_t { kPartition, kTransfer, kInput, kOutput };

@@ -28,6 +28,8 @@ struct RunModelOptions {
   std::optional<double> atol;  ///< default: 1e-4; 2e-2 for outputs of 16-bit floats
   std::int64_t bench = 0;      ///< timed runs after the first one
   std::string trace;           ///< file to write
+  std::vector<std::string> load_ops;  ///< shared objects of custom ops, see npu/custom_op.hpp
+  bool promote = false;  ///< operands of different dtypes are promoted rather than refused
   ExecutorOptions executor;
 };
 
@@ -41,6 +43,10 @@ struct RunModelResult {
 /// the last device of the target. Collects faults of inputs and weights in `diagnostics`; the
 /// result is meaningful only if there is none.
 RunModelResult run_model(Graph& graph, const RunModelOptions& options, Diagnostics& diagnostics);
+
+/// What the backends of the target's devices have registered, custom ops included; `device` alone
+/// if it is not empty. See format_backend_ops.
+std::string list_registered_ops(const RunModelOptions& options, const std::string& device);
 
 /// Tables for people from a report.
 std::string format_run_report(const Json& report);
