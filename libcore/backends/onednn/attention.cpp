@@ -120,20 +120,16 @@ template <typename V, int kRows>
   }
 }
 
-/// columns is a multiple of the vector's length; b and target have that many in every row.
+/// columns is a multiple of the vector's length; b and target have that many in every row. a and
+/// target have a multiple of kTileRows rows, of which those behind `rows` mean nothing.
 template <typename V>
 [[gnu::always_inline]] inline void product(std::int64_t rows, std::int64_t inner,
                                            std::int64_t columns, const float* a, std::int64_t a_row,
                                            const float* b, std::int64_t b_row, float* target,
                                            std::int64_t target_row) {
-  std::int64_t i = 0;
-  for (; i + kTileRows <= rows; i += kTileRows) {
+  for (std::int64_t i = 0; i < rows; i += kTileRows) {
     tile_columns<V, kTileRows>(inner, columns, a + i * a_row, a_row, b, b_row,
                                target + i * target_row, target_row);
-  }
-  for (; i < rows; ++i) {
-    tile_columns<V, 1>(inner, columns, a + i * a_row, a_row, b, b_row, target + i * target_row,
-                       target_row);
   }
 }
 
@@ -185,6 +181,22 @@ template <typename V, typename T>
   constexpr std::int64_t kTile = 16;
   for (std::int64_t begin = 0; begin < keys; begin += kTile) {
     const std::int64_t end = std::min(call.keys, begin + kTile);
+    if (call.key_strides[1] == 1 && end - begin == kTile) {
+      // Through a square in the cache: rows are read and columns written in runs.
+      for (std::int64_t j = 0; j < call.width; j += kTile) {
+        const std::int64_t columns = std::min(kTile, call.width - j);
+        float square[kTile][kTile];
+        for (std::int64_t i = 0; i < kTile; ++i) {
+          const T* row = from + (begin + i) * call.key_strides[0] + j;
+          for (std::int64_t k = 0; k < columns; ++k) square[i][k] = as_float(row[k]);
+        }
+        for (std::int64_t k = 0; k < columns; ++k) {
+          float* to = space.keys + (j + k) * keys + begin;
+          for (std::int64_t i = 0; i < kTile; ++i) to[i] = square[i][k];
+        }
+      }
+      continue;
+    }
     for (std::int64_t j = 0; j < call.width; ++j) {
       float* to = space.keys + j * keys;
       for (std::int64_t i = begin; i < end; ++i) {
@@ -198,8 +210,12 @@ template <typename V, typename T>
   for (std::int64_t i = 0; i < call.keys; ++i) {
     float* to = space.values + i * width;
     const T* row = from + i * call.value_strides[0];
-    for (std::int64_t j = 0; j < call.value_width; ++j) {
-      to[j] = as_float(row[j * call.value_strides[1]]);
+    if (call.value_strides[1] == 1) {
+      for (std::int64_t j = 0; j < call.value_width; ++j) to[j] = as_float(row[j]);
+    } else {
+      for (std::int64_t j = 0; j < call.value_width; ++j) {
+        to[j] = as_float(row[j * call.value_strides[1]]);
+      }
     }
     for (std::int64_t j = call.value_width; j < width; ++j) to[j] = 0.0F;
   }
@@ -213,9 +229,14 @@ template <typename V, typename T>
   const auto at = static_cast<std::size_t>(plane);
   const T* from = query + call.query_offsets[at] + first * call.query_strides[0];
   for (std::int64_t i = 0; i < rows; ++i) {
-    for (std::int64_t j = 0; j < call.width; ++j) {
-      space.queries[i * call.width + j] =
-          as_float(from[i * call.query_strides[0] + j * call.query_strides[1]]) * call.scale;
+    float* to = space.queries + i * call.width;
+    const T* row = from + i * call.query_strides[0];
+    if (call.query_strides[1] == 1) {
+      for (std::int64_t j = 0; j < call.width; ++j) to[j] = as_float(row[j]) * call.scale;
+    } else {
+      for (std::int64_t j = 0; j < call.width; ++j) {
+        to[j] = as_float(row[j * call.query_strides[1]]) * call.scale;
+      }
     }
   }
   const std::int64_t keys = padded(call.keys);

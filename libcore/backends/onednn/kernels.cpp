@@ -385,6 +385,23 @@ void NormFold::run_bias(std::span<std::byte* const> operands) const {
   }
 }
 
+void NormVectors::run(std::span<std::byte* const> operands) const {
+  const float* variance = elements<float>(operands[0]);
+  const float* mean = elements<float>(operands[1]);
+  const float* scale = has_scale ? elements<float>(operands[2]) : nullptr;
+  const float* shift = has_shift ? elements<float>(operands[has_scale ? 3 : 2]) : nullptr;
+  float* factors = elements<float>(operands.back());
+  float* terms = factors + padded_channels;
+  std::fill_n(factors, 2 * padded_channels, 0.0F);
+  for (std::int64_t i = 0; i < channels; ++i) {
+    const double factor = (scale == nullptr ? 1.0 : static_cast<double>(scale[i])) /
+                          std::sqrt(static_cast<double>(variance[i]) + static_cast<double>(epsilon));
+    factors[i] = static_cast<float>(factor);
+    terms[i] = static_cast<float>((shift == nullptr ? 0.0 : static_cast<double>(shift[i])) -
+                                  static_cast<double>(mean[i]) * factor);
+  }
+}
+
 bool GatherRows::run(const std::byte* table, const std::byte* indices, std::byte* target) const {
   const auto index_at = [&](std::int64_t i) -> std::int64_t {
     return wide_indices ? elements<std::int64_t>(indices)[i] : elements<std::int32_t>(indices)[i];

@@ -44,6 +44,18 @@ struct NormFold {
   void run_bias(std::span<std::byte* const> operands) const;
 };
 
+/// The factors and terms of a batch norm, [2, padded channels], zero behind the channels. Operands:
+/// variance, mean, weight and bias if there are any, result. All float32.
+struct NormVectors {
+  float epsilon = 0.0F;
+  std::int64_t channels = 1;
+  std::int64_t padded_channels = 1;
+  bool has_scale = false;
+  bool has_shift = false;
+
+  void run(std::span<std::byte* const> operands) const;
+};
+
 enum class BinaryOp : std::uint8_t { kAdd, kSubtract, kMultiply, kDivide, kMaximum, kMinimum };
 
 /// target = op(a, alpha * b) in an iteration space, computed in float32; strides of 0 broadcast.

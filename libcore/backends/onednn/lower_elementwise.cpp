@@ -9,7 +9,10 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 
+#include "channel_affine.hpp"
+#include "gelu.hpp"
 #include "kernels.hpp"
 #include "lowering.hpp"
 
@@ -209,6 +212,44 @@ Value add_broadcast(Lowering& lowering, BinaryOp op, Value a, Value b, const Sha
   return target;
 }
 
+/// A product with one number for every channel (dimension 1), in the layout of the larger operand;
+/// nothing if the operands are not such.
+std::optional<Value> add_channel_product(Lowering& lowering, const Value& a, const Value& b) {
+  const Shape shape = dimensions(a.layout);
+  const Shape factors = dimensions(b.layout);
+  if (shape.size() < 3 || factors.size() != shape.size() || factors[1] != shape[1] ||
+      (factors[0] != 1 && factors[0] != shape[0]) || (a.type != b.type && b.type != DType::kFloat32)) {
+    return std::nullopt;
+  }
+  for (std::size_t i = 2; i < shape.size(); ++i) {
+    if (factors[i] != 1) return std::nullopt;
+  }
+  const Value source = lowering.dense(a);
+  auto space = channel_space(source.layout);
+  if (!space) return std::nullopt;
+  Value scale = b;
+  if (space->channels() != shape[1]) {
+    // Padded channels of the factors are zero, too, if they are padded in the same way.
+    const auto other = channel_space(scale.layout);
+    if (!other || other->channels() != space->channels() || other->lanes != space->lanes) {
+      return std::nullopt;
+    }
+  } else {
+    scale = lowering.plain(scale);
+  }
+  space->type = source.type;
+  space->scale_type = scale.type;
+  space->scale_by_outer = factors[0] != 1;
+  const bool in_place = source.buffer != scale.buffer && lowering.can_overwrite(source);
+  if (in_place) lowering.note_overwritten(source);
+  const Value target = in_place ? source : lowering.temporary(source.type, source.layout);
+  lowering.add_kernel({source, scale}, target,
+                      [call = *space](std::span<std::byte* const> operands) {
+                        call.run(operands[0], operands[1], nullptr, operands[2]);
+                      });
+  return target;
+}
+
 BinaryOp binary_op(std::string_view name) {
   if (name == "add") return BinaryOp::kAdd;
   if (name == "sub" || name == "rsub") return BinaryOp::kSubtract;
@@ -229,6 +270,12 @@ Value add_binary(Lowering& lowering, BinaryOp op, const Value& left, const Value
   const bool keeps_nan = op == BinaryOp::kMaximum || op == BinaryOp::kMinimum;
   if (a_shape == dimensions(b.layout) && a.type == b.type && !keeps_nan) {
     return add_same_shape(lowering, op, a, b, alpha);
+  }
+  if (op == BinaryOp::kMultiply) {
+    if (const auto value = add_channel_product(lowering, a, b)) return *value;
+    if (a.type == b.type) {
+      if (const auto value = add_channel_product(lowering, b, a)) return *value;
+    }
   }
   return add_broadcast(lowering, op, a, b, broadcast_shape(lowering, a_shape, dimensions(b.layout)),
                        alpha);
@@ -270,6 +317,19 @@ void lower_unary(Lowering& lowering, const BoundNode& node) {
   const TensorId input = tensor_argument(lowering, node, "self");
   lowering.require_float("self", input);
   Value value = lowering.dense(lowering.operand(input));
+  if (base_name(node.node().op_type) == "gelu" && node.string("approximate") == "none" &&
+      value.type == DType::kFloat32) {
+    const bool in_place = lowering.can_overwrite(value);
+    if (in_place) lowering.note_overwritten(value);
+    const Value target = in_place ? value : lowering.temporary(value.type, value.layout);
+    const std::int64_t count = span_elements(value.layout);
+    lowering.add_kernel({value}, target, [count](std::span<std::byte* const> operands) {
+      run_gelu(static_cast<const float*>(static_cast<const void*>(operands[0])),
+               static_cast<float*>(static_cast<void*>(operands[1])), count);
+    });
+    return lowering.define_computed(lowering.result(), lowering.shape(input),
+                                    lowering.dtype(input), target);
+  }
   for (const Eltwise& eltwise : unary_functions(lowering, node))
     value = add_eltwise(lowering, eltwise, value);
   lowering.define_computed(lowering.result(), lowering.shape(input), lowering.dtype(input), value);

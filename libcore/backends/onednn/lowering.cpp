@@ -93,7 +93,7 @@ BufferId Lowering::add_buffer(BufferInfo info) {
 }
 
 Value Lowering::temporary(DType type, const Layout& layout) {
-  return {type, layout, add_buffer({BufferKind::kArena, bytes_of(type, layout), 0, {}, {}, 0}), 0};
+  return {type, layout, add_buffer({BufferKind::kArena, bytes_of(type, layout), 0, {}, {}, 0, false}), 0};
 }
 
 Value Lowering::constant(float number) {
@@ -101,7 +101,8 @@ Value Lowering::constant(float number) {
   const BufferId buffer = add_buffer({BufferKind::kConstant, sizeof number, 0,
                                       std::vector<std::byte>(bytes, bytes + sizeof number),
                                       {},
-                                      0});
+                                      0,
+                                      false});
   return {DType::kFloat32, plain_layout({1}, DType::kFloat32), buffer, 0};
 }
 
@@ -153,7 +154,7 @@ void Lowering::add_primitive(const dnnl::primitive_desc_base& primitive,
   const Layout scratchpad = primitive.scratchpad_desc();
   if (scratchpad.get_size() != 0) {
     step.operands.push_back(
-        {add_buffer({BufferKind::kArena, scratchpad.get_size(), 0, {}, {}, 0}), 0});
+        {add_buffer({BufferKind::kArena, scratchpad.get_size(), 0, {}, {}, 0, false}), 0});
     step.arguments.push_back(DNNL_ARG_SCRATCHPAD);
     step.layouts.push_back(scratchpad);
   }
@@ -175,7 +176,7 @@ void Lowering::add_kernel(std::span<const Value> reads, const Value& write, Kern
   step.operands.push_back(write.operand());
   if (scratch_bytes != 0) {
     step.operands.push_back(
-        {add_buffer({BufferKind::kArena, scratch_bytes, 0, {}, {}, 0}), 0});
+        {add_buffer({BufferKind::kArena, scratch_bytes, 0, {}, {}, 0, false}), 0});
   }
   step.kernel = std::move(kernel);
   add_step(std::move(step));
@@ -240,7 +241,8 @@ void Lowering::copy_into(const Value& from, const Value& to, KernelKind kind) {
 
 bool Lowering::can_overwrite(const Value& value) const {
   const BufferInfo& buffer = plan_.buffers[static_cast<std::size_t>(value.buffer.value)];
-  if (buffer.kind != BufferKind::kArena || buffer.parent.value >= 0 || value.offset != 0 ||
+  if (buffer.kind != BufferKind::kArena || buffer.parent.value >= 0 || buffer.has_parts ||
+      value.offset != 0 ||
       buffer.bytes != bytes_of(value.type, value.layout)) {
     return false;
   }
@@ -258,15 +260,31 @@ void Lowering::note_overwritten(const Value& value) {
   }
 }
 
-bool Lowering::place_in(const Value& value, const Value& whole, std::int64_t offset_bytes) {
-  BufferInfo& buffer = plan_.buffers[static_cast<std::size_t>(value.buffer.value)];
-  if (buffer.kind != BufferKind::kArena || buffer.parent.value >= 0 || value.offset != 0 ||
-      buffer.bytes != bytes_of(value.type, value.layout)) {
-    return false;
+bool Lowering::can_place(BufferId buffer) const {
+  const BufferInfo& info = plan_.buffers[static_cast<std::size_t>(buffer.value)];
+  return info.kind == BufferKind::kArena && info.parent.value < 0;
+}
+
+bool Lowering::can_place(const Value& value) const {
+  return can_place(value.buffer) && value.offset == 0 &&
+         buffer_bytes(value.buffer) == bytes_of(value.type, value.layout);
+}
+
+void Lowering::place(BufferId part, BufferId whole, std::int64_t offset_bytes) {
+  BufferInfo& info = plan_.buffers[static_cast<std::size_t>(part.value)];
+  info.parent = whole;
+  info.parent_offset = static_cast<std::size_t>(offset_bytes);
+  plan_.buffers[static_cast<std::size_t>(whole.value)].has_parts = true;
+}
+
+Operand Lowering::root_of(const Value& value) const {
+  Operand result = value.operand();
+  for (;;) {
+    const BufferInfo& info = plan_.buffers[static_cast<std::size_t>(result.buffer.value)];
+    if (info.parent.value < 0) return result;
+    result.buffer = info.parent;
+    result.offset_bytes += static_cast<std::int64_t>(info.parent_offset);
   }
-  buffer.parent = whole.buffer;
-  buffer.parent_offset = static_cast<std::size_t>(offset_bytes);
-  return true;
 }
 
 void Lowering::set_value(TensorId tensor, const Value& value) {
@@ -322,7 +340,7 @@ Value Lowering::weight(TensorId tensor) {
   const auto bytes = static_cast<std::size_t>(info.bytes());
   if (!weight_tensors_) {
     plan_.weights.push_back(binding_of(info));
-    return {info.dtype, layout, add_buffer({BufferKind::kWeight, bytes, index, {}, {}, 0}), 0};
+    return {info.dtype, layout, add_buffer({BufferKind::kWeight, bytes, index, {}, {}, 0, false}), 0};
   }
   const auto found = std::find_if(weight_tensors_->begin(), weight_tensors_->end(),
                                   [&](const npu_tensor& candidate) {
@@ -344,7 +362,7 @@ Value Lowering::weight(TensorId tensor) {
                     " bytes; its shape needs " + std::to_string(info.bytes()));
   }
   plan_.weights.push_back(binding_of(info));
-  return {info.dtype, layout, add_buffer({BufferKind::kWeight, bytes, index, {}, {}, 0}), 0};
+  return {info.dtype, layout, add_buffer({BufferKind::kWeight, bytes, index, {}, {}, 0, false}), 0};
 }
 
 Value Lowering::stored(TensorId tensor) {
@@ -410,7 +428,7 @@ void Lowering::bind_inputs() {
     const auto bytes = static_cast<std::size_t>(info.bytes());
     values_[static_cast<std::size_t>(id.value)] =
         Value{info.dtype, plain_layout(info.shape, info.dtype),
-              add_buffer({BufferKind::kInput, bytes, index, {}, {}, 0}), 0};
+              add_buffer({BufferKind::kInput, bytes, index, {}, {}, 0, false}), 0};
   }
 }
 
@@ -438,7 +456,7 @@ void Lowering::bind_outputs() {
       continue;
     }
     const Value target{info.dtype, plain_layout(info.shape, info.dtype),
-                       add_buffer({BufferKind::kOutput, bytes, index, {}, {}, 0}), 0};
+                       add_buffer({BufferKind::kOutput, bytes, index, {}, {}, 0, false}), 0};
     const DType from = value.type;
     const DType to = info.dtype;
     const std::int64_t count = span_elements(target.layout);

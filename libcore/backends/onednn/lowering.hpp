@@ -70,8 +70,16 @@ class Lowering {
   bool can_overwrite(const Value& value) const;
   /// To be called when a step overwrites it.
   void note_overwritten(const Value& value);
-  /// Makes the whole buffer of a value a part of another buffer. False if it cannot be.
-  bool place_in(const Value& value, const Value& whole, std::int64_t offset_bytes);
+  /// True if the whole buffer of a value may become a part of another buffer.
+  bool can_place(const Value& value) const;
+  /// Makes it one, `offset_bytes` behind the beginning of `whole`.
+  void place(BufferId part, BufferId whole, std::int64_t offset_bytes);
+  /// The buffer that a value lies in, not being itself a part of another, and where.
+  Operand root_of(const Value& value) const;
+  bool can_place(BufferId buffer) const;
+  std::size_t buffer_bytes(BufferId buffer) const {
+    return plan_.buffers[static_cast<std::size_t>(buffer.value)].bytes;
+  }
   /// The node that alone reads this tensor; invalid if there is none or it is a graph output.
   NodeId sole_reader(TensorId tensor) const {
     return only_consumer(*graph_, fusions_, tensor);

@@ -19,7 +19,7 @@ namespace npu::onednn {
 
 namespace {
 
-enum class Anchor : std::uint8_t { kNone, kConvolution, kProduct };
+enum class Anchor : std::uint8_t { kNone, kConvolution, kProduct, kNorm };
 
 Anchor anchor_kind(std::string_view op) {
   constexpr auto kProducts = std::to_array<std::string_view>(
@@ -30,6 +30,7 @@ Anchor anchor_kind(std::string_view op) {
        op == "aten.convolution.default")) {
     return Anchor::kConvolution;
   }
+  if (op == "aten.batch_norm.default") return Anchor::kNorm;
   const bool is_product = std::find(kProducts.begin(), kProducts.end(), op) != kProducts.end();
   return is_product ? Anchor::kProduct : Anchor::kNone;
 }
@@ -89,6 +90,7 @@ class Walk {
       return kind_ == Anchor::kProduct || result.shape == value().shape;
     }
     if (result.shape != value().shape) return false;
+    if (kind_ == Anchor::kNorm) return base_name(node.op_type) == "relu";
     const OpInfo* info = find_op(node.op_type);
     if (info == nullptr) return false;
     BindError error;
@@ -96,6 +98,11 @@ class Walk {
     if (!bound) return false;
     const std::string_view name = base_name(node.op_type);
     if (name == "batch_norm") return position == 0 && joins_norm(*bound);
+    // A pass of this backend's own is faster than oneDNN's post-op.
+    if (name == "gelu" && value().dtype == DType::kFloat32 &&
+        find_member(node.attrs(), "approximate") == nullptr) {
+      return false;
+    }
     if (is_unary(name)) return position == 0 && node.inputs.size() == 1 && close_norms();
     if (is_binary(name)) return joins_binary(node, name, position) && close_norms();
     return false;
@@ -177,12 +184,15 @@ class Walk {
 }  // namespace
 
 void match_epilogues(const Graph& graph, FusionPlan& plan) {
-  for (std::size_t i = graph.nodes().size(); i > 0; --i) {
-    const Node& node = graph.nodes()[i - 1];
-    const Anchor kind = anchor_kind(node.op_type);
-    if (kind == Anchor::kNone || plan.dead[i - 1] || plan.group_of[i - 1] >= 0) continue;
-    if (node.outputs.size() != 1) continue;
-    Walk(graph, plan, NodeId{static_cast<std::int32_t>(i - 1)}, kind).run();
+  // A batch norm is an anchor only if no convolution takes it in.
+  for (const bool norms : {false, true}) {
+    for (std::size_t i = graph.nodes().size(); i > 0; --i) {
+      const Node& node = graph.nodes()[i - 1];
+      const Anchor kind = anchor_kind(node.op_type);
+      if (kind == Anchor::kNone || (kind == Anchor::kNorm) != norms) continue;
+      if (plan.dead[i - 1] || plan.group_of[i - 1] >= 0 || node.outputs.size() != 1) continue;
+      Walk(graph, plan, NodeId{static_cast<std::int32_t>(i - 1)}, kind).run();
+    }
   }
 }
 

@@ -35,6 +35,7 @@ struct BufferInfo {
   std::vector<std::byte> initial;  ///< kConstant: its content, if no step writes it
   BufferId parent;                 ///< kArena: the buffer that this one is a part of, if any
   std::size_t parent_offset = 0;   ///< in bytes
+  bool has_parts = false;          ///< it is the parent of another
 };
 
 /// A place in a buffer.
