@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
 #include <vector>
 
 #include "npu/tensor/tensor.hpp"
@@ -26,6 +27,10 @@ Layout strided_layout(const Shape& shape, const std::vector<std::int64_t>& strid
 Layout any_layout(const Shape& shape, DType type);
 /// The same layout for another element type.
 Layout with_type(const Layout& layout, DType type);
+
+/// Strides that show a strided layout's elements with another shape in the same order and memory;
+/// nothing if there are none.
+std::optional<std::vector<std::int64_t>> view_strides(const Layout& layout, const Shape& shape);
 
 Shape dimensions(const Layout& layout);
 std::vector<std::int64_t> row_major_strides(const Shape& shape);
