@@ -70,6 +70,14 @@ Layout any_layout(const Shape& shape, DType type) {
                 dnnl::memory::format_tag::any);
 }
 
+Layout blocked_layout(const Shape& shape, DType type) {
+  using Tag = dnnl::memory::format_tag;
+  const Tag tag = shape.size() == 3   ? Tag::nCw16c
+                  : shape.size() == 4 ? Tag::nChw16c
+                                      : Tag::nCdhw16c;
+  return Layout({shape.begin(), shape.end()}, primitive_type(type), tag);
+}
+
 Layout with_type(const Layout& layout, DType type) {
   Layout result = layout;
   result.data.data_type = dnnl::memory::convert_to_c(primitive_type(type));

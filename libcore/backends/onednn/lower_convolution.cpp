@@ -91,6 +91,7 @@ struct ConvolutionCall {
 struct Choice {
   dnnl::algorithm algorithm = dnnl::algorithm::convolution_direct;
   bool blocked = false;
+  bool row_major = false;
 };
 
 Shape grouped_weight(const ConvolutionCall& call) {
@@ -100,15 +101,6 @@ Shape grouped_weight(const ConvolutionCall& call) {
     shape.insert(shape.begin(), call.groups);
   }
   return shape;
-}
-
-/// Channels in blocks of 16, as AVX-512 kernels like them.
-Layout blocked_layout(const Shape& shape, DType type) {
-  using Tag = dnnl::memory::format_tag;
-  const Tag tag = shape.size() == 3   ? Tag::nCw16c
-                  : shape.size() == 4 ? Tag::nChw16c
-                                      : Tag::nCdhw16c;
-  return Layout({shape.begin(), shape.end()}, primitive_type(type), tag);
 }
 
 dnnl::convolution_forward::primitive_desc describe(Lowering& lowering, const ConvolutionCall& call,
@@ -126,6 +118,10 @@ dnnl::convolution_forward::primitive_desc describe(Lowering& lowering, const Con
     source = input[1] < 8 && call.type == DType::kFloat32 ? plain_layout(input, call.type)
                                                           : blocked_layout(input, call.type);
     target = blocked_layout(call.output, call.type);
+  }
+  if (choice.row_major) {
+    source = plain_layout(input, call.type);
+    target = plain_layout(call.output, call.type);
   }
   const Layout weights = any_layout(grouped_weight(call), call.type);
   const auto describe_with = [&](const auto&... bias) {
@@ -166,10 +162,21 @@ bool suits_blocks(const Lowering& lowering, const ConvolutionCall& call) {
 std::pair<Choice, dnnl::convolution_forward::primitive_desc> choose(Lowering& lowering,
                                                                     const ConvolutionCall& call) {
   std::vector<Choice> choices;
-  if (suits_winograd(lowering, call)) {
-    choices.push_back({dnnl::algorithm::convolution_winograd, true});
+  // npu-align may have pinned this node.
+  const Json* mode = find_member(lowering.node().json, "align_mode");
+  if (mode != nullptr && *mode == "NALIGN") {
+    Choice choice;
+    choice.row_major = true;
+    try {
+      return {choice, describe(lowering, call, choice, Lowering::attributes())};
+    } catch (const dnnl::error& error) {
+      if (error.status != dnnl_unimplemented) throw;
+    }
   }
-  if (suits_blocks(lowering, call)) choices.push_back({dnnl::algorithm::convolution_direct, true});
+  if (suits_winograd(lowering, call)) {
+    choices.push_back({dnnl::algorithm::convolution_winograd, true, false});
+  }
+  if (suits_blocks(lowering, call)) choices.push_back({dnnl::algorithm::convolution_direct, true, false});
   for (const Choice& choice : choices) {
     try {
       const auto primitive = describe(lowering, call, choice, Lowering::attributes());

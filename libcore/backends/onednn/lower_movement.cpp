@@ -262,6 +262,23 @@ std::optional<Value> add_placed_concat(Lowering& lowering, const std::vector<Val
 
 void lower_alias(Lowering& lowering, const BoundNode& /*node*/) { define_alias(lowering); }
 
+// The reorder that npu-align asks for. Without AVX-512 no kernel wants channels in blocks, and the
+// layout named here is the one that oneDNN would leave again at once.
+void lower_channel_norm(Lowering& lowering, const BoundNode& node) {
+  const TensorId self = first_operand(lowering);
+  const Shape& shape = lowering.shape(self);
+  const DType dtype = lowering.dtype(self);
+  const bool is_float = dtype == DType::kFloat32 || dtype == DType::kBFloat16;
+  Value value = lowering.stored(self);
+  if (node.boolean("direction")) {
+    value = lowering.plain(value);
+  } else if (is_float && shape.size() >= 3 && shape.size() <= 5 &&
+             lowering.machine().wide_vectors && node.string("layout") == "blocked16") {
+    value = lowering.in_layout(value, blocked_layout(shape, value.type));
+  }
+  lowering.define_moved(lowering.result(), shape, dtype, value);
+}
+
 void lower_dropout(Lowering& lowering, const BoundNode& node) {
   if (node.boolean("train") && node.number("p") != 0.0) {
     lowering.refuse("train", "only inference is supported");

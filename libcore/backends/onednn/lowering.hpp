@@ -275,6 +275,7 @@ void lower_addmm(Lowering& lowering, const BoundNode& node);
 void lower_matmul(Lowering& lowering, const BoundNode& node);
 void lower_attention(Lowering& lowering, const BoundNode& node);
 void lower_alias(Lowering& lowering, const BoundNode& node);
+void lower_channel_norm(Lowering& lowering, const BoundNode& node);
 void lower_dropout(Lowering& lowering, const BoundNode& node);
 void lower_to(Lowering& lowering, const BoundNode& node);
 void lower_reshape(Lowering& lowering, const BoundNode& node);

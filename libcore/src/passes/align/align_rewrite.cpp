@@ -225,12 +225,14 @@ class PlanUpdater {
   static void update_partitions(const Graph& graph, Json& plan,
                                 const std::unordered_map<std::string, std::int64_t>& joined) {
     Json* partitions = find_member(plan, "partitions");
-    if (partitions == nullptr) return;
+    if (partitions == nullptr || !partitions->is_array()) return;
     std::vector<std::vector<NodeId>> members(partitions->size());
     std::unordered_map<std::string, std::size_t> partition_of;
     for (std::size_t p = 0; p < partitions->size(); ++p) {
-      for (const Json& name : (*partitions)[p]["nodes"]) {
-        partition_of.emplace(name.get<std::string>(), p);
+      const Json* nodes = find_member((*partitions)[p], "nodes");
+      if (nodes == nullptr || !nodes->is_array()) return;
+      for (const Json& name : *nodes) {
+        if (name.is_string()) partition_of.emplace(name.get<std::string>(), p);
       }
     }
     for (const auto& [name, p] : joined) partition_of.emplace(name, static_cast<std::size_t>(p));
@@ -484,7 +486,7 @@ class Inserter {
       write_mode(NodeId{static_cast<std::int32_t>(n)});
     }
     rewriter_.finish();
-    plans.finish(graph_, partition_of_new_);
+    if (!conversions.empty()) plans.finish(graph_, partition_of_new_);
     update_fusion(graph_, result_.splits);
   }
 
