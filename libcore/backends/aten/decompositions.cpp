@@ -484,8 +484,9 @@ constexpr Decomposition kDecompositions[] = {
      &boxed<&squeeze_dims>},
     {"aten.squeeze_copy.dims", "squeeze_copy.dims(Tensor self, int[] dim) -> Tensor",
      When::kMissing, &boxed<&squeeze_dims_copy>},
-    {"npu.channel_norm", "channel_norm(Tensor(a) self, *, bool direction, str layout='') -> Tensor(a)",
-     When::kAlways, &boxed<&channel_norm>},
+    {"npu.channel_norm",
+     "channel_norm(Tensor(a) self, *, bool direction, str layout='') -> Tensor(a)", When::kAlways,
+     &boxed<&channel_norm>},
     {"aten.empty_permuted.default",
      "empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? "
      "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",

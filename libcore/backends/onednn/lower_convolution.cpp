@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions in one to three dimensions.
 //
-// With AVX-512 source and result have channels in blocks of 16 wherever oneDNN has a fast kernel for
-// that: as fast as what it would choose itself, and all convolutions then agree, so that no reorder
-// stands between them and a concatenation of channels is one of memory. 3 x 3 kernels with stride 1
-// use Winograd's algorithm (2.25 to 4 times fewer products). Else oneDNN chooses. Weights are laid
-// out once, when they are compiled.
+// With AVX-512 source and result have channels in blocks of 16 wherever oneDNN has a fast kernel
+// for that: as fast as what it would choose itself, and all convolutions then agree, so that no
+// reorder stands between them and a concatenation of channels is one of memory. 3 x 3 kernels with
+// stride 1 use Winograd's algorithm (2.25 to 4 times fewer products). Else oneDNN chooses. Weights
+// are laid out once, when they are compiled.
 #include <algorithm>
 #include <string_view>
 
@@ -143,9 +143,9 @@ bool suits_winograd(const Lowering& lowering, const ConvolutionCall& call) {
   };
   return lowering.machine().wide_vectors && call.type == DType::kFloat32 && call.groups == 1 &&
          weight.size() == 4 && weight[2] == 3 && weight[3] == 3 && weight[0] % 16 == 0 &&
-         weight[1] % 16 == 0 && weight[0] >= 32 && weight[1] >= 32 &&
-         all(call.spatial.stride, 1) && all(call.spatial.dilation, 1) &&
-         lowering.is_constant(call.weight) && call.output[2] * call.output[3] >= 100;
+         weight[1] % 16 == 0 && weight[0] >= 32 && weight[1] >= 32 && all(call.spatial.stride, 1) &&
+         all(call.spatial.dilation, 1) && lowering.is_constant(call.weight) &&
+         call.output[2] * call.output[3] >= 100;
 }
 
 bool suits_blocks(const Lowering& lowering, const ConvolutionCall& call) {
@@ -176,7 +176,8 @@ std::pair<Choice, dnnl::convolution_forward::primitive_desc> choose(Lowering& lo
   if (suits_winograd(lowering, call)) {
     choices.push_back({dnnl::algorithm::convolution_winograd, true, false});
   }
-  if (suits_blocks(lowering, call)) choices.push_back({dnnl::algorithm::convolution_direct, true, false});
+  if (suits_blocks(lowering, call))
+    choices.push_back({dnnl::algorithm::convolution_direct, true, false});
   for (const Choice& choice : choices) {
     try {
       const auto primitive = describe(lowering, call, choice, Lowering::attributes());
@@ -296,11 +297,10 @@ void lower_convolution(Lowering& lowering, const BoundNode& node) {
   std::optional<Value> bias_value;
   if (bias) bias_value = lowering.plain(lowering.operand(*bias, DType::kFloat32));
   // Folding wants the weights in float32 even where bfloat16 computes.
-  const FoldedWeights folded =
-      fold_norms(lowering, lowering.plain(lowering.operand(weight, lowering.has_epilogue()
-                                                                       ? DType::kFloat32
-                                                                       : type)),
-                 bias_value, 1, false);
+  const FoldedWeights folded = fold_norms(
+      lowering,
+      lowering.plain(lowering.operand(weight, lowering.has_epilogue() ? DType::kFloat32 : type)),
+      bias_value, 1, false);
   call.weight = lowering.in_type(folded.weight, type);
   call.bias = folded.bias;
   lowering.define_computed(node.node().outputs.front(), output_shape, lowering.dtype(input),

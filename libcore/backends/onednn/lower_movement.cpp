@@ -153,8 +153,8 @@ std::optional<Value> add_blocked_concat(Lowering& lowering, const std::vector<Va
   }
 }
 
-/// The layout of a tensor of another extent along `dimension` that has the same blocks, if all of it
-/// lies in one piece with that dimension outermost; nothing otherwise.
+/// The layout of a tensor of another extent along `dimension` that has the same blocks, if all of
+/// it lies in one piece with that dimension outermost; nothing otherwise.
 std::optional<Layout> stacked_layout(const Layout& like, std::size_t dimension,
                                      std::int64_t extent) {
   const auto& data = like.data;
@@ -221,8 +221,7 @@ std::optional<Value> add_placed_concat(Lowering& lowering, const std::vector<Val
   std::int64_t offset = 0;
   bool places = false;
   for (const Value& value : values) {
-    const auto layout =
-        stacked_layout(*whole_layout, dimension, value.layout.data.dims[dimension]);
+    const auto layout = stacked_layout(*whole_layout, dimension, value.layout.data.dims[dimension]);
     if (!layout || value.type != values.front().type) return std::nullopt;
     parts.push_back({*layout, offset});
     offset += span_elements(*layout) * static_cast<std::int64_t>(dtype_size(value.type));
