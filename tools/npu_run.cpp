@@ -55,7 +55,8 @@ int main(int argc, char** argv) {
       ->type_name("FILE");
   app.add_option("--verify", options.verify_device,
                  "run the whole graph on DEVICE, too, and compare; exit 4 if the outputs differ")
-      ->type_name("DEVICE");
+      ->type_name("DEVICE")
+      ->check(npu::cli::not_empty());
   app.add_option("--rtol", options.rtol, "relative tolerance [1e-3; 2e-2 for 16-bit floats]")
       ->type_name("X")
       ->check(npu::cli::finite_at_least_zero());

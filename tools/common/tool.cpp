@@ -300,6 +300,11 @@ CLI::Validator file_beside_stdout() {
       "");
 }
 
+CLI::Validator not_empty() {
+  return CLI::Validator(
+      [](std::string& text) { return text.empty() ? "'' is no name" : std::string(); }, "");
+}
+
 CLI::Validator finite_at_least_zero() {
   return number_check<double>([](double value) { return std::isfinite(value) && value >= 0; },
                               "is not a finite number of at least 0");

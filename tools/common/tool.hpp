@@ -97,6 +97,8 @@ CLI::Validator in_range(std::int64_t minimum, std::int64_t maximum);
 CLI::Validator seed();
 /// A file to write beside the document: stdout is taken.
 CLI::Validator file_beside_stdout();
+/// Anything but the empty text.
+CLI::Validator not_empty();
 /// A finite number of at least 0.
 CLI::Validator finite_at_least_zero();
 

@@ -36,9 +36,9 @@ struct TagOptions {
 /// Gives every node a device: the first of the target, in its order, that runs the node, unless a
 /// rule or a kept tag says otherwise. A getitem goes where its producer goes. Sets `npu.target` and
 /// each node's device and device_reason, and drops partitions and fusion groups of an earlier run.
-/// Adds an error for a device that does not exist, a forced or kept device that cannot run its
-/// node, and a node that no device runs; a warning for a glob that matches nothing. The graph is
-/// unchanged if there are errors. True if the graph changed.
+/// Adds an error for a forced or kept device that cannot run its node, and a node that no device
+/// runs; a warning for a glob that matches nothing. The graph is unchanged if there are errors.
+/// True if the graph changed. Throws Error kUsage for a rule with a device that does not exist.
 bool tag_ops(Graph& graph, const Target& target, const TagOptions& options,
              Diagnostics& diagnostics);
 

@@ -72,9 +72,9 @@ class Tagger {
   void check_rules() {
     for (const ForceRule& rule : options_.force) {
       if (target_.find_device(rule.device) != nullptr) continue;
-      diagnostics_.error(
-          {}, fmt::format("--force {}={}: target '{}' has no device '{}', only {}", rule.device,
-                          rule.glob, target_.name, rule.device, device_names(target_)));
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("--force {}={}: target '{}' has no device '{}', only {}", rule.device,
+                              rule.glob, target_.name, rule.device, device_names(target_)));
     }
   }
 
@@ -109,7 +109,6 @@ class Tagger {
   Tag choose(NodeId id) {
     const Node& node = graph_.node(id);
     std::optional<Tag> wish = requested(node);
-    if (wish && wish->device == nullptr) return {};  // reported by check_rules
     if (const NodeId from = producer(node); from.valid() && from < id) {
       const Tag& tag = tags_[static_cast<std::size_t>(from.value)];
       if (tag.device == nullptr) return {};  // reported at the producer

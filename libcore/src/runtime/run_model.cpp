@@ -240,11 +240,6 @@ Json expect_json(const Graph& graph, const std::vector<Tensor>& outputs,
 void write_outputs(const Graph& graph, const std::vector<Tensor>& outputs,
                    const std::string& path) {
   if (path.ends_with(".npy")) {
-    if (outputs.size() != 1) {
-      throw Error(ErrorCode::kUsage,
-                  "--outputs " + path + ": a .npy file holds one tensor, the graph has " +
-                      std::to_string(outputs.size()) + " outputs; use .safetensors");
-    }
     write_npy(path, outputs.front());
     return;
   }
@@ -365,6 +360,12 @@ RunModelResult run_document(Graph& graph, const RunModelOptions& options,
   if (!options.verify_device.empty() && target.find_device(options.verify_device) == nullptr) {
     throw Error(ErrorCode::kUsage, "--verify " + options.verify_device + ": target '" +
                                        target.name + "' has no such device");
+  }
+  if (options.outputs.ends_with(".npy") && graph.graph_outputs().size() != 1) {
+    throw Error(ErrorCode::kUsage, "--outputs " + options.outputs +
+                                       ": a .npy file holds one tensor, the graph has " +
+                                       std::to_string(graph.graph_outputs().size()) +
+                                       " outputs; use .safetensors");
   }
   if (diagnostics.has_errors()) return result;
   const std::vector<Tensor> inputs = gather_inputs(graph, options, diagnostics);
