@@ -23,7 +23,7 @@ shift $((OPTIND - 1))
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-metric() { grep -o "\"$2\":[0-9.]*" "$1" | head -n 1 | cut -d: -f2; }
+metric() { grep -o "\"$2\":[0-9][0-9.]*" "$1" | head -n 1 | cut -d: -f2; }
 median() { sort -n | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 time_run() {
   npu-run --random-weights 0 --random-inputs 0 --threads "$threads" --bench "$runs" "$1" |

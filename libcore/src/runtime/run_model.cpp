@@ -362,10 +362,9 @@ RunModelResult run_document(Graph& graph, const RunModelOptions& options,
                                        target.name + "' has no such device");
   }
   if (options.outputs.ends_with(".npy") && graph.graph_outputs().size() != 1) {
-    throw Error(ErrorCode::kUsage, "--outputs " + options.outputs +
-                                       ": a .npy file holds one tensor, the graph has " +
-                                       std::to_string(graph.graph_outputs().size()) +
-                                       " outputs; use .safetensors");
+    throw Error(ErrorCode::kUsage,
+                "--outputs " + options.outputs + ": a .npy file holds one tensor, the graph has " +
+                    std::to_string(graph.graph_outputs().size()) + " outputs; use .safetensors");
   }
   if (diagnostics.has_errors()) return result;
   const std::vector<Tensor> inputs = gather_inputs(graph, options, diagnostics);

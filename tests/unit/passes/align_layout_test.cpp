@@ -460,9 +460,27 @@ TEST_CASE("a group whose members cannot agree is split") {
   CHECK(groups[1]["nodes"] == Json{"relu", "view"});
   CHECK(groups[1]["inputs"] == Json{"conv"});
   // The split is not reported as new the second time, but not forgotten either.
-  Graph again = aligned.graph;
+  const std::string text = write_graph(aligned.graph);
+  Graph again = read_valid_graph(text, "test.json");
   Diagnostics diagnostics;
   CHECK_FALSE(align_layout(again, {}, diagnostics).changed);
+  CHECK(write_graph(again) == text);
+}
+
+TEST_CASE("an op whose tensors are the same in both layouts goes along with its group") {
+  GraphBuilder builder = conv_builder();
+  builder
+      .node("pool", "aten.adaptive_avg_pool2d.default", {"x"}, Shape{1, 8, 1, 1},
+            {{"output_size", {1, 1}}})
+      .key("fusion_group", 0)
+      .node("flat", "aten.flatten.using_ints", {"pool"}, Shape{8}, {{"start_dim", 0}})
+      .key("fusion_group", 0)
+      .output("flat");
+  const Aligned aligned = align(builder.build());
+  CHECK(aligned.allowed("flat") == "NALIGN odd-rank");
+  CHECK(aligned.result.splits.empty());
+  CHECK(aligned.mode("flat") == AlignMode::kAlign);
+  CHECK(aligned.conversions() == Lines{"x>A: pool"});
 }
 
 TEST_CASE("a group that is not convex is refused") {

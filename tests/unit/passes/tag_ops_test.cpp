@@ -147,9 +147,8 @@ TEST_CASE("a later rule wins") {
 }
 
 TEST_CASE("bad-force") {
-  CHECK_THROWS_WITH(
-      tag(chain().build(), {.force = {{"tpu", "a"}}}),
-      "error: --force tpu=a: target 'three' has no device 'tpu', only npu, gpu, cpu");
+  CHECK_THROWS_WITH(tag(chain().build(), {.force = {{"tpu", "a"}}}),
+                    "error: --force tpu=a: target 'three' has no device 'tpu', only npu, gpu, cpu");
 
   const Tagged unable = tag(chain().build(), {.force = {{"npu", "aten.*"}}});
   CHECK(unable.messages ==

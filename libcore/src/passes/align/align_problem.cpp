@@ -280,6 +280,7 @@ class ProblemBuilder {
       const AlignMode mode = problem_.node_modes[n].mode;
       Pins& of_group = pins[*group];
       const NodeId id{static_cast<std::int32_t>(n)};
+      if (is_indifferent(id)) continue;
       if (mode == AlignMode::kAlign && !of_group.aligned.valid()) of_group.aligned = id;
       if (mode == AlignMode::kNalign && !of_group.unaligned.valid()) of_group.unaligned = id;
     }
@@ -309,6 +310,21 @@ class ProblemBuilder {
     }
   }
 
+  // True if a rule pins an op none of whose tensors lies differently in the two layouts, as flatten
+  // behind a global pooling. It goes along with its group.
+  bool is_indifferent(NodeId id) const {
+    const NodeMode& mode = problem_.node_modes[at(id)];
+    if (mode.rule == "dev_info" || mode.rule == "channel_norm") return false;
+    const Node& node = graph_.node(id);
+    const AlignRules& rules = problem_.regions[at(problem_.region_of[at(id)])].rules;
+    const auto same = [&](TensorId tensor) {
+      return graph_.tensor(tensor).kind == TensorKind::kWeight ||
+             !same_in_both(graph_.tensor(tensor), rules).empty();
+    };
+    return std::all_of(node.inputs.begin(), node.inputs.end(), same) &&
+           std::all_of(node.outputs.begin(), node.outputs.end(), same);
+  }
+
   std::int32_t next_unit() const { return static_cast<std::int32_t>(problem_.units.size()); }
 
   void add_member(std::int32_t unit, NodeId id) {
@@ -322,9 +338,13 @@ class ProblemBuilder {
     Unit& joined = problem_.units[at(unit)];
     joined.members.push_back(id);
     problem_.unit_of[at(id)] = unit;
-    // The producer of a list decides for its getitems; in a group at most one mode is pinned.
-    if (joined.mode.mode == AlignMode::kBoth &&
-        problem_.node_modes[at(id)].mode != AlignMode::kBoth) {
+    // The producer of a list decides for its getitems; in a group at most one mode is pinned, but
+    // for indifferent members.
+    const NodeMode& own = problem_.node_modes[at(id)];
+    if (own.mode != AlignMode::kBoth &&
+        (joined.mode.mode == AlignMode::kBoth ||
+         (own.mode != joined.mode.mode && is_indifferent(joined.decisive) &&
+          !is_indifferent(id)))) {
       joined.mode = problem_.node_modes[at(id)];
       joined.decisive = id;
     }

@@ -314,6 +314,8 @@ void update_fusion(Graph& graph, const std::vector<AlignSplit>& splits) {
       *names = std::move(updated);
     }
   };
+  std::unordered_map<std::int64_t, const AlignSplit*> split_of;
+  for (const AlignSplit& split : splits) split_of.emplace(split.group, &split);
   Json groups = Json::array();
   for (const Json& old : *known) {
     const Json* id = find_member(old, "id");
@@ -321,11 +323,10 @@ void update_fusion(Graph& graph, const std::vector<AlignSplit>& splits) {
       groups.push_back(old);
       continue;
     }
-    const auto split = std::find_if(splits.begin(), splits.end(), [&](const AlignSplit& candidate) {
-      return candidate.group == id->get<std::int64_t>();
-    });
     std::vector<std::int64_t> parts{id->get<std::int64_t>()};
-    if (split != splits.end()) parts = split->groups;
+    if (const auto split = split_of.find(parts.front()); split != split_of.end()) {
+      parts = split->second->groups;
+    }
     for (const std::int64_t part : parts) {
       Json entry = old;
       if (parts.size() > 1) {
@@ -487,7 +488,10 @@ class Inserter {
     }
     rewriter_.finish();
     if (!conversions.empty()) plans.finish(graph_, partition_of_new_);
-    update_fusion(graph_, result_.splits);
+    // Groups that an earlier run has split stand in the document as they are.
+    const auto first_new =
+        result_.splits.end() - static_cast<std::ptrdiff_t>(problem_.splits.size());
+    update_fusion(graph_, {first_new, result_.splits.end()});
   }
 
  private:
