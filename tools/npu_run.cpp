@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// npu-run -- run a document on its devices and report what happened.
+// npu-run -- run a document or a bundle on its devices and report what happened.
 #include "npu/ir/json_writer.hpp"
 #include "npu/runtime/backend_ops.hpp"
 #include "npu/runtime/run_model.hpp"
@@ -90,6 +90,11 @@ int main(int argc, char** argv) {
              "list what the backends of the target, or of DEVICE, have registered, and exit")
           ->type_name("[DEVICE]")
           ->expected(0, 1);
+  app.add_flag_callback(
+      "--no-overlap", [&options] { options.executor.overlap = false; },
+      "run steps one after another, even those that could run at the same time");
+  tool.add_precision(options.precision, "compute float32 tensors as f32 or bf16 [f32]");
+  tool.add_cache(options.cache);
   tool.add_report("placement, steps and comparisons as tables");
   tool.add_assert(
       "transfers, transfer_bytes, measured_ms, predicted_ms, load_ms, median_ms, ...; see "
@@ -99,14 +104,18 @@ int main(int argc, char** argv) {
        "npu-run model.part.json --inputs in.safetensors --expect out.safetensors",
        "npu-run model.part.json --random-inputs 0 --bench 20 --threads 2 --trace trace.json",
        "npu-tag --load-ops ./libmyops.so m.json | npu-partition | npu-run --load-ops ./libmyops.so",
-       "npu-run --list-ops cpu | grep scatter"});
+       "npu-run --list-ops cpu | grep scatter",
+       "npu-compile model.json -o model.npub && npu-run model.npub --random-inputs 0 --bench 50"});
   return tool.run(argc, argv, [&] {
     if (list_ops->count() > 0) {
       return tool.write_text(npu::list_registered_ops(options, list_ops_device)),
              ExitStatus::kSuccess;
     }
-    npu::Graph& graph = tool.read_graph();
-    const npu::RunModelResult result = npu::run_model(graph, options, tool.diagnostics());
+    options.measure_precision = tool.wants_report();
+    const auto bundle = tool.read_bundle();
+    const npu::RunModelResult result =
+        bundle != nullptr ? npu::run_bundle(*bundle, options, tool.diagnostics())
+                          : npu::run_model(tool.read_graph(), options, tool.diagnostics());
     tool.stop_on_errors();
     if (tool.wants_report()) tool.report(npu::format_run_report(result.report));
     for (const std::string& mismatch : result.mismatches) tool.complain(mismatch);

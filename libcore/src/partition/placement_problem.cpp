@@ -143,13 +143,14 @@ class Builder {
     const std::size_t devices = problem_.devices;
     std::vector<std::uint64_t> allowed(problem_.items, ~std::uint64_t{0});
     std::vector<double> cost(problem_.items * devices, 0);
+    std::vector<double> node_us(devices);
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
       const NodeId id{static_cast<std::int32_t>(n)};
       const std::size_t item = index_of(item_of(id));
       allowed[item] &= problem_.node_devices[n];
+      cost_.node_us_on_each(graph_, id, target_.devices, node_us);
       for (std::size_t d = 0; d < devices; ++d) {
-        if ((problem_.node_devices[n] >> d & 1U) == 0) continue;
-        cost[item * devices + d] += cost_.node_us(graph_, id, target_.devices[d]);
+        if ((problem_.node_devices[n] >> d & 1U) != 0) cost[item * devices + d] += node_us[d];
       }
     }
     std::vector<double> transfer;

@@ -278,6 +278,10 @@ std::string format_tag_report(const TagReport& report) {
     ops.push_back({row.op_type, row.device, std::to_string(row.count), flops_text(row.flops),
                    bytes_text(row.bytes), row.reason.empty() ? "-" : row.reason});
   }
+  return table_text(ops) + "\n" + format_coverage(report);
+}
+
+std::string format_coverage(const TagReport& report) {
   std::vector<std::vector<std::string>> devices{
       {"device", ">nodes", ">share", ">flops", ">share", ">bytes", ">share"}};
   for (const DeviceShare& share : report.devices) {
@@ -286,7 +290,7 @@ std::string format_tag_report(const TagReport& report) {
                        flops_text(share.flops), percent(share.flops, report.flops),
                        bytes_text(share.bytes), percent(share.bytes, report.bytes)});
   }
-  return table_text(ops) + "\n" + table_text(devices);
+  return table_text(devices);
 }
 
 std::map<std::string, double> tag_metrics(const TagReport& report) {

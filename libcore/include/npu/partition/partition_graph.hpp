@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,7 +16,15 @@ namespace npu {
 
 struct PartitionOptions {
   std::string strategy = "convex";
-  std::int64_t min_nodes = 1;  ///< smaller partitions go to the next device that runs them
+  std::int64_t min_nodes = 1;       ///< smaller partitions go to the next device that runs them
+  double min_flops = 0;             ///< partitions with less work, too
+  std::int64_t max_partitions = 0;  ///< 0: no limit
+  std::int64_t memory_limit = 0;    ///< bytes of working set of a partition; 0: no limit
+  std::int32_t parts = 2;           ///< of metis: how many
+  double imbalance = 0.1;           ///< of metis: how far above the mean a part may be
+  std::uint64_t seed = 0;           ///< of metis
+  bool what_if = false;    ///< also plan for what keeps nodes from the target's first device
+  std::int64_t depth = 1;  ///< blocks: how many levels of blocks within blocks to take apart
   const CostModel* cost = &roofline_cost();  ///< where predicted times come from; never null
 };
 
@@ -25,7 +34,9 @@ struct StrategyOutcome {
   Json metrics = Json::object();  ///< numbers that follow the common ones in `metrics`; --assert
                                   ///< knows them, too
   Json details = Json::object();  ///< further members of `npu.partition`
-  std::string report = {};        ///< tables that --report prints after the common ones
+  /// Adds to `details`, once the plan is settled; for what takes time to write.
+  std::function<void(const Graph& graph, Json& details)> more_details = {};
+  std::string report = {};  ///< tables that --report prints after the common ones
 };
 
 /// One way to partition, as --strategy names it. A strategy may move nodes: it then sets their
@@ -38,11 +49,22 @@ struct StrategyInfo {
 };
 std::span<const StrategyInfo> partition_strategies();
 
+/// The strategies that need more than tags; see the .cpp of each.
+StrategyOutcome partition_min_cut(Graph& graph, const Target& target,
+                                  const PartitionOptions& options, Diagnostics& diagnostics);
+StrategyOutcome partition_resources(Graph& graph, const Target& target,
+                                    const PartitionOptions& options, Diagnostics& diagnostics);
+StrategyOutcome partition_blocks(Graph& graph, const Target& target,
+                                 const PartitionOptions& options, Diagnostics& diagnostics);
+StrategyOutcome partition_metis(Graph& graph, const Target& target, const PartitionOptions& options,
+                                Diagnostics& diagnostics);
+
 struct PartitionResult {
   PartitionPlan plan;
   PlanMetrics metrics;
-  Json metrics_json;   ///< what `npu.partition.metrics` holds: the common ones and the strategy's
-  std::string report;  ///< what --report prints
+  Json metrics_json;    ///< what `npu.partition.metrics` holds: the common ones and the strategy's
+  std::string report;   ///< what --report prints
+  std::string what_if;  ///< what --what-if prints
   Target target;
 };
 

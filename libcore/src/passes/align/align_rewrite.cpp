@@ -317,6 +317,7 @@ void update_fusion(Graph& graph, const std::vector<AlignSplit>& splits) {
   std::unordered_map<std::int64_t, const AlignSplit*> split_of;
   for (const AlignSplit& split : splits) split_of.emplace(split.group, &split);
   Json groups = Json::array();
+  std::vector<Json> appended;
   for (const Json& old : *known) {
     const Json* id = find_member(old, "id");
     if (id == nullptr || !id->is_number_integer()) {
@@ -346,9 +347,13 @@ void update_fusion(Graph& graph, const std::vector<AlignSplit>& splits) {
         entry.erase("on_chip_bytes");
       }
       describe(entry, part);
-      groups.push_back(std::move(entry));
+      (part == parts.front() ? groups : appended).push_back(std::move(entry));
     }
   }
+  // New ids are the places behind the old ones.
+  std::stable_sort(appended.begin(), appended.end(),
+                   [](const Json& a, const Json& b) { return a["id"] < b["id"]; });
+  for (Json& entry : appended) groups.push_back(std::move(entry));
   Json updated = *fusion;
   updated["groups"] = std::move(groups);
   graph.set_npu_member("fusion", std::move(updated));
