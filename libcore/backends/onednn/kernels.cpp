@@ -345,6 +345,64 @@ void PlainConcat::run(const std::byte* const* sources, std::byte* target) const 
   }
 }
 
+void NormFold::run_weights(std::span<std::byte* const> operands) const {
+  const float* weights = elements<float>(operands[0]);
+  const float* variance = elements<float>(operands[1]);
+  const float* scale = has_scale ? elements<float>(operands[2]) : nullptr;
+  float* target = elements<float>(operands.back());
+  for (std::int64_t group = 0; group < groups; ++group) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t channel = 0; channel < channels; ++channel) {
+        const std::int64_t at = group * channels + channel;
+        const double factor =
+            (scale == nullptr ? 1.0 : static_cast<double>(scale[at])) /
+            std::sqrt(static_cast<double>(variance[at]) + static_cast<double>(epsilon));
+        const std::int64_t begin = ((group * rows + row) * channels + channel) * inner;
+        for (std::int64_t i = begin; i < begin + inner; ++i) {
+          target[i] = static_cast<float>(static_cast<double>(weights[i]) * factor);
+        }
+      }
+    }
+  }
+}
+
+void NormFold::run_bias(std::span<std::byte* const> operands) const {
+  std::size_t next = 0;
+  const float* variance = elements<float>(operands[next++]);
+  const float* mean = elements<float>(operands[next++]);
+  const float* scale = has_scale ? elements<float>(operands[next++]) : nullptr;
+  const float* shift = has_shift ? elements<float>(operands[next++]) : nullptr;
+  const float* bias = has_bias ? elements<float>(operands[next++]) : nullptr;
+  float* target = elements<float>(operands[next]);
+  const auto number = [](const float* values, std::int64_t i, double otherwise) {
+    return values == nullptr ? otherwise : static_cast<double>(values[i]);
+  };
+  for (std::int64_t i = 0; i < groups * channels; ++i) {
+    const double factor = number(scale, i, 1.0) / std::sqrt(static_cast<double>(variance[i]) +
+                                                            static_cast<double>(epsilon));
+    target[i] = static_cast<float>((number(bias, i, 0.0) - static_cast<double>(mean[i])) * factor +
+                                   number(shift, i, 0.0));
+  }
+}
+
+void NormVectors::run(std::span<std::byte* const> operands) const {
+  const float* variance = elements<float>(operands[0]);
+  const float* mean = elements<float>(operands[1]);
+  const float* scale = has_scale ? elements<float>(operands[2]) : nullptr;
+  const float* shift = has_shift ? elements<float>(operands[has_scale ? 3 : 2]) : nullptr;
+  float* factors = elements<float>(operands.back());
+  float* terms = factors + padded_channels;
+  std::fill_n(factors, 2 * padded_channels, 0.0F);
+  for (std::int64_t i = 0; i < channels; ++i) {
+    const double factor =
+        (scale == nullptr ? 1.0 : static_cast<double>(scale[i])) /
+        std::sqrt(static_cast<double>(variance[i]) + static_cast<double>(epsilon));
+    factors[i] = static_cast<float>(factor);
+    terms[i] = static_cast<float>((shift == nullptr ? 0.0 : static_cast<double>(shift[i])) -
+                                  static_cast<double>(mean[i]) * factor);
+  }
+}
+
 bool GatherRows::run(const std::byte* table, const std::byte* indices, std::byte* target) const {
   const auto index_at = [&](std::int64_t i) -> std::int64_t {
     return wide_indices ? elements<std::int64_t>(indices)[i] : elements<std::int32_t>(indices)[i];

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "npu/tensor/tensor.hpp"
@@ -24,6 +25,35 @@ struct StridedCopy {
   /// Joins neighbouring dimensions that lie in one run of memory in both tensors.
   void simplify();
   void run(const std::byte* source, std::byte* target) const;
+};
+
+/// Folds a batch norm into weights [groups, rows, channels, inner] and a bias [groups * channels].
+/// Operands: weights, variance, scale if there is one, result; and variance, mean, scale, shift and
+/// bias if there are any, result. All float32.
+struct NormFold {
+  float epsilon = 0.0F;
+  std::int64_t groups = 1;
+  std::int64_t rows = 1;
+  std::int64_t channels = 1;
+  std::int64_t inner = 1;
+  bool has_scale = false;
+  bool has_shift = false;
+  bool has_bias = false;
+
+  void run_weights(std::span<std::byte* const> operands) const;
+  void run_bias(std::span<std::byte* const> operands) const;
+};
+
+/// The factors and terms of a batch norm, [2, padded channels], zero behind the channels. Operands:
+/// variance, mean, weight and bias if there are any, result. All float32.
+struct NormVectors {
+  float epsilon = 0.0F;
+  std::int64_t channels = 1;
+  std::int64_t padded_channels = 1;
+  bool has_scale = false;
+  bool has_shift = false;
+
+  void run(std::span<std::byte* const> operands) const;
 };
 
 enum class BinaryOp : std::uint8_t { kAdd, kSubtract, kMultiply, kDivide, kMaximum, kMinimum };

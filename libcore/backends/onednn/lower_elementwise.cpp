@@ -9,7 +9,10 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 
+#include "channel_affine.hpp"
+#include "gelu.hpp"
 #include "kernels.hpp"
 #include "lowering.hpp"
 
@@ -18,12 +21,6 @@ namespace npu::onednn {
 namespace {
 
 using dnnl::algorithm;
-
-struct Eltwise {
-  algorithm function;
-  float alpha = 0.0F;
-  float beta = 0.0F;
-};
 
 /// What an op name maps to; some ops need two primitives.
 struct UnaryRow {
@@ -115,20 +112,14 @@ constexpr std::array kUnaryRows = std::to_array<UnaryRow>({
                 const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_tanh}}; }},
 });
 
-/// "relu" of "aten.relu_.default".
-std::string_view base_name(std::string_view op_type) {
-  op_type.remove_prefix(std::string_view("aten.").size());
-  op_type = op_type.substr(0, op_type.find('.'));
-  if (op_type.ends_with('_')) op_type.remove_suffix(1);
-  return op_type;
-}
-
 Value add_eltwise(Lowering& lowering, const Eltwise& eltwise, const Value& source) {
   const dnnl::eltwise_forward::desc descriptor(dnnl::prop_kind::forward_inference, eltwise.function,
                                                source.layout, eltwise.alpha, eltwise.beta);
   const dnnl::eltwise_forward::primitive_desc primitive(descriptor, lowering.attributes(),
                                                         lowering.engine());
-  const Value target = lowering.temporary(source.type, primitive.dst_desc());
+  const bool in_place = lowering.can_overwrite(source);
+  if (in_place) lowering.note_overwritten(source);
+  const Value target = in_place ? source : lowering.temporary(source.type, primitive.dst_desc());
   lowering.add_primitive(primitive, {{DNNL_ARG_SRC, source}}, target);
   return target;
 }
@@ -176,7 +167,9 @@ Value add_same_shape(Lowering& lowering, BinaryOp op, Value a, Value b, float al
   if (op == BinaryOp::kAdd && alpha != 1.0F) attributes.set_scales(DNNL_ARG_SRC_1, 0, {alpha});
   const dnnl::binary::desc descriptor(binary_algorithm(op), a.layout, b.layout, a.layout);
   const dnnl::binary::primitive_desc primitive(descriptor, attributes, lowering.engine());
-  const Value target = lowering.temporary(a.type, a.layout);
+  const bool in_place = a.buffer != b.buffer && lowering.can_overwrite(a);
+  if (in_place) lowering.note_overwritten(a);
+  const Value target = in_place ? a : lowering.temporary(a.type, a.layout);
   lowering.add_primitive(primitive, {{DNNL_ARG_SRC_0, a}, {DNNL_ARG_SRC_1, b}}, target);
   return target;
 }
@@ -218,6 +211,45 @@ Value add_broadcast(Lowering& lowering, BinaryOp op, Value a, Value b, const Sha
   return target;
 }
 
+/// A product with one number for every channel (dimension 1), in the layout of the larger operand;
+/// nothing if the operands are not such.
+std::optional<Value> add_channel_product(Lowering& lowering, const Value& a, const Value& b) {
+  const Shape shape = dimensions(a.layout);
+  const Shape factors = dimensions(b.layout);
+  if (shape.size() < 3 || factors.size() != shape.size() || factors[1] != shape[1] ||
+      (factors[0] != 1 && factors[0] != shape[0]) ||
+      (a.type != b.type && b.type != DType::kFloat32)) {
+    return std::nullopt;
+  }
+  for (std::size_t i = 2; i < shape.size(); ++i) {
+    if (factors[i] != 1) return std::nullopt;
+  }
+  const Value source = lowering.dense(a);
+  auto space = channel_space(source.layout);
+  if (!space) return std::nullopt;
+  Value scale = b;
+  if (space->channels() != shape[1]) {
+    // Padded channels of the factors are zero, too, if they are padded in the same way.
+    const auto other = channel_space(scale.layout);
+    if (!other || other->channels() != space->channels() || other->lanes != space->lanes) {
+      return std::nullopt;
+    }
+  } else {
+    scale = lowering.plain(scale);
+  }
+  space->type = source.type;
+  space->scale_type = scale.type;
+  space->scale_by_outer = factors[0] != 1;
+  const bool in_place = source.buffer != scale.buffer && lowering.can_overwrite(source);
+  if (in_place) lowering.note_overwritten(source);
+  const Value target = in_place ? source : lowering.temporary(source.type, source.layout);
+  lowering.add_kernel({source, scale}, target,
+                      [call = *space](std::span<std::byte* const> operands) {
+                        call.run(operands[0], operands[1], nullptr, operands[2]);
+                      });
+  return target;
+}
+
 BinaryOp binary_op(std::string_view name) {
   if (name == "add") return BinaryOp::kAdd;
   if (name == "sub" || name == "rsub") return BinaryOp::kSubtract;
@@ -239,19 +271,66 @@ Value add_binary(Lowering& lowering, BinaryOp op, const Value& left, const Value
   if (a_shape == dimensions(b.layout) && a.type == b.type && !keeps_nan) {
     return add_same_shape(lowering, op, a, b, alpha);
   }
+  if (op == BinaryOp::kMultiply) {
+    if (const auto value = add_channel_product(lowering, a, b)) return *value;
+    if (a.type == b.type) {
+      if (const auto value = add_channel_product(lowering, b, a)) return *value;
+    }
+  }
   return add_broadcast(lowering, op, a, b, broadcast_shape(lowering, a_shape, dimensions(b.layout)),
                        alpha);
+}
+
+std::string_view base_name(std::string_view op_type) {
+  op_type.remove_prefix(std::string_view("aten.").size());
+  op_type = op_type.substr(0, op_type.find('.'));
+  if (op_type.ends_with('_')) op_type.remove_suffix(1);
+  return op_type;
+}
+
+std::vector<Eltwise> unary_functions(const Lowering& lowering, const BoundNode& node) {
+  const std::string_view name = base_name(node.node().op_type);
+  const auto row = std::find_if(kUnaryRows.begin(), kUnaryRows.end(),
+                                [&](const UnaryRow& candidate) { return candidate.name == name; });
+  if (row == kUnaryRows.end()) lowering.refuse("", "the onednn backend does not run this op");
+  return row->make(lowering, node);
+}
+
+Eltwise number_function(const Lowering& lowering, const BoundNode& node) {
+  const std::string_view name = base_name(node.node().op_type);
+  const float alpha = node.find("alpha") != nullptr ? scalar(lowering, node, "alpha") : 1.0F;
+  const auto number = static_cast<float>(node.number("other"));
+  if (name == "rsub") return {algorithm::eltwise_linear, -alpha, number};
+  switch (binary_op(name)) {
+    case BinaryOp::kAdd:
+      return {algorithm::eltwise_linear, 1.0F, alpha * number};
+    case BinaryOp::kSubtract:
+      return {algorithm::eltwise_linear, 1.0F, -alpha * number};
+    case BinaryOp::kMultiply:
+      return {algorithm::eltwise_linear, number, 0.0F};
+    default:
+      lowering.refuse("other", "a number is not supported here");
+  }
 }
 
 void lower_unary(Lowering& lowering, const BoundNode& node) {
   const TensorId input = tensor_argument(lowering, node, "self");
   lowering.require_float("self", input);
-  const std::string_view name = base_name(node.node().op_type);
-  const auto row = std::find_if(kUnaryRows.begin(), kUnaryRows.end(),
-                                [&](const UnaryRow& candidate) { return candidate.name == name; });
-  if (row == kUnaryRows.end()) lowering.refuse("", "the onednn backend does not run this op");
   Value value = lowering.dense(lowering.operand(input));
-  for (const Eltwise& eltwise : row->make(lowering, node))
+  if (base_name(node.node().op_type) == "gelu" && node.string("approximate") == "none" &&
+      value.type == DType::kFloat32) {
+    const bool in_place = lowering.can_overwrite(value);
+    if (in_place) lowering.note_overwritten(value);
+    const Value target = in_place ? value : lowering.temporary(value.type, value.layout);
+    const std::int64_t count = span_elements(value.layout);
+    lowering.add_kernel({value}, target, [count](std::span<std::byte* const> operands) {
+      run_gelu(static_cast<const float*>(static_cast<const void*>(operands[0])),
+               static_cast<float*>(static_cast<void*>(operands[1])), count);
+    });
+    return lowering.define_computed(lowering.result(), lowering.shape(input), lowering.dtype(input),
+                                    target);
+  }
+  for (const Eltwise& eltwise : unary_functions(lowering, node))
     value = add_eltwise(lowering, eltwise, value);
   lowering.define_computed(lowering.result(), lowering.shape(input), lowering.dtype(input), value);
 }
@@ -263,7 +342,6 @@ void lower_binary(Lowering& lowering, const BoundNode& node) {
   const BinaryOp op = binary_op(name);
   const float alpha = node.find("alpha") != nullptr ? scalar(lowering, node, "alpha") : 1.0F;
   const auto other = node.tensor("other");
-  const bool reversed = name == "rsub";
   Shape shape = lowering.shape(self);
   if (other) {
     lowering.require_float("other", *other);
@@ -287,12 +365,8 @@ void lower_binary(Lowering& lowering, const BoundNode& node) {
                              add_binary(lowering, op, source, divisor, 1.0F));
     return;
   }
-  Eltwise linear{algorithm::eltwise_linear, 1.0F, alpha * number};
-  if (op == BinaryOp::kSubtract) linear.beta = -linear.beta;
-  if (op == BinaryOp::kMultiply) linear = {algorithm::eltwise_linear, number, 0.0F};
-  if (reversed) linear = {algorithm::eltwise_linear, -alpha, number};
   lowering.define_computed(lowering.result(), shape, lowering.dtype(self),
-                           add_eltwise(lowering, linear, source));
+                           add_eltwise(lowering, number_function(lowering, node), source));
 }
 
 }  // namespace npu::onednn

@@ -153,9 +153,130 @@ std::optional<Value> add_blocked_concat(Lowering& lowering, const std::vector<Va
   }
 }
 
+/// The layout of a tensor of another extent along `dimension` that has the same blocks, if all of
+/// it lies in one piece with that dimension outermost; nothing otherwise.
+std::optional<Layout> stacked_layout(const Layout& like, std::size_t dimension,
+                                     std::int64_t extent) {
+  const auto& data = like.data;
+  const auto& blocks = data.format_desc.blocking;
+  if (data.format_kind != dnnl_blocked || data.extra.flags != 0 || has_padding(like) ||
+      !is_dense(like) || blocks.inner_nblks > 1) {
+    return std::nullopt;
+  }
+  std::int64_t block = 1;
+  if (blocks.inner_nblks == 1) {
+    if (static_cast<std::size_t>(blocks.inner_idxs[0]) != dimension) return std::nullopt;
+    block = blocks.inner_blks[0];
+  }
+  if (extent % block != 0) return std::nullopt;
+  std::int64_t row = 1;  // elements for one block of the dimension
+  for (int i = 0; i < data.ndims; ++i) {
+    if (static_cast<std::size_t>(i) < dimension && data.dims[i] != 1) return std::nullopt;
+    if (static_cast<std::size_t>(i) != dimension) row *= data.dims[i];
+  }
+  row *= block;
+  if (data.dims[dimension] != block && blocks.strides[dimension] != row) return std::nullopt;
+  Layout result = like;
+  result.data.dims[dimension] = extent;
+  result.data.padded_dims[dimension] = extent;
+  result.data.format_desc.blocking.strides[dimension] = row;
+  for (std::size_t i = 0; i < dimension; ++i) {
+    result.data.format_desc.blocking.strides[i] = extent / block * row;
+  }
+  return result;
+}
+
+/// True for a layout that differs from another at most in the strides of dimensions of 1.
+bool same_memory(const Layout& a, const Layout& b) {
+  if (a == b) return true;
+  if (is_plain(a) && is_plain(b)) return dimensions(a) == dimensions(b);
+  Layout aligned = a;
+  for (int i = 0; i < a.data.ndims; ++i) {
+    if (a.data.dims[i] == 1 && i < b.data.ndims) {
+      aligned.data.format_desc.blocking.strides[i] = b.data.format_desc.blocking.strides[i];
+    }
+  }
+  return aligned == b;
+}
+
+/// Concatenation along the outermost dimension in memory: operands become parts of the result's
+/// memory, so that whoever computes them writes into it; those that cannot are copied there.
+/// Operands that make up an earlier concatenation move with it as one. Nothing if no operand can be
+/// placed.
+std::optional<Value> add_placed_concat(Lowering& lowering, const std::vector<Value>& values,
+                                       std::size_t dimension, std::int64_t extent) {
+  std::optional<Layout> whole_layout;
+  for (const Value& value : values) {
+    if (value.layout.data.format_desc.blocking.inner_nblks == 1 && !whole_layout) {
+      whole_layout = stacked_layout(value.layout, dimension, extent);
+    }
+  }
+  if (!whole_layout) whole_layout = stacked_layout(values.front().layout, dimension, extent);
+  if (!whole_layout) return std::nullopt;
+  struct Part {
+    Layout layout;
+    std::int64_t offset = 0;
+  };
+  std::vector<Part> parts;
+  std::int64_t offset = 0;
+  bool places = false;
+  for (const Value& value : values) {
+    const auto layout = stacked_layout(*whole_layout, dimension, value.layout.data.dims[dimension]);
+    if (!layout || value.type != values.front().type) return std::nullopt;
+    parts.push_back({*layout, offset});
+    offset += span_elements(*layout) * static_cast<std::int64_t>(dtype_size(value.type));
+    const Operand root = lowering.root_of(value);
+    places = places || (same_memory(value.layout, *layout) && lowering.can_place(root.buffer));
+  }
+  if (!places) return std::nullopt;
+  const Value whole = lowering.temporary(values.front().type, *whole_layout);
+  for (std::size_t i = 0; i < values.size();) {
+    // The longest run of operands that fills a buffer from its beginning to its end.
+    const Operand first = lowering.root_of(values[i]);
+    std::size_t end = i;
+    std::int64_t filled = 0;
+    const auto size = static_cast<std::int64_t>(lowering.buffer_bytes(first.buffer));
+    while (first.offset_bytes == 0 && lowering.can_place(first.buffer) && end < values.size() &&
+           filled < size && same_memory(values[end].layout, parts[end].layout)) {
+      const Operand root = lowering.root_of(values[end]);
+      if (root.buffer != first.buffer || root.offset_bytes != filled) break;
+      filled += span_elements(parts[end].layout) *
+                static_cast<std::int64_t>(dtype_size(values[end].type));
+      ++end;
+    }
+    if (end > i && filled == size) {
+      lowering.place(first.buffer, whole.buffer, parts[i].offset);
+      i = end;
+      continue;
+    }
+    const Value part = lowering.temporary(whole.type, parts[i].layout);
+    lowering.place(part.buffer, whole.buffer, parts[i].offset);
+    lowering.copy_into(values[i], part, KernelKind::kMove);
+    ++i;
+  }
+  return whole;
+}
+
 }  // namespace
 
 void lower_alias(Lowering& lowering, const BoundNode& /*node*/) { define_alias(lowering); }
+
+// The reorder that npu-align asks for. Without AVX-512 no kernel wants channels in blocks, and the
+// layout named here is the one that oneDNN would leave again at once.
+void lower_channel_norm(Lowering& lowering, const BoundNode& node) {
+  const TensorId self = first_operand(lowering);
+  const Shape& shape = lowering.shape(self);
+  const DType dtype = lowering.dtype(self);
+  const bool is_float = dtype == DType::kFloat32 || dtype == DType::kBFloat16;
+  Value value = lowering.stored(self);
+  if (node.boolean("direction")) {
+    value = lowering.plain(value);
+  } else if (is_float && shape.size() >= 3 && shape.size() <= 5 &&
+             lowering.machine().wide_vectors && node.string("layout") == "blocked16") {
+    value = lowering.in_layout(value, blocked_layout(shape, value.type));
+  }
+  lowering.define_moved(lowering.result(), shape, dtype, value);
+}
 
 void lower_dropout(Lowering& lowering, const BoundNode& node) {
   if (node.boolean("train") && node.number("p") != 0.0) {
@@ -365,6 +486,9 @@ void lower_cat(Lowering& lowering, const BoundNode& node) {
     values.push_back(lowering.stored(tensor));
   }
   if (values.size() == 1) return define_alias(lowering);
+  if (const auto value = add_placed_concat(lowering, values, dimension, result[dimension])) {
+    return lowering.define_moved(lowering.result(), result, dtype, *value);
+  }
   if (share_blocks(values)) {
     if (const auto value = add_blocked_concat(lowering, values, dimension)) {
       return lowering.define_moved(lowering.result(), result, dtype, *value);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch norm with its running statistics, and layer norm. Statistics, scale and shift are float32
 // whatever the tensors are, as in PyTorch.
+#include "channel_affine.hpp"
 #include "lowering.hpp"
 
 namespace npu::onednn {
@@ -45,26 +46,45 @@ void lower_batch_norm(Lowering& lowering, const BoundNode& node) {
     lowering.refuse(mean ? "running_var" : "running_mean", "inference needs running statistics");
   }
 
-  auto flags = normalization_flags::use_global_stats;
-  if (weight) flags |= normalization_flags::use_scale;
-  if (bias) flags |= normalization_flags::use_shift;
-  const Value source = lowering.dense(lowering.operand(input));
-  const dnnl::batch_normalization_forward::desc descriptor(
-      dnnl::prop_kind::forward_inference, source.layout, static_cast<float>(node.number("eps")),
-      flags);
-  const dnnl::batch_normalization_forward::primitive_desc primitive(
-      descriptor, lowering.attributes(), lowering.engine());
+  // One factor and one term per channel, known before the program runs unless the statistics are
+  // computed; a ReLU behind it comes for free.
   const std::int64_t channels = shape[1];
-  std::vector<PrimitiveOperand> reads{
-      {DNNL_ARG_SRC, source},
-      {DNNL_ARG_MEAN, vector_operand(lowering, "running_mean", *mean, channels)},
-      {DNNL_ARG_VARIANCE, vector_operand(lowering, "running_var", *variance, channels)}};
-  if (weight)
-    reads.push_back({DNNL_ARG_SCALE, vector_operand(lowering, "weight", *weight, channels)});
-  if (bias) reads.push_back({DNNL_ARG_SHIFT, vector_operand(lowering, "bias", *bias, channels)});
-  const Value target = lowering.temporary(source.type, primitive.dst_desc());
-  lowering.add_primitive(primitive, reads, target);
-  lowering.define_computed(lowering.result(), shape, lowering.dtype(input), target);
+  const Value source = lowering.dense(lowering.operand(input));
+  auto space = channel_space(source.layout);
+  if (!space) lowering.refuse("input", "its layout is not supported");
+  space->type = source.type;
+  space->has_shift = true;
+  if (lowering.has_epilogue()) {
+    const FusionGroup& group = *lowering.group();
+    for (std::size_t i = 1; i < group.nodes.size(); ++i) {
+      const std::string_view name = base_name(lowering.graph().node(group.nodes[i]).op_type);
+      space->relu = space->relu || name == "relu";
+    }
+  }
+  NormVectors fold;
+  fold.epsilon = static_cast<float>(node.number("eps"));
+  fold.channels = channels;
+  fold.has_scale = weight.has_value();
+  fold.has_shift = bias.has_value();
+  std::vector<Value> reads{vector_operand(lowering, "running_var", *variance, channels),
+                           vector_operand(lowering, "running_mean", *mean, channels)};
+  if (weight) reads.push_back(vector_operand(lowering, "weight", *weight, channels));
+  if (bias) reads.push_back(vector_operand(lowering, "bias", *bias, channels));
+  // The vectors cover padded channels, too, with zeros.
+  const Layout vectors = plain_layout({2, space->channels()}, DType::kFloat32);
+  const Value folded = lowering.temporary(DType::kFloat32, vectors);
+  fold.padded_channels = space->channels();
+  lowering.add_kernel(reads, folded,
+                      [fold](std::span<std::byte* const> operands) { fold.run(operands); });
+  const bool in_place = lowering.can_overwrite(source);
+  if (in_place) lowering.note_overwritten(source);
+  const Value target = in_place ? source : lowering.temporary(source.type, source.layout);
+  lowering.add_kernel(
+      {source, folded}, target, [call = *space](std::span<std::byte* const> operands) {
+        const auto shift_at = static_cast<std::ptrdiff_t>(sizeof(float)) * call.channels();
+        call.run(operands[0], operands[1], operands[1] + shift_at, operands[2]);
+      });
+  lowering.define_computed(node.node().outputs.front(), shape, lowering.dtype(input), target);
 }
 
 void lower_layer_norm(Lowering& lowering, const BoundNode& node) {

@@ -121,6 +121,7 @@ constexpr auto kRows = std::to_array<LoweringRow>({
     {"aten.unbind.int", lower_unbind},
     {"aten.unsqueeze.default", lower_unsqueeze},
     {"aten.view.default", lower_reshape},
+    {"npu.channel_norm", lower_channel_norm},
 });
 
 }  // namespace
