@@ -22,25 +22,6 @@ struct Spatial {
   std::vector<std::int64_t> dilation;  ///< as PyTorch counts: 1 is none
 };
 
-/// A list argument with one value for every spatial dimension.
-std::vector<std::int64_t> spatial_argument(const Lowering& lowering, const BoundNode& node,
-                                           std::string_view name, std::size_t rank,
-                                           std::int64_t least) {
-  std::vector<std::int64_t> values = node.integers(name);
-  if (values.size() == 1) values.assign(rank, values.front());
-  if (values.size() != rank) {
-    lowering.invalid("argument '" + std::string(name) + "' has " + std::to_string(values.size()) +
-                     " values for " + std::to_string(rank) + " dimensions");
-  }
-  for (const std::int64_t value : values) {
-    if (value < least || value > INT32_MAX) {
-      lowering.refuse(name, "value " + number_text(value) + " is not in " + number_text(least) +
-                                ".." + number_text(INT32_MAX));
-    }
-  }
-  return values;
-}
-
 /// padding='same' or 'valid': 'same' puts the odd element behind.
 void pad_by_name(const Lowering& lowering, const std::string& padding, const Shape& kernel,
                  Spatial& spatial) {
@@ -226,7 +207,28 @@ Value add_convolution(Lowering& lowering, const ConvolutionCall& call) {
 
 }  // namespace
 
+std::vector<std::int64_t> spatial_argument(const Lowering& lowering, const BoundNode& node,
+                                           std::string_view name, std::size_t rank,
+                                           std::int64_t least) {
+  std::vector<std::int64_t> values = node.integers(name);
+  if (values.size() == 1) values.assign(rank, values.front());
+  if (values.size() != rank) {
+    lowering.invalid("argument '" + std::string(name) + "' has " + std::to_string(values.size()) +
+                     " values for " + std::to_string(rank) + " dimensions");
+  }
+  for (const std::int64_t value : values) {
+    if (value < least || value > INT32_MAX) {
+      lowering.refuse(name, "value " + number_text(value) + " is not in " + number_text(least) +
+                                ".." + number_text(INT32_MAX));
+    }
+  }
+  return values;
+}
+
 void lower_convolution(Lowering& lowering, const BoundNode& node) {
+  if (node.node().op_type == "aten.convolution.default" && node.boolean("transposed")) {
+    return lower_transposed_convolution(lowering, node);
+  }
   const TensorId input = tensor_argument(lowering, node, "input");
   const TensorId weight = tensor_argument(lowering, node, "weight");
   const auto bias = node.tensor("bias");
@@ -250,10 +252,6 @@ void lower_convolution(Lowering& lowering, const BoundNode& node) {
     lowering.refuse("input", "rank " + std::to_string(input_shape.size()) +
                                  " is not supported; a batch dimension is needed");
   }
-  if (op == "aten.convolution.default" && node.boolean("transposed")) {
-    lowering.refuse("transposed", "transposed convolution is not supported");
-  }
-
   Spatial spatial;
   spatial.stride = spatial_argument(lowering, node, "stride", rank - 2, 1);
   spatial.dilation = spatial_argument(lowering, node, "dilation", rank - 2, 1);

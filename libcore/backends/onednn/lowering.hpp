@@ -235,6 +235,14 @@ Shape broadcast_shape(const Lowering& lowering, const Shape& a, const Shape& b);
 /// The required tensor argument; refuses the node if it is a number or None.
 TensorId tensor_argument(const Lowering& lowering, const BoundNode& node, std::string_view name);
 
+/// A list argument with one value for every spatial dimension; each has to be at least `least`.
+std::vector<std::int64_t> spatial_argument(const Lowering& lowering, const BoundNode& node,
+                                           std::string_view name, std::size_t rank,
+                                           std::int64_t least);
+/// The mean over all dimensions behind the channels, which stay as dimensions of 1; nothing if
+/// oneDNN has no pooling of that rank.
+std::optional<Value> add_plane_mean(Lowering& lowering, const Value& value);
+
 /// What a primitive does to its result before it stores it.
 struct PostOps {
   dnnl::post_ops operations;
@@ -268,7 +276,17 @@ void lower_binary(Lowering& lowering, const BoundNode& node);
 void lower_max_pool(Lowering& lowering, const BoundNode& node);
 void lower_average_pool(Lowering& lowering, const BoundNode& node);
 void lower_adaptive_average_pool(Lowering& lowering, const BoundNode& node);
-void lower_mean(Lowering& lowering, const BoundNode& node);
+void lower_transposed_convolution(Lowering& lowering, const BoundNode& node);
+void lower_group_norm(Lowering& lowering, const BoundNode& node);
+void lower_rms_norm(Lowering& lowering, const BoundNode& node);
+void lower_power(Lowering& lowering, const BoundNode& node);
+void lower_reduction(Lowering& lowering, const BoundNode& node);
+void lower_reshape_as(Lowering& lowering, const BoundNode& node);
+void lower_unflatten(Lowering& lowering, const BoundNode& node);
+void lower_move_dimension(Lowering& lowering, const BoundNode& node);
+void lower_narrow(Lowering& lowering, const BoundNode& node);
+void lower_pad(Lowering& lowering, const BoundNode& node);
+void lower_stack(Lowering& lowering, const BoundNode& node);
 void lower_softmax(Lowering& lowering, const BoundNode& node);
 void lower_linear(Lowering& lowering, const BoundNode& node);
 void lower_addmm(Lowering& lowering, const BoundNode& node);
