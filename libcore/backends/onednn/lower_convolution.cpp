@@ -130,7 +130,7 @@ bool suits_winograd(const Lowering& lowering, const ConvolutionCall& call) {
          weight.size() == 4 && weight[2] == 3 && weight[3] == 3 && weight[0] % 16 == 0 &&
          weight[1] % 16 == 0 && weight[0] >= 32 && weight[1] >= 32 &&
          all(call.spatial.stride, 1) && all(call.spatial.dilation, 1) &&
-         lowering.is_constant(call.weight) && call.output[2] * call.output[3] >= 100;
+         lowering.is_constant(call.weight) && call.output[2] * call.output[3] >= 49;
 }
 
 bool suits_blocks(const Lowering& lowering, const ConvolutionCall& call) {
@@ -165,11 +165,13 @@ std::pair<Choice, dnnl::convolution_forward::primitive_desc> choose(Lowering& lo
 
 Value add_convolution(Lowering& lowering, const ConvolutionCall& call) {
   auto [choice, primitive] = choose(lowering, call);
+  // Laid out first: a sum must not overwrite the memory that the source is then read from.
+  const Value source = lowering.in_layout(call.source, primitive.src_desc());
   PostOps post;
   if (lowering.has_epilogue()) {
     // Post-ops want the layout of the result, which only the bare primitive tells.
     const Layout target = primitive.dst_desc();
-    post = make_post_ops(lowering, target, {call.source});
+    post = make_post_ops(lowering, target, {source});
     if (post.operations.len() != 0) {
       dnnl::primitive_attr attributes = Lowering::attributes();
       attributes.set_post_ops(post.operations);
@@ -182,13 +184,13 @@ Value add_convolution(Lowering& lowering, const ConvolutionCall& call) {
         choice.algorithm = dnnl::algorithm::convolution_direct;
         fused = describe(lowering, call, choice, attributes);
       }
-      if (fused->dst_desc() != target || (is_reference(*fused) && !is_reference(primitive))) {
+      if (fused->dst_desc() != target || fused->src_desc() != source.layout ||
+           (is_reference(*fused) && !is_reference(primitive))) {
         throw EpilogueRefused{};
       }
       primitive = *fused;
     }
   }
-  const Value source = lowering.in_layout(call.source, primitive.src_desc());
   const Value weights = lowering.in_layout(lowering.reshaped(call.weight, grouped_weight(call)),
                                            primitive.weights_desc());
   std::vector<PrimitiveOperand> reads{{DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, weights}};

@@ -201,8 +201,8 @@ bool same_memory(const Layout& a, const Layout& b) {
 
 /// Concatenation along the outermost dimension in memory: operands become parts of the result's
 /// memory, so that whoever computes them writes into it; those that cannot are copied there.
-/// Operands that make up an earlier concatenation move with it as one. Nothing if no operand can be
-/// placed.
+/// Operands that make up an earlier concatenation (dense blocks) are placed with it as one. Nothing
+/// if no operand can be placed.
 std::optional<Value> add_placed_concat(Lowering& lowering, const std::vector<Value>& values,
                                        std::size_t dimension, std::int64_t extent) {
   std::optional<Layout> whole_layout;
@@ -226,28 +226,24 @@ std::optional<Value> add_placed_concat(Lowering& lowering, const std::vector<Val
     if (!layout || value.type != values.front().type) return std::nullopt;
     parts.push_back({*layout, offset});
     offset += span_elements(*layout) * static_cast<std::int64_t>(dtype_size(value.type));
-    const Operand root = lowering.root_of(value);
-    places = places || (same_memory(value.layout, *layout) && lowering.can_place(root.buffer));
+    places = places || (same_memory(value.layout, *layout) && lowering.can_place(value));
   }
   if (!places) return std::nullopt;
   const Value whole = lowering.temporary(values.front().type, *whole_layout);
   for (std::size_t i = 0; i < values.size();) {
-    // The longest run of operands that fills a buffer from its beginning to its end.
-    const Operand first = lowering.root_of(values[i]);
-    std::size_t end = i;
-    std::int64_t filled = 0;
-    const auto size = static_cast<std::int64_t>(lowering.buffer_bytes(first.buffer));
-    while (first.offset_bytes == 0 && lowering.can_place(first.buffer) && end < values.size() &&
-           filled < size && same_memory(values[end].layout, parts[end].layout)) {
-      const Operand root = lowering.root_of(values[end]);
-      if (root.buffer != first.buffer || root.offset_bytes != filled) break;
-      filled += span_elements(parts[end].layout) *
-                static_cast<std::int64_t>(dtype_size(values[end].type));
-      ++end;
+    if (const auto* earlier = lowering.find_concat(values, i)) {
+      const Layout expected = *stacked_layout(
+          *whole_layout, dimension, earlier->whole.layout.data.dims[dimension]);
+      if (same_memory(earlier->whole.layout, expected)) {
+        const std::size_t count = earlier->operands.size();
+        lowering.place(earlier->whole.buffer, whole.buffer, parts[i].offset);
+        i += count;
+        continue;
+      }
     }
-    if (end > i && filled == size) {
-      lowering.place(first.buffer, whole.buffer, parts[i].offset);
-      i = end;
+    if (same_memory(values[i].layout, parts[i].layout) && lowering.can_place(values[i])) {
+      lowering.place(values[i].buffer, whole.buffer, parts[i].offset);
+      ++i;
       continue;
     }
     const Value part = lowering.temporary(whole.type, parts[i].layout);
@@ -255,6 +251,7 @@ std::optional<Value> add_placed_concat(Lowering& lowering, const std::vector<Val
     lowering.copy_into(values[i], part, KernelKind::kMove);
     ++i;
   }
+  lowering.note_concat(values, whole);
   return whole;
 }
 

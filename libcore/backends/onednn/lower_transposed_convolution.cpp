@@ -2,6 +2,7 @@
 // Transposed convolutions in one to three dimensions. oneDNN calls them deconvolutions and wants
 // weights as [groups, O, I, ..], which is a view of PyTorch's [I, O / groups, ..] until they are laid
 // out.
+#include "kernels.hpp"
 #include "lowering.hpp"
 
 namespace npu::onednn {
@@ -28,6 +29,28 @@ Value turned_weight(Lowering& lowering, const Value& weight, std::int64_t groups
   result.layout = strided_layout(Shape(full.begin() + 1, full.end()),
                                  {strides.begin() + 1, strides.end()}, result.type);
   return result;
+}
+
+/// One more tap, of zeros, behind the others in the dimensions that are marked.
+Value widened_kernel(Lowering& lowering, const Value& kernel, const std::vector<bool>& widens) {
+  const Value source = lowering.plain(kernel);
+  const Shape from = dimensions(source.layout);
+  Shape to = from;
+  std::int64_t count = 1;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    if (widens[i]) ++to[i];
+    count *= to[i];
+  }
+  const Value target = lowering.temporary(source.type, plain_layout(to, source.type));
+  StridedCopy copy{dtype_size(source.type), from, strides_of(source.layout),
+                   strides_of(target.layout)};
+  copy.simplify();
+  lowering.add_kernel({source}, target,
+                      [copy, count, type = source.type](std::span<std::byte* const> operands) {
+                        fill(type, 0.0F, operands[1], count);
+                        copy.run(operands[0], operands[1]);
+                      });
+  return target;
 }
 
 }  // namespace
@@ -95,8 +118,18 @@ void lower_transposed_convolution(Lowering& lowering, const BoundNode& node) {
       lowering,
       lowering.plain(lowering.operand(weight, lowering.has_epilogue() ? DType::kFloat32 : type)),
       bias_value, groups, true);
-  const Value weights = turned_weight(lowering, lowering.in_type(folded.weight, type), groups);
-  const Value source = lowering.operand(input);
+  // oneDNN wants less than a stride cut off behind; a tap of zeros makes room for more.
+  std::vector<bool> widens(rank, false);
+  bool widens_any = false;
+  for (std::size_t i = 0; i + 2 < rank; ++i) {
+    if (pad_end[i] + stride[i] > 0) continue;
+    widens[i + 2] = true;
+    widens_any = true;
+    pad_end[i] += dilation[i];
+  }
+  Value kernel = lowering.in_type(folded.weight, type);
+  if (widens_any) kernel = widened_kernel(lowering, kernel, widens);
+  const Value weights = turned_weight(lowering, kernel, groups);
   dnnl::memory::dims gaps = dims(dilation);
   for (auto& value : gaps) value -= 1;  // oneDNN counts the gaps
   const auto describe = [&](const dnnl::primitive_attr& attributes) {
@@ -116,15 +149,18 @@ void lower_transposed_convolution(Lowering& lowering, const BoundNode& node) {
   };
   auto primitive = describe(Lowering::attributes());
   const Layout target_layout = primitive.dst_desc();
+  const Value source = lowering.in_layout(lowering.operand(input), primitive.src_desc());
   const PostOps post = make_post_ops(lowering, target_layout, {source});
   if (post.operations.len() != 0) {
     dnnl::primitive_attr attributes = Lowering::attributes();
     attributes.set_post_ops(post.operations);
     primitive = describe(attributes);
-    if (primitive.dst_desc() != target_layout) throw EpilogueRefused{};
+    if (primitive.dst_desc() != target_layout || primitive.src_desc() != source.layout) {
+      throw EpilogueRefused{};
+    }
   }
   std::vector<PrimitiveOperand> reads{
-      {DNNL_ARG_SRC, lowering.in_layout(source, primitive.src_desc())},
+      {DNNL_ARG_SRC, source},
       {DNNL_ARG_WEIGHTS, lowering.in_layout(weights, primitive.weights_desc())}};
   if (folded.bias) reads.push_back({DNNL_ARG_BIAS, *folded.bias});
   reads.insert(reads.end(), post.reads.begin(), post.reads.end());

@@ -122,7 +122,9 @@ void Lowering::add_step(Step step) {
     constant = constant && (kind == BufferKind::kWeight || kind == BufferKind::kConstant);
   }
   for (std::size_t i = step.read_count; i < step.operands.size(); ++i) {
-    constant = constant && buffer_of(step.operands[i]).kind != BufferKind::kOutput;
+    // A part of another buffer is written by the program, whatever it is copied from.
+    const BufferInfo& buffer = buffer_of(step.operands[i]);
+    constant = constant && buffer.kind != BufferKind::kOutput && buffer.parent.value < 0;
   }
   if (!constant) {
     plan_.steps.push_back(std::move(step));
@@ -277,14 +279,22 @@ void Lowering::place(BufferId part, BufferId whole, std::int64_t offset_bytes) {
   plan_.buffers[static_cast<std::size_t>(whole.value)].has_parts = true;
 }
 
-Operand Lowering::root_of(const Value& value) const {
-  Operand result = value.operand();
-  for (;;) {
-    const BufferInfo& info = plan_.buffers[static_cast<std::size_t>(result.buffer.value)];
-    if (info.parent.value < 0) return result;
-    result.buffer = info.parent;
-    result.offset_bytes += static_cast<std::int64_t>(info.parent_offset);
+const Lowering::Concat* Lowering::find_concat(const std::vector<Value>& values,
+                                              std::size_t first) const {
+  const Concat* best = nullptr;
+  for (const Concat& concat : concats_) {
+    const std::size_t count = concat.operands.size();
+    if (count > values.size() - first || (best != nullptr && count <= best->operands.size())) {
+      continue;
+    }
+    if (!can_place(concat.whole)) continue;
+    bool same = true;
+    for (std::size_t i = 0; same && i < count; ++i) {
+      same = same_value(concat.operands[i], values[first + i]);
+    }
+    if (same) best = &concat;
   }
+  return best;
 }
 
 void Lowering::set_value(TensorId tensor, const Value& value) {
@@ -550,10 +560,14 @@ bool Lowering::try_group(const FusionGroup& group, bool with_sum) {
 void Lowering::lower_group(const FusionGroup& group) {
   if (try_group(group, true)) return;
   if (group.kind == FusionGroup::Kind::kEpilogue && try_group(group, false)) return;
+  // One by one: what a later node of the group reads must not be overwritten by an earlier one.
+  const std::int32_t now = position_;
   for (const NodeId id : group.nodes) {
+    position_ = std::min(now, id.value);
     node_index_ = id.value;
     lower_node(graph_->node(id));
   }
+  position_ = now;
 }
 
 /// Operands in parts of a buffer become operands in the buffer itself.

@@ -74,8 +74,17 @@ class Lowering {
   bool can_place(const Value& value) const;
   /// Makes it one, `offset_bytes` behind the beginning of `whole`.
   void place(BufferId part, BufferId whole, std::int64_t offset_bytes);
-  /// The buffer that a value lies in, not being itself a part of another, and where.
-  Operand root_of(const Value& value) const;
+  /// Remembers what a concatenation was made of.
+  void note_concat(std::vector<Value> operands, const Value& whole) {
+    concats_.push_back({std::move(operands), whole});
+  }
+  /// The longest earlier concatenation, still free to be placed, of the values from `first` on; null
+  /// if there is none.
+  struct Concat {
+    std::vector<Value> operands;
+    Value whole;
+  };
+  const Concat* find_concat(const std::vector<Value>& values, std::size_t first) const;
   bool can_place(BufferId buffer) const;
   std::size_t buffer_bytes(BufferId buffer) const {
     return plan_.buffers[static_cast<std::size_t>(buffer.value)].bytes;
@@ -193,6 +202,7 @@ class Lowering {
   DType compute_type_ = DType::kFloat32;
   Plan plan_;
   std::vector<std::optional<Value>> values_;          ///< by TensorId
+  std::vector<Concat> concats_;
   std::map<std::int32_t, std::vector<TensorId>> readers_;  ///< tensors that lie in a buffer
   std::map<std::int32_t, std::vector<Copy>> copies_;  ///< by source buffer: reorders made so far
 };

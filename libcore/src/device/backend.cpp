@@ -265,6 +265,8 @@ std::unique_ptr<DeviceProgram> DeviceInstance::compile_and_load(const std::strin
   check(backend_->api().compile(device_, sub_ir.data(), sub_ir.size(), views.data(), views.size(),
                                 "{}", &blob, &error),
         error, backend_->name());
+  // A blob that holds its weights needs no other copy of them.
+  if ((backend_->capabilities() & NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS) != 0) weights.clear();
   return std::make_unique<DeviceProgram>(shared_from_this(), blob, std::move(weights), output_count,
                                          node_count);
 }
