@@ -104,7 +104,9 @@ dnnl::convolution_forward::primitive_desc describe(Lowering& lowering, const Con
   Layout target = any_layout(call.output, call.type);
   if (choice.blocked) {
     // A handful of channels is read as it comes.
-    source = input[1] < 8 && call.type == DType::kFloat32 ? plain_layout(input, call.type)
+    const bool reads_plain = input[1] < 8 && call.type == DType::kFloat32 &&
+                             is_plain(call.source.layout);
+    source = reads_plain ? plain_layout(input, call.type)
                                                           : blocked_layout(input, call.type);
     target = blocked_layout(call.output, call.type);
   }
