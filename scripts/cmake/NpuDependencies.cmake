@@ -33,19 +33,23 @@ if(NOT fmt_FOUND)
   npu_missing("fmt >= 9 (spdlog's formatting library)" "libfmt-dev")
 endif()
 
+find_package(Boost 1.74 QUIET)
+if(NOT Boost_FOUND OR NOT EXISTS "${Boost_INCLUDE_DIRS}/boost/graph/boykov_kolmogorov_max_flow.hpp")
+  npu_missing("Boost.Graph >= 1.74" "libboost-graph-dev")
+endif()
+
 find_package(Catch2 2.13 CONFIG QUIET)
 if(NPU_BUILD_TESTS AND NOT Catch2_FOUND)
   npu_missing("Catch2 >= 2.13" "catch2")
 endif()
 
-# METIS ships neither a CMake nor a pkg-config file.
-find_path(NPU_METIS_INCLUDE_DIR metis.h)
-find_library(NPU_METIS_LIBRARY metis)
-if(NOT NPU_METIS_INCLUDE_DIR OR NOT NPU_METIS_LIBRARY)
+find_package(METIS 5.1 QUIET)  # scripts/cmake/FindMETIS.cmake
+if(NOT METIS_FOUND)
   npu_missing("METIS >= 5.1" "libmetis-dev")
 endif()
-file(STRINGS "${NPU_METIS_INCLUDE_DIR}/metis.h" _metis_version REGEX "#define METIS_VER_M(AJOR|INOR)")
-string(REGEX REPLACE ".*MAJOR[ \t]+([0-9]+).*MINOR[ \t]+([0-9]+).*" "\\1.\\2" _metis_version "${_metis_version}")
-if(_metis_version VERSION_LESS 5.1)
-  message(FATAL_ERROR "METIS ${_metis_version} found, at least 5.1 is needed (Debian package libmetis-dev).")
+
+# A header: its code is compiled into the library (XXH_INLINE_ALL).
+find_path(NPU_XXHASH_INCLUDE_DIR xxhash.h)
+if(NOT NPU_XXHASH_INCLUDE_DIR)
+  npu_missing("xxHash >= 0.8" "libxxhash-dev")
 endif()

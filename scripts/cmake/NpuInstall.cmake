@@ -10,7 +10,8 @@ configure_package_config_file(scripts/cmake/npu-config.cmake.in
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/npu-config-version.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/npu-config.cmake
-  ${CMAKE_CURRENT_BINARY_DIR}/npu-config-version.cmake DESTINATION lib/cmake/npu)
+  ${CMAKE_CURRENT_BINARY_DIR}/npu-config-version.cmake scripts/cmake/FindMETIS.cmake
+  DESTINATION lib/cmake/npu)
 
 file(GLOB NPU_MAN_1 CONFIGURE_DEPENDS man/*.1)
 file(GLOB NPU_MAN_5 CONFIGURE_DEPENDS man/*.5)
@@ -19,5 +20,8 @@ install(FILES ${NPU_MAN_1} DESTINATION share/man/man1)
 install(FILES ${NPU_MAN_5} DESTINATION share/man/man5)
 install(FILES ${NPU_MAN_7} DESTINATION share/man/man7)
 install(FILES scripts/completions/npu.bash DESTINATION share/bash-completion/completions RENAME npu-tag)
+install(FILES scripts/completions/npu.bash DESTINATION share/bash-completion/completions RENAME npu-fuse)
 install(FILES scripts/completions/npu.bash DESTINATION share/bash-completion/completions RENAME npu-partition)
 install(FILES scripts/completions/npu.bash DESTINATION share/bash-completion/completions RENAME npu-run)
+install(FILES scripts/completions/npu.bash DESTINATION share/bash-completion/completions RENAME npu-compile)
+install(FILES scripts/batch.mk DESTINATION share/npu)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of a document through npu-tag and npu-partition: whatever is accepted gives a plan that
-// survives writing, reading and the plan's own checks, with every strategy. Plans that stand in the
-// input are checked, too.
+// The way of a document through npu-tag, npu-fuse and npu-partition: whatever is accepted gives a
+// plan that survives writing, reading and the plan's own checks, with every strategy. Plans that
+// stand in the input are checked, too.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -31,8 +31,8 @@ void check_plan_of_input(const npu::Graph& graph) {
 
 void check_partitions(const npu::Graph& tagged, const npu::PartitionOptions& options) {
   npu::Graph graph = tagged;
-  const npu::PartitionResult result = npu::partition_graph(graph, options);
-  npu::format_plan_report(graph, result.plan, result.metrics, result.target);
+  npu::Diagnostics diagnostics;
+  const npu::PartitionResult result = npu::partition_graph(graph, options, diagnostics);
   npu::plan_to_dot(graph, result.plan);
   require(result.metrics.transfer_bytes >= 0 && result.metrics.copied_bytes >= 0,
           "byte counts fit");
@@ -40,7 +40,6 @@ void check_partitions(const npu::Graph& tagged, const npu::PartitionOptions& opt
     require(partition.at("flops") >= 0 && partition.at("bytes") >= 0, "work counts fit");
   }
   const std::string text = npu::write_graph(graph);
-  npu::Diagnostics diagnostics;
   const npu::Graph again = npu::read_graph(text, "partitioned.json", diagnostics);
   require(!diagnostics.has_errors(), "a partitioned document is valid");
   const npu::PartitionPlan plan = npu::read_partition_plan(again, diagnostics);
@@ -50,6 +49,32 @@ void check_partitions(const npu::Graph& tagged, const npu::PartitionOptions& opt
           "a plan is read as it was written");
 }
 
+// Groups of every choice of patterns are valid, survive writing and reading, and can be
+// partitioned.
+void check_groups(const npu::Graph& tagged) {
+  for (const char* patterns : {"default", "all", "chain"}) {
+    npu::Graph graph = tagged;
+    npu::Diagnostics diagnostics;
+    npu::fuse_ops(graph, {.patterns = {patterns}}, diagnostics);
+    require(!npu::fuse_ops(graph, {.patterns = {patterns}}, diagnostics), "fusing is idempotent");
+    const npu::FusionReport report = npu::fusion_report(graph);
+    require(report.kernels <= report.groups && report.groups <= report.nodes, "groups only merge");
+    npu::format_fusion_report(report);
+    const npu::Graph again = npu::read_graph(npu::write_graph(graph), "fused.json", diagnostics);
+    require(!diagnostics.has_errors(), "a fused document is valid");
+    for (const char* strategy : {"convex", "blocks"}) {
+      check_partitions(again, {.strategy = strategy, .depth = 2});
+    }
+  }
+}
+
+bool has_limits(const npu::Target& target) {
+  for (const npu::Device& device : target.devices) {
+    if (device.on_chip_bytes > 0) return true;
+  }
+  return false;
+}
+
 void check_tags(const npu::Graph& untagged, const npu::Target& target,
                 const npu::TagOptions& options) {
   npu::Graph graph = untagged;
@@ -57,7 +82,9 @@ void check_tags(const npu::Graph& untagged, const npu::Target& target,
   npu::tag_ops(graph, target, options, diagnostics);
   if (diagnostics.has_errors()) return;
   npu::format_tag_report(npu::tag_report(graph, target));
+  check_groups(graph);
   for (const npu::StrategyInfo& strategy : npu::partition_strategies()) {
+    if (strategy.name == "resources" && !has_limits(target)) continue;
     for (const std::int64_t min_nodes : {1, 3}) {
       check_partitions(graph, {.strategy = std::string(strategy.name), .min_nodes = min_nodes});
     }
@@ -68,6 +95,7 @@ void check_tags(const npu::Graph& untagged, const npu::Target& target,
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const npu::Target host = npu::load_target("host");
+  static const npu::Target kpu = npu::load_target("kpu");
   static const npu::Target apple = npu::load_target("pytorch-apple");
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   npu::Graph graph;
@@ -84,5 +112,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_tags(graph, host, {});
   check_tags(graph, host, {.force = {{"cpu", "*[aeu]"}}, .keep_tags = true});
   check_tags(graph, apple, {});
+  check_tags(graph, kpu, {});
   return 0;
 }

@@ -10,10 +10,14 @@
 namespace npu {
 namespace {
 
-constexpr std::array<PassInfo, 1> kPasses{{
+constexpr std::array<PassInfo, 2> kPasses{{
     {"tag-ops", "assign every node to the first device of the target that supports it",
      [](Graph& graph, const Target& target, Diagnostics& diagnostics) {
        return tag_ops(graph, target, {}, diagnostics);
+     }},
+    {"fuse-ops", "put ops that can run as one kernel into groups",
+     [](Graph& graph, const Target&, Diagnostics& diagnostics) {
+       return fuse_ops(graph, {}, diagnostics);
      }},
 }};
 

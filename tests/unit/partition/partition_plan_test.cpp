@@ -334,20 +334,21 @@ TEST_CASE("plan: Graphviz text escapes quotes, backslashes and line ends in name
 
 TEST_CASE(
     "partition_graph: an unknown strategy, a document without tags and a device of no target") {
+  Diagnostics diagnostics;
   Graph untagged = GraphBuilder().input("x").node("a", "custom", {"x"}).build();
   try {
-    partition_graph(untagged, {.strategy = "fastest"});
+    partition_graph(untagged, {.strategy = "fastest"}, diagnostics);
     FAIL("no error");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kUsage);
     CHECK(error.message() == "--strategy fastest: expected one of contiguous, convex");
   }
-  CHECK_THROWS_AS(partition_graph(untagged, {}), Error);
+  CHECK_THROWS_AS(partition_graph(untagged, {}, diagnostics), Error);
 
   Graph graph = GraphBuilder().input("x").node("a", "aten.relu.default", {"x"}).on("tpu").build();
   graph.set_npu_member("target", load_target("host").json);
   try {
-    partition_graph(graph, {});
+    partition_graph(graph, {}, diagnostics);
     FAIL("no error");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kInvalidGraph);
@@ -367,7 +368,8 @@ TEST_CASE("partition_graph: writes plan, partitions of nodes and metrics") {
                     .output("b")
                     .build();
   graph.set_npu_member("target", load_target("host").json);
-  const PartitionResult result = partition_graph(graph, {});
+  Diagnostics diagnostics;
+  const PartitionResult result = partition_graph(graph, {}, diagnostics);
   CHECK(result.target.name == "host");
   CHECK(result.metrics.partitions == 2);
   CHECK(result.metrics.transfers == 1);

@@ -6,11 +6,11 @@
 
 #include "npu/custom_op.hpp"
 
-namespace npu::aten {
+namespace npu {
 
 /// Loads a shared object of custom ops (npu/custom_op.hpp) and returns its rows, checked; they live
-/// until the process ends, for code of libtorch's kind does not stand unloading. A name without a
-/// slash is searched as dlopen does. Throws StatusError NPU_ERROR_INVALID that names the file.
+/// until the process ends. A name without a slash is a file of the working directory if there is
+/// one, else it is searched as dlopen does. Throws Error kIo that names the file.
 std::vector<npu_custom_op> load_custom_ops(const std::string& path);
 
-}  // namespace npu::aten
+}  // namespace npu

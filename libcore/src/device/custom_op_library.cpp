@@ -3,30 +3,40 @@
 //
 // The handle is never closed: a program may hold functions of it until the process ends, and a
 // library that started threads cannot be unloaded under them. Opening one twice costs nothing.
-#include "custom_op_library.hpp"
+#include "npu/device/custom_op_library.hpp"
 
 #include <dlfcn.h>
 #include <spdlog/fmt/fmt.h>
+#include <unistd.h>
 
 #include <set>
 #include <string_view>
 
-#include "aten_types.hpp"
+#include "npu/support/error.hpp"
 
-namespace npu::aten {
+namespace npu {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, const std::string& text) {
-  throw StatusError(NPU_ERROR_INVALID, fmt::format("custom ops '{}': {}", path, text));
+  throw Error(ErrorCode::kIo, fmt::format("custom ops '{}': {}", path, text));
 }
 
 }  // namespace
 
 std::vector<npu_custom_op> load_custom_ops(const std::string& path) {
-  void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (path.empty())
+    fail(path, "expected the name of a shared object");  // dlopen: the program itself
+  // dlopen looks for a bare name in the system's folders only.
+  const bool is_local = path.find('/') == path.npos && ::access(path.c_str(), F_OK) == 0;
+  const std::string file = is_local ? "./" + path : path;
+  void* const handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
-    const char* reason = ::dlerror();
-    fail(path, reason != nullptr ? reason : "cannot be loaded");
+    const char* text = ::dlerror();
+    std::string_view reason = text != nullptr ? text : "cannot be loaded";
+    if (const std::string prefix = file + ": "; reason.starts_with(prefix)) {
+      reason.remove_prefix(prefix.size());
+    }
+    fail(path, std::string(reason));
   }
   const auto entry =
       reinterpret_cast<npu_custom_op_entry_function>(::dlsym(handle, NPU_CUSTOM_OP_ENTRY_NAME));
@@ -56,4 +66,4 @@ std::vector<npu_custom_op> load_custom_ops(const std::string& path) {
   return ops;
 }
 
-}  // namespace npu::aten
+}  // namespace npu
