@@ -125,8 +125,8 @@ void run(npu_program* program, const std::vector<char>& blob) {
     inputs.push_back(buffer);
   }
   std::vector<npu_buffer*> outputs(graph.graph_outputs().size(), nullptr);
-  const npu_status status = api().run(program, inputs.data(), inputs.size(), outputs.data(),
-                                      outputs.size(), &error);
+  const npu_status status =
+      api().run(program, inputs.data(), inputs.size(), outputs.data(), outputs.size(), &error);
   require(status == NPU_OK || error.text[0] != '\0', "errors say what");
   for (npu_buffer* buffer : inputs) api().buffer_free(buffer);
   for (npu_buffer* buffer : outputs) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention in one kernel: for every plane the keys are packed once, transposed, then for a block of
-// queries at a time the scores, their softmax and the product with the values are computed while the
-// scores lie in the cache. Operands are read where they are, so that no transposed copy of them is
-// made, and results are written where the next op wants them.
+// Attention in one kernel: for every plane the keys are packed once, transposed, then for a block
+// of queries at a time the scores, their softmax and the product with the values are computed while
+// the scores lie in the cache. Operands are read where they are, so that no transposed copy of them
+// is made, and results are written where the next op wants them.
 //
 // The products use tiles of 6 rows by up to 4 vectors held in registers; vectors are 16 floats with
 // AVX-512, 8 elsewhere (two instructions each on CPUs without AVX). One function per instruction
-// set is compiled from the same source and chosen when the program starts. O(planes * queries * keys
+// set is compiled from the same source and chosen when the program starts. O(planes * queries *
+// keys
 // * width); memory O(keys * width + block * keys) per thread.
 #include "attention.hpp"
 
@@ -135,8 +136,7 @@ template <typename V>
 
 /// exp(x - maximum) over a row; returns 1 / sum, or 0 for a row without keys if that is asked for.
 template <typename V>
-[[gnu::always_inline]] inline float softmax_row(float* row, std::int64_t count,
-                                                bool zero_blocked) {
+[[gnu::always_inline]] inline float softmax_row(float* row, std::int64_t count, bool zero_blocked) {
   constexpr std::int64_t kLanes = sizeof(V) / sizeof(float);
   const std::int64_t whole = count / kLanes * kLanes;
   V largest = V{} + kMinusInfinity;
@@ -148,7 +148,8 @@ template <typename V>
   for (std::int64_t i = 0; i < kLanes; ++i) {
     maximum = largest[i] > maximum || largest[i] != largest[i] ? largest[i] : maximum;
   }
-  for (std::int64_t i = whole; i < count; ++i) maximum = row[i] > maximum || row[i] != row[i] ? row[i] : maximum;
+  for (std::int64_t i = whole; i < count; ++i)
+    maximum = row[i] > maximum || row[i] != row[i] ? row[i] : maximum;
   if (zero_blocked && maximum == kMinusInfinity) {
     std::fill_n(row, count, 0.0F);
     return 0.0F;

@@ -239,8 +239,7 @@ npu_status describe(npu_backend_description* description, npu_error* error) {
     description->name = "onednn";
     description->version = version_text().c_str();
     description->fingerprint = fingerprint_text().c_str();
-    description->capabilities =
-        NPU_CAPABILITY_WRITES_OUTPUTS | NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS;
+    description->capabilities = NPU_CAPABILITY_WRITES_OUTPUTS | NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS;
   });
 }
 
@@ -305,8 +304,7 @@ npu_status compile(npu_device* device, const char* sub_ir, size_t sub_ir_size,
     const std::string_view text(sub_ir, sub_ir_size);
     const auto weight_span = checked_weights(weights, weight_count);
     const Graph graph = read_valid_graph(text, "sub-IR");
-    const Plan plan =
-        lower_graph(graph, weight_span, machine_for(*device, compile_options));
+    const Plan plan = lower_graph(graph, weight_span, machine_for(*device, compile_options));
     const PackedConstants packed = pack_constants(plan, weight_span, device->machine.engine);
     const Json recorded = {{"precision", compile_options.bfloat16 ? "bf16" : "f32"},
                            {"threads", device->threads}};

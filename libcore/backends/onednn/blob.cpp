@@ -5,9 +5,9 @@
 // (offset, size and layout digest of every constant), then from a 4096-byte boundary on the
 // constants, each 64-byte aligned. Nothing in it is an address, so it works wherever it is mapped.
 // Numbers are the machine's own: a blob is bound to a CPU anyway, and the magic spells the byte
-// order. The blob may come from a hostile file: every offset, size and count is checked before it is
-// used; what the texts say is checked again when the sub-IR is lowered. O(bytes) to write, O(number
-// of constants) to read.
+// order. The blob may come from a hostile file: every offset, size and count is checked before it
+// is used; what the texts say is checked again when the sub-IR is lowered. O(bytes) to write,
+// O(number of constants) to read.
 #include "blob.hpp"
 
 #include <array>

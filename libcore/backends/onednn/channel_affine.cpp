@@ -59,16 +59,16 @@ template <typename T, bool kShift, bool kRelu>
   const ChannelAffine& call = *piece.call;
   const std::int64_t lanes = call.lanes;
   const std::int64_t channel = piece.group * lanes;
-  const std::int64_t scale_at =
-      channel + (call.scale_by_outer ? piece.outer * call.channels() : 0);
+  const std::int64_t scale_at = channel + (call.scale_by_outer ? piece.outer * call.channels() : 0);
   const std::int64_t begin =
       ((piece.outer * call.groups + piece.group) * call.spatial + piece.first) * lanes;
   const std::int64_t count = piece.last - piece.first;
   const T* from = typed<T>(piece.source) + begin;
   T* to = static_cast<T*>(static_cast<void*>(piece.target)) + begin;
   const auto scale_of = [&](std::int64_t i) {
-    return call.scale_type == DType::kFloat32 ? typed<float>(piece.scale)[scale_at + i]
-                                              : as_float(typed<std::uint16_t>(piece.scale)[scale_at + i]);
+    return call.scale_type == DType::kFloat32
+               ? typed<float>(piece.scale)[scale_at + i]
+               : as_float(typed<std::uint16_t>(piece.scale)[scale_at + i]);
   };
   const auto shift_of = [&](std::int64_t i) {
     return kShift ? typed<float>(piece.shift)[channel + i] : 0.0F;

@@ -21,16 +21,16 @@ struct ChannelAffine {
   std::int64_t lanes = 1;
   bool has_shift = false;
   bool relu = false;
-  bool scale_by_outer = false;           ///< scale has a row of channels for every outer index
-  DType scale_type = DType::kFloat32;    ///< of scale; shift is float32
+  bool scale_by_outer = false;         ///< scale has a row of channels for every outer index
+  DType scale_type = DType::kFloat32;  ///< of scale; shift is float32
 
   std::int64_t channels() const noexcept { return groups * lanes; }
   void run(const std::byte* source, const std::byte* scale, const std::byte* shift,
            std::byte* target) const;
 };
 
-/// The memory of a dense layout as channels (dimension 1) and the rest; nothing if it is laid out in
-/// another way. Padded channels count.
+/// The memory of a dense layout as channels (dimension 1) and the rest; nothing if it is laid out
+/// in another way. Padded channels count.
 std::optional<ChannelAffine> channel_space(const Layout& layout);
 
 }  // namespace npu::onednn

@@ -358,12 +358,16 @@ void norm_rows(const RowNorm& call, const T* source, const float* weight, const 
 template <typename From, typename To>
 inline To cast_value(From value) {
   if constexpr (std::is_same_v<To, bool>) {
-    if constexpr (std::is_same_v<From, BFloat16>) return load(value) != 0.0F;
-    else return value != From{};
+    if constexpr (std::is_same_v<From, BFloat16>)
+      return load(value) != 0.0F;
+    else
+      return value != From{};
   } else if constexpr (std::is_same_v<To, BFloat16>) {
     BFloat16 result;
-    if constexpr (std::is_same_v<From, BFloat16>) result = value;
-    else store(result, static_cast<float>(value));
+    if constexpr (std::is_same_v<From, BFloat16>)
+      result = value;
+    else
+      store(result, static_cast<float>(value));
     return result;
   } else if constexpr (std::is_same_v<From, BFloat16>) {
     return cast_value<float, To>(load(value));
@@ -496,9 +500,9 @@ void NormFold::run_weights(std::span<std::byte* const> operands) const {
     for (std::int64_t row = 0; row < rows; ++row) {
       for (std::int64_t channel = 0; channel < channels; ++channel) {
         const std::int64_t at = group * channels + channel;
-        const double factor = (scale == nullptr ? 1.0 : static_cast<double>(scale[at])) /
-                              std::sqrt(static_cast<double>(variance[at]) +
-                                        static_cast<double>(epsilon));
+        const double factor =
+            (scale == nullptr ? 1.0 : static_cast<double>(scale[at])) /
+            std::sqrt(static_cast<double>(variance[at]) + static_cast<double>(epsilon));
         const std::int64_t begin = ((group * rows + row) * channels + channel) * inner;
         for (std::int64_t i = begin; i < begin + inner; ++i) {
           target[i] = static_cast<float>(static_cast<double>(weights[i]) * factor);
@@ -536,8 +540,9 @@ void NormVectors::run(std::span<std::byte* const> operands) const {
   float* terms = factors + padded_channels;
   std::fill_n(factors, 2 * padded_channels, 0.0F);
   for (std::int64_t i = 0; i < channels; ++i) {
-    const double factor = (scale == nullptr ? 1.0 : static_cast<double>(scale[i])) /
-                          std::sqrt(static_cast<double>(variance[i]) + static_cast<double>(epsilon));
+    const double factor =
+        (scale == nullptr ? 1.0 : static_cast<double>(scale[i])) /
+        std::sqrt(static_cast<double>(variance[i]) + static_cast<double>(epsilon));
     factors[i] = static_cast<float>(factor);
     terms[i] = static_cast<float>((shift == nullptr ? 0.0 : static_cast<double>(shift[i])) -
                                   static_cast<double>(mean[i]) * factor);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention: the op scaled_dot_product_attention, and a group of nodes that write it out, both as
 // one kernel of this backend on operands in any strides.
-#include "attention.hpp"
-
 #include <algorithm>
 #include <cmath>
 
+#include "attention.hpp"
 #include "kernels.hpp"
 #include "lowering.hpp"
 #include "npu/ops/op_catalogue.hpp"
@@ -91,8 +90,7 @@ Value add_attention(Lowering& lowering, const AttentionCall& call, TensorId resu
   const Shape key_shape = dimensions(call.key.layout);
   const Shape value_shape = dimensions(call.value.layout);
   const std::size_t rank = query_shape.size();
-  if (key_shape.back() != query_shape.back() ||
-      value_shape[rank - 2] != key_shape[rank - 2]) {
+  if (key_shape.back() != query_shape.back() || value_shape[rank - 2] != key_shape[rank - 2]) {
     lowering.invalid("keys of " + shape_text(key_shape) + " fit neither queries of " +
                      shape_text(query_shape) + " nor values of " + shape_text(value_shape));
   }
@@ -178,7 +176,8 @@ void lower_attention_group(Lowering& lowering, const FusionGroup& group) {
   const Node* first = nullptr;
   for (const NodeId id : group.nodes) {
     const Node& node = graph.node(id);
-    const bool is_product = node.op_type == "aten.bmm.default" || node.op_type == "aten.matmul.default";
+    const bool is_product =
+        node.op_type == "aten.bmm.default" || node.op_type == "aten.matmul.default";
     if (is_product && first == nullptr) first = &node;
   }
   const Node& last = graph.node(group.nodes.back());

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions in one to three dimensions.
 //
-// With AVX-512 source and result have channels in blocks of 16 wherever oneDNN has a fast kernel for
-// that: as fast as what it would choose itself, and all convolutions then agree, so that no reorder
-// stands between them and a concatenation of channels is one of memory. 3 x 3 kernels with stride 1
-// use Winograd's algorithm (2.25 to 4 times fewer products). Else oneDNN chooses. Weights are laid
-// out once, when they are compiled.
+// With AVX-512 source and result have channels in blocks of 16 wherever oneDNN has a fast kernel
+// for that: as fast as what it would choose itself, and all convolutions then agree, so that no
+// reorder stands between them and a concatenation of channels is one of memory. 3 x 3 kernels with
+// stride 1 use Winograd's algorithm (2.25 to 4 times fewer products). Else oneDNN chooses. Weights
+// are laid out once, when they are compiled.
 #include <algorithm>
 #include <string_view>
 
@@ -104,10 +104,9 @@ dnnl::convolution_forward::primitive_desc describe(Lowering& lowering, const Con
   Layout target = any_layout(call.output, call.type);
   if (choice.blocked) {
     // A handful of channels is read as it comes.
-    const bool reads_plain = input[1] < 8 && call.type == DType::kFloat32 &&
-                             is_plain(call.source.layout);
-    source = reads_plain ? plain_layout(input, call.type)
-                                                          : blocked_layout(input, call.type);
+    const bool reads_plain =
+        input[1] < 8 && call.type == DType::kFloat32 && is_plain(call.source.layout);
+    source = reads_plain ? plain_layout(input, call.type) : blocked_layout(input, call.type);
     target = blocked_layout(call.output, call.type);
   }
   const Layout weights = any_layout(grouped_weight(call), call.type);
@@ -130,9 +129,9 @@ bool suits_winograd(const Lowering& lowering, const ConvolutionCall& call) {
   };
   return lowering.machine().wide_vectors && call.type == DType::kFloat32 && call.groups == 1 &&
          weight.size() == 4 && weight[2] == 3 && weight[3] == 3 && weight[0] % 16 == 0 &&
-         weight[1] % 16 == 0 && weight[0] >= 32 && weight[1] >= 32 &&
-         all(call.spatial.stride, 1) && all(call.spatial.dilation, 1) &&
-         lowering.is_constant(call.weight) && call.output[2] * call.output[3] >= 49;
+         weight[1] % 16 == 0 && weight[0] >= 32 && weight[1] >= 32 && all(call.spatial.stride, 1) &&
+         all(call.spatial.dilation, 1) && lowering.is_constant(call.weight) &&
+         call.output[2] * call.output[3] >= 49;
 }
 
 bool suits_blocks(const Lowering& lowering, const ConvolutionCall& call) {
@@ -187,7 +186,7 @@ Value add_convolution(Lowering& lowering, const ConvolutionCall& call) {
         fused = describe(lowering, call, choice, attributes);
       }
       if (fused->dst_desc() != target || fused->src_desc() != source.layout ||
-           (is_reference(*fused) && !is_reference(primitive))) {
+          (is_reference(*fused) && !is_reference(primitive))) {
         throw EpilogueRefused{};
       }
       primitive = *fused;
@@ -291,11 +290,10 @@ void lower_convolution(Lowering& lowering, const BoundNode& node) {
   std::optional<Value> bias_value;
   if (bias) bias_value = lowering.plain(lowering.operand(*bias, DType::kFloat32));
   // Folding wants the weights in float32 even where bfloat16 computes.
-  const FoldedWeights folded =
-      fold_norms(lowering, lowering.plain(lowering.operand(weight, lowering.has_epilogue()
-                                                                       ? DType::kFloat32
-                                                                       : type)),
-                 bias_value, 1, false);
+  const FoldedWeights folded = fold_norms(
+      lowering,
+      lowering.plain(lowering.operand(weight, lowering.has_epilogue() ? DType::kFloat32 : type)),
+      bias_value, 1, false);
   call.weight = lowering.in_type(folded.weight, type);
   call.bias = folded.bias;
   lowering.define_computed(node.node().outputs.front(), output_shape, lowering.dtype(input),

@@ -157,8 +157,7 @@ Value add_eltwise(Lowering& lowering, const Eltwise& eltwise, const Value& sourc
                                                         lowering.engine());
   const bool in_place = lowering.can_overwrite(source);
   if (in_place) lowering.note_overwritten(source);
-  const Value target =
-      in_place ? source : lowering.temporary(source.type, primitive.dst_desc());
+  const Value target = in_place ? source : lowering.temporary(source.type, primitive.dst_desc());
   lowering.add_primitive(primitive, {{DNNL_ARG_SRC, source}}, target);
   return target;
 }
@@ -258,7 +257,8 @@ std::optional<Value> add_channel_product(Lowering& lowering, const Value& a, con
   const Shape shape = dimensions(a.layout);
   const Shape factors = dimensions(b.layout);
   if (shape.size() < 3 || factors.size() != shape.size() || factors[1] != shape[1] ||
-      (factors[0] != 1 && factors[0] != shape[0]) || (a.type != b.type && b.type != DType::kFloat32)) {
+      (factors[0] != 1 && factors[0] != shape[0]) ||
+      (a.type != b.type && b.type != DType::kFloat32)) {
     return std::nullopt;
   }
   for (std::size_t i = 2; i < shape.size(); ++i) {
@@ -308,8 +308,8 @@ Value add_binary(Lowering& lowering, BinaryOp op, const Value& left, const Value
   const Value a = with_rank(lowering, left, rank);
   const Value b = with_rank(lowering, right, rank);
   const Shape a_shape = dimensions(a.layout);
-  const bool has_no_primitive = op == BinaryOp::kMaximum || op == BinaryOp::kMinimum ||
-                         op == BinaryOp::kPower;
+  const bool has_no_primitive =
+      op == BinaryOp::kMaximum || op == BinaryOp::kMinimum || op == BinaryOp::kPower;
   if (a_shape == dimensions(b.layout) && a.type == b.type && !has_no_primitive) {
     return add_same_shape(lowering, op, a, b, alpha);
   }
@@ -369,8 +369,8 @@ void lower_unary(Lowering& lowering, const BoundNode& node) {
       run_gelu(static_cast<const float*>(static_cast<const void*>(operands[0])),
                static_cast<float*>(static_cast<void*>(operands[1])), count);
     });
-    return lowering.define_computed(lowering.result(), lowering.shape(input),
-                                    lowering.dtype(input), target);
+    return lowering.define_computed(lowering.result(), lowering.shape(input), lowering.dtype(input),
+                                    target);
   }
   for (const Eltwise& eltwise : unary_functions(lowering, node))
     value = add_eltwise(lowering, eltwise, value);

@@ -177,9 +177,8 @@ FoldedWeights fold_norms(Lowering& lowering, const Value& weight, const std::opt
     if (result.bias) terms.push_back(lowering.plain(*result.bias));
     const Value folded_bias =
         lowering.temporary(DType::kFloat32, plain_layout({channels}, DType::kFloat32));
-    lowering.add_kernel(terms, folded_bias, [fold](std::span<std::byte* const> operands) {
-      fold.run_bias(operands);
-    });
+    lowering.add_kernel(terms, folded_bias,
+                        [fold](std::span<std::byte* const> operands) { fold.run_bias(operands); });
     result = {folded, folded_bias};
   }
   return result;

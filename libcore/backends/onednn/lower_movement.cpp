@@ -153,8 +153,8 @@ std::optional<Value> add_blocked_concat(Lowering& lowering, const std::vector<Va
   }
 }
 
-/// The layout of a tensor of another extent along `dimension` that has the same blocks, if all of it
-/// lies in one piece with that dimension outermost; nothing otherwise.
+/// The layout of a tensor of another extent along `dimension` that has the same blocks, if all of
+/// it lies in one piece with that dimension outermost; nothing otherwise.
 std::optional<Layout> stacked_layout(const Layout& like, std::size_t dimension,
                                      std::int64_t extent) {
   const auto& data = like.data;
@@ -221,8 +221,7 @@ std::optional<Value> add_placed_concat(Lowering& lowering, const std::vector<Val
   std::int64_t offset = 0;
   bool places = false;
   for (const Value& value : values) {
-    const auto layout =
-        stacked_layout(*whole_layout, dimension, value.layout.data.dims[dimension]);
+    const auto layout = stacked_layout(*whole_layout, dimension, value.layout.data.dims[dimension]);
     if (!layout || value.type != values.front().type) return std::nullopt;
     parts.push_back({*layout, offset});
     offset += span_elements(*layout) * static_cast<std::int64_t>(dtype_size(value.type));
@@ -232,8 +231,8 @@ std::optional<Value> add_placed_concat(Lowering& lowering, const std::vector<Val
   const Value whole = lowering.temporary(values.front().type, *whole_layout);
   for (std::size_t i = 0; i < values.size();) {
     if (const auto* earlier = lowering.find_concat(values, i)) {
-      const Layout expected = *stacked_layout(
-          *whole_layout, dimension, earlier->whole.layout.data.dims[dimension]);
+      const Layout expected =
+          *stacked_layout(*whole_layout, dimension, earlier->whole.layout.data.dims[dimension]);
       if (same_memory(earlier->whole.layout, expected)) {
         const std::size_t count = earlier->operands.size();
         lowering.place(earlier->whole.buffer, whole.buffer, parts[i].offset);
@@ -457,11 +456,13 @@ void lower_pad(Lowering& lowering, const BoundNode& node) {
   copy.simplify();
   const std::int64_t count = element_count(result);
   const DType type = source.type;
-  lowering.add_kernel({source}, target, [=](std::span<std::byte* const> operands) {
-    fill(type, number, operands[1], count);
-    copy.run(operands[0],
-             operands[1] + offset * static_cast<std::int64_t>(dtype_size(type)));
-  }, KernelKind::kMove);
+  lowering.add_kernel(
+      {source}, target,
+      [=](std::span<std::byte* const> operands) {
+        fill(type, number, operands[1], count);
+        copy.run(operands[0], operands[1] + offset * static_cast<std::int64_t>(dtype_size(type)));
+      },
+      KernelKind::kMove);
   lowering.define_computed(lowering.result(), result, lowering.dtype(self), target);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch norm with its running statistics, layer, group and RMS norm. Statistics, scale and shift are float32
-// whatever the tensors are, as in PyTorch.
+// Batch norm with its running statistics, layer, group and RMS norm. Statistics, scale and shift
+// are float32 whatever the tensors are, as in PyTorch.
 #include "channel_affine.hpp"
 #include "lowering.hpp"
 

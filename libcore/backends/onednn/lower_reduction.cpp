@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Means, sums and extrema over any dimensions. Means over planes of channels are oneDNN's pooling, in
-// whatever layout the operand has; the rest is one kernel over [outer, count, inner], for which
+// Means, sums and extrema over any dimensions. Means over planes of channels are oneDNN's pooling,
+// in whatever layout the operand has; the rest is one kernel over [outer, count, inner], for which
 // reduced dimensions that are no neighbours are moved to the end.
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transposed convolutions in one to three dimensions. oneDNN calls them deconvolutions and wants
-// weights as [groups, O, I, ..], which is a view of PyTorch's [I, O / groups, ..] until they are laid
-// out.
+// weights as [groups, O, I, ..], which is a view of PyTorch's [I, O / groups, ..] until they are
+// laid out.
 #include "kernels.hpp"
 #include "lowering.hpp"
 

@@ -93,12 +93,15 @@ BufferId Lowering::add_buffer(BufferInfo info) {
 }
 
 Value Lowering::temporary(DType type, const Layout& layout) {
-  return {type, layout, add_buffer({BufferKind::kArena, bytes_of(type, layout), 0, {}, {}, 0, false}), 0};
+  return {type, layout,
+          add_buffer({BufferKind::kArena, bytes_of(type, layout), 0, {}, {}, 0, false}), 0};
 }
 
 Value Lowering::constant(float number) {
   const auto* bytes = static_cast<const std::byte*>(static_cast<const void*>(&number));
-  const BufferId buffer = add_buffer({BufferKind::kConstant, sizeof number, 0,
+  const BufferId buffer = add_buffer({BufferKind::kConstant,
+                                      sizeof number,
+                                      0,
                                       std::vector<std::byte>(bytes, bytes + sizeof number),
                                       {},
                                       0,
@@ -165,8 +168,7 @@ void Lowering::add_primitive(const dnnl::primitive_desc_base& primitive,
 
 void Lowering::add_kernel(std::initializer_list<Value> reads, const Value& write,
                           KernelFunction kernel, KernelKind kind, std::size_t scratch_bytes) {
-  add_kernel(std::span(reads.begin(), reads.size()), write, std::move(kernel), kind,
-             scratch_bytes);
+  add_kernel(std::span(reads.begin(), reads.size()), write, std::move(kernel), kind, scratch_bytes);
 }
 
 void Lowering::add_kernel(std::span<const Value> reads, const Value& write, KernelFunction kernel,
@@ -244,8 +246,7 @@ void Lowering::copy_into(const Value& from, const Value& to, KernelKind kind) {
 bool Lowering::can_overwrite(const Value& value) const {
   const BufferInfo& buffer = plan_.buffers[static_cast<std::size_t>(value.buffer.value)];
   if (buffer.kind != BufferKind::kArena || buffer.parent.value >= 0 || buffer.has_parts ||
-      value.offset != 0 ||
-      buffer.bytes != bytes_of(value.type, value.layout)) {
+      value.offset != 0 || buffer.bytes != bytes_of(value.type, value.layout)) {
     return false;
   }
   const auto found = readers_.find(value.buffer.value);
@@ -350,7 +351,8 @@ Value Lowering::weight(TensorId tensor) {
   const auto bytes = static_cast<std::size_t>(info.bytes());
   if (!weight_tensors_) {
     plan_.weights.push_back(binding_of(info));
-    return {info.dtype, layout, add_buffer({BufferKind::kWeight, bytes, index, {}, {}, 0, false}), 0};
+    return {info.dtype, layout, add_buffer({BufferKind::kWeight, bytes, index, {}, {}, 0, false}),
+            0};
   }
   const auto found = std::find_if(weight_tensors_->begin(), weight_tensors_->end(),
                                   [&](const npu_tensor& candidate) {
@@ -384,7 +386,8 @@ Value Lowering::stored(TensorId tensor) {
 }
 
 Value Lowering::operand(TensorId tensor, DType type) {
-  // A weight goes from its own type to the wanted one, not through the type that values are kept in.
+  // A weight goes from its own type to the wanted one, not through the type that values are kept
+  // in.
   std::optional<Value>& value = values_[static_cast<std::size_t>(tensor.value)];
   if (!value && graph_->tensor(tensor).kind == TensorKind::kWeight) value = weight(tensor);
   if (value && value->type == type) return *value;
@@ -470,13 +473,16 @@ void Lowering::bind_outputs() {
     const DType from = value.type;
     const DType to = info.dtype;
     const std::int64_t count = span_elements(target.layout);
-    add_kernel({value}, target, [=](std::span<std::byte* const> operands) {
-      if (from == to) {
-        std::copy_n(operands[0], bytes, operands[1]);
-      } else {
-        convert(from, operands[0], to, operands[1], count);
-      }
-    }, KernelKind::kMove);
+    add_kernel(
+        {value}, target,
+        [=](std::span<std::byte* const> operands) {
+          if (from == to) {
+            std::copy_n(operands[0], bytes, operands[1]);
+          } else {
+            convert(from, operands[0], to, operands[1], count);
+          }
+        },
+        KernelKind::kMove);
   }
 }
 

@@ -78,8 +78,8 @@ class Lowering {
   void note_concat(std::vector<Value> operands, const Value& whole) {
     concats_.push_back({std::move(operands), whole});
   }
-  /// The longest earlier concatenation, still free to be placed, of the values from `first` on; null
-  /// if there is none.
+  /// The longest earlier concatenation, still free to be placed, of the values from `first` on;
+  /// null if there is none.
   struct Concat {
     std::vector<Value> operands;
     Value whole;
@@ -90,9 +90,7 @@ class Lowering {
     return plan_.buffers[static_cast<std::size_t>(buffer.value)].bytes;
   }
   /// The node that alone reads this tensor; invalid if there is none or it is a graph output.
-  NodeId sole_reader(TensorId tensor) const {
-    return only_consumer(*graph_, fusions_, tensor);
-  }
+  NodeId sole_reader(TensorId tensor) const { return only_consumer(*graph_, fusions_, tensor); }
 
   const Graph& graph() const noexcept { return *graph_; }
   const dnnl::engine& engine() const noexcept { return machine_->engine; }
@@ -201,7 +199,7 @@ class Lowering {
   std::int32_t node_index_ = -1;
   DType compute_type_ = DType::kFloat32;
   Plan plan_;
-  std::vector<std::optional<Value>> values_;          ///< by TensorId
+  std::vector<std::optional<Value>> values_;  ///< by TensorId
   std::vector<Concat> concats_;
   std::map<std::int32_t, std::vector<TensorId>> readers_;  ///< tensors that lie in a buffer
   std::map<std::int32_t, std::vector<Copy>> copies_;  ///< by source buffer: reorders made so far

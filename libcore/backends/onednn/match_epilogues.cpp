@@ -137,9 +137,9 @@ class Walk {
 
   static bool is_unary(std::string_view name) {
     constexpr auto kNames = std::to_array<std::string_view>(
-        {"abs",       "clamp",     "clamp_max", "clamp_min",  "elu",   "exp",     "gelu",
-         "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log",   "mish",    "neg",
-         "relu",      "relu6",     "sigmoid",   "silu",       "softplus", "sqrt", "square", "tanh"});
+        {"abs",       "clamp",    "clamp_max",  "clamp_min", "elu",    "exp", "gelu", "hardsigmoid",
+         "hardswish", "hardtanh", "leaky_relu", "log",       "mish",   "neg", "relu", "relu6",
+         "sigmoid",   "silu",     "softplus",   "sqrt",      "square", "tanh"});
     return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
   }
 
@@ -165,8 +165,8 @@ class Walk {
     std::int64_t count = 1;
     for (const std::int64_t extent : shape) count *= extent;
     if (count == 1) return shape.size() <= value().shape.size();
-    if (kind_ == Anchor::kProduct) return count == columns_ && shape.back() == columns_ &&
-                                          value().shape.back() == columns_;
+    if (kind_ == Anchor::kProduct)
+      return count == columns_ && shape.back() == columns_ && value().shape.back() == columns_;
     const std::size_t rank = value().shape.size();
     return shape.size() + 1 >= rank && shape.size() <= rank &&
            shape[shape.size() + 1 - rank] == value().shape[1] && count == value().shape[1];

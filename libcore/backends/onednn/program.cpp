@@ -56,8 +56,8 @@ class Packer {
     PackedConstants result;
     for (const BufferId id : plan_.constants) {
       const auto index = static_cast<std::size_t>(id.value);
-      result.constants.push_back({{addresses_[index], plan_.buffers[index].bytes},
-                                  constant_layout(plan_, id)});
+      result.constants.push_back(
+          {{addresses_[index], plan_.buffers[index].bytes}, constant_layout(plan_, id)});
       if (owned_[index]) result.owned.push_back(std::move(owned_[index]));
     }
     return result;
@@ -131,9 +131,9 @@ std::uint64_t constant_layout(const Plan& plan, BufferId buffer) {
         }
       } else if (layout.format_kind == dnnl_format_kind_wino) {
         const auto& wino = layout.format_desc.wino_desc;
-        for (const int value : {static_cast<int>(wino.wino_format), wino.r, wino.alpha, wino.ic,
-                                wino.oc, wino.ic_block, wino.oc_block, wino.ic2_block,
-                                wino.oc2_block}) {
+        for (const int value :
+             {static_cast<int>(wino.wino_format), wino.r, wino.alpha, wino.ic, wino.oc,
+              wino.ic_block, wino.oc_block, wino.ic2_block, wino.oc2_block}) {
           mix(value);
         }
         mix(static_cast<std::int64_t>(wino.size));

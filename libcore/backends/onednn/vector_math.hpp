@@ -64,8 +64,8 @@ template <typename V>
   std::memcpy(to, &value, sizeof value);
 }
 
-/// exp with a relative error of about 2 units in the last place; 0 below the smallest normal number,
-/// infinity above the largest, NaN for NaN.
+/// exp with a relative error of about 2 units in the last place; 0 below the smallest normal
+/// number, infinity above the largest, NaN for NaN.
 template <typename V>
 [[gnu::always_inline]] inline V exp_vector(V x) {
   using Int = typename IntegersOf<V>::Type;

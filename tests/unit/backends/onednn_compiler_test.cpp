@@ -177,7 +177,8 @@ GraphBuilder& add_norm(GraphBuilder& graph, const std::string& name, const std::
   graph.node(name, "aten.batch_norm.default",
              {input, "p_" + name + "weight", "p_" + name + "bias", "p_" + name + "mean",
               "p_" + name + "var"},
-             shape, {{"training", false}, {"momentum", 0.1}, {"eps", 1e-3}, {"cudnn_enabled", true}});
+             shape,
+             {{"training", false}, {"momentum", 0.1}, {"eps", 1e-3}, {"cudnn_enabled", true}});
   return graph;
 }
 
@@ -212,7 +213,9 @@ TEST_CASE("onednn folds norms in front of nothing else into linear weights", "[o
   GraphBuilder graph;
   graph.input("x", {6, 20}).weight("w", {12, 20}).weight("b", {12});
   graph.node("l", "aten.linear.default", {"x", "p_w", "p_b"}, Shape{6, 12});
-  add_norm(graph, "n", "l", Shape{6, 12}).node("y", "aten.sigmoid.default", {"n"}, Shape{6, 12}).output("y");
+  add_norm(graph, "n", "l", Shape{6, 12})
+      .node("y", "aten.sigmoid.default", {"n"}, Shape{6, 12})
+      .output("y");
   Compiled compiled(graph);
   CHECK(compiled.count("kernels") == 1);
   CHECK(compiled.error_against_cpu() < 1e-4);

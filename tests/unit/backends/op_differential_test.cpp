@@ -18,11 +18,11 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "graph_builder.hpp"
 #include "npu/partition/partition_plan.hpp"
 #include "npu/runtime/executor.hpp"
 #include "npu/target/support_check.hpp"
 #include "npu/target/target.hpp"
-#include "graph_builder.hpp"
 
 namespace npu {
 namespace {
@@ -106,8 +106,8 @@ void convolution(Case& c, const std::string& op) {
   Random& r = c.random;
   const bool general = op == "aten.convolution.default";
   const bool transposed = op.find("transpose") != std::string::npos || (general && r.coin());
-  std::int64_t count = op.find("transpose") != std::string::npos ? digit(op, "transpose")
-                                                                 : digit(op, "conv");
+  std::int64_t count =
+      op.find("transpose") != std::string::npos ? digit(op, "transpose") : digit(op, "conv");
   if (general) count = r.pick(1, 3);
   const std::int64_t groups = r.one_of<std::int64_t>({1, 1, 2, 4, 16});
   const std::int64_t in = groups * r.one_of<std::int64_t>({1, 2, 3, 16});
@@ -556,8 +556,7 @@ void movement(Case& c, const std::string& op) {
     for (const std::int64_t factor : {2, 3}) {
       if (result.back() % factor == 0) {
         result.back() /= factor;
-        result.insert(result.begin() + r.pick(0, static_cast<std::int64_t>(result.size())),
-                      factor);
+        result.insert(result.begin() + r.pick(0, static_cast<std::int64_t>(result.size())), factor);
       }
     }
     if (name == "reshape") attrs = {{"shape", result}};
@@ -589,7 +588,8 @@ void movement(Case& c, const std::string& op) {
   }
   c.operand(shape, true);
   if (name == "expand_as" || name == "view_as" || name == "reshape_as") c.operand(result);
-  if (name.ends_with("dropout") || name.ends_with("dropout_")) attrs = {{"p", 0.5}, {"train", false}};
+  if (name.ends_with("dropout") || name.ends_with("dropout_"))
+    attrs = {{"p", 0.5}, {"train", false}};
   c.finish(op, result, attrs);
 }
 
@@ -658,7 +658,8 @@ Generator generator_of(const std::string& op) {
   if (has("getitem")) return getitem;
   for (const std::string_view name : {"add", "sub", "mul", "div", "maximum", "minimum", "pow"}) {
     if (op.starts_with("aten." + std::string(name) + ".") ||
-        op.starts_with("aten." + std::string(name) + "_.") || op.starts_with("aten.r" + std::string(name))) {
+        op.starts_with("aten." + std::string(name) + "_.") ||
+        op.starts_with("aten.r" + std::string(name))) {
       return binary;
     }
   }
@@ -911,8 +912,8 @@ TEST_CASE("npu-tag refuses nodes just outside the npu table", "[differential]") 
   refuses("aten.softplus.default", {{4}}, {4}, {{"beta", 2.0}});
   refuses("aten.pad.default", {{4, 4}}, {4, 6}, {{"pad", {1, 1}}, {"mode", "reflect"}});
   refuses("aten.dropout.default", {{4}}, {4}, {{"p", 0.5}, {"train", true}});
-  refuses("aten.scaled_dot_product_attention.default", {{1, 4, 2}, {1, 4, 2}, {1, 4, 2}},
-          {1, 4, 2}, {{"dropout_p", 0.5}});
+  refuses("aten.scaled_dot_product_attention.default", {{1, 4, 2}, {1, 4, 2}, {1, 4, 2}}, {1, 4, 2},
+          {{"dropout_p", 0.5}});
   refuses("aten.relu.default", {{0, 4}}, {0, 4}, Json::object());
   refuses("aten._softmax.default", {{4}}, {4}, {{"dim", 0}, {"half_to_float", true}});
 }
