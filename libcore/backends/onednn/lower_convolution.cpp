@@ -120,7 +120,7 @@ dnnl::convolution_forward::primitive_desc describe(Lowering& lowering, const Con
           lowering.engine()};
 }
 
-/// Winograd's transforms pay off for 3 x 3 kernels on planes of some size.
+/// Winograd's transforms pay off for 3 x 3 kernels with channels enough to outweigh them.
 bool suits_winograd(const Lowering& lowering, const ConvolutionCall& call) {
   const Shape weight = dimensions(call.weight.layout);
   const auto all = [](const std::vector<std::int64_t>& values, std::int64_t value) {
@@ -129,7 +129,7 @@ bool suits_winograd(const Lowering& lowering, const ConvolutionCall& call) {
   };
   return lowering.machine().wide_vectors && call.type == DType::kFloat32 && call.groups == 1 &&
          weight.size() == 4 && weight[2] == 3 && weight[3] == 3 && weight[0] % 16 == 0 &&
-         weight[1] % 16 == 0 && weight[0] >= 32 && weight[1] >= 32 && all(call.spatial.stride, 1) &&
+         weight[1] % 16 == 0 && weight[0] >= 32 && weight[1] >= 64 && all(call.spatial.stride, 1) &&
          all(call.spatial.dilation, 1) && lowering.is_constant(call.weight) &&
          call.output[2] * call.output[3] >= 49;
 }

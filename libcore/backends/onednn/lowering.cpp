@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns a sub-IR into steps: walks the nodes in order, keeps a value per tensor, and lets one
-// function per op add primitives or kernels.
+// function per op add primitives or kernels. Nodes that find_fusions put into a group are lowered
+// together, where the last of them stands; if no kernel does what a group asks for, what was added
+// is taken back and its nodes are lowered one by one.
 //
 // Layouts: a value stays in the layout that its producer chose (blocked behind a convolution) until
 // a consumer or the host needs another; a reorder is made once per value and target layout. Views
-// (permute, slice) are strides over the same memory. Every value has memory of its own and no step
-// overwrites what another reads, so in-place ops are functional without further care. Constants: a
-// step whose operands are all known at load goes to the prologue. That covers weight reorders,
-// conversions, and whole sub-graphs of weights. bfloat16: where oneDNN has no bfloat16 primitives
-// (CPUs before AVX-512), values are kept as float32 that are rounded to bfloat16 after every op,
-// which gives the same numbers. Where it has them but not for some node, that node alone computes
-// in float32.
+// (permute, slice, reshape where strides allow) are strides over the same memory.
+// Memory: in-place ops are functional. A step overwrites an operand only if it is the last to read
+// that memory (can_overwrite); operands of a concatenation become parts of its memory (place).
+// Constants: a step whose operands are all known at compile time goes to the prologue, which compile
+// runs: weight reorders, folded norms, conversions, whole sub-graphs of weights. Lowering without
+// weights, as load does, makes the same steps and leaves the prologue out.
+// bfloat16: where oneDNN has no bfloat16 primitives (CPUs before AVX-512), values are kept as
+// float32 that are rounded to bfloat16 after every op, which gives the same numbers. Where it has
+// them but not for some node, that node alone computes in float32.
 #include "lowering.hpp"
 
 #include <algorithm>
