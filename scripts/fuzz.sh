@@ -15,12 +15,15 @@ declare -A seeds=(
   [roundtrip]="testdata/bad/document testdata/models/small"
   [safetensors]="testdata/bad/safetensors testdata/models/small"
   [npy]="testdata/bad/npy"
+  [bundle]="testdata/bad/bundle"
   [target]="testdata/bad/target"
   [read_data_graph]=""
+  [patterns]="testdata/bad/patterns"
+  [bind_arguments]="testdata/ops"
   [passes]="testdata/bad/document testdata/bad/partition testdata/models/small"
 )
 names=("$@")
-[ ${#names[@]} -gt 0 ] || names=(read_graph roundtrip safetensors npy target read_data_graph passes)
+[ ${#names[@]} -gt 0 ] || names=(read_graph roundtrip safetensors npy bundle target read_data_graph bind_arguments passes patterns)
 
 cmake -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   -DCMAKE_C_COMPILER="${CC:-clang}" -DCMAKE_CXX_COMPILER="${CXX:-clang++}" \

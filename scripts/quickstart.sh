@@ -14,7 +14,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # with the reference BLAS; groff-base and catch2 are for the tests.
 packages=(
   build-essential cmake ninja-build pkg-config
-  libcli11-dev nlohmann-json3-dev libsimdjson-dev libspdlog-dev libfmt-dev libmetis-dev
+  libcli11-dev nlohmann-json3-dev libsimdjson-dev libspdlog-dev libfmt-dev libmetis-dev libboost-graph-dev libxxhash-dev
   libtorch-dev libopenblas0-openmp libdnnl-dev
   catch2 groff-base
 )
@@ -67,7 +67,7 @@ build() {
     fail "CMake failed; see above"
   fi
   cmake --build --preset release --parallel "$(nproc)" \
-    --target npu-tag npu-partition npu-run npu_backend_aten npu_backend_onednn
+    --target npu-tag npu-fuse npu-partition npu-compile npu-run npu_backend_aten npu_backend_onednn
 }
 
 # Prints what a program wrote to stderr under a title. $1: title, $2: file

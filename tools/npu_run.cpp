@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// npu-run -- run a document on its devices and report what happened.
+// npu-run -- run a document or a bundle on its devices and report what happened.
 #include "npu/ir/json_writer.hpp"
+#include "npu/runtime/backend_ops.hpp"
 #include "npu/runtime/gnn_runner.hpp"
 #include "npu/runtime/run_model.hpp"
 #include "tool.hpp"
@@ -29,6 +30,7 @@ int main(int argc, char** argv) {
                       "Run a model on its devices and report outputs, steps and times as JSON."};
   npu::RunModelOptions options;
   npu::GnnRunOptions plan_options;
+  std::string list_ops_device;
   tool.add_graph_input();
   CLI::App& app = tool.app();
   app.add_option("--weights", options.weights.file,
@@ -55,7 +57,8 @@ int main(int argc, char** argv) {
       ->type_name("FILE");
   app.add_option("--verify", options.verify_device,
                  "run the whole graph on DEVICE, too, and compare; exit 4 if the outputs differ")
-      ->type_name("DEVICE");
+      ->type_name("DEVICE")
+      ->check(npu::cli::not_empty());
   app.add_option("--rtol", options.rtol, "relative tolerance [1e-3; 2e-2 for 16-bit floats]")
       ->type_name("X")
       ->check(npu::cli::finite_at_least_zero());
@@ -85,6 +88,25 @@ int main(int argc, char** argv) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--simulate", plan_options.simulate,
                "plan: replay its predicted times; needs no backend");
+  app.add_option("--load-ops", options.load_ops,
+                 "shared object of custom ops (npu/custom_op.hpp); repeatable")
+      ->type_name("LIBRARY")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_flag("--promote", options.promote,
+               "promote operands of different dtypes as PyTorch does, instead of refusing them");
+  CLI::Option* list_ops =
+      app.add_option(
+             "--list-ops", list_ops_device,
+             "list what the backends of the target, or of DEVICE, have registered, and exit")
+          ->type_name("[DEVICE]")
+          ->expected(0, 1);
+  app.add_flag_callback(
+      "--no-overlap", [&options] { options.executor.overlap = false; },
+      "run steps one after another, even those that could run at the same time");
+  tool.add_precision(options.precision, "compute float32 tensors as f32 or bf16 [f32]");
+  tool.add_cache(options.cache);
   tool.add_report("placement, steps and comparisons as tables");
   tool.add_assert(
       "transfers, transfer_bytes, measured_ms, predicted_ms, load_ms, median_ms, ...; see "
@@ -93,8 +115,15 @@ int main(int argc, char** argv) {
       {"npu-tag model.json | npu-partition | npu-run --random-inputs 0 --verify cpu",
        "npu-run model.part.json --inputs in.safetensors --expect out.safetensors",
        "npu-run plan.json --features x.npy --outputs out.npy --trace trace.json",
-       "npu-run model.part.json --random-inputs 0 --bench 20 --threads 2 --trace trace.json"});
+       "npu-run model.part.json --random-inputs 0 --bench 20 --threads 2 --trace trace.json",
+       "npu-tag --load-ops ./libmyops.so m.json | npu-partition | npu-run --load-ops ./libmyops.so",
+       "npu-run --list-ops cpu | grep scatter",
+       "npu-compile model.json -o model.npub && npu-run model.npub --random-inputs 0 --bench 50"});
   return tool.run(argc, argv, [&] {
+    if (list_ops->count() > 0) {
+      return tool.write_text(npu::list_registered_ops(options, list_ops_device)),
+             ExitStatus::kSuccess;
+    }
     if (!plan_options.features.empty() || plan_options.simulate) {
       plan_options.plan = tool.input();
       plan_options.weights = options.weights.file;
@@ -113,8 +142,11 @@ int main(int argc, char** argv) {
       tool.write_text(npu::write_document(result.report));
       return result.within ? status : ExitStatus::kAssertFailed;
     }
-    npu::Graph& graph = tool.read_graph();
-    const npu::RunModelResult result = npu::run_model(graph, options, tool.diagnostics());
+    options.measure_precision = tool.wants_report();
+    const auto bundle = tool.read_bundle();
+    const npu::RunModelResult result =
+        bundle != nullptr ? npu::run_bundle(*bundle, options, tool.diagnostics())
+                          : npu::run_model(tool.read_graph(), options, tool.diagnostics());
     tool.stop_on_errors();
     if (tool.wants_report()) tool.report(npu::format_run_report(result.report));
     for (const std::string& mismatch : result.mismatches) tool.complain(mismatch);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-tag -- assign every node to the first device of a target that supports it.
 #include "npu/passes.hpp"
+#include "npu/target/custom_ops.hpp"
 #include "npu/target/list_ops.hpp"
 #include "npu/target/target.hpp"
 #include "tool.hpp"
@@ -11,6 +12,7 @@ int main(int argc, char** argv) {
   npu::TagOptions options;
   std::string target_name = "host";
   std::vector<std::string> force;
+  std::vector<std::string> load_ops;
   std::string list_ops_device;
   bool list_targets = false;
   bool print_target = false;
@@ -29,6 +31,13 @@ int main(int argc, char** argv) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--keep-tags", options.keep_tags,
                "keep the device that a node carries in dev_info or device");
+  app.add_option("--load-ops", load_ops,
+                 "shared object of custom ops (npu/custom_op.hpp) that devices with every op run; "
+                 "repeatable")
+      ->type_name("LIBRARY")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   CLI::Option* list_ops =
       app.add_option("--list-ops", list_ops_device,
                      "list what each device of the target, or DEVICE alone, supports, and exit")
@@ -46,7 +55,7 @@ int main(int argc, char** argv) {
        "npu-tag --list-ops npu | grep conv"});
   return tool.run(argc, argv, [&] {
     if (list_targets) return tool.write_text(npu::format_targets()), npu::cli::ExitStatus::kSuccess;
-    const npu::Target target = npu::load_target(target_name);
+    const npu::Target target = npu::with_custom_ops(npu::load_target(target_name), load_ops);
     if (print_target)
       return tool.write_text(npu::format_target(target)), npu::cli::ExitStatus::kSuccess;
     if (list_ops->count() > 0) {

@@ -33,6 +33,11 @@ if(NOT fmt_FOUND)
   npu_missing("fmt >= 9 (spdlog's formatting library)" "libfmt-dev")
 endif()
 
+find_package(Boost 1.74 QUIET)
+if(NOT Boost_FOUND OR NOT EXISTS "${Boost_INCLUDE_DIRS}/boost/graph/boykov_kolmogorov_max_flow.hpp")
+  npu_missing("Boost.Graph >= 1.74" "libboost-graph-dev")
+endif()
+
 find_package(Catch2 2.13 CONFIG QUIET)
 if(NPU_BUILD_TESTS AND NOT Catch2_FOUND)
   npu_missing("Catch2 >= 2.13" "catch2")
@@ -41,4 +46,10 @@ endif()
 find_package(METIS 5.1 QUIET)  # scripts/cmake/FindMETIS.cmake
 if(NOT METIS_FOUND)
   npu_missing("METIS >= 5.1" "libmetis-dev")
+endif()
+
+# A header: its code is compiled into the library (XXH_INLINE_ALL).
+find_path(NPU_XXHASH_INCLUDE_DIR xxhash.h)
+if(NOT NPU_XXHASH_INCLUDE_DIR)
+  npu_missing("xxHash >= 0.8" "libxxhash-dev")
 endif()

@@ -42,7 +42,7 @@ _npu_complete() {
       return
       ;;
     -s | --strategy)
-      _npu_words 'contiguous convex' "$current"
+      _npu_words 'blocks contiguous convex metis mincut resources' "$current"
       return
       ;;
     --force)
@@ -51,8 +51,10 @@ _npu_complete() {
       return
       ;;
     --list-ops | --verify)
-      _npu_words "$(_npu_devices)" "$current"
-      [[ $previous == --verify || ${#COMPREPLY[@]} -gt 0 ]] && return
+      if [[ ${COMP_WORDS[0]##*/} != npu-partition ]]; then
+        _npu_words "$(_npu_devices)" "$current"
+        [[ $previous == --verify || ${#COMPREPLY[@]} -gt 0 ]] && return
+      fi
       ;;
     --select)
       _npu_words 'optimal greedy' "$current"
@@ -66,23 +68,54 @@ _npu_complete() {
       _npu_files "$current"
       return
       ;;
-    -o | --output | --dot | --weights | --inputs | --outputs | --expect | --trace)
+    --precision)
+      _npu_words 'f32 bf16' "$current"
+      return
+      ;;
+    -a | --algorithm)
+      _npu_words 'optimal greedy' "$current"
+      return
+      ;;
+    -w | --weight)
+      _npu_words 'count bytes time' "$current"
+      return
+      ;;
+    -p | --patterns)
+      compopt -o nospace 2>/dev/null
+      local before=
+      [[ $current == *,* ]] && before=${current%,*},
+      _npu_words "default all none $(npu-fuse --list-patterns 2>/dev/null | awk 'NR > 1 { print $1 }')" "${current##*,}"
+      COMPREPLY=("${COMPREPLY[@]/#/$before}")
+      return
+      ;;
+    -o | --output | --cache-dir | --pattern-file | --dot | --weights | --inputs | --outputs | --expect | --trace | --load-ops)
       _npu_files "$current"
       return
       ;;
-    --assert | --min-nodes | --random-weights | --random-inputs | --rtol | --atol | --bench | --threads | \
-      -k | --parts | --seeds | --seed | --node-imbalance | --edge-imbalance | --nodes | --pad | --ratios | --segments | \
-      --top-k | --devices | --device | --exclude | --memory | --resource | --degrees | --runs | --max-bytes)
+    --assert | --min-nodes | --depth | --max-ops | --min-flops | --max-partitions | --memory-limit | -k | --parts | --imbalance | --seed | --random-weights | --random-inputs | --rtol | --atol | --bench | --threads | -j | --jobs | --cache-limit | \
+      --seeds | --node-imbalance | --edge-imbalance | --nodes | --pad | --ratios | --segments | --top-k | --devices | \
+      --device | --exclude | --memory | --resource | --degrees | --runs | --max-bytes)
       return # free text and numbers
       ;;
   esac
 
   case ${COMP_WORDS[0]##*/} in
     npu-tag)
-      options="$common -o --output -t --target --force --keep-tags --list-ops --list-targets --print-target"
+      options="$common -o --output -t --target --force --keep-tags --load-ops --list-ops --list-targets --print-target"
+      ;;
+    npu-fuse)
+      options="$common -o --output -p --patterns --pattern-file --max-ops --list-patterns"
       ;;
     npu-partition)
-      options="$common -o --output -s --strategy --min-nodes --dot"
+      options="$common -o --output -s --strategy --min-nodes --depth --min-flops --max-partitions --memory-limit --dot"
+      options+=" -k --parts --imbalance --seed --what-if --verify"
+      ;;
+    npu-compile)
+      options="$common -o --output -t --target --precision --weights --random-weights -j --jobs --threads"
+      options+=" --no-fallback --load-ops --promote --cache-dir --no-cache --cache-limit --info"
+      ;;
+    npu-align)
+      options="$common -o --output -a --algorithm -w --weight -t --target --explain --dot"
       ;;
     npu-plan)
       options="$common -o --output --model --profile --bandwidths --subgraphs --target -k --parts --seeds --seed"
@@ -96,7 +129,7 @@ _npu_complete() {
       ;;
     npu-run)
       options="$common --weights --random-weights --inputs --random-inputs --outputs --expect --verify"
-      options+=" --rtol --atol --bench --threads --target --trace"
+      options+=" --rtol --atol --bench --threads --target --trace --no-overlap --precision --cache-dir --no-cache --cache-limit --load-ops --promote --list-ops"
       options+=" --features --device --simulate"
       ;;
   esac
@@ -107,4 +140,4 @@ _npu_complete() {
   fi
 }
 
-complete -F _npu_complete npu-tag npu-partition npu-run
+complete -F _npu_complete npu-tag npu-fuse npu-partition npu-align npu-compile npu-run

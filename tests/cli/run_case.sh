@@ -37,11 +37,13 @@ sanitizer=exitcode=99:allocator_may_return_null=1
   unset NPU_BACKEND_PATH CDPATH ENV
   PATH=$bin_dir:$PATH
   LC_ALL=C
+  # A cache of its own, so that no case finds what another one, or the user, has compiled.
+  XDG_CACHE_HOME=$scratch/cache
   TESTDATA=testdata
   CASES=cases
   ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}$sanitizer
   UBSAN_OPTIONS=${UBSAN_OPTIONS:+$UBSAN_OPTIONS:}print_stacktrace=1:exitcode=99
-  export PATH LC_ALL TESTDATA CASES ASAN_OPTIONS UBSAN_OPTIONS
+  export PATH LC_ALL XDG_CACHE_HOME TESTDATA CASES ASAN_OPTIONS UBSAN_OPTIONS
   umask 022
   exec sh -u "$case_script"
 ) </dev/null >"$scratch/stdout" 2>"$scratch/stderr"

@@ -20,6 +20,8 @@ PATH="$bin:$PATH"
 export PATH
 LC_ALL=C
 export LC_ALL
+XDG_CACHE_HOME=$scratch/cache
+export XDG_CACHE_HOME
 failed=0
 
 fault() {

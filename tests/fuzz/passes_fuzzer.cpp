@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of a document through npu-tag and npu-partition: whatever is accepted gives a plan that
-// survives writing, reading and the plan's own checks, with every strategy. Plans that stand in the
-// input are checked, too.
+// The way of a document through npu-tag, npu-fuse and npu-partition: whatever is accepted gives a
+// plan that survives writing, reading and the plan's own checks, with every strategy. Plans that
+// stand in the input are checked, too.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -29,10 +29,33 @@ void check_plan_of_input(const npu::Graph& graph) {
   }
 }
 
+// Aligned documents are valid, hold together, keep their plan, and are left alone by a second run.
+void check_alignment(const npu::Graph& original, bool partitioned) {
+  for (const char* algorithm : {"greedy", "optimal"}) {
+    npu::Graph graph = original;
+    npu::Diagnostics diagnostics;
+    const npu::AlignResult result = npu::align_layout(graph, {.algorithm = algorithm}, diagnostics);
+    require(!diagnostics.has_errors(), "alignment only warns");
+    require(result.costs.conversions <= result.greedy.conversions, "greedy is never better");
+    npu::format_align_report(result);
+    npu::format_align_explanation(result);
+    npu::alignment_to_dot(graph, result);
+    const std::string text = npu::write_graph(graph);
+    npu::Graph again = npu::read_graph(text, "aligned.json", diagnostics);
+    require(!diagnostics.has_errors(), "an aligned document is valid");
+    npu::verify_alignment(again, diagnostics);
+    require(!diagnostics.has_errors(), "an aligned document holds together");
+    if (partitioned) npu::read_partition_plan(again, diagnostics);
+    require(!diagnostics.has_errors(), "a plan survives alignment");
+    npu::align_layout(again, {.algorithm = algorithm}, diagnostics);
+    require(npu::write_graph(again) == text, "a second run gives the same bytes");
+  }
+}
+
 void check_partitions(const npu::Graph& tagged, const npu::PartitionOptions& options) {
   npu::Graph graph = tagged;
-  const npu::PartitionResult result = npu::partition_graph(graph, options);
-  npu::format_plan_report(graph, result.plan, result.metrics, result.target);
+  npu::Diagnostics diagnostics;
+  const npu::PartitionResult result = npu::partition_graph(graph, options, diagnostics);
   npu::plan_to_dot(graph, result.plan);
   require(result.metrics.transfer_bytes >= 0 && result.metrics.copied_bytes >= 0,
           "byte counts fit");
@@ -40,7 +63,6 @@ void check_partitions(const npu::Graph& tagged, const npu::PartitionOptions& opt
     require(partition.at("flops") >= 0 && partition.at("bytes") >= 0, "work counts fit");
   }
   const std::string text = npu::write_graph(graph);
-  npu::Diagnostics diagnostics;
   const npu::Graph again = npu::read_graph(text, "partitioned.json", diagnostics);
   require(!diagnostics.has_errors(), "a partitioned document is valid");
   const npu::PartitionPlan plan = npu::read_partition_plan(again, diagnostics);
@@ -48,6 +70,26 @@ void check_partitions(const npu::Graph& tagged, const npu::PartitionOptions& opt
   require(plan.partitions.size() == result.plan.partitions.size() &&
               plan.steps.size() == result.plan.steps.size(),
           "a plan is read as it was written");
+  check_alignment(again, true);
+}
+
+// Groups of every choice of patterns are valid, survive writing and reading, and can be
+// partitioned.
+void check_groups(const npu::Graph& tagged) {
+  for (const char* patterns : {"default", "all", "chain"}) {
+    npu::Graph graph = tagged;
+    npu::Diagnostics diagnostics;
+    npu::fuse_ops(graph, {.patterns = {patterns}}, diagnostics);
+    require(!npu::fuse_ops(graph, {.patterns = {patterns}}, diagnostics), "fusing is idempotent");
+    const npu::FusionReport report = npu::fusion_report(graph);
+    require(report.kernels <= report.groups && report.groups <= report.nodes, "groups only merge");
+    npu::format_fusion_report(report);
+    const npu::Graph again = npu::read_graph(npu::write_graph(graph), "fused.json", diagnostics);
+    require(!diagnostics.has_errors(), "a fused document is valid");
+    for (const char* strategy : {"convex", "blocks"}) {
+      check_partitions(again, {.strategy = strategy, .depth = 2});
+    }
+  }
 }
 
 void check_tags(const npu::Graph& untagged, const npu::Target& target,
@@ -57,6 +99,8 @@ void check_tags(const npu::Graph& untagged, const npu::Target& target,
   npu::tag_ops(graph, target, options, diagnostics);
   if (diagnostics.has_errors()) return;
   npu::format_tag_report(npu::tag_report(graph, target));
+  check_alignment(graph, false);
+  check_groups(graph);
   for (const npu::StrategyInfo& strategy : npu::partition_strategies()) {
     for (const std::int64_t min_nodes : {1, 3}) {
       check_partitions(graph, {.strategy = std::string(strategy.name), .min_nodes = min_nodes});
@@ -68,6 +112,7 @@ void check_tags(const npu::Graph& untagged, const npu::Target& target,
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const npu::Target host = npu::load_target("host");
+  static const npu::Target kpu = npu::load_target("kpu");
   static const npu::Target apple = npu::load_target("pytorch-apple");
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   npu::Graph graph;
@@ -84,5 +129,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_tags(graph, host, {});
   check_tags(graph, host, {.force = {{"cpu", "*[aeu]"}}, .keep_tags = true});
   check_tags(graph, apple, {});
+  check_tags(graph, kpu, {});
   return 0;
 }

@@ -47,7 +47,7 @@ void use(const npu::Target& target) {
   npu::tag_ops(graph, target, {}, diagnostics);
   if (diagnostics.has_errors()) return;  // no device runs one of the nodes
   npu::format_tag_report(npu::tag_report(graph, target));
-  npu::partition_graph(graph, {});
+  npu::partition_graph(graph, {}, diagnostics);
 }
 
 }  // namespace

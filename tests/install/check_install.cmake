@@ -7,6 +7,7 @@ cmake_minimum_required(VERSION 3.25)
 set(prefix "${SCRATCH}/prefix")
 set(list "${CMAKE_CURRENT_LIST_DIR}/installed_files.txt")
 set(ENV{NPU_BACKEND_PATH})  # backends are to be found beside the programs
+set(ENV{XDG_CACHE_HOME} "${SCRATCH}/cache")
 
 # Runs a command; fails with its output if it does. The output on stdout is left in `output`.
 macro(run)
@@ -87,4 +88,62 @@ run("${CMAKE_COMMAND}" --build "${SCRATCH}/consumer")
 run("${SCRATCH}/consumer/consumer" "${SOURCE_DIR}/testdata/models/small/residual.json")
 if(NOT output MATCHES "^residual: [0-9]+ nodes, [1-9][0-9]* on npu\n$")
   message(FATAL_ERROR "the consumer prints '${output}'")
+endif()
+
+# ---- Custom ops ----
+
+if(HAS_ATEN AND HAS_ONEDNN)
+  file(GLOB library "${SCRATCH}/consumer/libmy_ops.so")
+  if(NOT library)
+    message(FATAL_ERROR "the consumer's custom ops were not built")
+  endif()
+  # The document compares the custom op with ATen's own and stops if they differ.
+  execute_process(
+    COMMAND "${prefix}/bin/npu-tag" --load-ops "${library}" "${CMAKE_CURRENT_LIST_DIR}/consumer/row_max.json"
+    COMMAND "${prefix}/bin/npu-partition"
+    COMMAND "${prefix}/bin/npu-run" --load-ops "${library}" --random-inputs 1
+    WORKING_DIRECTORY "${SCRATCH}" RESULTS_VARIABLE results OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+  if(NOT results STREQUAL "0;0;0")
+    message(FATAL_ERROR "the installed pipeline with custom ops exits with ${results}\n${output}${errors}")
+  endif()
+  string(JSON name ERROR_VARIABLE absent GET "${output}" outputs 0 name)
+  if(NOT name STREQUAL "row_max_0")
+    message(FATAL_ERROR "the first output of the custom op is '${name}'")
+  endif()
+endif()
+
+# ---- A vendor's backend ----
+
+if(HAS_ATEN)
+  # Without NPU_BACKEND_PATH nobody finds it; with it, it runs a partition of a bundle.
+  set(compile "${prefix}/bin/npu-compile" "${SOURCE_DIR}/tests/cli/npu-compile/branches.json"
+    --target "${CMAKE_CURRENT_LIST_DIR}/consumer/vendor_target.json" --no-cache --random-weights 1 -o vendor.npub)
+  execute_process(COMMAND ${compile} WORKING_DIRECTORY "${SCRATCH}" RESULT_VARIABLE result ERROR_VARIABLE errors)
+  if(NOT result EQUAL 1 OR NOT errors MATCHES "set NPU_BACKEND_PATH to its folder")
+    message(FATAL_ERROR "without its folder, compiling for the vendor exits with ${result}\n${errors}")
+  endif()
+  set(ENV{NPU_BACKEND_PATH} "${SCRATCH}/consumer")
+  run(${compile})
+  run("${prefix}/bin/npu-run" vendor.npub --random-inputs 1 --verify cpu)
+  string(JSON version ERROR_VARIABLE absent GET "${output}" backends vendor)
+  string(JSON verified ERROR_VARIABLE absent GET "${output}" verify ok)
+  if(NOT version STREQUAL "1.0" OR NOT verified)
+    message(FATAL_ERROR "the vendor's backend does not run the bundle: ${output}")
+  endif()
+  set(ENV{NPU_BACKEND_PATH})
+endif()
+
+# ---- Compiling a folder ----
+
+find_program(make_program make)
+if(HAS_ATEN AND HAS_ONEDNN AND make_program)
+  file(MAKE_DIRECTORY "${SCRATCH}/zoo")
+  file(COPY "${SOURCE_DIR}/testdata/models/small/mlp.json" "${SOURCE_DIR}/testdata/models/small/mlp.safetensors"
+    DESTINATION "${SCRATCH}/zoo")
+  file(WRITE "${SCRATCH}/Makefile" "include ${prefix}/share/npu/batch.mk\n")
+  run("${CMAKE_COMMAND}" -E env "PATH=${prefix}/bin:$ENV{PATH}"
+    "${make_program}" -j2 npu-batch NPU_MODELS=zoo)
+  if(NOT EXISTS "${SCRATCH}/zoo/mlp.npub")
+    message(FATAL_ERROR "batch.mk made no bundle\n${output}")
+  endif()
 endif()

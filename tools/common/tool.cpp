@@ -111,6 +111,27 @@ void Tool::add_output() {
       ->default_str("-");
 }
 
+void Tool::add_cache(CacheOptions& cache) {
+  app_.add_option("--cache-dir", cache.folder,
+                  "folder of compiled partitions [$XDG_CACHE_HOME/npu, ~/.cache/npu]")
+      ->type_name("DIR");
+  app_.add_flag_callback(
+      "--no-cache", [&cache] { cache.enabled = false; },
+      "neither look partitions up nor keep them");
+  app_.add_option_function<std::string>(
+          "--cache-limit",
+          [&cache](const std::string& text) { cache.limit_bytes = *parse_byte_size(text); },
+          "most bytes of the cache: a number, k, M, G or T may follow [8G]")
+      ->type_name("SIZE")
+      ->check(byte_size());
+}
+
+void Tool::add_precision(std::string& precision, const std::string& what) {
+  app_.add_option("--precision", precision, what)
+      ->type_name("f32|bf16")
+      ->check(one_of({"f32", "bf16"}));
+}
+
 void Tool::add_assert(const std::string& names) {
   app_.add_option("--assert", assertion_texts_,
                   "exit 4 unless 'METRIC OP VALUE' holds, OP one of <= >= == != < >; repeatable. "
@@ -206,14 +227,46 @@ void Tool::stop_on_errors() {
 }
 
 Graph& Tool::read_graph() {
-  if (input_is_terminal_) {
-    throw Error(ErrorCode::kUsage, "no GRAPH given and stdin is a terminal");
+  const std::string text = take_input();
+  if (Bundle::has_magic(text)) {
+    throw Error(ErrorCode::kParse,
+                "is a compiled bundle, expected a document; npu-run runs bundles",
+                {.file = input_name(input_)});
   }
   // Never freed: the process ends next, and taking a large document apart is a tenth of its time.
   static Graph* const graph = new Graph;
-  *graph = npu::read_graph(read_input(input_), input_name(input_), diagnostics_);
+  *graph = npu::read_graph(text, input_name(input_), diagnostics_);
   stop_on_errors();
   return *graph;
+}
+
+std::string Tool::take_input() {
+  if (input_is_terminal_) {
+    throw Error(ErrorCode::kUsage, "no GRAPH given and stdin is a terminal");
+  }
+  if (!has_read_ahead_) return read_input(input_);
+  has_read_ahead_ = false;
+  return std::move(read_ahead_);
+}
+
+std::shared_ptr<const Bundle> Tool::read_bundle(bool required) {
+  if (input_ != "-") {
+    return required || Bundle::is_bundle(input_) ? Bundle::open(input_) : nullptr;
+  }
+  read_ahead_ = take_input();
+  has_read_ahead_ = true;
+  if (!required && !Bundle::has_magic(read_ahead_)) return nullptr;
+  return Bundle::from_bytes(read_ahead_, input_name(input_));
+}
+
+void Tool::write_bundle(BundleContent& content) {
+  stop_on_errors();
+  content.producer = name_ + " " NPU_VERSION;
+  if (output_ != "-") return npu::write_bundle(output_, content);
+  if (::isatty(STDOUT_FILENO) == 1) {
+    throw Error(ErrorCode::kUsage, "stdout is a terminal, and a bundle is binary; give -o FILE");
+  }
+  write_text(bundle_bytes(content));
 }
 
 void Tool::write_graph(Graph& graph) {
@@ -237,10 +290,13 @@ void Tool::complain(const std::string& text) {
   write_message(prefixed(text));
 }
 
-void Tool::report(const std::string& text) {
-  if (!wants_report_) return;
+void Tool::note(const std::string& text) {
   print_diagnostics();
   write_message(text);
+}
+
+void Tool::report(const std::string& text) {
+  if (wants_report_) note(text);
 }
 
 Tool::Assertion Tool::parse_assertion(const std::string& text) const {
@@ -289,6 +345,28 @@ CLI::Validator in_range(std::int64_t minimum, std::int64_t maximum) {
       "is not in " + std::to_string(minimum) + ".." + std::to_string(maximum));
 }
 
+CLI::Validator one_of(std::vector<std::string> words) {
+  return CLI::Validator(
+      [words = std::move(words)](std::string& text) {
+        std::string list;
+        for (const std::string& word : words) {
+          if (word == text) return std::string();
+          list += (list.empty() ? "" : ", ") + word;
+        }
+        return "value " + text + " is not one of " + list;
+      },
+      "");
+}
+
+CLI::Validator byte_size() {
+  return CLI::Validator(
+      [](std::string& text) {
+        return parse_byte_size(text) ? std::string()
+                                     : "value " + text + " is no size, for example 500M or 8G";
+      },
+      "");
+}
+
 CLI::Validator seed() {
   return number_check<std::uint64_t>([](std::uint64_t) { return true; },
                                      "is not in 0.." + std::to_string(UINT64_MAX));
@@ -302,6 +380,11 @@ CLI::Validator file_beside_stdout() {
                    : std::string();
       },
       "");
+}
+
+CLI::Validator not_empty() {
+  return CLI::Validator(
+      [](std::string& text) { return text.empty() ? "'' is no name" : std::string(); }, "");
 }
 
 CLI::Validator finite_at_least_zero() {

@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "exit_status.hpp"
+#include "npu/compile/bundle.hpp"
+#include "npu/compile/cache.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/support/error.hpp"
 
@@ -40,6 +43,10 @@ class Tool {
   void add_assert(const std::string& names);
   /// --report: calls of report() then write to stderr.
   void add_report(const std::string& what);
+  /// --cache-dir, --no-cache and --cache-limit.
+  void add_cache(CacheOptions& cache);
+  /// --precision f32|bf16.
+  void add_precision(std::string& precision, const std::string& what);
   /// The Examples block of --help.
   void add_examples(const std::vector<std::string>& lines);
 
@@ -50,12 +57,21 @@ class Tool {
   /// Reads and verifies the document; the graph lives as long as the program. Ends the body with
   /// the diagnostics printed if it is not valid.
   Graph& read_graph();
+  /// The input as a bundle. A file is mapped, stdin is read into memory. Of an input that does not
+  /// start like one the result is null, and read_graph is to be called; if a bundle is required,
+  /// that is an error.
+  std::shared_ptr<const Bundle> read_bundle(bool required = false);
+  /// Writes a bundle to --output at once, or keeps its bytes for stdout until the body has
+  /// succeeded. Refuses a terminal.
+  void write_bundle(BundleContent& content);
   /// Writes the document; `npu.weights_file` is rewritten so that it still resolves.
   void write_graph(Graph& graph);
   /// Keeps text for stdout or --output until the body has succeeded.
   void write_text(std::string text);
   /// Prints one line to stderr, with the program's name, whatever the verbosity.
   void complain(const std::string& text);
+  /// Prints a table to stderr.
+  void note(const std::string& text);
   /// Prints a table to stderr if --report was given.
   void report(const std::string& text);
   bool wants_report() const noexcept { return wants_report_; }
@@ -80,6 +96,7 @@ class Tool {
   void flush_output();
   Assertion parse_assertion(const std::string& text) const;
   std::string prefixed(const std::string& text) const;
+  std::string take_input();
 
   std::string name_;
   CLI::App app_;
@@ -93,16 +110,24 @@ class Tool {
   int verbose_ = 0;
   bool quiet_ = false;
   std::vector<std::string> assertion_texts_;
+  std::string read_ahead_;  // stdin, if read_bundle has looked at it
+  bool has_read_ahead_ = false;
   std::string pending_;
   bool has_pending_ = false;
 };
 
 /// Checks that a number lies in [minimum, maximum], with a message that fits on a line.
 CLI::Validator in_range(std::int64_t minimum, std::int64_t maximum);
+/// One of a few words.
+CLI::Validator one_of(std::vector<std::string> words);
+/// A number of bytes: an integer, k, M, G or T may follow.
+CLI::Validator byte_size();
 /// A seed: an integer that 64 unsigned bits hold.
 CLI::Validator seed();
 /// A file to write beside the document: stdout is taken.
 CLI::Validator file_beside_stdout();
+/// Anything but the empty text.
+CLI::Validator not_empty();
 /// A finite number of at least 0.
 CLI::Validator finite_at_least_zero();
 

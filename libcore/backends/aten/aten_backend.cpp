@@ -478,7 +478,8 @@ constexpr npu_backend_api kApi = {NPU_BACKEND_ABI_VERSION,
                                   &buffer_free,
                                   &run,
                                   &list_ops,
-                                  &node_times};
+                                  &node_times,
+                                  nullptr};  // blob_report: a blob here is the sub-IR
 
 }  // namespace
 }  // namespace npu::aten

@@ -21,7 +21,7 @@
 #include <utility>
 
 #include "aten_types.hpp"
-#include "custom_op_library.hpp"
+#include "npu/device/custom_op_library.hpp"
 #include "npu/support/text.hpp"
 
 namespace npu::aten {
@@ -227,6 +227,8 @@ c10::IValue json_value(const SchemaArgument& argument, const Json& value) {
       for (const Json& element : list_elements(argument, value)) list.push_back(to_scalar(element));
       return list;
     }
+    case ArgumentType::kStringList:
+      return to_list<std::string>(argument, value, to_text);
     case ArgumentType::kTensor:
     case ArgumentType::kTensorList:
     case ArgumentType::kOptionalTensorList:
@@ -253,6 +255,25 @@ c10::IValue argument_value(const SchemaArgument& argument, const Operation::Argu
     return bound.value.is_null() ? c10::IValue() : c10::IValue(wrapped_number(bound.value));
   }
   return json_value(argument, bound.value);
+}
+
+Operation operation_of(const c10::OperatorHandle& handle) {
+  Operation operation;
+  operation.handle = handle;
+  const c10::FunctionSchema& schema = handle.schema();
+  std::ostringstream text;
+  text << schema;
+  operation.schema = parse_schema(op_type_of(handle.operator_name()), text.str());
+  read_traits(schema, operation);
+  if (operation.traits.size() != operation.schema.arguments.size()) {
+    throw StatusError(NPU_ERROR_UNSUPPORTED,
+                      fmt::format("cannot read the schema '{}'", text.str()));
+  }
+  // A document that leaves the out argument away means the functional op.
+  for (std::size_t i = 0; i < operation.traits.size(); ++i) {
+    if (operation.traits[i].out) operation.schema.arguments[i].optional = true;
+  }
+  return operation;
 }
 
 OpRegistry::OpRegistry(const std::vector<std::string>& custom_op_libraries) {
@@ -312,20 +333,7 @@ std::unique_ptr<Operation> OpRegistry::make_operation(const std::string& op_type
     throw StatusError(NPU_ERROR_UNSUPPORTED,
                       fmt::format("libtorch {} has no CPU kernel for this op", NPU_TORCH_VERSION));
   }
-  operation->handle = handle;
-  const c10::FunctionSchema& schema = handle->schema();
-  std::ostringstream text;
-  text << schema;
-  operation->schema = parse_schema(op_type, text.str());
-  read_traits(schema, *operation);
-  if (operation->traits.size() != operation->schema.arguments.size()) {
-    throw StatusError(NPU_ERROR_UNSUPPORTED,
-                      fmt::format("cannot read the schema '{}'", text.str()));
-  }
-  // A document that leaves the out argument away means the functional op.
-  for (std::size_t i = 0; i < operation->traits.size(); ++i) {
-    if (operation->traits[i].out) operation->schema.arguments[i].optional = true;
-  }
+  *operation = operation_of(*handle);
   return operation;
 }
 
@@ -342,6 +350,7 @@ std::string OpRegistry::not_found_text(const std::string& op_type) const {
     known.push_back(name);
   });
   std::string text = fmt::format("libtorch {} has no such op", NPU_TORCH_VERSION);
+  if (!op_type.starts_with("aten.")) text += ", and no library of --load-ops has it";
   if (!overloads.empty()) {
     std::sort(overloads.begin(), overloads.end());
     return fmt::format("{}; overloads of '{}': {}", text, stem.substr(0, stem.size() - 1),

@@ -13,8 +13,8 @@
 
 #include "decompositions.hpp"
 #include "npu/custom_op.hpp"
-#include "npu/support/json.hpp"
 #include "npu/ops/schema.hpp"
+#include "npu/support/json.hpp"
 
 namespace npu::aten {
 
@@ -36,6 +36,10 @@ struct Operation {
   Schema schema;                                 ///< kDispatch, kDecomposition
   std::vector<ArgumentTraits> traits;            ///< parallel to schema.arguments
 };
+
+/// An overload of libtorch with its schema read, whether or not it has a kernel for the CPU. Throws
+/// StatusError NPU_ERROR_UNSUPPORTED if the schema cannot be read.
+Operation operation_of(const c10::OperatorHandle& handle);
 
 /// Finds operations by op type, and remembers them. One per device; not for use from two threads.
 class OpRegistry {

@@ -15,6 +15,7 @@
 #include "program.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/EmptyTensor.h>
 #include <c10/util/Exception.h>
 #include <spdlog/fmt/fmt.h>
 
@@ -38,6 +39,11 @@ bool is_floating(c10::ScalarType type) { return c10::isFloatingType(type); }
 bool is_exclusive(const at::Tensor& tensor) {
   return tensor.use_count() == 1 && tensor.has_storage() && tensor.storage().use_count() == 1 &&
          tensor.is_non_overlapping_and_dense();
+}
+
+// True if its elements lie one after another in row-major order, as their values.
+bool is_plain(const at::Tensor& tensor) {
+  return tensor.layout() == c10::kStrided && tensor.is_contiguous() && !tensor.is_neg();
 }
 
 at::Tensor scalar_result(const c10::IValue& value, const StepResult& result) {
@@ -152,6 +158,12 @@ void Program::execute() {
   std::uint64_t before = now_ns();
   for (current_ = 0; current_ < steps_.size(); ++current_) {
     Step& step = steps_[current_];
+    if (step.direct != nullptr && run_direct(step)) {
+      const std::uint64_t after = now_ns();
+      node_times_[step.node] += after - before;
+      before = after;
+      continue;
+    }
     push_arguments(step);
     if (step.has_written) {
       protect_written(step);
@@ -172,6 +184,33 @@ void Program::execute() {
     node_times_[step.node] += after - before;
     before = after;
   }
+}
+
+// Writes into an operand that nobody needs afterwards; false if an operand has gaps or is a view in
+// another order, which is the dispatcher's work.
+bool Program::run_direct(const Step& step) {
+  at::Tensor& a = values_[static_cast<std::size_t>(step.arguments[0].operand.slot)];
+  const bool is_binary =
+      step.arguments.size() > 1 && step.arguments[1].kind == StepArgument::Kind::kTensor;
+  at::Tensor& b = is_binary ? values_[static_cast<std::size_t>(step.arguments[1].operand.slot)] : a;
+  if (!is_plain(a) || (is_binary && !is_plain(b))) return false;
+  const bool a_dies = step.arguments[0].operand.last_use;
+  const bool b_dies = is_binary && step.arguments[1].operand.last_use;
+  const void* const x = a.data_ptr();
+  const void* const y = b.data_ptr();
+  at::Tensor result;
+  if (a_dies && is_exclusive(a)) {
+    result = std::move(a);
+  } else if (b_dies && is_exclusive(b)) {
+    result = std::move(b);
+  } else {
+    result = at::detail::empty_cpu(step.results[0].shape, step.results[0].type);
+  }
+  step.direct(x, y, result.data_ptr(), step.direct_elements);
+  if (a_dies) a.reset();
+  if (b_dies) b.reset();
+  values_[static_cast<std::size_t>(step.results[0].slot)] = std::move(result);
+  return true;
 }
 
 void Program::push_arguments(Step& step) {

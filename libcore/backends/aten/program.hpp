@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "decompositions.hpp"
+#include "direct_elementwise.hpp"
 #include "npu/custom_op.hpp"
 #include "npu/ir/graph.hpp"
 
@@ -59,7 +60,9 @@ struct Step {
   c10::optional<c10::OperatorHandle> handle;
   const Decomposition* decomposition = nullptr;
   npu_custom_op custom = {};
-  std::string attrs;  ///< custom ops: JSON text
+  std::string attrs;                ///< custom ops: JSON text
+  DirectFunction direct = nullptr;  ///< runs in place of the call where operands are contiguous
+  std::int64_t direct_elements = 0;
   std::vector<StepArgument> arguments;
   std::vector<StepResult> results;
   bool has_written = false;   ///< some argument is written
@@ -84,6 +87,7 @@ class Program {
   friend class ProgramBuilder;
 
   void execute();
+  bool run_direct(const Step& step);
   void push_arguments(Step& step);
   void protect_written(Step& step);
   void call(Step& step);

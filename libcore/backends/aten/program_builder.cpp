@@ -16,6 +16,7 @@
 #include "aten_types.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
+#include "npu/support/checked.hpp"
 #include "op_registry.hpp"
 #include "program.hpp"
 
@@ -351,6 +352,31 @@ class ProgramBuilder {
       }
     }
     add_results(graph, node, slots, step);
+    choose_direct(graph, node, operation.schema, bound, step);
+  }
+
+  // A small element-wise op on operands like its result needs no dispatcher.
+  static void choose_direct(const Graph& graph, const Node& node, const Schema& schema,
+                            const std::vector<BoundArgument>& bound, Step& step) {
+    if (!step.handle || step.has_casts || node.outputs.size() != 1) return;
+    const TensorInfo& result = graph.tensor(node.outputs[0]);
+    const auto count = checked_element_count(result.shape);
+    if (!count || *count > kMostDirectElements) return;
+    int operands = 0;
+    for (std::size_t i = 0; i < bound.size(); ++i) {
+      if (bound[i].kind == BoundArgument::Kind::kTensor) {
+        const TensorInfo& tensor =
+            graph.tensor(node.inputs[static_cast<std::size_t>(bound[i].inputs[0])]);
+        if (tensor.dtype != result.dtype || tensor.shape != result.shape) return;
+        if (operands != static_cast<int>(i)) return;  // operands come first
+        ++operands;
+      } else if (schema.arguments[i].name != "alpha" || bound[i].value != 1) {
+        return;
+      }
+    }
+    if (operands == 0 || operands > 2) return;
+    step.direct = find_direct(node.op_type, scalar_type(result.dtype), operands);
+    step.direct_elements = *count;
   }
 
   static bool is_training(const Schema& schema, const std::vector<BoundArgument>& bound) {
@@ -379,8 +405,8 @@ class ProgramBuilder {
         place.fail(
             NPU_ERROR_UNSUPPORTED,
             fmt::format(
-                "operand '{}' is {} and '{}' is {}; this op needs one dtype (the device option "
-                "\"promote\": true converts them)",
+                "operand '{}' is {} and '{}' is {}; this op needs one dtype (npu-run --promote, or "
+                "the device option \"promote\": true, converts them)",
                 first->name, dtype_name(first->dtype), tensor.name, dtype_name(tensor.dtype)));
       }
       promoted = c10::promoteTypes(promoted.value_or(scalar_type(first->dtype)),
@@ -402,6 +428,7 @@ class ProgramBuilder {
     for (auto step = program_.steps_.rbegin(); step != program_.steps_.rend(); ++step) {
       for (StepResult& result : step->results) {
         if (!used[static_cast<std::size_t>(result.slot)]) result.slot = kNoSlot;
+        if (result.slot == kNoSlot) step->direct = nullptr;
       }
       for (auto argument = step->arguments.rbegin(); argument != step->arguments.rend();
            ++argument) {

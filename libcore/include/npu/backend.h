@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Raised whenever a struct or a function below changes its meaning or layout. */
-#define NPU_BACKEND_ABI_VERSION 1u
+#define NPU_BACKEND_ABI_VERSION 2u
 
 /* The name of the entry function, for dlsym. */
 #define NPU_BACKEND_ENTRY_NAME "npu_backend_entry"
@@ -110,14 +110,19 @@ typedef struct npu_backend_api {
 
   /* Compiles a sub-IR: one JSON document of npu-ir(5) whose graph_inputs, graph_outputs, weights
      and nodes stand alone. `weights` holds every weight and lifted constant that its nodes read, by
-     the tensor name that the nodes use. */
+     the tensor name that the nodes use. `options` is a JSON object (NULL: none): "precision" is
+     "f32" (the default: float32 tensors are computed with as float32) or "bf16" (they may be
+     computed with and kept as bfloat16, with float32 sums, norms and softmax; the sub-IR's inputs
+     and outputs keep their dtypes); keys that a backend does not know are ignored. */
   npu_status (*compile)(npu_device* device, const char* sub_ir, size_t sub_ir_size,
                         const npu_tensor* weights, size_t weight_count, const char* options,
                         npu_blob* blob, npu_error* error);
   void (*blob_free)(npu_blob* blob);
 
   /* Makes a blob runnable. `blob` and the data of `weights` stay valid and unchanged until
-     program_free, so a backend on the host may use both in place. */
+     program_free, so a backend on the host may use both in place; a blob aligned to 4096 bytes
+     lets it do so without a copy. A backend with NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS ignores
+     `weights`. The blob may come from anywhere: a malformed one is NPU_ERROR_INVALID. */
   npu_status (*load)(npu_device* device, const void* blob, uint64_t blob_size,
                      const npu_tensor* weights, size_t weight_count, npu_program** program,
                      npu_error* error);
@@ -152,6 +157,14 @@ typedef struct npu_backend_api {
      `count` entries, the number of nodes. */
   npu_status (*node_times)(const npu_program* program, uint64_t* nanoseconds, size_t count,
                            npu_error* error);
+
+  /* What compile made, as one JSON object in `report` (UTF-8, `size` bytes, no NUL needed), which
+     the host gives back with blob_free. Read from the blob alone; nothing is loaded. Known keys,
+     each optional: "nodes" (of the sub-IR), "kernels" (that a run executes, after fusion),
+     "reorders" (kernels that only change a layout or dtype), "flops", "weight_bytes" (packed),
+     "arena_bytes", "peak_live_bytes", "precision", "steps" (one object per kernel). May be NULL. */
+  npu_status (*blob_report)(npu_device* device, const void* blob, uint64_t blob_size,
+                            npu_blob* report, npu_error* error);
 } npu_backend_api;
 
 /* What the shared object exports. Returns NULL if it cannot serve a host of `host_abi_version`. */

@@ -2,14 +2,23 @@
 // Finds and loads backends, and wraps the C ABI in owners. A backend that lacks a function, has
 // another ABI version or writes nonsense is refused with a message; backends stay loaded, since
 // libraries below them (OpenMP, libtorch) do not survive unloading.
+//
+// Whatever a shared object does while it is loaded, its constructors do in the process that loads
+// it, and no check in that process can survive a crash there. A backend of NPU_BACKEND_PATH is
+// somebody else's, so a forked child loads it and asks for its description first; the backends of
+// the install are trusted, since loading libtorch twice would double the start of every run.
 #include "npu/device/backend.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <climits>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -17,9 +26,12 @@
 
 #include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
+#include "npu/support/text.hpp"
 
 namespace npu {
 namespace {
+
+constexpr unsigned kProbeSeconds = 60;
 
 std::string program_folder() {
   std::array<char, PATH_MAX> path;
@@ -27,6 +39,12 @@ std::string program_folder() {
   if (length <= 0) return {};
   const std::string_view text(path.data(), static_cast<std::size_t>(length));
   return std::string(text.substr(0, text.rfind('/')));
+}
+
+/// Where the install's own backends are; empty if the program's place is not known.
+std::string install_folder() {
+  const std::string folder = program_folder();
+  return folder.empty() ? folder : folder.substr(0, folder.rfind('/')) + "/lib/npu/backends";
 }
 
 bool is_safe_name(std::string_view name) {
@@ -42,7 +60,8 @@ bool is_safe_name(std::string_view name) {
 void check(npu_status status, const npu_error& error, const std::string& backend) {
   if (status == NPU_OK) return;
   // The text comes from outside: take no more than the array holds.
-  const std::string text(error.text, ::strnlen(error.text, sizeof error.text));
+  const std::string text =
+      printable_text(std::string_view(error.text, ::strnlen(error.text, sizeof error.text)));
   ErrorCode code = ErrorCode::kUnsupported;
   if (status == NPU_ERROR_MEMORY) code = ErrorCode::kInfeasible;
   if (status == NPU_ERROR_INVALID) code = ErrorCode::kInvalidGraph;
@@ -51,7 +70,11 @@ void check(npu_status status, const npu_error& error, const std::string& backend
 }
 
 // A backend's string, which may be null.
-std::string text_of(const char* text) { return text == nullptr ? "" : text; }
+std::string text_of(const char* text) { return text == nullptr ? "" : printable_text(text); }
+
+[[noreturn]] void lies(const Backend& backend, const std::string& text) {
+  throw Error(ErrorCode::kUnsupported, "backend '" + backend.name() + "' " + text);
+}
 
 const npu_backend_api* checked_api(void* library, const std::string& path) {
   using Entry = const npu_backend_api* (*)(std::uint32_t);
@@ -78,6 +101,60 @@ const npu_backend_api* checked_api(void* library, const std::string& path) {
   return api;
 }
 
+void* open_library(const std::string& path) {
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* reason = ::dlerror();
+    refuse(path, "the backend does not load: " + text_of(reason));
+  }
+  return library;
+}
+
+npu_backend_description description_of(const npu_backend_api& api, const std::string& name) {
+  npu_backend_description description{};
+  npu_error error{};
+  check(api.describe(&description, &error), error, name);
+  return description;
+}
+
+/// Loads a backend in a child process and throws if the child does not come back from that.
+void probe(const std::string& path, const std::string& name) {
+  const pid_t child = ::fork();
+  if (child < 0) return;  // out of processes; the load below is no worse than it ever was
+  if (child == 0) {
+    ::alarm(kProbeSeconds);
+    std::signal(SIGALRM, SIG_DFL);
+    for (const int number : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL})
+      std::signal(number, SIG_DFL);
+    // What it prints it would print twice, and stdout carries a document.
+    if (const int null = ::open("/dev/null", O_WRONLY); null >= 0) {
+      ::dup2(null, STDOUT_FILENO);
+      ::dup2(null, STDERR_FILENO);
+    }
+    try {
+      description_of(*checked_api(open_library(path), path), name);
+    } catch (...) {  // the parent finds the same fault and says which
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return;
+  }
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
+    refuse(path, "the backend does not come back from loading within " +
+                     std::to_string(kProbeSeconds) + " s");
+  }
+  if (WIFSIGNALED(status)) {
+    refuse(path, "the backend crashes while it is loaded (signal " +
+                     std::to_string(WTERMSIG(status)) + ", " + ::strsignal(WTERMSIG(status)) + ")");
+  }
+  if (WEXITSTATUS(status) != 0) {
+    refuse(path, "the backend ends the process while it is loaded (exit status " +
+                     std::to_string(WEXITSTATUS(status)) + ")");
+  }
+}
+
 // Backends bring OpenMP. GNU's workers spin at barriers for milliseconds before they sleep, which
 // makes a run ten times slower as soon as another process wants a core. The library reads the
 // variable when it is loaded; whoever has set a policy keeps it.
@@ -98,9 +175,7 @@ npu_tensor view_of(const Tensor& tensor, const char* name) {
 
 std::vector<std::string> backend_search_path() {
   std::vector<std::string> folders;
-  if (const std::string folder = program_folder(); !folder.empty()) {
-    folders.push_back(folder.substr(0, folder.rfind('/')) + "/lib/npu/backends");
-  }
+  if (std::string folder = install_folder(); !folder.empty()) folders.push_back(std::move(folder));
   if (const char* extra = std::getenv("NPU_BACKEND_PATH")) {
     std::string_view rest = extra;
     while (!rest.empty()) {
@@ -123,24 +198,19 @@ std::shared_ptr<const Backend> Backend::load(std::string_view name) {
   }
   const std::string file = "npu_backend_" + std::string(name) + ".so";
   std::string tried;
-  for (const std::string& folder : backend_search_path()) {
+  const std::vector<std::string> folders = backend_search_path();
+  for (const std::string& folder : folders) {
     const std::string path = folder + "/" + file;
     if (::access(path.c_str(), F_OK) != 0) {
       tried += (tried.empty() ? "" : ", ") + folder;
       continue;
     }
     limit_openmp_spinning();
-    void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      const char* reason = ::dlerror();
-      refuse(path, "the backend does not load: " + text_of(reason));
-    }
+    if (folder != install_folder()) probe(path, std::string(name));
     auto backend = std::make_shared<Backend>();
-    backend->api_ = checked_api(library, path);
+    backend->api_ = checked_api(open_library(path), path);
     backend->path_ = path;
-    npu_backend_description description{};
-    npu_error error{};
-    check(backend->api_->describe(&description, &error), error, std::string(name));
+    const npu_backend_description description = description_of(*backend->api_, std::string(name));
     backend->name_ = text_of(description.name);
     backend->version_ = text_of(description.version);
     backend->fingerprint_ = text_of(description.fingerprint);
@@ -169,8 +239,7 @@ npu_tensor DeviceBuffer::describe() const {
   check(backend.api().buffer_describe(buffer_, &description, &error), error, backend.name());
   if (description.dtype < NPU_FLOAT32 || description.dtype > NPU_COMPLEX128 ||
       (description.rank > 0 && description.shape == nullptr)) {
-    throw Error(ErrorCode::kUnsupported,
-                "backend '" + backend.name() + "' describes a buffer wrongly");
+    lies(backend, "describes a buffer wrongly");
   }
   return description;
 }
@@ -186,45 +255,45 @@ Tensor DeviceBuffer::to_host() const {
   return tensor;
 }
 
-DeviceProgram::DeviceProgram(std::shared_ptr<DeviceInstance> device, npu_blob blob,
+DeviceProgram::DeviceProgram(std::shared_ptr<DeviceInstance> device, Blob blob,
                              std::vector<NamedTensor> weights, std::size_t output_count,
                              std::size_t node_count)
     : device_(std::move(device)),
-      blob_(blob),
+      blob_(std::move(blob)),
       weights_(std::move(weights)),
       output_count_(output_count),
       node_count_(node_count) {
   std::vector<npu_tensor> views;
   for (const NamedTensor& weight : weights_)
     views.push_back(view_of(weight.tensor, weight.name.c_str()));
-  const npu_backend_api& api = device_->backend().api();
+  const Backend& backend = device_->backend();
   npu_error error{};
-  const npu_status status = api.load(device_->get(), blob_.data, blob_.size, views.data(),
-                                     views.size(), &program_, &error);
-  if (status != NPU_OK) api.blob_free(&blob_);
-  check(status, error, device_->backend().name());
+  check(backend.api().load(device_->get(), blob_.data.get(), blob_.size, views.data(), views.size(),
+                           &program_, &error),
+        error, backend.name());
+  if (program_ == nullptr) lies(backend, "says that it loaded a blob, but gave no program");
 }
 
-DeviceProgram::~DeviceProgram() {
-  const npu_backend_api& api = device_->backend().api();
-  api.program_free(program_);
-  api.blob_free(&blob_);
-}
+DeviceProgram::~DeviceProgram() { device_->backend().api().program_free(program_); }
 
 std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::run(
-    const std::vector<npu_buffer*>& inputs) const {
+    const std::vector<npu_buffer*>& inputs,
+    const std::vector<std::shared_ptr<DeviceBuffer>>& reuse) const {
   std::vector<npu_buffer*> outputs(output_count_, nullptr);
+  for (std::size_t i = 0; i < reuse.size(); ++i) outputs[i] = reuse[i]->get();
   npu_error error{};
   const Backend& backend = device_->backend();
   const npu_status status = backend.api().run(program_, inputs.data(), inputs.size(),
                                               outputs.data(), outputs.size(), &error);
   check(status, error, backend.name());
+  for (std::size_t i = 0; i < reuse.size(); ++i) {
+    if (outputs[i] != reuse[i]->get()) lies(backend, "replaced a result's buffer with another");
+  }
+  if (!reuse.empty()) return reuse;
   std::vector<std::shared_ptr<DeviceBuffer>> results;
   results.reserve(outputs.size());
   for (npu_buffer* output : outputs) {
-    if (output == nullptr) {
-      throw Error(ErrorCode::kUnsupported, "backend '" + backend.name() + "' left out a result");
-    }
+    if (output == nullptr) lies(backend, "left out a result");
     results.push_back(std::make_shared<DeviceBuffer>(device_, output));
   }
   return results;
@@ -250,29 +319,89 @@ std::shared_ptr<DeviceInstance> DeviceInstance::open(std::shared_ptr<const Backe
   npu_device* device = nullptr;
   npu_error error{};
   check(backend->api().open_device(options.c_str(), &device, &error), error, backend->name());
+  if (device == nullptr) lies(*backend, "says that it opened a device, but gave none");
   return std::shared_ptr<DeviceInstance>(new DeviceInstance(std::move(backend), device));
 }
 
-std::unique_ptr<DeviceProgram> DeviceInstance::compile_and_load(const std::string& sub_ir,
-                                                                std::vector<NamedTensor> weights,
-                                                                std::size_t output_count,
-                                                                std::size_t node_count) {
+namespace {
+
+/// Gives memory of a backend back when the last owner is gone.
+std::shared_ptr<const std::byte> own_blob(std::shared_ptr<const Backend> backend, npu_blob blob) {
+  if (blob.data == nullptr) return nullptr;
+  return {static_cast<const std::byte*>(blob.data),
+          [backend = std::move(backend), blob](const std::byte*) mutable {
+            backend->api().blob_free(&blob);
+          }};
+}
+
+}  // namespace
+
+Blob DeviceInstance::compile(const std::string& sub_ir, const std::vector<NamedTensor>& weights,
+                             const std::string& options) {
   std::vector<npu_tensor> views;
   for (const NamedTensor& weight : weights)
     views.push_back(view_of(weight.tensor, weight.name.c_str()));
   npu_blob blob{};
   npu_error error{};
   check(backend_->api().compile(device_, sub_ir.data(), sub_ir.size(), views.data(), views.size(),
-                                "{}", &blob, &error),
+                                options.c_str(), &blob, &error),
         error, backend_->name());
-  return std::make_unique<DeviceProgram>(shared_from_this(), blob, std::move(weights), output_count,
-                                         node_count);
+  if (blob.data == nullptr || blob.size == 0)
+    lies(*backend_, "says that it compiled, but gave no blob");
+  return {own_blob(backend_, blob), blob.size};
+}
+
+Json DeviceInstance::blob_report(const Blob& blob) {
+  if (backend_->api().blob_report == nullptr) return Json::object();
+  npu_blob report{};
+  npu_error error{};
+  check(backend_->api().blob_report(device_, blob.data.get(), blob.size, &report, &error), error,
+        backend_->name());
+  const auto bytes = own_blob(backend_, report);
+  if (bytes == nullptr) return Json::object();
+  const std::string_view text(reinterpret_cast<const char*>(bytes.get()), report.size);
+  Json json = parse_json(text, "report of backend '" + backend_->name() + "'");
+  if (!json.is_object()) lies(*backend_, "gives a report that is no JSON object");
+  return json;
+}
+
+std::unique_ptr<DeviceProgram> DeviceInstance::load(Blob blob, std::vector<NamedTensor> weights,
+                                                    std::size_t output_count,
+                                                    std::size_t node_count) {
+  return std::make_unique<DeviceProgram>(shared_from_this(), std::move(blob), std::move(weights),
+                                         output_count, node_count);
+}
+
+std::unique_ptr<DeviceProgram> DeviceInstance::compile_and_load(const std::string& sub_ir,
+                                                                std::vector<NamedTensor> weights,
+                                                                std::size_t output_count,
+                                                                std::size_t node_count) {
+  Blob blob = compile(sub_ir, weights, "{}");
+  // A blob that holds its weights needs no other copy of them.
+  if ((backend_->capabilities() & NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS) != 0) weights.clear();
+  return load(std::move(blob), std::move(weights), output_count, node_count);
+}
+
+bool DeviceInstance::writes_outputs() const noexcept {
+  return (backend_->capabilities() & NPU_CAPABILITY_WRITES_OUTPUTS) != 0;
+}
+
+std::shared_ptr<DeviceBuffer> DeviceInstance::allocate(DType dtype, const Shape& shape) {
+  npu_buffer* buffer = nullptr;
+  npu_error error{};
+  check(backend_->api().buffer_allocate(device_, static_cast<npu_dtype>(dtype),
+                                        static_cast<std::uint32_t>(shape.size()), shape.data(),
+                                        &buffer, &error),
+        error, backend_->name());
+  if (buffer == nullptr) lies(*backend_, "says that it allocated a buffer, but gave none");
+  return std::make_shared<DeviceBuffer>(shared_from_this(), buffer);
 }
 
 std::shared_ptr<DeviceBuffer> DeviceInstance::import_tensor(const npu_tensor& tensor) {
   npu_buffer* buffer = nullptr;
   npu_error error{};
   check(backend_->api().buffer_import(device_, &tensor, &buffer, &error), error, backend_->name());
+  if (buffer == nullptr) lies(*backend_, "says that it imported a tensor, but gave no buffer");
   return std::make_shared<DeviceBuffer>(shared_from_this(), buffer);
 }
 

@@ -151,6 +151,13 @@ class GraphAssembler {
     return array;
   }
 
+  // The node that mentions a tensor, for messages; empty at the top level.
+  std::string owner(const Place& place) const {
+    if (place.node < 0) return {};
+    const std::string& name = graph_.nodes_[static_cast<std::size_t>(place.node)].name;
+    return name.empty() ? std::string() : "node " + in_quotes(name) + ": ";
+  }
+
   bool read_shape(const Json& json, const Place& place, Mention& mention) {
     if (!json.is_array()) {
       error(place.pointer() + "/shape",
@@ -162,7 +169,8 @@ class GraphAssembler {
       const Json& dimension = json[i];
       const auto pointer = [&] { return place.pointer() + "/shape/" + std::to_string(i); };
       if (dimension.is_string()) {
-        error(pointer(), "tensor " + in_quotes(mention.name) + " has the symbolic dimension " +
+        error(pointer(), owner(place) + "tensor " + in_quotes(mention.name) +
+                             " has the symbolic dimension " +
                              in_quotes(dimension.get<std::string>()) +
                              "; export the model with static shapes");
         good = false;
@@ -174,7 +182,8 @@ class GraphAssembler {
         error(pointer(), "dimension of tensor " + in_quotes(mention.name) + " is too large");
         good = false;
       } else if (dimension.get<std::int64_t>() < 0) {
-        error(pointer(), "tensor " + in_quotes(mention.name) + " has the negative dimension " +
+        error(pointer(), owner(place) + "tensor " + in_quotes(mention.name) +
+                             " has the negative dimension " +
                              std::to_string(dimension.get<std::int64_t>()));
         good = false;
       } else {
@@ -652,7 +661,11 @@ class GraphAssembler {
 };
 
 Graph read_graph(std::string_view text, const std::string& file, Diagnostics& diagnostics) {
-  return GraphAssembler(parse_json(text, file), file, diagnostics).assemble();
+  return assemble_graph(parse_json(text, file), file, diagnostics);
+}
+
+Graph assemble_graph(Json document, const std::string& file, Diagnostics& diagnostics) {
+  return GraphAssembler(std::move(document), file, diagnostics).assemble();
 }
 
 Graph read_valid_graph(std::string_view text, const std::string& file) {

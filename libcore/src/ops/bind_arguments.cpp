@@ -84,6 +84,8 @@ Expectation check_value(const SchemaArgument& argument, const Json& value) {
               is_list_of(value, is_bool) || (sized && is_bool(value))};
     case ArgumentType::kScalarList:
       return {"a list of numbers", is_list_of(value, is_number)};
+    case ArgumentType::kStringList:
+      return {"a list of strings", is_list_of(value, is_string)};
     case ArgumentType::kTensorList:
     case ArgumentType::kOptionalTensorList:
       return {"tensors", false};

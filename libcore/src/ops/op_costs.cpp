@@ -304,13 +304,14 @@ double node_flops(const Graph& graph, const Node& node) {
   return catalogued_flops(*bound, *op);
 }
 
-double node_bytes(const Graph& graph, const Node& node) {
+double node_bytes(const Graph& graph, const Node& node, bool with_weights) {
   if (is_alias_node(graph, node)) return 0;
   double results = 0;
   for (const TensorId id : node.outputs) results += static_cast<double>(graph.tensor(id).bytes());
   double operands = 0;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const TensorId id = node.inputs[i];
+    if (!with_weights && graph.tensor(id).kind == TensorKind::kWeight) continue;
     if (std::find(node.inputs.begin(), node.inputs.begin() + static_cast<std::ptrdiff_t>(i), id) !=
         node.inputs.begin() + static_cast<std::ptrdiff_t>(i)) {
       continue;  // x * x reads x once

@@ -111,6 +111,8 @@ class SchemaParser {
         return ArgumentType::kBoolList;
       case ArgumentType::kScalar:
         return ArgumentType::kScalarList;
+      case ArgumentType::kString:
+        return ArgumentType::kStringList;
       default:
         return ArgumentType::kOther;
     }
@@ -161,11 +163,14 @@ class SchemaParser {
     }
     if (peek() == '\'' || peek() == '"') {
       const char quote = text_[position_++];
-      const std::size_t begin = position_;
-      const std::size_t end = text_.find(quote, begin);
-      if (end == std::string_view::npos) fail("expected a closing quote");
-      position_ = end + 1;
-      return Json(std::string(text_.substr(begin, end - begin)));
+      std::string content;
+      while (position_ < text_.size() && text_[position_] != quote) {
+        if (text_[position_] == '\\' && position_ + 1 < text_.size()) ++position_;
+        content += text_[position_++];
+      }
+      if (position_ == text_.size()) fail("expected a closing quote");
+      ++position_;
+      return Json(std::move(content));
     }
     skip_spaces();
     const std::size_t begin = position_;

@@ -21,14 +21,10 @@
 #include "npu/support/error.hpp"
 #include "partition/plan_builder.hpp"
 #include "partition/unit_graph.hpp"
+#include "partition/waves.hpp"
 
 namespace npu {
 namespace {
-
-struct Wave {
-  std::int32_t device;
-  std::vector<std::int32_t> units;
-};
 
 /// Device changes on the longest path (counted in changes) from each unit to a sink.
 std::vector<std::int32_t> changes_below(const UnitGraph& units) {
@@ -100,7 +96,16 @@ class WaveScheduler {
       urgency_;  // by device: most changes below a ready unit, -1 if none is ready
 };
 
-std::vector<Wave> fewest_waves(const UnitGraph& units) {
+std::int64_t price_of(const std::vector<Wave>& waves, std::span<const std::int64_t> launch) {
+  if (launch.empty()) return static_cast<std::int64_t>(waves.size());
+  std::int64_t price = 0;
+  for (const Wave& wave : waves) price += launch[static_cast<std::size_t>(wave.device)];
+  return price;
+}
+
+}  // namespace
+
+std::vector<Wave> fewest_waves(const UnitGraph& units, std::span<const std::int64_t> launch) {
   std::vector<char> has_source(units.device_names.size(), 0);
   for (std::size_t u = 0; u < units.size(); ++u) {
     if (units.predecessor_count[u] == 0) has_source[static_cast<std::size_t>(units.device[u])] = 1;
@@ -110,18 +115,16 @@ std::vector<Wave> fewest_waves(const UnitGraph& units) {
   for (std::size_t d = 0; d < has_source.size(); ++d) {
     if (has_source[d] == 0) continue;
     std::vector<Wave> waves = scheduler.schedule(static_cast<std::int32_t>(d));
-    if (best.empty() || waves.size() < best.size()) best = std::move(waves);
+    if (best.empty() || price_of(waves, launch) < price_of(best, launch)) best = std::move(waves);
   }
   return best;
 }
 
-}  // namespace
-
-PartitionPlan partition_convex(const Graph& graph) {
-  const UnitGraph units = build_unit_graph(graph);
+PartitionPlan plan_of_waves(const Graph& graph, const UnitGraph& units,
+                            const std::vector<Wave>& waves, std::string strategy) {
   PartitionPlan plan;
-  plan.strategy = "convex";
-  for (const Wave& wave : fewest_waves(units)) {
+  plan.strategy = std::move(strategy);
+  for (const Wave& wave : waves) {
     Partition& partition = plan.partitions.emplace_back();
     partition.device = units.device_names[static_cast<std::size_t>(wave.device)];
     for (const std::int32_t unit : wave.units) {
@@ -132,6 +135,11 @@ PartitionPlan partition_convex(const Graph& graph) {
   }
   connect_partitions(graph, plan);
   return plan;
+}
+
+PartitionPlan partition_convex(const Graph& graph) {
+  const UnitGraph units = build_unit_graph(graph);
+  return plan_of_waves(graph, units, fewest_waves(units), "convex");
 }
 
 }  // namespace npu

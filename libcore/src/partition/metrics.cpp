@@ -5,7 +5,6 @@
 #include <cmath>
 #include <set>
 
-#include "npu/cost/roofline.hpp"
 #include "npu/support/checked.hpp"
 #include "npu/support/text.hpp"
 
@@ -30,25 +29,27 @@ double rounded_us(double value) { return std::round(value * 1000) / 1000; }
 
 }  // namespace
 
-double partition_us(const Graph& graph, const Partition& partition, const Target& target) {
+double partition_us(const Graph& graph, const Partition& partition, const Target& target,
+                    const CostModel& cost) {
   const Device& device = device_named(target, partition.device);
-  double total = device.launch_overhead_us;
-  for (const NodeId id : partition.nodes) total += node_us(graph, graph.node(id), device);
+  double total = cost.launch_us(device);
+  for (const NodeId id : partition.nodes) total += cost.node_us(graph, id, device);
   return total;
 }
 
 double plan_transfer_us(const Graph& graph, const PartitionPlan& plan, const Transfer& transfer,
-                        const Target& target) {
+                        const Target& target, const CostModel& cost) {
   const std::string& from = plan.partitions[static_cast<std::size_t>(transfer.from)].device;
   double total = 0;
   for (const TensorId id : transfer.tensors) {
-    total += transfer_us(target, from, transfer.to_device,
-                         static_cast<double>(graph.tensor(id).bytes()));
+    total += cost.transfer_us(target, from, transfer.to_device,
+                              static_cast<double>(graph.tensor(id).bytes()));
   }
   return total;
 }
 
-PlanMetrics plan_metrics(const Graph& graph, const PartitionPlan& plan, const Target& target) {
+PlanMetrics plan_metrics(const Graph& graph, const PartitionPlan& plan, const Target& target,
+                         const CostModel& cost) {
   PlanMetrics metrics;
   for (const Device& device : target.devices) {
     metrics.partitions_by_device[device.name] = 0;
@@ -58,7 +59,7 @@ PlanMetrics plan_metrics(const Graph& graph, const PartitionPlan& plan, const Ta
   for (const Partition& partition : plan.partitions) {
     ++metrics.partitions_by_device[partition.device];
     metrics.nodes_by_device[partition.device] += static_cast<std::int64_t>(partition.nodes.size());
-    metrics.predicted_us += partition_us(graph, partition, target);
+    metrics.predicted_us += partition_us(graph, partition, target, cost);
   }
   metrics.transfers = static_cast<std::int64_t>(plan.transfers.size());
   std::set<std::pair<std::int32_t, std::string>> copied;
@@ -71,13 +72,15 @@ PlanMetrics plan_metrics(const Graph& graph, const PartitionPlan& plan, const Ta
       const std::int64_t bytes = graph.tensor(id).bytes();
       ++metrics.copied_tensors;
       metrics.copied_bytes = saturating_add(metrics.copied_bytes, bytes);
-      metrics.predicted_us += transfer_us(target, source_device(graph, id), transfer.to_device,
-                                          static_cast<double>(bytes));
+      metrics.predicted_us += cost.transfer_us(target, source_device(graph, id), transfer.to_device,
+                                               static_cast<double>(bytes));
     }
   }
   const Device& last = target.devices.back();
-  if (!graph.nodes().empty()) metrics.all_on_last_us = last.launch_overhead_us;
-  for (const Node& node : graph.nodes()) metrics.all_on_last_us += node_us(graph, node, last);
+  if (!graph.nodes().empty()) metrics.all_on_last_us = cost.launch_us(last);
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    metrics.all_on_last_us += cost.node_us(graph, NodeId{static_cast<std::int32_t>(n)}, last);
+  }
   return metrics;
 }
 
@@ -100,8 +103,8 @@ Json metrics_to_json(const PlanMetrics& metrics, const Target& target) {
   return json;
 }
 
-std::string format_plan_report(const Graph& graph, const PartitionPlan& plan,
-                               const PlanMetrics& metrics, const Target& target) {
+std::string format_plan_report(const Graph& graph, const PartitionPlan& plan, const Json& metrics,
+                               const Target& target, const CostModel& cost) {
   std::vector<std::vector<std::string>> rows{
       {">step", "what", "device", ">nodes", ">tensors", ">bytes", ">predicted us"}};
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
@@ -110,7 +113,7 @@ std::string format_plan_report(const Graph& graph, const PartitionPlan& plan,
       const Partition& partition = plan.partitions[static_cast<std::size_t>(step.index)];
       rows.push_back({std::to_string(s), "partition " + std::to_string(step.index),
                       partition.device, std::to_string(partition.nodes.size()), "", "",
-                      fixed_text(partition_us(graph, partition, target), 1)});
+                      fixed_text(partition_us(graph, partition, target, cost), 1)});
     } else {
       const Transfer& transfer = plan.transfers[static_cast<std::size_t>(step.index)];
       rows.push_back(
@@ -118,13 +121,12 @@ std::string format_plan_report(const Graph& graph, const PartitionPlan& plan,
            "transfer " + std::to_string(transfer.from) + " -> " + std::to_string(transfer.to),
            "to " + transfer.to_device, "", std::to_string(transfer.tensors.size()),
            bytes_text(static_cast<double>(transfer.bytes)),
-           fixed_text(plan_transfer_us(graph, plan, transfer, target), 1)});
+           fixed_text(plan_transfer_us(graph, plan, transfer, target, cost), 1)});
     }
   }
   std::string text = table_text(rows) + "\n";
   std::vector<std::vector<std::string>> totals{{"total", ">"}};
-  const Json json = metrics_to_json(metrics, target);
-  for (const auto& [key, value] : json.items()) {
+  for (const auto& [key, value] : metrics.items()) {
     totals.push_back(
         {key, value.is_number_float() ? fixed_text(value.get<double>(), 1) : value.dump()});
   }

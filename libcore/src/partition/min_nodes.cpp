@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "npu/ops/op_catalogue.hpp"
 #include "npu/target/support_check.hpp"
 
 namespace npu {
@@ -18,6 +19,12 @@ bool is_pinned(const Node& node) {
 std::int64_t counted_nodes(const Graph& graph, const Partition& partition, const Device& device) {
   return std::count_if(partition.nodes.begin(), partition.nodes.end(),
                        [&](NodeId id) { return !device.is_alias(graph.node(id).op_type); });
+}
+
+double counted_flops(const Graph& graph, const Partition& partition) {
+  double flops = 0;
+  for (const NodeId id : partition.nodes) flops += node_flops(graph, graph.node(id));
+  return flops;
 }
 
 /// The next device below `device` that runs every node of the partition, or null.
@@ -35,12 +42,13 @@ const Device* next_device_for(const Graph& graph, const Partition& partition, co
 }
 
 bool move_small_partitions(Graph& graph, const PartitionPlan& plan, const Target& target,
-                           std::int64_t min_nodes) {
+                           std::int64_t min_nodes, double min_flops) {
   bool moved = false;
   for (const Partition& partition : plan.partitions) {
     const Device* device = target.find_device(partition.device);
     if (device == nullptr || device == &target.devices.back()) continue;
-    if (counted_nodes(graph, partition, *device) >= min_nodes) continue;
+    const bool few_nodes = counted_nodes(graph, partition, *device) < min_nodes;
+    if (!few_nodes && (min_flops <= 0 || counted_flops(graph, partition) >= min_flops)) continue;
     if (std::any_of(partition.nodes.begin(), partition.nodes.end(),
                     [&](NodeId id) { return is_pinned(graph.node(id)); })) {
       continue;
@@ -49,7 +57,7 @@ bool move_small_partitions(Graph& graph, const PartitionPlan& plan, const Target
     if (next == nullptr) continue;
     for (const NodeId id : partition.nodes) {
       graph.node(id).device = next->name;
-      graph.node(id).device_reason = "min nodes";
+      graph.node(id).device_reason = few_nodes ? "min nodes" : "min flops";
     }
     moved = true;
   }
@@ -59,9 +67,10 @@ bool move_small_partitions(Graph& graph, const PartitionPlan& plan, const Target
 }  // namespace
 
 PartitionPlan partition_with_min_nodes(Graph& graph, const Target& target, std::int64_t min_nodes,
-                                       const PartitionStrategy& strategy) {
+                                       const PartitionStrategy& strategy, double min_flops) {
   PartitionPlan plan = strategy(graph);
-  while (min_nodes > 1 && move_small_partitions(graph, plan, target, min_nodes)) {
+  while ((min_nodes > 1 || min_flops > 0) &&
+         move_small_partitions(graph, plan, target, min_nodes, min_flops)) {
     plan = strategy(graph);
   }
   return plan;

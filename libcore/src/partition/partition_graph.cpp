@@ -2,18 +2,37 @@
 // The verb behind npu-partition, and the table of strategies.
 #include "npu/partition/partition_graph.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
+#include "npu/partition/explain.hpp"
 #include "npu/partition/min_nodes.hpp"
 #include "npu/partition/strategies.hpp"
+#include "npu/passes.hpp"
+#include "partition/limits.hpp"
 
 namespace npu {
 namespace {
 
-constexpr std::array<StrategyInfo, 2> kStrategies{{
-    {"contiguous", "maximal runs of one device in list order", &partition_contiguous},
-    {"convex", "fewest partitions by dependence", &partition_convex},
-}};
+// A strategy that looks at the tags alone.
+template <PartitionPlan (*kPartition)(const Graph&)>
+StrategyOutcome by_tags(Graph& graph, const Target&, const PartitionOptions&, Diagnostics&) {
+  return {.plan = kPartition(graph)};
+}
+
+constexpr std::array kStrategies{
+    StrategyInfo{"contiguous", "maximal runs of one device in list order",
+                 &by_tags<partition_contiguous>},
+    StrategyInfo{"convex", "fewest partitions by dependence", &by_tags<partition_convex>},
+    StrategyInfo{"mincut", "least predicted time, also by moving nodes to other devices",
+                 &partition_min_cut},
+    StrategyInfo{"blocks", "the parts that a model is built of, by structure", &partition_blocks},
+    StrategyInfo{"resources", "within on-chip memory, with the least traffic between partitions",
+                 &partition_resources},
+    StrategyInfo{"metis", "parts of equal work with little between them, in number",
+                 &partition_metis},
+};
 
 const StrategyInfo& strategy_named(std::string_view name) {
   std::string names;
@@ -39,15 +58,87 @@ void check_devices(const Graph& graph, const Target& target) {
 
 std::span<const StrategyInfo> partition_strategies() { return kStrategies; }
 
-PartitionResult partition_graph(Graph& graph, const PartitionOptions& options) {
+namespace {
+
+/// Runs the strategy within the limits. The outcome's own plan has moved into the result.
+PartitionPlan plan_within_limits(Graph& graph, const Target& target, const StrategyInfo& strategy,
+                                 const PartitionOptions& options, Diagnostics& diagnostics,
+                                 StrategyOutcome& outcome) {
+  const PartitionStrategy run = [&](Graph& tagged) {
+    outcome = strategy.partition(tagged, target, options, diagnostics);
+    return std::move(outcome.plan);
+  };
+  PartitionPlan plan = partition_with_max_partitions(
+      graph, target, *options.cost, options.max_partitions, [&](Graph& tagged) {
+        return partition_with_min_nodes(tagged, target, options.min_nodes, run, options.min_flops);
+      });
+  const std::size_t partitions = plan.partitions.size();
+  plan = split_by_memory(graph, std::move(plan), options.memory_limit);
+  if (options.max_partitions > 0 && plan.partitions.size() > partitions &&
+      plan.partitions.size() > static_cast<std::size_t>(options.max_partitions)) {
+    throw Error(ErrorCode::kInfeasible, "--memory-limit " + std::to_string(options.memory_limit) +
+                                            " needs " + std::to_string(plan.partitions.size()) +
+                                            " partitions, more than " + "--max-partitions " +
+                                            std::to_string(options.max_partitions));
+  }
+  return plan;
+}
+
+double rounded(double value, double digits) { return std::round(value * digits) / digits; }
+
+/// Numbers of a strategy that a limit may have changed after it.
+void correct_metrics(const PartitionResult& result, const CostModel& cost, Json& metrics) {
+  if (!metrics.contains("launch_us")) return;
+  double launch = 0;
+  for (const Partition& partition : result.plan.partitions) {
+    launch += cost.launch_us(*result.target.find_device(partition.device));
+  }
+  const double total = result.metrics.predicted_us;
+  metrics["launch_us"] = rounded(launch, 1e3);
+  metrics["placed_us"] = rounded(total - launch, 1e3);
+  if (!metrics.contains("lower_bound_us")) return;
+  const double bound = std::min(metrics["lower_bound_us"].get<double>(), rounded(total, 1e3));
+  metrics["lower_bound_us"] = bound;
+  metrics["gap"] = total > 0 && total - bound > 1e-3 ? rounded((total - bound) / total, 1e6) : 0.0;
+}
+
+}  // namespace
+
+PartitionResult partition_graph(Graph& graph, const PartitionOptions& options,
+                                Diagnostics& diagnostics) {
   const StrategyInfo& strategy = strategy_named(options.strategy);
   PartitionResult result;
   result.target = graph_target(graph);
   check_devices(graph, result.target);
-  result.plan =
-      partition_with_min_nodes(graph, result.target, options.min_nodes, strategy.partition);
-  result.metrics = plan_metrics(graph, result.plan, result.target);
-  write_partition_plan(graph, result.plan, metrics_to_json(result.metrics, result.target));
+  Graph tagged;
+  if (options.what_if) tagged = graph;
+  StrategyOutcome outcome;
+  result.plan = plan_within_limits(graph, result.target, strategy, options, diagnostics, outcome);
+  result.metrics = plan_metrics(graph, result.plan, result.target, *options.cost);
+  correct_metrics(result, *options.cost, outcome.metrics);
+  result.metrics_json = metrics_to_json(result.metrics, result.target);
+  result.metrics_json.update(outcome.metrics);
+  for (const auto& [name, value] : tag_metrics(tag_report(graph, result.target))) {
+    if (name.starts_with("coverage_")) result.metrics_json[name] = rounded(value, 1e6);
+  }
+  const std::vector<OperatorRow> operators = explain_placement(graph, result.target);
+  result.report =
+      format_plan_report(graph, result.plan, result.metrics_json, result.target, *options.cost) +
+      outcome.report + "\n" + format_operators(graph, result.target, operators);
+  if (outcome.more_details) outcome.more_details(graph, outcome.details);
+  outcome.details["operators"] = operators_to_json(operators);
+  if (options.what_if) {
+    const std::vector<WhatIfRow> rows = find_what_if(tagged, result.target, [&](Graph& changed) {
+      Diagnostics ignored;
+      StrategyOutcome unused;
+      return plan_metrics(
+          changed, plan_within_limits(changed, result.target, strategy, options, ignored, unused),
+          result.target, *options.cost);
+    });
+    result.what_if = format_what_if(result.target, result.metrics, rows);
+    outcome.details["what_if"] = what_if_to_json(result.metrics, rows);
+  }
+  write_partition_plan(graph, result.plan, result.metrics_json, outcome.details);
   return result;
 }
 

@@ -3,9 +3,10 @@
 #include "npu/partition/partition_plan.hpp"
 
 #include <algorithm>
-#include <map>
+#include <numeric>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/support/checked.hpp"
@@ -33,37 +34,81 @@ void append_transfer(const Graph& graph, PartitionPlan& plan, Transfer transfer)
   plan.transfers.push_back(std::move(transfer));
 }
 
+namespace {
+
+/// What find_boundary finds, for all partitions at once and with arrays in place of sets.
+void find_boundaries(const Graph& graph, PartitionPlan& plan,
+                     const std::vector<std::int32_t>& partition_of) {
+  const auto owner = [&](NodeId id) { return partition_of[static_cast<std::size_t>(id.value)]; };
+  std::vector<std::int32_t> seen_by(graph.tensors().size(), -1);
+  std::vector<char> is_output(graph.tensors().size(), 0);
+  for (const TensorId id : graph.graph_outputs()) is_output[static_cast<std::size_t>(id.value)] = 1;
+  for (std::size_t p = 0; p < plan.partitions.size(); ++p) {
+    SubgraphBoundary& boundary = plan.partitions[p].boundary;
+    boundary = {};
+    const auto self = static_cast<std::int32_t>(p);
+    for (const NodeId id : plan.partitions[p].nodes) {
+      for (const TensorId input : graph.node(id).inputs) {
+        const TensorInfo& tensor = graph.tensor(input);
+        if (tensor.kind == TensorKind::kResult && owner(tensor.producer) == self) continue;
+        if (std::exchange(seen_by[static_cast<std::size_t>(input.value)], self) == self) continue;
+        (tensor.kind == TensorKind::kWeight ? boundary.weights : boundary.inputs).push_back(input);
+      }
+      for (const TensorId output : graph.node(id).outputs) {
+        const auto& consumers = graph.tensor(output).consumers;
+        if (is_output[static_cast<std::size_t>(output.value)] != 0 ||
+            std::any_of(consumers.begin(), consumers.end(),
+                        [&](NodeId consumer) { return owner(consumer) != self; })) {
+          boundary.outputs.push_back(output);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
 void connect_partitions(const Graph& graph, PartitionPlan& plan) {
   std::vector<std::int32_t> partition_of(graph.nodes().size(), -1);
+  std::vector<std::string_view> devices;  // few, so a scan is faster than a table
+  std::vector<std::int32_t> device_of_partition;
   for (std::size_t p = 0; p < plan.partitions.size(); ++p) {
-    Partition& partition = plan.partitions[p];
-    partition.boundary = find_boundary(graph, partition.nodes);
+    const Partition& partition = plan.partitions[p];
     for (const NodeId id : partition.nodes) {
       partition_of[static_cast<std::size_t>(id.value)] = static_cast<std::int32_t>(p);
     }
+    const auto device = std::find(devices.begin(), devices.end(), partition.device);
+    device_of_partition.push_back(static_cast<std::int32_t>(device - devices.begin()));
+    if (device == devices.end()) devices.push_back(partition.device);
   }
-  std::set<std::pair<std::int32_t, std::string_view>> resident;  // (tensor, device)
+  find_boundaries(graph, plan, partition_of);
+  std::vector<char> resident(graph.tensors().size() * devices.size(), 0);
+  std::vector<Transfer> by_source(devices.size());
+  std::vector<std::size_t> in_name_order(devices.size());
+  std::iota(in_name_order.begin(), in_name_order.end(), std::size_t{0});
+  std::sort(in_name_order.begin(), in_name_order.end(),
+            [&](std::size_t a, std::size_t b) { return devices[a] < devices[b]; });
   for (std::size_t p = 0; p < plan.partitions.size(); ++p) {
     const Partition& partition = plan.partitions[p];
     const auto to = static_cast<std::int32_t>(p);
-    std::map<std::string_view, Transfer> by_source;
+    const std::int32_t device = device_of_partition[p];
     for (const TensorId input : partition.boundary.inputs) {
       const TensorInfo& tensor = graph.tensor(input);
       if (tensor.kind != TensorKind::kResult) continue;
       const std::int32_t from = partition_of[static_cast<std::size_t>(tensor.producer.value)];
-      const Partition& source = plan.partitions[static_cast<std::size_t>(from)];
-      if (source.device == partition.device) continue;
-      if (!resident.emplace(input.value, partition.device).second) continue;
-      auto& transfer =
-          by_source
-              .try_emplace(
-                  source.device,
-                  Transfer{.from = from, .to = to, .to_device = partition.device, .tensors = {}})
-              .first->second;
-      transfer.from = std::max(transfer.from, from);
+      const std::int32_t source = device_of_partition[static_cast<std::size_t>(from)];
+      if (source == device) continue;
+      char& is_there = resident[static_cast<std::size_t>(input.value) * devices.size() +
+                                static_cast<std::size_t>(device)];
+      if (std::exchange(is_there, char{1}) != 0) continue;
+      Transfer& transfer = by_source[static_cast<std::size_t>(source)];
+      transfer.from = transfer.tensors.empty() ? from : std::max(transfer.from, from);
       transfer.tensors.push_back(input);
     }
-    for (auto& [device, transfer] : by_source) {
+    for (const std::size_t source : in_name_order) {
+      Transfer transfer = std::exchange(by_source[source], {});
+      transfer.to = to;
+      transfer.to_device = partition.device;
       std::sort(transfer.tensors.begin(), transfer.tensors.end());
       append_transfer(graph, plan, std::move(transfer));
     }
@@ -318,7 +363,8 @@ PartitionPlan read_partition_plan(const Graph& graph, Diagnostics& diagnostics) 
   return PlanReader(graph, diagnostics).read();
 }
 
-void write_partition_plan(Graph& graph, const PartitionPlan& plan, Json metrics) {
+void write_partition_plan(Graph& graph, const PartitionPlan& plan, Json metrics,
+                          const Json& details) {
   Json partitions = Json::array();
   for (std::size_t p = 0; p < plan.partitions.size(); ++p) {
     partitions.push_back(partition_json(graph, plan.partitions[p], p));
@@ -328,10 +374,12 @@ void write_partition_plan(Graph& graph, const PartitionPlan& plan, Json metrics)
   }
   Json steps = Json::array();
   for (const PlanStep& step : plan.steps) steps.push_back(step_json(graph, plan, step));
-  graph.set_npu_member("partition", {{"strategy", plan.strategy},
-                                     {"partitions", std::move(partitions)},
-                                     {"steps", std::move(steps)},
-                                     {"metrics", std::move(metrics)}});
+  Json json = {{"strategy", plan.strategy},
+               {"partitions", std::move(partitions)},
+               {"steps", std::move(steps)},
+               {"metrics", std::move(metrics)}};
+  json.update(details);
+  graph.set_npu_member("partition", std::move(json));
 }
 
 }  // namespace npu

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws a plan for Graphviz: a cluster per partition, coloured by device, edges that cross labelled
-// with tensor and bytes. Weights are left out. O(nodes + edges).
+// Draws a plan for Graphviz: a cluster per partition, coloured by device; edges between partitions
+// labelled in bytes, red where the tensor is copied to another device. Weights are left out.
+// O(nodes + edges).
 #include <array>
 #include <string>
 #include <string_view>
@@ -78,11 +79,11 @@ std::string plan_to_dot(const Graph& graph, const PartitionPlan& plan) {
       text +=
           "  n" + std::to_string(tensor.producer.value) + " -> n" + std::to_string(consumer.value);
       const std::int32_t to = partition_of[static_cast<std::size_t>(consumer.value)];
-      const bool crosses = from >= 0 && to >= 0 &&
-                           plan.partitions[static_cast<std::size_t>(from)].device !=
-                               plan.partitions[static_cast<std::size_t>(to)].device;
-      if (crosses) {
-        text += " [color=red, label=\"" + bytes_text(static_cast<double>(tensor.bytes())) + "\"]";
+      if (from >= 0 && to >= 0 && from != to) {
+        const bool copied = plan.partitions[static_cast<std::size_t>(from)].device !=
+                            plan.partitions[static_cast<std::size_t>(to)].device;
+        text += std::string(copied ? " [color=red, " : " [") + "label=\"" +
+                bytes_text(static_cast<double>(tensor.bytes())) + "\"]";
       }
       text += ";\n";
     }

@@ -10,13 +10,42 @@
 
 namespace npu {
 
+/// Lists of nodes, one behind the other in one array.
+class NodeLists {
+ public:
+  std::size_t size() const noexcept { return offsets_.size() - 1; }
+  std::span<const NodeId> operator[](std::size_t index) const {
+    return {nodes_.data() + offsets_[index], nodes_.data() + offsets_[index + 1]};
+  }
+  void push_back(std::span<const NodeId> list) {
+    nodes_.insert(nodes_.end(), list.begin(), list.end());
+    offsets_.push_back(nodes_.size());
+  }
+  /// Element i goes to list lists[i]; `count` lists.
+  void distribute(const std::vector<std::int32_t>& lists, std::size_t count) {
+    offsets_.assign(count + 1, 0);
+    for (const std::int32_t list : lists) ++offsets_[static_cast<std::size_t>(list) + 1];
+    for (std::size_t i = 0; i < count; ++i) offsets_[i + 1] += offsets_[i];
+    nodes_.resize(lists.size());
+    std::vector<std::size_t> next(offsets_.begin(), offsets_.end() - 1);
+    for (std::size_t n = 0; n < lists.size(); ++n) {
+      nodes_[next[static_cast<std::size_t>(lists[n])]++] = NodeId{static_cast<std::int32_t>(n)};
+    }
+  }
+
+ private:
+  std::vector<std::size_t> offsets_{0};
+  std::vector<NodeId> nodes_;
+};
+
 /// The graph with every fusion group contracted to one unit: what a strategy places as a whole.
 struct UnitGraph {
-  std::vector<std::vector<NodeId>> members;     ///< by unit, in list order
+  NodeLists members;                            ///< by unit, in list order
   std::vector<std::int32_t> device;             ///< by unit, index into device_names
   std::vector<std::string> device_names;        ///< in order of first use
   std::vector<std::int32_t> predecessor_count;  ///< distinct predecessors
   std::vector<std::int32_t> order;              ///< a topological order of the units
+  std::vector<std::int32_t> unit_of;            ///< by node
 
   std::size_t size() const noexcept { return members.size(); }
   std::span<const std::int32_t> successors(std::int32_t unit) const {

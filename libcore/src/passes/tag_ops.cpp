@@ -26,6 +26,7 @@ namespace {
 constexpr std::string_view kGetitem = "<built-in function getitem>";
 constexpr std::string_view kForced = "forced";
 constexpr std::string_view kKept = "kept";
+constexpr std::string_view kUnsupportedOp = "unsupported op";
 
 bool matches(const std::string& glob, const Node& node) {
   return fnmatch(glob.c_str(), node.op_type.c_str(), 0) == 0 ||
@@ -71,9 +72,9 @@ class Tagger {
   void check_rules() {
     for (const ForceRule& rule : options_.force) {
       if (target_.find_device(rule.device) != nullptr) continue;
-      diagnostics_.error(
-          {}, fmt::format("--force {}={}: target '{}' has no device '{}', only {}", rule.device,
-                          rule.glob, target_.name, rule.device, device_names(target_)));
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("--force {}={}: target '{}' has no device '{}', only {}", rule.device,
+                              rule.glob, target_.name, rule.device, device_names(target_)));
     }
   }
 
@@ -108,7 +109,6 @@ class Tagger {
   Tag choose(NodeId id) {
     const Node& node = graph_.node(id);
     std::optional<Tag> wish = requested(node);
-    if (wish && wish->device == nullptr) return {};  // reported by check_rules
     if (const NodeId from = producer(node); from.valid() && from < id) {
       const Tag& tag = tags_[static_cast<std::size_t>(from.value)];
       if (tag.device == nullptr) return {};  // reported at the producer
@@ -136,9 +136,12 @@ class Tagger {
       all_reasons +=
           fmt::format("{}{}: {}", all_reasons.empty() ? "" : "; ", device.name, result.reason);
     }
-    diagnostics_.error(graph_.location(id),
-                       fmt::format("no device of target '{}' runs node '{}' ({}): {}", target_.name,
-                                   node.name, node.op_type, all_reasons));
+    const bool may_be_custom = !node.op_type.starts_with("aten.") && first_reason == kUnsupportedOp;
+    diagnostics_.error(
+        graph_.location(id),
+        fmt::format("no device of target '{}' runs node '{}' ({}): {}{}", target_.name, node.name,
+                    node.op_type, all_reasons,
+                    may_be_custom ? "; --load-ops makes the ops of a library known" : ""));
     return {};
   }
 
@@ -213,6 +216,10 @@ bool tag_ops(Graph& graph, const Target& target, const TagOptions& options,
         says_why ? std::optional(tags[i].reason) : std::optional<std::string>());
     set(node.partition, std::optional<std::int64_t>());
     set(node.fusion_group, std::optional<std::int64_t>());
+    if (find_member(node.json, "align_mode") != nullptr) {
+      node.json.erase("align_mode");
+      changed = true;
+    }
   }
   for (const std::string_view stale : {"fusion", "partition", "layout"}) {
     if (graph.npu_member(stale) == nullptr) continue;
@@ -271,6 +278,10 @@ std::string format_tag_report(const TagReport& report) {
     ops.push_back({row.op_type, row.device, std::to_string(row.count), flops_text(row.flops),
                    bytes_text(row.bytes), row.reason.empty() ? "-" : row.reason});
   }
+  return table_text(ops) + "\n" + format_coverage(report);
+}
+
+std::string format_coverage(const TagReport& report) {
   std::vector<std::vector<std::string>> devices{
       {"device", ">nodes", ">share", ">flops", ">share", ">bytes", ">share"}};
   for (const DeviceShare& share : report.devices) {
@@ -279,7 +290,7 @@ std::string format_tag_report(const TagReport& report) {
                        flops_text(share.flops), percent(share.flops, report.flops),
                        bytes_text(share.bytes), percent(share.bytes, report.bytes)});
   }
-  return table_text(ops) + "\n" + table_text(devices);
+  return table_text(devices);
 }
 
 std::map<std::string, double> tag_metrics(const TagReport& report) {

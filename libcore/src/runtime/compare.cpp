@@ -83,4 +83,22 @@ Comparison compare_tensors(const Tensor& actual, const Tensor& expected,
   return result;
 }
 
+double relative_error(const Tensor& actual, const Tensor& expected) {
+  double difference = 0;
+  double scale = 0;
+  for (std::int64_t i = 0; i < expected.element_count(); ++i) {
+    const double a = actual.value_as_double(i);
+    const double e = expected.value_as_double(i);
+    if (a == e || (std::isnan(a) && std::isnan(e))) {
+      if (std::isfinite(e)) scale = std::max(scale, std::abs(e));
+      continue;
+    }
+    if (!std::isfinite(a) || !std::isfinite(e)) return kInfinity;
+    difference = std::max(difference, std::abs(a - e));
+    scale = std::max(scale, std::abs(e));
+  }
+  if (difference == 0) return 0;
+  return scale == 0 ? kInfinity : difference / scale;
+}
+
 }  // namespace npu

@@ -1,13 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs an execution plan step by step.
+// Runs an execution plan.
 //
-// Every tensor has at most one copy per device. A transfer asks first whether the destination has
-// one, so a plan that lists a tensor twice costs nothing the second time, and a copy is dropped
-// after the last step that reads the tensor. Leaves out overlap: steps run one after another.
+// The constructor turns the plan into a schedule: for every step the slots that it reads and
+// writes, a slot being the one copy of a tensor on one device, and the earlier steps that it waits
+// for. A plan that lists a transfer twice costs nothing the second time, and a copy is dropped
+// after the last step that reads it.
+//
+// Every device has one thread: the caller's for the device of the first step, a worker's for each
+// other one. A thread runs its device's steps in the order of the plan and waits before each for
+// the steps of other devices that it reads from, so what a step sees does not depend on timing. All
+// calls on a device come from its thread, freeing buffers included: a copy that another device's
+// thread was the last to read is handed back to be freed. A transfer reads host memory that the
+// source's thread described, or fetched, when it produced the tensor. Where every step waits for
+// the one before it, nothing could overlap and no thread is made. A run is O(steps + tensors)
+// besides the work of the backends.
 #include "npu/runtime/executor.hpp"
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
 
 #include "npu/support/error.hpp"
 
@@ -20,33 +36,103 @@ double microseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-std::string device_options(const Device& device, const ExecutorOptions& options) {
-  Json json = device.backend_options.is_object() ? device.backend_options : Json::object();
-  json["threads"] = options.threads;
-  for (const auto& [key, value] : options.backend_options.items()) json[key] = value;
-  return json.dump();
-}
-
 }  // namespace
+
+/// The copy of a tensor on a device, as the schedule knows it.
+struct Executor::Slot {
+  TensorId tensor;
+  std::int32_t device = 0;
+  std::int32_t readers = 0;    ///< steps, and the graph's outputs
+  bool read_by_other = false;  ///< by a transfer or the graph's outputs: needs host memory
+};
+
+struct Executor::Step {
+  struct Copy {
+    std::size_t from = 0;  ///< slot; of uploads the graph input
+    std::size_t to = 0;    ///< slot
+  };
+  PlanStep::Kind kind = PlanStep::Kind::kPartition;
+  std::int32_t index = 0;
+  std::int32_t device = 0;
+  std::vector<std::size_t> after;    ///< steps of other devices that must be done
+  std::vector<Copy> uploads;         ///< of a partition: graph inputs that are not there yet
+  std::vector<Copy> copies;          ///< of a transfer
+  std::vector<std::size_t> inputs;   ///< slots, of a partition
+  std::vector<std::size_t> outputs;  ///< slots, of a partition
+  std::vector<std::size_t> reads;    ///< slots whose readers count goes down after the step
+};
+
+/// Threads for the devices but the first, which live as long as the executor.
+class Executor::Workers {
+ public:
+  explicit Workers(std::size_t devices) {
+    for (std::size_t device = 1; device < devices; ++device) {
+      threads_.emplace_back([this, device] { loop(static_cast<std::int32_t>(device)); });
+    }
+  }
+  ~Workers() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  /// Runs all steps; returns when every thread is done with them.
+  void run(Run& run);
+
+ private:
+  void loop(std::int32_t device);
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::condition_variable finished_;
+  std::vector<std::thread> threads_;
+  Run* run_ = nullptr;
+  std::uint64_t generation_ = 0;
+  std::size_t busy_ = 0;
+  bool stop_ = false;
+};
+
+std::string device_options(const Device& device, const ExecutorOptions& options) {
+  return backend_options_text(device, options.threads, options.backend_options);
+}
 
 Executor::Executor(const Graph& graph, const PartitionPlan& plan, const Target& target,
                    const std::vector<Tensor>& weights, const ExecutorOptions& options)
     : graph_(graph), plan_(plan) {
   const auto start = Clock::now();
-  open_devices(target, options);
-  load_partitions(weights);
-  find_last_uses();
-  output_weights_.resize(graph_.graph_outputs().size());
-  for (std::size_t i = 0; i < output_weights_.size(); ++i) {
-    const TensorId id = graph_.graph_outputs()[i];
-    if (graph_.tensor(id).kind == TensorKind::kWeight) {
-      output_weights_[i] = weights[static_cast<std::size_t>(id.value)];
-    }
-  }
+  CompileOptions compile;
+  compile.threads = options.threads;
+  compile.backend_options = options.backend_options;
+  const CompiledModel model = compile_plan(graph, plan, target, weights, compile, nullptr);
+  open_devices(target, options, model.devices);
+  load_partitions(weights, model.partitions);
+  schedule();
+  if (options.overlap) start_workers();
   load_ms_ = microseconds_since(start) / 1000;
 }
 
-void Executor::open_devices(const Target& target, const ExecutorOptions& options) {
+Executor::Executor(const Graph& graph, const PartitionPlan& plan, const Target& target,
+                   const std::vector<Tensor>& weights, const ExecutorOptions& options,
+                   const std::vector<CompiledPartition>& compiled,
+                   const std::map<std::string, std::shared_ptr<DeviceInstance>>& devices)
+    : graph_(graph), plan_(plan) {
+  const auto start = Clock::now();
+  open_devices(target, options, devices);
+  load_partitions(weights, compiled);
+  schedule();
+  if (options.overlap) start_workers();
+  load_ms_ = microseconds_since(start) / 1000;
+}
+
+Executor::~Executor() = default;
+
+void Executor::open_devices(const Target& target, const ExecutorOptions& options,
+                            const std::map<std::string, std::shared_ptr<DeviceInstance>>& open) {
   for (const Partition& partition : plan_.partitions) {
     if (device_index_.contains(partition.device)) continue;
     const Device* device = target.find_device(partition.device);
@@ -61,52 +147,139 @@ void Executor::open_devices(const Target& target, const ExecutorOptions& options
     }
     device_index_.emplace(partition.device, static_cast<std::int32_t>(devices_.size()));
     device_names_.push_back(partition.device);
-    devices_.push_back(
-        DeviceInstance::open(Backend::load(device->backend), device_options(*device, options)));
+    const auto found = open.find(partition.device);
+    devices_.push_back(found != open.end() && found->second != nullptr
+                           ? found->second
+                           : DeviceInstance::open(Backend::load(device->backend),
+                                                  device_options(*device, options)));
   }
 }
 
-void Executor::load_partitions(const std::vector<Tensor>& weights) {
-  for (const Partition& partition : plan_.partitions) {
+void Executor::load_partitions(const std::vector<Tensor>& weights,
+                               const std::vector<CompiledPartition>& compiled) {
+  for (std::size_t p = 0; p < plan_.partitions.size(); ++p) {
+    const Partition& partition = plan_.partitions[p];
     const std::int32_t device = device_index_.at(partition.device);
+    DeviceInstance& instance = *devices_[static_cast<std::size_t>(device)];
     std::vector<NamedTensor> used;
     for (const TensorId id : partition.boundary.weights) {
-      const Tensor& weight = weights[static_cast<std::size_t>(id.value)];
-      used.push_back({graph_.tensor(id).name, weight});
+      const TensorInfo& info = graph_.tensor(id);
       ++weight_uploads_;
-      weight_bytes_ += static_cast<std::int64_t>(weight.bytes());
+      weight_bytes_ += info.bytes();
+      if (compiled[p].holds_weights) continue;
+      const Tensor& weight = weights[static_cast<std::size_t>(id.value)];
+      if (weight.dtype() != info.dtype || weight.shape() != info.shape) {
+        throw Error(ErrorCode::kInvalidGraph,
+                    "weight '" + info.name + "' of partition " + std::to_string(p) + " is missing");
+      }
+      used.push_back({info.name, weight});
     }
-    const std::string sub_ir = write_subgraph(graph_, partition.nodes, partition.boundary);
-    partitions_.push_back({device, devices_[static_cast<std::size_t>(device)]->compile_and_load(
-                                       sub_ir, std::move(used), partition.boundary.outputs.size(),
-                                       partition.nodes.size())});
+    LoadedPartition loaded{device,
+                           instance.load(compiled[p].blob, std::move(used),
+                                         partition.boundary.outputs.size(), partition.nodes.size()),
+                           {}};
+    if (instance.writes_outputs()) {
+      for (const TensorId id : partition.boundary.outputs) {
+        loaded.outputs.push_back(
+            instance.allocate(graph_.tensor(id).dtype, graph_.tensor(id).shape));
+      }
+    }
+    partitions_.push_back(std::move(loaded));
+  }
+  output_weights_.resize(graph_.graph_outputs().size());
+  for (std::size_t i = 0; i < output_weights_.size(); ++i) {
+    const TensorId id = graph_.graph_outputs()[i];
+    if (graph_.tensor(id).kind == TensorKind::kWeight) {
+      output_weights_[i] = weights[static_cast<std::size_t>(id.value)];
+    }
   }
 }
 
-void Executor::find_last_uses() {
-  std::vector<std::int32_t> last(graph_.tensors().size(), -1);
-  for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
-    const PlanStep& step = plan_.steps[s];
-    const auto index = static_cast<std::size_t>(step.index);
-    const auto mark = [&](const std::vector<TensorId>& tensors) {
-      for (const TensorId id : tensors)
-        last[static_cast<std::size_t>(id.value)] = static_cast<std::int32_t>(s);
-    };
-    if (step.kind == PlanStep::Kind::kTransfer) {
-      mark(plan_.transfers[index].tensors);
+std::size_t Executor::slot(TensorId tensor, std::int32_t device) {
+  const auto [found, is_new] = slot_index_.try_emplace({tensor, device}, slots_.size());
+  if (is_new) slots_.push_back({.tensor = tensor, .device = device});
+  return found->second;
+}
+
+void Executor::schedule() {
+  std::map<std::int32_t, std::size_t> input_of;
+  for (std::size_t i = 0; i < graph_.graph_inputs().size(); ++i) {
+    input_of[graph_.graph_inputs()[i].value] = i;
+  }
+  std::vector<std::size_t> written_by;       // slot -> step
+  std::map<std::int32_t, std::size_t> home;  // tensor -> slot of its producer
+  const auto write = [&](std::size_t index, std::size_t step) {
+    written_by.resize(slots_.size(), SIZE_MAX);
+    written_by[index] = step;
+  };
+  const auto is_written = [&](std::size_t index) {
+    return index < written_by.size() && written_by[index] != SIZE_MAX;
+  };
+  for (const PlanStep& planned : plan_.steps) {
+    const std::size_t number = steps_.size();
+    const auto index = static_cast<std::size_t>(planned.index);
+    Step step;
+    step.kind = planned.kind;
+    step.index = planned.index;
+    std::set<std::size_t> after;
+    if (planned.kind == PlanStep::Kind::kTransfer) {
+      const Transfer& transfer = plan_.transfers[index];
+      step.device = device_index_.at(transfer.to_device);
+      for (const TensorId id : transfer.tensors) {
+        const std::size_t to = slot(id, step.device);
+        if (is_written(to)) continue;  // an earlier step brought it
+        const std::size_t from = home.at(id.value);
+        slots_[from].read_by_other = true;
+        step.copies.push_back({from, to});
+        step.reads.push_back(from);
+        after.insert(written_by[from]);
+        write(to, number);
+      }
     } else {
-      mark(plan_.partitions[index].boundary.inputs);
-      mark(plan_.partitions[index].boundary.outputs);
+      const Partition& partition = plan_.partitions[index];
+      step.device = device_index_.at(partition.device);
+      for (const TensorId id : partition.boundary.inputs) {
+        const std::size_t input = slot(id, step.device);
+        if (!is_written(input)) {
+          // The plan was checked: only a graph input can come without a transfer.
+          step.uploads.push_back({input_of.at(id.value), input});
+          write(input, number);
+        }
+        step.inputs.push_back(input);
+        step.reads.push_back(input);
+      }
+      for (const TensorId id : partition.boundary.outputs) {
+        const std::size_t output = slot(id, step.device);
+        step.outputs.push_back(output);
+        home[id.value] = output;
+        write(output, number);
+      }
     }
-  }
-  for (const TensorId id : graph_.graph_outputs()) last[static_cast<std::size_t>(id.value)] = -1;
-  dead_after_step_.resize(plan_.steps.size());
-  for (std::size_t t = 0; t < last.size(); ++t) {
-    if (last[t] >= 0) {
-      dead_after_step_[static_cast<std::size_t>(last[t])].push_back(
-          TensorId{static_cast<std::int32_t>(t)});
+    for (const std::size_t earlier : after) {
+      if (steps_[earlier].device != step.device) step.after.push_back(earlier);
     }
+    for (const std::size_t read : step.reads) ++slots_[read].readers;
+    steps_.push_back(std::move(step));
   }
+  output_slots_.resize(graph_.graph_outputs().size(), SIZE_MAX);
+  for (std::size_t i = 0; i < output_slots_.size(); ++i) {
+    const auto found = home.find(graph_.graph_outputs()[i].value);
+    if (found == home.end()) continue;
+    output_slots_[i] = found->second;
+    ++slots_[found->second].readers;
+  }
+}
+
+void Executor::start_workers() {
+  // If every step has to wait for the one before it, threads would only hand over to each other.
+  bool independent = false;
+  for (std::size_t s = 1; s < steps_.size(); ++s) {
+    const Step& step = steps_[s];
+    const bool waits = step.device == steps_[s - 1].device ||
+                       std::find(step.after.begin(), step.after.end(), s - 1) != step.after.end();
+    independent = independent || !waits;
+  }
+  if (independent) workers_ = std::make_unique<Workers>(devices_.size());
 }
 
 std::map<std::string, std::string> Executor::backend_versions() const {
@@ -116,7 +289,7 @@ std::map<std::string, std::string> Executor::backend_versions() const {
   return versions;
 }
 
-/// The state of one run: where each tensor's copies are.
+/// The state of one run: where each tensor's copies are, and which steps are done.
 class Executor::Run {
  public:
   Run(Executor& executor, const std::vector<Tensor>& inputs, RunRecord* record,
@@ -125,144 +298,267 @@ class Executor::Run {
         inputs_(inputs),
         record_(record),
         with_node_times_(with_node_times),
-        copies_(executor.graph_.tensors().size()),
+        copies_(executor.slots_.size()),
+        records_(executor.steps_.size()),
+        done_(executor.steps_.size(), 0),
+        garbage_(executor.devices_.size()),
         start_(Clock::now()) {
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      input_of_[executor.graph_.graph_inputs()[i].value] = i;
-    }
+    for (std::size_t i = 0; i < copies_.size(); ++i)
+      copies_[i].readers = executor.slots_[i].readers;
   }
 
   std::vector<Tensor> execute() {
-    for (std::size_t s = 0; s < executor_.plan_.steps.size(); ++s) {
-      const PlanStep& step = executor_.plan_.steps[s];
-      if (step.kind == PlanStep::Kind::kTransfer) {
-        transfer(step.index);
-      } else {
-        run_partition(step.index);
-      }
-      for (const TensorId id : executor_.dead_after_step_[s]) copies_of(id).clear();
+    if (executor_.workers_ != nullptr) {
+      executor_.workers_->run(*this);
+      if (error_ != nullptr) std::rethrow_exception(error_);
+    } else {
+      for (std::size_t s = 0; s < executor_.steps_.size(); ++s) run_step(s);
     }
-    std::vector<Tensor> outputs = fetch_outputs();
-    if (record_ != nullptr) record_->total_us = microseconds_since(start_);
+    std::vector<StepRecord> outputs_record;
+    std::vector<Tensor> outputs = fetch_outputs(outputs_record);
+    if (record_ != nullptr) {
+      records_.push_back(std::move(outputs_record));
+      for (std::vector<StepRecord>& records : records_) {
+        for (StepRecord& step : records) record_->steps.push_back(std::move(step));
+      }
+      record_->total_us = microseconds_since(start_);
+    }
     return outputs;
   }
 
- private:
-  struct Copy {
-    std::int32_t device;
-    std::shared_ptr<DeviceBuffer> buffer;
-  };
-
-  std::vector<Copy>& copies_of(TensorId id) { return copies_[static_cast<std::size_t>(id.value)]; }
-
-  DeviceBuffer* copy_on(TensorId id, std::int32_t device) {
-    for (const Copy& copy : copies_of(id)) {
-      if (copy.device == device) return copy.buffer.get();
+  /// All steps of one device, in order, on the thread of that device.
+  void run_device(std::int32_t device) {
+    for (std::size_t s = 0; s < executor_.steps_.size(); ++s) {
+      const Step& step = executor_.steps_[s];
+      if (step.device != device) continue;
+      if (!step.after.empty()) {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] {
+          return error_ != nullptr || std::all_of(step.after.begin(), step.after.end(),
+                                                  [&](std::size_t i) { return done_[i] != 0; });
+        });
+        if (error_ != nullptr) return;
+      }
+      try {
+        run_step(s);
+      } catch (...) {
+        const std::lock_guard lock(mutex_);
+        // The earliest step wins, so that one fault gives one message.
+        if (error_ == nullptr || s < error_step_) {
+          error_ = std::current_exception();
+          error_step_ = s;
+        }
+        changed_.notify_all();
+        return;
+      }
+      {
+        const std::lock_guard lock(mutex_);
+        done_[s] = 1;
+      }
+      changed_.notify_all();
     }
-    return nullptr;
+    std::vector<std::shared_ptr<DeviceBuffer>> free;
+    take_garbage(device, free);
   }
 
-  void note(StepRecord record, double started) {
+ private:
+  /// What a slot holds. Written by the thread of the slot's device before the step that fills it is
+  /// done, read by other threads after that; `readers` is guarded by the mutex.
+  struct Copy {
+    std::shared_ptr<DeviceBuffer> buffer;
+    npu_tensor view{};  ///< host memory of the buffer, or of `host`; data is null if there is none
+    Shape shape;        ///< behind view.shape
+    Tensor host;        ///< fetched, where the device's memory is not the host's
+    std::int32_t readers = 0;
+  };
+
+  void run_step(std::size_t s) {
+    const Step& step = executor_.steps_[s];
+    {
+      std::vector<std::shared_ptr<DeviceBuffer>> free;
+      take_garbage(step.device, free);
+    }
+    if (step.kind == PlanStep::Kind::kTransfer) {
+      transfer(step, records_[s]);
+    } else {
+      run_partition(step, records_[s]);
+    }
+    release(step);
+  }
+
+  void note(std::vector<StepRecord>& records, StepRecord record, double started) {
     if (record_ == nullptr) return;
     record.start_us = started;
     record.end_us = microseconds_since(start_);
-    record_->steps.push_back(std::move(record));
+    records.push_back(std::move(record));
   }
 
-  void transfer(std::int32_t index) {
+  DeviceInstance& device(std::int32_t index) {
+    return *executor_.devices_[static_cast<std::size_t>(index)];
+  }
+
+  void transfer(const Step& step, std::vector<StepRecord>& records) {
     const double started = microseconds_since(start_);
-    const Transfer& transfer = executor_.plan_.transfers[static_cast<std::size_t>(index)];
+    const Transfer& transfer = executor_.plan_.transfers[static_cast<std::size_t>(step.index)];
     StepRecord record{
-        .kind = StepRecord::Kind::kTransfer, .index = index, .device = transfer.to_device};
-    const std::int32_t device = executor_.device_index_.at(transfer.to_device);
-    for (const TensorId id : transfer.tensors) {
-      if (copy_on(id, device) != nullptr) continue;
-      const npu_tensor source = copies_of(id).front().buffer->describe();
-      auto& destination = *executor_.devices_[static_cast<std::size_t>(device)];
-      const bool on_host = source.data != nullptr || source.bytes == 0;
-      copies_of(id).push_back(
-          {device, on_host ? destination.import_tensor(source)
-                           : destination.import_tensor(copies_of(id).front().buffer->to_host())});
+        .kind = StepRecord::Kind::kTransfer, .index = step.index, .device = transfer.to_device};
+    for (const Step::Copy& copy : step.copies) {
+      const npu_tensor& source = copies_[copy.from].view;
+      copies_[copy.to].buffer = device(step.device).import_tensor(source);
       ++record.tensors;
       record.bytes += static_cast<std::int64_t>(source.bytes);
     }
-    note(std::move(record), started);
+    note(records, std::move(record), started);
   }
 
-  void upload_inputs(const Partition& partition, std::int32_t device) {
+  void upload_inputs(const Step& step, const Partition& partition,
+                     std::vector<StepRecord>& records) {
+    if (step.uploads.empty()) return;
     const double started = microseconds_since(start_);
     StepRecord record{.kind = StepRecord::Kind::kInput, .device = partition.device};
-    for (const TensorId id : partition.boundary.inputs) {
-      if (executor_.graph_.tensor(id).kind != TensorKind::kGraphInput) continue;
-      if (copy_on(id, device) != nullptr) continue;
-      const Tensor& input = inputs_[input_of_.at(id.value)];
-      copies_of(id).push_back(
-          {device, executor_.devices_[static_cast<std::size_t>(device)]->import_tensor(input)});
+    for (const Step::Copy& upload : step.uploads) {
+      const Tensor& input = inputs_[upload.from];
+      copies_[upload.to].buffer = device(step.device).import_tensor(input);
       ++record.tensors;
       record.bytes += static_cast<std::int64_t>(input.bytes());
     }
-    if (record.tensors > 0) note(std::move(record), started);
+    note(records, std::move(record), started);
   }
 
-  void run_partition(std::int32_t index) {
-    const Partition& partition = executor_.plan_.partitions[static_cast<std::size_t>(index)];
-    const LoadedPartition& loaded = executor_.partitions_[static_cast<std::size_t>(index)];
-    upload_inputs(partition, loaded.device);
+  void run_partition(const Step& step, std::vector<StepRecord>& records) {
+    const Partition& partition = executor_.plan_.partitions[static_cast<std::size_t>(step.index)];
+    const LoadedPartition& loaded = executor_.partitions_[static_cast<std::size_t>(step.index)];
+    upload_inputs(step, partition, records);
     const double started = microseconds_since(start_);
     std::vector<npu_buffer*> arguments;
-    arguments.reserve(partition.boundary.inputs.size());
-    for (const TensorId id : partition.boundary.inputs) {
-      arguments.push_back(copy_on(id, loaded.device)->get());
-    }
-    auto results = loaded.program->run(arguments);
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      copies_of(partition.boundary.outputs[i]).push_back({loaded.device, std::move(results[i])});
-    }
+    arguments.reserve(step.inputs.size());
+    for (const std::size_t input : step.inputs) arguments.push_back(copies_[input].buffer->get());
+    auto results = loaded.program->run(arguments, loaded.outputs);
+    for (std::size_t i = 0; i < results.size(); ++i) keep_result(step, i, std::move(results[i]));
     StepRecord record{
-        .kind = StepRecord::Kind::kPartition, .index = index, .device = partition.device};
+        .kind = StepRecord::Kind::kPartition, .index = step.index, .device = partition.device};
     if (with_node_times_) record.node_ns = loaded.program->node_times();
-    note(std::move(record), started);
+    note(records, std::move(record), started);
   }
 
-  std::vector<Tensor> fetch_outputs() {
+  /// Checks a result, which comes from outside, and describes it for whoever reads it.
+  void keep_result(const Step& step, std::size_t index, std::shared_ptr<DeviceBuffer> buffer) {
+    const std::size_t slot = step.outputs[index];
+    const TensorInfo& tensor = executor_.graph_.tensor(executor_.slots_[slot].tensor);
+    Copy& copy = copies_[slot];
+    copy.view = buffer->describe();
+    copy.shape.assign(copy.view.shape, copy.view.shape + copy.view.rank);
+    copy.view.shape = copy.shape.data();
+    const auto dtype = static_cast<DType>(copy.view.dtype);
+    if (dtype != tensor.dtype || copy.shape != tensor.shape ||
+        copy.view.bytes != static_cast<std::uint64_t>(tensor.bytes())) {
+      const std::string& backend = device(step.device).backend().name();
+      throw Error(ErrorCode::kUnsupported,
+                  "backend '" + backend + "' returned '" + tensor.name + "' of partition " +
+                      std::to_string(step.index) + " as " + std::string(dtype_name(dtype)) + " " +
+                      shape_text(copy.shape) + " (" + std::to_string(copy.view.bytes) +
+                      " bytes), the graph says " + std::string(dtype_name(tensor.dtype)) + " " +
+                      shape_text(tensor.shape) + " (" + std::to_string(tensor.bytes()) + " bytes)");
+    }
+    if (executor_.slots_[slot].read_by_other && copy.view.data == nullptr && copy.view.bytes != 0) {
+      copy.host = buffer->to_host();
+      copy.view.data = copy.host.data();
+    }
+    copy.buffer = std::move(buffer);
+  }
+
+  /// Drops what a step was the last to read; buffers of other devices go back to their threads.
+  void release(const Step& step) {
+    std::vector<std::shared_ptr<DeviceBuffer>> own;
+    const std::lock_guard lock(mutex_);
+    for (const std::size_t slot : step.reads) {
+      Copy& copy = copies_[slot];
+      if (--copy.readers > 0) continue;
+      const std::int32_t home = executor_.slots_[slot].device;
+      auto& place = home == step.device ? own : garbage_[static_cast<std::size_t>(home)];
+      place.push_back(std::move(copy.buffer));
+      copy.host = {};
+    }
+  }
+
+  void take_garbage(std::int32_t device, std::vector<std::shared_ptr<DeviceBuffer>>& free) {
+    const std::lock_guard lock(mutex_);
+    free.swap(garbage_[static_cast<std::size_t>(device)]);
+  }
+
+  std::vector<Tensor> fetch_outputs(std::vector<StepRecord>& records) {
     const double started = microseconds_since(start_);
     StepRecord record{.kind = StepRecord::Kind::kOutput, .device = "host"};
     std::vector<Tensor> outputs;
     for (std::size_t i = 0; i < executor_.graph_.graph_outputs().size(); ++i) {
-      const TensorId id = executor_.graph_.graph_outputs()[i];
-      const TensorInfo& tensor = executor_.graph_.tensor(id);
+      const TensorInfo& tensor = executor_.graph_.tensor(executor_.graph_.graph_outputs()[i]);
       if (tensor.kind == TensorKind::kGraphInput) {
-        outputs.push_back(inputs_[input_of_.at(id.value)]);
+        outputs.push_back(input(executor_.graph_.graph_outputs()[i]));
       } else if (tensor.kind == TensorKind::kWeight) {
         outputs.push_back(executor_.output_weights_[i]);
       } else {
-        outputs.push_back(copies_of(id).front().buffer->to_host());
-        check_result(tensor, outputs.back());
+        outputs.push_back(copies_[executor_.output_slots_[i]].buffer->to_host());
         ++record.tensors;
         record.bytes += static_cast<std::int64_t>(outputs.back().bytes());
       }
     }
-    note(std::move(record), started);
+    note(records, std::move(record), started);
     return outputs;
   }
 
-  static void check_result(const TensorInfo& tensor, const Tensor& result) {
-    if (result.dtype() == tensor.dtype && result.shape() == tensor.shape) return;
-    throw Error(ErrorCode::kInvalidGraph, "output '" + tensor.name + "' came back as " +
-                                              std::string(dtype_name(result.dtype())) + " " +
-                                              shape_text(result.shape()) + ", the graph says " +
-                                              std::string(dtype_name(tensor.dtype)) + " " +
-                                              shape_text(tensor.shape));
+  const Tensor& input(TensorId id) const {
+    const auto& all = executor_.graph_.graph_inputs();
+    return inputs_[static_cast<std::size_t>(std::find(all.begin(), all.end(), id) - all.begin())];
   }
 
   Executor& executor_;
   const std::vector<Tensor>& inputs_;
   RunRecord* record_;
   bool with_node_times_;
-  std::map<std::int32_t, std::size_t> input_of_;
-  std::vector<std::vector<Copy>> copies_;
+  std::vector<Copy> copies_;                      // by slot
+  std::vector<std::vector<StepRecord>> records_;  // by step, so that their order is the plan's
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<char> done_;
+  std::vector<std::vector<std::shared_ptr<DeviceBuffer>>> garbage_;  // by device
+  std::exception_ptr error_;
+  std::size_t error_step_ = 0;
   Clock::time_point start_;
 };
+
+void Executor::Workers::run(Run& run) {
+  {
+    const std::lock_guard lock(mutex_);
+    run_ = &run;
+    busy_ = threads_.size();
+    ++generation_;
+  }
+  wake_.notify_all();
+  run.run_device(0);
+  std::unique_lock lock(mutex_);
+  finished_.wait(lock, [this] { return busy_ == 0; });
+  run_ = nullptr;
+}
+
+void Executor::Workers::loop(std::int32_t device) {
+  std::uint64_t seen = 0;
+  for (;;) {
+    Run* run = nullptr;
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [&] { return stop_ || generation_ != seen; });
+      if (stop_) return;
+      seen = generation_;
+      run = run_;
+    }
+    run->run_device(device);
+    {
+      const std::lock_guard lock(mutex_);
+      --busy_;
+    }
+    finished_.notify_one();
+  }
+}
 
 std::vector<Tensor> Executor::run(const std::vector<Tensor>& inputs, RunRecord* record,
                                   bool with_node_times) {

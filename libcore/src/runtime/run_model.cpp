@@ -6,11 +6,18 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <map>
 
+#include "npu/compile/compiler.hpp"
+#include "npu/device/custom_op_library.hpp"
+#include "npu/ir/json_reader.hpp"
 #include "npu/partition/metrics.hpp"
+#include "npu/runtime/backend_ops.hpp"
+#include "npu/runtime/compile_model.hpp"
 #include "npu/runtime/random_tensor.hpp"
 #include "npu/runtime/trace.hpp"
 #include "npu/support/file_io.hpp"
@@ -147,7 +154,8 @@ std::vector<Tensor> gather_inputs(const Graph& graph, const RunModelOptions& opt
 }
 
 Tolerance tolerance_for(DType dtype, const RunModelOptions& options) {
-  const bool is_narrow = dtype == DType::kBFloat16 || dtype == DType::kFloat16;
+  const bool is_narrow =
+      dtype == DType::kBFloat16 || dtype == DType::kFloat16 || options.precision == "bf16";
   return {options.rtol.value_or(is_narrow ? 2e-2 : 1e-3),
           options.atol.value_or(is_narrow ? 2e-2 : 1e-4)};
 }
@@ -238,11 +246,6 @@ Json expect_json(const Graph& graph, const std::vector<Tensor>& outputs,
 void write_outputs(const Graph& graph, const std::vector<Tensor>& outputs,
                    const std::string& path) {
   if (path.ends_with(".npy")) {
-    if (outputs.size() != 1) {
-      throw Error(ErrorCode::kUsage,
-                  "--outputs " + path + ": a .npy file holds one tensor, the graph has " +
-                      std::to_string(outputs.size()) + " outputs; use .safetensors");
-    }
     write_npy(path, outputs.front());
     return;
   }
@@ -335,25 +338,67 @@ Json placement_json(const Graph& graph, const PartitionPlan& plan, const Target&
   return placement;
 }
 
+/// What the devices are opened with. Libraries are looked at here, so that a bad one is refused
+/// even if no step of the plan needs it.
+ExecutorOptions executor_options(const RunModelOptions& options) {
+  ExecutorOptions result = options.executor;
+  for (const std::string& library : options.load_ops) load_custom_ops(library);
+  if (!options.load_ops.empty()) result.backend_options["load_ops"] = options.load_ops;
+  if (options.promote) result.backend_options["promote"] = true;
+  return result;
+}
+
 }  // namespace
 
-RunModelResult run_model(Graph& graph, const RunModelOptions& options, Diagnostics& diagnostics) {
-  RunModelResult result;
-  const Target target = choose_target(graph, options, diagnostics);
-  const PartitionPlan plan = choose_plan(graph, target, diagnostics);
-  if (!options.verify_device.empty() && target.find_device(options.verify_device) == nullptr) {
-    throw Error(ErrorCode::kUsage, "--verify " + options.verify_device + ": target '" +
-                                       target.name + "' has no such device");
-  }
-  if (diagnostics.has_errors()) return result;
-  const std::vector<Tensor> inputs = gather_inputs(graph, options, diagnostics);
-  WeightSource source = options.weights;
-  // A seed asks for made-up weights; the file that the document names is not needed then.
-  if (source.file.empty() && !source.random_seed) source.file = weights_file_of(graph);
-  const std::vector<Tensor> weights = load_weights(graph, source, diagnostics);
-  if (diagnostics.has_errors()) return result;
+std::string list_registered_ops(const RunModelOptions& options, const std::string& device) {
+  const Target target = load_target(options.target.empty() ? "host" : options.target);
+  return format_backend_ops(target, device, executor_options(options));
+}
 
-  Executor executor(graph, plan, target, weights, options.executor);
+namespace {
+
+/// Every weight of a bundle's graph: what the bundle has, the rest from where it was compiled from.
+std::vector<Tensor> whole_weights(const Bundle& bundle, const Graph& graph,
+                                  const std::vector<Tensor>& bundled,
+                                  const RunModelOptions& options, Diagnostics& diagnostics) {
+  bool complete = true;
+  for (std::size_t i = 0; i < bundled.size(); ++i) {
+    const TensorInfo& tensor = graph.tensors()[i];
+    complete =
+        complete && (tensor.kind != TensorKind::kWeight ||
+                     (bundled[i].dtype() == tensor.dtype && bundled[i].shape() == tensor.shape));
+  }
+  if (complete) return bundled;
+  WeightSource source = options.weights;
+  const Json* seed = find_member(bundle.manifest(), "random_weights");
+  if (source.file.empty() && !source.random_seed && seed != nullptr && seed->is_number_unsigned()) {
+    source.random_seed = seed->get<std::uint64_t>();
+  }
+  return load_weights(graph, source, diagnostics);
+}
+
+/// A model that is ready to run, wherever it came from.
+struct ReadyModel {
+  Target target;
+  PartitionPlan plan;
+  std::vector<Tensor> weights;  ///< those that its programs or its outputs need
+  std::vector<CompiledPartition> partitions;
+  std::map<std::string, std::shared_ptr<DeviceInstance>> devices;
+  double ready_ms = 0;  ///< reading or compiling it
+  Json provenance;      ///< member `compile` or `bundle` of the report
+};
+
+/// Runs, compares, times and reports. `all_weights` gives every weight of the graph, for
+/// comparisons that compile it anew.
+RunModelResult run_ready(const Graph& graph, const ReadyModel& model,
+                         const std::vector<Tensor>& inputs, const RunModelOptions& options,
+                         const std::function<std::vector<Tensor>()>& all_weights) {
+  RunModelResult result;
+  const ExecutorOptions devices = executor_options(options);
+  const PartitionPlan& plan = model.plan;
+  const Target& target = model.target;
+  Executor executor(graph, plan, target, model.weights, devices, model.partitions, model.devices);
+  const double load_ms = model.ready_ms + executor.load_ms();
   RunRecord first;
   const std::vector<Tensor> outputs = executor.run(inputs, &first, !options.trace.empty());
   std::vector<double> times;
@@ -367,6 +412,8 @@ RunModelResult run_model(Graph& graph, const RunModelOptions& options, Diagnosti
   Json& report = result.report;
   report["model"] = graph.model_name();
   report["target"] = target.name;
+  report["precision"] = options.precision;
+  for (const auto& [key, value] : model.provenance.items()) report[key] = value;
   report["outputs"] = Json::array();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     report["outputs"].push_back({{"name", graph.tensor(graph.graph_outputs()[i]).name},
@@ -387,19 +434,23 @@ RunModelResult run_model(Graph& graph, const RunModelOptions& options, Diagnosti
   report["transfers"] = transfers;
   report["transferred_tensors"] = transferred_tensors;
   report["transfer_bytes"] = transfer_bytes;
+  report["overlap"] = executor.overlaps();
   report["weights"] = {{"tensors", executor.weight_uploads()}, {"bytes", executor.weight_bytes()}};
   report["predicted_ms"] = rounded_ms(metrics.predicted_us / 1000);
   report["measured_ms"] = rounded_ms(last.total_us / 1000);
   report["first_ms"] = rounded_ms(first.total_us / 1000);
-  report["load_ms"] = rounded_ms(executor.load_ms());
+  report["load_ms"] = rounded_ms(load_ms);
   report["backends"] = executor.backend_versions();
-  if (!times.empty()) {
-    report["bench"] = bench_json(times, first.total_us / 1000, executor.load_ms());
-  }
+  if (!times.empty()) report["bench"] = bench_json(times, first.total_us / 1000, load_ms);
   if (!options.expect.empty()) report["expect"] = expect_json(graph, outputs, options, result);
+  if (options.measure_precision && options.precision == "bf16") {
+    Executor reference(graph, plan, target, all_weights(), devices);
+    report["worst_relative_error"] =
+        json_safe(worst_relative_error(outputs, reference.run(inputs, nullptr)));
+  }
   if (!options.verify_device.empty()) {
     const PartitionPlan whole = single_partition_plan(graph, options.verify_device);
-    Executor reference(graph, whole, target, weights, options.executor);
+    Executor reference(graph, whole, target, all_weights(), devices);
     RunRecord record;
     const std::vector<Tensor> expected = reference.run(inputs, &record);
     report["verify"] = compare_outputs(
@@ -411,6 +462,118 @@ RunModelResult run_model(Graph& graph, const RunModelOptions& options, Diagnosti
   if (!options.trace.empty()) write_file_atomically(options.trace, write_trace(graph, plan, last));
   if (!options.outputs.empty()) write_outputs(graph, outputs, options.outputs);
   return result;
+}
+
+void check_options(const RunModelOptions& options, const Graph& graph, const Target& target) {
+  if (!options.verify_device.empty() && target.find_device(options.verify_device) == nullptr) {
+    throw Error(ErrorCode::kUsage, "--verify " + options.verify_device + ": target '" +
+                                       target.name + "' has no such device");
+  }
+  if (options.outputs.ends_with(".npy") && graph.graph_outputs().size() != 1) {
+    throw Error(ErrorCode::kUsage,
+                "--outputs " + options.outputs + ": a .npy file holds one tensor, the graph has " +
+                    std::to_string(graph.graph_outputs().size()) + " outputs; use .safetensors");
+  }
+}
+
+RunModelResult run_document(Graph& graph, RunModelOptions options, Diagnostics& diagnostics) {
+  if (options.precision.empty()) options.precision = "f32";
+  const ExecutorOptions devices = executor_options(options);
+  ReadyModel model;
+  model.target = choose_target(graph, options, diagnostics);
+  model.plan = choose_plan(graph, model.target, diagnostics);
+  check_options(options, graph, model.target);
+  if (diagnostics.has_errors()) return {};
+  const std::vector<Tensor> inputs = gather_inputs(graph, options, diagnostics);
+  WeightSource source = options.weights;
+  // A seed asks for made-up weights; the file that the document names is not needed then.
+  if (source.file.empty() && !source.random_seed) source.file = weights_file_of(graph);
+  model.weights = load_weights(graph, source, diagnostics);
+  if (diagnostics.has_errors()) return {};
+
+  CompileCache cache(options.cache);
+  CompileOptions compile;
+  compile.precision = options.precision;
+  compile.threads = devices.threads;
+  compile.backend_options = devices.backend_options;
+  CompiledModel compiled =
+      compile_plan(graph, model.plan, model.target, model.weights, compile, &cache);
+  for (const std::string& warning : cache.take_warnings()) diagnostics.warning({}, warning);
+  model.partitions = std::move(compiled.partitions);
+  model.devices = std::move(compiled.devices);
+  model.ready_ms = compiled.compile_ms;
+  model.provenance["compile"] = {{"ms", rounded_ms(compiled.compile_ms)},
+                                 {"cache", cache.enabled()},
+                                 {"cache_hits", compiled.cache_hits},
+                                 {"cache_misses", compiled.cache_misses}};
+  return run_ready(graph, model, inputs, options, [&] { return model.weights; });
+}
+
+}  // namespace
+
+namespace {
+
+RunModelResult run_opened(const Bundle& bundle, const RunModelOptions& given,
+                          Diagnostics& diagnostics) {
+  const auto start = std::chrono::steady_clock::now();
+  RunModelOptions options = given;
+  if (!options.precision.empty() && options.precision != bundle.precision()) {
+    throw Error(ErrorCode::kUsage, "--precision " + options.precision +
+                                       ": the bundle is compiled for " + bundle.precision() +
+                                       "; compile the model again");
+  }
+  options.precision = bundle.precision();
+  Graph graph = read_graph(bundle.document(), bundle.name(), diagnostics);
+  if (diagnostics.has_errors()) return {};
+  ReadyModel model;
+  model.target = choose_target(graph, options, diagnostics);
+  if (graph.npu_member("partition") == nullptr) {
+    throw Error(ErrorCode::kParse, "its document has no plan", {.file = bundle.name()});
+  }
+  model.plan = read_partition_plan(graph, diagnostics);
+  check_options(options, graph, model.target);
+  if (diagnostics.has_errors()) return {};
+  model.weights = bundled_weights(bundle, graph);
+  model.partitions = bundled_partitions(bundle, model.plan, model.target);
+  model.ready_ms =
+      bundle.open_ms() +
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  model.provenance["bundle"] = {{"bytes", bundle.size()},
+                                {"open_ms", rounded_ms(bundle.open_ms())}};
+
+  const std::vector<Tensor> inputs = gather_inputs(graph, options, diagnostics);
+  const bool compiles_again =
+      !options.verify_device.empty() || (options.measure_precision && options.precision == "bf16");
+  std::vector<Tensor> all_weights;
+  if (compiles_again && !diagnostics.has_errors()) {
+    all_weights = whole_weights(bundle, graph, model.weights, options, diagnostics);
+  }
+  if (diagnostics.has_errors()) return {};
+  return run_ready(graph, model, inputs, options, [&] { return all_weights; });
+}
+
+/// A backend names node and argument, but does not know the file.
+template <typename Body>
+RunModelResult placing_errors(const std::string& file, Body&& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    const bool is_placed = !error.location().file.empty() || error.code() == ErrorCode::kUsage ||
+                           error.code() == ErrorCode::kIo;
+    if (is_placed) throw;
+    throw Error(error.code(), error.message(), {.file = file});
+  }
+}
+
+}  // namespace
+
+RunModelResult run_model(Graph& graph, const RunModelOptions& options, Diagnostics& diagnostics) {
+  return placing_errors(graph.file, [&] { return run_document(graph, options, diagnostics); });
+}
+
+RunModelResult run_bundle(const Bundle& bundle, const RunModelOptions& options,
+                          Diagnostics& diagnostics) {
+  return placing_errors(bundle.name(), [&] { return run_opened(bundle, options, diagnostics); });
 }
 
 namespace {
@@ -472,6 +635,9 @@ std::string format_run_report(const Json& report) {
   }
   text += table_text(steps) + "\n";
   std::vector<std::vector<std::string>> totals{{"total", ">"}};
+  if (const Json* error = find_member(report, "worst_relative_error")) {
+    totals.push_back({"worst relative error", scientific_text(*error)});
+  }
   totals.push_back({"transfers", report["transfers"].dump()});
   totals.push_back({"transferred", bytes_text(report["transfer_bytes"].get<double>())});
   totals.push_back({"weights", bytes_text(report["weights"]["bytes"].get<double>())});
@@ -486,6 +652,7 @@ std::string format_run_report(const Json& report) {
                                     {"p99_ms", "p99 ms"}}) {
       totals.push_back({name, number_text((*bench)[key])});
     }
+    totals.push_back({"peak memory", bytes_text((*bench)["peak_rss_bytes"].get<double>())});
   }
   text += table_text(totals);
   if (const Json* expect = find_member(report, "expect")) {

@@ -94,6 +94,10 @@ std::string read_stream(std::FILE* stream, const std::string& name) {
 }
 
 void write_file_atomically(const std::string& path, std::string_view content) {
+  write_file_atomically(path, std::vector<std::string_view>{content});
+}
+
+void write_file_atomically(const std::string& path, const std::vector<std::string_view>& pieces) {
   struct stat status {};
   const bool exists = ::lstat(path.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode)) {
@@ -102,7 +106,7 @@ void write_file_atomically(const std::string& path, std::string_view content) {
   if (exists && !S_ISREG(status.st_mode)) {
     Descriptor file(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
     if (file.get() < 0) fail(path, "cannot open", errno);
-    write_all(file.get(), content, path);
+    for (const std::string_view piece : pieces) write_all(file.get(), piece, path);
     if (!file.close_checked()) fail(path, "cannot write", errno);
     return;
   }
@@ -110,7 +114,7 @@ void write_file_atomically(const std::string& path, std::string_view content) {
   Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
   if (file.get() < 0) fail(path, "cannot create", errno);
   try {
-    write_all(file.get(), content, path);
+    for (const std::string_view piece : pieces) write_all(file.get(), piece, path);
     // mkostemp makes 0600; a new file gets what open() would have given it, an old one keeps its
     // mode.
     mode_t mode = status.st_mode & 07777;

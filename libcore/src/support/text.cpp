@@ -42,6 +42,36 @@ std::string fixed_text(double value, int decimals) {
   return std::string(text.data(), static_cast<std::size_t>(std::clamp(length, 0, 63)));
 }
 
+std::string printable_text(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    const std::size_t length = lead < 0x80   ? 1
+                               : lead < 0xc2 ? 0
+                               : lead < 0xe0 ? 2
+                               : lead < 0xf0 ? 3
+                               : lead < 0xf5 ? 4
+                                             : 0;
+    bool valid = length > 0 && length <= text.size() - i && lead >= 0x20 && lead != 0x7f;
+    for (std::size_t k = 1; valid && k < length; ++k) {
+      const auto byte = static_cast<unsigned char>(text[i + k]);
+      // The second byte also rules out long forms, surrogates and what lies above U+10FFFF.
+      const unsigned low = k > 1 ? 0x80U : lead == 0xe0 ? 0xa0U : lead == 0xf0 ? 0x90U : 0x80U;
+      const unsigned high = k > 1 ? 0xbfU : lead == 0xed ? 0x9fU : lead == 0xf4 ? 0x8fU : 0xbfU;
+      valid = byte >= low && byte <= high;
+    }
+    if (valid) {
+      result += text.substr(i, length);
+      i += length;
+    } else {
+      result += '?';
+      ++i;
+    }
+  }
+  return result;
+}
+
 std::string table_text(const std::vector<std::vector<std::string>>& rows) {
   if (rows.empty()) return {};
   std::vector<std::size_t> widths;

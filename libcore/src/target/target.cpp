@@ -18,6 +18,7 @@
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/text.hpp"
+#include "npu/target/align_rules.hpp"
 #include "npu/target/support_check.hpp"
 #include "target/embedded_targets.hpp"
 
@@ -371,11 +372,41 @@ class TargetReader {
     }
   }
 
+  void read_op_rates(const Json& list, const std::string& pointer, Device& device) {
+    if (!list.is_array()) {
+      fault(pointer, fmt::format("expected an array, found {}", type(list)));
+      return;
+    }
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const std::string at = fmt::format("{}/{}", pointer, i);
+      if (!check_object(list[i], at)) continue;
+      check_keys(list[i], at, {"types", "grouped", "peak_flops", "memory_bandwidth"});
+      OpRate rate;
+      if (const Json* types = member(list[i], at, "types", true)) {
+        rate.types = strings(*types, at + "/types", true);
+        for (std::size_t t = 0; t < rate.types.size(); ++t) {
+          check_op_type(rate.types[t], fmt::format("{}/types/{}", at, t));
+        }
+      }
+      if (const Json* grouped = find_member(list[i], "grouped")) {
+        if (grouped->is_boolean()) {
+          rate.grouped = grouped->get<bool>();
+        } else {
+          fault(at + "/grouped", fmt::format("expected a bool, found {}", type(*grouped)));
+        }
+      }
+      rate.peak_flops = rate_member(list[i], at, "peak_flops", false, false);
+      rate.memory_bandwidth = rate_member(list[i], at, "memory_bandwidth", false, false);
+      device.op_rates.push_back(std::move(rate));
+    }
+  }
+
   void read_device(const Json& json, const std::string& pointer, Target& target) {
     if (!check_object(json, pointer)) return;
     check_keys(json, pointer,
                {"name", "backend", "options", "ops", "dtypes", "rank", "aliases", "align",
-                "on_chip_bytes", "peak_flops", "memory_bandwidth", "launch_overhead_us"});
+                "on_chip_bytes", "max_partition_flops", "peak_flops", "memory_bandwidth",
+                "launch_overhead_us", "resident_weights", "node_overhead_us", "op_rates"});
     Device device;
     device.name = text(json, pointer, "name", true);
     if (target.find_device(device.name) != nullptr) {
@@ -400,7 +431,10 @@ class TargetReader {
       }
     }
     if (const Json* align = find_member(json, "align")) {
-      if (check_object(*align, pointer + "/align")) device.align = *align;
+      if (check_object(*align, pointer + "/align")) {
+        check_align_rules(*align, file_, pointer + "/align", diagnostics_);
+        device.align = *align;
+      }
     }
     if (const Json* bytes = find_member(json, "on_chip_bytes")) {
       if (const auto count = count_of(*bytes)) {
@@ -411,6 +445,7 @@ class TargetReader {
                           bytes->is_number() ? bytes->dump() : type(*bytes)));
       }
     }
+    device.max_partition_flops = rate_member(json, pointer, "max_partition_flops", false, true);
     if (const Json* peaks = member(json, pointer, "peak_flops", true)) {
       const std::string below = pointer + "/peak_flops";
       if (check_object(*peaks, below)) {
@@ -424,6 +459,18 @@ class TargetReader {
     }
     device.memory_bandwidth = rate_member(json, pointer, "memory_bandwidth", true, false);
     device.launch_overhead_us = rate_member(json, pointer, "launch_overhead_us", false, true);
+    device.node_overhead_us = rate_member(json, pointer, "node_overhead_us", false, true);
+    if (const Json* rates = find_member(json, "op_rates")) {
+      read_op_rates(*rates, pointer + "/op_rates", device);
+    }
+    if (const Json* resident = find_member(json, "resident_weights")) {
+      if (resident->is_boolean()) {
+        device.resident_weights = resident->get<bool>();
+      } else {
+        fault(pointer + "/resident_weights",
+              fmt::format("expected a bool, found {}", type(*resident)));
+      }
+    }
     target.devices.push_back(std::move(device));
   }
 

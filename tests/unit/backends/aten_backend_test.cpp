@@ -1278,6 +1278,52 @@ TEST_CASE("assertions of exported programs", "[aten]") {
 
 // ---- dtypes that do not fit
 
+TEST_CASE("small element-wise ops that need no dispatcher", "[aten]") {
+  // In-place and functional forms, an operand that is read again later, one that is read twice by
+  // one node, a view in another order (the dispatcher's case) and an operand that dies.
+  Model model;
+  model.input("x", f32({2, 2}, {1, 2, 3, 4}))
+      .input("y", f32({2, 2}, {10, 20, 30, 40}))
+      .node("twice", "aten.add.Tensor", {"x", "x"}, Json::object(), {{"twice", {2, 2}}})
+      .node("product", "aten.mul_.Tensor", {"twice", "y"}, Json::object(), {{"product", {2, 2}}})
+      .node("turned", "aten.t.default", {"product"}, Json::object(), {{"turned", {2, 2}}})
+      .node("mixed", "aten.sub.Tensor", {"turned", "twice"}, Json::object(), {{"mixed", {2, 2}}})
+      .node("minus", "aten.neg.default", {"mixed"}, Json::object(), {{"minus", {2, 2}}})
+      .node("ratio", "aten.div.Tensor", {"minus", "y"}, Json::object(), {{"ratio", {2, 2}}})
+      .node("weighted", "aten.add.Tensor", {"ratio", "x"}, {{"alpha", 3}}, {{"weighted", {2, 2}}})
+      .output("product")
+      .output("weighted");
+  const auto results = run(model);
+  // twice = 2 4 6 8; product = 20 80 180 320; turned = 20 180 80 320; mixed = 18 176 74 312
+  CHECK(results[0].floats() == std::vector<float>{20, 80, 180, 320});
+  // ratio = -1.8 -8.8 -74/30 -7.8; weighted = ratio + 3 x
+  CHECK(results[1].floats() ==
+        std::vector<float>{-1.8F + 3, -8.8F + 6, -74.0F / 30 + 9, -7.8F + 12});
+
+  // Integers wrap; the sum of int32 and int64 is the dispatcher's.
+  constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+  Model integers;
+  integers.input("a", i64({2}, {kLargest, -5}))
+      .input("b", i64({2}, {1, 7}))
+      .node("sum", "aten.add.Tensor", {"a", "b"}, Json::object(), {{"sum", {2}, "int64"}})
+      .node("minus", "aten.neg.default", {"sum"}, Json::object(), {{"minus", {2}, "int64"}})
+      .node("square", "aten.mul.Tensor", {"sum", "sum"}, Json::object(), {{"square", {2}, "int64"}})
+      .output("minus")
+      .output("square");
+  const auto wrapped = run(integers);
+  constexpr std::int64_t kSmallest = std::numeric_limits<std::int64_t>::min();
+  CHECK(wrapped[0].ints() == std::vector<std::int64_t>{kSmallest, -2});
+  CHECK(wrapped[1].ints() == std::vector<std::int64_t>{0, 4});
+
+  // Inputs and weights stay as they are over runs, and no elements are fine.
+  Model weights;
+  weights.input("x", f32({0}, {}))
+      .weight("w", f32({0}, {}))
+      .node("sum", "aten.add_.Tensor", {"w", "x"}, Json::object(), {{"sum", {0}}})
+      .output("sum");
+  CHECK(run(weights)[0].floats().empty());
+}
+
 TEST_CASE("operands of different floating dtypes", "[aten]") {
   // 1.5 in bfloat16 is 0x3fc0.
   const auto model = [](const std::string& dtype) {
@@ -1289,8 +1335,7 @@ TEST_CASE("operands of different floating dtypes", "[aten]") {
   CHECK(failure.status == NPU_ERROR_UNSUPPORTED);
   CHECK(failure.text ==
         "node 'n' (aten.linear.default): operand 'x' is bfloat16 and 'w' is float32; this op needs "
-        "one dtype (the "
-        "device option \"promote\": true converts them)");
+        "one dtype (npu-run --promote, or the device option \"promote\": true, converts them)");
   check_near(run(model("float32"), R"({"promote": true})")[0].floats(), {1.5015F});
   // Ops that promote need no option.
   const auto sum = run(one_node("aten.add.Tensor",

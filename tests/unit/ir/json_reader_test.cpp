@@ -617,9 +617,9 @@ TEST_CASE("each bad dimension gives exactly one diagnostic where nothing else de
     return document_faults(document);
   };
   CHECK(output_with({-5}) ==
-        Lines{"/nodes/1/inputs/1/shape/0: tensor 'p_w' has the negative dimension -5"});
+        Lines{"/nodes/1/inputs/1/shape/0: node 'b': tensor 'p_w' has the negative dimension -5"});
   CHECK(output_with({"n"}) ==
-        Lines{"/nodes/1/inputs/1/shape/0: tensor 'p_w' has the symbolic dimension 'n'; "
+        Lines{"/nodes/1/inputs/1/shape/0: node 'b': tensor 'p_w' has the symbolic dimension 'n'; "
               "export the model with static shapes"});
   CHECK(output_with({-5, "n", 1.5}).size() == 3);
 }
@@ -743,7 +743,7 @@ TEST_CASE("all faults are reported in one run") {
       "/weights/1/name: weight 'w' stands at",
       "/graph_inputs/0/dtype: unknown dtype \"float33\"",
       "/nodes/0/attrs: expected an object",
-      "/nodes/1/outputs/0/shape/0: tensor 'b' has the negative dimension -2",
+      "/nodes/1/outputs/0/shape/0: node 'b': tensor 'b' has the negative dimension -2",
       "/nodes/0/inputs/0: node 'a' reads tensor 'x', which nothing produces",  // x is unusable
       "/nodes/1/inputs/0/dtype: tensor 'a' has dtype int8 here and float32",
       "/graph_outputs/0: nothing produces the graph output 'zzz'"};

@@ -51,6 +51,7 @@ TEST_CASE("argument types") {
       {"float[] x", ArgumentType::kFloatList},
       {"bool[3] x", ArgumentType::kBoolList},
       {"Scalar[] x", ArgumentType::kScalarList},
+      {"str[] x", ArgumentType::kStringList},
       {"Dimname x", ArgumentType::kOther},
       {"Dict(str, int) x", ArgumentType::kOther},
       {"(int, int) x", ArgumentType::kOther},
@@ -92,6 +93,7 @@ TEST_CASE("defaults") {
   CHECK(argument("int[2] x=[0, 1]").default_value == Json({0, 1}));
   CHECK(argument("str x='none'").default_value == Json("none"));
   CHECK(argument("str x=\"constant\"").default_value == Json("constant"));
+  CHECK(argument(R"(str x="\"'\\\n")").default_value == Json("\"'\\n"));
   CHECK(argument("int x=Mean").default_value == Json(1));  // at::Reduction::Mean
   CHECK(argument("ScalarType x=float").default_value == Json("float32"));
   CHECK(argument("ScalarType x=long").default_value == Json("int64"));

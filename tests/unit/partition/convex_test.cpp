@@ -351,7 +351,33 @@ TEST_CASE("convex: a fusion group that is not convex is refused and named") {
                           .build();
   CHECK_THROWS_WITH(
       partition_convex(graph),
-      "test.json: /nodes/0: error: fusion group 5 is not convex: a path leaves it and comes back");
+      "test.json: /nodes/0: error: fusion group 5 is not convex: a path leaves it and comes back: "
+      "'a' -> 'b', 'b' -> 'c'");
+}
+
+TEST_CASE("convex: groups that depend on each other in a circle are refused with the circle") {
+  const Graph graph = GraphBuilder()
+                          .input("x")
+                          .node("a", "custom", {"x"})
+                          .on("npu")
+                          .key("fusion_group", 1)
+                          .node("b", "custom", {"x"})
+                          .on("cpu")
+                          .key("fusion_group", 2)
+                          .node("c", "custom", {"a"})
+                          .on("cpu")
+                          .key("fusion_group", 2)
+                          .node("d", "custom", {"b"})
+                          .on("npu")
+                          .key("fusion_group", 1)
+                          .node("e", "custom", {"d"})
+                          .on("npu")
+                          .output("e")
+                          .build();
+  CHECK_THROWS_WITH(
+      partition_convex(graph),
+      "test.json: /nodes/0: error: fusion group 1 is not convex: a path leaves it and comes back "
+      "through fusion group 2: 'a' -> 'c', 'b' -> 'd'");
 }
 
 TEST_CASE("convex: a fusion group on two devices is refused and named") {

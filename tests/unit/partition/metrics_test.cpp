@@ -155,8 +155,8 @@ TEST_CASE("metrics: the report has a line a step and a line a total") {
   const Graph graph = small_model().build();
   const Target target = two_devices();
   const PartitionPlan plan = partition_convex(graph);
-  const std::string report =
-      format_plan_report(graph, plan, plan_metrics(graph, plan, target), target);
+  const std::string report = format_plan_report(
+      graph, plan, metrics_to_json(plan_metrics(graph, plan, target), target), target);
   // Head, seven steps, an empty line, head, twelve totals.
   CHECK(std::count(report.begin(), report.end(), '\n') == 1 + 7 + 1 + 1 + 12);
   CHECK(report.find("partition 3") != std::string::npos);

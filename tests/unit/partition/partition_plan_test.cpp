@@ -313,7 +313,7 @@ TEST_CASE("plan: Graphviz text has a cluster a partition and an edge a tensor th
        {"subgraph cluster_0 {\n    label=\"0: npu\"", "subgraph cluster_1 {\n    label=\"1: cpu\"",
         "subgraph cluster_2 {\n    label=\"2: npu\"", "n0 [label=\"a\\ncustom\"]",
         "n0 -> n1 [color=red, label=\"16 B\"];", "n1 -> n2 [color=red, label=\"16 B\"];",
-        "n0 -> n2;", "in0 -> n0;", "n2 -> out0;"}) {
+        "n0 -> n2 [label=\"16 B\"];", "in0 -> n0;", "n2 -> out0;"}) {
     CAPTURE(part);
     CHECK(dot.find(part) != std::string::npos);
   }
@@ -334,20 +334,23 @@ TEST_CASE("plan: Graphviz text escapes quotes, backslashes and line ends in name
 
 TEST_CASE(
     "partition_graph: an unknown strategy, a document without tags and a device of no target") {
+  Diagnostics diagnostics;
   Graph untagged = GraphBuilder().input("x").node("a", "custom", {"x"}).build();
   try {
-    partition_graph(untagged, {.strategy = "fastest"});
+    partition_graph(untagged, {.strategy = "fastest"}, diagnostics);
     FAIL("no error");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kUsage);
-    CHECK(error.message() == "--strategy fastest: expected one of contiguous, convex");
+    CHECK(
+        error.message() ==
+        "--strategy fastest: expected one of contiguous, convex, mincut, blocks, resources, metis");
   }
-  CHECK_THROWS_AS(partition_graph(untagged, {}), Error);
+  CHECK_THROWS_AS(partition_graph(untagged, {}, diagnostics), Error);
 
   Graph graph = GraphBuilder().input("x").node("a", "aten.relu.default", {"x"}).on("tpu").build();
   graph.set_npu_member("target", load_target("host").json);
   try {
-    partition_graph(graph, {});
+    partition_graph(graph, {}, diagnostics);
     FAIL("no error");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kInvalidGraph);
@@ -367,7 +370,8 @@ TEST_CASE("partition_graph: writes plan, partitions of nodes and metrics") {
                     .output("b")
                     .build();
   graph.set_npu_member("target", load_target("host").json);
-  const PartitionResult result = partition_graph(graph, {});
+  Diagnostics diagnostics;
+  const PartitionResult result = partition_graph(graph, {}, diagnostics);
   CHECK(result.target.name == "host");
   CHECK(result.metrics.partitions == 2);
   CHECK(result.metrics.transfers == 1);
@@ -376,5 +380,6 @@ TEST_CASE("partition_graph: writes plan, partitions of nodes and metrics") {
   CHECK(graph.nodes()[1].partition == 1);
   std::vector<std::string_view> names;
   for (const StrategyInfo& strategy : partition_strategies()) names.push_back(strategy.name);
-  CHECK(names == std::vector<std::string_view>{"contiguous", "convex"});
+  CHECK(names == std::vector<std::string_view>{"contiguous", "convex", "mincut", "blocks",
+                                               "resources", "metis"});
 }

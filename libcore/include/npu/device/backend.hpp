@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "npu/backend.h"
+#include "npu/support/json.hpp"
 #include "npu/tensor/tensor.hpp"
 
 namespace npu {
@@ -18,8 +19,10 @@ class DeviceInstance;
 class Backend {
  public:
   /// Looks for npu_backend_<name>.so in lib/npu/backends beside the program's bin folder, then in
-  /// the folders of NPU_BACKEND_PATH (separated by colons). Throws Error kUnsupported with every
-  /// place that was tried, or with what is wrong with the file that was found.
+  /// the folders of NPU_BACKEND_PATH (separated by colons). A file of NPU_BACKEND_PATH is loaded in
+  /// a child process first: one that crashes, ends the process or hangs is refused, and takes
+  /// nothing with it. Throws Error kUnsupported with every place that was tried, or with what is
+  /// wrong with the file that was found.
   static std::shared_ptr<const Backend> load(std::string_view name);
 
   const std::string& name() const noexcept { return name_; }
@@ -61,6 +64,12 @@ class DeviceBuffer {
   npu_buffer* buffer_;
 };
 
+/// What compile made, with whoever keeps the bytes alive: a backend, a mapped file.
+struct Blob {
+  std::shared_ptr<const std::byte> data;
+  std::uint64_t size = 0;
+};
+
 /// A named host tensor, as programs take their weights.
 struct NamedTensor {
   std::string name;
@@ -70,20 +79,24 @@ struct NamedTensor {
 /// A compiled and loaded sub-IR. Keeps its device open and the data of its weights alive.
 class DeviceProgram {
  public:
-  DeviceProgram(std::shared_ptr<DeviceInstance> device, npu_blob blob,
-                std::vector<NamedTensor> weights, std::size_t output_count, std::size_t node_count);
+  DeviceProgram(std::shared_ptr<DeviceInstance> device, Blob blob, std::vector<NamedTensor> weights,
+                std::size_t output_count, std::size_t node_count);
   ~DeviceProgram();
   DeviceProgram(const DeviceProgram&) = delete;
   DeviceProgram& operator=(const DeviceProgram&) = delete;
 
   /// One result per graph output of the sub-IR. Throws Error kUnsupported with the backend's text.
-  std::vector<std::shared_ptr<DeviceBuffer>> run(const std::vector<npu_buffer*>& inputs) const;
+  /// `reuse` is empty, or holds a buffer for each result (see DeviceInstance::writes_outputs): the
+  /// results are then those buffers, overwritten.
+  std::vector<std::shared_ptr<DeviceBuffer>> run(
+      const std::vector<npu_buffer*>& inputs,
+      const std::vector<std::shared_ptr<DeviceBuffer>>& reuse = {}) const;
   /// Nanoseconds per node of the last run; empty if the backend does not measure them.
   std::vector<std::uint64_t> node_times() const;
 
  private:
   std::shared_ptr<DeviceInstance> device_;
-  npu_blob blob_;
+  Blob blob_;
   std::vector<NamedTensor> weights_;
   std::size_t output_count_;
   std::size_t node_count_;
@@ -103,9 +116,19 @@ class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
   const Backend& backend() const noexcept { return *backend_; }
   npu_device* get() const noexcept { return device_; }
 
+  /// `options` is a JSON object; see npu/backend.h.
+  Blob compile(const std::string& sub_ir, const std::vector<NamedTensor>& weights,
+               const std::string& options);
+  /// What compile made, as the backend reports it; an empty object if it does not.
+  Json blob_report(const Blob& blob);
+  std::unique_ptr<DeviceProgram> load(Blob blob, std::vector<NamedTensor> weights,
+                                      std::size_t output_count, std::size_t node_count);
   std::unique_ptr<DeviceProgram> compile_and_load(const std::string& sub_ir,
                                                   std::vector<NamedTensor> weights,
                                                   std::size_t output_count, std::size_t node_count);
+  /// Whether programs write into buffers that the host passes.
+  bool writes_outputs() const noexcept;
+  std::shared_ptr<DeviceBuffer> allocate(DType dtype, const Shape& shape);
   std::shared_ptr<DeviceBuffer> import_tensor(const npu_tensor& tensor);
   std::shared_ptr<DeviceBuffer> import_tensor(const Tensor& tensor);
   /// Calls `visit` with name and kind of every op that the backend knows.

@@ -44,7 +44,7 @@ bool is_alias_node(const Graph& graph, const Node& node);
 double node_flops(const Graph& graph, const Node& node);
 
 /// Bytes that a node must read and write at least: its operands once each and its results. 0 for an
-/// alias.
-double node_bytes(const Graph& graph, const Node& node);
+/// alias. Without weights, those do not count as operands.
+double node_bytes(const Graph& graph, const Node& node, bool with_weights = true);
 
 }  // namespace npu

@@ -29,6 +29,7 @@ enum class ArgumentType : std::uint8_t {
   kFloatList,
   kBoolList,
   kScalarList,
+  kStringList,  ///< str[], also the names of dimensions
   kOther,
 };
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "npu/cost/cost_model.hpp"
 #include "npu/partition/partition_plan.hpp"
 #include "npu/target/target.hpp"
 
@@ -25,18 +26,20 @@ struct PlanMetrics {
   double all_on_last_us = 0;  ///< the whole graph on the target's last device, which runs every op
 };
 
-PlanMetrics plan_metrics(const Graph& graph, const PartitionPlan& plan, const Target& target);
+PlanMetrics plan_metrics(const Graph& graph, const PartitionPlan& plan, const Target& target,
+                         const CostModel& cost = roofline_cost());
 
 /// Predicted time of one partition: its nodes plus the device's launch overhead.
-double partition_us(const Graph& graph, const Partition& partition, const Target& target);
+double partition_us(const Graph& graph, const Partition& partition, const Target& target,
+                    const CostModel& cost = roofline_cost());
 /// Predicted time of a transfer's tensors over their links.
 double plan_transfer_us(const Graph& graph, const PartitionPlan& plan, const Transfer& transfer,
-                        const Target& target);
+                        const Target& target, const CostModel& cost = roofline_cost());
 
 Json metrics_to_json(const PlanMetrics& metrics, const Target& target);
 
-/// Aligned tables for people: partitions, transfers, metrics.
-std::string format_plan_report(const Graph& graph, const PartitionPlan& plan,
-                               const PlanMetrics& metrics, const Target& target);
+/// Aligned tables for people: partitions, transfers, and the numbers in `metrics`.
+std::string format_plan_report(const Graph& graph, const PartitionPlan& plan, const Json& metrics,
+                               const Target& target, const CostModel& cost = roofline_cost());
 
 }  // namespace npu

@@ -48,8 +48,9 @@ struct PartitionPlan {
 PartitionPlan read_partition_plan(const Graph& graph, Diagnostics& diagnostics);
 
 /// Writes `plan` to `npu.partition` and sets `partition` of every node. `metrics` becomes its
-/// member of that name.
-void write_partition_plan(Graph& graph, const PartitionPlan& plan, Json metrics);
+/// member of that name; those of the object `details` follow.
+void write_partition_plan(Graph& graph, const PartitionPlan& plan, Json metrics,
+                          const Json& details = Json::object());
 
 /// One partition with every node of `graph` on `device`.
 PartitionPlan single_partition_plan(const Graph& graph, const std::string& device);

@@ -30,4 +30,9 @@ struct Comparison {
 Comparison compare_tensors(const Tensor& actual, const Tensor& expected,
                            const Tolerance& tolerance);
 
+/// Largest |a - e| over largest |e|, for floats of one shape: how far off a result is as a whole,
+/// whatever single elements are near 0. 0 for equal tensors, infinity if only `expected` is all 0
+/// or `actual` has a NaN that `expected` has not.
+double relative_error(const Tensor& actual, const Tensor& expected);
+
 }  // namespace npu

@@ -5,8 +5,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "npu/compile/compiler.hpp"
 #include "npu/device/backend.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/partition/partition_plan.hpp"
@@ -16,9 +18,14 @@ namespace npu {
 
 struct ExecutorOptions {
   std::int32_t threads = 0;  ///< 0: all cores
+  bool overlap = true;       ///< independent steps on different devices run at the same time
   /// Further members of the options that each backend is opened with, on top of the target's.
   Json backend_options = Json::object();
 };
+
+/// What the backend of a device is opened with: the target's options, `threads` and the others of
+/// `options`, as JSON.
+std::string device_options(const Device& device, const ExecutorOptions& options);
 
 /// What one step of a run took; times in microseconds since the run began.
 struct StepRecord {
@@ -38,21 +45,35 @@ struct RunRecord {
   double total_us = 0;
 };
 
-/// Runs a plan. Partitions are compiled and their weights uploaded once, by the constructor; run
+/// Runs a plan. Partitions are loaded, and their weights uploaded, once, by the constructor; run
 /// may be called any number of times. A copy of a tensor on a device stays valid until its last
-/// reader there is done: it is never fetched twice and never overwritten.
+/// reader there is done: it is never fetched twice and never overwritten. Steps that do not depend
+/// on each other run at the same time, one thread a device; the results are the same either way.
 class Executor {
  public:
   /// `weights` by TensorId, as load_weights returns them. Keeps references to graph and plan, which
-  /// must outlive it. Throws Error kUnsupported if a backend is missing or refuses a partition.
+  /// must outlive it. Compiles every partition first, without a cache. Throws Error kUnsupported if
+  /// a backend is missing or refuses a partition.
   Executor(const Graph& graph, const PartitionPlan& plan, const Target& target,
            const std::vector<Tensor>& weights, const ExecutorOptions& options);
+  /// With partitions that are compiled already, by partition id, and devices that are open already
+  /// and were opened with the same options (any number of them). Weights that partitions hold in
+  /// their blobs may be missing.
+  Executor(const Graph& graph, const PartitionPlan& plan, const Target& target,
+           const std::vector<Tensor>& weights, const ExecutorOptions& options,
+           const std::vector<CompiledPartition>& compiled,
+           const std::map<std::string, std::shared_ptr<DeviceInstance>>& devices);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
 
   /// `inputs` in the order of graph_inputs; the results follow graph_outputs. `record` may be null.
   std::vector<Tensor> run(const std::vector<Tensor>& inputs, RunRecord* record,
                           bool with_node_times = false);
 
   double load_ms() const noexcept { return load_ms_; }
+  /// Whether runs use more than one thread: two steps of different devices are independent.
+  bool overlaps() const noexcept { return workers_ != nullptr; }
   std::int64_t weight_uploads() const noexcept { return weight_uploads_; }
   std::int64_t weight_bytes() const noexcept { return weight_bytes_; }
   /// Name and version of every backend that is in use.
@@ -62,12 +83,20 @@ class Executor {
   struct LoadedPartition {
     std::int32_t device = 0;
     std::unique_ptr<DeviceProgram> program;
+    std::vector<std::shared_ptr<DeviceBuffer>> outputs;  // reused by every run, or empty
   };
+  struct Slot;
+  struct Step;
   class Run;
+  class Workers;
 
-  void open_devices(const Target& target, const ExecutorOptions& options);
-  void load_partitions(const std::vector<Tensor>& weights);
-  void find_last_uses();
+  void open_devices(const Target& target, const ExecutorOptions& options,
+                    const std::map<std::string, std::shared_ptr<DeviceInstance>>& open);
+  void load_partitions(const std::vector<Tensor>& weights,
+                       const std::vector<CompiledPartition>& compiled);
+  void schedule();
+  void start_workers();
+  std::size_t slot(TensorId tensor, std::int32_t device);
 
   const Graph& graph_;
   const PartitionPlan& plan_;
@@ -76,7 +105,11 @@ class Executor {
   std::vector<std::shared_ptr<DeviceInstance>> devices_;
   std::map<std::string, std::int32_t> device_index_;
   std::vector<LoadedPartition> partitions_;
-  std::vector<std::vector<TensorId>> dead_after_step_;
+  std::vector<Slot> slots_;
+  std::map<std::pair<TensorId, std::int32_t>, std::size_t> slot_index_;
+  std::vector<Step> steps_;
+  std::vector<std::size_t> output_slots_;  // by graph output; unused where no node produces it
+  std::unique_ptr<Workers> workers_;
   double load_ms_ = 0;
   std::int64_t weight_uploads_ = 0;
   std::int64_t weight_bytes_ = 0;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "npu/compile/bundle.hpp"
+#include "npu/compile/cache.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/runtime/compare.hpp"
 #include "npu/runtime/executor.hpp"
@@ -28,6 +30,11 @@ struct RunModelOptions {
   std::optional<double> atol;  ///< default: 1e-4; 2e-2 for outputs of 16-bit floats
   std::int64_t bench = 0;      ///< timed runs after the first one
   std::string trace;           ///< file to write
+  std::vector<std::string> load_ops;  ///< shared objects of custom ops, see npu/custom_op.hpp
+  bool promote = false;   ///< operands of different dtypes are promoted rather than refused
+  std::string precision;  ///< "f32" or "bf16"; empty: the bundle's, else f32
+  bool measure_precision = false;  ///< with bf16, run in f32, too, and report how far off it is
+  CacheOptions cache;              ///< for documents; a bundle is compiled already
   ExecutorOptions executor;
 };
 
@@ -41,6 +48,15 @@ struct RunModelResult {
 /// the last device of the target. Collects faults of inputs and weights in `diagnostics`; the
 /// result is meaningful only if there is none.
 RunModelResult run_model(Graph& graph, const RunModelOptions& options, Diagnostics& diagnostics);
+
+/// Runs a bundle: nothing is compiled, and what it holds is used where it is mapped.
+/// `verify_device` needs weights that the blobs may have packed; they come from `weights` then.
+RunModelResult run_bundle(const Bundle& bundle, const RunModelOptions& options,
+                          Diagnostics& diagnostics);
+
+/// What the backends of the target's devices have registered, custom ops included; `device` alone
+/// if it is not empty. See format_backend_ops.
+std::string list_registered_ops(const RunModelOptions& options, const std::string& device);
 
 /// Tables for people from a report.
 std::string format_run_report(const Json& report);

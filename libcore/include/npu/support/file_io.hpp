@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace npu {
 
@@ -19,6 +20,8 @@ std::string read_stream(std::FILE* stream, const std::string& name);
 /// temporary name in the same folder, fsync, rename. Devices, pipes and symbolic links are written
 /// in place, since renaming would replace them. Throws Error kIo.
 void write_file_atomically(const std::string& path, std::string_view content);
+/// As above, with the pieces one after another.
+void write_file_atomically(const std::string& path, const std::vector<std::string_view>& pieces);
 
 /// The bytes of a file, mapped read-only for as long as the object lives. A file that another
 /// process cuts short while it is mapped is outside the contract (SIGBUS), as for every mapped

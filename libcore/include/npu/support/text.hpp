@@ -14,6 +14,10 @@ std::string flops_text(double flops);
 /// A fixed number of decimals.
 std::string fixed_text(double value, int decimals);
 
+/// `text` with control characters and bytes that are not UTF-8 replaced by '?': for text that comes
+/// from outside and goes into messages and documents.
+std::string printable_text(std::string_view text);
+
 /// A table whose columns line up: the first row is the head, columns whose name starts with '>' are
 /// right-aligned (the sign is dropped). Ends with a newline.
 std::string table_text(const std::vector<std::vector<std::string>>& rows);

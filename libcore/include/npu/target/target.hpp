@@ -49,6 +49,14 @@ struct OpRule {
   std::vector<std::string> requirements;  ///< names of predicates(), see support_check.hpp
 };
 
+/// Rates of some ops, where they differ from the device's.
+struct OpRate {
+  std::vector<std::string> types;
+  std::optional<bool> grouped;  ///< only convolutions with groups > 1, or only others
+  double peak_flops = 0;        ///< FLOP/s of every dtype; 0: the device's
+  double memory_bandwidth = 0;  ///< bytes/s; 0: the device's
+};
+
 /// One kind of processor of a target.
 struct Device {
   std::string name;
@@ -63,9 +71,13 @@ struct Device {
                                        ///< rule runs with every dtype and rank
   Json align;                          ///< the `align` section, or null
   std::int64_t on_chip_bytes = 0;      ///< 0: not known, no limit
+  double max_partition_flops = 0;      ///< FLOP in one partition; 0: no limit
   std::map<DType, double> peak_flops;  ///< FLOP/s
   double memory_bandwidth = 0;         ///< bytes/s
   double launch_overhead_us = 0;       ///< per partition
+  bool resident_weights = false;       ///< predicted times leave out the traffic of weights
+  double node_overhead_us = 0;         ///< per node that is no alias
+  std::vector<OpRate> op_rates;        ///< the first that fits a node holds
 
   /// Indices into `rules` of the alternatives for an op type; filled by parse_target.
   NameIndex<std::vector<std::size_t>> rules_by_type;

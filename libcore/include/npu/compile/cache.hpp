@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "npu/device/backend.hpp"
+#include "npu/support/error.hpp"
+#include "npu/support/json.hpp"
+
+namespace npu {
+
+struct CacheOptions {
+  bool enabled = true;
+  std::string folder;  ///< empty: default_cache_folder()
+  std::int64_t limit_bytes = 8'000'000'000;
+};
+
+/// $XDG_CACHE_HOME/npu, else $HOME/.cache/npu; empty if neither is set to an absolute path.
+std::string default_cache_folder();
+
+/// "8G", "500M", "64k", "1000": decimal units. Nothing if the text is no size.
+std::optional<std::int64_t> parse_byte_size(const std::string& text);
+
+/// The features of this CPU that code generators look at, e.g. "x86-64 sse4.2 avx avx2 fma".
+const std::string& cpu_features();
+
+/// What is looked up: every input of a compilation. Two that differ in anything have different
+/// keys.
+struct CacheKeyInput {
+  std::string backend;
+  std::string backend_version;
+  std::string fingerprint;
+  std::string device;   ///< the target's description of the device, as JSON
+  std::string options;  ///< of compile, as JSON
+  std::string sub_ir;
+  const std::vector<NamedTensor>* weights = nullptr;
+};
+/// 32 hexadecimal digits.
+std::string cache_key(const CacheKeyInput& input);
+
+/// A compiled partition as the cache keeps it.
+struct CachedBlob {
+  Blob blob;    ///< mapped
+  Json report;  ///< the backend's, an object
+};
+
+/// A folder with one file for each compiled partition. Any number of processes may use it at once
+/// and be killed at any moment. Every entry carries digests of all its bytes; one that does not
+/// match is removed and counts as absent. A folder that cannot be read or written costs a warning,
+/// never the run. Thread-safe.
+class CompileCache {
+ public:
+  explicit CompileCache(const CacheOptions& options);
+
+  bool enabled() const noexcept { return enabled_; }
+  const std::string& folder() const noexcept { return folder_; }
+
+  /// The entry of a key, if it is there and whole. Marks it as used now.
+  std::optional<CachedBlob> find(const std::string& key);
+  /// Keeps a blob, then removes entries that have not been used for longest until all fit the
+  /// limit. A blob that alone exceeds the limit is not kept.
+  void store(const std::string& key, const Blob& blob, const Json& report);
+
+  /// What went wrong so far, each kind once, for the user.
+  std::vector<std::string> take_warnings();
+
+ private:
+  void warn(const std::string& text);
+  void evict(const std::string& newest);
+
+  bool enabled_ = false;
+  std::string folder_;
+  std::int64_t limit_ = 0;
+  std::uint32_t mode_ = 0644;
+  std::mutex mutex_;
+  std::vector<std::string> warnings_;
+  bool has_warned_ = false;
+  bool is_writable_ = true;
+};
+
+}  // namespace npu

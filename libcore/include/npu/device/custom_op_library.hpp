@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "npu/custom_op.hpp"
+
+namespace npu {
+
+/// Loads a shared object of custom ops (npu/custom_op.hpp) and returns its rows, checked; they live
+/// until the process ends. A name without a slash is a file of the working directory if there is
+/// one, else it is searched as dlopen does. Throws Error kIo that names the file.
+std::vector<npu_custom_op> load_custom_ops(const std::string& path);
+
+}  // namespace npu

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "npu/compile/compiler.hpp"
+#include "npu/ir/graph.hpp"
+#include "npu/runtime/weight_store.hpp"
+#include "npu/support/error.hpp"
+
+namespace npu {
+
+/// What npu-compile(1) can be asked for.
+struct CompileModelOptions {
+  std::string target;                 ///< for documents without `npu.target`; empty: "host"
+  WeightSource weights;               ///< an empty file means `npu.weights_file`
+  std::vector<std::string> load_ops;  ///< shared objects of custom ops, see npu/custom_op.hpp
+  bool promote = false;  ///< operands of different dtypes are promoted rather than refused
+  CompileOptions compile;
+  CacheOptions cache;
+  /// With precision bf16, compile for f32, too, run both on made-up inputs and compare.
+  bool measure_precision = false;
+};
+
+struct CompileModelResult {
+  CompiledModel model;
+  BundleContent content;
+  bool cache_enabled = false;
+  std::optional<double> worst_relative_error;  ///< of bf16 against f32
+};
+
+/// Compiles a document to the content of a bundle. One that is not tagged is tagged with defaults,
+/// one that is not partitioned is partitioned with defaults; `graph` is left with the plan that was
+/// compiled. Collects faults of the document's weights in `diagnostics`, and warnings for what
+/// backends refused; the result is meaningful only if there is no error.
+CompileModelResult compile_model(Graph& graph, const CompileModelOptions& options,
+                                 Diagnostics& diagnostics);
+
+/// The largest relative_error of any floating-point output.
+double worst_relative_error(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected);
+
+/// Tables for people: partitions, refusals, totals.
+std::string format_compile_model_report(const CompileModelResult& result);
+
+/// Numbers that --assert compares.
+std::map<std::string, double> compile_metrics(const CompileModelResult& result);
+
+}  // namespace npu

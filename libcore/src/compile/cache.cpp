@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps compiled partitions in a folder, one file each, named by the key of what was compiled.
+//
+// An entry appears under its name by rename, complete or not at all, so readers and writers of any
+// number of processes need no lock. It starts with its key and digests of everything in it, which a
+// reader checks: what a crash of the machine, a full disk or a stray program left there is removed
+// and compiled again. That is why nothing is synced: a lost entry costs a compilation, no more.
+// A writer holds a lock on its temporary file for as long as it lives, so what a killed one left
+// behind is told from what is being written, and the next eviction removes it. Last use is the
+// file's modification time, since access times are often switched off.
+// Finding is O(bytes of the entry), storing that and O(entries) for the eviction.
+#include "npu/compile/cache.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "npu/support/checked.hpp"
+#include "npu/support/digest.hpp"
+#include "npu/support/file_io.hpp"
+#include "npu/support/text.hpp"
+
+namespace npu {
+namespace {
+
+// magic, key, sizes and digests of report and blob, digest of all of these: 8 + 32 + 5 * 8 bytes.
+constexpr std::string_view kMagic = "npucach1";
+constexpr std::size_t kKeyBytes = 32;
+constexpr std::size_t kHeaderBytes = 8 + kKeyBytes + 5 * 8;
+constexpr std::size_t kBlobAlignment = 4096;
+constexpr std::string_view kSuffix = ".npublob";
+constexpr std::string_view kTemporaryPrefix = "tmp-";
+constexpr int kStaleSeconds = 60;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {}
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const noexcept { return value_; }
+
+ private:
+  int value_;
+};
+
+void append_u64(std::string& text, std::uint64_t value) {
+  for (int i = 0; i < 8; ++i) text += static_cast<char>((value >> (8 * i)) & 0xff);
+}
+
+std::uint64_t read_u64(const std::byte* bytes) {
+  std::uint64_t value = 0;
+  for (int i = 0; i < 8; ++i) value |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
+  return value;
+}
+
+std::uint64_t blob_offset(std::uint64_t report_size) {
+  return (kHeaderBytes + report_size + kBlobAlignment - 1) / kBlobAlignment * kBlobAlignment;
+}
+
+bool make_folders(const std::string& path) {
+  for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
+    const std::string part = path.substr(0, slash);
+    if (::mkdir(part.c_str(), 0777) != 0 && errno != EEXIST) {
+      struct stat status {};
+      if (::stat(part.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return false;
+    }
+    if (slash == std::string::npos) break;
+  }
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return false;
+  if (S_ISDIR(status.st_mode)) return true;
+  errno = ENOTDIR;
+  return false;
+}
+
+bool write_all(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(file, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return true;
+}
+
+/// The blob and report of an entry's bytes; nothing if anything in it is not as it was written.
+std::optional<CachedBlob> parse_entry(const std::string& key,
+                                      const std::shared_ptr<const MappedFile>& file) {
+  const std::byte* bytes = file->data();
+  const std::uint64_t size = file->size();
+  if (size < kHeaderBytes || std::memcmp(bytes, kMagic.data(), kMagic.size()) != 0 ||
+      std::memcmp(bytes + kMagic.size(), key.data(), kKeyBytes) != 0 ||
+      read_u64(bytes + kHeaderBytes - 8) != xxh3_64(bytes, kHeaderBytes - 8)) {
+    return std::nullopt;
+  }
+  const std::byte* numbers = bytes + kMagic.size() + kKeyBytes;
+  const std::uint64_t report_size = read_u64(numbers);
+  const std::uint64_t report_digest = read_u64(numbers + 8);
+  const std::uint64_t blob_size = read_u64(numbers + 16);
+  const std::uint64_t blob_digest = read_u64(numbers + 24);
+  if (report_size > size - kHeaderBytes) return std::nullopt;
+  const std::uint64_t offset = blob_offset(report_size);
+  if (offset > size || blob_size != size - offset || blob_size == 0) return std::nullopt;
+  if (xxh3_64(bytes + kHeaderBytes, report_size) != report_digest ||
+      xxh3_64(bytes + offset, blob_size) != blob_digest) {
+    return std::nullopt;
+  }
+  const std::string_view report(reinterpret_cast<const char*>(bytes + kHeaderBytes), report_size);
+  CachedBlob entry;
+  entry.blob = {std::shared_ptr<const std::byte>(file, bytes + offset), blob_size};
+  entry.report = parse_json(report, file->path());
+  return entry;
+}
+
+std::string message(const std::string& what, int code) { return what + ": " + std::strerror(code); }
+
+}  // namespace
+
+std::string default_cache_folder() {
+  if (const char* folder = std::getenv("XDG_CACHE_HOME"); folder != nullptr && *folder == '/') {
+    return std::string(folder) + "/npu";
+  }
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') {
+    return std::string(home) + "/.cache/npu";
+  }
+  return {};
+}
+
+std::optional<std::int64_t> parse_byte_size(const std::string& text) {
+  std::int64_t value = 0;
+  std::size_t digits = 0;
+  while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') {
+    const auto shifted = checked_multiply(value, 10);
+    if (!shifted || __builtin_add_overflow(*shifted, text[digits] - '0', &value)) {
+      return std::nullopt;
+    }
+    ++digits;
+  }
+  if (digits == 0 || text.size() > digits + 1) return std::nullopt;
+  if (text.size() == digits) return value;
+  switch (text[digits]) {
+    case 'k':
+    case 'K':
+      return checked_multiply(value, 1'000);
+    case 'M':
+      return checked_multiply(value, 1'000'000);
+    case 'G':
+      return checked_multiply(value, 1'000'000'000);
+    case 'T':
+      return checked_multiply(value, 1'000'000'000'000);
+    default:
+      return std::nullopt;
+  }
+}
+
+const std::string& cpu_features() {
+  static const std::string text = [] {
+#if defined(__x86_64__)
+    std::string names = "x86-64";
+    __builtin_cpu_init();
+    const auto add = [&](bool has, const char* name) {
+      if (has) names += std::string(" ") + name;
+    };
+    add(__builtin_cpu_supports("sse4.1") != 0, "sse4.1");
+    add(__builtin_cpu_supports("sse4.2") != 0, "sse4.2");
+    add(__builtin_cpu_supports("avx") != 0, "avx");
+    add(__builtin_cpu_supports("avx2") != 0, "avx2");
+    add(__builtin_cpu_supports("fma") != 0, "fma");
+    add(__builtin_cpu_supports("avx512f") != 0, "avx512f");
+    add(__builtin_cpu_supports("avx512bw") != 0, "avx512bw");
+    add(__builtin_cpu_supports("avx512vl") != 0, "avx512vl");
+    add(__builtin_cpu_supports("avx512dq") != 0, "avx512dq");
+    add(__builtin_cpu_supports("avx512vnni") != 0, "avx512vnni");
+    // Leaf 7 has what the compiler's list lacks.
+    std::array<unsigned, 4> r{};
+    const auto leaf = [&r](unsigned number, unsigned sub) {
+      __asm__("cpuid" : "=a"(r[0]), "=b"(r[1]), "=c"(r[2]), "=d"(r[3]) : "a"(number), "c"(sub));
+    };
+    leaf(0, 0);
+    if (r[0] >= 7) {
+      leaf(7, 0);
+      add((r[3] >> 22 & 1) != 0, "amx_bf16");
+      add((r[3] >> 24 & 1) != 0, "amx_tile");
+      add((r[3] >> 25 & 1) != 0, "amx_int8");
+      add((r[3] >> 23 & 1) != 0, "avx512fp16");
+      leaf(7, 1);
+      add((r[0] >> 4 & 1) != 0, "avx_vnni");
+      add((r[0] >> 5 & 1) != 0, "avx512bf16");
+    }
+    return names;
+#elif defined(__aarch64__)
+    return std::string("aarch64");
+#else
+    return std::string("unknown");
+#endif
+  }();
+  return text;
+}
+
+std::string cache_key(const CacheKeyInput& input) {
+  Digest digest;
+  digest.add(kMagic);
+  for (const std::string* field : {&input.backend, &input.backend_version, &input.fingerprint,
+                                   &cpu_features(), &input.device, &input.options, &input.sub_ir}) {
+    digest.add(*field);
+  }
+  for (const NamedTensor& weight : *input.weights) {
+    digest.add(weight.name);
+    digest.add(static_cast<std::uint64_t>(weight.tensor.dtype()));
+    digest.add(std::uint64_t{weight.tensor.shape().size()});
+    for (const std::int64_t d : weight.tensor.shape()) digest.add(static_cast<std::uint64_t>(d));
+    digest.add(weight.tensor.data(), weight.tensor.bytes());
+  }
+  return digest.hex();
+}
+
+CompileCache::CompileCache(const CacheOptions& options) : limit_(options.limit_bytes) {
+  if (!options.enabled) return;
+  folder_ = options.folder.empty() ? default_cache_folder() : options.folder;
+  // Without a home there is no place for one; that is no fault worth a warning.
+  if (folder_.empty()) return;
+  enabled_ = true;
+  // Once, before there are threads: asking for the mask changes it for a moment.
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  mode_ = 0666 & ~mask;
+  if (!make_folders(folder_)) {
+    warn(message("cannot create it", errno));
+    enabled_ = false;
+  }
+}
+
+void CompileCache::warn(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  if (has_warned_) return;
+  has_warned_ = true;
+  warnings_.push_back("cache " + folder_ + ": " + text + "; going on without it");
+}
+
+std::vector<std::string> CompileCache::take_warnings() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(warnings_, {});
+}
+
+std::optional<CachedBlob> CompileCache::find(const std::string& key) {
+  if (!enabled_) return std::nullopt;
+  const std::string path = folder_ + "/" + key + std::string(kSuffix);
+  if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) return std::nullopt;
+  std::optional<CachedBlob> entry;
+  try {
+    entry = parse_entry(key, std::make_shared<const MappedFile>(path));
+  } catch (const Error& error) {
+    // Evicted a moment ago, or not readable for this user: absent, either way.
+    if (::access(path.c_str(), F_OK) != 0) return std::nullopt;
+    if (::access(path.c_str(), R_OK) != 0) {
+      warn(error.message());
+      return std::nullopt;
+    }
+  }
+  if (entry) {
+    ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
+  } else {
+    ::unlink(path.c_str());
+  }
+  return entry;
+}
+
+void CompileCache::store(const std::string& key, const Blob& blob, const Json& report) {
+  if (!enabled_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!is_writable_) return;
+  }
+  const std::string report_text = report.dump();
+  const std::uint64_t offset = blob_offset(report_text.size());
+  if (offset + blob.size > static_cast<std::uint64_t>(limit_)) return;
+  std::string header(kMagic);
+  header += key;
+  append_u64(header, report_text.size());
+  append_u64(header, xxh3_64(report_text.data(), report_text.size()));
+  append_u64(header, blob.size);
+  append_u64(header, xxh3_64(blob.data.get(), blob.size));
+  append_u64(header, xxh3_64(header.data(), header.size()));
+  header += report_text;
+  header.resize(offset, '\0');
+
+  const auto give_up = [&](int code) {
+    warn(message("cannot write", code));
+    const std::lock_guard lock(mutex_);
+    is_writable_ = false;
+  };
+  std::string temporary = folder_ + "/" + std::string(kTemporaryPrefix) + "XXXXXX";
+  const Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (file.get() < 0) return give_up(errno);
+  ::flock(file.get(), LOCK_EX | LOCK_NB);
+  const std::string_view bytes(reinterpret_cast<const char*>(blob.data.get()), blob.size);
+  const std::string path = folder_ + "/" + key + std::string(kSuffix);
+  if (!write_all(file.get(), header) || !write_all(file.get(), bytes) ||
+      ::fchmod(file.get(), mode_) != 0 || ::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int code = errno;
+    ::unlink(temporary.c_str());
+    return give_up(code);
+  }
+  evict(key + std::string(kSuffix));
+}
+
+void CompileCache::evict(const std::string& newest) {
+  struct Entry {
+    std::string name;
+    std::int64_t bytes;
+    timespec used;
+  };
+  DIR* folder = ::opendir(folder_.c_str());
+  if (folder == nullptr) return;
+  const int at = ::dirfd(folder);
+  std::vector<Entry> entries;
+  std::int64_t total = 0;
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  while (const dirent* item = ::readdir(folder)) {
+    const std::string name = item->d_name;
+    struct stat status {};
+    if (::fstatat(at, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (!S_ISREG(status.st_mode)) continue;
+    if (name.ends_with(kSuffix)) {
+      entries.push_back({name, status.st_size, status.st_mtim});
+      total += status.st_size;
+    } else if (name.starts_with(kTemporaryPrefix) &&
+               status.st_mtim.tv_sec + kStaleSeconds < now.tv_sec) {
+      const Descriptor left(::openat(at, name.c_str(), O_RDONLY | O_CLOEXEC));
+      if (left.get() >= 0 && ::flock(left.get(), LOCK_EX | LOCK_NB) == 0) {
+        ::unlinkat(at, name.c_str(), 0);
+      }
+    }
+  }
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.used.tv_sec, a.used.tv_nsec, a.name) <
+           std::tie(b.used.tv_sec, b.used.tv_nsec, b.name);
+  });
+  for (const Entry& entry : entries) {
+    if (total <= limit_) break;
+    if (entry.name == newest) continue;
+    if (::unlinkat(at, entry.name.c_str(), 0) == 0 || errno == ENOENT) total -= entry.bytes;
+  }
+  ::closedir(folder);
+}
+
+}  // namespace npu

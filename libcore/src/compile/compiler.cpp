@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiles the partitions of a plan on their backends, through the cache, on several threads.
+//
+// Input:  a verified graph, a plan for it, its weights.
+// Output: one blob per partition, in the order of the plan whatever thread made it.
+// What a backend refuses is tried on the next device: all partitions of a round are compiled
+// first, then the nodes of those that failed move, the graph is partitioned again, and partitions
+// that came out as before are taken over. Nodes only ever move towards the end of the target's
+// list, so there are at most nodes x devices rounds; in practice one or two. The work is that of
+// the backends plus O(bytes of weights) for the keys of the cache.
+#include "npu/compile/compiler.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "npu/ir/json_writer.hpp"
+#include "npu/ops/op_catalogue.hpp"
+#include "npu/partition/partition_graph.hpp"
+#include "npu/support/checked.hpp"
+#include "npu/support/text.hpp"
+#include "npu/target/support_check.hpp"
+
+namespace npu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+const Device& device_named(const Target& target, const std::string& name) {
+  const Device* device = target.find_device(name);
+  if (device == nullptr) {
+    throw Error(ErrorCode::kInvalidGraph,
+                "device '" + name + "' is not in target '" + target.name + "'");
+  }
+  if (device->backend.empty()) {
+    throw Error(ErrorCode::kUnsupported, "device '" + device->name + "' of target '" + target.name +
+                                             "' has no backend: it is for planning only");
+  }
+  return *device;
+}
+
+std::vector<NamedTensor> partition_weights(const Graph& graph, const Partition& partition,
+                                           const std::vector<Tensor>& weights) {
+  std::vector<NamedTensor> used;
+  for (const TensorId id : partition.boundary.weights) {
+    used.push_back({graph.tensor(id).name, weights[static_cast<std::size_t>(id.value)]});
+  }
+  return used;
+}
+
+/// Numbers that every report has, whatever the backend says.
+void complete_report(Json& report, const Graph& graph, const Partition& partition) {
+  double flops = 0;
+  for (const NodeId id : partition.nodes) flops += node_flops(graph, graph.node(id));
+  std::int64_t weight_bytes = 0;
+  for (const TensorId id : partition.boundary.weights) {
+    weight_bytes = saturating_add(weight_bytes, graph.tensor(id).bytes());
+  }
+  report["nodes"] = partition.nodes.size();
+  if (find_member(report, "flops") == nullptr) report["flops"] = saturating_integer(flops);
+  if (find_member(report, "weight_bytes") == nullptr) report["weight_bytes"] = weight_bytes;
+}
+
+/// One round: every partition of a plan, compiled or with the error that its backend gave.
+class Round {
+ public:
+  struct Result {
+    std::optional<CompiledPartition> compiled;
+    std::exception_ptr error;
+  };
+  using Known = std::map<std::pair<std::string, std::string>, CompiledPartition>;
+  using Devices = std::map<std::string, std::shared_ptr<DeviceInstance>>;
+
+  Round(const Graph& graph, const PartitionPlan& plan, const Target& target,
+        const std::vector<Tensor>& weights, const CompileOptions& options, CompileCache* cache,
+        Known& known)
+      : graph_(graph),
+        plan_(plan),
+        target_(target),
+        weights_(weights),
+        options_(options),
+        cache_(cache),
+        known_(known),
+        results_(plan.partitions.size()) {
+    const Json json = {{"precision", options.precision}};
+    compile_options_ = json.dump();
+    // "All cores" are others elsewhere, and a cache may be shared.
+    key_options_ = compile_options_;
+    if (options.threads == 0) key_options_ += std::to_string(std::thread::hardware_concurrency());
+  }
+
+  /// Devices that the calling thread opens are left in `devices`.
+  std::vector<Result> run(Devices& devices) {
+    // Backends are loaded here, once and before there are other threads.
+    for (const Partition& partition : plan_.partitions) {
+      Backend::load(device_named(target_, partition.device).backend);
+    }
+    const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+    const std::size_t wanted = options_.jobs == 0 ? cores : static_cast<std::size_t>(options_.jobs);
+    const std::size_t count = std::min(wanted, results_.size());
+    std::vector<std::thread> helpers;
+    for (std::size_t i = 1; i < count; ++i) {
+      helpers.emplace_back([this] {
+        Devices own;
+        work(own);
+      });
+    }
+    work(devices);
+    for (std::thread& helper : helpers) helper.join();
+    for (std::size_t i = 0; i < results_.size(); ++i) {
+      if (results_[i].compiled) {
+        known_.insert({{plan_.partitions[i].device, sub_irs_[i]}, *results_[i].compiled});
+      }
+    }
+    return std::move(results_);
+  }
+
+ private:
+  void work(Devices& devices) {
+    for (std::size_t i = next_++; i < results_.size(); i = next_++) {
+      try {
+        results_[i].compiled = compile(i, devices);
+      } catch (...) {
+        results_[i].error = std::current_exception();
+      }
+    }
+  }
+
+  CompiledPartition compile(std::size_t index, Devices& devices) {
+    const auto start = Clock::now();
+    const Partition& partition = plan_.partitions[index];
+    std::string& sub_ir = sub_irs_[index];
+    sub_ir = write_subgraph(graph_, partition.nodes, partition.boundary);
+    // Only read while there are threads.
+    if (const auto found = known_.find({partition.device, sub_ir}); found != known_.end()) {
+      return found->second;
+    }
+    const Device& device = device_named(target_, partition.device);
+    const auto backend = Backend::load(device.backend);
+    const std::string device_text =
+        backend_options_text(device, options_.threads, options_.backend_options);
+    const std::vector<NamedTensor> weights = partition_weights(graph_, partition, weights_);
+    CompiledPartition compiled;
+    compiled.device = partition.device;
+    compiled.backend = backend->name();
+    compiled.backend_version = backend->version();
+    compiled.fingerprint = backend->fingerprint();
+    compiled.holds_weights = (backend->capabilities() & NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS) != 0;
+    std::string key;
+    if (cache_ != nullptr && cache_->enabled()) {
+      key = cache_key({.backend = compiled.backend,
+                       .backend_version = compiled.backend_version,
+                       .fingerprint = compiled.fingerprint,
+                       .device = device_text,
+                       .options = key_options_,
+                       .sub_ir = sub_ir,
+                       .weights = &weights});
+      if (auto entry = cache_->find(key)) {
+        compiled.blob = std::move(entry->blob);
+        compiled.report = std::move(entry->report);
+        compiled.cache_hit = true;
+      }
+    }
+    if (!compiled.cache_hit) {
+      auto& opened = devices[partition.device];
+      if (opened == nullptr) opened = DeviceInstance::open(backend, device_text);
+      compiled.blob = opened->compile(sub_ir, weights, compile_options_);
+      compiled.report = opened->blob_report(compiled.blob);
+      complete_report(compiled.report, graph_, partition);
+      if (!key.empty()) cache_->store(key, compiled.blob, compiled.report);
+    }
+    compiled.compile_ms = milliseconds_since(start);
+    return compiled;
+  }
+
+  const Graph& graph_;
+  const PartitionPlan& plan_;
+  const Target& target_;
+  const std::vector<Tensor>& weights_;
+  const CompileOptions& options_;
+  CompileCache* cache_;
+  Known& known_;
+  std::string compile_options_;
+  std::string key_options_;
+  std::vector<Result> results_;
+  std::vector<std::string> sub_irs_ = std::vector<std::string>(results_.size());
+  std::atomic<std::size_t> next_{0};
+};
+
+/// The first device behind `from` that runs every one of `nodes`; null if there is none.
+const Device* next_device(const Graph& graph, const std::vector<NodeId>& nodes,
+                          const Target& target, const std::string& from) {
+  bool behind = false;
+  for (const Device& device : target.devices) {
+    if (behind && !device.backend.empty() &&
+        std::all_of(nodes.begin(), nodes.end(),
+                    [&](NodeId id) { return check_support(graph, id, device).supported; })) {
+      return &device;
+    }
+    behind = behind || device.name == from;
+  }
+  return nullptr;
+}
+
+/// Moves the nodes of a refused partition; false if some node has nowhere to go.
+bool move_nodes(Graph& graph, const Partition& partition, const Target& target,
+                const std::string& reason, std::string& to) {
+  const Device* whole = next_device(graph, partition.nodes, target, partition.device);
+  std::vector<const Device*> places;
+  for (const NodeId id : partition.nodes) {
+    places.push_back(whole != nullptr ? whole : next_device(graph, {id}, target, partition.device));
+    if (places.back() == nullptr) return false;
+  }
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    Node& node = graph.node(partition.nodes[i]);
+    node.device = places[i]->name;
+    node.device_reason = reason;
+    if (whole == nullptr) node.fusion_group.reset();  // its members may have parted
+    names.insert(places[i]->name);
+  }
+  for (const std::string& name : names) to += (to.empty() ? "" : ", ") + name;
+  return true;
+}
+
+}  // namespace
+
+std::string backend_options_text(const Device& device, std::int32_t threads, const Json& extra) {
+  Json json = device.backend_options.is_object() ? device.backend_options : Json::object();
+  json["threads"] = threads;
+  for (const auto& [key, value] : extra.items()) json[key] = value;
+  return json.dump();
+}
+
+namespace {
+
+/// Takes what a round made; `model` then has every partition of its plan.
+void finish(CompiledModel& model, std::vector<Round::Result> results, Clock::time_point start) {
+  for (Round::Result& result : results) {
+    model.partitions.push_back(*std::move(result.compiled));
+    ++(model.partitions.back().cache_hit ? model.cache_hits : model.cache_misses);
+  }
+  model.compile_ms = milliseconds_since(start);
+}
+
+/// Moves the nodes of every refused partition on. True if there was one.
+bool fall_back(Graph& graph, const Target& target, const std::vector<Round::Result>& results,
+               CompiledModel& model) {
+  bool moved = false;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (results[i].error == nullptr) continue;
+    const Partition& partition = model.plan.partitions[i];
+    try {
+      std::rethrow_exception(results[i].error);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kIo || error.code() == ErrorCode::kUsage) throw;
+      Refusal refusal{.device = partition.device,
+                      .to = {},
+                      .nodes = static_cast<std::int64_t>(partition.nodes.size()),
+                      .first_node = graph.node(partition.nodes.front()).name,
+                      .reason = error.message()};
+      if (!move_nodes(graph, partition, target, refusal.reason, refusal.to)) {
+        throw Error(error.code(),
+                    error.message() + " (partition " + std::to_string(i) + " of " +
+                        std::to_string(partition.nodes.size()) + " nodes; no device behind '" +
+                        partition.device + "' runs all of them)",
+                    error.location());
+      }
+      model.refusals.push_back(std::move(refusal));
+      moved = true;
+    }
+  }
+  return moved;
+}
+
+}  // namespace
+
+CompiledModel compile_plan(const Graph& graph, const PartitionPlan& plan, const Target& target,
+                           const std::vector<Tensor>& weights, const CompileOptions& options,
+                           CompileCache* cache) {
+  const auto start = Clock::now();
+  CompiledModel model;
+  model.plan = plan;
+  Round::Known known;
+  std::vector<Round::Result> results =
+      Round(graph, plan, target, weights, options, cache, known).run(model.devices);
+  for (const Round::Result& result : results) {
+    if (result.error != nullptr) std::rethrow_exception(result.error);
+  }
+  finish(model, std::move(results), start);
+  return model;
+}
+
+CompiledModel compile_graph(Graph& graph, const PartitionPlan& plan, const Target& target,
+                            const std::vector<Tensor>& weights, const CompileOptions& options,
+                            CompileCache* cache) {
+  if (!options.fallback) return compile_plan(graph, plan, target, weights, options, cache);
+  const auto start = Clock::now();
+  CompiledModel model;
+  model.plan = plan;
+  Round::Known known;
+  for (;;) {
+    std::vector<Round::Result> results =
+        Round(graph, model.plan, target, weights, options, cache, known).run(model.devices);
+    if (!fall_back(graph, target, results, model)) {
+      finish(model, std::move(results), start);
+      return model;
+    }
+    if (graph.npu_member("target") == nullptr) graph.set_npu_member("target", target.json);
+    PartitionOptions again;
+    again.strategy = model.plan.strategy == "contiguous" ? "contiguous" : "convex";
+    model.plan = partition_graph(graph, again).plan;
+  }
+}
+
+BundleContent bundle_content(const Graph& graph, const CompiledModel& model, const Target& target,
+                             const std::vector<Tensor>& weights, const CompileOptions& options) {
+  BundleContent content;
+  content.target = target.name;
+  content.precision = options.precision;
+  content.provenance["model"] = graph.model_name();
+  std::set<TensorId> kept;
+  for (std::size_t i = 0; i < model.partitions.size(); ++i) {
+    const CompiledPartition& partition = model.partitions[i];
+    content.partitions.push_back({{.device = partition.device,
+                                   .backend = partition.backend,
+                                   .backend_version = partition.backend_version,
+                                   .fingerprint = partition.fingerprint,
+                                   .holds_weights = partition.holds_weights,
+                                   .report = partition.report},
+                                  partition.blob.data,
+                                  partition.blob.size});
+    if (partition.holds_weights) continue;
+    const auto& used = model.plan.partitions[i].boundary.weights;
+    kept.insert(used.begin(), used.end());
+  }
+  for (const TensorId id : graph.graph_outputs()) {
+    if (graph.tensor(id).kind == TensorKind::kWeight) kept.insert(id);
+  }
+  for (const TensorId id : kept) {
+    content.weights.emplace_back(graph.tensor(id).name,
+                                 weights[static_cast<std::size_t>(id.value)]);
+  }
+  // The bundle has what it needs of the weights, so that it may be moved anywhere alone.
+  Graph document = graph;
+  document.erase_npu_member("weights_file");
+  content.document = write_graph(document);
+  return content;
+}
+
+std::vector<CompiledPartition> bundled_partitions(const Bundle& bundle, const PartitionPlan& plan,
+                                                  const Target& target) {
+  if (bundle.partitions().size() != plan.partitions.size()) {
+    throw Error(ErrorCode::kParse,
+                "holds " + std::to_string(bundle.partitions().size()) +
+                    " compiled partitions, its document has " +
+                    std::to_string(plan.partitions.size()),
+                {.file = bundle.name()});
+  }
+  std::vector<CompiledPartition> compiled;
+  for (std::size_t i = 0; i < plan.partitions.size(); ++i) {
+    const BundlePartition& entry = bundle.partitions()[i];
+    const Device& device = device_named(target, plan.partitions[i].device);
+    const std::string which = "partition " + std::to_string(i);
+    if (entry.device != device.name || entry.backend != device.backend) {
+      throw Error(ErrorCode::kParse,
+                  which + " was compiled for device '" + entry.device + "' and backend '" +
+                      entry.backend + "', its document has '" + device.name + "' and '" +
+                      device.backend + "'",
+                  {.file = bundle.name()});
+    }
+    const auto backend = Backend::load(device.backend);
+    const bool holds_weights = (backend->capabilities() & NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS) != 0;
+    if (entry.fingerprint != backend->fingerprint() || entry.holds_weights != holds_weights) {
+      throw Error(ErrorCode::kUnsupported,
+                  which + " was compiled for another CPU or another version of backend '" +
+                      entry.backend + "' ('" + printable_text(entry.fingerprint) +
+                      "'; here it is '" + backend->fingerprint() +
+                      "'); compile the model again with npu-compile on this machine",
+                  {.file = bundle.name()});
+    }
+    const BundleSection& section = bundle.sections()[entry.section];
+    compiled.push_back({.device = device.name,
+                        .backend = entry.backend,
+                        .backend_version = entry.backend_version,
+                        .fingerprint = entry.fingerprint,
+                        .holds_weights = entry.holds_weights,
+                        .blob = {bundle.section(entry.section), section.size},
+                        .report = entry.report,
+                        .cache_hit = false,
+                        .compile_ms = 0});
+  }
+  return compiled;
+}
+
+std::vector<Tensor> bundled_weights(const Bundle& bundle, const Graph& graph) {
+  std::vector<Tensor> weights(graph.tensors().size());
+  for (const BundleWeight& entry : bundle.weights()) {
+    const TensorId id = graph.find_tensor(entry.name);
+    const TensorInfo* tensor = id.valid() ? &graph.tensor(id) : nullptr;
+    if (tensor == nullptr || tensor->kind != TensorKind::kWeight || tensor->dtype != entry.dtype ||
+        tensor->shape != entry.shape) {
+      throw Error(ErrorCode::kParse,
+                  "weight '" + printable_text(entry.name) + "' (" +
+                      std::string(dtype_name(entry.dtype)) + " " + shape_text(entry.shape) +
+                      ") is no weight of its document",
+                  {.file = bundle.name()});
+    }
+    weights[static_cast<std::size_t>(id.value)] = bundle.weight(entry);
+  }
+  return weights;
+}
+
+std::string format_compile_report(const CompiledModel& model) {
+  const auto count = [](const Json& report, const char* key) {
+    const Json* value = find_member(report, key);
+    return value == nullptr || !value->is_number() ? std::string("-") : value->dump();
+  };
+  const auto bytes = [](const Json& report, const char* key) {
+    const Json* value = find_member(report, key);
+    return value == nullptr || !value->is_number() ? std::string("-")
+                                                   : bytes_text(value->get<double>());
+  };
+  std::vector<std::vector<std::string>> rows{{">partition", "device", "backend", ">nodes",
+                                              ">kernels", ">reorders", ">flops", ">weights",
+                                              ">arena", ">blob", ">compile ms", "cache"}};
+  for (std::size_t i = 0; i < model.partitions.size(); ++i) {
+    const CompiledPartition& row = model.partitions[i];
+    const Json* flops = find_member(row.report, "flops");
+    rows.push_back(
+        {std::to_string(i), row.device, row.backend, count(row.report, "nodes"),
+         count(row.report, "kernels"), count(row.report, "reorders"),
+         flops == nullptr || !flops->is_number() ? "-" : flops_text(flops->get<double>()),
+         bytes(row.report, "weight_bytes"), bytes(row.report, "arena_bytes"),
+         bytes_text(static_cast<double>(row.blob.size)), fixed_text(row.compile_ms, 1),
+         row.cache_hit ? "hit" : "miss"});
+  }
+  std::string text = table_text(rows);
+  for (const Refusal& refusal : model.refusals) {
+    text += std::to_string(refusal.nodes) + " nodes from '" + refusal.first_node +
+            "' on went from " + refusal.device + " to " + refusal.to + ": " + refusal.reason + "\n";
+  }
+  return text;
+}
+
+}  // namespace npu

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens a shared object of custom ops and checks what it says of itself.
+//
+// The handle is never closed: a program may hold functions of it until the process ends, and a
+// library that started threads cannot be unloaded under them. Opening one twice costs nothing.
+#include "npu/device/custom_op_library.hpp"
+
+#include <dlfcn.h>
+#include <spdlog/fmt/fmt.h>
+#include <unistd.h>
+
+#include <set>
+#include <string_view>
+
+#include "npu/support/error.hpp"
+
+namespace npu {
+namespace {
+
+[[noreturn]] void fail(const std::string& path, const std::string& text) {
+  throw Error(ErrorCode::kIo, fmt::format("custom ops '{}': {}", path, text));
+}
+
+}  // namespace
+
+std::vector<npu_custom_op> load_custom_ops(const std::string& path) {
+  if (path.empty())
+    fail(path, "expected the name of a shared object");  // dlopen: the program itself
+  // dlopen looks for a bare name in the system's folders only.
+  const bool is_local = path.find('/') == path.npos && ::access(path.c_str(), F_OK) == 0;
+  const std::string file = is_local ? "./" + path : path;
+  void* const handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* text = ::dlerror();
+    std::string_view reason = text != nullptr ? text : "cannot be loaded";
+    if (const std::string prefix = file + ": "; reason.starts_with(prefix)) {
+      reason.remove_prefix(prefix.size());
+    }
+    fail(path, std::string(reason));
+  }
+  const auto entry =
+      reinterpret_cast<npu_custom_op_entry_function>(::dlsym(handle, NPU_CUSTOM_OP_ENTRY_NAME));
+  if (entry == nullptr) fail(path, "exports no " NPU_CUSTOM_OP_ENTRY_NAME);
+  const npu_custom_op_library* const library = entry(NPU_CUSTOM_OP_ABI_VERSION);
+  if (library == nullptr) {
+    fail(path,
+         fmt::format("does not serve version {} of npu/custom_op.hpp", NPU_CUSTOM_OP_ABI_VERSION));
+  }
+  if (library->abi_version != NPU_CUSTOM_OP_ABI_VERSION ||
+      library->struct_size < sizeof(npu_custom_op_library)) {
+    fail(path, fmt::format("was built for version {} of npu/custom_op.hpp, expected {}",
+                           library->abi_version, NPU_CUSTOM_OP_ABI_VERSION));
+  }
+  if (library->op_count != 0 && library->ops == nullptr) fail(path, "has a null list of ops");
+
+  std::vector<npu_custom_op> ops;
+  std::set<std::string_view> names;
+  for (std::size_t i = 0; i < library->op_count; ++i) {
+    const npu_custom_op& op = library->ops[i];
+    if (op.name == nullptr || *op.name == '\0') fail(path, fmt::format("op {} has no name", i));
+    if (op.run == nullptr) fail(path, fmt::format("op '{}' has no function", op.name));
+    if (!names.insert(op.name).second)
+      fail(path, fmt::format("op '{}' stands there twice", op.name));
+    ops.push_back(op);
+  }
+  return ops;
+}
+
+}  // namespace npu

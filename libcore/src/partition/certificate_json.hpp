@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "npu/support/json.hpp"
+#include "partition/placement_solver.hpp"
+
+namespace npu {
+
+/// `npu.partition.certificate` of npu-ir(5).
+Json certificate_to_json(const Graph& graph, const PlacementProblem& problem,
+                         const Placement& placement);
+
+}  // namespace npu

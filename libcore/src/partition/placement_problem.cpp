@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns a tagged graph and a target into numbers: what each item costs on each device, and each
+// tensor on each way.
+//
+// Where a node may run: on the device that it has, and on every other one that supports it, unless
+// it was put there by hand (device_reason "forced", "kept"), by a limit ("min nodes", ...) or
+// because another device failed to compile it (any other reason though the first device supports
+// it); such nodes stay. Graph inputs and weights cost no
+// transfer: they are loaded to each device that reads them, as npu-run does, whatever device that
+// is; and results are fetched from where they were made. O(nodes * devices + edges).
+#include "partition/placement_problem.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "npu/support/error.hpp"
+#include "npu/target/support_check.hpp"
+#include "partition/plan_builder.hpp"
+
+namespace npu {
+namespace {
+
+constexpr std::string_view kGetitem = "<built-in function getitem>";
+constexpr double kLargestTotal = 0x1p60;
+constexpr std::int64_t kMostTicksPerUs = 1'000'000;  // picoseconds
+
+std::size_t index_of(std::int32_t value) { return static_cast<std::size_t>(value); }
+
+class Builder {
+ public:
+  Builder(const Graph& graph, const Target& target, const CostModel& cost)
+      : graph_(graph), target_(target), cost_(cost) {}
+
+  PlacementProblem build() {
+    problem_.units = build_unit_graph(graph_);
+    problem_.devices = target_.devices.size();
+    if (problem_.devices > 64) {
+      throw Error(ErrorCode::kUnsupported,
+                  "target '" + target_.name + "' has more than 64 devices");
+    }
+    rename_devices();
+    find_node_devices();
+    join_getitems();
+    find_tensors();
+    measure();
+    return std::move(problem_);
+  }
+
+ private:
+  // Units have indices of their own for devices; from here on the target's count.
+  void rename_devices() {
+    std::vector<std::int32_t> index;
+    for (const std::string& name : problem_.units.device_names) {
+      const Device* device = target_.find_device(name);
+      if (device == nullptr) {
+        throw Error(ErrorCode::kInvalidGraph, "device '" + name + "' is not in target '" +
+                                                  target_.name + "'; run npu-tag again");
+      }
+      index.push_back(static_cast<std::int32_t>(device - target_.devices.data()));
+    }
+    for (std::int32_t& device : problem_.units.device) device = index[index_of(device)];
+    problem_.units.device_names.clear();
+    for (const Device& device : target_.devices) {
+      problem_.units.device_names.push_back(device.name);
+    }
+  }
+
+  void find_node_devices() {
+    problem_.node_devices.resize(graph_.nodes().size());
+    for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
+      const NodeId id{static_cast<std::int32_t>(n)};
+      const std::int32_t own = problem_.units.device[index_of(problem_.units.unit_of[n])];
+      std::uint64_t bits = std::uint64_t{1} << own;
+      if (!is_placed_for_good(graph_.node(id))) {
+        for (std::size_t d = 0; d < problem_.devices; ++d) {
+          if ((bits >> d & 1U) != 0) continue;
+          if (!check_support(graph_, id, target_.devices[d]).supported) continue;
+          bits |= std::uint64_t{1} << d;
+        }
+      }
+      // Something else than support keeps it from the first device, such as a failure to compile.
+      const bool stays = own != 0 && (bits & 1U) != 0 && has_foreign_reason(graph_.node(id));
+      problem_.node_devices[n] = stays ? std::uint64_t{1} << own : bits;
+    }
+  }
+
+  // A list of tensors cannot be sent from device to device: a getitem stays with its producer.
+  void join_getitems() {
+    const UnitGraph& units = problem_.units;
+    std::vector<std::int32_t> leader(units.size());
+    std::iota(leader.begin(), leader.end(), 0);
+    const auto find = [&](std::int32_t unit) {
+      while (leader[index_of(unit)] != unit) unit = leader[index_of(unit)];
+      return unit;
+    };
+    for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
+      const Node& node = graph_.nodes()[n];
+      if (node.op_type != kGetitem || node.inputs.empty()) continue;
+      const TensorInfo& tensor = graph_.tensor(node.inputs.front());
+      if (!tensor.producer.valid()) continue;
+      const std::int32_t a = find(units.unit_of[index_of(tensor.producer.value)]);
+      const std::int32_t b = find(units.unit_of[n]);
+      // A document that is tagged otherwise by hand keeps its tags.
+      if (units.device[index_of(a)] != units.device[index_of(b)]) continue;
+      leader[index_of(std::max(a, b))] = std::min(a, b);
+    }
+    problem_.item_of.resize(units.size());
+    for (std::size_t u = 0; u < units.size(); ++u) {
+      const auto unit = static_cast<std::int32_t>(u);
+      if (find(unit) == unit) {
+        problem_.item_of[u] = static_cast<std::int32_t>(problem_.items++);
+        problem_.first_node.push_back(units.members[u].front());
+        problem_.tagged.push_back(units.device[u]);
+      } else {
+        problem_.item_of[u] = problem_.item_of[index_of(find(unit))];
+      }
+    }
+  }
+
+  std::int32_t item_of(NodeId node) const {
+    return problem_.item_of[index_of(problem_.units.unit_of[index_of(node.value)])];
+  }
+
+  void find_tensors() {
+    std::vector<std::int32_t> seen_by(problem_.items, -1);
+    for (std::size_t t = 0; t < graph_.tensors().size(); ++t) {
+      const TensorInfo& tensor = graph_.tensors()[t];
+      if (!tensor.producer.valid()) continue;
+      PlacementProblem::Tensor entry{.id = {static_cast<std::int32_t>(t)},
+                                     .producer = item_of(tensor.producer),
+                                     .begin = static_cast<std::int32_t>(problem_.readers.size())};
+      seen_by[index_of(entry.producer)] = entry.id.value;
+      for (const NodeId consumer : tensor.consumers) {
+        const std::int32_t reader = item_of(consumer);
+        if (seen_by[index_of(reader)] == entry.id.value) continue;
+        seen_by[index_of(reader)] = entry.id.value;
+        problem_.readers.push_back(reader);
+      }
+      entry.end = static_cast<std::int32_t>(problem_.readers.size());
+      if (entry.end > entry.begin) problem_.tensors.push_back(entry);
+    }
+  }
+
+  void measure() {
+    const std::size_t devices = problem_.devices;
+    std::vector<std::uint64_t> allowed(problem_.items, ~std::uint64_t{0});
+    std::vector<double> cost(problem_.items * devices, 0);
+    std::vector<double> node_us(devices);
+    for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
+      const NodeId id{static_cast<std::int32_t>(n)};
+      const std::size_t item = index_of(item_of(id));
+      allowed[item] &= problem_.node_devices[n];
+      cost_.node_us_on_each(graph_, id, target_.devices, node_us);
+      for (std::size_t d = 0; d < devices; ++d) {
+        if ((problem_.node_devices[n] >> d & 1U) != 0) cost[item * devices + d] += node_us[d];
+      }
+    }
+    std::vector<double> transfer;
+    transfer.reserve(problem_.tensors.size() * devices * devices);
+    for (const PlacementProblem::Tensor& tensor : problem_.tensors) {
+      const auto bytes = static_cast<double>(graph_.tensor(tensor.id).bytes());
+      for (const Device& from : target_.devices) {
+        for (const Device& to : target_.devices) {
+          transfer.push_back(&from == &to ? 0
+                                          : cost_.transfer_us(target_, from.name, to.name, bytes));
+        }
+      }
+    }
+    std::vector<double> launch;
+    for (const Device& device : target_.devices) launch.push_back(cost_.launch_us(device));
+
+    double total = std::accumulate(cost.begin(), cost.end(), 0.0) +
+                   2 * std::accumulate(transfer.begin(), transfer.end(), 0.0) +
+                   4 * static_cast<double>(problem_.units.size() + 1) *
+                       std::accumulate(launch.begin(), launch.end(), 0.0);
+    problem_.ticks_per_us = kMostTicksPerUs;
+    while (problem_.ticks_per_us > 1 &&
+           total * static_cast<double>(problem_.ticks_per_us) > kLargestTotal) {
+      problem_.ticks_per_us /= 10;
+    }
+    if (!(total * static_cast<double>(problem_.ticks_per_us) <= kLargestTotal)) {
+      throw Error(ErrorCode::kUnsupported, "predicted times do not fit in 60 bits of microseconds");
+    }
+    const auto ticks = [&](double us) {
+      return static_cast<std::int64_t>(
+          std::llround(us * static_cast<double>(problem_.ticks_per_us)));
+    };
+    for (std::size_t i = 0; i < problem_.items; ++i) {
+      for (std::size_t d = 0; d < devices; ++d) {
+        const bool runs = (allowed[i] >> d & 1U) != 0;
+        problem_.cost.push_back(runs ? ticks(cost[i * devices + d]) : kNever);
+      }
+    }
+    for (const double us : transfer) problem_.transfer.push_back(ticks(us));
+    for (const double us : launch) problem_.launch.push_back(ticks(us));
+  }
+
+  const Graph& graph_;
+  const Target& target_;
+  const CostModel& cost_;
+  PlacementProblem problem_;
+};
+
+}  // namespace
+
+bool has_foreign_reason(const Node& node) {
+  if (!node.device_reason || node.device_reason->empty()) return false;
+  return !node.device_reason->starts_with("cheaper on ") &&
+         !node.device_reason->starts_with("getitem: ") &&
+         *node.device_reason != "follows its producer";
+}
+
+bool is_placed_for_good(const Node& node) {
+  if (!node.device_reason) return false;
+  const std::string_view reason = *node.device_reason;
+  for (const std::string_view fixed :
+       {"forced", "kept", "min nodes", "min flops", "max partitions", "memory limit"}) {
+    if (reason == fixed) return true;
+  }
+  return reason.starts_with("compile");
+}
+
+PlacementProblem build_placement_problem(const Graph& graph, const Target& target,
+                                         const CostModel& cost) {
+  return Builder(graph, target, cost).build();
+}
+
+std::int64_t placement_cost(const PlacementProblem& problem, const Assignment& assignment) {
+  std::int64_t total = 0;
+  for (std::size_t i = 0; i < problem.items; ++i) {
+    const std::int64_t cost = problem.cost_of(static_cast<std::int32_t>(i), assignment[i]);
+    if (cost == kNever) return kNever;
+    total += cost;
+  }
+  for (std::size_t t = 0; t < problem.tensors.size(); ++t) {
+    const PlacementProblem::Tensor& tensor = problem.tensors[t];
+    const std::int32_t from = assignment[index_of(tensor.producer)];
+    std::uint64_t sent = std::uint64_t{1} << from;
+    for (const std::int32_t reader : problem.readers_of(tensor)) {
+      const std::int32_t to = assignment[index_of(reader)];
+      if ((sent >> to & 1U) != 0) continue;
+      sent |= std::uint64_t{1} << to;
+      total += problem.transfer_of(t, from, to);
+    }
+  }
+  return total;
+}
+
+}  // namespace npu

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// What fusion saves: launches, and bytes between kernels.
+//
+// A kernel reads its operands once and writes the results that something outside needs; a group of
+// aliases alone is no kernel. "Before" means that every node is a group of its own. O(nodes +
+// edges).
+#include <algorithm>
+#include <map>
+
+#include "npu/ops/op_catalogue.hpp"
+#include "npu/support/text.hpp"
+#include "passes/fusion/fusion_builder.hpp"
+
+namespace npu {
+namespace fusion {
+
+TrafficMeter::TrafficMeter(const Graph& graph)
+    : graph_(graph),
+      is_output_(graph.tensors().size(), 0),
+      member_(graph.nodes().size(), 0),
+      seen_(graph.tensors().size(), 0) {
+  for (const TensorId id : graph.graph_outputs())
+    is_output_[static_cast<std::size_t>(id.value)] = 1;
+}
+
+GroupTraffic TrafficMeter::measure(std::span<const NodeId> nodes, bool writes_slices) {
+  ++stamp_;
+  GroupTraffic traffic;
+  const auto inside = [&](NodeId id) {
+    return id.valid() && member_[static_cast<std::size_t>(id.value)] == stamp_;
+  };
+  for (const NodeId id : nodes) member_[static_cast<std::size_t>(id.value)] = stamp_;
+  double slice_bytes = 0;
+  for (const NodeId id : nodes) {
+    const Node& node = graph_.node(id);
+    const bool alias = is_alias_node(graph_, node);
+    const OpInfo* op = find_op(node.op_type);
+    const bool slices = writes_slices && op != nullptr && op->op_type.starts_with("aten.c") &&
+                        op->op_type.find("cat") != std::string_view::npos;
+    if (!alias) ++traffic.kernels;
+    traffic.flops += node_flops(graph_, node);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const TensorInfo& tensor = graph_.tensor(node.inputs[i]);
+      if (inside(tensor.producer)) {
+        if (slices) slice_bytes += static_cast<double>(tensor.bytes());
+        continue;
+      }
+      auto& seen = seen_[static_cast<std::size_t>(node.inputs[i].value)];
+      if (seen == stamp_) continue;
+      seen = stamp_;
+      auto bytes = static_cast<double>(tensor.bytes());
+      // A gather reads what it returns, not the whole table.
+      if (i == 0 && op != nullptr && op->kind == OpKind::kInjective && !node.outputs.empty()) {
+        bytes = std::min(bytes, static_cast<double>(graph_.tensor(node.outputs.front()).bytes()));
+      }
+      if (tensor.kind == TensorKind::kWeight) {
+        traffic.weight_bytes += bytes;
+        continue;
+      }
+      traffic.inputs.push_back(node.inputs[i]);
+      if (!slices) traffic.input_bytes += bytes;
+    }
+    for (const TensorId output : node.outputs) {
+      const TensorInfo& tensor = graph_.tensor(output);
+      bool needed = is_output_[static_cast<std::size_t>(output.value)] != 0;
+      for (const NodeId consumer : tensor.consumers) needed = needed || !inside(consumer);
+      const auto bytes = static_cast<double>(tensor.bytes());
+      if (needed) {
+        traffic.outputs.push_back(output);
+        traffic.output_bytes += slices ? slice_bytes : bytes;
+      } else if (!tensor.consumers.empty() && !alias && slice_bytes == 0) {
+        traffic.on_chip_bytes += bytes;
+      }
+    }
+  }
+  if (writes_slices) traffic.on_chip_bytes -= slice_bytes;  // it goes out, as a part of the result
+  if (traffic.kernels == 0) {
+    traffic.input_bytes = traffic.output_bytes = traffic.weight_bytes = 0;
+  }
+  return traffic;
+}
+
+}  // namespace fusion
+
+namespace {
+
+double intensity(double flops, double bytes) { return bytes > 0 ? flops / bytes : 0; }
+
+std::string change_text(double before, double after) {
+  if (before == 0) return "-";
+  const double percent = 100 * (after - before) / before;
+  return (percent > 0 ? "+" : "") + fixed_text(percent, 1) + "%";
+}
+
+}  // namespace
+
+FusionReport fusion_report(const Graph& graph) {
+  FusionReport report;
+  fusion::TrafficMeter meter(graph);
+  std::map<std::int64_t, std::vector<NodeId>> groups;
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    const NodeId id{static_cast<std::int32_t>(n)};
+    const fusion::GroupTraffic alone = meter.measure({&id, 1}, false);
+    ++report.nodes;
+    report.launches_before += alone.kernels;
+    report.traffic_bytes_before += alone.input_bytes + alone.output_bytes;
+    report.weight_bytes_before += alone.weight_bytes;
+    groups[graph.node(id).fusion_group.value_or(-1 - static_cast<std::int64_t>(n))].push_back(id);
+  }
+  const Json* fusion = graph.npu_member("fusion");
+  const Json* described = fusion == nullptr ? nullptr : find_member(*fusion, "groups");
+  std::map<std::string, FusionReport::Row> rows;
+  for (const auto& [id, nodes] : groups) {
+    std::string pattern = "single";
+    if (described != nullptr && described->is_array() && id >= 0 &&
+        static_cast<std::size_t>(id) < described->size()) {
+      const Json* name = find_member((*described)[static_cast<std::size_t>(id)], "pattern");
+      if (name != nullptr && name->is_string()) pattern = name->get<std::string>();
+    }
+    const fusion::GroupTraffic traffic = meter.measure(nodes, pattern == "concat-slices");
+    FusionReport::Row& row = rows[pattern];
+    row.pattern = pattern;
+    ++row.groups;
+    row.nodes += static_cast<std::int64_t>(nodes.size());
+    row.flops += traffic.flops;
+    row.on_chip_bytes += traffic.on_chip_bytes;
+    ++report.groups;
+    report.kernels += traffic.kernels > 0;
+    report.largest_group = std::max(report.largest_group, static_cast<std::int64_t>(nodes.size()));
+    report.flops += traffic.flops;
+    report.traffic_bytes += traffic.input_bytes + traffic.output_bytes;
+    report.weight_bytes += traffic.weight_bytes;
+    report.on_chip_bytes += traffic.on_chip_bytes;
+  }
+  for (auto& [name, row] : rows) report.rows.push_back(std::move(row));
+  std::stable_sort(
+      report.rows.begin(), report.rows.end(),
+      [](const FusionReport::Row& a, const FusionReport::Row& b) { return a.groups > b.groups; });
+  return report;
+}
+
+std::string format_fusion_report(const FusionReport& report) {
+  std::vector<std::vector<std::string>> rows{
+      {"pattern", ">groups", ">nodes", ">flops", ">on chip"}};
+  for (const FusionReport::Row& row : report.rows) {
+    rows.push_back({row.pattern, std::to_string(row.groups), std::to_string(row.nodes),
+                    flops_text(row.flops), bytes_text(row.on_chip_bytes)});
+  }
+  const auto count_row = [](const std::string& name, std::int64_t before, std::int64_t after) {
+    return std::vector<std::string>{
+        name, std::to_string(before), std::to_string(after),
+        change_text(static_cast<double>(before), static_cast<double>(after))};
+  };
+  const auto bytes_row = [](const std::string& name, double before, double after) {
+    return std::vector<std::string>{name, bytes_text(before), bytes_text(after),
+                                    change_text(before, after)};
+  };
+  const double intensity_before =
+      intensity(report.flops, report.traffic_bytes_before + report.weight_bytes_before);
+  const double intensity_after =
+      intensity(report.flops, report.traffic_bytes + report.weight_bytes);
+  const std::vector<std::vector<std::string>> totals{
+      {"", ">before", ">after", ">change"},
+      count_row("groups", report.nodes, report.groups),
+      count_row("kernel launches", report.launches_before, report.kernels),
+      bytes_row("traffic between kernels", report.traffic_bytes_before, report.traffic_bytes),
+      bytes_row("weights read", report.weight_bytes_before, report.weight_bytes),
+      {"FLOP per byte", fixed_text(intensity_before, 2), fixed_text(intensity_after, 2),
+       change_text(intensity_before, intensity_after)}};
+  return table_text(rows) + "\n" + table_text(totals);
+}
+
+std::map<std::string, double> fusion_metrics(const FusionReport& report) {
+  std::map<std::string, double> metrics{
+      {"nodes", static_cast<double>(report.nodes)},
+      {"groups", static_cast<double>(report.groups)},
+      {"kernels", static_cast<double>(report.kernels)},
+      {"launches", static_cast<double>(report.kernels)},
+      {"launches_before", static_cast<double>(report.launches_before)},
+      {"largest_group", static_cast<double>(report.largest_group)},
+      {"flops", report.flops},
+      {"traffic_bytes", report.traffic_bytes},
+      {"traffic_bytes_before", report.traffic_bytes_before},
+      {"weight_bytes", report.weight_bytes},
+      {"weight_bytes_before", report.weight_bytes_before},
+      {"on_chip_bytes", report.on_chip_bytes},
+      {"intensity", intensity(report.flops, report.traffic_bytes + report.weight_bytes)},
+      {"intensity_before",
+       intensity(report.flops, report.traffic_bytes_before + report.weight_bytes_before)}};
+  for (const FusionPattern& pattern : fusion_patterns()) {
+    metrics["groups_" + std::string(pattern.name)] = 0;
+  }
+  for (const FusionReport::Row& row : report.rows) {
+    metrics["groups_" + row.pattern] = static_cast<double>(row.groups);
+  }
+  return metrics;
+}
+
+}  // namespace npu

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// The work behind npu-compile: place and partition what is not yet, find weights, compile, and
+// measure what a lower precision costs.
+//
+// The error of bf16 is measured, not estimated: the model runs in both precisions on made-up
+// inputs, and each output's largest difference is set against its largest magnitude. Elements near
+// 0 would say nothing of a result as a whole.
+#include "npu/runtime/compile_model.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <map>
+
+#include "npu/device/custom_op_library.hpp"
+#include "npu/partition/partition_graph.hpp"
+#include "npu/passes.hpp"
+#include "npu/runtime/compare.hpp"
+#include "npu/runtime/executor.hpp"
+#include "npu/runtime/random_tensor.hpp"
+#include "npu/support/text.hpp"
+#include "npu/target/custom_ops.hpp"
+
+namespace npu {
+namespace {
+
+constexpr std::uint64_t kSamples = 3;
+
+bool is_tagged(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const Node& node) { return node.device.has_value(); });
+}
+
+/// The plan of the document, made with defaults where it has none.
+PartitionPlan plan_of(Graph& graph, const CompileModelOptions& options, Target& target,
+                      Diagnostics& diagnostics) {
+  const bool has_plan = graph.npu_member("partition") != nullptr;
+  if (!is_tagged(graph) && !has_plan) {
+    target = with_custom_ops(load_target(options.target.empty() ? "host" : options.target),
+                             options.load_ops);
+    tag_ops(graph, target, {}, diagnostics);
+    if (diagnostics.has_errors()) return {};
+    // tag_ops writes the target even where there are no nodes to tag.
+    return partition_graph(graph, {}).plan;
+  }
+  if (graph.npu_member("target") == nullptr) {
+    target = load_target(options.target.empty() ? "host" : options.target);
+    graph.set_npu_member("target", target.json);
+  }
+  target = graph_target(graph);
+  if (!options.target.empty() && options.target != target.name) {
+    diagnostics.warning({.file = graph.file},
+                        "--target " + options.target +
+                            " is ignored: the document is tagged for target '" + target.name + "'");
+  }
+  return has_plan ? read_partition_plan(graph, diagnostics) : partition_graph(graph, {}).plan;
+}
+
+double measure_error(const Graph& graph, const CompiledModel& model, const Target& target,
+                     const std::vector<Tensor>& weights, const CompileOptions& options,
+                     CompileCache& cache) {
+  ExecutorOptions devices;
+  devices.threads = options.threads;
+  devices.backend_options = options.backend_options;
+  CompileOptions exact = options;
+  exact.precision = "f32";
+  const CompiledModel reference_model =
+      compile_plan(graph, model.plan, target, weights, exact, &cache);
+  Executor executor(graph, model.plan, target, weights, devices, model.partitions, model.devices);
+  Executor reference(graph, model.plan, target, weights, devices, reference_model.partitions,
+                     reference_model.devices);
+  double worst = 0;
+  for (std::uint64_t seed = 0; seed < kSamples; ++seed) {
+    std::vector<Tensor> inputs;
+    for (const TensorId id : graph.graph_inputs()) inputs.push_back(random_input(graph, id, seed));
+    worst = std::max(
+        worst, worst_relative_error(executor.run(inputs, nullptr), reference.run(inputs, nullptr)));
+  }
+  return worst;
+}
+
+}  // namespace
+
+double worst_relative_error(const std::vector<Tensor>& actual,
+                            const std::vector<Tensor>& expected) {
+  double worst = 0;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    if (is_floating_point(actual[i].dtype())) {
+      worst = std::max(worst, relative_error(actual[i], expected[i]));
+    }
+  }
+  return worst;
+}
+
+CompileModelResult compile_model(Graph& graph, const CompileModelOptions& options,
+                                 Diagnostics& diagnostics) {
+  CompileModelResult result;
+  for (const std::string& library : options.load_ops) load_custom_ops(library);
+  CompileOptions compile = options.compile;
+  if (!options.load_ops.empty()) compile.backend_options["load_ops"] = options.load_ops;
+  if (options.promote) compile.backend_options["promote"] = true;
+
+  Target target;
+  const PartitionPlan plan = plan_of(graph, options, target, diagnostics);
+  if (diagnostics.has_errors()) return result;
+  WeightSource source = options.weights;
+  if (source.file.empty() && !source.random_seed) source.file = weights_file_of(graph);
+  const std::vector<Tensor> weights = load_weights(graph, source, diagnostics);
+  if (diagnostics.has_errors()) return result;
+
+  CompileCache cache(options.cache);
+  result.cache_enabled = cache.enabled();
+  try {
+    result.model = compile_graph(graph, plan, target, weights, compile, &cache);
+    if (options.measure_precision && compile.precision != "f32") {
+      result.worst_relative_error =
+          measure_error(graph, result.model, target, weights, compile, cache);
+    }
+  } catch (const Error& error) {
+    // A backend names node and argument, but does not know the file.
+    if (!error.location().file.empty() || error.code() == ErrorCode::kUsage) throw;
+    throw Error(error.code(), error.message(), {.file = graph.file});
+  }
+  for (const std::string& warning : cache.take_warnings()) diagnostics.warning({}, warning);
+  for (const Refusal& refusal : result.model.refusals) {
+    diagnostics.warning({.file = graph.file}, std::to_string(refusal.nodes) + " nodes from '" +
+                                                  refusal.first_node + "' on go to " + refusal.to +
+                                                  ", since " + refusal.device +
+                                                  " refuses them: " + refusal.reason);
+  }
+  result.content = bundle_content(graph, result.model, target, weights, compile);
+  if (options.weights.random_seed && source.file.empty()) {
+    result.content.provenance["random_weights"] = *options.weights.random_seed;
+  }
+  return result;
+}
+
+std::map<std::string, double> compile_metrics(const CompileModelResult& result) {
+  std::map<std::string, double> metrics{
+      {"partitions", static_cast<double>(result.model.partitions.size())},
+      {"refused", static_cast<double>(result.model.refusals.size())},
+      {"cache_hits", static_cast<double>(result.model.cache_hits)},
+      {"cache_misses", static_cast<double>(result.model.cache_misses)},
+      {"compile_ms", result.model.compile_ms}};
+  for (const char* key : {"kernels", "reorders", "flops", "weight_bytes", "arena_bytes"}) {
+    double& sum = metrics[key];
+    for (const CompiledPartition& partition : result.model.partitions) {
+      const Json* value = find_member(partition.report, key);
+      if (value != nullptr && value->is_number()) sum += value->get<double>();
+    }
+  }
+  double blob_bytes = 0;
+  for (const CompiledPartition& partition : result.model.partitions) {
+    blob_bytes += static_cast<double>(partition.blob.size);
+  }
+  metrics["blob_bytes"] = blob_bytes;
+  if (result.worst_relative_error) metrics["worst_relative_error"] = *result.worst_relative_error;
+  return metrics;
+}
+
+std::string format_compile_model_report(const CompileModelResult& result) {
+  std::vector<std::vector<std::string>> totals{{"total", ">"}};
+  totals.push_back({"partitions", std::to_string(result.model.partitions.size())});
+  totals.push_back({"compile ms", fixed_text(result.model.compile_ms, 1)});
+  totals.push_back({"cache", result.cache_enabled
+                                 ? std::to_string(result.model.cache_hits) + " hits, " +
+                                       std::to_string(result.model.cache_misses) + " misses"
+                                 : "off"});
+  totals.push_back({"precision", result.content.precision});
+  if (result.worst_relative_error) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.2e", *result.worst_relative_error);
+    totals.push_back({"worst relative error", text.data()});
+  }
+  return format_compile_report(result.model) + "\n" + table_text(totals);
+}
+
+}  // namespace npu

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Exports a model to ONNX, with the weights and example inputs that export_torch.py gives it.
+
+Input:  SPEC, as for export_torch.py (torchvision:NAME or FILE.py:FUNCTION), the same seed.
+Output: DIR/NAME.onnx, opset 14, batch norms as PyTorch folds them in evaluation mode.
+
+Only the peers of vs_peers.sh need this. --eager N times the model in PyTorch itself, instead, and
+prints one JSON object; --outputs FILE keeps what it computed.
+"""
+
+import argparse
+import json
+import math
+import os
+import resource
+import sys
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import export_torch  # noqa: E402
+
+export_torch.__file__ = __file__  # what it executes again with an interpreter that has PyTorch
+
+OPSET = 14  # the newest that Debian's PyTorch writes and that has hard swish
+
+
+def plain_attention(torch):
+    """Scaled dot-product attention as ops that the exporter knows."""
+
+    def attention(query, key, value, attn_mask=None, dropout_p=0.0, *_):
+        scores = torch.matmul(query, key.transpose(-2, -1)) / math.sqrt(query.size(-1))
+        if attn_mask is not None:
+            scores = scores + attn_mask
+        weights = torch.softmax(scores, -1)
+        return torch.matmul(weights, value), weights
+
+    return attention
+
+
+def build_model(spec, seed):
+    source, _, what = spec.rpartition(":")
+    export_torch.load_torch(source == "torchvision")
+    torch = export_torch.torch
+    torch.manual_seed(seed)
+    if source == "torchvision":
+        model, example = export_torch.load_torchvision(what, None)
+    else:
+        model, example = export_torch.load_function(source, what, None)
+    model.eval()
+    with torch.no_grad():
+        export_torch.calibrate_batch_norms(model, example, seed)
+    return torch, model, example, what
+
+
+def write_onnx(torch, model, example, path):
+    backend = torch._C._nn
+    original = getattr(backend, "_scaled_dot_product_attention", None)
+    if original is not None:
+        backend._scaled_dot_product_attention = plain_attention(torch)
+    try:
+        with torch.no_grad(), export_torch.ordinary_attention():
+            torch.onnx.export(model, example, path + ".part", opset_version=OPSET)
+    finally:
+        if original is not None:
+            backend._scaled_dot_product_attention = original
+    os.replace(path + ".part", path)
+
+
+def time_eager(torch, model, example, runs, threads, outputs):
+    torch.set_num_threads(threads)
+    times = []
+    with torch.no_grad():
+        for _ in range(runs + 2):
+            begin = time.perf_counter()
+            results = model(*example)
+            times.append((time.perf_counter() - begin) * 1000)
+    if outputs:
+        tensors = export_torch.flatten_tensors(results)
+        with open(outputs, "wb") as file:
+            export_torch.write_safetensors(file, {str(i): t for i, t in enumerate(tensors)})
+    timed = sorted(times[2:])
+    middle = len(timed) // 2
+    median = timed[middle] if len(timed) % 2 else (timed[middle - 1] + timed[middle]) / 2
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {"median_ms": median, "min_ms": timed[0], "first_ms": times[0], "peak_rss_bytes": peak}
+
+
+def main(argv):
+    parser = argparse.ArgumentParser(description="Export a model to ONNX, or time it in PyTorch.")
+    parser.add_argument("spec", metavar="SPEC", help="torchvision:NAME or FILE.py:FUNCTION")
+    parser.add_argument("-o", "--output", metavar="DIR", default=".", help="folder to write to")
+    parser.add_argument("--seed", type=int, default=0, help="as given to export_torch.py")
+    parser.add_argument("--eager", type=int, metavar="N", help="time N runs in PyTorch instead")
+    parser.add_argument("--threads", type=int, default=2, help="threads of --eager")
+    parser.add_argument("--outputs", metavar="FILE", help="safetensors file for --eager's results")
+    options = parser.parse_args(argv)
+    try:
+        torch, model, example, name = build_model(options.spec, options.seed)
+        if options.eager:
+            result = time_eager(
+                torch, model, example, options.eager, options.threads, options.outputs
+            )
+            print(json.dumps(result))
+        else:
+            write_onnx(torch, model, example, os.path.join(options.output, name + ".onnx"))
+    except export_torch.UserError as error:
+        print(f"export_onnx: error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

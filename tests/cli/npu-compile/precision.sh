@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+# bf16 reports how far it is from f32, and stays near it.
+. "$CASES/lib.sh"
+small=$TESTDATA/models/small
+npu-compile --precision bf16 --report "$small/bert_tiny.json" -o m.npub --assert 'worst_relative_error<=0.02' 2>report
+echo "exit $?"
+sed -n 's/^precision *//p; s/^\(worst relative error\).*/\1/p' report
+npu-compile --info m.npub | grep '"precision": '
+npu-run m.npub --inputs "$small/bert_tiny.inputs.safetensors" --expect "$small/bert_tiny.outputs.safetensors" >report
+echo "exit $?"
+comparison expect <report
+grep '"precision"' report
+try_silent npu-run m.npub --random-inputs 0 --precision f32
+npu-tag "$small/mlp.json" | npu-partition | npu-run --random-inputs 0 --precision bf16 --report 2>/dev/null >report
+echo "exit $?"
+grep -c worst_relative_error report

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# --verify checks a plan and its proof, and says what is wrong with a changed one.
+. "$CASES/lib.sh"
+npu-tag --target "$CASES/npu-tag/small_target.json" "$CASES/npu-tag/reasons.json" >tagged.json
+npu-partition tagged.json >convex.json
+npu-partition -s mincut tagged.json >mincut.json
+try npu-partition --verify convex.json
+try npu-partition --verify mincut.json
+sed 's/"lower_bound": *[0-9]*/"lower_bound": 999999999999/' mincut.json >changed.json
+try npu-partition --verify changed.json
+sed 's/"predicted_us": *[0-9.]*/"predicted_us": 0.125/' mincut.json >changed.json
+try npu-partition --verify changed.json
+sed 's/"certificate"/"certificates"/' mincut.json >changed.json
+try npu-partition --verify changed.json
+try npu-partition --verify tagged.json

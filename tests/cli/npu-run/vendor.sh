@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# Backends of somebody else: found through NPU_BACKEND_PATH, and told apart from those that fail.
+. "$CASES/lib.sh"
+NPU_BACKEND_PATH=$(dirname "$(command -v npu-run)")/../lib/npu/test-backends
+export NPU_BACKEND_PATH
+if [ ! -d "$NPU_BACKEND_PATH" ]; then cat "$CASES/npu-run/vendor.stdout"; exit; fi
+npu-tag --target "$CASES/../install/consumer/vendor_target.json" "$CASES/npu-compile/branches.json" |
+  npu-partition >part.json
+run() { npu-run --no-cache part.json --random-weights 1 --random-inputs 1 "$@" 2>&1 >report | sed "s|^npu-run: /.*/npu_backend|npu-run: .../npu_backend|"; }
+run --verify cpu --report | sed -n 's/^\(npu2*\|cpu\)  *\([a-z]*\)  *\([0-9]*\)  *\([0-9]*\) .*/\1 \2 \3 nodes \4 partitions/p'
+comparison verify <report
+for fault in crash exit abi table name shape dtype bytes status silent no-blob no-program no-buffer refuse; do
+  VENDOR_FAULT=$fault
+  export VENDOR_FAULT
+  echo "$fault: $(run)" | sed 's/ABI version [0-9]*, expected [0-9]*/ABI version N, expected M/'
+  if [ -s report ]; then echo "wrote output"; fi
+done

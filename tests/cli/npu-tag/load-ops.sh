@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# Ops of a library go to the devices that run every op, and stay in npu.target for later tools.
+. "$CASES/lib.sh"
+ln -s "$(dirname "$(command -v npu-tag)")/../tests/libaten_custom_ops.so" libmyops.so
+model=$CASES/custom_ops.json
+try_silent npu-tag "$model"
+for library in libmyops.so ./libmyops.so; do
+  npu-tag --load-ops $library "$model" >tagged.json && placement <tagged.json
+done
+grep -c '"test.summary"' tagged.json
+npu-tag --load-ops libmyops.so --list-ops cpu | grep test
+npu-tag --load-ops libmyops.so --print-target >target.json && npu-tag --target ./target.json "$model" | placement
+echo "a device with the ops can be forced, another cannot:"
+try_silent npu-tag --load-ops libmyops.so --force 'npu=test.*' "$model"
+echo "libraries that are none:"
+try npu-tag --load-ops missing.so "$model"
+try npu-tag --load-ops "$model" "$model"
+try npu-tag --load-ops libm.so.6 "$model"
+try npu-tag --load-ops "" "$model"
+try npu-tag --load-ops
+npu-tag --print-target | sed 's/"ops": *"\*"/"ops": []/' >none.json
+try npu-tag --target ./none.json --load-ops libmyops.so "$model"

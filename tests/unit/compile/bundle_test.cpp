@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is written is what is read, every byte of it is guarded, and no manifest leads out of it.
+#include "npu/compile/bundle.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+
+#include "catch.hpp"
+#include "npu/support/digest.hpp"
+#include "npu/support/error.hpp"
+#include "npu/support/file_io.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace npu;
+
+namespace {
+
+std::shared_ptr<const std::byte> bytes_of(const std::string& text) {
+  auto owner = std::make_shared<std::string>(text);
+  return {owner, reinterpret_cast<const std::byte*>(owner->data())};
+}
+
+BundleContent sample() {
+  BundleContent content;
+  content.producer = "test";
+  content.target = "host";
+  content.precision = "f32";
+  content.document = "{\"nodes\": []}";
+  content.provenance["model"] = "sample";
+  for (const std::string blob : {"first blob", "second"}) {
+    content.partitions.push_back({{.device = "cpu",
+                                   .backend = "aten",
+                                   .backend_version = "1",
+                                   .fingerprint = "any",
+                                   .section = 0,
+                                   .holds_weights = false,
+                                   .report = {{"nodes", 1}}},
+                                  bytes_of(blob),
+                                  blob.size()});
+  }
+  Tensor floats(DType::kFloat32, {2, 3});
+  for (int i = 0; i < 6; ++i) floats.as_mutable<float>()[i] = static_cast<float>(i);
+  content.weights.emplace_back("w", floats);
+  content.weights.emplace_back("scalar", Tensor(DType::kInt64, {}));
+  content.weights.emplace_back("none", Tensor(DType::kFloat32, {0}));
+  content.weights.emplace_back("mask", Tensor(DType::kBool, {3}));
+  return content;
+}
+
+std::string refusal(const std::string& bytes) {
+  try {
+    Bundle::from_bytes(bytes, "b");
+  } catch (const Error& error) {
+    CHECK((error.code() == ErrorCode::kParse));
+    CHECK(error.location().file.starts_with("b"));
+    return error.message();
+  }
+  return {};
+}
+
+void put_u64(std::string& bytes, std::size_t at, std::uint64_t value) {
+  for (std::size_t i = 0; i < 8; ++i) bytes[at + i] = static_cast<char>((value >> (8 * i)) & 0xff);
+}
+
+std::uint64_t get_u64(const std::string& bytes, std::size_t at) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, bytes.data() + at, 8);
+  return value;
+}
+
+/// The bundle with its manifest changed and every digest of header and manifest right again, as a
+/// forger would have it. The manifest keeps its room: it is padded or must fit.
+std::string forged(std::string bytes, const std::function<void(Json&)>& change) {
+  const std::size_t size = get_u64(bytes, 32);
+  Json manifest = Json::parse(bytes.substr(64, size));
+  change(manifest);
+  const std::string text = manifest.dump();
+  REQUIRE(text.size() <= kBundleAlignment - 64);
+  std::string padded = text;
+  padded.resize(kBundleAlignment - 64, '\0');
+  bytes.replace(64, kBundleAlignment - 64, padded);
+  put_u64(bytes, 32, text.size());
+  put_u64(bytes, 40, xxh3_64(text.data(), text.size()));
+  put_u64(bytes, 56, xxh3_64(bytes.data(), 56));
+  return bytes;
+}
+
+struct Forgery {
+  const char* name;
+  std::function<void(Json&)> change;
+  const char* message;
+};
+
+/// Well-formed files whose manifest lies. testdata/bad/bundle has them as files.
+const std::vector<Forgery>& forgeries() {
+  static const std::vector<Forgery> list{
+      {"section-outside", [](Json& m) { m["sections"][1]["offset"] = 1 << 20; }, "of a file of"},
+      {"section-size-overflows", [](Json& m) { m["sections"][1]["size"] = std::uint64_t{1} << 63; },
+       "of a file of"},
+      {"section-offset-huge", [](Json& m) { m["sections"][1]["offset"] = 0xfffffffffffff000U; },
+       "of a file of"},
+      {"sections-overlap", [](Json& m) { m["sections"][2]["offset"] = m["sections"][1]["offset"]; },
+       "overlaps"},
+      {"section-over-manifest", [](Json& m) { m["sections"][0]["offset"] = 0; }, "overlaps"},
+      {"section-not-aligned", [](Json& m) { m["sections"][1]["offset"] = 8193; },
+       "is not a multiple of 4096"},
+      {"section-digest-differs", [](Json& m) { m["sections"][1]["xxh3"] = "0000000000000000"; },
+       "is damaged"},
+      {"section-digest-short", [](Json& m) { m["sections"][1]["xxh3"] = "00"; }, "is no digest"},
+      {"section-left-out", [](Json& m) { m["sections"].erase(3); }, "behind its last section"},
+      {"sections-missing", [](Json& m) { m.erase("sections"); }, "is missing"},
+      {"sections-object", [](Json& m) { m["sections"] = Json::object(); }, "expected an array"},
+      {"document-missing", [](Json& m) { m["sections"][0]["name"] = "other"; },
+       "no section 'document'"},
+      {"partition-section-outside", [](Json& m) { m["partitions"][0]["section"] = 9; },
+       "there is no section 9"},
+      {"partition-backend-integer", [](Json& m) { m["partitions"][0]["backend"] = 1; },
+       "expected a string"},
+      {"partition-report-array", [](Json& m) { m["partitions"][0]["report"] = Json::array(); },
+       "expected an object"},
+      {"weight-outside", [](Json& m) { m["weights"][0]["offset"] = 4096; },
+       "does not lie in section"},
+      {"weight-shape-huge",
+       [](Json& m) {
+         m["weights"][0]["shape"] = {INT64_MAX, INT64_MAX};
+       },
+       "does not lie in section"},
+      {"weight-shape-negative",
+       [](Json& m) {
+         m["weights"][0]["shape"] = {-1, 2};
+       },
+       "expected non-negative integers"},
+      {"weight-dtype-unknown", [](Json& m) { m["weights"][0]["dtype"] = "float7"; },
+       "unknown dtype"},
+      {"weight-not-aligned", [](Json& m) { m["weights"][0]["offset"] = 1; },
+       "does not lie in section"},
+      {"weight-twice", [](Json& m) { m["weights"][1]["name"] = "w"; }, "stands there twice"},
+      {"target-missing", [](Json& m) { m.erase("target"); }, "is missing"},
+      {"manifest-array", [](Json& m) { m = Json::array(); }, "expected an object"},
+  };
+  return list;
+}
+
+}  // namespace
+
+TEST_CASE("a bundle holds what was written, aligned and in place", "[compile][bundle]") {
+  const test::TemporaryFolder folder;
+  const BundleContent content = sample();
+  write_bundle(folder / "b.npub", content);
+  CHECK(Bundle::is_bundle(folder / "b.npub"));
+  const auto bundle = Bundle::open(folder / "b.npub");
+  CHECK(bundle->document() == content.document);
+  CHECK(bundle->target() == "host");
+  CHECK(bundle->precision() == "f32");
+  REQUIRE(bundle->partitions().size() == 2);
+  const BundlePartition& second = bundle->partitions()[1];
+  CHECK(second.backend == "aten");
+  CHECK(second.report == Json{{"nodes", 1}});
+  CHECK(std::memcmp(bundle->section(second.section).get(), "second", 6) == 0);
+  for (const BundleSection& section : bundle->sections()) {
+    CHECK(section.offset % kBundleAlignment == 0);
+  }
+  REQUIRE(bundle->weights().size() == 4);
+  const Tensor floats = bundle->weight(bundle->weights()[0]);
+  CHECK(floats.as<float>()[5] == 5.0F);
+  CHECK(reinterpret_cast<std::uintptr_t>(floats.data()) % 64 == 0);
+  CHECK(bundle->weight(bundle->weights()[1]).bytes() == 8);
+  CHECK(bundle->weight(bundle->weights()[2]).bytes() == 0);
+  CHECK(folder.entries() == 1);  // nothing temporary is left
+}
+
+TEST_CASE("the same content gives the same bytes, in memory as in a file", "[compile][bundle]") {
+  const test::TemporaryFolder folder;
+  write_bundle(folder / "a", sample());
+  const std::string bytes = bundle_bytes(sample());
+  CHECK(read_file(folder / "a") == bytes);
+  CHECK(Bundle::from_bytes(bytes, "b")->document() == sample().document);
+}
+
+TEST_CASE("a bundle without partitions or weights is one", "[compile][bundle]") {
+  BundleContent content = sample();
+  content.partitions.clear();
+  content.weights.clear();
+  CHECK(Bundle::from_bytes(bundle_bytes(content), "b")->partitions().empty());
+}
+
+TEST_CASE("a manifest longer than a page moves the sections", "[compile][bundle]") {
+  BundleContent content = sample();
+  content.provenance["note"] = std::string(20000, 'x');
+  const auto bundle = Bundle::from_bytes(bundle_bytes(content), "b");
+  CHECK(bundle->sections().front().offset == 6 * kBundleAlignment);  // 64 + 21 kB, rounded up
+  CHECK(bundle->document() == content.document);
+}
+
+TEST_CASE("any byte that changes is found", "[compile][bundle]") {
+  const std::string bytes = bundle_bytes(sample());
+  REQUIRE(refusal(bytes).empty());
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    std::string damaged = bytes;
+    damaged[i] = static_cast<char>(damaged[i] ^ 0x10);
+    INFO("byte " << i);
+    REQUIRE_FALSE(refusal(damaged).empty());
+  }
+}
+
+TEST_CASE("a bundle that was cut short or has more behind it is refused", "[compile][bundle]") {
+  const std::string bytes = bundle_bytes(sample());
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{63},
+                                 std::size_t{64}, std::size_t{4096}, bytes.size() - 1}) {
+    INFO(size << " bytes");
+    CHECK_FALSE(refusal(bytes.substr(0, size)).empty());
+  }
+  CHECK_FALSE(refusal(bytes + '\0').empty());
+}
+
+TEST_CASE("a manifest that leads out of the file or contradicts itself is refused",
+          "[compile][bundle]") {
+  const std::string bytes = bundle_bytes(sample());
+  for (const Forgery& forgery : forgeries()) {
+    INFO(forgery.name);
+    CHECK_THAT(refusal(forged(bytes, forgery.change)), Catch::Contains(forgery.message));
+  }
+  CHECK(refusal(forged(bytes, [](Json&) {})).empty());  // the forger's work itself is sound
+}
+
+TEST_CASE("another version is named", "[compile][bundle]") {
+  std::string bytes = bundle_bytes(sample());
+  put_u64(bytes, 8, 2);
+  put_u64(bytes, 56, xxh3_64(bytes.data(), 56));
+  CHECK_THAT(refusal(bytes), Catch::Contains("has bundle version 2"));
+}
+
+TEST_CASE("a bool weight holds 0 and 1 alone", "[compile][bundle]") {
+  BundleContent content = sample();
+  Tensor mask(DType::kBool, {2});
+  mask.as_mutable<std::uint8_t>()[1] = 2;
+  content.weights = {{"mask", mask}};
+  const auto bundle = Bundle::from_bytes(bundle_bytes(content), "b");
+  CHECK_THROWS_AS(bundle->weight(bundle->weights().front()), Error);
+}
+
+// Writes testdata/bad/bundle and the corpus anew after a change of the format:
+//   NPU_BUNDLE_FOLDER=testdata/bad/bundle npu_unit_tests '[.make-bad-bundles]'
+TEST_CASE("make bad bundles", "[.make-bad-bundles]") {
+  const char* folder = std::getenv("NPU_BUNDLE_FOLDER");
+  if (folder == nullptr) return;
+  const std::string bytes = bundle_bytes(sample());
+  const auto write = [&](const std::string& name, const std::string& content) {
+    std::ofstream(std::string(folder) + "/" + name + ".npub", std::ios::binary) << content;
+  };
+  for (const Forgery& forgery : forgeries()) write(forgery.name, forged(bytes, forgery.change));
+  std::string damaged = bytes;
+  damaged[damaged.size() - 20] ^= 1;
+  write("weights-damaged", damaged);
+  damaged = bytes;
+  damaged[70] ^= 1;
+  write("manifest-damaged", damaged);
+  damaged = bytes;
+  damaged[17] ^= 1;
+  write("header-damaged", damaged);
+  damaged = bytes;
+  damaged[4000] = 'x';
+  write("padding-not-zero", damaged);
+  write("truncated", bytes.substr(0, bytes.size() / 2));
+  write("header-alone", bytes.substr(0, 64));
+  write("magic-alone", bytes.substr(0, 8));
+  write("bytes-behind", bytes + std::string(100, 'x'));
+  std::string newer = bytes;
+  put_u64(newer, 8, 2);
+  put_u64(newer, 56, xxh3_64(newer.data(), 56));
+  write("version-2", newer);
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// npu-compile -- compile a document to one file that npu-run maps and runs.
+#include "npu/ir/json_writer.hpp"
+#include "npu/runtime/compile_model.hpp"
+#include "tool.hpp"
+
+namespace {
+
+using npu::cli::ExitStatus;
+
+/// --info: what a bundle holds.
+ExitStatus describe(npu::cli::Tool& tool) {
+  const auto bundle = tool.read_bundle(true);
+  tool.report(npu::format_bundle(*bundle));
+  tool.write_text(npu::write_document(npu::bundle_info(*bundle)));
+  return ExitStatus::kSuccess;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  npu::cli::Tool tool{"npu-compile", "Compile a document to one file that npu-run maps and runs."};
+  npu::CompileModelOptions options;
+  bool info = false;
+  tool.add_graph_io();
+  CLI::App& app = tool.app();
+  app.add_option("-t,--target", options.target,
+                 "target of a document that npu-tag has not seen [host]")
+      ->type_name("NAME|FILE");
+  tool.add_precision(options.compile.precision, "compute float32 tensors as f32 or bf16 [f32]");
+  app.add_option("--weights", options.weights.file,
+                 "safetensors file with the weights; default: npu.weights_file of the document")
+      ->type_name("FILE");
+  app.add_option("--random-weights", options.weights.random_seed, "make weights up from a seed")
+      ->type_name("SEED")
+      ->check(npu::cli::seed());
+  app.add_option("-j,--jobs", options.compile.jobs,
+                 "partitions that compile at the same time; 0 means all cores")
+      ->type_name("N")
+      ->check(npu::cli::in_range(0, 1024))
+      ->capture_default_str();
+  app.add_option("--threads", options.compile.threads,
+                 "threads per device that the program is compiled for; 0 means all cores")
+      ->type_name("N")
+      ->check(npu::cli::in_range(0, 1024))
+      ->capture_default_str();
+  app.add_flag_callback(
+      "--no-fallback", [&options] { options.compile.fallback = false; },
+      "fail if a backend refuses a partition, instead of using the next device");
+  app.add_option("--load-ops", options.load_ops,
+                 "shared object of custom ops (npu/custom_op.hpp); repeatable")
+      ->type_name("LIBRARY")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_flag("--promote", options.promote,
+               "promote operands of different dtypes as PyTorch does, instead of refusing them");
+  tool.add_cache(options.cache);
+  app.add_flag("--info", info, "print what the bundle GRAPH holds as JSON, and exit");
+  tool.add_report("what every partition became and, with bf16, how far it is from f32");
+  tool.add_assert(
+      "partitions, kernels, reorders, refused, cache_hits, compile_ms, ...; see npu-compile(1)");
+  tool.add_examples({"npu-compile model.json -o model.npub && npu-run model.npub --random-inputs 0",
+                     "npu-tag model.json | npu-partition | npu-compile -o model.npub --report",
+                     "npu-compile --precision bf16 --report model.part.json -o model.npub",
+                     "npu-compile --info model.npub"});
+  return tool.run(argc, argv, [&] {
+    if (info) return describe(tool);
+    options.measure_precision = tool.wants_report();
+    npu::Graph& graph = tool.read_graph();
+    npu::CompileModelResult result = npu::compile_model(graph, options, tool.diagnostics());
+    tool.stop_on_errors();
+    tool.report(npu::format_compile_model_report(result));
+    const ExitStatus status = tool.check_asserts(npu::compile_metrics(result));
+    tool.write_bundle(result.content);
+    return status;
+  });
+}
