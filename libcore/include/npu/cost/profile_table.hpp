@@ -42,7 +42,7 @@ struct ProfileLink {
   double latency_ms = 0;
   double bytes_per_s = 0;
   Json samples = Json::array();  ///< [[bytes, ms], ...]
-  bool in_block = false;  ///< the times of blocks contain it: it costs nothing on top
+  bool in_block = false;         ///< the times of blocks contain it: it costs nothing on top
 };
 
 enum class Interpolation : std::uint8_t {
