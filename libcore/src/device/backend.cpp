@@ -210,7 +210,8 @@ std::shared_ptr<const Backend> Backend::load(std::string_view name) {
     auto backend = std::make_shared<Backend>();
     backend->api_ = checked_api(open_library(path), path);
     backend->path_ = path;
-    const npu_backend_description description = description_of(*backend->api_, std::string(name));
+    const npu_backend_description description =
+        description_of(*backend->api_, std::string(name));
     backend->name_ = text_of(description.name);
     backend->version_ = text_of(description.version);
     backend->fingerprint_ = text_of(description.fingerprint);

@@ -428,13 +428,14 @@ TEST_CASE("mincut: work grows in proportion to the graph") {
   // Everything that is looked at over all cuts and tries. Small graphs are tried more often, so
   // the share of each node must not grow.
   std::mt19937 random(53);
-  const Target target = parse_target(Json::parse(R"({"name": "t", "devices": [
+  const Target target = parse_target(
+      Json::parse(R"({"name": "t", "devices": [
         {"name": "npu", "ops": [{"types": ["aten.relu.default", "aten.neg.default"]}],
          "peak_flops": {"float32": 1e12}, "memory_bandwidth": 1e8, "launch_overhead_us": 5},
         {"name": "cpu", "ops": "*", "peak_flops": {"float32": 1e10}, "memory_bandwidth": 1e7,
          "launch_overhead_us": 5}],
         "links": [{"from": "npu", "to": "cpu", "bandwidth": 1e8, "latency_us": 2}]})"),
-                                     "t.json");
+      "t.json");
   double before = 0;
   for (const int nodes : {2000, 6000, 18'000}) {
     const Graph graph = random_graph(random, target, nodes, 0.7);
