@@ -56,6 +56,10 @@ _npu_complete() {
         [[ $previous == --verify || ${#COMPREPLY[@]} -gt 0 ]] && return
       fi
       ;;
+    --precision)
+      _npu_words 'f32 bf16' "$current"
+      return
+      ;;
     -a | --algorithm)
       _npu_words 'optimal greedy' "$current"
       return
@@ -72,11 +76,7 @@ _npu_complete() {
       COMPREPLY=("${COMPREPLY[@]/#/$before}")
       return
       ;;
-    --precision)
-      _npu_words 'f32 bf16' "$current"
-      return
-      ;;
-    -o | --output | --pattern-file | --cache-dir | --dot | --weights | --inputs | --outputs | --expect | --trace | --load-ops)
+    -o | --output | --cache-dir | --pattern-file | --dot | --weights | --inputs | --outputs | --expect | --trace | --load-ops)
       _npu_files "$current"
       return
       ;;

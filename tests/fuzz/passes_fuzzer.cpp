@@ -92,13 +92,6 @@ void check_groups(const npu::Graph& tagged) {
   }
 }
 
-bool has_limits(const npu::Target& target) {
-  for (const npu::Device& device : target.devices) {
-    if (device.on_chip_bytes > 0) return true;
-  }
-  return false;
-}
-
 void check_tags(const npu::Graph& untagged, const npu::Target& target,
                 const npu::TagOptions& options) {
   npu::Graph graph = untagged;
@@ -109,7 +102,6 @@ void check_tags(const npu::Graph& untagged, const npu::Target& target,
   check_alignment(graph, false);
   check_groups(graph);
   for (const npu::StrategyInfo& strategy : npu::partition_strategies()) {
-    if (strategy.name == "resources" && !has_limits(target)) continue;
     for (const std::int64_t min_nodes : {1, 3}) {
       check_partitions(graph, {.strategy = std::string(strategy.name), .min_nodes = min_nodes});
     }

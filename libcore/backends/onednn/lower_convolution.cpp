@@ -22,25 +22,6 @@ struct Spatial {
   std::vector<std::int64_t> dilation;  ///< as PyTorch counts: 1 is none
 };
 
-/// A list argument with one value for every spatial dimension.
-std::vector<std::int64_t> spatial_argument(const Lowering& lowering, const BoundNode& node,
-                                           std::string_view name, std::size_t rank,
-                                           std::int64_t least) {
-  std::vector<std::int64_t> values = node.integers(name);
-  if (values.size() == 1) values.assign(rank, values.front());
-  if (values.size() != rank) {
-    lowering.invalid("argument '" + std::string(name) + "' has " + std::to_string(values.size()) +
-                     " values for " + std::to_string(rank) + " dimensions");
-  }
-  for (const std::int64_t value : values) {
-    if (value < least || value > INT32_MAX) {
-      lowering.refuse(name, "value " + number_text(value) + " is not in " + number_text(least) +
-                                ".." + number_text(INT32_MAX));
-    }
-  }
-  return values;
-}
-
 /// padding='same' or 'valid': 'same' puts the odd element behind.
 void pad_by_name(const Lowering& lowering, const std::string& padding, const Shape& kernel,
                  Spatial& spatial) {
@@ -115,8 +96,9 @@ dnnl::convolution_forward::primitive_desc describe(Lowering& lowering, const Con
   Layout target = any_layout(call.output, call.type);
   if (choice.blocked) {
     // A handful of channels is read as it comes.
-    source = input[1] < 8 && call.type == DType::kFloat32 ? plain_layout(input, call.type)
-                                                          : blocked_layout(input, call.type);
+    const bool reads_plain =
+        input[1] < 8 && call.type == DType::kFloat32 && is_plain(call.source.layout);
+    source = reads_plain ? plain_layout(input, call.type) : blocked_layout(input, call.type);
     target = blocked_layout(call.output, call.type);
   }
   if (choice.row_major) {
@@ -134,7 +116,7 @@ dnnl::convolution_forward::primitive_desc describe(Lowering& lowering, const Con
           lowering.engine()};
 }
 
-/// Winograd's transforms pay off for 3 x 3 kernels on planes of some size.
+/// Winograd's transforms pay off for 3 x 3 kernels with channels enough to outweigh them.
 bool suits_winograd(const Lowering& lowering, const ConvolutionCall& call) {
   const Shape weight = dimensions(call.weight.layout);
   const auto all = [](const std::vector<std::int64_t>& values, std::int64_t value) {
@@ -143,9 +125,9 @@ bool suits_winograd(const Lowering& lowering, const ConvolutionCall& call) {
   };
   return lowering.machine().wide_vectors && call.type == DType::kFloat32 && call.groups == 1 &&
          weight.size() == 4 && weight[2] == 3 && weight[3] == 3 && weight[0] % 16 == 0 &&
-         weight[1] % 16 == 0 && weight[0] >= 32 && weight[1] >= 32 && all(call.spatial.stride, 1) &&
+         weight[1] % 16 == 0 && weight[0] >= 32 && weight[1] >= 64 && all(call.spatial.stride, 1) &&
          all(call.spatial.dilation, 1) && lowering.is_constant(call.weight) &&
-         call.output[2] * call.output[3] >= 100;
+         call.output[2] * call.output[3] >= 49;
 }
 
 bool suits_blocks(const Lowering& lowering, const ConvolutionCall& call) {
@@ -192,11 +174,13 @@ std::pair<Choice, dnnl::convolution_forward::primitive_desc> choose(Lowering& lo
 
 Value add_convolution(Lowering& lowering, const ConvolutionCall& call) {
   auto [choice, primitive] = choose(lowering, call);
+  // Laid out first: a sum must not overwrite the memory that the source is then read from.
+  const Value source = lowering.in_layout(call.source, primitive.src_desc());
   PostOps post;
   if (lowering.has_epilogue()) {
     // Post-ops want the layout of the result, which only the bare primitive tells.
     const Layout target = primitive.dst_desc();
-    post = make_post_ops(lowering, target, {call.source});
+    post = make_post_ops(lowering, target, {source});
     if (post.operations.len() != 0) {
       dnnl::primitive_attr attributes = Lowering::attributes();
       attributes.set_post_ops(post.operations);
@@ -209,13 +193,13 @@ Value add_convolution(Lowering& lowering, const ConvolutionCall& call) {
         choice.algorithm = dnnl::algorithm::convolution_direct;
         fused = describe(lowering, call, choice, attributes);
       }
-      if (fused->dst_desc() != target || (is_reference(*fused) && !is_reference(primitive))) {
+      if (fused->dst_desc() != target || fused->src_desc() != source.layout ||
+          (is_reference(*fused) && !is_reference(primitive))) {
         throw EpilogueRefused{};
       }
       primitive = *fused;
     }
   }
-  const Value source = lowering.in_layout(call.source, primitive.src_desc());
   const Value weights = lowering.in_layout(lowering.reshaped(call.weight, grouped_weight(call)),
                                            primitive.weights_desc());
   std::vector<PrimitiveOperand> reads{{DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, weights}};
@@ -234,7 +218,28 @@ Value add_convolution(Lowering& lowering, const ConvolutionCall& call) {
 
 }  // namespace
 
+std::vector<std::int64_t> spatial_argument(const Lowering& lowering, const BoundNode& node,
+                                           std::string_view name, std::size_t rank,
+                                           std::int64_t least) {
+  std::vector<std::int64_t> values = node.integers(name);
+  if (values.size() == 1) values.assign(rank, values.front());
+  if (values.size() != rank) {
+    lowering.invalid("argument '" + std::string(name) + "' has " + std::to_string(values.size()) +
+                     " values for " + std::to_string(rank) + " dimensions");
+  }
+  for (const std::int64_t value : values) {
+    if (value < least || value > INT32_MAX) {
+      lowering.refuse(name, "value " + number_text(value) + " is not in " + number_text(least) +
+                                ".." + number_text(INT32_MAX));
+    }
+  }
+  return values;
+}
+
 void lower_convolution(Lowering& lowering, const BoundNode& node) {
+  if (node.node().op_type == "aten.convolution.default" && node.boolean("transposed")) {
+    return lower_transposed_convolution(lowering, node);
+  }
   const TensorId input = tensor_argument(lowering, node, "input");
   const TensorId weight = tensor_argument(lowering, node, "weight");
   const auto bias = node.tensor("bias");
@@ -258,10 +263,6 @@ void lower_convolution(Lowering& lowering, const BoundNode& node) {
     lowering.refuse("input", "rank " + std::to_string(input_shape.size()) +
                                  " is not supported; a batch dimension is needed");
   }
-  if (op == "aten.convolution.default" && node.boolean("transposed")) {
-    lowering.refuse("transposed", "transposed convolution is not supported");
-  }
-
   Spatial spatial;
   spatial.stride = spatial_argument(lowering, node, "stride", rank - 2, 1);
   spatial.dilation = spatial_argument(lowering, node, "dilation", rank - 2, 1);

@@ -61,10 +61,34 @@ std::vector<Eltwise> make_gelu(const Lowering& lowering, const BoundNode& node) 
 
 constexpr float kSixth = 1.0F / 6.0F;
 
+std::vector<Eltwise> make_celu(const Lowering& lowering, const BoundNode& node) {
+  const float alpha = scalar(lowering, node, "alpha");
+  if (!(alpha > 0.0F)) lowering.refuse("alpha", "only a positive number is supported");
+  return {{algorithm::eltwise_linear, 1.0F / alpha, 0.0F},
+          {algorithm::eltwise_elu, 1.0F},
+          {algorithm::eltwise_linear, alpha, 0.0F}};
+}
+
+std::vector<Eltwise> make_softplus(const Lowering& lowering, const BoundNode& node) {
+  if (node.number("beta") != 1.0) lowering.refuse("beta", "only 1 is supported");
+  if (node.number("threshold") < 20.0) lowering.refuse("threshold", "20 or more is needed");
+  return {{algorithm::eltwise_soft_relu}};
+}
+
 constexpr std::array kUnaryRows = std::to_array<UnaryRow>({
     {"abs", [](const Lowering&,
                const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_abs}}; }},
+    {"celu", make_celu},
     {"clamp", make_clamp},
+    {"clamp_max",
+     [](const Lowering& lowering, const BoundNode& node) {
+       return clip(lowering, -std::numeric_limits<float>::infinity(),
+                   scalar(lowering, node, "max"));
+     }},
+    {"clamp_min",
+     [](const Lowering& lowering, const BoundNode& node) {
+       return clip(lowering, scalar(lowering, node, "min"), std::numeric_limits<float>::infinity());
+     }},
     {"elu", make_elu},
     {"exp", [](const Lowering&,
                const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_exp}}; }},
@@ -87,6 +111,12 @@ constexpr std::array kUnaryRows = std::to_array<UnaryRow>({
        return std::vector<Eltwise>{
            {algorithm::eltwise_relu, scalar(lowering, node, "negative_slope")}};
      }},
+    {"log", [](const Lowering&,
+               const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_log}}; }},
+    {"log_sigmoid",
+     [](const Lowering&, const BoundNode&) {
+       return std::vector<Eltwise>{{algorithm::eltwise_logsigmoid}};
+     }},
     {"mish", [](const Lowering&,
                 const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_mish}}; }},
     {"neg",
@@ -99,6 +129,11 @@ constexpr std::array kUnaryRows = std::to_array<UnaryRow>({
      [](const Lowering&, const BoundNode&) {
        return std::vector<Eltwise>{{algorithm::eltwise_clip, 0.0F, 6.0F}};
      }},
+    {"selu",
+     [](const Lowering&, const BoundNode&) {
+       return std::vector<Eltwise>{{algorithm::eltwise_elu, 1.6732632F},
+                                   {algorithm::eltwise_linear, 1.0507010F, 0.0F}};
+     }},
     {"sigmoid",
      [](const Lowering&, const BoundNode&) {
        return std::vector<Eltwise>{{algorithm::eltwise_logistic}};
@@ -106,6 +141,9 @@ constexpr std::array kUnaryRows = std::to_array<UnaryRow>({
     {"silu",
      [](const Lowering&,
         const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_swish, 1.0F}}; }},
+    {"softplus", make_softplus},
+    {"square", [](const Lowering&,
+                  const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_square}}; }},
     {"sqrt", [](const Lowering&,
                 const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_sqrt}}; }},
     {"tanh", [](const Lowering&,
@@ -138,6 +176,8 @@ algorithm binary_algorithm(BinaryOp op) {
       return algorithm::binary_max;
     case BinaryOp::kMinimum:
       return algorithm::binary_min;
+    case BinaryOp::kPower:
+      return algorithm::undef;
   }
   return algorithm::undef;
 }
@@ -255,6 +295,7 @@ BinaryOp binary_op(std::string_view name) {
   if (name == "sub" || name == "rsub") return BinaryOp::kSubtract;
   if (name == "mul") return BinaryOp::kMultiply;
   if (name == "div") return BinaryOp::kDivide;
+  if (name == "pow") return BinaryOp::kPower;
   return name == "maximum" ? BinaryOp::kMaximum : BinaryOp::kMinimum;
 }
 
@@ -267,8 +308,9 @@ Value add_binary(Lowering& lowering, BinaryOp op, const Value& left, const Value
   const Value a = with_rank(lowering, left, rank);
   const Value b = with_rank(lowering, right, rank);
   const Shape a_shape = dimensions(a.layout);
-  const bool keeps_nan = op == BinaryOp::kMaximum || op == BinaryOp::kMinimum;
-  if (a_shape == dimensions(b.layout) && a.type == b.type && !keeps_nan) {
+  const bool has_no_primitive =
+      op == BinaryOp::kMaximum || op == BinaryOp::kMinimum || op == BinaryOp::kPower;
+  if (a_shape == dimensions(b.layout) && a.type == b.type && !has_no_primitive) {
     return add_same_shape(lowering, op, a, b, alpha);
   }
   if (op == BinaryOp::kMultiply) {
@@ -350,8 +392,10 @@ void lower_binary(Lowering& lowering, const BoundNode& node) {
     }
     shape = broadcast_shape(lowering, shape, lowering.shape(*other));
     lowering.check_result(lowering.result(), shape, lowering.dtype(self));
-    const Value value =
-        add_binary(lowering, op, lowering.operand(self), lowering.operand(*other), alpha);
+    Value a = lowering.operand(self);
+    Value b = lowering.operand(*other);
+    if (name == "rsub") std::swap(a, b);
+    const Value value = add_binary(lowering, op, a, b, alpha);
     lowering.define_computed(lowering.result(), shape, lowering.dtype(self), value);
     return;
   }
@@ -367,6 +411,40 @@ void lower_binary(Lowering& lowering, const BoundNode& node) {
   }
   lowering.define_computed(lowering.result(), shape, lowering.dtype(self),
                            add_eltwise(lowering, number_function(lowering, node), source));
+}
+
+void lower_power(Lowering& lowering, const BoundNode& node) {
+  const auto base = node.tensor("self");
+  const auto exponent = node.tensor("exponent");
+  if (!base && !exponent) lowering.refuse("self", "a tensor is needed");
+  const TensorId leader = base ? *base : *exponent;
+  lowering.require_float("self", leader);
+  const DType dtype = lowering.dtype(leader);
+  Shape shape = lowering.shape(leader);
+  if (base && exponent) {
+    lowering.require_float("exponent", *exponent);
+    if (lowering.dtype(*exponent) != dtype) {
+      lowering.refuse("exponent", "its dtype differs from the first operand's");
+    }
+    shape = broadcast_shape(lowering, shape, lowering.shape(*exponent));
+  }
+  lowering.check_result(lowering.result(), shape, dtype);
+  if (!exponent && (node.number("exponent") == 2.0 || node.number("exponent") == 0.5)) {
+    // PyTorch computes these two in the same way.
+    const auto function =
+        node.number("exponent") == 2.0 ? algorithm::eltwise_square : algorithm::eltwise_sqrt;
+    return lowering.define_computed(
+        lowering.result(), shape, dtype,
+        add_eltwise(lowering, {function}, lowering.dense(lowering.operand(leader))));
+  }
+  const auto operand_of = [&](std::optional<TensorId> tensor, std::string_view name) {
+    if (tensor) return lowering.operand(*tensor, DType::kFloat32);
+    return lowering.constant(static_cast<float>(node.number(name)));
+  };
+  const Value a = operand_of(base, "self");
+  const Value b = operand_of(exponent, "exponent");
+  const Value value = add_binary(lowering, BinaryOp::kPower, a, b, 1.0F);
+  lowering.define_computed(lowering.result(), shape, dtype, lowering.reshaped(value, shape));
 }
 
 }  // namespace npu::onednn

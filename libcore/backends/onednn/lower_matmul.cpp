@@ -267,15 +267,26 @@ void lower_shared_input(Lowering& lowering, const FusionGroup& group) {
 
 void lower_addmm(Lowering& lowering, const BoundNode& node) {
   const TensorId self = tensor_argument(lowering, node, "self");
-  const TensorId left = tensor_argument(lowering, node, "mat1");
-  const TensorId right = tensor_argument(lowering, node, "mat2");
+  const bool is_batched = node.node().op_type.starts_with("aten.baddbmm");
+  const char* left_name = is_batched ? "batch1" : "mat1";
+  const char* right_name = is_batched ? "batch2" : "mat2";
+  const TensorId left = tensor_argument(lowering, node, left_name);
+  const TensorId right = tensor_argument(lowering, node, right_name);
   const DType dtype = lowering.dtype(self);
   require_same_type(lowering, "self", self, dtype);
-  require_same_type(lowering, "mat1", left, dtype);
-  require_same_type(lowering, "mat2", right, dtype);
-  require_rank(lowering, "mat1", left, 2);
-  require_rank(lowering, "mat2", right, 2);
-  const Shape shape{lowering.shape(left)[0], lowering.shape(right)[1]};
+  require_same_type(lowering, left_name, left, dtype);
+  require_same_type(lowering, right_name, right, dtype);
+  const std::size_t rank = is_batched ? 3 : 2;
+  require_rank(lowering, left_name, left, rank);
+  require_rank(lowering, right_name, right, rank);
+  Shape shape{lowering.shape(left)[rank - 2], lowering.shape(right)[rank - 1]};
+  if (is_batched) {
+    if (lowering.shape(left)[0] != lowering.shape(right)[0]) {
+      lowering.invalid("batches of " + number_text(lowering.shape(left)[0]) + " and " +
+                       number_text(lowering.shape(right)[0]) + " matrices differ");
+    }
+    shape.insert(shape.begin(), lowering.shape(left)[0]);
+  }
   const Shape& self_shape = lowering.shape(self);
   if (broadcast_shape(lowering, self_shape, shape) != shape) {
     lowering.invalid("argument 'self': shape " + shape_text(self_shape) +
@@ -289,9 +300,10 @@ void lower_addmm(Lowering& lowering, const BoundNode& node) {
   call.b = lowering.operand(right);
   call.scale = alpha;
   // Beside the plain bias, everything is kept in float32 until the sum is complete.
-  const bool is_bias = !self_shape.empty() && self_shape.back() == shape[1] &&
-                       (self_shape.size() == 1 || self_shape[0] == 1) && alpha == 1.0F &&
-                       beta == 1.0F;
+  std::int64_t self_elements = 1;
+  for (const std::int64_t extent : self_shape) self_elements *= extent;
+  const bool is_bias = !self_shape.empty() && self_shape.back() == shape.back() &&
+                       self_elements == shape.back() && alpha == 1.0F && beta == 1.0F;
   call.type = is_bias || beta == 0.0F ? lowering.compute_type() : DType::kFloat32;
   if (is_bias) call.bias = lowering.operand(self, DType::kFloat32);
   if (!is_bias && beta != 0.0F && lowering.has_epilogue()) throw EpilogueRefused{};

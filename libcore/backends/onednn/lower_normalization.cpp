@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch norm with its running statistics, and layer norm. Statistics, scale and shift are float32
-// whatever the tensors are, as in PyTorch.
+// Batch norm with its running statistics, layer, group and RMS norm. Statistics, scale and shift
+// are float32 whatever the tensors are, as in PyTorch.
 #include "channel_affine.hpp"
 #include "lowering.hpp"
 
@@ -120,6 +120,66 @@ void lower_layer_norm(Lowering& lowering, const BoundNode& node) {
   lowering.add_primitive(primitive, reads, target);
   lowering.define_computed(lowering.result(), shape, lowering.dtype(input),
                            lowering.reshaped(target, shape));
+}
+
+void lower_group_norm(Lowering& lowering, const BoundNode& node) {
+  const TensorId input = tensor_argument(lowering, node, "input");
+  lowering.require_float("input", input);
+  const Shape& shape = lowering.shape(input);
+  const std::int64_t groups = node.integer("num_groups");
+  if (shape.size() < 2) lowering.refuse("input", "rank 2 or more is needed");
+  if (groups < 1 || shape[1] % groups != 0) {
+    lowering.invalid("argument 'num_groups': " + number_text(groups) + " does not divide " +
+                     number_text(shape[1]) + " channels");
+  }
+  const auto weight = node.tensor("weight");
+  const auto bias = node.tensor("bias");
+  RowNorm call;
+  call.outer = shape[0];
+  call.groups = groups;
+  call.rows = shape[1] / groups;
+  for (std::size_t i = 2; i < shape.size(); ++i) call.inner *= shape[i];
+  call.epsilon = static_cast<float>(node.number("eps"));
+  call.has_weight = weight.has_value();
+  call.has_bias = bias.has_value();
+  std::vector<Value> reads{lowering.plain(lowering.operand(input))};
+  call.type = reads.front().type;
+  if (weight) reads.push_back(vector_operand(lowering, "weight", *weight, shape[1]));
+  if (bias) reads.push_back(vector_operand(lowering, "bias", *bias, shape[1]));
+  const Value target = lowering.temporary(call.type, reads.front().layout);
+  lowering.add_kernel(reads, target,
+                      [call](std::span<std::byte* const> operands) { call.run(operands); });
+  lowering.define_computed(lowering.result(), shape, lowering.dtype(input), target);
+}
+
+void lower_rms_norm(Lowering& lowering, const BoundNode& node) {
+  const TensorId input = tensor_argument(lowering, node, "input");
+  lowering.require_float("input", input);
+  const Shape& shape = lowering.shape(input);
+  const Shape normalized = node.integers("normalized_shape");
+  if (normalized.empty() || normalized.size() > shape.size() ||
+      !std::equal(normalized.rbegin(), normalized.rend(), shape.rbegin())) {
+    lowering.invalid("argument 'normalized_shape': " + shape_text(normalized) +
+                     " is not the end of the input's shape " + shape_text(shape));
+  }
+  RowNorm call;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    (i < shape.size() - normalized.size() ? call.outer : call.inner) *= shape[i];
+  }
+  call.is_rms = true;
+  call.per_column = true;
+  // PyTorch's default is the dtype's smallest step at 1.
+  const float step = lowering.dtype(input) == DType::kFloat32 ? 1.1920929e-7F : 7.8125e-3F;
+  call.epsilon = node.is_none("eps") ? step : static_cast<float>(node.number("eps"));
+  const auto weight = node.tensor("weight");
+  call.has_weight = weight.has_value();
+  std::vector<Value> reads{lowering.plain(lowering.operand(input))};
+  call.type = reads.front().type;
+  if (weight) reads.push_back(vector_operand(lowering, "weight", *weight, call.inner));
+  const Value target = lowering.temporary(call.type, reads.front().layout);
+  lowering.add_kernel(reads, target,
+                      [call](std::span<std::byte* const> operands) { call.run(operands); });
+  lowering.define_computed(lowering.result(), shape, lowering.dtype(input), target);
 }
 
 }  // namespace npu::onednn

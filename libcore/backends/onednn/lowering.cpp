@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns a sub-IR into steps: walks the nodes in order, keeps a value per tensor, and lets one
-// function per op add primitives or kernels.
+// function per op add primitives or kernels. Nodes that find_fusions put into a group are lowered
+// together, where the last of them stands; if no kernel does what a group asks for, what was added
+// is taken back and its nodes are lowered one by one.
 //
 // Layouts: a value stays in the layout that its producer chose (blocked behind a convolution) until
 // a consumer or the host needs another; a reorder is made once per value and target layout. Views
-// (permute, slice) are strides over the same memory. Every value has memory of its own and no step
-// overwrites what another reads, so in-place ops are functional without further care. Constants: a
-// step whose operands are all known at load goes to the prologue. That covers weight reorders,
-// conversions, and whole sub-graphs of weights. bfloat16: where oneDNN has no bfloat16 primitives
-// (CPUs before AVX-512), values are kept as float32 that are rounded to bfloat16 after every op,
-// which gives the same numbers. Where it has them but not for some node, that node alone computes
-// in float32.
+// (permute, slice, reshape where strides allow) are strides over the same memory.
+// Memory: in-place ops are functional. A step overwrites an operand only if it is the last to read
+// that memory (can_overwrite); operands of a concatenation become parts of its memory (place).
+// Constants: a step whose operands are all known at compile time goes to the prologue, which compile
+// runs: weight reorders, folded norms, conversions, whole sub-graphs of weights. Lowering without
+// weights, as load does, makes the same steps and leaves the prologue out.
+// bfloat16: where oneDNN has no bfloat16 primitives (CPUs before AVX-512), values are kept as
+// float32 that are rounded to bfloat16 after every op, which gives the same numbers. Where it has
+// them but not for some node, that node alone computes in float32.
 #include "lowering.hpp"
 
 #include <algorithm>
@@ -125,7 +129,9 @@ void Lowering::add_step(Step step) {
     constant = constant && (kind == BufferKind::kWeight || kind == BufferKind::kConstant);
   }
   for (std::size_t i = step.read_count; i < step.operands.size(); ++i) {
-    constant = constant && buffer_of(step.operands[i]).kind != BufferKind::kOutput;
+    // A part of another buffer is written by the program, whatever it is copied from.
+    const BufferInfo& buffer = buffer_of(step.operands[i]);
+    constant = constant && buffer.kind != BufferKind::kOutput && buffer.parent.value < 0;
   }
   if (!constant) {
     plan_.steps.push_back(std::move(step));
@@ -278,14 +284,22 @@ void Lowering::place(BufferId part, BufferId whole, std::int64_t offset_bytes) {
   plan_.buffers[static_cast<std::size_t>(whole.value)].has_parts = true;
 }
 
-Operand Lowering::root_of(const Value& value) const {
-  Operand result = value.operand();
-  for (;;) {
-    const BufferInfo& info = plan_.buffers[static_cast<std::size_t>(result.buffer.value)];
-    if (info.parent.value < 0) return result;
-    result.buffer = info.parent;
-    result.offset_bytes += static_cast<std::int64_t>(info.parent_offset);
+const Lowering::Concat* Lowering::find_concat(const std::vector<Value>& values,
+                                              std::size_t first) const {
+  const Concat* best = nullptr;
+  for (const Concat& concat : concats_) {
+    const std::size_t count = concat.operands.size();
+    if (count > values.size() - first || (best != nullptr && count <= best->operands.size())) {
+      continue;
+    }
+    if (!can_place(concat.whole)) continue;
+    bool same = true;
+    for (std::size_t i = 0; same && i < count; ++i) {
+      same = same_value(concat.operands[i], values[first + i]);
+    }
+    if (same) best = &concat;
   }
+  return best;
 }
 
 void Lowering::set_value(TensorId tensor, const Value& value) {
@@ -556,10 +570,14 @@ bool Lowering::try_group(const FusionGroup& group, bool with_sum) {
 void Lowering::lower_group(const FusionGroup& group) {
   if (try_group(group, true)) return;
   if (group.kind == FusionGroup::Kind::kEpilogue && try_group(group, false)) return;
+  // One by one: what a later node of the group reads must not be overwritten by an earlier one.
+  const std::int32_t now = position_;
   for (const NodeId id : group.nodes) {
+    position_ = std::min(now, id.value);
     node_index_ = id.value;
     lower_node(graph_->node(id));
   }
+  position_ = now;
 }
 
 /// Operands in parts of a buffer become operands in the buffer itself.

@@ -74,8 +74,17 @@ class Lowering {
   bool can_place(const Value& value) const;
   /// Makes it one, `offset_bytes` behind the beginning of `whole`.
   void place(BufferId part, BufferId whole, std::int64_t offset_bytes);
-  /// The buffer that a value lies in, not being itself a part of another, and where.
-  Operand root_of(const Value& value) const;
+  /// Remembers what a concatenation was made of.
+  void note_concat(std::vector<Value> operands, const Value& whole) {
+    concats_.push_back({std::move(operands), whole});
+  }
+  /// The longest earlier concatenation, still free to be placed, of the values from `first` on;
+  /// null if there is none.
+  struct Concat {
+    std::vector<Value> operands;
+    Value whole;
+  };
+  const Concat* find_concat(const std::vector<Value>& values, std::size_t first) const;
   bool can_place(BufferId buffer) const;
   std::size_t buffer_bytes(BufferId buffer) const {
     return plan_.buffers[static_cast<std::size_t>(buffer.value)].bytes;
@@ -190,7 +199,8 @@ class Lowering {
   std::int32_t node_index_ = -1;
   DType compute_type_ = DType::kFloat32;
   Plan plan_;
-  std::vector<std::optional<Value>> values_;               ///< by TensorId
+  std::vector<std::optional<Value>> values_;  ///< by TensorId
+  std::vector<Concat> concats_;
   std::map<std::int32_t, std::vector<TensorId>> readers_;  ///< tensors that lie in a buffer
   std::map<std::int32_t, std::vector<Copy>> copies_;  ///< by source buffer: reorders made so far
 };
@@ -233,6 +243,14 @@ Shape broadcast_shape(const Lowering& lowering, const Shape& a, const Shape& b);
 /// The required tensor argument; refuses the node if it is a number or None.
 TensorId tensor_argument(const Lowering& lowering, const BoundNode& node, std::string_view name);
 
+/// A list argument with one value for every spatial dimension; each has to be at least `least`.
+std::vector<std::int64_t> spatial_argument(const Lowering& lowering, const BoundNode& node,
+                                           std::string_view name, std::size_t rank,
+                                           std::int64_t least);
+/// The mean over all dimensions behind the channels, which stay as dimensions of 1; nothing if
+/// oneDNN has no pooling of that rank.
+std::optional<Value> add_plane_mean(Lowering& lowering, const Value& value);
+
 /// What a primitive does to its result before it stores it.
 struct PostOps {
   dnnl::post_ops operations;
@@ -266,7 +284,17 @@ void lower_binary(Lowering& lowering, const BoundNode& node);
 void lower_max_pool(Lowering& lowering, const BoundNode& node);
 void lower_average_pool(Lowering& lowering, const BoundNode& node);
 void lower_adaptive_average_pool(Lowering& lowering, const BoundNode& node);
-void lower_mean(Lowering& lowering, const BoundNode& node);
+void lower_transposed_convolution(Lowering& lowering, const BoundNode& node);
+void lower_group_norm(Lowering& lowering, const BoundNode& node);
+void lower_rms_norm(Lowering& lowering, const BoundNode& node);
+void lower_power(Lowering& lowering, const BoundNode& node);
+void lower_reduction(Lowering& lowering, const BoundNode& node);
+void lower_reshape_as(Lowering& lowering, const BoundNode& node);
+void lower_unflatten(Lowering& lowering, const BoundNode& node);
+void lower_move_dimension(Lowering& lowering, const BoundNode& node);
+void lower_narrow(Lowering& lowering, const BoundNode& node);
+void lower_pad(Lowering& lowering, const BoundNode& node);
+void lower_stack(Lowering& lowering, const BoundNode& node);
 void lower_softmax(Lowering& lowering, const BoundNode& node);
 void lower_linear(Lowering& lowering, const BoundNode& node);
 void lower_addmm(Lowering& lowering, const BoundNode& node);
