@@ -377,6 +377,8 @@ std::unique_ptr<DeviceProgram> DeviceInstance::compile_and_load(const std::strin
                                                                 std::size_t output_count,
                                                                 std::size_t node_count) {
   Blob blob = compile(sub_ir, weights, "{}");
+  // A blob that holds its weights needs no other copy of them.
+  if ((backend_->capabilities() & NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS) != 0) weights.clear();
   return load(std::move(blob), std::move(weights), output_count, node_count);
 }
 

@@ -4,7 +4,8 @@
 //
 // Where a node may run: on the device that it has, and on every other one that supports it, unless
 // it was put there by hand (device_reason "forced", "kept"), by a limit ("min nodes", ...) or
-// because another device failed to compile it; such nodes stay. Graph inputs and weights cost no
+// because another device failed to compile it (any other reason though the first device supports
+// it); such nodes stay. Graph inputs and weights cost no
 // transfer: they are loaded to each device that reads them, as npu-run does, whatever device that
 // is; and results are fetched from where they were made. O(nodes * devices + edges).
 #include "partition/placement_problem.hpp"
@@ -74,11 +75,13 @@ class Builder {
       if (!is_placed_for_good(graph_.node(id))) {
         for (std::size_t d = 0; d < problem_.devices; ++d) {
           if ((bits >> d & 1U) != 0) continue;
-          if (check_support(graph_, id, target_.devices[d]).supported)
-            bits |= std::uint64_t{1} << d;
+          if (!check_support(graph_, id, target_.devices[d]).supported) continue;
+          bits |= std::uint64_t{1} << d;
         }
       }
-      problem_.node_devices[n] = bits;
+      // Something else than support keeps it from the first device, such as a failure to compile.
+      const bool stays = own != 0 && (bits & 1U) != 0 && has_foreign_reason(graph_.node(id));
+      problem_.node_devices[n] = stays ? std::uint64_t{1} << own : bits;
     }
   }
 
@@ -200,6 +203,13 @@ class Builder {
 };
 
 }  // namespace
+
+bool has_foreign_reason(const Node& node) {
+  if (!node.device_reason || node.device_reason->empty()) return false;
+  return !node.device_reason->starts_with("cheaper on ") &&
+         !node.device_reason->starts_with("getitem: ") &&
+         *node.device_reason != "follows its producer";
+}
 
 bool is_placed_for_good(const Node& node) {
   if (!node.device_reason) return false;

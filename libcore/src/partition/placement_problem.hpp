@@ -68,6 +68,10 @@ PlacementProblem build_placement_problem(const Graph& graph, const Target& targe
 /// O(items + readers).
 std::int64_t placement_cost(const PlacementProblem& problem, const Assignment& assignment);
 
+/// True if the node has a reason for its device that mincut has not given it: on a node that the
+/// first device supports, something else than support keeps it from there.
+bool has_foreign_reason(const Node& node);
+
 /// True if the node was put where it is by hand or by a limit, and stays.
 bool is_placed_for_good(const Node& node);
 

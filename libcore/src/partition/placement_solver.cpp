@@ -376,8 +376,8 @@ class Solver {
     const bool is_first = best_.assignment.empty();
     if (!is_first && placed >= best_.total()) return false;  // it launches something, too
     set_devices(assignment);
-    best_.work += static_cast<std::int64_t>(problem_.devices *
-                                            (problem_.units.size() + problem_.units.targets.size()));
+    best_.work += static_cast<std::int64_t>(
+        problem_.devices * (problem_.units.size() + problem_.units.targets.size()));
     std::vector<Wave> waves = fewest_waves(problem_.units, problem_.launch);
     std::int64_t launch = 0;
     for (const Wave& wave : waves) launch += problem_.launch[index_of(wave.device)];

@@ -285,12 +285,17 @@ TEST_CASE("mincut: nodes that were placed by hand or failed to compile stay") {
     const Target target = random_target(random, 2);
     Graph graph = random_graph(random, target, 12, 0.9);
     std::vector<std::string> before;
-    const char* const reasons[] = {"forced", "kept", "compile failure: no memory", "min nodes"};
+    const char* const reasons[] = {"forced", "kept", "backend 'npu': no memory", "min nodes"};
     for (Node& node : graph.nodes()) {
       if (random() % 2 == 0) {
+        const char* const reason = reasons[random() % 4];
+        // The backend's words count for what the first device would otherwise run.
+        if (node.device == "cpu" && reason == reasons[2]) continue;
         node.device = "cpu";
-        node.device_reason = reasons[random() % 4];
+        node.device_reason = reason;
       }
+    }
+    for (const Node& node : graph.nodes()) {
       before.push_back(node.device_reason.value_or("") == "unsupported op" || !node.device_reason
                            ? ""
                            : *node.device + " " + *node.device_reason);
@@ -425,26 +430,22 @@ TEST_CASE("mincut: the check of a proof finds every change of a number") {
 }
 
 TEST_CASE("mincut: work grows in proportion to the graph") {
-  // Everything that is looked at over all cuts and tries. Small graphs are tried more often, so
-  // the share of each node must not grow.
+  // Everything that is looked at over all cuts and tries, for each node: the rounds become fewer as
+  // the graph grows, but where they end early depends on the graph, too.
   std::mt19937 random(53);
-  const Target target = parse_target(
-      Json::parse(R"({"name": "t", "devices": [
+  const Target target = parse_target(Json::parse(R"({"name": "t", "devices": [
         {"name": "npu", "ops": [{"types": ["aten.relu.default", "aten.neg.default"]}],
          "peak_flops": {"float32": 1e12}, "memory_bandwidth": 1e8, "launch_overhead_us": 5},
         {"name": "cpu", "ops": "*", "peak_flops": {"float32": 1e10}, "memory_bandwidth": 1e7,
          "launch_overhead_us": 5}],
         "links": [{"from": "npu", "to": "cpu", "bandwidth": 1e8, "latency_us": 2}]})"),
-      "t.json");
-  double before = 0;
-  for (const int nodes : {2000, 6000, 18'000}) {
+                                     "t.json");
+  for (const int nodes : {1000, 4000, 16'000}) {
     const Graph graph = random_graph(random, target, nodes, 0.7);
     PlacementProblem problem = build_placement_problem(graph, target, roofline_cost());
     const Placement placement = solve_placement(problem);
     CHECK(placement.waves.size() > 4);
-    const double each = static_cast<double>(placement.work) / nodes;
-    CAPTURE(nodes, each, before);
-    if (before > 0) CHECK(each <= 1.1 * before);
-    before = each;
+    CAPTURE(nodes, placement.work);
+    CHECK(placement.work <= 120 * nodes);
   }
 }
