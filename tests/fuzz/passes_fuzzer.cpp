@@ -30,6 +30,29 @@ void check_plan_of_input(const npu::Graph& graph) {
   }
 }
 
+// Aligned documents are valid, hold together, keep their plan, and are left alone by a second run.
+void check_alignment(const npu::Graph& original, bool partitioned) {
+  for (const char* algorithm : {"greedy", "optimal"}) {
+    npu::Graph graph = original;
+    npu::Diagnostics diagnostics;
+    const npu::AlignResult result = npu::align_layout(graph, {.algorithm = algorithm}, diagnostics);
+    require(!diagnostics.has_errors(), "alignment only warns");
+    require(result.costs.conversions <= result.greedy.conversions, "greedy is never better");
+    npu::format_align_report(result);
+    npu::format_align_explanation(result);
+    npu::alignment_to_dot(graph, result);
+    const std::string text = npu::write_graph(graph);
+    npu::Graph again = npu::read_graph(text, "aligned.json", diagnostics);
+    require(!diagnostics.has_errors(), "an aligned document is valid");
+    npu::verify_alignment(again, diagnostics);
+    require(!diagnostics.has_errors(), "an aligned document holds together");
+    if (partitioned) npu::read_partition_plan(again, diagnostics);
+    require(!diagnostics.has_errors(), "a plan survives alignment");
+    npu::align_layout(again, {.algorithm = algorithm}, diagnostics);
+    require(npu::write_graph(again) == text, "a second run gives the same bytes");
+  }
+}
+
 void check_partitions(const npu::Graph& tagged, const npu::PartitionOptions& options) {
   npu::Graph graph = tagged;
   npu::Diagnostics diagnostics;
@@ -60,6 +83,7 @@ void check_partitions(const npu::Graph& tagged, const npu::PartitionOptions& opt
     npu::check_certificate(again, npu::roofline_cost(), diagnostics);
     require(!diagnostics.has_errors(), "a certificate proves what it says");
   }
+  check_alignment(again, true);
 }
 
 // Groups of every choice of patterns are valid, survive writing and reading, and can be
@@ -81,13 +105,6 @@ void check_groups(const npu::Graph& tagged) {
   }
 }
 
-bool has_limits(const npu::Target& target) {
-  for (const npu::Device& device : target.devices) {
-    if (device.on_chip_bytes > 0) return true;
-  }
-  return false;
-}
-
 void check_tags(const npu::Graph& untagged, const npu::Target& target,
                 const npu::TagOptions& options) {
   npu::Graph graph = untagged;
@@ -95,9 +112,9 @@ void check_tags(const npu::Graph& untagged, const npu::Target& target,
   npu::tag_ops(graph, target, options, diagnostics);
   if (diagnostics.has_errors()) return;
   npu::format_tag_report(npu::tag_report(graph, target));
+  check_alignment(graph, false);
   check_groups(graph);
   for (const npu::StrategyInfo& strategy : npu::partition_strategies()) {
-    if (strategy.name == "resources" && !has_limits(target)) continue;
     for (const std::int64_t min_nodes : {1, 3}) {
       check_partitions(graph, {.strategy = std::string(strategy.name), .min_nodes = min_nodes});
     }

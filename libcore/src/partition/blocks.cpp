@@ -519,7 +519,7 @@ StrategyOutcome partition_blocks(Graph& graph, const Target&, const PartitionOpt
       Partition& partition = outcome.plan.partitions.emplace_back();
       partition.device = units.device_names[index_of(wave.device)];
       for (const std::int32_t unit : wave.units) {
-        const auto& members = units.members[index_of(part[index_of(unit)])];
+        const auto members = units.members[index_of(part[index_of(unit)])];
         partition.nodes.insert(partition.nodes.end(), members.begin(), members.end());
       }
       std::sort(partition.nodes.begin(), partition.nodes.end());

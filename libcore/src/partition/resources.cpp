@@ -469,7 +469,7 @@ class Splitter {
 };
 
 std::string unit_name(const Graph& graph, const UnitGraph& units, std::int32_t unit) {
-  const auto& members = units.members[index_of(unit)];
+  const auto members = units.members[index_of(unit)];
   std::string name = graph.node(members.front()).name;
   if (members.size() > 1) name += " .. " + graph.node(members.back()).name;
   return name;
@@ -538,14 +538,15 @@ TilingAdvice advise_tiling(const Graph& graph, const std::vector<NodeId>& nodes,
 }
 
 StrategyOutcome partition_resources(Graph& graph, const Target& target, const PartitionOptions&,
-                                    Diagnostics&) {
+                                    Diagnostics& diagnostics) {
   const UnitGraph units = build_unit_graph(graph);
   const bool limited =
       std::any_of(target.devices.begin(), target.devices.end(),
                   [](const Device& d) { return d.on_chip_bytes > 0 || d.max_partition_flops > 0; });
   if (!limited) {
-    throw Error(ErrorCode::kUsage, "--strategy resources: no device of target '" + target.name +
-                                       "' has on_chip_bytes or max_partition_flops");
+    diagnostics.warning({}, "no device of target '" + target.name +
+                                "' has on_chip_bytes or max_partition_flops, so nothing limits the "
+                                "partitions of --strategy resources");
   }
   const Splitter splitter(graph, units, target);
   const Cuts cuts = splitter.best();
@@ -560,7 +561,7 @@ StrategyOutcome partition_resources(Graph& graph, const Target& target, const Pa
     Partition& partition = outcome.plan.partitions.emplace_back();
     partition.device = units.device_names[index_of(splitter.device(cuts[c]))];
     for (std::int32_t p = cuts[c]; p < end; ++p) {
-      const auto& members = units.members[index_of(splitter.line.order[index_of(p)])];
+      const auto members = units.members[index_of(splitter.line.order[index_of(p)])];
       partition.nodes.insert(partition.nodes.end(), members.begin(), members.end());
     }
     std::sort(partition.nodes.begin(), partition.nodes.end());
@@ -576,12 +577,14 @@ StrategyOutcome partition_resources(Graph& graph, const Target& target, const Pa
     const double bytes = splitter.line.own_bytes[index_of(p)];
     if (!splitter.oversize(p)) continue;
     const std::int32_t unit = splitter.line.order[index_of(p)];
-    const auto& members = units.members[index_of(unit)];
+    const auto list = units.members[index_of(unit)];
+    const std::vector<NodeId> members(list.begin(), list.end());
     Json entry{{"nodes", Json::array()}, {"bytes", saturating_integer(bytes)}};
     for (const NodeId id : members) entry["nodes"].push_back(graph.node(id).name);
     const double limit = splitter.limits(p).bytes;
     const TilingAdvice advice =
-        bytes > limit ? advise_tiling(graph, members, limit) : TilingAdvice{};
+        bytes > limit ? advise_tiling(graph, {members.begin(), members.end()}, limit)
+                      : TilingAdvice{};
     if (bytes > limit) entry["tiles"] = advice_json(advice);
     oversize.push_back(std::move(entry));
     const bool tiled = bytes > limit && advice.fits;

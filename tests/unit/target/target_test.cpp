@@ -186,6 +186,9 @@ TEST_CASE("bad-target: devices") {
         Faults{at + "/on_chip_bytes: expected an integer of at least 0, found -1"});
   CHECK(faults_with("/devices/0/on_chip_bytes", 1.5) ==
         Faults{at + "/on_chip_bytes: expected an integer of at least 0, found 1.5"});
+  CHECK(faults_with("/devices/0/max_partition_flops", -1) ==
+        Faults{at + "/max_partition_flops: expected a number of at least 0, found -1"});
+  CHECK(faults_with("/devices/0/max_partition_flops", 1e9).empty());
   CHECK(faults_with("/devices/0/peak_flops", Json::object()) ==
         Faults{at + "/peak_flops: expected FLOP/s of at least one dtype"});
   CHECK(faults_with("/devices/0/peak_flops/float32", 0) ==
