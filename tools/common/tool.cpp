@@ -225,7 +225,8 @@ void Tool::stop_on_errors() {
 Graph& Tool::read_graph() {
   const std::string text = take_input();
   if (Bundle::has_magic(text)) {
-    throw Error(ErrorCode::kParse, "is a compiled bundle, expected a document; npu-run runs bundles",
+    throw Error(ErrorCode::kParse,
+                "is a compiled bundle, expected a document; npu-run runs bundles",
                 {.file = input_name(input_)});
   }
   // Never freed: the process ends next, and taking a large document apart is a tenth of its time.

@@ -276,6 +276,11 @@ Tensor squeeze_dims(const Tensor& self, IntList dims) {
 }
 
 Tensor copy_of(const Tensor& self) { return self.clone(); }
+
+// Converts between two layouts of an accelerator; values are the same, and here memory is, too.
+Tensor channel_norm(const Tensor& self, bool /*direction*/, c10::string_view /*layout*/) {
+  return self.alias();
+}
 Tensor reshape_copy(const Tensor& self, IntList size) { return at::reshape(self, size).clone(); }
 Tensor squeeze_dims_copy(const Tensor& self, IntList dims) {
   return squeeze_dims(self, dims).clone();
@@ -479,6 +484,9 @@ constexpr Decomposition kDecompositions[] = {
      &boxed<&squeeze_dims>},
     {"aten.squeeze_copy.dims", "squeeze_copy.dims(Tensor self, int[] dim) -> Tensor",
      When::kMissing, &boxed<&squeeze_dims_copy>},
+    {"npu.channel_norm",
+     "channel_norm(Tensor(a) self, *, bool direction, str layout='') -> Tensor(a)", When::kAlways,
+     &boxed<&channel_norm>},
     {"aten.empty_permuted.default",
      "empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? "
      "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",

@@ -2,8 +2,11 @@
 // The C ABI of the onednn backend: checks what crosses it, turns exceptions into statuses, and
 // hands the rest to lowering and Program.
 //
-// A blob is a header and the text of the sub-IR. compile lowers it once, so that whatever this
-// backend does not run is refused there; load lowers it again, generates code and packs weights.
+// compile lowers the sub-IR, folds and packs its weights, and writes a blob: the sub-IR's text, the
+// options, a report, and the packed constants. load lowers the text again, which gives the same
+// steps, uses the constants where they lie in the blob, and generates code. oneDNN may lay weights
+// out differently for another number of threads; a blob that does not fit this device's number is
+// lowered as it was compiled.
 // Thread counts are a property of the calling thread in OpenMP: every call that works sets its
 // device's and puts the host's back.
 #include "npu/backend.h"
@@ -11,15 +14,15 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "blob.hpp"
+#include "compile_report.hpp"
 #include "lowering.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/support/checked.hpp"
@@ -49,8 +52,6 @@ struct npu_buffer {
 namespace npu::onednn {
 
 namespace {
-
-constexpr std::array<char, 8> kMagic{'n', 'p', 'u', 'o', 'd', 'n', 'n', '\1'};
 
 /// An error with the status that it crosses the ABI with.
 struct StatusError {
@@ -200,28 +201,6 @@ std::span<const npu_tensor> checked_weights(const npu_tensor* weights, size_t co
   return {weights, count};
 }
 
-std::string pack_blob(std::string_view sub_ir) {
-  std::string blob(kMagic.data(), kMagic.size());
-  const std::uint64_t size = sub_ir.size();
-  char size_bytes[sizeof size];
-  std::memcpy(size_bytes, &size, sizeof size);
-  blob.append(size_bytes, sizeof size);
-  blob.append(sub_ir);
-  return blob;
-}
-
-std::string_view unpack_blob(const void* data, std::uint64_t size) {
-  constexpr std::size_t kHeader = kMagic.size() + sizeof(std::uint64_t);
-  require(data != nullptr && size >= kHeader, "the blob is too short");
-  const auto* bytes = static_cast<const char*>(data);
-  require(std::memcmp(bytes, kMagic.data(), kMagic.size()) == 0,
-          "the blob was not made by this version of the onednn backend");
-  std::uint64_t length = 0;
-  std::memcpy(&length, bytes + kMagic.size(), sizeof length);
-  require(length == size - kHeader, "the blob is cut short or has bytes behind its end");
-  return {bytes + kHeader, static_cast<std::size_t>(length)};
-}
-
 std::unique_ptr<npu_buffer> make_buffer(DType dtype, Shape shape) {
   const auto count = checked_element_count(shape);
   const auto bytes =
@@ -260,7 +239,7 @@ npu_status describe(npu_backend_description* description, npu_error* error) {
     description->name = "onednn";
     description->version = version_text().c_str();
     description->fingerprint = fingerprint_text().c_str();
-    description->capabilities = NPU_CAPABILITY_WRITES_OUTPUTS;
+    description->capabilities = NPU_CAPABILITY_WRITES_OUTPUTS | NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS;
   });
 }
 
@@ -271,30 +250,67 @@ npu_status open_device(const char* options, npu_device** device, npu_error* erro
     opened->threads = threads_option(options);
     opened->machine.engine = dnnl::engine(dnnl::engine::kind::cpu, 0);
     opened->machine.native_bfloat16 = has_native_bfloat16();
+    opened->machine.wide_vectors = has_native_bfloat16();  // both are AVX-512
+    opened->machine.threads = opened->threads;
     *device = opened.release();
   });
 }
 
 void close_device(npu_device* device) { delete device; }
 
-Plan lower_text(const npu_device& device, std::string_view text,
-                std::span<const npu_tensor> weights) {
-  return lower_graph(read_valid_graph(text, "sub-IR"), weights, device.machine);
+/// What compile's options and a blob's say.
+struct CompileOptions {
+  bool bfloat16 = false;
+  int threads = 0;  ///< blob: what it was compiled for
+};
+
+CompileOptions read_compile_options(std::string_view text, const char* what) {
+  CompileOptions result;
+  if (text.empty()) return result;
+  const Json json = parse_json(text, what);
+  require(json.is_object(), "compile options: expected a JSON object");
+  if (const Json* value = find_member(json, "precision")) {
+    require(value->is_string() && (*value == "f32" || *value == "bf16"),
+            "compile option 'precision': expected \"f32\" or \"bf16\"");
+    result.bfloat16 = *value == "bf16";
+  }
+  if (const Json* value = find_member(json, "threads")) {
+    require(value->is_number_integer() && *value >= 0 && *value <= 4096,
+            "compile option 'threads': expected an integer in 0..4096");
+    result.threads = value->get<int>();
+  }
+  return result;
+}
+
+Machine machine_for(const npu_device& device, const CompileOptions& options) {
+  Machine machine = device.machine;
+  if (options.bfloat16 && !machine.native_bfloat16) {
+    throw StatusError{NPU_ERROR_UNSUPPORTED,
+                      "precision bf16 needs a CPU with AVX-512; this one has none"};
+  }
+  machine.prefer_bfloat16 = options.bfloat16;
+  machine.threads = device.threads;
+  return machine;
 }
 
 npu_status compile(npu_device* device, const char* sub_ir, size_t sub_ir_size,
-                   const npu_tensor* weights, size_t weight_count, const char* /*options*/,
+                   const npu_tensor* weights, size_t weight_count, const char* options,
                    npu_blob* blob, npu_error* error) {
   return guarded(error, [&] {
     require(device != nullptr && sub_ir != nullptr && blob != nullptr, "an argument is null");
+    const CompileOptions compile_options =
+        read_compile_options(options == nullptr ? "" : options, "compile options");
     const ThreadScope threads(*device);
     const std::string_view text(sub_ir, sub_ir_size);
-    lower_text(*device, text, checked_weights(weights, weight_count));
-    const std::string packed = pack_blob(text);
-    void* memory = std::malloc(packed.size());
-    if (memory == nullptr) throw std::bad_alloc();
-    std::memcpy(memory, packed.data(), packed.size());
-    *blob = {memory, packed.size()};
+    const auto weight_span = checked_weights(weights, weight_count);
+    const Graph graph = read_valid_graph(text, "sub-IR");
+    const Plan plan = lower_graph(graph, weight_span, machine_for(*device, compile_options));
+    const PackedConstants packed = pack_constants(plan, weight_span, device->machine.engine);
+    const Json recorded = {{"precision", compile_options.bfloat16 ? "bf16" : "f32"},
+                           {"threads", device->threads}};
+    const std::string option_text = recorded.dump();
+    const std::string report = compile_report(graph, plan, compile_options.bfloat16);
+    *blob = write_blob({text, option_text, report, packed.constants});
   });
 }
 
@@ -304,17 +320,35 @@ void blob_free(npu_blob* blob) {
   *blob = {nullptr, 0};
 }
 
-npu_status load(npu_device* device, const void* blob, uint64_t blob_size, const npu_tensor* weights,
-                size_t weight_count, npu_program** program, npu_error* error) {
+/// The plan that a blob's constants belong to.
+Plan plan_of_blob(const npu_device& device, const BlobView& content) {
+  const CompileOptions options = read_compile_options(content.options, "the blob's options");
+  const Graph graph = read_valid_graph(content.sub_ir, "sub-IR");
+  const Machine machine = machine_for(device, options);
+  Plan plan = lower_graph(graph, std::nullopt, machine);
+  if (fit_plan(content.constants, plan)) return plan;
+  if (options.threads > 0 && options.threads != device.threads) {
+    npu_device compiled_for = device;
+    compiled_for.threads = options.threads;
+    const ThreadScope threads(compiled_for);
+    plan = lower_graph(graph, std::nullopt, machine);
+    if (fit_plan(content.constants, plan)) return plan;
+  }
+  throw StatusError{NPU_ERROR_INVALID,
+                    "the blob's weights do not fit its sub-IR on this CPU; compile it again here"};
+}
+
+npu_status load(npu_device* device, const void* blob, uint64_t blob_size,
+                const npu_tensor* /*weights*/, size_t /*weight_count*/, npu_program** program,
+                npu_error* error) {
   return guarded(error, [&] {
     require(device != nullptr && program != nullptr, "an argument is null");
     const ThreadScope threads(*device);
-    const auto weight_span = checked_weights(weights, weight_count);
+    const BlobView content = read_blob(blob, blob_size);
     auto loaded = std::make_unique<npu_program>();
     loaded->device = device;
-    loaded->program =
-        std::make_unique<Program>(lower_text(*device, unpack_blob(blob, blob_size), weight_span),
-                                  weight_span, device->machine.engine);
+    loaded->program = std::make_unique<Program>(plan_of_blob(*device, content), content.constants,
+                                                device->machine.engine, device->threads);
     loaded->inputs.resize(loaded->program->inputs().size());
     loaded->outputs.resize(loaded->program->outputs().size());
     *program = loaded.release();
@@ -421,6 +455,18 @@ npu_status node_times(const npu_program* program, uint64_t* nanoseconds, size_t 
   });
 }
 
+npu_status blob_report(npu_device* /*device*/, const void* blob, uint64_t blob_size,
+                       npu_blob* report, npu_error* error) {
+  return guarded(error, [&] {
+    require(report != nullptr, "report is null");
+    const std::string_view text = read_blob(blob, blob_size).report;
+    void* memory = std::malloc(text.size() + 1);
+    if (memory == nullptr) throw std::bad_alloc();
+    std::memcpy(memory, text.data(), text.size());
+    *report = {memory, text.size()};
+  });
+}
+
 constexpr npu_backend_api kApi{
     NPU_BACKEND_ABI_VERSION,
     sizeof(npu_backend_api),
@@ -439,7 +485,7 @@ constexpr npu_backend_api kApi{
     run,
     list_ops,
     node_times,
-    nullptr,
+    blob_report,
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 namespace npu::onednn {
 
@@ -153,6 +154,7 @@ inline float apply(float a, float b, float alpha) {
   if constexpr (kOp == BinaryOp::kDivide) return a / b;
   // A comparison with NaN is false: return it whichever side it is on.
   if constexpr (kOp == BinaryOp::kMaximum) return a > b || a != a ? a : b;
+  if constexpr (kOp == BinaryOp::kPower) return std::pow(a, b);
   return a < b || a != a ? a : b;
 }
 
@@ -225,35 +227,56 @@ void binary_typed(const BroadcastBinary& call, const std::byte* a, const std::by
       return binary_all<BinaryOp::kMaximum>(call, left, right, to);
     case BinaryOp::kMinimum:
       return binary_all<BinaryOp::kMinimum>(call, left, right, to);
+    case BinaryOp::kPower:
+      return binary_all<BinaryOp::kPower>(call, left, right, to);
   }
 }
 
 template <typename T>
 void average_windows(const WindowAverage& call, const T* source, T* target) {
-  const auto out_height = static_cast<std::int64_t>(call.rows.size());
-  const auto out_width = static_cast<std::int64_t>(call.columns.size());
-#pragma omp parallel for if (call.planes * call.height * call.width >= kParallelElements)
+  const auto& [slices, rows, columns] = call.windows;
+  const std::int64_t height = call.extents[1];
+  const std::int64_t width = call.extents[2];
+  const std::int64_t plane_elements = call.extents[0] * height * width;
+  const auto outputs = static_cast<std::int64_t>(slices.size() * rows.size() * columns.size());
+#pragma omp parallel for if (call.planes * plane_elements >= kParallelElements)
   for (std::int64_t plane = 0; plane < call.planes; ++plane) {
-    const T* from = source + plane * call.height * call.width;
-    T* to = target + plane * out_height * out_width;
-    for (const Window& row : call.rows) {
-      for (const Window& column : call.columns) {
-        double sum = 0.0;
-        for (std::int64_t y = row.begin; y < row.end; ++y) {
-          for (std::int64_t x = column.begin; x < column.end; ++x) {
-            sum += static_cast<double>(load(from[y * call.width + x]));
+    const T* from = source + plane * plane_elements;
+    T* to = target + plane * outputs;
+    for (const Window& slice : slices) {
+      for (const Window& row : rows) {
+        for (const Window& column : columns) {
+          double sum = 0.0;
+          for (std::int64_t z = slice.begin; z < slice.end; ++z) {
+            for (std::int64_t y = row.begin; y < row.end; ++y) {
+              for (std::int64_t x = column.begin; x < column.end; ++x) {
+                sum += static_cast<double>(load(from[(z * height + y) * width + x]));
+              }
+            }
           }
+          const std::int64_t divisor = call.divisor_override != 0
+                                           ? call.divisor_override
+                                           : slice.divisor * row.divisor * column.divisor;
+          store(*to++, static_cast<float>(sum / static_cast<double>(divisor)));
         }
-        const std::int64_t divisor =
-            call.divisor_override != 0 ? call.divisor_override : row.divisor * column.divisor;
-        store(*to++, static_cast<float>(sum / static_cast<double>(divisor)));
       }
     }
   }
 }
 
-template <typename T>
-void mean_of_middle(const MiddleMean& call, const T* source, T* target) {
+template <ReductionOp kOp>
+inline double reduce(double sum, double value) {
+  if constexpr (kOp == ReductionOp::kMaximum) return value > sum || value != value ? value : sum;
+  if constexpr (kOp == ReductionOp::kMinimum) return value < sum || value != value ? value : sum;
+  return sum + value;
+}
+
+template <ReductionOp kOp, typename T>
+void reduce_middle(const MiddleReduction& call, const T* source, T* target) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double kStart = kOp == ReductionOp::kMaximum   ? -kInfinity
+                            : kOp == ReductionOp::kMinimum ? kInfinity
+                                                           : 0.0;
   // Columns in groups, so that sums of one group stay in registers or the first cache.
   constexpr std::int64_t kGroup = 64;
   const std::int64_t groups = (call.inner + kGroup - 1) / kGroup;
@@ -262,16 +285,131 @@ void mean_of_middle(const MiddleMean& call, const T* source, T* target) {
     for (std::int64_t group = 0; group < groups; ++group) {
       const std::int64_t begin = group * kGroup;
       const std::int64_t width = std::min(kGroup, call.inner - begin);
-      double sums[kGroup] = {};
+      double sums[kGroup];
+      std::fill_n(sums, kGroup, kStart);
       for (std::int64_t i = 0; i < call.count; ++i) {
         const T* row = source + (outer * call.count + i) * call.inner + begin;
-        for (std::int64_t j = 0; j < width; ++j) sums[j] += static_cast<double>(load(row[j]));
+        for (std::int64_t j = 0; j < width; ++j) {
+          const auto value = static_cast<double>(load(row[j]));
+          // A NaN stays: every comparison with it is false.
+          if (kOp == ReductionOp::kMean || kOp == ReductionOp::kSum || sums[j] == sums[j]) {
+            sums[j] = reduce<kOp>(sums[j], value);
+          }
+        }
       }
       T* to = target + outer * call.inner + begin;
       for (std::int64_t j = 0; j < width; ++j) {
-        store(to[j], static_cast<float>(sums[j] / static_cast<double>(call.count)));
+        const double divisor = kOp == ReductionOp::kMean ? static_cast<double>(call.count) : 1.0;
+        store(to[j], static_cast<float>(sums[j] / divisor));
       }
     }
+  }
+}
+
+template <typename T>
+void reduce_typed(const MiddleReduction& call, const T* source, T* target) {
+  switch (call.op) {
+    case ReductionOp::kMean:
+      return reduce_middle<ReductionOp::kMean>(call, source, target);
+    case ReductionOp::kSum:
+      return reduce_middle<ReductionOp::kSum>(call, source, target);
+    case ReductionOp::kMaximum:
+      return reduce_middle<ReductionOp::kMaximum>(call, source, target);
+    case ReductionOp::kMinimum:
+      return reduce_middle<ReductionOp::kMinimum>(call, source, target);
+  }
+}
+
+template <typename T>
+void norm_rows(const RowNorm& call, const T* source, const float* weight, const float* bias,
+               T* target) {
+  const std::int64_t count = call.rows * call.inner;
+  const std::int64_t pieces = call.outer * call.groups;
+#pragma omp parallel for if (pieces * count >= kParallelElements)
+  for (std::int64_t piece = 0; piece < pieces; ++piece) {
+    const T* from = source + piece * count;
+    T* to = target + piece * count;
+    double sum = 0.0;
+    double squares = 0.0;
+    if (!call.is_rms) {
+      for (std::int64_t i = 0; i < count; ++i) sum += static_cast<double>(load(from[i]));
+    }
+    const double mean = sum / static_cast<double>(count);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double difference = static_cast<double>(load(from[i])) - mean;
+      squares += difference * difference;
+    }
+    const auto factor = static_cast<float>(
+        1.0 / std::sqrt(squares / static_cast<double>(count) + static_cast<double>(call.epsilon)));
+    const auto center = static_cast<float>(mean);
+    for (std::int64_t row = 0; row < call.rows; ++row) {
+      const std::int64_t channel = piece % call.groups * call.rows + row;
+      for (std::int64_t i = 0; i < call.inner; ++i) {
+        const std::int64_t at = call.per_column ? i : channel;
+        float value = (load(from[row * call.inner + i]) - center) * factor;
+        if (weight != nullptr) value *= weight[at];
+        if (bias != nullptr) value += bias[at];
+        store(to[row * call.inner + i], value);
+      }
+    }
+  }
+}
+
+template <typename From, typename To>
+inline To cast_value(From value) {
+  if constexpr (std::is_same_v<To, bool>) {
+    if constexpr (std::is_same_v<From, BFloat16>)
+      return load(value) != 0.0F;
+    else
+      return value != From{};
+  } else if constexpr (std::is_same_v<To, BFloat16>) {
+    BFloat16 result;
+    if constexpr (std::is_same_v<From, BFloat16>)
+      result = value;
+    else
+      store(result, static_cast<float>(value));
+    return result;
+  } else if constexpr (std::is_same_v<From, BFloat16>) {
+    return cast_value<float, To>(load(value));
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    // Outside int64 the result means nothing, but must not be undefined.
+    constexpr auto kLimit = static_cast<From>(9.2233720368547758e18);
+    if (!(value > -kLimit && value < kLimit)) return static_cast<To>(INT64_MIN);
+    return static_cast<To>(static_cast<std::int64_t>(value));
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+template <typename From, typename To>
+void cast_all(const From* source, To* target, std::int64_t count) {
+#pragma omp parallel for if (count >= kParallelElements)
+  for (std::int64_t i = 0; i < count; ++i) target[i] = cast_value<From, To>(source[i]);
+}
+
+template <typename Body>
+void with_type(DType type, Body&& body) {
+  switch (type) {
+    case DType::kFloat32:
+      return body(float{});
+    case DType::kFloat64:
+      return body(double{});
+    case DType::kBFloat16:
+      return body(BFloat16{});
+    case DType::kInt8:
+      return body(std::int8_t{});
+    case DType::kUInt8:
+      return body(std::uint8_t{});
+    case DType::kInt16:
+      return body(std::int16_t{});
+    case DType::kInt32:
+      return body(std::int32_t{});
+    case DType::kInt64:
+      return body(std::int64_t{});
+    case DType::kBool:
+      return body(bool{});
+    default:
+      return;
   }
 }
 
@@ -294,6 +432,14 @@ void convert(DType from, const void* source, DType to, void* target, std::int64_
 void round_to_bfloat16(float* values, std::int64_t count) {
 #pragma omp parallel for simd if (count >= kParallelElements)
   for (std::int64_t i = 0; i < count; ++i) values[i] = load(BFloat16{rounded_bits(values[i])});
+}
+
+void fill(DType type, float number, std::byte* target, std::int64_t count) {
+  if (type == DType::kFloat32) {
+    std::fill_n(elements<float>(target), count, number);
+  } else {
+    std::fill_n(elements<std::uint16_t>(target), count, rounded_bits(number));
+  }
 }
 
 void StridedCopy::simplify() { simplify_space(extents, {&target_strides, &source_strides}); }
@@ -345,6 +491,64 @@ void PlainConcat::run(const std::byte* const* sources, std::byte* target) const 
   }
 }
 
+void NormFold::run_weights(std::span<std::byte* const> operands) const {
+  const float* weights = elements<float>(operands[0]);
+  const float* variance = elements<float>(operands[1]);
+  const float* scale = has_scale ? elements<float>(operands[2]) : nullptr;
+  float* target = elements<float>(operands.back());
+  for (std::int64_t group = 0; group < groups; ++group) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t channel = 0; channel < channels; ++channel) {
+        const std::int64_t at = group * channels + channel;
+        const double factor =
+            (scale == nullptr ? 1.0 : static_cast<double>(scale[at])) /
+            std::sqrt(static_cast<double>(variance[at]) + static_cast<double>(epsilon));
+        const std::int64_t begin = ((group * rows + row) * channels + channel) * inner;
+        for (std::int64_t i = begin; i < begin + inner; ++i) {
+          target[i] = static_cast<float>(static_cast<double>(weights[i]) * factor);
+        }
+      }
+    }
+  }
+}
+
+void NormFold::run_bias(std::span<std::byte* const> operands) const {
+  std::size_t next = 0;
+  const float* variance = elements<float>(operands[next++]);
+  const float* mean = elements<float>(operands[next++]);
+  const float* scale = has_scale ? elements<float>(operands[next++]) : nullptr;
+  const float* shift = has_shift ? elements<float>(operands[next++]) : nullptr;
+  const float* bias = has_bias ? elements<float>(operands[next++]) : nullptr;
+  float* target = elements<float>(operands[next]);
+  const auto number = [](const float* values, std::int64_t i, double otherwise) {
+    return values == nullptr ? otherwise : static_cast<double>(values[i]);
+  };
+  for (std::int64_t i = 0; i < groups * channels; ++i) {
+    const double factor = number(scale, i, 1.0) / std::sqrt(static_cast<double>(variance[i]) +
+                                                            static_cast<double>(epsilon));
+    target[i] = static_cast<float>((number(bias, i, 0.0) - static_cast<double>(mean[i])) * factor +
+                                   number(shift, i, 0.0));
+  }
+}
+
+void NormVectors::run(std::span<std::byte* const> operands) const {
+  const float* variance = elements<float>(operands[0]);
+  const float* mean = elements<float>(operands[1]);
+  const float* scale = has_scale ? elements<float>(operands[2]) : nullptr;
+  const float* shift = has_shift ? elements<float>(operands[has_scale ? 3 : 2]) : nullptr;
+  float* factors = elements<float>(operands.back());
+  float* terms = factors + padded_channels;
+  std::fill_n(factors, 2 * padded_channels, 0.0F);
+  for (std::int64_t i = 0; i < channels; ++i) {
+    const double factor =
+        (scale == nullptr ? 1.0 : static_cast<double>(scale[i])) /
+        std::sqrt(static_cast<double>(variance[i]) + static_cast<double>(epsilon));
+    factors[i] = static_cast<float>(factor);
+    terms[i] = static_cast<float>((shift == nullptr ? 0.0 : static_cast<double>(shift[i])) -
+                                  static_cast<double>(mean[i]) * factor);
+  }
+}
+
 bool GatherRows::run(const std::byte* table, const std::byte* indices, std::byte* target) const {
   const auto index_at = [&](std::int64_t i) -> std::int64_t {
     return wide_indices ? elements<std::int64_t>(indices)[i] : elements<std::int32_t>(indices)[i];
@@ -368,33 +572,37 @@ void WindowAverage::run(const std::byte* source, std::byte* target) const {
   }
 }
 
-void MiddleMean::run(const std::byte* source, std::byte* target) const {
+void MiddleReduction::run(const std::byte* source, std::byte* target) const {
   if (type == DType::kFloat32) {
-    mean_of_middle(*this, elements<float>(source), elements<float>(target));
+    reduce_typed(*this, elements<float>(source), elements<float>(target));
   } else {
-    mean_of_middle(*this, elements<BFloat16>(source), elements<BFloat16>(target));
+    reduce_typed(*this, elements<BFloat16>(source), elements<BFloat16>(target));
   }
 }
 
-void CausalMask::run(float* scores) const {
-  constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-#pragma omp parallel for collapse(2) if (planes * rows * columns >= kParallelElements)
-  for (std::int64_t plane = 0; plane < planes; ++plane) {
-    for (std::int64_t row = 0; row < rows; ++row) {
-      float* line = scores + (plane * rows + row) * columns;
-      for (std::int64_t j = row + 1; j < columns; ++j) line[j] = kMinusInfinity;
-    }
+void RowNorm::run(std::span<std::byte* const> operands) const {
+  const float* weight = has_weight ? elements<float>(operands[1]) : nullptr;
+  const float* bias = has_bias ? elements<float>(operands[has_weight ? 2 : 1]) : nullptr;
+  if (type == DType::kFloat32) {
+    norm_rows(*this, elements<float>(operands[0]), weight, bias, elements<float>(operands.back()));
+  } else {
+    norm_rows(*this, elements<BFloat16>(operands[0]), weight, bias,
+              elements<BFloat16>(operands.back()));
   }
 }
 
-void BlockedRows::run(const float* scores, float* weights) const {
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const float* begin = scores + row * columns;
-    const bool blocked = std::all_of(begin, begin + columns, [](float score) {
-      return score == -std::numeric_limits<float>::infinity();
+bool Cast::supports(DType type) noexcept {
+  bool known = false;
+  with_type(type, [&](auto) { known = true; });
+  return known;
+}
+
+void Cast::run(const std::byte* source, std::byte* target) const {
+  with_type(from, [&](auto from_value) {
+    with_type(to, [&](auto to_value) {
+      cast_all(elements<decltype(from_value)>(source), elements<decltype(to_value)>(target), count);
     });
-    if (blocked) std::fill_n(weights + row * columns, columns, 0.0F);
-  }
+  });
 }
 
 }  // namespace npu::onednn

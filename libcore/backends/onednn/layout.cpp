@@ -70,6 +70,14 @@ Layout any_layout(const Shape& shape, DType type) {
                 dnnl::memory::format_tag::any);
 }
 
+Layout blocked_layout(const Shape& shape, DType type) {
+  using Tag = dnnl::memory::format_tag;
+  const Tag tag = shape.size() == 3   ? Tag::nCw16c
+                  : shape.size() == 4 ? Tag::nChw16c
+                                      : Tag::nCdhw16c;
+  return Layout({shape.begin(), shape.end()}, primitive_type(type), tag);
+}
+
 Layout with_type(const Layout& layout, DType type) {
   Layout result = layout;
   result.data.data_type = dnnl::memory::convert_to_c(primitive_type(type));
@@ -92,6 +100,39 @@ bool is_strided(const Layout& layout) {
 
 std::vector<std::int64_t> strides_of(const Layout& layout) {
   return {blocking(layout).strides, blocking(layout).strides + layout.data.ndims};
+}
+
+std::optional<std::vector<std::int64_t>> view_strides(const Layout& layout, const Shape& shape) {
+  struct Run {
+    std::int64_t count;
+    std::int64_t unit;
+  };
+  const Shape from = dimensions(layout);
+  const std::vector<std::int64_t> strides = strides_of(layout);
+  std::vector<Run> runs;  // pieces of memory with even steps, innermost first
+  for (std::size_t i = from.size(); i > 0; --i) {
+    if (from[i - 1] == 1) continue;
+    if (!runs.empty() && strides[i - 1] == runs.back().count * runs.back().unit) {
+      runs.back().count *= from[i - 1];
+    } else {
+      runs.push_back({from[i - 1], strides[i - 1]});
+    }
+  }
+  if (runs.empty()) return row_major_strides(shape);
+  std::vector<std::int64_t> result(shape.size(), 0);
+  std::size_t run = 0;
+  std::int64_t taken = 1;
+  for (std::size_t i = shape.size(); i > 0; --i) {
+    if (shape[i - 1] != 1 && taken == runs[run].count) {
+      if (++run == runs.size()) return std::nullopt;
+      taken = 1;
+    }
+    result[i - 1] = taken * runs[run].unit;
+    taken *= shape[i - 1];
+    if (taken > runs[run].count || runs[run].count % taken != 0) return std::nullopt;
+  }
+  if (run + 1 != runs.size() || taken != runs[run].count) return std::nullopt;
+  return result;
 }
 
 bool is_plain(const Layout& layout) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
 #include <vector>
 
 #include "npu/tensor/tensor.hpp"
@@ -24,8 +25,14 @@ Layout plain_layout(const Shape& shape, DType type);
 Layout strided_layout(const Shape& shape, const std::vector<std::int64_t>& strides, DType type);
 /// The same dimensions, with oneDNN free to choose where elements lie.
 Layout any_layout(const Shape& shape, DType type);
+/// Channels of a tensor of rank 3 to 5 in blocks of 16, as AVX-512 kernels like them.
+Layout blocked_layout(const Shape& shape, DType type);
 /// The same layout for another element type.
 Layout with_type(const Layout& layout, DType type);
+
+/// Strides that show a strided layout's elements with another shape in the same order and memory;
+/// nothing if there are none.
+std::optional<std::vector<std::int64_t>> view_strides(const Layout& layout, const Shape& shape);
 
 Shape dimensions(const Layout& layout);
 std::vector<std::int64_t> row_major_strides(const Shape& shape);

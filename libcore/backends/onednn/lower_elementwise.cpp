@@ -9,7 +9,10 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 
+#include "channel_affine.hpp"
+#include "gelu.hpp"
 #include "kernels.hpp"
 #include "lowering.hpp"
 
@@ -18,12 +21,6 @@ namespace npu::onednn {
 namespace {
 
 using dnnl::algorithm;
-
-struct Eltwise {
-  algorithm function;
-  float alpha = 0.0F;
-  float beta = 0.0F;
-};
 
 /// What an op name maps to; some ops need two primitives.
 struct UnaryRow {
@@ -64,10 +61,34 @@ std::vector<Eltwise> make_gelu(const Lowering& lowering, const BoundNode& node) 
 
 constexpr float kSixth = 1.0F / 6.0F;
 
+std::vector<Eltwise> make_celu(const Lowering& lowering, const BoundNode& node) {
+  const float alpha = scalar(lowering, node, "alpha");
+  if (!(alpha > 0.0F)) lowering.refuse("alpha", "only a positive number is supported");
+  return {{algorithm::eltwise_linear, 1.0F / alpha, 0.0F},
+          {algorithm::eltwise_elu, 1.0F},
+          {algorithm::eltwise_linear, alpha, 0.0F}};
+}
+
+std::vector<Eltwise> make_softplus(const Lowering& lowering, const BoundNode& node) {
+  if (node.number("beta") != 1.0) lowering.refuse("beta", "only 1 is supported");
+  if (node.number("threshold") < 20.0) lowering.refuse("threshold", "20 or more is needed");
+  return {{algorithm::eltwise_soft_relu}};
+}
+
 constexpr std::array kUnaryRows = std::to_array<UnaryRow>({
     {"abs", [](const Lowering&,
                const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_abs}}; }},
+    {"celu", make_celu},
     {"clamp", make_clamp},
+    {"clamp_max",
+     [](const Lowering& lowering, const BoundNode& node) {
+       return clip(lowering, -std::numeric_limits<float>::infinity(),
+                   scalar(lowering, node, "max"));
+     }},
+    {"clamp_min",
+     [](const Lowering& lowering, const BoundNode& node) {
+       return clip(lowering, scalar(lowering, node, "min"), std::numeric_limits<float>::infinity());
+     }},
     {"elu", make_elu},
     {"exp", [](const Lowering&,
                const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_exp}}; }},
@@ -90,6 +111,12 @@ constexpr std::array kUnaryRows = std::to_array<UnaryRow>({
        return std::vector<Eltwise>{
            {algorithm::eltwise_relu, scalar(lowering, node, "negative_slope")}};
      }},
+    {"log", [](const Lowering&,
+               const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_log}}; }},
+    {"log_sigmoid",
+     [](const Lowering&, const BoundNode&) {
+       return std::vector<Eltwise>{{algorithm::eltwise_logsigmoid}};
+     }},
     {"mish", [](const Lowering&,
                 const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_mish}}; }},
     {"neg",
@@ -102,6 +129,11 @@ constexpr std::array kUnaryRows = std::to_array<UnaryRow>({
      [](const Lowering&, const BoundNode&) {
        return std::vector<Eltwise>{{algorithm::eltwise_clip, 0.0F, 6.0F}};
      }},
+    {"selu",
+     [](const Lowering&, const BoundNode&) {
+       return std::vector<Eltwise>{{algorithm::eltwise_elu, 1.6732632F},
+                                   {algorithm::eltwise_linear, 1.0507010F, 0.0F}};
+     }},
     {"sigmoid",
      [](const Lowering&, const BoundNode&) {
        return std::vector<Eltwise>{{algorithm::eltwise_logistic}};
@@ -109,26 +141,23 @@ constexpr std::array kUnaryRows = std::to_array<UnaryRow>({
     {"silu",
      [](const Lowering&,
         const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_swish, 1.0F}}; }},
+    {"softplus", make_softplus},
+    {"square", [](const Lowering&,
+                  const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_square}}; }},
     {"sqrt", [](const Lowering&,
                 const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_sqrt}}; }},
     {"tanh", [](const Lowering&,
                 const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_tanh}}; }},
 });
 
-/// "relu" of "aten.relu_.default".
-std::string_view base_name(std::string_view op_type) {
-  op_type.remove_prefix(std::string_view("aten.").size());
-  op_type = op_type.substr(0, op_type.find('.'));
-  if (op_type.ends_with('_')) op_type.remove_suffix(1);
-  return op_type;
-}
-
 Value add_eltwise(Lowering& lowering, const Eltwise& eltwise, const Value& source) {
   const dnnl::eltwise_forward::desc descriptor(dnnl::prop_kind::forward_inference, eltwise.function,
                                                source.layout, eltwise.alpha, eltwise.beta);
   const dnnl::eltwise_forward::primitive_desc primitive(descriptor, lowering.attributes(),
                                                         lowering.engine());
-  const Value target = lowering.temporary(source.type, primitive.dst_desc());
+  const bool in_place = lowering.can_overwrite(source);
+  if (in_place) lowering.note_overwritten(source);
+  const Value target = in_place ? source : lowering.temporary(source.type, primitive.dst_desc());
   lowering.add_primitive(primitive, {{DNNL_ARG_SRC, source}}, target);
   return target;
 }
@@ -147,6 +176,8 @@ algorithm binary_algorithm(BinaryOp op) {
       return algorithm::binary_max;
     case BinaryOp::kMinimum:
       return algorithm::binary_min;
+    case BinaryOp::kPower:
+      return algorithm::undef;
   }
   return algorithm::undef;
 }
@@ -176,7 +207,9 @@ Value add_same_shape(Lowering& lowering, BinaryOp op, Value a, Value b, float al
   if (op == BinaryOp::kAdd && alpha != 1.0F) attributes.set_scales(DNNL_ARG_SRC_1, 0, {alpha});
   const dnnl::binary::desc descriptor(binary_algorithm(op), a.layout, b.layout, a.layout);
   const dnnl::binary::primitive_desc primitive(descriptor, attributes, lowering.engine());
-  const Value target = lowering.temporary(a.type, a.layout);
+  const bool in_place = a.buffer != b.buffer && lowering.can_overwrite(a);
+  if (in_place) lowering.note_overwritten(a);
+  const Value target = in_place ? a : lowering.temporary(a.type, a.layout);
   lowering.add_primitive(primitive, {{DNNL_ARG_SRC_0, a}, {DNNL_ARG_SRC_1, b}}, target);
   return target;
 }
@@ -218,11 +251,51 @@ Value add_broadcast(Lowering& lowering, BinaryOp op, Value a, Value b, const Sha
   return target;
 }
 
+/// A product with one number for every channel (dimension 1), in the layout of the larger operand;
+/// nothing if the operands are not such.
+std::optional<Value> add_channel_product(Lowering& lowering, const Value& a, const Value& b) {
+  const Shape shape = dimensions(a.layout);
+  const Shape factors = dimensions(b.layout);
+  if (shape.size() < 3 || factors.size() != shape.size() || factors[1] != shape[1] ||
+      (factors[0] != 1 && factors[0] != shape[0]) ||
+      (a.type != b.type && b.type != DType::kFloat32)) {
+    return std::nullopt;
+  }
+  for (std::size_t i = 2; i < shape.size(); ++i) {
+    if (factors[i] != 1) return std::nullopt;
+  }
+  const Value source = lowering.dense(a);
+  auto space = channel_space(source.layout);
+  if (!space) return std::nullopt;
+  Value scale = b;
+  if (space->channels() != shape[1]) {
+    // Padded channels of the factors are zero, too, if they are padded in the same way.
+    const auto other = channel_space(scale.layout);
+    if (!other || other->channels() != space->channels() || other->lanes != space->lanes) {
+      return std::nullopt;
+    }
+  } else {
+    scale = lowering.plain(scale);
+  }
+  space->type = source.type;
+  space->scale_type = scale.type;
+  space->scale_by_outer = factors[0] != 1;
+  const bool in_place = source.buffer != scale.buffer && lowering.can_overwrite(source);
+  if (in_place) lowering.note_overwritten(source);
+  const Value target = in_place ? source : lowering.temporary(source.type, source.layout);
+  lowering.add_kernel({source, scale}, target,
+                      [call = *space](std::span<std::byte* const> operands) {
+                        call.run(operands[0], operands[1], nullptr, operands[2]);
+                      });
+  return target;
+}
+
 BinaryOp binary_op(std::string_view name) {
   if (name == "add") return BinaryOp::kAdd;
   if (name == "sub" || name == "rsub") return BinaryOp::kSubtract;
   if (name == "mul") return BinaryOp::kMultiply;
   if (name == "div") return BinaryOp::kDivide;
+  if (name == "pow") return BinaryOp::kPower;
   return name == "maximum" ? BinaryOp::kMaximum : BinaryOp::kMinimum;
 }
 
@@ -235,23 +308,71 @@ Value add_binary(Lowering& lowering, BinaryOp op, const Value& left, const Value
   const Value a = with_rank(lowering, left, rank);
   const Value b = with_rank(lowering, right, rank);
   const Shape a_shape = dimensions(a.layout);
-  const bool keeps_nan = op == BinaryOp::kMaximum || op == BinaryOp::kMinimum;
-  if (a_shape == dimensions(b.layout) && a.type == b.type && !keeps_nan) {
+  const bool has_no_primitive =
+      op == BinaryOp::kMaximum || op == BinaryOp::kMinimum || op == BinaryOp::kPower;
+  if (a_shape == dimensions(b.layout) && a.type == b.type && !has_no_primitive) {
     return add_same_shape(lowering, op, a, b, alpha);
+  }
+  if (op == BinaryOp::kMultiply) {
+    if (const auto value = add_channel_product(lowering, a, b)) return *value;
+    if (a.type == b.type) {
+      if (const auto value = add_channel_product(lowering, b, a)) return *value;
+    }
   }
   return add_broadcast(lowering, op, a, b, broadcast_shape(lowering, a_shape, dimensions(b.layout)),
                        alpha);
 }
 
-void lower_unary(Lowering& lowering, const BoundNode& node) {
-  const TensorId input = tensor_argument(lowering, node, "self");
-  lowering.require_float("self", input);
+std::string_view base_name(std::string_view op_type) {
+  op_type.remove_prefix(std::string_view("aten.").size());
+  op_type = op_type.substr(0, op_type.find('.'));
+  if (op_type.ends_with('_')) op_type.remove_suffix(1);
+  return op_type;
+}
+
+std::vector<Eltwise> unary_functions(const Lowering& lowering, const BoundNode& node) {
   const std::string_view name = base_name(node.node().op_type);
   const auto row = std::find_if(kUnaryRows.begin(), kUnaryRows.end(),
                                 [&](const UnaryRow& candidate) { return candidate.name == name; });
   if (row == kUnaryRows.end()) lowering.refuse("", "the onednn backend does not run this op");
+  return row->make(lowering, node);
+}
+
+Eltwise number_function(const Lowering& lowering, const BoundNode& node) {
+  const std::string_view name = base_name(node.node().op_type);
+  const float alpha = node.find("alpha") != nullptr ? scalar(lowering, node, "alpha") : 1.0F;
+  const auto number = static_cast<float>(node.number("other"));
+  if (name == "rsub") return {algorithm::eltwise_linear, -alpha, number};
+  switch (binary_op(name)) {
+    case BinaryOp::kAdd:
+      return {algorithm::eltwise_linear, 1.0F, alpha * number};
+    case BinaryOp::kSubtract:
+      return {algorithm::eltwise_linear, 1.0F, -alpha * number};
+    case BinaryOp::kMultiply:
+      return {algorithm::eltwise_linear, number, 0.0F};
+    default:
+      lowering.refuse("other", "a number is not supported here");
+  }
+}
+
+void lower_unary(Lowering& lowering, const BoundNode& node) {
+  const TensorId input = tensor_argument(lowering, node, "self");
+  lowering.require_float("self", input);
   Value value = lowering.dense(lowering.operand(input));
-  for (const Eltwise& eltwise : row->make(lowering, node))
+  if (base_name(node.node().op_type) == "gelu" && node.string("approximate") == "none" &&
+      value.type == DType::kFloat32) {
+    const bool in_place = lowering.can_overwrite(value);
+    if (in_place) lowering.note_overwritten(value);
+    const Value target = in_place ? value : lowering.temporary(value.type, value.layout);
+    const std::int64_t count = span_elements(value.layout);
+    lowering.add_kernel({value}, target, [count](std::span<std::byte* const> operands) {
+      run_gelu(static_cast<const float*>(static_cast<const void*>(operands[0])),
+               static_cast<float*>(static_cast<void*>(operands[1])), count);
+    });
+    return lowering.define_computed(lowering.result(), lowering.shape(input), lowering.dtype(input),
+                                    target);
+  }
+  for (const Eltwise& eltwise : unary_functions(lowering, node))
     value = add_eltwise(lowering, eltwise, value);
   lowering.define_computed(lowering.result(), lowering.shape(input), lowering.dtype(input), value);
 }
@@ -263,7 +384,6 @@ void lower_binary(Lowering& lowering, const BoundNode& node) {
   const BinaryOp op = binary_op(name);
   const float alpha = node.find("alpha") != nullptr ? scalar(lowering, node, "alpha") : 1.0F;
   const auto other = node.tensor("other");
-  const bool reversed = name == "rsub";
   Shape shape = lowering.shape(self);
   if (other) {
     lowering.require_float("other", *other);
@@ -272,8 +392,10 @@ void lower_binary(Lowering& lowering, const BoundNode& node) {
     }
     shape = broadcast_shape(lowering, shape, lowering.shape(*other));
     lowering.check_result(lowering.result(), shape, lowering.dtype(self));
-    const Value value =
-        add_binary(lowering, op, lowering.operand(self), lowering.operand(*other), alpha);
+    Value a = lowering.operand(self);
+    Value b = lowering.operand(*other);
+    if (name == "rsub") std::swap(a, b);
+    const Value value = add_binary(lowering, op, a, b, alpha);
     lowering.define_computed(lowering.result(), shape, lowering.dtype(self), value);
     return;
   }
@@ -287,12 +409,42 @@ void lower_binary(Lowering& lowering, const BoundNode& node) {
                              add_binary(lowering, op, source, divisor, 1.0F));
     return;
   }
-  Eltwise linear{algorithm::eltwise_linear, 1.0F, alpha * number};
-  if (op == BinaryOp::kSubtract) linear.beta = -linear.beta;
-  if (op == BinaryOp::kMultiply) linear = {algorithm::eltwise_linear, number, 0.0F};
-  if (reversed) linear = {algorithm::eltwise_linear, -alpha, number};
   lowering.define_computed(lowering.result(), shape, lowering.dtype(self),
-                           add_eltwise(lowering, linear, source));
+                           add_eltwise(lowering, number_function(lowering, node), source));
+}
+
+void lower_power(Lowering& lowering, const BoundNode& node) {
+  const auto base = node.tensor("self");
+  const auto exponent = node.tensor("exponent");
+  if (!base && !exponent) lowering.refuse("self", "a tensor is needed");
+  const TensorId leader = base ? *base : *exponent;
+  lowering.require_float("self", leader);
+  const DType dtype = lowering.dtype(leader);
+  Shape shape = lowering.shape(leader);
+  if (base && exponent) {
+    lowering.require_float("exponent", *exponent);
+    if (lowering.dtype(*exponent) != dtype) {
+      lowering.refuse("exponent", "its dtype differs from the first operand's");
+    }
+    shape = broadcast_shape(lowering, shape, lowering.shape(*exponent));
+  }
+  lowering.check_result(lowering.result(), shape, dtype);
+  if (!exponent && (node.number("exponent") == 2.0 || node.number("exponent") == 0.5)) {
+    // PyTorch computes these two in the same way.
+    const auto function =
+        node.number("exponent") == 2.0 ? algorithm::eltwise_square : algorithm::eltwise_sqrt;
+    return lowering.define_computed(
+        lowering.result(), shape, dtype,
+        add_eltwise(lowering, {function}, lowering.dense(lowering.operand(leader))));
+  }
+  const auto operand_of = [&](std::optional<TensorId> tensor, std::string_view name) {
+    if (tensor) return lowering.operand(*tensor, DType::kFloat32);
+    return lowering.constant(static_cast<float>(node.number(name)));
+  };
+  const Value a = operand_of(base, "self");
+  const Value b = operand_of(exponent, "exponent");
+  const Value value = add_binary(lowering, BinaryOp::kPower, a, b, 1.0F);
+  lowering.define_computed(lowering.result(), shape, dtype, lowering.reshaped(value, shape));
 }
 
 }  // namespace npu::onednn

@@ -66,8 +66,10 @@ Value with_batch(Lowering& lowering, const Value& value, const Shape& batch) {
 }
 
 dnnl::matmul::primitive_desc describe(Lowering& lowering, const MatmulCall& call, const Layout& a,
-                                      const Layout& b, const Layout& target) {
+                                      const Layout& b, const Layout& target,
+                                      const PostOps* post = nullptr) {
   dnnl::primitive_attr attributes = Lowering::attributes();
+  if (post != nullptr) attributes.set_post_ops(post->operations);
   if (call.scale != 1.0F) attributes.set_output_scales(0, {call.scale});
   if (call.bias) {
     Shape bias(static_cast<std::size_t>(target.data.ndims), 1);
@@ -76,11 +78,6 @@ dnnl::matmul::primitive_desc describe(Lowering& lowering, const MatmulCall& call
             lowering.engine()};
   }
   return {dnnl::matmul::desc(a, b, target), attributes, lowering.engine()};
-}
-
-/// True for oneDNN's plain loops, which stand in where a layout suits no fast kernel.
-bool is_reference(const dnnl::matmul::primitive_desc& primitive) {
-  return std::string_view(primitive.impl_info_str()).starts_with("ref");
 }
 
 }  // namespace
@@ -132,6 +129,17 @@ Value add_matmul(Lowering& lowering, const MatmulCall& call) {
     b = lowering.plain(b);
     primitive = describe_operands();
   }
+  PostOps post;
+  if (lowering.has_epilogue()) {
+    if (call.type != lowering.compute_type()) throw EpilogueRefused{};
+    post = make_post_ops(lowering, target_layout, {a, b});
+    if (post.operations.len() != 0) {
+      const Layout right = packs ? any_layout(dimensions(b.layout), b.type) : b.layout;
+      const bool was_reference = is_reference(primitive);
+      primitive = describe(lowering, call, a.layout, right, target_layout, &post);
+      if (is_reference(primitive) && !was_reference) throw EpilogueRefused{};
+    }
+  }
   if (packs) b = lowering.in_layout(b, primitive.weights_desc());
 
   std::vector<PrimitiveOperand> reads{{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}};
@@ -140,7 +148,14 @@ Value add_matmul(Lowering& lowering, const MatmulCall& call) {
     bias.back() = columns;
     reads.push_back({DNNL_ARG_BIAS, lowering.reshaped(*call.bias, bias)});
   }
-  const Value target = lowering.temporary(call.type, target_layout);
+  reads.insert(reads.end(), post.reads.begin(), post.reads.end());
+  Value target{};
+  if (post.accumulated) {
+    lowering.note_overwritten(*post.accumulated);
+    target = *post.accumulated;
+  } else {
+    target = lowering.temporary(call.type, target_layout);
+  }
   lowering.add_primitive(primitive, reads, target);
   return lowering.reshaped(target, result_shape);
 }
@@ -184,31 +199,94 @@ void lower_linear(Lowering& lowering, const BoundNode& node) {
   call.type = lowering.compute_type();
   call.a = lowering.operand(input);
   if (shape.size() == 1) call.a = lowering.reshaped(call.a, {1, shape[0]});
-  call.b = swapped(lowering.plain(lowering.operand(weight)));
+  std::optional<Value> bias_value;
   if (const auto bias = node.tensor("bias")) {
     require_same_type(lowering, "bias", *bias, dtype);
     if (lowering.shape(*bias) != Shape{weight_shape[0]}) {
       lowering.refuse("bias", "shape " + shape_text(lowering.shape(*bias)) + " is not [" +
                                   number_text(weight_shape[0]) + "]");
     }
-    call.bias = lowering.operand(*bias, DType::kFloat32);
+    bias_value = lowering.operand(*bias, DType::kFloat32);
   }
+  const DType weight_type = lowering.has_epilogue() && lowering.dtype(weight) == DType::kFloat32
+                                ? DType::kFloat32
+                                : lowering.compute_type();
+  const FoldedWeights folded = fold_norms(
+      lowering, lowering.plain(lowering.operand(weight, weight_type)), bias_value, 1, false);
+  call.b = swapped(lowering.in_type(folded.weight, lowering.compute_type()));
+  call.bias = folded.bias;
   shape.back() = weight_shape[0];
   lowering.define_computed(lowering.result(), shape, dtype,
                            lowering.reshaped(add_matmul(lowering, call), shape));
 }
 
+void lower_shared_input(Lowering& lowering, const FusionGroup& group) {
+  const Graph& graph = lowering.graph();
+  const Node& first = graph.node(group.nodes.front());
+  const TensorId input = first.inputs[0];
+  const DType dtype = lowering.dtype(input);
+  const DType type = lowering.compute_type();
+  if (dtype == DType::kBFloat16 && type != dtype) throw EpilogueRefused{};  // needs rounding
+  // The weights, and the biases, one below the other.
+  const auto stack = [&](std::size_t operand, std::int64_t width, DType as) {
+    std::vector<Value> parts;
+    PlainConcat call;
+    std::int64_t total = 0;
+    for (const NodeId id : group.nodes) {
+      const Value part = lowering.plain(lowering.operand(graph.node(id).inputs[operand], as));
+      const std::int64_t rows = dimensions(part.layout)[0];
+      total += rows;
+      call.run_bytes.push_back(rows * width * static_cast<std::int64_t>(dtype_size(as)));
+      parts.push_back(part);
+    }
+    const Shape shape = operand == 1 ? Shape{total, width} : Shape{total};
+    const Value whole = lowering.temporary(as, plain_layout(shape, as));
+    lowering.add_kernel(parts, whole, [call](std::span<std::byte* const> operands) {
+      call.run(operands.data(), operands.back());
+    });
+    return whole;
+  };
+  const Shape& input_shape = lowering.shape(input);
+  MatmulCall call;
+  call.type = type;
+  call.a = lowering.operand(input);
+  call.b = swapped(stack(1, input_shape.back(), type));
+  if (first.inputs.size() == 3) call.bias = stack(2, 1, DType::kFloat32);
+  const Value whole = add_matmul(lowering, call);
+  std::int64_t begin = 0;
+  for (const NodeId id : group.nodes) {
+    const TensorId result = graph.node(id).outputs.front();
+    Value part = whole;
+    const Shape& shape = lowering.shape(result);
+    part.offset += begin;
+    part.layout = strided_layout(shape, strides_of(whole.layout), part.type);
+    begin += shape.back();
+    lowering.define_moved(result, shape, dtype, part);
+  }
+}
+
 void lower_addmm(Lowering& lowering, const BoundNode& node) {
   const TensorId self = tensor_argument(lowering, node, "self");
-  const TensorId left = tensor_argument(lowering, node, "mat1");
-  const TensorId right = tensor_argument(lowering, node, "mat2");
+  const bool is_batched = node.node().op_type.starts_with("aten.baddbmm");
+  const char* left_name = is_batched ? "batch1" : "mat1";
+  const char* right_name = is_batched ? "batch2" : "mat2";
+  const TensorId left = tensor_argument(lowering, node, left_name);
+  const TensorId right = tensor_argument(lowering, node, right_name);
   const DType dtype = lowering.dtype(self);
   require_same_type(lowering, "self", self, dtype);
-  require_same_type(lowering, "mat1", left, dtype);
-  require_same_type(lowering, "mat2", right, dtype);
-  require_rank(lowering, "mat1", left, 2);
-  require_rank(lowering, "mat2", right, 2);
-  const Shape shape{lowering.shape(left)[0], lowering.shape(right)[1]};
+  require_same_type(lowering, left_name, left, dtype);
+  require_same_type(lowering, right_name, right, dtype);
+  const std::size_t rank = is_batched ? 3 : 2;
+  require_rank(lowering, left_name, left, rank);
+  require_rank(lowering, right_name, right, rank);
+  Shape shape{lowering.shape(left)[rank - 2], lowering.shape(right)[rank - 1]};
+  if (is_batched) {
+    if (lowering.shape(left)[0] != lowering.shape(right)[0]) {
+      lowering.invalid("batches of " + number_text(lowering.shape(left)[0]) + " and " +
+                       number_text(lowering.shape(right)[0]) + " matrices differ");
+    }
+    shape.insert(shape.begin(), lowering.shape(left)[0]);
+  }
   const Shape& self_shape = lowering.shape(self);
   if (broadcast_shape(lowering, self_shape, shape) != shape) {
     lowering.invalid("argument 'self': shape " + shape_text(self_shape) +
@@ -222,11 +300,13 @@ void lower_addmm(Lowering& lowering, const BoundNode& node) {
   call.b = lowering.operand(right);
   call.scale = alpha;
   // Beside the plain bias, everything is kept in float32 until the sum is complete.
-  const bool is_bias = !self_shape.empty() && self_shape.back() == shape[1] &&
-                       (self_shape.size() == 1 || self_shape[0] == 1) && alpha == 1.0F &&
-                       beta == 1.0F;
+  std::int64_t self_elements = 1;
+  for (const std::int64_t extent : self_shape) self_elements *= extent;
+  const bool is_bias = !self_shape.empty() && self_shape.back() == shape.back() &&
+                       self_elements == shape.back() && alpha == 1.0F && beta == 1.0F;
   call.type = is_bias || beta == 0.0F ? lowering.compute_type() : DType::kFloat32;
   if (is_bias) call.bias = lowering.operand(self, DType::kFloat32);
+  if (!is_bias && beta != 0.0F && lowering.has_epilogue()) throw EpilogueRefused{};
   Value value = add_matmul(lowering, call);
   if (!is_bias && beta != 0.0F) {  // with beta 0 NaN in self has no effect
     value =

@@ -153,9 +153,127 @@ std::optional<Value> add_blocked_concat(Lowering& lowering, const std::vector<Va
   }
 }
 
+/// The layout of a tensor of another extent along `dimension` that has the same blocks, if all of
+/// it lies in one piece with that dimension outermost; nothing otherwise.
+std::optional<Layout> stacked_layout(const Layout& like, std::size_t dimension,
+                                     std::int64_t extent) {
+  const auto& data = like.data;
+  const auto& blocks = data.format_desc.blocking;
+  if (data.format_kind != dnnl_blocked || data.extra.flags != 0 || has_padding(like) ||
+      !is_dense(like) || blocks.inner_nblks > 1) {
+    return std::nullopt;
+  }
+  std::int64_t block = 1;
+  if (blocks.inner_nblks == 1) {
+    if (static_cast<std::size_t>(blocks.inner_idxs[0]) != dimension) return std::nullopt;
+    block = blocks.inner_blks[0];
+  }
+  if (extent % block != 0) return std::nullopt;
+  std::int64_t row = 1;  // elements for one block of the dimension
+  for (int i = 0; i < data.ndims; ++i) {
+    if (static_cast<std::size_t>(i) < dimension && data.dims[i] != 1) return std::nullopt;
+    if (static_cast<std::size_t>(i) != dimension) row *= data.dims[i];
+  }
+  row *= block;
+  if (data.dims[dimension] != block && blocks.strides[dimension] != row) return std::nullopt;
+  Layout result = like;
+  result.data.dims[dimension] = extent;
+  result.data.padded_dims[dimension] = extent;
+  result.data.format_desc.blocking.strides[dimension] = row;
+  for (std::size_t i = 0; i < dimension; ++i) {
+    result.data.format_desc.blocking.strides[i] = extent / block * row;
+  }
+  return result;
+}
+
+/// True for a layout that differs from another at most in the strides of dimensions of 1.
+bool same_memory(const Layout& a, const Layout& b) {
+  if (a == b) return true;
+  if (is_plain(a) && is_plain(b)) return dimensions(a) == dimensions(b);
+  Layout aligned = a;
+  for (int i = 0; i < a.data.ndims; ++i) {
+    if (a.data.dims[i] == 1 && i < b.data.ndims) {
+      aligned.data.format_desc.blocking.strides[i] = b.data.format_desc.blocking.strides[i];
+    }
+  }
+  return aligned == b;
+}
+
+/// Concatenation along the outermost dimension in memory: operands become parts of the result's
+/// memory, so that whoever computes them writes into it; those that cannot are copied there.
+/// Operands that make up an earlier concatenation (dense blocks) are placed with it as one. Nothing
+/// if no operand can be placed.
+std::optional<Value> add_placed_concat(Lowering& lowering, const std::vector<Value>& values,
+                                       std::size_t dimension, std::int64_t extent) {
+  std::optional<Layout> whole_layout;
+  for (const Value& value : values) {
+    if (value.layout.data.format_desc.blocking.inner_nblks == 1 && !whole_layout) {
+      whole_layout = stacked_layout(value.layout, dimension, extent);
+    }
+  }
+  if (!whole_layout) whole_layout = stacked_layout(values.front().layout, dimension, extent);
+  if (!whole_layout) return std::nullopt;
+  struct Part {
+    Layout layout;
+    std::int64_t offset = 0;
+  };
+  std::vector<Part> parts;
+  std::int64_t offset = 0;
+  bool places = false;
+  for (const Value& value : values) {
+    const auto layout = stacked_layout(*whole_layout, dimension, value.layout.data.dims[dimension]);
+    if (!layout || value.type != values.front().type) return std::nullopt;
+    parts.push_back({*layout, offset});
+    offset += span_elements(*layout) * static_cast<std::int64_t>(dtype_size(value.type));
+    places = places || (same_memory(value.layout, *layout) && lowering.can_place(value));
+  }
+  if (!places) return std::nullopt;
+  const Value whole = lowering.temporary(values.front().type, *whole_layout);
+  for (std::size_t i = 0; i < values.size();) {
+    if (const auto* earlier = lowering.find_concat(values, i)) {
+      const Layout expected =
+          *stacked_layout(*whole_layout, dimension, earlier->whole.layout.data.dims[dimension]);
+      if (same_memory(earlier->whole.layout, expected)) {
+        const std::size_t count = earlier->operands.size();
+        lowering.place(earlier->whole.buffer, whole.buffer, parts[i].offset);
+        i += count;
+        continue;
+      }
+    }
+    if (same_memory(values[i].layout, parts[i].layout) && lowering.can_place(values[i])) {
+      lowering.place(values[i].buffer, whole.buffer, parts[i].offset);
+      ++i;
+      continue;
+    }
+    const Value part = lowering.temporary(whole.type, parts[i].layout);
+    lowering.place(part.buffer, whole.buffer, parts[i].offset);
+    lowering.copy_into(values[i], part, KernelKind::kMove);
+    ++i;
+  }
+  lowering.note_concat(values, whole);
+  return whole;
+}
+
 }  // namespace
 
 void lower_alias(Lowering& lowering, const BoundNode& /*node*/) { define_alias(lowering); }
+
+// The reorder that npu-align asks for. Without AVX-512 no kernel wants channels in blocks, and the
+// layout named here is the one that oneDNN would leave again at once.
+void lower_channel_norm(Lowering& lowering, const BoundNode& node) {
+  const TensorId self = first_operand(lowering);
+  const Shape& shape = lowering.shape(self);
+  const DType dtype = lowering.dtype(self);
+  const bool is_float = dtype == DType::kFloat32 || dtype == DType::kBFloat16;
+  Value value = lowering.stored(self);
+  if (node.boolean("direction")) {
+    value = lowering.plain(value);
+  } else if (is_float && shape.size() >= 3 && shape.size() <= 5 &&
+             lowering.machine().wide_vectors && node.string("layout") == "blocked16") {
+    value = lowering.in_layout(value, blocked_layout(shape, value.type));
+  }
+  lowering.define_moved(lowering.result(), shape, dtype, value);
+}
 
 void lower_dropout(Lowering& lowering, const BoundNode& node) {
   if (node.boolean("train") && node.number("p") != 0.0) {
@@ -164,39 +282,24 @@ void lower_dropout(Lowering& lowering, const BoundNode& node) {
   define_alias(lowering);
 }
 
-void lower_to(Lowering& lowering, const BoundNode& node) {
-  const TensorId self = first_operand(lowering);
-  const DType from = lowering.dtype(self);
-  const DType to = node.dtype("dtype").value_or(from);
-  if (from == to) return define_alias(lowering);
-  const auto converts = [](DType type) {
-    return type == DType::kFloat32 || type == DType::kBFloat16;
-  };
-  if (!converts(from) || !converts(to)) {
-    lowering.refuse("dtype", "conversion from " + std::string(dtype_name(from)) + " to " +
-                                 std::string(dtype_name(to)) + " is not supported");
-  }
-  const Shape& shape = lowering.shape(self);
-  const Value value = lowering.dense(lowering.stored(self));
-  if (to == DType::kFloat32) {
-    return lowering.define_moved(lowering.result(), shape, to, lowering.in_type(value, to));
-  }
-  if (lowering.storage_type(to) != DType::kFloat32) {
-    return lowering.define_computed(lowering.result(), shape, to, value);
-  }
-  // Kept as float32: a copy, which define_computed rounds.
-  const Value target = lowering.temporary(value.type, value.layout);
-  const auto bytes = static_cast<std::size_t>(span_elements(value.layout)) * sizeof(float);
-  lowering.add_kernel({value}, target, [bytes](std::span<std::byte* const> operands) {
-    std::memcpy(operands[1], operands[0], bytes);
-  });
-  lowering.define_computed(lowering.result(), shape, to, target);
-}
-
 void lower_reshape(Lowering& lowering, const BoundNode& node) {
   const std::string_view argument = node.find("shape") != nullptr ? "shape" : "size";
   const std::int64_t elements = element_count(lowering.shape(first_operand(lowering)));
   define_reshaped(lowering, resolve_shape(lowering, argument, node.integers(argument), elements));
+}
+
+void lower_reshape_as(Lowering& lowering, const BoundNode& node) {
+  define_reshaped(lowering, lowering.shape(tensor_argument(lowering, node, "other")));
+}
+
+void lower_unflatten(Lowering& lowering, const BoundNode& node) {
+  Shape shape = lowering.shape(first_operand(lowering));
+  if (shape.empty()) lowering.invalid("a scalar has no dimension to unflatten");
+  const std::size_t i = normalize_dimension(lowering, "dim", node.integer("dim"), shape.size());
+  const Shape sizes = resolve_shape(lowering, "sizes", node.integers("sizes"), shape[i]);
+  const auto at = shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(i));
+  shape.insert(at, sizes.begin(), sizes.end());
+  define_reshaped(lowering, shape);
 }
 
 void lower_flatten(Lowering& lowering, const BoundNode& node) {
@@ -219,8 +322,10 @@ void lower_squeeze(Lowering& lowering, const BoundNode& node) {
   const Shape& shape = lowering.shape(first_operand(lowering));
   std::vector<bool> squeezes(shape.size(), node.find("dim") == nullptr);
   if (node.find("dim") != nullptr) {
-    const std::size_t i = normalize_dimension(lowering, "dim", node.integer("dim"), shape.size());
-    if (i < squeezes.size()) squeezes[i] = true;
+    for (const std::int64_t dimension : node.integers("dim")) {
+      const std::size_t i = normalize_dimension(lowering, "dim", dimension, shape.size());
+      if (i < squeezes.size()) squeezes[i] = true;
+    }
   }
   Shape result;
   for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -256,7 +361,13 @@ void lower_transpose(Lowering& lowering, const BoundNode& node) {
   const std::size_t rank = lowering.shape(first_operand(lowering)).size();
   std::vector<std::size_t> order(rank);
   for (std::size_t i = 0; i < rank; ++i) order[i] = i;
-  if (node.find("dim0") == nullptr) {  // t
+  if (node.find("axis0") != nullptr) {  // swapaxes
+    const std::size_t a = normalize_dimension(lowering, "axis0", node.integer("axis0"), rank);
+    const std::size_t b = normalize_dimension(lowering, "axis1", node.integer("axis1"), rank);
+    if (rank > 0) std::swap(order[a], order[b]);
+  } else if (node.node().op_type == "aten.numpy_T.default") {
+    std::reverse(order.begin(), order.end());
+  } else if (node.find("dim0") == nullptr) {  // t
     if (rank > 2) lowering.invalid("t takes a tensor of rank 2 or less");
     std::reverse(order.begin(), order.end());
   } else {
@@ -265,6 +376,111 @@ void lower_transpose(Lowering& lowering, const BoundNode& node) {
     if (rank > 0) std::swap(order[a], order[b]);
   }
   define_permuted(lowering, order);
+}
+
+void lower_move_dimension(Lowering& lowering, const BoundNode& node) {
+  const std::size_t rank = lowering.shape(first_operand(lowering)).size();
+  std::vector<std::size_t> sources;
+  std::vector<std::size_t> destinations;
+  for (const std::int64_t value : node.integers("source")) {
+    sources.push_back(normalize_dimension(lowering, "source", value, rank));
+  }
+  for (const std::int64_t value : node.integers("destination")) {
+    destinations.push_back(normalize_dimension(lowering, "destination", value, rank));
+  }
+  const auto repeats = [](std::vector<std::size_t> values) {
+    std::sort(values.begin(), values.end());
+    return std::adjacent_find(values.begin(), values.end()) != values.end();
+  };
+  if (sources.size() != destinations.size() || repeats(sources) || repeats(destinations)) {
+    lowering.invalid("arguments 'source' and 'destination': expected as many different dimensions");
+  }
+  if (rank == 0) return define_alias(lowering);
+  std::vector<std::size_t> order(rank, rank);
+  for (std::size_t i = 0; i < sources.size(); ++i) order[destinations[i]] = sources[i];
+  std::size_t next = 0;
+  for (std::size_t& from : order) {
+    if (from != rank) continue;
+    while (std::find(sources.begin(), sources.end(), next) != sources.end()) ++next;
+    from = next++;
+  }
+  define_permuted(lowering, order);
+}
+
+void lower_narrow(Lowering& lowering, const BoundNode& node) {
+  const TensorId self = first_operand(lowering);
+  Shape shape = lowering.shape(self);
+  if (shape.empty()) lowering.invalid("a scalar has no dimension to narrow");
+  const std::size_t dimension =
+      normalize_dimension(lowering, "dim", node.integer("dim"), shape.size());
+  const std::int64_t extent = shape[dimension];
+  std::int64_t start = node.integer("start");
+  const std::int64_t length = node.integer("length");
+  if (start < 0) start += extent;
+  if (start < 0 || length < 0 || start > extent - length) {
+    lowering.invalid("argument 'start': the part does not lie in a dimension of " +
+                     number_text(extent));
+  }
+  shape[dimension] = length;
+  lowering.define_moved(lowering.result(), shape, lowering.dtype(self),
+                        sliced(lowering, lowering.stored(self), dimension, start, length));
+}
+
+/// Constant padding, or cropping where a number is negative.
+void lower_pad(Lowering& lowering, const BoundNode& node) {
+  const TensorId self = first_operand(lowering);
+  lowering.require_float("self", self);
+  if (node.find("mode") != nullptr && node.string("mode") != "constant") {
+    lowering.refuse("mode", "'" + node.string("mode") + "' is not supported; use 'constant'");
+  }
+  const std::vector<std::int64_t> pad = node.integers("pad");
+  Shape shape = lowering.shape(self);
+  if (pad.size() % 2 != 0 || pad.size() / 2 > shape.size()) {
+    lowering.invalid("argument 'pad': expected two numbers per dimension, found " +
+                     std::to_string(pad.size()) + " for rank " + std::to_string(shape.size()));
+  }
+  if (shape.empty()) return define_alias(lowering);
+  Value source = lowering.strided(lowering.stored(self));
+  Shape result = shape;
+  std::vector<std::int64_t> begins(shape.size(), 0);
+  for (std::size_t i = 0; i < pad.size() / 2; ++i) {
+    const std::size_t dimension = shape.size() - 1 - i;
+    const std::int64_t before = pad[2 * i];
+    const std::int64_t after = pad[2 * i + 1];
+    constexpr std::int64_t kMost = INT32_MAX;
+    if (before < -kMost || before > kMost || after < -kMost || after > kMost) {
+      lowering.refuse("pad", "a number is too large");
+    }
+    result[dimension] += before + after;
+    const std::int64_t from = std::max<std::int64_t>(0, -before);
+    const std::int64_t to = shape[dimension] + std::min<std::int64_t>(0, after);
+    if (to <= from || result[dimension] < 1) {
+      lowering.refuse("pad", "nothing of the operand is left");
+    }
+    source = sliced(lowering, source, dimension, from, to - from);
+    begins[dimension] = std::max<std::int64_t>(0, before);
+  }
+  lowering.check_result(lowering.result(), result, lowering.dtype(self));
+  const bool has_value = node.find("value") != nullptr && !node.is_none("value");
+  const auto number = static_cast<float>(has_value ? node.number("value") : 0.0);
+  const Value target = lowering.temporary(source.type, plain_layout(result, source.type));
+  // Fill and copy in one step: no step may read what another has half written.
+  const auto strides = strides_of(target.layout);
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i < begins.size(); ++i) offset += begins[i] * strides[i];
+  StridedCopy copy{dtype_size(source.type), dimensions(source.layout), strides_of(source.layout),
+                   strides};
+  copy.simplify();
+  const std::int64_t count = element_count(result);
+  const DType type = source.type;
+  lowering.add_kernel(
+      {source}, target,
+      [=](std::span<std::byte* const> operands) {
+        fill(type, number, operands[1], count);
+        copy.run(operands[0], operands[1] + offset * static_cast<std::int64_t>(dtype_size(type)));
+      },
+      KernelKind::kMove);
+  lowering.define_computed(lowering.result(), result, lowering.dtype(self), target);
 }
 
 void lower_slice(Lowering& lowering, const BoundNode& node) {
@@ -339,6 +555,39 @@ void lower_expand(Lowering& lowering, const BoundNode& node) {
   lowering.define_moved(lowering.result(), result, lowering.dtype(self), target);
 }
 
+namespace {
+
+/// Joins values along a dimension in which `result` has the whole extent.
+void define_joined(Lowering& lowering, std::vector<Value> values, std::size_t dimension,
+                   const Shape& result, DType dtype);
+
+}  // namespace
+
+void lower_stack(Lowering& lowering, const BoundNode& node) {
+  const std::vector<TensorId> tensors = node.tensors("tensors");
+  if (tensors.empty()) lowering.invalid("argument 'tensors': is empty");
+  const DType dtype = lowering.dtype(tensors.front());
+  const Shape shape = lowering.shape(tensors.front());
+  const std::size_t dimension =
+      normalize_dimension(lowering, "dim", node.integer("dim"), shape.size() + 1);
+  Shape part = shape;
+  part.insert(part.begin() + static_cast<std::ptrdiff_t>(dimension), 1);
+  std::vector<Value> values;
+  for (const TensorId tensor : tensors) {
+    if (lowering.dtype(tensor) != dtype) {
+      lowering.refuse("tensors", "operands of different dtypes are not supported");
+    }
+    if (lowering.shape(tensor) != shape) lowering.invalid("argument 'tensors': shapes differ");
+    values.push_back(lowering.reshaped(lowering.stored(tensor), part));
+  }
+  Shape result = part;
+  result[dimension] = static_cast<std::int64_t>(values.size());
+  if (values.size() == 1) {
+    return lowering.define_moved(lowering.result(), result, dtype, values.front());
+  }
+  define_joined(lowering, std::move(values), dimension, result, dtype);
+}
+
 void lower_cat(Lowering& lowering, const BoundNode& node) {
   const std::vector<TensorId> tensors = node.tensors("tensors");
   if (tensors.empty()) lowering.invalid("argument 'tensors': is empty");
@@ -365,6 +614,16 @@ void lower_cat(Lowering& lowering, const BoundNode& node) {
     values.push_back(lowering.stored(tensor));
   }
   if (values.size() == 1) return define_alias(lowering);
+  define_joined(lowering, std::move(values), dimension, result, dtype);
+}
+
+namespace {
+
+void define_joined(Lowering& lowering, std::vector<Value> values, std::size_t dimension,
+                   const Shape& result, DType dtype) {
+  if (const auto value = add_placed_concat(lowering, values, dimension, result[dimension])) {
+    return lowering.define_moved(lowering.result(), result, dtype, *value);
+  }
   if (share_blocks(values)) {
     if (const auto value = add_blocked_concat(lowering, values, dimension)) {
       return lowering.define_moved(lowering.result(), result, dtype, *value);
@@ -382,9 +641,12 @@ void lower_cat(Lowering& lowering, const BoundNode& node) {
   const Value target = lowering.temporary(type, plain_layout(result, type));
   lowering.add_kernel(
       std::span<const Value>(values), target,
-      [call](std::span<std::byte* const> operands) { call.run(operands.data(), operands.back()); });
+      [call](std::span<std::byte* const> operands) { call.run(operands.data(), operands.back()); },
+      KernelKind::kMove);
   lowering.define_moved(lowering.result(), result, dtype, target);
 }
+
+}  // namespace
 
 void lower_split(Lowering& lowering, const BoundNode& node) {
   const TensorId self = first_operand(lowering);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling over the last two dimensions and means. oneDNN's primitives run wherever their rules are
+// Pooling over the last one to three dimensions. oneDNN's primitives run wherever their rules are
 // PyTorch's; windows that reach beyond the padding (ceil_mode), own divisors and uneven adaptive
 // windows go to a kernel of this backend.
 #include <algorithm>
@@ -15,37 +15,32 @@ struct Pool {
   std::vector<std::int64_t> kernel;
   std::vector<std::int64_t> stride;
   std::vector<std::int64_t> padding;
-  std::vector<std::int64_t> dilation{1, 1};
+  std::vector<std::int64_t> dilation;
   bool ceil_mode = false;
 };
 
-std::vector<std::int64_t> pair_argument(const Lowering& lowering, const BoundNode& node,
-                                        std::string_view name, std::int64_t least) {
-  std::vector<std::int64_t> values = node.integers(name);
-  if (values.size() == 1) values.push_back(values.front());
-  if (values.size() != 2) {
-    lowering.invalid("argument '" + std::string(name) + "': expected two values, found " +
-                     std::to_string(values.size()));
+/// "aten.max_pool3d.default" pools over 3 dimensions.
+std::size_t pooled_dimensions(const Lowering& lowering) {
+  const std::string& op = lowering.node().op_type;
+  for (const std::size_t count : {1, 2, 3}) {
+    if (op.find("pool" + std::to_string(count) + "d") != std::string::npos) return count;
   }
-  for (const std::int64_t value : values) {
-    if (value < least || value > INT32_MAX) {
-      lowering.refuse(name, "value " + number_text(value) + " is not in " + number_text(least) +
-                                ".." + number_text(INT32_MAX));
-    }
-  }
-  return values;
+  lowering.refuse("", "the onednn backend does not run this op");
 }
 
 Pool read_pool(const Lowering& lowering, const BoundNode& node) {
   Pool pool;
-  pool.kernel = pair_argument(lowering, node, "kernel_size", 1);
-  pool.stride =
-      node.integers("stride").empty() ? pool.kernel : pair_argument(lowering, node, "stride", 1);
-  pool.padding = pair_argument(lowering, node, "padding", 0);
+  const std::size_t count = pooled_dimensions(lowering);
+  pool.kernel = spatial_argument(lowering, node, "kernel_size", count, 1);
+  pool.stride = node.integers("stride").empty()
+                    ? pool.kernel
+                    : spatial_argument(lowering, node, "stride", count, 1);
+  pool.padding = spatial_argument(lowering, node, "padding", count, 0);
+  pool.dilation.assign(count, 1);
   if (node.find("dilation") != nullptr)
-    pool.dilation = pair_argument(lowering, node, "dilation", 1);
+    pool.dilation = spatial_argument(lowering, node, "dilation", count, 1);
   pool.ceil_mode = node.boolean("ceil_mode");
-  for (std::size_t i = 0; i < 2; ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     if (pool.padding[i] > pool.kernel[i] / 2) {
       lowering.refuse("padding", number_text(pool.padding[i]) +
                                      " is more than half of the kernel size " +
@@ -75,8 +70,11 @@ std::int64_t pooled_extent(const Lowering& lowering, const Pool& pool, std::size
 }
 
 Shape pooled_shape(const Lowering& lowering, const Pool& pool, const Shape& input) {
-  return {input[0], input[1], pooled_extent(lowering, pool, 0, input[2]),
-          pooled_extent(lowering, pool, 1, input[3])};
+  Shape result{input[0], input[1]};
+  for (std::size_t i = 0; i + 2 < input.size(); ++i) {
+    result.push_back(pooled_extent(lowering, pool, i, input[i + 2]));
+  }
+  return result;
 }
 
 dnnl::memory::dims dims(const std::vector<std::int64_t>& values) {
@@ -88,7 +86,7 @@ dnnl::memory::dims dims(const std::vector<std::int64_t>& values) {
 std::vector<std::int64_t> padding_behind(const Pool& pool, const Shape& input,
                                          const Shape& output) {
   std::vector<std::int64_t> result;
-  for (std::size_t i = 0; i < 2; ++i) {
+  for (std::size_t i = 0; i < pool.kernel.size(); ++i) {
     const std::int64_t span = pool.dilation[i] * (pool.kernel[i] - 1) + 1;
     const std::int64_t reach = (output[i + 2] - 1) * pool.stride[i] + span;
     result.push_back(std::max(pool.padding[i], reach - input[i + 2] - pool.padding[i]));
@@ -107,7 +105,8 @@ Value add_pool_primitive(Lowering& lowering, const Pool& pool, dnnl::algorithm a
     lowering.add_primitive(primitive, {{DNNL_ARG_SRC, source}}, target);
     return target;
   };
-  if (pool.dilation == std::vector<std::int64_t>{1, 1}) {
+  if (std::all_of(pool.dilation.begin(), pool.dilation.end(),
+                  [](std::int64_t value) { return value == 1; })) {
     const dnnl::pooling_forward::desc descriptor(kind, algorithm, source.layout, any,
                                                  dims(pool.stride), dims(pool.kernel),
                                                  dims(pool.padding), dims(behind));
@@ -123,15 +122,22 @@ Value add_pool_primitive(Lowering& lowering, const Pool& pool, dnnl::algorithm a
                                                       lowering.engine()));
 }
 
-Value add_window_average(Lowering& lowering, const Value& value, WindowAverage call) {
+/// `windows` by spatial dimension and position.
+Value add_window_average(Lowering& lowering, const Value& value,
+                         const std::vector<std::vector<Window>>& windows, std::int64_t divisor) {
   const Value source = lowering.plain(value);
   const Shape input = dimensions(source.layout);
-  const Shape output{input[0], input[1], static_cast<std::int64_t>(call.rows.size()),
-                     static_cast<std::int64_t>(call.columns.size())};
+  Shape output{input[0], input[1]};
+  WindowAverage call;
   call.type = source.type;
   call.planes = input[0] * input[1];
-  call.height = input[2];
-  call.width = input[3];
+  call.divisor_override = divisor;
+  for (std::size_t i = 0; i < windows.size(); ++i) {
+    output.push_back(static_cast<std::int64_t>(windows[i].size()));
+    const std::size_t at = 3 - windows.size() + i;
+    call.windows[at] = windows[i];
+    call.extents[at] = input[i + 2];
+  }
   const Value target = lowering.temporary(source.type, plain_layout(output, source.type));
   lowering.add_kernel({source}, target,
                       [call = std::move(call)](std::span<std::byte* const> operands) {
@@ -140,30 +146,34 @@ Value add_window_average(Lowering& lowering, const Value& value, WindowAverage c
   return target;
 }
 
-/// The [N, C, H, W] operand of a pooling node; a missing batch dimension is added.
+/// The [N, C, spatial..] operand of a pooling node; a missing batch dimension is added.
 Shape batched_shape(const Lowering& lowering, TensorId input) {
   lowering.require_float("self", input);
+  const std::size_t count = pooled_dimensions(lowering);
   Shape shape = lowering.shape(input);
-  if (shape.size() != 3 && shape.size() != 4) {
-    lowering.refuse("self", "rank " + std::to_string(shape.size()) + " is not 3 or 4");
+  if (shape.size() != count + 1 && shape.size() != count + 2) {
+    lowering.refuse("self", "rank " + std::to_string(shape.size()) + " is not " +
+                                std::to_string(count + 1) + " or " + std::to_string(count + 2));
   }
-  if (shape.size() == 3) shape.insert(shape.begin(), 1);
+  if (shape.size() == count + 1) shape.insert(shape.begin(), 1);
   return shape;
 }
 
 Value batched_operand(Lowering& lowering, TensorId input, const Shape& shape) {
-  if (lowering.shape(input).size() == 3) return lowering.reshaped(lowering.operand(input), shape);
+  if (lowering.shape(input).size() != shape.size()) {
+    return lowering.plain(lowering.reshaped(lowering.operand(input), shape));
+  }
   return lowering.dense(lowering.operand(input));
 }
 
-/// The node's result has this [N, C, H, W] shape, or the part behind N for an operand without it.
+/// The node's result has this [N, C, ..] shape, or the part behind N for an operand without it.
 void check_pooled(const Lowering& lowering, TensorId input, Shape output) {
-  if (lowering.shape(input).size() == 3) output.erase(output.begin());
+  if (lowering.shape(input).size() != output.size()) output.erase(output.begin());
   lowering.check_result(lowering.result(), output, lowering.dtype(input));
 }
 
 void define_pooled(Lowering& lowering, TensorId input, Shape output, const Value& value) {
-  if (lowering.shape(input).size() == 4) {
+  if (lowering.shape(input).size() == output.size()) {
     lowering.define_computed(lowering.result(), output, lowering.dtype(input), value);
     return;
   }
@@ -175,9 +185,10 @@ void define_pooled(Lowering& lowering, TensorId input, Shape output, const Value
 /// The average of even, unpadded windows.
 Pool even_pool(const Shape& input, const Shape& output) {
   Pool pool;
-  pool.kernel = {input[2] / output[2], input[3] / output[3]};
+  for (std::size_t i = 2; i < input.size(); ++i) pool.kernel.push_back(input[i] / output[i]);
   pool.stride = pool.kernel;
-  pool.padding = {0, 0};
+  pool.padding.assign(pool.kernel.size(), 0);
+  pool.dilation.assign(pool.kernel.size(), 1);
   return pool;
 }
 
@@ -199,16 +210,17 @@ void lower_average_pool(Lowering& lowering, const BoundNode& node) {
   const Shape shape = batched_shape(lowering, input);
   const Pool pool = read_pool(lowering, node);
   const bool count_padding = node.boolean("count_include_pad");
-  const std::int64_t divisor =
-      node.is_none("divisor_override") ? 0 : node.integer("divisor_override");
-  if (!node.is_none("divisor_override") && divisor == 0) {
+  const bool has_divisor =
+      node.find("divisor_override") != nullptr && !node.is_none("divisor_override");
+  const std::int64_t divisor = has_divisor ? node.integer("divisor_override") : 0;
+  if (has_divisor && divisor == 0) {
     lowering.invalid("argument 'divisor_override': 0 is no divisor");
   }
   const Shape output = pooled_shape(lowering, pool, shape);
   check_pooled(lowering, input, output);
   const Value source = batched_operand(lowering, input, shape);
 
-  const bool has_padding = pool.padding != std::vector<std::int64_t>{0, 0};
+  const bool has_padding = pool.padding != std::vector<std::int64_t>(pool.padding.size(), 0);
   const bool reaches_beyond = padding_behind(pool, shape, output) != pool.padding;
   if (divisor == 0 && (!reaches_beyond || !count_padding)) {
     const auto algorithm = has_padding && count_padding
@@ -231,21 +243,23 @@ void lower_average_pool(Lowering& lowering, const BoundNode& node) {
     }
     return result;
   };
-  WindowAverage call;
-  call.rows = windows(0);
-  call.columns = windows(1);
-  call.divisor_override = divisor;
-  define_pooled(lowering, input, output, add_window_average(lowering, source, std::move(call)));
+  std::vector<std::vector<Window>> all;
+  for (std::size_t i = 0; i < pool.kernel.size(); ++i) all.push_back(windows(i));
+  define_pooled(lowering, input, output, add_window_average(lowering, source, all, divisor));
 }
 
 void lower_adaptive_average_pool(Lowering& lowering, const BoundNode& node) {
   const TensorId input = tensor_argument(lowering, node, "self");
   const Shape shape = batched_shape(lowering, input);
-  const auto size = pair_argument(lowering, node, "output_size", 1);
-  const Shape output{shape[0], shape[1], size[0], size[1]};
+  const std::size_t count = shape.size() - 2;
+  const auto size = spatial_argument(lowering, node, "output_size", count, 1);
+  Shape output{shape[0], shape[1]};
+  output.insert(output.end(), size.begin(), size.end());
   check_pooled(lowering, input, output);
   const Value source = batched_operand(lowering, input, shape);
-  if (shape[2] % size[0] == 0 && shape[3] % size[1] == 0) {
+  bool is_even = true;
+  for (std::size_t i = 0; i < count; ++i) is_even = is_even && shape[i + 2] % size[i] == 0;
+  if (is_even) {
     const auto algorithm = dnnl::algorithm::pooling_avg_exclude_padding;
     define_pooled(
         lowering, input, output,
@@ -262,77 +276,19 @@ void lower_adaptive_average_pool(Lowering& lowering, const BoundNode& node) {
     }
     return result;
   };
-  WindowAverage call;
-  call.rows = windows(0);
-  call.columns = windows(1);
-  define_pooled(lowering, input, output, add_window_average(lowering, source, std::move(call)));
+  std::vector<std::vector<Window>> all;
+  for (std::size_t i = 0; i < count; ++i) all.push_back(windows(i));
+  define_pooled(lowering, input, output, add_window_average(lowering, source, all, 0));
 }
 
-void lower_mean(Lowering& lowering, const BoundNode& node) {
-  const TensorId input = tensor_argument(lowering, node, "self");
-  lowering.require_float("self", input);
-  if (node.dtype("dtype") && *node.dtype("dtype") != lowering.dtype(input)) {
-    lowering.refuse("dtype", "a dtype other than the operand's is not supported");
-  }
-  const Shape& shape = lowering.shape(input);
-  std::vector<bool> reduced(shape.size(), false);
-  std::vector<std::int64_t> dimensions_given;
-  if (!node.is_none("dim")) dimensions_given = node.integers("dim");
-  for (const std::int64_t dimension : dimensions_given) {
-    const std::size_t i = normalize_dimension(lowering, "dim", dimension, shape.size());
-    if (i < reduced.size()) reduced[i] = true;
-  }
-  if (dimensions_given.empty()) reduced.assign(shape.size(), true);
-  const bool keep = node.boolean("keepdim");
-  Shape output;
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (!reduced[i]) output.push_back(shape[i]);
-    if (reduced[i] && keep) output.push_back(1);
-  }
-  const auto define = [&](const Value& value) {
-    lowering.define_computed(lowering.result(), output, lowering.dtype(input),
-                             lowering.reshaped(value, output));
-  };
-
-  if (shape.size() == 4 && reduced == std::vector<bool>{false, false, true, true}) {
-    const Shape pooled{shape[0], shape[1], 1, 1};
-    const Value source = lowering.dense(lowering.operand(input));
-    const Value value =
-        add_pool_primitive(lowering, even_pool(shape, pooled),
-                           dnnl::algorithm::pooling_avg_exclude_padding, source, pooled);
-    return define(value);
-  }
-  // [outer, reduced, inner]: moves the reduced dimensions to the end unless they are neighbours.
-  const auto first =
-      static_cast<std::size_t>(std::find(reduced.begin(), reduced.end(), true) - reduced.begin());
-  const auto count = static_cast<std::size_t>(std::count(reduced.begin(), reduced.end(), true));
-  const bool together = std::all_of(reduced.begin() + static_cast<std::ptrdiff_t>(first),
-                                    reduced.begin() + static_cast<std::ptrdiff_t>(first + count),
-                                    [](bool r) { return r; });
-  Value source = lowering.operand(input);
-  MiddleMean call;
-  if (together) {
-    for (std::size_t i = 0; i < shape.size(); ++i) {
-      (i < first ? call.outer : reduced[i] ? call.count : call.inner) *= shape[i];
-    }
-    source = lowering.plain(source);
-  } else {
-    std::vector<int> permutation(shape.size());
-    int next_kept = 0;
-    int next_reduced = static_cast<int>(shape.size() - count);
-    for (std::size_t i = 0; i < shape.size(); ++i) {
-      permutation[i] = reduced[i] ? next_reduced++ : next_kept++;
-      (reduced[i] ? call.count : call.outer) *= shape[i];
-    }
-    source.layout = source.layout.permute_axes(permutation);
-    source = lowering.plain(source);
-  }
-  call.type = source.type;
-  const Value target = lowering.temporary(source.type, plain_layout(output, source.type));
-  lowering.add_kernel({source}, target, [call](std::span<std::byte* const> operands) {
-    call.run(operands[0], operands[1]);
-  });
-  define(target);
+std::optional<Value> add_plane_mean(Lowering& lowering, const Value& value) {
+  const Shape shape = dimensions(value.layout);
+  if (shape.size() < 3 || shape.size() > 5) return std::nullopt;
+  Shape pooled{shape[0], shape[1]};
+  pooled.resize(shape.size(), 1);
+  return add_pool_primitive(lowering, even_pool(shape, pooled),
+                            dnnl::algorithm::pooling_avg_exclude_padding, lowering.dense(value),
+                            pooled);
 }
 
 }  // namespace npu::onednn

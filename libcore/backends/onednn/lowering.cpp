@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns a sub-IR into steps: walks the nodes in order, keeps a value per tensor, and lets one
-// function per op add primitives or kernels.
+// function per op add primitives or kernels. Nodes that find_fusions put into a group are lowered
+// together, where the last of them stands; if no kernel does what a group asks for, what was added
+// is taken back and its nodes are lowered one by one.
 //
 // Layouts: a value stays in the layout that its producer chose (blocked behind a convolution) until
 // a consumer or the host needs another; a reorder is made once per value and target layout. Views
-// (permute, slice) are strides over the same memory. Every value has memory of its own and no step
-// overwrites what another reads, so in-place ops are functional without further care. Constants: a
-// step whose operands are all known at load goes to the prologue. That covers weight reorders,
-// conversions, and whole sub-graphs of weights. bfloat16: where oneDNN has no bfloat16 primitives
-// (CPUs before AVX-512), values are kept as float32 that are rounded to bfloat16 after every op,
-// which gives the same numbers. Where it has them but not for some node, that node alone computes
-// in float32.
+// (permute, slice, reshape where strides allow) are strides over the same memory.
+// Memory: in-place ops are functional. A step overwrites an operand only if it is the last to read
+// that memory (can_overwrite); operands of a concatenation become parts of its memory (place).
+// Constants: a step whose operands are all known at compile time goes to the prologue, which compile
+// runs: weight reorders, folded norms, conversions, whole sub-graphs of weights. Lowering without
+// weights, as load does, makes the same steps and leaves the prologue out.
+// bfloat16: where oneDNN has no bfloat16 primitives (CPUs before AVX-512), values are kept as
+// float32 that are rounded to bfloat16 after every op, which gives the same numbers. Where it has
+// them but not for some node, that node alone computes in float32.
 #include "lowering.hpp"
 
 #include <algorithm>
@@ -50,11 +54,17 @@ std::string node_text(const Node& node) {
 
 std::string number_text(std::int64_t value) { return std::to_string(value); }
 
-Lowering::Lowering(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine)
+Lowering::Lowering(const Graph& graph, std::optional<std::span<const npu_tensor>> weights,
+                   const Machine& machine)
     : graph_(&graph),
       weight_tensors_(weights),
       machine_(&machine),
+      fusions_(find_fusions(graph)),
       values_(graph.tensors().size()) {}
+
+bool Lowering::has_epilogue() const noexcept {
+  return group_ != nullptr && group_->kind == FusionGroup::Kind::kEpilogue;
+}
 
 void Lowering::refuse(std::string_view argument, const std::string& reason) const {
   std::string text = node_text(*node_) + ": ";
@@ -74,7 +84,11 @@ void Lowering::require_float(std::string_view argument, TensorId tensor) const {
 }
 
 DType Lowering::storage_type(DType dtype) const noexcept {
-  return dtype == DType::kBFloat16 && !machine_->native_bfloat16 ? DType::kFloat32 : dtype;
+  if (dtype == DType::kBFloat16 && !machine_->native_bfloat16) return DType::kFloat32;
+  if (dtype == DType::kFloat32 && machine_->prefer_bfloat16 && machine_->native_bfloat16) {
+    return DType::kBFloat16;
+  }
+  return dtype;
 }
 
 BufferId Lowering::add_buffer(BufferInfo info) {
@@ -83,13 +97,19 @@ BufferId Lowering::add_buffer(BufferInfo info) {
 }
 
 Value Lowering::temporary(DType type, const Layout& layout) {
-  return {type, layout, add_buffer({BufferKind::kArena, bytes_of(type, layout), 0, {}}), 0};
+  return {type, layout,
+          add_buffer({BufferKind::kArena, bytes_of(type, layout), 0, {}, {}, 0, false}), 0};
 }
 
 Value Lowering::constant(float number) {
   const auto* bytes = static_cast<const std::byte*>(static_cast<const void*>(&number));
-  const BufferId buffer = add_buffer({BufferKind::kConstant, sizeof number, 0,
-                                      std::vector<std::byte>(bytes, bytes + sizeof number)});
+  const BufferId buffer = add_buffer({BufferKind::kConstant,
+                                      sizeof number,
+                                      0,
+                                      std::vector<std::byte>(bytes, bytes + sizeof number),
+                                      {},
+                                      0,
+                                      false});
   return {DType::kFloat32, plain_layout({1}, DType::kFloat32), buffer, 0};
 }
 
@@ -109,7 +129,9 @@ void Lowering::add_step(Step step) {
     constant = constant && (kind == BufferKind::kWeight || kind == BufferKind::kConstant);
   }
   for (std::size_t i = step.read_count; i < step.operands.size(); ++i) {
-    constant = constant && buffer_of(step.operands[i]).kind != BufferKind::kOutput;
+    // A part of another buffer is written by the program, whatever it is copied from.
+    const BufferInfo& buffer = buffer_of(step.operands[i]);
+    constant = constant && buffer.kind != BufferKind::kOutput && buffer.parent.value < 0;
   }
   if (!constant) {
     plan_.steps.push_back(std::move(step));
@@ -118,7 +140,7 @@ void Lowering::add_step(Step step) {
   for (std::size_t i = step.read_count; i < step.operands.size(); ++i) {
     buffer_of(step.operands[i]).kind = BufferKind::kConstant;
   }
-  plan_.prologue.push_back(std::move(step));
+  if (weight_tensors_) plan_.prologue.push_back(std::move(step));
 }
 
 void Lowering::add_primitive(const dnnl::primitive_desc_base& primitive,
@@ -140,7 +162,8 @@ void Lowering::add_primitive(const dnnl::primitive_desc_base& primitive,
   add_operand(DNNL_ARG_DST, write);
   const Layout scratchpad = primitive.scratchpad_desc();
   if (scratchpad.get_size() != 0) {
-    step.operands.push_back({add_buffer({BufferKind::kArena, scratchpad.get_size(), 0, {}}), 0});
+    step.operands.push_back(
+        {add_buffer({BufferKind::kArena, scratchpad.get_size(), 0, {}, {}, 0, false}), 0});
     step.arguments.push_back(DNNL_ARG_SCRATCHPAD);
     step.layouts.push_back(scratchpad);
   }
@@ -148,15 +171,21 @@ void Lowering::add_primitive(const dnnl::primitive_desc_base& primitive,
 }
 
 void Lowering::add_kernel(std::initializer_list<Value> reads, const Value& write,
-                          KernelFunction kernel) {
-  add_kernel(std::span(reads.begin(), reads.size()), write, std::move(kernel));
+                          KernelFunction kernel, KernelKind kind, std::size_t scratch_bytes) {
+  add_kernel(std::span(reads.begin(), reads.size()), write, std::move(kernel), kind, scratch_bytes);
 }
 
-void Lowering::add_kernel(std::span<const Value> reads, const Value& write, KernelFunction kernel) {
+void Lowering::add_kernel(std::span<const Value> reads, const Value& write, KernelFunction kernel,
+                          KernelKind kind, std::size_t scratch_bytes) {
   Step step;
+  step.kind = kind;
   for (const Value& read : reads) step.operands.push_back(read.operand());
   step.read_count = reads.size();
   step.operands.push_back(write.operand());
+  if (scratch_bytes != 0) {
+    step.operands.push_back(
+        {add_buffer({BufferKind::kArena, scratch_bytes, 0, {}, {}, 0, false}), 0});
+  }
   step.kernel = std::move(kernel);
   add_step(std::move(step));
 }
@@ -180,27 +209,102 @@ const Value* Lowering::find_copy(const Value& value, DType type, const Layout& l
 Value Lowering::copied(const Value& value, DType type, const Layout& layout) {
   if (const Value* copy = find_copy(value, type, layout)) return *copy;
   const Value target = temporary(type, layout);
-  if (value.type != type) {
+  if (is_constant(value) && !weight_tensors_) {
+    // The content comes packed.
+    plan_.buffers[static_cast<std::size_t>(target.buffer.value)].kind = BufferKind::kConstant;
+  } else if (value.type != type) {
     const std::int64_t count = span_elements(value.layout);
     const DType from = value.type;
-    add_kernel({value}, target, [=](std::span<std::byte* const> operands) {
-      convert(from, operands[0], type, operands[1], count);
-    });
-  } else if (has_primitive_type(type) && (type == DType::kFloat32 || machine_->native_bfloat16)) {
-    const dnnl::reorder::primitive_desc reorder(engine(), value.layout, engine(), layout,
-                                                attributes());
-    add_primitive(reorder, {{DNNL_ARG_SRC, value}}, target);
+    add_kernel(
+        {value}, target,
+        [=](std::span<std::byte* const> operands) {
+          convert(from, operands[0], type, operands[1], count);
+        },
+        KernelKind::kReorder);
   } else {
-    const Iteration space = iterate(layout);
-    StridedCopy copy{dtype_size(type), space.extents, strides_in(space, value.layout),
-                     space.strides};
-    copy.simplify();
-    add_kernel({value}, target, [copy](std::span<std::byte* const> operands) {
-      copy.run(operands[0], operands[1]);
-    });
+    copy_into(value, target, KernelKind::kReorder);
   }
   copies_[value.buffer.value].push_back({value, target});
   return target;
+}
+
+void Lowering::copy_into(const Value& from, const Value& to, KernelKind kind) {
+  if (has_primitive_type(from.type) &&
+      (from.type == DType::kFloat32 || machine_->native_bfloat16)) {
+    const dnnl::reorder::primitive_desc reorder(engine(), from.layout, engine(), to.layout,
+                                                attributes());
+    const std::size_t steps = plan_.steps.size();
+    add_primitive(reorder, {{DNNL_ARG_SRC, from}}, to);
+    if (plan_.steps.size() != steps) plan_.steps.back().kind = kind;
+    return;
+  }
+  const Iteration space = iterate(to.layout);
+  StridedCopy copy{dtype_size(from.type), space.extents, strides_in(space, from.layout),
+                   space.strides};
+  copy.simplify();
+  add_kernel(
+      {from}, to,
+      [copy](std::span<std::byte* const> operands) { copy.run(operands[0], operands[1]); }, kind);
+}
+
+bool Lowering::can_overwrite(const Value& value) const {
+  const BufferInfo& buffer = plan_.buffers[static_cast<std::size_t>(value.buffer.value)];
+  if (buffer.kind != BufferKind::kArena || buffer.parent.value >= 0 || buffer.has_parts ||
+      value.offset != 0 || buffer.bytes != bytes_of(value.type, value.layout)) {
+    return false;
+  }
+  const auto found = readers_.find(value.buffer.value);
+  if (found == readers_.end()) return true;
+  return std::all_of(found->second.begin(), found->second.end(), [&](TensorId id) {
+    return fusions_.last_use[static_cast<std::size_t>(id.value)] <= position_;
+  });
+}
+
+void Lowering::note_overwritten(const Value& value) {
+  copies_.erase(value.buffer.value);
+  for (auto& [buffer, copies] : copies_) {
+    std::erase_if(copies, [&](const Copy& copy) { return copy.to.buffer == value.buffer; });
+  }
+}
+
+bool Lowering::can_place(BufferId buffer) const {
+  const BufferInfo& info = plan_.buffers[static_cast<std::size_t>(buffer.value)];
+  return info.kind == BufferKind::kArena && info.parent.value < 0;
+}
+
+bool Lowering::can_place(const Value& value) const {
+  return can_place(value.buffer) && value.offset == 0 &&
+         buffer_bytes(value.buffer) == bytes_of(value.type, value.layout);
+}
+
+void Lowering::place(BufferId part, BufferId whole, std::int64_t offset_bytes) {
+  BufferInfo& info = plan_.buffers[static_cast<std::size_t>(part.value)];
+  info.parent = whole;
+  info.parent_offset = static_cast<std::size_t>(offset_bytes);
+  plan_.buffers[static_cast<std::size_t>(whole.value)].has_parts = true;
+}
+
+const Lowering::Concat* Lowering::find_concat(const std::vector<Value>& values,
+                                              std::size_t first) const {
+  const Concat* best = nullptr;
+  for (const Concat& concat : concats_) {
+    const std::size_t count = concat.operands.size();
+    if (count > values.size() - first || (best != nullptr && count <= best->operands.size())) {
+      continue;
+    }
+    if (!can_place(concat.whole)) continue;
+    bool same = true;
+    for (std::size_t i = 0; same && i < count; ++i) {
+      same = same_value(concat.operands[i], values[first + i]);
+    }
+    if (same) best = &concat;
+  }
+  return best;
+}
+
+void Lowering::set_value(TensorId tensor, const Value& value) {
+  values_[static_cast<std::size_t>(tensor.value)] = value;
+  readers_[value.buffer.value].push_back(tensor);
 }
 
 Value Lowering::in_layout(const Value& value, const Layout& layout) {
@@ -230,6 +334,15 @@ Value Lowering::in_type(const Value& value, DType type) {
 }
 
 Value Lowering::reshaped(const Value& value, const Shape& shape) {
+  if (dimensions(value.layout) == shape) return is_strided(value.layout) ? value : plain(value);
+  if (!is_plain(value.layout) && is_strided(value.layout)) {
+    // The same memory where strides allow.
+    if (const auto strides = view_strides(value.layout, shape)) {
+      Value result = value;
+      result.layout = strided_layout(shape, *strides, value.type);
+      return result;
+    }
+  }
   Value result = plain(value);
   result.layout = plain_layout(shape, value.type);
   return result;
@@ -237,11 +350,19 @@ Value Lowering::reshaped(const Value& value, const Shape& shape) {
 
 Value Lowering::weight(TensorId tensor) {
   const TensorInfo& info = graph_->tensor(tensor);
-  const auto found = std::find_if(weight_tensors_.begin(), weight_tensors_.end(),
+  const std::size_t index = plan_.weights.size();
+  const Layout layout = plain_layout(info.shape, info.dtype);
+  const auto bytes = static_cast<std::size_t>(info.bytes());
+  if (!weight_tensors_) {
+    plan_.weights.push_back(binding_of(info));
+    return {info.dtype, layout, add_buffer({BufferKind::kWeight, bytes, index, {}, {}, 0, false}),
+            0};
+  }
+  const auto found = std::find_if(weight_tensors_->begin(), weight_tensors_->end(),
                                   [&](const npu_tensor& candidate) {
                                     return candidate.name != nullptr && info.name == candidate.name;
                                   });
-  if (found == weight_tensors_.end()) {
+  if (found == weight_tensors_->end()) {
     throw Error(ErrorCode::kInvalidGraph, "no data was passed for weight '" + info.name + "'");
   }
   const Shape given(found->shape, found->shape + found->rank);
@@ -256,11 +377,8 @@ Value Lowering::weight(TensorId tensor) {
                 "weight '" + info.name + "' was passed with " + std::to_string(found->bytes) +
                     " bytes; its shape needs " + std::to_string(info.bytes()));
   }
-  const std::size_t index = plan_.weights.size();
   plan_.weights.push_back(binding_of(info));
-  const Layout layout = plain_layout(info.shape, info.dtype);
-  const auto bytes = static_cast<std::size_t>(info.bytes());
-  return {info.dtype, layout, add_buffer({BufferKind::kWeight, bytes, index, {}}), 0};
+  return {info.dtype, layout, add_buffer({BufferKind::kWeight, bytes, index, {}, {}, 0, false}), 0};
 }
 
 Value Lowering::stored(TensorId tensor) {
@@ -271,7 +389,15 @@ Value Lowering::stored(TensorId tensor) {
   return *value;
 }
 
-Value Lowering::operand(TensorId tensor, DType type) { return in_type(stored(tensor), type); }
+Value Lowering::operand(TensorId tensor, DType type) {
+  // A weight goes from its own type to the wanted one, not through the type that values are kept
+  // in.
+  std::optional<Value>& value = values_[static_cast<std::size_t>(tensor.value)];
+  if (!value && graph_->tensor(tensor).kind == TensorKind::kWeight) value = weight(tensor);
+  if (value && value->type == type) return *value;
+  if (value && is_constant(*value) && value->type == DType::kFloat32) return in_type(*value, type);
+  return in_type(stored(tensor), type);
+}
 
 void Lowering::check_result(TensorId tensor, const Shape& computed, DType dtype) const {
   const TensorInfo& info = graph_->tensor(tensor);
@@ -289,6 +415,10 @@ void Lowering::define_computed(TensorId tensor, const Shape& computed, DType dty
                                const Value& value) {
   check_result(tensor, computed, dtype);
   Value result = value;
+  if (has_epilogue() && tensor == node_->outputs.front()) {
+    tensor = graph_->node(group_->nodes.back()).outputs.front();
+    if (shape(tensor) != computed) result = reshaped(result, shape(tensor));
+  }
   if (result.type != storage_type(dtype)) {
     result = in_type(result, storage_type(dtype));
   } else if (dtype == DType::kBFloat16 && result.type == DType::kFloat32) {
@@ -297,13 +427,13 @@ void Lowering::define_computed(TensorId tensor, const Shape& computed, DType dty
       round_to_bfloat16(static_cast<float*>(static_cast<void*>(operands[1])), count);
     });
   }
-  values_[static_cast<std::size_t>(tensor.value)] = result;
+  set_value(tensor, result);
 }
 
 void Lowering::define_moved(TensorId tensor, const Shape& computed, DType dtype,
                             const Value& value) {
   check_result(tensor, computed, dtype);
-  values_[static_cast<std::size_t>(tensor.value)] = value;
+  set_value(tensor, value);
 }
 
 void Lowering::bind_inputs() {
@@ -315,7 +445,7 @@ void Lowering::bind_inputs() {
     const auto bytes = static_cast<std::size_t>(info.bytes());
     values_[static_cast<std::size_t>(id.value)] =
         Value{info.dtype, plain_layout(info.shape, info.dtype),
-              add_buffer({BufferKind::kInput, bytes, index, {}}), 0};
+              add_buffer({BufferKind::kInput, bytes, index, {}, {}, 0, false}), 0};
   }
 }
 
@@ -335,24 +465,28 @@ void Lowering::bind_outputs() {
     BufferInfo& buffer = plan_.buffers[static_cast<std::size_t>(value.buffer.value)];
     const auto bytes = static_cast<std::size_t>(info.bytes());
     const bool writes_in_place = buffer.kind == BufferKind::kArena && value.offset == 0 &&
-                                 value.type == info.dtype && buffer.bytes == bytes;
+                                 value.type == info.dtype && buffer.bytes == bytes &&
+                                 buffer.parent.value < 0;
     if (writes_in_place) {
       buffer.kind = BufferKind::kOutput;
       buffer.index = index;
       continue;
     }
     const Value target{info.dtype, plain_layout(info.shape, info.dtype),
-                       add_buffer({BufferKind::kOutput, bytes, index, {}}), 0};
+                       add_buffer({BufferKind::kOutput, bytes, index, {}, {}, 0, false}), 0};
     const DType from = value.type;
     const DType to = info.dtype;
     const std::int64_t count = span_elements(target.layout);
-    add_kernel({value}, target, [=](std::span<std::byte* const> operands) {
-      if (from == to) {
-        std::copy_n(operands[0], bytes, operands[1]);
-      } else {
-        convert(from, operands[0], to, operands[1], count);
-      }
-    });
+    add_kernel(
+        {value}, target,
+        [=](std::span<std::byte* const> operands) {
+          if (from == to) {
+            std::copy_n(operands[0], bytes, operands[1]);
+          } else {
+            convert(from, operands[0], to, operands[1], count);
+          }
+        },
+        KernelKind::kMove);
   }
 }
 
@@ -384,15 +518,92 @@ void Lowering::lower_node(const Node& node) {
                                                                                 : DType::kFloat32;
   if (compute_type_ == DType::kFloat32) return lower_in_types(node);
 
-  const Mark mark{plan_.buffers.size(), plan_.prologue.size(), plan_.steps.size(),
-                  plan_.weights.size()};
+  const Mark before = mark();
   try {
     lower_in_types(node);
   } catch (const dnnl::error& error) {
     if (error.status != dnnl_unimplemented) throw;
-    undo(mark);
+    undo(before);
     compute_type_ = DType::kFloat32;
     lower_in_types(node);
+  }
+}
+
+Lowering::Mark Lowering::mark() const noexcept {
+  return {plan_.buffers.size(), plan_.prologue.size(), plan_.steps.size(), plan_.weights.size()};
+}
+
+bool Lowering::try_group(const FusionGroup& group, bool with_sum) {
+  const Mark before = mark();
+  group_ = &group;
+  allows_sum_ = with_sum;
+  bool done = true;
+  try {
+    node_index_ = group.nodes.front().value;
+    node_ = &graph_->nodes()[static_cast<std::size_t>(node_index_)];
+    switch (group.kind) {
+      case FusionGroup::Kind::kAttention:
+        compute_type_ = DType::kFloat32;
+        lower_attention_group(*this, group);
+        break;
+      case FusionGroup::Kind::kSharedInput:
+        compute_type_ = storage_type(dtype(node_->outputs.front()));
+        lower_shared_input(*this, group);
+        break;
+      default:
+        lower_node(*node_);
+    }
+  } catch (const EpilogueRefused&) {
+    done = false;
+  } catch (const Error&) {
+    done = false;  // lowered one by one, the node at fault is named
+  } catch (const dnnl::error& error) {
+    if (error.status != dnnl_unimplemented && error.status != dnnl_invalid_arguments) throw;
+    done = false;
+  }
+  group_ = nullptr;
+  allows_sum_ = true;
+  if (!done) undo(before);
+  return done;
+}
+
+void Lowering::lower_group(const FusionGroup& group) {
+  if (try_group(group, true)) return;
+  if (group.kind == FusionGroup::Kind::kEpilogue && try_group(group, false)) return;
+  // One by one: what a later node of the group reads must not be overwritten by an earlier one.
+  const std::int32_t now = position_;
+  for (const NodeId id : group.nodes) {
+    position_ = std::min(now, id.value);
+    node_index_ = id.value;
+    lower_node(graph_->node(id));
+  }
+  position_ = now;
+}
+
+/// Operands in parts of a buffer become operands in the buffer itself.
+void Lowering::resolve_parts() {
+  for (Step& step : plan_.steps) {
+    for (Operand& operand : step.operands) {
+      for (;;) {
+        const BufferInfo& buffer = plan_.buffers[static_cast<std::size_t>(operand.buffer.value)];
+        if (buffer.parent.value < 0) break;
+        operand.buffer = buffer.parent;
+        operand.offset_bytes += static_cast<std::int64_t>(buffer.parent_offset);
+      }
+    }
+  }
+}
+
+void Lowering::collect_constants() {
+  std::vector<bool> seen(plan_.buffers.size(), false);
+  for (const Step& step : plan_.steps) {
+    for (std::size_t i = 0; i < step.read_count; ++i) {
+      const auto index = static_cast<std::size_t>(step.operands[i].buffer.value);
+      const BufferKind kind = plan_.buffers[index].kind;
+      if (seen[index] || (kind != BufferKind::kWeight && kind != BufferKind::kConstant)) continue;
+      seen[index] = true;
+      plan_.constants.push_back(step.operands[i].buffer);
+    }
   }
 }
 
@@ -404,12 +615,10 @@ void Lowering::undo(const Mark& mark) {
   plan_.prologue.resize(mark.prologue);
   plan_.steps.resize(mark.steps);
   plan_.weights.resize(mark.weights);
-  for (const auto* tensors : {&node_->inputs, &node_->outputs}) {
-    for (const TensorId id : *tensors) {
-      auto& value = values_[static_cast<std::size_t>(id.value)];
-      if (value && is_new(*value)) value.reset();  // a weight is bound again when it is asked for
-    }
+  for (auto& value : values_) {
+    if (value && is_new(*value)) value.reset();  // a weight is bound again when it is asked for
   }
+  readers_.erase(readers_.lower_bound(static_cast<std::int32_t>(mark.buffers)), readers_.end());
   for (auto& [buffer, copies] : copies_) {
     std::erase_if(copies, [&](const Copy& copy) { return is_new(copy.to); });
   }
@@ -419,20 +628,34 @@ Plan Lowering::run() {
   plan_.node_count = graph_->nodes().size();
   bind_inputs();
   for (const Node& node : graph_->nodes()) {
-    ++node_index_;
+    const auto index = static_cast<std::size_t>(&node - graph_->nodes().data());
+    position_ = static_cast<std::int32_t>(index);
+    node_index_ = position_;
+    if (fusions_.dead[index]) continue;
+    const std::int32_t group_index = fusions_.group_of[index];
     try {
-      lower_node(node);
+      if (group_index < 0) {
+        lower_node(node);
+        continue;
+      }
+      const FusionGroup& group = fusions_.groups[static_cast<std::size_t>(group_index)];
+      const bool at_first = group.kind == FusionGroup::Kind::kSharedInput;
+      const NodeId where = at_first ? group.nodes.front() : group.nodes.back();
+      if (static_cast<std::size_t>(where.value) == index) lower_group(group);
     } catch (const dnnl::error& error) {
       if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
       throw Error(ErrorCode::kUnsupported,
-                  node_text(node) + ": oneDNN has no primitive for it: " + error.message);
+                  node_text(*node_) + ": oneDNN has no primitive for it: " + error.message);
     }
   }
   bind_outputs();
+  resolve_parts();
+  collect_constants();
   return std::move(plan_);
 }
 
-Plan lower_graph(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine) {
+Plan lower_graph(const Graph& graph, std::optional<std::span<const npu_tensor>> weights,
+                 const Machine& machine) {
   return Lowering(graph, weights, machine).run();
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "fusion.hpp"
 #include "kernels.hpp"
 #include "npu/backend.h"
 #include "npu/ir/graph.hpp"
@@ -23,12 +24,22 @@ namespace npu::onednn {
 struct Machine {
   dnnl::engine engine;
   bool native_bfloat16 = false;  ///< oneDNN has bfloat16 primitives for this CPU
+  bool wide_vectors = false;     ///< AVX-512: channels lie best in blocks of 16
+  /// Compute with bfloat16 where the sub-IR has float32.
+  bool prefer_bfloat16 = false;
+  int threads = 1;
 };
 
 /// Lowers a verified sub-IR. Throws Error kUnsupported that names node, op, argument and reason for
 /// what this backend does not run, kInvalidGraph where the sub-IR contradicts itself or `weights`.
-/// Creates primitive descriptors, but no code.
-Plan lower_graph(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine);
+/// Creates primitive descriptors, but no code. Without weights the plan has no prologue: its
+/// constants have to come from elsewhere.
+Plan lower_graph(const Graph& graph, std::optional<std::span<const npu_tensor>> weights,
+                 const Machine& machine);
+
+/// What oneDNN or a kernel does not do to a result on the fly; lowering then makes a step of each
+/// node.
+struct EpilogueRefused {};
 
 /// One operand of a primitive.
 struct PrimitiveOperand {
@@ -44,8 +55,42 @@ struct PrimitiveOperand {
 /// results in it; they need not know how tensors are kept.
 class Lowering {
  public:
-  Lowering(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine);
+  Lowering(const Graph& graph, std::optional<std::span<const npu_tensor>> weights,
+           const Machine& machine);
   Plan run();
+
+  const Machine& machine() const noexcept { return *machine_; }
+  /// The group being lowered, or null; an anchor has to do what its epilogue says.
+  const FusionGroup* group() const noexcept { return group_; }
+  /// True if the current node is an anchor with something behind it.
+  bool has_epilogue() const noexcept;
+  /// False once post-ops with a sum were refused.
+  bool allows_sum() const noexcept { return allows_sum_; }
+  /// True if the memory of a value may hold another one now: nothing reads it after this step.
+  bool can_overwrite(const Value& value) const;
+  /// To be called when a step overwrites it.
+  void note_overwritten(const Value& value);
+  /// True if the whole buffer of a value may become a part of another buffer.
+  bool can_place(const Value& value) const;
+  /// Makes it one, `offset_bytes` behind the beginning of `whole`.
+  void place(BufferId part, BufferId whole, std::int64_t offset_bytes);
+  /// Remembers what a concatenation was made of.
+  void note_concat(std::vector<Value> operands, const Value& whole) {
+    concats_.push_back({std::move(operands), whole});
+  }
+  /// The longest earlier concatenation, still free to be placed, of the values from `first` on;
+  /// null if there is none.
+  struct Concat {
+    std::vector<Value> operands;
+    Value whole;
+  };
+  const Concat* find_concat(const std::vector<Value>& values, std::size_t first) const;
+  bool can_place(BufferId buffer) const;
+  std::size_t buffer_bytes(BufferId buffer) const {
+    return plan_.buffers[static_cast<std::size_t>(buffer.value)].bytes;
+  }
+  /// The node that alone reads this tensor; invalid if there is none or it is a graph output.
+  NodeId sole_reader(TensorId tensor) const { return only_consumer(*graph_, fusions_, tensor); }
 
   const Graph& graph() const noexcept { return *graph_; }
   const dnnl::engine& engine() const noexcept { return machine_->engine; }
@@ -96,8 +141,14 @@ class Lowering {
                      std::initializer_list<PrimitiveOperand> reads, const Value& write);
   void add_primitive(const dnnl::primitive_desc_base& primitive,
                      std::span<const PrimitiveOperand> reads, const Value& write);
-  void add_kernel(std::span<const Value> reads, const Value& write, KernelFunction kernel);
-  void add_kernel(std::initializer_list<Value> reads, const Value& write, KernelFunction kernel);
+  /// The kernel gets the addresses of what it reads, of what it writes and, if it asks for any, of
+  /// scratch memory.
+  void add_kernel(std::span<const Value> reads, const Value& write, KernelFunction kernel,
+                  KernelKind kind = KernelKind::kCompute, std::size_t scratch_bytes = 0);
+  void add_kernel(std::initializer_list<Value> reads, const Value& write, KernelFunction kernel,
+                  KernelKind kind = KernelKind::kCompute, std::size_t scratch_bytes = 0);
+  /// Copies a value into memory that exists already, in another layout.
+  void copy_into(const Value& from, const Value& to, KernelKind kind);
 
   /// Sets a result that arithmetic made, in memory of its own; it is rounded to the tensor's type.
   /// `computed` and `dtype` are what the op's rules give, and have to be what the sub-IR states.
@@ -120,7 +171,13 @@ class Lowering {
     std::size_t steps;
     std::size_t weights;
   };
+  Mark mark() const noexcept;
   void undo(const Mark& mark);
+  void set_value(TensorId tensor, const Value& value);
+  void lower_group(const FusionGroup& group);
+  bool try_group(const FusionGroup& group, bool with_sum);
+  void resolve_parts();
+  void collect_constants();
   BufferId add_buffer(BufferInfo info);
   void add_step(Step step);
   Value copied(const Value& value, DType type, const Layout& layout);
@@ -132,15 +189,34 @@ class Lowering {
   void lower_in_types(const Node& node);
 
   const Graph* graph_;
-  std::span<const npu_tensor> weight_tensors_;
+  std::optional<std::span<const npu_tensor>> weight_tensors_;
   const Machine* machine_;
+  FusionPlan fusions_;
+  const FusionGroup* group_ = nullptr;
+  bool allows_sum_ = true;
+  std::int32_t position_ = 0;  ///< in the list of nodes
   const Node* node_ = nullptr;
   std::int32_t node_index_ = -1;
   DType compute_type_ = DType::kFloat32;
   Plan plan_;
-  std::vector<std::optional<Value>> values_;          ///< by TensorId
+  std::vector<std::optional<Value>> values_;  ///< by TensorId
+  std::vector<Concat> concats_;
+  std::map<std::int32_t, std::vector<TensorId>> readers_;  ///< tensors that lie in a buffer
   std::map<std::int32_t, std::vector<Copy>> copies_;  ///< by source buffer: reorders made so far
 };
+
+/// An element-wise function of oneDNN.
+struct Eltwise {
+  dnnl::algorithm function;
+  float alpha = 0.0F;
+  float beta = 0.0F;
+};
+/// The functions, applied one after the other, that a node of one operand stands for.
+std::vector<Eltwise> unary_functions(const Lowering& lowering, const BoundNode& node);
+/// The linear function that a node of arithmetic with a number stands for.
+Eltwise number_function(const Lowering& lowering, const BoundNode& node);
+/// "relu" of "aten.relu_.default".
+std::string_view base_name(std::string_view op_type);
 
 /// Lowers one node of one op type.
 using LowerFunction = void (*)(Lowering& lowering, const BoundNode& node);
@@ -167,6 +243,38 @@ Shape broadcast_shape(const Lowering& lowering, const Shape& a, const Shape& b);
 /// The required tensor argument; refuses the node if it is a number or None.
 TensorId tensor_argument(const Lowering& lowering, const BoundNode& node, std::string_view name);
 
+/// A list argument with one value for every spatial dimension; each has to be at least `least`.
+std::vector<std::int64_t> spatial_argument(const Lowering& lowering, const BoundNode& node,
+                                           std::string_view name, std::size_t rank,
+                                           std::int64_t least);
+/// The mean over all dimensions behind the channels, which stay as dimensions of 1; nothing if
+/// oneDNN has no pooling of that rank.
+std::optional<Value> add_plane_mean(Lowering& lowering, const Value& value);
+
+/// What a primitive does to its result before it stores it.
+struct PostOps {
+  dnnl::post_ops operations;
+  std::vector<PrimitiveOperand> reads;
+  std::optional<Value> accumulated;  ///< the result is added to this value, in its memory
+};
+/// The current group's epilogue as post-ops of a primitive whose result lies as `target` says.
+/// `anchor_reads` are operands that must not be overwritten. Throws EpilogueRefused.
+PostOps make_post_ops(Lowering& lowering, const Layout& target,
+                      std::initializer_list<Value> anchor_reads);
+/// Weights [.., channels, ..] and bias with the batch norms of the current group's epilogue folded
+/// in. `weight` is float32 or bfloat16 and plain; dimension 0 counts channels, or for a transposed
+/// convolution dimension 1 within each of `groups` runs of dimension 0.
+struct FoldedWeights {
+  Value weight;
+  std::optional<Value> bias;  ///< float32
+};
+FoldedWeights fold_norms(Lowering& lowering, const Value& weight, const std::optional<Value>& bias,
+                         std::int64_t groups, bool transposed);
+/// True for oneDNN's plain loops, which stand in where no fast kernel fits.
+bool is_reference(const dnnl::primitive_desc& primitive);
+void lower_attention_group(Lowering& lowering, const FusionGroup& group);
+void lower_shared_input(Lowering& lowering, const FusionGroup& group);
+
 // Lowering functions, by family; see lowering_table.cpp for what uses them.
 void lower_convolution(Lowering& lowering, const BoundNode& node);
 void lower_batch_norm(Lowering& lowering, const BoundNode& node);
@@ -176,13 +284,24 @@ void lower_binary(Lowering& lowering, const BoundNode& node);
 void lower_max_pool(Lowering& lowering, const BoundNode& node);
 void lower_average_pool(Lowering& lowering, const BoundNode& node);
 void lower_adaptive_average_pool(Lowering& lowering, const BoundNode& node);
-void lower_mean(Lowering& lowering, const BoundNode& node);
+void lower_transposed_convolution(Lowering& lowering, const BoundNode& node);
+void lower_group_norm(Lowering& lowering, const BoundNode& node);
+void lower_rms_norm(Lowering& lowering, const BoundNode& node);
+void lower_power(Lowering& lowering, const BoundNode& node);
+void lower_reduction(Lowering& lowering, const BoundNode& node);
+void lower_reshape_as(Lowering& lowering, const BoundNode& node);
+void lower_unflatten(Lowering& lowering, const BoundNode& node);
+void lower_move_dimension(Lowering& lowering, const BoundNode& node);
+void lower_narrow(Lowering& lowering, const BoundNode& node);
+void lower_pad(Lowering& lowering, const BoundNode& node);
+void lower_stack(Lowering& lowering, const BoundNode& node);
 void lower_softmax(Lowering& lowering, const BoundNode& node);
 void lower_linear(Lowering& lowering, const BoundNode& node);
 void lower_addmm(Lowering& lowering, const BoundNode& node);
 void lower_matmul(Lowering& lowering, const BoundNode& node);
 void lower_attention(Lowering& lowering, const BoundNode& node);
 void lower_alias(Lowering& lowering, const BoundNode& node);
+void lower_channel_norm(Lowering& lowering, const BoundNode& node);
 void lower_dropout(Lowering& lowering, const BoundNode& node);
 void lower_to(Lowering& lowering, const BoundNode& node);
 void lower_reshape(Lowering& lowering, const BoundNode& node);

@@ -47,6 +47,16 @@ MemoryPlan plan_memory(const Plan& plan) {
   MemoryPlan result;
   result.offsets.assign(plan.buffers.size(), 0);
   std::vector<Interval> ranges = live_ranges(plan);
+  std::vector<std::ptrdiff_t> change(plan.steps.size() + 1, 0);
+  for (const Interval& range : ranges) {
+    change[range.first] += static_cast<std::ptrdiff_t>(range.bytes);
+    change[range.last + 1] -= static_cast<std::ptrdiff_t>(range.bytes);
+  }
+  std::ptrdiff_t live = 0;
+  for (const std::ptrdiff_t bytes : change) {
+    live += bytes;
+    result.peak_live_bytes = std::max(result.peak_live_bytes, static_cast<std::size_t>(live));
+  }
   std::stable_sort(ranges.begin(), ranges.end(),
                    [](const Interval& a, const Interval& b) { return a.bytes > b.bytes; });
   std::vector<Interval> placed;  // by offset

@@ -15,6 +15,7 @@ inline constexpr std::size_t kAlignment = 64;
 struct MemoryPlan {
   std::vector<std::size_t> offsets;  ///< by BufferId; meaningless for other kinds
   std::size_t arena_bytes = 0;
+  std::size_t peak_live_bytes = 0;  ///< the least that any plan needs
 };
 
 MemoryPlan plan_memory(const Plan& plan);

@@ -33,6 +33,9 @@ struct BufferInfo {
   std::size_t bytes = 0;
   std::size_t index = 0;           ///< kInput, kOutput: position; kWeight: index into Plan::weights
   std::vector<std::byte> initial;  ///< kConstant: its content, if no step writes it
+  BufferId parent;                 ///< kArena: the buffer that this one is a part of, if any
+  std::size_t parent_offset = 0;   ///< in bytes
+  bool has_parts = false;          ///< it is the parent of another
 };
 
 /// A place in a buffer.
@@ -58,8 +61,16 @@ struct Value {
 /// Throws Error for data that it cannot run on.
 using KernelFunction = std::function<void(std::span<std::byte* const> operands)>;
 
+/// What a kernel does, for the report.
+enum class KernelKind : std::uint8_t {
+  kCompute,
+  kReorder,  ///< changes layout or dtype only
+  kMove,     ///< moves elements as an op asks for it
+};
+
 /// One primitive or one kernel.
 struct Step {
+  KernelKind kind = KernelKind::kCompute;
   std::int32_t node = -1;         ///< the node that the time counts for; -1 for none
   std::vector<Operand> operands;  ///< those it reads, then those it writes
   std::size_t read_count = 0;
@@ -67,6 +78,12 @@ struct Step {
   dnnl::primitive_desc_base primitive;  ///< set for a primitive,
   std::vector<int> arguments;           ///< with DNNL_ARG_* and
   std::vector<Layout> layouts;          ///< the layout of each operand
+};
+
+/// The content of a constant buffer, and a digest of the layout in which a step reads it.
+struct PackedConstant {
+  std::span<const std::byte> bytes;
+  std::uint64_t layout = 0;
 };
 
 /// A tensor of the sub-IR that the host passes.
@@ -84,6 +101,7 @@ struct Plan {
   std::vector<TensorBinding> inputs;
   std::vector<TensorBinding> outputs;
   std::vector<TensorBinding> weights;  ///< those that a step reads
+  std::vector<BufferId> constants;     ///< weights and constants that steps (not the prologue) read
   std::size_t node_count = 0;
 };
 

@@ -106,10 +106,9 @@ class Fields {
   }
 
  private:
-  [[noreturn]] void fail(std::string_view key, std::string_view expected,
-                         const Json& found) const {
-    refuse(key, "expected " + std::string(expected) + ", found " +
-                    std::string(json_type_name(found)));
+  [[noreturn]] void fail(std::string_view key, std::string_view expected, const Json& found) const {
+    refuse(key,
+           "expected " + std::string(expected) + ", found " + std::string(json_type_name(found)));
   }
   const Json& member(std::string_view key) const {
     const Json* value = find_member(json_, key);
@@ -197,8 +196,8 @@ void Bundle::parse() {
   if (read_u64(bytes + 56) != xxh3_64(bytes, 56)) refuse("the header is damaged");
   const std::uint64_t file_size = read_u64(bytes + 16);
   if (file_size != size_) {
-    refuse("has " + std::to_string(size_) + " bytes, its header says " +
-           std::to_string(file_size) + (size_ < file_size ? "; it was cut short" : ""));
+    refuse("has " + std::to_string(size_) + " bytes, its header says " + std::to_string(file_size) +
+           (size_ < file_size ? "; it was cut short" : ""));
   }
   const std::uint64_t manifest_offset = read_u64(bytes + 24);
   const std::uint64_t manifest_size = read_u64(bytes + 32);
@@ -235,8 +234,8 @@ void Bundle::parse() {
     if (section.offset > size_ || section.size > size_ - section.offset) {
       fields.refuse("offset", "section '" + section.name + "' lies at bytes " +
                                   std::to_string(section.offset) + " to " +
-                                  std::to_string(section.offset + section.size) +
-                                  " of a file of " + std::to_string(size_) + " bytes");
+                                  std::to_string(section.offset + section.size) + " of a file of " +
+                                  std::to_string(size_) + " bytes");
     }
     if (section.offset < covered) {
       fields.refuse("offset", "section '" + section.name + "' overlaps what lies before it");

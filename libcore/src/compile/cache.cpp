@@ -125,9 +125,7 @@ std::optional<CachedBlob> parse_entry(const std::string& key,
   return entry;
 }
 
-std::string message(const std::string& what, int code) {
-  return what + ": " + std::strerror(code);
-}
+std::string message(const std::string& what, int code) { return what + ": " + std::strerror(code); }
 
 }  // namespace
 

@@ -43,8 +43,7 @@ const Device& device_named(const Target& target, const std::string& name) {
                 "device '" + name + "' is not in target '" + target.name + "'");
   }
   if (device->backend.empty()) {
-    throw Error(ErrorCode::kUnsupported, "device '" + device->name + "' of target '" +
-                                             target.name +
+    throw Error(ErrorCode::kUnsupported, "device '" + device->name + "' of target '" + target.name +
                                              "' has no backend: it is for planning only");
   }
   return *device;
@@ -156,8 +155,7 @@ class Round {
     compiled.backend = backend->name();
     compiled.backend_version = backend->version();
     compiled.fingerprint = backend->fingerprint();
-    compiled.holds_weights =
-        (backend->capabilities() & NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS) != 0;
+    compiled.holds_weights = (backend->capabilities() & NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS) != 0;
     std::string key;
     if (cache_ != nullptr && cache_->enabled()) {
       key = cache_key({.backend = compiled.backend,
@@ -205,9 +203,8 @@ const Device* next_device(const Graph& graph, const std::vector<NodeId>& nodes,
   bool behind = false;
   for (const Device& device : target.devices) {
     if (behind && !device.backend.empty() &&
-        std::all_of(nodes.begin(), nodes.end(), [&](NodeId id) {
-          return check_support(graph, id, device).supported;
-        })) {
+        std::all_of(nodes.begin(), nodes.end(),
+                    [&](NodeId id) { return check_support(graph, id, device).supported; })) {
       return &device;
     }
     behind = behind || device.name == from;
@@ -221,8 +218,7 @@ bool move_nodes(Graph& graph, const Partition& partition, const Target& target,
   const Device* whole = next_device(graph, partition.nodes, target, partition.device);
   std::vector<const Device*> places;
   for (const NodeId id : partition.nodes) {
-    places.push_back(whole != nullptr ? whole
-                                      : next_device(graph, {id}, target, partition.device));
+    places.push_back(whole != nullptr ? whole : next_device(graph, {id}, target, partition.device));
     if (places.back() == nullptr) return false;
   }
   std::set<std::string> names;
@@ -352,7 +348,8 @@ BundleContent bundle_content(const Graph& graph, const CompiledModel& model, con
     if (graph.tensor(id).kind == TensorKind::kWeight) kept.insert(id);
   }
   for (const TensorId id : kept) {
-    content.weights.emplace_back(graph.tensor(id).name, weights[static_cast<std::size_t>(id.value)]);
+    content.weights.emplace_back(graph.tensor(id).name,
+                                 weights[static_cast<std::size_t>(id.value)]);
   }
   // The bundle has what it needs of the weights, so that it may be moved anywhere alone.
   Graph document = graph;
@@ -383,8 +380,7 @@ std::vector<CompiledPartition> bundled_partitions(const Bundle& bundle, const Pa
                   {.file = bundle.name()});
     }
     const auto backend = Backend::load(device.backend);
-    const bool holds_weights =
-        (backend->capabilities() & NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS) != 0;
+    const bool holds_weights = (backend->capabilities() & NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS) != 0;
     if (entry.fingerprint != backend->fingerprint() || entry.holds_weights != holds_weights) {
       throw Error(ErrorCode::kUnsupported,
                   which + " was compiled for another CPU or another version of backend '" +
@@ -412,8 +408,8 @@ std::vector<Tensor> bundled_weights(const Bundle& bundle, const Graph& graph) {
   for (const BundleWeight& entry : bundle.weights()) {
     const TensorId id = graph.find_tensor(entry.name);
     const TensorInfo* tensor = id.valid() ? &graph.tensor(id) : nullptr;
-    if (tensor == nullptr || tensor->kind != TensorKind::kWeight ||
-        tensor->dtype != entry.dtype || tensor->shape != entry.shape) {
+    if (tensor == nullptr || tensor->kind != TensorKind::kWeight || tensor->dtype != entry.dtype ||
+        tensor->shape != entry.shape) {
       throw Error(ErrorCode::kParse,
                   "weight '" + printable_text(entry.name) + "' (" +
                       std::string(dtype_name(entry.dtype)) + " " + shape_text(entry.shape) +
@@ -441,18 +437,18 @@ std::string format_compile_report(const CompiledModel& model) {
   for (std::size_t i = 0; i < model.partitions.size(); ++i) {
     const CompiledPartition& row = model.partitions[i];
     const Json* flops = find_member(row.report, "flops");
-    rows.push_back({std::to_string(i), row.device, row.backend, count(row.report, "nodes"),
-                    count(row.report, "kernels"), count(row.report, "reorders"),
-                    flops == nullptr || !flops->is_number() ? "-"
-                                                            : flops_text(flops->get<double>()),
-                    bytes(row.report, "weight_bytes"), bytes(row.report, "arena_bytes"),
-                    bytes_text(static_cast<double>(row.blob.size)), fixed_text(row.compile_ms, 1),
-                    row.cache_hit ? "hit" : "miss"});
+    rows.push_back(
+        {std::to_string(i), row.device, row.backend, count(row.report, "nodes"),
+         count(row.report, "kernels"), count(row.report, "reorders"),
+         flops == nullptr || !flops->is_number() ? "-" : flops_text(flops->get<double>()),
+         bytes(row.report, "weight_bytes"), bytes(row.report, "arena_bytes"),
+         bytes_text(static_cast<double>(row.blob.size)), fixed_text(row.compile_ms, 1),
+         row.cache_hit ? "hit" : "miss"});
   }
   std::string text = table_text(rows);
   for (const Refusal& refusal : model.refusals) {
-    text += std::to_string(refusal.nodes) + " nodes from '" + refusal.first_node + "' on went from " +
-            refusal.device + " to " + refusal.to + ": " + refusal.reason + "\n";
+    text += std::to_string(refusal.nodes) + " nodes from '" + refusal.first_node +
+            "' on went from " + refusal.device + " to " + refusal.to + ": " + refusal.reason + "\n";
   }
   return text;
 }

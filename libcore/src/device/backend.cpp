@@ -210,8 +210,7 @@ std::shared_ptr<const Backend> Backend::load(std::string_view name) {
     auto backend = std::make_shared<Backend>();
     backend->api_ = checked_api(open_library(path), path);
     backend->path_ = path;
-    const npu_backend_description description =
-        description_of(*backend->api_, std::string(name));
+    const npu_backend_description description = description_of(*backend->api_, std::string(name));
     backend->name_ = text_of(description.name);
     backend->version_ = text_of(description.version);
     backend->fingerprint_ = text_of(description.fingerprint);
@@ -378,6 +377,8 @@ std::unique_ptr<DeviceProgram> DeviceInstance::compile_and_load(const std::strin
                                                                 std::size_t output_count,
                                                                 std::size_t node_count) {
   Blob blob = compile(sub_ir, weights, "{}");
+  // A blob that holds its weights needs no other copy of them.
+  if ((backend_->capabilities() & NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS) != 0) weights.clear();
   return load(std::move(blob), std::move(weights), output_count, node_count);
 }
 

@@ -661,7 +661,11 @@ class GraphAssembler {
 };
 
 Graph read_graph(std::string_view text, const std::string& file, Diagnostics& diagnostics) {
-  return GraphAssembler(parse_json(text, file), file, diagnostics).assemble();
+  return assemble_graph(parse_json(text, file), file, diagnostics);
+}
+
+Graph assemble_graph(Json document, const std::string& file, Diagnostics& diagnostics) {
+  return GraphAssembler(std::move(document), file, diagnostics).assemble();
 }
 
 Graph read_valid_graph(std::string_view text, const std::string& file) {

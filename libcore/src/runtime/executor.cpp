@@ -54,9 +54,9 @@ struct Executor::Step {
   PlanStep::Kind kind = PlanStep::Kind::kPartition;
   std::int32_t index = 0;
   std::int32_t device = 0;
-  std::vector<std::size_t> after;  ///< steps of other devices that must be done
-  std::vector<Copy> uploads;       ///< of a partition: graph inputs that are not there yet
-  std::vector<Copy> copies;        ///< of a transfer
+  std::vector<std::size_t> after;    ///< steps of other devices that must be done
+  std::vector<Copy> uploads;         ///< of a partition: graph inputs that are not there yet
+  std::vector<Copy> copies;          ///< of a transfer
   std::vector<std::size_t> inputs;   ///< slots, of a partition
   std::vector<std::size_t> outputs;  ///< slots, of a partition
   std::vector<std::size_t> reads;    ///< slots whose readers count goes down after the step
@@ -176,8 +176,7 @@ void Executor::load_partitions(const std::vector<Tensor>& weights,
     }
     LoadedPartition loaded{device,
                            instance.load(compiled[p].blob, std::move(used),
-                                         partition.boundary.outputs.size(),
-                                         partition.nodes.size()),
+                                         partition.boundary.outputs.size(), partition.nodes.size()),
                            {}};
     if (instance.writes_outputs()) {
       for (const TensorId id : partition.boundary.outputs) {
@@ -207,7 +206,7 @@ void Executor::schedule() {
   for (std::size_t i = 0; i < graph_.graph_inputs().size(); ++i) {
     input_of[graph_.graph_inputs()[i].value] = i;
   }
-  std::vector<std::size_t> written_by;  // slot -> step
+  std::vector<std::size_t> written_by;       // slot -> step
   std::map<std::int32_t, std::size_t> home;  // tensor -> slot of its producer
   const auto write = [&](std::size_t index, std::size_t step) {
     written_by.resize(slots_.size(), SIZE_MAX);
@@ -304,7 +303,8 @@ class Executor::Run {
         done_(executor.steps_.size(), 0),
         garbage_(executor.devices_.size()),
         start_(Clock::now()) {
-    for (std::size_t i = 0; i < copies_.size(); ++i) copies_[i].readers = executor.slots_[i].readers;
+    for (std::size_t i = 0; i < copies_.size(); ++i)
+      copies_[i].readers = executor.slots_[i].readers;
   }
 
   std::vector<Tensor> execute() {
@@ -366,9 +366,9 @@ class Executor::Run {
   /// done, read by other threads after that; `readers` is guarded by the mutex.
   struct Copy {
     std::shared_ptr<DeviceBuffer> buffer;
-    npu_tensor view{};   ///< host memory of the buffer, or of `host`; data is null if there is none
-    Shape shape;         ///< behind view.shape
-    Tensor host;         ///< fetched, where the device's memory is not the host's
+    npu_tensor view{};  ///< host memory of the buffer, or of `host`; data is null if there is none
+    Shape shape;        ///< behind view.shape
+    Tensor host;        ///< fetched, where the device's memory is not the host's
     std::int32_t readers = 0;
   };
 

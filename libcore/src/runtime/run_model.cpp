@@ -357,10 +357,18 @@ std::string list_registered_ops(const RunModelOptions& options, const std::strin
 
 namespace {
 
-  const PartitionPlan& plan = model.plan;
-  const Target& target = model.target;
-  Executor executor(graph, plan, target, model.weights, devices, model.partitions, model.devices);
-  const double load_ms = model.ready_ms + executor.load_ms();
+/// Every weight of a bundle's graph: what the bundle has, the rest from where it was compiled from.
+std::vector<Tensor> whole_weights(const Bundle& bundle, const Graph& graph,
+                                  const std::vector<Tensor>& bundled,
+                                  const RunModelOptions& options, Diagnostics& diagnostics) {
+  bool complete = true;
+  for (std::size_t i = 0; i < bundled.size(); ++i) {
+    const TensorInfo& tensor = graph.tensors()[i];
+    complete =
+        complete && (tensor.kind != TensorKind::kWeight ||
+                     (bundled[i].dtype() == tensor.dtype && bundled[i].shape() == tensor.shape));
+  }
+  if (complete) return bundled;
   WeightSource source = options.weights;
   const Json* seed = find_member(bundle.manifest(), "random_weights");
   if (source.file.empty() && !source.random_seed && seed != nullptr && seed->is_number_unsigned()) {
@@ -462,10 +470,9 @@ void check_options(const RunModelOptions& options, const Graph& graph, const Tar
                                        target.name + "' has no such device");
   }
   if (options.outputs.ends_with(".npy") && graph.graph_outputs().size() != 1) {
-    throw Error(ErrorCode::kUsage, "--outputs " + options.outputs +
-                                       ": a .npy file holds one tensor, the graph has " +
-                                       std::to_string(graph.graph_outputs().size()) +
-                                       " outputs; use .safetensors");
+    throw Error(ErrorCode::kUsage,
+                "--outputs " + options.outputs + ": a .npy file holds one tensor, the graph has " +
+                    std::to_string(graph.graph_outputs().size()) + " outputs; use .safetensors");
   }
 }
 
@@ -511,8 +518,9 @@ RunModelResult run_opened(const Bundle& bundle, const RunModelOptions& given,
   const auto start = std::chrono::steady_clock::now();
   RunModelOptions options = given;
   if (!options.precision.empty() && options.precision != bundle.precision()) {
-    throw Error(ErrorCode::kUsage, "--precision " + options.precision + ": the bundle is compiled for " +
-                                       bundle.precision() + "; compile the model again");
+    throw Error(ErrorCode::kUsage, "--precision " + options.precision +
+                                       ": the bundle is compiled for " + bundle.precision() +
+                                       "; compile the model again");
   }
   options.precision = bundle.precision();
   Graph graph = read_graph(bundle.document(), bundle.name(), diagnostics);
@@ -530,7 +538,8 @@ RunModelResult run_opened(const Bundle& bundle, const RunModelOptions& given,
   model.ready_ms =
       bundle.open_ms() +
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  model.provenance["bundle"] = {{"bytes", bundle.size()}, {"open_ms", rounded_ms(bundle.open_ms())}};
+  model.provenance["bundle"] = {{"bytes", bundle.size()},
+                                {"open_ms", rounded_ms(bundle.open_ms())}};
 
   const std::vector<Tensor> inputs = gather_inputs(graph, options, diagnostics);
   const bool compiles_again =

@@ -96,14 +96,13 @@ struct Forgery {
 /// Well-formed files whose manifest lies. testdata/bad/bundle has them as files.
 const std::vector<Forgery>& forgeries() {
   static const std::vector<Forgery> list{
-      {"section-outside", [](Json& m) { m["sections"][1]["offset"] = 1 << 20; },
+      {"section-outside", [](Json& m) { m["sections"][1]["offset"] = 1 << 20; }, "of a file of"},
+      {"section-size-overflows", [](Json& m) { m["sections"][1]["size"] = std::uint64_t{1} << 63; },
        "of a file of"},
-      {"section-size-overflows",
-       [](Json& m) { m["sections"][1]["size"] = std::uint64_t{1} << 63; }, "of a file of"},
-      {"section-offset-huge",
-       [](Json& m) { m["sections"][1]["offset"] = 0xfffffffffffff000U; }, "of a file of"},
-      {"sections-overlap",
-       [](Json& m) { m["sections"][2]["offset"] = m["sections"][1]["offset"]; }, "overlaps"},
+      {"section-offset-huge", [](Json& m) { m["sections"][1]["offset"] = 0xfffffffffffff000U; },
+       "of a file of"},
+      {"sections-overlap", [](Json& m) { m["sections"][2]["offset"] = m["sections"][1]["offset"]; },
+       "overlaps"},
       {"section-over-manifest", [](Json& m) { m["sections"][0]["offset"] = 0; }, "overlaps"},
       {"section-not-aligned", [](Json& m) { m["sections"][1]["offset"] = 8193; },
        "is not a multiple of 4096"},
@@ -124,9 +123,14 @@ const std::vector<Forgery>& forgeries() {
       {"weight-outside", [](Json& m) { m["weights"][0]["offset"] = 4096; },
        "does not lie in section"},
       {"weight-shape-huge",
-       [](Json& m) { m["weights"][0]["shape"] = {INT64_MAX, INT64_MAX}; },
+       [](Json& m) {
+         m["weights"][0]["shape"] = {INT64_MAX, INT64_MAX};
+       },
        "does not lie in section"},
-      {"weight-shape-negative", [](Json& m) { m["weights"][0]["shape"] = {-1, 2}; },
+      {"weight-shape-negative",
+       [](Json& m) {
+         m["weights"][0]["shape"] = {-1, 2};
+       },
        "expected non-negative integers"},
       {"weight-dtype-unknown", [](Json& m) { m["weights"][0]["dtype"] = "float7"; },
        "unknown dtype"},

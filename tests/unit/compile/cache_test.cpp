@@ -83,8 +83,13 @@ TEST_CASE("what is stored is found, by any process and as long as it is held", "
 TEST_CASE("a key depends on everything that is compiled", "[compile][cache]") {
   Tensor one(DType::kFloat32, {2});
   const std::vector<NamedTensor> weights{{"w", one}};
-  CacheKeyInput base{.backend = "b", .backend_version = "1", .fingerprint = "f", .device = "{}",
-                     .options = "{}", .sub_ir = "ir", .weights = &weights};
+  CacheKeyInput base{.backend = "b",
+                     .backend_version = "1",
+                     .fingerprint = "f",
+                     .device = "{}",
+                     .options = "{}",
+                     .sub_ir = "ir",
+                     .weights = &weights};
   std::set<std::string> keys{cache_key(base)};
   CHECK(cache_key(base) == *keys.begin());
   const auto add = [&](auto change) {
@@ -260,8 +265,8 @@ TEST_CASE("sizes are read in decimal units", "[compile][cache]") {
   CHECK(parse_byte_size("500M") == 500'000'000);
   CHECK(parse_byte_size("8G") == 8'000'000'000);
   CHECK(parse_byte_size("2T") == 2'000'000'000'000);
-  for (const char* text : {"", "G", "-1", "1.5G", "8GB", "8 G", "9223372036854775808",
-                           "9999999999T", "0x10"}) {
+  for (const char* text :
+       {"", "G", "-1", "1.5G", "8GB", "8 G", "9223372036854775808", "9999999999T", "0x10"}) {
     INFO(text);
     CHECK_FALSE(parse_byte_size(text));
   }

@@ -94,7 +94,8 @@ TEST_CASE("the bytes of a bundle do not depend on jobs or cache", "[compile][com
   }
 }
 
-TEST_CASE("a bundle runs in place, without the weights that its blobs hold", "[compile][compiler]") {
+TEST_CASE("a bundle runs in place, without the weights that its blobs hold",
+          "[compile][compiler]") {
   use_vendor_backend();
   for (std::uint32_t seed = 10; seed < 15; ++seed) {
     Graph graph = random_vendor_graph(seed, 30);
@@ -168,7 +169,8 @@ TEST_CASE("without fallback, and where no device is left, a refusal is an error"
 
 TEST_CASE("a backend that lies about what it made is refused", "[compile][compiler]") {
   use_vendor_backend();
-  Graph graph = GraphBuilder().input("x", {4}).node("r", "aten.relu.default", {"x"}).output("r").build();
+  Graph graph =
+      GraphBuilder().input("x", {4}).node("r", "aten.relu.default", {"x"}).output("r").build();
   graph.nodes().front().device = "npu";
   graph.set_npu_member("target", vendor_target().json);
   const auto plan = partition_graph(graph, {}).plan;
@@ -198,7 +200,8 @@ TEST_CASE("a bundle of another CPU or backend version asks to be compiled again"
   Graph graph = random_vendor_graph(60, 10);
   const auto plan = partition_graph(graph, {}).plan;
   const auto weights = random_weights(graph);
-  const auto model = compile_graph(graph, plan, vendor_target(), weights, compile_options(), nullptr);
+  const auto model =
+      compile_graph(graph, plan, vendor_target(), weights, compile_options(), nullptr);
   BundleContent content = bundle_content(graph, model, vendor_target(), weights, compile_options());
   const auto refusal = [&] {
     const auto bundle = Bundle::from_bytes(bundle_bytes(content), "b");

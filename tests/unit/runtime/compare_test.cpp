@@ -2,7 +2,9 @@
 // Element-wise comparison at its edges.
 #include "npu/runtime/compare.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 
 #include "catch.hpp"
@@ -167,4 +169,21 @@ TEST_CASE("compare: counts, maxima and the element that is furthest out") {
   CHECK(relative.worst_index == 1);
   CHECK(relative.out_of_tolerance == 1);
   CHECK(relative.max_abs == 100);
+}
+
+TEST_CASE("the relative error of a result is against its largest magnitude", "[runtime][compare]") {
+  const auto floats = [](std::initializer_list<float> values) {
+    Tensor tensor(DType::kFloat32, {static_cast<std::int64_t>(values.size())});
+    std::copy(values.begin(), values.end(), tensor.as_mutable<float>());
+    return tensor;
+  };
+  const float nan = std::nanf("");
+  CHECK(relative_error(floats({1, 2, -4}), floats({1, 2, -4})) == 0);
+  CHECK(relative_error(floats({1, 2.5F, -4}), floats({1, 2, -4})) == 0.125);  // 0.5 of 4
+  CHECK(relative_error(floats({0.5F, 8}), floats({0, 8})) == 0.0625);         // near 0: 0.5 of 8
+  CHECK(relative_error(floats({0, 0}), floats({0, 0})) == 0);
+  CHECK(std::isinf(relative_error(floats({1}), floats({0}))));
+  CHECK(std::isinf(relative_error(floats({nan}), floats({1}))));
+  CHECK(relative_error(floats({nan, 1}), floats({nan, 1})) == 0);
+  CHECK(relative_error(floats({}), floats({})) == 0);
 }

@@ -16,8 +16,8 @@ namespace npu {
 
 /// What npu-compile(1) can be asked for.
 struct CompileModelOptions {
-  std::string target;    ///< for documents without `npu.target`; empty: "host"
-  WeightSource weights;  ///< an empty file means `npu.weights_file`
+  std::string target;                 ///< for documents without `npu.target`; empty: "host"
+  WeightSource weights;               ///< an empty file means `npu.weights_file`
   std::vector<std::string> load_ops;  ///< shared objects of custom ops, see npu/custom_op.hpp
   bool promote = false;  ///< operands of different dtypes are promoted rather than refused
   CompileOptions compile;

@@ -31,8 +31,8 @@ struct RunModelOptions {
   std::int64_t bench = 0;      ///< timed runs after the first one
   std::string trace;           ///< file to write
   std::vector<std::string> load_ops;  ///< shared objects of custom ops, see npu/custom_op.hpp
-  bool promote = false;  ///< operands of different dtypes are promoted rather than refused
-  std::string precision;           ///< "f32" or "bf16"; empty: the bundle's, else f32
+  bool promote = false;   ///< operands of different dtypes are promoted rather than refused
+  std::string precision;  ///< "f32" or "bf16"; empty: the bundle's, else f32
   bool measure_precision = false;  ///< with bf16, run in f32, too, and report how far off it is
   CacheOptions cache;              ///< for documents; a bundle is compiled already
   ExecutorOptions executor;
@@ -49,8 +49,8 @@ struct RunModelResult {
 /// result is meaningful only if there is none.
 RunModelResult run_model(Graph& graph, const RunModelOptions& options, Diagnostics& diagnostics);
 
-/// Runs a bundle: nothing is compiled, and what it holds is used where it is mapped. `verify_device`
-/// needs weights that the blobs may have packed; they come from `weights` then.
+/// Runs a bundle: nothing is compiled, and what it holds is used where it is mapped.
+/// `verify_device` needs weights that the blobs may have packed; they come from `weights` then.
 RunModelResult run_bundle(const Bundle& bundle, const RunModelOptions& options,
                           Diagnostics& diagnostics);
 

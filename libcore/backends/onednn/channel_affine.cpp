@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scale and shift per channel in whatever layout the value has: batch norms that nothing takes in,
+// and products with one number per channel (squeeze and excitation). Bound by memory; rows are cut
+// among threads. Compiled once for each instruction set.
+#include "channel_affine.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "vector_math.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+constexpr std::int64_t kParallelElements = 16384;
+
+inline float as_float(float value) { return value; }
+inline float as_float(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+inline void put(float& target, float value) { target = value; }
+inline void put(std::uint16_t& target, float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const bool is_nan = (bits & 0x7FFFFFFFU) > 0x7F800000U;
+  const std::uint32_t rounded = bits + 0x7FFFU + ((bits >> 16) & 1U);
+  target = static_cast<std::uint16_t>((is_nan ? bits | 0x00400000U : rounded) >> 16);
+}
+
+/// One group of one outer index, from spatial position `first` to `last`.
+struct Piece {
+  const ChannelAffine* call;
+  const std::byte* source;
+  const std::byte* scale;
+  const std::byte* shift;
+  std::byte* target;
+  std::int64_t outer;
+  std::int64_t group;
+  std::int64_t first;
+  std::int64_t last;
+};
+
+template <typename T>
+const T* typed(const std::byte* data) {
+  return static_cast<const T*>(static_cast<const void*>(data));
+}
+
+template <bool kShift, bool kRelu>
+[[gnu::always_inline]] inline float apply(float value, float scale, float shift) {
+  float result = value * scale;
+  if constexpr (kShift) result += shift;
+  if constexpr (kRelu) result = result < 0.0F ? 0.0F : result;
+  return result;
+}
+
+template <typename T, bool kShift, bool kRelu>
+[[gnu::always_inline]] inline void run_piece(const Piece& piece) {
+  const ChannelAffine& call = *piece.call;
+  const std::int64_t lanes = call.lanes;
+  const std::int64_t channel = piece.group * lanes;
+  const std::int64_t scale_at = channel + (call.scale_by_outer ? piece.outer * call.channels() : 0);
+  const std::int64_t begin =
+      ((piece.outer * call.groups + piece.group) * call.spatial + piece.first) * lanes;
+  const std::int64_t count = piece.last - piece.first;
+  const T* from = typed<T>(piece.source) + begin;
+  T* to = static_cast<T*>(static_cast<void*>(piece.target)) + begin;
+  const auto scale_of = [&](std::int64_t i) {
+    return call.scale_type == DType::kFloat32
+               ? typed<float>(piece.scale)[scale_at + i]
+               : as_float(typed<std::uint16_t>(piece.scale)[scale_at + i]);
+  };
+  const auto shift_of = [&](std::int64_t i) {
+    return kShift ? typed<float>(piece.shift)[channel + i] : 0.0F;
+  };
+  if (lanes == 1) {
+    const float scale = scale_of(0);
+    const float shift = shift_of(0);
+    for (std::int64_t i = 0; i < count; ++i) {
+      put(to[i], apply<kShift, kRelu>(as_float(from[i]), scale, shift));
+    }
+    return;
+  }
+  if (lanes == 16) {
+    float scale[16];
+    float shift[16];
+    for (std::int64_t i = 0; i < 16; ++i) {
+      scale[i] = scale_of(i);
+      shift[i] = shift_of(i);
+    }
+    for (std::int64_t row = 0; row < count; ++row) {
+      for (std::int64_t i = 0; i < 16; ++i) {
+        put(to[row * 16 + i],
+            apply<kShift, kRelu>(as_float(from[row * 16 + i]), scale[i], shift[i]));
+      }
+    }
+    return;
+  }
+  constexpr std::int64_t kRun = 256;
+  float scale[kRun];
+  float shift[kRun];
+  for (std::int64_t start = 0; start < lanes; start += kRun) {
+    const std::int64_t width = std::min(kRun, lanes - start);
+    for (std::int64_t i = 0; i < width; ++i) {
+      scale[i] = scale_of(start + i);
+      shift[i] = shift_of(start + i);
+    }
+    for (std::int64_t row = 0; row < count; ++row) {
+      const T* line = from + row * lanes + start;
+      T* line_to = to + row * lanes + start;
+      for (std::int64_t i = 0; i < width; ++i) {
+        put(line_to[i], apply<kShift, kRelu>(as_float(line[i]), scale[i], shift[i]));
+      }
+    }
+  }
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void run_typed(const Piece& piece) {
+  if (piece.call->has_shift) {
+    piece.call->relu ? run_piece<T, true, true>(piece) : run_piece<T, true, false>(piece);
+  } else {
+    piece.call->relu ? run_piece<T, false, true>(piece) : run_piece<T, false, false>(piece);
+  }
+}
+
+[[gnu::always_inline]] inline void run_any(const Piece& piece) {
+  piece.call->type == DType::kFloat32 ? run_typed<float>(piece) : run_typed<std::uint16_t>(piece);
+}
+
+void run_anywhere(const Piece& piece) { run_any(piece); }
+#if NPU_HAS_X86
+NPU_TARGET_AVX2 void run_avx2(const Piece& piece) { run_any(piece); }
+NPU_TARGET_AVX512 void run_avx512(const Piece& piece) { run_any(piece); }
+#endif
+
+}  // namespace
+
+void ChannelAffine::run(const std::byte* source, const std::byte* scale, const std::byte* shift,
+                        std::byte* target) const {
+  void (*body)(const Piece&) = run_anywhere;
+#if NPU_HAS_X86
+  if (vector_isa() == VectorIsa::kAvx2) body = run_avx2;
+  if (vector_isa() == VectorIsa::kAvx512) body = run_avx512;
+#endif
+  // Enough pieces for all threads where there are few groups.
+  const std::int64_t rows = outer * groups;
+  const std::int64_t parts = rows >= 16 ? 1 : std::min<std::int64_t>(spatial, 16);
+  const std::int64_t step = (spatial + parts - 1) / parts;
+#pragma omp parallel for collapse(2) if (rows * spatial * lanes >= kParallelElements)
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t part = 0; part < parts; ++part) {
+      const std::int64_t first = part * step;
+      const std::int64_t last = std::min(spatial, first + step);
+      if (first >= last) continue;
+      body({this, source, scale, shift, target, row / groups, row % groups, first, last});
+    }
+  }
+}
+
+std::optional<ChannelAffine> channel_space(const Layout& layout) {
+  const auto& data = layout.data;
+  if (data.ndims < 2 || !is_dense(layout)) return std::nullopt;
+  const auto& blocks = data.format_desc.blocking;
+  ChannelAffine space;
+  space.outer = data.dims[0];
+  for (int i = 2; i < data.ndims; ++i) space.spatial *= data.dims[i];
+  if (blocks.inner_nblks == 1 && blocks.inner_idxs[0] == 1) {
+    space.lanes = blocks.inner_blks[0];
+    space.groups = data.padded_dims[1] / space.lanes;
+    std::int64_t expected = space.lanes;
+    for (int i = data.ndims - 1; i >= 2; --i) {
+      if (data.dims[i] != 1 && blocks.strides[i] != expected) return std::nullopt;
+      expected *= data.dims[i];
+    }
+    if (space.groups != 1 && blocks.strides[1] != expected) return std::nullopt;
+    if (space.outer != 1 && blocks.strides[0] != expected * space.groups) return std::nullopt;
+    return space;
+  }
+  if (blocks.inner_nblks != 0) return std::nullopt;
+  if (is_plain(layout)) {
+    space.groups = data.dims[1];
+    return space;
+  }
+  std::int64_t expected = data.dims[1];
+  if (data.dims[1] != 1 && blocks.strides[1] != 1) return std::nullopt;
+  for (int i = data.ndims - 1; i >= 2; --i) {
+    if (data.dims[i] != 1 && blocks.strides[i] != expected) return std::nullopt;
+    expected *= data.dims[i];
+  }
+  if (space.outer != 1 && blocks.strides[0] != expected) return std::nullopt;
+  space.lanes = data.dims[1];
+  return space;
+}
+
+}  // namespace npu::onednn

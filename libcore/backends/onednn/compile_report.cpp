@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts what a plan holds: kernels, reorders, memory. O(steps + buffers).
+#include "compile_report.hpp"
+
+#include <algorithm>
+
+#include "memory_plan.hpp"
+#include "npu/ops/op_catalogue.hpp"
+#include "npu/support/json.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+const char* kind_name(KernelKind kind) {
+  switch (kind) {
+    case KernelKind::kReorder:
+      return "reorder";
+    case KernelKind::kMove:
+      return "move";
+    default:
+      return "compute";
+  }
+}
+
+}  // namespace
+
+std::string compile_report(const Graph& graph, const Plan& plan, bool bfloat16) {
+  const MemoryPlan memory = plan_memory(plan);
+  double flops = 0.0;
+  for (const Node& node : graph.nodes()) flops += node_flops(graph, node);
+  std::size_t weight_bytes = 0;
+  for (const BufferId id : plan.constants) {
+    weight_bytes += plan.buffers[static_cast<std::size_t>(id.value)].bytes;
+  }
+  std::int64_t reorders = 0;
+  Json steps = Json::array();
+  for (const Step& step : plan.steps) {
+    if (step.kind == KernelKind::kReorder) ++reorders;
+    Json row = Json::object();
+    if (step.node >= 0) row["node"] = graph.nodes()[static_cast<std::size_t>(step.node)].name;
+    row["kind"] = kind_name(step.kind);
+    if (!step.kernel) row["implementation"] = step.primitive.impl_info_str();
+    steps.push_back(std::move(row));
+  }
+  const Json report = {{"nodes", graph.nodes().size()},
+                       {"kernels", plan.steps.size()},
+                       {"reorders", reorders},
+                       {"flops", flops},
+                       {"weight_bytes", weight_bytes},
+                       {"arena_bytes", memory.arena_bytes},
+                       {"peak_live_bytes", memory.peak_live_bytes},
+                       {"precision", bfloat16 ? "bf16" : "f32"},
+                       {"steps", std::move(steps)}};
+  return report.dump();
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Vectors of floats by the compiler's extension, and the one function on them that loops over
+// elements do not give: exp. Everything is inlined into functions that are compiled once for each
+// instruction set.
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__x86_64__)
+#define NPU_HAS_X86 1
+#define NPU_TARGET_AVX2 __attribute__((target("avx2,fma")))
+#define NPU_TARGET_AVX512 \
+  __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,prefer-vector-width=512")))
+#else
+#define NPU_HAS_X86 0
+#endif
+
+namespace npu::onednn {
+
+using Float16 = float __attribute__((vector_size(64)));
+using Float8 = float __attribute__((vector_size(32)));
+template <typename V>
+struct IntegersOf;
+template <>
+struct IntegersOf<Float16> {
+  using Type = std::int32_t __attribute__((vector_size(64)));
+};
+template <>
+struct IntegersOf<Float8> {
+  using Type = std::int32_t __attribute__((vector_size(32)));
+};
+
+enum class VectorIsa : std::uint8_t { kAny, kAvx2, kAvx512 };
+
+/// What this CPU runs.
+inline VectorIsa vector_isa() {
+#if NPU_HAS_X86
+  static const VectorIsa isa = [] {
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) {
+      return VectorIsa::kAvx512;
+    }
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return VectorIsa::kAvx2;
+    return VectorIsa::kAny;
+  }();
+  return isa;
+#else
+  return VectorIsa::kAny;
+#endif
+}
+
+template <typename V>
+[[gnu::always_inline]] inline V load_vector(const float* from) {
+  V result;
+  std::memcpy(&result, from, sizeof result);
+  return result;
+}
+
+template <typename V>
+[[gnu::always_inline]] inline void store_vector(float* to, V value) {
+  std::memcpy(to, &value, sizeof value);
+}
+
+/// exp with a relative error of about 2 units in the last place; 0 below the smallest normal
+/// number, infinity above the largest, NaN for NaN.
+template <typename V>
+[[gnu::always_inline]] inline V exp_vector(V x) {
+  using Int = typename IntegersOf<V>::Type;
+  constexpr float kLowest = -87.33654F;
+  constexpr float kHighest = 88.72283F;
+  V clipped = x < kLowest ? V{} + kLowest : x;
+  clipped = clipped > kHighest ? V{} + kHighest : clipped;
+  // 2^n e^r with |r| at most log(2) / 2; adding 1.5 * 2^23 rounds to an integer.
+  const V shifted = clipped * 1.44269504F + 12582912.0F;
+  const V n = shifted - 12582912.0F;
+  V r = clipped - n * 0.693359375F;
+  r = r + n * 2.12194440e-4F;
+  V p = V{} + 1.9875691500e-4F;
+  p = p * r + 1.3981999507e-3F;
+  p = p * r + 8.3334519073e-3F;
+  p = p * r + 4.1665795894e-2F;
+  p = p * r + 1.6666665459e-1F;
+  p = p * r + 5.0000001201e-1F;
+  p = p * (r * r) + r + 1.0F;
+  // n is up to 128: two factors, since 2^128 alone is infinite.
+  Int bits;
+  std::memcpy(&bits, &shifted, sizeof bits);
+  const Int exponent = bits - 0x4B400000;
+  const Int half = exponent >> 1;
+  const Int first = (half + 127) << 23;
+  const Int second = (exponent - half + 127) << 23;
+  V a;
+  V b;
+  std::memcpy(&a, &first, sizeof a);
+  std::memcpy(&b, &second, sizeof b);
+  p = p * a * b;
+  p = x < kLowest ? V{} : p;
+  p = x > kHighest ? V{} + __builtin_inff() : p;
+  return x != x ? x : p;
+}
+
+}  // namespace npu::onednn
