@@ -67,7 +67,7 @@ build() {
     fail "CMake failed; see above"
   fi
   cmake --build --preset release --parallel "$(nproc)" \
-    --target npu-tag npu-partition npu-compile npu-run npu_backend_aten npu_backend_onednn
+    --target npu-tag npu-fuse npu-partition npu-compile npu-run npu_backend_aten npu_backend_onednn
 }
 
 # Prints what a program wrote to stderr under a title. $1: title, $2: file

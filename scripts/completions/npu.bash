@@ -56,6 +56,18 @@ _npu_complete() {
         [[ $previous == --verify || ${#COMPREPLY[@]} -gt 0 ]] && return
       fi
       ;;
+    --precision)
+      _npu_words 'f32 bf16' "$current"
+      return
+      ;;
+    -a | --algorithm)
+      _npu_words 'optimal greedy' "$current"
+      return
+      ;;
+    -w | --weight)
+      _npu_words 'count bytes time' "$current"
+      return
+      ;;
     -p | --patterns)
       compopt -o nospace 2>/dev/null
       local before=
@@ -64,11 +76,7 @@ _npu_complete() {
       COMPREPLY=("${COMPREPLY[@]/#/$before}")
       return
       ;;
-    --precision)
-      _npu_words 'f32 bf16' "$current"
-      return
-      ;;
-    -o | --output | --pattern-file | --cache-dir | --dot | --weights | --inputs | --outputs | --expect | --trace | --load-ops)
+    -o | --output | --cache-dir | --pattern-file | --dot | --weights | --inputs | --outputs | --expect | --trace | --load-ops)
       _npu_files "$current"
       return
       ;;
@@ -92,6 +100,9 @@ _npu_complete() {
       options="$common -o --output -t --target --precision --weights --random-weights -j --jobs --threads"
       options+=" --no-fallback --load-ops --promote --cache-dir --no-cache --cache-limit --info"
       ;;
+    npu-align)
+      options="$common -o --output -a --algorithm -w --weight -t --target --explain --dot"
+      ;;
     npu-run)
       options="$common --weights --random-weights --inputs --random-inputs --outputs --expect --verify"
       options+=" --rtol --atol --bench --threads --target --trace --no-overlap --precision --cache-dir --no-cache --cache-limit --load-ops --promote --list-ops"
@@ -104,4 +115,4 @@ _npu_complete() {
   fi
 }
 
-complete -F _npu_complete npu-tag npu-fuse npu-partition npu-compile npu-run
+complete -F _npu_complete npu-tag npu-fuse npu-partition npu-align npu-compile npu-run

@@ -55,8 +55,7 @@ std::string repaired(std::string bytes) {
   std::uint64_t size = get_u64(bytes, 32);
   if (size > bytes.size() - kHeader) size = bytes.size() - kHeader;
   try {
-    npu::Json manifest =
-        npu::parse_json(std::string_view(bytes).substr(kHeader, size), "manifest");
+    npu::Json manifest = npu::parse_json(std::string_view(bytes).substr(kHeader, size), "manifest");
     if (npu::Json* sections = npu::find_member(manifest, "sections");
         sections != nullptr && sections->is_array()) {
       for (npu::Json& section : *sections) {

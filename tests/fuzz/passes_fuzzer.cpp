@@ -10,6 +10,7 @@
 #include "fuzz_check.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
+#include "npu/partition/certificate.hpp"
 #include "npu/partition/partition_graph.hpp"
 #include "npu/passes.hpp"
 #include "npu/target/target.hpp"
@@ -29,10 +30,41 @@ void check_plan_of_input(const npu::Graph& graph) {
   }
 }
 
+// Aligned documents are valid, hold together, keep their plan, and are left alone by a second run.
+void check_alignment(const npu::Graph& original, bool partitioned) {
+  for (const char* algorithm : {"greedy", "optimal"}) {
+    npu::Graph graph = original;
+    npu::Diagnostics diagnostics;
+    const npu::AlignResult result = npu::align_layout(graph, {.algorithm = algorithm}, diagnostics);
+    require(!diagnostics.has_errors(), "alignment only warns");
+    require(result.costs.conversions <= result.greedy.conversions, "greedy is never better");
+    npu::format_align_report(result);
+    npu::format_align_explanation(result);
+    npu::alignment_to_dot(graph, result);
+    const std::string text = npu::write_graph(graph);
+    npu::Graph again = npu::read_graph(text, "aligned.json", diagnostics);
+    require(!diagnostics.has_errors(), "an aligned document is valid");
+    npu::verify_alignment(again, diagnostics);
+    require(!diagnostics.has_errors(), "an aligned document holds together");
+    if (partitioned) npu::read_partition_plan(again, diagnostics);
+    require(!diagnostics.has_errors(), "a plan survives alignment");
+    npu::align_layout(again, {.algorithm = algorithm}, diagnostics);
+    require(npu::write_graph(again) == text, "a second run gives the same bytes");
+  }
+}
+
 void check_partitions(const npu::Graph& tagged, const npu::PartitionOptions& options) {
   npu::Graph graph = tagged;
   npu::Diagnostics diagnostics;
-  const npu::PartitionResult result = npu::partition_graph(graph, options, diagnostics);
+  npu::PartitionResult result;
+  try {
+    result = npu::partition_graph(graph, options, diagnostics);
+  } catch (const npu::Error& error) {
+    // Two parts of equal work need not exist.
+    require(options.strategy == "metis" && error.code() == npu::ErrorCode::kInfeasible,
+            "what is tagged can be partitioned");
+    return;
+  }
   npu::plan_to_dot(graph, result.plan);
   require(result.metrics.transfer_bytes >= 0 && result.metrics.copied_bytes >= 0,
           "byte counts fit");
@@ -47,6 +79,11 @@ void check_partitions(const npu::Graph& tagged, const npu::PartitionOptions& opt
   require(plan.partitions.size() == result.plan.partitions.size() &&
               plan.steps.size() == result.plan.steps.size(),
           "a plan is read as it was written");
+  if (options.strategy == "mincut") {
+    npu::check_certificate(again, npu::roofline_cost(), diagnostics);
+    require(!diagnostics.has_errors(), "a certificate proves what it says");
+  }
+  check_alignment(again, true);
 }
 
 // Groups of every choice of patterns are valid, survive writing and reading, and can be
@@ -75,6 +112,7 @@ void check_tags(const npu::Graph& untagged, const npu::Target& target,
   npu::tag_ops(graph, target, options, diagnostics);
   if (diagnostics.has_errors()) return;
   npu::format_tag_report(npu::tag_report(graph, target));
+  check_alignment(graph, false);
   check_groups(graph);
   for (const npu::StrategyInfo& strategy : npu::partition_strategies()) {
     for (const std::int64_t min_nodes : {1, 3}) {

@@ -677,6 +677,10 @@ constexpr Row kRows[] = {
      "(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, "
      "Tensor indices)"},
 
+    // Between the two layouts of a tensor (npu-align); the identity on its values.
+    {"npu.channel_norm", kInjective, kMoves,
+     "(Tensor self, *, bool direction, str layout='') -> Tensor"},
+
     // Resampling.
     {"aten.upsample_nearest1d.vec", kInjective, kMoves,
      "(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor"},

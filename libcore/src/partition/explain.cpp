@@ -17,6 +17,7 @@
 #include "npu/support/checked.hpp"
 #include "npu/support/text.hpp"
 #include "npu/target/support_check.hpp"
+#include "partition/placement_problem.hpp"
 
 namespace npu {
 namespace {
@@ -29,7 +30,8 @@ std::string short_name(std::string_view op_type) {
   return std::string(op_type);
 }
 
-std::string status_of(const Node& node, const Target& target) {
+std::string status_of(const Graph& graph, NodeId id, const Target& target) {
+  const Node& node = graph.node(id);
   const std::string_view reason = node.device_reason ? *node.device_reason : std::string_view();
   if (reason == "forced" || reason == "kept") return "forced";
   if (node.device == target.devices.front().name) return "preferred";
@@ -37,6 +39,11 @@ std::string status_of(const Node& node, const Target& target) {
   if (reason.starts_with("cheaper on ")) return "moved";
   for (const std::string_view limit : {"min nodes", "min flops", "max partitions"}) {
     if (reason == limit) return "moved";
+  }
+  // npu-compile gives the backend's own words.
+  if (node.op_type != kGetitem && has_foreign_reason(node) &&
+      check_support(graph, id, target.devices.front()).supported) {
+    return "failed";
   }
   return "unsupported";
 }
@@ -99,7 +106,7 @@ std::vector<Candidate> candidates_of(const Graph& graph, const Target& target) {
     const NodeId id{static_cast<std::int32_t>(n)};
     const Node& node = graph.node(id);
     if (node.device == first.name || node.op_type == kGetitem) continue;
-    const std::string status = status_of(node, target);
+    const std::string status = status_of(graph, id, target);
     std::string kind;
     std::string reason = node.device_reason.value_or("");
     if (status == "forced") {
@@ -128,10 +135,11 @@ std::vector<Candidate> candidates_of(const Graph& graph, const Target& target) {
 
 std::vector<OperatorRow> explain_placement(const Graph& graph, const Target& target) {
   std::map<std::tuple<std::size_t, std::string, std::string, std::string>, OperatorRow> rows;
-  for (const Node& node : graph.nodes()) {
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    const Node& node = graph.nodes()[n];
     std::size_t device = 0;
     while (device < target.devices.size() && target.devices[device].name != node.device) ++device;
-    const std::string status = status_of(node, target);
+    const std::string status = status_of(graph, NodeId{static_cast<std::int32_t>(n)}, target);
     OperatorRow& row = rows[{device, node.op_type, status, node.device_reason.value_or("")}];
     row.op_type = node.op_type;
     row.device = node.device.value_or("");

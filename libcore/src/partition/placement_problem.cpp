@@ -4,7 +4,8 @@
 //
 // Where a node may run: on the device that it has, and on every other one that supports it, unless
 // it was put there by hand (device_reason "forced", "kept"), by a limit ("min nodes", ...) or
-// because another device failed to compile it; such nodes stay. Graph inputs and weights cost no
+// because another device failed to compile it (any other reason though the first device supports
+// it); such nodes stay. Graph inputs and weights cost no
 // transfer: they are loaded to each device that reads them, as npu-run does, whatever device that
 // is; and results are fetched from where they were made. O(nodes * devices + edges).
 #include "partition/placement_problem.hpp"
@@ -22,7 +23,6 @@ namespace {
 
 constexpr std::string_view kGetitem = "<built-in function getitem>";
 constexpr double kLargestTotal = 0x1p60;
-constexpr std::int64_t kMostTicksPerUs = 1'000'000;  // picoseconds
 
 std::size_t index_of(std::int32_t value) { return static_cast<std::size_t>(value); }
 
@@ -74,11 +74,13 @@ class Builder {
       if (!is_placed_for_good(graph_.node(id))) {
         for (std::size_t d = 0; d < problem_.devices; ++d) {
           if ((bits >> d & 1U) != 0) continue;
-          if (check_support(graph_, id, target_.devices[d]).supported)
-            bits |= std::uint64_t{1} << d;
+          if (!check_support(graph_, id, target_.devices[d]).supported) continue;
+          bits |= std::uint64_t{1} << d;
         }
       }
-      problem_.node_devices[n] = bits;
+      // Something else than support keeps it from the first device, such as a failure to compile.
+      const bool stays = own != 0 && (bits & 1U) != 0 && has_foreign_reason(graph_.node(id));
+      problem_.node_devices[n] = stays ? std::uint64_t{1} << own : bits;
     }
   }
 
@@ -167,21 +169,20 @@ class Builder {
     std::vector<double> launch;
     for (const Device& device : target_.devices) launch.push_back(cost_.launch_us(device));
 
-    double total = std::accumulate(cost.begin(), cost.end(), 0.0) +
-                   2 * std::accumulate(transfer.begin(), transfer.end(), 0.0) +
-                   4 * static_cast<double>(problem_.units.size() + 1) *
-                       std::accumulate(launch.begin(), launch.end(), 0.0);
-    problem_.ticks_per_us = kMostTicksPerUs;
-    while (problem_.ticks_per_us > 1 &&
-           total * static_cast<double>(problem_.ticks_per_us) > kLargestTotal) {
-      problem_.ticks_per_us /= 10;
+    const double total = std::accumulate(cost.begin(), cost.end(), 0.0) +
+                         2 * std::accumulate(transfer.begin(), transfer.end(), 0.0) +
+                         4 * static_cast<double>(problem_.units.size() + 1) *
+                             std::accumulate(launch.begin(), launch.end(), 0.0);
+    if (!std::isfinite(total)) {
+      throw Error(ErrorCode::kUnsupported,
+                  "predicted times are not finite with the rates of target '" + target_.name + "'");
     }
-    if (!(total * static_cast<double>(problem_.ticks_per_us) <= kLargestTotal)) {
-      throw Error(ErrorCode::kUnsupported, "predicted times do not fit in 60 bits of microseconds");
-    }
+    // Coarser only where times add up to ten days.
+    int exponent = 6;
+    while (total * std::pow(10.0, exponent) > kLargestTotal) --exponent;
+    problem_.ticks_per_us = std::pow(10.0, exponent);
     const auto ticks = [&](double us) {
-      return static_cast<std::int64_t>(
-          std::llround(us * static_cast<double>(problem_.ticks_per_us)));
+      return static_cast<std::int64_t>(std::llround(us * problem_.ticks_per_us));
     };
     for (std::size_t i = 0; i < problem_.items; ++i) {
       for (std::size_t d = 0; d < devices; ++d) {
@@ -200,6 +201,13 @@ class Builder {
 };
 
 }  // namespace
+
+bool has_foreign_reason(const Node& node) {
+  if (!node.device_reason || node.device_reason->empty()) return false;
+  return !node.device_reason->starts_with("cheaper on ") &&
+         !node.device_reason->starts_with("getitem: ") &&
+         *node.device_reason != "follows its producer";
+}
 
 bool is_placed_for_good(const Node& node) {
   if (!node.device_reason) return false;

@@ -10,7 +10,7 @@
 namespace npu {
 namespace {
 
-constexpr std::array<PassInfo, 2> kPasses{{
+constexpr std::array<PassInfo, 3> kPasses{{
     {"tag-ops", "assign every node to the first device of the target that supports it",
      [](Graph& graph, const Target& target, Diagnostics& diagnostics) {
        return tag_ops(graph, target, {}, diagnostics);
@@ -18,6 +18,10 @@ constexpr std::array<PassInfo, 2> kPasses{{
     {"fuse-ops", "put ops that can run as one kernel into groups",
      [](Graph& graph, const Target&, Diagnostics& diagnostics) {
        return fuse_ops(graph, {}, diagnostics);
+     }},
+    {"align-layout", "give every op a layout and insert the fewest conversions",
+     [](Graph& graph, const Target& /*target*/, Diagnostics& diagnostics) {
+       return align_layout(graph, {}, diagnostics).changed;
      }},
 }};
 

@@ -216,6 +216,10 @@ bool tag_ops(Graph& graph, const Target& target, const TagOptions& options,
         says_why ? std::optional(tags[i].reason) : std::optional<std::string>());
     set(node.partition, std::optional<std::int64_t>());
     set(node.fusion_group, std::optional<std::int64_t>());
+    if (find_member(node.json, "align_mode") != nullptr) {
+      node.json.erase("align_mode");
+      changed = true;
+    }
   }
   for (const std::string_view stale : {"fusion", "partition", "layout"}) {
     if (graph.npu_member(stale) == nullptr) continue;

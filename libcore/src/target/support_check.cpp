@@ -13,6 +13,7 @@
 #include <cmath>
 #include <utility>
 
+#include "npu/ops/align_class.hpp"
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/ops/schema.hpp"
 
@@ -363,7 +364,7 @@ Outcome try_rule(const Candidate& candidate, const OpRule& rule) {
 
 bool is_any_op(std::string_view op_type) {
   return op_type.starts_with("aten.") || op_type == "<built-in function getitem>" ||
-         op_type == "wrap_with_set_grad_enabled";
+         op_type == "wrap_with_set_grad_enabled" || op_type == kChannelNorm;
 }
 
 }  // namespace
@@ -372,8 +373,9 @@ SupportResult check_support(const Graph& graph, NodeId id, const Device& device)
   const Node& node = graph.node(id);
   const auto rules = device.rules_by_type.find(node.op_type);
   const bool has_rules = rules != device.rules_by_type.end();
-  const bool any =
-      (device.any_op && is_any_op(node.op_type)) || (!has_rules && device.is_alias(node.op_type));
+  const bool converts_layouts = node.op_type == kChannelNorm && device.align.is_object();
+  const bool any = (device.any_op && is_any_op(node.op_type)) ||
+                   (!has_rules && (device.is_alias(node.op_type) || converts_layouts));
   if (!any && !has_rules) return {false, "unsupported op"};
 
   std::string reason;

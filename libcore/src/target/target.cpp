@@ -18,6 +18,7 @@
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/text.hpp"
+#include "npu/target/align_rules.hpp"
 #include "npu/target/support_check.hpp"
 #include "target/embedded_targets.hpp"
 
@@ -430,7 +431,10 @@ class TargetReader {
       }
     }
     if (const Json* align = find_member(json, "align")) {
-      if (check_object(*align, pointer + "/align")) device.align = *align;
+      if (check_object(*align, pointer + "/align")) {
+        check_align_rules(*align, file_, pointer + "/align", diagnostics_);
+        device.align = *align;
+      }
     }
     if (const Json* bytes = find_member(json, "on_chip_bytes")) {
       if (const auto count = count_of(*bytes)) {

@@ -77,7 +77,9 @@ npu_status guarded(npu_error* error, Body&& body) noexcept {
   }
 }
 
-std::size_t aligned(std::size_t value) { return (value + kAlignment - 1) / kAlignment * kAlignment; }
+std::size_t aligned(std::size_t value) {
+  return (value + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 std::int64_t count_of(const npu::Shape& shape) {
   std::int64_t count = 1;
@@ -111,8 +113,8 @@ npu_status compile(npu_device*, const char* sub_ir, size_t sub_ir_size, const np
     const npu::Graph graph = npu::read_valid_graph(text, "sub-IR");
     const char* refused = std::getenv("VENDOR_REFUSE");
     for (const npu::Node& node : graph.nodes()) {
-      const bool known = node.op_type == "aten.relu.default" || node.op_type == "aten.neg.default" ||
-                         node.op_type == "aten.add.Tensor";
+      const bool known = node.op_type == "aten.relu.default" ||
+                         node.op_type == "aten.neg.default" || node.op_type == "aten.add.Tensor";
       if (!known || has_fault("refuse") || (refused != nullptr && node.op_type == refused)) {
         return fail(error, NPU_ERROR_UNSUPPORTED,
                     "node '" + node.name + "' (" + node.op_type + ") is not for this device");

@@ -20,7 +20,7 @@ TEST_CASE("every row of the catalogue parses and names its op") {
     REQUIRE(op != nullptr);
     CHECK(op->op_type == op_type);
     CHECK(op->schema.name == op_type);
-    if (!op_type.starts_with("<")) {
+    if (!op_type.starts_with("<") && op_type != "npu.channel_norm") {
       CHECK(op_type.starts_with("aten."));
       CHECK(std::count(op_type.begin(), op_type.end(), '.') == 2);
     }
@@ -40,7 +40,7 @@ TEST_CASE("an unknown op is not found") {
   CHECK(find_op("aten.conv2d") == nullptr);
   CHECK(find_op("conv2d") == nullptr);
   CHECK(find_op("") == nullptr);
-  CHECK(find_op("npu.channel_norm") == nullptr);
+  CHECK(find_op("npu.other") == nullptr);
 }
 
 TEST_CASE("kinds and flags") {

@@ -107,3 +107,15 @@ TEST_CASE("checked: products that do not fit are nothing") {
   CHECK(checked_element_count({big, 0}) == 0);
   CHECK_FALSE(checked_element_count({big, big, 0}).has_value());
 }
+
+TEST_CASE("text from outside becomes printable UTF-8", "[support][text]") {
+  CHECK(printable_text("plain text") == "plain text");
+  CHECK(printable_text("\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80") ==
+        "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80");
+  CHECK(printable_text("a\nb\x1b[1m\x7f") == "a?b?[1m?");
+  CHECK(printable_text("\xff\xc3") == "??");
+  CHECK(printable_text("\xc0\xaf") == "??");            // a long form of '/'
+  CHECK(printable_text("\xed\xa0\x80") == "???");       // a surrogate
+  CHECK(printable_text("\xf4\x90\x80\x80") == "????");  // above U+10FFFF
+  CHECK(printable_text("\xe2\x82") == "??");            // cut short
+}

@@ -17,7 +17,10 @@ inline constexpr int kIrVersion = 1;
 /// one call. The graph is usable only if no error was added.
 Graph read_graph(std::string_view text, const std::string& file, Diagnostics& diagnostics);
 
-/// As above, and throws Error kInvalidGraph with the first fault if there is any: for documents
+/// As above for a document in memory: what a pass that adds or removes nodes hands in.
+Graph assemble_graph(Json document, const std::string& file, Diagnostics& diagnostics);
+
+/// As the first, and throws Error kInvalidGraph with the first fault if there is any: for documents
 /// that a program made itself (sub-IRs that a backend is handed).
 Graph read_valid_graph(std::string_view text, const std::string& file);
 

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "npu/passes.hpp"
+#include "npu/target/align_rules.hpp"
+
+namespace npu::align {
+
+/// The mode that an op's rules give it, and the name of the rule that decided.
+struct NodeMode {
+  AlignMode mode = AlignMode::kUnknown;
+  std::string_view rule;
+};
+
+/// Nodes between which tensors keep their layout: those of one partition, of one device where there
+/// are no partitions, or all of them. What enters or leaves is row-major.
+struct Region {
+  std::string device;
+  std::int64_t partition = -1;
+  AlignRules rules;
+};
+
+/// What gets one mode: a fusion group within a region, a node with the getitems that read its
+/// results, or a single node.
+struct Unit {
+  std::int32_t region = 0;
+  NodeMode mode;
+  NodeId decisive;               ///< the member whose rule `mode` is, else the first one
+  std::vector<NodeId> members;   ///< in list order
+  bool is_channel_norm = false;  ///< reads its operand in the mode that is not its own
+};
+
+/// An operand that has to be in its reader's mode.
+struct Use {
+  NodeId node;
+  std::int32_t operand = 0;
+  std::int32_t unit = 0;
+};
+
+/// A tensor in one region.
+struct Value {
+  TensorId tensor;
+  std::int32_t region = 0;
+  std::int32_t producer = -1;  ///< unit; -1: it comes from outside, row-major
+  bool leaves = false;         ///< something outside needs it, row-major
+  bool can_differ = true;      ///< false: both layouts are the same to its users
+  std::string_view why_not;    ///< the reason for that
+  std::vector<Use> uses;       ///< in node and operand order
+  std::int64_t plain_bytes = 0;
+  std::int64_t aligned_bytes = 0;
+  double to_align_us = 0;
+  double to_nalign_us = 0;
+};
+
+/// Everything that the algorithms need to know of a document.
+struct Problem {
+  std::vector<Region> regions;
+  std::vector<NodeMode> node_modes;     ///< by node
+  std::vector<std::int32_t> region_of;  ///< by node; -1: not aligned at all
+  std::vector<std::int32_t> unit_of;    ///< by node; -1 as above
+  std::vector<Unit> units;              ///< ordered by first member
+  std::vector<Value> values;
+  std::vector<std::int32_t> value_of;  ///< by tensor: in its producer's region, or -1
+  std::vector<std::vector<std::int32_t>>
+      parents;                             ///< by unit: values it reads, whatever needs them
+  std::vector<AlignSplit> splits;          ///< `groups` is filled in later
+  std::vector<std::int64_t> split_groups;  ///< ids, ascending
+
+  AlignMode required(const Use& use, const std::vector<AlignMode>& modes) const {
+    const AlignMode own = modes[static_cast<std::size_t>(use.unit)];
+    if (!units[static_cast<std::size_t>(use.unit)].is_channel_norm) return own;
+    return own == AlignMode::kAlign ? AlignMode::kNalign : AlignMode::kAlign;
+  }
+};
+
+/// Throws as align_layout does.
+Problem build_problem(const Graph& graph, const AlignOptions& options, Diagnostics& diagnostics);
+
+/// One (tensor, region, direction) that modes make necessary.
+struct Conversion {
+  std::int32_t value = 0;
+  bool to_nalign = false;
+  bool operator==(const Conversion&) const = default;
+};
+
+/// Those to NALIGN first, else by value; `modes` has kAlign or kNalign for every unit.
+std::vector<Conversion> conversions_of(const Problem& problem, const std::vector<AlignMode>& modes);
+/// Those that were in the document count, too.
+AlignCosts costs_of(const Problem& problem, const std::vector<AlignMode>& modes,
+                    const std::vector<Conversion>& conversions);
+
+/// Units so that producers come first; throws Error kInvalidGraph for a group that is not convex.
+std::vector<std::int32_t> unit_order(const Graph& graph, const Problem& problem);
+
+std::vector<AlignMode> solve_greedy(const Graph& graph, const Problem& problem);
+std::vector<AlignMode> solve_optimal(const Problem& problem, const AlignOptions& options,
+                                     AlignCertificate& certificate);
+
+/// A channel_norm that goes, and the tensor that its readers get instead of its result.
+struct Removal {
+  NodeId node;
+  TensorId by;
+  bool takes_name = false;  ///< `by` gets the name of the node's result
+};
+/// Takes channel_norms out of a graph. A tensor that leaves its region keeps its name.
+void remove_channel_norms(Graph& graph, const std::vector<Removal>& removals);
+/// Those that an earlier run wrote down as its own.
+std::vector<Removal> own_channel_norms(const Graph& graph);
+/// Those that do nothing: on weights and tensors that are the same in both layouts, the second of a
+/// pair that cancels, copies of a conversion, and those that nothing reads. Adds to `removed`.
+std::vector<Removal> idle_channel_norms(const Graph& graph, const Problem& problem,
+                                        std::vector<AlignRemoval>& removed);
+
+/// Inserts nodes (`conversions` as conversions_of gives them), writes modes and brings
+/// npu.partition and npu.fusion up to date. Fills result.conversions, nodes and splits.
+void rewrite_graph(Graph& graph, const Problem& problem, const std::vector<AlignMode>& modes,
+                   const std::vector<Conversion>& conversions, AlignResult& result);
+
+/// Where a layout comes from: an op or a boundary, and the rule.
+struct Origin {
+  std::string name;
+  std::string rule;
+};
+/// For every conversion the nearest op or boundary that fixes the layout before and behind it.
+std::vector<std::pair<Origin, Origin>> origins_of(const Graph& graph, const Problem& problem,
+                                                  const std::vector<AlignMode>& modes,
+                                                  const std::vector<Conversion>& conversions);
+/// The `npu.layout` of a result.
+Json layout_json(const AlignResult& result, const Problem& problem);
+
+/// True if an operand of a broadcasting op is smaller than the result, while another one is not.
+bool is_broadcast_operand(const Graph& graph, const Node& node, std::size_t operand);
+/// Why a tensor is the same to its users in both layouts; empty if it is not.
+std::string_view same_in_both(const TensorInfo& tensor, const AlignRules& rules);
+/// Whether `attrs.direction` says ALIGN to NALIGN.
+bool converts_to_nalign(const Node& node);
+
+}  // namespace npu::align

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the onednn backend makes of a graph: how many kernels and reorders are left, how much memory
+// they take, and that folding, fusing, merging and placing change no result. Results are compared
+// with the cpu device's.
+#include <dlfcn.h>
+
+#include <cmath>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "graph_builder.hpp"
+#include "npu/backend.h"
+#include "npu/partition/partition_plan.hpp"
+#include "npu/runtime/executor.hpp"
+#include "npu/target/target.hpp"
+
+namespace npu {
+namespace {
+
+using test::GraphBuilder;
+
+const npu_backend_api& api() {
+  static const npu_backend_api* const loaded = [] {
+    const std::string path = std::string(NPU_TEST_BACKEND_DIR) + "/npu_backend_onednn.so";
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) throw std::runtime_error(dlerror());
+    using Entry = const npu_backend_api* (*)(std::uint32_t);
+    return reinterpret_cast<Entry>(dlsym(library, NPU_BACKEND_ENTRY_NAME))(NPU_BACKEND_ABI_VERSION);
+  }();
+  return *loaded;
+}
+
+struct DeviceCloser {
+  void operator()(npu_device* device) const { api().close_device(device); }
+};
+using DevicePointer = std::unique_ptr<npu_device, DeviceCloser>;
+
+DevicePointer open_device(int threads) {
+  npu_device* device = nullptr;
+  npu_error error{};
+  const std::string options = R"({"threads":)" + std::to_string(threads) + "}";
+  REQUIRE(api().open_device(options.c_str(), &device, &error) == NPU_OK);
+  return DevicePointer(device);
+}
+
+Tensor random_values(const TensorInfo& info, std::mt19937& engine) {
+  Tensor tensor(info.dtype, info.shape);
+  const bool is_variance = info.name.find("var") != std::string::npos;
+  std::uniform_real_distribution<float> distribution(is_variance ? 0.5F : -1.0F, 1.0F);
+  for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
+    tensor.as_mutable<float>()[i] = distribution(engine);
+  }
+  return tensor;
+}
+
+/// A graph compiled for the npu, its data, and what the cpu device computes.
+struct Compiled {
+  explicit Compiled(const GraphBuilder& builder, const std::string& options = "{}",
+                    int compile_threads = 2)
+      : graph(builder.build()), text(builder.text()), device(open_device(compile_threads)) {
+    std::mt19937 engine(5);
+    weights.resize(graph.tensors().size());
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      if (graph.tensors()[i].kind == TensorKind::kWeight) {
+        weights[i] = random_values(graph.tensors()[i], engine);
+      }
+    }
+    for (const TensorId id : graph.graph_inputs()) {
+      inputs.push_back(random_values(graph.tensor(id), engine));
+    }
+    std::vector<npu_tensor> views;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      if (graph.tensors()[i].kind != TensorKind::kWeight) continue;
+      views.push_back(view(weights[i], graph.tensors()[i].name.c_str()));
+    }
+    npu_error error{};
+    const npu_status status = api().compile(device.get(), text.data(), text.size(), views.data(),
+                                            views.size(), options.c_str(), &blob, &error);
+    INFO(error.text);
+    REQUIRE(status == NPU_OK);
+    npu_blob bytes{};
+    REQUIRE(api().blob_report(device.get(), blob.data, blob.size, &bytes, &error) == NPU_OK);
+    report = Json::parse(std::string(static_cast<const char*>(bytes.data), bytes.size));
+    api().blob_free(&bytes);
+  }
+  ~Compiled() { api().blob_free(&blob); }
+  Compiled(const Compiled&) = delete;
+  Compiled& operator=(const Compiled&) = delete;
+
+  static npu_tensor view(const Tensor& tensor, const char* name) {
+    return {name,
+            static_cast<npu_dtype>(tensor.dtype()),
+            static_cast<std::uint32_t>(tensor.shape().size()),
+            tensor.shape().data(),
+            tensor.data(),
+            tensor.bytes()};
+  }
+
+  std::vector<Tensor> run(npu_device* on) const {
+    npu_program* program = nullptr;
+    npu_error error{};
+    const npu_status status = api().load(on, blob.data, blob.size, nullptr, 0, &program, &error);
+    INFO(error.text);
+    REQUIRE(status == NPU_OK);
+    std::vector<npu_buffer*> arguments;
+    for (const Tensor& input : inputs) {
+      const npu_tensor tensor = view(input, "");
+      npu_buffer* buffer = nullptr;
+      REQUIRE(api().buffer_import(on, &tensor, &buffer, &error) == NPU_OK);
+      arguments.push_back(buffer);
+    }
+    std::vector<npu_buffer*> outputs(graph.graph_outputs().size(), nullptr);
+    std::vector<Tensor> results;
+    for (int repeat = 0; repeat < 2; ++repeat) {  // a second run meets used memory
+      REQUIRE(api().run(program, arguments.data(), arguments.size(), outputs.data(), outputs.size(),
+                        &error) == NPU_OK);
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const TensorInfo& info = graph.tensor(graph.graph_outputs()[i]);
+      Tensor result(info.dtype, info.shape);
+      REQUIRE(api().buffer_export(outputs[i], result.mutable_data(), result.bytes(), &error) ==
+              NPU_OK);
+      results.push_back(result);
+      api().buffer_free(outputs[i]);
+    }
+    for (npu_buffer* buffer : arguments) api().buffer_free(buffer);
+    api().program_free(program);
+    return results;
+  }
+
+  /// The largest difference from the cpu device, relative to the largest value.
+  double error_against_cpu() { return error_against_cpu(device.get()); }
+  double error_against_cpu(npu_device* on) {
+    ::setenv("NPU_BACKEND_PATH", NPU_TEST_BACKEND_DIR, 1);
+    const Target target = load_target("host");
+    for (Node& node : graph.nodes()) node.device = "cpu";
+    const PartitionPlan plan = single_partition_plan(graph, "cpu");
+    ExecutorOptions options;
+    options.threads = 1;
+    const auto expected = Executor(graph, plan, target, weights, options).run(inputs, nullptr);
+    const auto actual = run(on);
+    double worst = 0;
+    for (std::size_t o = 0; o < expected.size(); ++o) {
+      double largest = 1e-3;
+      double difference = 0;
+      for (std::int64_t i = 0; i < expected[o].element_count(); ++i) {
+        const auto a = static_cast<double>(actual[o].as<float>()[i]);
+        const auto b = static_cast<double>(expected[o].as<float>()[i]);
+        REQUIRE(std::isfinite(a));
+        largest = std::max(largest, std::abs(b));
+        difference = std::max(difference, std::abs(a - b));
+      }
+      worst = std::max(worst, difference / largest);
+    }
+    return worst;
+  }
+
+  std::int64_t count(const char* key) const { return report.at(key).get<std::int64_t>(); }
+
+  Graph graph;
+  std::string text;
+  DevicePointer device;
+  std::vector<Tensor> weights;
+  std::vector<Tensor> inputs;
+  npu_blob blob{};
+  Json report;
+};
+
+GraphBuilder& add_norm(GraphBuilder& graph, const std::string& name, const std::string& input,
+                       const Shape& shape) {
+  const Shape channels{shape[1]};
+  for (const char* part : {"weight", "bias", "mean", "var"}) graph.weight(name + part, channels);
+  graph.node(name, "aten.batch_norm.default",
+             {input, "p_" + name + "weight", "p_" + name + "bias", "p_" + name + "mean",
+              "p_" + name + "var"},
+             shape,
+             {{"training", false}, {"momentum", 0.1}, {"eps", 1e-3}, {"cudnn_enabled", true}});
+  return graph;
+}
+
+/// conv, norm, relu, conv, norm, + input, relu
+GraphBuilder residual_block(std::int64_t channels) {
+  GraphBuilder graph;
+  const Shape shape{1, channels, 8, 8};
+  graph.input("x", shape);
+  graph.weight("w1", {channels, channels, 3, 3}).weight("w2", {channels, channels, 3, 3});
+  graph.node("a", "aten.relu.default", {"x"}, shape);
+  graph.node("c1", "aten.conv2d.default", {"a", "p_w1"}, shape, {{"padding", {1, 1}}});
+  add_norm(graph, "n1", "c1", shape).node("r1", "aten.relu_.default", {"n1"}, shape);
+  graph.node("c2", "aten.conv2d.default", {"r1", "p_w2"}, shape, {{"padding", {1, 1}}});
+  add_norm(graph, "n2", "c2", shape).node("s", "aten.add_.Tensor", {"n2", "a"}, shape);
+  graph.node("y", "aten.relu_.default", {"s"}, shape).output("y");
+  return graph;
+}
+
+}  // namespace
+
+TEST_CASE("onednn makes two kernels of a residual block's eight nodes", "[onednn][compiler]") {
+  const std::int64_t channels = GENERATE(16, 5);
+  Compiled compiled(residual_block(channels));
+  // relu of the input, two convolutions, and at most a reorder in and one out.
+  CHECK(compiled.count("nodes") == 8);
+  CHECK(compiled.count("kernels") <= 5);
+  CHECK(compiled.count("kernels") - compiled.count("reorders") == 3);
+  CHECK(compiled.error_against_cpu() < 1e-4);
+}
+
+TEST_CASE("onednn folds norms in front of nothing else into linear weights", "[onednn][compiler]") {
+  GraphBuilder graph;
+  graph.input("x", {6, 20}).weight("w", {12, 20}).weight("b", {12});
+  graph.node("l", "aten.linear.default", {"x", "p_w", "p_b"}, Shape{6, 12});
+  add_norm(graph, "n", "l", Shape{6, 12})
+      .node("y", "aten.sigmoid.default", {"n"}, Shape{6, 12})
+      .output("y");
+  Compiled compiled(graph);
+  CHECK(compiled.count("kernels") == 1);
+  CHECK(compiled.error_against_cpu() < 1e-4);
+}
+
+TEST_CASE("onednn keeps what a fused value's other readers need", "[onednn][compiler]") {
+  // The convolution's result is read by the relu, and is an output, too: nothing may join.
+  GraphBuilder graph;
+  const Shape shape{1, 16, 4, 4};
+  graph.input("x", shape).weight("w", {16, 16, 1, 1});
+  graph.node("c", "aten.conv2d.default", {"x", "p_w"}, shape);
+  graph.node("r", "aten.relu.default", {"c"}, shape);
+  graph.node("t", "aten.add.Tensor", {"r", "x"}, shape);
+  graph.node("u", "aten.mul.Tensor", {"t", "c"}, shape);
+  graph.output("c").output("u");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-4);
+}
+
+TEST_CASE("onednn does not add in the memory that the convolution reads", "[onednn][compiler]") {
+  const std::int64_t channels = GENERATE(16, 4);
+  GraphBuilder graph;
+  const Shape shape{1, channels, 6, 6};
+  graph.input("x", shape).weight("w", {channels, channels, 3, 3});
+  graph.node("c", "aten.conv2d.default", {"x", "p_w"}, shape, {{"padding", {1, 1}}});
+  graph.node("y", "aten.add.Tensor", {"c", "x"}, shape).output("y");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-4);
+}
+
+TEST_CASE("onednn writes concatenated channels in place, also nested", "[onednn][compiler]") {
+  GraphBuilder graph;
+  const auto shape = [](std::int64_t channels) { return Shape{1, channels, 6, 6}; };
+  graph.input("x", shape(16));
+  graph.node("f0", "aten.relu.default", {"x"}, shape(16));
+  std::vector<std::string> features{"f0"};
+  for (int i = 1; i <= 3; ++i) {
+    const std::string name = std::to_string(i);
+    const std::int64_t channels = 16 * i;
+    std::string input = "f0";
+    if (i > 1) {
+      input = "cat" + name;
+      graph.node(input, "aten.cat.default", features, shape(channels),
+                 {{"dim", 1}, {"_tensor_list_sizes", {i}}});
+    }
+    graph.weight("w" + name, {16, channels, 3, 3});
+    graph.node("f" + name, "aten.conv2d.default", {input, "p_w" + name}, shape(16),
+               {{"padding", {1, 1}}});
+    features.push_back("f" + name);
+  }
+  graph.node("y", "aten.cat.default", features, shape(64),
+             {{"dim", 1}, {"_tensor_list_sizes", {4}}});
+  graph.node("z", "aten.sigmoid.default", {"y"}, shape(64)).output("z").output("f2");
+  Compiled compiled(graph);
+  // The input's relu goes into the blocked layout once, and f2 out as a result.
+  std::int64_t moves = 0;
+  for (const Json& step : compiled.report.at("steps")) moves += step.at("kind") == "move" ? 1 : 0;
+  CHECK(moves <= 2);
+  CHECK(compiled.error_against_cpu() < 1e-4);
+}
+
+TEST_CASE("onednn copies weights into a concatenation that others write", "[onednn][compiler]") {
+  GraphBuilder graph;
+  graph.input("x", {1, 16, 4, 4}).weight("w", {1, 16, 4, 4});
+  graph.node("a", "aten.relu.default", {"x"}, Shape{1, 16, 4, 4});
+  graph.node("y", "aten.cat.default", {"p_w", "a"}, Shape{1, 32, 4, 4},
+             {{"dim", 1}, {"_tensor_list_sizes", {2}}});
+  graph.output("y");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-6);
+}
+
+TEST_CASE("onednn keeps an operand that two nodes of a refused group read", "[onednn][compiler]") {
+  // No post-op multiplies and adds the same tensor with a factor: the group is taken apart.
+  GraphBuilder graph;
+  const Shape shape{1, 16, 4, 4};
+  graph.input("x", shape).weight("w", {16, 16, 1, 1});
+  graph.node("a", "aten.exp.default", {"x"}, shape);
+  graph.node("c", "aten.conv2d.default", {"a", "p_w"}, shape);
+  graph.node("s", "aten.add.Tensor", {"a", "c"}, shape);
+  graph.node("m", "aten.sub.Tensor", {"s", "a"}, shape, {{"alpha", 0.5}});
+  graph.node("y", "aten.mul.Tensor", {"m", "a"}, shape).output("y");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-4);
+}
+
+TEST_CASE("onednn joins linear nodes with one input and finds attention", "[onednn][compiler]") {
+  const bool written_out = GENERATE(false, true);
+  const std::string mask = written_out ? GENERATE("", "mask") : "";
+  GraphBuilder graph;
+  const Shape flat{1, 10, 32};
+  const Shape split{1, 10, 4, 8};
+  const Shape heads{1, 4, 10, 8};
+  graph.input("x", flat);
+  for (const std::string name : {"q", "k", "v"}) {
+    graph.weight(name, {32, 32}).weight(name + "b", {32});
+    graph.node(name + "l", "aten.linear.default", {"x", "p_" + name, "p_" + name + "b"}, flat);
+    graph.node(name + "v", "aten.view.default", {name + "l"}, split, {{"size", split}});
+    graph.node(name + "t", "aten.transpose.int", {name + "v"}, heads, {{"dim0", 1}, {"dim1", 2}});
+  }
+  const Shape scores{1, 4, 10, 10};
+  if (written_out) {
+    graph.node("kt2", "aten.transpose.int", {"kt"}, {1, 4, 8, 10}, {{"dim0", -2}, {"dim1", -1}});
+    graph.node("s", "aten.matmul.default", {"qt", "kt2"}, scores);
+    graph.node("d", "aten.div.Tensor", {"s"}, scores, {{"other", 2.5}});
+    std::string value = "d";
+    if (mask == "mask") {
+      graph.weight("mask", {10, 10});
+      graph.node("m", "aten.add.Tensor", {"d", "p_mask"}, scores);
+      value = "m";
+    }
+    graph.node("p", "aten.softmax.int", {value}, scores, {{"dim", -1}});
+    graph.node("o", "aten.matmul.default", {"p", "vt"}, heads);
+  } else {
+    graph.node("o", "aten.scaled_dot_product_attention.default", {"qt", "kt", "vt"}, heads);
+  }
+  graph.node("ot", "aten.transpose.int", {"o"}, split, {{"dim0", 1}, {"dim1", 2}});
+  graph.node("y", "aten.reshape.default", {"ot"}, flat, {{"shape", flat}});
+  graph.weight("w", {32, 32});
+  graph.node("z", "aten.linear.default", {"y", "p_w"}, flat);
+  graph.node("r", "aten.add.Tensor", {"x", "z"}, flat).output("r");
+  Compiled compiled(graph);
+  // One product for q, k and v; attention; one product with the sum.
+  CHECK(compiled.count("kernels") == 3);
+  CHECK(compiled.error_against_cpu() < 1e-4);
+}
+
+TEST_CASE("onednn's arena is at most a tenth above the peak of live bytes", "[onednn][compiler]") {
+  GraphBuilder graph = residual_block(32);
+  const Compiled compiled(graph);
+  const auto arena = compiled.report.at("arena_bytes").get<double>();
+  CHECK(arena > 0);
+  CHECK(arena <= 1.1 * compiled.report.at("peak_live_bytes").get<double>());
+}
+
+TEST_CASE("onednn leaves out nodes that no output needs", "[onednn][compiler]") {
+  GraphBuilder graph;
+  graph.input("x", {4});
+  graph.node("unused", "aten.exp.default", {"x"}).node("y", "aten.relu.default", {"x"}).output("y");
+  Compiled compiled(graph);
+  CHECK(compiled.count("kernels") == 1);
+  CHECK(compiled.error_against_cpu() < 1e-6);
+}
+
+TEST_CASE("onednn loads a blob on a device with another number of threads", "[onednn][compiler]") {
+  Compiled compiled(residual_block(16), "{}", 2);
+  const DevicePointer other = open_device(1);
+  CHECK(compiled.error_against_cpu(other.get()) < 1e-4);
+}
+
+TEST_CASE("onednn computes float32 graphs in bfloat16 if asked to", "[onednn][compiler]") {
+  npu_backend_description description{};
+  npu_error error{};
+  REQUIRE(api().describe(&description, &error) == NPU_OK);
+  const bool native =
+      std::string(description.fingerprint).find("bfloat16 native") != std::string::npos;
+  if (!native) {
+    WARN("this CPU has no bfloat16 primitives");
+    return;
+  }
+  Compiled exact(residual_block(32));
+  Compiled compiled(residual_block(32), R"({"precision":"bf16"})");
+  CHECK(compiled.report.at("precision") == "bf16");
+  CHECK(compiled.count("weight_bytes") < exact.count("weight_bytes"));
+  const double worst = compiled.error_against_cpu();
+  CHECK(worst < 2e-2);
+  CHECK(worst > exact.error_against_cpu());
+}
+
+}  // namespace npu

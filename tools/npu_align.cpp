@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// npu-align -- give every op a tensor layout and insert the fewest conversions between them.
+#include "io.hpp"
+#include "npu/passes.hpp"
+#include "tool.hpp"
+
+int main(int argc, char** argv) {
+  npu::cli::Tool tool{
+      "npu-align", "Give every op a tensor layout and insert the fewest conversions between them."};
+  npu::AlignOptions options;
+  std::string dot;
+  bool explain = false;
+  tool.add_graph_io();
+  CLI::App& app = tool.app();
+  app.add_option("-a,--algorithm", options.algorithm,
+                 "optimal: the fewest conversions, by a minimum cut; greedy: one forward pass")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_option("-w,--weight", options.weight,
+                 "what a conversion costs: count (1), bytes (that it writes), time (predicted)")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_option("-t,--target", options.target,
+                 "target whose layout rules hold for a document without tags; see npu-target(5)")
+      ->type_name("NAME|FILE");
+  app.add_flag("--explain", explain, "print every conversion and what forces it to stderr");
+  app.add_option("--dot", dot, "write a Graphviz drawing of modes and conversions")
+      ->type_name("FILE")
+      ->check(npu::cli::file_beside_stdout());
+  tool.add_report("conversions of both algorithms and ops by rule");
+  tool.add_assert(
+      "conversions, conversion_bytes, conversion_us, padded_bytes, greedy_conversions, ...; see "
+      "npu-align(1)");
+  tool.add_examples(
+      {"npu-tag model.json | npu-partition | npu-align --explain | npu-run --random-inputs 0",
+       "npu-align --assert 'conversions<=2' model.part.json >model.aligned.json",
+       "npu-align --algorithm greedy --report model.part.json >model.greedy.json",
+       "npu-align --dot model.dot model.json >model.aligned.json && dot -Tsvg model.dot "
+       ">model.svg"});
+  return tool.run(argc, argv, [&] {
+    npu::Graph& graph = tool.read_graph();
+    const npu::AlignResult result = npu::align_layout(graph, options, tool.diagnostics());
+    tool.stop_on_errors();
+    tool.report(npu::format_align_report(result));
+    if (explain) npu::cli::write_message(npu::format_align_explanation(result));
+    const npu::cli::ExitStatus status = tool.check_asserts(npu::align_metrics(result));
+    if (!dot.empty()) npu::cli::write_output(dot, npu::alignment_to_dot(graph, result));
+    tool.write_graph(graph);
+    return status;
+  });
+}
