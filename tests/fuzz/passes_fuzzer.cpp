@@ -10,6 +10,7 @@
 #include "fuzz_check.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
+#include "npu/partition/certificate.hpp"
 #include "npu/partition/partition_graph.hpp"
 #include "npu/passes.hpp"
 #include "npu/target/target.hpp"
@@ -55,7 +56,15 @@ void check_alignment(const npu::Graph& original, bool partitioned) {
 void check_partitions(const npu::Graph& tagged, const npu::PartitionOptions& options) {
   npu::Graph graph = tagged;
   npu::Diagnostics diagnostics;
-  const npu::PartitionResult result = npu::partition_graph(graph, options, diagnostics);
+  npu::PartitionResult result;
+  try {
+    result = npu::partition_graph(graph, options, diagnostics);
+  } catch (const npu::Error& error) {
+    // Two parts of equal work need not exist.
+    require(options.strategy == "metis" && error.code() == npu::ErrorCode::kInfeasible,
+            "what is tagged can be partitioned");
+    return;
+  }
   npu::plan_to_dot(graph, result.plan);
   require(result.metrics.transfer_bytes >= 0 && result.metrics.copied_bytes >= 0,
           "byte counts fit");
@@ -70,6 +79,10 @@ void check_partitions(const npu::Graph& tagged, const npu::PartitionOptions& opt
   require(plan.partitions.size() == result.plan.partitions.size() &&
               plan.steps.size() == result.plan.steps.size(),
           "a plan is read as it was written");
+  if (options.strategy == "mincut") {
+    npu::check_certificate(again, npu::roofline_cost(), diagnostics);
+    require(!diagnostics.has_errors(), "a certificate proves what it says");
+  }
   check_alignment(again, true);
 }
 

@@ -72,7 +72,8 @@ struct ConvolutionCall {
 struct Choice {
   dnnl::algorithm algorithm = dnnl::algorithm::convolution_direct;
   bool blocked = false;
-  bool row_major = false;
+  bool plain_source = false;  ///< a handful of channels is read as it comes
+  bool row_major = false;     ///< as npu-align pins a node
 };
 
 Shape grouped_weight(const ConvolutionCall& call) {
@@ -95,10 +96,8 @@ dnnl::convolution_forward::primitive_desc describe(Lowering& lowering, const Con
   Layout source = any_layout(input, call.type);
   Layout target = any_layout(call.output, call.type);
   if (choice.blocked) {
-    // A handful of channels is read as it comes.
-    const bool reads_plain =
-        input[1] < 8 && call.type == DType::kFloat32 && is_plain(call.source.layout);
-    source = reads_plain ? plain_layout(input, call.type) : blocked_layout(input, call.type);
+    source =
+        choice.plain_source ? plain_layout(input, call.type) : blocked_layout(input, call.type);
     target = blocked_layout(call.output, call.type);
   }
   if (choice.row_major) {
@@ -156,10 +155,16 @@ std::pair<Choice, dnnl::convolution_forward::primitive_desc> choose(Lowering& lo
     }
   }
   if (suits_winograd(lowering, call)) {
-    choices.push_back({dnnl::algorithm::convolution_winograd, true, false});
+    choices.push_back({dnnl::algorithm::convolution_winograd, true, false, false});
   }
-  if (suits_blocks(lowering, call))
-    choices.push_back({dnnl::algorithm::convolution_direct, true, false});
+  if (suits_blocks(lowering, call)) {
+    const auto direct = dnnl::algorithm::convolution_direct;
+    if (dimensions(call.source.layout)[1] < 8 && call.type == DType::kFloat32 &&
+        is_plain(call.source.layout)) {
+      choices.push_back({direct, true, true, false});
+    }
+    choices.push_back({direct, true, false, false});
+  }
   for (const Choice& choice : choices) {
     try {
       const auto primitive = describe(lowering, call, choice, Lowering::attributes());

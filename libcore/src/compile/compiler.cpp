@@ -319,7 +319,8 @@ CompiledModel compile_graph(Graph& graph, const PartitionPlan& plan, const Targe
     if (graph.npu_member("target") == nullptr) graph.set_npu_member("target", target.json);
     PartitionOptions again;
     again.strategy = model.plan.strategy == "contiguous" ? "contiguous" : "convex";
-    model.plan = partition_graph(graph, again).plan;
+    Diagnostics notes;  // of a strategy that was not asked for
+    model.plan = partition_graph(graph, again, notes).plan;
   }
 }
 

@@ -23,7 +23,6 @@ namespace {
 
 constexpr std::string_view kGetitem = "<built-in function getitem>";
 constexpr double kLargestTotal = 0x1p60;
-constexpr std::int64_t kMostTicksPerUs = 1'000'000;  // picoseconds
 
 std::size_t index_of(std::int32_t value) { return static_cast<std::size_t>(value); }
 
@@ -170,21 +169,20 @@ class Builder {
     std::vector<double> launch;
     for (const Device& device : target_.devices) launch.push_back(cost_.launch_us(device));
 
-    double total = std::accumulate(cost.begin(), cost.end(), 0.0) +
-                   2 * std::accumulate(transfer.begin(), transfer.end(), 0.0) +
-                   4 * static_cast<double>(problem_.units.size() + 1) *
-                       std::accumulate(launch.begin(), launch.end(), 0.0);
-    problem_.ticks_per_us = kMostTicksPerUs;
-    while (problem_.ticks_per_us > 1 &&
-           total * static_cast<double>(problem_.ticks_per_us) > kLargestTotal) {
-      problem_.ticks_per_us /= 10;
+    const double total = std::accumulate(cost.begin(), cost.end(), 0.0) +
+                         2 * std::accumulate(transfer.begin(), transfer.end(), 0.0) +
+                         4 * static_cast<double>(problem_.units.size() + 1) *
+                             std::accumulate(launch.begin(), launch.end(), 0.0);
+    if (!std::isfinite(total)) {
+      throw Error(ErrorCode::kUnsupported,
+                  "predicted times are not finite with the rates of target '" + target_.name + "'");
     }
-    if (!(total * static_cast<double>(problem_.ticks_per_us) <= kLargestTotal)) {
-      throw Error(ErrorCode::kUnsupported, "predicted times do not fit in 60 bits of microseconds");
-    }
+    // Coarser only where times add up to ten days.
+    int exponent = 6;
+    while (total * std::pow(10.0, exponent) > kLargestTotal) --exponent;
+    problem_.ticks_per_us = std::pow(10.0, exponent);
     const auto ticks = [&](double us) {
-      return static_cast<std::int64_t>(
-          std::llround(us * static_cast<double>(problem_.ticks_per_us)));
+      return static_cast<std::int64_t>(std::llround(us * problem_.ticks_per_us));
     };
     for (std::size_t i = 0; i < problem_.items; ++i) {
       for (std::size_t d = 0; d < devices; ++d) {

@@ -35,7 +35,7 @@ struct PlacementProblem {
   std::vector<NodeId> first_node;     ///< by item
   std::size_t items = 0;
   std::size_t devices = 0;
-  std::int64_t ticks_per_us = 1;
+  double ticks_per_us = 1;           ///< a power of ten
   std::vector<std::int64_t> cost;    ///< by item and device; kNever where it cannot run
   std::vector<std::int64_t> launch;  ///< by device, for each partition
   std::vector<Tensor> tensors;       ///< that another item reads
@@ -55,12 +55,12 @@ struct PlacementProblem {
     return {readers.data() + tensor.begin, readers.data() + tensor.end};
   }
   double microseconds(std::int64_t ticks) const {
-    return static_cast<double>(ticks) / static_cast<double>(ticks_per_us);
+    return static_cast<double>(ticks) / ticks_per_us;
   }
 };
 
 /// Throws Error kInvalidGraph as build_unit_graph does, kUnsupported for more than 64 devices and
-/// for times that do not fit.
+/// for times that are not finite.
 PlacementProblem build_placement_problem(const Graph& graph, const Target& target,
                                          const CostModel& cost);
 

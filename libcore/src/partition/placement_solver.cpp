@@ -486,6 +486,7 @@ class Solver {
     const std::int64_t rounds =
         std::clamp(kPathWork / std::max<std::int64_t>(size_, 1), std::int64_t{1}, kMostPathRounds);
     double factor = 1;
+    const double most = 0x1p60 / static_cast<double>(problem_.items + 1);  // the sum has to fit
     for (std::int64_t round = 0; round < rounds; ++round) {
       std::vector<std::vector<char>> taken;
       const std::int64_t value = priced_bound(problem_, prices, &taken);
@@ -506,7 +507,7 @@ class Solver {
       const double step = factor * static_cast<double>(best_.total() - least_launch - value) / norm;
       for (std::size_t i = 0; i < problem_.items; ++i) {
         const double price = static_cast<double>(prices[i]) + step * static_cast<double>(excess[i]);
-        prices[i] = std::llround(std::clamp(price, -0x1p58, 0x1p58));
+        prices[i] = std::llround(std::clamp(price, -most, most));
       }
     }
   }

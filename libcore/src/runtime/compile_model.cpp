@@ -41,7 +41,7 @@ PartitionPlan plan_of(Graph& graph, const CompileModelOptions& options, Target& 
     tag_ops(graph, target, {}, diagnostics);
     if (diagnostics.has_errors()) return {};
     // tag_ops writes the target even where there are no nodes to tag.
-    return partition_graph(graph, {}).plan;
+    return partition_graph(graph, {}, diagnostics).plan;
   }
   if (graph.npu_member("target") == nullptr) {
     target = load_target(options.target.empty() ? "host" : options.target);
@@ -53,7 +53,7 @@ PartitionPlan plan_of(Graph& graph, const CompileModelOptions& options, Target& 
                         "--target " + options.target +
                             " is ignored: the document is tagged for target '" + target.name + "'");
   }
-  return has_plan ? read_partition_plan(graph, diagnostics) : partition_graph(graph, {}).plan;
+  return has_plan ? read_partition_plan(graph, diagnostics) : partition_graph(graph, {}, diagnostics).plan;
 }
 
 double measure_error(const Graph& graph, const CompiledModel& model, const Target& target,

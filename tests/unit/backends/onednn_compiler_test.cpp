@@ -202,9 +202,10 @@ GraphBuilder residual_block(std::int64_t channels) {
 TEST_CASE("onednn makes two kernels of a residual block's eight nodes", "[onednn][compiler]") {
   const std::int64_t channels = GENERATE(16, 5);
   Compiled compiled(residual_block(channels));
-  // relu of the input, two convolutions, and at most a reorder in and one out.
+  // relu of the input, two convolutions, and reorders in and out.
   CHECK(compiled.count("nodes") == 8);
-  CHECK(compiled.count("kernels") <= 5);
+  // Five channels pad their blocks, which costs one reorder more.
+  CHECK(compiled.count("kernels") <= (channels == 16 ? 5 : 6));
   CHECK(compiled.count("kernels") - compiled.count("reorders") == 3);
   CHECK(compiled.error_against_cpu() < 1e-4);
 }

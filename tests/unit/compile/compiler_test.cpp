@@ -29,6 +29,11 @@ std::vector<Tensor> random_weights(const Graph& graph) {
   return weights;
 }
 
+PartitionPlan plan_of(Graph& graph) {
+  Diagnostics diagnostics;
+  return partition_graph(graph, {}, diagnostics).plan;
+}
+
 std::vector<Tensor> random_inputs(const Graph& graph, std::uint64_t seed) {
   std::vector<Tensor> inputs;
   for (const TensorId id : graph.graph_inputs()) inputs.push_back(random_input(graph, id, seed));
@@ -51,7 +56,7 @@ CompileOptions compile_options(std::int32_t jobs = 1) {
 
 std::string bundle_of(Graph graph, const CompileOptions& options, CompileCache* cache,
                       std::int64_t* hits = nullptr) {
-  const auto plan = partition_graph(graph, {}).plan;
+  const auto plan = plan_of(graph);
   const auto weights = random_weights(graph);
   const auto model = compile_graph(graph, plan, vendor_target(), weights, options, cache);
   if (hits != nullptr) *hits = model.cache_hits;
@@ -124,7 +129,7 @@ TEST_CASE("what a backend refuses goes to the next device, and the result stays"
   int refused = 0;
   for (std::uint32_t seed = 20; seed < 40; ++seed) {
     Graph graph = random_vendor_graph(seed, 25);
-    const auto plan = partition_graph(graph, {}).plan;
+    const auto plan = plan_of(graph);
     const auto weights = random_weights(graph);
     const auto model =
         compile_graph(graph, plan, vendor_target(), weights, compile_options(2), nullptr);
@@ -154,7 +159,7 @@ TEST_CASE("without fallback, and where no device is left, a refusal is an error"
           "[compile][compiler]") {
   use_vendor_backend();
   Graph graph = random_vendor_graph(50, 10);
-  const auto plan = partition_graph(graph, {}).plan;
+  const auto plan = plan_of(graph);
   const auto weights = random_weights(graph);
   const Setting refuse("VENDOR_FAULT", "refuse");
   CompileOptions strict = compile_options();
@@ -173,7 +178,7 @@ TEST_CASE("a backend that lies about what it made is refused", "[compile][compil
       GraphBuilder().input("x", {4}).node("r", "aten.relu.default", {"x"}).output("r").build();
   graph.nodes().front().device = "npu";
   graph.set_npu_member("target", vendor_target().json);
-  const auto plan = partition_graph(graph, {}).plan;
+  const auto plan = plan_of(graph);
   const auto weights = random_weights(graph);
   const auto inputs = random_inputs(graph, 0);
   const auto run = [&](const char* fault) {
@@ -198,7 +203,7 @@ TEST_CASE("a bundle of another CPU or backend version asks to be compiled again"
           "[compile][compiler]") {
   use_vendor_backend();
   Graph graph = random_vendor_graph(60, 10);
-  const auto plan = partition_graph(graph, {}).plan;
+  const auto plan = plan_of(graph);
   const auto weights = random_weights(graph);
   const auto model =
       compile_graph(graph, plan, vendor_target(), weights, compile_options(), nullptr);

@@ -38,8 +38,8 @@ TEST_CASE("explain: a status for every way to a device") {
                     .node("f", "aten.relu.default", {"e"})
                     .output("f")
                     .build();
-  const char* const reasons[] = {"",          "forced",         "cheaper on cpu", "unsupported op",
-                                 "min nodes", "backend 'npu': no memory"};
+  const char* const reasons[] = {
+      "", "forced", "cheaper on cpu", "unsupported op", "min nodes", "backend 'npu': no memory"};
   const char* const statuses[] = {"preferred", "forced", "moved", "unsupported", "moved", "failed"};
   for (std::size_t n = 0; n < 6; ++n) {
     graph.nodes()[n].device = n == 0 ? "npu" : "cpu";

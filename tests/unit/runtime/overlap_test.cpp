@@ -33,8 +33,8 @@ Case make_case(Graph graph, std::uint64_t seed = 0) {
   Case made{std::move(graph), {}, {}, {}};
   PartitionOptions partition;
   partition.strategy = "contiguous";
-  made.plan = partition_graph(made.graph, partition).plan;
   Diagnostics diagnostics;
+  made.plan = partition_graph(made.graph, partition, diagnostics).plan;
   made.weights = load_weights(made.graph, {.file = {}, .random_seed = seed}, diagnostics);
   for (const TensorId id : made.graph.graph_inputs()) {
     made.inputs.push_back(random_input(made.graph, id, seed));

@@ -74,4 +74,10 @@ struct PartitionResult {
 PartitionResult partition_graph(Graph& graph, const PartitionOptions& options,
                                 Diagnostics& diagnostics);
 
+/// As above, for callers that have nobody to tell of warnings.
+inline PartitionResult partition_graph(Graph& graph, const PartitionOptions& options) {
+  Diagnostics dropped;
+  return partition_graph(graph, options, dropped);
+}
+
 }  // namespace npu

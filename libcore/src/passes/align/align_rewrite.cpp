@@ -347,7 +347,11 @@ void update_fusion(Graph& graph, const std::vector<AlignSplit>& splits) {
         entry.erase("on_chip_bytes");
       }
       describe(entry, part);
-      (part == parts.front() ? groups : appended).push_back(std::move(entry));
+      if (part == parts.front()) {
+        groups.push_back(std::move(entry));
+      } else {
+        appended.push_back(std::move(entry));
+      }
     }
   }
   // New ids are the places behind the old ones.
