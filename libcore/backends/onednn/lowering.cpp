@@ -9,12 +9,12 @@
 // (permute, slice, reshape where strides allow) are strides over the same memory.
 // Memory: in-place ops are functional. A step overwrites an operand only if it is the last to read
 // that memory (can_overwrite); operands of a concatenation become parts of its memory (place).
-// Constants: a step whose operands are all known at compile time goes to the prologue, which compile
-// runs: weight reorders, folded norms, conversions, whole sub-graphs of weights. Lowering without
-// weights, as load does, makes the same steps and leaves the prologue out.
-// bfloat16: where oneDNN has no bfloat16 primitives (CPUs before AVX-512), values are kept as
-// float32 that are rounded to bfloat16 after every op, which gives the same numbers. Where it has
-// them but not for some node, that node alone computes in float32.
+// Constants: a step whose operands are all known at compile time goes to the prologue, which
+// compile runs: weight reorders, folded norms, conversions, whole sub-graphs of weights. Lowering
+// without weights, as load does, makes the same steps and leaves the prologue out. bfloat16: where
+// oneDNN has no bfloat16 primitives (CPUs before AVX-512), values are kept as float32 that are
+// rounded to bfloat16 after every op, which gives the same numbers. Where it has them but not for
+// some node, that node alone computes in float32.
 #include "lowering.hpp"
 
 #include <algorithm>

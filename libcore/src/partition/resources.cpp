@@ -582,9 +582,9 @@ StrategyOutcome partition_resources(Graph& graph, const Target& target, const Pa
     Json entry{{"nodes", Json::array()}, {"bytes", saturating_integer(bytes)}};
     for (const NodeId id : members) entry["nodes"].push_back(graph.node(id).name);
     const double limit = splitter.limits(p).bytes;
-    const TilingAdvice advice =
-        bytes > limit ? advise_tiling(graph, {members.begin(), members.end()}, limit)
-                      : TilingAdvice{};
+    const TilingAdvice advice = bytes > limit
+                                    ? advise_tiling(graph, {members.begin(), members.end()}, limit)
+                                    : TilingAdvice{};
     if (bytes > limit) entry["tiles"] = advice_json(advice);
     oversize.push_back(std::move(entry));
     const bool tiled = bytes > limit && advice.fits;

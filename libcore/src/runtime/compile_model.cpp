@@ -53,7 +53,8 @@ PartitionPlan plan_of(Graph& graph, const CompileModelOptions& options, Target& 
                         "--target " + options.target +
                             " is ignored: the document is tagged for target '" + target.name + "'");
   }
-  return has_plan ? read_partition_plan(graph, diagnostics) : partition_graph(graph, {}, diagnostics).plan;
+  return has_plan ? read_partition_plan(graph, diagnostics)
+                  : partition_graph(graph, {}, diagnostics).plan;
 }
 
 double measure_error(const Graph& graph, const CompiledModel& model, const Target& target,

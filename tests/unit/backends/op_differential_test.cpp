@@ -373,6 +373,12 @@ void unary(Case& c, const std::string& op) {
   c.finish(op, shape, attrs);
 }
 
+void channel_norm(Case& c, const std::string& op) {
+  const Shape shape = c.random.shape(3, 5);
+  c.operand(shape, false, Values::kAny);
+  c.finish(op, shape, {{"direction", c.random.coin()}, {"layout", "blocked16"}});
+}
+
 void binary(Case& c, const std::string& op) {
   Random& r = c.random;
   const bool power = op.find("pow") != std::string::npos;
@@ -658,6 +664,7 @@ Generator generator_of(const std::string& op) {
   if (has(".cat.") || has("concat") || has("stack")) return concatenation;
   if (has("split") || has("chunk") || has("unbind")) return split;
   if (has("getitem")) return getitem;
+  if (has("channel_norm")) return channel_norm;
   for (const std::string_view name : {"add", "sub", "mul", "div", "maximum", "minimum", "pow"}) {
     if (op.starts_with("aten." + std::string(name) + ".") ||
         op.starts_with("aten." + std::string(name) + "_.") ||

@@ -552,7 +552,11 @@ TEST_CASE("a transfer resets to NALIGN, and partitions keep their inputs and out
   // The metrics are those that the plan would have had with these nodes.
   const Json metrics =
       metrics_to_json(plan_metrics(aligned.graph, after, before.target), before.target);
-  CHECK((*aligned.graph.npu_member("partition"))["metrics"] == metrics);
+  const Json& found = (*aligned.graph.npu_member("partition"))["metrics"];
+  for (const auto& [name, value] : metrics.items()) {
+    INFO(name);
+    CHECK(found.at(name) == value);
+  }
 }
 
 TEST_CASE("partitions that do not fit the nodes are refused") {
