@@ -18,4 +18,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 ./scripts/quickstart.sh --packages-only >&2
 cmake --preset release >/dev/null
 cmake --build --preset release --target aten_coverage npu_backend_aten >&2
-NPU_BACKEND_PATH=$PWD/build/lib/npu/backends exec build/bin/aten_coverage "$@"
+# Some ops write files; theirs go to a folder that is removed.
+program=$PWD/build/bin/aten_coverage
+export NPU_BACKEND_PATH=$PWD/build/lib/npu/backends
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+"$program" "$@"
