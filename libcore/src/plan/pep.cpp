@@ -52,7 +52,7 @@ std::string pep_text(const Pep& pep, const std::vector<std::string>& device_name
   for (const PepSegment& segment : pep.segments) {
     if (!text.empty()) text += "|";
     for (std::size_t i = 0; i < segment.shares.size(); ++i) {
-      const DeviceShare& share = segment.shares[i];
+      const GroupShare& share = segment.shares[i];
       if (i > 0) text += "+";
       text += device_names[static_cast<std::size_t>(share.device)];
       if (segment.shares.size() > 1 && share.percent > 0) {

@@ -33,7 +33,7 @@ PepCosts::PepCosts(const ProfileTable& profile, const PlanLayer& layer,
 
 std::string PepCosts::structure_refusal(const Pep& structure) const {
   for (const PepSegment& segment : structure.segments) {
-    for (const DeviceShare& share : segment.shares) {
+    for (const GroupShare& share : segment.shares) {
       const std::string& name = profile_.devices[at(share.device)].name;
       for (std::int32_t s = segment.first; s <= segment.last; ++s) {
         const std::string& refusal = layer_.refusals[at(share.device)][at(s - 1)];
@@ -238,7 +238,7 @@ PepCost PepCosts::cost(const Pep& pep, const SubgraphSize& subgraph) const {
   cost.resource_ms.assign(resource_names_.size(), 0);
   for (const PepSegment& segment : pep.segments) {
     auto& row = cost.share_ms.emplace_back();
-    for (const DeviceShare& share : segment.shares) {
+    for (const GroupShare& share : segment.shares) {
       const Estimate estimate =
           block_ms(share.device, segment.first, segment.last, subgraph, share.percent);
       cost.extrapolated = cost.extrapolated || estimate.extrapolated;
@@ -267,7 +267,7 @@ PepCost PepCosts::cost(const Pep& pep, const SubgraphSize& subgraph) const {
             std::any_of(tensor.consumers.begin(), tensor.consumers.end(),
                         [&](std::int32_t c) { return c >= segment.first && c <= segment.last; });
         for (std::size_t i = 0; reads && i < segment.shares.size(); ++i) {
-          const DeviceShare& to = segment.shares[i];
+          const GroupShare& to = segment.shares[i];
           const double share = to.percent / 100.0;
           const double bytes = tensor_bytes(tensor, subgraph, share);
           if (source < 0) {
@@ -278,7 +278,7 @@ PepCost PepCosts::cost(const Pep& pep, const SubgraphSize& subgraph) const {
           }
           const PepSegment& from = pep.segments[at(source)];
           for (std::size_t j = 0; j < from.shares.size(); ++j) {
-            const DeviceShare& sender = from.shares[j];
+            const GroupShare& sender = from.shares[j];
             const double ms = profile_.transfer_ms(name(sender.device), name(to.device),
                                                    bytes * sender.percent / 100.0);
             const bool to_host = name(to.device) == settings_.host;
@@ -317,7 +317,7 @@ std::vector<std::string> PepCosts::static_programs(const Pep& pep,
                                                    const SubgraphSize& subgraph) const {
   std::vector<std::string> programs;
   for (const PepSegment& segment : pep.segments) {
-    for (const DeviceShare& share : segment.shares) {
+    for (const GroupShare& share : segment.shares) {
       const ProfileDevice& device = profile_.devices[at(share.device)];
       if (!device.is_static) continue;
       const WorkSize size =
@@ -334,7 +334,7 @@ std::vector<std::string> PepCosts::static_programs(const Pep& pep,
 double PepCosts::compile_ms(const Pep& pep) const {
   double ms = 0;
   for (const PepSegment& segment : pep.segments) {
-    for (const DeviceShare& share : segment.shares) {
+    for (const GroupShare& share : segment.shares) {
       if (!profile_.devices[at(share.device)].is_static) continue;
       ms = std::max(ms,
                     profile_.compile_ms(share.device, layer_.number, segment.first, segment.last));

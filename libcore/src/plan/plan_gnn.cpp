@@ -680,7 +680,7 @@ class DocumentWriter {
         Json segments = Json::array();
         for (const PepSegment& segment : layer.chosen[first].pep.segments) {
           Json shares = Json::array();
-          for (const DeviceShare& share : segment.shares) {
+          for (const GroupShare& share : segment.shares) {
             shares.push_back(
                 {{"device", names_[at(share.device)]}, {"ratio", share.percent / 100.0}});
           }

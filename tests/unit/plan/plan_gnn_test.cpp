@@ -49,7 +49,7 @@ TEST_CASE("the classes of seven stages on three devices", "[plan][pep]") {
     for (const PepSegment& segment : pep.segments) {
       CHECK(segment.first == next);
       next = segment.last + 1;
-      for (const DeviceShare& share : segment.shares) {
+      for (const GroupShare& share : segment.shares) {
         CHECK((used >> share.device & 1) == 0);
         used |= 1U << share.device;
       }

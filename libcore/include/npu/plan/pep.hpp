@@ -9,17 +9,17 @@
 namespace npu {
 
 /// The part of a segment that one device computes.
-struct DeviceShare {
+struct GroupShare {
   std::int32_t device = 0;
   std::int32_t percent = 100;  ///< of the owned nodes
-  bool operator==(const DeviceShare&) const = default;
+  bool operator==(const GroupShare&) const = default;
 };
 
 /// Consecutive stages that run on a group of devices.
 struct PepSegment {
   std::int32_t first = 1;
   std::int32_t last = 1;
-  std::vector<DeviceShare> shares;  ///< devices ascending, percents sum up to 100
+  std::vector<GroupShare> shares;  ///< devices ascending, percents sum up to 100
   bool operator==(const PepSegment&) const = default;
 };
 
