@@ -76,6 +76,11 @@ void Program::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& o
       if (current_ >= steps_.size()) return std::string();
       return fmt::format("node '{}' ({}): ", steps_[current_].name, steps_[current_].op_type);
     };
+    // An op's own message seldom says which argument it is about.
+    const auto arguments = [&] {
+      if (current_ >= steps_.size() || steps_[current_].call.empty()) return std::string();
+      return fmt::format("; arguments: {}", steps_[current_].call);
+    };
     try {
       for (std::size_t i = 0; i < inputs.size(); ++i) {
         const Slot slot = inputs_[i].slot;
@@ -107,10 +112,11 @@ void Program::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& o
       const bool memory = dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
                           text.find("can't allocate memory") != std::string::npos ||
                           text.find("not enough memory") != std::string::npos;
-      throw StatusError(memory ? NPU_ERROR_MEMORY : NPU_ERROR_FAILED, prefix() + text);
+      throw StatusError(memory ? NPU_ERROR_MEMORY : NPU_ERROR_FAILED,
+                        prefix() + text + arguments());
     } catch (const std::exception& error) {
       forget_values();
-      throw StatusError(NPU_ERROR_FAILED, prefix() + first_line(error.what()));
+      throw StatusError(NPU_ERROR_FAILED, prefix() + first_line(error.what()) + arguments());
     }
   }
 }

@@ -57,6 +57,7 @@ struct Step {
   std::size_t node = 0;  ///< index into the document's nodes, for node_times
   std::string name;      ///< of the node; differs from that node's in the body of another
   std::string op_type;
+  std::string call;  ///< its arguments, "self: float32 [2, 3], dim: 1", for messages
   c10::optional<c10::OperatorHandle> handle;
   const Decomposition* decomposition = nullptr;
   npu_custom_op custom = {};

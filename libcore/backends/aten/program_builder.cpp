@@ -66,6 +66,44 @@ bool needs_one_dtype(std::string_view op_type) {
                      [&](std::string_view prefix) { return op_type.starts_with(prefix); });
 }
 
+std::string tensor_text(const TensorInfo& tensor) {
+  return fmt::format("{} {}", dtype_name(tensor.dtype), shape_text(tensor.shape));
+}
+
+// What an argument was bound to; empty for None, which says nothing.
+std::string bound_text(const Graph& graph, const Node& node, const BoundArgument& argument) {
+  constexpr std::size_t kLongest = 60;
+  const auto operand = [&](std::int32_t input) {
+    return input < 0 ? std::string("None")
+                     : tensor_text(graph.tensor(node.inputs[static_cast<std::size_t>(input)]));
+  };
+  std::string text;
+  switch (argument.kind) {
+    case BoundArgument::Kind::kNone:
+      break;
+    case BoundArgument::Kind::kTensor:
+      text = operand(argument.inputs[0]);
+      break;
+    case BoundArgument::Kind::kTensors:
+      text = "[";
+      for (const std::int32_t input : argument.inputs) {
+        if (text.size() > 1) text += ", ";
+        if (text.size() > kLongest) {
+          text += fmt::format("... {} tensors", argument.inputs.size());
+          break;
+        }
+        text += operand(input);
+      }
+      text += "]";
+      break;
+    case BoundArgument::Kind::kValue:
+      text = argument.value.dump(-1, ' ', true);
+      if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
+      break;
+  }
+  return text;
+}
+
 StepResult describe(const TensorInfo& tensor, Slot slot) {
   return {slot, scalar_type(tensor.dtype), tensor.shape, tensor.name};
 }
@@ -286,6 +324,13 @@ class ProgramBuilder {
       StepArgument& argument = step.arguments.emplace_back();
       argument.kind = StepArgument::Kind::kTensor;
       argument.operand.slot = read(graph, id, slots);
+      const TensorInfo& tensor = graph.tensor(id);
+      if (!step.call.empty()) step.call += ", ";
+      step.call += fmt::format("{}: {}", tensor.name, tensor_text(tensor));
+    }
+    if (!node.attrs().empty()) {
+      if (!step.call.empty()) step.call += ", ";
+      step.call += "attrs: " + step.attrs;
     }
     add_results(graph, node, slots, step);
   }
@@ -316,6 +361,10 @@ class ProgramBuilder {
       StepArgument& argument = step.arguments.emplace_back();
       argument.written = traits.written || (traits.written_in_training && training);
       argument.out = traits.out;
+      if (const std::string text = bound_text(graph, node, bound[i]); !text.empty()) {
+        if (!step.call.empty()) step.call += ", ";
+        step.call += fmt::format("{}: {}", declared.name, text);
+      }
       step.has_written = step.has_written || argument.written;
       if (promoted) {
         argument.cast = promoted;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The aten backend through its C ABI alone: documents as JSON text, tensors as bytes.
 //
-// NPU_TEST_BACKEND_DIR is the folder of npu_backend_aten.so; NPU_TEST_CUSTOM_OPS and
+// test::backend_dir() is the folder of npu_backend_aten.so; NPU_TEST_CUSTOM_OPS and
 // NPU_TEST_BAD_CUSTOM_OPS are the shared objects built of aten_custom_ops.cpp and
 // aten_bad_custom_ops.cpp. Expected values are computed here or written beside their arithmetic.
 #include <dlfcn.h>
@@ -24,6 +24,7 @@
 
 #include "catch.hpp"
 #include "npu/backend.h"
+#include "test_paths.hpp"
 
 namespace {
 
@@ -32,7 +33,7 @@ using Shape = std::vector<std::int64_t>;
 
 const npu_backend_api& api() {
   static const npu_backend_api* const table = [] {
-    const std::string path = std::string(NPU_TEST_BACKEND_DIR) + "/npu_backend_aten.so";
+    const std::string path = std::string(npu::test::backend_dir()) + "/npu_backend_aten.so";
     void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     INFO((handle == nullptr ? ::dlerror() : ""));
     REQUIRE(handle != nullptr);
@@ -1149,7 +1150,8 @@ TEST_CASE("scaled_dot_product_attention", "[aten]") {
   }
   SECTION("dropout is refused") {
     const Failure failure = failure_of(one_node(op, qkv, {{"dropout_p", 0.1}}, y));
-    CHECK(failure.text == "node 'n' (" + op + "): dropout_p is 0.1, but only 0 runs here");
+    CHECK(failure.text.starts_with("node 'n' (" + op +
+                                   "): dropout_p is 0.1, but only 0 runs here; arguments: "));
   }
   SECTION("the flash variant, whose second result is the logarithm of the sum") {
     std::vector<float> logsumexp;
@@ -1273,7 +1275,9 @@ TEST_CASE("assertions of exported programs", "[aten]") {
   async.input("x", boolean({}, {0}))
       .node("a", "aten._assert_async.msg", {"x"}, {{"assert_msg", "x must hold"}}, {})
       .output("x");
-  CHECK(failure_of(async).text == "node 'a' (aten._assert_async.msg): x must hold");
+  CHECK(failure_of(async).text ==
+        "node 'a' (aten._assert_async.msg): x must hold; arguments: self: bool [], assert_msg: \"x "
+        "must hold\"");
 }
 
 // ---- dtypes that do not fit
@@ -1377,6 +1381,15 @@ TEST_CASE("errors name node, op and argument", "[aten]") {
       "aten.mm.default", {{"x", range({2, 3})}, {"y", range({2, 3})}}, {}, {{"z", {2, 3}}}));
   CHECK(run_time.status == NPU_ERROR_FAILED);
   CHECK(run_time.text.starts_with("node 'n' (aten.mm.default): "));
+  CHECK(run_time.text.ends_with("; arguments: self: float32 [2, 3], mat2: float32 [2, 3]"));
+  const Failure dim =
+      failure_of(one_node("aten.softmax.int", {{"x", range({2})}}, {{"dim", 5}}, {{"y", {2}}}));
+  CHECK(dim.status == NPU_ERROR_FAILED);
+  CHECK(dim.text.ends_with("; arguments: self: float32 [2], dim: 5"));
+  const Failure list =
+      failure_of(one_node("aten.cat.default", {{"x", range({2, 3})}, {"y", range({2, 2})}},
+                          {{"dim", 0}}, {{"z", {4, 3}}}));
+  CHECK(list.text.ends_with("; arguments: tensors: [float32 [2, 3], float32 [2, 2]], dim: 0"));
 }
 
 TEST_CASE("unknown ops are refused with the nearest names", "[aten]") {

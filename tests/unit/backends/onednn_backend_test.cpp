@@ -23,6 +23,7 @@
 
 #include "catch.hpp"
 #include "npu/backend.h"
+#include "test_paths.hpp"
 
 namespace {
 
@@ -387,7 +388,7 @@ class Backend {
  public:
   static const npu_backend_api& api() {
     static const npu_backend_api* const loaded = [] {
-      const std::string path = std::string(NPU_TEST_BACKEND_DIR) + "/npu_backend_onednn.so";
+      const std::string path = std::string(npu::test::backend_dir()) + "/npu_backend_onednn.so";
       void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
       if (library == nullptr) throw std::runtime_error(dlerror());
       using Entry = const npu_backend_api* (*)(std::uint32_t);
@@ -784,7 +785,7 @@ TEST_CASE("onednn describes itself and its ops", "[onednn]") {
 }
 
 TEST_CASE("onednn refuses another ABI and malformed device options", "[onednn]") {
-  const std::string path = std::string(NPU_TEST_BACKEND_DIR) + "/npu_backend_onednn.so";
+  const std::string path = std::string(npu::test::backend_dir()) + "/npu_backend_onednn.so";
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   REQUIRE(library != nullptr);
   const auto entry = reinterpret_cast<const npu_backend_api* (*)(std::uint32_t)>(

@@ -17,6 +17,7 @@
 #include "npu/partition/partition_plan.hpp"
 #include "npu/runtime/executor.hpp"
 #include "npu/target/target.hpp"
+#include "test_paths.hpp"
 
 namespace npu {
 namespace {
@@ -25,7 +26,7 @@ using test::GraphBuilder;
 
 const npu_backend_api& api() {
   static const npu_backend_api* const loaded = [] {
-    const std::string path = std::string(NPU_TEST_BACKEND_DIR) + "/npu_backend_onednn.so";
+    const std::string path = std::string(npu::test::backend_dir()) + "/npu_backend_onednn.so";
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) throw std::runtime_error(dlerror());
     using Entry = const npu_backend_api* (*)(std::uint32_t);
@@ -135,7 +136,7 @@ struct Compiled {
   /// The largest difference from the cpu device, relative to the largest value.
   double error_against_cpu() { return error_against_cpu(device.get()); }
   double error_against_cpu(npu_device* on) {
-    ::setenv("NPU_BACKEND_PATH", NPU_TEST_BACKEND_DIR, 1);
+    ::setenv("NPU_BACKEND_PATH", npu::test::backend_dir(), 1);
     const Target target = load_target("host");
     for (Node& node : graph.nodes()) node.device = "cpu";
     const PartitionPlan plan = single_partition_plan(graph, "cpu");

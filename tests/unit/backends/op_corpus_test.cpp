@@ -26,6 +26,7 @@
 #include "npu/support/json.hpp"
 #include "npu/target/target.hpp"
 #include "npu/tensor/safetensors.hpp"
+#include "test_paths.hpp"
 
 namespace npu {
 namespace {
@@ -77,7 +78,7 @@ const std::vector<OpCase>& op_cases() {
   return all;
 }
 
-void find_backends() { ::setenv("NPU_BACKEND_PATH", NPU_TEST_BACKEND_DIR, 1); }
+void find_backends() { ::setenv("NPU_BACKEND_PATH", npu::test::backend_dir(), 1); }
 
 // By TensorId; a constant that the corpus has in the document alone comes from there.
 std::vector<Tensor> weights_of(const OpCase& one, const Graph& graph) {

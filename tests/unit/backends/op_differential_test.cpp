@@ -23,6 +23,7 @@
 #include "npu/runtime/executor.hpp"
 #include "npu/target/support_check.hpp"
 #include "npu/target/target.hpp"
+#include "test_paths.hpp"
 
 namespace npu {
 namespace {
@@ -804,7 +805,7 @@ std::int64_t setting(const char* name, std::int64_t otherwise) {
 }  // namespace
 
 TEST_CASE("random nodes of every op in the npu table agree with the cpu device", "[differential]") {
-  ::setenv("NPU_BACKEND_PATH", NPU_TEST_BACKEND_DIR, 1);
+  ::setenv("NPU_BACKEND_PATH", npu::test::backend_dir(), 1);
   const Target target = load_target("host");
   const Device& npu = npu_device_of(target);
   const std::vector<std::string> ops = table_ops(npu);

@@ -9,12 +9,13 @@
 
 #include "graph_builder.hpp"
 #include "npu/target/target.hpp"
+#include "test_paths.hpp"
 
 namespace npu::test {
 
 /// Makes both kinds of backends known; see Backend::load.
 inline void use_vendor_backend() {
-  const std::string path = std::string(NPU_TEST_VENDOR_DIR) + ":" + NPU_TEST_BACKEND_DIR;
+  const std::string path = std::string(npu::test::vendor_dir()) + ":" + npu::test::backend_dir();
   ::setenv("NPU_BACKEND_PATH", path.c_str(), 1);
 }
 

@@ -15,6 +15,7 @@
 #include "npu/runtime/random_tensor.hpp"
 #include "partition/plan_checks.hpp"
 #include "partition/unit_graph.hpp"
+#include "test_paths.hpp"
 
 using namespace npu;
 using namespace npu::test;
@@ -54,9 +55,9 @@ std::optional<PartitionResult> partitioned(Graph& graph, const PartitionOptions&
 }
 
 bool have_backends() {
-  ::setenv("NPU_BACKEND_PATH", NPU_TEST_BACKEND_DIR, 1);
+  ::setenv("NPU_BACKEND_PATH", npu::test::backend_dir(), 1);
   for (const char* name : {"aten", "onednn"}) {
-    const std::string file = std::string(NPU_TEST_BACKEND_DIR) + "/npu_backend_" + name + ".so";
+    const std::string file = std::string(npu::test::backend_dir()) + "/npu_backend_" + name + ".so";
     if (::access(file.c_str(), R_OK) != 0) {
       WARN("skipped: " << file << " is not there");
       return false;

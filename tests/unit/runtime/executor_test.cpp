@@ -20,6 +20,7 @@
 #include "npu/runtime/weight_store.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/target/support_check.hpp"
+#include "test_paths.hpp"
 
 using namespace npu;
 using npu::test::GraphBuilder;
@@ -28,9 +29,9 @@ using Kind = StepRecord::Kind;
 namespace {
 
 bool have_backends() {
-  ::setenv("NPU_BACKEND_PATH", NPU_TEST_BACKEND_DIR, 1);
+  ::setenv("NPU_BACKEND_PATH", npu::test::backend_dir(), 1);
   for (const char* name : {"aten", "onednn"}) {
-    const std::string file = std::string(NPU_TEST_BACKEND_DIR) + "/npu_backend_" + name + ".so";
+    const std::string file = std::string(npu::test::backend_dir()) + "/npu_backend_" + name + ".so";
     if (::access(file.c_str(), R_OK) != 0) {
       WARN("skipped: " << file << " is not there");
       return false;

@@ -13,6 +13,7 @@
 #include "npu/runtime/csr_kernels.hpp"
 #include "npu/support/file_io.hpp"
 #include "support/temporary_folder.hpp"
+#include "test_paths.hpp"
 
 using namespace npu;
 
@@ -21,7 +22,7 @@ namespace {
 const std::string kFolder = std::string(NPU_TEST_DATA_DIR) + "/gnn/";
 
 bool has_backends() {
-  ::setenv("NPU_BACKEND_PATH", NPU_TEST_BACKEND_DIR, 0);
+  ::setenv("NPU_BACKEND_PATH", npu::test::backend_dir(), 0);
   try {
     Backend::load("aten");
     Backend::load("onednn");

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the tests find what was built beside them. The environment comes first: the same test
+// objects are linked with a plain and with a sanitized libcore, each with backends of its own.
+#pragma once
+
+#include <cstdlib>
+
+namespace npu::test {
+
+/// The folder of npu_backend_aten.so and npu_backend_onednn.so.
+inline const char* backend_dir() {
+  const char* folder = std::getenv("NPU_TEST_BACKEND_DIR");
+  return folder != nullptr ? folder : NPU_TEST_BACKEND_DIR;
+}
+
+/// The folder of the vendor's backend that tests/install builds.
+inline const char* vendor_dir() {
+  const char* folder = std::getenv("NPU_TEST_VENDOR_DIR");
+  return folder != nullptr ? folder : NPU_TEST_VENDOR_DIR;
+}
+
+}  // namespace npu::test
