@@ -102,6 +102,7 @@ int main(int argc, char** argv) {
       tool.stop_on_errors();
       return tool.write_text(std::move(checked)), npu::cli::ExitStatus::kSuccess;
     }
+    options.report = tool.wants_report();
     const npu::PartitionResult result = npu::partition_graph(graph, options, tool.diagnostics());
     tool.report(result.report);
     if (options.what_if && tool.verbosity() >= 0) tool.note(result.what_if);

@@ -2,8 +2,7 @@
 // Times of npu-align's pass in process, without JSON text: graphs of 5,000 to 40,000 ops (branchy,
 // a third of the ops pinned to one layout), the best of several runs, with the size of the cut's
 // network and the peak memory. Build and run:
-//   g++ -O3 -std=c++20 -Ilibcore/include scripts/bench/align_speed.cpp build/libcore/libcore.a \
-//       -lsimdjson -lfmt -ldl -lpthread -o /tmp/align_speed && /tmp/align_speed
+//   cmake --build build --target align_speed && build/bin/align_speed
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -29,7 +28,7 @@ npu::Graph make_graph(int ops) {
     const std::string name = "n" + std::to_string(n);
     channels.push_back(static_cast<std::int64_t>(8 * (random() % 16 + 1)));
     npu::Json inputs = npu::Json::array();
-    for (unsigned i = random() % 3 + 1; i > 0; --i) {
+    for (unsigned i = static_cast<unsigned>(random()) % 3 + 1; i > 0; --i) {
       const int from = n - 1 - static_cast<int>(random() % 12);
       inputs.push_back(from < 0 ? tensor("x", 64)
                                 : tensor("n" + std::to_string(from),

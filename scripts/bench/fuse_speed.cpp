@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times npu-fuse's pass in process, without reading or writing documents.
 //
-//   c++ -std=c++20 -O3 -Ilibcore/include scripts/bench/fuse_speed.cpp build/libcore/libcore.a -lsimdjson -lfmt -o fuse_speed
-//   ./fuse_speed [RUNS]
+//   cmake --build build --target fuse_speed
+//   build/bin/fuse_speed [RUNS]
 //
 // Graphs are branchy (one node in three has two operands, from a window of the last 64 results), of
 // convolutions, batch norms, activations, adds, matrix products, softmax, cats and views; nodes are

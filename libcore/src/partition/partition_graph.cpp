@@ -122,9 +122,11 @@ PartitionResult partition_graph(Graph& graph, const PartitionOptions& options,
     if (name.starts_with("coverage_")) result.metrics_json[name] = rounded(value, 1e6);
   }
   const std::vector<OperatorRow> operators = explain_placement(graph, result.target);
-  result.report =
-      format_plan_report(graph, result.plan, result.metrics_json, result.target, *options.cost) +
-      outcome.report + "\n" + format_operators(graph, result.target, operators);
+  if (options.report) {
+    result.report =
+        format_plan_report(graph, result.plan, result.metrics_json, result.target, *options.cost) +
+        outcome.report + "\n" + format_operators(graph, result.target, operators);
+  }
   if (outcome.more_details) outcome.more_details(graph, outcome.details);
   outcome.details["operators"] = operators_to_json(operators);
   if (options.what_if) {

@@ -23,6 +23,7 @@ struct PartitionOptions {
   std::int32_t parts = 2;           ///< of metis: how many
   double imbalance = 0.1;           ///< of metis: how far above the mean a part may be
   std::uint64_t seed = 0;           ///< of metis
+  bool report = true;               ///< write PartitionResult::report
   bool what_if = false;    ///< also plan for what keeps nodes from the target's first device
   std::int64_t depth = 1;  ///< blocks: how many levels of blocks within blocks to take apart
   const CostModel* cost = &roofline_cost();  ///< where predicted times come from; never null
