@@ -3,6 +3,7 @@
 #include "io.hpp"
 #include "npu/partition/certificate.hpp"
 #include "npu/partition/partition_graph.hpp"
+#include "partition_options.hpp"
 #include "tool.hpp"
 
 namespace {
@@ -11,14 +12,6 @@ npu::cli::Metrics as_metrics(const npu::PartitionResult& result) {
   npu::cli::Metrics metrics;
   for (const auto& [key, value] : result.metrics_json.items()) metrics[key] = value.get<double>();
   return metrics;
-}
-
-std::string strategy_help() {
-  std::string text = "how to group nodes";
-  for (const npu::StrategyInfo& strategy : npu::partition_strategies()) {
-    text += "; " + std::string(strategy.name) + ": " + std::string(strategy.summary);
-  }
-  return text;
 }
 
 }  // namespace
@@ -30,55 +23,7 @@ int main(int argc, char** argv) {
   std::string dot;
   bool verify = false;
   tool.add_graph_io();
-  tool.app()
-      .add_option("-s,--strategy", options.strategy, strategy_help())
-      ->type_name("NAME")
-      ->capture_default_str();
-  tool.app()
-      .add_option("--min-nodes", options.min_nodes,
-                  "move partitions with fewer nodes to the next device that runs them")
-      ->type_name("N")
-      ->capture_default_str()
-      ->check(npu::cli::in_range(1, 1'000'000'000));
-  tool.app()
-      .add_option("--depth", options.depth, "levels of blocks within blocks; strategy blocks only")
-      ->type_name("N")
-      ->capture_default_str()
-      ->check(npu::cli::in_range(1, 64));
-  tool.app()
-      .add_option("--min-flops", options.min_flops,
-                  "move partitions with less work to the next device that runs them")
-      ->type_name("FLOPS")
-      ->capture_default_str()
-      ->check(npu::cli::finite_at_least_zero());
-  tool.app()
-      .add_option("--max-partitions", options.max_partitions,
-                  "allow no more partitions than this; what saves least time moves")
-      ->type_name("N")
-      ->check(npu::cli::in_range(1, 1'000'000'000));
-  tool.app()
-      .add_option("--memory-limit", options.memory_limit,
-                  "cut partitions that need more memory at once")
-      ->type_name("BYTES")
-      ->check(npu::cli::in_range(1, INT64_MAX));
-  tool.app()
-      .add_option("-k,--parts", options.parts, "number of parts for --strategy metis")
-      ->type_name("K")
-      ->capture_default_str()
-      ->check(npu::cli::in_range(1, 1'000'000));
-  tool.app()
-      .add_option("--imbalance", options.imbalance,
-                  "how far above the mean a part's work may be, for --strategy metis")
-      ->type_name("SHARE")
-      ->capture_default_str()
-      ->check(npu::cli::finite_at_least_zero());
-  tool.app()
-      .add_option("--seed", options.seed, "random seed, for --strategy metis")
-      ->type_name("N")
-      ->capture_default_str()
-      ->check(npu::cli::seed());
-  tool.app().add_flag("--what-if", options.what_if,
-                      "rank what keeps nodes from the first device by what it costs");
+  npu::cli::add_partition_options(tool, options);
   tool.app().add_flag("--verify", verify,
                       "check the plan and the proof in GRAPH, and write what was checked");
   tool.app()

@@ -10,6 +10,7 @@
 #include "npu/profile/profile_gnn.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/text.hpp"
+#include "profile_options.hpp"
 #include "tool.hpp"
 
 namespace {
@@ -35,46 +36,7 @@ int main(int argc, char** argv) {
   CLI::App& app = tool.app();
   app.add_option("MODEL", options.model, "staged model");
   tool.add_output();
-  app.add_option("--weights", options.weights, "safetensors file [the one that the model names]")
-      ->type_name("FILE");
-  app.add_option("--target", options.target, "target whose devices are measured")
-      ->type_name("NAME|FILE")
-      ->capture_default_str();
-  app.add_option("--devices", options.devices,
-                 "devices of the target, or NAME=BACKEND for one that it lacks [all]")
-      ->type_name("NAME,...")
-      ->delimiter(',')
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--nodes", options.nodes, "numbers of nodes to measure at")
-      ->type_name("N,...")
-      ->delimiter(',')
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->check(npu::cli::in_range(1, 1'000'000'000))
-      ->capture_default_str();
-  app.add_option("--degrees", options.degrees, "edges per node to measure at")
-      ->type_name("X,...")
-      ->delimiter(',')
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->check(npu::cli::finite_at_least_zero())
-      ->capture_default_str();
-  app.add_option("--runs", options.runs, "timed runs of each point")
-      ->type_name("N")
-      ->check(npu::cli::in_range(1, 100'000))
-      ->capture_default_str();
-  app.add_option("--threads", options.threads, "threads per device; 0 means all cores")
-      ->type_name("N")
-      ->check(npu::cli::in_range(0, 1024))
-      ->capture_default_str();
-  app.add_option("--max-bytes", options.max_bytes, "leave out points whose tensors take more")
-      ->type_name("BYTES")
-      ->check(npu::cli::in_range(1, INT64_MAX))
-      ->capture_default_str();
+  npu::cli::add_profile_options(tool, options);
   app.add_flag("--quick", quick, "a coarse grid and 3 runs: minutes become seconds");
   app.add_option("--import", import, "convert a table of published form in place of measuring")
       ->type_name("FILE");

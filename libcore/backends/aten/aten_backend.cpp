@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "aten_types.hpp"
+#include "large_blocks.hpp"
 #include "npu/backend.h"
 #include "npu/ir/json_reader.hpp"
 #include "npu/support/checked.hpp"
@@ -233,6 +234,7 @@ npu_status open_device(const char* options_text, npu_device** device, npu_error*
       state->build.promote = promote->get<bool>();
     }
     at::set_num_threads(state->threads);
+    keep_large_blocks();
     *device = new npu_device{std::move(state)};
   });
 }

@@ -255,6 +255,15 @@ Tensor DeviceBuffer::to_host() const {
   return tensor;
 }
 
+Tensor DeviceBuffer::view(const std::shared_ptr<DeviceBuffer>& buffer) {
+  const npu_tensor description = buffer->describe();
+  if (description.data == nullptr) return buffer->to_host();
+  const auto* data = static_cast<const std::byte*>(description.data);
+  return Tensor(static_cast<DType>(description.dtype),
+                Shape(description.shape, description.shape + description.rank),
+                std::shared_ptr<const std::byte>(buffer, data));
+}
+
 DeviceProgram::DeviceProgram(std::shared_ptr<DeviceInstance> device, Blob blob,
                              std::vector<NamedTensor> weights, std::size_t output_count,
                              std::size_t node_count)

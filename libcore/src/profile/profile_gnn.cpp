@@ -284,7 +284,7 @@ class Profiler {
     for (const TensorId id : graph.graph_inputs()) {
       const TensorInfo& tensor = graph.tensor(id);
       if (tensor.name == kEdgeInput) continue;
-      inputs[tensor.name] = {filled(tensor.dtype, tensor.shape, 17), false};
+      inputs[tensor.name] = {filled(tensor.dtype, tensor.shape, 17), false, nullptr};
     }
     std::vector<double> times;
     for (std::int32_t run = -options_.warm_up; run < options_.runs; ++run) {

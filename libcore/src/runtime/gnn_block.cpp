@@ -17,10 +17,12 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
+#include <thread>
 
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/subgraph.hpp"
 #include "npu/runtime/csr_kernels.hpp"
+#include "npu/support/host_memory.hpp"
 
 namespace npu {
 namespace {
@@ -51,20 +53,68 @@ Tensor padded_rows(const Tensor& tensor, std::int64_t rows, float padding) {
   return result;
 }
 
+// A tensor, and the device's buffer with the same bytes where there is one: programs read that in
+// place.
+struct Placed {
+  Tensor tensor;
+  std::shared_ptr<DeviceBuffer> buffer;
+};
+
+// Memory of the device, to be written from here; the host's own where the device's cannot be.
+Placed allocate_on(DeviceInstance& device, DType dtype, const Shape& shape) {
+  std::shared_ptr<DeviceBuffer> buffer = device.allocate(dtype, shape);
+  const npu_tensor description = buffer->describe();
+  if (description.data == nullptr) return {Tensor(dtype, shape), nullptr};
+  prefer_huge_pages(const_cast<void*>(description.data), description.bytes);
+  return {DeviceBuffer::view(buffer), buffer};
+}
+
+// Calls copy(begin, end) for parts of [0, rows), at the same time where it is worth a thread.
+template <typename Copy>
+void in_parts(std::int64_t rows, std::size_t row_bytes, std::int32_t threads, const Copy& copy) {
+  constexpr std::size_t kWorthAThread = std::size_t{4} << 20;
+  std::int64_t count = threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
+  count = std::clamp<std::int64_t>(static_cast<std::int64_t>(at(rows) * row_bytes / kWorthAThread),
+                                   1, count);
+  std::vector<std::thread> workers;
+  for (std::int64_t t = 1; t < count; ++t) {
+    workers.emplace_back(
+        [&copy, rows, t, count] { copy(rows * t / count, rows * (t + 1) / count); });
+  }
+  copy(0, rows / count);
+  for (std::thread& worker : workers) worker.join();
+}
+
 // The first `rows` local rows of an input, padded where there are fewer.
-Tensor materialized(const GnnInput& input, const GnnWork& work, std::int64_t rows, float padding) {
-  if (!input.by_node || work.nodes.empty()) return padded_rows(input.tensor, rows, padding);
+Placed materialized(const GnnInput& input, const GnnWork& work, std::int64_t rows, float padding,
+                    const GnnDevice& device) {
+  if (!input.by_node || work.nodes.empty()) {
+    Tensor tensor = padded_rows(input.tensor, rows, padding);
+    const bool same =
+        tensor.data() == input.tensor.data() && tensor.shape() == input.tensor.shape();
+    return {std::move(tensor), same ? input.resident : nullptr};
+  }
   Shape shape = input.tensor.shape();
   const std::int64_t present = std::min<std::int64_t>(rows, work.local);
-  shape[0] = present;
-  const std::size_t bytes =
-      input.tensor.shape()[0] > 0 ? input.tensor.bytes() / at(input.tensor.shape()[0]) : 0;
-  Tensor result(input.tensor.dtype(), std::move(shape));
-  for (std::int64_t r = 0; r < present; ++r) {
-    std::memcpy(result.mutable_data() + at(r) * bytes,
-                input.tensor.data() + at(work.nodes[at(r)]) * bytes, bytes);
+  const std::size_t bytes = shape[0] > 0 ? input.tensor.bytes() / at(shape[0]) : 0;
+  shape[0] = rows;
+  Placed result = allocate_on(*device.instance, input.tensor.dtype(), shape);
+  std::byte* const target = result.tensor.mutable_data();
+  in_parts(present, bytes, device.threads, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) {
+      std::memcpy(target + at(r) * bytes, input.tensor.data() + at(work.nodes[at(r)]) * bytes,
+                  bytes);
+    }
+  });
+  if (present < rows) {
+    if (input.tensor.dtype() == DType::kFloat32) {
+      std::fill(result.tensor.as_mutable<float>() + at(present) * bytes / sizeof(float),
+                result.tensor.as_mutable<float>() + result.tensor.element_count(), padding);
+    } else {
+      std::memset(target + at(present) * bytes, 0, at(rows - present) * bytes);
+    }
   }
-  return padded_rows(result, rows, padding);
+  return result;
 }
 
 }  // namespace
@@ -334,7 +384,12 @@ void GnnBlock::build_steps(bool fuse, const std::map<std::string, Tensor>& weigh
 std::map<std::string, Tensor> GnnBlock::run(const GnnWork& work,
                                             const std::map<std::string, GnnInput>& inputs,
                                             float padding) const {
-  std::map<std::int32_t, Tensor> values;
+  std::map<std::int32_t, Placed> values;
+  const auto input_value = [&](TensorId id) {
+    const TensorInfo& info = graph_.tensor(id);
+    if (info.kind != TensorKind::kGraphInput || values.contains(id.value)) return;
+    values[id.value] = materialized(inputs.at(info.name), work, info.shape[0], padding, device_);
+  };
   bool has_edge_tensor = false;
   const auto edge_tensor = [&](TensorId id) {
     if (has_edge_tensor) return;
@@ -351,35 +406,38 @@ std::map<std::string, Tensor> GnnBlock::run(const GnnWork& work,
     // Padded edges lie between rows that exist and that nobody looks at, where there is one.
     const std::int64_t sink = shape_.local > work.local ? shape_.local - 1 : 0;
     for (std::int64_t e = work.edges(); e < shape_.edges; ++e) sources[e] = targets[e] = sink;
-    values[id.value] = std::move(edges);
+    values[id.value].tensor = std::move(edges);
   };
   for (const auto& step : steps_) {
     if (step->program != nullptr) {
       std::vector<std::shared_ptr<DeviceBuffer>> buffers;
       std::vector<npu_buffer*> arguments;
       for (const TensorId id : step->boundary.inputs) {
-        const TensorInfo& info = graph_.tensor(id);
-        if (info.name == kEdgeInput) {
+        if (graph_.tensor(id).name == kEdgeInput) {
           edge_tensor(id);
-        } else if (info.kind == TensorKind::kGraphInput && !values.contains(id.value)) {
-          values[id.value] = materialized(inputs.at(info.name), work, info.shape[0], padding);
+        } else {
+          input_value(id);
         }
-        buffers.push_back(device_.instance->import_tensor(values.at(id.value)));
+        Placed& value = values.at(id.value);
+        if (value.buffer == nullptr) value.buffer = device_.instance->import_tensor(value.tensor);
+        buffers.push_back(value.buffer);
         arguments.push_back(buffers.back()->get());
       }
       auto results = step->program->run(arguments);
       for (std::size_t i = 0; i < results.size(); ++i) {
-        values[step->boundary.outputs[i].value] = results[i]->to_host();
+        values[step->boundary.outputs[i].value] = {DeviceBuffer::view(results[i]), results[i]};
       }
       continue;
     }
     const TensorInfo& info = graph_.tensor(step->result);
     if (step->is_slice) {
-      values[step->result.value] =
-          materialized(inputs.at(graph_.tensor(step->rows).name), work, info.shape[0], padding);
+      values[step->result.value] = materialized(inputs.at(graph_.tensor(step->rows).name), work,
+                                                info.shape[0], padding, device_);
       continue;
     }
-    Tensor result(DType::kFloat32, info.shape);
+    // Every row of a device in host memory is one of the work's, and is written below.
+    Placed placed = allocate_on(*device_.instance, DType::kFloat32, info.shape);
+    Tensor& result = placed.tensor;
     if (!step->rows.valid()) {
       for (std::int64_t v = 0; v < work.owned; ++v) {
         result.as_mutable<float>()[v] =
@@ -397,21 +455,17 @@ std::map<std::string, Tensor> GnnBlock::run(const GnnWork& work,
           reduce.sources = work.base_sources.data();
           reduce.x = input.tensor.as<float>();
         } else {
-          values[step->rows.value] = materialized(input, work, rows.shape[0], padding);
+          input_value(step->rows);
         }
       }
-      if (reduce.x == nullptr) reduce.x = values.at(step->rows.value).as<float>();
+      if (reduce.x == nullptr) reduce.x = values.at(step->rows.value).tensor.as<float>();
       reduce.rows = work.owned;
       reduce.mean = step->mean;
       std::int64_t size = 1;
       for (std::size_t d = 1; d < info.shape.size(); ++d) size *= info.shape[d];
       if (step->factor.valid()) {
-        const TensorInfo& info_factor = graph_.tensor(step->factor);
-        if (info_factor.kind == TensorKind::kGraphInput && !values.contains(step->factor.value)) {
-          values[step->factor.value] =
-              materialized(inputs.at(info_factor.name), work, info_factor.shape[0], padding);
-        }
-        reduce.weights = values.at(step->factor.value).as<float>();
+        input_value(step->factor);
+        reduce.weights = values.at(step->factor.value).tensor.as<float>();
         const TensorInfo& factor = graph_.tensor(step->factor);
         for (std::size_t d = 1; d < factor.shape.size(); ++d) reduce.heads *= factor.shape[d];
       }
@@ -419,7 +473,7 @@ std::map<std::string, Tensor> GnnBlock::run(const GnnWork& work,
       reduce.out = result.as_mutable<float>();
       segment_reduce(reduce, device_.threads);
     }
-    values[step->result.value] = std::move(result);
+    values[step->result.value] = std::move(placed);
   }
   std::map<std::string, Tensor> outputs;
   for (const TensorId id : graph_.graph_outputs()) {
@@ -427,7 +481,7 @@ std::map<std::string, Tensor> GnnBlock::run(const GnnWork& work,
     const std::int64_t rows = per_edge_.at(name)     ? work.edges()
                               : local_rows_.at(name) ? work.local
                                                      : work.owned;
-    outputs[name] = first_rows(values.at(id.value), rows);
+    outputs[name] = first_rows(values.at(id.value).tensor, rows);
   }
   return outputs;
 }

@@ -269,6 +269,7 @@ class Runner {
   }
 
   void build_tasks() {
+    resident_features_.resize(devices_.size());
     layers_.resize(model_.layers.size());
     std::map<std::pair<std::int32_t, std::int32_t>, double> predicted;
     for (const Json& cluster : plan_.at("clusters")) {
@@ -490,6 +491,16 @@ class Runner {
     }
   }
 
+  // The features, uploaded once, for a task that reads all of them as they are. Called with the
+  // device's lock held.
+  std::shared_ptr<DeviceBuffer> resident_features(const Task& task) {
+    if (layer_ != 1 || !task.work.nodes.empty()) return nullptr;
+    std::shared_ptr<DeviceBuffer>& resident = resident_features_[at(task.device)];
+    if (resident == nullptr)
+      resident = devices_[at(task.device)].instance->import_tensor(features_);
+    return resident;
+  }
+
   void run_task(Task& task) {
     Exchange& exchange = *exchanges_[at(task.subgraph)];
     const Subgraph& part = parts_[at(task.subgraph)];
@@ -498,16 +509,16 @@ class Runner {
     for (const std::string& name : task.block->input_names()) {
       if (name == kEdgeInput) continue;
       if (name == kFeatureInput) {
-        inputs[name] = {input_, true};
+        inputs[name] = {input_, true, resident_features(task)};
       } else if (name == kDegreeInput) {
-        inputs[name] = {degree_, true};
+        inputs[name] = {degree_, true, nullptr};
       } else {
         Tensor value;
         {
           const std::lock_guard lock(exchange.mutex);
           value = exchange.values.at(name);
         }
-        inputs[name] = {share_of(value, find_tensor(info, name), task), false};
+        inputs[name] = {share_of(value, find_tensor(info, name), task), false, nullptr};
       }
     }
     std::map<std::string, Tensor> outputs = task.block->run(task.work, inputs, options_.padding);
@@ -583,6 +594,10 @@ class Runner {
 
   // Rows of the layer's output: no other task writes them.
   void store_rows(const Tensor& value, const Subgraph& part, const Task& task) {
+    if (task.local.empty() && task.work.nodes.empty() && value.shape() == output_.shape()) {
+      output_ = value;  // the whole graph in one task
+      return;
+    }
     const std::size_t bytes = at(output_.shape()[1]) * sizeof(float);
     std::byte* const target = output_.mutable_data();
     for (std::int64_t r = 0; r < task.work.owned; ++r) {
@@ -710,6 +725,7 @@ class Runner {
   std::map<std::string, Tensor> weights_;
   std::vector<GnnDevice> devices_;
   std::vector<std::unique_ptr<std::mutex>> device_mutex_;
+  std::vector<std::shared_ptr<DeviceBuffer>> resident_features_;  // by device
   std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t, std::int32_t, std::int64_t,
                       std::int64_t, std::int64_t>,
            std::unique_ptr<GnnBlock>>

@@ -11,6 +11,7 @@
 
 #include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
+#include "npu/support/host_memory.hpp"
 
 namespace npu {
 namespace {
@@ -39,6 +40,17 @@ std::string shape_text(const Shape& shape) {
 
 Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {
   std::tie(element_count_, bytes_) = checked_sizes(dtype_, shape_);
+#if !defined(__SANITIZE_ADDRESS__)  // which watches the ends of what malloc gives
+  if (bytes_ >= kLargeBlock) {
+    data_ = allocate_large(bytes_);
+    if (data_ == nullptr) {
+      throw Error(ErrorCode::kInfeasible, "out of memory for a tensor of " +
+                                              std::to_string(bytes_) + " bytes, shape " +
+                                              shape_text(shape_));
+    }
+    return;
+  }
+#endif
   const std::size_t rounded = (bytes_ + 63) / 64 * 64;
   void* memory =
       bytes_ > PTRDIFF_MAX - 64 ? nullptr : std::aligned_alloc(64, rounded == 0 ? 64 : rounded);

@@ -58,6 +58,9 @@ class DeviceBuffer {
   npu_tensor describe() const;
   /// Copies to a new host tensor, bit for bit.
   Tensor to_host() const;
+  /// The buffer's own memory as a tensor that keeps the buffer alive; a copy where the device's
+  /// memory is not the host's.
+  static Tensor view(const std::shared_ptr<DeviceBuffer>& buffer);
 
  private:
   std::shared_ptr<DeviceInstance> device_;

@@ -39,6 +39,8 @@ struct GnnWork {
 struct GnnInput {
   Tensor tensor;
   bool by_node = false;
+  /// The same values on the block's device, uploaded before; null: the block uploads what it reads.
+  std::shared_ptr<DeviceBuffer> resident;
 };
 
 /// A block of stages, compiled for one shape on one device. Aggregation over edges runs as a

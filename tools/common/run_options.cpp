@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What npu-run takes, besides its document.
+#include "run_options.hpp"
+
+namespace npu::cli {
+
+void add_run_options(Tool& tool, RunModelOptions& options, GnnRunOptions& plan_options) {
+  CLI::App& app = tool.app();
+  app.add_option("--weights", options.weights.file,
+                 "safetensors file with the weights; default: npu.weights_file of the document")
+      ->type_name("FILE");
+  app.add_option("--random-weights", options.weights.random_seed, "make weights up from a seed")
+      ->type_name("SEED")
+      ->check(seed());
+  app.add_option("--inputs", options.inputs,
+                 "safetensors file, NAME=FILE.npy, or FILE.npy for a single input; repeatable")
+      ->type_name("FILE")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--random-inputs", options.random_inputs, "make missing inputs up from a seed")
+      ->type_name("SEED")
+      ->check(seed());
+  app.add_option("--outputs", options.outputs,
+                 "write the outputs: safetensors, or .npy for a single one")
+      ->type_name("FILE")
+      ->check(file_beside_stdout());
+  app.add_option("--expect", options.expect,
+                 "compare the outputs with a safetensors file; exit 4 if they differ")
+      ->type_name("FILE");
+  app.add_option("--verify", options.verify_device,
+                 "run the whole graph on DEVICE, too, and compare; exit 4 if the outputs differ")
+      ->type_name("DEVICE")
+      ->check(not_empty());
+  app.add_option("--rtol", options.rtol, "relative tolerance [1e-3; 2e-2 for 16-bit floats]")
+      ->type_name("X")
+      ->check(finite_at_least_zero());
+  app.add_option("--atol", options.atol, "absolute tolerance [1e-4; 2e-2 for 16-bit floats]")
+      ->type_name("X")
+      ->check(finite_at_least_zero());
+  app.add_option("--bench", options.bench, "run N more times and report the distribution")
+      ->type_name("N")
+      ->check(in_range(1, 1'000'000));
+  app.add_option("--threads", options.executor.threads, "threads per device; 0 means all cores")
+      ->type_name("N")
+      ->check(in_range(0, 1024))
+      ->capture_default_str();
+  app.add_option("--target", options.target,
+                 "target of a document that npu-tag has not seen [host]")
+      ->type_name("NAME|FILE");
+  app.add_option("--trace", options.trace, "write the last run as Chrome trace JSON")
+      ->type_name("FILE")
+      ->check(file_beside_stdout());
+  app.add_option("--features", plan_options.features,
+                 "run a plan of npu-plan on these node features: .npy, safetensors or .mtx")
+      ->type_name("FILE");
+  app.add_option("--device", plan_options.devices, "plan: run device NAME on BACKEND; repeatable")
+      ->type_name("NAME=BACKEND")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_flag("--simulate", plan_options.simulate,
+               "plan: replay its predicted times; needs no backend");
+  app.add_option("--load-ops", options.load_ops,
+                 "shared object of custom ops (npu/custom_op.hpp); repeatable")
+      ->type_name("LIBRARY")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_flag("--promote", options.promote,
+               "promote operands of different dtypes as PyTorch does, instead of refusing them");
+  app.add_flag_callback(
+      "--no-overlap", [&options] { options.executor.overlap = false; },
+      "run steps one after another, even those that could run at the same time");
+  tool.add_precision(options.precision, "compute float32 tensors as f32 or bf16 [f32]");
+  tool.add_cache(options.cache);
+}
+
+}  // namespace npu::cli

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "npu/runtime/gnn_runner.hpp"
+#include "npu/runtime/run_model.hpp"
+#include "tool.hpp"
+
+namespace npu::cli {
+
+/// What is run, on what, and where results go: of documents and bundles, and of plans.
+void add_run_options(Tool& tool, RunModelOptions& options, GnnRunOptions& plan_options);
+
+}  // namespace npu::cli
