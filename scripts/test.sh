@@ -61,9 +61,9 @@ run_tests release
 
 if [[ $fast -eq 0 ]]; then
   printf '\n==> AddressSanitizer and UndefinedBehaviorSanitizer: build and test\n'
-  # For time: less optimisation and debug information than the preset has (for line numbers in a report, build the
-  # preset itself), the test objects of the release tree, and only those checks of UBSan that AddressSanitizer does not
-  # make as well. Assertions are on.
+  # For time: less optimisation and debug information than the preset has (for line numbers in a report, configure the
+  # preset itself), the test objects of the release tree, and without UBSan's checks of every pointer that is followed;
+  # AddressSanitizer watches what those point to. Assertions are on.
   cmake --preset asan -DNPU_UNIT_OBJECTS="$PWD/build" -DNPU_NO_SANITIZE=null,object-size,vptr,alignment,pointer-overflow \
     -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g0 -fno-sanitize-address-use-after-scope -D_GLIBCXX_ASSERTIONS"
   targets=(npu_unit_tests npu_backend_aten npu_backend_onednn)
