@@ -2,6 +2,7 @@
 // npu-compile -- compile a document to one file that npu-run maps and runs.
 #include "npu/ir/json_writer.hpp"
 #include "npu/runtime/compile_model.hpp"
+#include "run_options.hpp"
 #include "tool.hpp"
 
 namespace {
@@ -47,14 +48,7 @@ int main(int argc, char** argv) {
   app.add_flag_callback(
       "--no-fallback", [&options] { options.compile.fallback = false; },
       "fail if a backend refuses a partition, instead of using the next device");
-  app.add_option("--load-ops", options.load_ops,
-                 "shared object of custom ops (npu/custom_op.hpp); repeatable")
-      ->type_name("LIBRARY")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_flag("--promote", options.promote,
-               "promote operands of different dtypes as PyTorch does, instead of refusing them");
+  npu::cli::add_custom_op_options(tool, options.load_ops, options.promote);
   tool.add_cache(options.cache);
   app.add_flag("--info", info, "print what the bundle GRAPH holds as JSON, and exit");
   tool.add_report("what every partition became and, with bf16, how far it is from f32");

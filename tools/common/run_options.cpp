@@ -4,6 +4,18 @@
 
 namespace npu::cli {
 
+void add_custom_op_options(Tool& tool, std::vector<std::string>& load_ops, bool& promote) {
+  CLI::App& app = tool.app();
+  app.add_option("--load-ops", load_ops,
+                 "shared object of custom ops (npu/custom_op.hpp); repeatable")
+      ->type_name("LIBRARY")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_flag("--promote", promote,
+               "promote operands of different dtypes as PyTorch does, instead of refusing them");
+}
+
 void add_run_options(Tool& tool, RunModelOptions& options, GnnRunOptions& plan_options) {
   CLI::App& app = tool.app();
   app.add_option("--weights", options.weights.file,
@@ -61,14 +73,7 @@ void add_run_options(Tool& tool, RunModelOptions& options, GnnRunOptions& plan_o
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--simulate", plan_options.simulate,
                "plan: replay its predicted times; needs no backend");
-  app.add_option("--load-ops", options.load_ops,
-                 "shared object of custom ops (npu/custom_op.hpp); repeatable")
-      ->type_name("LIBRARY")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_flag("--promote", options.promote,
-               "promote operands of different dtypes as PyTorch does, instead of refusing them");
+  add_custom_op_options(tool, options.load_ops, options.promote);
   app.add_flag_callback(
       "--no-overlap", [&options] { options.executor.overlap = false; },
       "run steps one after another, even those that could run at the same time");

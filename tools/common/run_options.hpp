@@ -7,6 +7,9 @@
 
 namespace npu::cli {
 
+/// --load-ops and --promote, of every tool that hands documents to the aten backend.
+void add_custom_op_options(Tool& tool, std::vector<std::string>& load_ops, bool& promote);
+
 /// What is run, on what, and where results go: of documents and bundles, and of plans.
 void add_run_options(Tool& tool, RunModelOptions& options, GnnRunOptions& plan_options);
 

@@ -104,6 +104,10 @@ std::string bound_text(const Graph& graph, const Node& node, const BoundArgument
   return text;
 }
 
+void add_to_call(Step& step, std::string_view argument, std::string_view value) {
+  step.call += fmt::format("{}{}: {}", step.call.empty() ? "" : ", ", argument, value);
+}
+
 StepResult describe(const TensorInfo& tensor, Slot slot) {
   return {slot, scalar_type(tensor.dtype), tensor.shape, tensor.name};
 }
@@ -325,13 +329,9 @@ class ProgramBuilder {
       argument.kind = StepArgument::Kind::kTensor;
       argument.operand.slot = read(graph, id, slots);
       const TensorInfo& tensor = graph.tensor(id);
-      if (!step.call.empty()) step.call += ", ";
-      step.call += fmt::format("{}: {}", tensor.name, tensor_text(tensor));
+      add_to_call(step, tensor.name, tensor_text(tensor));
     }
-    if (!node.attrs().empty()) {
-      if (!step.call.empty()) step.call += ", ";
-      step.call += "attrs: " + step.attrs;
-    }
+    if (!node.attrs().empty()) add_to_call(step, "attrs", step.attrs);
     add_results(graph, node, slots, step);
   }
 
@@ -362,8 +362,7 @@ class ProgramBuilder {
       argument.written = traits.written || (traits.written_in_training && training);
       argument.out = traits.out;
       if (const std::string text = bound_text(graph, node, bound[i]); !text.empty()) {
-        if (!step.call.empty()) step.call += ", ";
-        step.call += fmt::format("{}: {}", declared.name, text);
+        add_to_call(step, declared.name, text);
       }
       step.has_written = step.has_written || argument.written;
       if (promoted) {

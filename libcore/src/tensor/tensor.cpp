@@ -2,6 +2,7 @@
 // Host tensors and exact conversions between float32 and the 16-bit formats.
 #include "npu/tensor/tensor.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
@@ -38,30 +39,31 @@ std::string shape_text(const Shape& shape) {
   return text + "]";
 }
 
+namespace {
+
+// Null if there is no memory.
+std::shared_ptr<const std::byte> allocate_zeroed(std::size_t bytes) {
+#if !defined(__SANITIZE_ADDRESS__)  // which watches the ends of what malloc gives
+  if (bytes >= kLargeBlock) return allocate_large(bytes);
+#endif
+  if (bytes > PTRDIFF_MAX - 64) return nullptr;
+  const std::size_t rounded = std::max<std::size_t>(64, (bytes + 63) / 64 * 64);
+  void* const memory = std::aligned_alloc(64, rounded);
+  if (memory == nullptr) return nullptr;
+  std::memset(memory, 0, rounded);
+  return {static_cast<std::byte*>(memory),
+          [](const std::byte* p) { std::free(const_cast<std::byte*>(p)); }};
+}
+
+}  // namespace
+
 Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {
   std::tie(element_count_, bytes_) = checked_sizes(dtype_, shape_);
-#if !defined(__SANITIZE_ADDRESS__)  // which watches the ends of what malloc gives
-  if (bytes_ >= kLargeBlock) {
-    data_ = allocate_large(bytes_);
-    if (data_ == nullptr) {
-      throw Error(ErrorCode::kInfeasible, "out of memory for a tensor of " +
-                                              std::to_string(bytes_) + " bytes, shape " +
-                                              shape_text(shape_));
-    }
-    return;
-  }
-#endif
-  const std::size_t rounded = (bytes_ + 63) / 64 * 64;
-  void* memory =
-      bytes_ > PTRDIFF_MAX - 64 ? nullptr : std::aligned_alloc(64, rounded == 0 ? 64 : rounded);
-  if (memory == nullptr) {
+  data_ = allocate_zeroed(bytes_);
+  if (data_ == nullptr) {
     throw Error(ErrorCode::kInfeasible, "out of memory for a tensor of " + std::to_string(bytes_) +
                                             " bytes, shape " + shape_text(shape_));
   }
-  std::memset(memory, 0, rounded);
-  data_ = std::shared_ptr<const std::byte>(static_cast<std::byte*>(memory), [](const std::byte* p) {
-    std::free(const_cast<std::byte*>(p));
-  });
 }
 
 Tensor::Tensor(DType dtype, Shape shape, std::shared_ptr<const std::byte> data)
