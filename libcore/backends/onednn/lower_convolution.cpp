@@ -3,24 +3,17 @@
 //
 // With AVX-512 source and result have channels in blocks of 16 wherever oneDNN has a fast kernel
 // for that: as fast as what it would choose itself, and all convolutions then agree, so that no
-// reorder stands between them and a concatenation of channels is one of memory. 3 x 3 kernels with
-// stride 1 use Winograd's algorithm (2.25 to 4 times fewer products). Else oneDNN chooses. Weights
-// are laid out once, when they are compiled.
+// reorder stands between them and a concatenation of channels is one of memory. Kernels with stride
+// 1 that minimal filtering suits go to lower_winograd.cpp. Else oneDNN chooses. Weights are laid
+// out once, when they are compiled.
 #include <algorithm>
 #include <string_view>
 
-#include "lowering.hpp"
+#include "convolution.hpp"
 
 namespace npu::onednn {
 
 namespace {
-
-struct Spatial {
-  std::vector<std::int64_t> stride;
-  std::vector<std::int64_t> pad_begin;
-  std::vector<std::int64_t> pad_end;
-  std::vector<std::int64_t> dilation;  ///< as PyTorch counts: 1 is none
-};
 
 /// padding='same' or 'valid': 'same' puts the odd element behind.
 void pad_by_name(const Lowering& lowering, const std::string& padding, const Shape& kernel,
@@ -58,19 +51,8 @@ dnnl::memory::dims dims(const std::vector<std::int64_t>& values) {
   return {values.begin(), values.end()};
 }
 
-struct ConvolutionCall {
-  DType type = DType::kFloat32;
-  Value source{};
-  Value weight{};  ///< plain, [O, I / groups, ..]
-  std::optional<Value> bias;
-  std::int64_t groups = 1;
-  Spatial spatial;
-  Shape output;
-};
-
 /// How source and result lie, and which algorithm computes.
 struct Choice {
-  dnnl::algorithm algorithm = dnnl::algorithm::convolution_direct;
   bool blocked = false;
   bool plain_source = false;  ///< a handful of channels is read as it comes
   bool row_major = false;     ///< as npu-align pins a node
@@ -106,27 +88,13 @@ dnnl::convolution_forward::primitive_desc describe(Lowering& lowering, const Con
   }
   const Layout weights = any_layout(grouped_weight(call), call.type);
   const auto describe_with = [&](const auto&... bias) {
-    return Forward::desc(kind, choice.algorithm, source, weights, bias..., target,
-                         dims(call.spatial.stride), dilation, dims(call.spatial.pad_begin),
+    return Forward::desc(kind, dnnl::algorithm::convolution_direct, source, weights, bias...,
+                         target, dims(call.spatial.stride), dilation, dims(call.spatial.pad_begin),
                          dims(call.spatial.pad_end));
   };
   if (!call.bias) return {describe_with(), attributes, lowering.engine()};
   return {describe_with(plain_layout({call.output[1]}, DType::kFloat32)), attributes,
           lowering.engine()};
-}
-
-/// Winograd's transforms pay off for 3 x 3 kernels with channels enough to outweigh them.
-bool suits_winograd(const Lowering& lowering, const ConvolutionCall& call) {
-  const Shape weight = dimensions(call.weight.layout);
-  const auto all = [](const std::vector<std::int64_t>& values, std::int64_t value) {
-    return std::all_of(values.begin(), values.end(),
-                       [&](std::int64_t each) { return each == value; });
-  };
-  return lowering.machine().wide_vectors && call.type == DType::kFloat32 && call.groups == 1 &&
-         weight.size() == 4 && weight[2] == 3 && weight[3] == 3 && weight[0] % 16 == 0 &&
-         weight[1] % 16 == 0 && weight[0] >= 32 && weight[1] >= 64 && all(call.spatial.stride, 1) &&
-         all(call.spatial.dilation, 1) && lowering.is_constant(call.weight) &&
-         call.output[2] * call.output[3] >= 49;
 }
 
 bool suits_blocks(const Lowering& lowering, const ConvolutionCall& call) {
@@ -154,16 +122,12 @@ std::pair<Choice, dnnl::convolution_forward::primitive_desc> choose(Lowering& lo
       if (error.status != dnnl_unimplemented) throw;
     }
   }
-  if (suits_winograd(lowering, call)) {
-    choices.push_back({dnnl::algorithm::convolution_winograd, true, false, false});
-  }
   if (suits_blocks(lowering, call)) {
-    const auto direct = dnnl::algorithm::convolution_direct;
     if (dimensions(call.source.layout)[1] < 8 && call.type == DType::kFloat32 &&
         is_plain(call.source.layout)) {
-      choices.push_back({direct, true, true, false});
+      choices.push_back({true, true, false});
     }
-    choices.push_back({direct, true, false, false});
+    choices.push_back({true, false, false});
   }
   for (const Choice& choice : choices) {
     try {
@@ -178,6 +142,7 @@ std::pair<Choice, dnnl::convolution_forward::primitive_desc> choose(Lowering& lo
 }
 
 Value add_convolution(Lowering& lowering, const ConvolutionCall& call) {
+  if (const auto result = add_winograd(lowering, call)) return *result;
   auto [choice, primitive] = choose(lowering, call);
   // Laid out first: a sum must not overwrite the memory that the source is then read from.
   const Value source = lowering.in_layout(call.source, primitive.src_desc());
@@ -194,9 +159,7 @@ Value add_convolution(Lowering& lowering, const ConvolutionCall& call) {
         fused = describe(lowering, call, choice, attributes);
       } catch (const dnnl::error& error) {
         if (error.status != dnnl_unimplemented) throw;
-        if (choice.algorithm != dnnl::algorithm::convolution_winograd) throw EpilogueRefused{};
-        choice.algorithm = dnnl::algorithm::convolution_direct;
-        fused = describe(lowering, call, choice, attributes);
+        throw EpilogueRefused{};
       }
       if (fused->dst_desc() != target || fused->src_desc() != source.layout ||
           (is_reference(*fused) && !is_reference(primitive))) {

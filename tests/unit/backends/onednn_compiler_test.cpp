@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -246,6 +247,57 @@ TEST_CASE("onednn does not add in the memory that the convolution reads", "[oned
   graph.node("y", "aten.add.Tensor", {"c", "x"}, shape).output("y");
   Compiled compiled(graph);
   CHECK(compiled.error_against_cpu() < 1e-4);
+}
+
+TEST_CASE("onednn convolves by minimal filtering, with any borders and epilogue",
+          "[onednn][compiler]") {
+  struct Case {
+    Shape kernel;
+    Shape padding;
+    std::int64_t products;  ///< of a tile
+  };
+  const auto [kernel, padding, products] =
+      GENERATE(Case{{3, 3}, {1, 1}, 36}, Case{{3, 3}, {0, 2}, 36}, Case{{5, 5}, {2, 2}, 36},
+               Case{{1, 7}, {0, 3}, 10}, Case{{7, 1}, {3, 0}, 10}, Case{{1, 3}, {0, 1}, 6},
+               Case{{3, 1}, {0, 0}, 6}, Case{{5, 1}, {4, 0}, 8}, Case{{1, 5}, {0, 1}, 8});
+  const std::string epilogue = GENERATE("none", "norm, relu", "add, relu", "silu", "clamp", "mul");
+  const std::int64_t batch = epilogue == "none" ? 2 : 1;
+  // Neither extents nor channels are multiples of anything but 16.
+  const Shape source{batch, 64, 21, 18};
+  const Shape target{batch, 48, 21 + 2 * padding[0] - kernel[0] + 1,
+                     18 + 2 * padding[1] - kernel[1] + 1};
+  GraphBuilder graph;
+  graph.input("x", source).weight("w", {48, 64, kernel[0], kernel[1]}).weight("b", {48});
+  graph.node("c", "aten.conv2d.default", {"x", "p_w", "p_b"}, target,
+             {{"padding", {padding[0], padding[1]}}});
+  if (epilogue == "none") graph.output("c");
+  if (epilogue == "norm, relu") {
+    add_norm(graph, "n", "c", target).node("y", "aten.relu.default", {"n"}, target).output("y");
+  }
+  if (epilogue == "add, relu" || epilogue == "mul") {
+    graph.input("z", target);
+    const bool adds = epilogue != "mul";
+    graph.node("s", adds ? "aten.add.Tensor" : "aten.mul.Tensor", {"c", "z"}, target);
+    graph.node("y", "aten.relu.default", {"s"}, target).output("y");
+  }
+  if (epilogue == "silu") graph.node("y", "aten.silu.default", {"c"}, target).output("y");
+  if (epilogue == "clamp") {
+    graph.node("y", "aten.hardtanh.default", {"c"}, target, {{"min_val", -5.5}, {"max_val", 4.25}})
+        .output("y");
+  }
+  INFO("kernel " << kernel[0] << " x " << kernel[1] << ", epilogue " << epilogue);
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 2e-5);
+  if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw")) {
+    CHECK(compiled.count("weight_bytes") >= products * 64 * 48 * 4);
+  }
+  // Other numbers of threads cut the work in other ways, which changes no bit.
+  const auto results = compiled.run(compiled.device.get());
+  for (const int threads : {1, 3}) {
+    Compiled other(graph, "{}", threads);
+    const auto again = other.run(other.device.get());
+    CHECK(std::memcmp(results[0].data(), again[0].data(), results[0].bytes()) == 0);
+  }
 }
 
 TEST_CASE("onednn writes concatenated channels in place, also nested", "[onednn][compiler]") {

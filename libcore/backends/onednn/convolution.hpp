@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "lowering.hpp"
+
+namespace npu::onednn {
+
+struct Spatial {
+  std::vector<std::int64_t> stride;
+  std::vector<std::int64_t> pad_begin;
+  std::vector<std::int64_t> pad_end;
+  std::vector<std::int64_t> dilation;  ///< as PyTorch counts: 1 is none
+};
+
+struct ConvolutionCall {
+  DType type = DType::kFloat32;
+  Value source{};
+  Value weight{};  ///< plain, [O, I / groups, ..]
+  std::optional<Value> bias;
+  std::int64_t groups = 1;
+  Spatial spatial;
+  Shape output;
+};
+
+/// Lowers a convolution to minimal filtering where that takes the least time by its estimate and
+/// does all of the current group's epilogue; else adds no computation and returns nothing.
+std::optional<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call);
+
+}  // namespace npu::onednn

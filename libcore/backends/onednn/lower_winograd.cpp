@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which convolutions are computed by minimal filtering, and with which tiles.
+//
+// The estimate counts cycles of multiply-adds of vectors for products and transforms, and the time
+// that weights take from memory, of which larger tiles need more. The factors are rounded from
+// measurements of the kernels on layers of common networks; results do not depend on them.
+#include <algorithm>
+
+#include "convolution.hpp"
+#include "npu/ir/graph.hpp"
+#include "winograd.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+constexpr double kVector = 16.0;
+constexpr double kMultiplyCost = 1.1;  // cycles for a vector that should take one
+constexpr double kThreads = 2.0;       // a few: what is chosen must not depend on their number
+constexpr double kWeightBytesPerCycle = 8.0;  // of all threads together
+constexpr std::size_t kMaximumOperands = 8;
+constexpr double kGain = 0.9;  // what is gained has to be worth the rounding
+
+/// Cycles for a convolution by its definition.
+double direct_cycles(const Winograd& call) {
+  const double taps = static_cast<double>(call.filter.taps[0] * call.filter.taps[1]);
+  const double channels = static_cast<double>(call.source_channels * call.target_channels);
+  const double results =
+      static_cast<double>(call.batch * call.target_extent[0] * call.target_extent[1]);
+  return results * taps * channels / kVector * kMultiplyCost / kThreads +
+         taps * channels * sizeof(float) / kWeightBytesPerCycle;
+}
+
+double filter_cycles(const Winograd& call) {
+  const double products = static_cast<double>(call.filter.products());
+  const double sources = static_cast<double>(call.source_channels) / kVector;
+  const double targets = static_cast<double>(call.target_channels) / kVector;
+  const bool is_flat = call.filter.taps[0] == 1 || call.filter.taps[1] == 1;
+  const double per_tile = products * (sources * targets * kVector * kMultiplyCost +
+                                      sources * (is_flat ? 4.5 : 7.0) + targets * 5.0);
+  return static_cast<double>(call.tiles()) * per_tile / kThreads +
+         static_cast<double>(call.weight_floats() * sizeof(float)) / kWeightBytesPerCycle;
+}
+
+bool all_are(const std::vector<std::int64_t>& values, std::int64_t value) {
+  return std::all_of(values.begin(), values.end(), [&](auto each) { return each == value; });
+}
+
+std::optional<Winograd> choose_filter(const Lowering& lowering, const ConvolutionCall& call) {
+  const Shape weight = dimensions(call.weight.layout);
+  const Json* mode = find_member(lowering.node().json, "align_mode");
+  if (!lowering.machine().wide_vectors || call.type != DType::kFloat32 || call.groups != 1 ||
+      weight.size() != 4 || weight[0] % 16 != 0 || weight[1] % 16 != 0 ||
+      !all_are(call.spatial.stride, 1) || !all_are(call.spatial.dilation, 1) ||
+      !lowering.is_constant(call.weight) || (mode != nullptr && *mode == "NALIGN")) {
+    return std::nullopt;
+  }
+  const Shape source = dimensions(call.source.layout);
+  Winograd kernel;
+  kernel.batch = source[0];
+  kernel.source_channels = weight[1];
+  kernel.target_channels = weight[0];
+  for (std::size_t i = 0; i < 2; ++i) {
+    kernel.source_extent[i] = source[i + 2];
+    kernel.target_extent[i] = call.output[i + 2];
+    kernel.pad[i] = call.spatial.pad_begin[i];
+  }
+  kernel.threads = lowering.machine().threads;
+  std::optional<Winograd> best;
+  double least = 0.0;
+  for (const Winograd::Filter& filter : winograd_filters(weight[2], weight[3])) {
+    kernel.filter = filter;
+    if (!best) least = kGain * direct_cycles(kernel);
+    const double cycles = filter_cycles(kernel);
+    if (cycles >= least) continue;
+    least = cycles;
+    best = kernel;
+  }
+  return best;
+}
+
+std::optional<WinogradEpilogue> eltwise_step(const dnnl::post_ops& operations, int index) {
+  using Kind = WinogradEpilogue::Kind;
+  float scale = 1.0F;
+  float alpha = 0.0F;
+  float beta = 0.0F;
+  dnnl::algorithm function{};
+  operations.get_params_eltwise(index, scale, function, alpha, beta);
+  if (scale != 1.0F) return std::nullopt;
+  switch (function) {
+    case dnnl::algorithm::eltwise_relu:
+      return WinogradEpilogue{Kind::kRelu, alpha, beta};
+    case dnnl::algorithm::eltwise_clip:
+    case dnnl::algorithm::eltwise_clip_v2:
+      return WinogradEpilogue{Kind::kClip, alpha, beta};
+    case dnnl::algorithm::eltwise_linear:
+      return WinogradEpilogue{Kind::kLinear, alpha, beta};
+    case dnnl::algorithm::eltwise_swish:
+      return WinogradEpilogue{Kind::kSwish, alpha, beta};
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Nothing if the kernel cannot do one of the steps.
+std::optional<std::vector<WinogradEpilogue>> epilogue_of(const PostOps& post,
+                                                         const Layout& target) {
+  using Kind = WinogradEpilogue::Kind;
+  std::vector<WinogradEpilogue> result;
+  for (int i = 0; i < post.operations.len(); ++i) {
+    if (post.operations.kind(i) == dnnl::primitive::kind::eltwise) {
+      const auto step = eltwise_step(post.operations, i);
+      if (!step) return std::nullopt;
+      result.push_back(*step);
+    } else if (post.operations.kind(i) == dnnl::primitive::kind::sum) {
+      float scale = 1.0F;
+      post.operations.get_params_sum(i, scale);
+      result.push_back({Kind::kAccumulate, scale, 0.0F});
+    } else {
+      dnnl::algorithm function{};
+      dnnl::memory::desc operand;
+      post.operations.get_params_binary(i, function, operand);
+      const bool is_sum = function == dnnl::algorithm::binary_add;
+      if (operand != target || (!is_sum && function != dnnl::algorithm::binary_mul)) {
+        return std::nullopt;
+      }
+      result.push_back({is_sum ? Kind::kAdd : Kind::kMultiply, 0.0F, 0.0F});
+    }
+  }
+  return result;
+}
+
+float* floats(std::byte* memory) { return static_cast<float*>(static_cast<void*>(memory)); }
+
+/// The weights in the order of the kernel, made when they are compiled.
+Value transformed_weights(Lowering& lowering, const ConvolutionCall& call, const Winograd& kernel) {
+  const Value result = lowering.temporary(
+      DType::kFloat32,
+      plain_layout({static_cast<std::int64_t>(kernel.weight_floats())}, DType::kFloat32));
+  lowering.add_kernel(
+      {lowering.plain(call.weight)}, result,
+      [kernel](std::span<std::byte* const> operands) {
+        kernel.transform_weights(floats(operands[0]), floats(operands[1]));
+      },
+      KernelKind::kReorder);
+  return result;
+}
+
+}  // namespace
+
+std::optional<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call) {
+  std::optional<Winograd> kernel = choose_filter(lowering, call);
+  if (!kernel) return std::nullopt;
+  // Laid out first: a sum must not overwrite the memory that the source is then read from.
+  const Value source =
+      lowering.in_layout(call.source, blocked_layout(dimensions(call.source.layout), call.type));
+  const Layout layout = blocked_layout(call.output, call.type);
+  const PostOps post = make_post_ops(lowering, layout, {source});
+  const auto epilogue = epilogue_of(post, layout);
+  if (!epilogue || post.reads.size() > kMaximumOperands) return std::nullopt;
+  kernel->epilogue = *epilogue;
+  kernel->has_bias = call.bias.has_value();
+  std::vector<Value> reads{source, transformed_weights(lowering, call, *kernel)};
+  if (call.bias) reads.push_back(*call.bias);
+  for (const PrimitiveOperand& operand : post.reads) reads.push_back(operand.value);
+  Value target{};
+  if (post.accumulated) {
+    lowering.note_overwritten(*post.accumulated);
+    target = *post.accumulated;
+  } else {
+    target = lowering.temporary(call.type, layout);
+  }
+  const std::size_t first_operand = call.bias ? 3 : 2;
+  const std::size_t last_operand = reads.size();
+  lowering.add_kernel(
+      reads, target,
+      [kernel = *kernel, first_operand, last_operand](std::span<std::byte* const> operands) {
+        const float* values[kMaximumOperands]{};
+        for (std::size_t i = first_operand; i < last_operand; ++i) {
+          values[i - first_operand] = floats(operands[i]);
+        }
+        kernel.run(floats(operands[0]), floats(operands[1]),
+                   kernel.has_bias ? floats(operands[2]) : nullptr, values,
+                   floats(operands[last_operand]), floats(operands[last_operand + 1]));
+      },
+      KernelKind::kCompute, kernel->scratch_bytes());
+  return target;
+}
+
+}  // namespace npu::onednn
