@@ -142,21 +142,19 @@ template <typename V>
   V largest = V{} + kMinusInfinity;
   for (std::int64_t i = 0; i < whole; i += kLanes) {
     const V value = load_vector<V>(row + i);
-    largest = value > largest || value != value ? value : largest;
+    largest = value > largest ? value : largest;
   }
-  float maximum = kMinusInfinity;
-  for (std::int64_t i = 0; i < kLanes; ++i) {
-    maximum = largest[i] > maximum || largest[i] != largest[i] ? largest[i] : maximum;
-  }
-  for (std::int64_t i = whole; i < count; ++i)
-    maximum = row[i] > maximum || row[i] != row[i] ? row[i] : maximum;
-  if (zero_blocked && maximum == kMinusInfinity) {
+  float maximum = largest_element(largest);
+  for (std::int64_t i = whole; i < count; ++i) maximum = std::max(maximum, row[i]);
+  // NaN is passed over so far; it comes back by the sum.
+  const auto is_nan = [](float value) { return value != value; };
+  if (zero_blocked && maximum == kMinusInfinity && std::none_of(row, row + count, is_nan)) {
     std::fill_n(row, count, 0.0F);
     return 0.0F;
   }
   V sums = V{};
   for (std::int64_t i = 0; i < whole; i += kLanes) {
-    const V value = exp_vector(load_vector<V>(row + i) - maximum);
+    const V value = exp_vector_negative(load_vector<V>(row + i) - maximum);
     sums += value;
     store_vector(row + i, value);
   }
@@ -164,7 +162,7 @@ template <typename V>
   if (whole != count) {
     V rest = V{} + kMinusInfinity;
     for (std::int64_t i = whole; i < count; ++i) rest[i - whole] = row[i];
-    rest = exp_vector(rest - maximum);
+    rest = exp_vector_negative(rest - maximum);
     for (std::int64_t i = whole; i < count; ++i) {
       row[i] = rest[i - whole];
       sum += row[i];

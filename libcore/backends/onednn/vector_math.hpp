@@ -102,4 +102,44 @@ template <typename V>
   return x != x ? x : p;
 }
 
+/// The same for arguments that are at most 0, or NaN, in two thirds of the time.
+template <typename V>
+[[gnu::always_inline]] inline V exp_vector_negative(V x) {
+  using Int = typename IntegersOf<V>::Type;
+  constexpr float kLowest = -87.33654F;
+  const V clipped = x < kLowest ? V{} + kLowest : x;
+  const V shifted = clipped * 1.44269504F + 12582912.0F;
+  const V n = shifted - 12582912.0F;
+  V r = clipped - n * 0.693359375F;
+  r = r + n * 2.12194440e-4F;
+  V p = V{} + 1.9875691500e-4F;
+  p = p * r + 1.3981999507e-3F;
+  p = p * r + 8.3334519073e-3F;
+  p = p * r + 4.1665795894e-2F;
+  p = p * r + 1.6666665459e-1F;
+  p = p * r + 5.0000001201e-1F;
+  p = p * (r * r) + r + 1.0F;
+  Int bits;
+  std::memcpy(&bits, &shifted, sizeof bits);
+  const Int exponent = (bits - (0x4B400000 - 127)) << 23;
+  V factor;
+  std::memcpy(&factor, &exponent, sizeof factor);
+  p = p * factor;
+  return x < kLowest ? V{} : p;
+}
+
+/// The largest element; NaN is passed over unless all are NaN.
+template <typename V>
+[[gnu::always_inline]] inline float largest_element(V value) {
+  using Int = typename IntegersOf<V>::Type;
+  constexpr int kLanes = sizeof(V) / sizeof(float);
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    Int places{};
+    for (int i = 0; i < kLanes; ++i) places[i] = (i + half) % kLanes;
+    const V other = __builtin_shuffle(value, places);
+    value = other > value ? other : value;
+  }
+  return value[0];
+}
+
 }  // namespace npu::onednn
