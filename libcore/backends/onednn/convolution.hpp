@@ -30,4 +30,11 @@ struct ConvolutionCall {
 /// does all of the current group's epilogue; else adds no computation and returns nothing.
 std::optional<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call);
 
+/// Leaves a convolution of one by one to the depthwise convolution that alone reads it, where one
+/// kernel does both with all that the current group asks for; returns what stands for its result.
+std::optional<Value> defer_expansion(Lowering& lowering, const ConvolutionCall& call);
+/// Both in one kernel; throws EpilogueRefused.
+Value add_expand_depthwise(Lowering& lowering, const ConvolutionCall& call,
+                           const Lowering::Expansion& expansion);
+
 }  // namespace npu::onednn

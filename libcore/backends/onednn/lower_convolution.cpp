@@ -272,8 +272,14 @@ void lower_convolution(Lowering& lowering, const BoundNode& node) {
       bias_value, 1, false);
   call.weight = lowering.in_type(folded.weight, type);
   call.bias = folded.bias;
-  lowering.define_computed(node.node().outputs.front(), output_shape, lowering.dtype(input),
-                           add_convolution(lowering, call));
+  const auto add = [&] {
+    if (const auto* expansion = lowering.deferred(input)) {
+      return add_expand_depthwise(lowering, call, *expansion);
+    }
+    if (const auto result = defer_expansion(lowering, call)) return *result;
+    return add_convolution(lowering, call);
+  };
+  lowering.define_computed(node.node().outputs.front(), output_shape, lowering.dtype(input), add());
 }
 
 }  // namespace npu::onednn

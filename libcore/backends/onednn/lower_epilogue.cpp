@@ -7,6 +7,7 @@
 // post-op is refused, and lowering makes a step of each node.
 #include <algorithm>
 
+#include "epilogue_step.hpp"
 #include "kernels.hpp"
 #include "lowering.hpp"
 #include "npu/ops/op_catalogue.hpp"
@@ -126,6 +127,31 @@ std::optional<Value> vector_of(Lowering& lowering, const BoundNode& node, std::s
   return lowering.plain(lowering.operand(*tensor, DType::kFloat32));
 }
 
+std::optional<EpilogueStep> eltwise_step(const dnnl::post_ops& operations, int index) {
+  using Kind = EpilogueStep::Kind;
+  float scale = 1.0F;
+  float alpha = 0.0F;
+  float beta = 0.0F;
+  dnnl::algorithm function{};
+  operations.get_params_eltwise(index, scale, function, alpha, beta);
+  if (scale != 1.0F) return std::nullopt;
+  switch (function) {
+    case dnnl::algorithm::eltwise_relu:
+      return EpilogueStep{Kind::kRelu, alpha, beta};
+    case dnnl::algorithm::eltwise_clip:
+    case dnnl::algorithm::eltwise_clip_v2:
+      return EpilogueStep{Kind::kClip, alpha, beta};
+    case dnnl::algorithm::eltwise_linear:
+      return EpilogueStep{Kind::kLinear, alpha, beta};
+    case dnnl::algorithm::eltwise_hardswish:
+      return EpilogueStep{Kind::kHardSwish, alpha, beta};
+    case dnnl::algorithm::eltwise_swish:
+      return EpilogueStep{Kind::kSwish, alpha, beta};
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
 
 PostOps make_post_ops(Lowering& lowering, const Layout& target,
@@ -137,6 +163,32 @@ PostOps make_post_ops(Lowering& lowering, const Layout& target,
     builder.add(lowering.graph().node(group.nodes[i]), group.operand[i - 1]);
   }
   return builder.take();
+}
+
+std::optional<std::vector<EpilogueStep>> epilogue_steps(const PostOps& post, const Layout& target) {
+  using Kind = EpilogueStep::Kind;
+  std::vector<EpilogueStep> result;
+  for (int i = 0; i < post.operations.len(); ++i) {
+    if (post.operations.kind(i) == dnnl::primitive::kind::eltwise) {
+      const auto step = eltwise_step(post.operations, i);
+      if (!step) return std::nullopt;
+      result.push_back(*step);
+    } else if (post.operations.kind(i) == dnnl::primitive::kind::sum) {
+      float scale = 1.0F;
+      post.operations.get_params_sum(i, scale);
+      result.push_back({Kind::kAccumulate, scale, 0.0F});
+    } else {
+      dnnl::algorithm function{};
+      dnnl::memory::desc operand;
+      post.operations.get_params_binary(i, function, operand);
+      const bool is_sum = function == dnnl::algorithm::binary_add;
+      if (operand != target || (!is_sum && function != dnnl::algorithm::binary_mul)) {
+        return std::nullopt;
+      }
+      result.push_back({is_sum ? Kind::kAdd : Kind::kMultiply, 0.0F, 0.0F});
+    }
+  }
+  return result;
 }
 
 FoldedWeights fold_norms(Lowering& lowering, const Value& weight, const std::optional<Value>& bias,

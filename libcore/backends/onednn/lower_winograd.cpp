@@ -79,57 +79,6 @@ std::optional<Winograd> choose_filter(const Lowering& lowering, const Convolutio
   return best;
 }
 
-std::optional<WinogradEpilogue> eltwise_step(const dnnl::post_ops& operations, int index) {
-  using Kind = WinogradEpilogue::Kind;
-  float scale = 1.0F;
-  float alpha = 0.0F;
-  float beta = 0.0F;
-  dnnl::algorithm function{};
-  operations.get_params_eltwise(index, scale, function, alpha, beta);
-  if (scale != 1.0F) return std::nullopt;
-  switch (function) {
-    case dnnl::algorithm::eltwise_relu:
-      return WinogradEpilogue{Kind::kRelu, alpha, beta};
-    case dnnl::algorithm::eltwise_clip:
-    case dnnl::algorithm::eltwise_clip_v2:
-      return WinogradEpilogue{Kind::kClip, alpha, beta};
-    case dnnl::algorithm::eltwise_linear:
-      return WinogradEpilogue{Kind::kLinear, alpha, beta};
-    case dnnl::algorithm::eltwise_swish:
-      return WinogradEpilogue{Kind::kSwish, alpha, beta};
-    default:
-      return std::nullopt;
-  }
-}
-
-/// Nothing if the kernel cannot do one of the steps.
-std::optional<std::vector<WinogradEpilogue>> epilogue_of(const PostOps& post,
-                                                         const Layout& target) {
-  using Kind = WinogradEpilogue::Kind;
-  std::vector<WinogradEpilogue> result;
-  for (int i = 0; i < post.operations.len(); ++i) {
-    if (post.operations.kind(i) == dnnl::primitive::kind::eltwise) {
-      const auto step = eltwise_step(post.operations, i);
-      if (!step) return std::nullopt;
-      result.push_back(*step);
-    } else if (post.operations.kind(i) == dnnl::primitive::kind::sum) {
-      float scale = 1.0F;
-      post.operations.get_params_sum(i, scale);
-      result.push_back({Kind::kAccumulate, scale, 0.0F});
-    } else {
-      dnnl::algorithm function{};
-      dnnl::memory::desc operand;
-      post.operations.get_params_binary(i, function, operand);
-      const bool is_sum = function == dnnl::algorithm::binary_add;
-      if (operand != target || (!is_sum && function != dnnl::algorithm::binary_mul)) {
-        return std::nullopt;
-      }
-      result.push_back({is_sum ? Kind::kAdd : Kind::kMultiply, 0.0F, 0.0F});
-    }
-  }
-  return result;
-}
-
 float* floats(std::byte* memory) { return static_cast<float*>(static_cast<void*>(memory)); }
 
 /// The weights in the order of the kernel, made when they are compiled.
@@ -156,7 +105,7 @@ std::optional<Value> add_winograd(Lowering& lowering, const ConvolutionCall& cal
       lowering.in_layout(call.source, blocked_layout(dimensions(call.source.layout), call.type));
   const Layout layout = blocked_layout(call.output, call.type);
   const PostOps post = make_post_ops(lowering, layout, {source});
-  const auto epilogue = epilogue_of(post, layout);
+  const auto epilogue = epilogue_steps(post, layout);
   if (!epilogue || post.reads.size() > kMaximumOperands) return std::nullopt;
   kernel->epilogue = *epilogue;
   kernel->has_bias = call.bias.has_value();

@@ -302,6 +302,22 @@ const Lowering::Concat* Lowering::find_concat(const std::vector<Value>& values,
   return best;
 }
 
+void Lowering::defer(TensorId result, Expansion expansion, NodeId reader) {
+  const std::int32_t group = fusions_.group_of[static_cast<std::size_t>(reader.value)];
+  const NodeId where =
+      group < 0 ? reader : fusions_.groups[static_cast<std::size_t>(group)].nodes.back();
+  for (const TensorId id : readers_[expansion.source.buffer.value]) {
+    std::int32_t& last_use = fusions_.last_use[static_cast<std::size_t>(id.value)];
+    last_use = std::max(last_use, where.value);
+  }
+  deferred_.insert_or_assign(result.value, std::move(expansion));
+}
+
+const Lowering::Expansion* Lowering::deferred(TensorId tensor) const {
+  const auto found = deferred_.find(tensor.value);
+  return found == deferred_.end() ? nullptr : &found->second;
+}
+
 void Lowering::set_value(TensorId tensor, const Value& value) {
   values_[static_cast<std::size_t>(tensor.value)] = value;
   readers_[value.buffer.value].push_back(tensor);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "epilogue_step.hpp"
 #include "fusion.hpp"
 #include "kernels.hpp"
 #include "npu/backend.h"
@@ -86,6 +87,16 @@ class Lowering {
   };
   const Concat* find_concat(const std::vector<Value>& values, std::size_t first) const;
   bool can_place(BufferId buffer) const;
+  /// A convolution of one by one that its only reader, a depthwise convolution, computes.
+  struct Expansion {
+    Value source;
+    Value weight;  ///< plain, [channels, source channels, 1, 1]
+    std::optional<Value> bias;
+    std::vector<EpilogueStep> epilogue;  ///< without operands
+  };
+  /// Leaves a result to the node that alone reads it; its source stays as it is until then.
+  void defer(TensorId result, Expansion expansion, NodeId reader);
+  const Expansion* deferred(TensorId tensor) const;
   std::size_t buffer_bytes(BufferId buffer) const {
     return plan_.buffers[static_cast<std::size_t>(buffer.value)].bytes;
   }
@@ -201,6 +212,7 @@ class Lowering {
   Plan plan_;
   std::vector<std::optional<Value>> values_;  ///< by TensorId
   std::vector<Concat> concats_;
+  std::map<std::int32_t, Expansion> deferred_;             ///< by TensorId
   std::map<std::int32_t, std::vector<TensorId>> readers_;  ///< tensors that lie in a buffer
   std::map<std::int32_t, std::vector<Copy>> copies_;  ///< by source buffer: reorders made so far
 };
@@ -261,6 +273,9 @@ struct PostOps {
 /// `anchor_reads` are operands that must not be overwritten. Throws EpilogueRefused.
 PostOps make_post_ops(Lowering& lowering, const Layout& target,
                       std::initializer_list<Value> anchor_reads);
+/// The same for a kernel of our own whose target lies as `target` says; nothing if one of them is
+/// not an EpilogueStep.
+std::optional<std::vector<EpilogueStep>> epilogue_steps(const PostOps& post, const Layout& target);
 /// Weights [.., channels, ..] and bias with the batch norms of the current group's epilogue folded
 /// in. `weight` is float32 or bfloat16 and plain; dimension 0 counts channels, or for a transposed
 /// convolution dimension 1 within each of `groups` runs of dimension 0.

@@ -254,30 +254,19 @@ constexpr auto kMultiplyTwo = multiply_table<2>(std::make_integer_sequence<int, 
 
 NPU_INLINE V finish(const Block& block, V value, std::int64_t place) {
   std::size_t operand = 0;
-  for (const WinogradEpilogue& step : block.call->epilogue) {
+  for (const EpilogueStep& step : block.call->epilogue) {
     switch (step.kind) {
-      case WinogradEpilogue::Kind::kAccumulate:
+      case EpilogueStep::Kind::kAccumulate:
         value += load_vector<V>(block.target + place) * step.alpha;
         break;
-      case WinogradEpilogue::Kind::kAdd:
+      case EpilogueStep::Kind::kAdd:
         value += load_vector<V>(block.operands[operand++] + place);
         break;
-      case WinogradEpilogue::Kind::kMultiply:
+      case EpilogueStep::Kind::kMultiply:
         value *= load_vector<V>(block.operands[operand++] + place);
         break;
-      case WinogradEpilogue::Kind::kRelu:
-        value = value < 0.0F ? value * step.alpha : value;
-        break;
-      case WinogradEpilogue::Kind::kClip:
-        value = value < step.alpha ? V{} + step.alpha : value;
-        value = value > step.beta ? V{} + step.beta : value;
-        break;
-      case WinogradEpilogue::Kind::kLinear:
-        value = value * step.alpha + step.beta;
-        break;
-      case WinogradEpilogue::Kind::kSwish:
-        value = value / (1.0F + exp_vector(value * -step.alpha));
-        break;
+      default:
+        value = apply_step(step, value);
     }
   }
   return value;

@@ -6,23 +6,9 @@
 #include <span>
 #include <vector>
 
-namespace npu::onednn {
+#include "epilogue_step.hpp"
 
-/// What happens to a result before it is stored, in order.
-struct WinogradEpilogue {
-  enum class Kind : std::uint8_t {
-    kAccumulate,  ///< + alpha * what the target holds
-    kAdd,         ///< + operand, element by element
-    kMultiply,    ///< * operand
-    kRelu,        ///< negative: * alpha
-    kClip,        ///< to [alpha, beta]; NaN stays
-    kLinear,      ///< alpha * x + beta
-    kSwish,       ///< x * sigmoid(alpha * x)
-  };
-  Kind kind = Kind::kRelu;
-  float alpha = 0.0F;
-  float beta = 0.0F;
-};
+namespace npu::onednn {
 
 /// A convolution with stride 1 and without dilation by minimal filtering (Winograd 1980; Lavin and
 /// Gray 2016): float32, channels in blocks of 16 in source and target, AVX-512.
@@ -42,7 +28,7 @@ struct Winograd {
   std::int64_t target_extent[2]{1, 1};
   std::int64_t pad[2]{0, 0};  ///< in front; what lies outside counts as zero
   bool has_bias = false;
-  std::vector<WinogradEpilogue> epilogue;
+  std::vector<EpilogueStep> epilogue;
   int threads = 1;
 
   std::int64_t tiles() const;

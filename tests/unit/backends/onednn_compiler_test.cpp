@@ -300,6 +300,67 @@ TEST_CASE("onednn convolves by minimal filtering, with any borders and epilogue"
   }
 }
 
+TEST_CASE("onednn expands and filters by channel in one kernel", "[onednn][compiler]") {
+  const std::int64_t taps = GENERATE(3, 5);
+  const std::int64_t stride = GENERATE(1, 2);
+  const std::int64_t padding = GENERATE(0, 2);
+  const std::string function = GENERATE("silu", "hardswish", "hardtanh", "none");
+  const std::int64_t height = GENERATE(37, 6);
+  const std::int64_t batch = height == 6 ? 2 : 1;
+  const auto extent = [&](std::int64_t n) { return (n + 2 * padding - taps) / stride + 1; };
+  const Shape source{batch, 20, height, 19};
+  const Shape middle{batch, 48, height, 19};
+  const Shape target{batch, 48, extent(height), extent(19)};
+  GraphBuilder graph;
+  graph.input("x", source).weight("w", {48, 20, 1, 1}).weight("d", {48, 1, taps, taps});
+  graph.weight("b", {48});
+  graph.node("x1", "aten.relu.default", {"x"}, source);
+  const auto add_function = [&](const std::string& name, const std::string& input,
+                                const Shape& shape) {
+    if (function == "none") return input;
+    graph.node(name, "aten." + function + ".default", {input}, shape);
+    return name;
+  };
+  graph.node("c", "aten.conv2d.default", {"x1", "p_w"}, middle);
+  add_norm(graph, "n", "c", middle);
+  const std::string inner = add_function("f", "n", middle);
+  // What the kernel reads later must still be there: the last reader of x1 works in place.
+  graph.node("x2", "aten.sigmoid_.default", {"x1"}, source);
+  graph.node("e", "aten.conv2d.default", {inner, "p_d", "p_b"}, target,
+             {{"stride", {stride, stride}},
+              {"padding", {padding, padding}},
+              {"dilation", {1, 1}},
+              {"groups", 48}});
+  graph.output(add_function("g", "e", target)).output("x2");
+  INFO(taps << " taps, stride " << stride << ", padding " << padding << ", " << function);
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-5);
+  if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw")) {
+    // relu, sigmoid, and one for all the rest.
+    CHECK(compiled.count("kernels") - compiled.count("reorders") == 3);
+  }
+}
+
+TEST_CASE("onednn keeps the result of an expansion that something else reads",
+          "[onednn][compiler]") {
+  GraphBuilder graph;
+  const Shape shape{1, 32, 9, 9};
+  graph.input("x", {1, 16, 9, 9}).weight("w", {32, 16, 1, 1}).weight("d", {32, 1, 3, 3});
+  graph.node("c", "aten.conv2d.default", {"x", "p_w"}, shape);
+  const bool adds_behind = GENERATE(false, true);
+  if (!adds_behind) graph.output("c");
+  graph.node("e", "aten.conv2d.default", {"c", "p_d"}, shape,
+             {{"stride", {1, 1}}, {"padding", {1, 1}}, {"dilation", {1, 1}}, {"groups", 32}});
+  if (adds_behind) {
+    // The depthwise convolution's own epilogue has an operand, which the kernel does not take.
+    graph.input("z", shape).node("y", "aten.add.Tensor", {"e", "z"}, shape).output("y");
+  } else {
+    graph.output("e");
+  }
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-5);
+}
+
 TEST_CASE("onednn writes concatenated channels in place, also nested", "[onednn][compiler]") {
   GraphBuilder graph;
   const auto shape = [](std::int64_t channels) { return Shape{1, channels, 6, 6}; };

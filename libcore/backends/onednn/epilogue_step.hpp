@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "vector_math.hpp"
+
+namespace npu::onednn {
+
+/// One thing that a kernel of this backend's own does to a result before it stores it.
+struct EpilogueStep {
+  enum class Kind : std::uint8_t {
+    kAccumulate,  ///< + alpha * what the target holds
+    kAdd,         ///< + operand, element by element
+    kMultiply,    ///< * operand
+    kRelu,        ///< negative: * alpha
+    kClip,        ///< to [alpha, beta]; NaN stays
+    kLinear,      ///< alpha * x + beta
+    kSwish,       ///< x * sigmoid(alpha * x)
+    kHardSwish,   ///< x * clip(x / 6 + 1 / 2, 0, 1)
+  };
+  Kind kind = Kind::kRelu;
+  float alpha = 0.0F;
+  float beta = 0.0F;
+
+  bool has_operand() const noexcept { return kind <= Kind::kMultiply; }
+};
+
+/// A step without operands.
+template <typename V>
+[[gnu::always_inline]] inline V apply_step(const EpilogueStep& step, V value) {
+  switch (step.kind) {
+    case EpilogueStep::Kind::kRelu:
+      return value < 0.0F ? value * step.alpha : value;
+    case EpilogueStep::Kind::kClip:
+      value = value < step.alpha ? V{} + step.alpha : value;
+      return value > step.beta ? V{} + step.beta : value;
+    case EpilogueStep::Kind::kLinear:
+      return value * step.alpha + step.beta;
+    case EpilogueStep::Kind::kSwish:
+      return value * sigmoid_vector(value * step.alpha);
+    case EpilogueStep::Kind::kHardSwish: {
+      V factor = value * (1.0F / 6.0F) + 0.5F;
+      factor = factor < 0.0F ? V{} : factor;
+      factor = factor > 1.0F ? V{} + 1.0F : factor;
+      return value * factor;
+    }
+    default:
+      return value;
+  }
+}
+
+}  // namespace npu::onednn

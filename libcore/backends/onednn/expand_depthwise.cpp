@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// One task is a band of rows of 32 channels of an image: it expands the rows that the band needs
+// into a buffer with a border of zeros, which stays in the second cache, and runs the depthwise
+// convolution over it. Rows that two bands need are computed twice, so bands are cut only for the
+// cache and to feed all threads. Between the two, the tensor that is largest in such networks is
+// neither written to memory nor read from it.
+// O(pixels * source channels * channels / 16 + results * taps^2 / 16) multiply-adds of vectors.
+#include "expand_depthwise.hpp"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "vector_math.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+constexpr std::int64_t kLanes = 16;
+constexpr std::int64_t kColumns = 2 * kLanes;     // channels of a task
+constexpr std::int64_t kPixels = 14;              // expanded at a time
+constexpr std::int64_t kRun = 7;                  // results of a row at a time
+constexpr std::int64_t kBandFloats = 112 * 1024;  // of a buffer, at most, if a row fits
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+std::int64_t buffer_width(const ExpandDepthwise& call) {
+  return (call.target_extent[1] - 1) * call.stride + call.taps;
+}
+
+/// Rows of the buffer for a band of so many rows of results.
+std::int64_t buffer_rows(const ExpandDepthwise& call, std::int64_t rows) {
+  return (rows - 1) * call.stride + call.taps;
+}
+
+std::int64_t bands(const ExpandDepthwise& call) {
+  const std::int64_t height = call.target_extent[0];
+  const std::int64_t row_floats = buffer_width(call) * kColumns;
+  const std::int64_t most =
+      std::max<std::int64_t>(1, (kBandFloats / row_floats - call.taps) / call.stride + 1);
+  const std::int64_t tasks = call.batch * ceil_div(call.channels, kColumns);
+  // Few tasks for each thread are uneven.
+  const std::int64_t wanted = tasks >= 6 * call.threads ? 1 : ceil_div(6 * call.threads, tasks);
+  const std::int64_t least_rows = std::max<std::int64_t>(1, 4 * call.taps / call.stride);
+  const std::int64_t allowed = std::max<std::int64_t>(1, height / least_rows);
+  return std::min(height, std::max(ceil_div(height, most), std::min(wanted, allowed)));
+}
+
+std::int64_t scratch_floats(const ExpandDepthwise& call) {
+  const std::int64_t rows = ceil_div(call.target_extent[0], bands(call));
+  return buffer_rows(call, rows) * buffer_width(call) * kColumns;
+}
+
+struct Task {
+  const ExpandDepthwise* call;
+  const float* source;
+  const float* expand_weight;
+  const float* expand_bias;
+  const float* depthwise_weight;
+  const float* depthwise_bias;
+  float* target;
+  float* buffer;
+  std::int64_t image;
+  std::int64_t column;  ///< in steps of kColumns
+  std::int64_t first;   ///< rows of results
+  std::int64_t last;
+};
+
+#if NPU_HAS_X86
+using V = Float16;
+
+[[gnu::always_inline]] inline void apply_steps(const std::vector<EpilogueStep>& steps,
+                                               float* values, std::int64_t vectors) {
+  for (const EpilogueStep& step : steps) {
+    for (std::int64_t i = 0; i < vectors; ++i) {
+      store_vector(values + i * kLanes, apply_step(step, load_vector<V>(values + i * kLanes)));
+    }
+  }
+}
+
+/// to[pixel, column] = bias[column] + sum over channels; `from` is the first block of channels of
+/// the first pixel, `plane` the distance of blocks.
+template <int kCount, int kVectors>
+[[gnu::always_inline]] inline void expand_pixels(const float* from, std::int64_t plane,
+                                                 std::int64_t channels, const float* weight,
+                                                 const float* bias, float* to) {
+  V sums[kCount][kVectors];
+#pragma GCC unroll 2
+  for (int j = 0; j < kVectors; ++j) {
+    const V start = bias == nullptr ? V{} : load_vector<V>(bias + j * kLanes);
+#pragma GCC unroll 16
+    for (int i = 0; i < kCount; ++i) sums[i][j] = start;
+  }
+  for (std::int64_t begin = 0; begin < channels; begin += kLanes, from += plane) {
+    const std::int64_t count = std::min(kLanes, channels - begin);
+    for (std::int64_t k = 0; k < count; ++k, weight += kVectors * kLanes) {
+      V right[kVectors];
+#pragma GCC unroll 2
+      for (int j = 0; j < kVectors; ++j) right[j] = load_vector<V>(weight + j * kLanes);
+#pragma GCC unroll 16
+      for (int i = 0; i < kCount; ++i) {
+        const float left = from[i * kLanes + k];
+#pragma GCC unroll 2
+        for (int j = 0; j < kVectors; ++j) sums[i][j] += left * right[j];
+      }
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kCount; ++i) {
+#pragma GCC unroll 2
+    for (int j = 0; j < kVectors; ++j) {
+      store_vector(to + (i * kVectors + j) * kLanes, sums[i][j]);
+    }
+  }
+}
+
+/// to[result] = bias + sum over taps of a run of a row, for one vector of channels.
+template <int kTaps, int kStride, int kCount>
+[[gnu::always_inline]] inline void filter_run(const float* from, std::int64_t row_stride,
+                                              std::int64_t pixel, const float* weight, V bias,
+                                              float* to) {
+  V sums[kCount];
+#pragma GCC unroll 8
+  for (int i = 0; i < kCount; ++i) sums[i] = bias;
+  for (int r = 0; r < kTaps; ++r, from += row_stride) {
+#pragma GCC unroll 5
+    for (int c = 0; c < kTaps; ++c) {
+      const V factor = load_vector<V>(weight + (r * kTaps + c) * pixel);
+#pragma GCC unroll 8
+      for (int i = 0; i < kCount; ++i) {
+        sums[i] += load_vector<V>(from + (i * kStride + c) * pixel) * factor;
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kCount; ++i) store_vector(to + i * kLanes, sums[i]);
+}
+
+using Expand = void (*)(const float*, std::int64_t, std::int64_t, const float*, const float*,
+                        float*);
+template <int kCount, int kVectors>
+NPU_TARGET_AVX512 void expand_entry(const float* from, std::int64_t plane, std::int64_t channels,
+                                    const float* weight, const float* bias, float* to) {
+  expand_pixels<kCount, kVectors>(from, plane, channels, weight, bias, to);
+}
+template <int kVectors, int... kCount>
+constexpr std::array<Expand, sizeof...(kCount)> expand_table(
+    std::integer_sequence<int, kCount...> /*counts*/) {
+  return {expand_entry<kCount + 1, kVectors>...};
+}
+constexpr std::array<std::array<Expand, kPixels>, 2> kExpand{
+    expand_table<1>(std::make_integer_sequence<int, kPixels>{}),
+    expand_table<2>(std::make_integer_sequence<int, kPixels>{})};
+
+using Filter = void (*)(const float*, std::int64_t, std::int64_t, const float*, const float*,
+                        float*);
+template <int kTaps, int kStride, int kCount>
+NPU_TARGET_AVX512 void filter_entry(const float* from, std::int64_t row_stride, std::int64_t pixel,
+                                    const float* weight, const float* bias, float* to) {
+  filter_run<kTaps, kStride, kCount>(from, row_stride, pixel, weight,
+                                     bias == nullptr ? V{} : load_vector<V>(bias), to);
+}
+template <int kTaps, int kStride, int... kCount>
+constexpr std::array<Filter, sizeof...(kCount)> filter_table(
+    std::integer_sequence<int, kCount...> /*counts*/) {
+  return {filter_entry<kTaps, kStride, kCount + 1>...};
+}
+constexpr std::make_integer_sequence<int, kRun> kRuns;
+constexpr std::array<Filter, kRun> kFilters[2][2]{
+    {filter_table<3, 1>(kRuns), filter_table<3, 2>(kRuns)},
+    {filter_table<5, 1>(kRuns), filter_table<5, 2>(kRuns)}};
+
+/// Rows [first, last) of the source, of which the buffer has those inside; `row` is the place of
+/// the first one in it.
+[[gnu::always_inline]] inline void expand_rows(const Task& task, std::int64_t first,
+                                               std::int64_t last, std::int64_t row,
+                                               std::int64_t vectors) {
+  const ExpandDepthwise& call = *task.call;
+  const std::int64_t width = call.source_extent[1];
+  const std::int64_t plane = call.source_extent[0] * width * kLanes;
+  const std::int64_t groups = ceil_div(call.source_channels, kLanes);
+  const float* source = task.source + task.image * groups * plane + first * width * kLanes;
+  const float* weight = task.expand_weight + task.column * kColumns * call.source_channels;
+  const float* bias = call.expand_has_bias ? task.expand_bias + task.column * kColumns : nullptr;
+  const std::int64_t line = buffer_width(call);
+  const std::int64_t pixels = (last - first) * width;
+  // A stride may leave out columns at the end.
+  const std::int64_t used = std::min(width, line - call.pad[1]);
+  std::int64_t y = row;
+  std::int64_t x = 0;
+  for (std::int64_t pixel = 0; pixel < pixels; pixel += kPixels) {
+    const std::int64_t count = std::min(kPixels, pixels - pixel);
+    float values[kPixels * kColumns];
+    kExpand[static_cast<std::size_t>(vectors - 1)][static_cast<std::size_t>(count - 1)](
+        source + pixel * kLanes, plane, call.source_channels, weight, bias, values);
+    apply_steps(call.expand_epilogue, values, count * vectors);
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (x < used) {
+        float* to = task.buffer + (y * line + call.pad[1] + x) * kLanes * vectors;
+        for (std::int64_t j = 0; j < vectors; ++j) {
+          store_vector(to + j * kLanes, load_vector<V>(values + (i * vectors + j) * kLanes));
+        }
+      }
+      if (++x == width) {
+        x = 0;
+        ++y;
+      }
+    }
+  }
+}
+
+[[gnu::always_inline]] inline void run_task(const Task& task) {
+  const ExpandDepthwise& call = *task.call;
+  const std::int64_t groups = call.channels / kLanes;
+  const std::int64_t vectors = std::min<std::int64_t>(2, groups - 2 * task.column);
+  const std::int64_t pixel = vectors * kLanes;
+  const std::int64_t line = buffer_width(call);
+  const std::int64_t rows = buffer_rows(call, task.last - task.first);
+  const std::int64_t top = task.first * call.stride - call.pad[0];
+  const std::int64_t first = std::clamp<std::int64_t>(top, 0, call.source_extent[0]);
+  const std::int64_t last = std::clamp<std::int64_t>(top + rows, first, call.source_extent[0]);
+  std::fill_n(task.buffer, (first - top) * line * pixel, 0.0F);
+  std::fill_n(task.buffer + (last - top) * line * pixel, (top + rows - last) * line * pixel, 0.0F);
+  const std::int64_t right = std::min(line, call.pad[1] + call.source_extent[1]);
+  for (std::int64_t y = first - top; y < last - top; ++y) {
+    float* at = task.buffer + y * line * pixel;
+    std::fill_n(at, call.pad[1] * pixel, 0.0F);
+    std::fill_n(at + right * pixel, (line - right) * pixel, 0.0F);
+  }
+  expand_rows(task, first, last, first - top, vectors);
+
+  const auto& filters = kFilters[call.taps == 5 ? 1 : 0][call.stride - 1];
+  const std::int64_t width = call.target_extent[1];
+  const std::int64_t plane = call.target_extent[0] * width * kLanes;
+  const float* weight = task.depthwise_weight + task.column * kColumns * call.taps * call.taps;
+  for (std::int64_t vector = 0; vector < vectors; ++vector) {
+    const std::int64_t group = 2 * task.column + vector;
+    const float* bias = call.depthwise_has_bias ? task.depthwise_bias + group * kLanes : nullptr;
+    for (std::int64_t y = task.first; y < task.last; ++y) {
+      const float* from =
+          task.buffer + (y - task.first) * call.stride * line * pixel + vector * kLanes;
+      float* to = task.target + (task.image * groups + group) * plane + y * width * kLanes;
+      for (std::int64_t x = 0; x < width; x += kRun) {
+        const std::int64_t count = std::min(kRun, width - x);
+        filters[static_cast<std::size_t>(count - 1)](from + x * call.stride * pixel, line * pixel,
+                                                     pixel, weight + vector * kLanes, bias,
+                                                     to + x * kLanes);
+        apply_steps(call.depthwise_epilogue, to + x * kLanes, count);
+      }
+    }
+  }
+}
+
+NPU_TARGET_AVX512 void run_avx512(const Task& task) { run_task(task); }
+#endif
+
+/// [columns, inner, up to kColumns] of [channels, inner].
+void order_weights(std::int64_t channels, std::int64_t inner, const float* weight, float* ordered) {
+  for (std::int64_t channel = 0; channel < channels; ++channel) {
+    const std::int64_t begin = channel / kColumns * kColumns;
+    const std::int64_t width = std::min(kColumns, channels - begin);
+    float* to = ordered + begin * inner + channel - begin;
+    for (std::int64_t i = 0; i < inner; ++i) to[i * width] = weight[channel * inner + i];
+  }
+}
+
+}  // namespace
+
+bool ExpandDepthwise::is_available() noexcept {
+#if NPU_HAS_X86
+  return vector_isa() == VectorIsa::kAvx512;
+#else
+  return false;
+#endif
+}
+
+std::size_t ExpandDepthwise::scratch_bytes() const {
+  return static_cast<std::size_t>(scratch_floats(*this) * threads) * sizeof(float);
+}
+
+void ExpandDepthwise::order_expand_weights(const float* weight, float* ordered) const {
+  order_weights(channels, source_channels, weight, ordered);
+}
+
+void ExpandDepthwise::order_depthwise_weights(const float* weight, float* ordered) const {
+  order_weights(channels, taps * taps, weight, ordered);
+}
+
+void ExpandDepthwise::run(const float* source, const float* expand_weight, const float* expand_bias,
+                          const float* depthwise_weight, const float* depthwise_bias, float* target,
+                          float* scratch) const {
+#if NPU_HAS_X86
+  const std::int64_t cuts = bands(*this);
+  const std::int64_t columns = ceil_div(channels, kColumns);
+  const std::int64_t height = target_extent[0];
+  const std::int64_t floats = scratch_floats(*this);
+#pragma omp parallel for collapse(3) num_threads(threads) schedule(dynamic)
+  for (std::int64_t image = 0; image < batch; ++image) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      for (std::int64_t cut = 0; cut < cuts; ++cut) {
+        run_avx512({this, source, expand_weight, expand_bias, depthwise_weight, depthwise_bias,
+                    target, scratch + omp_get_thread_num() * floats, image, column,
+                    height * cut / cuts, height * (cut + 1) / cuts});
+      }
+    }
+  }
+#endif
+}
+
+}  // namespace npu::onednn

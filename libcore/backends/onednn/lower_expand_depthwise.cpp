@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions of one by one with a depthwise convolution behind them, as inverted residuals have
+// them: the first is left to the second, which computes both in one kernel. What has to hold for
+// the second is checked when the first is met, so that nothing is left that nobody computes.
+#include <algorithm>
+
+#include "convolution.hpp"
+#include "expand_depthwise.hpp"
+#include "npu/ops/op_catalogue.hpp"
+#include "npu/support/error.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+float* floats(std::byte* memory) { return static_cast<float*>(static_cast<void*>(memory)); }
+
+bool all_are(const std::vector<std::int64_t>& values, std::int64_t value) {
+  return std::all_of(values.begin(), values.end(), [&](auto each) { return each == value; });
+}
+
+bool is_pinned(const Node& node) {
+  const Json* mode = find_member(node.json, "align_mode");
+  return mode != nullptr && *mode == "NALIGN";
+}
+
+/// A depthwise convolution that the kernel runs, on `channels` channels.
+bool suits_depthwise(const Lowering& lowering, const Node& node, TensorId source,
+                     std::int64_t channels) {
+  const bool is_known =
+      node.op_type == "aten.conv2d.default" || node.op_type == "aten.convolution.default";
+  if (!is_known || is_pinned(node) || node.inputs.size() < 2 || node.inputs[0] != source) {
+    return false;
+  }
+  try {
+    const BoundNode bound(lowering.graph(), node, find_op(node.op_type)->schema);
+    const auto weight = bound.tensor("weight");
+    if (!weight || lowering.graph().tensor(*weight).kind != TensorKind::kWeight) return false;
+    const Shape& shape = lowering.shape(*weight);
+    if (shape.size() != 4 || shape[0] != channels || shape[1] != 1 || shape[2] != shape[3] ||
+        bound.integer("groups") != channels ||
+        (node.op_type == "aten.convolution.default" && bound.boolean("transposed"))) {
+      return false;
+    }
+    const auto stride = spatial_argument(lowering, bound, "stride", 2, 1);
+    const auto padding = spatial_argument(lowering, bound, "padding", 2, 0);
+    return ExpandDepthwise::supports(shape[2], stride[0]) && stride[0] == stride[1] &&
+           all_are(spatial_argument(lowering, bound, "dilation", 2, 1), 1) &&
+           std::max(padding[0], padding[1]) < shape[2] && lowering.dtype(source) == DType::kFloat32;
+  } catch (const Error&) {
+    return false;  // what is wrong with it is said where it is lowered
+  }
+}
+
+}  // namespace
+
+std::optional<Value> defer_expansion(Lowering& lowering, const ConvolutionCall& call) {
+  const Shape weight = dimensions(call.weight.layout);
+  if (!lowering.machine().wide_vectors || !ExpandDepthwise::is_available() ||
+      call.type != DType::kFloat32 || call.groups != 1 || weight.size() != 4 || weight[2] != 1 ||
+      weight[3] != 1 || weight[0] % 16 != 0 || !all_are(call.spatial.stride, 1) ||
+      !all_are(call.spatial.pad_begin, 0) || !lowering.is_constant(call.weight) ||
+      (call.bias && !lowering.is_constant(*call.bias)) || is_pinned(lowering.node())) {
+    return std::nullopt;
+  }
+  const NodeId last = lowering.has_epilogue() ? lowering.group()->nodes.back() : NodeId{};
+  const TensorId result = lowering.has_epilogue() ? lowering.graph().node(last).outputs.front()
+                                                  : lowering.node().outputs.front();
+  const NodeId reader = lowering.sole_reader(result);
+  if (reader.value < 0 || lowering.shape(result) != call.output ||
+      !suits_depthwise(lowering, lowering.graph().node(reader), result, weight[0])) {
+    return std::nullopt;
+  }
+  const Layout layout = blocked_layout(call.output, call.type);
+  const PostOps post = make_post_ops(lowering, layout, {call.source});
+  const auto epilogue = epilogue_steps(post, layout);
+  if (!epilogue || std::any_of(epilogue->begin(), epilogue->end(),
+                               [](const EpilogueStep& step) { return step.has_operand(); })) {
+    return std::nullopt;
+  }
+  lowering.defer(result, {call.source, call.weight, call.bias, *epilogue}, reader);
+  return lowering.temporary(call.type, layout);
+}
+
+Value add_expand_depthwise(Lowering& lowering, const ConvolutionCall& call,
+                           const Lowering::Expansion& expansion) {
+  const Shape source = dimensions(expansion.source.layout);
+  ExpandDepthwise kernel;
+  kernel.batch = source[0];
+  kernel.source_channels = source[1];
+  kernel.channels = call.output[1];
+  for (std::size_t i = 0; i < 2; ++i) {
+    kernel.source_extent[i] = source[i + 2];
+    kernel.target_extent[i] = call.output[i + 2];
+    kernel.pad[i] = call.spatial.pad_begin[i];
+  }
+  kernel.taps = dimensions(call.weight.layout)[2];
+  kernel.stride = call.spatial.stride[0];
+  kernel.expand_epilogue = expansion.epilogue;
+  kernel.expand_has_bias = expansion.bias.has_value();
+  kernel.depthwise_has_bias = call.bias.has_value();
+  kernel.threads = lowering.machine().threads;
+
+  const Layout layout = blocked_layout(call.output, call.type);
+  const PostOps post = make_post_ops(lowering, layout, {call.source, expansion.source});
+  const auto epilogue = epilogue_steps(post, layout);
+  if (!epilogue) throw EpilogueRefused{};
+  for (const EpilogueStep& step : *epilogue) {
+    if (step.has_operand()) throw EpilogueRefused{};
+  }
+  kernel.depthwise_epilogue = *epilogue;
+
+  const Value input =
+      lowering.in_layout(expansion.source, blocked_layout(source, expansion.source.type));
+  const auto ordered = [&](const Value& weight, auto order) {
+    const Value plain = lowering.plain(weight);
+    const Value result = lowering.temporary(DType::kFloat32, plain.layout);
+    lowering.add_kernel(
+        {plain}, result,
+        [order](std::span<std::byte* const> operands) {
+          order(floats(operands[0]), floats(operands[1]));
+        },
+        KernelKind::kReorder);
+    return result;
+  };
+  std::vector<Value> reads{
+      input,
+      ordered(expansion.weight,
+              [kernel](const float* from, float* to) { kernel.order_expand_weights(from, to); }),
+      ordered(call.weight, [kernel](const float* from, float* to) {
+        kernel.order_depthwise_weights(from, to);
+      })};
+  if (expansion.bias) reads.push_back(*expansion.bias);
+  if (call.bias) reads.push_back(*call.bias);
+  const Value target = lowering.temporary(call.type, layout);
+  lowering.add_kernel(
+      reads, target,
+      [kernel](std::span<std::byte* const> operands) {
+        std::size_t next = 3;
+        const float* expand_bias = kernel.expand_has_bias ? floats(operands[next++]) : nullptr;
+        const float* bias = kernel.depthwise_has_bias ? floats(operands[next++]) : nullptr;
+        kernel.run(floats(operands[0]), floats(operands[1]), expand_bias, floats(operands[2]), bias,
+                   floats(operands[next]), floats(operands[next + 1]));
+      },
+      KernelKind::kCompute, kernel.scratch_bytes());
+  return target;
+}
+
+}  // namespace npu::onednn
