@@ -4,6 +4,7 @@
 #include "npu/plan/plan_gnn.hpp"
 #include "npu/support/file_io.hpp"
 #include "plan_options.hpp"
+#include "progress.hpp"
 #include "tool.hpp"
 
 namespace {
@@ -40,7 +41,7 @@ int main(int argc, char** argv) {
       ->check(npu::cli::file_beside_stdout());
   app.add_option("--verify", verify, "recompute a plan from its inputs and check it")
       ->type_name("PLAN");
-  tool.add_report("the table over k, loads, clusters and bounds");
+  tool.add_report("the table over k, loads, clusters, bounds and phases");
   tool.add_assert("makespan_ms, gap, load_gap, speedup, k, load_ms_<device>, ...; see npu-plan(1)");
   tool.add_examples(
       {"npu-plan graph.mtx --model sage.json --profile table.json -k 8..16 --report -o plan.json",
@@ -57,12 +58,20 @@ int main(int argc, char** argv) {
       throw npu::Error(npu::ErrorCode::kUsage, "expected --profile FILE");
     }
     if (tool.output() != "-") options.output = tool.output();
-    const npu::GnnPlan plan = npu::make_gnn_plan(options, tool.diagnostics());
+    npu::GnnPlan plan;
+    {
+      npu::cli::Progress line(tool.verbosity() < 0);
+      options.progress = [&line](double done, const std::string& what) { return line(done, what); };
+      plan = npu::make_gnn_plan(options, tool.diagnostics());
+    }
     if (tool.wants_report()) tool.report(npu::format_plan_report(plan.document));
-    if (!gantt.empty()) npu::write_file_atomically(gantt, npu::gantt_svg(plan));
-    if (!trace.empty()) npu::write_file_atomically(trace, npu::schedule_trace(plan));
-    const npu::cli::ExitStatus status = tool.check_asserts(as_metrics(plan.document));
-    tool.write_text(npu::write_document(plan.document));
-    return status;
+    {
+      const npu::PhaseTimes::Scope phase(plan.times, "write");
+      if (!gantt.empty()) npu::write_file_atomically(gantt, npu::gantt_svg(plan));
+      if (!trace.empty()) npu::write_file_atomically(trace, npu::schedule_trace(plan));
+      tool.write_text(npu::write_document(plan.document));
+    }
+    if (tool.wants_report()) tool.report("\n" + npu::format_phase_times(plan.times));
+    return tool.check_asserts(as_metrics(plan.document));
   });
 }

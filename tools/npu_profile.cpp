@@ -1,31 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-profile -- measure the blocks of a staged model on each device.
-#include <unistd.h>
-
-#include <csignal>
-#include <cstdio>
-
-#include "io.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/profile/profile_gnn.hpp"
 #include "npu/support/file_io.hpp"
-#include "npu/support/text.hpp"
 #include "profile_options.hpp"
+#include "progress.hpp"
 #include "tool.hpp"
-
-namespace {
-
-volatile std::sig_atomic_t stop_requested = 0;
-void request_stop(int) { stop_requested = 1; }
-
-void show(const npu::ProfileProgress& state) {
-  const int percent = state.total > 0 ? 100 * state.done / state.total : 100;
-  npu::cli::write_message("\r\033[K" + std::to_string(percent) + " % (" +
-                          std::to_string(state.done) + " of " + std::to_string(state.total) +
-                          "), " + npu::fixed_text(state.remaining_s, 0) + " s left, " + state.what);
-}
-
-}  // namespace
 
 int main(int argc, char** argv) {
   npu::cli::Tool tool{"npu-profile", "Measure the blocks of a staged model on each device."};
@@ -61,21 +41,24 @@ int main(int argc, char** argv) {
         options.degrees = {5, 20};
       }
       if (tool.output() != "-") options.resume = tool.output();
-      std::signal(SIGINT, request_stop);
-      const bool terminal = ::isatty(STDERR_FILENO) == 1;
+      npu::cli::Progress line(tool.verbosity() < 0);
+      bool stopped = false;
       const auto progress = [&](const npu::ProfileProgress& state,
                                 const npu::ProfileTable& so_far) {
-        if (terminal) show(state);
-        if (stop_requested == 0) return true;
-        if (tool.output() != "-") {
+        const double done = state.total > 0 ? static_cast<double>(state.done) / state.total : 1.0;
+        const std::string what = std::to_string(state.done) + " of " + std::to_string(state.total) +
+                                 " points, " + state.what;
+        stopped = !line.show(done, state.remaining_s, what);
+        if (stopped && tool.output() != "-") {
           npu::write_file_atomically(tool.output(), npu::write_document(so_far.to_json()));
         }
-        return false;
+        return !stopped;
       };
       table = npu::profile_gnn(options, progress, tool.diagnostics());
-      if (terminal) npu::cli::write_message("\r\033[K");
-      if (stop_requested != 0) {
-        throw npu::Error(npu::ErrorCode::kIo, "interrupted; the same command goes on");
+      if (stopped) {
+        throw npu::Error(npu::ErrorCode::kIo, tool.output() == "-"
+                                                  ? "interrupted"
+                                                  : "interrupted; the same command goes on");
       }
     }
     tool.report(npu::format_profile_report(table));

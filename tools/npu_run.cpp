@@ -4,6 +4,7 @@
 #include "npu/runtime/backend_ops.hpp"
 #include "npu/runtime/gnn_runner.hpp"
 #include "npu/runtime/run_model.hpp"
+#include "progress.hpp"
 #include "run_options.hpp"
 #include "tool.hpp"
 
@@ -37,9 +38,18 @@ ExitStatus run_plan(npu::cli::Tool& tool, const npu::RunModelOptions& options,
   plan_options.trace = options.trace;
   plan_options.threads = options.executor.threads;
   plan_options.bench = static_cast<std::int32_t>(options.bench);
-  const npu::GnnRunResult result = npu::run_gnn_plan(plan_options, tool.diagnostics());
+  plan_options.cache = options.cache;
+  npu::GnnRunResult result;
+  {
+    npu::cli::Progress line(tool.verbosity() < 0);
+    plan_options.progress = [&line](double done, const std::string& what) {
+      return line(done, what);
+    };
+    result = npu::run_gnn_plan(plan_options, tool.diagnostics());
+  }
   tool.stop_on_errors();
   if (!result.within) tool.complain("the output is out of tolerance");
+  if (tool.wants_report()) tool.report(npu::format_phase_times(result.times));
   const ExitStatus status = tool.check_asserts(as_metrics(result.report));
   tool.write_text(npu::write_document(result.report));
   return result.within ? status : ExitStatus::kAssertFailed;

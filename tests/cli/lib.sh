@@ -93,3 +93,32 @@ placement() {
 comparison() {
   sed -n "/^  \"$1\": /,/^  }/s/^    \"ok\": \\([a-z]*\\).*/\\1/p"
 }
+
+# Presses Ctrl-C while COMMAND runs, which takes long; once on a terminal and once without. Says how it ended, whether
+# it showed its progress, and which files of the scratch folder are new. script(1) makes the terminal.
+#   interrupt COMMAND...
+interrupt() {
+  ls >files.before
+  for interrupt_where in terminal pipe; do
+    # A slow machine may need longer to come to the handler.
+    for interrupt_after in 1.5 3 6 12; do
+      interrupt_command="timeout --preserve-status -s INT $interrupt_after $*"
+      if [ $interrupt_where = terminal ] && command -v script >/dev/null; then
+        script -qec "$interrupt_command" script.log </dev/null >interrupt.out 2>&1
+      else
+        $interrupt_command >interrupt.out 2>&1
+      fi
+      interrupt_status=$?
+      [ $interrupt_status -eq 1 ] && break
+    done
+    echo "$interrupt_where: exit $interrupt_status"
+    if grep -q ' s left, ' interrupt.out ||
+      { [ $interrupt_where = terminal ] && ! command -v script >/dev/null; }; then
+      echo "shows its progress"
+    fi
+    tr '\r' '\n' <interrupt.out | grep -o "$1: .*interrupted.*"
+  done
+  rm -f script.log interrupt.out
+  ls | grep -v files.before | diff files.before - | sed -n 's/^> /new: /p' | grep -v files.before
+  rm -f files.before
+}

@@ -160,8 +160,13 @@ class LayerPlanner {
  public:
   LayerPlanner(const PepCosts& costs, const ProfileTable& profile,
                const std::vector<SubgraphSize>& sizes, const PlanGnnOptions& options,
-               double switch_ms)
-      : costs_(costs), profile_(profile), sizes_(sizes), options_(options), switch_ms_(switch_ms) {
+               double switch_ms, PhaseTimes& times)
+      : costs_(costs),
+        profile_(profile),
+        sizes_(sizes),
+        options_(options),
+        switch_ms_(switch_ms),
+        times_(times) {
     for (const ProfileDevice& device : profile.devices) names_.push_back(device.name);
     for (std::size_t d = 0; d < names_.size(); ++d) {
       resource_of_.push_back(costs.resource_of(static_cast<std::int32_t>(d)));
@@ -170,17 +175,9 @@ class LayerPlanner {
 
   /// False with the reason if a subgraph has no legal plan.
   bool run(const std::vector<Pep>& structures, LayerPlan& plan, std::string& reason) {
-    for (const SubgraphSize& size : sizes_) {
-      std::vector<std::string> refusals;
-      candidates_.push_back(plan_candidates(costs_, structures, size, &refusals));
-      if (candidates_.back().empty()) {
-        reason = "subgraph " + std::to_string(size.id) + " has no legal plan";
-        if (!refusals.empty()) reason += ": " + refusals.front();
-        return false;
-      }
-      keep_best(candidates_.back());
-    }
+    if (!find_candidates(structures, reason)) return false;
     select(plan);
+    const PhaseTimes::Scope phase(times_, "simulation");
     const std::vector<std::int32_t> by_load = plan.selection.choice;
     plan.lower_bound_ms = plan.selection.bound;
     for (const auto& list : candidates_) {
@@ -194,6 +191,21 @@ class LayerPlanner {
     if (!options_.greedy) shorten(plan);
     compare_single_devices(plan);
     finish(plan);
+    return true;
+  }
+
+  bool find_candidates(const std::vector<Pep>& structures, std::string& reason) {
+    const PhaseTimes::Scope phase(times_, "costs");
+    for (const SubgraphSize& size : sizes_) {
+      std::vector<std::string> refusals;
+      candidates_.push_back(plan_candidates(costs_, structures, size, &refusals));
+      if (candidates_.back().empty()) {
+        reason = "subgraph " + std::to_string(size.id) + " has no legal plan";
+        if (!refusals.empty()) reason += ": " + refusals.front();
+        return false;
+      }
+      keep_best(candidates_.back());
+    }
     return true;
   }
 
@@ -228,6 +240,7 @@ class LayerPlanner {
   }
 
   void select(LayerPlan& plan) const {
+    const PhaseTimes::Scope phase(times_, "selection");
     SelectionProblem problem;
     problem.resource_count = costs_.resource_count();
     for (const auto& list : candidates_) {
@@ -455,6 +468,7 @@ class LayerPlanner {
   const std::vector<SubgraphSize>& sizes_;
   const PlanGnnOptions& options_;
   double switch_ms_;
+  PhaseTimes& times_;
   std::vector<std::string> names_;
   std::vector<std::int32_t> resource_of_;
   std::vector<std::vector<PlanCandidate>> candidates_;
@@ -505,7 +519,7 @@ std::int64_t choose_pad(const PlanInput& input, const std::vector<SubgraphSize>&
 }
 
 KPlan plan_for(const PlanInput& input, const PlanGnnOptions& options, std::int32_t k,
-               const CsrGraph* simple) {
+               const CsrGraph* simple, PhaseTimes& times) {
   KPlan plan;
   plan.k = k;
   if (input.graph) {
@@ -515,7 +529,11 @@ KPlan plan_for(const PlanInput& input, const PlanGnnOptions& options, std::int32
     metis.seed_count = options.seed_count;
     metis.max_imbalance = {options.node_imbalance, options.edge_imbalance};
     metis.minimize_volume = options.minimize_volume;
-    plan.partition = partition_with_metis(*simple, metis);
+    {
+      const PhaseTimes::Scope phase(times, "METIS k = " + std::to_string(k));
+      plan.partition = partition_with_metis(*simple, metis);
+    }
+    const PhaseTimes::Scope phase(times, "halo");
     plan.sizes = subgraph_sizes(input.graph->in_edges, plan.partition.part_of, k);
   } else {
     plan.sizes = input.subgraphs;
@@ -537,7 +555,7 @@ KPlan plan_for(const PlanInput& input, const PlanGnnOptions& options, std::int32
                         options.max_segments)) {
       if (costs.structure_refusal(pep).empty()) legal.push_back(pep);
     }
-    LayerPlanner planner(costs, input.profile, plan.sizes, options, switch_ms);
+    LayerPlanner planner(costs, input.profile, plan.sizes, options, switch_ms, times);
     LayerPlan layer_plan;
     if (!planner.run(legal, layer_plan, plan.infeasible)) return plan;
     plan.makespan_ms += layer_plan.simulation.makespan_ms;
@@ -864,6 +882,8 @@ std::vector<PlanCandidate> plan_candidates(const PepCosts& costs,
 std::unique_ptr<PlanInput> read_plan_input(const PlanGnnOptions& options,
                                            Diagnostics& diagnostics) {
   auto input = std::make_unique<PlanInput>();
+  report_progress(options.progress, 0, "read");
+  const PhaseTimes::Scope phase(input->times, "read");
   if (options.graph.empty() == options.subgraphs.empty()) {
     throw Error(ErrorCode::kUsage, "expected a GRAPH or --subgraphs FILE, and not both");
   }
@@ -967,8 +987,14 @@ std::unique_ptr<PlanInput> read_plan_input(const PlanGnnOptions& options,
 
 GnnPlan plan_gnn(const PlanInput& input, const PlanGnnOptions& options, Diagnostics& diagnostics) {
   std::vector<KPlan> plans;
+  PhaseTimes times = input.times;
+  report_progress(options.progress, 0, "read");
   if (input.graph) {
-    SymmetrizedGraph simple = symmetrize(input.graph->in_edges);
+    SymmetrizedGraph simple;
+    {
+      const PhaseTimes::Scope phase(times, "symmetrize");
+      simple = symmetrize(input.graph->in_edges);
+    }
     if (const std::string note = simple.note(); !note.empty()) {
       diagnostics.note({.file = options.graph}, "for METIS: " + note);
     }
@@ -983,25 +1009,36 @@ GnnPlan plan_gnn(const PlanInput& input, const PlanGnnOptions& options, Diagnost
     }
     std::set<std::int32_t> counts(options.part_counts.begin(), options.part_counts.end());
     counts.insert(1);
+    std::size_t tried = 0;
     for (const std::int32_t k : counts) {
+      report_progress(options.progress,
+                      static_cast<double>(tried++) / static_cast<double>(counts.size()),
+                      "k = " + std::to_string(k));
       if (k > graph.node_count()) {
         diagnostics.warning({.file = options.graph},
                             "k = " + std::to_string(k) + " is left out: the graph has " +
                                 std::to_string(graph.node_count()) + " nodes");
         continue;
       }
-      plans.push_back(plan_for(input, options, k, &graph));
+      plans.push_back(plan_for(input, options, k, &graph, times));
     }
   } else {
-    plans.push_back(
-        plan_for(input, options, static_cast<std::int32_t>(input.subgraphs.size()), nullptr));
+    plans.push_back(plan_for(input, options, static_cast<std::int32_t>(input.subgraphs.size()),
+                             nullptr, times));
   }
   if (std::all_of(plans.begin(), plans.end(),
                   [](const KPlan& plan) { return !plan.infeasible.empty(); })) {
     throw Error(ErrorCode::kInfeasible, "no k has a plan; k = " + std::to_string(plans.back().k) +
                                             ": " + plans.back().infeasible);
   }
-  return DocumentWriter(input, options).write(plans);
+  report_progress(options.progress, 1, "write");
+  GnnPlan result;
+  {
+    const PhaseTimes::Scope phase(times, "write");
+    result = DocumentWriter(input, options).write(plans);
+  }
+  result.times = std::move(times);
+  return result;
 }
 
 GnnPlan make_gnn_plan(const PlanGnnOptions& options, Diagnostics& diagnostics) {
@@ -1011,6 +1048,7 @@ GnnPlan make_gnn_plan(const PlanGnnOptions& options, Diagnostics& diagnostics) {
     if (path.empty()) {
       diagnostics.note({}, "the partition is not written: give -o FILE or --partition-file FILE");
     } else {
+      const PhaseTimes::Scope phase(plan.times, "write");
       write_file_atomically(path, partition_text(plan.part_of));
     }
   }

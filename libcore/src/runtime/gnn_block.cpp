@@ -354,9 +354,8 @@ void GnnBlock::build_steps(bool fuse, const std::map<std::string, Tensor>& weigh
       }
       used.push_back({weight.name, found->second});
     }
-    step->program = device_.instance->compile_and_load(
-        write_subgraph(graph_, nodes, step->boundary), std::move(used),
-        step->boundary.outputs.size(), nodes.size());
+    step->program = load_gnn_program(device_, write_subgraph(graph_, nodes, step->boundary),
+                                     std::move(used), step->boundary.outputs.size(), nodes.size());
     steps_.push_back(std::move(step));
   };
   const auto evaluate = [&](const auto& self, const std::vector<TensorId>& wanted) -> void {

@@ -22,6 +22,7 @@
 #include <numeric>
 #include <set>
 #include <thread>
+#include <type_traits>
 
 #include "npu/plan/plan_gnn.hpp"
 #include "npu/runtime/compare.hpp"
@@ -70,7 +71,7 @@ struct Exchange {
 class Runner {
  public:
   Runner(const GnnRunOptions& options, Diagnostics& diagnostics)
-      : options_(options), diagnostics_(diagnostics) {}
+      : options_(options), diagnostics_(diagnostics), cache_(options.cache) {}
 
   GnnRunResult run() {
     plan_ = parse_json(read_file(options_.plan), options_.plan);
@@ -79,6 +80,7 @@ class Runner {
     }
     if (options_.simulate) return simulated();
     const auto load_start = Clock::now();
+    report_progress(options_.progress, 0, "load");
     try {
       load();
     } catch (const Json::exception& error) {
@@ -90,11 +92,16 @@ class Runner {
     std::vector<double> times;
     for (std::int32_t i = 0; i <= options_.bench; ++i) {
       const auto start = Clock::now();
+      run_ = i;
       execute();
       times.push_back(ms_since(start));
+      times_.add("run", times.back());
     }
     result.output = output_;
+    report_progress(options_.progress, 1, "write");
+    for (const std::string& warning : cache_.take_warnings()) diagnostics_.warning({}, warning);
     write_report(result, times, load_ms);
+    result.times = std::move(times_);
     return result;
   }
 
@@ -135,7 +142,8 @@ class Runner {
       graph_options.node_count = plan_.at("graph_nodes").get<std::int64_t>();
     }
     graph_options.undirected = plan_.contains("graph_undirected");
-    const DataGraph data = read_graph_file(graph_file, graph_options);
+    const auto data =
+        timed("read the graph", [&] { return read_graph_file(graph_file, graph_options); });
     const CsrGraph& graph = data.in_edges;
     const std::string partition_file = resolve(plan_.at("partition"), "file");
     if (partition_file.empty()) {
@@ -156,7 +164,7 @@ class Runner {
                     {.file = partition_file});
       }
     }
-    features_ = read_features(options_.features);
+    features_ = timed("read the features", [&] { return read_features(options_.features); });
     if (features_.shape()[0] != graph.node_count() ||
         features_.shape()[1] != model_.layers.front().input_features) {
       throw Error(ErrorCode::kInvalidGraph,
@@ -169,11 +177,19 @@ class Runner {
     for (std::int32_t v = 0; v < graph.node_count(); ++v) {
       degree_.as_mutable<float>()[v] = static_cast<float>(graph.degree(v));
     }
-    parts_ = extract_subgraphs(graph, part_of, k);
+    parts_ = timed("subgraphs", [&] { return extract_subgraphs(graph, part_of, k); });
     nodes_ = graph.node_count();
     weights_ = load_staged_weights(model_, options_.weights);
+    const PhaseTimes::Scope phase(times_, "devices and programs");
     open_devices();
     build_tasks();
+  }
+
+  template <typename Action>
+  std::invoke_result_t<Action> timed(const std::string& phase, const Action& action) {
+    report_progress(options_.progress, 0, phase);
+    const PhaseTimes::Scope scope(times_, phase);
+    return action();
   }
 
   void open_devices() {
@@ -216,9 +232,11 @@ class Runner {
       }
       if (is_used) {
         backend_options["threads"] = options_.threads;
-        device.instance =
-            DeviceInstance::open(Backend::load(device.backend), backend_options.dump());
+        device.options = backend_options.dump();
+        device.instance = DeviceInstance::open(Backend::load(device.backend), device.options);
       }
+      device.cache = &cache_;
+      device.counts = &counts_;
       devices_.push_back(std::move(device));
       device_mutex_.push_back(std::make_unique<std::mutex>());
     }
@@ -251,7 +269,6 @@ class Runner {
       const auto start = Clock::now();
       block = std::make_unique<GnnBlock>(model_, layer, task.first, task.last, shape, on, weights_);
       compile_ms_ += ms_since(start);
-      if (on.is_static) ++static_compiles_;
       fused_ += block->fused_reductions();
     }
     return *block;
@@ -403,6 +420,7 @@ class Runner {
       workers.emplace_back([this, d] { work(static_cast<std::int32_t>(d)); });
     }
     for (std::thread& worker : workers) worker.join();
+    if (interrupted_) throw Error(ErrorCode::kIo, "interrupted");
     if (!failure_.empty()) throw Error(ErrorCode::kUnsupported, failure_);
   }
 
@@ -422,7 +440,7 @@ class Runner {
     for (;;) {
       Task* task = nullptr;
       changed_.wait(lock, [&] {
-        if (left_ == 0 || !failure_.empty()) return true;
+        if (left_ == 0 || interrupted_ || !failure_.empty()) return true;
         task = next_task(device);
         return task != nullptr;
       });
@@ -451,12 +469,26 @@ class Runner {
         task->done = true;
         --exchanges_[at(task->subgraph)]->open[task->segment];
         --left_;
+        ++tasks_done_;
+        interrupted_ = interrupted_ || !goes_on();
       } else {
         task->started = false;
         fail_device(device, error);
       }
       changed_.notify_all();
     }
+  }
+
+  // Tells how far the run is, with the lock held; false if it is to stop.
+  bool goes_on() const {
+    if (!options_.progress) return true;
+    std::size_t tasks = 0;
+    for (const auto& layer : layers_) tasks += layer.size();
+    const auto total = static_cast<double>(tasks) * (options_.bench + 1);
+    const std::string run =
+        options_.bench > 0 ? "run " + std::to_string(run_) + " of " + std::to_string(options_.bench)
+                           : "layer " + std::to_string(layer_);
+    return options_.progress(static_cast<double>(tasks_done_) / total, run);
   }
 
   // Called with the lock held: everything that the device has not done goes to others.
@@ -638,7 +670,8 @@ class Runner {
     report["measured_ms"] = sorted[sorted.size() / 2];
     report["load_ms"] = load_ms;
     report["compile_ms"] = compile_ms_;
-    report["static_compiles"] = static_compiles_;
+    report["static_compiles"] = counts_.compiled;
+    report["cache_hits"] = counts_.cache_hits;
     report["fused_reductions"] = fused_;
     report["reexecuted"] = reexecuted_;
     if (options_.bench > 0) {
@@ -650,6 +683,7 @@ class Runner {
                                                                      : sorted.size() - 1]}};
     }
     for (const std::string& failure : failures_) diagnostics_.warning({}, failure);
+    const PhaseTimes::Scope phase(times_, "compare and write");
     if (!options_.expect.empty()) {
       const Tensor expected = read_features(options_.expect);
       const Comparison comparison =
@@ -744,7 +778,12 @@ class Runner {
   std::string failure_;
   std::vector<std::string> failures_;
   std::int32_t reexecuted_ = 0;
-  std::int32_t static_compiles_ = 0;
+  CompileCache cache_;
+  ProgramCounts counts_;
+  PhaseTimes times_;
+  std::int32_t run_ = 0;
+  std::int64_t tasks_done_ = 0;
+  bool interrupted_ = false;
   std::int32_t fused_ = 0;
   double compile_ms_ = 0;
 };

@@ -54,6 +54,7 @@ GnnRunOptions run_options(const std::string& plan, const std::string& model) {
   options.features = kFolder + "x.npy";
   options.expect = kFolder + model + ".expected.npy";
   options.devices = {"gpu=aten"};
+  options.cache.enabled = false;  // nothing of other runs
   return options;
 }
 

@@ -15,6 +15,7 @@
 #include "npu/plan/simulate.hpp"
 #include "npu/plan/staged_model.hpp"
 #include "npu/support/error.hpp"
+#include "npu/support/progress.hpp"
 
 namespace npu {
 
@@ -46,6 +47,7 @@ struct PlanGnnOptions {
   std::vector<std::string> resources;  ///< DEVICE=NAME
   std::string output;                  ///< where the plan goes, for relative paths; empty: stdout
   std::string partition_file;          ///< where the partition goes; empty: beside the plan
+  ProgressCallback progress;           ///< told of each number of parts
 };
 
 /// Everything that planning reads.
@@ -56,6 +58,7 @@ struct PlanInput {
   std::vector<SubgraphSize> subgraphs;  ///< without a graph
   std::vector<PlanLayer> layers;        ///< refer to `model`
   CostSettings settings;
+  PhaseTimes times;  ///< of reading
 };
 
 /// Reads the files that the options name. The result refers to itself: it stays where it is.
@@ -76,6 +79,7 @@ struct GnnPlan {
   Json document;                      ///< npu-plan(1) lists its keys
   std::vector<std::int32_t> part_of;  ///< by node; empty without a graph
   std::vector<ScheduledTask> schedule;
+  PhaseTimes times;  ///< not part of the document, which repeats
 };
 
 /// Finds the plan. Throws Error kInfeasible if no k has one.

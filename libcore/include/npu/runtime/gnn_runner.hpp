@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "npu/compile/cache.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/json.hpp"
+#include "npu/support/progress.hpp"
 #include "npu/tensor/tensor.hpp"
 
 namespace npu {
@@ -29,6 +31,8 @@ struct GnnRunOptions {
   std::int32_t bench = 0;  ///< further runs
   bool simulate = false;   ///< replay the plan's times in place of computing
   float padding = 0;       ///< value of rows that are no nodes; NaN shows that none counts
+  CacheOptions cache;      ///< of the programs of static devices
+  ProgressCallback progress;
   /// For tests: a device fails when it has finished this many tasks.
   std::map<std::string, std::int32_t> fail_after;
 };
@@ -37,6 +41,7 @@ struct GnnRunResult {
   Json report;         ///< npu-run(1) lists its keys
   Tensor output;       ///< [nodes, features]
   bool within = true;  ///< the comparison, if any, held
+  PhaseTimes times;
 };
 
 /// Whether a document is a plan of npu-plan.

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# Ctrl-C: the table so far is kept, and the next run measures what it lacks and nothing else.
+. "$CASES/lib.sh"
+cp "$TESTDATA"/gnn/graphsage.* .
+points() { grep -o '"device":"[a-z]*","layer":[0-9]*,.*"m":[0-9.]*' "$1" | sed 's/"ms":.*//' | sort; }
+interrupt npu-profile graphsage.json --nodes 20,40 --degrees 2 --runs 2000 --devices cpu,npu -o table.json
+points table.json >before
+[ -s before ] && echo "has points"
+npu-profile graphsage.json --nodes 20,40 --degrees 2 --runs 1 --devices cpu,npu -o table.json 2>/dev/null
+echo "exit $?"
+npu-profile graphsage.json --nodes 20,40 --degrees 2 --runs 1 --devices cpu,npu -o whole.json
+points table.json >after
+points whole.json >whole
+comm -23 before after
+comm -13 after whole

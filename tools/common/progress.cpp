@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Progress of long commands on a terminal.
+#include "progress.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+
+#include "io.hpp"
+#include "npu/support/text.hpp"
+
+namespace npu::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+volatile std::sig_atomic_t stop_requested = 0;
+
+extern "C" void request_stop(int) { stop_requested = 1; }
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+Progress::Progress(bool quiet)
+    : start_(Clock::now()), shown_(start_), visible_(!quiet && ::isatty(STDERR_FILENO) == 1) {
+  struct sigaction action {};
+  action.sa_handler = request_stop;
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+  sigemptyset(&action.sa_mask);
+  struct sigaction before {};
+  // Whoever started the program with Ctrl-C ignored wants it to go on.
+  if (::sigaction(SIGINT, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) {
+    ::sigaction(SIGINT, &action, nullptr);
+  }
+}
+
+Progress::~Progress() {
+  if (has_line_) write_message("\r\033[K");
+}
+
+bool Progress::interrupted() { return stop_requested != 0; }
+
+bool Progress::operator()(double done, const std::string& what) {
+  const double elapsed = seconds_since(start_);
+  return show(done, done > 0 ? elapsed * (1 - done) / done : -1, what);
+}
+
+bool Progress::show(double done, double remaining_s, const std::string& what) {
+  constexpr double kQuietSeconds = 1;
+  constexpr double kEverySeconds = 0.1;
+  if (visible_ && seconds_since(start_) >= kQuietSeconds &&
+      (!has_line_ || seconds_since(shown_) >= kEverySeconds)) {
+    const auto percent = std::lround(100 * std::clamp(done, 0.0, 1.0));
+    std::string line = "\r\033[K" + std::to_string(percent) + " %, ";
+    if (remaining_s >= 0) line += fixed_text(remaining_s, 0) + " s left, ";
+    write_message(line + what);
+    shown_ = Clock::now();
+    has_line_ = true;
+  }
+  return !interrupted();
+}
+
+}  // namespace npu::cli
