@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// npu-profile -- measure the blocks of a staged model on each device.
+// npu-profile -- measure a model on each device: the blocks of a staged one, the nodes of others.
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
 
 #include "io.hpp"
+#include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
+#include "npu/plan/staged_model.hpp"
 #include "npu/profile/profile_gnn.hpp"
+#include "npu/profile/profile_model.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/text.hpp"
 #include "profile_options.hpp"
@@ -15,71 +18,87 @@
 
 namespace {
 
+using npu::cli::Tool;
+
 volatile std::sig_atomic_t stop_requested = 0;
 void request_stop(int) { stop_requested = 1; }
 
-void show(const npu::ProfileProgress& state) {
-  const int percent = state.total > 0 ? 100 * state.done / state.total : 100;
-  npu::cli::write_message("\r\033[K" + std::to_string(percent) + " % (" +
-                          std::to_string(state.done) + " of " + std::to_string(state.total) +
-                          "), " + npu::fixed_text(state.remaining_s, 0) + " s left, " + state.what);
+/// On a terminal only. False if the user wants to stop.
+bool go_on(const npu::ProfileProgress& state) {
+  if (::isatty(STDERR_FILENO) == 1) {
+    const int percent = state.total > 0 ? 100 * state.done / state.total : 100;
+    npu::cli::write_message("\r\033[K" + std::to_string(percent) + " % (" +
+                            std::to_string(state.done) + " of " + std::to_string(state.total) +
+                            "), " + npu::fixed_text(state.remaining_s, 0) + " s left, " +
+                            state.what);
+  }
+  return stop_requested == 0;
+}
+
+void clear_progress() {
+  if (::isatty(STDERR_FILENO) == 1) npu::cli::write_message("\r\033[K");
+}
+
+void profile_staged(Tool& tool, npu::ProfileGnnOptions& options) {
+  if (tool.output() != "-") options.resume = tool.output();
+  const auto progress = [&](const npu::ProfileProgress& state, const npu::ProfileTable& so_far) {
+    if (go_on(state)) return true;
+    if (tool.output() != "-") {
+      npu::write_file_atomically(tool.output(), npu::write_document(so_far.to_json()));
+    }
+    return false;
+  };
+  const npu::ProfileTable table = npu::profile_gnn(options, progress, tool.diagnostics());
+  clear_progress();
+  if (stop_requested != 0) {
+    throw npu::Error(npu::ErrorCode::kIo, "interrupted; the same command goes on");
+  }
+  tool.report(npu::format_profile_report(table));
+  tool.write_text(npu::write_document(table.to_json()));
+}
+
+void profile_ordinary(Tool& tool, const npu::Graph& graph,
+                      const npu::ProfileModelOptions& options) {
+  const npu::NodeTable table = npu::profile_model(graph, options, go_on, tool.diagnostics());
+  clear_progress();
+  tool.stop_on_errors();
+  tool.report(npu::format_node_table(graph, table));
+  tool.write_text(npu::write_document(table.to_json()));
+}
+
+void convert(Tool& tool, const std::string& import, const std::string& bandwidths) {
+  npu::ProfileTable table = npu::read_profile(import);
+  if (!bandwidths.empty()) {
+    table.add_bandwidths(npu::parse_json(npu::read_file(bandwidths), bandwidths), bandwidths);
+  }
+  tool.report(npu::format_profile_report(table));
+  tool.write_text(npu::write_document(table.to_json()));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  npu::cli::Tool tool{"npu-profile", "Measure the blocks of a staged model on each device."};
-  npu::ProfileGnnOptions options;
-  std::string import;
-  std::string bandwidths;
-  bool quick = false;
-  CLI::App& app = tool.app();
-  app.add_option("MODEL", options.model, "staged model");
-  tool.add_output();
+  Tool tool{"npu-profile", "Measure a model on each device, for npu-partition and npu-plan."};
+  npu::cli::ProfileOptions options;
   npu::cli::add_profile_options(tool, options);
-  app.add_flag("--quick", quick, "a coarse grid and 3 runs: minutes become seconds");
-  app.add_option("--import", import, "convert a table of published form in place of measuring")
-      ->type_name("FILE");
-  app.add_option("--bandwidths", bandwidths, "link rates of published form, with --import")
-      ->type_name("FILE");
-  tool.add_report("times, links and interpolation errors");
-  tool.add_examples({"npu-profile sage.json -o table.json",
-                     "npu-profile sage.json --quick --devices cpu,npu --report -o table.json",
-                     "npu-profile --import lookup_table.json -o table.json"});
   return tool.run(argc, argv, [&] {
-    npu::ProfileTable table;
-    if (!import.empty()) {
-      table = npu::read_profile(import);
-      if (!bandwidths.empty()) {
-        table.add_bandwidths(npu::parse_json(npu::read_file(bandwidths), bandwidths), bandwidths);
-      }
-    } else {
-      if (options.model.empty()) throw npu::Error(npu::ErrorCode::kUsage, "expected a MODEL");
-      if (quick) {
-        options.runs = 3;
-        options.nodes = {1000, 10000};
-        options.degrees = {5, 20};
-      }
-      if (tool.output() != "-") options.resume = tool.output();
-      std::signal(SIGINT, request_stop);
-      const bool terminal = ::isatty(STDERR_FILENO) == 1;
-      const auto progress = [&](const npu::ProfileProgress& state,
-                                const npu::ProfileTable& so_far) {
-        if (terminal) show(state);
-        if (stop_requested == 0) return true;
-        if (tool.output() != "-") {
-          npu::write_file_atomically(tool.output(), npu::write_document(so_far.to_json()));
-        }
-        return false;
-      };
-      table = npu::profile_gnn(options, progress, tool.diagnostics());
-      if (terminal) npu::cli::write_message("\r\033[K");
-      if (stop_requested != 0) {
-        throw npu::Error(npu::ErrorCode::kIo, "interrupted; the same command goes on");
-      }
+    if (!options.import.empty()) {
+      return convert(tool, options.import, options.bandwidths), npu::cli::ExitStatus::kSuccess;
     }
-    tool.report(npu::format_profile_report(table));
-    tool.write_text(npu::write_document(table.to_json()));
+    if (options.staged.model.empty()) {
+      throw npu::Error(npu::ErrorCode::kUsage, "expected a MODEL");
+    }
+    options.finish(tool);
+    std::signal(SIGINT, request_stop);
+    const std::string file = npu::cli::input_name(options.staged.model);
+    const std::string text = npu::cli::read_input(options.staged.model);
+    if (npu::is_staged_model(npu::parse_json(text, file))) {
+      profile_staged(tool, options.staged);
+    } else {
+      const npu::Graph graph = npu::read_graph(text, file, tool.diagnostics());
+      tool.stop_on_errors();
+      profile_ordinary(tool, graph, options.ordinary);
+    }
     return npu::cli::ExitStatus::kSuccess;
   });
 }
