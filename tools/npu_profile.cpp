@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include "heap.hpp"
 #include "io.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
@@ -89,6 +90,7 @@ int main(int argc, char** argv) {
       throw npu::Error(npu::ErrorCode::kUsage, "expected a MODEL");
     }
     options.finish(tool);
+    npu::cli::keep_freed_memory();
     std::signal(SIGINT, request_stop);
     const std::string file = npu::cli::input_name(options.staged.model);
     const std::string text = npu::cli::read_input(options.staged.model);

@@ -5,7 +5,7 @@
 // with its neighbours, so fused and in the layout as far as that goes. What the same node takes
 // longer in another placement, where one of its operands comes from another device (it is cold, or
 // in memory that an op must not overwrite), belongs to the border: it is paid if the tensor crosses,
-// and not otherwise. Tensors that never crossed take a line through those that did, or through plain
+// and not otherwise; so is what is left of a placement's time after that. Tensors that never crossed take a line through those that did, or through plain
 // copies. O(placements * (nodes + tensors)).
 #include "profile/node_table_builder.hpp"
 
@@ -134,6 +134,7 @@ class Builder {
       const Graph& graph = *placement.graph;
       std::map<Crossing, MeasuredTime> borders = placement.summary.borders;
       add_excess(placement, borders);
+      add_rest(placement, borders);
       for (const auto& [crossing, time] : borders) {
         const TensorInfo& tensor = graph.tensor(crossing.first);
         if (!tensor.producer.valid()) continue;
@@ -158,7 +159,10 @@ class Builder {
       const Node& node = graph.nodes()[n];
       const auto base = base_[n].find(*node.device);
       if (base == base_[n].end()) continue;
-      const double excess = placement.summary.nodes[n].us - base->second.us;
+      const MeasuredTime& here = placement.summary.nodes[n];
+      // What is no more than noise would add up over many borders.
+      const double excess = here.us - base->second.us;
+      if (excess <= std::max(here.mad_us, base->second.mad_us)) continue;
       std::vector<MeasuredTime*> crossed;
       std::vector<double> bytes;
       double sum = 0;
@@ -171,6 +175,29 @@ class Builder {
       }
       for (std::size_t i = 0; i < crossed.size(); ++i) crossed[i]->us += excess * bytes[i] / sum;
     }
+  }
+
+  // What is left of the whole then, more or less, goes to all borders by their bytes: nodes that read
+  // nothing across one still find caches that the other device's kernels have filled.
+  void add_rest(const MeasuredPlacement& placement, std::map<Crossing, MeasuredTime>& borders) {
+    const Graph& graph = *placement.graph;
+    double rest = placement.summary.whole.us;
+    for (const Partition& partition : placement.plan->partitions) {
+      rest -= table_.devices[index_of(table_.find_device(partition.device))].partition_us;
+    }
+    for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+      const auto base = base_[n].find(*graph.nodes()[n].device);
+      rest -= (base == base_[n].end() ? placement.summary.nodes[n] : base->second).us;
+    }
+    double bytes = 0;
+    const auto weight = [&](const Crossing& crossing) {
+      return static_cast<double>(graph.tensor(crossing.first).bytes()) + 1;
+    };
+    for (const auto& [crossing, time] : borders) {
+      rest -= time.us;
+      bytes += weight(crossing);
+    }
+    for (auto& [crossing, time] : borders) time.us += rest * weight(crossing) / bytes;
   }
 
   void add_links() {

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <set>
 
@@ -35,6 +36,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int32_t kBurst = 5;
+constexpr double kWorthwhile = 0.01;  // less than the noise of a machine
 constexpr std::string_view kGetitem = "<built-in function getitem>";
 
 double us_since(Clock::time_point start) {
@@ -174,9 +176,21 @@ class ModelProfiler {
     return true;
   }
 
-  /// The best placement by the table; false if it has been measured.
+  /// The best placement by the table; false if it has been measured, or promises next to nothing
+  /// over what has been.
   bool add_best(const NodeTable& table, std::int32_t number) {
     const MeasuredCost cost(table, graph_, target_);
+    PartitionOptions partition;
+    partition.strategy = "mincut";
+    partition.report = false;
+    partition.cost = &cost;
+    Graph placed = graph_;
+    const double predicted = partition_graph(placed, partition).metrics.predicted_us;
+    double best = std::numeric_limits<double>::infinity();
+    for (const PlacementTime& placement : table.placements) {
+      best = std::min(best, placement.predicted_us);
+    }
+    if (predicted > (1 - kWorthwhile) * best) return false;
     return add_candidate("mincut " + std::to_string(number), "", graph_, "mincut", cost);
   }
 
