@@ -6,7 +6,9 @@
 // longer in another placement, where one of its operands comes from another device (it is cold, or
 // in memory that an op must not overwrite), belongs to the border: it is paid if the tensor crosses,
 // and not otherwise; so is what is left of a placement's time after that. Tensors that never crossed take a line through those that did, or through plain
-// copies. O(placements * (nodes + tensors)).
+// copies.
+// What a tensor takes is settled by the first placement in which it crosses.
+// O(placements * (nodes + tensors)).
 #include "profile/node_table_builder.hpp"
 
 #include <algorithm>
@@ -21,7 +23,9 @@ namespace {
 
 std::size_t index_of(std::int32_t value) { return static_cast<std::size_t>(value); }
 
-/// A line through points of very different sizes: the least sum of squared relative errors, with
+constexpr double kSmallBytes = 4096;
+
+/// A line through points of very different sizes: the least sum of squared errors for each byte, with
 /// neither a negative latency nor a negative rate.
 LinkFit fitted(std::string from, std::string to, const std::vector<CopySample>& samples) {
   LinkFit fit{.from = std::move(from),
@@ -35,13 +39,12 @@ LinkFit fitted(std::string from, std::string to, const std::vector<CopySample>& 
   double wu = 0;
   double wbu = 0;
   for (const CopySample& sample : samples) {
-    const double us = std::max(sample.us, 0.1);
-    const double weight = 1 / (us * us);
+    const double weight = 1 / ((sample.bytes + kSmallBytes) * (sample.bytes + kSmallBytes));
     w += weight;
     wb += weight * sample.bytes;
     wbb += weight * sample.bytes * sample.bytes;
-    wu += weight * us;
-    wbu += weight * sample.bytes * us;
+    wu += weight * sample.us;
+    wbu += weight * sample.bytes * sample.us;
   }
   if (!(w > 0)) return fit;
   const double determinant = w * wbb - wb * wb;
@@ -128,77 +131,88 @@ class Builder {
     }
   }
 
+  using BorderKey = std::pair<TensorId, std::pair<std::string, std::string>>;  // from, to
+
+  // One placement after the other: what it shows of tensors that crossed in none before, given what
+  // those before it show of the others. So each of them is predicted as it was measured.
   void add_borders() {
-    std::map<std::pair<std::int32_t, std::pair<std::string, std::string>>, BorderTime> found;
+    std::map<BorderKey, BorderTime> known;
     for (const MeasuredPlacement& placement : placements_) {
-      const Graph& graph = *placement.graph;
-      std::map<Crossing, MeasuredTime> borders = placement.summary.borders;
-      add_excess(placement, borders);
-      add_rest(placement, borders);
-      for (const auto& [crossing, time] : borders) {
-        const TensorInfo& tensor = graph.tensor(crossing.first);
+      std::map<BorderKey, BorderTime> fresh;
+      std::map<BorderKey, BorderTime> seen;
+      for (const auto& [crossing, time] : placement.summary.borders) {
+        const TensorInfo& tensor = placement.graph->tensor(crossing.first);
         if (!tensor.producer.valid()) continue;
-        const std::string& from = *graph.node(tensor.producer).device;
+        const std::string& from = *placement.graph->node(tensor.producer).device;
         if (from == crossing.second) continue;
-        BorderTime entry{.tensor = tensor.name,
-                         .from = from,
-                         .to = crossing.second,
-                         .bytes = tensor.bytes(),
-                         .time = time};
-        entry.time.us = std::max(0.0, entry.time.us);
-        found.insert_or_assign({crossing.first.value, {from, crossing.second}}, std::move(entry));
+        const BorderKey key{crossing.first, {from, crossing.second}};
+        if (const auto found = known.find(key); found != known.end()) {
+          found->second.time.runs += time.runs;
+          seen.insert(*found);
+        } else {
+          fresh.emplace(key, BorderTime{tensor.name, from, crossing.second, tensor.bytes(), time});
+        }
       }
+      add_excess(placement, fresh);
+      add_rest(placement, fresh, seen);
+      known.merge(fresh);
     }
-    for (auto& [key, entry] : found) table_.borders.push_back(std::move(entry));
+    for (auto& [key, entry] : known) table_.borders.push_back(std::move(entry));
+  }
+
+  const MeasuredTime& base_of(const MeasuredPlacement& placement, std::size_t n) const {
+    const auto base = base_[n].find(*placement.graph->nodes()[n].device);
+    return base == base_[n].end() ? placement.summary.nodes[n] : base->second;
   }
 
   // What nodes take longer behind a border goes to the tensors that they read across it, by bytes.
-  void add_excess(const MeasuredPlacement& placement, std::map<Crossing, MeasuredTime>& borders) {
+  void add_excess(const MeasuredPlacement& placement, std::map<BorderKey, BorderTime>& borders) {
     const Graph& graph = *placement.graph;
     for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
       const Node& node = graph.nodes()[n];
-      const auto base = base_[n].find(*node.device);
-      if (base == base_[n].end()) continue;
+      const MeasuredTime& base = base_of(placement, n);
       const MeasuredTime& here = placement.summary.nodes[n];
       // What is no more than noise would add up over many borders.
-      const double excess = here.us - base->second.us;
-      if (excess <= std::max(here.mad_us, base->second.mad_us)) continue;
-      std::vector<MeasuredTime*> crossed;
-      std::vector<double> bytes;
-      double sum = 0;
+      const double excess = here.us - base.us;
+      if (excess <= std::max(here.mad_us, base.mad_us)) continue;
+      std::vector<BorderTime*> crossed;
+      double bytes = 0;
       for (const TensorId id : node.inputs) {
-        const auto border = borders.find({id, *node.device});
+        const NodeId producer = graph.tensor(id).producer;
+        if (!producer.valid()) continue;
+        const auto border = borders.find({id, {*graph.node(producer).device, *node.device}});
         if (border == borders.end()) continue;
         crossed.push_back(&border->second);
-        bytes.push_back(static_cast<double>(graph.tensor(id).bytes()) + 1);
-        sum += bytes.back();
+        bytes += weight(border->second);
       }
-      for (std::size_t i = 0; i < crossed.size(); ++i) crossed[i]->us += excess * bytes[i] / sum;
+      for (BorderTime* border : crossed) border->time.us += excess * weight(*border) / bytes;
     }
   }
 
-  // What is left of the whole then, more or less, goes to all borders by their bytes: nodes that read
-  // nothing across one still find caches that the other device's kernels have filled.
-  void add_rest(const MeasuredPlacement& placement, std::map<Crossing, MeasuredTime>& borders) {
-    const Graph& graph = *placement.graph;
+  // What is left of the whole then, more or less, goes to the borders by their bytes: nodes that read
+  // nothing across one still find caches that the other device's kernels have filled. Where all of
+  // them were known before, the whole says nothing new.
+  void add_rest(const MeasuredPlacement& placement, std::map<BorderKey, BorderTime>& fresh,
+                const std::map<BorderKey, BorderTime>& seen) {
     double rest = placement.summary.whole.us;
     for (const Partition& partition : placement.plan->partitions) {
       rest -= table_.devices[index_of(table_.find_device(partition.device))].partition_us;
     }
-    for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
-      const auto base = base_[n].find(*graph.nodes()[n].device);
-      rest -= (base == base_[n].end() ? placement.summary.nodes[n] : base->second).us;
-    }
+    for (std::size_t n = 0; n < base_.size(); ++n) rest -= base_of(placement, n).us;
+    for (const auto& [key, border] : seen) rest -= border.time.us;
     double bytes = 0;
-    const auto weight = [&](const Crossing& crossing) {
-      return static_cast<double>(graph.tensor(crossing.first).bytes()) + 1;
-    };
-    for (const auto& [crossing, time] : borders) {
-      rest -= time.us;
-      bytes += weight(crossing);
+    for (const auto& [key, border] : fresh) {
+      rest -= border.time.us;
+      bytes += weight(border);
     }
-    for (auto& [crossing, time] : borders) time.us += rest * weight(crossing) / bytes;
+    for (auto& [key, border] : fresh) {
+      // The copy and the changes of layout are there, whatever the noise of the whole.
+      const double least = placement.summary.borders.at({key.first, border.to}).us / 2;
+      border.time.us = std::max(least, border.time.us + rest * weight(border) / bytes);
+    }
   }
+
+  static double weight(const BorderTime& border) { return static_cast<double>(border.bytes) + 1; }
 
   void add_links() {
     for (const NodeTableDevice& from : table_.devices) {

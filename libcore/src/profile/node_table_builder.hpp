@@ -31,7 +31,7 @@ struct CopySample {
 };
 
 /// Fills devices' start costs, nodes, borders, links and placements of `table`, whose devices are
-/// there. A later placement's borders replace those of an earlier one.
+/// there. What a tensor takes to cross is settled by the first placement in which it does.
 void build_node_table(const std::vector<MeasuredPlacement>& placements,
                       const std::vector<CopySample>& copies, const Target& target,
                       NodeTable& table);

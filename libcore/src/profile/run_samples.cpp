@@ -3,7 +3,7 @@
 //
 // Medians of parts do not add up to the median of the whole: now and then one kernel of a hundred is
 // interrupted, in every run another, so that the whole has what no part's median shows. Means over
-// the runs in the middle do add up, and leave out the runs that went wrong. O(runs * (nodes + borders)).
+// the same runs do add up. O(runs * (nodes + borders)).
 #include "profile/run_samples.hpp"
 
 #include <algorithm>
@@ -136,10 +136,10 @@ double median(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
-/// `values` by run, `middle` the runs that count for the mean.
-MeasuredTime time_of(const std::vector<double>& values, const std::vector<std::size_t>& middle) {
+/// `values` by run, `counted` the runs that count for the mean.
+MeasuredTime time_of(const std::vector<double>& values, const std::vector<std::size_t>& counted) {
   MeasuredTime time;
-  for (const std::size_t run : middle) time.us += values[run] / static_cast<double>(middle.size());
+  for (const std::size_t run : counted) time.us += values[run] / static_cast<double>(counted.size());
   time.median_us = median(values);
   std::vector<double> deviations;
   for (const double value : values) deviations.push_back(std::abs(value - time.median_us));
@@ -161,13 +161,14 @@ RunSummary summarize(const std::vector<RunSample>& samples) {
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return samples[a].whole_us < samples[b].whole_us;
   });
-  const std::size_t quarter = samples.size() / 4;
-  const std::vector<std::size_t> middle(order.begin() + static_cast<std::ptrdiff_t>(quarter),
-                                        order.end() - static_cast<std::ptrdiff_t>(quarter));
+  // Other load only ever adds, so the slower half does not count; nor do the luckiest runs.
+  const std::vector<std::size_t> counted(
+      order.begin() + static_cast<std::ptrdiff_t>(samples.size() / 8),
+      order.begin() + static_cast<std::ptrdiff_t>((samples.size() + 1) / 2));
   const auto gather = [&](const auto& value) {
     std::vector<double> values;
     for (const RunSample& sample : samples) values.push_back(value(sample));
-    return time_of(values, middle);
+    return time_of(values, counted);
   };
   RunSummary summary;
   summary.whole = gather([](const RunSample& sample) { return sample.whole_us; });

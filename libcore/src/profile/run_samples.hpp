@@ -30,7 +30,8 @@ struct RunSample {
 RunSample take_apart(const Graph& graph, const PartitionPlan& plan,
                      const std::vector<CompiledPartition>& partitions, const RunRecord& record);
 
-/// Many runs of a plan. Means are over the half of the runs whose whole time is in the middle.
+/// Many runs of a plan. Means are over the faster half of the runs but for its first quarter, by
+/// whole time.
 struct RunSummary {
   MeasuredTime whole;
   std::vector<MeasuredTime> nodes;

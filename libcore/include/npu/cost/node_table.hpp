@@ -11,8 +11,8 @@
 
 namespace npu {
 
-/// A measured time, in microseconds. `us` is what to count with: the mean over the half of the runs
-/// whose whole time lies in the middle, so that the parts of a run add up to it.
+/// A measured time, in microseconds. `us` is what to count with: the mean over the faster half of the
+/// runs but for its first quarter, by their whole time, so that the parts of a run add up to it.
 struct MeasuredTime {
   double us = 0;
   double median_us = 0;
