@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
                       "Group tagged nodes into partitions and plan the transfers between them."};
   npu::PartitionOptions options;
   std::string dot;
+  std::string profile;
   bool verify = false;
   tool.add_graph_io();
   npu::cli::add_partition_options(tool, options);
@@ -30,6 +31,11 @@ int main(int argc, char** argv) {
       .add_option("--dot", dot, "write a Graphviz drawing of the partitions")
       ->type_name("FILE")
       ->check(npu::cli::file_beside_stdout());
+  tool.app()
+      .add_option("--profile", profile,
+                  "take times from a table that npu-profile measured of this model")
+      ->type_name("FILE")
+      ->check(npu::cli::not_empty());
   tool.add_report("steps, metrics, and operators with the reason for their device");
   tool.add_assert(
       "partitions, transfers, transfer_bytes, copied_bytes, predicted_us, ...; see "
@@ -38,15 +44,19 @@ int main(int argc, char** argv) {
                      "npu-tag model.json | npu-partition --assert 'transfers<=4' >model.part.json",
                      "npu-partition --strategy mincut --what-if tagged.json >model.part.json",
                      "npu-partition --verify model.part.json",
+                     "npu-profile model.json -o table.json && npu-tag model.json | npu-partition "
+                     "--strategy mincut --profile table.json -o model.part.json",
                      "npu-partition --dot model.dot tagged.json >model.part.json && dot -Tsvg "
                      "model.dot >model.svg"});
   return tool.run(argc, argv, [&] {
     npu::Graph& graph = tool.read_graph();
+    const auto cost = npu::partition_cost(graph, profile);
     if (verify) {
-      std::string checked = npu::check_certificate(graph, npu::roofline_cost(), tool.diagnostics());
+      std::string checked = npu::check_certificate(graph, *cost, tool.diagnostics());
       tool.stop_on_errors();
       return tool.write_text(std::move(checked)), npu::cli::ExitStatus::kSuccess;
     }
+    options.cost = cost.get();
     options.report = tool.wants_report();
     const npu::PartitionResult result = npu::partition_graph(graph, options, tool.diagnostics());
     tool.report(result.report);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-run -- run a document or a bundle on its devices and report what happened.
+#include "heap.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/runtime/backend_ops.hpp"
 #include "npu/runtime/gnn_runner.hpp"
@@ -92,6 +93,7 @@ int main(int argc, char** argv) {
     if (!plan_options.features.empty() || plan_options.simulate) {
       return run_plan(tool, options, plan_options);
     }
+    npu::cli::keep_freed_memory();
     options.measure_precision = tool.wants_report();
     const auto bundle = tool.read_bundle();
     const npu::RunModelResult result =

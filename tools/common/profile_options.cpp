@@ -4,21 +4,28 @@
 
 namespace npu::cli {
 
-void add_profile_options(Tool& tool, ProfileGnnOptions& options) {
+void add_profile_options(Tool& tool, ProfileOptions& all) {
+  ProfileGnnOptions& options = all.staged;
   CLI::App& app = tool.app();
+  app.add_option("MODEL", options.model, "staged or ordinary model");
+  tool.add_output();
   app.add_option("--weights", options.weights, "safetensors file [the one that the model names]")
       ->type_name("FILE");
+  app.add_option("--random-weights", all.ordinary.weights.random_seed,
+                 "ordinary model: make weights up from a seed")
+      ->type_name("SEED")
+      ->check(seed());
   app.add_option("--target", options.target, "target whose devices are measured")
       ->type_name("NAME|FILE")
       ->capture_default_str();
   app.add_option("--devices", options.devices,
-                 "devices of the target, or NAME=BACKEND for one that it lacks [all]")
+                 "staged model: devices of the target, or NAME=BACKEND for one that it lacks [all]")
       ->type_name("NAME,...")
       ->delimiter(',')
       ->expected(1)
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--nodes", options.nodes, "numbers of nodes to measure at")
+  app.add_option("--nodes", options.nodes, "staged model: numbers of nodes to measure at")
       ->type_name("N,...")
       ->delimiter(',')
       ->expected(1)
@@ -26,7 +33,7 @@ void add_profile_options(Tool& tool, ProfileGnnOptions& options) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->check(in_range(1, 1'000'000'000))
       ->capture_default_str();
-  app.add_option("--degrees", options.degrees, "edges per node to measure at")
+  app.add_option("--degrees", options.degrees, "staged model: edges per node to measure at")
       ->type_name("X,...")
       ->delimiter(',')
       ->expected(1)
@@ -34,18 +41,46 @@ void add_profile_options(Tool& tool, ProfileGnnOptions& options) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->check(finite_at_least_zero())
       ->capture_default_str();
-  app.add_option("--runs", options.runs, "timed runs of each point")
+  app.add_option("--runs", options.runs,
+                 "timed runs of each point [7], or of each placement of an ordinary model [20]")
       ->type_name("N")
-      ->check(in_range(1, 100'000))
-      ->capture_default_str();
+      ->check(in_range(1, 100'000));
   app.add_option("--threads", options.threads, "threads per device; 0 means all cores")
       ->type_name("N")
       ->check(in_range(0, 1024))
       ->capture_default_str();
-  app.add_option("--max-bytes", options.max_bytes, "leave out points whose tensors take more")
+  app.add_option("--max-bytes", options.max_bytes,
+                 "staged model: leave out points whose tensors take more")
       ->type_name("BYTES")
       ->check(in_range(1, INT64_MAX))
       ->capture_default_str();
+  tool.add_precision(all.ordinary.precision,
+                     "ordinary model: compute float32 tensors as f32 or bf16 [f32]");
+  app.add_flag("--quick", all.quick,
+               "a coarse grid and 3 runs, or 6 runs of each placement and one refinement");
+  app.add_option("--import", all.import, "convert a table of published form in place of measuring")
+      ->type_name("FILE");
+  app.add_option("--bandwidths", all.bandwidths, "link rates of published form, with --import")
+      ->type_name("FILE");
+  tool.add_report("times, links and how well they predict");
+  tool.add_examples({"npu-profile model.json --random-weights 0 --report -o table.json",
+                     "npu-profile sage.json -o table.json",
+                     "npu-profile sage.json --quick --devices cpu,npu --report -o table.json",
+                     "npu-profile --import lookup_table.json -o table.json"});
+}
+
+void ProfileOptions::finish(Tool& tool) {
+  ordinary.weights.file = staged.weights;
+  ordinary.threads = staged.threads;
+  if (ordinary.precision.empty()) ordinary.precision = "f32";
+  if (tool.app().count("--target") > 0) ordinary.target = staged.target;
+  if (tool.app().count("--runs") > 0) ordinary.runs = staged.runs;
+  if (!quick) return;
+  staged.runs = 3;
+  staged.nodes = {1000, 10000};
+  staged.degrees = {5, 20};
+  if (tool.app().count("--runs") == 0) ordinary.runs = 6;
+  ordinary.refinements = 1;
 }
 
 }  // namespace npu::cli

@@ -481,7 +481,8 @@ constexpr npu_backend_api kApi = {NPU_BACKEND_ABI_VERSION,
                                   &run,
                                   &list_ops,
                                   &node_times,
-                                  nullptr};  // blob_report: a blob here is the sub-IR
+                                  nullptr,   // blob_report: a blob here is the sub-IR
+                                  nullptr};  // step_times: a step is a node
 
 }  // namespace
 }  // namespace npu::aten

@@ -467,6 +467,16 @@ npu_status blob_report(npu_device* /*device*/, const void* blob, uint64_t blob_s
   });
 }
 
+npu_status step_times(const npu_program* program, uint64_t* nanoseconds, size_t count,
+                      npu_error* error) {
+  return guarded(error, [&] {
+    require(program != nullptr && (nanoseconds != nullptr || count == 0), "an argument is null");
+    const auto times = program->program->step_times();
+    require(count == times.size(), "another number of steps than the program has");
+    std::copy(times.begin(), times.end(), nanoseconds);
+  });
+}
+
 constexpr npu_backend_api kApi{
     NPU_BACKEND_ABI_VERSION,
     sizeof(npu_backend_api),
@@ -486,6 +496,7 @@ constexpr npu_backend_api kApi{
     list_ops,
     node_times,
     blob_report,
+    step_times,
 };
 
 }  // namespace

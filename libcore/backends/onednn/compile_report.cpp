@@ -23,6 +23,21 @@ const char* kind_name(KernelKind kind) {
   }
 }
 
+/// What a step that only changes a layout is there for, by the tensor at the sub-IR's border.
+void add_border(const Plan& plan, const Step& step, Json& row) {
+  const auto buffer_of = [&](std::size_t operand) -> const BufferInfo& {
+    return plan.buffers[static_cast<std::size_t>(step.operands[operand].buffer.value)];
+  };
+  if (step.kind == KernelKind::kReorder && step.read_count > 0 &&
+      buffer_of(0).kind == BufferKind::kInput) {
+    row["reads"] = plan.inputs[buffer_of(0).index].name;
+  } else if ((step.kind == KernelKind::kReorder || step.binds_output) &&
+             step.read_count < step.operands.size() &&
+             buffer_of(step.read_count).kind == BufferKind::kOutput) {
+    row["writes"] = plan.outputs[buffer_of(step.read_count).index].name;
+  }
+}
+
 }  // namespace
 
 std::string compile_report(const Graph& graph, const Plan& plan, bool bfloat16) {
@@ -39,7 +54,14 @@ std::string compile_report(const Graph& graph, const Plan& plan, bool bfloat16) 
     if (step.kind == KernelKind::kReorder) ++reorders;
     Json row = Json::object();
     if (step.node >= 0) row["node"] = graph.nodes()[static_cast<std::size_t>(step.node)].name;
+    if (step.group >= 0 && step.kind == KernelKind::kCompute) {
+      Json& nodes = row["nodes"] = Json::array();
+      for (const NodeId id : plan.groups[static_cast<std::size_t>(step.group)]) {
+        nodes.push_back(graph.node(id).name);
+      }
+    }
     row["kind"] = kind_name(step.kind);
+    add_border(plan, step, row);
     if (!step.kernel) row["implementation"] = step.primitive.impl_info_str();
     steps.push_back(std::move(row));
   }

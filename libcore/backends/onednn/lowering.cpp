@@ -120,6 +120,10 @@ bool Lowering::is_constant(const Value& value) const {
 
 void Lowering::add_step(Step step) {
   step.node = node_index_;
+  if (group_ != nullptr) {
+    step.group = static_cast<std::int32_t>(group_ - fusions_.groups.data());
+  }
+  step.binds_output = binds_outputs_;
   const auto buffer_of = [&](const Operand& operand) -> BufferInfo& {
     return plan_.buffers[static_cast<std::size_t>(operand.buffer.value)];
   };
@@ -664,9 +668,11 @@ Plan Lowering::run() {
                   node_text(*node_) + ": oneDNN has no primitive for it: " + error.message);
     }
   }
+  binds_outputs_ = true;
   bind_outputs();
   resolve_parts();
   collect_constants();
+  for (FusionGroup& group : fusions_.groups) plan_.groups.push_back(std::move(group.nodes));
   return std::move(plan_);
 }
 

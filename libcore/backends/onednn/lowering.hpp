@@ -205,6 +205,7 @@ class Lowering {
   FusionPlan fusions_;
   const FusionGroup* group_ = nullptr;
   bool allows_sum_ = true;
+  bool binds_outputs_ = false;
   std::int32_t position_ = 0;  ///< in the list of nodes
   const Node* node_ = nullptr;
   std::int32_t node_index_ = -1;

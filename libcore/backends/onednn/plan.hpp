@@ -71,7 +71,9 @@ enum class KernelKind : std::uint8_t {
 /// One primitive or one kernel.
 struct Step {
   KernelKind kind = KernelKind::kCompute;
-  std::int32_t node = -1;         ///< the node that the time counts for; -1 for none
+  std::int32_t node = -1;     ///< the node that the time counts for; -1 for none
+  std::int32_t group = -1;    ///< index into Plan::groups of the nodes that it computes, if several
+  bool binds_output = false;  ///< only brings a result into the layout that the host reads
   std::vector<Operand> operands;  ///< those it reads, then those it writes
   std::size_t read_count = 0;
   KernelFunction kernel;                ///< set for a kernel
@@ -103,6 +105,7 @@ struct Plan {
   std::vector<TensorBinding> weights;  ///< those that a step reads
   std::vector<BufferId> constants;     ///< weights and constants that steps (not the prologue) read
   std::size_t node_count = 0;
+  std::vector<std::vector<NodeId>> groups;  ///< nodes that were lowered together
 };
 
 }  // namespace npu::onednn

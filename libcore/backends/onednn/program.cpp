@@ -162,7 +162,8 @@ Program::Program(Plan plan, const std::vector<PackedConstant>& constants,
       engine_(engine),
       stream_(engine),
       addresses_(plan_.buffers.size(), nullptr),
-      node_times_(plan_.node_count, 0) {
+      node_times_(plan_.node_count, 0),
+      step_times_(plan_.steps.size(), 0) {
   const MemoryPlan memory = plan_memory(plan_);
   arena_ = allocate_aligned(memory.arena_bytes);
   for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
@@ -231,14 +232,14 @@ void Program::run(std::span<const std::byte* const> inputs, std::span<std::byte*
   }
   std::fill(node_times_.begin(), node_times_.end(), 0);
   auto begin = std::chrono::steady_clock::now();
-  for (Executable& executable : executables_) {
+  for (std::size_t i = 0; i < executables_.size(); ++i) {
+    Executable& executable = executables_[i];
     execute(executable, addresses_, stream_);
     const auto end = std::chrono::steady_clock::now();
+    step_times_[i] = static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count());
     const auto node = executable.step->node;
-    if (node >= 0) {
-      node_times_[static_cast<std::size_t>(node)] += static_cast<std::uint64_t>(
-          std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count());
-    }
+    if (node >= 0) node_times_[static_cast<std::size_t>(node)] += step_times_[i];
     begin = end;
   }
 }

@@ -51,6 +51,8 @@ class Program {
   void run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs);
   /// Nanoseconds of the last run, by node.
   std::span<const std::uint64_t> node_times() const noexcept { return node_times_; }
+  /// The same by step of the plan.
+  std::span<const std::uint64_t> step_times() const noexcept { return step_times_; }
 
  private:
   friend class Packer;
@@ -75,6 +77,7 @@ class Program {
   std::vector<std::byte*> addresses_;  ///< by BufferId
   std::vector<Executable> executables_;
   std::vector<std::uint64_t> node_times_;
+  std::vector<std::uint64_t> step_times_;
 };
 
 }  // namespace npu::onednn

@@ -24,8 +24,10 @@
 extern "C" {
 #endif
 
-/* Raised whenever a struct or a function below changes its meaning or layout. */
-#define NPU_BACKEND_ABI_VERSION 2u
+/* Raised whenever a struct or a function below changes its meaning or layout. Version 3 added
+   step_times at the end of npu_backend_api; a host of version 3 serves backends of version 2, too:
+   it asks npu_backend_entry for version 3, then for 2. */
+#define NPU_BACKEND_ABI_VERSION 3u
 
 /* The name of the entry function, for dlsym. */
 #define NPU_BACKEND_ENTRY_NAME "npu_backend_entry"
@@ -162,9 +164,20 @@ typedef struct npu_backend_api {
      the host gives back with blob_free. Read from the blob alone; nothing is loaded. Known keys,
      each optional: "nodes" (of the sub-IR), "kernels" (that a run executes, after fusion),
      "reorders" (kernels that only change a layout or dtype), "flops", "weight_bytes" (packed),
-     "arena_bytes", "peak_live_bytes", "precision", "steps" (one object per kernel). May be NULL. */
+     "arena_bytes", "peak_live_bytes", "precision", "steps" (one object per kernel, in the order in
+     which a run executes them). Known keys of a step, each optional: "node" (the name of the node
+     that its time counts for), "nodes" (all nodes that it computes, where they are several), "kind"
+     ("compute", "move", or "reorder" for one that only changes a layout or dtype), "reads" or
+     "writes" (the sub-IR's input or output that a step does nothing with but bring it into another
+     layout). May be NULL. */
   npu_status (*blob_report)(npu_device* device, const void* blob, uint64_t blob_size,
                             npu_blob* report, npu_error* error);
+
+  /* Since version 3. Time in nanoseconds that each kernel of the program took in its last run, in
+     the order of the report's "steps". `nanoseconds` has `count` entries, the number of steps. May
+     be NULL, as may node_times. */
+  npu_status (*step_times)(const npu_program* program, uint64_t* nanoseconds, size_t count,
+                           npu_error* error);
 } npu_backend_api;
 
 /* What the shared object exports. Returns NULL if it cannot serve a host of `host_abi_version`. */

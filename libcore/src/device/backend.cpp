@@ -19,6 +19,7 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -32,6 +33,7 @@ namespace npu {
 namespace {
 
 constexpr unsigned kProbeSeconds = 60;
+constexpr std::uint32_t kOldestAbiVersion = 2;
 
 std::string program_folder() {
   std::array<char, PATH_MAX> path;
@@ -76,6 +78,18 @@ std::string text_of(const char* text) { return text == nullptr ? "" : printable_
   throw Error(ErrorCode::kUnsupported, "backend '" + backend.name() + "' " + text);
 }
 
+// The table of a backend that was built before step_times, with that missing. Backends stay loaded,
+// and so do these.
+const npu_backend_api* without_step_times(const npu_backend_api& old) {
+  static std::mutex mutex;
+  static std::map<const npu_backend_api*, npu_backend_api> tables;
+  const std::lock_guard lock(mutex);
+  npu_backend_api& table = tables[&old];
+  std::memcpy(&table, &old, offsetof(npu_backend_api, step_times));
+  table.step_times = nullptr;
+  return &table;
+}
+
 const npu_backend_api* checked_api(void* library, const std::string& path) {
   using Entry = const npu_backend_api* (*)(std::uint32_t);
   const auto entry = reinterpret_cast<Entry>(::dlsym(library, NPU_BACKEND_ENTRY_NAME));
@@ -83,15 +97,20 @@ const npu_backend_api* checked_api(void* library, const std::string& path) {
     refuse(path, "no npu-tools backend: it does not export " NPU_BACKEND_ENTRY_NAME);
   const npu_backend_api* api = entry(NPU_BACKEND_ABI_VERSION);
   const std::string expected = std::to_string(NPU_BACKEND_ABI_VERSION);
+  if (api == nullptr) api = entry(kOldestAbiVersion);
   if (api == nullptr) refuse(path, "the backend does not serve ABI version " + expected);
-  if (api->abi_version != NPU_BACKEND_ABI_VERSION) {
+  if (api->abi_version < kOldestAbiVersion || api->abi_version > NPU_BACKEND_ABI_VERSION) {
     refuse(path, "the backend has ABI version " + std::to_string(api->abi_version) + ", expected " +
                      expected);
   }
-  if (api->struct_size < sizeof(npu_backend_api)) {
+  const std::size_t size = api->abi_version == NPU_BACKEND_ABI_VERSION
+                               ? sizeof(npu_backend_api)
+                               : offsetof(npu_backend_api, step_times);
+  if (api->struct_size < size) {
     refuse(path, "the backend's function table has " + std::to_string(api->struct_size) +
-                     " bytes, expected " + std::to_string(sizeof(npu_backend_api)));
+                     " bytes, expected " + std::to_string(size));
   }
+  if (api->abi_version != NPU_BACKEND_ABI_VERSION) api = without_step_times(*api);
   if (!api->describe || !api->open_device || !api->close_device || !api->compile ||
       !api->blob_free || !api->load || !api->program_free || !api->buffer_allocate ||
       !api->buffer_import || !api->buffer_export || !api->buffer_describe || !api->buffer_free ||
@@ -314,6 +333,16 @@ std::vector<std::uint64_t> DeviceProgram::node_times() const {
   std::vector<std::uint64_t> times(node_count_, 0);
   npu_error error{};
   check(backend.api().node_times(program_, times.data(), times.size(), &error), error,
+        backend.name());
+  return times;
+}
+
+std::vector<std::uint64_t> DeviceProgram::step_times(std::size_t steps) const {
+  const Backend& backend = device_->backend();
+  if (backend.api().step_times == nullptr) return {};
+  std::vector<std::uint64_t> times(steps, 0);
+  npu_error error{};
+  check(backend.api().step_times(program_, times.data(), times.size(), &error), error,
         backend.name());
   return times;
 }

@@ -90,6 +90,7 @@ class CertificateChecker {
       error("/certificate", "expected an object");
       return {};
     }
+    if (!check_cost()) return {};
     problem_ = build_placement_problem(graph_, target_, cost_);
     for (std::size_t i = 0; i < problem_.items; ++i) {
       item_by_node_.emplace(problem_.first_node[i].value, static_cast<std::int32_t>(i));
@@ -104,6 +105,23 @@ class CertificateChecker {
   }
 
  private:
+  // The times of a plan can only be checked by what they were taken from.
+  bool check_cost() {
+    const Json* stated = find_member(*graph_.npu_member("partition"), "cost");
+    const Json given = cost_.provenance();
+    if (stated == nullptr && given.is_null()) return true;
+    if (stated == nullptr) {
+      error("", "the plan's times come from the target's rates; verify it without --profile");
+      return false;
+    }
+    if (given.is_null()) {
+      error("/cost",
+            "the plan's times come from a table of npu-profile; give it with --profile FILE");
+      return false;
+    }
+    return true;
+  }
+
   void error(const std::string& pointer, std::string text) {
     diagnostics_.error({.file = graph_.file, .pointer = "/npu/partition" + pointer},
                        std::move(text));

@@ -42,8 +42,7 @@ double plan_transfer_us(const Graph& graph, const PartitionPlan& plan, const Tra
   const std::string& from = plan.partitions[static_cast<std::size_t>(transfer.from)].device;
   double total = 0;
   for (const TensorId id : transfer.tensors) {
-    total += cost.transfer_us(target, from, transfer.to_device,
-                              static_cast<double>(graph.tensor(id).bytes()));
+    total += cost.tensor_us(graph, id, target, from, transfer.to_device);
   }
   return total;
 }
@@ -72,8 +71,8 @@ PlanMetrics plan_metrics(const Graph& graph, const PartitionPlan& plan, const Ta
       const std::int64_t bytes = graph.tensor(id).bytes();
       ++metrics.copied_tensors;
       metrics.copied_bytes = saturating_add(metrics.copied_bytes, bytes);
-      metrics.predicted_us += cost.transfer_us(target, source_device(graph, id), transfer.to_device,
-                                               static_cast<double>(bytes));
+      metrics.predicted_us +=
+          cost.tensor_us(graph, id, target, source_device(graph, id), transfer.to_device);
     }
   }
   const Device& last = target.devices.back();

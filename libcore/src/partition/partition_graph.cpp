@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "npu/cost/measured_cost.hpp"
 #include "npu/partition/explain.hpp"
 #include "npu/partition/min_nodes.hpp"
 #include "npu/partition/strategies.hpp"
@@ -86,6 +87,38 @@ PartitionPlan plan_within_limits(Graph& graph, const Target& target, const Strat
 
 double rounded(double value, double digits) { return std::round(value * digits) / digits; }
 
+/// Nodes whose time is an estimate though the others' were measured: how many, and which.
+Json estimated_nodes(const Graph& graph, const Target& target, const CostModel& cost) {
+  Json names = Json::array();
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    const NodeId id{static_cast<std::int32_t>(n)};
+    const Device& device = *target.find_device(*graph.node(id).device);
+    if (!cost.is_measured(graph, id, device)) names.push_back(graph.node(id).name);
+  }
+  return names;
+}
+
+/// What the document and the report say of where times come from; nothing for the target's rates.
+void describe_cost(const Graph& graph, const Target& target, const CostModel& cost,
+                   StrategyOutcome& outcome, Json& metrics) {
+  Json provenance = cost.provenance();
+  if (provenance.is_null()) return;
+  Json estimated = estimated_nodes(graph, target, cost);
+  metrics["estimated_nodes"] = estimated.size();
+  outcome.report += "\n";
+  if (estimated.empty()) {
+    outcome.report += "times: measured, by the profile\n";
+  } else {
+    outcome.report += "times: measured, by the profile, but for " +
+                      std::to_string(estimated.size()) +
+                      " nodes that it does not have there, which take what the target's rates say:";
+    for (const Json& name : estimated) outcome.report += " " + name.get<std::string>();
+    outcome.report += "\n";
+  }
+  provenance["estimated"] = std::move(estimated);
+  outcome.details["cost"] = std::move(provenance);
+}
+
 /// Numbers of a strategy that a limit may have changed after it.
 void correct_metrics(const PartitionResult& result, const CostModel& cost, Json& metrics) {
   if (!metrics.contains("launch_us")) return;
@@ -104,6 +137,12 @@ void correct_metrics(const PartitionResult& result, const CostModel& cost, Json&
 
 }  // namespace
 
+std::shared_ptr<const CostModel> partition_cost(const Graph& graph, const std::string& profile) {
+  // Not owned: the roofline's model lives as long as the program.
+  if (profile.empty()) return {&roofline_cost(), [](const CostModel*) {}};
+  return std::make_shared<MeasuredCost>(read_node_table(profile), graph, graph_target(graph));
+}
+
 PartitionResult partition_graph(Graph& graph, const PartitionOptions& options,
                                 Diagnostics& diagnostics) {
   const StrategyInfo& strategy = strategy_named(options.strategy);
@@ -121,6 +160,7 @@ PartitionResult partition_graph(Graph& graph, const PartitionOptions& options,
   for (const auto& [name, value] : tag_metrics(tag_report(graph, result.target))) {
     if (name.starts_with("coverage_")) result.metrics_json[name] = rounded(value, 1e6);
   }
+  describe_cost(graph, result.target, *options.cost, outcome, result.metrics_json);
   const std::vector<OperatorRow> operators = explain_placement(graph, result.target);
   if (options.report) {
     result.report =

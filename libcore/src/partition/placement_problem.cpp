@@ -158,11 +158,10 @@ class Builder {
     std::vector<double> transfer;
     transfer.reserve(problem_.tensors.size() * devices * devices);
     for (const PlacementProblem::Tensor& tensor : problem_.tensors) {
-      const auto bytes = static_cast<double>(graph_.tensor(tensor.id).bytes());
       for (const Device& from : target_.devices) {
         for (const Device& to : target_.devices) {
-          transfer.push_back(&from == &to ? 0
-                                          : cost_.transfer_us(target_, from.name, to.name, bytes));
+          transfer.push_back(
+              &from == &to ? 0 : cost_.tensor_us(graph_, tensor.id, target_, from.name, to.name));
         }
       }
     }

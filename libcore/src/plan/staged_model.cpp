@@ -417,6 +417,11 @@ StagedModel parse_staged_model(const Json& json, const std::string& file) {
   return Reader(json, file).read();
 }
 
+bool is_staged_model(const Json& json) noexcept {
+  const Json* npu = find_member(json, "npu");
+  return npu != nullptr && find_member(*npu, "kind") != nullptr;
+}
+
 StagedModel read_staged_model(const std::string& path) {
   return parse_staged_model(parse_json(read_file(path), path), path);
 }

@@ -34,6 +34,23 @@ NPU_CLONES void divide_row(float* __restrict out, float divisor, std::int64_t co
   for (std::int64_t i = 0; i < count; ++i) out[i] /= divisor;
 }
 
+/// out = factor * sum + bias + addend, at least 0 if asked for; a NaN stays.
+NPU_CLONES void finish_row(float* out, const float* __restrict sum, float factor,
+                           const float* __restrict bias, const float* addend, bool relu,
+                           std::int64_t count) {
+  if (bias != nullptr && addend != nullptr) {
+    for (std::int64_t i = 0; i < count; ++i) out[i] = sum[i] * factor + bias[i] + addend[i];
+  } else if (bias != nullptr) {
+    for (std::int64_t i = 0; i < count; ++i) out[i] = sum[i] * factor + bias[i];
+  } else if (addend != nullptr) {
+    for (std::int64_t i = 0; i < count; ++i) out[i] = sum[i] * factor + addend[i];
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) out[i] = sum[i] * factor;
+  }
+  if (!relu) return;
+  for (std::int64_t i = 0; i < count; ++i) out[i] = out[i] < 0.0F ? 0.0F : out[i];
+}
+
 void prefetch_row(const float* row, std::int64_t count) {
   // The hardware follows a row once it has begun; its first lines have to be asked for.
   const std::int64_t lines = std::min<std::int64_t>(count, 128);
@@ -42,16 +59,20 @@ void prefetch_row(const float* row, std::int64_t count) {
 
 void reduce_rows(const SegmentReduce& reduce, std::int64_t begin, std::int64_t end) {
   const std::int64_t size = reduce.heads * reduce.width;
+  const std::int64_t stride = reduce.x_stride > 0 ? reduce.x_stride : size;
+  const std::int64_t addend_stride = reduce.addend_stride > 0 ? reduce.addend_stride : size;
   const std::int64_t last_edge = reduce.offsets[reduce.rows];
+  const bool finishes = reduce.bias != nullptr || reduce.addend != nullptr || reduce.relu;
+  std::vector<float> sums(finishes ? static_cast<std::size_t>(size) : 0);
   for (std::int64_t v = begin; v < end; ++v) {
-    float* out = reduce.out + v * size;
+    float* out = finishes ? sums.data() : reduce.out + v * size;
     std::fill(out, out + size, 0.0F);
     for (std::int64_t e = reduce.offsets[v]; e < reduce.offsets[v + 1]; ++e) {
       const std::int64_t source = reduce.sources == nullptr ? e : reduce.sources[e];
       if (reduce.sources != nullptr && e + 2 < last_edge) {
-        prefetch_row(reduce.x + reduce.sources[e + 2] * size, size);
+        prefetch_row(reduce.x + reduce.sources[e + 2] * stride, size);
       }
-      const float* row = reduce.x + source * size;
+      const float* row = reduce.x + source * stride;
       if (reduce.weights == nullptr) {
         add_row(out, row, size);
       } else {
@@ -61,7 +82,13 @@ void reduce_rows(const SegmentReduce& reduce, std::int64_t begin, std::int64_t e
         }
       }
     }
-    if (reduce.mean) {
+    if (finishes) {
+      const std::int64_t degree = reduce.offsets[v + 1] - reduce.offsets[v];
+      const float factor = reduce.mean && degree > 1 ? 1.0F / static_cast<float>(degree) : 1.0F;
+      finish_row(reduce.out + v * size, out, factor, reduce.bias,
+                 reduce.addend == nullptr ? nullptr : reduce.addend + v * addend_stride,
+                 reduce.relu, size);
+    } else if (reduce.mean) {
       const std::int64_t degree = reduce.offsets[v + 1] - reduce.offsets[v];
       if (degree > 1) divide_row(out, static_cast<float>(degree), size);
     }

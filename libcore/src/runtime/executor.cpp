@@ -178,6 +178,8 @@ void Executor::load_partitions(const std::vector<Tensor>& weights,
                            instance.load(compiled[p].blob, std::move(used),
                                          partition.boundary.outputs.size(), partition.nodes.size()),
                            {}};
+    const Json* steps = find_member(compiled[p].report, "steps");
+    if (steps != nullptr && steps->is_array()) loaded.report_steps = steps->size();
     if (instance.writes_outputs()) {
       for (const TensorId id : partition.boundary.outputs) {
         loaded.outputs.push_back(
@@ -293,11 +295,12 @@ std::map<std::string, std::string> Executor::backend_versions() const {
 class Executor::Run {
  public:
   Run(Executor& executor, const std::vector<Tensor>& inputs, RunRecord* record,
-      bool with_node_times)
+      bool with_node_times, bool with_step_times)
       : executor_(executor),
         inputs_(inputs),
         record_(record),
         with_node_times_(with_node_times),
+        with_step_times_(with_step_times),
         copies_(executor.slots_.size()),
         records_(executor.steps_.size()),
         done_(executor.steps_.size(), 0),
@@ -437,8 +440,13 @@ class Executor::Run {
     for (std::size_t i = 0; i < results.size(); ++i) keep_result(step, i, std::move(results[i]));
     StepRecord record{
         .kind = StepRecord::Kind::kPartition, .index = step.index, .device = partition.device};
-    if (with_node_times_) record.node_ns = loaded.program->node_times();
     note(records, std::move(record), started);
+    if (record_ == nullptr) return;
+    // Asked for behind the clock.
+    if (with_node_times_) records.back().node_ns = loaded.program->node_times();
+    if (with_step_times_ && loaded.report_steps > 0) {
+      records.back().step_ns = loaded.program->step_times(loaded.report_steps);
+    }
   }
 
   /// Checks a result, which comes from outside, and describes it for whoever reads it.
@@ -515,6 +523,7 @@ class Executor::Run {
   const std::vector<Tensor>& inputs_;
   RunRecord* record_;
   bool with_node_times_;
+  bool with_step_times_;
   std::vector<Copy> copies_;                      // by slot
   std::vector<std::vector<StepRecord>> records_;  // by step, so that their order is the plan's
   std::mutex mutex_;
@@ -561,9 +570,9 @@ void Executor::Workers::loop(std::int32_t device) {
 }
 
 std::vector<Tensor> Executor::run(const std::vector<Tensor>& inputs, RunRecord* record,
-                                  bool with_node_times) {
+                                  bool with_node_times, bool with_step_times) {
   if (record != nullptr) *record = {};
-  return Run(*this, inputs, record, with_node_times).execute();
+  return Run(*this, inputs, record, with_node_times, with_step_times).execute();
 }
 
 }  // namespace npu

@@ -19,6 +19,8 @@
 #include <set>
 #include <thread>
 
+#include "gnn_matcher.hpp"
+#include "gnn_transform_first.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/subgraph.hpp"
 #include "npu/runtime/csr_kernels.hpp"
@@ -129,84 +131,27 @@ struct GnnBlock::Step {
   TensorId result;
   TensorId rows;  // what is summed: per node with `gather`, else per edge; invalid: counts edges
   bool gather = false;
-  TensorId factor;  // per edge; invalid: none
+  std::int64_t first_column = 0;  // of `rows`
+  std::int64_t row_stride = 0;    // 0: rows are dense
+  TensorId factor;                // per edge; invalid: none
   bool mean = false;
+  // What is done to the sums before they are stored.
+  TensorId addend;  // invalid: none
+  std::int64_t addend_column = 0;
+  std::int64_t addend_stride = 0;
+  bool overwrites = false;  // the addend's memory becomes the result's
+  Tensor bias;              // one value for each column; empty: none
+  bool relu = false;
 };
-
-namespace {
-
-// Finds the reductions of a block.
-class Matcher {
- public:
-  explicit Matcher(const Graph& graph) : graph_(graph) {}
-
-  const Node* producer(TensorId id) const {
-    const TensorInfo& tensor = graph_.tensor(id);
-    return tensor.kind == TensorKind::kResult ? &graph_.node(tensor.producer) : nullptr;
-  }
-
-  TensorId through_alias(TensorId id) const {
-    for (const Node* node = producer(id); node != nullptr; node = producer(id)) {
-      if (node->op_type != "aten.alias.default") break;
-      id = node->inputs.front();
-    }
-    return id;
-  }
-
-  // edge_index[which]
-  bool is_end(TensorId id, std::int64_t which) const {
-    const Node* node = producer(id);
-    if (node == nullptr || node->op_type != "aten.select.int") return false;
-    const Json* dim = find_member(node->attrs(), "dim");
-    const Json* index = find_member(node->attrs(), "index");
-    return graph_.tensor(node->inputs.front()).name == kEdgeInput && dim != nullptr && *dim == 0 &&
-           index != nullptr && *index == which;
-  }
-
-  bool is_fill(TensorId id, std::string_view op) const {
-    const Node* node = producer(id);
-    return node != nullptr && node->op_type == op;
-  }
-
-  // x of x[source].
-  TensorId gathered_from(TensorId id) const {
-    const Node* node = producer(id);
-    if (node == nullptr || node->inputs.size() != 2 || !is_end(node->inputs[1], 0)) return {};
-    if (node->op_type == "aten.embedding.default") return node->inputs[0];
-    const Json* dim = find_member(node->attrs(), "dim");
-    if (node->op_type == "aten.index_select.default" && dim != nullptr && *dim == 0) {
-      return node->inputs[0];
-    }
-    return {};
-  }
-
-  bool is_per_edge(TensorId id, std::int64_t edges) const {
-    const TensorInfo& tensor = graph_.tensor(id);
-    return !tensor.shape.empty() && tensor.shape[0] == edges && tensor.dtype == DType::kFloat32;
-  }
-
-  // The tensor [m, H] (or [m]) behind an unsqueeze that makes it a factor of [m, H, C] or [m, C].
-  TensorId factor_of(TensorId id, const Shape& message) const {
-    const TensorInfo& tensor = graph_.tensor(id);
-    if (tensor.shape.size() != message.size() || tensor.shape.back() != 1) return {};
-    for (std::size_t d = 0; d + 1 < message.size(); ++d) {
-      if (tensor.shape[d] != message[d]) return {};
-    }
-    return id;  // contiguous, so [m, H, 1] has the bytes of [m, H]
-  }
-
- private:
-  const Graph& graph_;
-};
-
-}  // namespace
 
 GnnBlock::GnnBlock(const StagedModel& model, std::int32_t layer, std::int32_t first,
                    std::int32_t last, const BlockShape& shape, const GnnDevice& device,
                    const std::map<std::string, Tensor>& weights)
     : shape_(shape), device_(device) {
   const LayerInfo& info = model.layers[at(layer - 1)];
-  graph_ = read_valid_graph(model.block(layer, first, last, shape).dump(), model.file);
+  Json document = model.block(layer, first, last, shape);
+  if (!device.is_static) document = transform_before_aggregation(document, shape, model.file);
+  graph_ = read_valid_graph(document.dump(), model.file);
   for (const StageTensor& tensor : info.tensors) {
     per_edge_[tensor.name] = tensor.edge_bytes > 0;
     local_rows_[tensor.name] = tensor.local_rows;
@@ -217,8 +162,61 @@ GnnBlock::GnnBlock(const StagedModel& model, std::int32_t layer, std::int32_t fi
 
 GnnBlock::~GnnBlock() = default;
 
+// A bias, an addition and a relu that alone read a sum are done where the sum is stored.
+void GnnBlock::absorb_epilogues(std::map<std::int32_t, std::unique_ptr<Step>>& reductions,
+                                const std::map<std::string, Tensor>& weights) const {
+  const GnnMatcher matcher(graph_);
+  std::vector<std::int32_t> at_first;
+  for (const auto& [node, step] : reductions) {
+    if (step->is_reduction && step->rows.valid() && graph_.tensor(step->result).shape.size() == 2) {
+      at_first.push_back(node);
+    }
+  }
+  for (const std::int32_t node : at_first) {
+    Step& step = *reductions[node];
+    while (!step.relu) {
+      const Node* reader = matcher.only_reader(step.result);
+      if (reader == nullptr || reader->outputs.size() != 1) break;
+      if (reader->op_type == "aten.add.Tensor" && reader->inputs.size() == 2 &&
+          find_member(reader->attrs(), "alpha") == nullptr) {
+        const TensorId other = reader->inputs[reader->inputs[0] == step.result ? 1 : 0];
+        const TensorInfo& info = graph_.tensor(other);
+        const TensorInfo& sum = graph_.tensor(step.result);
+        if (info.dtype != DType::kFloat32) break;
+        if (info.kind == TensorKind::kWeight && info.shape == Shape{sum.shape[1]} &&
+            step.bias.bytes() == 0 && weights.contains(info.weight_key) &&
+            weights.at(info.weight_key).shape() == info.shape) {
+          step.bias = weights.at(info.weight_key);
+        } else if (info.kind == TensorKind::kResult && info.shape == sum.shape &&
+                   !step.addend.valid() && !reductions.contains(info.producer.value)) {
+          const GnnMatcher::Columns columns = matcher.columns_of(other);
+          step.addend = columns.tensor;
+          step.addend_column = columns.first;
+          step.addend_stride = columns.stride;
+          // The memory of a matrix product is nobody else's.
+          const std::string& op = graph_.node(info.producer).op_type;
+          step.overwrites = columns.tensor == other && matcher.only_reader(other) != nullptr &&
+                            (op == "aten.linear.default" || op == "aten.mm.default" ||
+                             op == "aten.addmm.default");
+        } else {
+          break;
+        }
+      } else if (reader->op_type == "aten.relu.default") {
+        step.relu = true;
+      } else if (reader->op_type != "aten.alias.default") {
+        break;
+      }
+      step.result = reader->outputs[0];
+    }
+    const std::int32_t last = graph_.tensor(step.result).producer.value;
+    if (last == node) continue;
+    reductions[last] = std::move(reductions[node]);
+    reductions.erase(node);
+  }
+}
+
 void GnnBlock::build_steps(bool fuse, const std::map<std::string, Tensor>& weights) {
-  const Matcher matcher(graph_);
+  const GnnMatcher matcher(graph_);
   std::map<std::int32_t, std::unique_ptr<Step>> reductions;  // by node
   std::set<std::int32_t> covered;                            // index_add nodes taken along
   for (std::size_t n = 0; fuse && n < graph_.nodes().size(); ++n) {
@@ -262,8 +260,13 @@ void GnnBlock::build_steps(bool fuse, const std::map<std::string, Tensor>& weigh
       }
     }
     if (const TensorId source = matcher.gathered_from(message); source.valid()) {
-      step->rows = source;
+      const GnnMatcher::Columns columns = matcher.columns_of(source);
+      step->rows = columns.tensor;
       step->gather = true;
+      if (columns.tensor != source) {
+        step->first_column = columns.first;
+        step->row_stride = columns.stride;
+      }
     } else if (matcher.is_per_edge(message, shape_.edges)) {
       step->rows = message;
     } else {
@@ -311,6 +314,7 @@ void GnnBlock::build_steps(bool fuse, const std::map<std::string, Tensor>& weigh
     reductions.erase(sum);
   }
   fused_ = 0;
+  absorb_epilogues(reductions, weights);
 
   // Programs between the reductions, by need.
   std::set<std::int32_t> done;
@@ -370,6 +374,7 @@ void GnnBlock::build_steps(bool fuse, const std::map<std::string, Tensor>& weigh
         std::vector<TensorId> operands;
         if (step.rows.valid()) operands.push_back(step.rows);
         if (step.factor.valid()) operands.push_back(step.factor);
+        if (step.addend.valid()) operands.push_back(step.addend);
         self(self, operands);
         done.insert(n);
         if (step.is_reduction) ++fused_;
@@ -435,7 +440,8 @@ std::map<std::string, Tensor> GnnBlock::run(const GnnWork& work,
       continue;
     }
     // Every row of a device in host memory is one of the work's, and is written below.
-    Placed placed = allocate_on(*device_.instance, DType::kFloat32, info.shape);
+    Placed placed = step->overwrites ? values.at(step->addend.value)
+                                     : allocate_on(*device_.instance, DType::kFloat32, info.shape);
     Tensor& result = placed.tensor;
     if (!step->rows.valid()) {
       for (std::int64_t v = 0; v < work.owned; ++v) {
@@ -458,6 +464,8 @@ std::map<std::string, Tensor> GnnBlock::run(const GnnWork& work,
         }
       }
       if (reduce.x == nullptr) reduce.x = values.at(step->rows.value).tensor.as<float>();
+      reduce.x += step->first_column;
+      reduce.x_stride = step->row_stride;
       reduce.rows = work.owned;
       reduce.mean = step->mean;
       std::int64_t size = 1;
@@ -469,7 +477,15 @@ std::map<std::string, Tensor> GnnBlock::run(const GnnWork& work,
         for (std::size_t d = 1; d < factor.shape.size(); ++d) reduce.heads *= factor.shape[d];
       }
       reduce.width = reduce.heads > 0 ? size / reduce.heads : 0;
-      reduce.out = result.as_mutable<float>();
+      if (step->addend.valid()) {
+        reduce.addend = values.at(step->addend.value).tensor.as<float>() + step->addend_column;
+        reduce.addend_stride = step->addend_stride;
+      }
+      if (step->bias.bytes() > 0) reduce.bias = step->bias.as<float>();
+      reduce.relu = step->relu;
+      // The addend's memory is the program's result, which nobody else holds.
+      reduce.out =
+          step->overwrites ? const_cast<float*>(result.as<float>()) : result.as_mutable<float>();
       segment_reduce(reduce, device_.threads);
     }
     values[step->result.value] = std::move(placed);

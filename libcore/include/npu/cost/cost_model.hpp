@@ -23,9 +23,23 @@ class CostModel {
   }
   /// What every partition on the device takes on top of its nodes.
   virtual double launch_us(const Device& device) const = 0;
-  /// One tensor from one device to another; 0 if they are the same.
+  /// So many bytes from one device to another; 0 if they are the same.
   virtual double transfer_us(const Target& target, std::string_view from, std::string_view to,
                              double bytes) const = 0;
+  /// One tensor from one device to another, with what both do only because of that (changes of
+  /// layout); 0 if they are the same.
+  virtual double tensor_us(const Graph& graph, TensorId tensor, const Target& target,
+                           std::string_view from, std::string_view to) const {
+    return transfer_us(target, from, to, static_cast<double>(graph.tensor(tensor).bytes()));
+  }
+  /// Whether node_us was measured for this node on this device.
+  virtual bool is_measured(const Graph& /*graph*/, NodeId /*node*/,
+                           const Device& /*device*/) const {
+    return false;
+  }
+  /// What documents say about where their times come from; null for a model that needs no input but
+  /// the target.
+  virtual Json provenance() const { return nullptr; }
 };
 
 /// The rates of the target, see roofline.hpp.

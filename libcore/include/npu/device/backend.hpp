@@ -96,6 +96,9 @@ class DeviceProgram {
       const std::vector<std::shared_ptr<DeviceBuffer>>& reuse = {}) const;
   /// Nanoseconds per node of the last run; empty if the backend does not measure them.
   std::vector<std::uint64_t> node_times() const;
+  /// Nanoseconds per step of the blob's report, of which it has `steps`, of the last run; empty if
+  /// the backend does not measure them.
+  std::vector<std::uint64_t> step_times(std::size_t steps) const;
 
  private:
   std::shared_ptr<DeviceInstance> device_;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -74,6 +75,10 @@ struct PartitionResult {
 /// kInfeasible if no plan keeps the limits.
 PartitionResult partition_graph(Graph& graph, const PartitionOptions& options,
                                 Diagnostics& diagnostics);
+
+/// Where the times of a tagged document come from: the table in the file `profile`, or the target's
+/// rates if that is empty. Throws Error as read_node_table and MeasuredCost do.
+std::shared_ptr<const CostModel> partition_cost(const Graph& graph, const std::string& profile);
 
 /// As above, for callers that have nobody to tell of warnings.
 inline PartitionResult partition_graph(Graph& graph, const PartitionOptions& options) {

@@ -73,6 +73,10 @@ inline constexpr std::string_view kDegreeInput = "degree";
 StagedModel parse_staged_model(const Json& json, const std::string& file);
 StagedModel read_staged_model(const std::string& path);
 
+/// False for an ordinary document of npu-ir(5); true for one that says of what kind it is, staged
+/// or not.
+bool is_staged_model(const Json& json) noexcept;
+
 /// Why a device cannot run stage `stage` (from 1) of a layer; empty if it can.
 std::string stage_refusal(const StagedModel& model, std::int32_t layer, std::int32_t stage,
                           const Device& device);

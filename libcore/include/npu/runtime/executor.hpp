@@ -38,6 +38,7 @@ struct StepRecord {
   std::int64_t tensors = 0;  ///< copied; tensors that were on the device already do not count
   std::int64_t bytes = 0;
   std::vector<std::uint64_t> node_ns = {};  ///< partitions: by node, if asked for
+  std::vector<std::uint64_t> step_ns = {};  ///< partitions: by step of the compile report, likewise
 };
 
 struct RunRecord {
@@ -69,7 +70,7 @@ class Executor {
 
   /// `inputs` in the order of graph_inputs; the results follow graph_outputs. `record` may be null.
   std::vector<Tensor> run(const std::vector<Tensor>& inputs, RunRecord* record,
-                          bool with_node_times = false);
+                          bool with_node_times = false, bool with_step_times = false);
 
   double load_ms() const noexcept { return load_ms_; }
   /// Whether runs use more than one thread: two steps of different devices are independent.
@@ -84,6 +85,7 @@ class Executor {
     std::int32_t device = 0;
     std::unique_ptr<DeviceProgram> program;
     std::vector<std::shared_ptr<DeviceBuffer>> outputs;  // reused by every run, or empty
+    std::size_t report_steps = 0;                        // of the backend's compile report
   };
   struct Slot;
   struct Step;

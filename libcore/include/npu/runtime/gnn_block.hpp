@@ -81,6 +81,8 @@ class GnnBlock {
 
  private:
   struct Step;
+  void absorb_epilogues(std::map<std::int32_t, std::unique_ptr<Step>>& reductions,
+                        const std::map<std::string, Tensor>& weights) const;
   void build_steps(bool fuse, const std::map<std::string, Tensor>& weights);
 
   BlockShape shape_;

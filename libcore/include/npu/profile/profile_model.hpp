@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "npu/cost/node_table.hpp"
+#include "npu/ir/graph.hpp"
+#include "npu/profile/profile_gnn.hpp"
+#include "npu/runtime/weight_store.hpp"
+#include "npu/support/error.hpp"
+
+namespace npu {
+
+/// What npu-profile can be asked for of an ordinary model.
+struct ProfileModelOptions {
+  std::string target;    ///< for documents without `npu.target`; empty: "host"
+  WeightSource weights;  ///< an empty file means `npu.weights_file`
+  std::string precision = "f32";
+  std::int32_t threads = 0;
+  std::int32_t runs = 20;  ///< timed runs of each placement
+  std::int32_t refinements =
+      4;  ///< at most so many placements by the table itself are measured, too
+};
+
+/// Measures a model on the devices of its target: whole placements are run, and every kernel's time
+/// goes to the nodes that it computes. First each device gets all that it runs; then the placement
+/// that is best by what is known so far is measured, until it is one that has been. `progress` is
+/// told of each round of runs; it returns false to stop, which throws Error kIo. Collects faults of
+/// weights in `diagnostics`; the result is meaningful only if there is none. Throws Error
+/// kUnsupported if a device has no backend, or a backend is missing.
+NodeTable profile_model(const Graph& graph, const ProfileModelOptions& options,
+                        const std::function<bool(const ProfileProgress&)>& progress,
+                        Diagnostics& diagnostics);
+
+/// Tables for people.
+std::string format_node_table(const Graph& graph, const NodeTable& table);
+
+}  // namespace npu

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "npu/compile/compiler.hpp"
+#include "npu/cost/node_table.hpp"
+#include "npu/ir/graph.hpp"
+#include "npu/partition/partition_plan.hpp"
+#include "npu/runtime/executor.hpp"
+
+namespace npu {
+
+/// A tensor and the device that it goes to.
+using Crossing = std::pair<TensorId, std::string>;
+
+/// One run of a plan, taken apart; microseconds. The parts add up to the whole where no two steps
+/// ran at the same time.
+struct RunSample {
+  double whole_us = 0;
+  std::vector<double> node_us;  ///< by node; uploads of graph inputs count for their first reader
+  std::map<Crossing, double> border_us;
+  std::map<std::string, double> start_us;  ///< by device, of one partition
+};
+
+/// `graph` and `partitions` are those that the run was compiled from.
+RunSample take_apart(const Graph& graph, const PartitionPlan& plan,
+                     const std::vector<CompiledPartition>& partitions, const RunRecord& record);
+
+/// Many runs of a plan. Means are over the faster half of the runs but for its first quarter, by
+/// whole time.
+struct RunSummary {
+  MeasuredTime whole;
+  std::vector<MeasuredTime> nodes;
+  std::map<Crossing, MeasuredTime> borders;
+  std::map<std::string, double> start_us;
+};
+
+/// `samples` are of one plan, and at least one.
+RunSummary summarize(const std::vector<RunSample>& samples);
+
+}  // namespace npu

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "npu/plan/staged_model.hpp"
+#include "npu/support/json.hpp"
+
+namespace npu {
+
+/// A block with every linear layer that alone reads an aggregation moved in front of its gather,
+/// where that moves fewer bytes: sums and means of rows go through a matrix as well before as
+/// behind. Results differ by rounding. `file` is named in errors.
+Json transform_before_aggregation(const Json& block, const BlockShape& shape,
+                                  const std::string& file);
+
+}  // namespace npu
