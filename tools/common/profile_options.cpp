@@ -49,7 +49,8 @@ void add_profile_options(Tool& tool, ProfileOptions& all) {
       ->type_name("N")
       ->check(in_range(0, 1024))
       ->capture_default_str();
-  app.add_option("--max-bytes", options.max_bytes, "staged model: leave out points whose tensors take more")
+  app.add_option("--max-bytes", options.max_bytes,
+                 "staged model: leave out points whose tensors take more")
       ->type_name("BYTES")
       ->check(in_range(1, INT64_MAX))
       ->capture_default_str();

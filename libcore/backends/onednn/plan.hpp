@@ -71,9 +71,9 @@ enum class KernelKind : std::uint8_t {
 /// One primitive or one kernel.
 struct Step {
   KernelKind kind = KernelKind::kCompute;
-  std::int32_t node = -1;         ///< the node that the time counts for; -1 for none
-  std::int32_t group = -1;        ///< index into Plan::groups of the nodes that it computes, if several
-  bool binds_output = false;      ///< only brings a result into the layout that the host reads
+  std::int32_t node = -1;     ///< the node that the time counts for; -1 for none
+  std::int32_t group = -1;    ///< index into Plan::groups of the nodes that it computes, if several
+  bool binds_output = false;  ///< only brings a result into the layout that the host reads
   std::vector<Operand> operands;  ///< those it reads, then those it writes
   std::size_t read_count = 0;
   KernelFunction kernel;                ///< set for a kernel

@@ -76,8 +76,8 @@ double MeasuredCost::tensor_us(const Graph& graph, TensorId tensor, const Target
                                std::string_view from, std::string_view to) const {
   if (from == to) return 0;
   const TensorInfo& info = graph.tensor(tensor);
-  const auto found = borders_.find(std::tuple<std::string_view, std::string_view, std::string_view>(
-      info.name, from, to));
+  const auto found = borders_.find(
+      std::tuple<std::string_view, std::string_view, std::string_view>(info.name, from, to));
   if (found != borders_.end()) return table_.borders[found->second].time.us;
   return transfer_us(target, from, to, static_cast<double>(info.bytes()));
 }

@@ -49,15 +49,17 @@ class Reader {
     const Json* member = find_member(json_, key);
     if (member == nullptr || !member->is_number() || !(member->get<double>() >= 0) ||
         !(member->get<double>() <= most)) {
-      fail(member == nullptr ? "" : key, "expected a number '" + std::string(key) +
-                                             "' of at least 0" + found(member));
+      fail(member == nullptr ? "" : key,
+           "expected a number '" + std::string(key) + "' of at least 0" + found(member));
     }
     return member->get<double>();
   }
 
   std::int64_t count(std::string_view key, std::int64_t most) const {
     const Json* member = find_member(json_, key);
-    if (member == nullptr || !member->is_number_unsigned() ||
+    // What was parsed is unsigned, what a program has put there may not be.
+    if (member == nullptr || !member->is_number_integer() ||
+        (!member->is_number_unsigned() && member->get<std::int64_t>() < 0) ||
         member->get<std::uint64_t>() > static_cast<std::uint64_t>(most)) {
       fail(member == nullptr ? "" : key, "expected an integer '" + std::string(key) + "' in 0.." +
                                              std::to_string(most) + found(member));
@@ -90,9 +92,9 @@ class Reader {
  private:
   static std::string found(const Json* member) {
     if (member == nullptr) return ", found nothing";
-    return ", found " + (member->is_structured() ? std::string(json_type_name(*member))
-                                                 : member->dump(-1, ' ', false,
-                                                                Json::error_handler_t::replace));
+    return ", found " + (member->is_structured()
+                             ? std::string(json_type_name(*member))
+                             : member->dump(-1, ' ', false, Json::error_handler_t::replace));
   }
 
   const Json& json_;
@@ -166,8 +168,8 @@ NodeTable NodeTable::parse(const Json& json, const std::string& file) {
                    .time = reader.time(),
                    .kernel = reader.text_or("kernel", "")};
     if (!nodes.emplace(entry.node, entry.device).second) {
-      reader.fail("", "node '" + entry.node + "' is listed twice for device '" + entry.device +
-                          "'");
+      reader.fail("",
+                  "node '" + entry.node + "' is listed twice for device '" + entry.device + "'");
     }
     table.nodes.push_back(std::move(entry));
   });

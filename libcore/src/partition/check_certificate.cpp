@@ -115,7 +115,8 @@ class CertificateChecker {
       return false;
     }
     if (given.is_null()) {
-      error("/cost", "the plan's times come from a table of npu-profile; give it with --profile FILE");
+      error("/cost",
+            "the plan's times come from a table of npu-profile; give it with --profile FILE");
       return false;
     }
     return true;

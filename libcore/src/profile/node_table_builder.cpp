@@ -4,11 +4,10 @@
 // A node's time on a device is that from the placement in which the device has all that it can run:
 // with its neighbours, so fused and in the layout as far as that goes. What the same node takes
 // longer in another placement, where one of its operands comes from another device (it is cold, or
-// in memory that an op must not overwrite), belongs to the border: it is paid if the tensor crosses,
-// and not otherwise; so is what is left of a placement's time after that. Tensors that never crossed take a line through those that did, or through plain
-// copies.
-// What a tensor takes is settled by the first placement in which it crosses.
-// O(placements * (nodes + tensors)).
+// in memory that an op must not overwrite), belongs to the border: it is paid if the tensor
+// crosses, and not otherwise; so is what is left of a placement's time after that. Tensors that
+// never crossed take a line through those that did, or through plain copies. What a tensor takes is
+// settled by the first placement in which it crosses. O(placements * (nodes + tensors)).
 #include "profile/node_table_builder.hpp"
 
 #include <algorithm>
@@ -25,8 +24,8 @@ std::size_t index_of(std::int32_t value) { return static_cast<std::size_t>(value
 
 constexpr double kSmallBytes = 4096;
 
-/// A line through points of very different sizes: the least sum of squared errors for each byte, with
-/// neither a negative latency nor a negative rate.
+/// A line through points of very different sizes: the least sum of squared errors for each byte,
+/// with neither a negative latency nor a negative rate.
 LinkFit fitted(std::string from, std::string to, const std::vector<CopySample>& samples) {
   LinkFit fit{.from = std::move(from),
               .to = std::move(to),
@@ -189,9 +188,9 @@ class Builder {
     }
   }
 
-  // What is left of the whole then, more or less, goes to the borders by their bytes: nodes that read
-  // nothing across one still find caches that the other device's kernels have filled. Where all of
-  // them were known before, the whole says nothing new.
+  // What is left of the whole then, more or less, goes to the borders by their bytes: nodes that
+  // read nothing across one still find caches that the other device's kernels have filled. Where
+  // all of them were known before, the whole says nothing new.
   void add_rest(const MeasuredPlacement& placement, std::map<BorderKey, BorderTime>& fresh,
                 const std::map<BorderKey, BorderTime>& seen) {
     double rest = placement.summary.whole.us;
@@ -221,7 +220,8 @@ class Builder {
         std::vector<CopySample> samples;
         for (const BorderTime& border : table_.borders) {
           if (border.from != from.name || border.to != to.name) continue;
-          samples.push_back({from.name, to.name, static_cast<double>(border.bytes), border.time.us});
+          samples.push_back(
+              {from.name, to.name, static_cast<double>(border.bytes), border.time.us});
         }
         if (samples.empty()) {
           for (const CopySample& copy : copies_) {

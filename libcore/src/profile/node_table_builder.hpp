@@ -15,7 +15,7 @@ namespace npu {
 /// A placement of the model that was run.
 struct MeasuredPlacement {
   std::string name;
-  const Graph* graph = nullptr;         ///< with its devices
+  const Graph* graph = nullptr;  ///< with its devices
   const PartitionPlan* plan = nullptr;
   const std::vector<CompiledPartition>* partitions = nullptr;
   std::string base_of;  ///< the device that has all that it runs here; empty: none

@@ -6,8 +6,9 @@
 // nodes that it runs; what else there is to know (how long a tensor takes from one device to
 // another, what readers of such a tensor take longer) depends on where the borders are, so the best
 // placement by the table so far is measured as well, and the table made again, until that placement
-// has been measured. Placements take turns in bursts of runs, each burst after a run without a clock:
-// a slow minute of the machine meets all of them, and none finds the caches as another left them.
+// has been measured. Placements take turns in bursts of runs, each burst after a run without a
+// clock: a slow minute of the machine meets all of them, and none finds the caches as another left
+// them.
 //
 // Cost: (placements * runs) runs of the model; memory: the weights of every placement, packed.
 #include "npu/profile/profile_model.hpp"
@@ -155,8 +156,7 @@ class ModelProfiler {
     compile.precision = options_.precision;
     compile.threads = options_.threads;
     compile.jobs = 0;
-    candidate->model =
-        compile_graph(candidate->graph, plan, target_, weights_, compile, nullptr);
+    candidate->model = compile_graph(candidate->graph, plan, target_, weights_, compile, nullptr);
     for (const Refusal& refusal : candidate->model.refusals) {
       diagnostics_.warning({.file = graph_.file}, std::to_string(refusal.nodes) + " nodes from '" +
                                                       refusal.first_node + "' on go to " +
@@ -198,8 +198,7 @@ class ModelProfiler {
     const auto rounds = (options_.runs + kBurst - 1) / kBurst;
     for (std::int32_t round = 0; round < rounds; ++round) {
       for (const auto& candidate : candidates_) {
-        if (static_cast<std::int32_t>(candidate->samples.size()) >=
-            options_.runs * 2) {
+        if (static_cast<std::int32_t>(candidate->samples.size()) >= options_.runs * 2) {
           continue;  // it has taken turns with enough others
         }
         tell(*candidate, rounds - round);

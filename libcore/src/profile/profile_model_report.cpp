@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What npu-profile prints of a table of nodes: placements, borders, and the nodes that take longest.
+// What npu-profile prints of a table of nodes: placements, borders, and the nodes that take
+// longest.
 #include <algorithm>
 #include <map>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes runs apart into nodes, borders and starts of partitions, and sums many of them up.
 //
-// Medians of parts do not add up to the median of the whole: now and then one kernel of a hundred is
-// interrupted, in every run another, so that the whole has what no part's median shows. Means over
-// the same runs do add up. O(runs * (nodes + borders)).
+// Medians of parts do not add up to the median of the whole: now and then one kernel of a hundred
+// is interrupted, in every run another, so that the whole has what no part's median shows. Means
+// over the same runs do add up. O(runs * (nodes + borders)).
 #include "profile/run_samples.hpp"
 
 #include <algorithm>
@@ -139,7 +139,8 @@ double median(std::vector<double> values) {
 /// `values` by run, `counted` the runs that count for the mean.
 MeasuredTime time_of(const std::vector<double>& values, const std::vector<std::size_t>& counted) {
   MeasuredTime time;
-  for (const std::size_t run : counted) time.us += values[run] / static_cast<double>(counted.size());
+  for (const std::size_t run : counted)
+    time.us += values[run] / static_cast<double>(counted.size());
   time.median_us = median(values);
   std::vector<double> deviations;
   for (const double value : values) deviations.push_back(std::abs(value - time.median_us));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Says what the time of each kernel of a compiled partition was spent on.
 //
-// Input:  the backend's report of what it compiled (npu/backend.h, blob_report), and times by kernel
+// Input:  the backend's report of what it compiled (npu/backend.h, blob_report), and times by
+// kernel
 //         or by node.
 // Output: times by node, and by tensor for kernels that are there only because a tensor comes from
 //         or goes to another device. A change of layout at a border that is not one between devices

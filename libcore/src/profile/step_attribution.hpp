@@ -23,8 +23,8 @@ struct PartitionTimes {
 
 /// Which node each kernel's time is for. `report` is the backend's compile report and `step_ns` the
 /// time of each of its steps; where the two do not fit each other, `node_ns`, by node of the
-/// partition, is used, and where that is missing, too, the whole is shared. What a kernel of several
-/// nodes takes is shared by their FLOPs, or by their bytes where none has any.
+/// partition, is used, and where that is missing, too, the whole is shared. What a kernel of
+/// several nodes takes is shared by their FLOPs, or by their bytes where none has any.
 PartitionTimes attribute_times(const Graph& graph, const Partition& partition, const Json& report,
                                std::span<const std::uint64_t> step_ns,
                                std::span<const std::uint64_t> node_ns, double whole_us);

@@ -11,8 +11,9 @@
 
 namespace npu {
 
-/// A measured time, in microseconds. `us` is what to count with: the mean over the faster half of the
-/// runs but for its first quarter, by their whole time, so that the parts of a run add up to it.
+/// A measured time, in microseconds. `us` is what to count with: the mean over the faster half of
+/// the runs but for its first quarter, by their whole time, so that the parts of a run add up to
+/// it.
 struct MeasuredTime {
   double us = 0;
   double median_us = 0;
@@ -28,8 +29,8 @@ struct NodeTime {
   std::string kernel;  ///< first node of the kernel that computes it, where that computes several
 };
 
-/// A tensor that goes from one device to another: the copy, the changes of layout on both sides, and
-/// what its readers take longer for it.
+/// A tensor that goes from one device to another: the copy, the changes of layout on both sides,
+/// and what its readers take longer for it.
 struct BorderTime {
   std::string tensor;
   std::string from;

@@ -73,8 +73,8 @@ inline constexpr std::string_view kDegreeInput = "degree";
 StagedModel parse_staged_model(const Json& json, const std::string& file);
 StagedModel read_staged_model(const std::string& path);
 
-/// False for an ordinary document of npu-ir(5); true for one that says of what kind it is, staged or
-/// not.
+/// False for an ordinary document of npu-ir(5); true for one that says of what kind it is, staged
+/// or not.
 bool is_staged_model(const Json& json) noexcept;
 
 /// Why a device cannot run stage `stage` (from 1) of a layer; empty if it can.

@@ -19,8 +19,9 @@ struct ProfileModelOptions {
   WeightSource weights;  ///< an empty file means `npu.weights_file`
   std::string precision = "f32";
   std::int32_t threads = 0;
-  std::int32_t runs = 20;       ///< timed runs of each placement
-  std::int32_t refinements = 4;  ///< at most so many placements by the table itself are measured, too
+  std::int32_t runs = 20;  ///< timed runs of each placement
+  std::int32_t refinements =
+      4;  ///< at most so many placements by the table itself are measured, too
 };
 
 /// Measures a model on the devices of its target: whole placements are run, and every kernel's time
