@@ -10,6 +10,7 @@
 #include "fuzz_check.hpp"
 #include "npu/cost/measured_cost.hpp"
 #include "npu/ir/json_reader.hpp"
+#include "npu/ir/json_writer.hpp"
 #include "npu/partition/certificate.hpp"
 #include "npu/partition/partition_graph.hpp"
 #include "npu/passes.hpp"
@@ -43,7 +44,8 @@ void use(npu::NodeTable table) {
     options.cost = &cost;
     const npu::PartitionResult result = npu::partition_graph(graph, options);
     require(std::isfinite(result.metrics.predicted_us), "the time is finite");
-    npu::check_certificate(graph, cost, diagnostics);
+    const npu::Graph again = npu::read_valid_graph(npu::write_graph(graph), "again.json");
+    npu::check_certificate(again, cost, diagnostics);
     require(!diagnostics.has_errors(), "the plan is proved");
   } catch (const npu::Error& error) {
     require(!error.message().empty(), "messages say what");
