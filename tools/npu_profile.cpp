@@ -10,8 +10,6 @@
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/plan/staged_model.hpp"
-#include "npu/profile/profile_gnn.hpp"
-#include "npu/profile/profile_model.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/text.hpp"
 #include "profile_options.hpp"
@@ -24,7 +22,7 @@ using npu::cli::Tool;
 volatile std::sig_atomic_t stop_requested = 0;
 void request_stop(int) { stop_requested = 1; }
 
-/// On a terminal only. False if the user wants to stop.
+/// Shows progress on a terminal. False if the user wants to stop.
 bool go_on(const npu::ProfileProgress& state) {
   if (::isatty(STDERR_FILENO) == 1) {
     const int percent = state.total > 0 ? 100 * state.done / state.total : 100;
