@@ -107,14 +107,15 @@ TEST_CASE("run samples: the parts add up to the whole") {
   CHECK(summary.start_us.at("npu") == Approx(2));
 }
 
-TEST_CASE("run samples: the mean of the faster half, without its first quarter") {
+TEST_CASE("run samples: the mean of fast runs but for the fastest") {
   std::vector<RunSample> samples;
   for (const double us : {90.0, 10.0, 20.0, 80.0, 30.0, 40.0, 70.0, 1000.0}) {
     samples.push_back({.whole_us = us, .node_us = {us / 2}, .border_us = {}, .start_us = {}});
   }
   const RunSummary summary = summarize(samples);
-  CHECK(summary.whole.us == Approx(30));  // of 20, 30 and 40
-  CHECK(summary.nodes[0].us == Approx(15));
+  CHECK(summary.whole.us == Approx(25));  // of 20 and 30
+  CHECK(summary.nodes[0].us == Approx(12.5));
+  CHECK(summarize({samples.front()}).whole.us == Approx(90));
   CHECK(summary.whole.median_us == Approx(55));  // between 40 and 70
   CHECK(summary.whole.mad_us == Approx(30));     // 15 15 25 25 35 35 45 945
   CHECK(summary.whole.runs == 8);
@@ -153,5 +154,18 @@ TEST_CASE("node table builder: a tensor keeps the time of the first placement th
   // 9 of its own copy and 4 that the other took longer this time.
   CHECK(table.borders[1].time.us == Approx(13));
   CHECK(table.placements[1].predicted_us == Approx(table.placements[1].time.us));
+  CHECK(table.placements[2].predicted_us == Approx(table.placements[2].time.us));
+}
+
+TEST_CASE("node table builder: a placement that takes clearly longer makes its borders dearer") {
+  const Placement cpu("all on cpu", "cpu", {"cpu", "cpu", "cpu"}, {40, 40, 40}, 0, 0);
+  const Placement first("all on npu", "npu", {"npu", "cpu", "npu"}, {10, 40, 10}, 0, 5);
+  // The same borders: 1 us more is noise, 20 us more are not.
+  const Placement noisy("mincut 1", "", {"npu", "cpu", "npu"}, {10, 41, 10}, 0, 5);
+  const Placement slow("mincut 2", "", {"npu", "cpu", "npu"}, {10, 60, 10}, 0, 5);
+  CHECK(table_of({cpu.measured, first.measured, noisy.measured}).borders[0].time.us == Approx(5));
+  const NodeTable table = table_of({cpu.measured, first.measured, slow.measured});
+  CHECK(table.borders[0].time.us == Approx(15));
+  CHECK(table.borders[1].time.us == Approx(15));
   CHECK(table.placements[2].predicted_us == Approx(table.placements[2].time.us));
 }
