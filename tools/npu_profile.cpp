@@ -5,8 +5,6 @@
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/plan/staged_model.hpp"
-#include "npu/profile/profile_gnn.hpp"
-#include "npu/profile/profile_model.hpp"
 #include "npu/support/file_io.hpp"
 #include "profile_options.hpp"
 #include "progress.hpp"

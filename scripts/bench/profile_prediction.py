@@ -19,6 +19,7 @@ import pathlib
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from placement_measured import CASES, ROOT, tool, without_op  # noqa: E402
 

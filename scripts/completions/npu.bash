@@ -108,7 +108,7 @@ _npu_complete() {
       ;;
     npu-partition)
       options="$common -o --output -s --strategy --min-nodes --depth --min-flops --max-partitions --memory-limit --dot"
-      options+=" -k --parts --imbalance --seed --what-if --verify"
+      options+=" -k --parts --imbalance --seed --what-if --verify --profile"
       ;;
     npu-compile)
       options="$common -o --output -t --target --precision --weights --random-weights -j --jobs --threads"
@@ -124,8 +124,8 @@ _npu_complete() {
       options+=" --gantt --trace --verify"
       ;;
     npu-profile)
-      options="${common% --assert} -o --output --weights --target --devices --nodes --degrees --runs --threads --max-bytes"
-      options+=" --quick --import --bandwidths"
+      options="${common% --assert} -o --output --weights --random-weights --target --devices --nodes --degrees --runs --threads"
+      options+=" --max-bytes --precision --quick --import --bandwidths"
       ;;
     npu-run)
       options="$common --weights --random-weights --inputs --random-inputs --outputs --expect --verify"

@@ -34,8 +34,7 @@ MeasuredCost::MeasuredCost(NodeTable table, const Graph& graph, const Target& ta
     row[static_cast<std::size_t>(table_.find_device(entry.device))] = static_cast<std::int32_t>(i);
   }
   for (std::size_t i = 0; i < table_.borders.size(); ++i) {
-    const BorderTime& entry = table_.borders[i];
-    borders_.emplace(std::tuple(entry.tensor, entry.from, entry.to), i);
+    borders_[table_.borders[i].tensor].push_back(i);
   }
 }
 
@@ -76,9 +75,12 @@ double MeasuredCost::tensor_us(const Graph& graph, TensorId tensor, const Target
                                std::string_view from, std::string_view to) const {
   if (from == to) return 0;
   const TensorInfo& info = graph.tensor(tensor);
-  const auto found = borders_.find(
-      std::tuple<std::string_view, std::string_view, std::string_view>(info.name, from, to));
-  if (found != borders_.end()) return table_.borders[found->second].time.us;
+  if (const auto found = borders_.find(info.name); found != borders_.end()) {
+    for (const std::size_t i : found->second) {
+      const BorderTime& border = table_.borders[i];
+      if (border.from == from && border.to == to) return border.time.us;
+    }
+  }
   return transfer_us(target, from, to, static_cast<double>(info.bytes()));
 }
 

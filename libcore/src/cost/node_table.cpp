@@ -57,7 +57,9 @@ class Reader {
 
   std::int64_t count(std::string_view key, std::int64_t most) const {
     const Json* member = find_member(json_, key);
-    if (member == nullptr || !member->is_number_unsigned() ||
+    // What was parsed is unsigned, what a program has put there may not be.
+    if (member == nullptr || !member->is_number_integer() ||
+        (!member->is_number_unsigned() && member->get<std::int64_t>() < 0) ||
         member->get<std::uint64_t>() > static_cast<std::uint64_t>(most)) {
       fail(member == nullptr ? "" : key, "expected an integer '" + std::string(key) + "' in 0.." +
                                              std::to_string(most) + found(member));

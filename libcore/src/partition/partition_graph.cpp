@@ -99,8 +99,8 @@ Json estimated_nodes(const Graph& graph, const Target& target, const CostModel& 
 }
 
 /// What the document and the report say of where times come from; nothing for the target's rates.
-void describe_cost(const Graph& graph, const Target& target, const CostModel& cost,
-                   StrategyOutcome& outcome, Json& metrics) {
+void describe_cost(const Graph& graph, const PartitionPlan& plan, const Target& target,
+                   const CostModel& cost, StrategyOutcome& outcome, Json& metrics) {
   Json provenance = cost.provenance();
   if (provenance.is_null()) return;
   Json estimated = estimated_nodes(graph, target, cost);
@@ -109,13 +109,22 @@ void describe_cost(const Graph& graph, const Target& target, const CostModel& co
   if (estimated.empty()) {
     outcome.report += "times: measured, by the profile\n";
   } else {
-    outcome.report += "times: measured, by the profile, but for " +
-                      std::to_string(estimated.size()) +
-                      " nodes that it does not have there, which take what the target's rates say:";
+    outcome.report += "times: measured, by the profile; by the target's rates for " +
+                      std::to_string(estimated.size()) + " of " +
+                      std::to_string(graph.nodes().size()) +
+                      " nodes, which it does not have on their devices:";
     for (const Json& name : estimated) outcome.report += " " + name.get<std::string>();
     outcome.report += "\n";
   }
   provenance["estimated"] = std::move(estimated);
+  Json& steps = provenance["steps_us"] = Json::array();
+  for (const PlanStep& step : plan.steps) {
+    const auto index = static_cast<std::size_t>(step.index);
+    const double us = step.kind == PlanStep::Kind::kPartition
+                          ? partition_us(graph, plan.partitions[index], target, cost)
+                          : plan_transfer_us(graph, plan, plan.transfers[index], target, cost);
+    steps.push_back(rounded(us, 1e3));
+  }
   outcome.details["cost"] = std::move(provenance);
 }
 
@@ -160,7 +169,7 @@ PartitionResult partition_graph(Graph& graph, const PartitionOptions& options,
   for (const auto& [name, value] : tag_metrics(tag_report(graph, result.target))) {
     if (name.starts_with("coverage_")) result.metrics_json[name] = rounded(value, 1e6);
   }
-  describe_cost(graph, result.target, *options.cost, outcome, result.metrics_json);
+  describe_cost(graph, result.plan, result.target, *options.cost, outcome, result.metrics_json);
   const std::vector<OperatorRow> operators = explain_placement(graph, result.target);
   if (options.report) {
     result.report =

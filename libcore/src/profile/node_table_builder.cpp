@@ -23,6 +23,7 @@ namespace {
 std::size_t index_of(std::int32_t value) { return static_cast<std::size_t>(value); }
 
 constexpr double kSmallBytes = 4096;
+constexpr double kClearly = 0.03;  // of a whole: more than the noise of a machine
 
 /// A line through points of very different sizes: the least sum of squared errors for each byte,
 /// with neither a negative latency nor a negative rate.
@@ -138,7 +139,7 @@ class Builder {
     std::map<BorderKey, BorderTime> known;
     for (const MeasuredPlacement& placement : placements_) {
       std::map<BorderKey, BorderTime> fresh;
-      std::map<BorderKey, BorderTime> seen;
+      std::vector<BorderTime*> seen;
       for (const auto& [crossing, time] : placement.summary.borders) {
         const TensorInfo& tensor = placement.graph->tensor(crossing.first);
         if (!tensor.producer.valid()) continue;
@@ -147,7 +148,7 @@ class Builder {
         const BorderKey key{crossing.first, {from, crossing.second}};
         if (const auto found = known.find(key); found != known.end()) {
           found->second.time.runs += time.runs;
-          seen.insert(*found);
+          seen.push_back(&found->second);
         } else {
           fresh.emplace(key, BorderTime{tensor.name, from, crossing.second, tensor.bytes(), time});
         }
@@ -190,15 +191,16 @@ class Builder {
 
   // What is left of the whole then, more or less, goes to the borders by their bytes: nodes that
   // read nothing across one still find caches that the other device's kernels have filled. Where
-  // all of them were known before, the whole says nothing new.
+  // all of them were known before, that is so only if the placement takes clearly longer than they
+  // say: better a placement that is predicted too slow than one that is not as fast as it seems.
   void add_rest(const MeasuredPlacement& placement, std::map<BorderKey, BorderTime>& fresh,
-                const std::map<BorderKey, BorderTime>& seen) {
+                const std::vector<BorderTime*>& seen) {
     double rest = placement.summary.whole.us;
     for (const Partition& partition : placement.plan->partitions) {
       rest -= table_.devices[index_of(table_.find_device(partition.device))].partition_us;
     }
     for (std::size_t n = 0; n < base_.size(); ++n) rest -= base_of(placement, n).us;
-    for (const auto& [key, border] : seen) rest -= border.time.us;
+    for (const BorderTime* border : seen) rest -= border->time.us;
     double bytes = 0;
     for (const auto& [key, border] : fresh) {
       rest -= border.time.us;
@@ -209,6 +211,9 @@ class Builder {
       const double least = placement.summary.borders.at({key.first, border.to}).us / 2;
       border.time.us = std::max(least, border.time.us + rest * weight(border) / bytes);
     }
+    if (!fresh.empty() || rest < kClearly * placement.summary.whole.us) return;
+    for (const BorderTime* border : seen) bytes += weight(*border);
+    for (BorderTime* border : seen) border->time.us += rest * weight(*border) / bytes;
   }
 
   static double weight(const BorderTime& border) { return static_cast<double>(border.bytes) + 1; }

@@ -162,10 +162,12 @@ RunSummary summarize(const std::vector<RunSample>& samples) {
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return samples[a].whole_us < samples[b].whole_us;
   });
-  // Other load only ever adds, so the slower half does not count; nor do the luckiest runs.
-  const std::vector<std::size_t> counted(
-      order.begin() + static_cast<std::ptrdiff_t>(samples.size() / 8),
-      order.begin() + static_cast<std::ptrdiff_t>((samples.size() + 1) / 2));
+  // Other load only ever adds, and may last for more than half of the runs; the luckiest ones do
+  // not count, either.
+  const std::size_t begin = samples.size() / 8;
+  const std::size_t end = std::max(begin + 1, 3 * samples.size() / 8);
+  const std::vector<std::size_t> counted(order.begin() + static_cast<std::ptrdiff_t>(begin),
+                                         order.begin() + static_cast<std::ptrdiff_t>(end));
   const auto gather = [&](const auto& value) {
     std::vector<double> values;
     for (const RunSample& sample : samples) values.push_back(value(sample));

@@ -30,8 +30,8 @@ struct RunSample {
 RunSample take_apart(const Graph& graph, const PartitionPlan& plan,
                      const std::vector<CompiledPartition>& partitions, const RunRecord& record);
 
-/// Many runs of a plan. Means are over the faster half of the runs but for its first quarter, by
-/// whole time.
+/// Many runs of a plan. Means are over the runs between the fastest eighth and three eighths by
+/// whole time; over one at least.
 struct RunSummary {
   MeasuredTime whole;
   std::vector<MeasuredTime> nodes;

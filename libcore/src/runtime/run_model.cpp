@@ -259,9 +259,43 @@ void write_outputs(const Graph& graph, const std::vector<Tensor>& outputs,
   write_safetensors(path, named);
 }
 
+/// What the steps of a plan take by the document, if that was made by measured times, else by the
+/// target's rates.
+class PredictedSteps {
+ public:
+  PredictedSteps(const Graph& graph, const PartitionPlan& plan, const Target& target)
+      : graph_(graph), plan_(plan), target_(target) {
+    const Json* partition = graph.npu_member("partition");
+    const Json* cost = partition == nullptr ? nullptr : find_member(*partition, "cost");
+    stated_ = cost == nullptr ? nullptr : find_member(*cost, "steps_us");
+    if (stated_ != nullptr && (!stated_->is_array() || stated_->size() != plan.steps.size())) {
+      stated_ = nullptr;
+    }
+  }
+
+  double ms(PlanStep::Kind kind, std::int32_t index) const {
+    for (std::size_t s = 0; stated_ != nullptr && s < plan_.steps.size(); ++s) {
+      if (plan_.steps[s].kind != kind || plan_.steps[s].index != index) continue;
+      if ((*stated_)[s].is_number()) return (*stated_)[s].get<double>() / 1000;
+    }
+    const auto i = static_cast<std::size_t>(index);
+    return (kind == PlanStep::Kind::kPartition
+                ? partition_us(graph_, plan_.partitions[i], target_)
+                : plan_transfer_us(graph_, plan_, plan_.transfers[i], target_)) /
+           1000;
+  }
+
+ private:
+  const Graph& graph_;
+  const PartitionPlan& plan_;
+  const Target& target_;
+  const Json* stated_ = nullptr;
+};
+
 Json steps_json(const PartitionPlan& plan, const Graph& graph, const Target& target,
                 const RunRecord& record) {
   Json steps = Json::array();
+  const PredictedSteps predicted(graph, plan, target);
   for (const StepRecord& step : record.steps) {
     const double ms = rounded_ms((step.end_us - step.start_us) / 1000);
     if (step.kind == StepRecord::Kind::kPartition) {
@@ -272,7 +306,7 @@ Json steps_json(const PartitionPlan& plan, const Graph& graph, const Target& tar
            {"device", step.device},
            {"nodes", partition.nodes.size()},
            {"ms", ms},
-           {"predicted_ms", rounded_ms(partition_us(graph, partition, target) / 1000)}});
+           {"predicted_ms", rounded_ms(predicted.ms(PlanStep::Kind::kPartition, step.index))}});
     } else if (step.kind == StepRecord::Kind::kTransfer) {
       const Transfer& transfer = plan.transfers[static_cast<std::size_t>(step.index)];
       steps.push_back(
@@ -285,7 +319,7 @@ Json steps_json(const PartitionPlan& plan, const Graph& graph, const Target& tar
            {"listed_tensors", transfer.tensors.size()},
            {"bytes", step.bytes},
            {"ms", ms},
-           {"predicted_ms", rounded_ms(plan_transfer_us(graph, plan, transfer, target) / 1000)}});
+           {"predicted_ms", rounded_ms(predicted.ms(PlanStep::Kind::kTransfer, step.index))}});
     } else {
       const bool is_input = step.kind == StepRecord::Kind::kInput;
       steps.push_back({{"kind", is_input ? "inputs" : "outputs"},

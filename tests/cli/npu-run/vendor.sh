@@ -9,6 +9,7 @@ npu-tag --target "$CASES/../install/consumer/vendor_target.json" "$CASES/npu-com
 run() { npu-run --no-cache part.json --random-weights 1 --random-inputs 1 "$@" 2>&1 >report | sed "s|^npu-run: /.*/npu_backend|npu-run: .../npu_backend|"; }
 run --verify cpu --report | sed -n 's/^\(npu2*\|cpu\)  *\([a-z]*\)  *\([0-9]*\)  *\([0-9]*\) .*/\1 \2 \3 nodes \4 partitions/p'
 comparison verify <report
+VENDOR_FAULT=old run --verify cpu && comparison verify <report
 for fault in crash exit abi table name shape dtype bytes status silent no-blob no-program no-buffer refuse; do
   VENDOR_FAULT=$fault
   export VENDOR_FAULT

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -320,6 +321,10 @@ npu_backend_api make_api() {
   npu_backend_api api{};
   api.abi_version = has_fault("abi") ? NPU_BACKEND_ABI_VERSION + 1 : NPU_BACKEND_ABI_VERSION;
   api.struct_size = sizeof api;
+  if (has_fault("old")) {  // none: as if built before step_times was added
+    api.abi_version = 2;
+    api.struct_size = offsetof(npu_backend_api, step_times);
+  }
   api.describe = describe;
   api.open_device = open_device;
   api.close_device = close_device;
@@ -344,5 +349,5 @@ npu_backend_api make_api() {
 extern "C" __attribute__((visibility("default"))) const npu_backend_api* npu_backend_entry(
     std::uint32_t host_abi_version) {
   static const npu_backend_api api = make_api();
-  return host_abi_version == NPU_BACKEND_ABI_VERSION ? &api : nullptr;
+  return host_abi_version == (has_fault("old") ? 2 : NPU_BACKEND_ABI_VERSION) ? &api : nullptr;
 }

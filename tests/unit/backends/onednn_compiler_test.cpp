@@ -130,8 +130,29 @@ struct Compiled {
       api().buffer_free(outputs[i]);
     }
     for (npu_buffer* buffer : arguments) api().buffer_free(buffer);
+    check_times(program);
     api().program_free(program);
     return results;
+  }
+
+  /// Of the last run: those of the report's steps are those of the nodes that they name.
+  void check_times(const npu_program* program) const {
+    npu_error error{};
+    const Json& steps = report.at("steps");
+    std::vector<std::uint64_t> by_step(steps.size());
+    REQUIRE(api().step_times(program, by_step.data(), by_step.size(), &error) == NPU_OK);
+    std::vector<std::uint64_t> by_node(graph.nodes().size());
+    REQUIRE(api().node_times(program, by_node.data(), by_node.size(), &error) == NPU_OK);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const Json* node = find_member(steps[i], "node");
+      if (node == nullptr) continue;
+      const NodeId id = graph.find_node(node->get<std::string>());
+      REQUIRE(id.valid());
+      by_node[static_cast<std::size_t>(id.value)] -= by_step[i];
+    }
+    CHECK(by_node == std::vector<std::uint64_t>(graph.nodes().size(), 0));
+    by_step.push_back(0);
+    CHECK(api().step_times(program, by_step.data(), by_step.size(), &error) == NPU_ERROR_INVALID);
   }
 
   /// The largest difference from the cpu device, relative to the largest value.
@@ -210,6 +231,29 @@ TEST_CASE("onednn makes two kernels of a residual block's eight nodes", "[onednn
   CHECK(compiled.count("kernels") <= (channels == 16 ? 5 : 6));
   CHECK(compiled.count("kernels") - compiled.count("reorders") == 3);
   CHECK(compiled.error_against_cpu() < 1e-4);
+}
+
+TEST_CASE("onednn reports what each kernel computes and which only change layouts",
+          "[onednn][compiler]") {
+  Compiled compiled(residual_block(16));
+  std::vector<std::vector<std::string>> computed;
+  std::vector<std::string> borders;
+  for (const Json& step : compiled.report.at("steps")) {
+    if (const Json* nodes = find_member(step, "nodes")) {
+      computed.push_back(nodes->get<std::vector<std::string>>());
+      CHECK(computed.back().front() == step.at("node"));
+      CHECK(step.at("kind") == "compute");
+    }
+    for (const char* key : {"reads", "writes"}) {
+      if (const Json* tensor = find_member(step, key)) {
+        borders.push_back(key + (" " + tensor->get<std::string>()));
+      }
+    }
+  }
+  CHECK(computed ==
+        std::vector<std::vector<std::string>>{{"c1", "n1", "r1"}, {"c2", "n2", "s", "y"}});
+  CHECK(borders == std::vector<std::string>{"writes y"});
+  compiled.run(compiled.device.get());
 }
 
 TEST_CASE("onednn folds norms in front of nothing else into linear weights", "[onednn][compiler]") {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
-#include <string>
-#include <tuple>
-#include <utility>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "npu/cost/cost_model.hpp"
@@ -34,8 +33,8 @@ class MeasuredCost final : public CostModel {
   const NodeTime* find(const Graph& graph, NodeId node, const Device& device) const;
 
   NodeTable table_;
-  NameIndex<std::vector<std::int32_t>> nodes_;  // name -> index into table_.nodes, by device
-  std::map<std::tuple<std::string, std::string, std::string>, std::size_t, std::less<>> borders_;
+  NameIndex<std::vector<std::int32_t>> nodes_;   // name -> index into table_.nodes, by device
+  NameIndex<std::vector<std::size_t>> borders_;  // tensor -> indices into table_.borders
 };
 
 }  // namespace npu

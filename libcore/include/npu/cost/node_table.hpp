@@ -11,9 +11,8 @@
 
 namespace npu {
 
-/// A measured time, in microseconds. `us` is what to count with: the mean over the faster half of
-/// the runs but for its first quarter, by their whole time, so that the parts of a run add up to
-/// it.
+/// A measured time, in microseconds. `us` is what to count with: the mean over the runs between the
+/// fastest eighth and three eighths by whole time, so that the parts of a run add up to it.
 struct MeasuredTime {
   double us = 0;
   double median_us = 0;
