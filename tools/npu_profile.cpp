@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-profile -- measure the blocks of a staged model on each device.
+#include "memory.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/profile/profile_gnn.hpp"
 #include "npu/support/file_io.hpp"
@@ -41,6 +42,7 @@ int main(int argc, char** argv) {
         options.degrees = {5, 20};
       }
       if (tool.output() != "-") options.resume = tool.output();
+      npu::cli::keep_freed_memory();
       npu::cli::Progress line(tool.verbosity() < 0);
       bool stopped = false;
       const auto progress = [&](const npu::ProfileProgress& state,

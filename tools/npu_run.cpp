@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-run -- run a document or a bundle on its devices and report what happened.
+#include "memory.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/runtime/backend_ops.hpp"
 #include "npu/runtime/gnn_runner.hpp"
@@ -39,6 +40,7 @@ ExitStatus run_plan(npu::cli::Tool& tool, const npu::RunModelOptions& options,
   plan_options.threads = options.executor.threads;
   plan_options.bench = static_cast<std::int32_t>(options.bench);
   plan_options.cache = options.cache;
+  npu::cli::keep_freed_memory();
   npu::GnnRunResult result;
   {
     npu::cli::Progress line(tool.verbosity() < 0);
