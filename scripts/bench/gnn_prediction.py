@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares what npu-plan predicts for graph neural networks with what npu-run measures.
 
-Usage: scripts/bench/gnn_prediction.py [-d FOLDER] [--threads N] [--rounds N] [--parts LIST]
+Usage: scripts/bench/gnn_prediction.py [-d FOLDER] [--threads N] [--rounds N] [--parts LIST] [--runs N]
            [--graph NAME=GRAPH,FEATURES,WIDTH_IN,WIDTH_OUT]...
 
 For each graph one GraphSAGE layer is profiled on this machine at the sizes that its parts will have, planned for,
@@ -58,7 +58,7 @@ def measure(name, graph, features, width_in, width_out, options):
         most = max(int(part) for part in re.split(r"\.\.|,", options.parts))
         sizes = sorted({max(16, round(nodes * share)) for share in (0.8 / most, (1 / most) ** 0.5, 1)})
         degrees = [f"{edges / nodes * share:.3f}" for share in (0.75, 1.3)]
-        run("npu-profile", model, "--nodes", ",".join(map(str, sizes)), "--degrees", ",".join(degrees), "--runs", 3,
+        run("npu-profile", model, "--nodes", ",".join(map(str, sizes)), "--degrees", ",".join(degrees), "--runs", options.runs,
             "--threads", options.threads, "-o", table)
     plans = {}
     for plan, devices in (("every device", []), ("cpu alone", ["--devices", "cpu"])):
@@ -89,6 +89,7 @@ def main():
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--parts", default="2,4,8")
+    parser.add_argument("--runs", type=int, default=5, help="of the profile")
     parser.add_argument("--graph", action="append", default=[])
     parser.add_argument("--limit", type=float, default=float("inf"))
     options = parser.parse_args()
