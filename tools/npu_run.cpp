@@ -77,23 +77,16 @@ int main(int argc, char** argv) {
   tool.add_assert(
       "transfers, transfer_bytes, measured_ms, predicted_ms, load_ms, median_ms, ...; see "
       "npu-run(1)");
-  tool.add_examples(
-      {"npu-tag model.json | npu-partition | npu-run --random-inputs 0 --verify cpu",
-       "npu-run model.part.json --inputs in.safetensors --expect out.safetensors",
-       "npu-run plan.json --features x.npy --outputs out.npy --trace trace.json",
-       "npu-run model.part.json --random-inputs 0 --bench 20 --threads 2 --trace trace.json",
-       "npu-tag --load-ops ./libmyops.so m.json | npu-partition | npu-run --load-ops ./libmyops.so",
-       "npu-run --list-ops cpu | grep scatter",
-       "npu-compile model.json -o model.npub && npu-run model.npub --random-inputs 0 --bench 50"});
+  npu::cli::add_run_examples(tool);
   return tool.run(argc, argv, [&] {
     if (list_ops->count() > 0) {
       return tool.write_text(npu::list_registered_ops(options, list_ops_device)),
              ExitStatus::kSuccess;
     }
+    npu::cli::keep_freed_memory();
     if (!plan_options.features.empty() || plan_options.simulate) {
       return run_plan(tool, options, plan_options);
     }
-    npu::cli::keep_freed_memory();
     options.measure_precision = tool.wants_report();
     const auto bundle = tool.read_bundle();
     const npu::RunModelResult result =

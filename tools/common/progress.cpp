@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <ctime>
 
 #include "io.hpp"
 #include "npu/support/text.hpp"
@@ -18,7 +19,24 @@ using Clock = std::chrono::steady_clock;
 
 volatile std::sig_atomic_t stop_requested = 0;
 
-extern "C" void request_stop(int) { stop_requested = 1; }
+timespec first_request;
+
+// Programs such as timeout(1) send the signal to the program and to its group at once: what follows
+// on the heels of the first one is the same Ctrl-C.
+extern "C" void request_stop(int signal) {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  if (stop_requested == 0) {
+    stop_requested = 1;
+    first_request = now;
+    return;
+  }
+  const double seconds = static_cast<double>(now.tv_sec - first_request.tv_sec) +
+                         1e-9 * static_cast<double>(now.tv_nsec - first_request.tv_nsec);
+  if (seconds < 0.3) return;
+  std::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -30,7 +48,7 @@ Progress::Progress(bool quiet)
     : start_(Clock::now()), shown_(start_), visible_(!quiet && ::isatty(STDERR_FILENO) == 1) {
   struct sigaction action {};
   action.sa_handler = request_stop;
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+  action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
   struct sigaction before {};
   // Whoever started the program with Ctrl-C ignored wants it to go on.

@@ -81,4 +81,15 @@ void add_run_options(Tool& tool, RunModelOptions& options, GnnRunOptions& plan_o
   tool.add_cache(options.cache);
 }
 
+void add_run_examples(Tool& tool) {
+  tool.add_examples(
+      {"npu-tag model.json | npu-partition | npu-run --random-inputs 0 --verify cpu",
+       "npu-run model.part.json --inputs in.safetensors --expect out.safetensors",
+       "npu-run plan.json --features x.npy --outputs out.npy --trace trace.json",
+       "npu-run model.part.json --random-inputs 0 --bench 20 --threads 2 --trace trace.json",
+       "npu-tag --load-ops ./libmyops.so m.json | npu-partition | npu-run --load-ops ./libmyops.so",
+       "npu-run --list-ops cpu | grep scatter",
+       "npu-compile model.json -o model.npub && npu-run model.npub --random-inputs 0 --bench 50"});
+}
+
 }  // namespace npu::cli

@@ -13,4 +13,7 @@ void add_custom_op_options(Tool& tool, std::vector<std::string>& load_ops, bool&
 /// What is run, on what, and where results go: of documents and bundles, and of plans.
 void add_run_options(Tool& tool, RunModelOptions& options, GnnRunOptions& plan_options);
 
+/// The examples of its --help.
+void add_run_examples(Tool& tool);
+
 }  // namespace npu::cli

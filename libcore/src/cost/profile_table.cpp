@@ -180,6 +180,7 @@ ProfileTable ProfileTable::parse(const Json& json, const std::string& file) {
     entry.m = number_of(entries[i], "m", file, pointer, 0, true);
     if (!(entry.n >= 1)) fail(file, pointer + "/n", "expected at least 1 node");
     entry.ms = number_of(entries[i], "ms", file, pointer, 0, true);
+    entry.whole_ms = number_of(entries[i], "whole_ms", file, pointer, 0, false);
     entry.mad_ms = number_of(entries[i], "mad_ms", file, pointer, 0, false);
     entry.runs = count_of(entries[i], "runs", file, pointer, 1, false, 1 << 30);
     entry.peak_bytes = number_of(entries[i], "peak_bytes", file, pointer, 0, false);
@@ -264,6 +265,7 @@ Json ProfileTable::to_json() const {
     item["n"] = static_cast<std::int64_t>(entry.n);
     item["m"] = static_cast<std::int64_t>(entry.m);
     item["ms"] = entry.ms;
+    if (entry.whole_ms > 0) item["whole_ms"] = entry.whole_ms;
     item["mad_ms"] = entry.mad_ms;
     item["runs"] = entry.runs;
     if (entry.peak_bytes > 0) item["peak_bytes"] = static_cast<std::int64_t>(entry.peak_bytes);
@@ -302,7 +304,8 @@ void ProfileTable::index() {
       row.sizes.push_back(entry.n);
       row.points.emplace_back();
     }
-    row.points.back().push_back({entry.m / entry.n, entry.ms, entry.peak_bytes});
+    const double whole_ms = entry.whole_ms > 0 ? entry.whole_ms : entry.ms;
+    row.points.back().push_back({entry.m / entry.n, entry.ms, whole_ms, entry.peak_bytes});
     row.compile_ms = std::max(row.compile_ms, entry.compile_ms);
   }
 }
@@ -409,6 +412,11 @@ Estimate ProfileTable::time_ms(std::int32_t device, std::int32_t layer, std::int
   return combine(device, layer, first, last, n, m, mode, &Point::ms);
 }
 
+Estimate ProfileTable::whole_ms(std::int32_t device, std::int32_t layer, std::int32_t first,
+                                std::int32_t last, double n, double m, Interpolation mode) const {
+  return combine(device, layer, first, last, n, m, mode, &Point::whole_ms);
+}
+
 Estimate ProfileTable::peak_bytes(std::int32_t device, std::int32_t layer, std::int32_t first,
                                   std::int32_t last, double n, double m) const {
   return combine(device, layer, first, last, n, m, Interpolation::kBilinear, &Point::peak);
@@ -452,16 +460,18 @@ std::int32_t ProfileTable::repair_monotone() {
     // Entries ascend in n, then m, so whatever an entry has to reach stands before it, or beside it
     // with fewer edges.
     for (std::size_t i = begin; i < end; ++i) {
-      double least = entries[i].ms;
+      ProfileEntry& entry = entries[i];
+      double least = entry.ms;
+      double least_whole = entry.whole_ms;
       for (std::size_t j = begin; j < end; ++j) {
-        if (entries[j].n <= entries[i].n && entries[j].m <= entries[i].m) {
+        if (entries[j].n <= entry.n && entries[j].m <= entry.m) {
           least = std::max(least, entries[j].ms);
+          if (entry.whole_ms > 0) least_whole = std::max(least_whole, entries[j].whole_ms);
         }
       }
-      if (least > entries[i].ms) {
-        entries[i].ms = least;
-        ++changed;
-      }
+      if (least > entry.ms || least_whole > entry.whole_ms) ++changed;
+      entry.ms = least;
+      entry.whole_ms = least_whole;
     }
     begin = end;
   }

@@ -72,6 +72,10 @@ PepCosts::WorkSize PepCosts::work_size(std::int32_t device, std::int32_t first, 
 Estimate PepCosts::block_ms(std::int32_t device, std::int32_t first, std::int32_t last,
                             const SubgraphSize& subgraph, std::int32_t percent) const {
   const WorkSize size = work_size(device, first, last, subgraph, percent);
+  if (settings_.whole_graph && percent == 100) {
+    return profile_.whole_ms(device, layer_.number, first, last, size.n, size.m,
+                             settings_.interpolation);
+  }
   return profile_.time_ms(device, layer_.number, first, last, size.n, size.m,
                           settings_.interpolation);
 }

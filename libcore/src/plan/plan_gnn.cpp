@@ -539,6 +539,7 @@ KPlan plan_for(const PlanInput& input, const PlanGnnOptions& options, std::int32
     plan.sizes = input.subgraphs;
   }
   CostSettings settings = input.settings;
+  settings.whole_graph = plan.sizes.size() == 1;
   settings.pad = options.pad > 0 ? options.pad : choose_pad(input, plan.sizes);
   plan.pad = settings.pad;
   double switch_ms = 0;

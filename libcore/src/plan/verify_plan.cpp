@@ -90,6 +90,7 @@ class Verifier {
     input_->settings.pad = std::max<std::int64_t>(1, options.pad);
     for (const ProfileDevice& device : input_->profile.devices) names_.push_back(device.name);
     check_sizes();
+    input_->settings.whole_graph = sizes_.size() == 1;
     double makespan = 0;
     double max_load = 0;
     double dual_bound = 0;

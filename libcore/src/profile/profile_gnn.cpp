@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the blocks of a staged model as they will run: compiled for the device, aggregation
-// fused, weights resident, inputs and results in host memory. Graphs have skewed degrees, as real
-// ones do. Each point is run `warm_up` times without a clock and `runs` times with one; the median
+// fused, weights resident, inputs and results in host memory. A point is measured as a part of a
+// larger graph, which picks its rows of the features and writes its rows of the result; where that
+// makes a difference, as the whole graph in one part, too. Graphs have skewed degrees, as real ones
+// do. Each point is run `warm_up` times without a clock and `runs` times with one; the median
 // and the median absolute deviation are kept. Times that fall although nodes and edges grow are
 // raised afterwards (monotone repair), and the table says how well it predicts points that are left
 // out of it. Already measured points of a table of the same host and model are taken over.
@@ -14,6 +16,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <set>
 #include <thread>
 
@@ -43,24 +46,26 @@ std::uint64_t mixed(std::uint64_t value) {
 
 double unit(std::uint64_t value) { return static_cast<double>(mixed(value) >> 11) * 0x1p-53; }
 
-// n nodes and m edges; both ends are drawn with a density that falls with the node's rank, and the
-// ranks are scattered.
+// A node of n, drawn with a density that falls with its rank; the ranks are scattered.
+std::int64_t skewed_node(std::uint64_t draw, std::int64_t n) {
+  const double u = unit(draw);
+  const auto rank = static_cast<std::uint64_t>(u * u * static_cast<double>(n));
+  return static_cast<std::int64_t>(mixed(rank * 2 + 1) % static_cast<std::uint64_t>(n));
+}
+
+// n nodes and m edges, whose ends are drawn.
 GnnWork skewed_graph(std::int64_t n, std::int64_t m) {
   GnnWork work;
   work.owned = work.local = n;
   work.offsets.assign(at(n) + 1, 0);
-  const auto node = [&](std::uint64_t draw) {
-    const double u = unit(draw);
-    const auto rank = static_cast<std::uint64_t>(u * u * static_cast<double>(n));
-    return static_cast<std::int64_t>(mixed(rank * 2 + 1) % static_cast<std::uint64_t>(n));
-  };
   for (std::int64_t e = 0; e < m; ++e) {
-    ++work.offsets[at(node(3 * static_cast<std::uint64_t>(e) + 1)) + 1];
+    ++work.offsets[at(skewed_node(3 * static_cast<std::uint64_t>(e) + 1, n)) + 1];
   }
   for (std::int64_t v = 0; v < n; ++v) work.offsets[at(v) + 1] += work.offsets[at(v)];
   work.sources.resize(at(m));
   for (std::int64_t e = 0; e < m; ++e) {
-    work.sources[at(e)] = static_cast<std::int32_t>(node(3 * static_cast<std::uint64_t>(e) + 2));
+    work.sources[at(e)] =
+        static_cast<std::int32_t>(skewed_node(3 * static_cast<std::uint64_t>(e) + 2, n));
   }
   return work;
 }
@@ -126,6 +131,7 @@ class Profiler {
     table_.extra["model_hash"] = model_.hash;
     take_over();
     const std::vector<Point> points = open_points();
+    for (const Point& point : points) graph_nodes_ = std::max(graph_nodes_, point.n);
     const auto start = Clock::now();
     for (std::size_t p = 0; p < points.size(); ++p) {
       ProfileProgress state;
@@ -271,9 +277,11 @@ class Profiler {
   }
 
   void measure(const Point& point) {
-    if (work_.owned != point.n || work_.edges() != point.m) work_ = skewed_graph(point.n, point.m);
     const LayerInfo& info = model_.layers[at(point.layer - 1)];
     const GnnDevice& device = devices_[at(point.device)];
+    // Hardly any graph has the very size of a static program: one node is padding.
+    const std::int64_t nodes = device.is_static ? std::max<std::int64_t>(1, point.n - 1) : point.n;
+    if (work_.owned != nodes || work_.edges() != point.m) work_ = skewed_graph(nodes, point.m);
     const auto compile_start = Clock::now();
     const BlockShape shape{point.n, point.n, point.m};
     const GnnBlock block(model_, point.layer, point.first, point.last, shape, device, weights_);
@@ -281,17 +289,24 @@ class Profiler {
     std::map<std::string, GnnInput> inputs;
     const Graph graph =
         read_valid_graph(model_.block(point.layer, point.first, point.last, shape).dump(), "block");
+    bool reads_features = false;
     for (const TensorId id : graph.graph_inputs()) {
       const TensorInfo& tensor = graph.tensor(id);
       if (tensor.name == kEdgeInput) continue;
-      inputs[tensor.name] = {filled(tensor.dtype, tensor.shape, 17), false, nullptr};
+      if (tensor.name == kFeatureInput || tensor.name == kDegreeInput) {
+        reads_features = reads_features || tensor.name == kFeatureInput;
+        inputs[tensor.name] = {rows_of_graph(tensor), true, nullptr};
+      } else {
+        Shape shape_of_value = tensor.shape;
+        if (shape_of_value[0] == point.n) shape_of_value[0] = nodes;
+        inputs[tensor.name] = {filled(tensor.dtype, shape_of_value, 17), false, nullptr};
+      }
     }
-    std::vector<double> times;
-    for (std::int32_t run = -options_.warm_up; run < options_.runs; ++run) {
-      const auto start = Clock::now();
-      block.run(work_, inputs);
-      const double ms = ms_since(start);
-      if (run >= 0) times.push_back(ms);
+    bool ends_layer = false;
+    for (const StageTensor& tensor : info.tensors) {
+      ends_layer =
+          ends_layer || (tensor.producer >= point.first && tensor.producer <= point.last &&
+                         !tensor.consumers.empty() && tensor.consumers.back() > info.stage_count());
     }
     ProfileEntry entry;
     entry.device = device.name;
@@ -300,14 +315,96 @@ class Profiler {
     entry.last = point.last;
     entry.n = static_cast<double>(point.n);
     entry.m = static_cast<double>(point.m);
-    entry.ms = median(times);
-    std::vector<double> deviations;
-    for (const double time : times) deviations.push_back(std::abs(time - entry.ms));
-    entry.mad_ms = median(deviations);
+    std::tie(entry.ms, entry.mad_ms) = time_runs([&](std::int32_t run) {
+      GnnWork part = part_of_graph(run);
+      const auto start = Clock::now();
+      auto outputs = block.run(part, inputs);
+      if (ends_layer) store_outputs(outputs, part);
+      return ms_since(start);
+    });
+    if ((reads_features && point.layer == 1) || ends_layer) {
+      // The graph in one part: its features were uploaded before, its result is taken as it is.
+      for (auto& [name, input] : inputs) {
+        if (!input.by_node) continue;
+        input.tensor = first_rows_of(input.tensor, nodes);
+        if (name == kFeatureInput && point.layer == 1) {
+          input.resident = device.instance->import_tensor(input.tensor);
+        }
+      }
+      entry.whole_ms = time_runs([&](std::int32_t) {
+                         const auto start = Clock::now();
+                         block.run(work_, inputs);
+                         return ms_since(start);
+                       }).first;
+    }
     entry.runs = options_.runs;
     entry.peak_bytes = std::ceil(block_bytes(info, point));
     if (device.is_static) entry.compile_ms = compile_ms;
     table_.entries.push_back(std::move(entry));
+  }
+
+  // Median and median absolute deviation.
+  template <typename Run>
+  std::pair<double, double> time_runs(const Run& run) const {
+    std::vector<double> times;
+    for (std::int32_t i = -options_.warm_up; i < options_.runs; ++i) {
+      const double ms = run(i);
+      if (i >= 0) times.push_back(ms);
+    }
+    const double middle = median(times);
+    std::vector<double> deviations;
+    for (const double time : times) deviations.push_back(std::abs(time - middle));
+    return {middle, median(deviations)};
+  }
+
+  // Features or degrees of a graph that the point's is a part of: as many rows as the largest point
+  // has, filled once.
+  Tensor rows_of_graph(const TensorInfo& tensor) {
+    Shape shape = tensor.shape;
+    shape[0] = std::max(graph_nodes_, shape[0]);
+    Tensor& rows = graph_rows_[tensor.name];
+    if (rows.shape() != shape || rows.dtype() != tensor.dtype) {
+      rows = filled(tensor.dtype, shape, 17);
+    }
+    return rows;
+  }
+
+  // The point's graph as a part: its nodes are spread over those of the whole, and other ones in
+  // each run, so that no run finds the rows of the one before in a cache.
+  GnnWork part_of_graph(std::int32_t run) const {
+    GnnWork part = work_;
+    const std::int64_t all = std::max(graph_nodes_, work_.owned);
+    const std::int64_t shift = (run + options_.warm_up) * std::int64_t{7919};
+    part.nodes.resize(at(work_.owned));
+    for (std::int64_t v = 0; v < work_.owned; ++v) {
+      part.nodes[at(v)] = static_cast<std::int32_t>((v * all / work_.owned + shift) % all);
+    }
+    // Most of what a part reads belongs to other ones: sources lie anywhere.
+    part.base_sources.reserve(part.sources.size());
+    auto draw = static_cast<std::uint64_t>(shift);
+    for (std::size_t e = 0; e < part.sources.size(); ++e) {
+      part.base_sources.push_back(static_cast<std::int32_t>(skewed_node(++draw, all)));
+    }
+    return part;
+  }
+
+  // What becomes of the results of a part: rows of the whole, written for the first time.
+  static void store_outputs(const std::map<std::string, Tensor>& outputs, const GnnWork& part) {
+    std::vector<std::int32_t> rows(at(part.owned));
+    std::iota(rows.begin(), rows.end(), 0);
+    for (const auto& [name, value] : outputs) {
+      if (value.shape().empty() || value.shape()[0] < part.owned) continue;
+      Tensor target(value.dtype(), value.shape());
+      scatter_rows(value, rows.data(), part.owned, target);
+    }
+  }
+
+  static Tensor first_rows_of(const Tensor& tensor, std::int64_t rows) {
+    Shape shape = tensor.shape();
+    shape[0] = rows;
+    const auto owner = std::make_shared<Tensor>(tensor);
+    return Tensor(tensor.dtype(), std::move(shape),
+                  std::shared_ptr<const std::byte>(owner, owner->data()));
   }
 
   // Host to device and back, for every device: latency and rate by least squares.
@@ -361,6 +458,8 @@ class Profiler {
   std::vector<std::vector<std::vector<std::string>>> refusals_;  // device, layer, stage
   ProfileTable table_;
   GnnWork work_;
+  std::int64_t graph_nodes_ = 0;  // of the largest point
+  std::map<std::string, Tensor> graph_rows_;
   double total_bytes_ = 0;
   double done_bytes_ = 0;
 };

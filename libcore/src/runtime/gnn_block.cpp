@@ -41,20 +41,6 @@ Tensor first_rows(const Tensor& tensor, std::int64_t rows) {
                 std::shared_ptr<const std::byte>(owner, owner->data()));
 }
 
-Tensor padded_rows(const Tensor& tensor, std::int64_t rows, float padding) {
-  if (tensor.shape().empty() || tensor.shape()[0] == rows) return tensor;
-  if (tensor.shape()[0] > rows) return first_rows(tensor, rows);
-  Shape shape = tensor.shape();
-  shape[0] = rows;
-  Tensor result(tensor.dtype(), std::move(shape));
-  if (tensor.bytes() > 0) std::memcpy(result.mutable_data(), tensor.data(), tensor.bytes());
-  if (padding != 0 && tensor.dtype() == DType::kFloat32) {
-    std::fill(result.as_mutable<float>() + tensor.element_count(),
-              result.as_mutable<float>() + result.element_count(), padding);
-  }
-  return result;
-}
-
 // A tensor, and the device's buffer with the same bytes where there is one: programs read that in
 // place.
 struct Placed {
@@ -90,19 +76,27 @@ void in_parts(std::int64_t rows, std::size_t row_bytes, std::int32_t threads, co
 // The first `rows` local rows of an input, padded where there are fewer.
 Placed materialized(const GnnInput& input, const GnnWork& work, std::int64_t rows, float padding,
                     const GnnDevice& device) {
-  if (!input.by_node || work.nodes.empty()) {
-    Tensor tensor = padded_rows(input.tensor, rows, padding);
-    const bool same =
-        tensor.data() == input.tensor.data() && tensor.shape() == input.tensor.shape();
+  const bool in_place = !input.by_node || work.nodes.empty();
+  Shape shape = input.tensor.shape();
+  if (in_place && (shape.empty() || shape[0] >= rows)) {
+    Tensor tensor = first_rows(input.tensor, rows);
+    const bool same = tensor.shape() == shape;
     return {std::move(tensor), same ? input.resident : nullptr};
   }
-  Shape shape = input.tensor.shape();
-  const std::int64_t present = std::min<std::int64_t>(rows, work.local);
+  // Straight into the device's memory: one copy, with the padding.
+  const std::int64_t present = in_place ? shape[0] : std::min<std::int64_t>(rows, work.local);
   const std::size_t bytes = shape[0] > 0 ? input.tensor.bytes() / at(shape[0]) : 0;
   shape[0] = rows;
   Placed result = allocate_on(*device.instance, input.tensor.dtype(), shape);
   std::byte* const target = result.tensor.mutable_data();
   in_parts(present, bytes, device.threads, [&](std::int64_t begin, std::int64_t end) {
+    if (in_place) {
+      if (end > begin) {
+        std::memcpy(target + at(begin) * bytes, input.tensor.data() + at(begin) * bytes,
+                    at(end - begin) * bytes);
+      }
+      return;
+    }
     for (std::int64_t r = begin; r < end; ++r) {
       std::memcpy(target + at(r) * bytes, input.tensor.data() + at(work.nodes[at(r)]) * bytes,
                   bytes);
@@ -499,6 +493,16 @@ std::map<std::string, Tensor> GnnBlock::run(const GnnWork& work,
     outputs[name] = first_rows(values.at(id.value).tensor, rows);
   }
   return outputs;
+}
+
+void scatter_rows(const Tensor& value, const std::int32_t* nodes, std::int64_t count,
+                  Tensor& target) {
+  if (count == 0) return;
+  const std::size_t bytes = value.bytes() / at(value.shape()[0]);
+  std::byte* const rows = target.mutable_data();
+  for (std::int64_t r = 0; r < count; ++r) {
+    std::memcpy(rows + at(nodes[r]) * bytes, value.data() + at(r) * bytes, bytes);
+  }
 }
 
 std::map<std::string, Tensor> load_staged_weights(const StagedModel& model,

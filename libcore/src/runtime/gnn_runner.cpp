@@ -21,7 +21,6 @@
 #include <mutex>
 #include <numeric>
 #include <set>
-#include <thread>
 #include <type_traits>
 
 #include "npu/plan/plan_gnn.hpp"
@@ -29,6 +28,7 @@
 #include "npu/runtime/gnn_block.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/tensor/npy.hpp"
+#include "worker_threads.hpp"
 
 namespace npu {
 namespace {
@@ -414,12 +414,13 @@ class Runner {
     left_ = layers_[at(layer - 1)].size();
     failure_.clear();
     busy_.clear();
-    std::vector<std::thread> workers;
+    // A device that has nothing to do waits, too: it may have to take over from one that fails. If
+    // there is only one, it runs on this thread.
+    std::vector<std::int32_t> present;
     for (std::size_t d = 0; d < devices_.size(); ++d) {
-      if (devices_[d].instance == nullptr) continue;
-      workers.emplace_back([this, d] { work(static_cast<std::int32_t>(d)); });
+      if (devices_[d].instance != nullptr) present.push_back(static_cast<std::int32_t>(d));
     }
-    for (std::thread& worker : workers) worker.join();
+    workers_.run(present.size(), [&](std::size_t i) noexcept { work(present[i]); });
     if (interrupted_) throw Error(ErrorCode::kIo, "interrupted");
     if (!failure_.empty()) throw Error(ErrorCode::kUnsupported, failure_);
   }
@@ -449,6 +450,7 @@ class Runner {
       busy_.insert(devices_[at(device)].resource);
       lock.unlock();
       std::string error;
+      std::map<std::string, Tensor> unused;  // values that nobody reads any more
       task->start_ms = ms_since(start_);
       try {
         const auto limit = options_.fail_after.find(devices_[at(device)].name);
@@ -467,15 +469,26 @@ class Runner {
       if (error.empty()) {
         ++finished_[device];
         task->done = true;
-        --exchanges_[at(task->subgraph)]->open[task->segment];
+        Exchange& exchange = *exchanges_[at(task->subgraph)];
+        --exchange.open[task->segment];
         --left_;
         ++tasks_done_;
+        if (std::all_of(exchange.open.begin(), exchange.open.end(),
+                        [](std::int32_t open) { return open == 0; })) {
+          const std::lock_guard values_lock(exchange.mutex);
+          unused = std::move(exchange.values);
+          exchange.values.clear();
+        }
         interrupted_ = interrupted_ || !goes_on();
       } else {
         task->started = false;
         fail_device(device, error);
       }
       changed_.notify_all();
+      if (unused.empty()) continue;
+      lock.unlock();
+      unused.clear();  // giving memory back takes its time
+      lock.lock();
     }
   }
 
@@ -630,12 +643,7 @@ class Runner {
       output_ = value;  // the whole graph in one task
       return;
     }
-    const std::size_t bytes = at(output_.shape()[1]) * sizeof(float);
-    std::byte* const target = output_.mutable_data();
-    for (std::int64_t r = 0; r < task.work.owned; ++r) {
-      std::memcpy(target + at(part.nodes[at(task.row_begin + r)]) * bytes,
-                  value.data() + at(r) * bytes, bytes);
-    }
+    scatter_rows(value, part.nodes.data() + task.row_begin, task.work.owned, output_);
   }
 
   // ---- Report ----
@@ -766,6 +774,7 @@ class Runner {
       blocks_;
   std::vector<std::vector<std::unique_ptr<Task>>> layers_;  // in order of priority
 
+  WorkerThreads workers_;
   std::mutex mutex_;
   std::condition_variable changed_;
   Clock::time_point start_;

@@ -118,6 +118,28 @@ TEST_CASE("repair makes times grow with the graph", "[cost][profile]") {
   CHECK(table.repair_monotone() == 0);
 }
 
+TEST_CASE("a graph in one part has times of its own", "[cost][profile]") {
+  const Json json = Json::parse(R"({"npu": {"version": 1, "kind": "profile"},
+    "devices": [{"name": "cpu"}],
+    "entries": [
+      {"device": "cpu", "first": 1, "n": 100, "m": 100, "ms": 10, "whole_ms": 8},
+      {"device": "cpu", "first": 1, "n": 200, "m": 200, "ms": 20, "whole_ms": 6},
+      {"device": "cpu", "first": 2, "n": 100, "m": 100, "ms": 3},
+      {"device": "cpu", "first": 2, "n": 200, "m": 200, "ms": 4}]})");
+  ProfileTable table = ProfileTable::parse(json, "table.json");
+  CHECK(near(table.time_ms(0, 1, 1, 1, 150, 150).value, 15));
+  CHECK(near(table.whole_ms(0, 1, 1, 1, 150, 150).value, 7));
+  // Where only one of them was measured they are the same.
+  CHECK(near(table.whole_ms(0, 1, 2, 2, 150, 150).value, 3.5));
+  CHECK(near(table.whole_ms(0, 1, 1, 2, 150, 150).value, 10.5));
+  CHECK(table.repair_monotone() == 1);
+  CHECK(near(table.whole_ms(0, 1, 1, 1, 200, 200).value, 8));
+  CHECK(ProfileTable::parse(table.to_json(), "again.json").to_json() == table.to_json());
+  Json bad = json;
+  bad["entries"][0]["whole_ms"] = -1;
+  CHECK_THROWS_AS(ProfileTable::parse(bad, "bad.json"), Error);
+}
+
 TEST_CASE("leaving points out measures the table", "[cost][profile]") {
   ProfileTable table = exact_table();
   CHECK(table.leave_one_out().points == 6);  // the middle size, and the middle ratio of the ends

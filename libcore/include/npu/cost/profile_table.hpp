@@ -21,8 +21,9 @@ struct ProfileEntry {
   std::int32_t last = 1;
   double n = 0;
   double m = 0;
-  double ms = 0;      ///< median
-  double mad_ms = 0;  ///< median absolute deviation
+  double ms = 0;        ///< median, as a part of a larger graph runs it
+  double whole_ms = 0;  ///< as the whole graph in one part runs it; 0: the same
+  double mad_ms = 0;    ///< median absolute deviation
   std::int32_t runs = 1;
   double peak_bytes = 0;  ///< 0: not known
   double compile_ms = 0;  ///< of a static program; 0: not known
@@ -79,6 +80,10 @@ class ProfileTable {
   /// Time of a block; where no entry covers it, the sum over its stages.
   Estimate time_ms(std::int32_t device, std::int32_t layer, std::int32_t first, std::int32_t last,
                    double n, double m, Interpolation mode = Interpolation::kBilinear) const;
+  /// Of a block that has the whole graph: its features lie on the device, and its results are
+  /// taken as they are.
+  Estimate whole_ms(std::int32_t device, std::int32_t layer, std::int32_t first, std::int32_t last,
+                    double n, double m, Interpolation mode = Interpolation::kBilinear) const;
   Estimate peak_bytes(std::int32_t device, std::int32_t layer, std::int32_t first,
                       std::int32_t last, double n, double m) const;
   /// 0 where there is no such link or both ends are one device.
@@ -104,6 +109,7 @@ class ProfileTable {
   struct Point {
     double ratio = 0;
     double ms = 0;
+    double whole_ms = 0;
     double peak = 0;
   };
   struct Series {

@@ -21,6 +21,7 @@ struct CostSettings {
   std::int64_t pad = 1000;     ///< quantum of static shapes
   std::vector<double> ratios;  ///< shares of devices to try, in (0, 1); empty: search
   std::string host;            ///< the device whose memory holds inputs and results
+  bool whole_graph = false;    ///< the only subgraph is the graph itself
 };
 
 /// One layer on the devices of a profile.

@@ -95,6 +95,11 @@ class GnnBlock {
   std::int32_t fused_ = 0;
 };
 
+/// Writes the first `count` rows of `value` to rows `nodes` of `target`, which has the same row
+/// size.
+void scatter_rows(const Tensor& value, const std::int32_t* nodes, std::int64_t count,
+                  Tensor& target);
+
 /// The weights of a staged model: from `file`, else from the one that it names.
 std::map<std::string, Tensor> load_staged_weights(const StagedModel& model,
                                                   const std::string& file);

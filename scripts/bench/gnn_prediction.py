@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares what npu-plan predicts for graph neural networks with what npu-run measures.
+
+Usage: scripts/bench/gnn_prediction.py [-d FOLDER] [--threads N] [--rounds N] [--parts LIST] [--runs N]
+           [--graph NAME=GRAPH,FEATURES,WIDTH_IN,WIDTH_OUT]...
+
+For each graph one GraphSAGE layer is profiled on this machine at the sizes that its parts will have, planned for,
+with every device and with the cpu alone, and run. Printed are the predicted makespan, the median of the measured
+ones, and how far the prediction is from it. Without --graph there are three random graphs: of the size of Flickr
+(89,250 nodes, 899,756 edges, 500 features), of Cora (2,708 nodes, 10,556 edges, 1,433 features), and a larger one
+(300,000 nodes, 3,000,000 edges, 128 features). Profiles and graphs stay in the folder and are taken from there.
+Exit status 1 if a prediction is off by more than --limit percent.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RANDOM_GRAPHS = {
+    "cora-size": (2708, 10556, 1433, 64),
+    "flickr-size": (89250, 899756, 500, 256),
+    "large": (300000, 3000000, 128, 64),
+}
+
+
+def run(*command):
+    result = subprocess.run([str(part) for part in command], capture_output=True, check=False)
+    if result.returncode != 0:
+        sys.exit(f"gnn_prediction.py: {' '.join(map(str, command))} failed:\n{result.stderr.decode()}")
+    return result.stdout
+
+
+def size_of(plan):
+    document = json.loads(plan.read_text())
+    return document["graph_nodes"], document["graph_edges"]
+
+
+def measure(name, graph, features, width_in, width_out, options):
+    folder = options.folder / name
+    folder.mkdir(parents=True, exist_ok=True)
+    model, table = folder / "sage.json", folder / "table.json"
+    run(sys.executable, ROOT / "scripts/export_gnn.py", "graphsage", "--features", width_in, width_out,
+        "--activate-last", "-o", model)
+    # The size of the graph, from a plan for anything: readers add reverse edges and drop what is double.
+    size_plan = folder / "size.json"
+    blocks = [{"device": "cpu", "first": stage, "last": stage, "n": 1, "m": 1, "ms": 1} for stage in range(1, 8)]
+    (folder / "any.json").write_text(json.dumps({"npu": {"version": 1, "kind": "profile"},
+                                                 "devices": [{"name": "cpu"}], "entries": blocks}))
+    run("npu-plan", graph, "--model", model, "--profile", folder / "any.json", "-k", 1, "-o", size_plan)
+    nodes, edges = size_of(size_plan)
+    if not table.exists():
+        most = max(int(part) for part in re.split(r"\.\.|,", options.parts))
+        sizes = sorted({max(16, round(nodes * share)) for share in (0.8 / most, (1 / most) ** 0.5, 1)})
+        degrees = [f"{edges / nodes * share:.3f}" for share in (0.75, 1.3)]
+        run("npu-profile", model, "--nodes", ",".join(map(str, sizes)), "--degrees", ",".join(degrees), "--runs", options.runs,
+            "--threads", options.threads, "-o", table)
+    plans = {}
+    for plan, devices in (("every device", []), ("cpu alone", ["--devices", "cpu"])):
+        file = folder / (plan.split()[0] + ".json")
+        run("npu-plan", graph, "--model", model, "--profile", table, "-k", options.parts, "--pad", "auto", *devices,
+            "-o", file)
+        plans[plan] = file
+    times = {plan: [] for plan in plans}
+    for _ in range(options.rounds):
+        for plan, file in plans.items():
+            # Short runs need more of them for a median that means something.
+            runs = 5 if json.loads(file.read_text())["makespan_ms"] > 100 else 25
+            report = json.loads(run("npu-run", file, "--features", features, "--bench", runs, "--threads",
+                                    options.threads))
+            times[plan].append(report["bench"]["median_ms"])
+    worst = 0
+    for plan, file in plans.items():
+        document = json.loads(file.read_text())
+        predicted, measured = document["makespan_ms"], statistics.median(times[plan])
+        error = 100 * (predicted / measured - 1)
+        worst = max(worst, abs(error))
+        print(f"{name:12} {nodes:8} {edges:9}  {plan:12} {document['k']:3} {predicted:10.1f} {measured:10.1f} "
+              f"{error:+7.1f} %  {min(times[plan]):.1f}..{max(times[plan]):.1f}", flush=True)
+    return worst
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-d", "--folder", type=pathlib.Path, default=pathlib.Path("/tmp/gnn_prediction"))
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--parts", default="2,4,8")
+    parser.add_argument("--runs", type=int, default=5, help="of the profile")
+    parser.add_argument("--graph", action="append", default=[])
+    parser.add_argument("--limit", type=float, default=float("inf"))
+    options = parser.parse_args()
+    options.folder = options.folder.resolve()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ["PATH"] = f"{ROOT / 'build/bin'}:{os.environ['PATH']}"
+    graphs = []
+    for text in options.graph:
+        name, _, rest = text.partition("=")
+        parts = rest.split(",")
+        if not name or len(parts) != 4:
+            sys.exit(f"gnn_prediction.py: --graph '{text}': expected NAME=GRAPH,FEATURES,WIDTH_IN,WIDTH_OUT")
+        graphs.append((name, pathlib.Path(parts[0]).resolve(), pathlib.Path(parts[1]).resolve(), *parts[2:]))
+    for name, (nodes, edges, width_in, width_out) in {} if graphs else RANDOM_GRAPHS.items():
+        graph, features = options.folder / f"{name}.mtx", options.folder / f"{name}.x.npy"
+        if not features.exists():
+            run(ROOT / "scripts/make_graph.py", "--nodes", nodes, "--edges", edges, "--undirected", "-o", graph,
+                "--features", width_in, "--features-file", features)
+        graphs.append((name, graph, features, width_in, width_out))
+    print(f"{'graph':12} {'nodes':>8} {'edges':>9}  {'plan':12} {'k':>3} {'predicted':>10} {'measured':>10} {'error':>9}"
+          f"  rounds, ms")
+    worst = max(measure(*graph, options) for graph in graphs)
+    print(f"worst error {worst:.1f} %")
+    return 0 if worst <= options.limit else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
