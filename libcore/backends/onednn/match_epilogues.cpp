@@ -62,6 +62,7 @@ class Walk {
       const NodeId next = only_consumer(graph_, plan_, value_);
       if (!next.valid() || plan_.group_of[static_cast<std::size_t>(next.value)] >= 0) break;
       const Node& node = graph_.node(next);
+      if (separated(node)) break;
       const auto position = std::find(node.inputs.begin(), node.inputs.end(), value_);
       if (!joins(node, static_cast<std::int32_t>(position - node.inputs.begin()))) break;
       group_.nodes.push_back(next);
@@ -78,6 +79,12 @@ class Walk {
 
  private:
   static constexpr std::size_t kMostNodes = 16;
+
+  /// True if npu-fuse put the node into another group than the anchor.
+  bool separated(const Node& node) const {
+    const auto& group = graph_.node(group_.nodes.front()).fusion_group;
+    return group && node.fusion_group && *group != *node.fusion_group;
+  }
 
   const TensorInfo& value() const { return graph_.tensor(value_); }
 

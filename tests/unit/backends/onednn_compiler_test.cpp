@@ -256,6 +256,26 @@ TEST_CASE("onednn reports what each kernel computes and which only change layout
   compiled.run(compiled.device.get());
 }
 
+TEST_CASE("onednn keeps groups of npu-fuse apart", "[onednn][compiler]") {
+  const auto kernels = [](int relu_group, int norm_group) {
+    GraphBuilder graph;
+    const Shape shape{1, 16, 8, 8};
+    graph.input("x", shape).weight("w", {16, 16, 3, 3});
+    graph.node("c", "aten.conv2d.default", {"x", "p_w"}, shape, {{"padding", {1, 1}}});
+    graph.key("fusion_group", 0);
+    add_norm(graph, "n", "c", shape).key("fusion_group", norm_group);
+    graph.node("y", "aten.relu.default", {"n"}, shape).output("y");
+    if (relu_group >= 0) graph.key("fusion_group", relu_group);
+    Compiled compiled(graph);
+    CHECK(compiled.error_against_cpu() < 1e-4);
+    return compiled.count("kernels") - compiled.count("reorders");
+  };
+  CHECK(kernels(0, 0) == 1);
+  CHECK(kernels(-1, 0) == 1);  // no group is none to keep apart
+  CHECK(kernels(1, 0) == 2);
+  CHECK(kernels(1, 1) == 2);  // the norm takes the relu in
+}
+
 TEST_CASE("onednn folds norms in front of nothing else into linear weights", "[onednn][compiler]") {
   GraphBuilder graph;
   graph.input("x", {6, 20}).weight("w", {12, 20}).weight("b", {12});
