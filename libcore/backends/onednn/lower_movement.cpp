@@ -60,9 +60,62 @@ void define_permuted(Lowering& lowering, const std::vector<std::size_t>& order) 
   lowering.define_moved(lowering.result(), result, lowering.dtype(self), value);
 }
 
+/// The layout of a tensor of another extent along `dimension` that has the same blocks, if all of
+/// it lies in one piece with that dimension outermost; nothing otherwise.
+std::optional<Layout> stacked_layout(const Layout& like, std::size_t dimension,
+                                     std::int64_t extent) {
+  const auto& data = like.data;
+  const auto& blocks = data.format_desc.blocking;
+  if (data.format_kind != dnnl_blocked || data.extra.flags != 0 || has_padding(like) ||
+      !is_dense(like) || blocks.inner_nblks > 1) {
+    return std::nullopt;
+  }
+  std::int64_t block = 1;
+  if (blocks.inner_nblks == 1) {
+    if (static_cast<std::size_t>(blocks.inner_idxs[0]) != dimension) return std::nullopt;
+    block = blocks.inner_blks[0];
+  }
+  if (extent % block != 0) return std::nullopt;
+  std::int64_t row = 1;  // elements for one block of the dimension
+  for (int i = 0; i < data.ndims; ++i) {
+    if (static_cast<std::size_t>(i) < dimension && data.dims[i] != 1) return std::nullopt;
+    if (static_cast<std::size_t>(i) != dimension) row *= data.dims[i];
+  }
+  row *= block;
+  if (data.dims[dimension] != block && blocks.strides[dimension] != row) return std::nullopt;
+  Layout result = like;
+  result.data.dims[dimension] = extent;
+  result.data.padded_dims[dimension] = extent;
+  result.data.format_desc.blocking.strides[dimension] = row;
+  for (std::size_t i = 0; i < dimension; ++i) {
+    result.data.format_desc.blocking.strides[i] = extent / block * row;
+  }
+  return result;
+}
+
+/// Whole blocks of the outermost dimension in memory, as a view with the same blocks; nothing if
+/// that is not what the slice is.
+std::optional<Value> sliced_blocks(const Value& value, std::size_t dimension, std::int64_t start,
+                                   std::int64_t count) {
+  const auto& blocks = value.layout.data.format_desc.blocking;
+  if (value.layout.data.format_kind != dnnl_blocked || blocks.inner_nblks != 1 ||
+      blocks.inner_idxs[0] != static_cast<std::int64_t>(dimension) || !is_dense(value.layout)) {
+    return std::nullopt;
+  }
+  const std::int64_t block = blocks.inner_blks[0];
+  if (start % block != 0 || count % block != 0) return std::nullopt;
+  const auto layout = stacked_layout(value.layout, dimension, count);
+  if (!layout) return std::nullopt;
+  Value result = value;
+  result.layout = *layout;
+  result.offset += start / block * blocks.strides[dimension];
+  return result;
+}
+
 /// `count` elements of one dimension, as a view.
 Value sliced(Lowering& lowering, const Value& value, std::size_t dimension, std::int64_t start,
              std::int64_t count) {
+  if (auto blocks = sliced_blocks(value, dimension, start, count)) return *blocks;
   Value result = lowering.strided(value);
   Shape shape = dimensions(result.layout);
   const std::vector<std::int64_t> strides = strides_of(result.layout);
@@ -151,39 +204,6 @@ std::optional<Value> add_blocked_concat(Lowering& lowering, const std::vector<Va
     if (error.status != dnnl_unimplemented) throw;
     return std::nullopt;
   }
-}
-
-/// The layout of a tensor of another extent along `dimension` that has the same blocks, if all of
-/// it lies in one piece with that dimension outermost; nothing otherwise.
-std::optional<Layout> stacked_layout(const Layout& like, std::size_t dimension,
-                                     std::int64_t extent) {
-  const auto& data = like.data;
-  const auto& blocks = data.format_desc.blocking;
-  if (data.format_kind != dnnl_blocked || data.extra.flags != 0 || has_padding(like) ||
-      !is_dense(like) || blocks.inner_nblks > 1) {
-    return std::nullopt;
-  }
-  std::int64_t block = 1;
-  if (blocks.inner_nblks == 1) {
-    if (static_cast<std::size_t>(blocks.inner_idxs[0]) != dimension) return std::nullopt;
-    block = blocks.inner_blks[0];
-  }
-  if (extent % block != 0) return std::nullopt;
-  std::int64_t row = 1;  // elements for one block of the dimension
-  for (int i = 0; i < data.ndims; ++i) {
-    if (static_cast<std::size_t>(i) < dimension && data.dims[i] != 1) return std::nullopt;
-    if (static_cast<std::size_t>(i) != dimension) row *= data.dims[i];
-  }
-  row *= block;
-  if (data.dims[dimension] != block && blocks.strides[dimension] != row) return std::nullopt;
-  Layout result = like;
-  result.data.dims[dimension] = extent;
-  result.data.padded_dims[dimension] = extent;
-  result.data.format_desc.blocking.strides[dimension] = row;
-  for (std::size_t i = 0; i < dimension; ++i) {
-    result.data.format_desc.blocking.strides[i] = extent / block * row;
-  }
-  return result;
 }
 
 /// True for a layout that differs from another at most in the strides of dimensions of 1.

@@ -456,6 +456,31 @@ TEST_CASE("onednn writes concatenated channels in place, also nested", "[onednn]
   CHECK(compiled.error_against_cpu() < 1e-4);
 }
 
+TEST_CASE("onednn splits blocked channels without a copy", "[onednn][compiler]") {
+  const std::int64_t batch = GENERATE(1, 2);
+  const std::int64_t part = GENERATE(32, 24);
+  const Shape half{batch, part, 9, 7};
+  GraphBuilder graph;
+  graph.input("x", {batch, 16, 9, 7}).weight("w", {2 * part, 16, 1, 1});
+  graph.weight("v", {part, part, 1, 1}).weight("u", {part, part, 1, 1});
+  graph.node("c", "aten.conv2d.default", {"x", "p_w"}, Shape{batch, 2 * part, 9, 7});
+  graph.node("a", "aten.slice.Tensor", {"c"}, half, {{"dim", 1}, {"start", 0}, {"end", part}});
+  graph.node("b", "aten.slice.Tensor", {"c"}, half,
+             {{"dim", 1}, {"start", part}, {"end", 2 * part}});
+  graph.node("d", "aten.conv2d.default", {"a", "p_v"}, half);
+  graph.node("e", "aten.conv2d.default", {"b", "p_u"}, half);
+  // One half is read again, behind what could have overwritten it.
+  graph.node("r", "aten.relu_.default", {"a"}, half);
+  graph.node("s", "aten.add.Tensor", {"d", "e"}, half);
+  graph.node("y", "aten.mul.Tensor", {"s", "r"}, half).output("y");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-5);
+  if (batch == 1 && part == 32 && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512bw")) {
+    CHECK(compiled.count("reorders") <= 2);  // of the input and of the output
+  }
+}
+
 TEST_CASE("onednn copies weights into a concatenation that others write", "[onednn][compiler]") {
   GraphBuilder graph;
   graph.input("x", {1, 16, 4, 4}).weight("w", {1, 16, 4, 4});
