@@ -20,10 +20,11 @@ namespace npu::onednn {
 namespace {
 
 constexpr std::int64_t kLanes = 16;
-constexpr std::int64_t kColumns = 2 * kLanes;     // channels of a task
-constexpr std::int64_t kPixels = 14;              // expanded at a time
-constexpr std::int64_t kRun = 7;                  // results of a row at a time
-constexpr std::int64_t kBandFloats = 112 * 1024;  // of a buffer, at most, if a row fits
+constexpr std::int64_t kColumns = 2 * kLanes;  // channels of a task
+constexpr std::int64_t kPixels = 14;           // expanded at a time
+constexpr std::int64_t kRun = 7;               // results of a row at a time
+constexpr std::int64_t kBandFloats =
+    std::int64_t{112} * 1024;  // of a buffer, at most, if a row fits
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -43,7 +44,8 @@ std::int64_t bands(const ExpandDepthwise& call) {
       std::max<std::int64_t>(1, (kBandFloats / row_floats - call.taps) / call.stride + 1);
   const std::int64_t tasks = call.batch * ceil_div(call.channels, kColumns);
   // Few tasks for each thread are uneven.
-  const std::int64_t wanted = tasks >= 6 * call.threads ? 1 : ceil_div(6 * call.threads, tasks);
+  const std::int64_t enough = std::int64_t{6} * call.threads;
+  const std::int64_t wanted = tasks >= enough ? 1 : ceil_div(enough, tasks);
   const std::int64_t least_rows = std::max<std::int64_t>(1, 4 * call.taps / call.stride);
   const std::int64_t allowed = std::max<std::int64_t>(1, height / least_rows);
   return std::min(height, std::max(ceil_div(height, most), std::min(wanted, allowed)));

@@ -24,6 +24,9 @@ bool is_pinned(const Node& node) {
   return mode != nullptr && *mode == "NALIGN";
 }
 
+/// In pixels, so that a thread's buffer has a few MiB at most.
+constexpr std::int64_t kWidestRow = 8192;
+
 /// A depthwise convolution that the kernel runs, on `channels` channels.
 bool suits_depthwise(const Lowering& lowering, const Node& node, TensorId source,
                      std::int64_t channels) {
@@ -37,8 +40,9 @@ bool suits_depthwise(const Lowering& lowering, const Node& node, TensorId source
     const auto weight = bound.tensor("weight");
     if (!weight || lowering.graph().tensor(*weight).kind != TensorKind::kWeight) return false;
     const Shape& shape = lowering.shape(*weight);
-    if (shape.size() != 4 || shape[0] != channels || shape[1] != 1 || shape[2] != shape[3] ||
-        bound.integer("groups") != channels ||
+    const Shape& input = lowering.shape(source);
+    if (input.size() != 4 || input[3] > kWidestRow || shape.size() != 4 || shape[0] != channels ||
+        shape[1] != 1 || shape[2] != shape[3] || bound.integer("groups") != channels ||
         (node.op_type == "aten.convolution.default" && bound.boolean("transposed"))) {
       return false;
     }

@@ -27,9 +27,10 @@ namespace npu::onednn {
 namespace {
 
 constexpr std::int64_t kLanes = 16;
-constexpr std::int64_t kColumns = 2 * kLanes;      // target channels at a time
-constexpr std::int64_t kMaximumRows = 14;          // tiles at a time
-constexpr std::int64_t kCacheFloats = 160 * 1024;  // of transformed sources in the second cache
+constexpr std::int64_t kColumns = 2 * kLanes;  // target channels at a time
+constexpr std::int64_t kMaximumRows = 14;      // tiles at a time
+constexpr std::int64_t kCacheFloats =
+    std::int64_t{160} * 1024;  // of transformed sources in the second cache
 
 /// The finite points for a number of products: those among small fractions that gave the least
 /// errors of results for random operands.
@@ -327,7 +328,7 @@ NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_
       for (int r = 0; r < kCountY; ++r) {
         V line[kCountX];
         transform_source<kTileX, kTapsX>(middle[r], 1, line, 1);
-        float* out = to + (r * kCountX * rows + i) * row + group * kLanes;
+        float* out = to + (std::int64_t{r} * kCountX * rows + i) * row + group * kLanes;
 #pragma GCC unroll 10
         for (int c = 0; c < kCountX; ++c) store_vector(out + c * rows * row, line[c]);
       }
