@@ -64,6 +64,23 @@ template <typename V>
   std::memcpy(to, &value, sizeof value);
 }
 
+/// 2^-n exp(x) for n = x / log(2) rounded; `shifted` gets n in the low bits of 1.5 * 2^23 + n.
+template <typename V>
+[[gnu::always_inline]] inline V exp_fraction(V x, V& shifted) {
+  // |r| is at most log(2) / 2; adding 1.5 * 2^23 rounds to an integer.
+  shifted = x * 1.44269504F + 12582912.0F;
+  const V n = shifted - 12582912.0F;
+  V r = x - n * 0.693359375F;
+  r = r + n * 2.12194440e-4F;
+  V p = V{} + 1.9875691500e-4F;
+  p = p * r + 1.3981999507e-3F;
+  p = p * r + 8.3334519073e-3F;
+  p = p * r + 4.1665795894e-2F;
+  p = p * r + 1.6666665459e-1F;
+  p = p * r + 5.0000001201e-1F;
+  return p * (r * r) + r + 1.0F;
+}
+
 /// exp with a relative error of about 2 units in the last place; 0 below the smallest normal
 /// number, infinity above the largest, NaN for NaN.
 template <typename V>
@@ -73,18 +90,8 @@ template <typename V>
   constexpr float kHighest = 88.72283F;
   V clipped = x < kLowest ? V{} + kLowest : x;
   clipped = clipped > kHighest ? V{} + kHighest : clipped;
-  // 2^n e^r with |r| at most log(2) / 2; adding 1.5 * 2^23 rounds to an integer.
-  const V shifted = clipped * 1.44269504F + 12582912.0F;
-  const V n = shifted - 12582912.0F;
-  V r = clipped - n * 0.693359375F;
-  r = r + n * 2.12194440e-4F;
-  V p = V{} + 1.9875691500e-4F;
-  p = p * r + 1.3981999507e-3F;
-  p = p * r + 8.3334519073e-3F;
-  p = p * r + 4.1665795894e-2F;
-  p = p * r + 1.6666665459e-1F;
-  p = p * r + 5.0000001201e-1F;
-  p = p * (r * r) + r + 1.0F;
+  V shifted;
+  V p = exp_fraction(clipped, shifted);
   // n is up to 128: two factors, since 2^128 alone is infinite.
   Int bits;
   std::memcpy(&bits, &shifted, sizeof bits);
@@ -107,25 +114,14 @@ template <typename V>
 [[gnu::always_inline]] inline V exp_vector_negative(V x) {
   using Int = typename IntegersOf<V>::Type;
   constexpr float kLowest = -87.33654F;
-  const V clipped = x < kLowest ? V{} + kLowest : x;
-  const V shifted = clipped * 1.44269504F + 12582912.0F;
-  const V n = shifted - 12582912.0F;
-  V r = clipped - n * 0.693359375F;
-  r = r + n * 2.12194440e-4F;
-  V p = V{} + 1.9875691500e-4F;
-  p = p * r + 1.3981999507e-3F;
-  p = p * r + 8.3334519073e-3F;
-  p = p * r + 4.1665795894e-2F;
-  p = p * r + 1.6666665459e-1F;
-  p = p * r + 5.0000001201e-1F;
-  p = p * (r * r) + r + 1.0F;
+  V shifted;
+  const V p = exp_fraction(x < kLowest ? V{} + kLowest : x, shifted);
   Int bits;
   std::memcpy(&bits, &shifted, sizeof bits);
   const Int exponent = (bits - (0x4B400000 - 127)) << 23;
   V factor;
   std::memcpy(&factor, &exponent, sizeof factor);
-  p = p * factor;
-  return x < kLowest ? V{} : p;
+  return x < kLowest ? V{} : p * factor;
 }
 
 /// 1 / (1 + exp(-x)) with a relative error of about 3e-7 where it is above 1e-6; NaN for NaN.
