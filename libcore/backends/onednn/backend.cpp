@@ -173,7 +173,8 @@ const std::string& version_text() {
 const std::string& fingerprint_text() {
   static const std::string text =
       std::string("onednn ") + version_text() + " isa " + isa_name(dnnl::get_effective_cpu_isa()) +
-      (has_native_bfloat16() ? " bfloat16 native" : " bfloat16 as float32");
+      (has_native_bfloat16() ? " bfloat16 native" : " bfloat16 as float32") +
+      " compiler " NPU_LOWERING_DIGEST;
   return text;
 }
 
