@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -25,6 +27,16 @@ struct ConvolutionCall {
   Spatial spatial;
   Shape output;
 };
+
+inline bool all_are(const std::vector<std::int64_t>& values, std::int64_t value) {
+  return std::all_of(values.begin(), values.end(), [&](auto each) { return each == value; });
+}
+/// True if npu-align keeps the node row-major.
+inline bool is_pinned(const Node& node) {
+  const Json* mode = find_member(node.json, "align_mode");
+  return mode != nullptr && *mode == "NALIGN";
+}
+inline float* floats(std::byte* memory) { return static_cast<float*>(static_cast<void*>(memory)); }
 
 /// Lowers a convolution to minimal filtering where that takes the least time by its estimate and
 /// does all of the current group's epilogue; else adds no computation and returns nothing.

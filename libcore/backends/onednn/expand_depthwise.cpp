@@ -26,8 +26,6 @@ constexpr std::int64_t kRun = 7;               // results of a row at a time
 constexpr std::int64_t kBandFloats =
     std::int64_t{112} * 1024;  // of a buffer, at most, if a row fits
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 std::int64_t buffer_width(const ExpandDepthwise& call) {
   return (call.target_extent[1] - 1) * call.stride + call.taps;
 }

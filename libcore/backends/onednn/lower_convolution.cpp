@@ -51,7 +51,7 @@ dnnl::memory::dims dims(const std::vector<std::int64_t>& values) {
   return {values.begin(), values.end()};
 }
 
-/// How source and result lie, and which algorithm computes.
+/// How source and result lie.
 struct Choice {
   bool blocked = false;
   bool plain_source = false;  ///< a handful of channels is read as it comes
@@ -112,8 +112,7 @@ std::pair<Choice, dnnl::convolution_forward::primitive_desc> choose(Lowering& lo
                                                                     const ConvolutionCall& call) {
   std::vector<Choice> choices;
   // npu-align may have pinned this node.
-  const Json* mode = find_member(lowering.node().json, "align_mode");
-  if (mode != nullptr && *mode == "NALIGN") {
+  if (is_pinned(lowering.node())) {
     Choice choice;
     choice.row_major = true;
     try {

@@ -13,17 +13,6 @@ namespace npu::onednn {
 
 namespace {
 
-float* floats(std::byte* memory) { return static_cast<float*>(static_cast<void*>(memory)); }
-
-bool all_are(const std::vector<std::int64_t>& values, std::int64_t value) {
-  return std::all_of(values.begin(), values.end(), [&](auto each) { return each == value; });
-}
-
-bool is_pinned(const Node& node) {
-  const Json* mode = find_member(node.json, "align_mode");
-  return mode != nullptr && *mode == "NALIGN";
-}
-
 /// In pixels, so that a thread's buffer has a few MiB at most.
 constexpr std::int64_t kWidestRow = 8192;
 

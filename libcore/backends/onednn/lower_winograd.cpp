@@ -42,17 +42,12 @@ double filter_cycles(const Winograd& call) {
          static_cast<double>(call.weight_floats() * sizeof(float)) / kWeightBytesPerCycle;
 }
 
-bool all_are(const std::vector<std::int64_t>& values, std::int64_t value) {
-  return std::all_of(values.begin(), values.end(), [&](auto each) { return each == value; });
-}
-
 std::optional<Winograd> choose_filter(const Lowering& lowering, const ConvolutionCall& call) {
   const Shape weight = dimensions(call.weight.layout);
-  const Json* mode = find_member(lowering.node().json, "align_mode");
   if (!lowering.machine().wide_vectors || call.type != DType::kFloat32 || call.groups != 1 ||
       weight.size() != 4 || weight[0] % 16 != 0 || weight[1] % 16 != 0 ||
       !all_are(call.spatial.stride, 1) || !all_are(call.spatial.dilation, 1) ||
-      !lowering.is_constant(call.weight) || (mode != nullptr && *mode == "NALIGN")) {
+      !lowering.is_constant(call.weight) || is_pinned(lowering.node())) {
     return std::nullopt;
   }
   const Shape source = dimensions(call.source.layout);
@@ -78,8 +73,6 @@ std::optional<Winograd> choose_filter(const Lowering& lowering, const Convolutio
   }
   return best;
 }
-
-float* floats(std::byte* memory) { return static_cast<float*>(static_cast<void*>(memory)); }
 
 /// The weights in the order of the kernel, made when they are compiled.
 Value transformed_weights(Lowering& lowering, const ConvolutionCall& call, const Winograd& kernel) {

@@ -129,14 +129,6 @@ std::uint64_t constant_layout(const Plan& plan, BufferId buffer) {
           mix(blocks.inner_blks[j]);
           mix(blocks.inner_idxs[j]);
         }
-      } else if (layout.format_kind == dnnl_format_kind_wino) {
-        const auto& wino = layout.format_desc.wino_desc;
-        for (const int value :
-             {static_cast<int>(wino.wino_format), wino.r, wino.alpha, wino.ic, wino.oc,
-              wino.ic_block, wino.oc_block, wino.ic2_block, wino.oc2_block}) {
-          mix(value);
-        }
-        mix(static_cast<std::int64_t>(wino.size));
       }
       return digest;
     }

@@ -32,6 +32,9 @@ struct IntegersOf<Float8> {
   using Type = std::int32_t __attribute__((vector_size(32)));
 };
 
+/// How many runs of b make up a.
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
 enum class VectorIsa : std::uint8_t { kAny, kAvx2, kAvx512 };
 
 /// What this CPU runs.

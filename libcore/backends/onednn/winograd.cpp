@@ -114,8 +114,6 @@ std::int64_t scratch_floats(const Winograd& call) {
   return call.filter.products() * rows_at_once(call) * (row_stride(call) + kColumns);
 }
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 #if NPU_HAS_X86
 using V = Float16;
 #define NPU_INLINE [[gnu::always_inline]] inline

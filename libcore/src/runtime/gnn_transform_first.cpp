@@ -8,6 +8,7 @@
 // longer read. O(nodes of the block) for each layer that is moved.
 #include "gnn_transform_first.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include "gnn_matcher.hpp"
@@ -214,6 +215,12 @@ void join_layers(Json& block, const std::string& moved) {
 
 Json transform_before_aggregation(const Json& block, const BlockShape& shape,
                                   const std::string& file) {
+  const auto& nodes = block["nodes"];
+  const auto has = [&](const char* op) {
+    return std::any_of(nodes.begin(), nodes.end(),
+                       [&](const Json& node) { return node["op_type"] == op; });
+  };
+  if (!has("aten.index_add.default") || !has("aten.linear.default")) return block;
   Json result = block;
   std::set<std::string> moved;
   for (;;) {

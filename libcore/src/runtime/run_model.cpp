@@ -2,8 +2,6 @@
 // The work behind npu-run: find plan, weights and inputs, run, compare, time, and report.
 #include "npu/runtime/run_model.hpp"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -11,6 +9,7 @@
 #include <cstdio>
 #include <functional>
 #include <map>
+#include <unordered_map>
 
 #include "npu/compile/compiler.hpp"
 #include "npu/device/custom_op_library.hpp"
@@ -21,6 +20,7 @@
 #include "npu/runtime/random_tensor.hpp"
 #include "npu/runtime/trace.hpp"
 #include "npu/support/file_io.hpp"
+#include "npu/support/progress.hpp"
 #include "npu/support/text.hpp"
 #include "npu/target/target.hpp"
 #include "npu/tensor/npy.hpp"
@@ -267,29 +267,34 @@ class PredictedSteps {
       : graph_(graph), plan_(plan), target_(target) {
     const Json* partition = graph.npu_member("partition");
     const Json* cost = partition == nullptr ? nullptr : find_member(*partition, "cost");
-    stated_ = cost == nullptr ? nullptr : find_member(*cost, "steps_us");
-    if (stated_ != nullptr && (!stated_->is_array() || stated_->size() != plan.steps.size())) {
-      stated_ = nullptr;
+    const Json* stated = cost == nullptr ? nullptr : find_member(*cost, "steps_us");
+    if (stated == nullptr || !stated->is_array() || stated->size() != plan.steps.size()) return;
+    for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+      if (!(*stated)[s].is_number()) continue;
+      const bool is_partition = plan.steps[s].kind == PlanStep::Kind::kPartition;
+      (is_partition ? partition_us_ : transfer_us_)
+          .emplace(plan.steps[s].index, (*stated)[s].get<double>());
     }
   }
 
-  double ms(PlanStep::Kind kind, std::int32_t index) const {
-    for (std::size_t s = 0; stated_ != nullptr && s < plan_.steps.size(); ++s) {
-      if (plan_.steps[s].kind != kind || plan_.steps[s].index != index) continue;
-      if ((*stated_)[s].is_number()) return (*stated_)[s].get<double>() / 1000;
-    }
-    const auto i = static_cast<std::size_t>(index);
-    return (kind == PlanStep::Kind::kPartition
-                ? partition_us(graph_, plan_.partitions[i], target_)
-                : plan_transfer_us(graph_, plan_, plan_.transfers[i], target_)) /
-           1000;
+  double partition_ms(std::int32_t index) const {
+    const auto stated = partition_us_.find(index);
+    if (stated != partition_us_.end()) return stated->second / 1000;
+    return partition_us(graph_, plan_.partitions[static_cast<std::size_t>(index)], target_) / 1000;
+  }
+  double transfer_ms(std::int32_t index) const {
+    const auto stated = transfer_us_.find(index);
+    if (stated != transfer_us_.end()) return stated->second / 1000;
+    const Transfer& transfer = plan_.transfers[static_cast<std::size_t>(index)];
+    return plan_transfer_us(graph_, plan_, transfer, target_) / 1000;
   }
 
  private:
   const Graph& graph_;
   const PartitionPlan& plan_;
   const Target& target_;
-  const Json* stated_ = nullptr;
+  std::unordered_map<std::int32_t, double> partition_us_;  // what the document states
+  std::unordered_map<std::int32_t, double> transfer_us_;
 };
 
 Json steps_json(const PartitionPlan& plan, const Graph& graph, const Target& target,
@@ -300,26 +305,24 @@ Json steps_json(const PartitionPlan& plan, const Graph& graph, const Target& tar
     const double ms = rounded_ms((step.end_us - step.start_us) / 1000);
     if (step.kind == StepRecord::Kind::kPartition) {
       const Partition& partition = plan.partitions[static_cast<std::size_t>(step.index)];
-      steps.push_back(
-          {{"kind", "partition"},
-           {"id", step.index},
-           {"device", step.device},
-           {"nodes", partition.nodes.size()},
-           {"ms", ms},
-           {"predicted_ms", rounded_ms(predicted.ms(PlanStep::Kind::kPartition, step.index))}});
+      steps.push_back({{"kind", "partition"},
+                       {"id", step.index},
+                       {"device", step.device},
+                       {"nodes", partition.nodes.size()},
+                       {"ms", ms},
+                       {"predicted_ms", rounded_ms(predicted.partition_ms(step.index))}});
     } else if (step.kind == StepRecord::Kind::kTransfer) {
       const Transfer& transfer = plan.transfers[static_cast<std::size_t>(step.index)];
-      steps.push_back(
-          {{"kind", "transfer"},
-           {"id", step.index},
-           {"device", step.device},
-           {"from", transfer.from},
-           {"to", transfer.to},
-           {"tensors", step.tensors},
-           {"listed_tensors", transfer.tensors.size()},
-           {"bytes", step.bytes},
-           {"ms", ms},
-           {"predicted_ms", rounded_ms(predicted.ms(PlanStep::Kind::kTransfer, step.index))}});
+      steps.push_back({{"kind", "transfer"},
+                       {"id", step.index},
+                       {"device", step.device},
+                       {"from", transfer.from},
+                       {"to", transfer.to},
+                       {"tensors", step.tensors},
+                       {"listed_tensors", transfer.tensors.size()},
+                       {"bytes", step.bytes},
+                       {"ms", ms},
+                       {"predicted_ms", rounded_ms(predicted.transfer_ms(step.index))}});
     } else {
       const bool is_input = step.kind == StepRecord::Kind::kInput;
       steps.push_back({{"kind", is_input ? "inputs" : "outputs"},
@@ -341,8 +344,6 @@ Json bench_json(std::vector<double> times, double first_ms, double load_ms) {
   const std::size_t middle = times.size() / 2;
   const double median =
       times.size() % 2 == 1 ? times[middle] : (times[middle - 1] + times[middle]) / 2;
-  struct rusage usage {};
-  ::getrusage(RUSAGE_SELF, &usage);
   return {{"runs", times.size()},
           {"median_ms", rounded_ms(median)},
           {"min_ms", rounded_ms(times.front())},
@@ -350,7 +351,7 @@ Json bench_json(std::vector<double> times, double first_ms, double load_ms) {
           {"p99_ms", quantile(0.99)},
           {"first_ms", rounded_ms(first_ms)},
           {"load_ms", rounded_ms(load_ms)},
-          {"peak_rss_bytes", static_cast<std::int64_t>(usage.ru_maxrss) * 1024}};
+          {"peak_rss_bytes", peak_rss_bytes()}};
 }
 
 Json placement_json(const Graph& graph, const PartitionPlan& plan, const Target& target,
