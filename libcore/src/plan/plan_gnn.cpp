@@ -2,18 +2,22 @@
 // Plans a graph neural network over a big graph: the steps of the source document.
 //
 // For each number of parts k (1 is always tried): METIS with two balance constraints, sizes with
-// halo, every legal plan of every subgraph with its balanced split, selection by load, then an
-// order of clusters and a simulation of what workers would do. The k with the smallest makespan
-// wins. Layers follow one another with a barrier, so each is planned alone and times add up.
+// halo, every legal plan of every subgraph with its balanced split, selection by load, then a
+// search for the order and the changes of plans with the shortest schedule, as a simulation of the
+// workers has it. The k with the smallest makespan wins. Layers follow one another with a barrier,
+// so each is planned alone and times add up.
 //
-// Cost for each k: METIS, then O(subgraphs * plans) estimates, the selection, and at most some
-// thousand simulations. Nothing depends on a clock: the same input gives the same plan.
+// Cost for each k: METIS, then O(subgraphs * plans) estimates, the selection, and the search, which
+// simulates a fixed number of tasks. Nothing depends on a clock: the same input gives the same
+// plan.
 #include "npu/plan/plan_gnn.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <deque>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
@@ -21,6 +25,7 @@
 #include "npu/ir/json_writer.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/text.hpp"
+#include "schedule_search.hpp"
 
 namespace npu {
 namespace {
@@ -125,11 +130,15 @@ PlanLayer default_layer(const ProfileTable& profile) {
   return layer;
 }
 
-// A cluster: subgraphs that run under the same plan.
+// A cluster: subgraphs, one after the other in the order of priority, that run under the same plan.
 struct Cluster {
   std::string key;
   std::vector<std::int32_t> members;  // indices into the subgraphs, in order of execution
 };
+
+// Tasks that the search for a short schedule may simulate.
+constexpr std::int64_t kFewWork = 30'000'000;
+constexpr std::int64_t kManyWork = 40'000'000;
 
 struct LayerPlan {
   std::vector<PlanCandidate> chosen;  // by subgraph
@@ -139,6 +148,7 @@ struct LayerPlan {
   SimResult simulation;
   std::vector<std::int32_t> order;  // subgraph by position in the simulation
   double lower_bound_ms = 0;
+  double least_load_ms = 0;  // largest load of the selection, before the schedule was shortened
   std::set<std::string> programs;
   double compile_ms = 0;
 };
@@ -173,12 +183,11 @@ class LayerPlanner {
     }
   }
 
-  /// False with the reason if a subgraph has no legal plan.
-  bool run(const std::vector<Pep>& structures, LayerPlan& plan, std::string& reason) {
+  /// Chooses a plan for each subgraph; false with the reason if one has no legal plan.
+  bool select(const std::vector<Pep>& structures, LayerPlan& plan, std::string& reason) {
     if (!find_candidates(structures, reason)) return false;
-    select(plan);
-    const PhaseTimes::Scope phase(times_, "simulation");
-    const std::vector<std::int32_t> by_load = plan.selection.choice;
+    select_loads(plan);
+    plan.least_load_ms = plan.selection.max_load;
     plan.lower_bound_ms = plan.selection.bound;
     for (const auto& list : candidates_) {
       double fastest = list.front().cost.latency_ms;
@@ -187,11 +196,16 @@ class LayerPlanner {
       }
       plan.lower_bound_ms = std::max(plan.lower_bound_ms, fastest);
     }
-    arrange(plan, by_load);
-    if (!options_.greedy) shorten(plan);
+    return true;
+  }
+
+  /// Orders the subgraphs; `may_change` the choice for a shorter schedule.
+  void schedule(LayerPlan& plan, bool may_change) const {
+    const PhaseTimes::Scope phase(times_, "schedule");
+    const std::vector<std::int32_t> by_load = plan.selection.choice;
+    arrange(plan, by_load, may_change);
     compare_single_devices(plan);
     finish(plan);
-    return true;
   }
 
   bool find_candidates(const std::vector<Pep>& structures, std::string& reason) {
@@ -239,7 +253,7 @@ class LayerPlanner {
     list = std::move(kept);
   }
 
-  void select(LayerPlan& plan) const {
+  void select_loads(LayerPlan& plan) const {
     const PhaseTimes::Scope phase(times_, "selection");
     SelectionProblem problem;
     problem.resource_count = costs_.resource_count();
@@ -310,20 +324,9 @@ class LayerPlanner {
     return clusters;
   }
 
-  SimResult simulate_clusters(const std::vector<Cluster>& clusters,
-                              const std::vector<std::int32_t>& choice) const {
-    std::vector<SimItem> items;
-    for (std::size_t c = 0; c < clusters.size(); ++c) {
-      for (const std::int32_t i : clusters[c].members) {
-        items.push_back(item_of(at(i), choice[at(i)], static_cast<std::int32_t>(c)));
-      }
-    }
-    return simulate(items, resource_of_, switch_ms_);
-  }
-
-  // Clusters in the order with the smallest makespan that a few rules and exchanges of neighbours
-  // find.
-  void arrange(LayerPlan& plan, const std::vector<std::int32_t>& choice) const {
+  // Whole clusters one after the other, in several orders.
+  std::vector<std::vector<std::int32_t>> clustered_orders(
+      const std::vector<std::int32_t>& choice) const {
     std::vector<Cluster> clusters = clusters_of(choice);
     const auto segments = [&](const Cluster& cluster) {
       const std::int32_t i = cluster.members.front();
@@ -336,87 +339,116 @@ class LayerPlanner {
       }
       return sum;
     };
-    std::vector<std::vector<Cluster>> orders;
-    orders.push_back(clusters);
+    std::vector<std::vector<std::int32_t>> orders;
+    const auto add = [&] {
+      auto& order = orders.emplace_back();
+      for (const Cluster& cluster : clusters) {
+        order.insert(order.end(), cluster.members.begin(), cluster.members.end());
+      }
+    };
+    add();
     std::stable_sort(clusters.begin(), clusters.end(),
                      [&](const Cluster& a, const Cluster& b) { return segments(a) > segments(b); });
-    orders.push_back(clusters);
+    add();
     std::stable_sort(clusters.begin(), clusters.end(), [&](const Cluster& a, const Cluster& b) {
       return std::tuple(segments(b), total(b)) < std::tuple(segments(a), total(a));
     });
-    orders.push_back(clusters);
-    bool first = true;
-    const auto consider = [&](const std::vector<Cluster>& order) {
-      SimResult result = simulate_clusters(order, choice);
-      if (!first && result.makespan_ms >= plan.simulation.makespan_ms * (1 - 1e-12)) return false;
-      first = false;
-      plan.simulation = std::move(result);
-      plan.clusters = order;
-      return true;
-    };
-    for (const auto& order : orders) consider(order);
-    if (sizes_.size() <= 200) {
-      std::int32_t budget = 300;
-      bool improved = true;
-      while (improved && budget > 0) {
-        improved = false;
-        for (std::size_t c = 0; c + 1 < plan.clusters.size() && budget > 0; ++c, --budget) {
-          std::vector<Cluster> order = plan.clusters;
-          std::swap(order[c], order[c + 1]);
-          improved = consider(order) || improved;
-        }
-      }
-    }
-    plan.selection.choice = choice;
+    add();
+    return orders;
   }
 
-  // The makespan is what counts: single switches that shorten the simulated schedule.
-  void shorten(LayerPlan& plan) const {
-    if (sizes_.size() > 64) return;
-    std::int64_t budget = 6000;
-    for (int round = 0; round < 4; ++round) {
-      if (plan.simulation.makespan_ms <= plan.lower_bound_ms * (1 + 1e-6)) return;
-      std::vector<std::int32_t> choice = plan.selection.choice;
-      std::vector<std::int32_t> order;
-      for (const Cluster& cluster : plan.clusters) {
-        order.insert(order.end(), cluster.members.begin(), cluster.members.end());
-      }
-      std::vector<SimItem> items;
-      std::vector<std::int32_t> cluster_of(sizes_.size(), 0);
-      for (std::size_t c = 0; c < plan.clusters.size(); ++c) {
-        for (const std::int32_t i : plan.clusters[c].members) {
-          cluster_of[at(i)] = static_cast<std::int32_t>(c);
+  // What each subgraph may run under while the schedule is shortened: the plans that cost least of
+  // the scarce devices, and the chosen one.
+  struct Options {
+    ScheduleProblem problem;
+    std::vector<std::vector<std::int32_t>> candidate;  // by subgraph and option
+  };
+
+  Options options_for(const LayerPlan& plan, const std::vector<std::int32_t>& choice,
+                      std::size_t count) const {
+    Options options;
+    options.problem.resource_of = resource_of_;
+    options.problem.switch_ms = switch_ms_;
+    options.problem.bound_ms = plan.lower_bound_ms;
+    std::map<std::string, std::int32_t> clusters;
+    for (std::size_t i = 0; i < choice.size(); ++i) {
+      std::vector<std::pair<double, std::int32_t>> ranked;
+      for (std::size_t c = 0; c < candidates_[i].size(); ++c) {
+        const auto& loads = candidates_[i][c].cost.resource_ms;
+        double weighted = 0;
+        for (std::size_t r = 0; r < loads.size(); ++r) {
+          weighted += plan.selection.multipliers[r] * loads[r];
         }
+        const auto candidate = static_cast<std::int32_t>(c);
+        ranked.emplace_back(candidate == choice[i] ? -1 : weighted, candidate);
       }
-      for (const std::int32_t i : order) {
-        items.push_back(item_of(at(i), choice[at(i)], cluster_of[at(i)]));
-      }
-      double best = plan.simulation.makespan_ms;
-      bool changed = false;
-      for (std::size_t position = 0; position < order.size(); ++position) {
-        const auto i = at(order[position]);
-        for (std::size_t c = 0; c < candidates_[i].size() && budget > 0; ++c) {
-          const auto candidate = static_cast<std::int32_t>(c);
-          if (candidate == choice[i] || candidates_[i][c].cost.latency_ms >= best) continue;
-          SimItem kept = std::move(items[position]);
-          items[position] = item_of(i, candidate, cluster_of[i]);
-          const double makespan = simulate(items, resource_of_, switch_ms_).makespan_ms;
-          --budget;
-          if (makespan < best * (1 - 1e-9)) {
-            best = makespan;
-            choice[i] = candidate;
-            changed = true;
-          } else {
-            items[position] = std::move(kept);
-          }
+      const std::size_t kept = std::min(count, ranked.size());
+      std::partial_sort(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(kept),
+                        ranked.end());
+      auto& items = options.problem.options.emplace_back();
+      auto& candidates = options.candidate.emplace_back();
+      for (std::size_t c = 0; c < kept; ++c) {
+        const std::int32_t candidate = ranked[c].second;
+        // Clusters tell plans apart only where going over to another one takes time.
+        std::int32_t cluster = 0;
+        if (switch_ms_ > 0) {
+          cluster =
+              clusters.emplace(key_of(i, candidate), static_cast<std::int32_t>(clusters.size()))
+                  .first->second;
         }
+        items.push_back(item_of(i, candidate, cluster));
+        candidates.push_back(candidate);
       }
-      if (!changed) return;
-      LayerPlan next = plan;
-      arrange(next, choice);
-      if (next.simulation.makespan_ms >= plan.simulation.makespan_ms * (1 - 1e-9)) return;
-      plan = std::move(next);
     }
+    return options;
+  }
+
+  // The schedule of a choice: the shortest of some orders, and, where the choice may change, of
+  // what a search finds from there.
+  void arrange(LayerPlan& plan, const std::vector<std::int32_t>& choice, bool may_change) const {
+    constexpr std::size_t kFew = 64;
+    Options options = options_for(plan, choice, !may_change ? 1 : choice.size() <= kFew ? 400 : 12);
+    Schedule schedule;
+    schedule.choice.assign(choice.size(), 0);
+    std::vector<std::vector<std::int32_t>> orders = clustered_orders(choice);
+    orders.push_back(mixed_order(options.problem, schedule.choice));
+    for (std::vector<std::int32_t>& order : orders) {
+      Schedule next = schedule;
+      next.order = std::move(order);
+      next.makespan_ms =
+          simulate(items_of(options.problem, next), resource_of_, switch_ms_).makespan_ms;
+      if (schedule.order.empty() || next.makespan_ms < schedule.makespan_ms * (1 - 1e-12)) {
+        schedule = std::move(next);
+      }
+    }
+    if (may_change) {
+      schedule = shorten_schedule(options.problem, std::move(schedule),
+                                  choice.size() <= kFew ? kFewWork : kManyWork);
+    }
+    for (std::size_t i = 0; i < choice.size(); ++i) {
+      plan.selection.choice[i] = options.candidate[i][at(schedule.choice[i])];
+    }
+    plan.clusters.clear();
+    for (const std::int32_t i : schedule.order) {
+      const std::string key = key_of(at(i), plan.selection.choice[at(i)]);
+      if (plan.clusters.empty() || plan.clusters.back().key != key)
+        plan.clusters.push_back({key, {}});
+      plan.clusters.back().members.push_back(i);
+    }
+    plan.simulation = simulate_clusters(plan.clusters, plan.selection.choice);
+  }
+
+  SimResult simulate_clusters(const std::vector<Cluster>& clusters,
+                              const std::vector<std::int32_t>& choice) const {
+    std::vector<SimItem> items;
+    std::map<std::string, std::int32_t> ids;
+    for (const Cluster& cluster : clusters) {
+      const auto id = ids.emplace(cluster.key, static_cast<std::int32_t>(ids.size())).first->second;
+      for (const std::int32_t i : cluster.members) {
+        items.push_back(item_of(at(i), choice[at(i)], id));
+      }
+    }
+    return simulate(items, resource_of_, switch_ms_);
   }
 
   // Never slower than any device alone, by the same model.
@@ -433,7 +465,7 @@ class LayerPlanner {
       }
       if (choice.size() != candidates_.size()) continue;
       LayerPlan alone = plan;
-      arrange(alone, choice);
+      arrange(alone, choice, false);
       if (alone.simulation.makespan_ms < plan.simulation.makespan_ms * (1 - 1e-12)) {
         plan = std::move(alone);
       }
@@ -518,8 +550,10 @@ std::int64_t choose_pad(const PlanInput& input, const std::vector<SubgraphSize>&
   return best_pad;
 }
 
+// `shortest_ms`: the makespan of the best plan so far. A number of parts that cannot be better than
+// that gets no search for a shorter schedule.
 KPlan plan_for(const PlanInput& input, const PlanGnnOptions& options, std::int32_t k,
-               const CsrGraph* simple, PhaseTimes& times) {
+               const CsrGraph* simple, double shortest_ms, PhaseTimes& times) {
   KPlan plan;
   plan.k = k;
   if (input.graph) {
@@ -547,27 +581,30 @@ KPlan plan_for(const PlanInput& input, const PlanGnnOptions& options, std::int32
       value != nullptr && value->is_number()) {
     switch_ms = value->get<double>();
   }
-  std::map<std::string, std::int32_t> single_layers;
+  std::deque<PepCosts> costs;
+  std::deque<LayerPlanner> planners;
   for (const PlanLayer& layer : input.layers) {
-    const PepCosts costs(input.profile, layer, settings);
+    costs.emplace_back(input.profile, layer, settings);
     std::vector<Pep> legal;
     for (const Pep& pep :
          enumerate_peps(layer.stage_count, static_cast<std::int32_t>(input.profile.devices.size()),
                         options.max_segments)) {
-      if (costs.structure_refusal(pep).empty()) legal.push_back(pep);
+      if (costs.back().structure_refusal(pep).empty()) legal.push_back(pep);
     }
-    LayerPlanner planner(costs, input.profile, plan.sizes, options, switch_ms, times);
-    LayerPlan layer_plan;
-    if (!planner.run(legal, layer_plan, plan.infeasible)) return plan;
-    plan.makespan_ms += layer_plan.simulation.makespan_ms;
-    plan.lower_bound_ms += layer_plan.lower_bound_ms;
+    planners.emplace_back(costs.back(), input.profile, plan.sizes, options, switch_ms, times);
+    if (!planners.back().select(legal, plan.layers.emplace_back(), plan.infeasible)) return plan;
+    plan.lower_bound_ms += plan.layers.back().lower_bound_ms;
+  }
+  std::map<std::string, std::int32_t> single_layers;
+  for (std::size_t l = 0; l < planners.size(); ++l) {
+    planners[l].schedule(plan.layers[l], !options.greedy && plan.lower_bound_ms < shortest_ms);
+    plan.makespan_ms += plan.layers[l].simulation.makespan_ms;
     for (std::size_t d = 0; d < input.profile.devices.size(); ++d) {
-      const auto ms = planner.single_device_ms(static_cast<std::int32_t>(d));
+      const auto ms = planners[l].single_device_ms(static_cast<std::int32_t>(d));
       if (!ms) continue;
       plan.single_ms[input.profile.devices[d].name] += *ms;
       ++single_layers[input.profile.devices[d].name];
     }
-    plan.layers.push_back(std::move(layer_plan));
   }
   for (const auto& [name, count] : single_layers) {
     if (at(count) != input.layers.size()) plan.single_ms.erase(name);
@@ -694,8 +731,9 @@ class DocumentWriter {
       std::map<std::string, std::int64_t> pep_ids;
       for (const Cluster& cluster : layer.clusters) {
         const auto first = at(cluster.members.front());
-        const auto id = static_cast<std::int64_t>(peps.size());
-        pep_ids[cluster.key] = id;
+        const auto [found, is_new] =
+            pep_ids.emplace(cluster.key, static_cast<std::int64_t>(peps.size()));
+        const std::int64_t id = found->second;
         Json segments = Json::array();
         for (const PepSegment& segment : layer.chosen[first].pep.segments) {
           Json shares = Json::array();
@@ -706,10 +744,12 @@ class DocumentWriter {
           segments.push_back(
               {{"first", segment.first}, {"last", segment.last}, {"devices", std::move(shares)}});
         }
-        peps.push_back({{"id", id},
-                        {"layer", number},
-                        {"key", cluster.key},
-                        {"segments", std::move(segments)}});
+        if (is_new) {
+          peps.push_back({{"id", id},
+                          {"layer", number},
+                          {"key", cluster.key},
+                          {"segments", std::move(segments)}});
+        }
         Json members = Json::array();
         for (const std::int32_t i : cluster.members) members.push_back(plan.sizes[at(i)].id);
         clusters.push_back({{"layer", number}, {"pep", id}, {"subgraphs", std::move(members)}});
@@ -747,6 +787,7 @@ class DocumentWriter {
   void write_totals(Json& json, const KPlan& plan, const std::vector<KPlan>& plans) const {
     std::vector<double> device_ms(names_.size(), 0);
     double max_load = 0;
+    double least_load = 0;
     double load_bound = 0;
     std::int64_t extrapolated = 0;
     std::int32_t switches = 0;
@@ -762,6 +803,7 @@ class DocumentWriter {
         if (candidate.cost.extrapolated) ++extrapolated;
       }
       max_load += layer.selection.max_load;
+      least_load += layer.least_load_ms;
       load_bound += layer.selection.bound;
       switches += layer.simulation.switches;
       compile_ms += layer.compile_ms;
@@ -770,6 +812,7 @@ class DocumentWriter {
                         {"multipliers", layer.selection.multipliers},
                         {"dual_bound_ms", rounded_down(layer.selection.dual_bound)},
                         {"load_bound_ms", rounded_down(layer.selection.bound)},
+                        {"least_load_ms", rounded(layer.least_load_ms)},
                         {"max_load_ms", rounded(layer.selection.max_load)},
                         {"makespan_ms", rounded(layer.simulation.makespan_ms)},
                         {"search_finished", layer.selection.search_finished}});
@@ -782,6 +825,8 @@ class DocumentWriter {
     json["max_load_ms"] = rounded(max_load);
     json["load_bound_ms"] = rounded_down(load_bound);
     json["load_gap"] = rounded(gap(max_load, load_bound));
+    json["least_load_ms"] = rounded(least_load);
+    json["least_load_gap"] = rounded(gap(least_load, load_bound));
     json["makespan_ms"] = rounded(plan.makespan_ms);
     json["lower_bound_ms"] = rounded_down(plan.lower_bound_ms);
     json["gap"] = rounded(gap(plan.makespan_ms, plan.lower_bound_ms));
@@ -1008,6 +1053,7 @@ GnnPlan plan_gnn(const PlanInput& input, const PlanGnnOptions& options, Diagnost
       graph.node_weights.push_back(1);
       graph.node_weights.push_back(input.graph->in_edges.degree(v));
     }
+    double shortest_ms = std::numeric_limits<double>::infinity();
     std::set<std::int32_t> counts(options.part_counts.begin(), options.part_counts.end());
     counts.insert(1);
     std::size_t tried = 0;
@@ -1021,11 +1067,14 @@ GnnPlan plan_gnn(const PlanInput& input, const PlanGnnOptions& options, Diagnost
                                 std::to_string(graph.node_count()) + " nodes");
         continue;
       }
-      plans.push_back(plan_for(input, options, k, &graph, times));
+      plans.push_back(plan_for(input, options, k, &graph, shortest_ms, times));
+      if (plans.back().infeasible.empty()) {
+        shortest_ms = std::min(shortest_ms, plans.back().makespan_ms);
+      }
     }
   } else {
     plans.push_back(plan_for(input, options, static_cast<std::int32_t>(input.subgraphs.size()),
-                             nullptr, times));
+                             nullptr, std::numeric_limits<double>::infinity(), times));
   }
   if (std::all_of(plans.begin(), plans.end(),
                   [](const KPlan& plan) { return !plan.infeasible.empty(); })) {

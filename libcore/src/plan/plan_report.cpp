@@ -42,6 +42,13 @@ std::vector<std::string> devices_of(const GnnPlan& plan) {
   return names;
 }
 
+// Every layer's search for the smallest largest load came to its end.
+bool selection_is_proven(const Json& plan) {
+  const Json& bounds = plan.at("bounds");
+  return std::all_of(bounds.begin(), bounds.end(),
+                     [](const Json& bound) { return bound.at("search_finished").get<bool>(); });
+}
+
 }  // namespace
 
 std::string format_plan_report(const Json& plan) {
@@ -95,6 +102,9 @@ std::string format_plan_report(const Json& plan) {
           percent_text(plan.at("gap").get<double>()) + "); largest load " +
           ms_text(plan.at("max_load_ms")) + " ms, at least " + ms_text(plan.at("load_bound_ms")) +
           " ms (gap " + percent_text(plan.at("load_gap").get<double>()) + ")\n";
+  text += "least largest load found: " + ms_text(plan.at("least_load_ms")) + " ms (gap " +
+          percent_text(plan.at("least_load_gap").get<double>()) +
+          (selection_is_proven(plan) ? ", proven optimal)\n" : ")\n");
   if (const Json& single = plan.at("best_single_device"); single.is_object()) {
     text += "best single device: " + single.at("device").get<std::string>() + " " +
             ms_text(single.at("ms")) + " ms at k = " + single.at("k").dump() + "; speed-up " +

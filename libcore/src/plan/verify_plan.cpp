@@ -129,6 +129,10 @@ class Verifier {
     if (load_bound > max_load + 1e-5) {
       complain("/load_bound_ms", "the bound is above the largest load");
     }
+    if (const Json* least = find_member(plan_, "least_load_ms");
+        least != nullptr && least->get<double>() + 1e-5 < load_bound) {
+      complain("/least_load_ms", "the load is below its bound of " + std::to_string(load_bound));
+    }
     // Each bound is rounded down by itself.
     const auto at_most = [&](const char* key, double sum) {
       if (plan_.at(key).get<double>() > sum + 1e-5) {
@@ -269,6 +273,7 @@ class Verifier {
   void check_assignments(const PlanLayer& layer, const PepCosts& costs,
                          std::map<std::string, double>& loads, double& max_load) {
     chosen_.assign(sizes_.size(), {});
+    pep_of_.assign(sizes_.size(), -1);
     std::vector<char> seen(sizes_.size(), 0);
     std::map<std::int32_t, double> resource_ms;
     const Json& peps = plan_.at("peps");
@@ -284,6 +289,7 @@ class Verifier {
       }
       const std::size_t s = found->second;
       seen[s] = 1;
+      pep_of_[s] = static_cast<std::int64_t>(pep_index);
       chosen_[s] = read_pep(peps[pep_index], layer, "/peps/" + std::to_string(pep_index));
       if (chosen_[s].segments.empty()) continue;
       const PepCost cost = costs.cost(chosen_[s], sizes_[s]);
@@ -335,13 +341,20 @@ class Verifier {
         }
         const Pep& pep = chosen_[found->second];
         if (pep.segments.empty()) continue;
+        const auto cluster_pep = clusters[c].at("pep").get<std::int64_t>();
+        if (cluster_pep != pep_of_[found->second]) {
+          complain("/clusters/" + std::to_string(c) + "/pep",
+                   "subgraph " + id.dump() + " is assigned to plan " +
+                       std::to_string(pep_of_[found->second]) + ", not to " +
+                       std::to_string(cluster_pep));
+        }
         const PepCost cost = costs.cost(pep, sizes_[found->second]);
         auto& rows = ends[found->second];
         for (std::size_t s = 0; s < pep.segments.size(); ++s) {
           rows.emplace_back(pep.segments[s].shares.size(), std::pair{false, 0.0});
           for (std::size_t i = 0; i < pep.segments[s].shares.size(); ++i) {
             tasks.push_back({position, found->second, s, i, pep.segments[s].shares[i].device,
-                             static_cast<std::int64_t>(c), cost.share_ms[s][i]});
+                             cluster_pep, cost.share_ms[s][i]});
           }
         }
         ++position;
@@ -505,6 +518,7 @@ class Verifier {
   std::vector<SubgraphSize> sizes_;
   std::map<std::int64_t, std::size_t> index_;
   std::vector<Pep> chosen_;
+  std::vector<std::int64_t> pep_of_;  // by subgraph: its plan's place in "peps"
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ change() {
 cp plan.part changed.part
 change 's/"makespan_ms": /"makespan_ms": 1/'
 change 's/"max_load_ms": /"max_load_ms": 1/'
-change 's/"lower_bound_ms": 6/"lower_bound_ms": 7/'
+change 's/"lower_bound_ms": 6.4/"lower_bound_ms": 6.6/'
 change 's/"pad": 16/"pad": 32/'
 change 's/"hash": "/"hash": "0/'
 change 's/"halo":[0-9]*,"n_pad"/"halo":7,"n_pad"/'
