@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An allocator for libtorch: small blocks are those of its own, large ones come from the system and
-// are kept for the next tensor of the same size. What is used and kept together never exceeds the
-// most that was ever used at once.
+// are kept for the next tensor that fills at least two thirds of them: parts of a graph, one after
+// the other, hardly ever have the same size. What is used and kept together never exceeds the most
+// that was ever used at once.
 #include "large_blocks.hpp"
 
 #include <c10/core/Allocator.h>
@@ -28,10 +29,12 @@ class LargeBlocks {
   /// Null if there is no memory.
   void* take(std::size_t bytes) {
     if (bytes > SIZE_MAX - kUnit) return nullptr;
-    const std::size_t rounded = (bytes + kUnit - 1) / kUnit * kUnit;
+    std::size_t rounded = (bytes + kUnit - 1) / kUnit * kUnit;
     const std::lock_guard lock(mutex_);
     std::shared_ptr<std::byte> block;
-    if (const auto found = kept_.find(rounded); found != kept_.end()) {
+    if (const auto found = kept_.lower_bound(rounded);
+        found != kept_.end() && found->first - rounded <= rounded / 2) {
+      rounded = found->first;
       block = std::move(found->second);
       kept_.erase(found);
       kept_bytes_ -= rounded;

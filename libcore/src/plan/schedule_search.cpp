@@ -20,7 +20,7 @@ namespace npu {
 namespace {
 
 constexpr std::size_t kMostItems = 4096;  // 64 words of 64
-constexpr std::size_t kFewItems = 64;  // go through all changes of one item
+constexpr std::size_t kFewItems = 64;     // go through all changes of one item
 constexpr std::size_t kLikelyOptions = 48;
 constexpr double kNearEnough = 1e-4;  // of the bound
 constexpr double kMeanWeight = 0.3;

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "worker_threads.hpp"
+
 namespace npu {
 namespace {
 
@@ -120,15 +122,8 @@ void segment_reduce(const SegmentReduce& reduce, std::int32_t threads) {
     bounds.push_back(low);
   }
   bounds.push_back(reduce.rows);
-  std::vector<std::thread> workers;
-  for (std::int64_t t = 1; t < count; ++t) {
-    workers.emplace_back([&reduce, &bounds, t] {
-      reduce_rows(reduce, bounds[static_cast<std::size_t>(t)],
-                  bounds[static_cast<std::size_t>(t) + 1]);
-    });
-  }
-  reduce_rows(reduce, bounds[0], bounds[1]);
-  for (std::thread& worker : workers) worker.join();
+  run_together(static_cast<std::size_t>(count),
+               [&](std::size_t t) { reduce_rows(reduce, bounds[t], bounds[t + 1]); });
 }
 
 }  // namespace npu

@@ -25,6 +25,7 @@
 #include "npu/ir/subgraph.hpp"
 #include "npu/runtime/csr_kernels.hpp"
 #include "npu/support/host_memory.hpp"
+#include "worker_threads.hpp"
 
 namespace npu {
 namespace {
@@ -64,13 +65,10 @@ void in_parts(std::int64_t rows, std::size_t row_bytes, std::int32_t threads, co
   std::int64_t count = threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
   count = std::clamp<std::int64_t>(static_cast<std::int64_t>(at(rows) * row_bytes / kWorthAThread),
                                    1, count);
-  std::vector<std::thread> workers;
-  for (std::int64_t t = 1; t < count; ++t) {
-    workers.emplace_back(
-        [&copy, rows, t, count] { copy(rows * t / count, rows * (t + 1) / count); });
-  }
-  copy(0, rows / count);
-  for (std::thread& worker : workers) worker.join();
+  run_together(at(count), [&](std::size_t part) {
+    const auto t = static_cast<std::int64_t>(part);
+    copy(rows * t / count, rows * (t + 1) / count);
+  });
 }
 
 // The first `rows` local rows of an input, padded where there are fewer.
@@ -121,7 +119,8 @@ struct GnnBlock::Step {
   SubgraphBoundary boundary;
 
   bool is_reduction = false;
-  bool is_slice = false;  // the owned rows of the input `rows`
+  bool is_slice = false;      // the owned rows of the input `rows`
+  bool is_collected = false;  // a program reads all rows of that input, so they are there anyway
   TensorId result;
   TensorId rows;  // what is summed: per node with `gather`, else per edge; invalid: counts edges
   bool gather = false;
@@ -377,6 +376,13 @@ void GnnBlock::build_steps(bool fuse, const std::map<std::string, Tensor>& weigh
     }
   };
   evaluate(evaluate, graph_.graph_outputs());
+  for (const auto& slice : steps_) {
+    if (!slice->is_slice) continue;
+    slice->is_collected = std::any_of(steps_.begin(), steps_.end(), [&](const auto& step) {
+      const auto& read = step->boundary.inputs;
+      return std::find(read.begin(), read.end(), slice->rows) != read.end();
+    });
+  }
 }
 
 std::map<std::string, Tensor> GnnBlock::run(const GnnWork& work,
@@ -428,6 +434,12 @@ std::map<std::string, Tensor> GnnBlock::run(const GnnWork& work,
       continue;
     }
     const TensorInfo& info = graph_.tensor(step->result);
+    if (step->is_slice && step->is_collected) {
+      input_value(step->rows);
+      values[step->result.value] = {first_rows(values.at(step->rows.value).tensor, info.shape[0]),
+                                    nullptr};
+      continue;
+    }
     if (step->is_slice) {
       values[step->result.value] = materialized(inputs.at(graph_.tensor(step->rows).name), work,
                                                 info.shape[0], padding, device_);

@@ -155,38 +155,66 @@ const Json* node_named(const Json& block, const std::string& name) {
   return nullptr;
 }
 
+std::int64_t columns_of(const Json& linear) {
+  return linear["outputs"][0]["shape"][1].get<std::int64_t>();
+}
+
+/// A linear layer without a bias that reads what `first` reads, or its owned rows; null if there is
+/// none. `owned` gets the slice that makes those rows, or null.
+Json partner_of(const Json& block, const Json& first, const BlockShape& shape, Json& owned) {
+  const Json& operand = first["inputs"][0];
+  for (const Json& node : block["nodes"]) {
+    if (node["op_type"] != "aten.linear.default" || node["name"] == first["name"] ||
+        node["inputs"].size() != 2) {
+      continue;
+    }
+    owned = nullptr;
+    if (node["inputs"][0]["name"] == operand["name"]) {
+      if (node["inputs"][0]["shape"] == operand["shape"]) return node;
+      continue;
+    }
+    for (const Json& slice : block["nodes"]) {
+      if (slice["op_type"] == "aten.slice.Tensor" &&
+          slice["outputs"][0]["name"] == node["inputs"][0]["name"] &&
+          slice["inputs"][0]["name"] == operand["name"] &&
+          slice["attrs"] == Json{{"dim", 0}, {"start", 0}, {"end", shape.owned}}) {
+        owned = slice;
+      }
+    }
+    // Halo rows are multiplied for nothing; owned rows are not read from memory a second time.
+    const auto halo = static_cast<double>(operand["shape"][0].get<std::int64_t>() - shape.owned);
+    if (!owned.is_null() &&
+        halo * 2.0 * static_cast<double>(columns_of(node)) <
+            kOperationsPerByte * sizeof(float) * static_cast<double>(shape.owned)) {
+      return node;
+    }
+  }
+  return nullptr;
+}
+
 /// A layer that was moved and another one of the same operand, neither with a bias, become one
 /// product with the weights below each other, of which each result is a run of columns: its
 /// operand, the largest tensor, is read once.
-void join_layers(Json& block, const std::string& moved) {
+void join_layers(Json& block, const std::string& moved, const BlockShape& shape) {
   const Json first = *node_named(block, moved);
-  Json second;
-  for (const Json& node : block["nodes"]) {
-    if (node["op_type"] == "aten.linear.default" && node["name"] != moved &&
-        node["inputs"].size() == 2 && node["inputs"][0]["name"] == first["inputs"][0]["name"] &&
-        node["inputs"][0]["shape"] == first["inputs"][0]["shape"]) {
-      second = node;
-      break;
-    }
-  }
+  Json owned;
+  const Json second = partner_of(block, first, shape, owned);
   if (second.is_null()) return;
-  const auto columns = [](const Json& node) {
-    return node["outputs"][0]["shape"][1].get<std::int64_t>();
-  };
-  const std::int64_t boundary = columns(first);
-  const std::int64_t total = boundary + columns(second);
+  const std::int64_t boundary = columns_of(first);
+  const std::int64_t total = boundary + columns_of(second);
   Json weights = first["inputs"][1];
   weights["name"] = moved + "@weights";
   weights["shape"][0] = total;
   Json both = first["outputs"][0];
   both["name"] = moved + "@both";
   both["shape"][1] = total;
-  const auto slice = [&](const Json& node, std::int64_t start, std::int64_t end) -> Json {
-    return {{"name", node["name"]},
+  const auto slice = [](const std::string& name, const Json& input, const Json& output,
+                        std::int64_t dim, std::int64_t start, std::int64_t end) -> Json {
+    return {{"name", name},
             {"op_type", "aten.slice.Tensor"},
-            {"inputs", Json::array({both})},
-            {"outputs", node["outputs"]},
-            {"attrs", {{"dim", 1}, {"start", start}, {"end", end}}}};
+            {"inputs", Json::array({input})},
+            {"outputs", Json::array({output})},
+            {"attrs", {{"dim", dim}, {"start", start}, {"end", end}}}};
   };
   Json nodes = Json::array();
   for (const Json& node : block["nodes"]) {
@@ -205,8 +233,14 @@ void join_layers(Json& block, const std::string& moved) {
                      {"inputs", Json::array({first["inputs"][0], weights})},
                      {"outputs", Json::array({both})},
                      {"attrs", Json::object()}});
-    nodes.push_back(slice(first, 0, boundary));
-    nodes.push_back(slice(second, boundary, total));
+    nodes.push_back(slice(first["name"], both, first["outputs"][0], 1, 0, boundary));
+    Json rows = both;
+    if (!owned.is_null()) {
+      rows["name"] = moved + "@rows";
+      rows["shape"][0] = shape.owned;
+      nodes.push_back(slice(rows["name"], both, rows, 0, 0, shape.owned));
+    }
+    nodes.push_back(slice(second["name"], rows, second["outputs"][0], 1, boundary, total));
   }
   block["nodes"] = std::move(nodes);
 }
@@ -233,7 +267,7 @@ Json transform_before_aggregation(const Json& block, const BlockShape& shape,
       moved.insert(node.name);
       moved.insert(node.name + "@before");
       move_layer(result, move);
-      join_layers(result, move.linear + "@before");
+      join_layers(result, move.linear + "@before", shape);
       found = true;
       break;
     }

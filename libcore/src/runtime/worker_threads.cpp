@@ -47,4 +47,12 @@ void WorkerThreads::serve(std::size_t index) {
   }
 }
 
+void run_together(std::size_t count, const std::function<void(std::size_t)>& job) {
+  static std::mutex mutex;
+  static WorkerThreads threads;
+  const std::unique_lock lock(mutex, std::try_to_lock);
+  if (count > 1 && lock.owns_lock()) return threads.run(count, job);
+  for (std::size_t i = 0; i < count; ++i) job(i);
+}
+
 }  // namespace npu

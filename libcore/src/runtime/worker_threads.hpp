@@ -36,4 +36,8 @@ class WorkerThreads {
   bool stop_ = false;
 };
 
+/// Calls job(i) for each i below `count` at the same time, on threads that the process keeps; one
+/// after the other on the calling thread while another call has them. `job` does not throw.
+void run_together(std::size_t count, const std::function<void(std::size_t)>& job);
+
 }  // namespace npu

@@ -55,6 +55,19 @@ TEST_CASE("a narrowing layer moves in front of its aggregation", "[runtime][gnn]
   CHECK(moved(model, 2, {10, 1000, 1000}) == model.block(2, 1, 7, {10, 1000, 1000}));
 }
 
+TEST_CASE("owned rows share a product with few halo rows", "[runtime][gnn]") {
+  const StagedModel model = model_of("graphsage");
+  const Json joined = moved(model, 2, {100, 110, 1000});
+  CHECK(count_ops(joined, "aten.linear.default") == 1);
+  for (const Json& node : joined["nodes"]) {
+    if (node["op_type"] != "aten.linear.default") continue;
+    CHECK(node["inputs"][0]["shape"] == Json({110, 8}));
+    CHECK(node["outputs"][0]["shape"] == Json({110, 8}));
+  }
+  // With six halo rows for each owned one a product of its own is cheaper.
+  CHECK(count_ops(moved(model, 2, {100, 700, 9000}), "aten.linear.default") == 2);
+}
+
 TEST_CASE("what else reads an aggregation keeps it where it is", "[runtime][gnn]") {
   // GCN adds each node's own row to the sum of its neighbours' before the linear layer.
   const StagedModel model = model_of("gcn");
