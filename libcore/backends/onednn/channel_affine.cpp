@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <type_traits>
 #include <vector>
 
 #include "vector_math.hpp"
@@ -54,7 +55,7 @@ template <bool kShift, bool kRelu>
   return result;
 }
 
-template <typename T, bool kShift, bool kRelu>
+template <typename T, bool kShift, bool kRelu, bool kVectors>
 [[gnu::always_inline]] inline void run_piece(const Piece& piece) {
   const ChannelAffine& call = *piece.call;
   const std::int64_t lanes = call.lanes;
@@ -88,10 +89,21 @@ template <typename T, bool kShift, bool kRelu>
       scale[i] = scale_of(i);
       shift[i] = shift_of(i);
     }
-    for (std::int64_t row = 0; row < count; ++row) {
-      for (std::int64_t i = 0; i < 16; ++i) {
-        put(to[row * 16 + i],
-            apply<kShift, kRelu>(as_float(from[row * 16 + i]), scale[i], shift[i]));
+    if constexpr (kVectors && std::is_same_v<T, float>) {
+      const auto factors = load_vector<Float16>(scale);
+      const auto terms = load_vector<Float16>(shift);
+      for (std::int64_t row = 0; row < count; ++row) {
+        Float16 value = load_vector<Float16>(from + row * 16) * factors;
+        if constexpr (kShift) value += terms;
+        if constexpr (kRelu) value = value < 0.0F ? Float16{} : value;
+        store_vector(to + row * 16, value);
+      }
+    } else {
+      for (std::int64_t row = 0; row < count; ++row) {
+        for (std::int64_t i = 0; i < 16; ++i) {
+          put(to[row * 16 + i],
+              apply<kShift, kRelu>(as_float(from[row * 16 + i]), scale[i], shift[i]));
+        }
       }
     }
     return;
@@ -115,23 +127,28 @@ template <typename T, bool kShift, bool kRelu>
   }
 }
 
-template <typename T>
+template <typename T, bool kVectors>
 [[gnu::always_inline]] inline void run_typed(const Piece& piece) {
   if (piece.call->has_shift) {
-    piece.call->relu ? run_piece<T, true, true>(piece) : run_piece<T, true, false>(piece);
+    piece.call->relu ? run_piece<T, true, true, kVectors>(piece)
+                     : run_piece<T, true, false, kVectors>(piece);
   } else {
-    piece.call->relu ? run_piece<T, false, true>(piece) : run_piece<T, false, false>(piece);
+    piece.call->relu ? run_piece<T, false, true, kVectors>(piece)
+                     : run_piece<T, false, false, kVectors>(piece);
   }
 }
 
+/// `kVectors`: vectors of 16 floats are registers.
+template <bool kVectors>
 [[gnu::always_inline]] inline void run_any(const Piece& piece) {
-  piece.call->type == DType::kFloat32 ? run_typed<float>(piece) : run_typed<std::uint16_t>(piece);
+  piece.call->type == DType::kFloat32 ? run_typed<float, kVectors>(piece)
+                                      : run_typed<std::uint16_t, kVectors>(piece);
 }
 
-void run_anywhere(const Piece& piece) { run_any(piece); }
+void run_anywhere(const Piece& piece) { run_any<false>(piece); }
 #if NPU_HAS_X86
-NPU_TARGET_AVX2 void run_avx2(const Piece& piece) { run_any(piece); }
-NPU_TARGET_AVX512 void run_avx512(const Piece& piece) { run_any(piece); }
+NPU_TARGET_AVX2 void run_avx2(const Piece& piece) { run_any<false>(piece); }
+NPU_TARGET_AVX512 void run_avx512(const Piece& piece) { run_any<true>(piece); }
 #endif
 
 }  // namespace

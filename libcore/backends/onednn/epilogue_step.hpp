@@ -33,18 +33,13 @@ template <typename V>
     case EpilogueStep::Kind::kRelu:
       return value < 0.0F ? value * step.alpha : value;
     case EpilogueStep::Kind::kClip:
-      value = value < step.alpha ? V{} + step.alpha : value;
-      return value > step.beta ? V{} + step.beta : value;
+      return clamp_vector(value, step.alpha, step.beta);
     case EpilogueStep::Kind::kLinear:
       return value * step.alpha + step.beta;
     case EpilogueStep::Kind::kSwish:
       return value * sigmoid_vector(value * step.alpha);
-    case EpilogueStep::Kind::kHardSwish: {
-      V factor = value * (1.0F / 6.0F) + 0.5F;
-      factor = factor < 0.0F ? V{} : factor;
-      factor = factor > 1.0F ? V{} + 1.0F : factor;
-      return value * factor;
-    }
+    case EpilogueStep::Kind::kHardSwish:
+      return value * clamp_vector(value * (1.0F / 6.0F) + 0.5F, 0.0F, 1.0F);
     default:
       return value;
   }

@@ -42,7 +42,7 @@ std::int64_t bands(const ExpandDepthwise& call) {
       std::max<std::int64_t>(1, (kBandFloats / row_floats - call.taps) / call.stride + 1);
   const std::int64_t tasks = call.batch * ceil_div(call.channels, kColumns);
   // Few tasks for each thread are uneven.
-  const std::int64_t enough = std::int64_t{6} * call.threads;
+  const std::int64_t enough = std::int64_t{8} * call.threads;
   const std::int64_t wanted = tasks >= enough ? 1 : ceil_div(enough, tasks);
   const std::int64_t least_rows = std::max<std::int64_t>(1, 4 * call.taps / call.stride);
   const std::int64_t allowed = std::max<std::int64_t>(1, height / least_rows);
@@ -72,11 +72,39 @@ struct Task {
 #if NPU_HAS_X86
 using V = Float16;
 
+/// The kind is looked at once: the loop over vectors has nothing else in it.
+template <EpilogueStep::Kind kKind>
+[[gnu::always_inline]] inline void apply_to_all(EpilogueStep step, float* values,
+                                                std::int64_t vectors) {
+  step.kind = kKind;
+#pragma GCC unroll 4
+  for (std::int64_t i = 0; i < vectors; ++i) {
+    store_vector(values + i * kLanes, apply_step(step, load_vector<V>(values + i * kLanes)));
+  }
+}
+
 [[gnu::always_inline]] inline void apply_steps(const std::vector<EpilogueStep>& steps,
                                                float* values, std::int64_t vectors) {
+  using Kind = EpilogueStep::Kind;
   for (const EpilogueStep& step : steps) {
-    for (std::int64_t i = 0; i < vectors; ++i) {
-      store_vector(values + i * kLanes, apply_step(step, load_vector<V>(values + i * kLanes)));
+    switch (step.kind) {
+      case Kind::kRelu:
+        apply_to_all<Kind::kRelu>(step, values, vectors);
+        break;
+      case Kind::kClip:
+        apply_to_all<Kind::kClip>(step, values, vectors);
+        break;
+      case Kind::kLinear:
+        apply_to_all<Kind::kLinear>(step, values, vectors);
+        break;
+      case Kind::kSwish:
+        apply_to_all<Kind::kSwish>(step, values, vectors);
+        break;
+      case Kind::kHardSwish:
+        apply_to_all<Kind::kHardSwish>(step, values, vectors);
+        break;
+      default:
+        break;
     }
   }
 }
@@ -139,6 +167,10 @@ template <int kTaps, int kStride, int kCount>
   for (int i = 0; i < kCount; ++i) store_vector(to + i * kLanes, sums[i]);
 }
 
+[[gnu::always_inline]] inline void fill_zeros(float* values, std::int64_t vectors) {
+  for (std::int64_t i = 0; i < vectors; ++i) store_vector(values + i * kLanes, V{});
+}
+
 using Expand = void (*)(const float*, std::int64_t, std::int64_t, const float*, const float*,
                         float*);
 template <int kCount, int kVectors>
@@ -186,29 +218,17 @@ constexpr std::array<Filter, kRun> kFilters[2][2]{
   const float* weight = task.expand_weight + task.column * kColumns * call.source_channels;
   const float* bias = call.expand_has_bias ? task.expand_bias + task.column * kColumns : nullptr;
   const std::int64_t line = buffer_width(call);
-  const std::int64_t pixels = (last - first) * width;
   // A stride may leave out columns at the end.
   const std::int64_t used = std::min(width, line - call.pad[1]);
-  std::int64_t y = row;
-  std::int64_t x = 0;
-  for (std::int64_t pixel = 0; pixel < pixels; pixel += kPixels) {
-    const std::int64_t count = std::min(kPixels, pixels - pixel);
-    float values[kPixels * kColumns];
-    kExpand[static_cast<std::size_t>(vectors - 1)][static_cast<std::size_t>(count - 1)](
-        source + pixel * kLanes, plane, call.source_channels, weight, bias, values);
-    apply_steps(call.expand_epilogue, values, count * vectors);
-    for (std::int64_t i = 0; i < count; ++i) {
-      if (x < used) {
-        float* to = task.buffer + (y * line + call.pad[1] + x) * kLanes * vectors;
-        for (std::int64_t j = 0; j < vectors; ++j) {
-          store_vector(to + j * kLanes, load_vector<V>(values + (i * vectors + j) * kLanes));
-        }
-      }
-      if (++x == width) {
-        x = 0;
-        ++y;
-      }
+  const auto& expand = kExpand[static_cast<std::size_t>(vectors - 1)];
+  for (std::int64_t y = 0; y < last - first; ++y, source += width * kLanes) {
+    float* to = task.buffer + ((row + y) * line + call.pad[1]) * kLanes * vectors;
+    for (std::int64_t x = 0; x < used; x += kPixels) {
+      const std::int64_t count = std::min(kPixels, used - x);
+      expand[static_cast<std::size_t>(count - 1)](source + x * kLanes, plane, call.source_channels,
+                                                  weight, bias, to + x * kLanes * vectors);
     }
+    apply_steps(call.expand_epilogue, to, used * vectors);
   }
 }
 
@@ -222,13 +242,13 @@ constexpr std::array<Filter, kRun> kFilters[2][2]{
   const std::int64_t top = task.first * call.stride - call.pad[0];
   const std::int64_t first = std::clamp<std::int64_t>(top, 0, call.source_extent[0]);
   const std::int64_t last = std::clamp<std::int64_t>(top + rows, first, call.source_extent[0]);
-  std::fill_n(task.buffer, (first - top) * line * pixel, 0.0F);
-  std::fill_n(task.buffer + (last - top) * line * pixel, (top + rows - last) * line * pixel, 0.0F);
+  fill_zeros(task.buffer, (first - top) * line * vectors);
+  fill_zeros(task.buffer + (last - top) * line * pixel, (top + rows - last) * line * vectors);
   const std::int64_t right = std::min(line, call.pad[1] + call.source_extent[1]);
   for (std::int64_t y = first - top; y < last - top; ++y) {
     float* at = task.buffer + y * line * pixel;
-    std::fill_n(at, call.pad[1] * pixel, 0.0F);
-    std::fill_n(at + right * pixel, (line - right) * pixel, 0.0F);
+    fill_zeros(at, call.pad[1] * vectors);
+    fill_zeros(at + right * pixel, (line - right) * vectors);
   }
   expand_rows(task, first, last, first - top, vectors);
 
@@ -248,8 +268,8 @@ constexpr std::array<Filter, kRun> kFilters[2][2]{
         filters[static_cast<std::size_t>(count - 1)](from + x * call.stride * pixel, line * pixel,
                                                      pixel, weight + vector * kLanes, bias,
                                                      to + x * kLanes);
-        apply_steps(call.depthwise_epilogue, to + x * kLanes, count);
       }
+      apply_steps(call.depthwise_epilogue, to, width);
     }
   }
 }

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #if defined(__x86_64__)
+#include <immintrin.h>  // declares the compiler's own functions for instructions
 #define NPU_HAS_X86 1
 #define NPU_TARGET_AVX2 __attribute__((target("avx2,fma")))
 #define NPU_TARGET_AVX512 \
@@ -127,14 +128,43 @@ template <typename V>
   return x < kLowest ? V{} : p * factor;
 }
 
+/// x, but at least `low` and at most `high`; NaN stays.
+template <typename V>
+[[gnu::always_inline]] inline V clamp_vector(V x, float low, float high) {
+#if NPU_HAS_X86
+  if constexpr (sizeof(V) == 64) {  // GCC makes four operations of the two selections
+    constexpr std::uint16_t kAll = 0xFFFF;
+    constexpr int kCurrentRounding = 4;
+    x = __builtin_ia32_maxps512_mask(V{} + low, x, x, kAll, kCurrentRounding);
+    return __builtin_ia32_minps512_mask(V{} + high, x, x, kAll, kCurrentRounding);
+  } else
+#endif
+  {
+    x = x < low ? V{} + low : x;
+    return x > high ? V{} + high : x;
+  }
+}
+
+/// 1 / x with an error of about one unit in the last place, for x from 1 to 2^126; NaN for NaN.
+template <typename V>
+[[gnu::always_inline]] inline V reciprocal_vector(V x) {
+#if NPU_HAS_X86
+  if constexpr (sizeof(V) == 64) {  // where a division keeps the divider busy for ten cycles
+    const V y = __builtin_ia32_rcp14ps512_mask(x, V{}, std::uint16_t{0xFFFF});
+    return y + y * (1.0F - x * y);
+  } else
+#endif
+  {
+    return 1.0F / x;
+  }
+}
+
 /// 1 / (1 + exp(-x)) with a relative error of about 3e-7 where it is above 1e-6; NaN for NaN.
 template <typename V>
 [[gnu::always_inline]] inline V sigmoid_vector(V x) {
   using Int = typename IntegersOf<V>::Type;
   constexpr float kShift = 12582912.0F + 127.0F;  // its last bits are the exponent's bias
-  V z = x * -1.44269504F;
-  z = z < -126.0F ? V{} - 126.0F : z;
-  z = z > 126.0F ? V{} + 126.0F : z;
+  const V z = clamp_vector(x * -1.44269504F, -126.0F, 125.0F);
   const V shifted = z + kShift;
   const V r = z - (shifted - kShift);
   // 2^r on [-1/2, 1/2], fitted for the least relative error.
@@ -149,7 +179,7 @@ template <typename V>
   const Int exponent = bits << 23;
   V factor;
   std::memcpy(&factor, &exponent, sizeof factor);
-  return 1.0F / (p * factor + 1.0F);
+  return reciprocal_vector(p * factor + 1.0F);
 }
 
 /// The largest element; NaN is passed over unless all are NaN.

@@ -6,9 +6,11 @@
 // that half of each transform is shared, and are near 1, which keeps rounding errors low.
 //
 // A thread takes a block of tiles and of target channels: it transforms the sources of all
-// channels, which then lie in the second cache, and for 32 target channels at a time multiplies (a
-// tile of 14 rows by 2 vectors in registers), transforms back, and applies bias and epilogue while
-// the results lie in the first. Weights are read once per block, in order. O(tiles * products *
+// channels, which then lie in the second cache, and for 32 target channels at a time multiplies (up
+// to 14 tiles by 2 vectors in registers), transforms back, and applies bias and epilogue. Weights
+// are read in order, once for as many tiles as the cache holds; where they are too large for a
+// cache themselves, threads share them and not the tiles, and a panel is fetched while the one
+// before it is multiplied. O(tiles * products *
 // channels in * channels out / 16) multiply-adds of vectors; memory for each thread O(products *
 // block * channels in).
 #include "winograd.hpp"
@@ -28,9 +30,10 @@ namespace {
 
 constexpr std::int64_t kLanes = 16;
 constexpr std::int64_t kColumns = 2 * kLanes;  // target channels at a time
-constexpr std::int64_t kMaximumRows = 14;      // tiles at a time
+constexpr std::int64_t kMaximumRows = 14;      // tiles in registers
 constexpr std::int64_t kCacheFloats =
-    std::int64_t{160} * 1024;  // of transformed sources in the second cache
+    std::int64_t{160} * 1024;  // of transformed sources and products in the second cache
+constexpr std::int64_t kSmallWeights = std::int64_t{128} * 1024;  // floats that stay in it, too
 
 /// The finite points for a number of products: those among small fractions that gave the least
 /// errors of results for random operands.
@@ -105,13 +108,40 @@ std::int64_t row_stride(const Winograd& call) {
   return call.source_channels + kLanes;
 }
 
-std::int64_t rows_at_once(const Winograd& call) {
-  return std::clamp<std::int64_t>(kCacheFloats / (call.filter.products() * row_stride(call)), 4,
-                                  kMaximumRows);
+std::int64_t tile_floats(const Winograd& call) {
+  return call.filter.products() * (row_stride(call) + kColumns);
+}
+
+/// Tiles that are transformed before weights are read. Where weights come from the second cache,
+/// few of them leave room for the weights.
+std::int64_t tiles_at_once(const Winograd& call) {
+  const std::int64_t most = std::max<std::int64_t>(4, kCacheFloats / tile_floats(call));
+  const bool is_small = static_cast<std::int64_t>(call.weight_floats()) <= kSmallWeights;
+  return std::min(most, is_small ? kMaximumRows : call.tiles());
 }
 
 std::int64_t scratch_floats(const Winograd& call) {
-  return call.filter.products() * rows_at_once(call) * (row_stride(call) + kColumns);
+  return tile_floats(call) * tiles_at_once(call);
+}
+
+/// Whether threads share the target channels and not the tiles: each then reads its part of the
+/// weights, but transforms all sources.
+bool shares_channels(const Winograd& call) {
+  const std::int64_t tiles = call.tiles();
+  const std::int64_t at_once = tiles_at_once(call);
+  const std::int64_t threads = call.threads;
+  if (ceil_div(call.target_channels, kColumns) < 2 * threads) return false;
+  // In floats that come from memory or the last cache; a transform is worth about 2.5 for each of
+  // its results.
+  const double weights = static_cast<double>(call.weight_floats());
+  const double sources =
+      2.5 * static_cast<double>(tiles * call.filter.products() * call.source_channels);
+  const double by_channels = weights * static_cast<double>(ceil_div(tiles, at_once)) +
+                             sources * static_cast<double>(threads);
+  const double by_tiles =
+      weights * static_cast<double>(threads * ceil_div(ceil_div(tiles, threads), at_once)) +
+      sources;
+  return by_channels < by_tiles;
 }
 
 #if NPU_HAS_X86
@@ -204,9 +234,10 @@ NPU_INLINE void transform_result(const V* from, std::int64_t from_step, V* to,
 }
 
 /// target[row, column] = sum over channels of source[row, channel] * weight[channel, column].
+/// Fetches `channels` lines of a cache from `ahead`.
 template <int kRows, int kVectors>
 NPU_INLINE void multiply(const float* source, std::int64_t row, const float* weight,
-                         std::int64_t channels, float* target) {
+                         std::int64_t channels, const float* ahead, float* target) {
   V sums[kRows][kVectors];
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
@@ -214,6 +245,7 @@ NPU_INLINE void multiply(const float* source, std::int64_t row, const float* wei
     for (int j = 0; j < kVectors; ++j) sums[i][j] = V{};
   }
   for (std::int64_t k = 0; k < channels; ++k) {
+    __builtin_prefetch(ahead + k * kLanes, 0, 2);
     V right[kVectors];
 #pragma GCC unroll 2
     for (int j = 0; j < kVectors; ++j) {
@@ -235,12 +267,13 @@ NPU_INLINE void multiply(const float* source, std::int64_t row, const float* wei
   }
 }
 
-using Multiply = void (*)(const float*, std::int64_t, const float*, std::int64_t, float*);
+using Multiply = void (*)(const float*, std::int64_t, const float*, std::int64_t, const float*,
+                          float*);
 
 template <int kRows, int kVectors>
 NPU_TARGET_AVX512 void multiply_rows(const float* source, std::int64_t row, const float* weight,
-                                     std::int64_t channels, float* target) {
-  multiply<kRows, kVectors>(source, row, weight, channels, target);
+                                     std::int64_t channels, const float* ahead, float* target) {
+  multiply<kRows, kVectors>(source, row, weight, channels, ahead, target);
 }
 
 template <int kVectors, int... kRows>
@@ -375,7 +408,7 @@ NPU_TARGET_AVX512 void run_block(const Block& block) {
   constexpr int kProducts = (kTileY + kTapsY - 1) * (kTileX + kTapsX - 1);
   const Winograd& call = *block.call;
   const std::int64_t row = row_stride(call);
-  const std::int64_t at_once = rows_at_once(call);
+  const std::int64_t at_once = tiles_at_once(call);
   const std::int64_t groups = call.target_channels / kLanes;
   float* products = block.scratch + kProducts * at_once * row;
   const std::int64_t count = block.last_tile - block.first_tile;
@@ -383,16 +416,25 @@ NPU_TARGET_AVX512 void run_block(const Block& block) {
   for (std::int64_t run = 0; run < runs; ++run) {
     const std::int64_t first = block.first_tile + count * run / runs;
     const std::int64_t rows = block.first_tile + count * (run + 1) / runs - first;
+    const std::int64_t cuts = ceil_div(rows, kMaximumRows);
     load_sources<kTileY, kTapsY, kTileX, kTapsX>(block, first, rows, block.scratch);
     for (std::int64_t column = block.first_column; column < block.last_column; ++column) {
       const std::int64_t vectors = std::min<std::int64_t>(2, groups - 2 * column);
-      const Multiply kernel =
-          (vectors == 2 ? kMultiplyTwo : kMultiplyOne)[static_cast<std::size_t>(rows - 1)];
+      const auto& kernels = vectors == 2 ? kMultiplyTwo : kMultiplyOne;
+      const std::int64_t panel = call.source_channels * vectors * kLanes;
       const float* weight = block.weight + column * kColumns * kProducts * call.source_channels;
-      for (int product = 0; product < kProducts; ++product) {
-        kernel(block.scratch + product * rows * row, row,
-               weight + product * call.source_channels * vectors * kLanes, call.source_channels,
-               products + product * rows * kColumns);
+      for (int product = 0; product < kProducts; ++product, weight += panel) {
+        for (std::int64_t cut = 0; cut < cuts; ++cut) {
+          const std::int64_t begin = rows * cut / cuts;
+          const std::int64_t end = rows * (cut + 1) / cuts;
+          // The next panel follows, the next column's first one behind the last; what lies behind
+          // all of them is fetched for nothing.
+          const float* ahead =
+              cut < vectors ? weight + panel + cut * call.source_channels * kLanes : weight;
+          kernels[static_cast<std::size_t>(end - begin - 1)](
+              block.scratch + (product * rows + begin) * row, row, weight, call.source_channels,
+              ahead, products + (product * rows + begin) * kColumns);
+        }
       }
       for (std::int64_t vector = 0; vector < vectors; ++vector) {
         store_results<kTileY, kTapsY, kTileX, kTapsX>(block, first, rows, 2 * column + vector,
@@ -508,10 +550,10 @@ void Winograd::run(const float* source, const float* weight, const float* bias,
                    std::span<const float* const> operands, float* target, float* scratch) const {
   const Run body = kernel_of(*this).run;
   const std::int64_t count = tiles();
-  // Whole numbers of blocks for each thread; target channels are cut only where tiles are few.
-  std::int64_t blocks = ceil_div(count, rows_at_once(*this));
+  // Whole numbers of blocks for each thread.
   const std::int64_t columns = ceil_div(target_channels, kColumns);
-  if (blocks >= threads) blocks = threads;
+  const std::int64_t blocks =
+      shares_channels(*this) ? 1 : std::min<std::int64_t>(threads, ceil_div(count, kMaximumRows));
   const std::int64_t parts = std::min(columns, ceil_div(threads, blocks));
   const std::int64_t floats = scratch_floats(*this);
 #pragma omp parallel for collapse(2) num_threads(threads) schedule(static)

@@ -405,6 +405,27 @@ TEST_CASE("onednn expands and filters by channel in one kernel", "[onednn][compi
   }
 }
 
+TEST_CASE("onednn convolves by minimal filtering with weights larger than a cache",
+          "[onednn][compiler]") {
+  // Threads share channels where tiles are few, else tiles; the last 16 channels are alone.
+  const Shape extent = GENERATE(Shape{9, 11}, Shape{3, 4}, Shape{30, 29});
+  const std::int64_t channels = 272;
+  const Shape target{1, channels, extent[0], extent[1]};
+  GraphBuilder graph;
+  graph.input("x", {1, 160, extent[0], extent[1]}).input("z", target);
+  graph.weight("w", {channels, 160, 3, 3}).weight("b", {channels});
+  graph.node("c", "aten.conv2d.default", {"x", "p_w", "p_b"}, target, {{"padding", {1, 1}}});
+  graph.node("s", "aten.add.Tensor", {"c", "z"}, target).output("s");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 2e-5);
+  const auto results = compiled.run(compiled.device.get());
+  for (const int threads : {1, 2, 3, 4}) {
+    Compiled other(graph, "{}", threads);
+    const auto again = other.run(other.device.get());
+    CHECK(std::memcmp(results[0].data(), again[0].data(), results[0].bytes()) == 0);
+  }
+}
+
 TEST_CASE("onednn keeps the result of an expansion that something else reads",
           "[onednn][compiler]") {
   GraphBuilder graph;
