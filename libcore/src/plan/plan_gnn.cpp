@@ -136,9 +136,10 @@ struct Cluster {
   std::vector<std::int32_t> members;  // indices into the subgraphs, in order of execution
 };
 
-// Tasks that the search for a short schedule may simulate.
-constexpr std::int64_t kFewWork = 30'000'000;
-constexpr std::int64_t kManyWork = 40'000'000;
+// Tasks that the searches for short schedules may simulate: all numbers of parts and layers
+// together, but each of them some.
+constexpr std::int64_t kScheduleWork = 30'000'000;
+constexpr std::int64_t kLeastWork = 2'000'000;
 
 struct LayerPlan {
   std::vector<PlanCandidate> chosen;  // by subgraph
@@ -199,11 +200,12 @@ class LayerPlanner {
     return true;
   }
 
-  /// Orders the subgraphs; `may_change` the choice for a shorter schedule.
-  void schedule(LayerPlan& plan, bool may_change) const {
+  /// Orders the subgraphs, and changes the choice where so many simulated tasks find a shorter
+  /// schedule.
+  void schedule(LayerPlan& plan, std::int64_t work) const {
     const PhaseTimes::Scope phase(times_, "schedule");
     const std::vector<std::int32_t> by_load = plan.selection.choice;
-    arrange(plan, by_load, may_change);
+    arrange(plan, by_load, work);
     compare_single_devices(plan);
     finish(plan);
   }
@@ -405,9 +407,9 @@ class LayerPlanner {
 
   // The schedule of a choice: the shortest of some orders, and, where the choice may change, of
   // what a search finds from there.
-  void arrange(LayerPlan& plan, const std::vector<std::int32_t>& choice, bool may_change) const {
+  void arrange(LayerPlan& plan, const std::vector<std::int32_t>& choice, std::int64_t work) const {
     constexpr std::size_t kFew = 64;
-    Options options = options_for(plan, choice, !may_change ? 1 : choice.size() <= kFew ? 400 : 12);
+    Options options = options_for(plan, choice, work == 0 ? 1 : choice.size() <= kFew ? 400 : 12);
     Schedule schedule;
     schedule.choice.assign(choice.size(), 0);
     std::vector<std::vector<std::int32_t>> orders = clustered_orders(choice);
@@ -421,10 +423,7 @@ class LayerPlanner {
         schedule = std::move(next);
       }
     }
-    if (may_change) {
-      schedule = shorten_schedule(options.problem, std::move(schedule),
-                                  choice.size() <= kFew ? kFewWork : kManyWork);
-    }
+    if (work > 0) schedule = shorten_schedule(options.problem, std::move(schedule), work);
     for (std::size_t i = 0; i < choice.size(); ++i) {
       plan.selection.choice[i] = options.candidate[i][at(schedule.choice[i])];
     }
@@ -465,7 +464,7 @@ class LayerPlanner {
       }
       if (choice.size() != candidates_.size()) continue;
       LayerPlan alone = plan;
-      arrange(alone, choice, false);
+      arrange(alone, choice, 0);
       if (alone.simulation.makespan_ms < plan.simulation.makespan_ms * (1 - 1e-12)) {
         plan = std::move(alone);
       }
@@ -595,9 +594,13 @@ KPlan plan_for(const PlanInput& input, const PlanGnnOptions& options, std::int32
     if (!planners.back().select(legal, plan.layers.emplace_back(), plan.infeasible)) return plan;
     plan.lower_bound_ms += plan.layers.back().lower_bound_ms;
   }
+  const bool searches = !options.greedy && plan.lower_bound_ms < shortest_ms;
+  const auto searched = static_cast<std::int64_t>(
+      planners.size() * std::max<std::size_t>(1, options.part_counts.size()));
+  const std::int64_t work = std::max(kLeastWork, kScheduleWork / searched);
   std::map<std::string, std::int32_t> single_layers;
   for (std::size_t l = 0; l < planners.size(); ++l) {
-    planners[l].schedule(plan.layers[l], !options.greedy && plan.lower_bound_ms < shortest_ms);
+    planners[l].schedule(plan.layers[l], searches ? work : 0);
     plan.makespan_ms += plan.layers[l].simulation.makespan_ms;
     for (std::size_t d = 0; d < input.profile.devices.size(); ++d) {
       const auto ms = planners[l].single_device_ms(static_cast<std::int32_t>(d));
