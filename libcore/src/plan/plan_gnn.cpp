@@ -595,8 +595,8 @@ KPlan plan_for(const PlanInput& input, const PlanGnnOptions& options, std::int32
     plan.lower_bound_ms += plan.layers.back().lower_bound_ms;
   }
   const bool searches = !options.greedy && plan.lower_bound_ms < shortest_ms;
-  const auto searched = static_cast<std::int64_t>(
-      planners.size() * std::max<std::size_t>(1, options.part_counts.size()));
+  const std::size_t numbers = input.graph ? options.part_counts.size() + 1 : 1;
+  const auto searched = static_cast<std::int64_t>(planners.size() * numbers);
   const std::int64_t work = std::max(kLeastWork, kScheduleWork / searched);
   std::map<std::string, std::int32_t> single_layers;
   for (std::size_t l = 0; l < planners.size(); ++l) {
