@@ -100,6 +100,7 @@ FusionPlan find_fusions(const Graph& graph) {
   plan.group_of.assign(graph.nodes().size(), -1);
   mark_dead_nodes(graph, plan);
   match_attention(graph, plan);
+  match_squeeze_excite(graph, plan);
   match_shared_inputs(graph, plan);
   match_epilogues(graph, plan);
   find_last_uses(graph, plan);

@@ -11,10 +11,11 @@ namespace npu::onednn {
 /// Nodes that become one kernel.
 struct FusionGroup {
   enum class Kind : std::uint8_t {
-    kEpilogue,     ///< an anchor, then element-wise nodes and aliases on its only result
-    kAttention,    ///< product, scale, mask, softmax, product
-    kSharedInput,  ///< linear nodes with one input: one product, of which each result is a part
-    kNorm,         ///< an RMS norm written out
+    kEpilogue,       ///< an anchor, then element-wise nodes and aliases on its only result
+    kAttention,      ///< product, scale, mask, softmax, product
+    kSharedInput,    ///< linear nodes with one input: one product, of which each result is a part
+    kNorm,           ///< an RMS norm written out
+    kSqueezeExcite,  ///< mean, layer, activation, layer, gate, product
   };
   Kind kind = Kind::kEpilogue;
   /// In list order; the first is the anchor, the last gives the result. kAttention: the first
@@ -43,6 +44,8 @@ FusionPlan find_fusions(const Graph& graph);
 void mark_dead_nodes(const Graph& graph, FusionPlan& plan);
 /// Attention written out as matrix products around a softmax.
 void match_attention(const Graph& graph, FusionPlan& plan);
+/// Squeeze and excitation.
+void match_squeeze_excite(const Graph& graph, FusionPlan& plan);
 /// Sibling linear nodes.
 void match_shared_inputs(const Graph& graph, FusionPlan& plan);
 /// Batch norm, activations and additions behind an op with a heavy kernel.

@@ -570,6 +570,10 @@ bool Lowering::try_group(const FusionGroup& group, bool with_sum) {
         compute_type_ = storage_type(dtype(node_->outputs.front()));
         lower_shared_input(*this, group);
         break;
+      case FusionGroup::Kind::kSqueezeExcite:
+        compute_type_ = storage_type(dtype(node_->outputs.front()));
+        lower_squeeze_excite_group(*this, group);
+        break;
       default:
         lower_node(*node_);
     }

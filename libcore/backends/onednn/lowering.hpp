@@ -290,6 +290,7 @@ FoldedWeights fold_norms(Lowering& lowering, const Value& weight, const std::opt
 bool is_reference(const dnnl::primitive_desc& primitive);
 void lower_attention_group(Lowering& lowering, const FusionGroup& group);
 void lower_shared_input(Lowering& lowering, const FusionGroup& group);
+void lower_squeeze_excite_group(Lowering& lowering, const FusionGroup& group);
 
 // Lowering functions, by family; see lowering_table.cpp for what uses them.
 void lower_convolution(Lowering& lowering, const BoundNode& node);

@@ -27,10 +27,14 @@ struct IntegersOf;
 template <>
 struct IntegersOf<Float16> {
   using Type = std::int32_t __attribute__((vector_size(64)));
+  using Unsigned = std::uint32_t __attribute__((vector_size(64)));
+  using Half = std::uint16_t __attribute__((vector_size(32)));
 };
 template <>
 struct IntegersOf<Float8> {
   using Type = std::int32_t __attribute__((vector_size(32)));
+  using Unsigned = std::uint32_t __attribute__((vector_size(32)));
+  using Half = std::uint16_t __attribute__((vector_size(16)));
 };
 
 /// How many runs of b make up a.
@@ -131,7 +135,7 @@ template <typename V>
 /// x, but at least `low` and at most `high`; NaN stays.
 template <typename V>
 [[gnu::always_inline]] inline V clamp_vector(V x, float low, float high) {
-#if NPU_HAS_X86
+#if NPU_HAS_X86 && !defined(__clang__)
   if constexpr (sizeof(V) == 64) {  // GCC makes four operations of the two selections
     constexpr std::uint16_t kAll = 0xFFFF;
     constexpr int kCurrentRounding = 4;
@@ -148,7 +152,7 @@ template <typename V>
 /// 1 / x with an error of about one unit in the last place, for x from 1 to 2^126; NaN for NaN.
 template <typename V>
 [[gnu::always_inline]] inline V reciprocal_vector(V x) {
-#if NPU_HAS_X86
+#if NPU_HAS_X86 && !defined(__clang__)
   if constexpr (sizeof(V) == 64) {  // where a division keeps the divider busy for ten cycles
     const V y = __builtin_ia32_rcp14ps512_mask(x, V{}, std::uint16_t{0xFFFF});
     return y + y * (1.0F - x * y);

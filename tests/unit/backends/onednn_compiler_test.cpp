@@ -426,6 +426,68 @@ TEST_CASE("onednn convolves by minimal filtering with weights larger than a cach
   }
 }
 
+TEST_CASE("onednn squeezes and excites in one kernel", "[onednn][compiler]") {
+  const std::string activation = GENERATE("relu", "silu_", "hardswish");
+  const std::string gate = GENERATE("sigmoid", "hardsigmoid_");
+  const std::string mean = GENERATE("pool", "mean");
+  const Shape extent = GENERATE(Shape{2, 48, 23, 31}, Shape{1, 64, 1, 3});
+  const std::int64_t hidden = GENERATE(1, 10);
+  const bool with_bias = GENERATE(true, false);
+  const Shape squeezed{extent[0], extent[1], 1, 1};
+  const Shape middle{extent[0], hidden, 1, 1};
+  GraphBuilder graph;
+  graph.input("x", extent).weight("u", {hidden, extent[1], 1, 1}).weight("b", {hidden});
+  graph.weight("w", {extent[1], hidden, 1, 1}).weight("c", {extent[1]});
+  graph.node("r", "aten.relu.default", {"x"}, extent);
+  if (mean == "pool") {
+    graph.node("m", "aten.adaptive_avg_pool2d.default", {"r"}, squeezed, {{"output_size", {1, 1}}});
+  } else {
+    graph.node("m", "aten.mean.dim", {"r"}, squeezed, {{"dim", {2, 3}}, {"keepdim", true}});
+  }
+  using Names = std::vector<std::string>;
+  graph.node("h", "aten.conv2d.default", with_bias ? Names{"m", "p_u", "p_b"} : Names{"m", "p_u"},
+             middle);
+  graph.node("a", "aten." + activation + ".default", {"h"}, middle);
+  graph.node("e", "aten.conv2d.default", with_bias ? Names{"a", "p_w", "p_c"} : Names{"a", "p_w"},
+             squeezed);
+  graph.node("g", "aten." + gate + ".default", {"e"}, squeezed);
+  graph.node("y", "aten.mul.Tensor", {"g", "r"}, extent).output("y");
+  INFO(activation << ", " << gate << ", " << mean << ", " << hidden);
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-5);
+  if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw")) {
+    CHECK(compiled.count("kernels") - compiled.count("reorders") == 2);  // relu, and the rest
+  }
+  const auto results = compiled.run(compiled.device.get());
+  for (const int threads : {1, 3}) {
+    Compiled other(graph, "{}", threads);
+    const auto again = other.run(other.device.get());
+    CHECK(std::memcmp(results[0].data(), again[0].data(), results[0].bytes()) == 0);
+  }
+  Compiled rounded(graph, R"({"precision": "bf16"})");
+  CHECK(rounded.error_against_cpu() < 3e-2);
+}
+
+TEST_CASE("onednn leaves gates alone that are none", "[onednn][compiler]") {
+  // The gate belongs to another tensor, or something else reads it.
+  const std::string fault = GENERATE("other tensor", "other reader");
+  const Shape extent{1, 32, 9, 9};
+  const Shape squeezed{1, 32, 1, 1};
+  GraphBuilder graph;
+  graph.input("x", extent).input("z", extent);
+  graph.weight("u", {32, 32, 1, 1}).weight("w", {32, 32, 1, 1});
+  graph.node("m", "aten.adaptive_avg_pool2d.default", {"x"}, squeezed, {{"output_size", {1, 1}}});
+  graph.node("h", "aten.conv2d.default", {"m", "p_u"}, squeezed);
+  graph.node("a", "aten.relu.default", {"h"}, squeezed);
+  graph.node("e", "aten.conv2d.default", {"a", "p_w"}, squeezed);
+  graph.node("g", "aten.sigmoid.default", {"e"}, squeezed);
+  graph.node("y", "aten.mul.Tensor", {fault == "other tensor" ? "z" : "x", "g"}, extent);
+  graph.output("y");
+  if (fault == "other reader") graph.output("g");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-5);
+}
+
 TEST_CASE("onednn keeps the result of an expansion that something else reads",
           "[onednn][compiler]") {
   GraphBuilder graph;
