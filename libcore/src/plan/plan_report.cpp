@@ -83,10 +83,15 @@ std::string format_plan_report(const Json& plan) {
   }
   text += table_text(rows) + "\n";
   rows = {{">subgraphs", ">layer", "plan"}};
+  // A plan may have several clusters.
+  std::vector<std::size_t> subgraphs(plan.at("peps").size(), 0);
   for (const Json& cluster : plan.at("clusters")) {
-    const Json& pep = plan.at("peps").at(cluster.at("pep").get<std::size_t>());
-    rows.push_back({std::to_string(cluster.at("subgraphs").size()), cluster.at("layer").dump(),
-                    pep.at("key").get<std::string>()});
+    subgraphs.at(cluster.at("pep").get<std::size_t>()) += cluster.at("subgraphs").size();
+  }
+  for (std::size_t p = 0; p < subgraphs.size(); ++p) {
+    const Json& pep = plan.at("peps").at(p);
+    rows.push_back(
+        {std::to_string(subgraphs[p]), pep.at("layer").dump(), pep.at("key").get<std::string>()});
   }
   text += table_text(rows) + "\n";
   std::map<std::string, std::int64_t> reasons;

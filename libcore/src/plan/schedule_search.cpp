@@ -16,6 +16,8 @@
 #include <string>
 #include <tuple>
 
+#include "random_stream.hpp"
+
 namespace npu {
 namespace {
 
@@ -189,21 +191,6 @@ class Simulator {
   std::int64_t simulated_ = 0;
 };
 
-// A stream of numbers that depends on nothing but its seed.
-class Stream {
- public:
-  explicit Stream(std::uint64_t seed) : state_(seed) {}
-  std::size_t below(std::size_t bound) { return static_cast<std::size_t>(next() % bound); }
-  double unit() { return static_cast<double>(next()) * 0x1p-31; }
-
- private:
-  std::uint64_t next() {
-    state_ = state_ * 6364136223846793005ULL + 1442695040888963407ULL;
-    return state_ >> 33;
-  }
-  std::uint64_t state_;
-};
-
 double length_of(const SimItem& item) {
   double ms = 0;
   for (const auto& segment : item.segments) {
@@ -229,7 +216,7 @@ void relocate(std::vector<std::int32_t>& order, std::size_t from, std::size_t to
 // One change that can be taken back.
 class Move {
  public:
-  Move(const ScheduleProblem& problem, bool may_change, Schedule& schedule, Stream& stream)
+  Move(const ScheduleProblem& problem, bool may_change, Schedule& schedule, RandomStream& stream)
       : schedule_(schedule), stream_(stream), problem_(problem) {
     const std::size_t items = schedule.order.size();
     const std::size_t kind = may_change ? stream.below(8) : 4 + stream.below(4);
@@ -272,7 +259,7 @@ class Move {
   }
 
   Schedule& schedule_;
-  Stream& stream_;
+  RandomStream& stream_;
   const ScheduleProblem& problem_;
   std::array<std::size_t, 2> item_{};
   std::array<std::int32_t, 2> old_{};
@@ -362,7 +349,7 @@ class Search {
   double near_;
   std::int64_t work_;
   Simulator simulator_;
-  Stream stream_;
+  RandomStream stream_;
   Schedule best_;
   Simulator::Result result_;
 };

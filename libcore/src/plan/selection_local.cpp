@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "random_stream.hpp"
 #include "selection_table.hpp"
 
 namespace npu {
@@ -68,18 +69,6 @@ std::int64_t descend(const SelectionTable& table, SelectionState& state, std::in
   return work;
 }
 
-// A stream of numbers that depends on nothing but its seed.
-class Stream {
- public:
-  std::size_t below(std::size_t bound) {
-    state_ = state_ * 6364136223846793005ULL + 1442695040888963407ULL;
-    return static_cast<std::size_t>((state_ >> 33) % bound);
-  }
-
- private:
-  std::uint64_t state_ = 0x9e3779b97f4a7c15;
-};
-
 }  // namespace
 
 std::int64_t single_switches(const SelectionTable& table, SelectionState& state,
@@ -127,7 +116,7 @@ SelectionState search_locally(const SelectionTable& table,
     if (state.max_load() < best.max_load()) best = state;
   }
   // Iterated local search: a few switches at random, then downhill again.
-  Stream stream;
+  RandomStream stream;
   const std::size_t kicks = std::min<std::size_t>(table.items(), 4);
   for (int round = 0; round < 400 && work < budget && best.max_load() > bound * (1 + 1e-5);
        ++round) {
