@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Times compiled models side by side with ONNX Runtime and PyTorch: the same models, weights and
 # inputs, batch 1, every program in turn in every round, so that a busy machine hits all of them.
-# Prints medians and ratios, load times, peak memory and how far results are from PyTorch's.
+# Prints medians and ratios, load times, peak memory and how far results are from PyTorch's. "paired" is
+# the median over the rounds of the ratio within a round: where a machine is slow for seconds at a time,
+# both programs of a round are hit, while medians over all rounds may come from different moments.
 #
 # Usage: scripts/bench/vs_peers.sh [OPTION...] [MODEL...]
 #   MODEL  torchvision name or FILE.py:FUNCTION; default: eight, from resnet18 to bert_base
@@ -34,7 +36,7 @@ while getopts d:t:p:n:r:e:k:i option; do
     e) eager=$OPTARG ;;
     k) top1=$OPTARG ;;
     i) install_only=1 ;;
-    *) sed -n '3,22s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '3,24s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 shift $((OPTIND - 1))
@@ -65,9 +67,11 @@ install_peers() {
   export NODE_PATH=$cache/ort/node_modules
 }
 
-# The number of a key in a file of JSON objects, one result a line.
-field() { grep -o "\"$1\": *[0-9.e+-]*" "$2" | sed 's/.*: *//'; }
+# The number of a key in a file of JSON objects, one result a line; nothing where there is none.
+field() { { grep -o "\"$1\": *[0-9.e+-]*" "$2" || true; } | sed 's/.*: *//'; }
 median() { sort -g | awk '{ v[NR] = $1 } END { if (NR) printf "%.6g", NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+# The median of the ratios of two files' medians, line by line.
+paired() { paste <(field median_ms "$1") <(field median_ms "$2") | awk '$2 > 0 { print $1 / $2 }' | median; }
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN { if (a > 0 && b > 0) printf "%.3f", a / b; else printf "-" }'; }
 geomean() { awk '$1 > 0 { s += log($1); ++n } END { if (n) printf "%.3f", exp(s / n); else printf "-" }'; }
 mega() { awk -v a="$1" 'BEGIN { if (a != "") printf "%.0f", a / 1e6; else printf "-" }'; }
@@ -123,9 +127,9 @@ printf 'ONNX Runtime %s, PyTorch %s, %s; %s runs in each of %s rounds; times in 
   "$({ /usr/bin/python3 -c 'import torch; print(torch.__version__)' || python3 -c 'import torch; print(torch.__version__)'; } 2>/dev/null)" \
   "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores" "$runs" "$rounds"
 for count in $threads; do
-  for precision in $precisions; do : >"$scratch/ratios.$precision"; : >"$scratch/load.$precision"; : >"$scratch/memory.$precision"; done
-  printf '\n%s thread(s)\n%-16s %-5s %8s %8s %8s %8s | %8s %8s %7s | %7s %7s %7s | %9s %9s\n' "$count" \
-    model prec ours ORT ratio torch load 'ORT load' ratio RSS 'ORT RSS' ratio 'max abs' 'ORT rel'
+  for precision in $precisions; do : >"$scratch/ratios.$precision"; : >"$scratch/paired.$precision"; : >"$scratch/load.$precision"; : >"$scratch/memory.$precision"; done
+  printf '\n%s thread(s)\n%-16s %-5s %8s %8s %8s %8s %8s | %8s %8s %7s | %7s %7s %7s | %9s %9s\n' "$count" \
+    model prec ours ORT ratio paired torch load 'ORT load' ratio RSS 'ORT RSS' ratio 'max abs' 'ORT rel'
   for spec in "${names[@]}"; do
     name=${spec##*:}
     for precision in $precisions; do compile_model "$name" "$precision" "$count"; : >"$scratch/$precision"; done
@@ -143,17 +147,19 @@ for count in $threads; do
       rss=$(field peak_rss_bytes "$scratch/$precision" | median)
       error=$(grep -o '"max_abs":[0-9.e+-]*' "$scratch/$precision" | sed 's/.*://' | sort -g | tail -n 1)
       ratio "$ours" "$ort" >>"$scratch/ratios.$precision"; echo >>"$scratch/ratios.$precision"
+      pairs=$(paired "$scratch/$precision" "$scratch/ort")
+      echo "$pairs" >>"$scratch/paired.$precision"
       ratio "$load" "$ort_load" >>"$scratch/load.$precision"; echo >>"$scratch/load.$precision"
       ratio "$rss" "$ort_rss" >>"$scratch/memory.$precision"; echo >>"$scratch/memory.$precision"
-      printf '%-16s %-5s %8.2f %8.2f %8s %8s | %8.1f %8.1f %7s | %7s %7s %7s | %9.1e %9.1e\n' "$name" "$precision" \
-        "$ours" "$ort" "$(ratio "$ours" "$ort")" "${torch:--}" "$load" "$ort_load" \
+      printf '%-16s %-5s %8.2f %8.2f %8s %8.3f %8s | %8.1f %8.1f %7s | %7s %7s %7s | %9.1e %9.1e\n' "$name" "$precision" \
+        "$ours" "$ort" "$(ratio "$ours" "$ort")" "$pairs" "${torch:--}" "$load" "$ort_load" \
         "$(ratio "$load" "$ort_load")" "$(mega "$rss")" "$(mega "$ort_rss")" "$(ratio "$rss" "$ort_rss")" \
         "$error" "$(field relative_error "$scratch/ort" | sort -g | tail -n 1)"
     done
   done
   for precision in $precisions; do
-    printf 'geometric mean, %s: time %s, load %s, memory %s (ours / ONNX Runtime); worst time %s\n' "$precision" \
-      "$(geomean <"$scratch/ratios.$precision")" "$(geomean <"$scratch/load.$precision")" \
+    printf 'geometric mean, %s: time %s, paired %s, load %s, memory %s (ours / ONNX Runtime); worst time %s\n' "$precision" \
+      "$(geomean <"$scratch/ratios.$precision")" "$(geomean <"$scratch/paired.$precision")" "$(geomean <"$scratch/load.$precision")" \
       "$(geomean <"$scratch/memory.$precision")" "$(sort -g "$scratch/ratios.$precision" | tail -n 1)"
   done
 done
