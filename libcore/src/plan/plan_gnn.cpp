@@ -140,6 +140,8 @@ struct Cluster {
 // together, but each of them some.
 constexpr std::int64_t kScheduleWork = 30'000'000;
 constexpr std::int64_t kLeastWork = 2'000'000;
+// What a plan over devices of one resource has to gain over one device alone.
+constexpr double kSharedMargin = 0.05;
 
 struct LayerPlan {
   std::vector<PlanCandidate> chosen;  // by subgraph
@@ -450,8 +452,11 @@ class LayerPlanner {
     return simulate(items, resource_of_, switch_ms_);
   }
 
-  // Never slower than any device alone, by the same model.
+  // Never slower than any device alone, by the same model. Devices that share all they have cannot
+  // work side by side: for what is left to gain a plan over several has to beat the table's noise.
   void compare_single_devices(LayerPlan& plan) const {
+    const double margin = costs_.resource_count() == 1 ? kSharedMargin : 0;
+    std::optional<LayerPlan> fastest;
     for (std::size_t d = 0; d < names_.size(); ++d) {
       std::vector<std::int32_t> choice;
       for (const auto& list : candidates_) {
@@ -465,9 +470,13 @@ class LayerPlanner {
       if (choice.size() != candidates_.size()) continue;
       LayerPlan alone = plan;
       arrange(alone, choice, 0);
-      if (alone.simulation.makespan_ms < plan.simulation.makespan_ms * (1 - 1e-12)) {
-        plan = std::move(alone);
+      if (!fastest || alone.simulation.makespan_ms < fastest->simulation.makespan_ms) {
+        fastest = std::move(alone);
       }
+    }
+    if (fastest &&
+        fastest->simulation.makespan_ms < plan.simulation.makespan_ms * (1 - 1e-12 + margin)) {
+      plan = std::move(*fastest);
     }
   }
 

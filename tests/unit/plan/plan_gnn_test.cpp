@@ -150,6 +150,51 @@ TEST_CASE("a plan of a graph holds, and repeats", "[plan]") {
   }
 }
 
+TEST_CASE("devices of one resource are combined for a gain that is no noise", "[plan]") {
+  // Seven stages on either device; together they are `gain` faster than the faster one alone.
+  const test::TemporaryFolder folder;
+  const std::string profile = folder / "profile.json";
+  const std::string subgraphs = folder / "subgraphs.json";
+  write_file_atomically(subgraphs, R"([{"id": 0, "n": 1000, "m": 5000}])");
+  for (const bool shared : {true, false}) {
+    for (const double gain : {0.02, 0.2}) {
+      Json entries = Json::array();
+      const auto add = [&](const char* device, int first, int last, double ms) {
+        entries.push_back({{"device", device},
+                           {"layer", 1},
+                           {"first", first},
+                           {"last", last},
+                           {"n", 1000},
+                           {"m", 5000},
+                           {"ms", ms}});
+      };
+      add("a", 1, 7, 100);
+      add("b", 1, 7, 103);
+      add("a", 1, 4, 50);
+      add("b", 5, 7, 50 - 100 * gain);
+      write_file_atomically(profile,
+                            Json{{"npu", {{"version", 1}, {"kind", "profile"}}},
+                                 {"devices",
+                                  {{{"name", "a"}, {"resource", "host"}},
+                                   {{"name", "b"}, {"resource", shared ? "host" : "other"}}}},
+                                 {"entries", entries}}
+                                .dump());
+      PlanGnnOptions options;
+      options.subgraphs = subgraphs;
+      options.profile = profile;
+      options.transfers = false;
+      const Json plan = plan_of(options);
+      const double makespan = plan.at("makespan_ms").get<double>();
+      if (shared) {
+        CHECK(near(makespan, gain > 0.05 ? 100 - 100 * gain : 100));
+      } else {
+        CHECK(makespan < 60);  // side by side
+      }
+      CHECK(plan.at("best_single_device").at("device") == "a");
+    }
+  }
+}
+
 TEST_CASE("halo counts", "[plan][halo]") {
   // 0 -> 1 -> 2 -> 3, and 0 -> 3; parts {0, 1} and {2, 3}.
   GraphReadOptions four;
