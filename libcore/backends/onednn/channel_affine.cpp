@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <type_traits>
 #include <vector>
 
 #include "vector_math.hpp"
@@ -89,14 +88,14 @@ template <typename T, bool kShift, bool kRelu, bool kVectors>
       scale[i] = scale_of(i);
       shift[i] = shift_of(i);
     }
-    if constexpr (kVectors && std::is_same_v<T, float>) {
+    if constexpr (kVectors) {
       const auto factors = load_vector<Float16>(scale);
       const auto terms = load_vector<Float16>(shift);
       for (std::int64_t row = 0; row < count; ++row) {
-        Float16 value = load_vector<Float16>(from + row * 16) * factors;
+        Float16 value = load_as_floats<Float16>(from + row * 16) * factors;
         if constexpr (kShift) value += terms;
         if constexpr (kRelu) value = value < 0.0F ? Float16{} : value;
-        store_vector(to + row * 16, value);
+        store_floats(to + row * 16, value);
       }
     } else {
       for (std::int64_t row = 0; row < count; ++row) {

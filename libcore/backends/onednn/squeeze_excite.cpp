@@ -7,8 +7,6 @@
 
 #include <omp.h>
 
-#include <type_traits>
-
 #include "vector_math.hpp"
 
 namespace npu::onednn {
@@ -33,37 +31,6 @@ struct Part {
   std::int64_t first;
   std::int64_t last;
 };
-
-template <typename V, typename T>
-[[gnu::always_inline]] inline V load_as_floats(const T* from) {
-  if constexpr (std::is_same_v<T, float>) {
-    return load_vector<V>(from);
-  } else {
-    using Unsigned = typename IntegersOf<V>::Unsigned;
-    typename IntegersOf<V>::Half bits;
-    std::memcpy(&bits, from, sizeof bits);
-    const Unsigned wide = __builtin_convertvector(bits, Unsigned) << 16;
-    V result;
-    std::memcpy(&result, &wide, sizeof result);
-    return result;
-  }
-}
-
-template <typename V, typename T>
-[[gnu::always_inline]] inline void store_floats(T* to, V value) {
-  if constexpr (std::is_same_v<T, float>) {
-    store_vector(to, value);
-  } else {
-    using Unsigned = typename IntegersOf<V>::Unsigned;
-    using Half = typename IntegersOf<V>::Half;
-    Unsigned bits;
-    std::memcpy(&bits, &value, sizeof bits);
-    const Unsigned rounded = bits + 0x7FFFU + ((bits >> 16) & 1U);
-    const Unsigned chosen = value != value ? bits | 0x00400000U : rounded;
-    const Half half = __builtin_convertvector(chosen >> 16, Half);
-    std::memcpy(to, &half, sizeof half);
-  }
-}
 
 template <typename V, typename T>
 [[gnu::always_inline]] inline void compute_means(const Part& part) {

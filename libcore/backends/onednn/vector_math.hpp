@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #if defined(__x86_64__)
 #include <immintrin.h>  // declares the compiler's own functions for instructions
@@ -70,6 +71,39 @@ template <typename V>
 template <typename V>
 [[gnu::always_inline]] inline void store_vector(float* to, V value) {
   std::memcpy(to, &value, sizeof value);
+}
+
+/// Floats, or bfloat16 numbers as their bits.
+template <typename V, typename T>
+[[gnu::always_inline]] inline V load_as_floats(const T* from) {
+  if constexpr (std::is_same_v<T, float>) {
+    return load_vector<V>(from);
+  } else {
+    using Unsigned = typename IntegersOf<V>::Unsigned;
+    typename IntegersOf<V>::Half bits;
+    std::memcpy(&bits, from, sizeof bits);
+    const Unsigned wide = __builtin_convertvector(bits, Unsigned) << 16;
+    V result;
+    std::memcpy(&result, &wide, sizeof result);
+    return result;
+  }
+}
+
+/// To floats, or rounded to bfloat16, to the nearest and even ones.
+template <typename V, typename T>
+[[gnu::always_inline]] inline void store_floats(T* to, V value) {
+  if constexpr (std::is_same_v<T, float>) {
+    store_vector(to, value);
+  } else {
+    using Unsigned = typename IntegersOf<V>::Unsigned;
+    using Half = typename IntegersOf<V>::Half;
+    Unsigned bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    const Unsigned rounded = bits + 0x7FFFU + ((bits >> 16) & 1U);
+    const Unsigned chosen = value != value ? bits | 0x00400000U : rounded;
+    const Half half = __builtin_convertvector(chosen >> 16, Half);
+    std::memcpy(to, &half, sizeof half);
+  }
 }
 
 /// 2^-n exp(x) for n = x / log(2) rounded; `shifted` gets n in the low bits of 1.5 * 2^23 + n.
