@@ -42,6 +42,14 @@ inline float* floats(std::byte* memory) { return static_cast<float*>(static_cast
 /// does all of the current group's epilogue; else adds no computation and returns nothing.
 std::optional<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call);
 
+/// The same for a kernel of one by one, by the product of matrices of our own. With a norm in
+/// front, it adds nothing only where the current group's epilogue is too much for it.
+std::optional<Value> add_pointwise(Lowering& lowering, const ConvolutionCall& call,
+                                   const Lowering::Norm* norm = nullptr);
+/// Leaves a batch norm, with a ReLU or without, to the convolution of one by one that alone reads
+/// its result; returns what stands for the result.
+std::optional<Value> defer_norm(Lowering& lowering, const Lowering::Norm& norm);
+
 /// Leaves a convolution of one by one to the depthwise convolution that alone reads it, where one
 /// kernel does both with all that the current group asks for; returns what stands for its result.
 std::optional<Value> defer_expansion(Lowering& lowering, const ConvolutionCall& call);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "vector_math.hpp"
 
@@ -43,6 +45,30 @@ template <typename V>
     default:
       return value;
   }
+}
+
+/// All steps on the value that comes to `place` of the target; operands lie like the target.
+template <typename V>
+[[gnu::always_inline]] inline V apply_steps(std::span<const EpilogueStep> steps, V value,
+                                            const float* target, const float* const* operands,
+                                            std::int64_t place) {
+  std::size_t operand = 0;
+  for (const EpilogueStep& step : steps) {
+    switch (step.kind) {
+      case EpilogueStep::Kind::kAccumulate:
+        value += load_vector<V>(target + place) * step.alpha;
+        break;
+      case EpilogueStep::Kind::kAdd:
+        value += load_vector<V>(operands[operand++] + place);
+        break;
+      case EpilogueStep::Kind::kMultiply:
+        value *= load_vector<V>(operands[operand++] + place);
+        break;
+      default:
+        value = apply_step(step, value);
+    }
+  }
+  return value;
 }
 
 }  // namespace npu::onednn

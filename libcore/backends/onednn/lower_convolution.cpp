@@ -142,6 +142,7 @@ std::pair<Choice, dnnl::convolution_forward::primitive_desc> choose(Lowering& lo
 
 Value add_convolution(Lowering& lowering, const ConvolutionCall& call) {
   if (const auto result = add_winograd(lowering, call)) return *result;
+  if (const auto result = add_pointwise(lowering, call)) return *result;
   auto [choice, primitive] = choose(lowering, call);
   // Laid out first: a sum must not overwrite the memory that the source is then read from.
   const Value source = lowering.in_layout(call.source, primitive.src_desc());
@@ -274,6 +275,11 @@ void lower_convolution(Lowering& lowering, const BoundNode& node) {
   const auto add = [&] {
     if (const auto* expansion = lowering.deferred(input)) {
       return add_expand_depthwise(lowering, call, *expansion);
+    }
+    if (const auto* norm = lowering.deferred_norm(input)) {
+      const auto result = add_pointwise(lowering, call, norm);
+      if (!result) throw EpilogueRefused{};
+      return *result;
     }
     if (const auto result = defer_expansion(lowering, call)) return *result;
     return add_convolution(lowering, call);

@@ -2,6 +2,7 @@
 // Batch norm with its running statistics, layer, group and RMS norm. Statistics, scale and shift
 // are float32 whatever the tensors are, as in PyTorch.
 #include "channel_affine.hpp"
+#include "convolution.hpp"
 #include "lowering.hpp"
 
 namespace npu::onednn {
@@ -76,6 +77,10 @@ void lower_batch_norm(Lowering& lowering, const BoundNode& node) {
   fold.padded_channels = space->channels();
   lowering.add_kernel(reads, folded,
                       [fold](std::span<std::byte* const> operands) { fold.run(operands); });
+  if (const auto left = defer_norm(lowering, {source, folded, space->relu})) {
+    lowering.define_computed(node.node().outputs.front(), shape, lowering.dtype(input), *left);
+    return;
+  }
   const bool in_place = lowering.can_overwrite(source);
   if (in_place) lowering.note_overwritten(source);
   const Value target = in_place ? source : lowering.temporary(source.type, source.layout);

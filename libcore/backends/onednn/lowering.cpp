@@ -306,20 +306,34 @@ const Lowering::Concat* Lowering::find_concat(const std::vector<Value>& values,
   return best;
 }
 
-void Lowering::defer(TensorId result, Expansion expansion, NodeId reader) {
+void Lowering::keep_until(const Value& value, NodeId reader) {
   const std::int32_t group = fusions_.group_of[static_cast<std::size_t>(reader.value)];
   const NodeId where =
       group < 0 ? reader : fusions_.groups[static_cast<std::size_t>(group)].nodes.back();
-  for (const TensorId id : readers_[expansion.source.buffer.value]) {
+  for (const TensorId id : readers_[value.buffer.value]) {
     std::int32_t& last_use = fusions_.last_use[static_cast<std::size_t>(id.value)];
     last_use = std::max(last_use, where.value);
   }
+}
+
+void Lowering::defer(TensorId result, Expansion expansion, NodeId reader) {
+  keep_until(expansion.source, reader);
   deferred_.insert_or_assign(result.value, std::move(expansion));
+}
+
+void Lowering::defer(TensorId result, Norm norm, NodeId reader) {
+  keep_until(norm.source, reader);
+  deferred_norms_.insert_or_assign(result.value, std::move(norm));
 }
 
 const Lowering::Expansion* Lowering::deferred(TensorId tensor) const {
   const auto found = deferred_.find(tensor.value);
   return found == deferred_.end() ? nullptr : &found->second;
+}
+
+const Lowering::Norm* Lowering::deferred_norm(TensorId tensor) const {
+  const auto found = deferred_norms_.find(tensor.value);
+  return found == deferred_norms_.end() ? nullptr : &found->second;
 }
 
 void Lowering::set_value(TensorId tensor, const Value& value) {

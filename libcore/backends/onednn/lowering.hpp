@@ -97,6 +97,14 @@ class Lowering {
   /// Leaves a result to the node that alone reads it; its source stays as it is until then.
   void defer(TensorId result, Expansion expansion, NodeId reader);
   const Expansion* deferred(TensorId tensor) const;
+  /// A batch norm that its only reader, a convolution of one by one, computes.
+  struct Norm {
+    Value source;
+    Value vectors;  ///< [2, channels]: factors, terms
+    bool relu = false;
+  };
+  void defer(TensorId result, Norm norm, NodeId reader);
+  const Norm* deferred_norm(TensorId tensor) const;
   std::size_t buffer_bytes(BufferId buffer) const {
     return plan_.buffers[static_cast<std::size_t>(buffer.value)].bytes;
   }
@@ -185,6 +193,7 @@ class Lowering {
   Mark mark() const noexcept;
   void undo(const Mark& mark);
   void set_value(TensorId tensor, const Value& value);
+  void keep_until(const Value& value, NodeId reader);
   void lower_group(const FusionGroup& group);
   bool try_group(const FusionGroup& group, bool with_sum);
   void resolve_parts();
@@ -214,6 +223,7 @@ class Lowering {
   std::vector<std::optional<Value>> values_;  ///< by TensorId
   std::vector<Concat> concats_;
   std::map<std::int32_t, Expansion> deferred_;             ///< by TensorId
+  std::map<std::int32_t, Norm> deferred_norms_;            ///< by TensorId
   std::map<std::int32_t, std::vector<TensorId>> readers_;  ///< tensors that lie in a buffer
   std::map<std::int32_t, std::vector<Copy>> copies_;  ///< by source buffer: reorders made so far
 };
@@ -348,6 +358,11 @@ struct MatmulCall {
   DType type = DType::kFloat32;
 };
 Value add_matmul(Lowering& lowering, const MatmulCall& call);
+/// a [M, K] times the transpose of the constant weight [N, K], float32, plus the bias, where the
+/// product of matrices of our own takes less time and does all of the current group's epilogue;
+/// else adds no computation and returns nothing.
+std::optional<Value> add_matrix_product(Lowering& lowering, const Value& a, const Value& weight,
+                                        const std::optional<Value>& bias);
 /// Softmax or log-softmax of a dense float value along a dimension.
 Value add_softmax(Lowering& lowering, const Value& value, std::size_t dimension, bool logarithm);
 /// op(a, alpha * b) broadcast; operands in any layout, of which a has the type of the result.

@@ -22,6 +22,7 @@
 #include <cstring>
 #include <utility>
 
+#include "tile_product.hpp"
 #include "vector_math.hpp"
 
 namespace npu::onednn {
@@ -30,7 +31,6 @@ namespace {
 
 constexpr std::int64_t kLanes = 16;
 constexpr std::int64_t kColumns = 2 * kLanes;  // target channels at a time
-constexpr std::int64_t kMaximumRows = 14;      // tiles in registers
 constexpr std::int64_t kCacheFloats =
     std::int64_t{160} * 1024;  // of transformed sources and products in the second cache
 constexpr std::int64_t kSmallWeights = std::int64_t{128} * 1024;  // floats that stay in it, too
@@ -103,13 +103,14 @@ struct Block {
   std::int64_t last_column;
 };
 
-std::int64_t row_stride(const Winograd& call) {
-  // Rows a multiple of 4 KiB apart would share their places in the first cache.
-  return call.source_channels + kLanes;
+/// Of the transformed sources of so many tiles for one of the products.
+std::int64_t product_floats(const Winograd& call, std::int64_t tiles) {
+  // A multiple of 4 KiB apart they would share their places in the first cache.
+  return tiles * call.source_channels + kLanes;
 }
 
 std::int64_t tile_floats(const Winograd& call) {
-  return call.filter.products() * (row_stride(call) + kColumns);
+  return call.filter.products() * (call.source_channels + kLanes + kColumns);
 }
 
 /// Tiles that are transformed before weights are read. Where weights come from the second cache,
@@ -117,7 +118,7 @@ std::int64_t tile_floats(const Winograd& call) {
 std::int64_t tiles_at_once(const Winograd& call) {
   const std::int64_t most = std::max<std::int64_t>(4, kCacheFloats / tile_floats(call));
   const bool is_small = static_cast<std::int64_t>(call.weight_floats()) <= kSmallWeights;
-  return std::min(most, is_small ? kMaximumRows : call.tiles());
+  return std::min(most, is_small ? kTileRows : call.tiles());
 }
 
 std::int64_t scratch_floats(const Winograd& call) {
@@ -233,77 +234,6 @@ NPU_INLINE void transform_result(const V* from, std::int64_t from_step, V* to,
   }
 }
 
-/// target[row, column] = sum over channels of source[row, channel] * weight[channel, column].
-/// Fetches `channels` lines of a cache from `ahead`.
-template <int kRows, int kVectors>
-NPU_INLINE void multiply(const float* source, std::int64_t row, const float* weight,
-                         std::int64_t channels, const float* ahead, float* target) {
-  V sums[kRows][kVectors];
-#pragma GCC unroll 16
-  for (int i = 0; i < kRows; ++i) {
-#pragma GCC unroll 2
-    for (int j = 0; j < kVectors; ++j) sums[i][j] = V{};
-  }
-  for (std::int64_t k = 0; k < channels; ++k) {
-    __builtin_prefetch(ahead + k * kLanes, 0, 2);
-    V right[kVectors];
-#pragma GCC unroll 2
-    for (int j = 0; j < kVectors; ++j) {
-      right[j] = load_vector<V>(weight + (k * kVectors + j) * kLanes);
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < kRows; ++i) {
-      const float left = source[i * row + k];
-#pragma GCC unroll 2
-      for (int j = 0; j < kVectors; ++j) sums[i][j] += left * right[j];
-    }
-  }
-#pragma GCC unroll 16
-  for (int i = 0; i < kRows; ++i) {
-#pragma GCC unroll 2
-    for (int j = 0; j < kVectors; ++j) {
-      store_vector(target + i * kColumns + j * kLanes, sums[i][j]);
-    }
-  }
-}
-
-using Multiply = void (*)(const float*, std::int64_t, const float*, std::int64_t, const float*,
-                          float*);
-
-template <int kRows, int kVectors>
-NPU_TARGET_AVX512 void multiply_rows(const float* source, std::int64_t row, const float* weight,
-                                     std::int64_t channels, const float* ahead, float* target) {
-  multiply<kRows, kVectors>(source, row, weight, channels, ahead, target);
-}
-
-template <int kVectors, int... kRows>
-constexpr std::array<Multiply, sizeof...(kRows)> multiply_table(
-    std::integer_sequence<int, kRows...> /*rows*/) {
-  return {multiply_rows<kRows + 1, kVectors>...};
-}
-constexpr auto kMultiplyOne = multiply_table<1>(std::make_integer_sequence<int, kMaximumRows>{});
-constexpr auto kMultiplyTwo = multiply_table<2>(std::make_integer_sequence<int, kMaximumRows>{});
-
-NPU_INLINE V finish(const Block& block, V value, std::int64_t place) {
-  std::size_t operand = 0;
-  for (const EpilogueStep& step : block.call->epilogue) {
-    switch (step.kind) {
-      case EpilogueStep::Kind::kAccumulate:
-        value += load_vector<V>(block.target + place) * step.alpha;
-        break;
-      case EpilogueStep::Kind::kAdd:
-        value += load_vector<V>(block.operands[operand++] + place);
-        break;
-      case EpilogueStep::Kind::kMultiply:
-        value *= load_vector<V>(block.operands[operand++] + place);
-        break;
-      default:
-        value = apply_step(step, value);
-    }
-  }
-  return value;
-}
-
 /// Where a tile lies.
 struct Place {
   std::int64_t image;
@@ -326,7 +256,7 @@ NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_
   const std::int64_t height = call.source_extent[0];
   const std::int64_t width = call.source_extent[1];
   const std::int64_t groups = call.source_channels / kLanes;
-  const std::int64_t row = row_stride(call);
+  const std::int64_t step = product_floats(call, rows);
   for (std::int64_t i = 0; i < rows; ++i) {
     const Place place = place_of(call, first + i);
     const std::int64_t y = place.y - call.pad[0];
@@ -359,9 +289,9 @@ NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_
       for (int r = 0; r < kCountY; ++r) {
         V line[kCountX];
         transform_source<kTileX, kTapsX>(middle[r], 1, line, 1);
-        float* out = to + (std::int64_t{r} * kCountX * rows + i) * row + group * kLanes;
+        float* out = to + std::int64_t{r} * kCountX * step + (group * rows + i) * kLanes;
 #pragma GCC unroll 10
-        for (int c = 0; c < kCountX; ++c) store_vector(out + c * rows * row, line[c]);
+        for (int c = 0; c < kCountX; ++c) store_vector(out + c * step, line[c]);
       }
     }
   }
@@ -397,7 +327,8 @@ NPU_INLINE void store_results(const Block& block, std::int64_t first, std::int64
       const std::int64_t at = (plane + (place.y + r) * width + place.x) * kLanes;
       for (std::int64_t c = 0; c < columns; ++c) {
         store_vector(block.target + at + c * kLanes,
-                     finish(block, line[c] + bias, at + c * kLanes));
+                     apply_steps(call.epilogue, line[c] + bias, block.target, block.operands,
+                                 at + c * kLanes));
       }
     }
   }
@@ -407,20 +338,19 @@ template <int kTileY, int kTapsY, int kTileX, int kTapsX>
 NPU_TARGET_AVX512 void run_block(const Block& block) {
   constexpr int kProducts = (kTileY + kTapsY - 1) * (kTileX + kTapsX - 1);
   const Winograd& call = *block.call;
-  const std::int64_t row = row_stride(call);
   const std::int64_t at_once = tiles_at_once(call);
   const std::int64_t groups = call.target_channels / kLanes;
-  float* products = block.scratch + kProducts * at_once * row;
+  float* products = block.scratch + kProducts * product_floats(call, at_once);
   const std::int64_t count = block.last_tile - block.first_tile;
   const std::int64_t runs = ceil_div(count, at_once);
   for (std::int64_t run = 0; run < runs; ++run) {
     const std::int64_t first = block.first_tile + count * run / runs;
     const std::int64_t rows = block.first_tile + count * (run + 1) / runs - first;
-    const std::int64_t cuts = ceil_div(rows, kMaximumRows);
+    const std::int64_t cuts = ceil_div(rows, kTileRows);
     load_sources<kTileY, kTapsY, kTileX, kTapsX>(block, first, rows, block.scratch);
     for (std::int64_t column = block.first_column; column < block.last_column; ++column) {
       const std::int64_t vectors = std::min<std::int64_t>(2, groups - 2 * column);
-      const auto& kernels = vectors == 2 ? kMultiplyTwo : kMultiplyOne;
+      const auto& kernels = vectors == 2 ? kTileProducts<2> : kTileProducts<1>;
       const std::int64_t panel = call.source_channels * vectors * kLanes;
       const float* weight = block.weight + column * kColumns * kProducts * call.source_channels;
       for (int product = 0; product < kProducts; ++product, weight += panel) {
@@ -432,8 +362,9 @@ NPU_TARGET_AVX512 void run_block(const Block& block) {
           const float* ahead =
               cut < vectors ? weight + panel + cut * call.source_channels * kLanes : weight;
           kernels[static_cast<std::size_t>(end - begin - 1)](
-              block.scratch + (product * rows + begin) * row, row, weight, call.source_channels,
-              ahead, products + (product * rows + begin) * kColumns);
+              {block.scratch + product * product_floats(call, rows) + begin * kLanes, rows * kLanes,
+               call.source_channels / kLanes, weight, nullptr, nullptr, ahead,
+               products + (product * rows + begin) * kColumns});
         }
       }
       for (std::int64_t vector = 0; vector < vectors; ++vector) {
@@ -553,7 +484,7 @@ void Winograd::run(const float* source, const float* weight, const float* bias,
   // Whole numbers of blocks for each thread.
   const std::int64_t columns = ceil_div(target_channels, kColumns);
   const std::int64_t blocks =
-      shares_channels(*this) ? 1 : std::min<std::int64_t>(threads, ceil_div(count, kMaximumRows));
+      shares_channels(*this) ? 1 : std::min<std::int64_t>(threads, ceil_div(count, kTileRows));
   const std::int64_t parts = std::min(columns, ceil_div(threads, blocks));
   const std::int64_t floats = scratch_floats(*this);
 #pragma omp parallel for collapse(2) num_threads(threads) schedule(static)

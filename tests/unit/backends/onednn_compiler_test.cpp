@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -423,6 +424,130 @@ TEST_CASE("onednn convolves by minimal filtering with weights larger than a cach
     Compiled other(graph, "{}", threads);
     const auto again = other.run(other.device.get());
     CHECK(std::memcmp(results[0].data(), again[0].data(), results[0].bytes()) == 0);
+  }
+}
+
+TEST_CASE("onednn multiplies matrices in seven products of quarters for eight",
+          "[onednn][compiler]") {
+  struct Case {
+    std::int64_t rows;
+    std::int64_t inner;
+    std::int64_t columns;
+  };
+  // One task and several, an odd number of rows, one run of k and several.
+  const auto [rows, inner, columns] =
+      GENERATE(Case{32, 256, 256}, Case{57, 288, 320}, Case{113, 800, 256}, Case{230, 1600, 832});
+  const std::string epilogue = GENERATE("none", "add", "relu");
+  const Shape target{1, rows, columns};
+  GraphBuilder graph;
+  graph.input("x", {1, rows, inner}).input("z", target);
+  graph.weight("w", {columns, inner}).weight("b", {columns});
+  graph.node("l", "aten.linear.default", {"x", "p_w", "p_b"}, target);
+  if (epilogue == "none") graph.output("l");
+  if (epilogue == "add") {
+    // In the memory of an operand that nothing else reads.
+    graph.node("e", "aten.exp.default", {"z"}, target);
+    graph.node("y", "aten.add.Tensor", {"e", "l"}, target).output("y");
+  }
+  if (epilogue == "relu") graph.node("y", "aten.relu.default", {"l"}, target).output("y");
+  INFO(rows << " x " << inner << " x " << columns << ", " << epilogue);
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 5e-6);
+  const auto results = compiled.run(compiled.device.get());
+  for (const int threads : {1, 3, 7}) {
+    Compiled other(graph, "{}", threads);
+    const auto again = other.run(other.device.get());
+    CHECK(std::memcmp(results[0].data(), again[0].data(), results[0].bytes()) == 0);
+  }
+}
+
+TEST_CASE("onednn convolves one by one as a product of matrices", "[onednn][compiler]") {
+  const std::int64_t height = GENERATE(6, 23);
+  const std::string epilogue = GENERATE("none", "norm, add, relu", "silu");
+  const Shape source{2, 288, height, 11};
+  const Shape target{2, 256, height, 11};
+  GraphBuilder graph;
+  graph.input("x", source).weight("w", {256, 288, 1, 1}).weight("b", {256});
+  graph.node("c", "aten.conv2d.default", {"x", "p_w", "p_b"}, target);
+  if (epilogue == "none") graph.output("c");
+  if (epilogue == "silu") graph.node("y", "aten.silu.default", {"c"}, target).output("y");
+  if (epilogue == "norm, add, relu") {
+    add_norm(graph, "n", "c", target).input("z", target);
+    graph.node("s", "aten.add.Tensor", {"n", "z"}, target);
+    graph.node("y", "aten.relu.default", {"s"}, target).output("y");
+  }
+  INFO(height << ", " << epilogue);
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 5e-6);
+  const auto results = compiled.run(compiled.device.get());
+  for (const int threads : {1, 3}) {
+    Compiled other(graph, "{}", threads);
+    const auto again = other.run(other.device.get());
+    CHECK(std::memcmp(results[0].data(), again[0].data(), results[0].bytes()) == 0);
+  }
+}
+
+TEST_CASE("onednn normalizes inside the convolution of one by one behind a norm",
+          "[onednn][compiler]") {
+  // By the definition and by quarters, one image and two.
+  const std::int64_t channels = GENERATE(48, 512);
+  const std::int64_t batch = GENERATE(1, 2);
+  const std::string between = GENERATE("none", "relu");
+  const std::string other = GENERATE("none", "reader", "stride", "groups");
+  const std::int64_t stride = other == "stride" ? 2 : 1;
+  const std::int64_t groups = other == "groups" ? 2 : 1;
+  const Shape source{batch, channels, 7, 9};
+  const Shape target{batch, 256, 6 / stride + 1, 8 / stride + 1};
+  GraphBuilder graph;
+  graph.input("x", source).weight("w", {256, channels / groups, 1, 1});
+  // The source stays as it is for another reader.
+  graph.node("e", "aten.tanh.default", {"x"}, source);
+  add_norm(graph, "n", "e", source);
+  std::string value = "n";
+  if (between == "relu") graph.node(value = "r", "aten.relu.default", {"n"}, source);
+  graph.node("c", "aten.conv2d.default", {value, "p_w"}, target,
+             {{"stride", {stride, stride}}, {"groups", groups}});
+  add_norm(graph, "m", "c", target).node("y", "aten.relu.default", {"m"}, target).output("y");
+  graph.node("k", "aten.mul.Tensor", {"e", "e"}, source).output("k");
+  if (other == "reader") graph.node("o", "aten.exp.default", {value}, source).output("o");
+  INFO(channels << ", " << batch << ", " << between << ", " << other);
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-5);
+  if (other == "none" && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw")) {
+    // tanh, mul, and one for the rest.
+    CHECK(compiled.count("kernels") - compiled.count("reorders") == 3);
+  }
+  const auto results = compiled.run(compiled.device.get());
+  for (const int threads : {1, 3}) {
+    Compiled again(graph, "{}", threads);
+    const auto same = again.run(again.device.get());
+    CHECK(std::memcmp(results[0].data(), same[0].data(), results[0].bytes()) == 0);
+  }
+  Compiled rounded(graph, R"({"precision": "bf16"})");
+  CHECK(rounded.error_against_cpu() < 5e-2);
+}
+
+TEST_CASE("onednn's products of quarters keep rows apart that are unlike", "[onednn][compiler]") {
+  constexpr std::int64_t kRows = 65;  // the first and the 34th are paired
+  constexpr std::int64_t kWidth = 256;
+  GraphBuilder graph;
+  const Shape shape{kRows, kWidth};
+  graph.input("x", shape).weight("w", {kWidth, kWidth});
+  graph.node("y", "aten.linear.default", {"x", "p_w"}, shape).output("y");
+  Compiled compiled(graph);
+  const auto expected = compiled.run(compiled.device.get());
+  const float factor = GENERATE(1e8F, 0.0F, std::numeric_limits<float>::quiet_NaN(),
+                                std::numeric_limits<float>::infinity());
+  const std::int64_t changed = GENERATE(0, 33, 64);
+  auto* row = compiled.inputs[0].as_mutable<float>() + changed * kWidth;
+  for (std::int64_t i = 0; i < kWidth; ++i) row[i] *= factor;
+  const auto actual = compiled.run(compiled.device.get());
+  for (std::int64_t i = 0; i < kRows * kWidth; ++i) {
+    if (i / kWidth == changed) continue;
+    REQUIRE(std::abs(actual[0].as<float>()[i] - expected[0].as<float>()[i]) < 2e-5F);
+  }
+  for (std::int64_t i = 0; factor == 0.0F && i < kWidth; ++i) {
+    CHECK(actual[0].as<float>()[changed * kWidth + i] == 0.0F);
   }
 }
 
