@@ -434,9 +434,10 @@ TEST_CASE("onednn multiplies matrices in seven products of quarters for eight",
     std::int64_t inner;
     std::int64_t columns;
   };
-  // One task and several, an odd number of rows, one run of k and several.
+  // One task and several, an odd number of rows, one run of k and several. The first is the
+  // smallest of them.
   const auto [rows, inner, columns] =
-      GENERATE(Case{32, 256, 256}, Case{57, 288, 320}, Case{113, 800, 256}, Case{230, 1600, 832});
+      GENERATE(Case{32, 512, 256}, Case{57, 544, 320}, Case{113, 800, 256}, Case{230, 1600, 832});
   const std::string epilogue = GENERATE("none", "add", "relu");
   const Shape target{1, rows, columns};
   GraphBuilder graph;
@@ -464,10 +465,10 @@ TEST_CASE("onednn multiplies matrices in seven products of quarters for eight",
 TEST_CASE("onednn convolves one by one as a product of matrices", "[onednn][compiler]") {
   const std::int64_t height = GENERATE(6, 23);
   const std::string epilogue = GENERATE("none", "norm, add, relu", "silu");
-  const Shape source{2, 288, height, 11};
+  const Shape source{2, 544, height, 11};
   const Shape target{2, 256, height, 11};
   GraphBuilder graph;
-  graph.input("x", source).weight("w", {256, 288, 1, 1}).weight("b", {256});
+  graph.input("x", source).weight("w", {256, 544, 1, 1}).weight("b", {256});
   graph.node("c", "aten.conv2d.default", {"x", "p_w", "p_b"}, target);
   if (epilogue == "none") graph.output("c");
   if (epilogue == "silu") graph.node("y", "aten.silu.default", {"c"}, target).output("y");
@@ -529,7 +530,7 @@ TEST_CASE("onednn normalizes inside the convolution of one by one behind a norm"
 
 TEST_CASE("onednn's products of quarters keep rows apart that are unlike", "[onednn][compiler]") {
   constexpr std::int64_t kRows = 65;  // the first and the 34th are paired
-  constexpr std::int64_t kWidth = 256;
+  constexpr std::int64_t kWidth = 512;
   GraphBuilder graph;
   const Shape shape{kRows, kWidth};
   graph.input("x", shape).weight("w", {kWidth, kWidth});
@@ -544,7 +545,7 @@ TEST_CASE("onednn's products of quarters keep rows apart that are unlike", "[one
   const auto actual = compiled.run(compiled.device.get());
   for (std::int64_t i = 0; i < kRows * kWidth; ++i) {
     if (i / kWidth == changed) continue;
-    REQUIRE(std::abs(actual[0].as<float>()[i] - expected[0].as<float>()[i]) < 2e-5F);
+    REQUIRE(std::abs(actual[0].as<float>()[i] - expected[0].as<float>()[i]) < 1e-4F);
   }
   for (std::int64_t i = 0; factor == 0.0F && i < kWidth; ++i) {
     CHECK(actual[0].as<float>()[changed * kWidth + i] == 0.0F);
