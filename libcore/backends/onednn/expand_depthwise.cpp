@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "vector_math.hpp"
@@ -109,12 +110,33 @@ template <EpilogueStep::Kind kKind>
   }
 }
 
+/// An epilogue that is applied in registers: none, or to clip, as ReLU does, too. Others take a
+/// pass over a row, which is still in the first cache.
+struct Clip {
+  float low = 0.0F;
+  float high = 0.0F;
+};
+
+bool is_clip(const std::vector<EpilogueStep>& steps) {
+  return steps.size() == 1 &&
+         (steps[0].kind == EpilogueStep::Kind::kClip ||
+          (steps[0].kind == EpilogueStep::Kind::kRelu && steps[0].alpha == 0.0F));
+}
+
+Clip clip_of(const std::vector<EpilogueStep>& steps) {
+  if (!is_clip(steps)) return {};
+  if (steps[0].kind == EpilogueStep::Kind::kRelu) {
+    return {0.0F, std::numeric_limits<float>::infinity()};
+  }
+  return {steps[0].alpha, steps[0].beta};
+}
+
 /// to[pixel, column] = bias[column] + sum over channels; `from` is the first block of channels of
 /// the first pixel, `plane` the distance of blocks.
-template <int kCount, int kVectors>
+template <bool kClips, int kCount, int kVectors>
 [[gnu::always_inline]] inline void expand_pixels(const float* from, std::int64_t plane,
                                                  std::int64_t channels, const float* weight,
-                                                 const float* bias, float* to) {
+                                                 const float* bias, Clip clip, float* to) {
   V sums[kCount][kVectors];
 #pragma GCC unroll 2
   for (int j = 0; j < kVectors; ++j) {
@@ -140,16 +162,17 @@ template <int kCount, int kVectors>
   for (int i = 0; i < kCount; ++i) {
 #pragma GCC unroll 2
     for (int j = 0; j < kVectors; ++j) {
+      if constexpr (kClips) sums[i][j] = clamp_vector(sums[i][j], clip.low, clip.high);
       store_vector(to + (i * kVectors + j) * kLanes, sums[i][j]);
     }
   }
 }
 
 /// to[result] = bias + sum over taps of a run of a row, for one vector of channels.
-template <int kTaps, int kStride, int kCount>
+template <bool kClips, int kTaps, int kStride, int kCount>
 [[gnu::always_inline]] inline void filter_run(const float* from, std::int64_t row_stride,
                                               std::int64_t pixel, const float* weight, V bias,
-                                              float* to) {
+                                              Clip clip, float* to) {
   V sums[kCount];
 #pragma GCC unroll 8
   for (int i = 0; i < kCount; ++i) sums[i] = bias;
@@ -164,46 +187,51 @@ template <int kTaps, int kStride, int kCount>
     }
   }
 #pragma GCC unroll 8
-  for (int i = 0; i < kCount; ++i) store_vector(to + i * kLanes, sums[i]);
+  for (int i = 0; i < kCount; ++i) {
+    if constexpr (kClips) sums[i] = clamp_vector(sums[i], clip.low, clip.high);
+    store_vector(to + i * kLanes, sums[i]);
+  }
 }
 
 [[gnu::always_inline]] inline void fill_zeros(float* values, std::int64_t vectors) {
   for (std::int64_t i = 0; i < vectors; ++i) store_vector(values + i * kLanes, V{});
 }
 
-using Expand = void (*)(const float*, std::int64_t, std::int64_t, const float*, const float*,
+using Expand = void (*)(const float*, std::int64_t, std::int64_t, const float*, const float*, Clip,
                         float*);
-template <int kCount, int kVectors>
+template <bool kClips, int kCount, int kVectors>
 NPU_TARGET_AVX512 void expand_entry(const float* from, std::int64_t plane, std::int64_t channels,
-                                    const float* weight, const float* bias, float* to) {
-  expand_pixels<kCount, kVectors>(from, plane, channels, weight, bias, to);
+                                    const float* weight, const float* bias, Clip clip, float* to) {
+  expand_pixels<kClips, kCount, kVectors>(from, plane, channels, weight, bias, clip, to);
 }
-template <int kVectors, int... kCount>
+template <bool kClips, int kVectors, int... kCount>
 constexpr std::array<Expand, sizeof...(kCount)> expand_table(
     std::integer_sequence<int, kCount...> /*counts*/) {
-  return {expand_entry<kCount + 1, kVectors>...};
+  return {expand_entry<kClips, kCount + 1, kVectors>...};
 }
-constexpr std::array<std::array<Expand, kPixels>, 2> kExpand{
-    expand_table<1>(std::make_integer_sequence<int, kPixels>{}),
-    expand_table<2>(std::make_integer_sequence<int, kPixels>{})};
+constexpr std::make_integer_sequence<int, kPixels> kPixelCounts;
+constexpr std::array<Expand, kPixels> kExpand[2][2]{
+    {expand_table<false, 1>(kPixelCounts), expand_table<false, 2>(kPixelCounts)},
+    {expand_table<true, 1>(kPixelCounts), expand_table<true, 2>(kPixelCounts)}};
 
-using Filter = void (*)(const float*, std::int64_t, std::int64_t, const float*, const float*,
+using Filter = void (*)(const float*, std::int64_t, std::int64_t, const float*, const float*, Clip,
                         float*);
-template <int kTaps, int kStride, int kCount>
+template <bool kClips, int kTaps, int kStride, int kCount>
 NPU_TARGET_AVX512 void filter_entry(const float* from, std::int64_t row_stride, std::int64_t pixel,
-                                    const float* weight, const float* bias, float* to) {
-  filter_run<kTaps, kStride, kCount>(from, row_stride, pixel, weight,
-                                     bias == nullptr ? V{} : load_vector<V>(bias), to);
+                                    const float* weight, const float* bias, Clip clip, float* to) {
+  filter_run<kClips, kTaps, kStride, kCount>(
+      from, row_stride, pixel, weight, bias == nullptr ? V{} : load_vector<V>(bias), clip, to);
 }
-template <int kTaps, int kStride, int... kCount>
+template <bool kClips, int kTaps, int kStride, int... kCount>
 constexpr std::array<Filter, sizeof...(kCount)> filter_table(
     std::integer_sequence<int, kCount...> /*counts*/) {
-  return {filter_entry<kTaps, kStride, kCount + 1>...};
+  return {filter_entry<kClips, kTaps, kStride, kCount + 1>...};
 }
 constexpr std::make_integer_sequence<int, kRun> kRuns;
+template <bool kClips>
 constexpr std::array<Filter, kRun> kFilters[2][2]{
-    {filter_table<3, 1>(kRuns), filter_table<3, 2>(kRuns)},
-    {filter_table<5, 1>(kRuns), filter_table<5, 2>(kRuns)}};
+    {filter_table<kClips, 3, 1>(kRuns), filter_table<kClips, 3, 2>(kRuns)},
+    {filter_table<kClips, 5, 1>(kRuns), filter_table<kClips, 5, 2>(kRuns)}};
 
 /// Rows [first, last) of the source, of which the buffer has those inside; `row` is the place of
 /// the first one in it.
@@ -220,15 +248,17 @@ constexpr std::array<Filter, kRun> kFilters[2][2]{
   const std::int64_t line = buffer_width(call);
   // A stride may leave out columns at the end.
   const std::int64_t used = std::min(width, line - call.pad[1]);
-  const auto& expand = kExpand[static_cast<std::size_t>(vectors - 1)];
+  const bool clips = is_clip(call.expand_epilogue);
+  const Clip clip = clip_of(call.expand_epilogue);
+  const auto& expand = kExpand[clips ? 1 : 0][static_cast<std::size_t>(vectors - 1)];
   for (std::int64_t y = 0; y < last - first; ++y, source += width * kLanes) {
     float* to = task.buffer + ((row + y) * line + call.pad[1]) * kLanes * vectors;
     for (std::int64_t x = 0; x < used; x += kPixels) {
       const std::int64_t count = std::min(kPixels, used - x);
       expand[static_cast<std::size_t>(count - 1)](source + x * kLanes, plane, call.source_channels,
-                                                  weight, bias, to + x * kLanes * vectors);
+                                                  weight, bias, clip, to + x * kLanes * vectors);
     }
-    apply_steps(call.expand_epilogue, to, used * vectors);
+    if (!clips) apply_steps(call.expand_epilogue, to, used * vectors);
   }
 }
 
@@ -252,7 +282,11 @@ constexpr std::array<Filter, kRun> kFilters[2][2]{
   }
   expand_rows(task, first, last, first - top, vectors);
 
-  const auto& filters = kFilters[call.taps == 5 ? 1 : 0][call.stride - 1];
+  const bool clips = is_clip(call.depthwise_epilogue);
+  const Clip clip = clip_of(call.depthwise_epilogue);
+  const int taps = call.taps == 5 ? 1 : 0;
+  const auto& filters =
+      clips ? kFilters<true>[taps][call.stride - 1] : kFilters<false>[taps][call.stride - 1];
   const std::int64_t width = call.target_extent[1];
   const std::int64_t plane = call.target_extent[0] * width * kLanes;
   const float* weight = task.depthwise_weight + task.column * kColumns * call.taps * call.taps;
@@ -266,10 +300,10 @@ constexpr std::array<Filter, kRun> kFilters[2][2]{
       for (std::int64_t x = 0; x < width; x += kRun) {
         const std::int64_t count = std::min(kRun, width - x);
         filters[static_cast<std::size_t>(count - 1)](from + x * call.stride * pixel, line * pixel,
-                                                     pixel, weight + vector * kLanes, bias,
+                                                     pixel, weight + vector * kLanes, bias, clip,
                                                      to + x * kLanes);
       }
-      apply_steps(call.depthwise_epilogue, to, width);
+      if (!clips) apply_steps(call.depthwise_epilogue, to, width);
     }
   }
 }

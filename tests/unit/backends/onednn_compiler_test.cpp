@@ -369,7 +369,7 @@ TEST_CASE("onednn expands and filters by channel in one kernel", "[onednn][compi
   const std::int64_t taps = GENERATE(3, 5);
   const std::int64_t stride = GENERATE(1, 2);
   const std::int64_t padding = GENERATE(0, 2);
-  const std::string function = GENERATE("silu", "hardswish", "hardtanh", "none");
+  const std::string function = GENERATE("silu", "hardswish", "hardtanh", "relu", "none");
   const std::int64_t height = GENERATE(37, 6);
   const std::int64_t batch = height == 6 ? 2 : 1;
   const auto extent = [&](std::int64_t n) { return (n + 2 * padding - taps) / stride + 1; };
