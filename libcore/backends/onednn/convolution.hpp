@@ -38,6 +38,19 @@ inline bool is_pinned(const Node& node) {
 }
 inline float* floats(std::byte* memory) { return static_cast<float*>(static_cast<void*>(memory)); }
 
+/// A convolution with constant weights in two dimensions, not transposed, as a node's arguments
+/// say.
+struct ConvolutionReader {
+  Shape source;
+  Shape weight;
+  Spatial spatial;  ///< without pad_end, which is pad_begin
+  std::int64_t groups = 1;
+};
+/// What `node` is if it is such a convolution of `source` and not pinned; nothing for others, also
+/// for wrong ones, of which lowering them says what is wrong.
+std::optional<ConvolutionReader> convolution_reader(const Lowering& lowering, const Node& node,
+                                                    TensorId source);
+
 /// Lowers a convolution to minimal filtering where that takes the least time by its estimate and
 /// does all of the current group's epilogue; else adds no computation and returns nothing.
 std::optional<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call);

@@ -10,6 +10,8 @@
 #include <string_view>
 
 #include "convolution.hpp"
+#include "npu/ops/op_catalogue.hpp"
+#include "npu/support/error.hpp"
 
 namespace npu::onednn {
 
@@ -173,18 +175,40 @@ Value add_convolution(Lowering& lowering, const ConvolutionCall& call) {
   std::vector<PrimitiveOperand> reads{{DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, weights}};
   if (call.bias) reads.push_back({DNNL_ARG_BIAS, *call.bias});
   reads.insert(reads.end(), post.reads.begin(), post.reads.end());
-  Value target{};
-  if (post.accumulated) {
-    lowering.note_overwritten(*post.accumulated);
-    target = *post.accumulated;
-  } else {
-    target = lowering.temporary(call.type, primitive.dst_desc());
-  }
+  const Value target = target_of(lowering, post, call.type, primitive.dst_desc());
   lowering.add_primitive(primitive, reads, target);
   return target;
 }
 
 }  // namespace
+
+std::optional<ConvolutionReader> convolution_reader(const Lowering& lowering, const Node& node,
+                                                    TensorId source) {
+  const bool is_known =
+      node.op_type == "aten.conv2d.default" || node.op_type == "aten.convolution.default";
+  if (!is_known || is_pinned(node) || node.inputs.size() < 2 || node.inputs[0] != source) {
+    return std::nullopt;
+  }
+  try {
+    const BoundNode bound(lowering.graph(), node, find_op(node.op_type)->schema);
+    const auto weight = bound.tensor("weight");
+    if (!weight || lowering.graph().tensor(*weight).kind != TensorKind::kWeight) {
+      return std::nullopt;
+    }
+    ConvolutionReader result{lowering.shape(source), lowering.shape(*weight), {}, 1};
+    if (result.source.size() != 4 || result.weight.size() != 4 ||
+        (node.op_type == "aten.convolution.default" && bound.boolean("transposed"))) {
+      return std::nullopt;
+    }
+    result.spatial.stride = spatial_argument(lowering, bound, "stride", 2, 1);
+    result.spatial.pad_begin = spatial_argument(lowering, bound, "padding", 2, 0);
+    result.spatial.dilation = spatial_argument(lowering, bound, "dilation", 2, 1);
+    result.groups = bound.integer("groups");
+    return result;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
 
 std::vector<std::int64_t> spatial_argument(const Lowering& lowering, const BoundNode& node,
                                            std::string_view name, std::size_t rank,

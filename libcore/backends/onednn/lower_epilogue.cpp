@@ -165,6 +165,12 @@ PostOps make_post_ops(Lowering& lowering, const Layout& target,
   return builder.take();
 }
 
+Value target_of(Lowering& lowering, const PostOps& post, DType type, const Layout& layout) {
+  if (!post.accumulated) return lowering.temporary(type, layout);
+  lowering.note_overwritten(*post.accumulated);
+  return *post.accumulated;
+}
+
 std::optional<std::vector<EpilogueStep>> epilogue_steps(const PostOps& post, const Layout& target) {
   using Kind = EpilogueStep::Kind;
   std::vector<EpilogueStep> result;

@@ -6,8 +6,6 @@
 
 #include "convolution.hpp"
 #include "expand_depthwise.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/support/error.hpp"
 
 namespace npu::onednn {
 
@@ -19,30 +17,16 @@ constexpr std::int64_t kWidestRow = 8192;
 /// A depthwise convolution that the kernel runs, on `channels` channels.
 bool suits_depthwise(const Lowering& lowering, const Node& node, TensorId source,
                      std::int64_t channels) {
-  const bool is_known =
-      node.op_type == "aten.conv2d.default" || node.op_type == "aten.convolution.default";
-  if (!is_known || is_pinned(node) || node.inputs.size() < 2 || node.inputs[0] != source) {
-    return false;
-  }
-  try {
-    const BoundNode bound(lowering.graph(), node, find_op(node.op_type)->schema);
-    const auto weight = bound.tensor("weight");
-    if (!weight || lowering.graph().tensor(*weight).kind != TensorKind::kWeight) return false;
-    const Shape& shape = lowering.shape(*weight);
-    const Shape& input = lowering.shape(source);
-    if (input.size() != 4 || input[3] > kWidestRow || shape.size() != 4 || shape[0] != channels ||
-        shape[1] != 1 || shape[2] != shape[3] || bound.integer("groups") != channels ||
-        (node.op_type == "aten.convolution.default" && bound.boolean("transposed"))) {
-      return false;
-    }
-    const auto stride = spatial_argument(lowering, bound, "stride", 2, 1);
-    const auto padding = spatial_argument(lowering, bound, "padding", 2, 0);
-    return ExpandDepthwise::supports(shape[2], stride[0]) && stride[0] == stride[1] &&
-           all_are(spatial_argument(lowering, bound, "dilation", 2, 1), 1) &&
-           std::max(padding[0], padding[1]) < shape[2] && lowering.dtype(source) == DType::kFloat32;
-  } catch (const Error&) {
-    return false;  // what is wrong with it is said where it is lowered
-  }
+  const auto reader = convolution_reader(lowering, node, source);
+  if (!reader) return false;
+  const Shape& weight = reader->weight;
+  const Spatial& spatial = reader->spatial;
+  return reader->source[3] <= kWidestRow && weight[0] == channels && weight[1] == 1 &&
+         weight[2] == weight[3] && reader->groups == channels &&
+         ExpandDepthwise::supports(weight[2], spatial.stride[0]) &&
+         spatial.stride[0] == spatial.stride[1] && all_are(spatial.dilation, 1) &&
+         std::max(spatial.pad_begin[0], spatial.pad_begin[1]) < weight[2] &&
+         lowering.dtype(source) == DType::kFloat32;
 }
 
 }  // namespace

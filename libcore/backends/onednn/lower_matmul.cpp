@@ -154,13 +154,7 @@ Value add_matmul(Lowering& lowering, const MatmulCall& call) {
     reads.push_back({DNNL_ARG_BIAS, lowering.reshaped(*call.bias, bias)});
   }
   reads.insert(reads.end(), post.reads.begin(), post.reads.end());
-  Value target{};
-  if (post.accumulated) {
-    lowering.note_overwritten(*post.accumulated);
-    target = *post.accumulated;
-  } else {
-    target = lowering.temporary(call.type, target_layout);
-  }
+  const Value target = target_of(lowering, post, call.type, target_layout);
   lowering.add_primitive(primitive, reads, target);
   return lowering.reshaped(target, result_shape);
 }

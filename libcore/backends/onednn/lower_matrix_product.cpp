@@ -11,8 +11,6 @@
 #include "convolution.hpp"
 #include "lowering.hpp"
 #include "matrix_product.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/support/error.hpp"
 
 namespace npu::onednn {
 
@@ -67,29 +65,13 @@ bool is_pointwise(const Shape& weight, const Spatial& spatial, std::int64_t grou
 
 /// A node that add_pointwise computes, with a norm in front.
 bool takes_norm(const Lowering& lowering, const Node& node, TensorId source) {
-  const bool is_known =
-      node.op_type == "aten.conv2d.default" || node.op_type == "aten.convolution.default";
-  if (!is_known || is_pinned(node) || node.inputs.size() < 2 || node.inputs[0] != source) {
+  const auto reader = convolution_reader(lowering, node, source);
+  if (!reader || reader->weight[1] != reader->source[1] ||
+      !is_pointwise(reader->weight, reader->spatial, reader->groups)) {
     return false;
   }
-  try {
-    const BoundNode bound(lowering.graph(), node, find_op(node.op_type)->schema);
-    const auto weight = bound.tensor("weight");
-    if (!weight || lowering.graph().tensor(*weight).kind != TensorKind::kWeight) return false;
-    const Shape& shape = lowering.shape(*weight);
-    const Shape& input = lowering.shape(source);
-    if (input.size() != 4 || shape.size() != 4 || shape[1] != input[1] ||
-        (node.op_type == "aten.convolution.default" && bound.boolean("transposed"))) {
-      return false;
-    }
-    Spatial spatial;
-    spatial.stride = spatial_argument(lowering, bound, "stride", 2, 1);
-    spatial.pad_begin = spatial_argument(lowering, bound, "padding", 2, 0);
-    return is_pointwise(shape, spatial, bound.integer("groups")) &&
-           suits_norm(lowering, pointwise({input[0], shape[0], input[2], input[3]}, input[1]));
-  } catch (const Error&) {
-    return false;  // what is wrong with it is said where it is lowered
-  }
+  const Shape target{reader->source[0], reader->weight[0], reader->source[2], reader->source[3]};
+  return suits_norm(lowering, pointwise(target, reader->source[1]));
 }
 
 /// Adds the kernel, of which shape and steps are set. `weight` is [columns, inner..].
@@ -118,13 +100,7 @@ std::optional<Value> add_product(Lowering& lowering, MatrixProduct kernel, const
   if (norm != nullptr) reads.push_back(norm->vectors);
   if (bias) reads.push_back(lowering.plain(*bias));
   for (const PrimitiveOperand& operand : post.reads) reads.push_back(operand.value);
-  Value target{};
-  if (post.accumulated) {
-    lowering.note_overwritten(*post.accumulated);
-    target = *post.accumulated;
-  } else {
-    target = lowering.temporary(DType::kFloat32, layout);
-  }
+  const Value target = target_of(lowering, post, DType::kFloat32, layout);
   const std::size_t first_operand = reads.size() - post.reads.size();
   const std::size_t last_operand = reads.size();
   lowering.add_kernel(

@@ -164,9 +164,7 @@ void lower_transposed_convolution(Lowering& lowering, const BoundNode& node) {
       {DNNL_ARG_WEIGHTS, lowering.in_layout(weights, primitive.weights_desc())}};
   if (folded.bias) reads.push_back({DNNL_ARG_BIAS, *folded.bias});
   reads.insert(reads.end(), post.reads.begin(), post.reads.end());
-  if (post.accumulated) lowering.note_overwritten(*post.accumulated);
-  const Value target =
-      post.accumulated ? *post.accumulated : lowering.temporary(type, target_layout);
+  const Value target = target_of(lowering, post, type, target_layout);
   lowering.add_primitive(primitive, reads, target);
   lowering.define_computed(node.node().outputs.front(), output, lowering.dtype(input), target);
 }

@@ -105,13 +105,7 @@ std::optional<Value> add_winograd(Lowering& lowering, const ConvolutionCall& cal
   std::vector<Value> reads{source, transformed_weights(lowering, call, *kernel)};
   if (call.bias) reads.push_back(*call.bias);
   for (const PrimitiveOperand& operand : post.reads) reads.push_back(operand.value);
-  Value target{};
-  if (post.accumulated) {
-    lowering.note_overwritten(*post.accumulated);
-    target = *post.accumulated;
-  } else {
-    target = lowering.temporary(call.type, layout);
-  }
+  const Value target = target_of(lowering, post, call.type, layout);
   const std::size_t first_operand = call.bias ? 3 : 2;
   const std::size_t last_operand = reads.size();
   lowering.add_kernel(

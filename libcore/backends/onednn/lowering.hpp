@@ -284,8 +284,11 @@ struct PostOps {
 /// `anchor_reads` are operands that must not be overwritten. Throws EpilogueRefused.
 PostOps make_post_ops(Lowering& lowering, const Layout& target,
                       std::initializer_list<Value> anchor_reads);
-/// The same for a kernel of our own whose target lies as `target` says; nothing if one of them is
-/// not an EpilogueStep.
+/// Where a step with these post-ops stores its result: over the value that it is added to, or in
+/// memory of its own.
+Value target_of(Lowering& lowering, const PostOps& post, DType type, const Layout& layout);
+/// The post-ops for a kernel of our own whose target lies as `target` says; nothing if one of them
+/// is not an EpilogueStep.
 std::optional<std::vector<EpilogueStep>> epilogue_steps(const PostOps& post, const Layout& target);
 /// Weights [.., channels, ..] and bias with the batch norms of the current group's epilogue folded
 /// in. `weight` is float32 or bfloat16 and plain; dimension 0 counts channels, or for a transposed
