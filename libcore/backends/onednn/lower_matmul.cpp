@@ -118,7 +118,9 @@ Value add_matmul(Lowering& lowering, const MatmulCall& call) {
   Shape target_shape = batch_of(a);
   target_shape.insert(target_shape.end(), {dimensions(a.layout)[a.layout.data.ndims - 2], columns});
   const Layout target_layout = plain_layout(target_shape, call.type);
-  if (lowering.is_constant(b) && call.scale == 1.0F && call.type == DType::kFloat32) {
+  const bool is_float32 =
+      call.type == DType::kFloat32 && a.type == call.type && b.type == call.type;
+  if (lowering.is_constant(b) && call.scale == 1.0F && is_float32) {
     if (const auto product = add_matrix_product(lowering, a, swapped(b), call.bias)) {
       return lowering.reshaped(*product, result_shape);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which linear layers and convolutions of one by one are computed by the product of matrices of our
-// own, and how.
+// Which linear layers and convolutions of one by one are computed by the products of our own, and
+// how. With a few rows, one run over the weights is all there is to it.
 //
 // One step of Strassen's algorithm takes an eighth of the multiplications away and adds sums of
 // parts of both factors and of the result. They take a share of the time that falls with the
@@ -11,6 +11,7 @@
 #include "convolution.hpp"
 #include "lowering.hpp"
 #include "matrix_product.hpp"
+#include "vector_product.hpp"
 
 namespace npu::onednn {
 
@@ -74,49 +75,94 @@ bool takes_norm(const Lowering& lowering, const Node& node, TensorId source) {
   return suits_norm(lowering, pointwise(target, reader->source[1]));
 }
 
+/// What a product reads beside its source.
+struct Factors {
+  Value weight;  ///< as the kernel reads it
+  std::optional<Value> bias;
+  const Lowering::Norm* norm = nullptr;
+};
+
+/// The current group's epilogue, if a kernel of our own can do it.
+struct Epilogue {
+  PostOps post;
+  std::vector<EpilogueStep> steps;
+};
+std::optional<Epilogue> epilogue_of(Lowering& lowering, const Value& source, const Layout& layout) {
+  Epilogue result{make_post_ops(lowering, layout, {source}), {}};
+  const auto steps = epilogue_steps(result.post, layout);
+  if (!steps || result.post.reads.size() > kMaximumOperands) return std::nullopt;
+  result.steps = *steps;
+  return result;
+}
+
+/// Adds the kernel `run`, which gets its operands by name.
+template <typename Run>
+Value add_step(Lowering& lowering, const Value& source, const Factors& factors, const PostOps& post,
+               const Layout& layout, std::size_t scratch_bytes, Run run) {
+  std::vector<Value> reads{source, factors.weight};
+  if (factors.norm != nullptr) reads.push_back(factors.norm->vectors);
+  if (factors.bias) reads.push_back(lowering.plain(*factors.bias));
+  for (const PrimitiveOperand& operand : post.reads) reads.push_back(operand.value);
+  const Value target = target_of(lowering, post, DType::kFloat32, layout);
+  const std::size_t last = reads.size();
+  const std::size_t first = last - post.reads.size();
+  const bool has_norm = factors.norm != nullptr;
+  const bool has_bias = factors.bias.has_value();
+  const bool has_scratch = scratch_bytes != 0;
+  lowering.add_kernel(
+      reads, target,
+      [=](std::span<std::byte* const> operands) {
+        const float* values[kMaximumOperands]{};
+        for (std::size_t i = first; i < last; ++i) values[i - first] = floats(operands[i]);
+        run({floats(operands[0]), has_norm ? floats(operands[2]) : nullptr, floats(operands[1]),
+             has_bias ? floats(operands[first - 1]) : nullptr, values, floats(operands[last]),
+             has_scratch ? floats(operands[last + 1]) : nullptr});
+      },
+      KernelKind::kCompute, scratch_bytes);
+  return target;
+}
+
 /// Adds the kernel, of which shape and steps are set. `weight` is [columns, inner..].
 std::optional<Value> add_product(Lowering& lowering, MatrixProduct kernel, const Value& source,
-                                 const Value& weight, const std::optional<Value>& bias,
-                                 const Layout& layout, const Lowering::Norm* norm = nullptr) {
-  const PostOps post = make_post_ops(lowering, layout, {source});
-  const auto epilogue = epilogue_steps(post, layout);
-  if (!epilogue || post.reads.size() > kMaximumOperands) return std::nullopt;
+                                 Factors factors, const Layout& layout) {
+  const auto epilogue = epilogue_of(lowering, source, layout);
+  if (!epilogue) return std::nullopt;
   kernel.is_fast = is_fast(kernel);
-  kernel.epilogue = *epilogue;
-  kernel.has_bias = bias.has_value();
-  kernel.has_norm = norm != nullptr;
-  kernel.norm_relu = norm != nullptr && norm->relu;
+  kernel.epilogue = epilogue->steps;
+  kernel.has_bias = factors.bias.has_value();
+  kernel.has_norm = factors.norm != nullptr;
+  kernel.norm_relu = factors.norm != nullptr && factors.norm->relu;
   kernel.threads = lowering.machine().threads;
   const Value ordered = lowering.temporary(
       DType::kFloat32,
       plain_layout({static_cast<std::int64_t>(kernel.weight_floats())}, DType::kFloat32));
   lowering.add_kernel(
-      {lowering.plain(weight)}, ordered,
+      {lowering.plain(factors.weight)}, ordered,
       [kernel](std::span<std::byte* const> operands) {
         kernel.order_weights(floats(operands[0]), floats(operands[1]));
       },
       KernelKind::kReorder);
-  std::vector<Value> reads{source, ordered};
-  if (norm != nullptr) reads.push_back(norm->vectors);
-  if (bias) reads.push_back(lowering.plain(*bias));
-  for (const PrimitiveOperand& operand : post.reads) reads.push_back(operand.value);
-  const Value target = target_of(lowering, post, DType::kFloat32, layout);
-  const std::size_t first_operand = reads.size() - post.reads.size();
-  const std::size_t last_operand = reads.size();
-  lowering.add_kernel(
-      reads, target,
-      [kernel, first_operand, last_operand](std::span<std::byte* const> operands) {
-        const float* values[kMaximumOperands]{};
-        for (std::size_t i = first_operand; i < last_operand; ++i) {
-          values[i - first_operand] = floats(operands[i]);
-        }
-        kernel.run({floats(operands[0]), kernel.has_norm ? floats(operands[2]) : nullptr,
-                    floats(operands[1]),
-                    kernel.has_bias ? floats(operands[first_operand - 1]) : nullptr, values,
-                    floats(operands[last_operand]), floats(operands[last_operand + 1])});
-      },
-      KernelKind::kCompute, kernel.scratch_bytes());
-  return target;
+  factors.weight = ordered;
+  return add_step(lowering, source, factors, epilogue->post, layout, kernel.scratch_bytes(),
+                  [kernel](const MatrixProduct::Operands& operands) { kernel.run(operands); });
+}
+
+/// The same for a few rows.
+std::optional<Value> add_vector_product(Lowering& lowering, VectorProduct kernel,
+                                        const Value& source, Factors factors,
+                                        const Layout& layout) {
+  const auto epilogue = epilogue_of(lowering, source, layout);
+  if (!epilogue) return std::nullopt;
+  kernel.target_row = kernel.columns;
+  kernel.epilogue = epilogue->steps;
+  kernel.has_bias = factors.bias.has_value();
+  kernel.threads = lowering.machine().threads;
+  factors.weight = lowering.plain(factors.weight);
+  return add_step(lowering, source, factors, epilogue->post, layout, 0,
+                  [kernel](const MatrixProduct::Operands& operands) {
+                    kernel.run(operands.source, operands.weight, operands.bias, operands.epilogue,
+                               operands.target);
+                  });
 }
 
 }  // namespace
@@ -128,6 +174,12 @@ std::optional<Value> add_matrix_product(Lowering& lowering, const Value& a, cons
   if (shape.size() != 2 || weight_shape.size() != 2 || strides_of(a.layout)[1] != 1) {
     return std::nullopt;
   }
+  const Layout layout = plain_layout({shape[0], weight_shape[0]}, DType::kFloat32);
+  if (shape[0] <= VectorProduct::kMostRows) {
+    VectorProduct kernel{shape[0], shape[1], weight_shape[0], strides_of(a.layout)[0], 0, false,
+                         {},       1};
+    return add_vector_product(lowering, kernel, a, {weight, bias}, layout);
+  }
   MatrixProduct kernel;
   kernel.rows = shape[0];
   kernel.inner = shape[1];
@@ -135,8 +187,7 @@ std::optional<Value> add_matrix_product(Lowering& lowering, const Value& a, cons
   kernel.source.row = strides_of(a.layout)[0];
   kernel.target.row = kernel.columns;
   if (!suits(lowering, kernel)) return std::nullopt;
-  return add_product(lowering, kernel, a, weight, bias,
-                     plain_layout({kernel.rows, kernel.columns}, DType::kFloat32));
+  return add_product(lowering, kernel, a, {weight, bias}, layout);
 }
 
 std::optional<Value> add_pointwise(Lowering& lowering, const ConvolutionCall& call,
@@ -147,13 +198,19 @@ std::optional<Value> add_pointwise(Lowering& lowering, const ConvolutionCall& ca
     return std::nullopt;
   }
   const MatrixProduct kernel = pointwise(call.output, weight[1]);
-  if (norm == nullptr && !suits(lowering, kernel)) return std::nullopt;
+  const bool has_few_rows = norm == nullptr && supports(lowering, kernel) && kernel.rows == 1 &&
+                            kernel.images <= VectorProduct::kMostRows;
+  if (norm == nullptr && !has_few_rows && !suits(lowering, kernel)) return std::nullopt;
   // Laid out first: a sum must not overwrite the memory that the source is then read from.
   const Value& given = norm == nullptr ? call.source : norm->source;
   const Value source =
       lowering.in_layout(given, blocked_layout(dimensions(given.layout), call.type));
-  return add_product(lowering, kernel, source, call.weight, call.bias,
-                     blocked_layout(call.output, call.type), norm);
+  const Layout layout = blocked_layout(call.output, call.type);
+  if (has_few_rows) {  // one pixel of each image: blocks of channels lie side by side
+    VectorProduct few{kernel.images, kernel.inner, kernel.columns, kernel.inner, 0, false, {}, 1};
+    return add_vector_product(lowering, few, source, {call.weight, call.bias}, layout);
+  }
+  return add_product(lowering, kernel, source, {call.weight, call.bias, norm}, layout);
 }
 
 std::optional<Value> defer_norm(Lowering& lowering, const Lowering::Norm& norm) {

@@ -321,9 +321,9 @@ void Lowering::defer(TensorId result, Expansion expansion, NodeId reader) {
   deferred_.insert_or_assign(result.value, std::move(expansion));
 }
 
-void Lowering::defer(TensorId result, Norm norm, NodeId reader) {
+void Lowering::defer(TensorId result, const Norm& norm, NodeId reader) {
   keep_until(norm.source, reader);
-  deferred_norms_.insert_or_assign(result.value, std::move(norm));
+  deferred_norms_.insert_or_assign(result.value, norm);
 }
 
 const Lowering::Expansion* Lowering::deferred(TensorId tensor) const {

@@ -103,7 +103,7 @@ class Lowering {
     Value vectors;  ///< [2, channels]: factors, terms
     bool relu = false;
   };
-  void defer(TensorId result, Norm norm, NodeId reader);
+  void defer(TensorId result, const Norm& norm, NodeId reader);
   const Norm* deferred_norm(TensorId tensor) const;
   std::size_t buffer_bytes(BufferId buffer) const {
     return plan_.buffers[static_cast<std::size_t>(buffer.value)].bytes;

@@ -129,17 +129,6 @@ NPU_INLINE V magnitude(V value) {
   return value;
 }
 
-NPU_INLINE float sum_of_elements(V value) {
-  float parts[kLanes];
-  store_vector(parts, value);
-#pragma GCC unroll 4
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-#pragma GCC unroll 8
-    for (int i = 0; i < half; ++i) parts[i] += parts[i + half];
-  }
-  return parts[0];
-}
-
 /// One run of k of a task.
 struct Run {
   std::int64_t begin;

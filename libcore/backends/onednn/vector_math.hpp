@@ -220,6 +220,20 @@ template <typename V>
   return reciprocal_vector(p * factor + 1.0F);
 }
 
+/// All elements added up in halves.
+template <typename V>
+[[gnu::always_inline]] inline float sum_of_elements(V value) {
+  constexpr int kLanes = sizeof(V) / sizeof(float);
+  float parts[kLanes];
+  store_vector(parts, value);
+#pragma GCC unroll 4
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < half; ++i) parts[i] += parts[i + half];
+  }
+  return parts[0];
+}
+
 /// The largest element; NaN is passed over unless all are NaN.
 template <typename V>
 [[gnu::always_inline]] inline float largest_element(V value) {

@@ -488,6 +488,48 @@ TEST_CASE("onednn convolves one by one as a product of matrices", "[onednn][comp
   }
 }
 
+TEST_CASE("onednn multiplies a few rows in one run over the weights", "[onednn][compiler]") {
+  const std::int64_t rows = GENERATE(1, 2, 3, 4);
+  const std::int64_t inner = GENERATE(5, 64, 331);
+  const std::int64_t columns = GENERATE(1, 48, 1003);
+  const std::string epilogue = GENERATE("none", "add, relu", "mul");
+  const Shape target{rows, columns};
+  GraphBuilder graph;
+  graph.input("x", {rows, inner}).input("z", target);
+  graph.weight("w", {columns, inner}).weight("b", {columns});
+  graph.node("l", "aten.linear.default", {"x", "p_w", "p_b"}, target);
+  if (epilogue == "none") graph.output("l");
+  if (epilogue == "add, relu") {
+    // In the memory of an operand that nothing else reads.
+    graph.node("e", "aten.tanh.default", {"z"}, target);
+    graph.node("s", "aten.add.Tensor", {"l", "e"}, target);
+    graph.node("y", "aten.relu.default", {"s"}, target).output("y");
+  }
+  if (epilogue == "mul") graph.node("y", "aten.mul.Tensor", {"z", "l"}, target).output("y");
+  INFO(rows << " x " << inner << " x " << columns << ", " << epilogue);
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 2e-6);
+  const auto results = compiled.run(compiled.device.get());
+  for (const int threads : {1, 3}) {
+    Compiled other(graph, "{}", threads);
+    const auto again = other.run(other.device.get());
+    CHECK(std::memcmp(results[0].data(), again[0].data(), results[0].bytes()) == 0);
+  }
+}
+
+TEST_CASE("onednn multiplies the only pixel of each image with the weights", "[onednn][compiler]") {
+  const std::int64_t images = GENERATE(1, 3);
+  const Shape source{images, 96, 1, 1};
+  const Shape target{images, 48, 1, 1};
+  GraphBuilder graph;
+  graph.input("x", source).weight("w", {48, 96, 1, 1}).weight("b", {48});
+  graph.node("t", "aten.tanh.default", {"x"}, source);
+  graph.node("c", "aten.conv2d.default", {"t", "p_w", "p_b"}, target);
+  graph.node("y", "aten.hardswish.default", {"c"}, target).output("y");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 2e-6);
+}
+
 TEST_CASE("onednn normalizes inside the convolution of one by one behind a norm",
           "[onednn][compiler]") {
   // By the definition and by quarters, one image and two.
