@@ -25,9 +25,11 @@ constexpr std::int64_t kLeastFastColumns = 256;
 constexpr std::int64_t kLeastNormInner = 256;
 constexpr std::int64_t kMostNormRows = 1024;
 
+/// Whether the step is worth its sums.
 bool is_fast(const MatrixProduct& call) {
-  return call.inner % (2 * kLanes) == 0 && call.columns % (4 * kLanes) == 0 &&
-         call.inner >= kLeastFastInner && call.columns >= kLeastFastColumns;
+  return call.rows >= kLeastRows && call.inner % (2 * kLanes) == 0 &&
+         call.columns % (4 * kLanes) == 0 && call.inner >= kLeastFastInner &&
+         call.columns >= kLeastFastColumns;
 }
 
 /// The kernel can compute it.
@@ -38,7 +40,7 @@ bool supports(const Lowering& lowering, const MatrixProduct& call) {
 
 /// And takes less time than oneDNN.
 bool suits(const Lowering& lowering, const MatrixProduct& call) {
-  return supports(lowering, call) && call.rows >= kLeastRows && is_fast(call);
+  return supports(lowering, call) && is_fast(call);
 }
 
 /// The same where a pass over the source is saved.

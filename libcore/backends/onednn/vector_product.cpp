@@ -74,9 +74,9 @@ template <typename V>
   float own[kGroup]{};
   float values[kMostOperands][kGroup]{};
   const float* operands[kMostOperands]{};
-  std::copy_n(target, count, own);
   std::size_t used = 0;
   for (const EpilogueStep& step : call.epilogue) {
+    if (step.kind == EpilogueStep::Kind::kAccumulate) std::copy_n(target, count, own);
     if (!step.has_operand() || step.kind == EpilogueStep::Kind::kAccumulate) continue;
     std::copy_n(task.operands[used] + row * call.target_row + column, count, values[used]);
     operands[used] = values[used];

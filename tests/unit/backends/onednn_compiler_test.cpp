@@ -532,17 +532,21 @@ TEST_CASE("onednn multiplies the only pixel of each image with the weights", "[o
 
 TEST_CASE("onednn normalizes inside the convolution of one by one behind a norm",
           "[onednn][compiler]") {
-  // By the definition and by quarters, one image and two.
-  const std::int64_t channels = GENERATE(48, 512);
+  // By the definition, by quarters, and in two runs of channels with half a panel at the end.
+  struct Case {
+    std::int64_t source;
+    std::int64_t target;
+  };
+  const auto [channels, features] = GENERATE(Case{48, 256}, Case{512, 256}, Case{1056, 80});
   const std::int64_t batch = GENERATE(1, 2);
   const std::string between = GENERATE("none", "relu");
   const std::string other = GENERATE("none", "reader", "stride", "groups");
   const std::int64_t stride = other == "stride" ? 2 : 1;
   const std::int64_t groups = other == "groups" ? 2 : 1;
   const Shape source{batch, channels, 7, 9};
-  const Shape target{batch, 256, 6 / stride + 1, 8 / stride + 1};
+  const Shape target{batch, features, 6 / stride + 1, 8 / stride + 1};
   GraphBuilder graph;
-  graph.input("x", source).weight("w", {256, channels / groups, 1, 1});
+  graph.input("x", source).weight("w", {features, channels / groups, 1, 1});
   // The source stays as it is for another reader.
   graph.node("e", "aten.tanh.default", {"x"}, source);
   add_norm(graph, "n", "e", source);
@@ -553,7 +557,7 @@ TEST_CASE("onednn normalizes inside the convolution of one by one behind a norm"
   add_norm(graph, "m", "c", target).node("y", "aten.relu.default", {"m"}, target).output("y");
   graph.node("k", "aten.mul.Tensor", {"e", "e"}, source).output("k");
   if (other == "reader") graph.node("o", "aten.exp.default", {value}, source).output("o");
-  INFO(channels << ", " << batch << ", " << between << ", " << other);
+  INFO(channels << ", " << features << ", " << batch << ", " << between << ", " << other);
   Compiled compiled(graph);
   CHECK(compiled.error_against_cpu() < 1e-5);
   if (other == "none" && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw")) {
