@@ -311,10 +311,8 @@ template <typename V>
 }
 
 void run_anywhere(const Task& task) { run_task<Float8>(task); }
-#if NPU_HAS_X86
 NPU_TARGET_AVX2 void run_avx2(const Task& task) { run_task<Float8>(task); }
 NPU_TARGET_AVX512 void run_avx512(const Task& task) { run_task<Float16>(task); }
-#endif
 
 }  // namespace
 
@@ -325,11 +323,7 @@ std::size_t Attention::scratch_bytes() const {
 
 void Attention::run(const std::byte* query, const std::byte* key, const std::byte* value,
                     const std::byte* mask, std::byte* result, std::byte* scratch) const {
-  void (*body)(const Task&) = run_anywhere;
-#if NPU_HAS_X86
-  if (vector_isa() == VectorIsa::kAvx2) body = run_avx2;
-  if (vector_isa() == VectorIsa::kAvx512) body = run_avx512;
-#endif
+  const auto body = for_this_cpu(run_anywhere, run_avx2, run_avx512);
   const auto planes = static_cast<std::int64_t>(query_offsets.size());
   // Packing is repeated for every part of a plane, so planes are cut only to feed all threads.
   const std::int64_t blocks = (queries + kBlock - 1) / kBlock;

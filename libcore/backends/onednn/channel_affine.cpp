@@ -145,20 +145,14 @@ template <bool kVectors>
 }
 
 void run_anywhere(const Piece& piece) { run_any<false>(piece); }
-#if NPU_HAS_X86
 NPU_TARGET_AVX2 void run_avx2(const Piece& piece) { run_any<false>(piece); }
 NPU_TARGET_AVX512 void run_avx512(const Piece& piece) { run_any<true>(piece); }
-#endif
 
 }  // namespace
 
 void ChannelAffine::run(const std::byte* source, const std::byte* scale, const std::byte* shift,
                         std::byte* target) const {
-  void (*body)(const Piece&) = run_anywhere;
-#if NPU_HAS_X86
-  if (vector_isa() == VectorIsa::kAvx2) body = run_avx2;
-  if (vector_isa() == VectorIsa::kAvx512) body = run_avx512;
-#endif
+  const auto body = for_this_cpu(run_anywhere, run_avx2, run_avx512);
   // Enough pieces for all threads where there are few groups.
   const std::int64_t rows = outer * groups;
   const std::int64_t parts = rows >= 16 ? 1 : std::min<std::int64_t>(spatial, 16);

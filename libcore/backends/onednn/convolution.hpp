@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -37,6 +38,11 @@ inline bool is_pinned(const Node& node) {
   return mode != nullptr && *mode == "NALIGN";
 }
 inline float* floats(std::byte* memory) { return static_cast<float*>(static_cast<void*>(memory)); }
+
+/// Weights in the order of a kernel of our own, `count` of them, made when they are compiled.
+/// `order` gets the row-major weights and where to write.
+Value ordered_weights(Lowering& lowering, const Value& weight, std::size_t count,
+                      std::function<void(const float*, float*)> order);
 
 /// A convolution with constant weights in two dimensions, not transposed, as a node's arguments
 /// say.

@@ -26,6 +26,7 @@ struct EpilogueStep {
   float beta = 0.0F;
 
   bool has_operand() const noexcept { return kind <= Kind::kMultiply; }
+  bool is_plain_relu() const noexcept { return kind == Kind::kRelu && alpha == 0.0F; }
 };
 
 /// A step without operands.

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "vector_math.hpp"
@@ -110,25 +111,18 @@ template <EpilogueStep::Kind kKind>
   }
 }
 
-/// An epilogue that is applied in registers: none, or to clip, as ReLU does, too. Others take a
-/// pass over a row, which is still in the first cache.
+/// An epilogue that is applied in registers: to clip, as ReLU does, too. Others take a pass over a
+/// row, which is still in the first cache.
 struct Clip {
   float low = 0.0F;
   float high = 0.0F;
 };
 
-bool is_clip(const std::vector<EpilogueStep>& steps) {
-  return steps.size() == 1 &&
-         (steps[0].kind == EpilogueStep::Kind::kClip ||
-          (steps[0].kind == EpilogueStep::Kind::kRelu && steps[0].alpha == 0.0F));
-}
-
-Clip clip_of(const std::vector<EpilogueStep>& steps) {
-  if (!is_clip(steps)) return {};
-  if (steps[0].kind == EpilogueStep::Kind::kRelu) {
-    return {0.0F, std::numeric_limits<float>::infinity()};
-  }
-  return {steps[0].alpha, steps[0].beta};
+std::optional<Clip> clip_of(const std::vector<EpilogueStep>& steps) {
+  if (steps.size() != 1) return std::nullopt;
+  if (steps[0].is_plain_relu()) return Clip{0.0F, std::numeric_limits<float>::infinity()};
+  if (steps[0].kind != EpilogueStep::Kind::kClip) return std::nullopt;
+  return Clip{steps[0].alpha, steps[0].beta};
 }
 
 /// to[pixel, column] = bias[column] + sum over channels; `from` is the first block of channels of
@@ -248,17 +242,17 @@ constexpr std::array<Filter, kRun> kFilters[2][2]{
   const std::int64_t line = buffer_width(call);
   // A stride may leave out columns at the end.
   const std::int64_t used = std::min(width, line - call.pad[1]);
-  const bool clips = is_clip(call.expand_epilogue);
-  const Clip clip = clip_of(call.expand_epilogue);
-  const auto& expand = kExpand[clips ? 1 : 0][static_cast<std::size_t>(vectors - 1)];
+  const auto clip = clip_of(call.expand_epilogue);
+  const auto& expand = kExpand[clip ? 1 : 0][static_cast<std::size_t>(vectors - 1)];
   for (std::int64_t y = 0; y < last - first; ++y, source += width * kLanes) {
     float* to = task.buffer + ((row + y) * line + call.pad[1]) * kLanes * vectors;
     for (std::int64_t x = 0; x < used; x += kPixels) {
       const std::int64_t count = std::min(kPixels, used - x);
       expand[static_cast<std::size_t>(count - 1)](source + x * kLanes, plane, call.source_channels,
-                                                  weight, bias, clip, to + x * kLanes * vectors);
+                                                  weight, bias, clip.value_or(Clip{}),
+                                                  to + x * kLanes * vectors);
     }
-    if (!clips) apply_steps(call.expand_epilogue, to, used * vectors);
+    if (!clip) apply_steps(call.expand_epilogue, to, used * vectors);
   }
 }
 
@@ -282,11 +276,10 @@ constexpr std::array<Filter, kRun> kFilters[2][2]{
   }
   expand_rows(task, first, last, first - top, vectors);
 
-  const bool clips = is_clip(call.depthwise_epilogue);
-  const Clip clip = clip_of(call.depthwise_epilogue);
+  const auto clip = clip_of(call.depthwise_epilogue);
   const int taps = call.taps == 5 ? 1 : 0;
   const auto& filters =
-      clips ? kFilters<true>[taps][call.stride - 1] : kFilters<false>[taps][call.stride - 1];
+      clip ? kFilters<true>[taps][call.stride - 1] : kFilters<false>[taps][call.stride - 1];
   const std::int64_t width = call.target_extent[1];
   const std::int64_t plane = call.target_extent[0] * width * kLanes;
   const float* weight = task.depthwise_weight + task.column * kColumns * call.taps * call.taps;
@@ -300,10 +293,10 @@ constexpr std::array<Filter, kRun> kFilters[2][2]{
       for (std::int64_t x = 0; x < width; x += kRun) {
         const std::int64_t count = std::min(kRun, width - x);
         filters[static_cast<std::size_t>(count - 1)](from + x * call.stride * pixel, line * pixel,
-                                                     pixel, weight + vector * kLanes, bias, clip,
-                                                     to + x * kLanes);
+                                                     pixel, weight + vector * kLanes, bias,
+                                                     clip.value_or(Clip{}), to + x * kLanes);
       }
-      if (!clips) apply_steps(call.depthwise_epilogue, to, width);
+      if (!clip) apply_steps(call.depthwise_epilogue, to, width);
     }
   }
 }

@@ -48,23 +48,17 @@ template <typename V>
 void run_anywhere(const float* source, float* target, std::int64_t count) {
   run_part<Float8>(source, target, count);
 }
-#if NPU_HAS_X86
 NPU_TARGET_AVX2 void run_avx2(const float* source, float* target, std::int64_t count) {
   run_part<Float8>(source, target, count);
 }
 NPU_TARGET_AVX512 void run_avx512(const float* source, float* target, std::int64_t count) {
   run_part<Float16>(source, target, count);
 }
-#endif
 
 }  // namespace
 
 void run_gelu(const float* source, float* target, std::int64_t count) {
-  void (*body)(const float*, float*, std::int64_t) = run_anywhere;
-#if NPU_HAS_X86
-  if (vector_isa() == VectorIsa::kAvx2) body = run_avx2;
-  if (vector_isa() == VectorIsa::kAvx512) body = run_avx512;
-#endif
+  const auto body = for_this_cpu(run_anywhere, run_avx2, run_avx512);
   constexpr std::int64_t kRun = 4096;
   const std::int64_t runs = (count + kRun - 1) / kRun;
 #pragma omp parallel for if (runs > 4)

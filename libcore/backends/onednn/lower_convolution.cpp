@@ -182,6 +182,19 @@ Value add_convolution(Lowering& lowering, const ConvolutionCall& call) {
 
 }  // namespace
 
+Value ordered_weights(Lowering& lowering, const Value& weight, std::size_t count,
+                      std::function<void(const float*, float*)> order) {
+  const Value result = lowering.temporary(
+      DType::kFloat32, plain_layout({static_cast<std::int64_t>(count)}, DType::kFloat32));
+  lowering.add_kernel(
+      {lowering.plain(weight)}, result,
+      [order = std::move(order)](std::span<std::byte* const> operands) {
+        order(floats(operands[0]), floats(operands[1]));
+      },
+      KernelKind::kReorder);
+  return result;
+}
+
 std::optional<ConvolutionReader> convolution_reader(const Lowering& lowering, const Node& node,
                                                     TensorId source) {
   const bool is_known =

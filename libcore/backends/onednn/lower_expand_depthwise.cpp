@@ -89,24 +89,16 @@ Value add_expand_depthwise(Lowering& lowering, const ConvolutionCall& call,
 
   const Value input =
       lowering.in_layout(expansion.source, blocked_layout(source, expansion.source.type));
-  const auto ordered = [&](const Value& weight, auto order) {
-    const Value plain = lowering.plain(weight);
-    const Value result = lowering.temporary(DType::kFloat32, plain.layout);
-    lowering.add_kernel(
-        {plain}, result,
-        [order](std::span<std::byte* const> operands) {
-          order(floats(operands[0]), floats(operands[1]));
-        },
-        KernelKind::kReorder);
-    return result;
-  };
   std::vector<Value> reads{
       input,
-      ordered(expansion.weight,
-              [kernel](const float* from, float* to) { kernel.order_expand_weights(from, to); }),
-      ordered(call.weight, [kernel](const float* from, float* to) {
-        kernel.order_depthwise_weights(from, to);
-      })};
+      ordered_weights(
+          lowering, expansion.weight,
+          static_cast<std::size_t>(kernel.channels * kernel.source_channels),
+          [kernel](const float* from, float* to) { kernel.order_expand_weights(from, to); }),
+      ordered_weights(
+          lowering, call.weight,
+          static_cast<std::size_t>(kernel.channels * kernel.taps * kernel.taps),
+          [kernel](const float* from, float* to) { kernel.order_depthwise_weights(from, to); })};
   if (expansion.bias) reads.push_back(*expansion.bias);
   if (call.bias) reads.push_back(*call.bias);
   const Value target = lowering.temporary(call.type, layout);

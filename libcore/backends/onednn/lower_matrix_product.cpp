@@ -135,16 +135,9 @@ std::optional<Value> add_product(Lowering& lowering, MatrixProduct kernel, const
   kernel.has_norm = factors.norm != nullptr;
   kernel.norm_relu = factors.norm != nullptr && factors.norm->relu;
   kernel.threads = lowering.machine().threads;
-  const Value ordered = lowering.temporary(
-      DType::kFloat32,
-      plain_layout({static_cast<std::int64_t>(kernel.weight_floats())}, DType::kFloat32));
-  lowering.add_kernel(
-      {lowering.plain(factors.weight)}, ordered,
-      [kernel](std::span<std::byte* const> operands) {
-        kernel.order_weights(floats(operands[0]), floats(operands[1]));
-      },
-      KernelKind::kReorder);
-  factors.weight = ordered;
+  factors.weight =
+      ordered_weights(lowering, factors.weight, kernel.weight_floats(),
+                      [kernel](const float* from, float* to) { kernel.order_weights(from, to); });
   return add_step(lowering, source, factors, epilogue->post, layout, kernel.scratch_bytes(),
                   [kernel](const MatrixProduct::Operands& operands) { kernel.run(operands); });
 }
@@ -155,7 +148,6 @@ std::optional<Value> add_vector_product(Lowering& lowering, VectorProduct kernel
                                         const Layout& layout) {
   const auto epilogue = epilogue_of(lowering, source, layout);
   if (!epilogue) return std::nullopt;
-  kernel.target_row = kernel.columns;
   kernel.epilogue = epilogue->steps;
   kernel.has_bias = factors.bias.has_value();
   kernel.threads = lowering.machine().threads;
@@ -178,9 +170,12 @@ std::optional<Value> add_matrix_product(Lowering& lowering, const Value& a, cons
   }
   const Layout layout = plain_layout({shape[0], weight_shape[0]}, DType::kFloat32);
   if (shape[0] <= VectorProduct::kMostRows) {
-    VectorProduct kernel{shape[0], shape[1], weight_shape[0], strides_of(a.layout)[0], 0, false,
-                         {},       1};
-    return add_vector_product(lowering, kernel, a, {weight, bias}, layout);
+    return add_vector_product(lowering,
+                              {.rows = shape[0],
+                               .inner = shape[1],
+                               .columns = weight_shape[0],
+                               .source_row = strides_of(a.layout)[0]},
+                              a, {weight, bias}, layout);
   }
   MatrixProduct kernel;
   kernel.rows = shape[0];
@@ -209,8 +204,12 @@ std::optional<Value> add_pointwise(Lowering& lowering, const ConvolutionCall& ca
       lowering.in_layout(given, blocked_layout(dimensions(given.layout), call.type));
   const Layout layout = blocked_layout(call.output, call.type);
   if (has_few_rows) {  // one pixel of each image: blocks of channels lie side by side
-    VectorProduct few{kernel.images, kernel.inner, kernel.columns, kernel.inner, 0, false, {}, 1};
-    return add_vector_product(lowering, few, source, {call.weight, call.bias}, layout);
+    return add_vector_product(lowering,
+                              {.rows = kernel.images,
+                               .inner = kernel.inner,
+                               .columns = kernel.columns,
+                               .source_row = kernel.inner},
+                              source, {call.weight, call.bias}, layout);
   }
   return add_product(lowering, kernel, source, {call.weight, call.bias, norm}, layout);
 }

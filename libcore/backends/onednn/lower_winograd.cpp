@@ -74,20 +74,6 @@ std::optional<Winograd> choose_filter(const Lowering& lowering, const Convolutio
   return best;
 }
 
-/// The weights in the order of the kernel, made when they are compiled.
-Value transformed_weights(Lowering& lowering, const ConvolutionCall& call, const Winograd& kernel) {
-  const Value result = lowering.temporary(
-      DType::kFloat32,
-      plain_layout({static_cast<std::int64_t>(kernel.weight_floats())}, DType::kFloat32));
-  lowering.add_kernel(
-      {lowering.plain(call.weight)}, result,
-      [kernel](std::span<std::byte* const> operands) {
-        kernel.transform_weights(floats(operands[0]), floats(operands[1]));
-      },
-      KernelKind::kReorder);
-  return result;
-}
-
 }  // namespace
 
 std::optional<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call) {
@@ -102,7 +88,10 @@ std::optional<Value> add_winograd(Lowering& lowering, const ConvolutionCall& cal
   if (!epilogue || post.reads.size() > kMaximumOperands) return std::nullopt;
   kernel->epilogue = *epilogue;
   kernel->has_bias = call.bias.has_value();
-  std::vector<Value> reads{source, transformed_weights(lowering, call, *kernel)};
+  const Value weight = ordered_weights(
+      lowering, call.weight, kernel->weight_floats(),
+      [kernel = *kernel](const float* from, float* to) { kernel.transform_weights(from, to); });
+  std::vector<Value> reads{source, weight};
   if (call.bias) reads.push_back(*call.bias);
   for (const PrimitiveOperand& operand : post.reads) reads.push_back(operand.value);
   const Value target = target_of(lowering, post, call.type, layout);

@@ -65,11 +65,6 @@ std::int64_t unit_columns(const MatrixProduct& call) { return call.is_fast ? 2 *
 
 std::int64_t units(const MatrixProduct& call) { return ceil_div(call.columns, unit_columns(call)); }
 
-/// Without a copy.
-bool reads_in_place(const MatrixProduct& call) {
-  return !call.is_fast && !call.has_norm && call.source.row == kLanes;
-}
-
 /// Into how many tasks the columns are cut.
 std::int64_t column_groups(const MatrixProduct& call) {
   const std::int64_t tasks = call.images * row_chunks(call);
@@ -95,7 +90,7 @@ Scratch scratch_of(const MatrixProduct& call) {
   const std::int64_t longest = ceil_div(call.inner / step, runs(call)) * step;
   const std::int64_t length = call.is_fast ? longest / 2 : longest;
   Scratch result;
-  result.copy = reads_in_place(call) ? 0 : rows * length + kPadding;
+  result.copy = rows * length + kPadding;
   result.products = (call.is_fast ? 7 : 1) * result.copy;
   result.difference = result.products + (call.is_fast ? 8 : 1) * rows * kPanel + kPadding;
   result.partial = result.difference + (call.is_fast ? length * kPanel + kPadding : 0);
@@ -205,15 +200,17 @@ NPU_INLINE void copy_rows(const Task& task, const Tiles& tiles, std::int64_t fir
       });
 }
 
-/// The left factors of the seven products: A11, A12, A22, S1 = A21 + A22, S2 = S1 - A11,
-/// S3 = A11 - A21, S4 = A12 - S2, for 16 elements of a row of each quarter. Adds up magnitudes.
+/// Where the quarters of a run of k lie, and their sums.
 struct Sums {
   std::int64_t length;  ///< of a quarter
   std::int64_t half;    ///< from one quarter of the source to the one on its right, in floats
   std::int64_t down;    ///< and to the one below
-  std::int64_t ahead;
-  std::int64_t copy;
+  std::int64_t ahead;   ///< to what is fetched
+  std::int64_t copy;    ///< from one sum to the next
 };
+
+/// The left factors of the seven products: A11, A12, A22, S1 = A21 + A22, S2 = S1 - A11,
+/// S3 = A11 - A21, S4 = A12 - S2, for 16 elements of a row of each quarter. Adds up magnitudes.
 template <bool kHasNorm, bool kHasLower>
 NPU_INLINE void copy_sums_at(const Task& task, const Sums& sums, const float* from, std::int64_t k,
                              float* out, V& upper, V& lower) {
@@ -297,10 +294,10 @@ class Multiplier {
         ahead_(ahead),
         ahead_end_(ahead + ahead_floats) {}
 
-  /// target[row, 0..16 * vectors) = left * right; rows behind `rows` are left out. `left` is a
-  /// copy, or where it lies in blocks of 16 so many floats apart, the source.
+  /// target[row, 0..16 * vectors) = left * right; `left` is a copy, of which rows behind `rows` are
+  /// left out.
   void run(const float* left, const Factor& right, std::int64_t vectors, std::int64_t rows,
-           float* target, std::int64_t block_step = 0) {
+           float* target) {
     Factor factor = right;
     for (std::int64_t tile = 0; tile < tiles_.count; ++tile) {
       const std::int64_t begin = tiles_.begin(tile);
@@ -315,9 +312,7 @@ class Multiplier {
       const auto function = factor.subtrahend != nullptr ? kTileProducts<2, true>[kernel]
                             : vectors == 2               ? kTileProducts<2>[kernel]
                                                          : kTileProducts<1>[kernel];
-      const bool is_copy = block_step == 0;
-      function({left + begin * (is_copy ? length_ : kLanes),
-                is_copy ? tiles_.size(tile) * kLanes : block_step, length_ / kLanes, factor.panel,
+      function({left + begin * length_, tiles_.size(tile) * kLanes, length_ / kLanes, factor.panel,
                 factor.subtrahend, difference_, ahead, target + begin * kPanel});
       if (factor.subtrahend != nullptr) factor = {difference_};
     }
@@ -381,8 +376,7 @@ NPU_INLINE void for_run(const Task& task, const Run& run, Body body) {
     call.template operator()<Finish::kLater>();
   } else if (steps.empty()) {
     call.template operator()<Finish::kBias>();
-  } else if (steps.size() == 1 && steps[0].kind == EpilogueStep::Kind::kRelu &&
-             steps[0].alpha == 0.0F) {
+  } else if (steps.size() == 1 && steps[0].is_plain_relu()) {
     call.template operator()<Finish::kRelu>();
   } else {
     call.template operator()<Finish::kSteps>();
@@ -410,21 +404,13 @@ NPU_INLINE void run_classic(const Task& task) {
   for (std::int64_t i = 0; i < runs(call); ++i) {
     const std::int64_t begin = run_begin(call, i);
     const Run run{begin, run_begin(call, i + 1) - begin, i == 0, i + 1 == runs(call)};
-    const float* left = task.scratch;
-    std::int64_t block_step = 0;
-    if (reads_in_place(call)) {
-      left = source_of(task, task.first_row, begin);
-      block_step = call.source.block;
-    } else {
-      copy_rows<kHasNorm>(task, tiles, task.first_row, tiles.rows, begin, run.length, task.scratch);
-    }
+    copy_rows<kHasNorm>(task, tiles, task.first_row, tiles.rows, begin, run.length, task.scratch);
     for (std::int64_t unit = task.first_unit; unit < task.last_unit; ++unit) {
       const std::int64_t first = unit * kPanel;
       const std::int64_t vectors = std::min(kPanel, call.columns - first) / kLanes;
       Multiplier multiplier(tiles, run.length, nullptr, weights_behind(task, run, unit),
                             run.length * vectors * kLanes);
-      multiplier.run(left, {weights_of(task, run, unit)}, vectors, tiles.rows, products,
-                     block_step);
+      multiplier.run(task.scratch, {weights_of(task, run, unit)}, vectors, tiles.rows, products);
       float* partial =
           task.scratch + places.partial + (unit - task.first_unit) * tiles.rows * kPanel;
       for_run(

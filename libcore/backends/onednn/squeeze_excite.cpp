@@ -113,10 +113,8 @@ template <typename V>
 }
 
 void run_anywhere(const Part& part) { run_part<Float8>(part); }
-#if NPU_HAS_X86
 NPU_TARGET_AVX2 void run_avx2(const Part& part) { run_part<Float8>(part); }
 NPU_TARGET_AVX512 void run_avx512(const Part& part) { run_part<Float16>(part); }
-#endif
 
 }  // namespace
 
@@ -140,11 +138,7 @@ void SqueezeExcite::order_gate_weights(const float* weight, float* ordered) cons
 void SqueezeExcite::run(const std::byte* source, const float* hidden_weight,
                         const float* hidden_bias, const float* gate_weight, const float* gate_bias,
                         std::byte* target, float* scratch) const {
-  void (*body)(const Part&) = run_anywhere;
-#if NPU_HAS_X86
-  if (vector_isa() == VectorIsa::kAvx2) body = run_avx2;
-  if (vector_isa() == VectorIsa::kAvx512) body = run_avx512;
-#endif
+  const auto body = for_this_cpu(run_anywhere, run_avx2, run_avx512);
   const std::int64_t groups = channels / lanes;
   const std::int64_t image_bytes = channels * spatial * static_cast<std::int64_t>(dtype_size(type));
 #pragma omp parallel num_threads(threads) if (channels * spatial >= kParallelElements)

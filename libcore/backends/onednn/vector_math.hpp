@@ -17,6 +17,8 @@
   __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,prefer-vector-width=512")))
 #else
 #define NPU_HAS_X86 0
+#define NPU_TARGET_AVX2
+#define NPU_TARGET_AVX512
 #endif
 
 namespace npu::onednn {
@@ -59,6 +61,19 @@ inline VectorIsa vector_isa() {
 #else
   return VectorIsa::kAny;
 #endif
+}
+
+/// The one of three functions, compiled from one source, that fits what this CPU runs.
+template <typename Function>
+Function* for_this_cpu(Function* anywhere, Function* avx2, Function* avx512) {
+  switch (vector_isa()) {
+    case VectorIsa::kAvx512:
+      return avx512;
+    case VectorIsa::kAvx2:
+      return avx2;
+    default:
+      return anywhere;
+  }
 }
 
 template <typename V>

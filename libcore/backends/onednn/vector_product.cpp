@@ -70,7 +70,7 @@ template <typename V>
                                           std::int64_t count, const float* sums) {
   constexpr std::int64_t kLanes = sizeof(V) / sizeof(float);
   const VectorProduct& call = *task.call;
-  float* target = task.target + row * call.target_row + column;
+  float* target = task.target + row * call.columns + column;
   float own[kGroup]{};
   float values[kMostOperands][kGroup]{};
   const float* operands[kMostOperands]{};
@@ -78,7 +78,7 @@ template <typename V>
   for (const EpilogueStep& step : call.epilogue) {
     if (step.kind == EpilogueStep::Kind::kAccumulate) std::copy_n(target, count, own);
     if (!step.has_operand() || step.kind == EpilogueStep::Kind::kAccumulate) continue;
-    std::copy_n(task.operands[used] + row * call.target_row + column, count, values[used]);
+    std::copy_n(task.operands[used] + row * call.columns + column, count, values[used]);
     operands[used] = values[used];
     ++used;
   }
@@ -120,20 +120,14 @@ template <typename V>
 }
 
 void run_anywhere(const Task& task) { run_task<Float8>(task); }
-#if NPU_HAS_X86
 NPU_TARGET_AVX2 void run_avx2(const Task& task) { run_task<Float8>(task); }
 NPU_TARGET_AVX512 void run_avx512(const Task& task) { run_task<Float16>(task); }
-#endif
 
 }  // namespace
 
 void VectorProduct::run(const float* source, const float* weight, const float* bias,
                         const float* const* operands, float* target) const {
-  void (*body)(const Task&) = run_anywhere;
-#if NPU_HAS_X86
-  if (vector_isa() == VectorIsa::kAvx2) body = run_avx2;
-  if (vector_isa() == VectorIsa::kAvx512) body = run_avx512;
-#endif
+  const auto body = for_this_cpu(run_anywhere, run_avx2, run_avx512);
   const std::int64_t groups = ceil_div(columns, kGroup);
   // One run of memory for each thread: its prefetcher starts anew with each.
   const std::int64_t parts = std::clamp<std::int64_t>(inner * columns / kLeastFloats, 1,

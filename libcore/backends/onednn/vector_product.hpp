@@ -16,9 +16,8 @@ struct VectorProduct {
   std::int64_t inner = 1;
   std::int64_t columns = 1;
   std::int64_t source_row = 0;  ///< from one row to the next, in floats; elements lie together
-  std::int64_t target_row = 0;
   bool has_bias = false;
-  std::vector<EpilogueStep> epilogue;
+  std::vector<EpilogueStep> epilogue{};
   int threads = 1;
 
   /// `weight` is [columns, inner]; `operands`: those that the epilogue adds or multiplies with, in
