@@ -328,7 +328,7 @@ void Attention::run(const std::byte* query, const std::byte* key, const std::byt
   // Packing is repeated for every part of a plane, so planes are cut only to feed all threads.
   const std::int64_t blocks = (queries + kBlock - 1) / kBlock;
   const std::int64_t parts =
-      std::clamp<std::int64_t>((4 * threads + planes - 1) / planes, 1, blocks);
+      std::clamp<std::int64_t>(ceil_div(std::int64_t{4} * threads, planes), 1, blocks);
   const std::int64_t part_rows = (blocks + parts - 1) / parts * kBlock;
   auto* memory = static_cast<float*>(static_cast<void*>(scratch));
   const std::int64_t floats = workspace_floats(*this);

@@ -252,15 +252,17 @@ template <typename V>
 /// The largest element; NaN is passed over unless all are NaN.
 template <typename V>
 [[gnu::always_inline]] inline float largest_element(V value) {
-  using Int = typename IntegersOf<V>::Type;
   constexpr int kLanes = sizeof(V) / sizeof(float);
+  float parts[kLanes];
+  store_vector(parts, value);
+#pragma GCC unroll 4
   for (int half = kLanes / 2; half > 0; half /= 2) {
-    Int places{};
-    for (int i = 0; i < kLanes; ++i) places[i] = (i + half) % kLanes;
-    const V other = __builtin_shuffle(value, places);
-    value = other > value ? other : value;
+#pragma GCC unroll 8
+    for (int i = 0; i < half; ++i) {
+      parts[i] = parts[i + half] > parts[i] ? parts[i + half] : parts[i];
+    }
   }
-  return value[0];
+  return parts[0];
 }
 
 }  // namespace npu::onednn

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a plan as a document: DESIGN.md says what its fields mean. O(subgraphs + plans tried).
+// Writes a plan as a document of kind "plan". O(subgraphs + plans tried).
 #include "plan_document.hpp"
 
 #include <algorithm>
