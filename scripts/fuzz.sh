@@ -4,39 +4,86 @@
 # What it finds lands in build-fuzz/crashes/; copy it to testdata/corpus/<name>/ under a name that says
 # what is wrong, so that every test run replays it.
 #
-# Usage: scripts/fuzz.sh [SECONDS [NAME...]]     60 seconds each and all targets unless said otherwise
+# Usage: scripts/fuzz.sh [SECONDS [NAME...]]        60 seconds each and all targets unless said otherwise
+#        scripts/fuzz.sh --runs NUMBER [NAME...]    a fixed number of runs from a fixed seed, as .ci/run does; what
+#                                                   it learns is forgotten, so every run does the same
+#        scripts/fuzz.sh --list                     the targets with their seed inputs
+#
+# The targets are those that npu_add_fuzzer() in tests/fuzz/CMakeLists.txt names; onednn_blob is among them if
+# build/ has the onednn backend, which it loads from there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-seconds=${1:-60}
-[ $# -gt 0 ] && shift
-declare -A seeds=(
-  [read_graph]="testdata/bad/document testdata/bad/partition testdata/models/small"
-  [roundtrip]="testdata/bad/document testdata/models/small"
-  [safetensors]="testdata/bad/safetensors testdata/models/small"
-  [npy]="testdata/bad/npy"
-  [bundle]="testdata/bad/bundle"
-  [target]="testdata/bad/target"
-  [read_data_graph]=""
-  [patterns]="testdata/bad/patterns"
-  [bind_arguments]="testdata/ops"
-  [passes]="testdata/bad/document testdata/bad/partition testdata/models/small"
-)
-names=("$@")
-[ ${#names[@]} -gt 0 ] || names=(read_graph roundtrip safetensors npy bundle target read_data_graph bind_arguments passes patterns)
+limit=(-max_total_time=60 -timeout=10) runs=0
+case ${1:-} in
+  -h | --help)
+    sed -n '3,14s/^# \{0,1\}//p' "$0"
+    exit 0
+    ;;
+  --list) ;;
+  --runs)
+    runs=${2:?--runs needs a number}
+    # A slow machine is no fault: only what hangs for good is one.
+    limit=(-runs="$runs" -seed=1 -timeout=120)
+    shift 2
+    ;;
+  "") ;;
+  *[!0-9]*)
+    echo "fuzz.sh: '$1' is no number of seconds; see scripts/fuzz.sh --help" >&2
+    exit 2
+    ;;
+  *)
+    limit=(-max_total_time="$1" -timeout=10)
+    shift
+    ;;
+esac
 
+backends=$PWD/build/lib/npu/backends
+[ -f "$backends/npu_backend_onednn.so" ] || backends=
 cmake -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   -DCMAKE_C_COMPILER="${CC:-clang}" -DCMAKE_CXX_COMPILER="${CXX:-clang++}" \
-  -DNPU_FUZZ=ON -DNPU_SANITIZE=address,undefined -DNPU_BACKEND_ATEN=OFF -DNPU_BACKEND_ONEDNN=OFF >/dev/null
-cmake --build build-fuzz --target "${names[@]/%/_fuzzer}"
+  -DNPU_FUZZ=ON -DNPU_SANITIZE=address,undefined -DNPU_BACKEND_ATEN=OFF -DNPU_BACKEND_ONEDNN=OFF \
+  -DNPU_FUZZ_BACKEND_DIR="$backends" >/dev/null
+# One line for each target: its name, then the folders of inputs that it starts from.
+list=build-fuzz/tests/fuzz/fuzzers.txt
+if [ "${1:-}" = --list ]; then
+  cat "$list"
+  exit 0
+fi
+names=("$@")
+[ ${#names[@]} -gt 0 ] || mapfile -t names < <(cut -d ' ' -f 1 "$list")
+for name in "${names[@]}"; do
+  grep -q "^$name " "$list" || {
+    echo "fuzz.sh: no fuzz target '$name'; expected one of: $(cut -d ' ' -f 1 "$list" | paste -sd ' ')" >&2
+    exit 2
+  }
+done
+cmake --build build-fuzz --parallel "$(nproc)" --target "${names[@]/%/_fuzzer}"
 
+mkdir -p build-fuzz/crashes
 status=0
 for name in "${names[@]}"; do
-  mkdir -p "build-fuzz/inputs/$name" build-fuzz/crashes
-  echo "== $name: $seconds s"
-  # shellcheck disable=SC2086 -- a list of folders
-  "build-fuzz/tests/fuzz/${name}_fuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=4096 \
-    -max_len=65536 -print_final_stats=1 -verbosity=0 -artifact_prefix="build-fuzz/crashes/$name-" \
-    "build-fuzz/inputs/$name" "testdata/corpus/$name" ${seeds[$name]} || status=1
+  inputs=build-fuzz/inputs/$name
+  read -ra seeds < <(grep "^$name " "$list" | cut -d ' ' -f 2-)
+  max_len=65536
+  if [ "$runs" -gt 0 ]; then
+    # Whole models take seconds each under sanitizers, and every test run replays them: here only what is small.
+    max_len=4096
+    inputs=build-fuzz/inputs-of-run/$name
+    rm -rf "$inputs" "$inputs.seeds"
+    mkdir -p "$inputs.seeds"
+    find "${seeds[@]}" -type f -size "-$((max_len + 1))c" | LC_ALL=C sort | while read -r file; do
+      cp "$file" "$inputs.seeds/${file//\//-}"
+    done
+    seeds=("$inputs.seeds")
+  fi
+  mkdir -p "$inputs"
+  echo "== $name: ${limit[*]}"
+  "build-fuzz/tests/fuzz/${name}_fuzzer" "${limit[@]}" -rss_limit_mb=4096 \
+    -max_len=$max_len -print_final_stats=1 -verbosity=0 -artifact_prefix="build-fuzz/crashes/$name-" \
+    "$inputs" "${seeds[@]}" || {
+    echo "fuzz.sh: $name failed; its input is in build-fuzz/crashes/" >&2
+    status=1
+  }
 done
 exit "$status"

@@ -12,20 +12,18 @@ list. --edges counts directed edges; with --undirected half of them are drawn an
 No edge occurs twice and none is a loop. Needs numpy (Debian: python3-numpy).
 """
 import argparse
-import json
-import os
-import struct
 import sys
 
+sys.dont_write_bytecode = True  # leave no __pycache__ beside the scripts
+from export import safetensors  # noqa: E402
+from export.errors import UserError  # noqa: E402
+from export.interpreter import require  # noqa: E402
+
 try:
-    import numpy
-except ImportError:
-    for other in ("/usr/bin/python3", "/usr/local/bin/python3"):  # another python3 may stand first on the PATH
-        if os.access(other, os.X_OK) and os.path.realpath(other) != os.path.realpath(sys.executable) \
-                and "NPU_MAKE_GRAPH_RETRY" not in os.environ:
-            os.environ["NPU_MAKE_GRAPH_RETRY"] = "1"
-            os.execv(other, [other] + sys.argv)
-    sys.exit("make_graph.py: needs numpy; install Debian's python3-numpy, or run it with an interpreter that has it")
+    require(["numpy"], "install Debian's python3-numpy, or name an interpreter in $PYTHON")
+except UserError as missing:
+    sys.exit(f"make_graph.py: {missing}")
+import numpy  # noqa: E402
 
 
 def splitmix64(counter):
@@ -98,17 +96,9 @@ def rmat(args):
 
 def write_safetensors(path, tensors):
     names = {"float32": "F32", "int64": "I64", "int32": "I32"}
-    header, offset = {}, 0
-    for name, array in tensors:
-        header[name] = {"dtype": names[str(array.dtype)], "shape": list(array.shape),
-                        "data_offsets": [offset, offset + array.nbytes]}
-        offset += array.nbytes
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
     with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for _, array in tensors:
-            file.write(numpy.ascontiguousarray(array).tobytes())
+        safetensors.write(file, [(name, names[str(array.dtype)], array.shape, array.nbytes,
+                                  numpy.ascontiguousarray(array).tobytes) for name, array in tensors])
 
 
 def write_lines(file, columns, base):

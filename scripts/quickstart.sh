@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing, builds Release, and runs the main job on a shipped ResNet-18.
 #
-# Usage: scripts/quickstart.sh                   everything
-#        scripts/quickstart.sh --packages-only   only the installation (scripts/test.sh shares it)
+# Usage: scripts/quickstart.sh                        everything
+#        scripts/quickstart.sh --packages-only        only the installation (scripts/test.sh shares it)
+#        scripts/quickstart.sh --packages-only --ci   and what .ci/run, format.sh, lint.sh and fuzz.sh need
 #
 # Needs Debian's apt for what is missing, and root or sudo then. Nothing is installed twice: a second run
 # takes seconds. The build tree is build/, the one that scripts/test.sh uses.
@@ -17,6 +18,13 @@ packages=(
   libcli11-dev nlohmann-json3-dev libsimdjson-dev libspdlog-dev libfmt-dev libmetis-dev libboost-graph-dev libxxhash-dev
   libtorch-dev libopenblas0-openmp libdnnl-dev
   catch2 groff-base
+)
+# What the gates of .ci/run need beside them. Versions matter: formatting and checks are those of clang 14.
+ci_packages=(
+  git clang clang-format-14 clang-tidy-14 libclang-rt-14-dev
+  shellcheck pyflakes3 python3
+  dpkg-dev fakeroot lintian zsh
+  python3-torch python3-numpy
 )
 
 say() { printf '\n==> %s\n' "$*"; }
@@ -67,7 +75,7 @@ build() {
     fail "CMake failed; see above"
   fi
   cmake --build --preset release --parallel "$(nproc)" \
-    --target npu-tag npu-fuse npu-partition npu-compile npu-run npu_backend_aten npu_backend_onednn
+    --target programs
 }
 
 # Prints what a program wrote to stderr under a title. $1: title, $2: file
@@ -97,11 +105,15 @@ EOF
   say "Done. This report as JSON: $out/report.json; the programs: build/bin; how they work: man ./man/npu.7"
 }
 
-case "${1:-}" in
+case "$*" in
   "") install_packages && build && run_main_job ;;
   --packages-only) install_packages ;;
+  "--packages-only --ci")
+    packages+=("${ci_packages[@]}")
+    install_packages
+    ;;
   *)
-    printf 'Usage: %s [--packages-only]\n' "$0" >&2
+    printf 'Usage: %s [--packages-only [--ci]]\n' "$0" >&2
     exit 2
     ;;
 esac

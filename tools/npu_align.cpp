@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-align -- give every op a tensor layout and insert the fewest conversions between them.
 #include "io.hpp"
-#include "npu/passes.hpp"
+#include "npu/passes/align.hpp"
 #include "tool.hpp"
 
 int main(int argc, char** argv) {

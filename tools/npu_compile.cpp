@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-compile -- compile a document to one file that npu-run maps and runs.
+#include "npu/compile/kernel_report.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/runtime/compile_model.hpp"
 #include "run_options.hpp"
@@ -64,8 +65,9 @@ int main(int argc, char** argv) {
     npu::Graph& graph = tool.read_graph();
     npu::CompileModelResult result = npu::compile_model(graph, options, tool.diagnostics());
     tool.stop_on_errors();
-    tool.report(npu::format_compile_model_report(result));
-    const ExitStatus status = tool.check_asserts(npu::compile_metrics(result));
+    tool.report(npu::format_compile_report(result.report));
+    if (tool.verbosity() > 0) tool.report(npu::format_kernel_report(result.model));
+    const ExitStatus status = tool.check_asserts(npu::compile_metrics(result.report));
     tool.write_bundle(result.content);
     return status;
   });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-fuse -- put ops that can run as one kernel into groups.
-#include "npu/passes.hpp"
+#include "npu/passes/fuse.hpp"
 #include "tool.hpp"
 
 int main(int argc, char** argv) {

@@ -3,34 +3,23 @@
 #include "io.hpp"
 #include "npu/partition/certificate.hpp"
 #include "npu/partition/partition_graph.hpp"
+#include "npu/partition/report.hpp"
 #include "partition_options.hpp"
 #include "tool.hpp"
-
-namespace {
-
-npu::cli::Metrics as_metrics(const npu::PartitionResult& result) {
-  npu::cli::Metrics metrics;
-  for (const auto& [key, value] : result.metrics_json.items()) metrics[key] = value.get<double>();
-  return metrics;
-}
-
-}  // namespace
 
 int main(int argc, char** argv) {
   npu::cli::Tool tool{"npu-partition",
                       "Group tagged nodes into partitions and plan the transfers between them."};
-  npu::PartitionOptions options;
+  npu::cli::PartitionArguments arguments;
   std::string dot;
+  std::string level_name;
   std::string profile;
   bool verify = false;
   tool.add_graph_io();
-  npu::cli::add_partition_options(tool, options);
+  npu::cli::add_partition_options(tool, arguments);
   tool.app().add_flag("--verify", verify,
                       "check the plan and the proof in GRAPH, and write what was checked");
-  tool.app()
-      .add_option("--dot", dot, "write a Graphviz drawing of the partitions")
-      ->type_name("FILE")
-      ->check(npu::cli::file_beside_stdout());
+  npu::cli::add_dot_options(tool, dot, level_name);
   tool.app()
       .add_option("--profile", profile,
                   "take times from a table that npu-profile measured of this model")
@@ -47,7 +36,9 @@ int main(int argc, char** argv) {
                      "npu-profile model.json -o table.json && npu-tag model.json | npu-partition "
                      "--strategy mincut --profile table.json -o model.part.json",
                      "npu-partition --dot model.dot tagged.json >model.part.json && dot -Tsvg "
-                     "model.dot >model.svg"});
+                     "model.dot >model.svg",
+                     "npu-partition --dot model.dot --dot-level partition tagged.json "
+                     ">model.part.json"});
   return tool.run(argc, argv, [&] {
     npu::Graph& graph = tool.read_graph();
     const auto cost = npu::partition_cost(graph, profile);
@@ -56,13 +47,20 @@ int main(int argc, char** argv) {
       tool.stop_on_errors();
       return tool.write_text(std::move(checked)), npu::cli::ExitStatus::kSuccess;
     }
+    npu::PartitionOptions options = npu::cli::parsed(arguments);
     options.cost = cost.get();
-    options.report = tool.wants_report();
     const npu::PartitionResult result = npu::partition_graph(graph, options, tool.diagnostics());
-    tool.report(result.report);
-    if (options.what_if && tool.verbosity() >= 0) tool.note(result.what_if);
-    const npu::cli::ExitStatus status = tool.check_asserts(as_metrics(result));
-    if (!dot.empty()) npu::cli::write_output(dot, npu::plan_to_dot(graph, result.plan));
+    if (tool.wants_report()) tool.report(npu::format_partition_report(graph, result));
+    if (options.what_if && tool.verbosity() >= 0) tool.note(npu::format_what_if(result));
+    const npu::cli::ExitStatus status = tool.check_asserts(npu::partition_metrics(result));
+    if (!dot.empty()) {
+      npu::cli::write_output(
+          dot,
+          npu::plan_to_dot(
+              graph, result.plan,
+              npu::cli::dot_level(level_name).value_or(npu::readable_dot_level(graph, result.plan)),
+              result.times));
+    }
     tool.write_graph(graph);
     return status;
   });

@@ -1,33 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-plan -- plan a graph neural network over a big graph on several devices.
+#include "npu/gnn/plan_gnn.hpp"
+#include "npu/gnn/plan_report.hpp"
+#include "npu/gnn/verify_plan.hpp"
 #include "npu/ir/json_writer.hpp"
-#include "npu/plan/plan_gnn.hpp"
 #include "npu/support/file_io.hpp"
 #include "plan_options.hpp"
 #include "progress.hpp"
 #include "tool.hpp"
 
-namespace {
-
-/// Numbers at the top level of the plan, and the loads.
-npu::cli::Metrics as_metrics(const npu::Json& plan) {
-  npu::cli::Metrics metrics;
-  for (const auto& [key, value] : plan.items()) {
-    if (value.is_number()) metrics[key] = value.get<double>();
-  }
-  for (const auto& [device, load] : plan.at("loads_ms").items()) {
-    metrics["load_ms_" + device] = load.get<double>();
-  }
-  metrics["compiles"] = plan.at("compiles").at("count").get<double>();
-  return metrics;
-}
-
-}  // namespace
-
 int main(int argc, char** argv) {
   npu::cli::Tool tool{"npu-plan",
                       "Plan a graph neural network over a big graph on several devices."};
-  npu::PlanGnnOptions options;
+  npu::cli::PlanOptions options;
   std::string gantt;
   std::string trace;
   std::string verify;
@@ -50,28 +35,32 @@ int main(int argc, char** argv) {
        "npu-plan graph.mtx --model sage.json --profile table.json --gantt plan.svg -o plan.json"});
   return tool.run(argc, argv, [&] {
     if (!verify.empty()) {
-      const npu::Json result = npu::verify_gnn_plan(verify, tool.diagnostics());
+      const npu::gnn::PlanCheck check = npu::gnn::verify_plan(verify, tool.diagnostics());
       tool.stop_on_errors();
-      return tool.write_text(npu::write_document(result)), npu::cli::ExitStatus::kSuccess;
+      return tool.write_text(npu::write_document(npu::gnn::to_json(check))),
+             npu::cli::ExitStatus::kSuccess;
     }
-    if (options.profile.empty()) {
+    if (options.plan.profile.empty()) {
       throw npu::Error(npu::ErrorCode::kUsage, "expected --profile FILE");
     }
-    if (tool.output() != "-") options.output = tool.output();
-    npu::GnnPlan plan;
+    if (tool.output() != "-") options.plan.output = tool.output();
+    options.finish();
+    npu::gnn::PlanResult result;
     {
-      npu::cli::Progress line(tool.verbosity() < 0);
-      options.progress = [&line](double done, const std::string& what) { return line(done, what); };
-      plan = npu::make_gnn_plan(options, tool.diagnostics());
+      npu::cli::Progress line(!tool.shows_progress());
+      options.plan.progress = [&line](double done, const std::string& what) {
+        return line(done, what);
+      };
+      result = npu::gnn::make_plan(options.plan, tool.diagnostics());
     }
-    if (tool.wants_report()) tool.report(npu::format_plan_report(plan.document));
+    if (tool.wants_report()) tool.report(npu::gnn::format_plan_report(result.plan));
     {
-      const npu::PhaseTimes::Scope phase(plan.times, "write");
-      if (!gantt.empty()) npu::write_file_atomically(gantt, npu::gantt_svg(plan));
-      if (!trace.empty()) npu::write_file_atomically(trace, npu::schedule_trace(plan));
-      tool.write_text(npu::write_document(plan.document));
+      const npu::PhaseTimes::Scope phase(result.times, "write");
+      if (!gantt.empty()) npu::write_file_atomically(gantt, npu::gnn::gantt_svg(result));
+      if (!trace.empty()) npu::write_file_atomically(trace, npu::gnn::schedule_trace(result));
+      tool.write_text(npu::write_document(npu::gnn::to_json(result.plan)));
     }
-    if (tool.wants_report()) tool.report("\n" + npu::format_phase_times(plan.times));
-    return tool.check_asserts(as_metrics(plan.document));
+    if (tool.wants_report()) tool.report("\n" + npu::format_phase_times(result.times));
+    return tool.check_asserts(npu::gnn::plan_metrics(result.plan));
   });
 }

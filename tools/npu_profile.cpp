@@ -2,9 +2,9 @@
 // npu-profile -- measure a model on each device: the blocks of a staged one, the nodes of others.
 #include "heap.hpp"
 #include "io.hpp"
+#include "npu/gnn/staged_model.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
-#include "npu/plan/staged_model.hpp"
 #include "npu/support/file_io.hpp"
 #include "profile_options.hpp"
 #include "progress.hpp"
@@ -22,30 +22,31 @@ bool show(npu::cli::Progress& line, const npu::ProfileProgress& state) {
       std::to_string(state.done) + " of " + std::to_string(state.total) + " points, " + state.what);
 }
 
-void profile_staged(Tool& tool, npu::ProfileGnnOptions& options) {
+void profile_staged(Tool& tool, npu::gnn::ProfileOptions& options) {
   if (tool.output() != "-") options.resume = tool.output();
-  npu::cli::Progress line(tool.verbosity() < 0);
+  npu::cli::Progress line(!tool.shows_progress());
   bool stopped = false;
-  const auto progress = [&](const npu::ProfileProgress& state, const npu::ProfileTable& so_far) {
+  const auto progress = [&](const npu::ProfileProgress& state, const npu::gnn::StageTable& so_far) {
     stopped = !show(line, state);
     if (stopped && tool.output() != "-") {
       npu::write_file_atomically(tool.output(), npu::write_document(so_far.to_json()));
     }
     return !stopped;
   };
-  const npu::ProfileTable table = npu::profile_gnn(options, progress, tool.diagnostics());
+  const npu::gnn::StageTable table =
+      npu::gnn::profile_stages(options, progress, tool.diagnostics());
   if (stopped) {
     throw npu::Error(npu::ErrorCode::kIo, tool.output() == "-"
                                               ? "interrupted"
                                               : "interrupted; the same command goes on");
   }
-  tool.report(npu::format_profile_report(table));
+  tool.report(npu::gnn::format_profile_report(table));
   tool.write_text(npu::write_document(table.to_json()));
 }
 
 void profile_ordinary(Tool& tool, const npu::Graph& graph,
                       const npu::ProfileModelOptions& options) {
-  npu::cli::Progress line(tool.verbosity() < 0);
+  npu::cli::Progress line(!tool.shows_progress());
   const auto progress = [&](const npu::ProfileProgress& state) { return show(line, state); };
   const npu::NodeTable table = npu::profile_model(graph, options, progress, tool.diagnostics());
   tool.stop_on_errors();
@@ -54,11 +55,11 @@ void profile_ordinary(Tool& tool, const npu::Graph& graph,
 }
 
 void convert(Tool& tool, const std::string& import, const std::string& bandwidths) {
-  npu::ProfileTable table = npu::read_profile(import);
+  npu::gnn::StageTable table = npu::gnn::read_profile(import);
   if (!bandwidths.empty()) {
     table.add_bandwidths(npu::parse_json(npu::read_file(bandwidths), bandwidths), bandwidths);
   }
-  tool.report(npu::format_profile_report(table));
+  tool.report(npu::gnn::format_profile_report(table));
   tool.write_text(npu::write_document(table.to_json()));
 }
 
@@ -79,7 +80,7 @@ int main(int argc, char** argv) {
     npu::cli::keep_freed_memory();
     const std::string file = npu::cli::input_name(options.staged.model);
     const std::string text = npu::cli::read_input(options.staged.model);
-    if (npu::is_staged_model(npu::parse_json(text, file))) {
+    if (npu::gnn::is_staged_model(npu::parse_json(text, file))) {
       profile_staged(tool, options.staged);
     } else {
       const npu::Graph graph = npu::read_graph(text, file, tool.diagnostics());

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-tag -- assign every node to the first device of a target that supports it.
-#include "npu/passes.hpp"
+#include "npu/passes/tag.hpp"
 #include "npu/target/custom_ops.hpp"
 #include "npu/target/list_ops.hpp"
 #include "npu/target/target.hpp"
+#include "tag_options.hpp"
 #include "tool.hpp"
 
 int main(int argc, char** argv) {
@@ -62,7 +63,7 @@ int main(int argc, char** argv) {
       return tool.write_text(npu::format_target_ops(target, list_ops_device)),
              npu::cli::ExitStatus::kSuccess;
     }
-    for (const std::string& rule : force) options.force.push_back(npu::parse_force_rule(rule));
+    for (const std::string& rule : force) options.force.push_back(npu::cli::parse_force_rule(rule));
     npu::Graph& graph = tool.read_graph();
     npu::tag_ops(graph, target, options, tool.diagnostics());
     tool.stop_on_errors();

@@ -11,7 +11,7 @@
 #include <random>
 
 #include "npu/ir/json_reader.hpp"
-#include "npu/passes.hpp"
+#include "npu/passes/align.hpp"
 
 namespace {
 
@@ -30,9 +30,9 @@ npu::Graph make_graph(int ops) {
     npu::Json inputs = npu::Json::array();
     for (unsigned i = static_cast<unsigned>(random()) % 3 + 1; i > 0; --i) {
       const int from = n - 1 - static_cast<int>(random() % 12);
-      inputs.push_back(from < 0 ? tensor("x", 64)
-                                : tensor("n" + std::to_string(from),
-                                         channels[static_cast<std::size_t>(from)]));
+      inputs.push_back(
+          from < 0 ? tensor("x", 64)
+                   : tensor("n" + std::to_string(from), channels[static_cast<std::size_t>(from)]));
     }
     npu::Json node = {{"name", name},
                       {"op_type", "my.op"},
@@ -68,8 +68,8 @@ int main() {
         npu::Graph copy = graph;
         npu::Diagnostics diagnostics;
         const auto start = std::chrono::steady_clock::now();
-        result = npu::align_layout(copy, {.algorithm = which == 0 ? "greedy" : "optimal"},
-                                   diagnostics);
+        result =
+            npu::align_layout(copy, {.algorithm = which == 0 ? "greedy" : "optimal"}, diagnostics);
         const std::chrono::duration<double, std::milli> time =
             std::chrono::steady_clock::now() - start;
         best[which] = std::min(best[which], time.count());

@@ -6,7 +6,8 @@
 // a reference kernel. The geometric means are why the target
 // `host` names blocks of 16.
 //
-//   g++ -O2 -std=c++20 scripts/bench/conv_layouts.cpp -ldnnl -o conv_layouts && OMP_NUM_THREADS=2 ./conv_layouts [ROUNDS]
+//   g++ -O2 -std=c++20 scripts/bench/conv_layouts.cpp -ldnnl -o conv_layouts && OMP_NUM_THREADS=2
+//   ./conv_layouts [ROUNDS]
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -44,8 +45,14 @@ static bool make_run(const dnnl::engine& engine, const Conv& conv, memory::data_
   const memory::desc weights(filter, type, memory::format_tag::any);
   try {
     const dnnl::convolution_forward::primitive_desc description(
-        {dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, source, weights,
-         target, {conv.stride, conv.stride}, {pad, pad}, {pad, pad}},
+        {dnnl::prop_kind::forward_inference,
+         dnnl::algorithm::convolution_direct,
+         source,
+         weights,
+         target,
+         {conv.stride, conv.stride},
+         {pad, pad},
+         {pad, pad}},
         engine);
     if (std::string_view(description.impl_info_str()).starts_with("ref")) return false;
     run.primitive = dnnl::convolution_forward(description);
@@ -80,8 +87,8 @@ int main(int argc, char** argv) {
        {"nChw16c", memory::format_tag::nChw16c}}};
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   dnnl::stream stream(engine);
-  for (const auto& [type_name, type] : {std::pair("float32", memory::data_type::f32),
-                                        {"bfloat16", memory::data_type::bf16}}) {
+  for (const auto& [type_name, type] :
+       {std::pair("float32", memory::data_type::f32), {"bfloat16", memory::data_type::bf16}}) {
     std::printf("%-18s", type_name);
     for (const auto& layout : layouts) std::printf(" %10s", layout.first);
     std::printf("   us\n");

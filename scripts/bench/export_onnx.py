@@ -19,9 +19,8 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-import export_torch  # noqa: E402
-
-export_torch.__file__ = __file__  # what it executes again with an interpreter that has PyTorch
+from export.errors import UserError  # noqa: E402
+from export.interpreter import require_torch  # noqa: E402
 
 OPSET = 14  # the newest that Debian's PyTorch writes and that has hard swish
 
@@ -41,16 +40,18 @@ def plain_attention(torch):
 
 def build_model(spec, seed):
     source, _, what = spec.rpartition(":")
-    export_torch.load_torch(source == "torchvision")
-    torch = export_torch.torch
+    require_torch(source == "torchvision")
+    import torch
+    from export import models
+
     torch.manual_seed(seed)
     if source == "torchvision":
-        model, example = export_torch.load_torchvision(what, None)
+        model, example = models.load_torchvision(what, None)
     else:
-        model, example = export_torch.load_function(source, what, None)
+        model, example = models.load_function(source, what, None)
     model.eval()
     with torch.no_grad():
-        export_torch.calibrate_batch_norms(model, example, seed)
+        models.calibrate_batch_norms(model, example, seed)
     return torch, model, example, what
 
 
@@ -60,7 +61,9 @@ def write_onnx(torch, model, example, path):
     if original is not None:
         backend._scaled_dot_product_attention = plain_attention(torch)
     try:
-        with torch.no_grad(), export_torch.ordinary_attention():
+        from export.patches import ordinary_attention
+
+        with torch.no_grad(), ordinary_attention():
             torch.onnx.export(model, example, path + ".part", opset_version=OPSET)
     finally:
         if original is not None:
@@ -77,9 +80,12 @@ def time_eager(torch, model, example, runs, threads, outputs):
             results = model(*example)
             times.append((time.perf_counter() - begin) * 1000)
     if outputs:
-        tensors = export_torch.flatten_tensors(results)
+        from export.models import flatten_tensors
+        from export.torch_tensors import write_safetensors
+
+        tensors = flatten_tensors(results)
         with open(outputs, "wb") as file:
-            export_torch.write_safetensors(file, {str(i): t for i, t in enumerate(tensors)})
+            write_safetensors(file, {str(i): t for i, t in enumerate(tensors)})
     timed = sorted(times[2:])
     middle = len(timed) // 2
     median = timed[middle] if len(timed) % 2 else (timed[middle - 1] + timed[middle]) / 2
@@ -105,7 +111,7 @@ def main(argv):
             print(json.dumps(result))
         else:
             write_onnx(torch, model, example, os.path.join(options.output, name + ".onnx"))
-    except export_torch.UserError as error:
+    except UserError as error:
         print(f"export_onnx: error: {error}", file=sys.stderr)
         return 1
     return 0

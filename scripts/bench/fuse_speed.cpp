@@ -6,9 +6,9 @@
 //
 // Graphs are branchy (one node in three has two operands, from a window of the last 64 results), of
 // convolutions, batch norms, activations, adds, matrix products, softmax, cats and views; nodes are
-// on random devices of two, in runs of four on average, and in a second graph all on one. Prints for
-// each size, with the default and with all patterns, the groups, the best and the median of RUNS
-// (20), the time for each node, and the growth against the size before.
+// on random devices of two, in runs of four on average, and in a second graph all on one. Prints
+// for each size, with the default and with all patterns, the groups, the best and the median of
+// RUNS (20), the time for each node, and the growth against the size before.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "npu/ir/json_reader.hpp"
-#include "npu/passes.hpp"
+#include "npu/passes/fuse.hpp"
 
 namespace {
 
@@ -43,11 +43,11 @@ npu::Graph make_graph(int nodes, unsigned seed, bool one_device) {
   document["graph_inputs"].push_back(mention("x", image));
   document["weights"].push_back(mention("w", filter));
   document["weights"].push_back(mention("c", channels));
-  const char* const unary[] = {"aten.relu.default",      "aten.relu_.default",
-                               "aten.conv2d.default",    "aten.conv2d.default",
+  const char* const unary[] = {"aten.relu.default",       "aten.relu_.default",
+                               "aten.conv2d.default",     "aten.conv2d.default",
                                "aten.batch_norm.default", "aten.batch_norm.default",
-                               "aten.view.default",      "aten.softmax.int",
-                               "aten.gelu.default",      "aten.linear.default"};
+                               "aten.view.default",       "aten.softmax.int",
+                               "aten.gelu.default",       "aten.linear.default"};
   const char* const binary[] = {"aten.add.Tensor", "aten.mul.Tensor", "aten.cat.default",
                                 "aten.bmm.default"};
   const auto pick = [&](int n) {
@@ -59,10 +59,12 @@ npu::Graph make_graph(int nodes, unsigned seed, bool one_device) {
     const bool two = below(3) == 0;
     const std::string op = two ? binary[below(4)] : unary[below(10)];
     if (!one_device && below(4) == 0) device = below(2) == 0 ? "npu" : "cpu";
-    npu::Json node = {{"name", name},       {"op_type", op},
+    npu::Json node = {{"name", name},
+                      {"op_type", op},
                       {"inputs", npu::Json::array()},
                       {"outputs", npu::Json::array({mention(name, image)})},
-                      {"attrs", npu::Json::object()}, {"device", device}};
+                      {"attrs", npu::Json::object()},
+                      {"device", device}};
     node["inputs"].push_back(
         mention(two ? pick(n) : (n == 0 ? "x" : "n" + std::to_string(n - 1)), image));
     if (two) node["inputs"].push_back(mention(pick(n), image));
@@ -90,23 +92,25 @@ int main(int argc, char** argv) {
         const npu::Graph graph = make_graph(nodes, 1, one_device);
         const npu::FuseOptions options{.patterns = {patterns}};
         std::vector<double> ms;
-        double cpu_ms = 1e9;  // of this thread alone: on a busy machine the wall clock counts others, too
+        double cpu_ms =
+            1e9;  // of this thread alone: on a busy machine the wall clock counts others, too
         std::size_t groups = 0;
         for (int i = 0; i < runs; ++i) {
           const auto start = std::chrono::steady_clock::now();
           const std::clock_t cpu_start = std::clock();
           groups = npu::plan_fusion(graph, options).groups.size();
-          ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() -
-                                                                 start)
-                           .count());
-          cpu_ms = std::min(cpu_ms, 1e3 * static_cast<double>(std::clock() - cpu_start) /
-                                        CLOCKS_PER_SEC);
+          ms.push_back(
+              std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+                  .count());
+          cpu_ms = std::min(cpu_ms,
+                            1e3 * static_cast<double>(std::clock() - cpu_start) / CLOCKS_PER_SEC);
         }
         std::sort(ms.begin(), ms.end());
-        std::printf("%s %-8s %6d nodes %6zu groups  best %7.2f ms (cpu %7.2f)  median %7.2f ms  %5.0f "
-                    "ns/node",
-                    one_device ? "one device " : "two devices", patterns, nodes, groups,
-                    ms.front(), cpu_ms, ms[ms.size() / 2], 1e6 * ms.front() / nodes);
+        std::printf(
+            "%s %-8s %6d nodes %6zu groups  best %7.2f ms (cpu %7.2f)  median %7.2f ms  %5.0f "
+            "ns/node",
+            one_device ? "one device " : "two devices", patterns, nodes, groups, ms.front(), cpu_ms,
+            ms[ms.size() / 2], 1e6 * ms.front() / nodes);
         if (before > 0) std::printf("  x%.2f", ms.front() / before);
         std::printf("\n");
         before = ms.front();

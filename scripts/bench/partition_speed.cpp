@@ -18,7 +18,7 @@
 #include "npu/ir/json_reader.hpp"
 #include "npu/partition/partition_graph.hpp"
 #include "npu/partition/strategies.hpp"
-#include "npu/passes.hpp"
+#include "npu/passes/tag.hpp"
 
 namespace {
 
@@ -73,8 +73,8 @@ void report(const char* name, int nodes, int runs, double& before, const Run& ru
   for (int i = 0; i < runs; ++i) ms.push_back(run(partitions));
   std::sort(ms.begin(), ms.end());
   const double best = ms.front();
-  std::printf("%-8s %6d nodes %6zu partitions  best %8.2f ms  median %8.2f ms  %6.0f ns/node",
-              name, nodes, partitions, best, ms[ms.size() / 2], 1e6 * best / nodes);
+  std::printf("%-8s %6d nodes %6zu partitions  best %8.2f ms  median %8.2f ms  %6.0f ns/node", name,
+              nodes, partitions, best, ms[ms.size() / 2], 1e6 * best / nodes);
   if (before > 0) std::printf("  x%.2f", best / before);
   std::printf("\n");
   before = best;
@@ -118,8 +118,7 @@ int main(int argc, char** argv) {
         graph.nodes()[n].device_reason = tags[n].second;
       }
       const auto start = std::chrono::steady_clock::now();
-      const npu::StrategyOutcome outcome =
-          npu::partition_min_cut(graph, target, {}, diagnostics);
+      const npu::StrategyOutcome outcome = npu::partition_min_cut(graph, target, {}, diagnostics);
       partitions = outcome.plan.partitions.size();
       return milliseconds_since(start);
     });

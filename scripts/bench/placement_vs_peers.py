@@ -15,6 +15,7 @@ Started by placement_vs_peers.sh, which installs what is missing.
 """
 
 import argparse
+import importlib.util
 import json
 import pathlib
 import subprocess
@@ -150,9 +151,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", default="pytorch-apple", help="built-in target or file (default: %(default)s)")
     options = parser.parse_args()
-    try:
-        import torch  # noqa: F401
-    except ImportError:
+    if importlib.util.find_spec("torch") is None:
         sys.exit("placement_vs_peers: no torch here; scripts/bench/placement_vs_peers.sh installs it")
     print(f"{'model':34} {'by':11} {'parts':>6} {'steps':>6} {'listed':>7} {'copied':>7} {'MB':>8} "
           f"{'predicted ms':>13} {'of all-cpu':>10}")

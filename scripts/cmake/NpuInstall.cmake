@@ -1,30 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-# The installed package: tools, backends, library, headers, pages, completions and find_package(npu).
+# What is installed, in four components, which NpuPackages.cmake makes packages of:
+#   tools    programs, pages, completions, exporters, batch.mk
+#   onednn   the backend that is the device npu          aten   the backend that is the device cpu
+#   dev      library, headers, find_package(npu), and a backend to start from
+# The programs, and each backend's component, are installed where they are made.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS core EXPORT npu-targets ARCHIVE DESTINATION lib)
-install(DIRECTORY libcore/include/ DESTINATION include FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
-install(EXPORT npu-targets NAMESPACE npu:: DESTINATION lib/cmake/npu)
+# Folders have the same permissions whoever builds; packages want that.
+set(CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
+  OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+
+# ---- dev ----
+
+install(TARGETS core EXPORT npu-targets ARCHIVE DESTINATION lib COMPONENT dev)
+install(DIRECTORY libcore/include/ DESTINATION include COMPONENT dev FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+install(EXPORT npu-targets NAMESPACE npu:: DESTINATION lib/cmake/npu COMPONENT dev)
 configure_package_config_file(scripts/cmake/npu-config.cmake.in
   ${CMAKE_CURRENT_BINARY_DIR}/npu-config.cmake INSTALL_DESTINATION lib/cmake/npu)
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/npu-config-version.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/npu-config.cmake
   ${CMAKE_CURRENT_BINARY_DIR}/npu-config-version.cmake scripts/cmake/FindMETIS.cmake
-  DESTINATION lib/cmake/npu)
+  DESTINATION lib/cmake/npu COMPONENT dev)
+install(DIRECTORY scripts/examples/ DESTINATION share/npu/examples COMPONENT dev)
 
-file(GLOB NPU_MAN_1 CONFIGURE_DEPENDS man/*.1)
-file(GLOB NPU_MAN_5 CONFIGURE_DEPENDS man/*.5)
-file(GLOB NPU_MAN_7 CONFIGURE_DEPENDS man/*.7)
-install(FILES ${NPU_MAN_1} DESTINATION share/man/man1)
-install(FILES ${NPU_MAN_5} DESTINATION share/man/man5)
-install(FILES ${NPU_MAN_7} DESTINATION share/man/man7)
-install(FILES scripts/completions/npu.bash DESTINATION share/bash-completion/completions RENAME npu-tag)
-install(FILES scripts/completions/npu.bash DESTINATION share/bash-completion/completions RENAME npu-fuse)
-install(FILES scripts/completions/npu.bash DESTINATION share/bash-completion/completions RENAME npu-partition)
-install(FILES scripts/completions/npu.bash DESTINATION share/bash-completion/completions RENAME npu-align)
-install(FILES scripts/completions/npu.bash DESTINATION share/bash-completion/completions RENAME npu-run)
-install(FILES scripts/completions/npu.bash DESTINATION share/bash-completion/completions RENAME npu-plan)
-install(FILES scripts/completions/npu.bash DESTINATION share/bash-completion/completions RENAME npu-profile)
-install(FILES scripts/completions/npu.bash DESTINATION share/bash-completion/completions RENAME npu-compile)
-install(FILES scripts/batch.mk DESTINATION share/npu)
+# ---- tools ----
+
+foreach(section 1 5 7)
+  file(GLOB pages CONFIGURE_DEPENDS man/*.${section})
+  install(FILES ${pages} DESTINATION share/man/man${section} COMPONENT tools)
+endforeach()
+get_property(programs GLOBAL PROPERTY NPU_TOOLS)
+foreach(program IN LISTS programs)
+  install(FILES scripts/completions/npu.bash DESTINATION share/bash-completion/completions RENAME ${program}
+    COMPONENT tools)
+endforeach()
+# Where Debian's zsh looks for what packages bring.
+install(FILES scripts/completions/_npu DESTINATION share/zsh/vendor-completions COMPONENT tools)
+install(FILES scripts/batch.mk DESTINATION share/npu COMPONENT tools)
+install(PROGRAMS scripts/export_torch.py scripts/export_gnn.py scripts/make_graph.py
+  DESTINATION share/npu COMPONENT tools)
+install(DIRECTORY scripts/export DESTINATION share/npu COMPONENT tools FILES_MATCHING PATTERN "*.py")
+
+include(NpuPackages)

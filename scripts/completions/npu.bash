@@ -56,6 +56,10 @@ _npu_complete() {
         [[ $previous == --verify || ${#COMPREPLY[@]} -gt 0 ]] && return
       fi
       ;;
+    --dot-level)
+      _npu_words 'group node partition' "$current"
+      return
+      ;;
     --select)
       _npu_words 'optimal greedy' "$current"
       return
@@ -107,7 +111,7 @@ _npu_complete() {
       options="$common -o --output -p --patterns --pattern-file --max-ops --list-patterns"
       ;;
     npu-partition)
-      options="$common -o --output -s --strategy --min-nodes --depth --min-flops --max-partitions --memory-limit --dot"
+      options="$common -o --output -s --strategy --min-nodes --depth --min-flops --max-partitions --memory-limit --dot --dot-level"
       options+=" -k --parts --imbalance --seed --what-if --verify --profile"
       ;;
     npu-compile)
@@ -140,4 +144,4 @@ _npu_complete() {
   fi
 }
 
-complete -F _npu_complete npu-tag npu-fuse npu-partition npu-align npu-compile npu-run
+complete -F _npu_complete npu-tag npu-fuse npu-partition npu-align npu-plan npu-profile npu-compile npu-run

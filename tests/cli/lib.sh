@@ -122,3 +122,12 @@ interrupt() {
   ls | grep -v files.before | diff files.before - | sed -n 's/^> /new: /p' | grep -v files.before
   rm -f files.before
 }
+
+# Messages of the stages without what differs from run to run and from machine to machine: times, keys of the cache,
+# folders, versions, sizes of blobs and numbers of kernels.
+mask_log() {
+  sed 's/([0-9.]* ms)/(N ms)/; s/first run [0-9.]* ms/first run N ms/; s/\(hit\|miss\|kept\) [0-9a-f]\{32\}/\1 KEY/
+    s|from /[^ ]*/|from FOLDER/|; s| in /[^ ]*| in FOLDER|; s|[^ ]*/no/such|FOLDER|; s/\(backend .[a-z]*.\) .* loaded/\1 VERSION loaded/
+    s/fingerprint .*/fingerprint F/; s/\([:,]\) [0-9.]* [kM]*B (N ms)/\1 N B (N ms)/; s/[0-9]* kernels, [0-9]* reorders/N kernels/
+    s/"threads":[0-9]*/"threads":N/' "$@"
+}

@@ -3,11 +3,12 @@
 # Checks the documents against the programs.
 #
 # Usage: check_docs.sh CHECK SOURCE-DIR BIN-DIR
-#   options    every option in --help is in the manual page and in the completion, and the other way round
+#   options    every option in --help is in the manual page and in the completions, and the other way round
 #   pages      every program has a page, and groff has nothing to say about any page
 #   examples   the EXAMPLES of every page run
 #   readme     the first example of README.md runs
 #   changelog  its first section is Unreleased
+#   versions   the table of versions in npu(7) is what the sources say, and other versions are met as it says
 # Exits 1 with a line for each fault, 77 if groff is missing.
 set -eu
 
@@ -36,6 +37,17 @@ need_groff() {
   command -v groff >/dev/null && return
   echo "groff not found; on Debian: apt-get install groff-base" >&2
   exit 77
+}
+
+# What _npu gives to zsh's _arguments, without explanations and values.
+zsh_options() {
+  # shellcheck disable=SC2016 # for zsh
+  zsh -f -c '
+    setopt extendedglob
+    _call_program() { shift; "$@" }
+    _arguments() { print -l -- ${${(M)@:#\*-*}%%\[*} }
+    words=($2 -) CURRENT=2 service=$2
+    source $1' - "$source/scripts/completions/_npu" "$1" | sed 's/^\*//; s/=$//' | sort -u
 }
 
 # "  -h,--help   text" -> -h and --help
@@ -76,6 +88,10 @@ check_options() {
     report_missing "$tool has no option that stands in man/$tool.1" "$scratch/page" "$scratch/help"
     report_missing "npu.bash does not complete an option of $tool" "$scratch/help" "$scratch/completion"
     report_missing "npu.bash completes what $tool does not have" "$scratch/completion" "$scratch/help"
+    if command -v zsh >/dev/null; then
+      zsh_options "$tool" >"$scratch/completion"
+      cmp -s "$scratch/help" "$scratch/completion" || fault "_npu completes for $tool: $(paste -sd' ' "$scratch/completion")"
+    fi
   done
   # Strategies are written out in the completion; npu-partition lists them in this message.
   npu-partition --strategy '?' "$source/testdata/models/small/empty.json" 2>&1 |
@@ -98,7 +114,7 @@ check_pages() {
     [ ! -s "$scratch/groff" ] || fault "$(cat "$scratch/groff")"
     sections=$(sed -n 's/^\.Sh //p' "$page" | grep -v -x ENVIRONMENT | paste -sd,)
     case $page in
-      *.5) expected="NAME,SYNOPSIS,DESCRIPTION,EXAMPLES,SEE ALSO,BUGS" ;;
+      *.5 | *-internals.7) expected="NAME,SYNOPSIS,DESCRIPTION,EXAMPLES,SEE ALSO,BUGS" ;;
       *) expected="NAME,SYNOPSIS,DESCRIPTION,OPTIONS,EXIT STATUS,EXAMPLES,SEE ALSO,BUGS" ;;
     esac
     [ "$sections" = "$expected" ] || fault "$page: sections are $sections, expected $expected"
@@ -146,7 +162,7 @@ check_readme() {
   [ -s "$scratch/commands" ] || fault "README.md has no example"
   run_commands "$scratch/commands" README.md
   for tool in $tools; do
-    head -n 40 "$source/README.md" | grep -q "^- \`$tool\` " || fault "README.md has no bullet for $tool"
+    head -n 60 "$source/README.md" | grep -q "^- \[\`$tool\`\](man/$tool.1) " || fault "README.md has no bullet for $tool"
   done
   head -n 40 "$source/README.md" | grep -q -i '^licence' || fault "README.md: no licence in the first 40 lines"
 }
@@ -156,12 +172,91 @@ check_changelog() {
   [ "$first" = "## Unreleased" ] || fault "CHANGELOG.md: the first section is '$first', expected '## Unreleased'"
 }
 
+# The number that the table of npu(7) gives for format $1.
+stated_version() {
+  sed -n "s/^\.It $1 Ta \([0-9]*\) Ta .*/\1/p" "$source/man/npu.7"
+}
+
+# The version of format $1 is the number behind $2 in file $3.
+same_version() {
+  found=$(grep -o "$2[0-9]*" "$source/$3" | head -n 1 | grep -o '[0-9]*$')
+  [ -n "$found" ] || fault "no version of '$1' in $3"
+  [ "$(stated_version "$1")" = "$found" ] ||
+    fault "npu.7 says version $(stated_version "$1") of '$1', $3 has $found"
+}
+
+# The command has to refuse with status 1 and a message that matches $2. $1: format
+refuses() {
+  format=$1
+  message=$2
+  shift 2
+  status=0
+  "$@" >"$scratch/output" 2>"$scratch/message" || status=$?
+  { [ $status -eq 1 ] && grep -q "$message" "$scratch/message"; } ||
+    fault "another version of '$format': exit $status, $(head -n 1 "$scratch/message")"
+}
+
+# Copies $1 to $2 with npu.version one higher.
+raise_version() {
+  awk '!done && sub(/"version": *1/, "\"version\": 2") { done = 1 } { print }' "$1" >"$2"
+  ! cmp -s "$1" "$2" || fault "no npu.version in $1"
+}
+
+check_versions() {
+  same_version document 'kIrVersion = ' libcore/include/npu/ir/json_reader.hpp
+  same_version 'node table' 'kVersion = ' libcore/src/cost/node_table.cpp
+  same_version bundle 'kBundleVersion = ' libcore/include/npu/compile/bundle.hpp
+  same_version 'cache entry' 'kEntryMagic = "npucach' libcore/src/compile/cache.cpp
+  same_version 'backend ABI' 'NPU_BACKEND_ABI_VERSION ' libcore/include/npu/backend.h
+  same_version 'custom operators' 'NPU_CUSTOM_OP_ABI_VERSION ' libcore/include/npu/custom_op.hpp
+  oldest=$(grep -o 'kOldestAbiVersion = [0-9]*' "$source/libcore/src/device/backend.cpp" | grep -o '[0-9]*$')
+  grep -q "^\.It backend ABI Ta .* Ta $oldest is served" "$source/man/npu.7" ||
+    fault "npu.7 does not say that backends of ABI version $oldest are served"
+
+  prepare_scratch
+  cd "$scratch/run"
+  cp testdata/gnn/* .
+  npu-plan graph.mtx --model graphsage.json --profile profile.json -k 2 -o plan.json 2>/dev/null
+  npu-profile testdata/models/small/mlp.json --quick --runs 1 --threads 1 -o nodes.json 2>/dev/null
+  npu-tag testdata/models/small/mlp.json >model.json
+  npu-compile model.json -o model.npub
+  for format in graphsage profile nodes plan model; do
+    raise_version $format.json $format.2.json
+  done
+  for format in 'staged model:graphsage' 'stage table:profile' 'node table:nodes' plan:plan; do
+    written=$(sed -n 's/.*"version": *\([0-9]*\).*/\1/p' "${format#*:}.json" | head -n 1)
+    [ "$(stated_version "${format%:*}")" = "$written" ] ||
+      fault "npu.7 says version $(stated_version "${format%:*}") of '${format%:*}', ${format#*:}.json has $written"
+  done
+  refuses document 'version 2 is unknown, this program reads 1' npu-partition model.2.json
+  refuses 'staged model' 'expected version 1' npu-plan graph.mtx --model graphsage.2.json --profile profile.json -k 2
+  refuses 'stage table' 'expected version 1' npu-plan graph.mtx --model graphsage.json --profile profile.2.json -k 2
+  refuses 'node table' 'expected version 1' npu-partition --profile nodes.2.json model.json
+  if grep -q '^\.It plan Ta 1 Ta refused' "$source/man/npu.7"; then
+    refuses plan 'expected version 1' npu-plan --verify plan.2.json
+    refuses plan 'expected version 1' npu-run plan.2.json --simulate
+  fi
+  echo '{"npu": {}, "graph_inputs": [], "graph_outputs": [], "nodes": []}' | npu-tag >/dev/null ||
+    fault "npu.7 says that a document without a version counts as 1"
+
+  { head -c 8 model.npub; printf '\002'; tail -c +10 model.npub; } >model.2.npub
+  refuses bundle 'has bundle version 2, this program reads version 1' npu-run model.2.npub --random-inputs 0
+  for entry in "$XDG_CACHE_HOME"/npu/*.npublob; do
+    { printf npucach2; tail -c +9 "$entry"; } >other-version
+    cp other-version "$entry"
+  done
+  NPU_LOG=cache=info npu-compile model.json -o again.npub 2>"$scratch/message"
+  grep -q 'cache: miss .*damaged and is removed' "$scratch/message" || fault "a cache entry of another version is used"
+  cmp -s model.npub again.npub || fault "the partition was not compiled again"
+}
+
 case $check in
   options) check_options ;;
   pages) check_pages ;;
   examples) check_examples ;;
   readme) check_readme ;;
   changelog) check_changelog ;;
+  versions) check_versions ;;
   *) fault "unknown check '$check'" ;;
 esac
 exit $failed

@@ -11,8 +11,8 @@
 #include "fuzz_check.hpp"
 #include "npu/compile/bundle.hpp"
 #include "npu/ir/json_reader.hpp"
-#include "npu/support/digest.hpp"
 #include "npu/support/error.hpp"
+#include "support/digest.hpp"
 
 using npu::fuzz::require;
 

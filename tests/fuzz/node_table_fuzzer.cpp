@@ -7,13 +7,13 @@
 #include <string>
 #include <string_view>
 
+#include "cost/measured_cost.hpp"
 #include "fuzz_check.hpp"
-#include "npu/cost/measured_cost.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/partition/certificate.hpp"
 #include "npu/partition/partition_graph.hpp"
-#include "npu/passes.hpp"
+#include "npu/passes/tag.hpp"
 
 using npu::fuzz::require;
 
@@ -40,7 +40,7 @@ void use(npu::NodeTable table) {
   try {
     const npu::MeasuredCost cost(std::move(table), graph, target);
     npu::PartitionOptions options;
-    options.strategy = "mincut";
+    options.strategy = npu::Strategy::kMinCut;
     options.cost = &cost;
     const npu::PartitionResult result = npu::partition_graph(graph, options);
     require(std::isfinite(result.metrics.predicted_us), "the time is finite");

@@ -6,7 +6,7 @@
 
 #include "fuzz_check.hpp"
 #include "npu/support/error.hpp"
-#include "npu/tensor/npy.hpp"
+#include "tensor/npy.hpp"
 
 using npu::fuzz::require;
 

@@ -12,7 +12,10 @@
 #include "npu/ir/json_writer.hpp"
 #include "npu/partition/certificate.hpp"
 #include "npu/partition/partition_graph.hpp"
-#include "npu/passes.hpp"
+#include "npu/partition/report.hpp"
+#include "npu/passes/align.hpp"
+#include "npu/passes/fuse.hpp"
+#include "npu/passes/tag.hpp"
 #include "npu/support/json.hpp"
 #include "npu/target/target.hpp"
 
@@ -24,7 +27,10 @@ void check_plan_of_input(const npu::Graph& graph) {
   npu::Diagnostics diagnostics;
   const npu::PartitionPlan plan = npu::read_partition_plan(graph, diagnostics);
   if (diagnostics.has_errors()) return;
-  npu::plan_to_dot(graph, plan);
+  for (const npu::DotLevel level :
+       {npu::DotLevel::kNode, npu::DotLevel::kGroup, npu::DotLevel::kPartition}) {
+    npu::plan_to_dot(graph, plan, level);
+  }
   try {
     npu::plan_metrics(graph, plan, npu::graph_target(graph));
   } catch (const npu::Error&) {  // no target, or one without the plan's devices
@@ -70,11 +76,13 @@ void check_partitions(const npu::Graph& tagged, const npu::PartitionOptions& opt
     result = npu::partition_graph(graph, options, diagnostics);
   } catch (const npu::Error& error) {
     // Two parts of equal work need not exist.
-    require(options.strategy == "metis" && error.code() == npu::ErrorCode::kInfeasible,
-            "what is tagged can be partitioned");
+    require(
+        options.strategy == npu::Strategy::kMetis && error.code() == npu::ErrorCode::kInfeasible,
+        "what is tagged can be partitioned");
     return;
   }
-  npu::plan_to_dot(graph, result.plan);
+  npu::format_partition_report(graph, result);
+  npu::plan_to_dot(graph, result.plan, npu::DotLevel::kPartition, result.times);
   require(result.metrics.transfer_bytes >= 0 && result.metrics.copied_bytes >= 0,
           "byte counts fit");
   for (const npu::Json& partition : graph.npu_member("partition")->at("partitions")) {
@@ -88,7 +96,7 @@ void check_partitions(const npu::Graph& tagged, const npu::PartitionOptions& opt
   require(plan.partitions.size() == result.plan.partitions.size() &&
               plan.steps.size() == result.plan.steps.size(),
           "a plan is read as it was written");
-  if (options.strategy == "mincut") {
+  if (options.strategy == npu::Strategy::kMinCut) {
     npu::check_certificate(again, npu::roofline_cost(), diagnostics);
     require(!diagnostics.has_errors(), "a certificate proves what it says");
   }
@@ -108,7 +116,7 @@ void check_groups(const npu::Graph& tagged) {
     npu::format_fusion_report(report);
     const npu::Graph again = npu::read_graph(npu::write_graph(graph), "fused.json", diagnostics);
     require(!diagnostics.has_errors(), "a fused document is valid");
-    for (const char* strategy : {"convex", "blocks"}) {
+    for (const npu::Strategy strategy : {npu::Strategy::kConvex, npu::Strategy::kBlocks}) {
       check_partitions(again, {.strategy = strategy, .depth = 2});
     }
   }
@@ -125,7 +133,7 @@ void check_tags(const npu::Graph& untagged, const npu::Target& target,
   check_groups(graph);
   for (const npu::StrategyInfo& strategy : npu::partition_strategies()) {
     for (const std::int64_t min_nodes : {1, 3}) {
-      check_partitions(graph, {.strategy = std::string(strategy.name), .min_nodes = min_nodes});
+      check_partitions(graph, {.strategy = strategy.strategy, .min_nodes = min_nodes});
     }
   }
 }

@@ -9,7 +9,7 @@
 #include "fuzz_check.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/partition/strategies.hpp"
-#include "npu/passes.hpp"
+#include "npu/passes/fuse.hpp"
 
 using npu::fuzz::require;
 

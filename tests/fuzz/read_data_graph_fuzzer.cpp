@@ -7,14 +7,15 @@
 #include <string_view>
 
 #include "fuzz_check.hpp"
-#include "npu/graph/graph_reader.hpp"
+#include "npu/gnn/graph_reader.hpp"
+#include "npu/gnn/symmetrize.hpp"
 #include "npu/support/error.hpp"
 
 using npu::fuzz::require;
 
 namespace {
 
-void check(const npu::DataGraph& data) {
+void check(const npu::gnn::DataGraph& data) {
   const npu::CsrGraph& graph = data.in_edges;
   require(graph.node_count() >= 1, "a graph has a node");
   require(graph.entry_count() == static_cast<std::int64_t>(graph.neighbors.size()),
@@ -24,7 +25,7 @@ void check(const npu::DataGraph& data) {
     require(std::is_sorted(row.begin(), row.end()), "rows ascend");
     for (const std::int32_t u : row) require(u >= 0 && u < graph.node_count(), "ends are nodes");
   }
-  const npu::SymmetrizedGraph simple = npu::symmetrize(graph);
+  const npu::gnn::SymmetrizedGraph simple = npu::gnn::symmetrize(graph);
   require(npu::undirected_graph_fault(simple.graph).empty(), "METIS gets an undirected graph");
 }
 
@@ -32,14 +33,16 @@ void check(const npu::DataGraph& data) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  for (const npu::GraphFormat format :
-       {npu::GraphFormat::kAuto, npu::GraphFormat::kMatrixMarket, npu::GraphFormat::kMetis,
-        npu::GraphFormat::kEdgeList, npu::GraphFormat::kSafetensors}) {
-    npu::GraphReadOptions options;
+  for (const npu::gnn::GraphFormat format :
+       {npu::gnn::GraphFormat::kAuto, npu::gnn::GraphFormat::kMatrixMarket,
+        npu::gnn::GraphFormat::kMetis, npu::gnn::GraphFormat::kEdgeList,
+        npu::gnn::GraphFormat::kSafetensors}) {
+    npu::gnn::GraphReadOptions options;
     options.format = format;
     try {
       // A few bytes may promise two thousand million nodes: legal, but no test of anything.
-      const npu::DataGraph graph = npu::parse_graph(bytes.substr(0, 4096), "fuzz", options);
+      const npu::gnn::DataGraph graph =
+          npu::gnn::parse_graph(bytes.substr(0, 4096), "fuzz", options);
       if (graph.in_edges.node_count() < (1 << 20)) check(graph);
     } catch (const npu::Error& error) {
       require(!error.message().empty() && error.location().file == "fuzz",

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "fuzz_check.hpp"
+#include "ir/topological_order.hpp"
 #include "npu/ir/json_reader.hpp"
-#include "npu/ir/topological_order.hpp"
 
 using npu::fuzz::require;
 

@@ -9,7 +9,7 @@
 #include "fuzz_check.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/partition/partition_graph.hpp"
-#include "npu/passes.hpp"
+#include "npu/passes/tag.hpp"
 #include "npu/target/list_ops.hpp"
 #include "npu/target/target.hpp"
 

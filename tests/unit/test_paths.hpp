@@ -19,4 +19,12 @@ inline const char* vendor_dir() {
   return folder != nullptr ? folder : NPU_TEST_VENDOR_DIR;
 }
 
+/// Lets libcore load the backends that were built beside the tests. False if CMake left one of the
+/// two out: a test that needs both has nothing to do then; one that is missing otherwise is a
+/// failure.
+inline bool use_backends() {
+  ::setenv("NPU_BACKEND_PATH", backend_dir(), 1);
+  return NPU_TEST_HAS_BACKENDS != 0;
+}
+
 }  // namespace npu::test

@@ -15,9 +15,10 @@ std::string strategy_help() {
 
 }  // namespace
 
-void add_partition_options(Tool& tool, PartitionOptions& options) {
+void add_partition_options(Tool& tool, PartitionArguments& arguments) {
+  PartitionOptions& options = arguments.options;
   tool.app()
-      .add_option("-s,--strategy", options.strategy, strategy_help())
+      .add_option("-s,--strategy", arguments.strategy, strategy_help())
       ->type_name("NAME")
       ->capture_default_str();
   tool.app()
@@ -65,6 +66,42 @@ void add_partition_options(Tool& tool, PartitionOptions& options) {
       ->check(seed());
   tool.app().add_flag("--what-if", options.what_if,
                       "rank what keeps nodes from the first device by what it costs");
+}
+
+PartitionOptions parsed(const PartitionArguments& arguments) {
+  const auto strategy = find_strategy(arguments.strategy);
+  if (!strategy) {
+    std::string names;
+    for (const StrategyInfo& known : partition_strategies()) {
+      names += (names.empty() ? "" : ", ") + std::string(known.name);
+    }
+    throw Error(ErrorCode::kUsage,
+                "--strategy " + arguments.strategy + ": expected one of " + names);
+  }
+  PartitionOptions options = arguments.options;
+  options.strategy = *strategy;
+  return options;
+}
+
+void add_dot_options(Tool& tool, std::string& file, std::string& level) {
+  CLI::Option* dot = tool.app()
+                         .add_option("--dot", file, "write a Graphviz drawing of the partitions")
+                         ->type_name("FILE")
+                         ->check(file_beside_stdout());
+  tool.app()
+      .add_option("--dot-level", level,
+                  "what a box of the drawing is: node, group or partition; by default the finest "
+                  "of which there are at most 40")
+      ->type_name("LEVEL")
+      ->check(one_of({"node", "group", "partition"}))
+      ->needs(dot);
+}
+
+std::optional<DotLevel> dot_level(std::string_view name) {
+  if (name == "node") return DotLevel::kNode;
+  if (name == "group") return DotLevel::kGroup;
+  if (name == "partition") return DotLevel::kPartition;
+  return std::nullopt;
 }
 
 }  // namespace npu::cli

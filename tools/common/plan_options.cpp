@@ -4,10 +4,16 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
+#include <utility>
+
+#include "npu/support/error.hpp"
+#include "options/key_value.hpp"
 
 namespace npu::cli {
 namespace {
+
+// More than any model has.
+constexpr std::int64_t kMaxStage = 1'000'000;
 
 bool parse_integer(std::string_view text, std::int64_t& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -98,9 +104,7 @@ CLI::Option* add_repeatable(CLI::App& app, const std::string& name,
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-}  // namespace
-
-void add_plan_options(Tool& tool, PlanGnnOptions& options) {
+void add_files(Tool& tool, gnn::PlanOptions& options) {
   CLI::App& app = tool.app();
   app.add_option("GRAPH", options.graph,
                  "graph: MatrixMarket, METIS .graph, .safetensors, else an edge list; - is stdin");
@@ -112,9 +116,12 @@ void add_plan_options(Tool& tool, PlanGnnOptions& options) {
       ->type_name("FILE");
   app.add_option("--subgraphs", options.subgraphs, "JSON list of id, n and m in place of GRAPH")
       ->type_name("FILE");
-  app.add_option("--target", options.target, "target whose devices decide what is legal")
+  app.add_option("--target", options.settings.target, "target whose devices decide what is legal")
       ->type_name("NAME|FILE")
       ->capture_default_str();
+}
+
+void add_parts(CLI::App& app, gnn::PlanOptions& options) {
   add_parsed(app, "-k,--parts", options.part_counts, parse_part_counts,
              "numbers of parts to try, such as 8..16 or 4,8; 1 is always tried [8..16]")
       ->type_name("LIST");
@@ -142,22 +149,27 @@ void add_plan_options(Tool& tool, PlanGnnOptions& options) {
       ->type_name("N")
       ->check(in_range(1, 2'000'000'000));
   app.add_flag("--undirected", options.graph_options.undirected, "add missing reverse edges");
+}
+
+void add_search(CLI::App& app, gnn::PlanOptions& options) {
   add_parsed(app, "--pad", options.pad, parse_pad,
              "quantum of static shapes, or auto: least padded work plus compiles [1000]")
       ->type_name("N|auto");
-  add_parsed(app, "--ratios", options.ratios, parse_ratios,
+  add_parsed(app, "--ratios", options.settings.ratios, parse_ratios,
              "shares of devices to try, in place of a search")
       ->type_name("LIST");
-  app.add_option("--segments", options.max_segments, "longest pipeline")
+  app.add_option("--segments", options.settings.max_segments, "longest pipeline")
       ->type_name("N")
       ->check(in_range(1, 8))
       ->capture_default_str();
-  app.add_option("--top-k", options.top_k, "fastest plans kept for each subgraph; 0 keeps all")
+  app.add_option("--top-k", options.settings.top_k,
+                 "fastest plans kept for each subgraph; 0 keeps all")
       ->type_name("N")
       ->check(in_range(0, 1'000'000))
       ->capture_default_str();
   app.add_option_function<std::string>(
-         "--select", [&options](const std::string& text) { options.greedy = text == "greedy"; },
+         "--select",
+         [&options](const std::string& text) { options.settings.greedy = text == "greedy"; },
          "optimal (bound, local search, branch and bound) or greedy [optimal]")
       ->type_name("METHOD")
       ->check(CLI::Validator(
@@ -170,8 +182,8 @@ void add_plan_options(Tool& tool, PlanGnnOptions& options) {
   app.add_option_function<std::string>(
          "--interpolation",
          [&options](const std::string& text) {
-           options.interpolation =
-               text == "nearest" ? Interpolation::kNearest : Interpolation::kBilinear;
+           options.settings.interpolation =
+               text == "nearest" ? gnn::Interpolation::kNearest : gnn::Interpolation::kBilinear;
          },
          "bilinear (in n and m/n) or nearest [bilinear]")
       ->type_name("METHOD")
@@ -183,8 +195,12 @@ void add_plan_options(Tool& tool, PlanGnnOptions& options) {
           },
           ""));
   app.add_flag_callback(
-      "--no-transfers", [&options] { options.transfers = false; }, "leave transfers out");
-  app.add_option("--devices", options.devices, "plan for these devices of the profile alone")
+      "--no-transfers", [&options] { options.settings.transfers = false; }, "leave transfers out");
+}
+
+void add_devices(CLI::App& app, PlanOptions& options) {
+  app.add_option("--devices", options.plan.settings.devices,
+                 "plan for these devices of the profile alone")
       ->type_name("NAME,...")
       ->delimiter(',')
       ->expected(1)
@@ -198,7 +214,45 @@ void add_plan_options(Tool& tool, PlanGnnOptions& options) {
   add_repeatable(app, "--resource", options.resources,
                  "devices of one resource take turns; repeatable")
       ->type_name("DEVICE=NAME");
-  app.add_option("--partition-file", options.partition_file,
+}
+
+}  // namespace
+
+void PlanOptions::finish() {
+  gnn::PlanSettings& settings = plan.settings;
+  for (const std::string& text : memory) {
+    const auto [device, value] = split_key_value(text, "--memory", "DEVICE=VALUE");
+    const std::vector<std::int64_t> bytes = parse_integers(value, "--memory");
+    if (bytes.size() != 1 || bytes[0] < 1) {
+      throw Error(ErrorCode::kUsage, "--memory '" + text + "': expected a number of bytes");
+    }
+    settings.memory.push_back({device, bytes[0]});
+  }
+  for (const std::string& text : resources) {
+    const auto [device, name] = split_key_value(text, "--resource", "DEVICE=VALUE");
+    settings.resources.push_back({device, name});
+  }
+  for (const std::string& text : excludes) {
+    const auto [device, value] = split_key_value(text, "--exclude", "DEVICE=VALUE");
+    gnn::ExcludedStages excluded{device, {}};
+    for (const std::int64_t stage : parse_integers(value, "--exclude")) {
+      if (stage < 1 || stage > kMaxStage) {
+        throw Error(ErrorCode::kUsage,
+                    "--exclude '" + text + "': " + std::to_string(stage) + " is no stage");
+      }
+      excluded.stages.push_back(static_cast<std::int32_t>(stage));
+    }
+    settings.excluded.push_back(std::move(excluded));
+  }
+}
+
+void add_plan_options(Tool& tool, PlanOptions& options) {
+  CLI::App& app = tool.app();
+  add_files(tool, options.plan);
+  add_parts(app, options.plan);
+  add_search(app, options.plan);
+  add_devices(app, options);
+  app.add_option("--partition-file", options.plan.partition_file,
                  "where the partition goes [beside the plan, ending in .part]")
       ->type_name("FILE")
       ->check(file_beside_stdout());

@@ -1,12 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "npu/plan/plan_gnn.hpp"
+#include <string>
+#include <vector>
+
+#include "npu/gnn/plan_input.hpp"
 #include "tool.hpp"
 
 namespace npu::cli {
 
+/// What npu-plan takes: the library's options, and what becomes settings of devices.
+struct PlanOptions {
+  gnn::PlanOptions plan;
+  std::vector<std::string> excludes;   ///< DEVICE=STAGE[,STAGE...]
+  std::vector<std::string> memory;     ///< DEVICE=BYTES
+  std::vector<std::string> resources;  ///< DEVICE=NAME
+
+  /// Turns the texts into settings of `plan`; after parsing. Throws Error kUsage.
+  void finish();
+};
+
 /// [GRAPH], -o and everything that planning depends on.
-void add_plan_options(Tool& tool, PlanGnnOptions& options);
+void add_plan_options(Tool& tool, PlanOptions& options);
 
 }  // namespace npu::cli

@@ -2,10 +2,12 @@
 // What npu-profile measures.
 #include "profile_options.hpp"
 
+#include "options/key_value.hpp"
+
 namespace npu::cli {
 
 void add_profile_options(Tool& tool, ProfileOptions& all) {
-  ProfileGnnOptions& options = all.staged;
+  gnn::ProfileOptions& options = all.staged;
   CLI::App& app = tool.app();
   app.add_option("MODEL", options.model, "staged or ordinary model");
   tool.add_output();
@@ -18,7 +20,7 @@ void add_profile_options(Tool& tool, ProfileOptions& all) {
   app.add_option("--target", options.target, "target whose devices are measured")
       ->type_name("NAME|FILE")
       ->capture_default_str();
-  app.add_option("--devices", options.devices,
+  app.add_option("--devices", all.devices,
                  "staged model: devices of the target, or NAME=BACKEND for one that it lacks [all]")
       ->type_name("NAME,...")
       ->delimiter(',')
@@ -75,6 +77,14 @@ void ProfileOptions::finish(Tool& tool) {
   if (ordinary.precision.empty()) ordinary.precision = "f32";
   if (tool.app().count("--target") > 0) ordinary.target = staged.target;
   if (tool.app().count("--runs") > 0) ordinary.runs = staged.runs;
+  for (const std::string& text : devices) {
+    if (text.find('=') == std::string::npos) {
+      staged.devices.push_back({text, {}});
+      continue;
+    }
+    const auto [name, backend] = split_key_value(text, "--devices", "NAME or NAME=BACKEND");
+    staged.devices.push_back({name, backend});
+  }
   if (!quick) return;
   staged.runs = 3;
   staged.nodes = {1000, 10000};

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "npu/profile/profile_gnn.hpp"
+#include "npu/gnn/profile_gnn.hpp"
 #include "npu/profile/profile_model.hpp"
 #include "tool.hpp"
 
@@ -11,13 +12,15 @@ namespace npu::cli {
 
 /// What npu-profile takes. Options that staged and ordinary models share are read into `staged`.
 struct ProfileOptions {
-  ProfileGnnOptions staged;
+  gnn::ProfileOptions staged;
   ProfileModelOptions ordinary;
+  std::vector<std::string> devices;  ///< NAME or NAME=BACKEND
   std::string import;
   std::string bandwidths;
   bool quick = false;
 
-  /// Copies what is shared and applies --quick; after parsing.
+  /// Copies what is shared, splits --devices and applies --quick; after parsing. Throws Error
+  /// kUsage.
   void finish(Tool& tool);
 };
 

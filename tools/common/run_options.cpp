@@ -2,6 +2,8 @@
 // What npu-run takes, besides its document.
 #include "run_options.hpp"
 
+#include "named_value.hpp"
+
 namespace npu::cli {
 
 void add_custom_op_options(Tool& tool, std::vector<std::string>& load_ops, bool& promote) {
@@ -16,7 +18,7 @@ void add_custom_op_options(Tool& tool, std::vector<std::string>& load_ops, bool&
                "promote operands of different dtypes as PyTorch does, instead of refusing them");
 }
 
-void add_run_options(Tool& tool, RunModelOptions& options, GnnRunOptions& plan_options) {
+void add_run_options(Tool& tool, RunModelOptions& options, PlanRunOptions& plan_options) {
   CLI::App& app = tool.app();
   app.add_option("--weights", options.weights.file,
                  "safetensors file with the weights; default: npu.weights_file of the document")
@@ -24,8 +26,12 @@ void add_run_options(Tool& tool, RunModelOptions& options, GnnRunOptions& plan_o
   app.add_option("--random-weights", options.weights.random_seed, "make weights up from a seed")
       ->type_name("SEED")
       ->check(seed());
-  app.add_option("--inputs", options.inputs,
-                 "safetensors file, NAME=FILE.npy, or FILE.npy for a single input; repeatable")
+  app.add_option_function<std::vector<std::string>>(
+         "--inputs",
+         [&options](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts) options.inputs.push_back(parse_input_file(text));
+         },
+         "safetensors file, NAME=FILE.npy, or FILE.npy for a single input; repeatable")
       ->type_name("FILE")
       ->expected(1)
       ->allow_extra_args(false)
@@ -63,22 +69,29 @@ void add_run_options(Tool& tool, RunModelOptions& options, GnnRunOptions& plan_o
   app.add_option("--trace", options.trace, "write the last run as Chrome trace JSON")
       ->type_name("FILE")
       ->check(file_beside_stdout());
-  app.add_option("--features", plan_options.features,
-                 "run a plan of npu-plan on these node features: .npy, safetensors or .mtx")
-      ->type_name("FILE");
-  app.add_option("--device", plan_options.devices, "plan: run device NAME on BACKEND; repeatable")
-      ->type_name("NAME=BACKEND")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_flag("--simulate", plan_options.simulate,
-               "plan: replay its predicted times; needs no backend");
+  add_plan_run_options(tool, plan_options);
   add_custom_op_options(tool, options.load_ops, options.promote);
   app.add_flag_callback(
       "--no-overlap", [&options] { options.executor.overlap = false; },
       "run steps one after another, even those that could run at the same time");
   tool.add_precision(options.precision, "compute float32 tensors as f32 or bf16 [f32]");
   tool.add_cache(options.cache);
+}
+
+bool complain_of_mismatches(Tool& tool, const RunModelOptions& options, const RunReport& report) {
+  bool within = true;
+  const auto look = [&](const std::optional<ComparisonReport>& comparison,
+                        const std::string& against) {
+    if (!comparison) return;
+    for (const OutputComparison& output : comparison->outputs) {
+      if (output.comparison.ok) continue;
+      tool.complain(against + ": " + mismatch_text(output));
+      within = false;
+    }
+  };
+  look(report.expect, "--expect " + options.expect);
+  look(report.verify, "--verify " + options.verify_device);
+  return within;
 }
 
 void add_run_examples(Tool& tool) {

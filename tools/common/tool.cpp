@@ -9,11 +9,13 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <utility>
 
 #include "io.hpp"
+#include "logger.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/runtime/weight_store.hpp"
@@ -85,10 +87,14 @@ std::string trimmed(std::string_view text) {
 }  // namespace
 
 Tool::Tool(std::string name, std::string summary)
-    : name_(std::move(name)), app_(std::move(summary), name_) {
+    : name_(std::move(name)),
+      app_(std::move(summary), name_),
+      logger_(std::make_unique<Logger>(name_)) {
   app_.set_version_flag("--version", name_ + " " NPU_VERSION, "print the version and exit");
   app_.set_help_flag("-h,--help", "print this help and exit");
-  app_.add_flag("-v,--verbose", verbose_, "say more on stderr; repeatable")
+  app_.add_flag("-v,--verbose", verbose_,
+                "tell on stderr what each stage does and how long it takes; -vv: and why. NPU_LOG "
+                "sets levels by module, see npu(7)")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app_.add_flag("-q,--quiet", quiet_, "print errors only");
   app_.get_formatter()->column_width(34);
@@ -163,12 +169,26 @@ void Tool::add_examples(const std::vector<std::string>& lines) {
   app_.footer(text);
 }
 
-std::string Tool::prefixed(const std::string& text) const { return name_ + ": " + text + "\n"; }
+Tool::~Tool() { set_log_sink(nullptr); }
+
+void Tool::start_logger() {
+  if (quiet_) return logger_->set_quiet();
+  LogLevels levels(verbose_);
+  if (const char* text = std::getenv("NPU_LOG")) levels.set(text);
+  if (levels.is_silent()) return;
+  logger_->set_levels(levels);
+  set_log_sink(logger_.get());
+}
+
+bool Tool::shows_progress() const noexcept { return !quiet_ && logger_->levels().is_silent(); }
 
 int Tool::run(int argc, char** argv, const std::function<ExitStatus()>& body) {
   const int parsed = parse(argc, argv);
   if (parsed >= 0) return parsed;
-  const int status = guarded(body);
+  const int status = guarded([&] {
+    start_logger();
+    return body();
+  });
   std::fflush(stdout);
   return status;
 }
@@ -181,7 +201,7 @@ int Tool::parse(int argc, char** argv) {
   } catch (const CLI::CallForVersion&) {
     return guarded([&] { return write_text(name_ + " " NPU_VERSION "\n"), ExitStatus::kSuccess; });
   } catch (const CLI::ParseError& error) {
-    write_message(prefixed(error.what()));
+    logger_->error(error.what());
     write_message("Try '" + name_ + " --help'.\n");
     return static_cast<int>(ExitStatus::kUsage);
   }
@@ -202,14 +222,14 @@ int Tool::guarded(const std::function<ExitStatus()>& body) {
     return static_cast<int>(ExitStatus::kBadInput);
   } catch (const Error& error) {
     print_diagnostics();
-    write_message(prefixed(error.what()));
+    logger_->error(error.what());
     if (error.code() == ErrorCode::kUsage) write_message("Try '" + name_ + " --help'.\n");
     return static_cast<int>(status_of(error.code()));
   } catch (const std::bad_alloc&) {
-    write_message(prefixed("error: out of memory"));
+    logger_->error("error: out of memory");
     return static_cast<int>(ExitStatus::kInfeasible);
   } catch (const std::exception& error) {
-    write_message(prefixed(std::string("internal error, please report: ") + error.what()));
+    logger_->error(std::string("internal error, please report: ") + error.what());
     return static_cast<int>(ExitStatus::kInternal);
   }
 }
@@ -217,8 +237,7 @@ int Tool::guarded(const std::function<ExitStatus()>& body) {
 void Tool::print_diagnostics() {
   const auto& entries = diagnostics_.entries();
   for (; printed_ < entries.size(); ++printed_) {
-    const bool is_hidden = quiet_ && entries[printed_].level != Level::kError;
-    if (!is_hidden) write_message(prefixed(format_diagnostic(entries[printed_])));
+    logger_->diagnostic(entries[printed_]);
   }
 }
 
@@ -287,7 +306,7 @@ void Tool::flush_output() {
 
 void Tool::complain(const std::string& text) {
   print_diagnostics();
-  write_message(prefixed(text));
+  logger_->error(text);
 }
 
 void Tool::note(const std::string& text) {

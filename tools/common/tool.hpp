@@ -17,6 +17,8 @@
 
 namespace npu::cli {
 
+class Logger;
+
 /// Named numbers that --assert compares.
 using Metrics = std::map<std::string, double>;
 
@@ -25,6 +27,9 @@ using Metrics = std::map<std::string, double>;
 class Tool {
  public:
   Tool(std::string name, std::string summary);
+  ~Tool();
+  Tool(const Tool&) = delete;
+  Tool& operator=(const Tool&) = delete;
 
   CLI::App& app() noexcept { return app_; }
   Diagnostics& diagnostics() noexcept { return diagnostics_; }
@@ -78,6 +83,8 @@ class Tool {
   bool has_asserts() const noexcept { return !assertion_texts_.empty(); }
   /// 1 for each -v; -1 for -q.
   int verbosity() const noexcept { return quiet_ ? -1 : verbose_; }
+  /// Whether a line of progress may be drawn: neither -q nor messages of the stages stand there.
+  bool shows_progress() const noexcept;
   /// Checks every --assert; kAssertFailed if one does not hold. An unknown metric is wrong usage.
   ExitStatus check_asserts(const Metrics& metrics);
   /// Throws if diagnostics has errors, so that run prints them and fails.
@@ -95,11 +102,12 @@ class Tool {
   void print_diagnostics();
   void flush_output();
   Assertion parse_assertion(const std::string& text) const;
-  std::string prefixed(const std::string& text) const;
+  void start_logger();
   std::string take_input();
 
   std::string name_;
   CLI::App app_;
+  std::unique_ptr<Logger> logger_;
   Diagnostics diagnostics_;
   std::size_t printed_ = 0;
   std::string input_ = "-";

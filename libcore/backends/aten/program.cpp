@@ -29,7 +29,7 @@
 namespace npu::aten {
 namespace {
 
-bool is_reduced(c10::ScalarType type) {
+bool is_reduced_precision(c10::ScalarType type) {
   return type == c10::ScalarType::Half || type == c10::ScalarType::BFloat16;
 }
 
@@ -228,7 +228,7 @@ void Program::push_arguments(Step& step) {
     const c10::ScalarType type = tensor.scalar_type();
     if (argument.cast && is_floating(type) && type != *argument.cast)
       tensor = tensor.to(*argument.cast);
-    if (step.widened && is_reduced(tensor.scalar_type()))
+    if (step.widened && is_reduced_precision(tensor.scalar_type()))
       tensor = tensor.to(c10::ScalarType::Float);
     return tensor;
   };

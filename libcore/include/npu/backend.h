@@ -169,7 +169,9 @@ typedef struct npu_backend_api {
      that its time counts for), "nodes" (all nodes that it computes, where they are several), "kind"
      ("compute", "move", or "reorder" for one that only changes a layout or dtype), "reads" or
      "writes" (the sub-IR's input or output that a step does nothing with but bring it into another
-     layout). May be NULL. */
+     layout), "kernel" (its name), "implementation" (where there are several of that kernel),
+     "estimate" (by which it was chosen, in cycles) and "why" (an object with "kernel" and "reason"
+     for each other candidate). May be NULL. */
   npu_status (*blob_report)(npu_device* device, const void* blob, uint64_t blob_size,
                             npu_blob* report, npu_error* error);
 

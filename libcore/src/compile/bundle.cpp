@@ -20,32 +20,25 @@
 #include <new>
 #include <set>
 
+#include "npu/compile/compile_report.hpp"
 #include "npu/support/checked.hpp"
-#include "npu/support/digest.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/text.hpp"
+#include "support/byte_order.hpp"
+#include "support/digest.hpp"
+#include "support/json_fields.hpp"
 
 namespace npu {
 namespace {
 
 // The first byte is no UTF-8 and the line ends do not survive a transfer as text.
-constexpr std::array<char, 8> kMagic{'\x89', 'N', 'P', 'U', 'B', '\r', '\n', '\x1a'};
-constexpr std::size_t kHeaderBytes = 64;
+constexpr std::array<char, 8> kBundleMagic{'\x89', 'N', 'P', 'U', 'B', '\r', '\n', '\x1a'};
+constexpr std::size_t kBundleHeaderBytes = 64;
 constexpr std::size_t kWeightAlignment = 64;
 constexpr std::uint64_t kMaxManifestBytes = 1 << 28;
 constexpr std::string_view kDocumentName = "document";
 constexpr std::string_view kWeightsName = "weights";
-
-std::uint64_t read_u64(const std::byte* bytes) {
-  std::uint64_t value = 0;
-  for (int i = 0; i < 8; ++i) value |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
-  return value;
-}
-
-void append_u64(std::string& text, std::uint64_t value) {
-  for (int i = 0; i < 8; ++i) text += static_cast<char>((value >> (8 * i)) & 0xff);
-}
 
 std::uint64_t aligned(std::uint64_t value, std::uint64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
@@ -55,79 +48,25 @@ std::string_view text_of(const std::byte* data, std::uint64_t size) {
   return {reinterpret_cast<const char*>(data), static_cast<std::size_t>(size)};
 }
 
-/// The manifest's members, with the place in every message.
-class Fields {
- public:
-  Fields(const Json& json, const std::string& file, std::string pointer)
-      : json_(json), file_(file), pointer_(std::move(pointer)) {
-    if (!json_.is_object()) fail({}, "an object", json_);
-  }
+/// The manifest's words are those of the defaults.
+constexpr FieldStyle kStyle{};
 
-  [[noreturn]] void refuse(std::string_view key, std::string text) const {
-    const std::string place = key.empty() ? pointer_ : pointer_ + "/" + std::string(key);
-    throw Error(ErrorCode::kParse, std::move(text), {.file = file_, .pointer = place});
+std::uint64_t read_digest(const JsonFields& fields, std::string_view key) {
+  const std::string text = fields.text(key);
+  std::uint64_t value = 0;
+  bool valid = text.size() == 16;
+  for (const char c : text) {
+    const bool is_digit = c >= '0' && c <= '9';
+    valid = valid && (is_digit || (c >= 'a' && c <= 'f'));
+    value = value * 16 + static_cast<std::uint64_t>(is_digit ? c - '0' : c - 'a' + 10);
   }
-  std::string text(std::string_view key) const {
-    const Json& value = member(key);
-    if (!value.is_string()) fail(key, "a string", value);
-    return value.get<std::string>();
-  }
-  std::uint64_t number(std::string_view key) const {
-    const Json& value = member(key);
-    if (!value.is_number_unsigned()) fail(key, "a non-negative integer", value);
-    return value.get<std::uint64_t>();
-  }
-  bool flag(std::string_view key) const {
-    const Json& value = member(key);
-    if (!value.is_boolean()) fail(key, "true or false", value);
-    return value.get<bool>();
-  }
-  const Json& array(std::string_view key) const {
-    const Json& value = member(key);
-    if (!value.is_array()) fail(key, "an array", value);
-    return value;
-  }
-  const Json& object(std::string_view key) const {
-    const Json& value = member(key);
-    if (!value.is_object()) fail(key, "an object", value);
-    return value;
-  }
-  std::uint64_t digest(std::string_view key) const {
-    const std::string text_value = text(key);
-    std::uint64_t value = 0;
-    bool valid = text_value.size() == 16;
-    for (const char c : text_value) {
-      const bool is_digit = c >= '0' && c <= '9';
-      valid = valid && (is_digit || (c >= 'a' && c <= 'f'));
-      value = value * 16 + static_cast<std::uint64_t>(is_digit ? c - '0' : c - 'a' + 10);
-    }
-    if (!valid) refuse(key, "'" + text_value + "' is no digest; expected 16 hexadecimal digits");
-    return value;
-  }
-
- private:
-  [[noreturn]] void fail(std::string_view key, std::string_view expected, const Json& found) const {
-    refuse(key,
-           "expected " + std::string(expected) + ", found " + std::string(json_type_name(found)));
-  }
-  const Json& member(std::string_view key) const {
-    const Json* value = find_member(json_, key);
-    if (value == nullptr) refuse(key, "is missing");
-    return *value;
-  }
-
-  const Json& json_;
-  const std::string& file_;
-  std::string pointer_;
-};
-
-std::string index_pointer(std::string_view list, std::size_t index) {
-  return "/" + std::string(list) + "/" + std::to_string(index);
+  if (!valid) fields.refuse(key, "'" + text + "' is no digest; expected 16 hexadecimal digits");
+  return value;
 }
 
-Shape read_shape(const Fields& fields) {
+Shape read_shape(const JsonFields& fields) {
   Shape shape;
-  for (const Json& dimension : fields.array("shape")) {
+  for (const Json& dimension : fields.list("shape")) {
     if (!dimension.is_number_unsigned() || dimension.get<std::uint64_t>() > INT64_MAX) {
       fields.refuse("shape", "expected non-negative integers");
     }
@@ -139,15 +78,15 @@ Shape read_shape(const Fields& fields) {
 }  // namespace
 
 bool Bundle::has_magic(std::string_view bytes) noexcept {
-  return bytes.size() >= kMagic.size() &&
-         std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
+  return bytes.size() >= kBundleMagic.size() &&
+         std::memcmp(bytes.data(), kBundleMagic.data(), kBundleMagic.size()) == 0;
 }
 
 bool Bundle::is_bundle(const std::string& path) {
   // Non-blocking, and regular files only: opening a pipe would take bytes from its reader.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return false;
-  std::array<char, kMagic.size()> start{};
+  std::array<char, kBundleMagic.size()> start{};
   const ssize_t count = ::pread(file, start.data(), start.size(), 0);
   ::close(file);
   return count == static_cast<ssize_t>(start.size()) && has_magic({start.data(), start.size()});
@@ -180,122 +119,163 @@ std::shared_ptr<const Bundle> Bundle::from_bytes(std::string_view bytes, const s
   return bundle;
 }
 
-void Bundle::parse() {
-  const auto refuse = [&](const std::string& text) -> void {
-    throw Error(ErrorCode::kParse, text, {.file = name_});
-  };
-  const std::byte* bytes = data_.get();
-  if (size_ < kHeaderBytes || !has_magic(text_of(bytes, kHeaderBytes))) {
-    refuse("is no bundle: it does not start with the header that npu-compile writes");
-  }
-  const std::uint64_t version = read_u64(bytes + 8);
-  if (version != static_cast<std::uint64_t>(kBundleVersion)) {
-    refuse("has bundle version " + std::to_string(version) + ", this program reads version " +
-           std::to_string(kBundleVersion) + "; compile the model again with npu-compile");
-  }
-  if (read_u64(bytes + 56) != xxh3_64(bytes, 56)) refuse("the header is damaged");
-  const std::uint64_t file_size = read_u64(bytes + 16);
-  if (file_size != size_) {
-    refuse("has " + std::to_string(size_) + " bytes, its header says " + std::to_string(file_size) +
-           (size_ < file_size ? "; it was cut short" : ""));
-  }
-  const std::uint64_t manifest_offset = read_u64(bytes + 24);
-  const std::uint64_t manifest_size = read_u64(bytes + 32);
-  if (manifest_offset != kHeaderBytes || manifest_size > kMaxManifestBytes ||
-      manifest_size > size_ - kHeaderBytes || read_u64(bytes + 48) != 0) {
-    refuse("the manifest does not lie where this version has it");
-  }
-  if (read_u64(bytes + 40) != xxh3_64(bytes + kHeaderBytes, manifest_size)) {
-    refuse("the manifest is damaged: its digest differs");
-  }
-  const std::string manifest_name = name_ + " (manifest)";
-  manifest_ = parse_json(text_of(bytes + kHeaderBytes, manifest_size), manifest_name);
-  const Fields top(manifest_, manifest_name, {});
-  target_ = top.text("target");
-  precision_ = top.text("precision");
+/// Reads a mapped file into a bundle, from the header to the weights; each step relies on those
+/// before it.
+class Bundle::Parser {
+ public:
+  explicit Parser(Bundle& bundle)
+      : bundle_(bundle), bytes_(bundle.data_.get()), file_(bundle.name_ + " (manifest)") {}
 
-  // Sections, in the order in which they lie in the file.
-  std::uint64_t covered = kHeaderBytes + manifest_size;
-  document_section_ = weights_section_ = SIZE_MAX;
-  const auto check_zero = [&](std::uint64_t begin, std::uint64_t end) {
-    if (std::any_of(bytes + begin, bytes + end, [](std::byte b) { return b != std::byte{0}; })) {
-      refuse("bytes " + std::to_string(begin) + " to " + std::to_string(end) +
-             " belong to no section, but are not zero");
+  void run() {
+    const std::uint64_t manifest_size = read_header();
+    bundle_.manifest_ = parse_json(text_of(bytes_ + kBundleHeaderBytes, manifest_size), file_);
+    const JsonFields top(bundle_.manifest_, file_, {}, kStyle);
+    bundle_.target_ = top.text("target");
+    bundle_.precision_ = top.text("precision");
+    read_sections(top, kBundleHeaderBytes + manifest_size);
+    read_partitions(top);
+    read_weights(top);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& text) const {
+    throw Error(ErrorCode::kParse, text, {.file = bundle_.name_});
+  }
+
+  /// The manifest's size; it follows the header, and its digest holds.
+  std::uint64_t read_header() const {
+    const std::uint64_t size = bundle_.size_;
+    if (size < kBundleHeaderBytes || !has_magic(text_of(bytes_, kBundleHeaderBytes))) {
+      refuse("is no bundle: it does not start with the header that npu-compile writes");
     }
-  };
-  for (const Json& json : top.array("sections")) {
-    const Fields fields(json, manifest_name, index_pointer("sections", sections_.size()));
-    BundleSection section{fields.text("name"), fields.number("offset"), fields.number("size"),
-                          fields.digest("xxh3")};
+    const std::uint64_t version = read_u64(bytes_ + 8);
+    if (version != static_cast<std::uint64_t>(kBundleVersion)) {
+      refuse("has bundle version " + std::to_string(version) + ", this program reads version " +
+             std::to_string(kBundleVersion) + "; compile the model again with npu-compile");
+    }
+    if (read_u64(bytes_ + 56) != xxh3_64(bytes_, 56)) refuse("the header is damaged");
+    const std::uint64_t file_size = read_u64(bytes_ + 16);
+    if (file_size != size) {
+      refuse("has " + std::to_string(size) + " bytes, its header says " +
+             std::to_string(file_size) + (size < file_size ? "; it was cut short" : ""));
+    }
+    const std::uint64_t manifest_offset = read_u64(bytes_ + 24);
+    const std::uint64_t manifest_size = read_u64(bytes_ + 32);
+    if (manifest_offset != kBundleHeaderBytes || manifest_size > kMaxManifestBytes ||
+        manifest_size > size - kBundleHeaderBytes || read_u64(bytes_ + 48) != 0) {
+      refuse("the manifest does not lie where this version has it");
+    }
+    if (read_u64(bytes_ + 40) != xxh3_64(bytes_ + kBundleHeaderBytes, manifest_size)) {
+      refuse("the manifest is damaged: its digest differs");
+    }
+    return manifest_size;
+  }
+
+  /// Sections, in the order in which they lie in the file, of which `covered` bytes are read.
+  void read_sections(const JsonFields& top, std::uint64_t covered) {
+    std::vector<BundleSection>& sections = bundle_.sections_;
+    bundle_.document_section_ = bundle_.weights_section_ = SIZE_MAX;
+    top.for_each("sections", [&](const JsonFields& fields) {
+      BundleSection section{fields.text("name"), fields.unsigned_integer("offset"),
+                            fields.unsigned_integer("size"), read_digest(fields, "xxh3")};
+      check_place(fields, section, covered);
+      check_zero(covered, section.offset);
+      if (section.digest != xxh3_64(bytes_ + section.offset, section.size)) {
+        refuse("section '" + section.name + "' is damaged: its digest differs");
+      }
+      covered = section.offset + section.size;
+      if (section.name == kDocumentName) bundle_.document_section_ = sections.size();
+      if (section.name == kWeightsName) bundle_.weights_section_ = sections.size();
+      sections.push_back(std::move(section));
+    });
+    if (covered != bundle_.size_) {
+      refuse("has " + std::to_string(bundle_.size_ - covered) + " bytes behind its last section");
+    }
+    if (bundle_.document_section_ == SIZE_MAX) refuse("has no section 'document'");
+  }
+
+  void check_place(const JsonFields& fields, const BundleSection& section,
+                   std::uint64_t covered) const {
+    const std::uint64_t size = bundle_.size_;
     if (section.offset % kBundleAlignment != 0) {
       fields.refuse("offset", "offset " + std::to_string(section.offset) +
                                   " is not a multiple of " + std::to_string(kBundleAlignment));
     }
-    if (section.offset > size_ || section.size > size_ - section.offset) {
+    if (section.offset > size || section.size > size - section.offset) {
       fields.refuse("offset", "section '" + section.name + "' lies at bytes " +
                                   std::to_string(section.offset) + " to " +
                                   std::to_string(section.offset + section.size) + " of a file of " +
-                                  std::to_string(size_) + " bytes");
+                                  std::to_string(size) + " bytes");
     }
     if (section.offset < covered) {
       fields.refuse("offset", "section '" + section.name + "' overlaps what lies before it");
     }
-    check_zero(covered, section.offset);
-    if (section.digest != xxh3_64(bytes + section.offset, section.size)) {
-      refuse("section '" + section.name + "' is damaged: its digest differs");
-    }
-    covered = section.offset + section.size;
-    if (section.name == kDocumentName) document_section_ = sections_.size();
-    if (section.name == kWeightsName) weights_section_ = sections_.size();
-    sections_.push_back(std::move(section));
-  }
-  if (covered != size_) {
-    refuse("has " + std::to_string(size_ - covered) + " bytes behind its last section");
-  }
-  if (document_section_ == SIZE_MAX) refuse("has no section 'document'");
-
-  for (const Json& json : top.array("partitions")) {
-    const Fields fields(json, manifest_name, index_pointer("partitions", partitions_.size()));
-    BundlePartition partition;
-    partition.device = fields.text("device");
-    partition.backend = fields.text("backend");
-    partition.backend_version = fields.text("backend_version");
-    partition.fingerprint = fields.text("fingerprint");
-    partition.section = fields.number("section");
-    partition.holds_weights = fields.flag("holds_weights");
-    partition.report = fields.object("report");
-    if (partition.section >= sections_.size()) {
-      fields.refuse("section", "there is no section " + std::to_string(partition.section));
-    }
-    partitions_.push_back(std::move(partition));
   }
 
-  const std::uint64_t weights_size =
-      weights_section_ == SIZE_MAX ? 0 : sections_[weights_section_].size;
-  std::set<std::string> names;
-  for (const Json& json : top.array("weights")) {
-    const Fields fields(json, manifest_name, index_pointer("weights", weights_.size()));
+  void check_zero(std::uint64_t begin, std::uint64_t end) const {
+    if (std::any_of(bytes_ + begin, bytes_ + end, [](std::byte b) { return b != std::byte{0}; })) {
+      refuse("bytes " + std::to_string(begin) + " to " + std::to_string(end) +
+             " belong to no section, but are not zero");
+    }
+  }
+
+  void read_partitions(const JsonFields& top) {
+    std::vector<BundlePartition>& partitions = bundle_.partitions_;
+    top.for_each("partitions", [&](const JsonFields& fields) {
+      BundlePartition partition;
+      partition.device = fields.text("device");
+      partition.backend = fields.text("backend");
+      partition.backend_version = fields.text("backend_version");
+      partition.fingerprint = fields.text("fingerprint");
+      partition.section = fields.unsigned_integer("section");
+      partition.holds_weights = fields.flag("holds_weights");
+      partition.report = fields.object("report");
+      if (partition.section >= bundle_.sections_.size()) {
+        fields.refuse("section", "there is no section " + std::to_string(partition.section));
+      }
+      partitions.push_back(std::move(partition));
+    });
+  }
+
+  void read_weights(const JsonFields& top) {
+    const std::uint64_t room =
+        bundle_.weights_section_ == SIZE_MAX ? 0 : bundle_.sections_[bundle_.weights_section_].size;
+    std::set<std::string> names;
+    top.for_each("weights", [&](const JsonFields& fields) {
+      BundleWeight weight = read_weight(fields, room);
+      if (!names.insert(weight.name).second) {
+        fields.refuse("name", "weight '" + weight.name + "' stands there twice");
+      }
+      bundle_.weights_.push_back(std::move(weight));
+    });
+  }
+
+  /// A weight that lies in the first `room` bytes of its section.
+  static BundleWeight read_weight(const JsonFields& fields, std::uint64_t room) {
     BundleWeight weight;
     weight.name = fields.text("name");
     const auto dtype = parse_dtype(fields.text("dtype"));
     if (!dtype) fields.refuse("dtype", "unknown dtype '" + fields.text("dtype") + "'");
     weight.dtype = *dtype;
     weight.shape = read_shape(fields);
-    weight.offset = fields.number("offset");
+    weight.offset = fields.unsigned_integer("offset");
     const auto count = checked_element_count(weight.shape);
     const auto size =
         count ? checked_multiply(*count, static_cast<std::int64_t>(dtype_size(weight.dtype)))
               : std::nullopt;
-    if (!size || weight.offset % kWeightAlignment != 0 || weight.offset > weights_size ||
-        static_cast<std::uint64_t>(*size) > weights_size - weight.offset) {
+    if (!size || weight.offset % kWeightAlignment != 0 || weight.offset > room ||
+        static_cast<std::uint64_t>(*size) > room - weight.offset) {
       fields.refuse("offset", "weight '" + weight.name + "' does not lie in section 'weights'");
     }
-    if (!names.insert(weight.name).second) {
-      fields.refuse("name", "weight '" + weight.name + "' stands there twice");
-    }
-    weights_.push_back(std::move(weight));
+    return weight;
   }
-}
+
+  Bundle& bundle_;
+  const std::byte* bytes_;
+  std::string file_;  ///< of the manifest, for messages
+};
+
+void Bundle::parse() { Parser(*this).run(); }
 
 std::string_view Bundle::document() const noexcept {
   const BundleSection& section = sections_[document_section_];
@@ -411,21 +391,21 @@ class BundleLayout {
         offset = section.offset + section.size;
       }
       manifest_ = manifest().dump();
-      const std::uint64_t needed = aligned(kHeaderBytes + manifest_.size(), kBundleAlignment);
+      const std::uint64_t needed = aligned(kBundleHeaderBytes + manifest_.size(), kBundleAlignment);
       if (needed <= begin) break;
       begin = needed;
     }
     const std::uint64_t end = sections_.back().offset + sections_.back().size;
-    header_.append(kMagic.data(), kMagic.size());
+    header_.append(kBundleMagic.data(), kBundleMagic.size());
     append_u64(header_, kBundleVersion);
     append_u64(header_, end);
-    append_u64(header_, kHeaderBytes);
+    append_u64(header_, kBundleHeaderBytes);
     append_u64(header_, manifest_.size());
     append_u64(header_, xxh3_64(manifest_.data(), manifest_.size()));
     append_u64(header_, 0);
     append_u64(header_, xxh3_64(header_.data(), header_.size()));
     pieces_ = {header_, manifest_};
-    std::uint64_t at = kHeaderBytes + manifest_.size();
+    std::uint64_t at = kBundleHeaderBytes + manifest_.size();
     for (const Section& section : sections_) {
       while (at < section.offset) {
         const std::uint64_t gap = std::min<std::uint64_t>(section.offset - at, kBundleAlignment);
@@ -466,19 +446,12 @@ Json bundle_info(const Bundle& bundle) {
 }
 
 std::string format_bundle(const Bundle& bundle) {
-  const auto field = [](const Json& json, const char* key) {
-    const Json* value = find_member(json, key);
-    if (value == nullptr) return std::string("-");
-    return value->is_string() ? value->get<std::string>() : value->dump();
-  };
-  const auto bytes_field = [](const Json& json, const char* key) {
-    const Json* value = find_member(json, key);
-    return value == nullptr || !value->is_number() ? std::string("-")
-                                                   : bytes_text(value->get<double>());
-  };
   std::vector<std::vector<std::string>> head{{"bundle", bundle.name()}};
   for (const char* key : {"producer", "model", "target", "precision"}) {
-    head.push_back({key, field(bundle.manifest(), key)});
+    const Json* value = find_member(bundle.manifest(), key);
+    head.push_back({key, value == nullptr     ? "-"
+                         : value->is_string() ? value->get<std::string>()
+                                              : value->dump()});
   }
   head.push_back({"size", bytes_text(static_cast<double>(bundle.size()))});
   std::vector<std::vector<std::string>> partitions{{">partition", "device", "backend", ">nodes",
@@ -486,13 +459,12 @@ std::string format_bundle(const Bundle& bundle) {
                                                     ">arena", "fingerprint"}};
   for (std::size_t i = 0; i < bundle.partitions().size(); ++i) {
     const BundlePartition& row = bundle.partitions()[i];
-    const Json* flops = find_member(row.report, "flops");
-    partitions.push_back(
-        {std::to_string(i), row.device, row.backend, field(row.report, "nodes"),
-         field(row.report, "kernels"), field(row.report, "reorders"),
-         flops == nullptr || !flops->is_number() ? "-" : flops_text(flops->get<double>()),
-         bytes_field(row.report, "weight_bytes"), bytes_field(row.report, "arena_bytes"),
-         row.fingerprint});
+    std::vector<std::string> cells{std::to_string(i), row.device, row.backend};
+    for (std::string& cell : number_cells(read_compile_numbers(row.report))) {
+      cells.push_back(std::move(cell));
+    }
+    cells.push_back(row.fingerprint);
+    partitions.push_back(std::move(cells));
   }
   std::vector<std::vector<std::string>> sections{{"section", ">offset", ">bytes", "xxh3"}};
   for (const BundleSection& section : bundle.sections()) {

@@ -26,17 +26,19 @@
 #include <utility>
 
 #include "npu/support/checked.hpp"
-#include "npu/support/digest.hpp"
 #include "npu/support/file_io.hpp"
+#include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
+#include "support/byte_order.hpp"
+#include "support/digest.hpp"
 
 namespace npu {
 namespace {
 
 // magic, key, sizes and digests of report and blob, digest of all of these: 8 + 32 + 5 * 8 bytes.
-constexpr std::string_view kMagic = "npucach1";
+constexpr std::string_view kEntryMagic = "npucach1";
 constexpr std::size_t kKeyBytes = 32;
-constexpr std::size_t kHeaderBytes = 8 + kKeyBytes + 5 * 8;
+constexpr std::size_t kEntryHeaderBytes = 8 + kKeyBytes + 5 * 8;
 constexpr std::size_t kBlobAlignment = 4096;
 constexpr std::string_view kSuffix = ".npublob";
 constexpr std::string_view kTemporaryPrefix = "tmp-";
@@ -56,18 +58,8 @@ class Descriptor {
   int value_;
 };
 
-void append_u64(std::string& text, std::uint64_t value) {
-  for (int i = 0; i < 8; ++i) text += static_cast<char>((value >> (8 * i)) & 0xff);
-}
-
-std::uint64_t read_u64(const std::byte* bytes) {
-  std::uint64_t value = 0;
-  for (int i = 0; i < 8; ++i) value |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
-  return value;
-}
-
 std::uint64_t blob_offset(std::uint64_t report_size) {
-  return (kHeaderBytes + report_size + kBlobAlignment - 1) / kBlobAlignment * kBlobAlignment;
+  return (kEntryHeaderBytes + report_size + kBlobAlignment - 1) / kBlobAlignment * kBlobAlignment;
 }
 
 bool make_folders(const std::string& path) {
@@ -101,24 +93,25 @@ std::optional<CachedBlob> parse_entry(const std::string& key,
                                       const std::shared_ptr<const MappedFile>& file) {
   const std::byte* bytes = file->data();
   const std::uint64_t size = file->size();
-  if (size < kHeaderBytes || std::memcmp(bytes, kMagic.data(), kMagic.size()) != 0 ||
-      std::memcmp(bytes + kMagic.size(), key.data(), kKeyBytes) != 0 ||
-      read_u64(bytes + kHeaderBytes - 8) != xxh3_64(bytes, kHeaderBytes - 8)) {
+  if (size < kEntryHeaderBytes || std::memcmp(bytes, kEntryMagic.data(), kEntryMagic.size()) != 0 ||
+      std::memcmp(bytes + kEntryMagic.size(), key.data(), kKeyBytes) != 0 ||
+      read_u64(bytes + kEntryHeaderBytes - 8) != xxh3_64(bytes, kEntryHeaderBytes - 8)) {
     return std::nullopt;
   }
-  const std::byte* numbers = bytes + kMagic.size() + kKeyBytes;
+  const std::byte* numbers = bytes + kEntryMagic.size() + kKeyBytes;
   const std::uint64_t report_size = read_u64(numbers);
   const std::uint64_t report_digest = read_u64(numbers + 8);
   const std::uint64_t blob_size = read_u64(numbers + 16);
   const std::uint64_t blob_digest = read_u64(numbers + 24);
-  if (report_size > size - kHeaderBytes) return std::nullopt;
+  if (report_size > size - kEntryHeaderBytes) return std::nullopt;
   const std::uint64_t offset = blob_offset(report_size);
   if (offset > size || blob_size != size - offset || blob_size == 0) return std::nullopt;
-  if (xxh3_64(bytes + kHeaderBytes, report_size) != report_digest ||
+  if (xxh3_64(bytes + kEntryHeaderBytes, report_size) != report_digest ||
       xxh3_64(bytes + offset, blob_size) != blob_digest) {
     return std::nullopt;
   }
-  const std::string_view report(reinterpret_cast<const char*>(bytes + kHeaderBytes), report_size);
+  const std::string_view report(reinterpret_cast<const char*>(bytes + kEntryHeaderBytes),
+                                report_size);
   CachedBlob entry;
   entry.blob = {std::shared_ptr<const std::byte>(file, bytes + offset), blob_size};
   entry.report = parse_json(report, file->path());
@@ -212,7 +205,7 @@ const std::string& cpu_features() {
 
 std::string cache_key(const CacheKeyInput& input) {
   Digest digest;
-  digest.add(kMagic);
+  digest.add(kEntryMagic);
   for (const std::string* field : {&input.backend, &input.backend_version, &input.fingerprint,
                                    &cpu_features(), &input.device, &input.options, &input.sub_ir}) {
     digest.add(*field);
@@ -228,10 +221,17 @@ std::string cache_key(const CacheKeyInput& input) {
 }
 
 CompileCache::CompileCache(const CacheOptions& options) : limit_(options.limit_bytes) {
-  if (!options.enabled) return;
+  if (!options.enabled) {
+    log(LogModule::kCache, LogLevel::kInfo, [] { return "off, as asked for"; });
+    return;
+  }
   folder_ = options.folder.empty() ? default_cache_folder() : options.folder;
   // Without a home there is no place for one; that is no fault worth a warning.
-  if (folder_.empty()) return;
+  if (folder_.empty()) {
+    log(LogModule::kCache, LogLevel::kInfo,
+        [] { return "off: neither XDG_CACHE_HOME nor HOME is an absolute path"; });
+    return;
+  }
   enabled_ = true;
   // Once, before there are threads: asking for the mask changes it for a moment.
   const mode_t mask = ::umask(0);
@@ -257,24 +257,33 @@ std::vector<std::string> CompileCache::take_warnings() {
 
 std::optional<CachedBlob> CompileCache::find(const std::string& key) {
   if (!enabled_) return std::nullopt;
+  const LogTimer timer(LogModule::kCache);
+  const auto miss = [&](const std::string& reason) -> std::optional<CachedBlob> {
+    timer.done([&] { return "miss " + key + ": " + reason; });
+    return std::nullopt;
+  };
   const std::string path = folder_ + "/" + key + std::string(kSuffix);
-  if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) return std::nullopt;
+  if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) {
+    return miss("nothing like it was compiled yet in " + folder_);
+  }
   std::optional<CachedBlob> entry;
   try {
     entry = parse_entry(key, std::make_shared<const MappedFile>(path));
   } catch (const Error& error) {
     // Evicted a moment ago, or not readable for this user: absent, either way.
-    if (::access(path.c_str(), F_OK) != 0) return std::nullopt;
+    if (::access(path.c_str(), F_OK) != 0) return miss("another process has evicted it just now");
     if (::access(path.c_str(), R_OK) != 0) {
       warn(error.message());
-      return std::nullopt;
+      return miss("this user may not read " + path);
     }
   }
-  if (entry) {
-    ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
-  } else {
+  if (!entry) {
     ::unlink(path.c_str());
+    return miss("its entry was damaged and is removed");
   }
+  ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
+  timer.done(
+      [&] { return "hit " + key + ": " + bytes_text(static_cast<double>(entry->blob.size)); });
   return entry;
 }
 
@@ -286,8 +295,15 @@ void CompileCache::store(const std::string& key, const Blob& blob, const Json& r
   }
   const std::string report_text = report.dump();
   const std::uint64_t offset = blob_offset(report_text.size());
-  if (offset + blob.size > static_cast<std::uint64_t>(limit_)) return;
-  std::string header(kMagic);
+  if (offset + blob.size > static_cast<std::uint64_t>(limit_)) {
+    log(LogModule::kCache, LogLevel::kInfo, [&] {
+      return key + " is not kept: " + bytes_text(static_cast<double>(offset + blob.size)) +
+             " exceed the limit of " + bytes_text(static_cast<double>(limit_));
+    });
+    return;
+  }
+  const LogTimer timer(LogModule::kCache, LogLevel::kDebug);
+  std::string header(kEntryMagic);
   header += key;
   append_u64(header, report_text.size());
   append_u64(header, xxh3_64(report_text.data(), report_text.size()));
@@ -314,6 +330,8 @@ void CompileCache::store(const std::string& key, const Blob& blob, const Json& r
     ::unlink(temporary.c_str());
     return give_up(code);
   }
+  timer.done(
+      [&] { return "kept " + key + ": " + bytes_text(static_cast<double>(offset + blob.size)); });
   evict(key + std::string(kSuffix));
 }
 

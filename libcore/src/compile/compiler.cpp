@@ -24,8 +24,10 @@
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/partition/partition_graph.hpp"
 #include "npu/support/checked.hpp"
+#include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
-#include "npu/target/support_check.hpp"
+#include "support/thread_pool.hpp"
+#include "target/support_check.hpp"
 
 namespace npu {
 namespace {
@@ -71,6 +73,16 @@ void complete_report(Json& report, const Graph& graph, const Partition& partitio
   if (find_member(report, "weight_bytes") == nullptr) report["weight_bytes"] = weight_bytes;
 }
 
+/// What a backend says of a partition that it compiled, in one line.
+std::string report_text(const CompiledPartition& compiled) {
+  std::string text = "compiled by '" + compiled.backend + "'";
+  for (const char* key : {"kernels", "reorders"}) {
+    const Json* count = find_member(compiled.report, key);
+    if (count != nullptr && count->is_number()) text += ", " + count->dump() + " " + key;
+  }
+  return text + ", " + bytes_text(static_cast<double>(compiled.blob.size));
+}
+
 /// One round: every partition of a plan, compiled or with the error that its backend gave.
 class Round {
  public:
@@ -108,15 +120,10 @@ class Round {
     const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
     const std::size_t wanted = options_.jobs == 0 ? cores : static_cast<std::size_t>(options_.jobs);
     const std::size_t count = std::min(wanted, results_.size());
-    std::vector<std::thread> helpers;
-    for (std::size_t i = 1; i < count; ++i) {
-      helpers.emplace_back([this] {
-        Devices own;
-        work(own);
-      });
-    }
-    work(devices);
-    for (std::thread& helper : helpers) helper.join();
+    ThreadPool().run(count, [&](std::size_t thread) {
+      Devices own;
+      work(thread == 0 ? devices : own);
+    });
     for (std::size_t i = 0; i < results_.size(); ++i) {
       if (results_[i].compiled) {
         known_.insert({{plan_.partitions[i].device, sub_irs_[i]}, *results_[i].compiled});
@@ -143,6 +150,9 @@ class Round {
     sub_ir = write_subgraph(graph_, partition.nodes, partition.boundary);
     // Only read while there are threads.
     if (const auto found = known_.find({partition.device, sub_ir}); found != known_.end()) {
+      log(LogModule::kCompile, LogLevel::kDebug, [&] {
+        return partition_text(index) + ": the same as before the nodes moved, taken over";
+      });
       return found->second;
     }
     const Device& device = device_named(target_, partition.device);
@@ -172,15 +182,24 @@ class Round {
       }
     }
     if (!compiled.cache_hit) {
+      const LogTimer timer(LogModule::kCompile);
       auto& opened = devices[partition.device];
       if (opened == nullptr) opened = DeviceInstance::open(backend, device_text);
       compiled.blob = opened->compile(sub_ir, weights, compile_options_);
       compiled.report = opened->blob_report(compiled.blob);
       complete_report(compiled.report, graph_, partition);
+      timer.done([&] { return partition_text(index) + ": " + report_text(compiled); });
       if (!key.empty()) cache_->store(key, compiled.blob, compiled.report);
     }
     compiled.compile_ms = milliseconds_since(start);
     return compiled;
+  }
+
+  /// How messages name a partition.
+  std::string partition_text(std::size_t index) const {
+    const Partition& partition = plan_.partitions[index];
+    return "partition " + std::to_string(index) + " on " + partition.device + " (" +
+           std::to_string(partition.nodes.size()) + " nodes)";
   }
 
   const Graph& graph_;
@@ -276,6 +295,10 @@ bool fall_back(Graph& graph, const Target& target, const std::vector<Round::Resu
                         partition.device + "' runs all of them)",
                     error.location());
       }
+      log(LogModule::kCompile, LogLevel::kInfo, [&] {
+        return "partition " + std::to_string(i) + ": " + refusal.device + " refuses it, so " +
+               std::to_string(refusal.nodes) + " nodes go to " + refusal.to + ": " + refusal.reason;
+      });
       model.refusals.push_back(std::move(refusal));
       moved = true;
     }
@@ -318,7 +341,8 @@ CompiledModel compile_graph(Graph& graph, const PartitionPlan& plan, const Targe
     }
     if (graph.npu_member("target") == nullptr) graph.set_npu_member("target", target.json);
     PartitionOptions again;
-    again.strategy = model.plan.strategy == "contiguous" ? "contiguous" : "convex";
+    again.strategy =
+        model.plan.strategy == "contiguous" ? Strategy::kContiguous : Strategy::kConvex;
     Diagnostics notes;  // of a strategy that was not asked for
     model.plan = partition_graph(graph, again, notes).plan;
   }
@@ -420,38 +444,6 @@ std::vector<Tensor> bundled_weights(const Bundle& bundle, const Graph& graph) {
     weights[static_cast<std::size_t>(id.value)] = bundle.weight(entry);
   }
   return weights;
-}
-
-std::string format_compile_report(const CompiledModel& model) {
-  const auto count = [](const Json& report, const char* key) {
-    const Json* value = find_member(report, key);
-    return value == nullptr || !value->is_number() ? std::string("-") : value->dump();
-  };
-  const auto bytes = [](const Json& report, const char* key) {
-    const Json* value = find_member(report, key);
-    return value == nullptr || !value->is_number() ? std::string("-")
-                                                   : bytes_text(value->get<double>());
-  };
-  std::vector<std::vector<std::string>> rows{{">partition", "device", "backend", ">nodes",
-                                              ">kernels", ">reorders", ">flops", ">weights",
-                                              ">arena", ">blob", ">compile ms", "cache"}};
-  for (std::size_t i = 0; i < model.partitions.size(); ++i) {
-    const CompiledPartition& row = model.partitions[i];
-    const Json* flops = find_member(row.report, "flops");
-    rows.push_back(
-        {std::to_string(i), row.device, row.backend, count(row.report, "nodes"),
-         count(row.report, "kernels"), count(row.report, "reorders"),
-         flops == nullptr || !flops->is_number() ? "-" : flops_text(flops->get<double>()),
-         bytes(row.report, "weight_bytes"), bytes(row.report, "arena_bytes"),
-         bytes_text(static_cast<double>(row.blob.size)), fixed_text(row.compile_ms, 1),
-         row.cache_hit ? "hit" : "miss"});
-  }
-  std::string text = table_text(rows);
-  for (const Refusal& refusal : model.refusals) {
-    text += std::to_string(refusal.nodes) + " nodes from '" + refusal.first_node +
-            "' on went from " + refusal.device + " to " + refusal.to + ": " + refusal.reason + "\n";
-  }
-  return text;
 }
 
 }  // namespace npu

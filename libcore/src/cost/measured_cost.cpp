@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times that were measured, by name, and the roofline's behind them. A tensor that was not seen
 // crossing a border takes what the fit over those that were says.
-#include "npu/cost/measured_cost.hpp"
+#include "cost/measured_cost.hpp"
 
-#include "npu/cost/roofline.hpp"
+#include "cost/roofline.hpp"
 #include "npu/support/error.hpp"
 
 namespace npu {

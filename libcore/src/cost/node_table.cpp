@@ -8,98 +8,115 @@
 #include <set>
 #include <tuple>
 
-#include "npu/support/digest.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
+#include "support/digest.hpp"
+#include "support/json_fields.hpp"
 
 namespace npu {
 namespace {
 
 constexpr std::string_view kKind = "node-profile";
 constexpr int kVersion = 1;
-constexpr double kMostUs = 1e15;  // thirty years
+constexpr double kMaxUs = 1e15;  // thirty years
 
 double rounded(double value) { return std::round(value * 1000) / 1000; }
 
-/// The members of one object, with the place for messages.
-class Reader {
+/// "expected a string 'node', found 3", at the object if there is no such key.
+constexpr FieldStyle kStyle{.names_key = true,
+                            .takes_empty_text = false,
+                            .found = FieldStyle::Found::kValue,
+                            .missing = {},
+                            .missing_at_key = false};
+
+MeasuredTime time_of(const JsonFields& fields) {
+  return {.us = fields.number("us", kMaxUs),
+          .median_us = fields.number("median_us", kMaxUs),
+          .mad_us = fields.number("mad_us", kMaxUs),
+          .runs = static_cast<std::int32_t>(fields.integer("runs", 0, INT32_MAX))};
+}
+
+/// Reads the lists of a table. `devices` comes first: the others name them.
+class TableReader {
  public:
-  Reader(const Json& json, const std::string& file, std::string pointer)
-      : json_(json), file_(file), pointer_(std::move(pointer)) {
-    if (!json.is_object()) {
-      fail("", "expected an object, found " + std::string(json_type_name(json)));
-    }
-  }
+  explicit TableReader(NodeTable& table) : table_(table) {}
 
-  std::string text(std::string_view key) const {
-    const Json* member = find_member(json_, key);
-    if (member == nullptr || !member->is_string() ||
-        member->get_ref<const std::string&>().empty()) {
-      fail(member == nullptr ? "" : key,
-           "expected a string '" + std::string(key) + "'" + found(member));
-    }
-    return member->get<std::string>();
-  }
-
-  std::string text_or(std::string_view key, std::string otherwise) const {
-    return find_member(json_, key) == nullptr ? std::move(otherwise) : text(key);
-  }
-
-  double number(std::string_view key, double most = kMostUs) const {
-    const Json* member = find_member(json_, key);
-    if (member == nullptr || !member->is_number() || !(member->get<double>() >= 0) ||
-        !(member->get<double>() <= most)) {
-      fail(member == nullptr ? "" : key,
-           "expected a number '" + std::string(key) + "' of at least 0" + found(member));
-    }
-    return member->get<double>();
-  }
-
-  std::int64_t count(std::string_view key, std::int64_t most) const {
-    const Json* member = find_member(json_, key);
-    // What was parsed is unsigned, what a program has put there may not be.
-    if (member == nullptr || !member->is_number_integer() ||
-        (!member->is_number_unsigned() && member->get<std::int64_t>() < 0) ||
-        member->get<std::uint64_t>() > static_cast<std::uint64_t>(most)) {
-      fail(member == nullptr ? "" : key, "expected an integer '" + std::string(key) + "' in 0.." +
-                                             std::to_string(most) + found(member));
-    }
-    return member->get<std::int64_t>();
-  }
-
-  MeasuredTime time() const {
-    return {.us = number("us"),
-            .median_us = number("median_us"),
-            .mad_us = number("mad_us"),
-            .runs = static_cast<std::int32_t>(count("runs", INT32_MAX))};
-  }
-
-  const Json& list(std::string_view key) const {
-    const Json* member = find_member(json_, key);
-    if (member == nullptr || !member->is_array()) {
-      fail(member == nullptr ? "" : key,
-           "expected an array '" + std::string(key) + "'" + found(member));
-    }
-    return *member;
-  }
-
-  [[noreturn]] void fail(std::string_view key, const std::string& text) const {
-    std::string pointer = pointer_;
-    if (!key.empty()) pointer += "/" + pointer_token(key);
-    throw Error(ErrorCode::kParse, text, {.file = file_, .pointer = std::move(pointer)});
+  void read(const JsonFields& top) {
+    top.for_each("devices", [&](const JsonFields& fields) { add_device(fields); });
+    top.for_each("nodes", [&](const JsonFields& fields) { add_node(fields); });
+    top.for_each("borders", [&](const JsonFields& fields) { add_border(fields); });
+    top.for_each("transfers", [&](const JsonFields& fields) { add_link(fields); });
+    top.for_each("placements", [&](const JsonFields& fields) { add_placement(fields); });
   }
 
  private:
-  static std::string found(const Json* member) {
-    if (member == nullptr) return ", found nothing";
-    return ", found " + (member->is_structured()
-                             ? std::string(json_type_name(*member))
-                             : member->dump(-1, ' ', false, Json::error_handler_t::replace));
+  std::string device(const JsonFields& fields, std::string_view key) const {
+    std::string name = fields.text(key);
+    if (table_.find_device(name) < 0) {
+      fields.refuse(key, "device '" + name + "' is not in 'devices'");
+    }
+    return name;
   }
 
-  const Json& json_;
-  const std::string& file_;
-  std::string pointer_;
+  void add_device(const JsonFields& fields) {
+    NodeTableDevice entry{.name = fields.text("name"),
+                          .backend = fields.text("backend"),
+                          .partition_us = fields.number("partition_us", kMaxUs)};
+    if (table_.find_device(entry.name) >= 0) {
+      fields.refuse("name", "device '" + entry.name + "' is listed twice");
+    }
+    table_.devices.push_back(std::move(entry));
+  }
+
+  void add_node(const JsonFields& fields) {
+    NodeTime entry{.node = fields.text("node"),
+                   .device = device(fields, "device"),
+                   .time = time_of(fields),
+                   .kernel = fields.text_or("kernel", "")};
+    if (!nodes_.emplace(entry.node, entry.device).second) {
+      fields.refuse("",
+                    "node '" + entry.node + "' is listed twice for device '" + entry.device + "'");
+    }
+    table_.nodes.push_back(std::move(entry));
+  }
+
+  void add_border(const JsonFields& fields) {
+    BorderTime entry{.tensor = fields.text("tensor"),
+                     .from = device(fields, "from"),
+                     .to = device(fields, "to"),
+                     .bytes = fields.integer("bytes", 0, INT64_MAX),
+                     .time = time_of(fields)};
+    if (!borders_.emplace(entry.tensor, entry.from, entry.to).second) {
+      fields.refuse("", "tensor '" + entry.tensor + "' is listed twice from '" + entry.from +
+                            "' to '" + entry.to + "'");
+    }
+    table_.borders.push_back(std::move(entry));
+  }
+
+  void add_link(const JsonFields& fields) {
+    LinkFit entry{.from = device(fields, "from"),
+                  .to = device(fields, "to"),
+                  .latency_us = fields.number("latency_us", kMaxUs),
+                  .bytes_per_s = fields.number("bytes_per_s", 1e18),
+                  .samples = static_cast<std::int32_t>(fields.integer("samples", 0, INT32_MAX))};
+    if (!links_.emplace(entry.from, entry.to).second) {
+      fields.refuse("", "'" + entry.from + "' to '" + entry.to + "' is listed twice");
+    }
+    table_.links.push_back(std::move(entry));
+  }
+
+  void add_placement(const JsonFields& fields) {
+    table_.placements.push_back({.name = fields.text("name"),
+                                 .partitions = fields.integer("partitions", 0, INT32_MAX),
+                                 .copied_tensors = fields.integer("copied_tensors", 0, INT32_MAX),
+                                 .predicted_us = fields.number("predicted_us", kMaxUs),
+                                 .time = time_of(fields)});
+  }
+
+  NodeTable& table_;
+  std::set<std::pair<std::string, std::string>> nodes_;
+  std::set<std::tuple<std::string, std::string, std::string>> borders_;
+  std::set<std::pair<std::string, std::string>> links_;
 };
 
 void write_time(Json& json, const MeasuredTime& time) {
@@ -118,7 +135,7 @@ bool is_node_table(const Json& json) noexcept {
 }
 
 NodeTable NodeTable::parse(const Json& json, const std::string& file) {
-  const Reader top(json, file, "");
+  const JsonFields top(json, file, "", kStyle);
   if (!is_node_table(json)) {
     throw Error(ErrorCode::kParse,
                 "expected a document of kind '" + std::string(kKind) +
@@ -136,75 +153,9 @@ NodeTable NodeTable::parse(const Json& json, const std::string& file) {
   table.model_digest = top.text("model_digest");
   table.target = top.text("target");
   table.precision = top.text("precision");
-  table.threads = static_cast<std::int32_t>(top.count("threads", 1024));
-  if (const Json* fingerprint = find_member(json, "fingerprint")) table.fingerprint = *fingerprint;
-
-  const auto each = [&](const char* key, const auto& read) {
-    const Json& list = top.list(key);
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      read(Reader(list[i], file, "/" + std::string(key) + "/" + std::to_string(i)));
-    }
-  };
-  const auto device = [&](const Reader& reader, const char* key) {
-    std::string name = reader.text(key);
-    if (table.find_device(name) < 0) {
-      reader.fail(key, "device '" + name + "' is not in 'devices'");
-    }
-    return name;
-  };
-  each("devices", [&](const Reader& reader) {
-    NodeTableDevice entry{.name = reader.text("name"),
-                          .backend = reader.text("backend"),
-                          .partition_us = reader.number("partition_us")};
-    if (table.find_device(entry.name) >= 0) {
-      reader.fail("name", "device '" + entry.name + "' is listed twice");
-    }
-    table.devices.push_back(std::move(entry));
-  });
-  std::set<std::pair<std::string, std::string>> nodes;
-  each("nodes", [&](const Reader& reader) {
-    NodeTime entry{.node = reader.text("node"),
-                   .device = device(reader, "device"),
-                   .time = reader.time(),
-                   .kernel = reader.text_or("kernel", "")};
-    if (!nodes.emplace(entry.node, entry.device).second) {
-      reader.fail("",
-                  "node '" + entry.node + "' is listed twice for device '" + entry.device + "'");
-    }
-    table.nodes.push_back(std::move(entry));
-  });
-  std::set<std::tuple<std::string, std::string, std::string>> borders;
-  each("borders", [&](const Reader& reader) {
-    BorderTime entry{.tensor = reader.text("tensor"),
-                     .from = device(reader, "from"),
-                     .to = device(reader, "to"),
-                     .bytes = reader.count("bytes", INT64_MAX),
-                     .time = reader.time()};
-    if (!borders.emplace(entry.tensor, entry.from, entry.to).second) {
-      reader.fail("", "tensor '" + entry.tensor + "' is listed twice from '" + entry.from +
-                          "' to '" + entry.to + "'");
-    }
-    table.borders.push_back(std::move(entry));
-  });
-  std::set<std::pair<std::string, std::string>> links;
-  each("transfers", [&](const Reader& reader) {
-    LinkFit entry{.from = device(reader, "from"),
-                  .to = device(reader, "to"),
-                  .latency_us = reader.number("latency_us"),
-                  .bytes_per_s = reader.number("bytes_per_s", 1e18),
-                  .samples = static_cast<std::int32_t>(reader.count("samples", INT32_MAX))};
-    if (!links.emplace(entry.from, entry.to).second) {
-      reader.fail("", "'" + entry.from + "' to '" + entry.to + "' is listed twice");
-    }
-    table.links.push_back(std::move(entry));
-  });
-  each("placements", [&](const Reader& reader) {
-    table.placements.push_back({.name = reader.text("name"),
-                                .partitions = reader.count("partitions", INT32_MAX),
-                                .copied_tensors = reader.count("copied_tensors", INT32_MAX),
-                                .predicted_us = reader.number("predicted_us"),
-                                .time = reader.time()});
-  });
+  table.threads = static_cast<std::int32_t>(top.integer("threads", 0, 1024));
+  if (const Json* fingerprint = top.find("fingerprint")) table.fingerprint = *fingerprint;
+  TableReader(table).read(top);
   return table;
 }
 

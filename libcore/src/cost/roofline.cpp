@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Analytic times from a target's rates. Leaves out caches, kernel efficiency and overlap; measured
 // tables replace it where they exist.
-#include "npu/cost/roofline.hpp"
+#include "cost/roofline.hpp"
 
 #include <algorithm>
 

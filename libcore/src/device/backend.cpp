@@ -27,6 +27,7 @@
 
 #include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
+#include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
 
 namespace npu {
@@ -222,10 +223,18 @@ std::shared_ptr<const Backend> Backend::load(std::string_view name) {
     const std::string path = folder + "/" + file;
     if (::access(path.c_str(), F_OK) != 0) {
       tried += (tried.empty() ? "" : ", ") + folder;
+      log(LogModule::kDevice, LogLevel::kDebug, [&] { return "no " + file + " in " + folder; });
       continue;
     }
+    const LogTimer timer(LogModule::kDevice);
     limit_openmp_spinning();
-    if (folder != install_folder()) probe(path, std::string(name));
+    if (folder != install_folder()) {
+      const LogTimer probing(LogModule::kDevice, LogLevel::kDebug);
+      probe(path, std::string(name));
+      probing.done([&] {
+        return path + ": comes from NPU_BACKEND_PATH, so a child process loaded it first";
+      });
+    }
     auto backend = std::make_shared<Backend>();
     backend->api_ = checked_api(open_library(path), path);
     backend->path_ = path;
@@ -239,6 +248,13 @@ std::shared_ptr<const Backend> Backend::load(std::string_view name) {
                        std::string(name) + "'");
     }
     loaded.emplace(backend->name_, backend);
+    timer.done([&] {
+      return "backend '" + backend->name_ + "' " + backend->version_ + " loaded from " + path;
+    });
+    log(LogModule::kDevice, LogLevel::kDebug, [&] {
+      return "backend '" + backend->name_ + "': ABI version " +
+             std::to_string(backend->api_->abi_version) + ", fingerprint " + backend->fingerprint_;
+    });
     return backend;
   }
   throw Error(ErrorCode::kUnsupported, "backend '" + std::string(name) + "' (" + file +
@@ -354,10 +370,12 @@ DeviceInstance::~DeviceInstance() { backend_->api().close_device(device_); }
 
 std::shared_ptr<DeviceInstance> DeviceInstance::open(std::shared_ptr<const Backend> backend,
                                                      const std::string& options) {
+  const LogTimer timer(LogModule::kDevice, LogLevel::kDebug);
   npu_device* device = nullptr;
   npu_error error{};
   check(backend->api().open_device(options.c_str(), &device, &error), error, backend->name());
   if (device == nullptr) lies(*backend, "says that it opened a device, but gave none");
+  timer.done([&] { return "device of backend '" + backend->name() + "' opened with " + options; });
   return std::shared_ptr<DeviceInstance>(new DeviceInstance(std::move(backend), device));
 }
 

@@ -6,7 +6,7 @@
 // (Myers, "An applicative random-access stack", 1983): O(log vertices) a query, one word a vertex.
 // Boost.Graph's Lengauer-Tarjan is not used: it also takes graphs with cycles, but recurses as deep
 // as a branch is long, and a chain of 100,000 ops beside a join overflows the stack.
-#include "npu/flow/dominators.hpp"
+#include "flow/dominators.hpp"
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@
 namespace npu {
 namespace {
 
-std::size_t index_of(std::int32_t value) { return static_cast<std::size_t>(value); }
+std::size_t vertex_index(std::int32_t value) { return static_cast<std::size_t>(value); }
 
 struct Adjacency {
   std::vector<std::int64_t> offsets;
@@ -26,13 +26,13 @@ Adjacency reversed(std::span<const std::int64_t> offsets, std::span<const std::i
   const std::size_t vertices = offsets.size() - 1;
   Adjacency result{std::vector<std::int64_t>(vertices + 1, 0),
                    std::vector<std::int32_t>(targets.size())};
-  for (const std::int32_t target : targets) ++result.offsets[index_of(target) + 1];
+  for (const std::int32_t target : targets) ++result.offsets[vertex_index(target) + 1];
   for (std::size_t v = 0; v < vertices; ++v) result.offsets[v + 1] += result.offsets[v];
   std::vector<std::int64_t> next(result.offsets.begin(), result.offsets.end() - 1);
   for (std::size_t v = 0; v < vertices; ++v) {
     for (std::int64_t a = offsets[v]; a < offsets[v + 1]; ++a) {
       const std::int32_t target = targets[static_cast<std::size_t>(a)];
-      result.targets[static_cast<std::size_t>(next[index_of(target)]++)] =
+      result.targets[static_cast<std::size_t>(next[vertex_index(target)]++)] =
           static_cast<std::int32_t>(v);
     }
   }
@@ -47,7 +47,7 @@ bool DominatorTree::dominates(std::int32_t a, std::int32_t b) const {
 
 std::int32_t DominatorTree::at_depth(std::int32_t vertex, std::int32_t wanted) const {
   while (depth(vertex) > wanted) {
-    const std::int32_t far = jump_[index_of(vertex)];
+    const std::int32_t far = jump_[vertex_index(vertex)];
     vertex = depth(far) >= wanted ? far : parent(vertex);
   }
   return vertex;
@@ -58,9 +58,9 @@ std::int32_t DominatorTree::nearest_common(std::int32_t a, std::int32_t b) const
   a = at_depth(a, level);
   b = at_depth(b, level);
   while (a != b) {  // jumps of two vertices at one depth are equally long
-    const bool far = jump_[index_of(a)] != jump_[index_of(b)];
-    a = far ? jump_[index_of(a)] : parent(a);
-    b = far ? jump_[index_of(b)] : parent(b);
+    const bool far = jump_[vertex_index(a)] != jump_[vertex_index(b)];
+    a = far ? jump_[vertex_index(a)] : parent(a);
+    b = far ? jump_[vertex_index(b)] : parent(b);
   }
   return a;
 }
@@ -84,13 +84,13 @@ class DominatorBuilder {
       if (waiting[v] == 0) order.push_back(static_cast<std::int32_t>(v));
     }
     for (std::size_t i = 0; i < order.size(); ++i) {
-      const std::size_t v = index_of(order[i]);
+      const std::size_t v = vertex_index(order[i]);
       place(order[i],
             back_targets.subspan(static_cast<std::size_t>(back_offsets[v]),
                                  static_cast<std::size_t>(back_offsets[v + 1] - back_offsets[v])));
       for (std::int64_t a = offsets[v]; a < offsets[v + 1]; ++a) {
         const std::int32_t next = targets[static_cast<std::size_t>(a)];
-        if (--waiting[index_of(next)] == 0) order.push_back(next);
+        if (--waiting[vertex_index(next)] == 0) order.push_back(next);
       }
     }
     if (order.size() != vertices) {
@@ -106,12 +106,12 @@ class DominatorBuilder {
       parent = predecessors.front();
       for (const std::int32_t other : predecessors) parent = tree_.nearest_common(parent, other);
     }
-    const std::int32_t far = tree_.jump_[index_of(parent)];
-    const std::int32_t farther = tree_.jump_[index_of(far)];
+    const std::int32_t far = tree_.jump_[vertex_index(parent)];
+    const std::int32_t farther = tree_.jump_[vertex_index(far)];
     const auto depth = [&](std::int32_t v) { return tree_.depth(v); };
-    tree_.parent_[index_of(vertex)] = parent;
-    tree_.depth_[index_of(vertex)] = depth(parent) + 1;
-    tree_.jump_[index_of(vertex)] =
+    tree_.parent_[vertex_index(vertex)] = parent;
+    tree_.depth_[vertex_index(vertex)] = depth(parent) + 1;
+    tree_.jump_[vertex_index(vertex)] =
         depth(parent) - depth(far) == depth(far) - depth(farther) ? farther : parent;
   }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Minimum cuts by Boost.Graph's maximum flow: the only file that includes it.
+// Minimum cuts by Boost.Graph's maximum flow: the only file that includes it. (The strategy of
+// npu-partition that places by cuts is partition/strategies/min_cut.cpp.)
 //
 // The network is laid out as adjacency arrays in which an arc and its reverse are a pair, so that
 // an edge is an index and every property a plain array. What can run from the source over one
@@ -9,7 +10,7 @@
 // their helper vertices take some 40 ms. The same library's push-relabel is no faster there, and in
 // Boost 1.74 some of its results fail its own check of a flow, so it is not used. Whatever was
 // found, callers and tests can check it with check_min_cut. O(vertices^2 * arcs * value) in theory.
-#include "npu/flow/min_cut.hpp"
+#include "flow/min_cut.hpp"
 
 #include <boost/graph/boykov_kolmogorov_max_flow.hpp>
 #include <boost/iterator/counting_iterator.hpp>
@@ -19,6 +20,7 @@
 #include <span>
 
 #include "npu/support/error.hpp"
+#include "npu/support/log.hpp"
 
 namespace npu::flow_detail {
 
@@ -313,8 +315,13 @@ void CutNetwork::add_sink_capacity(Vertex vertex, std::int64_t capacity) {
 
 MinCut solve_min_cut(const CutNetwork& network) {
   // More than every cut without an infinite arc.
+  const LogTimer timer(LogModule::kSolve, LogLevel::kDebug);
   const std::int64_t infinite = sum_of_capacities(network).value() + 1;
   MinCut cut = Solver(network, infinite).solve();
+  timer.done([&] {
+    return "minimum cut: " + std::to_string(network.vertex_count()) + " vertices, " +
+           std::to_string(network.arcs().size()) + " arcs, value " + std::to_string(cut.value);
+  });
   if (cut.value >= infinite) return MinCut{.value = kInfiniteCapacity};
   return cut;
 }

@@ -4,7 +4,8 @@
 // Every mention of a tensor is merged into one TensorInfo; whatever disagrees, lacks a type or
 // resolves to nothing becomes a diagnostic, and reading goes on, so that one run shows all faults.
 // Objects are kept as they were read, which is what makes unknown keys survive. O(size of the
-// text).
+// text). Long because every step of reading completes the same graph and its messages refer to each
+// other's places; a second class would share all of its state.
 #include "npu/ir/json_reader.hpp"
 
 #include <algorithm>
@@ -13,8 +14,9 @@
 #include <set>
 #include <utility>
 
-#include "npu/ir/verify_graph.hpp"
+#include "ir/verify_graph.hpp"
 #include "npu/support/checked.hpp"
+#include "npu/support/log.hpp"
 
 namespace npu {
 namespace {
@@ -661,7 +663,14 @@ class GraphAssembler {
 };
 
 Graph read_graph(std::string_view text, const std::string& file, Diagnostics& diagnostics) {
-  return assemble_graph(parse_json(text, file), file, diagnostics);
+  const LogTimer timer(LogModule::kRead);
+  Graph graph = assemble_graph(parse_json(text, file), file, diagnostics);
+  timer.done([&] {
+    return file + ": " + std::to_string(text.size()) + " bytes, " +
+           std::to_string(graph.nodes().size()) + " nodes, " +
+           std::to_string(graph.tensors().size()) + " tensors";
+  });
+  return graph;
 }
 
 Graph assemble_graph(Json document, const std::string& file, Diagnostics& diagnostics) {

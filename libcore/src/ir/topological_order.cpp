@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kahn's algorithm with a heap, so that ties go to list order; and one cycle, for messages.
-#include "npu/ir/topological_order.hpp"
+#include "ir/topological_order.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which class of an accelerator's kernel library an ATen op belongs to.
 //
-// The class follows from the op's name without overload and without the underscore of in-place ops,
-// so that ops which the catalogue lacks have one as well. O(log rows).
-#include "npu/ops/align_class.hpp"
+// The class follows from the op's name without overload and without the underscore of in-place ops:
+// the catalogue has it, and this file that of ops which the catalogue lacks. O(log rows).
+#include "ops/align_class.hpp"
 
 #include <algorithm>
 #include <array>
 #include <utility>
+
+#include "npu/ops/op_name.hpp"
+#include "ops/op_traits.hpp"
 
 namespace npu {
 namespace {
@@ -29,127 +32,31 @@ constexpr std::array<std::pair<AlignClass, std::string_view>, 12> kNames{{
     {kSoftmax, "softmax"},
 }};
 
-struct Row {
+struct AlignRow {
   std::string_view name;
   AlignClass align_class;
 };
 
-// Sorted by name. Convolutions and pooling are recognised by a part of their name instead.
-constexpr Row kRows[] = {
-    {"_log_softmax", kSoftmax},
-    {"_reshape_copy", kReshape},
-    {"_safe_softmax", kSoftmax},
-    {"_scaled_dot_product_flash_attention_for_cpu", kGemm},
-    {"_softmax", kSoftmax},
-    {"_unsafe_view", kReshape},
-    {"addbmm", kGemm},
-    {"addmm", kGemm},
-    {"addmv", kGemm},
-    {"adjoint", kTranspose},
-    {"all", kReduce},
-    {"amax", kReduce},
-    {"amin", kReduce},
-    {"aminmax", kReduce},
-    {"any", kReduce},
-    {"argmax", kReduce},
-    {"argmin", kReduce},
-    {"baddbmm", kGemm},
-    {"bilinear", kGemm},
-    {"bmm", kGemm},
-    {"broadcast_to", kReshape},
-    {"cat", kConcatenate},
-    {"concat", kConcatenate},
-    {"concatenate", kConcatenate},
-    {"constant_pad_nd", kPad},
-    {"count_nonzero", kReduce},
-    {"dot", kGemm},
-    {"dstack", kConcatenate},
-    {"einsum", kGemm},
-    {"expand", kReshape},
-    {"expand_as", kReshape},
-    {"flatten", kReshape},
-    {"group_norm", kNormalization},
-    {"hstack", kConcatenate},
-    {"index_add", kScatter},
-    {"index_copy", kScatter},
-    {"index_fill", kScatter},
-    {"index_put", kScatter},
-    {"inner", kGemm},
-    {"instance_norm", kNormalization},
-    {"layer_norm", kNormalization},
-    {"linalg_matmul", kGemm},
-    {"linalg_vector_norm", kReduce},
-    {"linear", kGemm},
-    {"log_softmax", kSoftmax},
-    {"logsumexp", kReduce},
-    {"mT", kTranspose},
-    {"masked_scatter", kScatter},
-    {"matmul", kGemm},
-    {"max", kReduce},
-    {"mean", kReduce},
-    {"median", kReduce},
-    {"min", kReduce},
-    {"mm", kGemm},
-    {"moveaxis", kTranspose},
-    {"movedim", kTranspose},
-    {"mv", kGemm},
-    {"nansum", kReduce},
-    {"narrow", kSlice},
-    {"native_group_norm", kNormalization},
-    {"native_layer_norm", kNormalization},
-    {"norm", kReduce},
-    {"numpy_T", kTranspose},
-    {"outer", kGemm},
-    {"pad", kPad},
-    {"permute", kTranspose},
-    {"permute_copy", kTranspose},
-    {"prod", kReduce},
-    {"reflection_pad1d", kPad},
-    {"reflection_pad2d", kPad},
-    {"reflection_pad3d", kPad},
-    {"replication_pad1d", kPad},
-    {"replication_pad2d", kPad},
-    {"replication_pad3d", kPad},
-    {"reshape", kReshape},
-    {"reshape_as", kReshape},
-    {"rms_norm", kNormalization},
-    {"scaled_dot_product_attention", kGemm},
-    {"scatter", kScatter},
-    {"scatter_add", kScatter},
-    {"scatter_reduce", kScatter},
-    {"select_scatter", kScatter},
-    {"slice", kSlice},
-    {"slice_copy", kSlice},
-    {"slice_scatter", kScatter},
-    {"softmax", kSoftmax},
-    {"squeeze", kReshape},
-    {"squeeze_copy", kReshape},
-    {"stack", kConcatenate},
-    {"std", kReduce},
-    {"std_mean", kReduce},
-    {"sum", kReduce},
-    {"swapaxes", kTranspose},
-    {"swapdims", kTranspose},
-    {"t", kTranspose},
-    {"t_copy", kTranspose},
-    {"tensordot", kGemm},
-    {"transpose", kTranspose},
-    {"transpose_copy", kTranspose},
-    {"unflatten", kReshape},
-    {"unsqueeze", kReshape},
-    {"unsqueeze_copy", kReshape},
-    {"var", kReduce},
-    {"var_mean", kReduce},
-    {"vdot", kGemm},
-    {"view", kReshape},
-    {"view_as", kReshape},
-    {"view_copy", kReshape},
-    {"vstack", kConcatenate},
+// Ops that the catalogue does not have, sorted by name.
+constexpr AlignRow kAlignRows[] = {
+    {"_reshape_copy", kReshape},   {"adjoint", kTranspose},
+    {"concatenate", kConcatenate}, {"count_nonzero", kReduce},
+    {"dstack", kConcatenate},      {"hstack", kConcatenate},
+    {"index_fill", kScatter},      {"inner", kGemm},
+    {"linalg_matmul", kGemm},      {"mT", kTranspose},
+    {"median", kReduce},           {"moveaxis", kTranspose},
+    {"nansum", kReduce},           {"permute_copy", kTranspose},
+    {"reflection_pad3d", kPad},    {"replication_pad3d", kPad},
+    {"slice_copy", kSlice},        {"squeeze_copy", kReshape},
+    {"swapdims", kTranspose},      {"t_copy", kTranspose},
+    {"tensordot", kGemm},          {"transpose_copy", kTranspose},
+    {"unsqueeze_copy", kReshape},  {"vdot", kGemm},
+    {"view_copy", kReshape},       {"vstack", kConcatenate},
 };
 
 constexpr bool rows_are_sorted() {
-  for (std::size_t i = 1; i < std::size(kRows); ++i) {
-    if (!(kRows[i - 1].name < kRows[i].name)) return false;
+  for (std::size_t i = 1; i < std::size(kAlignRows); ++i) {
+    if (!(kAlignRows[i - 1].name < kAlignRows[i].name)) return false;
   }
   return true;
 }
@@ -163,17 +70,17 @@ bool is_binary_maximum(std::string_view op_type) {
 }  // namespace
 
 AlignClass align_class(std::string_view op_type) noexcept {
-  if (!op_type.starts_with("aten.") || is_binary_maximum(op_type)) return kNone;
-  std::string_view name = op_type.substr(5);
-  name = name.substr(0, name.find('.'));
-  if (name.ends_with('_') && !name.ends_with("__")) name.remove_suffix(1);
+  if (is_binary_maximum(op_type)) return kNone;
+  const std::string_view name = functional_name(op_type);
+  if (name.empty()) return kNone;
+  if (const auto known = catalogued_align_class(name)) return *known;
   const std::string_view bare = name.starts_with('_') ? name.substr(1) : name;
   if (bare.starts_with("conv") || bare.find("convolution") != std::string_view::npos) return kConv;
   if (name.find("_pool") != std::string_view::npos) return kPool;
-  const auto* found =
-      std::lower_bound(std::begin(kRows), std::end(kRows), name,
-                       [](const Row& row, std::string_view wanted) { return row.name < wanted; });
-  return found != std::end(kRows) && found->name == name ? found->align_class : kNone;
+  const auto* found = std::lower_bound(
+      std::begin(kAlignRows), std::end(kAlignRows), name,
+      [](const AlignRow& row, std::string_view wanted) { return row.name < wanted; });
+  return found != std::end(kAlignRows) && found->name == name ? found->align_class : kNone;
 }
 
 std::string_view align_class_name(AlignClass wanted) noexcept {

@@ -16,7 +16,9 @@
 
 #include "npu/ops/schema.hpp"
 #include "npu/support/error.hpp"
+#include "npu/support/ids.hpp"
 #include "npu/support/text.hpp"
+#include "ops/argument_value.hpp"
 
 namespace npu {
 namespace {
@@ -29,21 +31,10 @@ bool is_tensor_list(const SchemaArgument& argument) {
 
 // ---- Values ----
 
-bool is_int(const Json& value) {
-  // An unsigned value beyond int64 is read as number_unsigned, too.
-  return value.is_number_integer() &&
-         (!value.is_number_unsigned() ||
-          value.get<std::uint64_t>() <=
-              static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()));
-}
 // PyTorch takes True for a float and for a Scalar, though not for an int.
 bool is_number(const Json& value) { return json_number(value).has_value(); }
 bool is_bool(const Json& value) { return value.is_boolean(); }
 bool is_string(const Json& value) { return value.is_string(); }
-
-bool is_list_of(const Json& value, bool (*element)(const Json&)) {
-  return value.is_array() && std::all_of(value.begin(), value.end(), element);
-}
 
 struct Expectation {
   std::string_view text;
@@ -93,14 +84,6 @@ Expectation check_value(const SchemaArgument& argument, const Json& value) {
       return {};
   }
   return {};
-}
-
-// "string 'same'", "list [1, true]": the value itself where it is short enough to read.
-std::string found_text(const Json& value) {
-  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  const std::string_view type = json_type_name(value);
-  if (value.is_null() || text.size() > 40) return std::string(type);
-  return fmt::format("{} {}", type, text);
 }
 
 // ---- Names ----
@@ -217,93 +200,107 @@ class Binder {
   std::optional<BindError> size_lists() {
     const Json* sizes = find_member(attrs_, "_tensor_list_sizes");
     const Json* masks = find_member(attrs_, "_tensor_list_none_masks");
-    if (sizes != nullptr && !sizes->is_null() &&
-        (!is_list_of(*sizes, is_int) ||
-         std::any_of(sizes->begin(), sizes->end(), [](const Json& size) {
-           return size.get<std::int64_t>() < 0 ||
-                  size.get<std::int64_t>() > std::numeric_limits<std::int32_t>::max();
-         }))) {
+    if (sizes != nullptr && sizes->is_null()) sizes = nullptr;
+    if (masks != nullptr && masks->is_null()) masks = nullptr;
+    if (sizes != nullptr && (!is_list_of(*sizes, is_list_size))) {
       return BindError{"_tensor_list_sizes",
                        fmt::format("_tensor_list_sizes: expected a list of sizes, found {}",
                                    found_text(*sizes))};
     }
-    if (masks != nullptr && !masks->is_null() &&
+    if (masks != nullptr &&
         !is_list_of(*masks, [](const Json& mask) { return is_list_of(mask, is_bool); })) {
       return BindError{
           "_tensor_list_none_masks",
           fmt::format("_tensor_list_none_masks: expected a list of lists of bools, found {}",
                       found_text(*masks))};
     }
-    if (sizes != nullptr && sizes->is_null()) sizes = nullptr;
-    if (masks != nullptr && masks->is_null()) masks = nullptr;
+    auto error = sizes != nullptr ? take_sizes(*sizes) : infer_size(masks);
+    if (error || masks == nullptr) return error;
+    return take_masks(*masks);
+  }
 
+  static bool is_list_size(const Json& size) {
+    return is_int(size) && size.get<std::int64_t>() >= 0 &&
+           size.get<std::int64_t>() <= std::numeric_limits<std::int32_t>::max();
+  }
+
+  // Arguments that are lists of tensors, without those that attrs have as empty: old exporters
+  // count an empty list, new ones may leave it to attrs.
+  std::vector<std::size_t> passed_lists() const {
     std::vector<std::size_t> lists;
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       if (slots_[i] != Slot::kList) continue;
       const bool empty = std::find(empty_list_in_attrs_.begin(), empty_list_in_attrs_.end(), i) !=
                          empty_list_in_attrs_.end();
-      // Old exporters count an empty list, new ones may leave it to attrs.
       if (!empty) lists.push_back(i);
     }
-    if (sizes != nullptr) {
-      if (sizes->size() == lists.size() + empty_list_in_attrs_.size()) {
-        lists.insert(lists.end(), empty_list_in_attrs_.begin(), empty_list_in_attrs_.end());
-        std::sort(lists.begin(), lists.end());
+    return lists;
+  }
+
+  std::optional<BindError> take_sizes(const Json& sizes) {
+    std::vector<std::size_t> lists = passed_lists();
+    if (sizes.size() == lists.size() + empty_list_in_attrs_.size()) {
+      lists.insert(lists.end(), empty_list_in_attrs_.begin(), empty_list_in_attrs_.end());
+      std::sort(lists.begin(), lists.end());
+    }
+    if (sizes.size() > lists.size()) {
+      return BindError{
+          "_tensor_list_sizes",
+          fmt::format("_tensor_list_sizes: has {} sizes, but {} has {} lists of tensors",
+                      sizes.size(), schema_.name, lists.size())};
+    }
+    for (std::size_t k = 0; k < lists.size(); ++k) {
+      const SchemaArgument& argument = schema_.arguments[lists[k]];
+      if (k < sizes.size()) {
+        list_sizes_[lists[k]] = npu::index_of(sizes[k].get<std::int64_t>());
+      } else if (argument.optional) {
+        slots_[lists[k]] = Slot::kNone;
+      } else {
+        return fault(argument, "_tensor_list_sizes has no size for it");
       }
-      if (sizes->size() > lists.size()) {
-        return BindError{
-            "_tensor_list_sizes",
-            fmt::format("_tensor_list_sizes: has {} sizes, but {} has {} lists of tensors",
-                        sizes->size(), schema_.name, lists.size())};
-      }
-      for (std::size_t k = 0; k < lists.size(); ++k) {
-        const SchemaArgument& argument = schema_.arguments[lists[k]];
-        if (k < sizes->size()) {
-          list_sizes_[lists[k]] = static_cast<std::size_t>((*sizes)[k].get<std::int64_t>());
-        } else if (argument.optional) {
-          slots_[lists[k]] = Slot::kNone;
-        } else {
-          return fault(argument, "_tensor_list_sizes has no size for it");
-        }
-      }
-    } else if (lists.size() == 1) {
-      // The list takes what the single tensors leave; an optional tensor counts if nothing else
-      // says so.
-      const std::size_t singles = count(Slot::kRequired);
-      std::size_t left = operands_.size() > singles ? operands_.size() - singles : 0;
-      if (masks != nullptr && !masks->empty()) {
-        left = static_cast<std::size_t>(
-            std::count(masks->front().begin(), masks->front().end(), Json(false)));
-      }
-      list_sizes_[lists.front()] = left;
-      if (left == 0 && schema_.arguments[lists.front()].optional)
-        slots_[lists.front()] = Slot::kNone;
-    } else if (lists.size() > 1) {
+    }
+    return std::nullopt;
+  }
+
+  // A single list takes what the single tensors leave; an optional tensor counts if nothing else
+  // says so. `masks` may be null.
+  std::optional<BindError> infer_size(const Json* masks) {
+    const std::vector<std::size_t> lists = passed_lists();
+    if (lists.empty()) return std::nullopt;
+    if (lists.size() > 1) {
       return fault(schema_.arguments[lists.front()],
                    "several lists of tensors need _tensor_list_sizes");
     }
+    const std::size_t singles = count(Slot::kRequired);
+    std::size_t left = operands_.size() > singles ? operands_.size() - singles : 0;
+    if (masks != nullptr && !masks->empty()) left = present_count(masks->front());
+    list_sizes_[lists.front()] = left;
+    if (left == 0 && schema_.arguments[lists.front()].optional) slots_[lists.front()] = Slot::kNone;
+    return std::nullopt;
+  }
 
-    std::size_t next_mask = 0;
-    const std::size_t mask_count = masks == nullptr ? 0 : masks->size();
-    for (std::size_t i = 0; i < slots_.size() && next_mask < mask_count; ++i) {
+  static std::size_t present_count(const Json& mask) {
+    return npu::index_of(std::count(mask.begin(), mask.end(), Json(false)));
+  }
+
+  std::optional<BindError> take_masks(const Json& masks) {
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < slots_.size() && next < masks.size(); ++i) {
       if (slots_[i] != Slot::kList ||
           schema_.arguments[i].type != ArgumentType::kOptionalTensorList) {
         continue;
       }
-      const Json& mask = (*masks)[next_mask];
-      const auto tensors =
-          static_cast<std::size_t>(std::count(mask.begin(), mask.end(), Json(false)));
+      const Json& mask = masks[next];
+      const std::size_t tensors = present_count(mask);
       // Some writers count the None entries as well.
       if (tensors != list_sizes_[i] && mask.size() != list_sizes_[i]) continue;
       list_sizes_[i] = tensors;
       list_masks_.emplace_back(i, &mask);
-      ++next_mask;
+      ++next;
     }
-    if (next_mask != mask_count) {
-      return BindError{"_tensor_list_none_masks",
-                       "_tensor_list_none_masks: a mask fits no list of optional tensors"};
-    }
-    return std::nullopt;
+    if (next == masks.size()) return std::nullopt;
+    return BindError{"_tensor_list_none_masks",
+                     "_tensor_list_none_masks: a mask fits no list of optional tensors"};
   }
 
   const Json* attr_or_default(std::string_view name) const {
@@ -482,13 +479,6 @@ class Binder {
   bool none_args_given_ = false;
 };
 
-[[noreturn]] void throw_bind_error(const Graph& graph, const Node& node, const std::string& text) {
-  const NodeId id = graph.find_node(node.name);
-  throw Error(ErrorCode::kInvalidGraph,
-              fmt::format("node '{}' ({}): {}", node.name, node.op_type, text),
-              id.valid() ? graph.location(id) : InputLocation{});
-}
-
 }  // namespace
 
 std::optional<double> json_number(const Json& value) noexcept {
@@ -506,134 +496,6 @@ std::optional<BindError> bind_arguments(const Schema& schema,
                                         const std::vector<OperandInfo>& operands, const Json& attrs,
                                         std::vector<BoundArgument>& bound) {
   return Binder(schema, operands, attrs, bound).bind();
-}
-
-BoundNode::BoundNode(const Graph& graph, const Node& node, const Schema& schema,
-                     std::vector<BoundArgument> arguments)
-    : graph_(&graph), node_(&node), schema_(&schema), arguments_(std::move(arguments)) {}
-
-BoundNode::BoundNode(const Graph& graph, const Node& node, const Schema& schema)
-    : graph_(&graph), node_(&node), schema_(&schema) {
-  BindError error;
-  auto bound = try_bind(graph, node, schema, error);
-  if (!bound) throw_bind_error(graph, node, error.text);
-  arguments_ = std::move(bound->arguments_);
-}
-
-std::optional<BoundNode> BoundNode::try_bind(const Graph& graph, const Node& node,
-                                             const Schema& schema, BindError& error) {
-  std::vector<OperandInfo> operands;
-  operands.reserve(node.inputs.size());
-  for (const TensorId id : node.inputs) {
-    const TensorInfo& tensor = graph.tensor(id);
-    operands.push_back({tensor.dtype, &tensor.shape});
-  }
-  std::vector<BoundArgument> arguments;
-  if (auto fault = bind_arguments(schema, operands, node.attrs(), arguments)) {
-    error = std::move(*fault);
-    return std::nullopt;
-  }
-  return BoundNode(graph, node, schema, std::move(arguments));
-}
-
-const BoundArgument* BoundNode::find(std::string_view argument) const noexcept {
-  for (std::size_t i = 0; i < schema_->arguments.size(); ++i) {
-    if (schema_->arguments[i].name == argument) return &arguments_[i];
-  }
-  return nullptr;
-}
-
-namespace {
-
-const Json& value_of(const BoundNode& bound, std::string_view argument) {
-  const BoundArgument* found = bound.find(argument);
-  if (found == nullptr || found->kind != BoundArgument::Kind::kValue) {
-    throw_bind_error(bound.graph(), bound.node(),
-                     fmt::format("argument '{}' has no value", argument));
-  }
-  return found->value;
-}
-
-[[noreturn]] void throw_wrong_type(const BoundNode& bound, std::string_view argument,
-                                   std::string_view expected, const Json& value) {
-  throw_bind_error(
-      bound.graph(), bound.node(),
-      fmt::format("argument '{}': expected {}, found {}", argument, expected, found_text(value)));
-}
-
-}  // namespace
-
-std::optional<TensorId> BoundNode::tensor(std::string_view argument) const {
-  const BoundArgument* found = find(argument);
-  if (found == nullptr || found->kind != BoundArgument::Kind::kTensor) return std::nullopt;
-  return node_->inputs[static_cast<std::size_t>(found->inputs.front())];
-}
-
-std::vector<TensorId> BoundNode::tensors(std::string_view argument) const {
-  std::vector<TensorId> result;
-  const BoundArgument* found = find(argument);
-  if (found == nullptr) return result;
-  for (const std::int32_t input : found->inputs) {
-    result.push_back(input < 0 ? TensorId{} : node_->inputs[static_cast<std::size_t>(input)]);
-  }
-  return result;
-}
-
-bool BoundNode::is_none(std::string_view argument) const {
-  const BoundArgument* found = find(argument);
-  return found == nullptr || found->kind == BoundArgument::Kind::kNone;
-}
-
-std::int64_t BoundNode::integer(std::string_view argument) const {
-  const Json& value = value_of(*this, argument);
-  if (!is_int(value)) throw_wrong_type(*this, argument, "an integer", value);
-  return value.get<std::int64_t>();
-}
-
-double BoundNode::number(std::string_view argument) const {
-  const Json& value = value_of(*this, argument);
-  const auto number = json_number(value);
-  if (!number) throw_wrong_type(*this, argument, "a number", value);
-  return *number;
-}
-
-bool BoundNode::boolean(std::string_view argument) const {
-  const Json& value = value_of(*this, argument);
-  if (!value.is_boolean()) throw_wrong_type(*this, argument, "true or false", value);
-  return value.get<bool>();
-}
-
-std::string BoundNode::string(std::string_view argument) const {
-  const Json& value = value_of(*this, argument);
-  if (!value.is_string()) throw_wrong_type(*this, argument, "a string", value);
-  return value.get<std::string>();
-}
-
-std::vector<std::int64_t> BoundNode::integers(std::string_view argument) const {
-  const Json& value = value_of(*this, argument);
-  if (!is_int(value) && !is_list_of(value, is_int)) {
-    throw_wrong_type(*this, argument, "a list of integers", value);
-  }
-  std::vector<std::int64_t> result;
-  if (value.is_array()) {
-    for (const Json& element : value) result.push_back(element.get<std::int64_t>());
-  } else {
-    result.push_back(value.get<std::int64_t>());
-  }
-  for (const SchemaArgument& declared : schema_->arguments) {
-    if (declared.name == argument && declared.list_size > 1 && result.size() == 1) {
-      result.resize(static_cast<std::size_t>(declared.list_size), result.front());
-    }
-  }
-  return result;
-}
-
-std::optional<DType> BoundNode::dtype(std::string_view argument) const {
-  const BoundArgument* found = find(argument);
-  if (found == nullptr || found->kind != BoundArgument::Kind::kValue || !found->value.is_string()) {
-    return std::nullopt;
-  }
-  return parse_dtype(found->value.get_ref<const std::string&>());
 }
 
 }  // namespace npu

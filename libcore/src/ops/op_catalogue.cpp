@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ops that the tools know by name: what kind each is, whether it only views its operand, and
-// its signature as ATen's native_functions.yaml has it.
+// The ops that the tools know by name: what kind each is, whether it only views its operand, its
+// signature as ATen's native_functions.yaml has it, its class among an accelerator's kernels, and
+// how its arithmetic is counted where its kind does not say.
 //
-// One row per overload, written by hand. Ops that are missing here still run (the aten backend asks
-// libtorch for the schema); they are opaque to fusion and cost models.
-// A schema is parsed when its op is first looked up, so that a tool starts without parsing any.
+// Long because it is a table: one row per overload, written by hand. Ops that are missing here
+// still run (the aten backend asks libtorch for the schema); they are opaque to fusion and cost
+// models. A schema is parsed when its op is first looked up, so that a tool starts without parsing
+// any.
 #include "npu/ops/op_catalogue.hpp"
 
 #include <algorithm>
@@ -13,6 +15,9 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+
+#include "npu/ops/op_name.hpp"
+#include "ops/op_traits.hpp"
 
 namespace npu {
 namespace {
@@ -23,105 +28,134 @@ enum class Movement : bool {
 };
 using enum Movement;
 using enum OpKind;
+using enum AlignClass;
+using enum FlopBasis;
 
-struct Row {
+struct OpRow {
   std::string_view op_type;
   OpKind kind;
   Movement movement;
   std::string_view schema;  ///< "(a!)" stands only at a first operand that PyTorch overwrites
+  AlignClass align_class = AlignClass::kNone;
+  FlopRule flops = {};
 };
 
-constexpr Row kRows[] = {
+constexpr OpRow kOpRows[] = {
     // Convolution.
     {"aten.conv1d.default", kAnchor, kMoves,
      "(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=[1], int[1] padding=[0], "
-     "int[1] dilation=[1], int groups=1) -> Tensor"},
+     "int[1] dilation=[1], int groups=1) -> Tensor",
+     kConv, kConvolution},
     {"aten.conv1d.padding", kAnchor, kMoves,
      "(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=[1], str padding='valid', "
-     "int[1] dilation=[1], int groups=1) -> Tensor"},
+     "int[1] dilation=[1], int groups=1) -> Tensor",
+     kConv, kConvolution},
     {"aten.conv2d.default", kAnchor, kMoves,
      "(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, "
-     "int[2] dilation=1, int groups=1) -> Tensor"},
+     "int[2] dilation=1, int groups=1) -> Tensor",
+     kConv, kConvolution},
     {"aten.conv2d.padding", kAnchor, kMoves,
      "(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, str padding='valid', "
-     "int[2] dilation=1, int groups=1) -> Tensor"},
+     "int[2] dilation=1, int groups=1) -> Tensor",
+     kConv, kConvolution},
     {"aten.conv3d.default", kAnchor, kMoves,
      "(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] padding=0, "
-     "int[3] dilation=1, int groups=1) -> Tensor"},
+     "int[3] dilation=1, int groups=1) -> Tensor",
+     kConv, kConvolution},
     {"aten.conv3d.padding", kAnchor, kMoves,
      "(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, str padding='valid', "
-     "int[3] dilation=1, int groups=1) -> Tensor"},
+     "int[3] dilation=1, int groups=1) -> Tensor",
+     kConv, kConvolution},
     {"aten.conv_transpose1d.default", kAnchor, kMoves,
      "(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=[1], int[1] padding=[0], "
-     "int[1] output_padding=[0], int groups=1, int[1] dilation=[1]) -> Tensor"},
+     "int[1] output_padding=[0], int groups=1, int[1] dilation=[1]) -> Tensor",
+     kConv, kTransposedConvolution},
     {"aten.conv_transpose2d.input", kAnchor, kMoves,
      "(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, "
-     "int[2] output_padding=0, int groups=1, int[2] dilation=1) -> Tensor"},
+     "int[2] output_padding=0, int groups=1, int[2] dilation=1) -> Tensor",
+     kConv, kTransposedConvolution},
     {"aten.conv_transpose3d.input", kAnchor, kMoves,
      "(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] padding=0, "
-     "int[3] output_padding=0, int groups=1, int[3] dilation=1) -> Tensor"},
+     "int[3] output_padding=0, int groups=1, int[3] dilation=1) -> Tensor",
+     kConv, kTransposedConvolution},
     {"aten.convolution.default", kAnchor, kMoves,
      "(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, "
-     "bool transposed, int[] output_padding, int groups) -> Tensor"},
+     "bool transposed, int[] output_padding, int groups) -> Tensor",
+     kConv, kAnyConvolution},
     {"aten._convolution.default", kAnchor, kMoves,
      "(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, "
      "bool transposed, int[] output_padding, int groups, bool benchmark, bool deterministic, "
-     "bool cudnn_enabled, bool allow_tf32) -> Tensor"},
+     "bool cudnn_enabled, bool allow_tf32) -> Tensor",
+     kConv, kAnyConvolution},
 
     // Matrix products.
     {"aten.linear.default", kAnchor, kMoves,
-     "(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor"},
+     "(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", kGemm, kLinear},
     {"aten.addmm.default", kAnchor, kMoves,
-     "(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"},
-    {"aten.mm.default", kAnchor, kMoves, "(Tensor self, Tensor mat2) -> Tensor"},
-    {"aten.bmm.default", kAnchor, kMoves, "(Tensor self, Tensor mat2) -> Tensor"},
+     "(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", kGemm,
+     kAddmm},
+    {"aten.mm.default", kAnchor, kMoves, "(Tensor self, Tensor mat2) -> Tensor", kGemm},
+    {"aten.bmm.default", kAnchor, kMoves, "(Tensor self, Tensor mat2) -> Tensor", kGemm},
     {"aten.baddbmm.default", kAnchor, kMoves,
-     "(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"},
+     "(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+     kGemm, kBaddbmm},
     {"aten.addbmm.default", kAnchor, kMoves,
-     "(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"},
-    {"aten.matmul.default", kAnchor, kMoves, "(Tensor self, Tensor other) -> Tensor"},
-    {"aten.mv.default", kAnchor, kMoves, "(Tensor self, Tensor vec) -> Tensor"},
-    {"aten.dot.default", kAnchor, kMoves, "(Tensor self, Tensor tensor) -> Tensor"},
+     "(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+     kGemm, kAddbmm},
+    {"aten.matmul.default", kAnchor, kMoves, "(Tensor self, Tensor other) -> Tensor", kGemm},
+    {"aten.mv.default", kAnchor, kMoves, "(Tensor self, Tensor vec) -> Tensor", kGemm},
+    {"aten.dot.default", kAnchor, kMoves, "(Tensor self, Tensor tensor) -> Tensor", kGemm},
     {"aten.addmv.default", kAnchor, kMoves,
-     "(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor"},
+     "(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", kGemm,
+     kAddmv},
     {"aten.einsum.default", kAnchor, kMoves,
-     "(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor"},
+     "(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", kGemm, kEinsum},
     {"aten.bilinear.default", kAnchor, kMoves,
-     "(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor"},
-    {"aten.outer.default", kBroadcast, kMoves, "(Tensor self, Tensor vec2) -> Tensor"},
+     "(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor", kGemm,
+     kBilinear},
+    {"aten.outer.default", kBroadcast, kMoves, "(Tensor self, Tensor vec2) -> Tensor", kGemm},
 
     // Attention.
     {"aten.scaled_dot_product_attention.default", kAnchor, kMoves,
      "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, "
-     "bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor"},
+     "bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
+     kGemm, kAttention},
     {"aten._scaled_dot_product_flash_attention_for_cpu.default", kAnchor, kMoves,
      "(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool is_causal=False, *, "
-     "Tensor? attn_mask=None, float? scale=None) -> (Tensor, Tensor)"},
+     "Tensor? attn_mask=None, float? scale=None) -> (Tensor, Tensor)",
+     kGemm, kAttention},
 
     // Recurrent networks.
     {"aten.lstm.input", kOpaque, kMoves,
      "(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float "
-     "dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)"},
+     "dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
+     kNone, kRecurrent},
     {"aten.gru.input", kOpaque, kMoves,
      "(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float "
-     "dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)"},
+     "dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+     kNone, kRecurrent},
     {"aten.rnn_tanh.input", kOpaque, kMoves,
      "(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float "
-     "dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)"},
+     "dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+     kNone, kRecurrent},
     {"aten.rnn_relu.input", kOpaque, kMoves,
      "(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float "
-     "dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)"},
+     "dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+     kNone, kRecurrent},
     {"aten.lstm_cell.default", kOpaque, kMoves,
      "(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? "
-     "b_hh=None) -> (Tensor, Tensor)"},
+     "b_hh=None) -> (Tensor, Tensor)",
+     kNone, kRecurrentCell},
     {"aten.gru_cell.default", kOpaque, kMoves,
      "(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? "
-     "b_hh=None) -> Tensor"},
+     "b_hh=None) -> Tensor",
+     kNone, kRecurrentCell},
     {"aten._native_multi_head_attention.default", kOpaque, kMoves,
      "(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, "
      "Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool "
      "need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, "
-     "Tensor)"},
+     "Tensor)",
+     kNone, kMultiHeadAttention},
     {"aten._transformer_encoder_layer_fwd.default", kOpaque, kMoves,
      "(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, Tensor "
      "proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor "
@@ -183,89 +217,108 @@ constexpr Row kRows[] = {
     // Batch norm as inference computes it: a scale and a shift per channel.
     {"aten.batch_norm.default", kBroadcast, kMoves,
      "(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
-     "bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor"},
+     "bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+     kNone, FlopRule(kResult, 2)},
     {"aten._native_batch_norm_legit_no_training.default", kBroadcast, kMoves,
      "(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, "
-     "float momentum, float eps) -> (Tensor, Tensor, Tensor)"},
+     "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+     kNone, FlopRule(kResult, 2)},
 
     // Normalisation.
     {"aten.native_batch_norm.default", kReduction, kMoves,
      "(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
-     "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)"},
+     "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+     kNone, FlopRule(kResult, 7)},
     {"aten.cudnn_batch_norm.default", kReduction, kMoves,
      "(Tensor input, Tensor weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
      "bool training, float exponential_average_factor, float epsilon) -> (Tensor, Tensor, "
-     "Tensor, Tensor)"},
+     "Tensor, Tensor)",
+     kNone, FlopRule(kResult, 7)},
     {"aten._native_batch_norm_legit.default", kReduction, kMoves,
      "(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, "
-     "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)"},
+     "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+     kNone, FlopRule(kResult, 7)},
     {"aten._native_batch_norm_legit.no_stats", kReduction, kMoves,
      "(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) "
-     "-> (Tensor, Tensor, Tensor)"},
+     "-> (Tensor, Tensor, Tensor)",
+     kNone, FlopRule(kResult, 7)},
     {"aten.instance_norm.default", kReduction, kMoves,
      "(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
-     "bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor"},
+     "bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+     kNormalization, FlopRule(kResult, 7)},
     {"aten.layer_norm.default", kReduction, kMoves,
      "(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float "
-     "eps=1e-05, bool cudnn_enable=True) -> Tensor"},
+     "eps=1e-05, bool cudnn_enable=True) -> Tensor",
+     kNormalization, FlopRule(kResult, 7)},
     {"aten.native_layer_norm.default", kReduction, kMoves,
      "(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> "
-     "(Tensor, Tensor, Tensor)"},
+     "(Tensor, Tensor, Tensor)",
+     kNormalization, FlopRule(kResult, 7)},
     {"aten.group_norm.default", kReduction, kMoves,
      "(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
-     "bool cudnn_enabled=True) -> Tensor"},
+     "bool cudnn_enabled=True) -> Tensor",
+     kNormalization, FlopRule(kResult, 7)},
     {"aten.native_group_norm.default", kReduction, kMoves,
      "(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, "
-     "float eps) -> (Tensor, Tensor, Tensor)"},
+     "float eps) -> (Tensor, Tensor, Tensor)",
+     kNormalization, FlopRule(kResult, 7)},
     {"aten.rms_norm.default", kReduction, kMoves,
-     "(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor"},
+     "(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+     kNormalization, FlopRule(kResult, 7)},
 
     // Pooling.
     {"aten.max_pool1d.default", kReduction, kMoves,
      "(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] "
-     "dilation=[1], bool ceil_mode=False) -> Tensor"},
+     "dilation=[1], bool ceil_mode=False) -> Tensor",
+     kPool, kWindow},
     {"aten.max_pool2d.default", kReduction, kMoves,
      "(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
-     "bool ceil_mode=False) -> Tensor"},
+     "bool ceil_mode=False) -> Tensor",
+     kPool, kWindow},
     {"aten.max_pool3d.default", kReduction, kMoves,
      "(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, "
-     "bool ceil_mode=False) -> Tensor"},
+     "bool ceil_mode=False) -> Tensor",
+     kPool, kWindow},
     {"aten.max_pool2d_with_indices.default", kReduction, kMoves,
      "(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
-     "bool ceil_mode=False) -> (Tensor, Tensor)"},
+     "bool ceil_mode=False) -> (Tensor, Tensor)",
+     kPool, kWindow},
     {"aten.avg_pool1d.default", kReduction, kMoves,
      "(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool "
-     "ceil_mode=False, bool count_include_pad=True) -> Tensor"},
+     "ceil_mode=False, bool count_include_pad=True) -> Tensor",
+     kPool, kWindow},
     {"aten.avg_pool2d.default", kReduction, kMoves,
      "(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool "
-     "ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor"},
+     "ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
+     kPool, kWindow},
     {"aten.avg_pool3d.default", kReduction, kMoves,
      "(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool "
-     "ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor"},
+     "ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
+     kPool, kWindow},
     {"aten.adaptive_avg_pool1d.default", kReduction, kMoves,
-     "(Tensor self, int[1] output_size) -> Tensor"},
+     "(Tensor self, int[1] output_size) -> Tensor", kPool, kAdaptiveWindow},
     {"aten.adaptive_avg_pool2d.default", kReduction, kMoves,
-     "(Tensor self, SymInt[2] output_size) -> Tensor"},
+     "(Tensor self, SymInt[2] output_size) -> Tensor", kPool, kAdaptiveWindow},
     {"aten.adaptive_avg_pool3d.default", kReduction, kMoves,
-     "(Tensor self, int[3] output_size) -> Tensor"},
+     "(Tensor self, int[3] output_size) -> Tensor", kPool, kAdaptiveWindow},
     {"aten._adaptive_avg_pool2d.default", kReduction, kMoves,
-     "(Tensor self, SymInt[2] output_size) -> Tensor"},
+     "(Tensor self, SymInt[2] output_size) -> Tensor", kPool, kAdaptiveWindow},
     {"aten.adaptive_max_pool1d.default", kReduction, kMoves,
-     "(Tensor self, int[1] output_size) -> (Tensor, Tensor)"},
+     "(Tensor self, int[1] output_size) -> (Tensor, Tensor)", kPool, kAdaptiveWindow},
     {"aten.adaptive_max_pool2d.default", kReduction, kMoves,
-     "(Tensor self, int[2] output_size) -> (Tensor, Tensor)"},
+     "(Tensor self, int[2] output_size) -> (Tensor, Tensor)", kPool, kAdaptiveWindow},
 
     // Softmax.
     {"aten.softmax.int", kReduction, kMoves,
-     "(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"},
+     "(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", kSoftmax, FlopRule(kResult, 5)},
     {"aten._softmax.default", kReduction, kMoves,
-     "(Tensor self, int dim, bool half_to_float) -> Tensor"},
+     "(Tensor self, int dim, bool half_to_float) -> Tensor", kSoftmax, FlopRule(kResult, 5)},
     {"aten.log_softmax.int", kReduction, kMoves,
-     "(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"},
+     "(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", kSoftmax, FlopRule(kResult, 5)},
     {"aten._log_softmax.default", kReduction, kMoves,
-     "(Tensor self, int dim, bool half_to_float) -> Tensor"},
+     "(Tensor self, int dim, bool half_to_float) -> Tensor", kSoftmax, FlopRule(kResult, 5)},
     {"aten._safe_softmax.default", kReduction, kMoves,
-     "(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"},
+     "(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", kSoftmax, FlopRule(kResult, 5)},
 
     // Arithmetic on two operands.
     {"aten.add.Tensor", kBroadcast, kMoves,
@@ -292,11 +345,15 @@ constexpr Row kRows[] = {
     {"aten.minimum.default", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
     {"aten.atan2.default", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
     {"aten.addcmul.default", kBroadcast, kMoves,
-     "(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor"},
+     "(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", kNone,
+     FlopRule(kResult, 3)},
     {"aten.addcdiv.default", kBroadcast, kMoves,
-     "(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor"},
-    {"aten.lerp.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor end, Tensor weight) -> Tensor"},
-    {"aten.lerp.Scalar", kBroadcast, kMoves, "(Tensor self, Tensor end, Scalar weight) -> Tensor"},
+     "(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", kNone,
+     FlopRule(kResult, 3)},
+    {"aten.lerp.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor end, Tensor weight) -> Tensor",
+     kNone, FlopRule(kResult, 3)},
+    {"aten.lerp.Scalar", kBroadcast, kMoves, "(Tensor self, Tensor end, Scalar weight) -> Tensor",
+     kNone, FlopRule(kResult, 3)},
 
     // Arithmetic with a scalar.
     {"aten.add.Scalar", kElementwise, kMoves,
@@ -386,19 +443,19 @@ constexpr Row kRows[] = {
     {"aten.bitwise_or.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
     {"aten.bitwise_xor.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
     {"aten.where.self", kBroadcast, kMoves,
-     "(Tensor condition, Tensor self, Tensor other) -> Tensor"},
+     "(Tensor condition, Tensor self, Tensor other) -> Tensor", kNone, kNoFlops},
     {"aten.where.ScalarOther", kBroadcast, kMoves,
-     "(Tensor condition, Tensor self, Scalar other) -> Tensor"},
+     "(Tensor condition, Tensor self, Scalar other) -> Tensor", kNone, kNoFlops},
     {"aten.where.ScalarSelf", kBroadcast, kMoves,
-     "(Tensor condition, Scalar self, Tensor other) -> Tensor"},
+     "(Tensor condition, Scalar self, Tensor other) -> Tensor", kNone, kNoFlops},
     {"aten.masked_fill.Tensor", kBroadcast, kMoves,
-     "(Tensor self, Tensor mask, Tensor value) -> Tensor"},
+     "(Tensor self, Tensor mask, Tensor value) -> Tensor", kNone, kNoFlops},
     {"aten.masked_fill.Scalar", kBroadcast, kMoves,
-     "(Tensor self, Tensor mask, Scalar value) -> Tensor"},
+     "(Tensor self, Tensor mask, Scalar value) -> Tensor", kNone, kNoFlops},
     {"aten.masked_fill_.Tensor", kBroadcast, kMoves,
-     "(Tensor(a!) self, Tensor mask, Tensor value) -> Tensor"},
+     "(Tensor(a!) self, Tensor mask, Tensor value) -> Tensor", kNone, kNoFlops},
     {"aten.masked_fill_.Scalar", kBroadcast, kMoves,
-     "(Tensor(a!) self, Tensor mask, Scalar value) -> Tensor"},
+     "(Tensor(a!) self, Tensor mask, Scalar value) -> Tensor", kNone, kNoFlops},
     {"aten.__and__.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
     {"aten.__or__.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
     {"aten.__xor__.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
@@ -409,78 +466,98 @@ constexpr Row kRows[] = {
     {"aten.gt.Scalar", kElementwise, kMoves, "(Tensor self, Scalar other) -> Tensor"},
     {"aten.ge.Scalar", kElementwise, kMoves, "(Tensor self, Scalar other) -> Tensor"},
     {"aten.where.Scalar", kElementwise, kMoves,
-     "(Tensor condition, Scalar self, Scalar other) -> Tensor"},
+     "(Tensor condition, Scalar self, Scalar other) -> Tensor", kNone, kNoFlops},
     {"aten.bitwise_and.Scalar", kElementwise, kMoves, "(Tensor self, Scalar other) -> Tensor"},
     {"aten.bitwise_or.Scalar", kElementwise, kMoves, "(Tensor self, Scalar other) -> Tensor"},
 
     // Casts and copies.
     {"aten.to.dtype", kElementwise, kMoves,
      "(Tensor self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? "
-     "memory_format=None) -> Tensor"},
+     "memory_format=None) -> Tensor",
+     kNone, kNoFlops},
     {"aten.to.dtype_layout", kElementwise, kMoves,
      "(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
      "pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? "
-     "memory_format=None) -> Tensor"},
+     "memory_format=None) -> Tensor",
+     kNone, kNoFlops},
     {"aten.to.device", kElementwise, kMoves,
      "(Tensor self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, "
-     "MemoryFormat? memory_format=None) -> Tensor"},
+     "MemoryFormat? memory_format=None) -> Tensor",
+     kNone, kNoFlops},
     {"aten.to.other", kElementwise, kMoves,
      "(Tensor self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? "
-     "memory_format=None) -> Tensor"},
+     "memory_format=None) -> Tensor",
+     kNone, kNoFlops},
     {"aten._to_copy.default", kElementwise, kMoves,
      "(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-     "pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor"},
-    {"aten.type_as.default", kElementwise, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+     "pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+     kNone, kNoFlops},
+    {"aten.type_as.default", kElementwise, kMoves, "(Tensor self, Tensor other) -> Tensor", kNone,
+     kNoFlops},
     {"aten.clone.default", kElementwise, kMoves,
-     "(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor"},
+     "(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", kNone, kNoFlops},
     {"aten.copy.default", kElementwise, kMoves,
-     "(Tensor self, Tensor src, bool non_blocking=False) -> Tensor"},
+     "(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", kNone, kNoFlops},
     {"aten.copy_.default", kElementwise, kMoves,
-     "(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor"},
-    {"aten.lift_fresh_copy.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
-    {"aten.fill.Scalar", kElementwise, kMoves, "(Tensor self, Scalar value) -> Tensor"},
-    {"aten.fill_.Scalar", kElementwise, kMoves, "(Tensor(a!) self, Scalar value) -> Tensor"},
-    {"aten.fill.Tensor", kElementwise, kMoves, "(Tensor self, Tensor value) -> Tensor"},
-    {"aten.fill_.Tensor", kElementwise, kMoves, "(Tensor(a!) self, Tensor value) -> Tensor"},
-    {"aten.zero_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor"},
+     "(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor", kNone, kNoFlops},
+    {"aten.lift_fresh_copy.default", kElementwise, kMoves, "(Tensor self) -> Tensor", kNone,
+     kNoFlops},
+    {"aten.fill.Scalar", kElementwise, kMoves, "(Tensor self, Scalar value) -> Tensor", kNone,
+     kNoFlops},
+    {"aten.fill_.Scalar", kElementwise, kMoves, "(Tensor(a!) self, Scalar value) -> Tensor", kNone,
+     kNoFlops},
+    {"aten.fill.Tensor", kElementwise, kMoves, "(Tensor self, Tensor value) -> Tensor", kNone,
+     kNoFlops},
+    {"aten.fill_.Tensor", kElementwise, kMoves, "(Tensor(a!) self, Tensor value) -> Tensor", kNone,
+     kNoFlops},
+    {"aten.zero_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone, kNoFlops},
 
     // Views.
-    {"aten.view.default", kInjective, kAlias, "(Tensor self, SymInt[] size) -> Tensor"},
-    {"aten._unsafe_view.default", kInjective, kAlias, "(Tensor self, SymInt[] size) -> Tensor"},
-    {"aten.reshape.default", kInjective, kAlias, "(Tensor self, SymInt[] shape) -> Tensor"},
-    {"aten.view_as.default", kInjective, kAlias, "(Tensor self, Tensor other) -> Tensor"},
-    {"aten.reshape_as.default", kInjective, kAlias, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.view.default", kInjective, kAlias, "(Tensor self, SymInt[] size) -> Tensor", kReshape},
+    {"aten._unsafe_view.default", kInjective, kAlias, "(Tensor self, SymInt[] size) -> Tensor",
+     kReshape},
+    {"aten.reshape.default", kInjective, kAlias, "(Tensor self, SymInt[] shape) -> Tensor",
+     kReshape},
+    {"aten.view_as.default", kInjective, kAlias, "(Tensor self, Tensor other) -> Tensor", kReshape},
+    {"aten.reshape_as.default", kInjective, kAlias, "(Tensor self, Tensor other) -> Tensor",
+     kReshape},
     {"aten.flatten.using_ints", kInjective, kAlias,
-     "(Tensor self, int start_dim=0, int end_dim=-1) -> Tensor"},
-    {"aten.unflatten.int", kInjective, kAlias, "(Tensor self, int dim, int[] sizes) -> Tensor"},
-    {"aten.squeeze.default", kInjective, kAlias, "(Tensor self) -> Tensor"},
-    {"aten.squeeze.dim", kInjective, kAlias, "(Tensor self, int dim) -> Tensor"},
-    {"aten.squeeze.dims", kInjective, kAlias, "(Tensor self, int[] dim) -> Tensor"},
-    {"aten.unsqueeze.default", kInjective, kAlias, "(Tensor self, int dim) -> Tensor"},
+     "(Tensor self, int start_dim=0, int end_dim=-1) -> Tensor", kReshape},
+    {"aten.unflatten.int", kInjective, kAlias, "(Tensor self, int dim, int[] sizes) -> Tensor",
+     kReshape},
+    {"aten.squeeze.default", kInjective, kAlias, "(Tensor self) -> Tensor", kReshape},
+    {"aten.squeeze.dim", kInjective, kAlias, "(Tensor self, int dim) -> Tensor", kReshape},
+    {"aten.squeeze.dims", kInjective, kAlias, "(Tensor self, int[] dim) -> Tensor", kReshape},
+    {"aten.unsqueeze.default", kInjective, kAlias, "(Tensor self, int dim) -> Tensor", kReshape},
     {"aten.contiguous.default", kInjective, kAlias,
      "(Tensor self, *, MemoryFormat memory_format=contiguous_format) -> Tensor"},
     {"aten.alias.default", kInjective, kAlias, "(Tensor self) -> Tensor"},
     {"aten.detach.default", kInjective, kAlias, "(Tensor self) -> Tensor"},
     {"aten.detach_.default", kInjective, kAlias, "(Tensor(a!) self) -> Tensor"},
     {"aten.lift_fresh.default", kInjective, kAlias, "(Tensor self) -> Tensor"},
-    {"aten.t.default", kInjective, kAlias, "(Tensor self) -> Tensor"},
-    {"aten.transpose.int", kInjective, kAlias, "(Tensor self, int dim0, int dim1) -> Tensor"},
-    {"aten.permute.default", kInjective, kAlias, "(Tensor self, int[] dims) -> Tensor"},
-    {"aten.movedim.int", kInjective, kAlias,
-     "(Tensor self, int source, int destination) -> Tensor"},
+    {"aten.t.default", kInjective, kAlias, "(Tensor self) -> Tensor", kTranspose},
+    {"aten.transpose.int", kInjective, kAlias, "(Tensor self, int dim0, int dim1) -> Tensor",
+     kTranspose},
+    {"aten.permute.default", kInjective, kAlias, "(Tensor self, int[] dims) -> Tensor", kTranspose},
+    {"aten.movedim.int", kInjective, kAlias, "(Tensor self, int source, int destination) -> Tensor",
+     kTranspose},
     {"aten.movedim.intlist", kInjective, kAlias,
-     "(Tensor self, int[] source, int[] destination) -> Tensor"},
-    {"aten.swapaxes.default", kInjective, kAlias, "(Tensor self, int axis0, int axis1) -> Tensor"},
-    {"aten.numpy_T.default", kInjective, kAlias, "(Tensor self) -> Tensor"},
+     "(Tensor self, int[] source, int[] destination) -> Tensor", kTranspose},
+    {"aten.swapaxes.default", kInjective, kAlias, "(Tensor self, int axis0, int axis1) -> Tensor",
+     kTranspose},
+    {"aten.numpy_T.default", kInjective, kAlias, "(Tensor self) -> Tensor", kTranspose},
     {"aten.expand.default", kInjective, kAlias,
-     "(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor"},
-    {"aten.expand_as.default", kInjective, kAlias, "(Tensor self, Tensor other) -> Tensor"},
-    {"aten.broadcast_to.default", kInjective, kAlias, "(Tensor self, int[] size) -> Tensor"},
+     "(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor", kReshape},
+    {"aten.expand_as.default", kInjective, kAlias, "(Tensor self, Tensor other) -> Tensor",
+     kReshape},
+    {"aten.broadcast_to.default", kInjective, kAlias, "(Tensor self, int[] size) -> Tensor",
+     kReshape},
     {"aten.slice.Tensor", kInjective, kAlias,
-     "(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor"},
+     "(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
+     kSlice},
     {"aten.select.int", kInjective, kAlias, "(Tensor self, int dim, int index) -> Tensor"},
     {"aten.narrow.default", kInjective, kAlias,
-     "(Tensor self, int dim, int start, int length) -> Tensor"},
+     "(Tensor self, int dim, int start, int length) -> Tensor", kSlice},
     {"aten.diagonal.default", kInjective, kAlias,
      "(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor"},
     {"aten.unfold.default", kInjective, kAlias,
@@ -516,9 +593,12 @@ constexpr Row kRows[] = {
      "(Tensor input, float p, bool? train) -> (Tensor, Tensor)"},
 
     // Moving elements.
-    {"aten.cat.default", kInjective, kMoves, "(Tensor[] tensors, int dim=0) -> Tensor"},
-    {"aten.concat.default", kInjective, kMoves, "(Tensor[] tensors, int dim=0) -> Tensor"},
-    {"aten.stack.default", kInjective, kMoves, "(Tensor[] tensors, int dim=0) -> Tensor"},
+    {"aten.cat.default", kInjective, kMoves, "(Tensor[] tensors, int dim=0) -> Tensor",
+     kConcatenate},
+    {"aten.concat.default", kInjective, kMoves, "(Tensor[] tensors, int dim=0) -> Tensor",
+     kConcatenate},
+    {"aten.stack.default", kInjective, kMoves, "(Tensor[] tensors, int dim=0) -> Tensor",
+     kConcatenate},
     {"aten.repeat.default", kInjective, kMoves, "(Tensor self, SymInt[] repeats) -> Tensor"},
     {"aten.tile.default", kInjective, kMoves, "(Tensor self, int[] dims) -> Tensor"},
     {"aten.repeat_interleave.self_int", kInjective, kMoves,
@@ -536,17 +616,17 @@ constexpr Row kRows[] = {
     {"aten.pixel_unshuffle.default", kInjective, kMoves,
      "(Tensor self, int downscale_factor) -> Tensor"},
     {"aten.constant_pad_nd.default", kInjective, kMoves,
-     "(Tensor self, int[] pad, Scalar value=0) -> Tensor"},
+     "(Tensor self, int[] pad, Scalar value=0) -> Tensor", kPad},
     {"aten.pad.default", kInjective, kMoves,
-     "(Tensor self, SymInt[] pad, str mode='constant', float? value=None) -> Tensor"},
-    {"aten.reflection_pad1d.default", kInjective, kMoves,
-     "(Tensor self, int[2] padding) -> Tensor"},
-    {"aten.reflection_pad2d.default", kInjective, kMoves,
-     "(Tensor self, int[4] padding) -> Tensor"},
+     "(Tensor self, SymInt[] pad, str mode='constant', float? value=None) -> Tensor", kPad},
+    {"aten.reflection_pad1d.default", kInjective, kMoves, "(Tensor self, int[2] padding) -> Tensor",
+     kPad},
+    {"aten.reflection_pad2d.default", kInjective, kMoves, "(Tensor self, int[4] padding) -> Tensor",
+     kPad},
     {"aten.replication_pad1d.default", kInjective, kMoves,
-     "(Tensor self, int[2] padding) -> Tensor"},
+     "(Tensor self, int[2] padding) -> Tensor", kPad},
     {"aten.replication_pad2d.default", kInjective, kMoves,
-     "(Tensor self, int[4] padding) -> Tensor"},
+     "(Tensor self, int[4] padding) -> Tensor", kPad},
     {"aten.im2col.default", kInjective, kMoves,
      "(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> "
      "Tensor"},
@@ -565,34 +645,40 @@ constexpr Row kRows[] = {
     {"aten.take_along_dim.default", kInjective, kMoves,
      "(Tensor self, Tensor indices, int? dim=None) -> Tensor"},
     {"aten.index_put.default", kOpaque, kMoves,
-     "(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor"},
+     "(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", kScatter,
+     kNoFlops},
     {"aten.index_put_.default", kOpaque, kMoves,
-     "(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor"},
+     "(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+     kScatter, kNoFlops},
     {"aten.index_copy.default", kOpaque, kMoves,
-     "(Tensor self, int dim, Tensor index, Tensor source) -> Tensor"},
+     "(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", kScatter, kNoFlops},
     {"aten.index_add.default", kOpaque, kMoves,
-     "(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor"},
+     "(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", kScatter,
+     kLastOperand},
     {"aten.scatter.src", kOpaque, kMoves,
-     "(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"},
+     "(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", kScatter, kLastOperand},
     {"aten.scatter.value", kOpaque, kMoves,
-     "(Tensor self, int dim, Tensor index, Scalar value) -> Tensor"},
+     "(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", kScatter, kLastOperand},
     {"aten.scatter_add.default", kOpaque, kMoves,
-     "(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"},
+     "(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", kScatter, kLastOperand},
     {"aten.scatter_reduce.two", kOpaque, kMoves,
      "(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) "
-     "-> Tensor"},
+     "-> Tensor",
+     kScatter, kLastOperand},
     {"aten.slice_scatter.default", kOpaque, kMoves,
      "(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt "
-     "step=1) -> Tensor"},
+     "step=1) -> Tensor",
+     kScatter, kNoFlops},
     {"aten.select_scatter.default", kOpaque, kMoves,
-     "(Tensor self, Tensor src, int dim, int index) -> Tensor"},
+     "(Tensor self, Tensor src, int dim, int index) -> Tensor", kScatter, kNoFlops},
     {"aten.masked_scatter.default", kOpaque, kMoves,
-     "(Tensor self, Tensor mask, Tensor source) -> Tensor"},
+     "(Tensor self, Tensor mask, Tensor source) -> Tensor", kScatter, kNoFlops},
     {"aten.embedding_bag.default", kOpaque, kMoves,
      "(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int "
      "mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool "
      "include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)"},
-    {"aten.one_hot.default", kOpaque, kMoves, "(Tensor self, int num_classes=-1) -> Tensor"},
+    {"aten.one_hot.default", kOpaque, kMoves, "(Tensor self, int num_classes=-1) -> Tensor", kNone,
+     kNoFlops},
     {"aten.bucketize.Tensor", kOpaque, kMoves,
      "(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor"},
     {"aten.searchsorted.Tensor", kOpaque, kMoves,
@@ -600,66 +686,86 @@ constexpr Row kRows[] = {
      "side=None, Tensor? sorter=None) -> Tensor"},
 
     // Reductions.
-    {"aten.mean.default", kReduction, kMoves, "(Tensor self, *, ScalarType? dtype=None) -> Tensor"},
+    {"aten.mean.default", kReduction, kMoves, "(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+     kReduce},
     {"aten.mean.dim", kReduction, kMoves,
-     "(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"},
-    {"aten.sum.default", kReduction, kMoves, "(Tensor self, *, ScalarType? dtype=None) -> Tensor"},
+     "(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+     kReduce},
+    {"aten.sum.default", kReduction, kMoves, "(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+     kReduce},
     {"aten.sum.dim_IntList", kReduction, kMoves,
-     "(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"},
-    {"aten.prod.default", kReduction, kMoves, "(Tensor self, *, ScalarType? dtype=None) -> Tensor"},
+     "(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+     kReduce},
+    {"aten.prod.default", kReduction, kMoves, "(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+     kReduce},
     {"aten.prod.dim_int", kReduction, kMoves,
-     "(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"},
-    {"aten.max.default", kReduction, kMoves, "(Tensor self) -> Tensor"},
-    {"aten.min.default", kReduction, kMoves, "(Tensor self) -> Tensor"},
+     "(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", kReduce},
+    {"aten.max.default", kReduction, kMoves, "(Tensor self) -> Tensor", kReduce},
+    {"aten.min.default", kReduction, kMoves, "(Tensor self) -> Tensor", kReduce},
     {"aten.max.dim", kReduction, kMoves,
-     "(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"},
+     "(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", kReduce},
     {"aten.min.dim", kReduction, kMoves,
-     "(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"},
+     "(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", kReduce},
     {"aten.amax.default", kReduction, kMoves,
-     "(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor"},
+     "(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", kReduce},
     {"aten.amin.default", kReduction, kMoves,
-     "(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor"},
+     "(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", kReduce},
     {"aten.aminmax.default", kReduction, kMoves,
-     "(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)"},
+     "(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", kReduce},
     {"aten.argmax.default", kReduction, kMoves,
-     "(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"},
+     "(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", kReduce},
     {"aten.argmin.default", kReduction, kMoves,
-     "(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"},
-    {"aten.any.default", kReduction, kMoves, "(Tensor self) -> Tensor"},
-    {"aten.any.dim", kReduction, kMoves, "(Tensor self, int dim, bool keepdim=False) -> Tensor"},
+     "(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", kReduce},
+    {"aten.any.default", kReduction, kMoves, "(Tensor self) -> Tensor", kReduce},
+    {"aten.any.dim", kReduction, kMoves, "(Tensor self, int dim, bool keepdim=False) -> Tensor",
+     kReduce},
     {"aten.any.dims", kReduction, kMoves,
-     "(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"},
-    {"aten.all.default", kReduction, kMoves, "(Tensor self) -> Tensor"},
-    {"aten.all.dim", kReduction, kMoves, "(Tensor self, int dim, bool keepdim=False) -> Tensor"},
+     "(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", kReduce},
+    {"aten.all.default", kReduction, kMoves, "(Tensor self) -> Tensor", kReduce},
+    {"aten.all.dim", kReduction, kMoves, "(Tensor self, int dim, bool keepdim=False) -> Tensor",
+     kReduce},
     {"aten.all.dims", kReduction, kMoves,
-     "(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"},
-    {"aten.var.default", kReduction, kMoves, "(Tensor self, bool unbiased=True) -> Tensor"},
+     "(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", kReduce},
+    {"aten.var.default", kReduction, kMoves, "(Tensor self, bool unbiased=True) -> Tensor", kReduce,
+     FlopRule(kFirstOperand, 3)},
     {"aten.var.dim", kReduction, kMoves,
-     "(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor"},
+     "(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", kReduce,
+     FlopRule(kFirstOperand, 3)},
     {"aten.var.correction", kReduction, kMoves,
-     "(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"},
+     "(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+     kReduce, FlopRule(kFirstOperand, 3)},
     {"aten.var_mean.correction", kReduction, kMoves,
      "(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> "
-     "(Tensor, Tensor)"},
+     "(Tensor, Tensor)",
+     kReduce, FlopRule(kFirstOperand, 3)},
     {"aten.var_mean.dim", kReduction, kMoves,
-     "(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)"},
+     "(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
+     kReduce, FlopRule(kFirstOperand, 3)},
     {"aten.std_mean.dim", kReduction, kMoves,
-     "(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)"},
+     "(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
+     kReduce, FlopRule(kFirstOperand, 3)},
     {"aten.std_mean.correction", kReduction, kMoves,
      "(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) "
-     "-> (Tensor, Tensor)"},
-    {"aten.std.default", kReduction, kMoves, "(Tensor self, bool unbiased=True) -> Tensor"},
+     "-> (Tensor, Tensor)",
+     kReduce, FlopRule(kFirstOperand, 3)},
+    {"aten.std.default", kReduction, kMoves, "(Tensor self, bool unbiased=True) -> Tensor", kReduce,
+     FlopRule(kFirstOperand, 3)},
     {"aten.std.dim", kReduction, kMoves,
-     "(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor"},
+     "(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", kReduce,
+     FlopRule(kFirstOperand, 3)},
     {"aten.std.correction", kReduction, kMoves,
-     "(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"},
+     "(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+     kReduce, FlopRule(kFirstOperand, 3)},
     {"aten.norm.ScalarOpt_dim", kReduction, kMoves,
-     "(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor"},
+     "(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", kReduce,
+     FlopRule(kFirstOperand, 2)},
     {"aten.linalg_vector_norm.default", kReduction, kMoves,
      "(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
-     "dtype=None) -> Tensor"},
+     "dtype=None) -> Tensor",
+     kReduce, FlopRule(kFirstOperand, 2)},
     {"aten.logsumexp.default", kReduction, kMoves,
-     "(Tensor self, int[1] dim, bool keepdim=False) -> Tensor"},
+     "(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", kReduce,
+     FlopRule(kFirstOperand, 2)},
 
     // Scans, sorting.
     {"aten.cumsum.default", kOpaque, kMoves,
@@ -667,19 +773,22 @@ constexpr Row kRows[] = {
     {"aten.cumprod.default", kOpaque, kMoves,
      "(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"},
     {"aten.sort.default", kOpaque, kMoves,
-     "(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)"},
+     "(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", kNone,
+     kFirstOperand},
     {"aten.sort.stable", kOpaque, kMoves,
      "(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, "
-     "Tensor indices)"},
+     "Tensor indices)",
+     kNone, kFirstOperand},
     {"aten.argsort.default", kOpaque, kMoves,
-     "(Tensor self, int dim=-1, bool descending=False) -> Tensor"},
+     "(Tensor self, int dim=-1, bool descending=False) -> Tensor", kNone, kFirstOperand},
     {"aten.topk.default", kOpaque, kMoves,
      "(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, "
-     "Tensor indices)"},
+     "Tensor indices)",
+     kNone, kFirstOperand},
 
     // Between the two layouts of a tensor (npu-align); the identity on its values.
     {"npu.channel_norm", kInjective, kMoves,
-     "(Tensor self, *, bool direction, str layout='') -> Tensor"},
+     "(Tensor self, *, bool direction, str layout='') -> Tensor", kNone, FlopRule(kResult, 7)},
 
     // Resampling.
     {"aten.upsample_nearest1d.vec", kInjective, kMoves,
@@ -690,22 +799,28 @@ constexpr Row kRows[] = {
     {"aten.upsample_nearest2d.vec", kInjective, kMoves,
      "(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor"},
     {"aten.upsample_linear1d.default", kOpaque, kMoves,
-     "(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor"},
+     "(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor",
+     kNone, FlopRule(kResult, 4)},
     {"aten.upsample_bilinear2d.default", kOpaque, kMoves,
      "(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? "
-     "scales_w=None) -> Tensor"},
+     "scales_w=None) -> Tensor",
+     kNone, FlopRule(kResult, 8)},
     {"aten.upsample_bilinear2d.vec", kOpaque, kMoves,
      "(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> "
-     "Tensor"},
+     "Tensor",
+     kNone, FlopRule(kResult, 8)},
     {"aten.upsample_bicubic2d.default", kOpaque, kMoves,
      "(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? "
-     "scales_w=None) -> Tensor"},
+     "scales_w=None) -> Tensor",
+     kNone, FlopRule(kResult, 32)},
     {"aten.upsample_bicubic2d.vec", kOpaque, kMoves,
      "(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> "
-     "Tensor"},
+     "Tensor",
+     kNone, FlopRule(kResult, 32)},
     {"aten.grid_sampler.default", kOpaque, kMoves,
      "(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool "
-     "align_corners) -> Tensor"},
+     "align_corners) -> Tensor",
+     kNone, FlopRule(kResult, 8)},
     {"aten.affine_grid_generator.default", kOpaque, kMoves,
      "(Tensor theta, int[] size, bool align_corners) -> Tensor"},
 
@@ -718,102 +833,167 @@ constexpr Row kRows[] = {
     // Making tensors.
     {"aten.full.default", kOpaque, kMoves,
      "(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, "
-     "Device? device=None, bool? pin_memory=None) -> Tensor"},
+     "Device? device=None, bool? pin_memory=None) -> Tensor",
+     kNone, kNoFlops},
     {"aten.full_like.default", kOpaque, kMoves,
      "(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? "
-     "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor"},
+     "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+     kNone, kNoFlops},
     {"aten.zeros.default", kOpaque, kMoves,
      "(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-     "bool? pin_memory=None) -> Tensor"},
+     "bool? pin_memory=None) -> Tensor",
+     kNone, kNoFlops},
     {"aten.zeros_like.default", kOpaque, kMoves,
      "(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-     "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor"},
+     "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+     kNone, kNoFlops},
     {"aten.ones.default", kOpaque, kMoves,
      "(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-     "bool? pin_memory=None) -> Tensor"},
+     "bool? pin_memory=None) -> Tensor",
+     kNone, kNoFlops},
     {"aten.ones_like.default", kOpaque, kMoves,
      "(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-     "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor"},
+     "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+     kNone, kNoFlops},
     {"aten.empty.memory_format", kOpaque, kMoves,
      "(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-     "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor"},
+     "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+     kNone, kNoFlops},
     {"aten.empty_like.default", kOpaque, kMoves,
      "(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-     "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor"},
+     "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+     kNone, kNoFlops},
     {"aten.new_zeros.default", kOpaque, kMoves,
      "(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "
-     "device=None, bool? pin_memory=None) -> Tensor"},
+     "device=None, bool? pin_memory=None) -> Tensor",
+     kNone, kNoFlops},
     {"aten.new_ones.default", kOpaque, kMoves,
      "(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "
-     "device=None, bool? pin_memory=None) -> Tensor"},
+     "device=None, bool? pin_memory=None) -> Tensor",
+     kNone, kNoFlops},
     {"aten.new_full.default", kOpaque, kMoves,
      "(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? "
-     "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"},
+     "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     kNone, kNoFlops},
     {"aten.new_empty.default", kOpaque, kMoves,
      "(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "
-     "device=None, bool? pin_memory=None) -> Tensor"},
+     "device=None, bool? pin_memory=None) -> Tensor",
+     kNone, kNoFlops},
     {"aten.arange.default", kOpaque, kMoves,
      "(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-     "pin_memory=None) -> Tensor"},
+     "pin_memory=None) -> Tensor",
+     kNone, kNoFlops},
     {"aten.arange.start", kOpaque, kMoves,
      "(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? "
-     "device=None, bool? pin_memory=None) -> Tensor"},
+     "device=None, bool? pin_memory=None) -> Tensor",
+     kNone, kNoFlops},
     {"aten.arange.start_step", kOpaque, kMoves,
      "(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? "
-     "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"},
+     "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     kNone, kNoFlops},
     {"aten.linspace.default", kOpaque, kMoves,
      "(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, "
-     "Device? device=None, bool? pin_memory=None) -> Tensor"},
+     "Device? device=None, bool? pin_memory=None) -> Tensor",
+     kNone, kNoFlops},
     {"aten.eye.default", kOpaque, kMoves,
      "(int n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-     "pin_memory=None) -> Tensor"},
+     "pin_memory=None) -> Tensor",
+     kNone, kNoFlops},
     {"aten.scalar_tensor.default", kOpaque, kMoves,
      "(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-     "pin_memory=None) -> Tensor"},
+     "pin_memory=None) -> Tensor",
+     kNone, kNoFlops},
 };
-constexpr std::size_t kRowCount = std::size(kRows);
+constexpr std::size_t kOpRowCount = std::size(kOpRows);
+
+FlopRule rule_of(const OpRow& row) {
+  if (row.flops.basis != kByKind) return row.flops;
+  switch (row.kind) {
+    case kAnchor:
+      return kMatrixProduct;
+    case kReduction:
+      return kFirstOperand;
+    case kInjective:
+      return kNoFlops;
+    default:
+      return kAllResults;
+  }
+}
+
+/// What find_op gives, and what only libcore asks for.
+struct Entry {
+  OpInfo info;
+  FlopRule flops;
+};
 
 class Catalogue {
  public:
   Catalogue() {
-    row_by_type_.reserve(kRowCount);
-    for (std::size_t i = 0; i < kRowCount; ++i) row_by_type_.emplace(kRows[i].op_type, i);
+    row_by_type_.reserve(kOpRowCount);
+    class_by_name_.reserve(kOpRowCount);
+    for (std::size_t i = 0; i < kOpRowCount; ++i) {
+      row_by_type_.emplace(kOpRows[i].op_type, i);
+      class_by_name_.emplace(functional_name(kOpRows[i].op_type), kOpRows[i].align_class);
+    }
   }
 
-  const OpInfo* find(std::string_view op_type) {
+  const Entry* find(std::string_view op_type) {
     const auto found = row_by_type_.find(op_type);
     if (found == row_by_type_.end()) return nullptr;
     const std::size_t i = found->second;
-    if (const OpInfo* info = parsed_[i].load(std::memory_order_acquire)) return info;
+    if (const Entry* entry = parsed_[i].load(std::memory_order_acquire)) return entry;
     const std::lock_guard lock(mutex_);
     if (owned_[i] == nullptr) {
-      const Row& row = kRows[i];
-      owned_[i] = std::make_unique<const OpInfo>(
-          OpInfo{row.op_type, row.kind, row.movement == kAlias,
-                 row.schema.starts_with("(Tensor(a!)"), parse_schema(row.op_type, row.schema)});
+      const OpRow& row = kOpRows[i];
+      owned_[i] = std::make_unique<const Entry>(
+          Entry{{row.op_type, row.kind, row.movement == kAlias,
+                 row.schema.starts_with("(Tensor(a!)"), parse_schema(row.op_type, row.schema)},
+                rule_of(row)});
       parsed_[i].store(owned_[i].get(), std::memory_order_release);
     }
     return owned_[i].get();
   }
 
+  std::optional<AlignClass> align_class(std::string_view name) const {
+    const auto found = class_by_name_.find(name);
+    if (found == class_by_name_.end()) return std::nullopt;
+    return found->second;
+  }
+
  private:
   std::unordered_map<std::string_view, std::size_t> row_by_type_;
-  std::array<std::atomic<const OpInfo*>, kRowCount> parsed_{};
-  std::array<std::unique_ptr<const OpInfo>, kRowCount> owned_{};
+  std::unordered_map<std::string_view, AlignClass> class_by_name_;
+  std::array<std::atomic<const Entry*>, kOpRowCount> parsed_{};
+  std::array<std::unique_ptr<const Entry>, kOpRowCount> owned_{};
   std::mutex mutex_;
 };
+
+Catalogue& catalogue() {
+  static Catalogue instance;
+  return instance;
+}
 
 }  // namespace
 
 const OpInfo* find_op(std::string_view op_type) {
-  static Catalogue catalogue;
-  return catalogue.find(op_type);
+  const Entry* entry = catalogue().find(op_type);
+  return entry == nullptr ? nullptr : &entry->info;
+}
+
+std::optional<FlopRule> find_flop_rule(std::string_view op_type) {
+  const Entry* entry = catalogue().find(op_type);
+  if (entry == nullptr) return std::nullopt;
+  return entry->flops;
+}
+
+std::optional<AlignClass> catalogued_align_class(std::string_view name) {
+  return catalogue().align_class(name);
 }
 
 std::vector<std::string_view> catalogued_ops() {
   std::vector<std::string_view> ops;
-  ops.reserve(kRowCount);
-  for (const Row& row : kRows) ops.push_back(row.op_type);
+  ops.reserve(kOpRowCount);
+  for (const OpRow& row : kOpRows) ops.push_back(row.op_type);
   std::sort(ops.begin(), ops.end());
   return ops;
 }

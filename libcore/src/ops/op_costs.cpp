@@ -2,16 +2,18 @@
 // What a node costs, from its shapes and arguments alone: floating-point operations and the bytes
 // that it cannot avoid to move.
 //
-// A multiply-add is two operations; a function such as exp counts as one. Matrix-like ops are
-// counted exactly, normalisations and softmax per element, einsum by the product of its index
-// ranges (one contraction, in no better order). Nodes whose arguments do not bind are counted as
-// unknown ops are.
+// A multiply-add is two operations; a function such as exp counts as one. The catalogue says how
+// each op is counted. Matrix-like ops are counted exactly, normalisations and softmax per element,
+// einsum by the product of its index ranges (one contraction, in no better order). Nodes whose
+// arguments do not bind are counted as unknown ops are.
 #include <algorithm>
 #include <array>
 #include <map>
 #include <string>
 
 #include "npu/ops/op_catalogue.hpp"
+#include "npu/ops/op_name.hpp"
+#include "ops/op_traits.hpp"
 
 namespace npu {
 namespace {
@@ -50,13 +52,6 @@ const Shape* shape_of(const BoundNode& bound, std::string_view argument) {
 }
 
 double product(const std::vector<std::int64_t>& values) { return element_count(values); }
-
-// "conv2d" of "aten.conv2d.default".
-std::string_view base_name(std::string_view op_type) {
-  const std::size_t begin = op_type.find('.');
-  if (begin == std::string_view::npos) return op_type;
-  return op_type.substr(begin + 1, op_type.find('.', begin + 1) - begin - 1);
-}
 
 double conv_flops(const BoundNode& bound, bool transposed) {
   const Shape* input = shape_of(bound, "input");
@@ -151,134 +146,99 @@ std::vector<TensorId> cell_parameters(const BoundNode& bound) {
   return parameters;
 }
 
-double product_flops(const BoundNode& bound, std::string_view name) {
-  const Graph& graph = bound.graph();
-  const double outputs = first_output_elements(graph, bound.node());
-  const auto inner = [&](std::string_view argument) {
-    const Shape* shape = shape_of(bound, argument);
-    return shape == nullptr ? 0 : last_dimension(*shape);
-  };
-  if (name == "linear") {
-    return outputs * (2 * inner("weight") + (bound.is_none("bias") ? 0 : 1));
-  }
-  if (name == "addmm") return outputs * (2 * inner("mat1") + 1);
-  if (name == "baddbmm") return outputs * (2 * inner("batch1") + 1);
-  if (name == "addbmm") {
-    const Shape* batch = shape_of(bound, "batch1");
-    const double count =
-        batch == nullptr || batch->empty() ? 1 : static_cast<double>(batch->front());
-    return outputs * (2 * inner("batch1") * count + 1);
-  }
-  if (name == "addmv") return outputs * (2 * inner("mat") + 1);
-  if (name == "bilinear") {
-    const Shape* weight = shape_of(bound, "weight");
-    const double filter =
-        weight == nullptr || weight->empty()
-            ? 0
-            : element_count(*weight) / std::max<double>(1, static_cast<double>(weight->front()));
-    return outputs * (2 * filter + (bound.is_none("bias") ? 0 : 1));
-  }
-  return outputs * 2 * inner("self");  // mm, bmm, matmul, mv, dot
+double inner_extent(const BoundNode& bound, std::string_view argument) {
+  const Shape* shape = shape_of(bound, argument);
+  return shape == nullptr ? 0 : last_dimension(*shape);
 }
 
-double pooling_flops(const BoundNode& bound, std::string_view name) {
-  const double outputs = first_output_elements(bound.graph(), bound.node());
-  if (name.find("adaptive") != std::string_view::npos) {
-    return first_input_elements(bound.graph(), bound.node());
+double front_extent(const Shape* shape) {
+  return shape == nullptr || shape->empty() ? 1 : static_cast<double>(shape->front());
+}
+
+// For each element of the result of a product of matrices.
+double product_flops(const BoundNode& bound, FlopBasis basis) {
+  switch (basis) {
+    case FlopBasis::kLinear:
+      return 2 * inner_extent(bound, "weight") + (bound.is_none("bias") ? 0 : 1);
+    case FlopBasis::kAddmm:
+      return 2 * inner_extent(bound, "mat1") + 1;
+    case FlopBasis::kBaddbmm:
+      return 2 * inner_extent(bound, "batch1") + 1;
+    case FlopBasis::kAddbmm:
+      return 2 * inner_extent(bound, "batch1") * front_extent(shape_of(bound, "batch1")) + 1;
+    case FlopBasis::kAddmv:
+      return 2 * inner_extent(bound, "mat") + 1;
+    case FlopBasis::kBilinear: {
+      const Shape* weight = shape_of(bound, "weight");
+      const double filter = weight == nullptr || weight->empty()
+                                ? 0
+                                : element_count(*weight) / std::max(1.0, front_extent(weight));
+      return 2 * filter + (bound.is_none("bias") ? 0 : 1);
+    }
+    default:
+      return 2 * inner_extent(bound, "self");  // mm, bmm, matmul, mv, dot
   }
-  return outputs * product(bound.integers("kernel_size"));
+}
+
+double multi_head_attention_flops(const BoundNode& bound) {
+  const Graph& graph = bound.graph();
+  const Shape* query = shape_of(bound, "query");
+  const auto in = bound.tensor("qkv_weight");
+  const auto out = bound.tensor("proj_weight");
+  if (query == nullptr || query->size() < 2 || !in || !out) {
+    return output_elements(graph, bound.node());
+  }
+  const double tokens = element_count(*query) / std::max(1.0, last_dimension(*query));
+  const auto length = static_cast<double>((*query)[query->size() - 2]);
+  return 2 * tokens * (elements(graph, *in) + elements(graph, *out)) +
+         4 * tokens * length * last_dimension(*query);
+}
+
+double flops_by_arguments(const BoundNode& bound, FlopBasis basis) {
+  const double outputs = first_output_elements(bound.graph(), bound.node());
+  switch (basis) {
+    case FlopBasis::kConvolution:
+      return conv_flops(bound, false);
+    case FlopBasis::kTransposedConvolution:
+      return conv_flops(bound, true);
+    case FlopBasis::kAnyConvolution:
+      return conv_flops(bound, bound.boolean("transposed"));
+    case FlopBasis::kEinsum:
+      return einsum_flops(bound);
+    case FlopBasis::kAttention:
+      return attention_flops(bound);
+    case FlopBasis::kMultiHeadAttention:
+      return multi_head_attention_flops(bound);
+    case FlopBasis::kRecurrent:
+      return recurrent_flops(bound, bound.tensors("params"));
+    case FlopBasis::kRecurrentCell:
+      return recurrent_flops(bound, cell_parameters(bound));
+    case FlopBasis::kWindow:
+      return outputs * product(bound.integers("kernel_size"));
+    case FlopBasis::kAdaptiveWindow:
+      return first_input_elements(bound.graph(), bound.node());
+    default:
+      return outputs * product_flops(bound, basis);
+  }
+}
+
+double flops_by_shapes(const Graph& graph, const Node& node, FlopRule rule) {
+  switch (rule.basis) {
+    case FlopBasis::kNoFlops:
+      return 0;
+    case FlopBasis::kResult:
+      return rule.per_element * first_output_elements(graph, node);
+    case FlopBasis::kFirstOperand:
+      return rule.per_element * first_input_elements(graph, node);
+    case FlopBasis::kLastOperand:
+      return node.inputs.empty() ? 0 : elements(graph, node.inputs.back());
+    default:
+      return output_elements(graph, node);
+  }
 }
 
 bool contains(std::initializer_list<std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-// Ops whose work depends on more than the shapes of what goes in and out. Binding arguments costs
-// more than all the rest here, and most ops of a model do without.
-bool needs_arguments(const OpInfo& op, std::string_view name) {
-  return op.kind == OpKind::kAnchor || name.starts_with("conv") || name == "_convolution" ||
-         name == "einsum" || name.find("scaled_dot_product") != std::string_view::npos ||
-         name.find("pool") != std::string_view::npos ||
-         contains({"lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell",
-                   "_native_multi_head_attention"},
-                  name);
-}
-
-double flops_by_arguments(const BoundNode& bound, std::string_view name) {
-  const Graph& graph = bound.graph();
-  const Node& node = bound.node();
-  if (name.starts_with("conv_transpose")) return conv_flops(bound, true);
-  if (name == "convolution" || name == "_convolution") {
-    return conv_flops(bound, bound.boolean("transposed"));
-  }
-  if (name.starts_with("conv")) return conv_flops(bound, false);
-  if (name == "einsum") return einsum_flops(bound);
-  if (name.find("scaled_dot_product") != std::string_view::npos) return attention_flops(bound);
-  if (contains({"lstm", "gru", "rnn_tanh", "rnn_relu"}, name)) {
-    return recurrent_flops(bound, bound.tensors("params"));
-  }
-  if (contains({"lstm_cell", "gru_cell"}, name)) {
-    return recurrent_flops(bound, cell_parameters(bound));
-  }
-  if (name == "_native_multi_head_attention") {
-    const Shape* query = shape_of(bound, "query");
-    const auto in = bound.tensor("qkv_weight");
-    const auto out = bound.tensor("proj_weight");
-    if (query == nullptr || query->size() < 2 || !in || !out) return output_elements(graph, node);
-    const double tokens = element_count(*query) / std::max(1.0, last_dimension(*query));
-    const double length = static_cast<double>((*query)[query->size() - 2]);
-    return 2 * tokens * (elements(graph, *in) + elements(graph, *out)) +
-           4 * tokens * length * last_dimension(*query);
-  }
-  if (name.find("pool") != std::string_view::npos) return pooling_flops(bound, name);
-  return product_flops(bound, name);
-}
-
-double flops_by_shapes(const Graph& graph, const Node& node, const OpInfo& op,
-                       std::string_view name) {
-  const double outputs = output_elements(graph, node);
-  const double result = first_output_elements(graph, node);
-  const double input = first_input_elements(graph, node);
-  if (name == "batch_norm" || name == "_native_batch_norm_legit_no_training") {
-    return 2 * result;  // scale and shift
-  }
-  // Mean, variance (two), subtract, multiply, scale, shift.
-  if (name.ends_with("norm") && name != "norm" && name != "linalg_vector_norm") return 7 * result;
-  if (name.find("batch_norm") != std::string_view::npos) return 7 * result;
-  if (name.find("softmax") != std::string_view::npos) {
-    return 5 * result;  // maximum, subtract, exp, sum, divide
-  }
-  if (contains({"var", "std", "var_mean", "std_mean"}, name)) return 3 * input;
-  if (name == "linalg_vector_norm" || name == "norm" || name == "logsumexp") return 2 * input;
-  if (op.kind == OpKind::kReduction) {
-    // max(a, b) of two tensors is in the catalogue under maximum.
-    return input;
-  }
-  if (contains({"addcmul", "addcdiv", "lerp"}, name)) return 3 * result;
-  if (contains({"clone", "copy", "copy_", "_to_copy", "to", "type_as", "lift_fresh_copy", "fill",
-                "fill_", "zero_", "where", "masked_fill", "masked_fill_"},
-               name)) {
-    return 0;
-  }
-  if (op.kind == OpKind::kInjective) return 0;
-  if (op.kind == OpKind::kOpaque) {
-    if (contains({"full",          "full_like",  "zeros",         "zeros_like",     "ones",
-                  "ones_like",     "empty",      "empty_like",    "new_zeros",      "new_ones",
-                  "new_full",      "new_empty",  "arange",        "linspace",       "eye",
-                  "scalar_tensor", "one_hot",    "slice_scatter", "select_scatter", "index_put",
-                  "index_put_",    "index_copy", "masked_scatter"},
-                 name)) {
-      return 0;
-    }
-    if (contains({"scatter", "scatter_add", "scatter_reduce", "index_add"}, name)) {
-      return node.inputs.empty() ? 0 : elements(graph, node.inputs.back());
-    }
-    if (contains({"topk", "sort", "argsort"}, name)) return input;
-    if (contains({"upsample_bilinear2d", "grid_sampler"}, name)) return 8 * result;  // four taps
-    if (name == "upsample_linear1d") return 4 * result;
-    if (name == "upsample_bicubic2d") return 32 * result;  // sixteen taps
-  }
-  return outputs;
 }
 
 // Ops that read of their first tensor only the elements that they return.
@@ -308,13 +268,12 @@ bool is_alias_node(const Graph& graph, const Node& node) {
 
 double node_flops(const Graph& graph, const Node& node) {
   if (is_alias_node(graph, node)) return 0;
-  const OpInfo* op = find_op(node.op_type);
-  if (op == nullptr) return output_elements(graph, node);
-  const std::string_view name = base_name(op->op_type);
-  if (!needs_arguments(*op, name)) return flops_by_shapes(graph, node, *op, name);
+  const auto rule = find_flop_rule(node.op_type);
+  if (!rule) return output_elements(graph, node);
+  if (!rule->needs_arguments()) return flops_by_shapes(graph, node, *rule);
   BindError error;
-  const auto bound = BoundNode::try_bind(graph, node, op->schema, error);
-  return bound ? flops_by_arguments(*bound, name) : output_elements(graph, node);
+  const auto bound = BoundNode::try_bind(graph, node, find_op(node.op_type)->schema, error);
+  return bound ? flops_by_arguments(*bound, rule->basis) : output_elements(graph, node);
 }
 
 double node_bytes(const Graph& graph, const Node& node, bool with_weights) {

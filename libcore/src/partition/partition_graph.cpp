@@ -1,48 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verb behind npu-partition, and the table of strategies.
+// The verb behind npu-partition: reads the tagged document, solves (a strategy within the limits),
+// explains (metrics, reasons, what-if), and writes `npu.partition`. No text is made here; tables
+// are partition/report/, by whoever wants them. Cost: the strategy's; what-if plans once more for
+// each of its rows.
 #include "npu/partition/partition_graph.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-
-#include "npu/cost/measured_cost.hpp"
-#include "npu/partition/explain.hpp"
-#include "npu/partition/min_nodes.hpp"
-#include "npu/partition/strategies.hpp"
-#include "npu/passes.hpp"
-#include "partition/limits.hpp"
+#include "cost/measured_cost.hpp"
+#include "npu/passes/tag.hpp"
+#include "npu/support/log.hpp"
+#include "npu/support/text.hpp"
+#include "partition/limits/limits.hpp"
+#include "partition/limits/min_nodes.hpp"
+#include "partition/report/explain.hpp"
+#include "partition/report/partition_json.hpp"
 
 namespace npu {
 namespace {
-
-// A strategy that looks at the tags alone.
-template <PartitionPlan (*kPartition)(const Graph&)>
-StrategyOutcome by_tags(Graph& graph, const Target&, const PartitionOptions&, Diagnostics&) {
-  return {.plan = kPartition(graph)};
-}
-
-constexpr std::array kStrategies{
-    StrategyInfo{"contiguous", "maximal runs of one device in list order",
-                 &by_tags<partition_contiguous>},
-    StrategyInfo{"convex", "fewest partitions by dependence", &by_tags<partition_convex>},
-    StrategyInfo{"mincut", "least predicted time, also by moving nodes to other devices",
-                 &partition_min_cut},
-    StrategyInfo{"blocks", "the parts that a model is built of, by structure", &partition_blocks},
-    StrategyInfo{"resources", "within on-chip memory, with the least traffic between partitions",
-                 &partition_resources},
-    StrategyInfo{"metis", "parts of equal work with little between them, in number",
-                 &partition_metis},
-};
-
-const StrategyInfo& strategy_named(std::string_view name) {
-  std::string names;
-  for (const StrategyInfo& strategy : kStrategies) {
-    if (strategy.name == name) return strategy;
-    names += (names.empty() ? "" : ", ") + std::string(strategy.name);
-  }
-  throw Error(ErrorCode::kUsage, "--strategy " + std::string(name) + ": expected one of " + names);
-}
 
 void check_devices(const Graph& graph, const Target& target) {
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
@@ -55,16 +28,11 @@ void check_devices(const Graph& graph, const Target& target) {
   }
 }
 
-}  // namespace
-
-std::span<const StrategyInfo> partition_strategies() { return kStrategies; }
-
-namespace {
-
-/// Runs the strategy within the limits. The outcome's own plan has moved into the result.
-PartitionPlan plan_within_limits(Graph& graph, const Target& target, const StrategyInfo& strategy,
-                                 const PartitionOptions& options, Diagnostics& diagnostics,
-                                 StrategyOutcome& outcome) {
+/// Runs the strategy until its plan keeps the limits.
+StrategyOutcome solve(Graph& graph, const Target& target, const PartitionOptions& options,
+                      Diagnostics& diagnostics) {
+  const StrategyInfo& strategy = partition_strategies()[static_cast<std::size_t>(options.strategy)];
+  StrategyOutcome outcome;
   const PartitionStrategy run = [&](Graph& tagged) {
     outcome = strategy.partition(tagged, target, options, diagnostics);
     return std::move(outcome.plan);
@@ -82,66 +50,22 @@ PartitionPlan plan_within_limits(Graph& graph, const Target& target, const Strat
                                             " partitions, more than " + "--max-partitions " +
                                             std::to_string(options.max_partitions));
   }
-  return plan;
+  outcome.plan = std::move(plan);
+  return outcome;
 }
 
-double rounded(double value, double digits) { return std::round(value * digits) / digits; }
-
-/// Nodes whose time is an estimate though the others' were measured: how many, and which.
-Json estimated_nodes(const Graph& graph, const Target& target, const CostModel& cost) {
-  Json names = Json::array();
+/// Nothing for the target's rates.
+std::optional<MeasuredTimes> measured_times(const Graph& graph, const Target& target,
+                                            const CostModel& cost) {
+  Json provenance = cost.provenance();
+  if (provenance.is_null()) return std::nullopt;
+  MeasuredTimes times{.provenance = std::move(provenance), .estimated = {}};
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
     const NodeId id{static_cast<std::int32_t>(n)};
     const Device& device = *target.find_device(*graph.node(id).device);
-    if (!cost.is_measured(graph, id, device)) names.push_back(graph.node(id).name);
+    if (!cost.is_measured(graph, id, device)) times.estimated.push_back(id);
   }
-  return names;
-}
-
-/// What the document and the report say of where times come from; nothing for the target's rates.
-void describe_cost(const Graph& graph, const PartitionPlan& plan, const Target& target,
-                   const CostModel& cost, StrategyOutcome& outcome, Json& metrics) {
-  Json provenance = cost.provenance();
-  if (provenance.is_null()) return;
-  Json estimated = estimated_nodes(graph, target, cost);
-  metrics["estimated_nodes"] = estimated.size();
-  outcome.report += "\n";
-  if (estimated.empty()) {
-    outcome.report += "times: measured, by the profile\n";
-  } else {
-    outcome.report += "times: measured, by the profile; by the target's rates for " +
-                      std::to_string(estimated.size()) + " of " +
-                      std::to_string(graph.nodes().size()) +
-                      " nodes, which it does not have on their devices:";
-    for (const Json& name : estimated) outcome.report += " " + name.get<std::string>();
-    outcome.report += "\n";
-  }
-  provenance["estimated"] = std::move(estimated);
-  Json& steps = provenance["steps_us"] = Json::array();
-  for (const PlanStep& step : plan.steps) {
-    const auto index = static_cast<std::size_t>(step.index);
-    const double us = step.kind == PlanStep::Kind::kPartition
-                          ? partition_us(graph, plan.partitions[index], target, cost)
-                          : plan_transfer_us(graph, plan, plan.transfers[index], target, cost);
-    steps.push_back(rounded(us, 1e3));
-  }
-  outcome.details["cost"] = std::move(provenance);
-}
-
-/// Numbers of a strategy that a limit may have changed after it.
-void correct_metrics(const PartitionResult& result, const CostModel& cost, Json& metrics) {
-  if (!metrics.contains("launch_us")) return;
-  double launch = 0;
-  for (const Partition& partition : result.plan.partitions) {
-    launch += cost.launch_us(*result.target.find_device(partition.device));
-  }
-  const double total = result.metrics.predicted_us;
-  metrics["launch_us"] = rounded(launch, 1e3);
-  metrics["placed_us"] = rounded(total - launch, 1e3);
-  if (!metrics.contains("lower_bound_us")) return;
-  const double bound = std::min(metrics["lower_bound_us"].get<double>(), rounded(total, 1e3));
-  metrics["lower_bound_us"] = bound;
-  metrics["gap"] = total > 0 && total - bound > 1e-3 ? rounded((total - bound) / total, 1e6) : 0.0;
+  return times;
 }
 
 }  // namespace
@@ -152,44 +76,65 @@ std::shared_ptr<const CostModel> partition_cost(const Graph& graph, const std::s
   return std::make_shared<MeasuredCost>(read_node_table(profile), graph, graph_target(graph));
 }
 
+namespace {
+
+/// Tells what a strategy made of the graph, what it proved, and, for -vv, why ops are where they
+/// are.
+void log_plan(const PartitionResult& result, const Json& metrics, const LogTimer& timer) {
+  timer.done([&] {
+    return "partition by " + result.plan.strategy + ": partitions " +
+           std::to_string(result.metrics.partitions) + ", transfers " +
+           std::to_string(result.metrics.transfers) + ", predicted " +
+           fixed_text(result.metrics.predicted_us, 1) + " us";
+  });
+  if (const Json* bound = find_member(metrics, "lower_bound_us")) {
+    log(LogModule::kSolve, LogLevel::kInfo, [&] {
+      const Json* gap = find_member(metrics, "gap");
+      return result.plan.strategy + ": no plan takes less than " + bound->dump() + " us" +
+             (gap == nullptr ? "" : ", gap " + gap->dump());
+    });
+  }
+  if (!log_wants(LogModule::kPass, LogLevel::kDebug)) return;
+  for (const OperatorRow& row : result.operators) {
+    log(LogModule::kPass, LogLevel::kDebug, [&] {
+      return "partition: " + std::to_string(row.count) + " x " + printable_text(row.op_type) +
+             " on " + row.device + ": " +
+             (row.reason.empty() ? "the preferred device" : printable_text(row.reason));
+    });
+  }
+}
+
+}  // namespace
+
 PartitionResult partition_graph(Graph& graph, const PartitionOptions& options,
                                 Diagnostics& diagnostics) {
-  const StrategyInfo& strategy = strategy_named(options.strategy);
+  const LogTimer timer(LogModule::kPass);
+  const CostModel& cost = *options.cost;
   PartitionResult result;
   result.target = graph_target(graph);
   check_devices(graph, result.target);
   Graph tagged;
   if (options.what_if) tagged = graph;
-  StrategyOutcome outcome;
-  result.plan = plan_within_limits(graph, result.target, strategy, options, diagnostics, outcome);
-  result.metrics = plan_metrics(graph, result.plan, result.target, *options.cost);
-  correct_metrics(result, *options.cost, outcome.metrics);
-  result.metrics_json = metrics_to_json(result.metrics, result.target);
-  result.metrics_json.update(outcome.metrics);
-  for (const auto& [name, value] : tag_metrics(tag_report(graph, result.target))) {
-    if (name.starts_with("coverage_")) result.metrics_json[name] = rounded(value, 1e6);
-  }
-  describe_cost(graph, result.plan, result.target, *options.cost, outcome, result.metrics_json);
-  const std::vector<OperatorRow> operators = explain_placement(graph, result.target);
-  if (options.report) {
-    result.report =
-        format_plan_report(graph, result.plan, result.metrics_json, result.target, *options.cost) +
-        outcome.report + "\n" + format_operators(graph, result.target, operators);
-  }
-  if (outcome.more_details) outcome.more_details(graph, outcome.details);
-  outcome.details["operators"] = operators_to_json(operators);
+
+  StrategyOutcome outcome = solve(graph, result.target, options, diagnostics);
+  result.plan = std::move(outcome.plan);
+  result.facts = std::move(outcome.facts);
+
+  result.times = plan_times(graph, result.plan, result.target, cost);
+  result.metrics = plan_metrics(graph, result.plan, result.target, cost, result.times);
+  result.coverage = tag_report(graph, result.target);
+  result.measured = measured_times(graph, result.target, cost);
+  result.operators = explain_placement(graph, result.target);
   if (options.what_if) {
-    const std::vector<WhatIfRow> rows = find_what_if(tagged, result.target, [&](Graph& changed) {
+    result.what_if = find_what_if(tagged, result.target, [&](Graph& changed) {
       Diagnostics ignored;
-      StrategyOutcome unused;
-      return plan_metrics(
-          changed, plan_within_limits(changed, result.target, strategy, options, ignored, unused),
-          result.target, *options.cost);
+      const StrategyOutcome again = solve(changed, result.target, options, ignored);
+      return plan_metrics(changed, again.plan, result.target, cost);
     });
-    result.what_if = format_what_if(result.target, result.metrics, rows);
-    outcome.details["what_if"] = what_if_to_json(result.metrics, rows);
   }
-  write_partition_plan(graph, result.plan, result.metrics_json, outcome.details);
+  const Json metrics = partition_metrics_json(result);
+  write_partition_plan(graph, result.plan, metrics, partition_details_json(graph, result));
+  log_plan(result, metrics, timer);
   return result;
 }
 

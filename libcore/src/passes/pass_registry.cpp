@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every pass, one row each, written by hand: static self-registration disappears from a static
 // library.
-#include "npu/pass_registry.hpp"
+#include "passes/pass_registry.hpp"
 
 #include <array>
 
-#include "npu/passes.hpp"
+#include "npu/passes/align.hpp"
+#include "npu/passes/fuse.hpp"
+#include "npu/passes/tag.hpp"
 
 namespace npu {
 namespace {

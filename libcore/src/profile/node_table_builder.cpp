@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <map>
 
-#include "npu/cost/measured_cost.hpp"
+#include "cost/measured_cost.hpp"
 #include "npu/partition/metrics.hpp"
 #include "profile/step_attribution.hpp"
 

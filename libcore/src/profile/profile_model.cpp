@@ -19,17 +19,20 @@
 #include <memory>
 #include <set>
 
+#include "cost/measured_cost.hpp"
+#include "cost/roofline.hpp"
 #include "npu/compile/compiler.hpp"
-#include "npu/cost/measured_cost.hpp"
-#include "npu/cost/roofline.hpp"
 #include "npu/partition/partition_graph.hpp"
-#include "npu/passes.hpp"
+#include "npu/passes/tag.hpp"
+#include "npu/profile/host_fingerprint.hpp"
 #include "npu/runtime/executor.hpp"
-#include "npu/runtime/random_tensor.hpp"
+#include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
-#include "partition/placement_problem.hpp"
+#include "partition/placement/placement_problem.hpp"
 #include "profile/node_table_builder.hpp"
 #include "profile/run_samples.hpp"
+#include "runtime/random_tensor.hpp"
+#include "support/statistics.hpp"
 
 namespace npu {
 namespace {
@@ -133,16 +136,15 @@ class ModelProfiler {
         const NodeId producer = placed.tensor(node.inputs.front()).producer;
         if (producer.valid()) node.device = placed.node(producer).device;
       }
-      add_candidate("all on " + name, name, std::move(placed), "convex", roofline_cost());
+      add_candidate("all on " + name, name, std::move(placed), Strategy::kConvex, roofline_cost());
     }
   }
 
   /// False if the placement is known.
-  bool add_candidate(std::string name, const std::string& base_of, Graph graph,
-                     const std::string& strategy, const CostModel& cost) {
+  bool add_candidate(std::string name, const std::string& base_of, Graph graph, Strategy strategy,
+                     const CostModel& cost) {
     PartitionOptions partition;
     partition.strategy = strategy;
-    partition.report = false;
     partition.cost = &cost;
     auto candidate = std::make_unique<Candidate>();
     candidate->name = std::move(name);
@@ -181,8 +183,7 @@ class ModelProfiler {
   bool add_best(const NodeTable& table, std::int32_t number) {
     const MeasuredCost cost(table, graph_, target_);
     PartitionOptions partition;
-    partition.strategy = "mincut";
-    partition.report = false;
+    partition.strategy = Strategy::kMinCut;
     partition.cost = &cost;
     Graph placed = graph_;
     const double predicted = partition_graph(placed, partition).metrics.predicted_us;
@@ -191,7 +192,7 @@ class ModelProfiler {
       best = std::min(best, placement.predicted_us);
     }
     if (predicted > (1 - kWorthwhile) * best) return false;
-    return add_candidate("mincut " + std::to_string(number), "", graph_, "mincut", cost);
+    return add_candidate("mincut " + std::to_string(number), "", graph_, Strategy::kMinCut, cost);
   }
 
   void measure_candidates() {
@@ -208,6 +209,7 @@ class ModelProfiler {
   }
 
   void burst(Candidate& candidate, std::int32_t runs) {
+    const LogTimer timer(LogModule::kProfile);
     const auto start = Clock::now();
     RunRecord record;
     for (std::int32_t run = candidate.samples.empty() ? -2 : -1; run < runs; ++run) {
@@ -217,6 +219,7 @@ class ModelProfiler {
           take_apart(candidate.graph, candidate.model.plan, candidate.model.partitions, record));
     }
     burst_s_ = us_since(start) / 1e6;
+    timer.done([&] { return candidate.name + ": " + std::to_string(runs) + " timed runs"; });
     ++done_;
   }
 
@@ -241,10 +244,10 @@ class ModelProfiler {
           const auto buffer = instance->import_tensor(tensor);
           times.push_back(us_since(start));
         }
-        std::nth_element(times.begin(), times.begin() + 3, times.end());
+        const double time = median(std::move(times));
         for (const NodeTableDevice& from : devices_) {
           if (from.name == name) continue;
-          copies_.push_back({from.name, name, static_cast<double>(bytes), times[3]});
+          copies_.push_back({from.name, name, static_cast<double>(bytes), time});
         }
       }
     }

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "profile/step_attribution.hpp"
+#include "support/statistics.hpp"
 
 namespace npu {
 namespace {
@@ -129,22 +130,13 @@ class Dissection {
   RunSample sample_;
 };
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
-
 /// `values` by run, `counted` the runs that count for the mean.
 MeasuredTime time_of(const std::vector<double>& values, const std::vector<std::size_t>& counted) {
   MeasuredTime time;
   for (const std::size_t run : counted)
     time.us += values[run] / static_cast<double>(counted.size());
   time.median_us = median(values);
-  std::vector<double> deviations;
-  for (const double value : values) deviations.push_back(std::abs(value - time.median_us));
-  time.mad_us = median(std::move(deviations));
+  time.mad_us = median_absolute_deviation(values, time.median_us);
   time.runs = static_cast<std::int32_t>(values.size());
   return time;
 }

@@ -8,18 +8,14 @@
 #include "npu/runtime/compile_model.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
-#include <map>
 
 #include "npu/device/custom_op_library.hpp"
 #include "npu/partition/partition_graph.hpp"
-#include "npu/passes.hpp"
+#include "npu/passes/tag.hpp"
 #include "npu/runtime/compare.hpp"
 #include "npu/runtime/executor.hpp"
-#include "npu/runtime/random_tensor.hpp"
-#include "npu/support/text.hpp"
 #include "npu/target/custom_ops.hpp"
+#include "runtime/random_tensor.hpp"
 
 namespace npu {
 namespace {
@@ -110,12 +106,11 @@ CompileModelResult compile_model(Graph& graph, const CompileModelOptions& option
   if (diagnostics.has_errors()) return result;
 
   CompileCache cache(options.cache);
-  result.cache_enabled = cache.enabled();
+  std::optional<double> worst_error;
   try {
     result.model = compile_graph(graph, plan, target, weights, compile, &cache);
     if (options.measure_precision && compile.precision != "f32") {
-      result.worst_relative_error =
-          measure_error(graph, result.model, target, weights, compile, cache);
+      worst_error = measure_error(graph, result.model, target, weights, compile, cache);
     }
   } catch (const Error& error) {
     // A backend names node and argument, but does not know the file.
@@ -129,51 +124,15 @@ CompileModelResult compile_model(Graph& graph, const CompileModelOptions& option
                                                   ", since " + refusal.device +
                                                   " refuses them: " + refusal.reason);
   }
+  result.report = compile_report(result.model);
+  result.report.cache_enabled = cache.enabled();
+  result.report.precision = compile.precision;
+  result.report.worst_relative_error = worst_error;
   result.content = bundle_content(graph, result.model, target, weights, compile);
   if (options.weights.random_seed && source.file.empty()) {
     result.content.provenance["random_weights"] = *options.weights.random_seed;
   }
   return result;
-}
-
-std::map<std::string, double> compile_metrics(const CompileModelResult& result) {
-  std::map<std::string, double> metrics{
-      {"partitions", static_cast<double>(result.model.partitions.size())},
-      {"refused", static_cast<double>(result.model.refusals.size())},
-      {"cache_hits", static_cast<double>(result.model.cache_hits)},
-      {"cache_misses", static_cast<double>(result.model.cache_misses)},
-      {"compile_ms", result.model.compile_ms}};
-  for (const char* key : {"kernels", "reorders", "flops", "weight_bytes", "arena_bytes"}) {
-    double& sum = metrics[key];
-    for (const CompiledPartition& partition : result.model.partitions) {
-      const Json* value = find_member(partition.report, key);
-      if (value != nullptr && value->is_number()) sum += value->get<double>();
-    }
-  }
-  double blob_bytes = 0;
-  for (const CompiledPartition& partition : result.model.partitions) {
-    blob_bytes += static_cast<double>(partition.blob.size);
-  }
-  metrics["blob_bytes"] = blob_bytes;
-  if (result.worst_relative_error) metrics["worst_relative_error"] = *result.worst_relative_error;
-  return metrics;
-}
-
-std::string format_compile_model_report(const CompileModelResult& result) {
-  std::vector<std::vector<std::string>> totals{{"total", ">"}};
-  totals.push_back({"partitions", std::to_string(result.model.partitions.size())});
-  totals.push_back({"compile ms", fixed_text(result.model.compile_ms, 1)});
-  totals.push_back({"cache", result.cache_enabled
-                                 ? std::to_string(result.model.cache_hits) + " hits, " +
-                                       std::to_string(result.model.cache_misses) + " misses"
-                                 : "off"});
-  totals.push_back({"precision", result.content.precision});
-  if (result.worst_relative_error) {
-    std::array<char, 32> text{};
-    std::snprintf(text.data(), text.size(), "%.2e", *result.worst_relative_error);
-    totals.push_back({"worst relative error", text.data()});
-  }
-  return format_compile_report(result.model) + "\n" + table_text(totals);
 }
 
 }  // namespace npu

@@ -23,9 +23,11 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <thread>
 
 #include "npu/support/error.hpp"
+#include "npu/support/log.hpp"
+#include "npu/support/text.hpp"
+#include "support/thread_pool.hpp"
 
 namespace npu {
 namespace {
@@ -62,41 +64,6 @@ struct Executor::Step {
   std::vector<std::size_t> reads;    ///< slots whose readers count goes down after the step
 };
 
-/// Threads for the devices but the first, which live as long as the executor.
-class Executor::Workers {
- public:
-  explicit Workers(std::size_t devices) {
-    for (std::size_t device = 1; device < devices; ++device) {
-      threads_.emplace_back([this, device] { loop(static_cast<std::int32_t>(device)); });
-    }
-  }
-  ~Workers() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    wake_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
-  Workers(const Workers&) = delete;
-  Workers& operator=(const Workers&) = delete;
-
-  /// Runs all steps; returns when every thread is done with them.
-  void run(Run& run);
-
- private:
-  void loop(std::int32_t device);
-
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::condition_variable finished_;
-  std::vector<std::thread> threads_;
-  Run* run_ = nullptr;
-  std::uint64_t generation_ = 0;
-  std::size_t busy_ = 0;
-  bool stop_ = false;
-};
-
 std::string device_options(const Device& device, const ExecutorOptions& options) {
   return backend_options_text(device, options.threads, options.backend_options);
 }
@@ -114,6 +81,7 @@ Executor::Executor(const Graph& graph, const PartitionPlan& plan, const Target& 
   schedule();
   if (options.overlap) start_workers();
   load_ms_ = microseconds_since(start) / 1000;
+  log_loaded();
 }
 
 Executor::Executor(const Graph& graph, const PartitionPlan& plan, const Target& target,
@@ -127,9 +95,24 @@ Executor::Executor(const Graph& graph, const PartitionPlan& plan, const Target& 
   schedule();
   if (options.overlap) start_workers();
   load_ms_ = microseconds_since(start) / 1000;
+  log_loaded();
 }
 
 Executor::~Executor() = default;
+
+void Executor::log_loaded() const {
+  if (!log_wants(LogModule::kRun, LogLevel::kInfo)) return;
+  log_text(LogModule::kRun, LogLevel::kInfo,
+           "loaded: partitions " + std::to_string(partitions_.size()) + ", devices " +
+               std::to_string(devices_.size()) + ", weights " +
+               bytes_text(static_cast<double>(weight_bytes_)),
+           load_ms_);
+  log(LogModule::kRun, LogLevel::kDebug, [&] {
+    return workers_ != nullptr
+               ? "steps overlap: at least one does not wait for the step before it"
+               : "steps run one after another: overlap is off, or each waits for the one before it";
+  });
+}
 
 void Executor::open_devices(const Target& target, const ExecutorOptions& options,
                             const std::map<std::string, std::shared_ptr<DeviceInstance>>& open) {
@@ -281,7 +264,7 @@ void Executor::start_workers() {
                        std::find(step.after.begin(), step.after.end(), s - 1) != step.after.end();
     independent = independent || !waits;
   }
-  if (independent) workers_ = std::make_unique<Workers>(devices_.size());
+  if (independent) workers_ = std::make_unique<ThreadPool>();
 }
 
 std::map<std::string, std::string> Executor::backend_versions() const {
@@ -312,7 +295,9 @@ class Executor::Run {
 
   std::vector<Tensor> execute() {
     if (executor_.workers_ != nullptr) {
-      executor_.workers_->run(*this);
+      executor_.workers_->run(executor_.devices_.size(), [this](std::size_t device) {
+        run_device(static_cast<std::int32_t>(device));
+      });
       if (error_ != nullptr) std::rethrow_exception(error_);
     } else {
       for (std::size_t s = 0; s < executor_.steps_.size(); ++s) run_step(s);
@@ -535,44 +520,14 @@ class Executor::Run {
   Clock::time_point start_;
 };
 
-void Executor::Workers::run(Run& run) {
-  {
-    const std::lock_guard lock(mutex_);
-    run_ = &run;
-    busy_ = threads_.size();
-    ++generation_;
-  }
-  wake_.notify_all();
-  run.run_device(0);
-  std::unique_lock lock(mutex_);
-  finished_.wait(lock, [this] { return busy_ == 0; });
-  run_ = nullptr;
-}
-
-void Executor::Workers::loop(std::int32_t device) {
-  std::uint64_t seen = 0;
-  for (;;) {
-    Run* run = nullptr;
-    {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return stop_ || generation_ != seen; });
-      if (stop_) return;
-      seen = generation_;
-      run = run_;
-    }
-    run->run_device(device);
-    {
-      const std::lock_guard lock(mutex_);
-      --busy_;
-    }
-    finished_.notify_one();
-  }
-}
-
 std::vector<Tensor> Executor::run(const std::vector<Tensor>& inputs, RunRecord* record,
                                   bool with_node_times, bool with_step_times) {
   if (record != nullptr) *record = {};
-  return Run(*this, inputs, record, with_node_times, with_step_times).execute();
+  const LogTimer timer(LogModule::kRun, LogLevel::kDebug);
+  std::vector<Tensor> outputs =
+      Run(*this, inputs, record, with_node_times, with_step_times).execute();
+  timer.done([&] { return "ran " + std::to_string(steps_.size()) + " steps"; });
+  return outputs;
 }
 
 }  // namespace npu

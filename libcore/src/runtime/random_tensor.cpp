@@ -2,7 +2,7 @@
 // Seeded data. The generator is SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) and the normal
 // distribution a sum of twelve uniforms: integer arithmetic and exact float sums only, so every
 // machine and compiler draws the same bits.
-#include "npu/runtime/random_tensor.hpp"
+#include "runtime/random_tensor.hpp"
 
 #include <algorithm>
 #include <cmath>

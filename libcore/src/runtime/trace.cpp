@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes a run as Chrome Trace Event JSON. Times are in microseconds, as the format wants them.
-#include "npu/runtime/trace.hpp"
+#include "runtime/trace.hpp"
 
 #include <map>
 

@@ -9,7 +9,8 @@
 #include <memory>
 
 #include "npu/ops/schema.hpp"
-#include "npu/runtime/random_tensor.hpp"
+#include "npu/support/log.hpp"
+#include "runtime/random_tensor.hpp"
 
 namespace npu {
 namespace {
@@ -101,7 +102,7 @@ const SafetensorsEntry* find_entry(const SafetensorsFile& file, const TensorInfo
   return entry != nullptr ? entry : file.find(tensor.name);
 }
 
-std::string type_text(DType dtype, const Shape& shape) {
+std::string tensor_type_text(DType dtype, const Shape& shape) {
   return std::string(dtype_name(dtype)) + " " + shape_text(shape);
 }
 
@@ -151,6 +152,7 @@ Tensor constant_tensor(const Graph& graph, const TensorInfo& tensor) {
 
 std::vector<Tensor> load_weights(const Graph& graph, const WeightSource& source,
                                  Diagnostics& diagnostics) {
+  const LogTimer timer(LogModule::kRead);
   std::unique_ptr<const SafetensorsFile> file;
   if (!source.file.empty()) file = std::make_unique<const SafetensorsFile>(source.file);
   std::vector<Tensor> weights(graph.tensors().size());
@@ -161,9 +163,9 @@ std::vector<Tensor> load_weights(const Graph& graph, const WeightSource& source,
     if (entry != nullptr) {
       if (entry->dtype != tensor.dtype || entry->shape != tensor.shape) {
         diagnostics.error({.file = source.file}, "weight '" + entry->name + "' is " +
-                                                     type_text(entry->dtype, entry->shape) +
+                                                     tensor_type_text(entry->dtype, entry->shape) +
                                                      ", the graph says " +
-                                                     type_text(tensor.dtype, tensor.shape));
+                                                     tensor_type_text(tensor.dtype, tensor.shape));
         continue;
       }
       weights[i] = file->tensor(*entry);
@@ -174,7 +176,7 @@ std::vector<Tensor> load_weights(const Graph& graph, const WeightSource& source,
           random_weight(tensor.dtype, tensor.shape, tensor.weight_key, *source.random_seed);
     } else if (file) {
       diagnostics.error({.file = source.file}, "weight '" + tensor.weight_key + "' (" +
-                                                   type_text(tensor.dtype, tensor.shape) +
+                                                   tensor_type_text(tensor.dtype, tensor.shape) +
                                                    ") is missing");
     } else {
       diagnostics.error({.file = graph.file},
@@ -183,6 +185,12 @@ std::vector<Tensor> load_weights(const Graph& graph, const WeightSource& source,
       break;  // every other weight lacks data for the same reason
     }
   }
+  timer.done([&] {
+    return "weights: " + (file ? source.file
+                          : source.random_seed
+                              ? "made up from seed " + std::to_string(*source.random_seed)
+                              : std::string("the document's own"));
+  });
   return weights;
 }
 

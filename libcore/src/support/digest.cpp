@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The only file that includes xxHash. Its code is compiled in, so that users of the static library
 // need not link another one. Runs at memory speed, O(bytes).
-#include "npu/support/digest.hpp"
+#include "support/digest.hpp"
 
 #include <new>
 

@@ -14,6 +14,8 @@
 
 #include "npu/support/error.hpp"
 
+template class nlohmann::basic_json<nlohmann::ordered_map>;
+
 namespace npu {
 namespace {
 

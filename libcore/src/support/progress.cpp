@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "npu/support/error.hpp"
+#include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
 
 namespace npu {
@@ -33,8 +34,11 @@ PhaseTimes::Scope::Scope(PhaseTimes& times, std::string phase)
     : times_(times), phase_(std::move(phase)), start_(std::chrono::steady_clock::now()) {}
 
 PhaseTimes::Scope::~Scope() {
-  const auto spent = std::chrono::steady_clock::now() - start_;
-  times_.add(phase_, std::chrono::duration<double, std::milli>(spent).count());
+  const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start_;
+  if (log_wants(LogModule::kGnn, LogLevel::kInfo)) {
+    log_text(LogModule::kGnn, LogLevel::kInfo, phase_, spent.count());
+  }
+  times_.add(phase_, spent.count());
 }
 
 std::string format_phase_times(const PhaseTimes& times) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -40,6 +41,21 @@ std::string fixed_text(double value, int decimals) {
   std::array<char, 64> text{};
   const int length = std::snprintf(text.data(), text.size(), "%.*f", decimals, value);
   return std::string(text.data(), static_cast<std::size_t>(std::clamp(length, 0, 63)));
+}
+
+std::optional<std::vector<std::int64_t>> integer_list(std::string_view text) {
+  std::vector<std::int64_t> numbers;
+  const char* begin = text.data();
+  const char* const end = text.data() + text.size();
+  for (;;) {
+    std::int64_t value = 0;
+    const auto [next, error] = std::from_chars(begin, end, value);
+    if (error != std::errc()) return std::nullopt;
+    numbers.push_back(value);
+    if (next == end) return numbers;
+    if (*next != ',') return std::nullopt;
+    begin = next + 1;
+  }
 }
 
 std::string printable_text(std::string_view text) {

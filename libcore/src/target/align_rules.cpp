@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads and checks the `align` section of a target's device. Unknown keys are faults, as everywhere
 // in a target: a misspelt rule that is ignored would give layouts that the device does not have.
-#include "npu/target/align_rules.hpp"
+#include "target/align_rules.hpp"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -9,12 +9,12 @@
 #include <cmath>
 
 #include "npu/ops/op_catalogue.hpp"
-#include "npu/support/text.hpp"
+#include "support/json_fields.hpp"
 
 namespace npu {
 namespace {
 
-constexpr std::int64_t kMostChannels = 1 << 20;
+constexpr std::int64_t kMaxChannels = 1 << 20;
 
 class AlignRulesReader {
  public:
@@ -31,13 +31,13 @@ class AlignRulesReader {
       if (key == "layout") {
         read_family(value, below, rules);
       } else if (key == "channel_multiple") {
-        rules.channel_multiple = integer(value, below, 1, kMostChannels, 64);
+        rules.channel_multiple = integer(value, below, 1, kMaxChannels, 64);
       } else if (key == "ranks") {
         read_ranks(value, below, rules);
       } else if (key == "dtypes") {
         read_dtypes(value, below, rules);
       } else if (key == "min_channels") {
-        rules.min_channels = integer(value, below, 0, kMostChannels, 0);
+        rules.min_channels = integer(value, below, 0, kMaxChannels, 0);
       } else if (key == "align_only") {
         read_ops(value, below, rules.align_only_classes, rules.align_only_ops);
       } else if (key == "nalign_only") {
@@ -48,7 +48,7 @@ class AlignRulesReader {
       } else if (key == "to_align" || key == "to_nalign") {
         read_rate(value, below, key == "to_align" ? rules.to_align : rules.to_nalign);
       } else {
-        fault(below, unknown_key(key, keys));
+        fault(below, unknown_key_text(key, keys));
       }
     }
     rules.layout.block = rules.channel_multiple;
@@ -60,26 +60,17 @@ class AlignRulesReader {
     diagnostics_.error({.file = file_, .pointer = pointer}, std::move(text));
   }
 
-  static std::string unknown_key(const std::string& key, const std::vector<std::string>& known) {
-    const std::string nearest = nearest_word(key, known);
-    return fmt::format("unknown key '{}'{}", key,
-                       nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
-  }
-
-  static std::string found(const Json& value) {
-    return value.is_number() ? value.dump() : std::string(json_type_name(value));
-  }
-
   std::int64_t integer(const Json& value, const std::string& pointer, std::int64_t min,
                        std::int64_t max, std::int64_t otherwise) {
     if (value.is_number_integer() && value >= min && value <= max) return value.get<std::int64_t>();
-    fault(pointer, fmt::format("expected an integer in {}..{}, found {}", min, max, found(value)));
+    fault(pointer,
+          fmt::format("expected an integer in {}..{}, found {}", min, max, number_or_type(&value)));
     return otherwise;
   }
 
   bool check_list(const Json& value, const std::string& pointer, std::string_view of) {
     if (value.is_array()) return true;
-    fault(pointer, fmt::format("expected a list of {}, found {}", of, found(value)));
+    fault(pointer, fmt::format("expected a list of {}, found {}", of, number_or_type(&value)));
     return false;
   }
 
@@ -91,7 +82,7 @@ class AlignRulesReader {
       }
     }
     fault(pointer, fmt::format("expected one of tx8, blocked, channels_last, found {}",
-                               value.is_string() ? value.dump() : found(value)));
+                               value.is_string() ? value.dump() : number_or_type(&value)));
   }
 
   void read_ranks(const Json& value, const std::string& pointer, AlignRules& rules) {
@@ -130,17 +121,15 @@ class AlignRulesReader {
     for (std::size_t i = 0; i < value.size(); ++i) {
       const std::string below = fmt::format("{}/{}", pointer, i);
       if (!value[i].is_string()) {
-        fault(below, fmt::format("expected a string, found {}", found(value[i])));
+        fault(below, fmt::format("expected a string, found {}", number_or_type(&value[i])));
         continue;
       }
       const auto& name = value[i].get_ref<const std::string&>();
       if (name.find_first_of(". ") != std::string::npos) {
         if (name.starts_with("aten.") && find_op(name) == nullptr) {
           const std::vector<std::string_view> ops = catalogued_ops();
-          const std::string nearest = nearest_word(name, {ops.begin(), ops.end()});
-          fault(below,
-                fmt::format("unknown op type '{}'{}", name,
-                            nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)));
+          fault(below, fmt::format("unknown op type '{}'{}", name,
+                                   spelling_hint(name, {ops.begin(), ops.end()})));
         }
         op_types.push_back(name);
       } else if (const auto align_class = parse_align_class(name)) {
@@ -154,19 +143,20 @@ class AlignRulesReader {
 
   void read_rate(const Json& value, const std::string& pointer, ConversionRate& rate) {
     if (!value.is_object()) {
-      fault(pointer, fmt::format("expected an object, found {}", found(value)));
+      fault(pointer, fmt::format("expected an object, found {}", number_or_type(&value)));
       return;
     }
     for (const auto& [key, number] : value.items()) {
       const std::string below = pointer + "/" + pointer_token(key);
       if (key != "latency_us" && key != "bandwidth") {
-        fault(below, unknown_key(key, {"latency_us", "bandwidth"}));
+        fault(below, unknown_key_text(key, {"latency_us", "bandwidth"}));
         continue;
       }
       const double parsed = number.is_number() ? number.get<double>() : -1;
       if (!std::isfinite(parsed) || parsed < 0 || (parsed == 0 && key == "bandwidth")) {
-        fault(below, fmt::format("expected a number {} 0, found {}",
-                                 key == "bandwidth" ? "above" : "of at least", found(number)));
+        fault(below,
+              fmt::format("expected a number {} 0, found {}",
+                          key == "bandwidth" ? "above" : "of at least", number_or_type(&number)));
         continue;
       }
       (key == "bandwidth" ? rate.bandwidth : rate.latency_us) = parsed;

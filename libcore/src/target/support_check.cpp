@@ -5,7 +5,7 @@
 // rule passes brings it one step further; the alternative that came furthest gives the reason,
 // since it is the one that the model's author most likely meant to meet. O(rules of the op x
 // arguments).
-#include "npu/target/support_check.hpp"
+#include "target/support_check.hpp"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -13,9 +13,9 @@
 #include <cmath>
 #include <utility>
 
-#include "npu/ops/align_class.hpp"
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/ops/schema.hpp"
+#include "ops/align_class.hpp"
 
 namespace npu {
 namespace {

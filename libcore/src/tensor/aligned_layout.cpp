@@ -5,7 +5,7 @@
 // that holds `width` neighbouring channels; the families differ in the widths and in what the start
 // of an item is aligned to. So one pair of loops converts them all. It goes over a segment in tiles
 // of a few pixels, which keeps both sides of the transposition in the first-level cache. O(bytes).
-#include "npu/tensor/aligned_layout.hpp"
+#include "tensor/aligned_layout.hpp"
 
 #include <algorithm>
 #include <array>

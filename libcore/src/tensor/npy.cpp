@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads and writes .npy. The header is a Python dict literal of three known keys; only the forms
 // that NumPy writes are accepted. O(bytes).
-#include "npu/tensor/npy.hpp"
+#include "tensor/npy.hpp"
 
 #include <algorithm>
 #include <array>
@@ -38,7 +38,7 @@ constexpr std::array<Descriptor, kDTypeCount> kDescriptors{{
     {"<c16", DType::kComplex128},
 }};
 
-[[noreturn]] void fail(const std::string& file, const std::string& text) {
+[[noreturn]] void fail_npy(const std::string& file, const std::string& text) {
   throw Error(ErrorCode::kParse, text, {.file = file});
 }
 
@@ -69,7 +69,7 @@ class HeaderParser {
         tuple();
         has_shape = true;
       } else {
-        fail(file_, "unexpected key '" + key + "' in the .npy header");
+        fail_npy(file_, "unexpected key '" + key + "' in the .npy header");
       }
       if (!accept(',')) {
         expect('}');
@@ -77,10 +77,10 @@ class HeaderParser {
       }
     }
     if (!has_descriptor || !has_order || !has_shape) {
-      fail(file_, "the .npy header lacks descr, fortran_order or shape");
+      fail_npy(file_, "the .npy header lacks descr, fortran_order or shape");
     }
     skip_space();
-    if (position_ != text_.size()) fail(file_, "the .npy header goes on after its dict");
+    if (position_ != text_.size()) fail_npy(file_, "the .npy header goes on after its dict");
   }
 
  private:
@@ -96,14 +96,15 @@ class HeaderParser {
     return true;
   }
   void expect(char c) {
-    if (!accept(c)) fail(file_, std::string("expected '") + c + "' in the .npy header");
+    if (!accept(c)) fail_npy(file_, std::string("expected '") + c + "' in the .npy header");
   }
   std::string quoted() {
     skip_space();
     const char quote = position_ < text_.size() ? text_[position_] : ' ';
-    if (quote != '\'' && quote != '"') fail(file_, "expected a quoted string in the .npy header");
+    if (quote != '\'' && quote != '"')
+      fail_npy(file_, "expected a quoted string in the .npy header");
     const std::size_t end = text_.find(quote, position_ + 1);
-    if (end == std::string_view::npos) fail(file_, "unterminated string in the .npy header");
+    if (end == std::string_view::npos) fail_npy(file_, "unterminated string in the .npy header");
     std::string value(text_.substr(position_ + 1, end - position_ - 1));
     position_ = end + 1;
     return value;
@@ -117,7 +118,7 @@ class HeaderParser {
         return value;
       }
     }
-    fail(file_, "expected True or False in the .npy header");
+    fail_npy(file_, "expected True or False in the .npy header");
   }
   void tuple() {
     expect('(');
@@ -127,7 +128,7 @@ class HeaderParser {
       const auto [end, error] =
           std::from_chars(text_.data() + position_, text_.data() + text_.size(), dimension);
       if (error != std::errc() || dimension < 0) {
-        fail(file_, "expected a non-negative integer in the shape of the .npy header");
+        fail_npy(file_, "expected a non-negative integer in the shape of the .npy header");
       }
       position_ = static_cast<std::size_t>(end - text_.data());
       shape.push_back(dimension);
@@ -181,35 +182,35 @@ Tensor transposed(const Tensor& source) {
 
 Tensor parse_npy(std::string_view bytes, const std::string& file, const DType* expected) {
   if (bytes.size() < 10 || !bytes.starts_with(kMagic)) {
-    fail(file, "not a .npy file: it does not start with \\x93NUMPY and a version");
+    fail_npy(file, "not a .npy file: it does not start with \\x93NUMPY and a version");
   }
   const auto byte_at = [&](std::size_t i) {
     return static_cast<std::size_t>(static_cast<unsigned char>(bytes[i]));
   };
   const std::size_t version = byte_at(6);
   if (version < 1 || version > 3)
-    fail(file, ".npy version " + std::to_string(version) + " is unknown");
+    fail_npy(file, ".npy version " + std::to_string(version) + " is unknown");
   const std::size_t prefix = version == 1 ? 10 : 12;
-  if (bytes.size() < prefix) fail(file, "the .npy header is cut short");
+  if (bytes.size() < prefix) fail_npy(file, "the .npy header is cut short");
   std::size_t length = byte_at(8) | byte_at(9) << 8;
   if (version > 1) length |= byte_at(10) << 16 | byte_at(11) << 24;
-  if (length > bytes.size() - prefix) fail(file, "the .npy header is cut short");
+  if (length > bytes.size() - prefix) fail_npy(file, "the .npy header is cut short");
   HeaderParser header(bytes.substr(prefix, length), file);
   header.parse();
   const auto dtype = dtype_of(header.descriptor, expected);
   if (!dtype)
-    fail(file, "the .npy dtype '" + header.descriptor + "' is not one that npu-tools reads");
+    fail_npy(file, "the .npy dtype '" + header.descriptor + "' is not one that npu-tools reads");
   const auto count = checked_element_count(header.shape);
   const auto size = count ? checked_multiply(*count, static_cast<std::int64_t>(dtype_size(*dtype)))
                           : std::nullopt;
   const std::string_view data = bytes.substr(prefix + length);
   if (!size || static_cast<std::size_t>(*size) != data.size()) {
-    fail(file, "an array of " + header.descriptor + " and shape " + shape_text(header.shape) +
-                   " does not have " + std::to_string(data.size()) + " bytes");
+    fail_npy(file, "an array of " + header.descriptor + " and shape " + shape_text(header.shape) +
+                       " does not have " + std::to_string(data.size()) + " bytes");
   }
   if (*dtype == DType::kBool &&
       std::any_of(data.begin(), data.end(), [](char c) { return c != 0 && c != 1; })) {
-    fail(file, "a bool array holds a byte other than 0 and 1");
+    fail_npy(file, "a bool array holds a byte other than 0 and 1");
   }
   Tensor tensor(*dtype, header.shape);
   if (!data.empty()) std::memcpy(tensor.mutable_data(), data.data(), data.size());

@@ -33,7 +33,8 @@ constexpr std::array<std::pair<std::string_view, DType>, kDTypeCount> kNames{{
     {"C128", DType::kComplex128},
 }};
 
-[[noreturn]] void fail(const std::string& file, std::string text, std::string pointer = {}) {
+[[noreturn]] void fail_safetensors(const std::string& file, std::string text,
+                                   std::string pointer = {}) {
   throw Error(ErrorCode::kParse, std::move(text), {.file = file, .pointer = std::move(pointer)});
 }
 
@@ -47,8 +48,9 @@ std::uint64_t read_length(std::string_view bytes) {
 
 std::size_t unsigned_value(const Json& json, const std::string& file, const std::string& pointer) {
   if (!json.is_number_unsigned()) {
-    fail(file, "expected a non-negative integer, found " + std::string(json_type_name(json)),
-         pointer);
+    fail_safetensors(file,
+                     "expected a non-negative integer, found " + std::string(json_type_name(json)),
+                     pointer);
   }
   return json.get<std::size_t>();
 }
@@ -61,7 +63,7 @@ SafetensorsEntry read_entry(const std::string& name, const Json& json, std::size
   const Json* offsets = find_member(json, "data_offsets");
   if (dtype == nullptr || shape == nullptr || offsets == nullptr || !dtype->is_string() ||
       !shape->is_array() || !offsets->is_array() || offsets->size() != 2) {
-    fail(file, "expected an object with dtype, shape and two data_offsets", pointer);
+    fail_safetensors(file, "expected an object with dtype, shape and two data_offsets", pointer);
   }
   SafetensorsEntry entry;
   entry.name = name;
@@ -69,34 +71,36 @@ SafetensorsEntry read_entry(const std::string& name, const Json& json, std::size
   const auto* row = std::find_if(kNames.begin(), kNames.end(),
                                  [&](const auto& r) { return r.first == dtype_text; });
   if (row == kNames.end()) {
-    fail(file, "dtype '" + dtype_text + "' is not one that npu-tools reads", pointer + "/dtype");
+    fail_safetensors(file, "dtype '" + dtype_text + "' is not one that npu-tools reads",
+                     pointer + "/dtype");
   }
   entry.dtype = row->second;
   for (std::size_t i = 0; i < shape->size(); ++i) {
     const std::string place = pointer + "/shape/" + std::to_string(i);
     const std::size_t dimension = unsigned_value((*shape)[i], file, place);
-    if (dimension > static_cast<std::size_t>(INT64_MAX)) fail(file, "dimension too large", place);
+    if (dimension > static_cast<std::size_t>(INT64_MAX))
+      fail_safetensors(file, "dimension too large", place);
     entry.shape.push_back(static_cast<std::int64_t>(dimension));
   }
   entry.begin = unsigned_value((*offsets)[0], file, pointer + "/data_offsets/0");
   entry.end = unsigned_value((*offsets)[1], file, pointer + "/data_offsets/1");
   if (entry.begin > entry.end || entry.end > data_size) {
-    fail(file,
-         "tensor '" + name + "' lies at bytes " + std::to_string(entry.begin) + " to " +
-             std::to_string(entry.end) + " of a data section of " + std::to_string(data_size) +
-             " bytes",
-         pointer + "/data_offsets");
+    fail_safetensors(file,
+                     "tensor '" + name + "' lies at bytes " + std::to_string(entry.begin) + " to " +
+                         std::to_string(entry.end) + " of a data section of " +
+                         std::to_string(data_size) + " bytes",
+                     pointer + "/data_offsets");
   }
   const auto count = checked_element_count(entry.shape);
   const auto bytes =
       count ? checked_multiply(*count, static_cast<std::int64_t>(dtype_size(entry.dtype)))
             : std::nullopt;
   if (!bytes || static_cast<std::size_t>(*bytes) != entry.end - entry.begin) {
-    fail(file,
-         "tensor '" + name + "' of dtype " + std::string(dtype_name(entry.dtype)) + " and shape " +
-             shape_text(entry.shape) + " does not have " + std::to_string(entry.end - entry.begin) +
-             " bytes",
-         pointer + "/data_offsets");
+    fail_safetensors(file,
+                     "tensor '" + name + "' of dtype " + std::string(dtype_name(entry.dtype)) +
+                         " and shape " + shape_text(entry.shape) + " does not have " +
+                         std::to_string(entry.end - entry.begin) + " bytes",
+                     pointer + "/data_offsets");
   }
   return entry;
 }
@@ -113,19 +117,19 @@ void check_coverage(const std::vector<SafetensorsEntry>& entries, std::size_t da
   for (const SafetensorsEntry* entry : order) {
     const std::string pointer = "/" + pointer_token(entry->name) + "/data_offsets";
     if (entry->begin < covered) {
-      fail(file, "tensor '" + entry->name + "' overlaps the one before it", pointer);
+      fail_safetensors(file, "tensor '" + entry->name + "' overlaps the one before it", pointer);
     }
     if (entry->begin > covered) {
-      fail(file,
-           "bytes " + std::to_string(covered) + " to " + std::to_string(entry->begin) +
-               " of the data section belong to no tensor",
-           pointer);
+      fail_safetensors(file,
+                       "bytes " + std::to_string(covered) + " to " + std::to_string(entry->begin) +
+                           " of the data section belong to no tensor",
+                       pointer);
     }
     covered = entry->end;
   }
   if (covered != data_size) {
-    fail(file, "the data section has " + std::to_string(data_size) + " bytes, its tensors " +
-                   std::to_string(covered));
+    fail_safetensors(file, "the data section has " + std::to_string(data_size) +
+                               " bytes, its tensors " + std::to_string(covered));
   }
 }
 
@@ -134,20 +138,22 @@ void check_coverage(const std::vector<SafetensorsEntry>& entries, std::size_t da
 std::vector<SafetensorsEntry> parse_safetensors(std::string_view bytes, const std::string& file,
                                                 std::size_t& data_begin) {
   if (bytes.size() < kLengthBytes) {
-    fail(file, "a safetensors file starts with 8 bytes of header length; this one has " +
-                   std::to_string(bytes.size()) + " bytes in all");
+    fail_safetensors(file,
+                     "a safetensors file starts with 8 bytes of header length; this one has " +
+                         std::to_string(bytes.size()) + " bytes in all");
   }
   const std::uint64_t length = read_length(bytes);
   if (length > kMaxHeaderBytes || length > bytes.size() - kLengthBytes) {
-    fail(file, "the header is said to have " + std::to_string(length) + " bytes, but only " +
-                   std::to_string(bytes.size() - kLengthBytes) + " follow");
+    fail_safetensors(file, "the header is said to have " + std::to_string(length) +
+                               " bytes, but only " + std::to_string(bytes.size() - kLengthBytes) +
+                               " follow");
   }
   data_begin = kLengthBytes + static_cast<std::size_t>(length);
   const std::size_t data_size = bytes.size() - data_begin;
   const Json header = parse_json(bytes.substr(kLengthBytes, length), file + " (header)");
   if (!header.is_object()) {
-    fail(file,
-         "the header is expected to be an object, found " + std::string(json_type_name(header)));
+    fail_safetensors(file, "the header is expected to be an object, found " +
+                               std::string(json_type_name(header)));
   }
   std::vector<SafetensorsEntry> entries;
   for (const auto& [name, json] : header.items()) {
@@ -179,8 +185,8 @@ Tensor SafetensorsFile::tensor(const SafetensorsEntry& entry) const {
   if (entry.dtype == DType::kBool) {
     const auto* bad = std::find_if(data, data + size, [](std::byte b) { return b > std::byte{1}; });
     if (bad != data + size) {
-      fail(path(), "bool tensor '" + entry.name + "' holds the byte " +
-                       std::to_string(static_cast<int>(*bad)) + ", expected 0 or 1");
+      fail_safetensors(path(), "bool tensor '" + entry.name + "' holds the byte " +
+                                   std::to_string(static_cast<int>(*bad)) + ", expected 0 or 1");
     }
   }
   if (reinterpret_cast<std::uintptr_t>(data) % dtype_size(entry.dtype) != 0) {

@@ -11,9 +11,9 @@ compile good
 for fault in cut empty changed text swapped; do
   for entry in cache/*.npublob; do
     case $fault in
-      cut) head -c 5000 "$entry" >cut && cp cut "$entry" ;;
+      cut) head -c 5000 "$entry" >short && cp short "$entry" ;;
       empty) : >"$entry" ;;
-      changed) size=$(wc -c <"$entry"); head -c $((size - 3)) "$entry" >cut; printf abc >>cut; cp cut "$entry" ;;
+      changed) size=$(wc -c <"$entry"); head -c $((size - 3)) "$entry" >short; printf abc >>short; cp short "$entry" ;;
       text) echo "not an entry" >"$entry" ;;
       swapped) cp "$(ls cache/*.npublob | head -n 1)" swap; cp swap "$entry" ;;
     esac

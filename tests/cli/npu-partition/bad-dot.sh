@@ -7,3 +7,5 @@ try npu-partition tagged.json --dot folder
 try npu-partition tagged.json --dot missing/plan.dot
 try npu-partition tagged.json --dot
 ls
+try npu-partition tagged.json --dot plan.dot --dot-level tensor
+try npu-partition tagged.json --dot-level node

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # device and device_reason of every node, with the built-in target.
 . "$CASES/lib.sh"
-for name in reasons; do npu-tag "$CASES/npu-tag/$name.json" | placement; done
+npu-tag "$CASES/npu-tag/reasons.json" | placement
 echo "small/dtypes:"
 npu-tag "$TESTDATA/models/small/dtypes.json" | placement
 echo "small/multi_output:"

@@ -18,7 +18,7 @@
 #include "catch.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/partition/strategies.hpp"
-#include "npu/passes.hpp"
+#include "npu/passes/tag.hpp"
 #include "npu/runtime/compare.hpp"
 #include "npu/runtime/executor.hpp"
 #include "npu/runtime/weight_store.hpp"

@@ -8,9 +8,9 @@
 #include <functional>
 
 #include "catch.hpp"
-#include "npu/support/digest.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
+#include "support/digest.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace npu;

@@ -17,8 +17,8 @@
 #include <thread>
 
 #include "catch.hpp"
-#include "npu/support/digest.hpp"
 #include "npu/support/file_io.hpp"
+#include "support/digest.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace npu;

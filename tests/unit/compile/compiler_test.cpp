@@ -4,17 +4,18 @@
 #include "npu/compile/compiler.hpp"
 
 #include "catch.hpp"
-#include "compile/vendor.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/partition/partition_graph.hpp"
 #include "npu/runtime/compare.hpp"
 #include "npu/runtime/executor.hpp"
-#include "npu/runtime/random_tensor.hpp"
 #include "npu/runtime/weight_store.hpp"
+#include "runtime/random_tensor.hpp"
 #include "support/temporary_folder.hpp"
+#include "vendor.hpp"
 
 using namespace npu;
 using npu::test::GraphBuilder;
+using npu::test::has_cpu;
 using npu::test::random_vendor_graph;
 using npu::test::Setting;
 using npu::test::use_vendor_backend;
@@ -118,13 +119,15 @@ TEST_CASE("a bundle runs in place, without the weights that its blobs hold",
     Executor executor(document, plan, vendor_target(), bundled_weights(*bundle, document),
                       one_thread(), partitions, {});
     const auto inputs = random_inputs(graph, seed);
-    CHECK(same(executor.run(inputs, nullptr), reference(graph, random_weights(graph), inputs)));
+    const auto outputs = executor.run(inputs, nullptr);
+    if (has_cpu()) CHECK(same(outputs, reference(graph, random_weights(graph), inputs)));
   }
 }
 
 TEST_CASE("what a backend refuses goes to the next device, and the result stays",
           "[compile][compiler]") {
   use_vendor_backend();
+  if (!has_cpu()) return;
   const Setting refuse("VENDOR_REFUSE", "aten.neg.default");
   int refused = 0;
   for (std::uint32_t seed = 20; seed < 40; ++seed) {

@@ -24,6 +24,9 @@ inline const Target& vendor_target() {
   return target;
 }
 
+/// Whether CMake built what the vendor's target has for its cpu. Without it a test compares less.
+inline bool has_cpu() { return NPU_TEST_HAS_BACKENDS != 0; }
+
 /// Sets an environment variable as long as it lives.
 class Setting {
  public:

@@ -3,8 +3,8 @@
 #include "npu/cost/cost_model.hpp"
 
 #include "catch.hpp"
+#include "cost/roofline.hpp"
 #include "graph_builder.hpp"
-#include "npu/cost/roofline.hpp"
 
 using namespace npu;
 using npu::test::GraphBuilder;

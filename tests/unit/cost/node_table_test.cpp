@@ -3,9 +3,9 @@
 #include "npu/cost/node_table.hpp"
 
 #include "catch.hpp"
+#include "cost/measured_cost.hpp"
+#include "cost/roofline.hpp"
 #include "graph_builder.hpp"
-#include "npu/cost/measured_cost.hpp"
-#include "npu/cost/roofline.hpp"
 #include "npu/support/error.hpp"
 
 using namespace npu;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dominators by definition: a dominates b if no path reaches b once a is taken away.
-#include "npu/flow/dominators.hpp"
+#include "flow/dominators.hpp"
 
 #include <random>
 

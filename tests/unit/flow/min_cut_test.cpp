@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Minimum cuts against the smallest of all cuts, and the checker against spoilt flows.
-#include "npu/flow/min_cut.hpp"
+#include "flow/min_cut.hpp"
 
 #include <random>
 

@@ -15,7 +15,7 @@ using Lines = std::vector<std::string>;
 
 namespace {
 
-Lines names_of(const Graph& graph, const std::vector<TensorId>& ids) {
+Lines tensor_names(const Graph& graph, const std::vector<TensorId>& ids) {
   Lines names;
   for (const TensorId id : ids) names.push_back(graph.tensor(id).name);
   return names;
@@ -54,17 +54,17 @@ TEST_CASE("boundary: of no nodes is empty") {
 TEST_CASE("boundary: inputs and weights in order of first use, outputs in order of production") {
   const Graph graph = diamond();
   const SubgraphBoundary all = find_boundary(graph, {{0}, {1}, {2}, {3}});
-  CHECK(names_of(graph, all.inputs) == Lines{"y", "x"});
-  CHECK(names_of(graph, all.weights) == Lines{"p_w", "p_v"});
-  CHECK(names_of(graph, all.outputs) == Lines{"a", "b"});  // graph_outputs lists b first
+  CHECK(tensor_names(graph, all.inputs) == Lines{"y", "x"});
+  CHECK(tensor_names(graph, all.weights) == Lines{"p_w", "p_v"});
+  CHECK(tensor_names(graph, all.outputs) == Lines{"a", "b"});  // graph_outputs lists b first
 
   const SubgraphBoundary first = find_boundary(graph, {{0}});
-  CHECK(names_of(graph, first.outputs) == Lines{"a"});
+  CHECK(tensor_names(graph, first.outputs) == Lines{"a"});
   const SubgraphBoundary middle = find_boundary(graph, {{1}, {2}});
-  CHECK(names_of(graph, middle.inputs) == Lines{"a", "x"});
-  CHECK(names_of(graph, middle.outputs) == Lines{"b", "c"});
+  CHECK(tensor_names(graph, middle.inputs) == Lines{"a", "x"});
+  CHECK(tensor_names(graph, middle.outputs) == Lines{"b", "c"});
   const SubgraphBoundary last = find_boundary(graph, {{2}, {3}});
-  CHECK(names_of(graph, last.inputs) == Lines{"a", "x"});
+  CHECK(tensor_names(graph, last.inputs) == Lines{"a", "x"});
   CHECK(last.outputs.empty());  // d is read by nobody, c only inside
 }
 
@@ -75,10 +75,10 @@ TEST_CASE("sub-IR: is a valid document of its own") {
   CHECK(faults_of(text).empty());
   const Graph part = read_valid_graph(text, "part");
   CHECK(part.model_name() == "diamond");
-  CHECK(names_of(part, part.graph_inputs()) == Lines{"a", "x"});
-  CHECK(names_of(part, part.graph_outputs()) == Lines{"b", "c"});
+  CHECK(tensor_names(part, part.graph_inputs()) == Lines{"a", "x"});
+  CHECK(tensor_names(part, part.graph_outputs()) == Lines{"b", "c"});
   REQUIRE(part.nodes().size() == 2);
-  CHECK(names_of(part, part.nodes()[0].inputs) == Lines{"p_w", "a", "p_v", "p_w"});
+  CHECK(tensor_names(part, part.nodes()[0].inputs) == Lines{"p_w", "a", "p_v", "p_w"});
   CHECK(part.tensor(part.find_tensor("p_v")).kind == TensorKind::kWeight);
   CHECK(part.tensor(part.find_tensor("p_v")).weight_key ==
         "p_v");  // weights go by placeholder name here
@@ -113,13 +113,13 @@ TEST_CASE("sub-IR: several results keep their names and indices") {
   const Graph whole =
       read_valid_graph(write_subgraph(graph, both, find_boundary(graph, both)), "f");
   CHECK(whole.tensor(whole.find_tensor("split_1")).result == 1);
-  CHECK(names_of(whole, whole.graph_outputs()) == Lines{"item"});
+  CHECK(tensor_names(whole, whole.graph_outputs()) == Lines{"item"});
   // Apart: both results cross, though the getitem takes one.
   const SubgraphBoundary first = find_boundary(graph, {{0}});
-  CHECK(names_of(graph, first.outputs) == Lines{"split_0", "split_1"});
+  CHECK(tensor_names(graph, first.outputs) == Lines{"split_0", "split_1"});
   const Graph item =
       read_valid_graph(write_subgraph(graph, {{1}}, find_boundary(graph, {{1}})), "f");
-  CHECK(names_of(item, item.graph_inputs()) == Lines{"split_0", "split_1"});
+  CHECK(tensor_names(item, item.graph_inputs()) == Lines{"split_0", "split_1"});
   CHECK(item.nodes()[0].attrs().at("index") == 1);
 }
 
@@ -154,9 +154,10 @@ TEST_CASE("sub-IR: random sets of nodes of random graphs are valid documents") {
     const Graph part = read_valid_graph(text, "part");
     REQUIRE(part.nodes().size() == nodes.size());
     for (std::size_t n = 0; n < nodes.size(); ++n) {
-      CHECK(names_of(part, part.nodes()[n].inputs) == names_of(graph, graph.node(nodes[n]).inputs));
-      CHECK(names_of(part, part.nodes()[n].outputs) ==
-            names_of(graph, graph.node(nodes[n]).outputs));
+      CHECK(tensor_names(part, part.nodes()[n].inputs) ==
+            tensor_names(graph, graph.node(nodes[n]).inputs));
+      CHECK(tensor_names(part, part.nodes()[n].outputs) ==
+            tensor_names(graph, graph.node(nodes[n]).outputs));
     }
     // A result crosses exactly if someone outside needs it.
     for (const NodeId id : nodes) {
@@ -181,8 +182,8 @@ TEST_CASE("sub-IR: the whole of a model reads as the model") {
   const Graph whole =
       read_valid_graph(write_subgraph(graph, nodes, find_boundary(graph, nodes)), "whole");
   REQUIRE(whole.nodes().size() == graph.nodes().size());
-  CHECK(names_of(whole, whole.graph_inputs()) == names_of(graph, graph.graph_inputs()));
-  CHECK(names_of(whole, whole.graph_outputs()) == names_of(graph, graph.graph_outputs()));
+  CHECK(tensor_names(whole, whole.graph_inputs()) == tensor_names(graph, graph.graph_inputs()));
+  CHECK(tensor_names(whole, whole.graph_outputs()) == tensor_names(graph, graph.graph_outputs()));
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     CHECK(whole.nodes()[n].attrs() == graph.nodes()[n].attrs());
     CHECK(whole.nodes()[n].op_type == graph.nodes()[n].op_type);

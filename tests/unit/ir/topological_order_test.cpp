@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "npu/ir/topological_order.hpp"
+#include "ir/topological_order.hpp"
 
 #include <algorithm>
 #include <random>

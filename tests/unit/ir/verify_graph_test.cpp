@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules about the graph as a whole; the reader's tests have those about single mentions.
-#include "npu/ir/verify_graph.hpp"
+#include "ir/verify_graph.hpp"
 
 #include "catch.hpp"
 #include "graph_builder.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "npu/ops/align_class.hpp"
+#include "ops/align_class.hpp"
 
 #include "catch.hpp"
 #include "npu/ops/op_catalogue.hpp"

@@ -7,8 +7,9 @@
 #include "graph_builder.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/partition/partition_graph.hpp"
+#include "npu/partition/report.hpp"
 #include "npu/partition/strategies.hpp"
-#include "partition/plan_checks.hpp"
+#include "plan_checks.hpp"
 
 using namespace npu;
 using namespace npu::test;
@@ -306,7 +307,8 @@ TEST_CASE(
 TEST_CASE("plan: Graphviz text has a cluster a partition and an edge a tensor that crosses") {
   const Graph graph = read_valid_graph(three_partitions().dump(), "f");
   Diagnostics diagnostics;
-  const std::string dot = plan_to_dot(graph, read_partition_plan(graph, diagnostics));
+  const std::string dot =
+      plan_to_dot(graph, read_partition_plan(graph, diagnostics), DotLevel::kNode);
   CHECK(dot.starts_with("digraph \"test\" {"));
   CHECK(dot.ends_with("}\n"));
   for (const char* part :
@@ -327,24 +329,14 @@ TEST_CASE("plan: Graphviz text escapes quotes, backslashes and line ends in name
                     .on("npu")
                     .output("a\"\n\\")
                     .build();
-  const std::string dot = plan_to_dot(graph, partition_convex(graph));
+  const std::string dot = plan_to_dot(graph, partition_convex(graph), DotLevel::kNode);
   CHECK(dot.starts_with("digraph \"m\\\"o\\\\d\" {"));
   CHECK(dot.find("n0 [label=\"a\\\"\\n\\\\\\ncustom\"]") != std::string::npos);
 }
 
-TEST_CASE(
-    "partition_graph: an unknown strategy, a document without tags and a device of no target") {
+TEST_CASE("partition_graph: a document without tags and a device of no target") {
   Diagnostics diagnostics;
   Graph untagged = GraphBuilder().input("x").node("a", "custom", {"x"}).build();
-  try {
-    partition_graph(untagged, {.strategy = "fastest"}, diagnostics);
-    FAIL("no error");
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::kUsage);
-    CHECK(
-        error.message() ==
-        "--strategy fastest: expected one of contiguous, convex, mincut, blocks, resources, metis");
-  }
   CHECK_THROWS_AS(partition_graph(untagged, {}, diagnostics), Error);
 
   Graph graph = GraphBuilder().input("x").node("a", "aten.relu.default", {"x"}).on("tpu").build();
@@ -378,8 +370,17 @@ TEST_CASE("partition_graph: writes plan, partitions of nodes and metrics") {
   CHECK(graph.npu_member("partition")->at("metrics").at("transfers") == 1);
   CHECK(graph.npu_member("partition")->at("strategy") == "convex");
   CHECK(graph.nodes()[1].partition == 1);
+}
+
+TEST_CASE("strategies: every enumerator has its row, and every name is found") {
   std::vector<std::string_view> names;
-  for (const StrategyInfo& strategy : partition_strategies()) names.push_back(strategy.name);
+  for (const StrategyInfo& strategy : partition_strategies()) {
+    CHECK(static_cast<std::size_t>(strategy.strategy) == names.size());
+    CHECK(find_strategy(strategy.name) == strategy.strategy);
+    names.push_back(strategy.name);
+  }
+  CHECK(find_strategy("fastest") == std::nullopt);
+  CHECK(find_strategy("") == std::nullopt);
   CHECK(names == std::vector<std::string_view>{"contiguous", "convex", "mincut", "blocks",
                                                "resources", "metis"});
 }

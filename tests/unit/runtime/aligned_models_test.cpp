@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Aligned documents on the real backends: conversions never change a result.
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -10,29 +9,18 @@
 #include "graph_builder.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/partition/partition_graph.hpp"
-#include "npu/passes.hpp"
+#include "npu/passes/align.hpp"
+#include "npu/passes/tag.hpp"
 #include "npu/runtime/compare.hpp"
 #include "npu/runtime/executor.hpp"
 #include "npu/runtime/weight_store.hpp"
 #include "npu/support/file_io.hpp"
-#include "npu/target/support_check.hpp"
 #include "npu/tensor/safetensors.hpp"
+#include "target/support_check.hpp"
 #include "test_paths.hpp"
 
 namespace npu {
 namespace {
-
-bool have_backends() {
-  ::setenv("NPU_BACKEND_PATH", npu::test::backend_dir(), 1);
-  for (const char* name : {"aten", "onednn"}) {
-    const std::string file = std::string(npu::test::backend_dir()) + "/npu_backend_" + name + ".so";
-    if (::access(file.c_str(), R_OK) != 0) {
-      WARN("skipped: " << file << " is not there");
-      return false;
-    }
-  }
-  return true;
-}
 
 const std::string kModels = std::string(NPU_TEST_DATA_DIR) + "/models/small/";
 
@@ -69,7 +57,7 @@ void check_same(const std::vector<Tensor>& actual, const std::vector<Tensor>& ex
 }
 
 TEST_CASE("aligned models give the results of those that are not") {
-  if (!have_backends()) return;
+  if (!test::use_backends()) return;
   std::mt19937 random(71);
   const Target host = load_target("host");
   std::int64_t conversions = 0;

@@ -3,8 +3,6 @@
 // result.
 #include "npu/runtime/executor.hpp"
 
-#include <unistd.h>
-
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -15,11 +13,11 @@
 #include "npu/partition/metrics.hpp"
 #include "npu/partition/strategies.hpp"
 #include "npu/runtime/compare.hpp"
-#include "npu/runtime/random_tensor.hpp"
-#include "npu/runtime/trace.hpp"
 #include "npu/runtime/weight_store.hpp"
 #include "npu/support/file_io.hpp"
-#include "npu/target/support_check.hpp"
+#include "runtime/random_tensor.hpp"
+#include "runtime/trace.hpp"
+#include "target/support_check.hpp"
 #include "test_paths.hpp"
 
 using namespace npu;
@@ -27,18 +25,6 @@ using npu::test::GraphBuilder;
 using Kind = StepRecord::Kind;
 
 namespace {
-
-bool have_backends() {
-  ::setenv("NPU_BACKEND_PATH", npu::test::backend_dir(), 1);
-  for (const char* name : {"aten", "onednn"}) {
-    const std::string file = std::string(npu::test::backend_dir()) + "/npu_backend_" + name + ".so";
-    if (::access(file.c_str(), R_OK) != 0) {
-      WARN("skipped: " << file << " is not there");
-      return false;
-    }
-  }
-  return true;
-}
 
 const Target& host() {
   static const Target target = load_target("host");
@@ -204,7 +190,7 @@ TEST_CASE("executor: a device that is missing, or without a backend, or with one
 }
 
 TEST_CASE("executor: one node on each device") {
-  if (!have_backends()) return;
+  if (!test::use_backends()) return;
   for (const char* device : {"npu", "cpu"}) {
     CAPTURE(device);
     const Graph graph = GraphBuilder()
@@ -224,7 +210,7 @@ TEST_CASE("executor: one node on each device") {
 }
 
 TEST_CASE("executor: a tensor crosses once per direction, however many read it") {
-  if (!have_backends()) return;
+  if (!test::use_backends()) return;
   // a has three readers on the cpu in two partitions, and is an output.
   const Graph graph = GraphBuilder()
                           .input("x", {2})
@@ -252,7 +238,7 @@ TEST_CASE("executor: a tensor crosses once per direction, however many read it")
 }
 
 TEST_CASE("executor: a transfer of what is there already copies nothing") {
-  if (!have_backends()) return;
+  if (!test::use_backends()) return;
   const Graph graph = GraphBuilder()
                           .input("x", {2})
                           .node("a", "aten.relu.default", {"x"})
@@ -281,7 +267,7 @@ TEST_CASE("executor: a transfer of what is there already copies nothing") {
 }
 
 TEST_CASE("executor: a graph input is uploaded once per device that reads it") {
-  if (!have_backends()) return;
+  if (!test::use_backends()) return;
   const Graph graph = GraphBuilder()
                           .input("x", {2})
                           .node("a", "aten.relu.default", {"x"})
@@ -303,7 +289,7 @@ TEST_CASE("executor: a graph input is uploaded once per device that reads it") {
 }
 
 TEST_CASE("executor: an in-place op leaves its operand to every other reader") {
-  if (!have_backends()) return;
+  if (!test::use_backends()) return;
   // All placements of the four nodes: a has the readers relu_, sum and the output.
   for (int placement = 0; placement < 16; ++placement) {
     CAPTURE(placement);
@@ -338,7 +324,7 @@ TEST_CASE("executor: an in-place op leaves its operand to every other reader") {
 
 TEST_CASE(
     "executor: an in-place op on a graph input or a weight leaves them alone, run after run") {
-  if (!have_backends()) return;
+  if (!test::use_backends()) return;
   for (const char* device : {"npu", "cpu"}) {
     CAPTURE(device);
     const Graph graph = GraphBuilder()
@@ -372,7 +358,7 @@ TEST_CASE(
 }
 
 TEST_CASE("executor: results of one run do not change with the next") {
-  if (!have_backends()) return;
+  if (!test::use_backends()) return;
   const Graph graph = GraphBuilder()
                           .input("x", {2})
                           .node("a", "aten.relu.default", {"x"})
@@ -393,7 +379,7 @@ TEST_CASE("executor: results of one run do not change with the next") {
 }
 
 TEST_CASE("executor: weights are uploaded once and reused over runs") {
-  if (!have_backends()) return;
+  if (!test::use_backends()) return;
   const Graph graph = GraphBuilder()
                           .input("x", {1, 2})
                           .weight("w", {2, 2})
@@ -423,7 +409,7 @@ TEST_CASE("executor: weights are uploaded once and reused over runs") {
 }
 
 TEST_CASE("executor: all bfloat16 patterns enter and leave the memory of a device bit for bit") {
-  if (!have_backends()) return;
+  if (!test::use_backends()) return;
   // What a transfer does: from the host to one device, from its memory to the other, back to the
   // host.
   const Tensor input = every_bfloat16();
@@ -445,7 +431,7 @@ TEST_CASE("executor: all bfloat16 patterns enter and leave the memory of a devic
 }
 
 TEST_CASE("executor: bfloat16 keeps its bits on the way through a plan") {
-  if (!have_backends()) return;
+  if (!test::use_backends()) return;
   // Views move data between devices and change none of it.
   const Graph graph =
       GraphBuilder()
@@ -488,7 +474,7 @@ TEST_CASE("executor: bfloat16 keeps its bits on the way through a plan") {
 }
 
 TEST_CASE("executor: tensors of every dtype cross from cpu to npu and back bit for bit") {
-  if (!have_backends()) return;
+  if (!test::use_backends()) return;
   std::mt19937 random(61);
   for (int d = 0; d < kDTypeCount; ++d) {
     const auto dtype = static_cast<DType>(d);
@@ -518,7 +504,7 @@ TEST_CASE("executor: tensors of every dtype cross from cpu to npu and back bit f
 }
 
 TEST_CASE("executor: small models on the cpu give PyTorch's results, any split gives the cpu's") {
-  if (!have_backends()) return;
+  if (!test::use_backends()) return;
   std::mt19937 random(67);
   int placements = 0;
   std::int64_t nodes_on_npu = 0;
@@ -564,7 +550,7 @@ TEST_CASE("executor: small models on the cpu give PyTorch's results, any split g
 }
 
 TEST_CASE("executor: the trace of a run has a track per device and an arrow per transfer") {
-  if (!have_backends()) return;
+  if (!test::use_backends()) return;
   SmallModel model = load_small("residual");
   for (std::size_t n = 0; n < model.graph.nodes().size(); ++n) {
     const bool is_add = model.graph.nodes()[n].op_type.starts_with("aten.add");

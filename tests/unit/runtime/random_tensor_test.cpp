@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Made-up data is the same everywhere. The golden bits come from another implementation of the same
 // generator (SplitMix64 on seed xor FNV-1a of the name), in Python.
-#include "npu/runtime/random_tensor.hpp"
+#include "runtime/random_tensor.hpp"
 
 #include <bit>
 #include <cmath>

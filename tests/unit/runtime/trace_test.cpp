@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The trace of a run that is written out by hand.
-#include "npu/runtime/trace.hpp"
+#include "runtime/trace.hpp"
 
 #include "catch.hpp"
 #include "graph_builder.hpp"

@@ -29,7 +29,7 @@ Graph two_weights() {
                           "m.json");
 }
 
-Tensor floats(const std::vector<float>& values) {
+Tensor as_floats(const std::vector<float>& values) {
   Tensor tensor(DType::kFloat32, {static_cast<std::int64_t>(values.size())});
   for (std::size_t i = 0; i < values.size(); ++i) tensor.as_mutable<float>()[i] = values[i];
   return tensor;
@@ -91,8 +91,9 @@ TEST_CASE("weights: from a file by state-dict key, or by placeholder name") {
   const Graph graph = two_weights();
   for (const char* name : {"layer.w", "p_layer_w"}) {
     CAPTURE(name);
-    write_safetensors(folder / "w",
-                      {{name, floats({1.5, 2.5})}, {"b", int64_scalar(7)}, {"more", floats({1})}});
+    write_safetensors(
+        folder / "w",
+        {{name, as_floats({1.5, 2.5})}, {"b", int64_scalar(7)}, {"more", as_floats({1})}});
     Diagnostics diagnostics;
     const std::vector<Tensor> weights =
         load_weights(graph, {.file = folder / "w", .random_seed = {}}, diagnostics);
@@ -109,7 +110,7 @@ TEST_CASE("weights: the key wins over the placeholder name") {
   const Graph graph = two_weights();
   write_safetensors(
       folder / "w",
-      {{"p_layer_w", floats({1, 1})}, {"layer.w", floats({2, 2})}, {"b", int64_scalar(0)}});
+      {{"p_layer_w", as_floats({1, 1})}, {"layer.w", as_floats({2, 2})}, {"b", int64_scalar(0)}});
   Diagnostics diagnostics;
   const auto weights = load_weights(graph, {.file = folder / "w", .random_seed = {}}, diagnostics);
   CHECK(weight(graph, weights, "p_layer_w").as<float>()[0] == 2);
@@ -122,7 +123,7 @@ TEST_CASE("weights: everything that is missing or of another type is listed") {
   CHECK(faults(two_weights(), {.file = file, .random_seed = {}}) ==
         Lines{file + ": weight 'layer.w' (float32 [2]) is missing",
               file + ": weight 'b' (int64 []) is missing"});
-  write_safetensors(file, {{"layer.w", floats({1, 2, 3})}, {"b", floats({1})}});
+  write_safetensors(file, {{"layer.w", as_floats({1, 2, 3})}, {"b", as_floats({1})}});
   CHECK(faults(two_weights(), {.file = file, .random_seed = {}}) ==
         Lines{file + ": weight 'layer.w' is float32 [3], the graph says float32 [2]",
               file + ": weight 'b' is float32 [1], the graph says int64 []"});
@@ -131,7 +132,7 @@ TEST_CASE("weights: everything that is missing or of another type is listed") {
   write_safetensors(file, {{"layer.w", bfloats}, {"b", int64_scalar(1)}});
   CHECK(faults(two_weights(), {.file = file, .random_seed = {}}) ==
         Lines{file + ": weight 'layer.w' is bfloat16 [2], the graph says float32 [2]"});
-  write_safetensors(file, {{"layer.w", floats({1})}, {"b", int64_scalar(1)}});
+  write_safetensors(file, {{"layer.w", as_floats({1})}, {"b", int64_scalar(1)}});
   CHECK(faults(two_weights(), {.file = file, .random_seed = {}}) ==
         Lines{file + ": weight 'layer.w' is float32 [1], the graph says float32 [2]"});
 }
@@ -170,7 +171,7 @@ TEST_CASE("weights: two placeholders of one key get the same data") {
     "weight_name_mapping": {"p_one": "shared", "p_two": "shared"}, "nodes": []})",
                                        "f");
   const TemporaryFolder folder;
-  write_safetensors(folder / "w", {{"shared", floats({1, 2})}});
+  write_safetensors(folder / "w", {{"shared", as_floats({1, 2})}});
   Diagnostics diagnostics;
   const auto from_file =
       load_weights(graph, {.file = folder / "w", .random_seed = {}}, diagnostics);
@@ -187,7 +188,7 @@ TEST_CASE("weights: a constant has the data of the document, unless the file has
   auto weights = load_weights(graph, {}, diagnostics);
   CHECK(weight(graph, weights, "c").as<float>()[1] == 2.5F);
   const TemporaryFolder folder;
-  write_safetensors(folder / "w", {{"c", floats({8, 9})}});
+  write_safetensors(folder / "w", {{"c", as_floats({8, 9})}});
   weights = load_weights(graph, {.file = folder / "w", .random_seed = {}}, diagnostics);
   CHECK(weight(graph, weights, "c").as<float>()[1] == 9);
   weights = load_weights(graph, {.file = {}, .random_seed = 1}, diagnostics);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Digests stand in files: they must be XXH3's own, on every machine and in every build.
-#include "npu/support/digest.hpp"
+#include "support/digest.hpp"
 
 #include <set>
 #include <string>

@@ -12,7 +12,7 @@
 
 #include "catch.hpp"
 #include "npu/support/error.hpp"
-#include "support/temporary_folder.hpp"
+#include "temporary_folder.hpp"
 
 using namespace npu;
 using npu::test::TemporaryFolder;

@@ -108,6 +108,15 @@ TEST_CASE("checked: products that do not fit are nothing") {
   CHECK_FALSE(checked_element_count({big, big, 0}).has_value());
 }
 
+TEST_CASE("a list of integers has commas between and nothing else") {
+  CHECK(npu::integer_list("1,2,-4") == std::vector<std::int64_t>{1, 2, -4});
+  CHECK(npu::integer_list("7") == std::vector<std::int64_t>{7});
+  for (const char* bad : {"", ",", "1,", ",1", "1;2", "1, 2", "x", "99999999999999999999"}) {
+    INFO(bad);
+    CHECK(!npu::integer_list(bad));
+  }
+}
+
 TEST_CASE("text from outside becomes printable UTF-8", "[support][text]") {
   CHECK(printable_text("plain text") == "plain text");
   CHECK(printable_text("\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80") ==

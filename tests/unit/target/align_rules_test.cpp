@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "npu/target/align_rules.hpp"
+#include "target/align_rules.hpp"
 
 #include "catch.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "npu/target/support_check.hpp"
+#include "target/support_check.hpp"
 
 #include "catch.hpp"
 #include "graph_builder.hpp"

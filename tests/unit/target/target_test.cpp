@@ -9,8 +9,8 @@
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/json.hpp"
-#include "npu/target/support_check.hpp"
 #include "target/embedded_targets.hpp"
+#include "target/support_check.hpp"
 
 namespace npu {
 namespace {
@@ -37,7 +37,7 @@ Json valid() {
 }
 
 // The faults of `json` as "pointer: text".
-std::vector<std::string> faults(const Json& json) {
+std::vector<std::string> target_faults(const Json& json) {
   Diagnostics diagnostics;
   parse_target(json, "test.json", "/npu/target", diagnostics);
   std::vector<std::string> result;
@@ -52,15 +52,15 @@ std::vector<std::string> faults(const Json& json) {
 std::vector<std::string> faults_with(const std::string& pointer, const Json& value) {
   Json json = valid();
   json[Json::json_pointer(pointer)] = value;
-  return faults(json);
+  return target_faults(json);
 }
 std::vector<std::string> faults_without(const std::string& parent, const std::string& key) {
   Json json = valid();
   json[Json::json_pointer(parent)].erase(key);
-  return faults(json);
+  return target_faults(json);
 }
 
-using Faults = std::vector<std::string>;
+using TargetFaults = std::vector<std::string>;
 
 TEST_CASE("a description is read in full") {
   const Json json = valid();
@@ -127,9 +127,9 @@ TEST_CASE("a single device needs no link") {
   Json json = valid();
   json["devices"].erase(0);
   json["links"] = Json::array();
-  CHECK(faults(json).empty());
+  CHECK(target_faults(json).empty());
   json.erase("links");
-  CHECK(faults(json).empty());
+  CHECK(target_faults(json).empty());
 }
 
 TEST_CASE("any op and rules together") {
@@ -141,72 +141,75 @@ TEST_CASE("any op and rules together") {
 }
 
 TEST_CASE("bad-target: structure") {
-  CHECK(faults(Json("host")) == Faults{"/npu/target: expected an object, found string"});
-  CHECK(faults(Json::object()) ==
-        Faults{"/npu/target: 'name' is missing", "/npu/target: 'devices' is missing"});
+  CHECK(target_faults(Json("host")) ==
+        TargetFaults{"/npu/target: expected an object, found string"});
+  CHECK(target_faults(Json::object()) ==
+        TargetFaults{"/npu/target: 'name' is missing", "/npu/target: 'devices' is missing"});
   CHECK(faults_with("/devices", Json::array()).front() ==
         "/npu/target/devices: expected a list of at least one device, found array");
   CHECK(faults_with("/devices/0", 1).front() ==
         "/npu/target/devices/0: expected an object, found integer");
   CHECK(faults_with("/name", "") ==
-        Faults{"/npu/target/name: expected a non-empty string, found string"});
+        TargetFaults{"/npu/target/name: expected a non-empty string, found string"});
   CHECK(faults_with("/description", 1) ==
-        Faults{"/npu/target/description: expected a string, found integer"});
+        TargetFaults{"/npu/target/description: expected a string, found integer"});
   CHECK(faults_with("/descripton", "x") ==
-        Faults{"/npu/target/descripton: unknown key 'descripton'; did you mean 'description'?"});
+        TargetFaults{
+            "/npu/target/descripton: unknown key 'descripton'; did you mean 'description'?"});
 }
 
 TEST_CASE("bad-target: devices") {
   const std::string at = "/npu/target/devices/0";
   CHECK(faults_without("/devices/1", "name").front() == "/npu/target/devices/1: 'name' is missing");
-  CHECK(faults_without("/devices/0", "ops") == Faults{at + ": 'ops' is missing"});
-  CHECK(faults_without("/devices/0", "peak_flops") == Faults{at + ": 'peak_flops' is missing"});
+  CHECK(faults_without("/devices/0", "ops") == TargetFaults{at + ": 'ops' is missing"});
+  CHECK(faults_without("/devices/0", "peak_flops") ==
+        TargetFaults{at + ": 'peak_flops' is missing"});
   CHECK(faults_without("/devices/0", "memory_bandwidth") ==
-        Faults{at + ": 'memory_bandwidth' is missing"});
+        TargetFaults{at + ": 'memory_bandwidth' is missing"});
   CHECK(faults_with("/devices/1/name", "npu").front() ==
         "/npu/target/devices/1/name: device 'npu' is described twice");
-  CHECK(
-      faults_with("/devices/0/memory_bandwith", 1) ==
-      Faults{at +
-             "/memory_bandwith: unknown key 'memory_bandwith'; did you mean 'memory_bandwidth'?"});
+  CHECK(faults_with("/devices/0/memory_bandwith", 1) ==
+        TargetFaults{
+            at +
+            "/memory_bandwith: unknown key 'memory_bandwith'; did you mean 'memory_bandwidth'?"});
   CHECK(faults_with("/devices/0/options", Json::array()) ==
-        Faults{at + "/options: expected an object, found array"});
+        TargetFaults{at + "/options: expected an object, found array"});
   CHECK(faults_with("/devices/0/align", 1) ==
-        Faults{at + "/align: expected an object, found integer"});
+        TargetFaults{at + "/align: expected an object, found integer"});
   CHECK(faults_with("/devices/0/memory_bandwidth", 0) ==
-        Faults{at + "/memory_bandwidth: expected a number above 0, found 0"});
+        TargetFaults{at + "/memory_bandwidth: expected a number above 0, found 0"});
   CHECK(faults_with("/devices/0/memory_bandwidth", -1.5) ==
-        Faults{at + "/memory_bandwidth: expected a number above 0, found -1.5"});
+        TargetFaults{at + "/memory_bandwidth: expected a number above 0, found -1.5"});
   CHECK(faults_with("/devices/0/memory_bandwidth", "fast") ==
-        Faults{at + "/memory_bandwidth: expected a number above 0, found string"});
+        TargetFaults{at + "/memory_bandwidth: expected a number above 0, found string"});
   CHECK(faults_with("/devices/0/launch_overhead_us", -1) ==
-        Faults{at + "/launch_overhead_us: expected a number of at least 0, found -1"});
+        TargetFaults{at + "/launch_overhead_us: expected a number of at least 0, found -1"});
   CHECK(faults_with("/devices/0/launch_overhead_us", 0).empty());
   CHECK(faults_with("/devices/0/on_chip_bytes", -1) ==
-        Faults{at + "/on_chip_bytes: expected an integer of at least 0, found -1"});
+        TargetFaults{at + "/on_chip_bytes: expected an integer of at least 0, found -1"});
   CHECK(faults_with("/devices/0/on_chip_bytes", 1.5) ==
-        Faults{at + "/on_chip_bytes: expected an integer of at least 0, found 1.5"});
+        TargetFaults{at + "/on_chip_bytes: expected an integer of at least 0, found 1.5"});
   CHECK(faults_with("/devices/0/max_partition_flops", -1) ==
-        Faults{at + "/max_partition_flops: expected a number of at least 0, found -1"});
+        TargetFaults{at + "/max_partition_flops: expected a number of at least 0, found -1"});
   CHECK(faults_with("/devices/0/max_partition_flops", 1e9).empty());
   CHECK(faults_with("/devices/0/peak_flops", Json::object()) ==
-        Faults{at + "/peak_flops: expected FLOP/s of at least one dtype"});
+        TargetFaults{at + "/peak_flops: expected FLOP/s of at least one dtype"});
   CHECK(faults_with("/devices/0/peak_flops/float32", 0) ==
-        Faults{at + "/peak_flops/float32: expected a number above 0, found 0"});
-  const Faults dtype = faults_with("/devices/0/peak_flops/fp32", 1);
+        TargetFaults{at + "/peak_flops/float32: expected a number above 0, found 0"});
+  const TargetFaults dtype = faults_with("/devices/0/peak_flops/fp32", 1);
   REQUIRE(dtype.size() == 1);
   CHECK(dtype[0].starts_with(at + "/peak_flops/fp32: unknown dtype 'fp32'; one of float32, "));
   CHECK(faults_with("/devices/0/dtypes", Json::array()) ==
-        Faults{at + "/dtypes: expected a non-empty list of strings, found an empty one"});
+        TargetFaults{at + "/dtypes: expected a non-empty list of strings, found an empty one"});
   CHECK(faults_with("/devices/0/dtypes/0", 3) ==
-        Faults{at + "/dtypes/0: expected a string, found integer"});
+        TargetFaults{at + "/dtypes/0: expected a string, found integer"});
   CHECK(faults_with("/devices/0/rank", {3, 2}) ==
-        Faults{at + "/rank: expected [min, max] with 0 <= min <= max, or null for max"});
+        TargetFaults{at + "/rank: expected [min, max] with 0 <= min <= max, or null for max"});
   CHECK(faults_with("/devices/0/rank", 3).size() == 1);
   CHECK(faults_with("/devices/0/rank", {-1, 2}).size() == 1);
   CHECK(faults_with("/devices/0/rank", {0, "x"}).size() == 1);
   CHECK(faults_with("/devices/0/aliases/0", "aten.viewe.default") ==
-        Faults{
+        TargetFaults{
             at +
             "/aliases/0: unknown op type 'aten.viewe.default'; did you mean 'aten.view.default'?"});
 }
@@ -214,48 +217,50 @@ TEST_CASE("bad-target: devices") {
 TEST_CASE("bad-target: op rules") {
   const std::string at = "/npu/target/devices/0/ops";
   CHECK(faults_with("/devices/0/ops", "+") ==
-        Faults{at + ": expected \"*\" or a list of op rules, found string"});
+        TargetFaults{at + ": expected \"*\" or a list of op rules, found string"});
   CHECK(faults_with("/devices/0/ops/0", "aten.relu.default") ==
-        Faults{at + "/0: expected an object, found string"});
-  CHECK(faults_without("/devices/0/ops/0", "types") == Faults{at + "/0: 'types' is missing"});
+        TargetFaults{at + "/0: expected an object, found string"});
+  CHECK(faults_without("/devices/0/ops/0", "types") == TargetFaults{at + "/0: 'types' is missing"});
   CHECK(faults_with("/devices/0/ops/0/type", Json::array()) ==
-        Faults{at + "/0/type: unknown key 'type'; did you mean 'types'?"});
-  CHECK(
-      faults_with("/devices/0/ops/0/types/0", "aten.relu.defalt") ==
-      Faults{at +
-             "/0/types/0: unknown op type 'aten.relu.defalt'; did you mean 'aten.relu.default'?"});
+        TargetFaults{at + "/0/type: unknown key 'type'; did you mean 'types'?"});
+  CHECK(faults_with("/devices/0/ops/0/types/0", "aten.relu.defalt") ==
+        TargetFaults{
+            at +
+            "/0/types/0: unknown op type 'aten.relu.defalt'; did you mean 'aten.relu.default'?"});
   CHECK(faults_with("/devices/0/ops/0/types/0", "my.op").empty());
   CHECK(faults_with("/devices/0/ops/0/types/1", "aten.relu.default") ==
-        Faults{at + "/0/types/1: op type 'aten.relu.default' stands here twice"});
+        TargetFaults{at + "/0/types/1: op type 'aten.relu.default' stands here twice"});
   CHECK(faults_with("/devices/0/ops/1/attrs/goups", {{"min", 1}}) ==
-        Faults{
+        TargetFaults{
             at +
             "/1/attrs/goups: aten.conv2d.default has no argument 'goups'; did you mean 'groups'?"});
   CHECK(faults_with("/devices/0/ops/1/attrs/groups", Json::object()) ==
-        Faults{at + "/1/attrs/groups: expected one of min, max, each, equals, in"});
+        TargetFaults{at + "/1/attrs/groups: expected one of min, max, each, equals, in"});
   CHECK(faults_with("/devices/0/ops/1/attrs/groups/maximum", 1) ==
-        Faults{at + "/1/attrs/groups/maximum: unknown key 'maximum'"});
+        TargetFaults{at + "/1/attrs/groups/maximum: unknown key 'maximum'"});
   CHECK(faults_with("/devices/0/ops/1/attrs/groups/min", "1") ==
-        Faults{at + "/1/attrs/groups/min: expected a number, found string"});
+        TargetFaults{at + "/1/attrs/groups/min: expected a number, found string"});
   CHECK(faults_with("/devices/0/ops/1/attrs/groups/min", 9) ==
-        Faults{at + "/1/attrs/groups: min is greater than max"});
+        TargetFaults{at + "/1/attrs/groups: min is greater than max"});
   CHECK(faults_with("/devices/0/ops/1/attrs/groups/each", Json::object()) ==
-        Faults{at + "/1/attrs/groups/each: expected min or max"});
+        TargetFaults{at + "/1/attrs/groups/each: expected min or max"});
   CHECK(faults_with("/devices/0/ops/1/attrs/groups/in", Json::array()) ==
-        Faults{at + "/1/attrs/groups/in: expected a non-empty list of values, found an empty one"});
-  CHECK(faults_with("/devices/0/ops/1/requires/0", "not_emty") ==
-        Faults{at + "/1/requires/0: unknown predicate 'not_emty'; did you mean 'not_empty'?"});
+        TargetFaults{
+            at + "/1/attrs/groups/in: expected a non-empty list of values, found an empty one"});
+  CHECK(
+      faults_with("/devices/0/ops/1/requires/0", "not_emty") ==
+      TargetFaults{at + "/1/requires/0: unknown predicate 'not_emty'; did you mean 'not_empty'?"});
   CHECK(
       faults_with("/devices/0/ops/0", {{"types", {"my.op"}}, {"requires", {"eval_mode"}}}) ==
-      Faults{
+      TargetFaults{
           at +
           "/0/requires/0: the arguments of 'my.op' are not known, as predicate 'eval_mode' needs"});
-  CHECK(
-      faults_with("/devices/0/ops/0", {{"types", {"my.op"}}, {"attrs", {{"x", {{"min", 1}}}}}}) ==
-      Faults{at +
-             "/0/attrs/x: the arguments of 'my.op' are not known, so they cannot be constrained"});
+  CHECK(faults_with("/devices/0/ops/0", {{"types", {"my.op"}}, {"attrs", {{"x", {{"min", 1}}}}}}) ==
+        TargetFaults{
+            at +
+            "/0/attrs/x: the arguments of 'my.op' are not known, so they cannot be constrained"});
   CHECK(faults_with("/devices/0/ops/0/dtypes", {{"weight", {"float32"}}}) ==
-        Faults{at + "/0/dtypes/weight: aten.relu.default has no tensor argument 'weight'"});
+        TargetFaults{at + "/0/dtypes/weight: aten.relu.default has no tensor argument 'weight'"});
   CHECK(faults_with("/devices/0/ops/1/dtypes", {{"weight", {"float32"}}, {"result", {"bool"}}})
             .empty());
   CHECK(faults_with("/devices/0/ops/1/dtypes", "*").empty());
@@ -264,26 +269,27 @@ TEST_CASE("bad-target: op rules") {
 TEST_CASE("bad-target: links") {
   const std::string at = "/npu/target/links";
   CHECK(faults_with("/links", Json::object()) ==
-        Faults{at + ": expected a list of links, found object"});
-  CHECK(faults_with("/links", Json::array()) == Faults{at + ": no link between 'npu' and 'cpu'"});
+        TargetFaults{at + ": expected a list of links, found object"});
+  CHECK(faults_with("/links", Json::array()) ==
+        TargetFaults{at + ": no link between 'npu' and 'cpu'"});
   CHECK(faults_with("/links/0/to", "gpu") ==
-        Faults{at + "/0/to: unknown device 'gpu'; one of npu, cpu"});
-  CHECK(faults_with("/links/0/to", "npu") == Faults{at + "/0: link from 'npu' to itself"});
+        TargetFaults{at + "/0/to: unknown device 'gpu'; one of npu, cpu"});
+  CHECK(faults_with("/links/0/to", "npu") == TargetFaults{at + "/0: link from 'npu' to itself"});
   CHECK(faults_with("/links/0/bandwidth", 0) ==
-        Faults{at + "/0/bandwidth: expected a number above 0, found 0"});
+        TargetFaults{at + "/0/bandwidth: expected a number above 0, found 0"});
   CHECK(faults_with("/links/0/latency_us", -1) ==
-        Faults{at + "/0/latency_us: expected a number of at least 0, found -1"});
+        TargetFaults{at + "/0/latency_us: expected a number of at least 0, found -1"});
   CHECK(faults_with("/links/0/latency_u", 1) ==
-        Faults{at + "/0/latency_u: unknown key 'latency_u'; did you mean 'latency_us'?"});
+        TargetFaults{at + "/0/latency_u: unknown key 'latency_u'; did you mean 'latency_us'?"});
   CHECK(faults_with("/links/1", valid()["links"][0]) ==
-        Faults{at + "/1: the link from 'npu' to 'cpu' is described twice"});
+        TargetFaults{at + "/1: the link from 'npu' to 'cpu' is described twice"});
 }
 
 TEST_CASE("every fault is reported, and the first is thrown") {
   Json json = valid();
   json["devices"][0]["memory_bandwidth"] = 0;
   json["links"][0]["bandwidth"] = 0;
-  CHECK(faults(json).size() == 2);
+  CHECK(target_faults(json).size() == 2);
   try {
     parse_target(json, "test.json");
     FAIL("no error");

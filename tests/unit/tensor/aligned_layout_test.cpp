@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "npu/tensor/aligned_layout.hpp"
+#include "tensor/aligned_layout.hpp"
 
 #include <cstring>
 #include <limits>
 #include <random>
 
 #include "catch.hpp"
-#include "tensor/slow_layout.hpp"
+#include "slow_layout.hpp"
 
 namespace npu {
 namespace {

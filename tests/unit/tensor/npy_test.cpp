@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NumPy's files in every version that exists, and every fault of theirs.
-#include "npu/tensor/npy.hpp"
+#include "tensor/npy.hpp"
 
 #include <cstring>
 #include <random>
@@ -31,7 +31,7 @@ std::string dict(const std::string& descr, const std::string& shape,
   return "{'descr': '" + descr + "', 'fortran_order': " + order + ", 'shape': " + shape + ", }\n";
 }
 
-std::string refusal(const std::string& bytes, const DType* expected = nullptr) {
+std::string npy_refusal(const std::string& bytes, const DType* expected = nullptr) {
   try {
     parse_npy(bytes, "f.npy", expected);
     return "good";
@@ -58,8 +58,8 @@ TEST_CASE("npy: versions 1, 2 and 3") {
     CHECK(tensor.shape() == Shape{3});
     CHECK(tensor.as<std::int32_t>()[1] == -2);
   }
-  CHECK(refusal(npy(dict("<i4", "(1,)"), "abcd", 4)) == ".npy version 4 is unknown");
-  CHECK(refusal(npy(dict("<i4", "(1,)"), "abcd", 0)) == ".npy version 0 is unknown");
+  CHECK(npy_refusal(npy(dict("<i4", "(1,)"), "abcd", 4)) == ".npy version 4 is unknown");
+  CHECK(npy_refusal(npy(dict("<i4", "(1,)"), "abcd", 0)) == ".npy version 0 is unknown");
 }
 
 TEST_CASE("npy: a header longer than 65535 bytes in version 2") {
@@ -105,7 +105,7 @@ TEST_CASE("npy: dtypes and the spellings of their byte order") {
   for (const char* descr :
        {">f4", "|f4", "<u2", "<u4", "<f16", "", "<", "f4", "<U5", "|O", "|S1", "<M8[ns]", "V4"}) {
     CAPTURE(descr);
-    CHECK(refusal(npy(dict(descr, "(0,)"), "")) ==
+    CHECK(npy_refusal(npy(dict(descr, "(0,)"), "")) ==
           "the .npy dtype '" + std::string(descr) + "' is not one that npu-tools reads");
   }
 }
@@ -117,8 +117,8 @@ TEST_CASE("npy: two raw bytes are bfloat16, unsigned integers only where bfloat1
   const Tensor tensor = parse_npy(unsigned_file, "f", &bfloat16);
   CHECK(tensor.dtype() == DType::kBFloat16);
   CHECK(bfloat16_to_float(tensor.as<std::uint16_t>()[0]) == 1.0F);
-  CHECK(refusal(unsigned_file) != "good");
-  CHECK(refusal(unsigned_file, &float16) != "good");
+  CHECK(npy_refusal(unsigned_file) != "good");
+  CHECK(npy_refusal(unsigned_file, &float16) != "good");
   CHECK(parse_npy(npy(dict("|V2", "(1,)"), "\x80\x3f"), "f", &bfloat16).dtype() ==
         DType::kBFloat16);
   // What is expected does not change what a file says otherwise.
@@ -164,19 +164,19 @@ TEST_CASE("npy: spellings of the header that Python allows") {
         "{'shape': (2,), 'fortran_order': False, 'descr': '<i4'}\n",
         "{ 'descr' : '<i4' , 'fortran_order' : False , 'shape' : ( 2 , ) }"}) {
     CAPTURE(header);
-    CHECK(refusal(npy(header, data)) == "good");
+    CHECK(npy_refusal(npy(header, data)) == "good");
   }
 }
 
 TEST_CASE("npy: faults of the header") {
-  CHECK(refusal("") == "not a .npy file: it does not start with \\x93NUMPY and a version");
-  CHECK(refusal("NUMPY and more") ==
+  CHECK(npy_refusal("") == "not a .npy file: it does not start with \\x93NUMPY and a version");
+  CHECK(npy_refusal("NUMPY and more") ==
         "not a .npy file: it does not start with \\x93NUMPY and a version");
-  CHECK(refusal("\x93NUMPY\x01\x00\x05"s) ==
+  CHECK(npy_refusal("\x93NUMPY\x01\x00\x05"s) ==
         "not a .npy file: it does not start with \\x93NUMPY and a version");
-  CHECK(refusal("\x93NUMPY\x01\x00\x05\x00{}"s) == "the .npy header is cut short");
-  CHECK(refusal("\x93NUMPY\x02\x00\x05\x00"s) == "the .npy header is cut short");
-  CHECK(refusal("\x93NUMPY\x02\x00\xff\xff\xff\xff{}"s) == "the .npy header is cut short");
+  CHECK(npy_refusal("\x93NUMPY\x01\x00\x05\x00{}"s) == "the .npy header is cut short");
+  CHECK(npy_refusal("\x93NUMPY\x02\x00\x05\x00"s) == "the .npy header is cut short");
+  CHECK(npy_refusal("\x93NUMPY\x02\x00\xff\xff\xff\xff{}"s) == "the .npy header is cut short");
   struct Case {
     const char* header;
     const char* message;
@@ -206,31 +206,31 @@ TEST_CASE("npy: faults of the header") {
            {"{'descr': '<i4', 'fortran_order': False, 'shape': (1,)",
             "expected '}' in the .npy header"}}) {
     CAPTURE(c.header);
-    CHECK(refusal(npy(c.header, "abcd")) == c.message);
+    CHECK(npy_refusal(npy(c.header, "abcd")) == c.message);
   }
 }
 
 TEST_CASE("npy: data of another size than the shape says") {
-  CHECK(refusal(npy(dict("<i4", "(2,)"), "1234567")) ==
+  CHECK(npy_refusal(npy(dict("<i4", "(2,)"), "1234567")) ==
         "an array of <i4 and shape [2] does not have 7 bytes");
-  CHECK(refusal(npy(dict("<i4", "(2,)"), "123456789")) ==
+  CHECK(npy_refusal(npy(dict("<i4", "(2,)"), "123456789")) ==
         "an array of <i4 and shape [2] does not have 9 bytes");
-  CHECK(refusal(npy(dict("<i4", "()"), "")) ==
+  CHECK(npy_refusal(npy(dict("<i4", "()"), "")) ==
         "an array of <i4 and shape [] does not have 0 bytes");
-  CHECK(refusal(npy(dict("<i4", "(0,)"), "x")) ==
+  CHECK(npy_refusal(npy(dict("<i4", "(0,)"), "x")) ==
         "an array of <i4 and shape [0] does not have 1 bytes");
   // 2^62 * 4 bytes are 0 modulo 2^64.
-  CHECK(refusal(npy(dict("<i4", "(4611686018427387904,)"), "")) ==
+  CHECK(npy_refusal(npy(dict("<i4", "(4611686018427387904,)"), "")) ==
         "an array of <i4 and shape [4611686018427387904] does not have 0 bytes");
-  CHECK(refusal(npy(dict("|i1", "(4294967296, 4294967296)"), "")) ==
+  CHECK(npy_refusal(npy(dict("|i1", "(4294967296, 4294967296)"), "")) ==
         "an array of |i1 and shape [4294967296, 4294967296] does not have 0 bytes");
 }
 
 TEST_CASE("npy: a bool that is neither 0 nor 1 is refused") {
-  CHECK(refusal(npy(dict("|b1", "(2,)"), "\x01\x00"s)) == "good");
-  CHECK(refusal(npy(dict("|b1", "(2,)"), "\x01\x02"s)) ==
+  CHECK(npy_refusal(npy(dict("|b1", "(2,)"), "\x01\x00"s)) == "good");
+  CHECK(npy_refusal(npy(dict("|b1", "(2,)"), "\x01\x02"s)) ==
         "a bool array holds a byte other than 0 and 1");
-  CHECK(refusal(npy(dict("|b1", "(1,)"), "\xff"s)) ==
+  CHECK(npy_refusal(npy(dict("|b1", "(1,)"), "\xff"s)) ==
         "a bool array holds a byte other than 0 and 1");
 }
 

@@ -78,6 +78,7 @@ class Bundle {
   Tensor weight(const BundleWeight& weight) const;
 
  private:
+  class Parser;
   Bundle() = default;
   void parse();
 

@@ -91,7 +91,4 @@ std::vector<CompiledPartition> bundled_partitions(const Bundle& bundle, const Pa
 /// is not what the document says.
 std::vector<Tensor> bundled_weights(const Bundle& bundle, const Graph& graph);
 
-/// A table for people: what each partition became, then what backends refused.
-std::string format_compile_report(const CompiledModel& model);
-
 }  // namespace npu

@@ -23,11 +23,24 @@ struct PlanMetrics {
   std::int64_t copied_tensors = 0;  ///< distinct (tensor, device): what npu-run copies
   std::int64_t copied_bytes = 0;
   double predicted_us = 0;    ///< partitions and copies one after another
+  double launch_us = 0;       ///< of it, what launching the partitions takes
   double all_on_last_us = 0;  ///< the whole graph on the target's last device, which runs every op
 };
 
+/// Predicted times of a plan's steps, in microseconds.
+struct PlanTimes {
+  std::vector<double> partition_us;  ///< by partition: its nodes plus the device's launch overhead
+  std::vector<double> transfer_us;   ///< by transfer
+};
+
+PlanTimes plan_times(const Graph& graph, const PartitionPlan& plan, const Target& target,
+                     const CostModel& cost = roofline_cost());
+
 PlanMetrics plan_metrics(const Graph& graph, const PartitionPlan& plan, const Target& target,
                          const CostModel& cost = roofline_cost());
+/// The same from times that are known.
+PlanMetrics plan_metrics(const Graph& graph, const PartitionPlan& plan, const Target& target,
+                         const CostModel& cost, const PlanTimes& times);
 
 /// Predicted time of one partition: its nodes plus the device's launch overhead.
 double partition_us(const Graph& graph, const Partition& partition, const Target& target,
@@ -35,11 +48,5 @@ double partition_us(const Graph& graph, const Partition& partition, const Target
 /// Predicted time of a transfer's tensors over their links.
 double plan_transfer_us(const Graph& graph, const PartitionPlan& plan, const Transfer& transfer,
                         const Target& target, const CostModel& cost = roofline_cost());
-
-Json metrics_to_json(const PlanMetrics& metrics, const Target& target);
-
-/// Aligned tables for people: partitions, transfers, and the numbers in `metrics`.
-std::string format_plan_report(const Graph& graph, const PartitionPlan& plan, const Json& metrics,
-                               const Target& target, const CostModel& cost = roofline_cost());
 
 }  // namespace npu

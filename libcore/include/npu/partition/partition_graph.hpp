@@ -2,77 +2,77 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <span>
+#include <optional>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "npu/cost/cost_model.hpp"
 #include "npu/partition/metrics.hpp"
 #include "npu/partition/partition_plan.hpp"
+#include "npu/partition/strategies.hpp"
+#include "npu/passes/tag.hpp"
 #include "npu/support/error.hpp"
 
 namespace npu {
 
-struct PartitionOptions {
-  std::string strategy = "convex";
-  std::int64_t min_nodes = 1;       ///< smaller partitions go to the next device that runs them
-  double min_flops = 0;             ///< partitions with less work, too
-  std::int64_t max_partitions = 0;  ///< 0: no limit
-  std::int64_t memory_limit = 0;    ///< bytes of working set of a partition; 0: no limit
-  std::int32_t parts = 2;           ///< of metis: how many
-  double imbalance = 0.1;           ///< of metis: how far above the mean a part may be
-  std::uint64_t seed = 0;           ///< of metis
-  bool report = true;               ///< write PartitionResult::report
-  bool what_if = false;    ///< also plan for what keeps nodes from the target's first device
-  std::int64_t depth = 1;  ///< blocks: how many levels of blocks within blocks to take apart
-  const CostModel* cost = &roofline_cost();  ///< where predicted times come from; never null
+/// Why a node is, or is not, on the target's first device.
+enum class PlacementStatus : std::uint8_t {
+  kFailed,       ///< did not compile there
+  kForced,       ///< placed by hand
+  kMoved,        ///< elsewhere by a strategy or a limit, although supported
+  kPreferred,    ///< it is there
+  kUnsupported,  ///< not supported there
 };
 
-/// What a strategy makes.
-struct StrategyOutcome {
-  PartitionPlan plan;
-  Json metrics = Json::object();  ///< numbers that follow the common ones in `metrics`; --assert
-                                  ///< knows them, too
-  Json details = Json::object();  ///< further members of `npu.partition`
-  /// Adds to `details`, once the plan is settled; for what takes time to write.
-  std::function<void(const Graph& graph, Json& details)> more_details = {};
-  std::string report = {};  ///< tables that --report prints after the common ones
+/// Why nodes of one operator are where they are.
+struct OperatorRow {
+  std::string op_type;
+  std::string device;
+  PlacementStatus status = PlacementStatus::kPreferred;
+  std::string reason;  ///< as in device_reason; empty on the first device
+  std::int64_t count = 0;
+  double flops = 0;
+  double bytes = 0;
 };
 
-/// One way to partition, as --strategy names it. A strategy may move nodes: it then sets their
-/// device and device_reason.
-struct StrategyInfo {
-  std::string_view name;
-  std::string_view summary;
-  StrategyOutcome (*partition)(Graph& graph, const Target& target, const PartitionOptions& options,
-                               Diagnostics& diagnostics);
+/// What one change of the target or the model would give.
+struct WhatIfRow {
+  enum class Kind : std::uint8_t {
+    kSupport,  ///< a missing operator
+    kRewrite,  ///< nodes whose arguments or dtypes are refused
+    kRelease,  ///< nodes placed by hand
+    kFix,      ///< nodes that failed to compile
+  };
+  std::string op_type;
+  std::string reason;  ///< what keeps the nodes from the first device
+  Kind kind = Kind::kSupport;
+  std::int64_t count = 0;
+  PlanMetrics alone;     ///< with this change
+  PlanMetrics together;  ///< with this and all rows above
 };
-std::span<const StrategyInfo> partition_strategies();
 
-/// The strategies that need more than tags; see the .cpp of each.
-StrategyOutcome partition_min_cut(Graph& graph, const Target& target,
-                                  const PartitionOptions& options, Diagnostics& diagnostics);
-StrategyOutcome partition_resources(Graph& graph, const Target& target,
-                                    const PartitionOptions& options, Diagnostics& diagnostics);
-StrategyOutcome partition_blocks(Graph& graph, const Target& target,
-                                 const PartitionOptions& options, Diagnostics& diagnostics);
-StrategyOutcome partition_metis(Graph& graph, const Target& target, const PartitionOptions& options,
-                                Diagnostics& diagnostics);
+/// Where times come from if not from the target's rates.
+struct MeasuredTimes {
+  Json provenance;                ///< what the cost model says of itself
+  std::vector<NodeId> estimated;  ///< nodes that were not measured on their device
+};
 
 struct PartitionResult {
   PartitionPlan plan;
   PlanMetrics metrics;
-  Json metrics_json;    ///< what `npu.partition.metrics` holds: the common ones and the strategy's
-  std::string report;   ///< what --report prints
-  std::string what_if;  ///< what --what-if prints
+  PlanTimes times;
+  StrategyFacts facts;
+  TagReport coverage;
+  std::vector<OperatorRow> operators;  ///< by device in the target's order, then most nodes first
+  std::optional<std::vector<WhatIfRow>> what_if;  ///< most time saved first, where asked for
+  std::optional<MeasuredTimes> measured;
   Target target;
 };
 
 /// Partitions a tagged document by the target in it and writes `npu.partition` and every node's
-/// `partition`. Throws Error kInvalidGraph if it is not tagged, kUsage for an unknown strategy,
-/// kInfeasible if no plan keeps the limits.
+/// `partition`. Throws Error kInvalidGraph if it is not tagged, kInfeasible if no plan keeps the
+/// limits. Tables of the result: npu/partition/report.hpp.
 PartitionResult partition_graph(Graph& graph, const PartitionOptions& options,
                                 Diagnostics& diagnostics);
 

@@ -55,7 +55,4 @@ void write_partition_plan(Graph& graph, const PartitionPlan& plan, Json metrics,
 /// One partition with every node of `graph` on `device`.
 PartitionPlan single_partition_plan(const Graph& graph, const std::string& device);
 
-/// Graphviz text: one cluster a partition, transfers as dashed edges between them.
-std::string plan_to_dot(const Graph& graph, const PartitionPlan& plan);
-
 }  // namespace npu

@@ -7,7 +7,7 @@
 
 #include "npu/cost/node_table.hpp"
 #include "npu/ir/graph.hpp"
-#include "npu/profile/profile_gnn.hpp"
+#include "npu/profile/profile_progress.hpp"
 #include "npu/runtime/weight_store.hpp"
 #include "npu/support/error.hpp"
 

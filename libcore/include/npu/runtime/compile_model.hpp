@@ -2,11 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "npu/compile/compile_report.hpp"
 #include "npu/compile/compiler.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/runtime/weight_store.hpp"
@@ -29,8 +28,7 @@ struct CompileModelOptions {
 struct CompileModelResult {
   CompiledModel model;
   BundleContent content;
-  bool cache_enabled = false;
-  std::optional<double> worst_relative_error;  ///< of bf16 against f32
+  CompileReport report;
 };
 
 /// Compiles a document to the content of a bundle. One that is not tagged is tagged with defaults,
@@ -42,11 +40,5 @@ CompileModelResult compile_model(Graph& graph, const CompileModelOptions& option
 
 /// The largest relative_error of any floating-point output.
 double worst_relative_error(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected);
-
-/// Tables for people: partitions, refusals, totals.
-std::string format_compile_model_report(const CompileModelResult& result);
-
-/// Numbers that --assert compares.
-std::map<std::string, double> compile_metrics(const CompileModelResult& result);
 
 }  // namespace npu

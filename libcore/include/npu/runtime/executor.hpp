@@ -16,6 +16,8 @@
 
 namespace npu {
 
+class ThreadPool;
+
 struct ExecutorOptions {
   std::int32_t threads = 0;  ///< 0: all cores
   bool overlap = true;       ///< independent steps on different devices run at the same time
@@ -90,7 +92,6 @@ class Executor {
   struct Slot;
   struct Step;
   class Run;
-  class Workers;
 
   void open_devices(const Target& target, const ExecutorOptions& options,
                     const std::map<std::string, std::shared_ptr<DeviceInstance>>& open);
@@ -98,6 +99,7 @@ class Executor {
                        const std::vector<CompiledPartition>& compiled);
   void schedule();
   void start_workers();
+  void log_loaded() const;
   std::size_t slot(TensorId tensor, std::int32_t device);
 
   const Graph& graph_;
@@ -111,7 +113,7 @@ class Executor {
   std::map<std::pair<TensorId, std::int32_t>, std::size_t> slot_index_;
   std::vector<Step> steps_;
   std::vector<std::size_t> output_slots_;  // by graph output; unused where no node produces it
-  std::unique_ptr<Workers> workers_;
+  std::unique_ptr<ThreadPool> workers_;
   double load_ms_ = 0;
   std::int64_t weight_uploads_ = 0;
   std::int64_t weight_bytes_ = 0;

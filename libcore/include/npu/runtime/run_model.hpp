@@ -9,19 +9,24 @@
 #include "npu/compile/bundle.hpp"
 #include "npu/compile/cache.hpp"
 #include "npu/ir/graph.hpp"
-#include "npu/runtime/compare.hpp"
 #include "npu/runtime/executor.hpp"
+#include "npu/runtime/run_report.hpp"
 #include "npu/runtime/weight_store.hpp"
 #include "npu/support/error.hpp"
 
 namespace npu {
 
+/// A file with inputs: safetensors with any number of them, or .npy with one.
+struct InputFile {
+  std::optional<std::string> input;  ///< of .npy: its input; may be absent if there is only one
+  std::string path;
+};
+
 /// What npu-run(1) can be asked for.
 struct RunModelOptions {
   std::string target;    ///< for documents without `npu.target`; empty: "host"
   WeightSource weights;  ///< an empty file means `npu.weights_file`
-  std::vector<std::string>
-      inputs;  ///< FILE.safetensors, FILE.npy for a single input, or NAME=FILE.npy
+  std::vector<InputFile> inputs;
   std::optional<std::uint64_t> random_inputs;
   std::string outputs;         ///< file to write: safetensors, or .npy for a single output
   std::string expect;          ///< safetensors with the expected outputs
@@ -38,27 +43,18 @@ struct RunModelOptions {
   ExecutorOptions executor;
 };
 
-struct RunModelResult {
-  Json report;                          ///< npu-run's report; its keys are listed in npu-run(1)
-  bool within = true;                   ///< every comparison held
-  std::vector<std::string> mismatches;  ///< a line for each output that did not
-};
-
 /// Runs a document on its devices: partitioned as it says, or, if it has no device tags, whole on
 /// the last device of the target. Collects faults of inputs and weights in `diagnostics`; the
 /// result is meaningful only if there is none.
-RunModelResult run_model(Graph& graph, const RunModelOptions& options, Diagnostics& diagnostics);
+RunReport run_model(Graph& graph, const RunModelOptions& options, Diagnostics& diagnostics);
 
 /// Runs a bundle: nothing is compiled, and what it holds is used where it is mapped.
 /// `verify_device` needs weights that the blobs may have packed; they come from `weights` then.
-RunModelResult run_bundle(const Bundle& bundle, const RunModelOptions& options,
-                          Diagnostics& diagnostics);
+RunReport run_bundle(const Bundle& bundle, const RunModelOptions& options,
+                     Diagnostics& diagnostics);
 
 /// What the backends of the target's devices have registered, custom ops included; `device` alone
 /// if it is not empty. See format_backend_ops.
 std::string list_registered_ops(const RunModelOptions& options, const std::string& device);
-
-/// Tables for people from a report.
-std::string format_run_report(const Json& report);
 
 }  // namespace npu

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +15,9 @@ std::string bytes_text(double bytes);
 std::string flops_text(double flops);
 /// A fixed number of decimals.
 std::string fixed_text(double value, int decimals);
+
+/// Integers with commas between, such as "1,2,4"; nothing if `text` is anything else.
+std::optional<std::vector<std::int64_t>> integer_list(std::string_view text);
 
 /// `text` with control characters and bytes that are not UTF-8 replaced by '?': for text that comes
 /// from outside and goes into messages and documents.

@@ -14,17 +14,13 @@
 #include <unordered_map>
 
 #include "npu/ops/op_catalogue.hpp"
+#include "npu/ops/op_name.hpp"
 #include "npu/ops/schema.hpp"
 #include "npu/support/checked.hpp"
+#include "support/json_fields.hpp"
 
 namespace npu::align {
 namespace {
-
-constexpr std::string_view kGetitem = "<built-in function getitem>";
-
-std::size_t at(NodeId id) { return static_cast<std::size_t>(id.value); }
-std::size_t at(TensorId id) { return static_cast<std::size_t>(id.value); }
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 bool contains(const auto& list, const auto& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
@@ -52,14 +48,14 @@ std::optional<AlignMode> pinned_mode(const Node& node) {
   if (info == nullptr) return std::nullopt;
   if (info->is_object()) {
     for (const std::string_view key : {"align_mode", "align", "layout"}) {
-      const Json* member = find_member(*info, key);
-      if (member != nullptr && member->is_string()) {
-        if (const auto mode = mode_named(member->get_ref<const std::string&>())) return mode;
-      }
+      const std::string* name = member_text(*info, key);
+      if (name == nullptr) continue;
+      if (const auto mode = mode_named(*name)) return mode;
     }
     return std::nullopt;
   }
-  return info->is_string() ? mode_named(info->get_ref<const std::string&>()) : std::nullopt;
+  const std::string* name = json_text(info);
+  return name == nullptr ? std::nullopt : mode_named(*name);
 }
 
 // As Python clips the bounds of a slice.
@@ -81,7 +77,7 @@ bool cuts_channels(const Graph& graph, const Node& node, const AlignRules& rules
   const auto from_front = [&](std::int64_t axis) { return axis < 0 ? axis + rank : axis; };
   const std::int64_t axis = from_front(bound->find("dim") == nullptr ? 0 : bound->integer("dim"));
   if (axis != from_front(*rules.slice_axis) || axis < 0 || axis >= rank) return false;
-  const std::int64_t size = shape[static_cast<std::size_t>(axis)];
+  const std::int64_t size = shape[index_of(axis)];
   const auto value = [&](std::string_view name, std::int64_t otherwise) {
     const BoundArgument* argument = bound->find(name);
     if (argument == nullptr || argument->kind != BoundArgument::Kind::kValue ||
@@ -151,9 +147,8 @@ class ProblemBuilder {
     find_regions();
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
       if (problem_.region_of[n] < 0) continue;
-      const Region& region = problem_.regions[at(problem_.region_of[n])];
-      problem_.node_modes[n] =
-          rule_mode(graph_, NodeId{static_cast<std::int32_t>(n)}, region.rules, diagnostics_);
+      const Region& region = problem_.regions[index_of(problem_.region_of[n])];
+      problem_.node_modes[n] = rule_mode(graph_, id_at<NodeId>(n), region.rules, diagnostics_);
     }
     make_units();
     make_values();
@@ -211,7 +206,7 @@ class ProblemBuilder {
       if (!node.device && !bare) {
         throw Error(ErrorCode::kInvalidGraph,
                     "node '" + node.name + "' has no device; run npu-tag first",
-                    graph_.location(NodeId{static_cast<std::int32_t>(n)}));
+                    graph_.location(id_at<NodeId>(n)));
       }
       const auto* device = rules_of(node);
       if (device == nullptr) continue;
@@ -245,11 +240,11 @@ class ProblemBuilder {
         if (!id.valid()) {
           fail("the graph has no node " + name.dump(), fmt::format("{}/{}", pointer, i));
         }
-        if (partition_of[at(id)] >= 0) {
+        if (partition_of[index_of(id)] >= 0) {
           fail("node '" + graph_.node(id).name + "' is in two partitions",
                fmt::format("{}/{}", pointer, i));
         }
-        partition_of[at(id)] = static_cast<std::int64_t>(p);
+        partition_of[index_of(id)] = static_cast<std::int64_t>(p);
       }
     }
     for (std::size_t n = 0; n < partition_of.size(); ++n) {
@@ -279,7 +274,7 @@ class ProblemBuilder {
       if (!group || problem_.region_of[n] < 0) continue;
       const AlignMode mode = problem_.node_modes[n].mode;
       Pins& of_group = pins[*group];
-      const NodeId id{static_cast<std::int32_t>(n)};
+      const NodeId id = id_at<NodeId>(n);
       if (is_indifferent(id)) continue;
       if (mode == AlignMode::kAlign && !of_group.aligned.valid()) of_group.aligned = id;
       if (mode == AlignMode::kNalign && !of_group.unaligned.valid()) of_group.unaligned = id;
@@ -287,13 +282,13 @@ class ProblemBuilder {
     std::unordered_map<std::string, std::int32_t> unit_of_group;
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
       if (problem_.region_of[n] < 0) continue;
-      const NodeId id{static_cast<std::int32_t>(n)};
+      const NodeId id = id_at<NodeId>(n);
       const Node& node = graph_.nodes()[n];
       const std::int32_t region = problem_.region_of[n];
       std::int32_t unit = -1;
       if (const NodeId from = list_producer(node);
-          from.valid() && problem_.region_of[at(from)] == region) {
-        unit = problem_.unit_of[at(from)];
+          from.valid() && problem_.region_of[index_of(from)] == region) {
+        unit = problem_.unit_of[index_of(from)];
       }
       if (unit < 0 && node.fusion_group && node.op_type != kChannelNorm) {
         const Pins& of_group = pins[*node.fusion_group];
@@ -313,10 +308,10 @@ class ProblemBuilder {
   // True if a rule pins an op none of whose tensors lies differently in the two layouts, as flatten
   // behind a global pooling. It goes along with its group.
   bool is_indifferent(NodeId id) const {
-    const NodeMode& mode = problem_.node_modes[at(id)];
+    const NodeMode& mode = problem_.node_modes[index_of(id)];
     if (mode.rule == "dev_info" || mode.rule == "channel_norm") return false;
     const Node& node = graph_.node(id);
-    const AlignRules& rules = problem_.regions[at(problem_.region_of[at(id)])].rules;
+    const AlignRules& rules = problem_.regions[index_of(problem_.region_of[index_of(id)])].rules;
     const auto same = [&](TensorId tensor) {
       return graph_.tensor(tensor).kind == TensorKind::kWeight ||
              !same_in_both(graph_.tensor(tensor), rules).empty();
@@ -330,22 +325,22 @@ class ProblemBuilder {
   void add_member(std::int32_t unit, NodeId id) {
     if (unit == next_unit()) {
       Unit& fresh = problem_.units.emplace_back();
-      fresh.region = problem_.region_of[at(id)];
-      fresh.mode = problem_.node_modes[at(id)];
+      fresh.region = problem_.region_of[index_of(id)];
+      fresh.mode = problem_.node_modes[index_of(id)];
       fresh.decisive = id;
       fresh.is_channel_norm = graph_.node(id).op_type == kChannelNorm;
     }
-    Unit& joined = problem_.units[at(unit)];
+    Unit& joined = problem_.units[index_of(unit)];
     joined.members.push_back(id);
-    problem_.unit_of[at(id)] = unit;
+    problem_.unit_of[index_of(id)] = unit;
     // The producer of a list decides for its getitems; in a group at most one mode is pinned, but
     // for indifferent members.
-    const NodeMode& own = problem_.node_modes[at(id)];
+    const NodeMode& own = problem_.node_modes[index_of(id)];
     if (own.mode != AlignMode::kBoth &&
         (joined.mode.mode == AlignMode::kBoth ||
          (own.mode != joined.mode.mode && is_indifferent(joined.decisive) &&
           !is_indifferent(id)))) {
-      joined.mode = problem_.node_modes[at(id)];
+      joined.mode = problem_.node_modes[index_of(id)];
       joined.decisive = id;
     }
   }
@@ -359,16 +354,16 @@ class ProblemBuilder {
         {.group = group,
          .groups = {},
          .aligned = graph_.node(aligned).name,
-         .aligned_rule = std::string(problem_.node_modes[at(aligned)].rule),
+         .aligned_rule = std::string(problem_.node_modes[index_of(aligned)].rule),
          .unaligned = graph_.node(unaligned).name,
-         .unaligned_rule = std::string(problem_.node_modes[at(unaligned)].rule)});
+         .unaligned_rule = std::string(problem_.node_modes[index_of(unaligned)].rule)});
   }
 
   // ---- values ----
 
   std::int32_t add_value(TensorId id, std::int32_t region, std::int32_t producer) {
     const TensorInfo& tensor = graph_.tensor(id);
-    const AlignRules& rules = problem_.regions[at(region)].rules;
+    const AlignRules& rules = problem_.regions[index_of(region)].rules;
     Value value;
     value.tensor = id;
     value.region = region;
@@ -395,16 +390,16 @@ class ProblemBuilder {
     problem_.parents.resize(problem_.units.size());
     std::unordered_map<std::int64_t, std::int32_t> outside;  // by region and tensor
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
-      const NodeId id{static_cast<std::int32_t>(n)};
+      const NodeId id = id_at<NodeId>(n);
       const Node& node = graph_.nodes()[n];
       const std::int32_t region = problem_.region_of[n];
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         const TensorInfo& tensor = graph_.tensor(node.inputs[i]);
         if (tensor.kind == TensorKind::kWeight) continue;
-        std::int32_t value = problem_.value_of[at(node.inputs[i])];
-        const std::int32_t home = value < 0 ? -1 : problem_.values[at(value)].region;
+        std::int32_t value = problem_.value_of[index_of(node.inputs[i])];
+        const std::int32_t home = value < 0 ? -1 : problem_.values[index_of(value)].region;
         if (region < 0 || (value >= 0 && home != region)) {
-          if (value >= 0) problem_.values[at(value)].leaves = true;
+          if (value >= 0) problem_.values[index_of(value)].leaves = true;
           value = -1;
         }
         if (region < 0) continue;
@@ -420,21 +415,21 @@ class ProblemBuilder {
       }
       if (region < 0) continue;
       for (const TensorId output : node.outputs) {
-        problem_.value_of[at(output)] = add_value(output, region, problem_.unit_of[n]);
+        problem_.value_of[index_of(output)] = add_value(output, region, problem_.unit_of[n]);
       }
     }
     for (const TensorId output : graph_.graph_outputs()) {
-      const std::int32_t value = problem_.value_of[at(output)];
-      if (value >= 0) problem_.values[at(value)].leaves = true;
+      const std::int32_t value = problem_.value_of[index_of(output)];
+      if (value >= 0) problem_.values[index_of(value)].leaves = true;
     }
   }
 
   void add_use(std::int32_t index, NodeId node, std::int32_t operand) {
-    Value& value = problem_.values[at(index)];
-    const std::int32_t unit = problem_.unit_of[at(node)];
+    Value& value = problem_.values[index_of(index)];
+    const std::int32_t unit = problem_.unit_of[index_of(node)];
     if (value.producer == unit) return;  // inside a group or a list
-    if (is_broadcast_operand(graph_, graph_.node(node), static_cast<std::size_t>(operand))) return;
-    auto& parents = problem_.parents[at(unit)];
+    if (is_broadcast_operand(graph_, graph_.node(node), index_of(operand))) return;
+    auto& parents = problem_.parents[index_of(unit)];
     if (parents.empty() || parents.back() != index) parents.push_back(index);
     value.uses.push_back({node, operand, unit});
   }
@@ -485,10 +480,11 @@ std::vector<Conversion> conversions_of(const Problem& problem,
   for (std::size_t v = 0; v < problem.values.size(); ++v) {
     const Value& value = problem.values[v];
     if (!value.can_differ) continue;
-    const AlignMode produced = value.producer < 0 ? AlignMode::kNalign : modes[at(value.producer)];
+    const AlignMode produced =
+        value.producer < 0 ? AlignMode::kNalign : modes[index_of(value.producer)];
     bool differs = value.leaves && produced == AlignMode::kAlign;
     // Both forms of what a channel_norm makes are there: its readers take the one that they want.
-    if (value.producer < 0 || !problem.units[at(value.producer)].is_channel_norm) {
+    if (value.producer < 0 || !problem.units[index_of(value.producer)].is_channel_norm) {
       for (const Use& use : value.uses) {
         differs = differs || problem.required(use, modes) != produced;
       }
@@ -516,16 +512,16 @@ AlignCosts costs_of(const Problem& problem, const std::vector<AlignMode>& modes,
         saturating_add(costs.padded_bytes, value.aligned_bytes - value.plain_bytes);
   };
   for (const Conversion& conversion : conversions) {
-    const Value& value = problem.values[at(conversion.value)];
+    const Value& value = problem.values[index_of(conversion.value)];
     add(value, conversion.to_nalign);
     if (!conversion.to_nalign) pad(value);
   }
   for (const Value& value : problem.values) {
     if (value.producer < 0) continue;
-    if (problem.units[at(value.producer)].is_channel_norm) {
-      add(value, modes[at(value.producer)] == AlignMode::kNalign);
+    if (problem.units[index_of(value.producer)].is_channel_norm) {
+      add(value, modes[index_of(value.producer)] == AlignMode::kNalign);
     }
-    if (value.can_differ && modes[at(value.producer)] == AlignMode::kAlign) pad(value);
+    if (value.can_differ && modes[index_of(value.producer)] == AlignMode::kAlign) pad(value);
   }
   return costs;
 }

@@ -7,8 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "npu/passes.hpp"
-#include "npu/target/align_rules.hpp"
+#include "npu/passes/align.hpp"
+#include "npu/support/ids.hpp"
+#include "target/align_rules.hpp"
 
 namespace npu::align {
 
@@ -73,8 +74,8 @@ struct Problem {
   std::vector<std::int64_t> split_groups;  ///< ids, ascending
 
   AlignMode required(const Use& use, const std::vector<AlignMode>& modes) const {
-    const AlignMode own = modes[static_cast<std::size_t>(use.unit)];
-    if (!units[static_cast<std::size_t>(use.unit)].is_channel_norm) return own;
+    const AlignMode own = modes[index_of(use.unit)];
+    if (!units[index_of(use.unit)].is_channel_norm) return own;
     return own == AlignMode::kAlign ? AlignMode::kNalign : AlignMode::kAlign;
   }
 };
@@ -94,45 +95,6 @@ std::vector<Conversion> conversions_of(const Problem& problem, const std::vector
 /// Those that were in the document count, too.
 AlignCosts costs_of(const Problem& problem, const std::vector<AlignMode>& modes,
                     const std::vector<Conversion>& conversions);
-
-/// Units so that producers come first; throws Error kInvalidGraph for a group that is not convex.
-std::vector<std::int32_t> unit_order(const Graph& graph, const Problem& problem);
-
-std::vector<AlignMode> solve_greedy(const Graph& graph, const Problem& problem);
-std::vector<AlignMode> solve_optimal(const Problem& problem, const AlignOptions& options,
-                                     AlignCertificate& certificate);
-
-/// A channel_norm that goes, and the tensor that its readers get instead of its result.
-struct Removal {
-  NodeId node;
-  TensorId by;
-  bool takes_name = false;  ///< `by` gets the name of the node's result
-};
-/// Takes channel_norms out of a graph. A tensor that leaves its region keeps its name.
-void remove_channel_norms(Graph& graph, const std::vector<Removal>& removals);
-/// Those that an earlier run wrote down as its own.
-std::vector<Removal> own_channel_norms(const Graph& graph);
-/// Those that do nothing: on weights and tensors that are the same in both layouts, the second of a
-/// pair that cancels, copies of a conversion, and those that nothing reads. Adds to `removed`.
-std::vector<Removal> idle_channel_norms(const Graph& graph, const Problem& problem,
-                                        std::vector<AlignRemoval>& removed);
-
-/// Inserts nodes (`conversions` as conversions_of gives them), writes modes and brings
-/// npu.partition and npu.fusion up to date. Fills result.conversions, nodes and splits.
-void rewrite_graph(Graph& graph, const Problem& problem, const std::vector<AlignMode>& modes,
-                   const std::vector<Conversion>& conversions, AlignResult& result);
-
-/// Where a layout comes from: an op or a boundary, and the rule.
-struct Origin {
-  std::string name;
-  std::string rule;
-};
-/// For every conversion the nearest op or boundary that fixes the layout before and behind it.
-std::vector<std::pair<Origin, Origin>> origins_of(const Graph& graph, const Problem& problem,
-                                                  const std::vector<AlignMode>& modes,
-                                                  const std::vector<Conversion>& conversions);
-/// The `npu.layout` of a result.
-Json layout_json(const AlignResult& result, const Problem& problem);
 
 /// True if an operand of a broadcasting op is smaller than the result, while another one is not.
 bool is_broadcast_operand(const Graph& graph, const Node& node, std::size_t operand);

@@ -18,20 +18,19 @@
 // results, in a unit so small that all padding together weighs less than one conversion; of the
 // cuts that are equal even then the one with the fewest ALIGN units is taken. Vertices and arcs are
 // linear in units and uses.
+#include "passes/align/align_solve.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <queue>
 #include <stdexcept>
 
-#include "npu/flow/min_cut.hpp"
+#include "flow/min_cut.hpp"
 #include "npu/support/checked.hpp"
-#include "passes/align/align_problem.hpp"
 
 namespace npu::align {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 /// What every conversion and every padding costs, as integers that add up to less than 2^62.
 class Prices {
@@ -108,7 +107,7 @@ class NetworkBuilder {
     fixed_align_ = false;
     fixed_nalign_ = value.leaves;
     for (const Use& use : value.uses) {
-      const Unit& unit = problem_.units[at(use.unit)];
+      const Unit& unit = problem_.units[index_of(use.unit)];
       if (!unit.is_channel_norm) {
         users_.push_back(use.unit);
       } else {
@@ -124,7 +123,7 @@ class NetworkBuilder {
     const std::int32_t producer = value.producer;
     if (producer >= 0) {
       network_.add_sink_capacity(producer, prices_.padding(value));
-      if (problem_.units[at(producer)].is_channel_norm) return;  // both forms are there
+      if (problem_.units[index_of(producer)].is_channel_norm) return;  // both forms are there
       add_to_nalign(value);
     }
     add_to_align(value);
@@ -176,8 +175,9 @@ AlignMode mode_of_first_parent(const Graph& graph, const Problem& problem, std::
   AlignMode mode = AlignMode::kBoth;
   std::int32_t first = 0;
   for (const std::int32_t index : problem.parents[unit]) {
-    const Value& value = problem.values[at(index)];
-    const AlignMode parent = value.producer < 0 ? AlignMode::kNalign : modes[at(value.producer)];
+    const Value& value = problem.values[index_of(index)];
+    const AlignMode parent =
+        value.producer < 0 ? AlignMode::kNalign : modes[index_of(value.producer)];
     if (parent == AlignMode::kBoth) continue;
     const std::int32_t position = graph.tensor(value.tensor).producer.value;  // -1: graph input
     if (mode != AlignMode::kBoth && position >= first) continue;
@@ -194,12 +194,12 @@ std::vector<std::int32_t> unit_order(const Graph& graph, const Problem& problem)
   std::vector<std::int32_t> waiting(count, 0);
   for (const Value& value : problem.values) {
     if (value.producer < 0) continue;
-    for (const Use& use : value.uses) ++waiting[at(use.unit)];
+    for (const Use& use : value.uses) ++waiting[index_of(use.unit)];
   }
   std::vector<std::vector<std::int32_t>> made(count);
   for (std::size_t v = 0; v < problem.values.size(); ++v) {
     const std::int32_t producer = problem.values[v].producer;
-    if (producer >= 0) made[at(producer)].push_back(static_cast<std::int32_t>(v));
+    if (producer >= 0) made[index_of(producer)].push_back(static_cast<std::int32_t>(v));
   }
   std::priority_queue<std::int32_t, std::vector<std::int32_t>, std::greater<>> ready;
   for (std::size_t u = 0; u < count; ++u) {
@@ -211,9 +211,9 @@ std::vector<std::int32_t> unit_order(const Graph& graph, const Problem& problem)
     const std::int32_t unit = ready.top();
     ready.pop();
     order.push_back(unit);
-    for (const std::int32_t value : made[at(unit)]) {
-      for (const Use& use : problem.values[at(value)].uses) {
-        if (--waiting[at(use.unit)] == 0) ready.push(use.unit);
+    for (const std::int32_t value : made[index_of(unit)]) {
+      for (const Use& use : problem.values[index_of(value)].uses) {
+        if (--waiting[index_of(use.unit)] == 0) ready.push(use.unit);
       }
     }
   }
@@ -235,21 +235,21 @@ std::vector<AlignMode> solve_greedy(const Graph& graph, const Problem& problem) 
   modes.reserve(problem.units.size());
   for (const Unit& unit : problem.units) modes.push_back(unit.mode.mode);
   for (const std::int32_t unit : order) {
-    if (modes[at(unit)] != AlignMode::kBoth) continue;
-    modes[at(unit)] = mode_of_first_parent(graph, problem, at(unit), modes);
+    if (modes[index_of(unit)] != AlignMode::kBoth) continue;
+    modes[index_of(unit)] = mode_of_first_parent(graph, problem, index_of(unit), modes);
   }
   std::vector<std::vector<std::int32_t>> made(problem.units.size());
   for (std::size_t v = 0; v < problem.values.size(); ++v) {
     const std::int32_t producer = problem.values[v].producer;
-    if (producer >= 0 && modes[at(producer)] == AlignMode::kBoth) {
-      made[at(producer)].push_back(static_cast<std::int32_t>(v));
+    if (producer >= 0 && modes[index_of(producer)] == AlignMode::kBoth) {
+      made[index_of(producer)].push_back(static_cast<std::int32_t>(v));
     }
   }
   for (auto unit = order.rbegin(); unit != order.rend(); ++unit) {
-    AlignMode& mode = modes[at(*unit)];
+    AlignMode& mode = modes[index_of(*unit)];
     if (mode != AlignMode::kBoth) continue;
-    for (const std::int32_t v : made[at(*unit)]) {
-      const Value& value = problem.values[at(v)];
+    for (const std::int32_t v : made[index_of(*unit)]) {
+      const Value& value = problem.values[index_of(v)];
       if (mode == AlignMode::kBoth && !value.uses.empty()) {
         mode = problem.required(value.uses.front(), modes);
       }

@@ -8,6 +8,7 @@
 
 #include "npu/ops/op_catalogue.hpp"
 #include "passes/align/align_problem.hpp"
+#include "support/json_fields.hpp"
 
 namespace npu {
 namespace {
@@ -21,7 +22,7 @@ class AlignmentVerifier {
 
   void run() {
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
-      check_node(NodeId{static_cast<std::int32_t>(n)});
+      check_node(id_at<NodeId>(n));
     }
     for (const TensorId output : graph_.graph_outputs()) check_leaving(output, "a graph output");
   }
@@ -32,9 +33,9 @@ class AlignmentVerifier {
       return add_devices(graph_target(graph_));
     }
     const Json* layout = graph_.npu_member("layout");
-    const Json* name = layout == nullptr ? nullptr : find_member(*layout, "target");
-    if (name != nullptr && name->is_string()) {
-      add_devices(load_target(name->get<std::string>()));
+    const std::string* name = layout == nullptr ? nullptr : member_text(*layout, "target");
+    if (name != nullptr) {
+      add_devices(load_target(*name));
       if (!rules_.empty()) otherwise_ = first_device_;
       return;
     }

@@ -12,7 +12,7 @@
 
 #include "npu/ir/graph.hpp"
 #include "npu/ops/op_catalogue.hpp"
-#include "npu/passes.hpp"
+#include "npu/passes/fuse.hpp"
 
 namespace npu::fusion {
 

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention in one kernel: for every plane the keys are packed once, transposed, then for a block
+// of queries at a time the scores, their softmax and the product with the values are computed while
+// the scores lie in the cache. Operands are read where they are, so that no transposed copy of them
+// is made, and results are written where the next op wants them.
+//
+// The products use tiles of 6 rows by up to 4 vectors held in registers; vectors are 16 floats with
+// AVX-512, 8 elsewhere (two instructions each on CPUs without AVX). One function per instruction
+// set is compiled from the same source and chosen when the program starts. O(planes * queries *
+// keys
+// * width); memory O(keys * width + block * keys) per thread.
+#include "kernels/attention.hpp"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+
+#include "kernels/simd.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+constexpr std::int64_t kBlock = 48;  // queries at a time: 8 tiles of 6
+constexpr std::int64_t kTileRows = 6;
+constexpr std::int64_t kVector = 16;
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+std::int64_t padded(std::int64_t count) { return (count + kVector - 1) / kVector * kVector; }
+
+/// Where one thread's scratch memory holds what.
+struct Workspace {
+  float* keys;     ///< [width, padded keys]
+  float* values;   ///< [keys, padded value width]
+  float* queries;  ///< [kBlock, width]
+  float* scores;   ///< [kBlock, padded keys]
+  float* results;  ///< [kBlock, padded value width]
+};
+
+std::int64_t workspace_floats(const Attention& call) {
+  const std::int64_t keys = padded(call.keys);
+  const std::int64_t values = padded(call.value_width);
+  return padded(call.width * keys + call.keys * values + kBlock * (call.width + keys + values));
+}
+
+Workspace workspace(const Attention& call, float* memory) {
+  const std::int64_t keys = padded(call.keys);
+  const std::int64_t values = padded(call.value_width);
+  Workspace space{};
+  space.keys = memory;
+  space.values = space.keys + call.width * keys;
+  space.scores = space.values + call.keys * values;
+  space.results = space.scores + kBlock * keys;
+  space.queries = space.results + kBlock * values;
+  return space;
+}
+
+inline float as_float(float value) { return value; }
+inline float as_float(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+inline void put(float& target, float value) { target = value; }
+inline void put(std::uint16_t& target, float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const bool is_nan = (bits & 0x7FFFFFFFU) > 0x7F800000U;
+  const std::uint32_t rounded = bits + 0x7FFFU + ((bits >> 16) & 1U);
+  target = static_cast<std::uint16_t>((is_nan ? bits | 0x00400000U : rounded) >> 16);
+}
+
+/// target[rows, columns] = a[rows, inner] b[inner, columns] for a tile.
+template <typename V, int kRows, int kVectors>
+[[gnu::always_inline]] inline void tile(std::int64_t inner, const float* a, std::int64_t a_row,
+                                        const float* b, std::int64_t b_row, float* target,
+                                        std::int64_t target_row) {
+  constexpr std::int64_t kLanes = sizeof(V) / sizeof(float);
+  V sums[kRows][kVectors];
+  for (int i = 0; i < kRows; ++i) {
+    for (int j = 0; j < kVectors; ++j) sums[i][j] = V{};
+  }
+  for (std::int64_t k = 0; k < inner; ++k) {
+    V right[kVectors];
+    for (int j = 0; j < kVectors; ++j) right[j] = load_vector<V>(b + k * b_row + j * kLanes);
+    for (int i = 0; i < kRows; ++i) {
+      const float left = a[i * a_row + k];
+      for (int j = 0; j < kVectors; ++j) sums[i][j] += left * right[j];
+    }
+  }
+  for (int i = 0; i < kRows; ++i) {
+    for (int j = 0; j < kVectors; ++j) {
+      store_vector(target + i * target_row + j * kLanes, sums[i][j]);
+    }
+  }
+}
+
+template <typename V, int kRows>
+[[gnu::always_inline]] inline void tile_columns(std::int64_t inner, std::int64_t columns,
+                                                const float* a, std::int64_t a_row, const float* b,
+                                                std::int64_t b_row, float* target,
+                                                std::int64_t target_row) {
+  constexpr std::int64_t kLanes = sizeof(V) / sizeof(float);
+  constexpr int kMost = sizeof(V) == 64 ? 4 : 2;
+  std::int64_t j = 0;
+  for (; j + kMost * kLanes <= columns; j += kMost * kLanes) {
+    tile<V, kRows, kMost>(inner, a, a_row, b + j, b_row, target + j, target_row);
+  }
+  if constexpr (kMost == 4) {
+    if (columns - j >= 3 * kLanes) {
+      tile<V, kRows, 3>(inner, a, a_row, b + j, b_row, target + j, target_row);
+      j += 3 * kLanes;
+    }
+    if (columns - j >= 2 * kLanes) {
+      tile<V, kRows, 2>(inner, a, a_row, b + j, b_row, target + j, target_row);
+      j += 2 * kLanes;
+    }
+  }
+  if (columns - j >= kLanes) {
+    tile<V, kRows, 1>(inner, a, a_row, b + j, b_row, target + j, target_row);
+  }
+}
+
+/// columns is a multiple of the vector's length; b and target have that many in every row. a and
+/// target have a multiple of kTileRows rows, of which those behind `rows` mean nothing.
+template <typename V>
+[[gnu::always_inline]] inline void product(std::int64_t rows, std::int64_t inner,
+                                           std::int64_t columns, const float* a, std::int64_t a_row,
+                                           const float* b, std::int64_t b_row, float* target,
+                                           std::int64_t target_row) {
+  for (std::int64_t i = 0; i < rows; i += kTileRows) {
+    tile_columns<V, kTileRows>(inner, columns, a + i * a_row, a_row, b, b_row,
+                               target + i * target_row, target_row);
+  }
+}
+
+/// exp(x - maximum) over a row; returns 1 / sum, or 0 for a row without keys if that is asked for.
+template <typename V>
+[[gnu::always_inline]] inline float softmax_row(float* row, std::int64_t count, bool zero_blocked) {
+  constexpr std::int64_t kLanes = sizeof(V) / sizeof(float);
+  const std::int64_t whole = count / kLanes * kLanes;
+  V largest = V{} + kMinusInfinity;
+  for (std::int64_t i = 0; i < whole; i += kLanes) {
+    const V value = load_vector<V>(row + i);
+    largest = value > largest ? value : largest;
+  }
+  float maximum = largest_element(largest);
+  for (std::int64_t i = whole; i < count; ++i) maximum = std::max(maximum, row[i]);
+  // NaN is passed over so far; it comes back by the sum.
+  const auto is_nan = [](float value) { return value != value; };
+  if (zero_blocked && maximum == kMinusInfinity && std::none_of(row, row + count, is_nan)) {
+    std::fill_n(row, count, 0.0F);
+    return 0.0F;
+  }
+  V sums = V{};
+  for (std::int64_t i = 0; i < whole; i += kLanes) {
+    const V value = exp_vector_negative(load_vector<V>(row + i) - maximum);
+    sums += value;
+    store_vector(row + i, value);
+  }
+  float sum = 0.0F;
+  if (whole != count) {
+    V rest = V{} + kMinusInfinity;
+    for (std::int64_t i = whole; i < count; ++i) rest[i - whole] = row[i];
+    rest = exp_vector_negative(rest - maximum);
+    for (std::int64_t i = whole; i < count; ++i) {
+      row[i] = rest[i - whole];
+      sum += row[i];
+    }
+  }
+  for (std::int64_t i = 0; i < kLanes; ++i) sum += sums[i];
+  return 1.0F / sum;
+}
+
+template <typename V, typename T>
+[[gnu::always_inline]] inline void pack(const Attention& call, std::int64_t plane, const T* key,
+                                        const T* value, const Workspace& space) {
+  const std::int64_t keys = padded(call.keys);
+  const T* from = key + call.key_offsets[static_cast<std::size_t>(plane)];
+  constexpr std::int64_t kTile = 16;
+  for (std::int64_t begin = 0; begin < keys; begin += kTile) {
+    const std::int64_t end = std::min(call.keys, begin + kTile);
+    if (call.key_strides[1] == 1 && end - begin == kTile) {
+      // Through a square in the cache: rows are read and columns written in runs.
+      for (std::int64_t j = 0; j < call.width; j += kTile) {
+        const std::int64_t columns = std::min(kTile, call.width - j);
+        float square[kTile][kTile];
+        for (std::int64_t i = 0; i < kTile; ++i) {
+          const T* row = from + (begin + i) * call.key_strides[0] + j;
+          for (std::int64_t k = 0; k < columns; ++k) square[i][k] = as_float(row[k]);
+        }
+        for (std::int64_t k = 0; k < columns; ++k) {
+          float* to = space.keys + (j + k) * keys + begin;
+          for (std::int64_t i = 0; i < kTile; ++i) to[i] = square[i][k];
+        }
+      }
+      continue;
+    }
+    for (std::int64_t j = 0; j < call.width; ++j) {
+      float* to = space.keys + j * keys;
+      for (std::int64_t i = begin; i < end; ++i) {
+        to[i] = as_float(from[i * call.key_strides[0] + j * call.key_strides[1]]);
+      }
+      for (std::int64_t i = std::max(begin, end); i < begin + kTile; ++i) to[i] = 0.0F;
+    }
+  }
+  const std::int64_t width = padded(call.value_width);
+  from = value + call.value_offsets[static_cast<std::size_t>(plane)];
+  for (std::int64_t i = 0; i < call.keys; ++i) {
+    float* to = space.values + i * width;
+    const T* row = from + i * call.value_strides[0];
+    if (call.value_strides[1] == 1) {
+      for (std::int64_t j = 0; j < call.value_width; ++j) to[j] = as_float(row[j]);
+    } else {
+      for (std::int64_t j = 0; j < call.value_width; ++j) {
+        to[j] = as_float(row[j * call.value_strides[1]]);
+      }
+    }
+    for (std::int64_t j = call.value_width; j < width; ++j) to[j] = 0.0F;
+  }
+}
+
+template <typename V, typename T>
+[[gnu::always_inline]] inline void attend(const Attention& call, std::int64_t plane,
+                                          std::int64_t first, std::int64_t rows, const T* query,
+                                          const std::byte* mask, T* result,
+                                          const Workspace& space) {
+  const auto at = static_cast<std::size_t>(plane);
+  const T* from = query + call.query_offsets[at] + first * call.query_strides[0];
+  for (std::int64_t i = 0; i < rows; ++i) {
+    float* to = space.queries + i * call.width;
+    const T* row = from + i * call.query_strides[0];
+    if (call.query_strides[1] == 1) {
+      for (std::int64_t j = 0; j < call.width; ++j) to[j] = as_float(row[j]) * call.scale;
+    } else {
+      for (std::int64_t j = 0; j < call.width; ++j) {
+        to[j] = as_float(row[j * call.query_strides[1]]) * call.scale;
+      }
+    }
+  }
+  const std::int64_t keys = padded(call.keys);
+  product<V>(rows, call.width, keys, space.queries, call.width, space.keys, keys, space.scores,
+             keys);
+  float factors[kBlock];
+  for (std::int64_t i = 0; i < rows; ++i) {
+    float* row = space.scores + i * keys;
+    if (call.has_mask) {
+      const std::int64_t begin = call.mask_offsets[at] + (first + i) * call.mask_strides[0];
+      for (std::int64_t j = 0; j < call.keys; ++j) {
+        const std::int64_t position = begin + j * call.mask_strides[1];
+        if (call.mask_type == DType::kFloat32) {
+          float term;
+          std::memcpy(&term, mask + position * 4, sizeof term);
+          row[j] += term;
+        } else {
+          std::uint16_t term;
+          std::memcpy(&term, mask + position * 2, sizeof term);
+          row[j] += as_float(term);
+        }
+      }
+    }
+    if (call.causal) {
+      for (std::int64_t j = first + i + 1; j < call.keys; ++j) row[j] = kMinusInfinity;
+    }
+    factors[i] = softmax_row<V>(row, call.keys, call.zero_blocked);
+  }
+  const std::int64_t width = padded(call.value_width);
+  product<V>(rows, call.keys, width, space.scores, keys, space.values, width, space.results, width);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    T* to = result + call.result_offsets[at] + (first + i) * call.result_row;
+    for (std::int64_t j = 0; j < call.value_width; ++j) {
+      put(to[j], space.results[i * width + j] * factors[i]);
+    }
+  }
+}
+
+/// All of one task: the queries [first, last) of a plane.
+struct Task {
+  const Attention* call;
+  std::int64_t plane;
+  std::int64_t first;
+  std::int64_t last;
+  const std::byte* query;
+  const std::byte* key;
+  const std::byte* value;
+  const std::byte* mask;
+  std::byte* result;
+  float* memory;
+};
+
+template <typename V, typename T>
+[[gnu::always_inline]] inline void run_typed(const Task& task) {
+  const auto typed = [](const std::byte* data) {
+    return static_cast<const T*>(static_cast<const void*>(data));
+  };
+  const Workspace space = workspace(*task.call, task.memory);
+  pack<V>(*task.call, task.plane, typed(task.key), typed(task.value), space);
+  for (std::int64_t row = task.first; row < task.last; row += kBlock) {
+    attend<V>(*task.call, task.plane, row, std::min(kBlock, task.last - row), typed(task.query),
+              task.mask, static_cast<T*>(static_cast<void*>(task.result)), space);
+  }
+}
+
+template <typename V>
+[[gnu::always_inline]] inline void run_task(const Task& task) {
+  if (task.call->type == DType::kFloat32) {
+    run_typed<V, float>(task);
+  } else {
+    run_typed<V, std::uint16_t>(task);
+  }
+}
+
+void run_anywhere(const Task& task) { run_task<Float8>(task); }
+NPU_TARGET_AVX2 void run_avx2(const Task& task) { run_task<Float8>(task); }
+NPU_TARGET_AVX512 void run_avx512(const Task& task) { run_task<Float16>(task); }
+
+}  // namespace
+
+std::size_t Attention::scratch_bytes() const {
+  return static_cast<std::size_t>(workspace_floats(*this)) * sizeof(float) *
+         static_cast<std::size_t>(threads);
+}
+
+Attention::Operands Attention::bind(Addresses addresses) const {
+  OperandReader in(addresses);
+  return {in.next<const std::byte>(), in.next<const std::byte>(),
+          in.next<const std::byte>(), in.next_if<const std::byte>(has_mask),
+          in.next<std::byte>(),       in.next<float>()};
+}
+
+void Attention::run(const Operands& operands) const {
+  const auto body = for_isa(isa, run_anywhere, run_avx2, run_avx512);
+  const auto planes = static_cast<std::int64_t>(query_offsets.size());
+  // Packing is repeated for every part of a plane, so planes are cut only to feed all threads.
+  const std::int64_t blocks = (queries + kBlock - 1) / kBlock;
+  const std::int64_t parts =
+      std::clamp<std::int64_t>(ceil_div(std::int64_t{4} * threads, planes), 1, blocks);
+  const std::int64_t part_rows = (blocks + parts - 1) / parts * kBlock;
+  const std::int64_t floats = workspace_floats(*this);
+#pragma omp parallel for collapse(2) num_threads(threads) schedule(dynamic)
+  for (std::int64_t plane = 0; plane < planes; ++plane) {
+    for (std::int64_t part = 0; part < parts; ++part) {
+      const std::int64_t first = part * part_rows;
+      if (first >= queries) continue;
+      body({this, plane, first, std::min(queries, first + part_rows), operands.query, operands.key,
+            operands.value, operands.mask, operands.result,
+            operands.scratch + omp_get_thread_num() * floats});
+    }
+  }
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "kernels/operands.hpp"
+#include "npu/tensor/dtype.hpp"
+
+namespace npu::onednn {
+
+/// softmax(scale * query key^T + mask) value for any number of planes (batch times heads), on
+/// strided operands, computed in float32.
+struct Attention {
+  static constexpr std::string_view kName = "attention";
+  DType type = DType::kFloat32;  ///< of query, key, value and result
+  DType mask_type = DType::kFloat32;
+  std::int64_t queries = 1;
+  std::int64_t keys = 1;
+  std::int64_t width = 1;        ///< of a query and a key
+  std::int64_t value_width = 1;  ///< of a value and a result
+  float scale = 1.0F;
+  bool causal = false;
+  bool has_mask = false;
+  bool zero_blocked = false;  ///< a query with no key left gives zeros, not NaN
+
+  /// Strides in elements: [row, column].
+  std::int64_t query_strides[2]{};
+  std::int64_t key_strides[2]{};
+  std::int64_t value_strides[2]{};
+  std::int64_t mask_strides[2]{};
+  std::int64_t result_row = 0;  ///< results are dense along their width
+  /// First elements, by plane.
+  std::vector<std::int64_t> query_offsets;
+  std::vector<std::int64_t> key_offsets;
+  std::vector<std::int64_t> value_offsets;
+  std::vector<std::int64_t> mask_offsets;
+  std::vector<std::int64_t> result_offsets;
+
+  int threads = 1;
+  VectorIsa isa = VectorIsa::kAny;
+  /// Bytes of scratch memory that run needs.
+  std::size_t scratch_bytes() const;
+
+  struct Operands {
+    const std::byte* query;
+    const std::byte* key;
+    const std::byte* value;
+    const std::byte* mask;  ///< null without
+    std::byte* result;
+    float* scratch;
+  };
+  Operands bind(Addresses addresses) const;
+  void run(const Operands& operands) const;
+};
+
+}  // namespace npu::onednn

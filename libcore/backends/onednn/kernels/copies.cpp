@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies and conversions: strided, padded, concatenated, element by element. All are bound by
+// memory; the outermost loop is shared among threads once there is enough work to pay for it, and
+// transposing copies walk square tiles. O(elements).
+#include "kernels/copies.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "kernels/elements.hpp"
+#include "kernels/iteration_space.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+template <typename T>
+void copy_elements(const StridedCopy& copy, const std::byte* source_bytes,
+                   std::byte* target_bytes) {
+  const T* source = elements<T>(source_bytes);
+  T* target = elements<T>(target_bytes);
+  const std::size_t rank = copy.extents.size();
+  const bool transposes = rank >= 2 && copy.source_strides[rank - 1] != 1;
+  const std::size_t inner = transposes ? 2 : 1;
+  const std::int64_t columns = copy.extents[rank - 1];
+  const std::int64_t lines = transposes ? copy.extents[rank - 2] : 1;
+  const std::int64_t total = product(copy.extents);
+  const std::int64_t planes = total / (columns * lines);
+  const std::int64_t source_column = copy.source_strides[rank - 1];
+  const std::int64_t target_column = copy.target_strides[rank - 1];
+  const std::int64_t source_line = transposes ? copy.source_strides[rank - 2] : 0;
+  const std::int64_t target_line = transposes ? copy.target_strides[rank - 2] : 0;
+  // A transposing copy walks square tiles so that the lines of both sides stay in the cache.
+  constexpr std::int64_t kTile = 32;
+  const std::int64_t bands = (lines + kTile - 1) / kTile;
+#pragma omp parallel for collapse(2) if (total >= kParallelElements)
+  for (std::int64_t plane = 0; plane < planes; ++plane) {
+    for (std::int64_t band = 0; band < bands; ++band) {
+      std::int64_t offsets[2];
+      row_offsets(plane, copy.extents, inner, {&copy.source_strides, &copy.target_strides},
+                  offsets);
+      const T* from = source + offsets[0];
+      T* to = target + offsets[1];
+      if (!transposes && source_column == 1 && target_column == 1) {
+        std::memcpy(to, from, static_cast<std::size_t>(columns) * sizeof(T));
+        continue;
+      }
+      const std::int64_t last_line = std::min(lines, (band + 1) * kTile);
+      for (std::int64_t begin = 0; begin < columns; begin += transposes ? kTile : columns) {
+        const std::int64_t end = transposes ? std::min(columns, begin + kTile) : columns;
+        for (std::int64_t line = band * kTile; line < last_line; ++line) {
+          const T* from_line = from + line * source_line;
+          T* to_line = to + line * target_line;
+          for (std::int64_t i = begin; i < end; ++i) {
+            to_line[i * target_column] = from_line[i * source_column];
+          }
+        }
+      }
+    }
+  }
+}
+
+template <typename From, typename To>
+inline To cast_value(From value) {
+  if constexpr (std::is_same_v<To, bool>) {
+    if constexpr (std::is_same_v<From, BFloat16>)
+      return load(value) != 0.0F;
+    else
+      return value != From{};
+  } else if constexpr (std::is_same_v<To, BFloat16>) {
+    BFloat16 result;
+    if constexpr (std::is_same_v<From, BFloat16>)
+      result = value;
+    else
+      store(result, static_cast<float>(value));
+    return result;
+  } else if constexpr (std::is_same_v<From, BFloat16>) {
+    return cast_value<float, To>(load(value));
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    // Outside int64 the result means nothing, but must not be undefined.
+    constexpr auto kLimit = static_cast<From>(9.2233720368547758e18);
+    if (!(value > -kLimit && value < kLimit)) return static_cast<To>(INT64_MIN);
+    return static_cast<To>(static_cast<std::int64_t>(value));
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+template <typename From, typename To>
+void cast_all(const From* source, To* target, std::int64_t count) {
+#pragma omp parallel for if (count >= kParallelElements)
+  for (std::int64_t i = 0; i < count; ++i) target[i] = cast_value<From, To>(source[i]);
+}
+
+template <typename Body>
+void with_type(DType type, Body&& body) {
+  switch (type) {
+    case DType::kFloat32:
+      return body(float{});
+    case DType::kFloat64:
+      return body(double{});
+    case DType::kBFloat16:
+      return body(BFloat16{});
+    case DType::kInt8:
+      return body(std::int8_t{});
+    case DType::kUInt8:
+      return body(std::uint8_t{});
+    case DType::kInt16:
+      return body(std::int16_t{});
+    case DType::kInt32:
+      return body(std::int32_t{});
+    case DType::kInt64:
+      return body(std::int64_t{});
+    case DType::kBool:
+      return body(bool{});
+    default:
+      return;
+  }
+}
+
+}  // namespace
+
+void Convert::run(const Operands& operands) const {
+  if (from == DType::kFloat32 && to == DType::kBFloat16) {
+    const auto* values = elements<float>(operands.source);
+    auto* results = elements<std::uint16_t>(operands.target);
+#pragma omp parallel for simd if (count >= kParallelElements)
+    for (std::int64_t i = 0; i < count; ++i) results[i] = rounded_bits(values[i]);
+  } else {
+    const auto* values = elements<BFloat16>(operands.source);
+    auto* results = elements<float>(operands.target);
+#pragma omp parallel for simd if (count >= kParallelElements)
+    for (std::int64_t i = 0; i < count; ++i) results[i] = load(values[i]);
+  }
+}
+
+void RoundToBFloat16::run(const Operands& operands) const {
+  auto* values = elements<float>(operands.target);
+#pragma omp parallel for simd if (count >= kParallelElements)
+  for (std::int64_t i = 0; i < count; ++i) values[i] = load(BFloat16{rounded_bits(values[i])});
+}
+
+void CopyBytes::run(const Operands& operands) const {
+  std::memcpy(operands.target, operands.source, static_cast<std::size_t>(bytes));
+}
+
+void StridedCopy::simplify() { simplify_space(extents, {&target_strides, &source_strides}); }
+
+void StridedCopy::run(const Operands& operands) const {
+  struct Sixteen {
+    std::uint64_t parts[2];
+  };
+  switch (element_size) {
+    case 1:
+      return copy_elements<std::uint8_t>(*this, operands.source, operands.target);
+    case 2:
+      return copy_elements<std::uint16_t>(*this, operands.source, operands.target);
+    case 4:
+      return copy_elements<std::uint32_t>(*this, operands.source, operands.target);
+    case 8:
+      return copy_elements<std::uint64_t>(*this, operands.source, operands.target);
+    default:
+      return copy_elements<Sixteen>(*this, operands.source, operands.target);
+  }
+}
+
+void PaddedCopy::run(const Operands& operands) const {
+  if (type == DType::kFloat32) {
+    std::fill_n(elements<float>(operands.target), count, number);
+  } else {
+    std::fill_n(elements<std::uint16_t>(operands.target), count, rounded_bits(number));
+  }
+  copy.run(
+      {operands.source, operands.target + offset * static_cast<std::int64_t>(dtype_size(type))});
+}
+
+bool Cast::supports(DType type) noexcept {
+  bool known = false;
+  with_type(type, [&](auto) { known = true; });
+  return known;
+}
+
+void Cast::run(const Operands& operands) const {
+  with_type(from, [&](auto from_value) {
+    with_type(to, [&](auto to_value) {
+      cast_all(elements<decltype(from_value)>(operands.source),
+               elements<decltype(to_value)>(operands.target), count);
+    });
+  });
+}
+
+void PlainConcat::run(const Operands& operands) const {
+  const auto count = static_cast<std::int64_t>(run_bytes.size());
+  std::int64_t row_bytes = 0;
+  for (const std::int64_t bytes : run_bytes) row_bytes += bytes;
+#pragma omp parallel for if (outer * row_bytes >= 4 * kParallelElements)
+  for (std::int64_t row = 0; row < outer; ++row) {
+    std::byte* to = operands.target + row * row_bytes;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t bytes = run_bytes[static_cast<std::size_t>(i)];
+      std::memcpy(to, operands.sources[static_cast<std::size_t>(i)] + row * bytes,
+                  static_cast<std::size_t>(bytes));
+      to += bytes;
+    }
+  }
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+// One task is a band of rows of 32 channels of an image: it expands the rows that the band needs
+// into a buffer with a border of zeros, which stays in the second cache, and runs the depthwise
+// convolution over it. Rows that two bands need are computed twice, so bands are cut only for the
+// cache and to feed all threads. Between the two, the tensor that is largest in such networks is
+// neither written to memory nor read from it.
+// O(pixels * source channels * channels / 16 + results * taps^2 / 16) multiply-adds of vectors.
+#include "kernels/expand_depthwise.hpp"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "kernels/simd.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+constexpr std::int64_t kLanes = 16;
+constexpr std::int64_t kColumns = 2 * kLanes;  // channels of a task
+constexpr std::int64_t kPixels = 14;           // expanded at a time
+constexpr std::int64_t kRun = 7;               // results of a row at a time
+constexpr std::int64_t kBandFloats =
+    std::int64_t{112} * 1024;  // of a buffer, at most, if a row fits
+
+std::int64_t buffer_width(const ExpandDepthwise& call) {
+  return (call.target_extent[1] - 1) * call.stride + call.taps;
+}
+
+/// Rows of the buffer for a band of so many rows of results.
+std::int64_t buffer_rows(const ExpandDepthwise& call, std::int64_t rows) {
+  return (rows - 1) * call.stride + call.taps;
+}
+
+std::int64_t bands(const ExpandDepthwise& call) {
+  const std::int64_t height = call.target_extent[0];
+  const std::int64_t row_floats = buffer_width(call) * kColumns;
+  const std::int64_t most =
+      std::max<std::int64_t>(1, (kBandFloats / row_floats - call.taps) / call.stride + 1);
+  const std::int64_t tasks = call.batch * ceil_div(call.channels, kColumns);
+  // Few tasks for each thread are uneven.
+  const std::int64_t enough = std::int64_t{8} * call.threads;
+  const std::int64_t wanted = tasks >= enough ? 1 : ceil_div(enough, tasks);
+  const std::int64_t least_rows = std::max<std::int64_t>(1, 4 * call.taps / call.stride);
+  const std::int64_t allowed = std::max<std::int64_t>(1, height / least_rows);
+  return std::min(height, std::max(ceil_div(height, most), std::min(wanted, allowed)));
+}
+
+std::int64_t scratch_floats(const ExpandDepthwise& call) {
+  const std::int64_t rows = ceil_div(call.target_extent[0], bands(call));
+  return buffer_rows(call, rows) * buffer_width(call) * kColumns;
+}
+
+struct Task {
+  const ExpandDepthwise* call;
+  const float* source;
+  const float* expand_weight;
+  const float* expand_bias;
+  const float* depthwise_weight;
+  const float* depthwise_bias;
+  float* target;
+  float* buffer;
+  std::int64_t image;
+  std::int64_t column;  ///< in steps of kColumns
+  std::int64_t first;   ///< rows of results
+  std::int64_t last;
+};
+
+using V = Float16;
+
+/// The kind is looked at once: the loop over vectors has nothing else in it.
+template <bool kAvx512, EpilogueStep::Kind kKind>
+[[gnu::always_inline]] inline void apply_to_all(EpilogueStep step, float* values,
+                                                std::int64_t vectors) {
+  step.kind = kKind;
+#pragma GCC unroll 4
+  for (std::int64_t i = 0; i < vectors; ++i) {
+    store_vector(values + i * kLanes,
+                 apply_step<kAvx512>(step, load_vector<V>(values + i * kLanes)));
+  }
+}
+
+template <bool kAvx512>
+[[gnu::always_inline]] inline void apply_steps(const std::vector<EpilogueStep>& steps,
+                                               float* values, std::int64_t vectors) {
+  using Kind = EpilogueStep::Kind;
+  for (const EpilogueStep& step : steps) {
+    switch (step.kind) {
+      case Kind::kRelu:
+        apply_to_all<kAvx512, Kind::kRelu>(step, values, vectors);
+        break;
+      case Kind::kClip:
+        apply_to_all<kAvx512, Kind::kClip>(step, values, vectors);
+        break;
+      case Kind::kLinear:
+        apply_to_all<kAvx512, Kind::kLinear>(step, values, vectors);
+        break;
+      case Kind::kSwish:
+        apply_to_all<kAvx512, Kind::kSwish>(step, values, vectors);
+        break;
+      case Kind::kHardSwish:
+        apply_to_all<kAvx512, Kind::kHardSwish>(step, values, vectors);
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+/// An epilogue that is applied in registers: to clip, as ReLU does, too. Others take a pass over a
+/// row, which is still in the first cache.
+struct Clip {
+  float low = 0.0F;
+  float high = 0.0F;
+};
+
+std::optional<Clip> clip_of(const std::vector<EpilogueStep>& steps) {
+  if (steps.size() != 1) return std::nullopt;
+  if (steps[0].is_plain_relu()) return Clip{0.0F, std::numeric_limits<float>::infinity()};
+  if (steps[0].kind != EpilogueStep::Kind::kClip) return std::nullopt;
+  return Clip{steps[0].alpha, steps[0].beta};
+}
+
+/// to[pixel, column] = bias[column] + sum over channels; `from` is the first block of channels of
+/// the first pixel, `plane` the distance of blocks.
+template <bool kAvx512, bool kClips, int kCount, int kVectors>
+[[gnu::always_inline]] inline void expand_pixels(const float* from, std::int64_t plane,
+                                                 std::int64_t channels, const float* weight,
+                                                 const float* bias, Clip clip, float* to) {
+  V sums[kCount][kVectors];
+#pragma GCC unroll 2
+  for (int j = 0; j < kVectors; ++j) {
+    const V start = bias == nullptr ? V{} : load_vector<V>(bias + j * kLanes);
+#pragma GCC unroll 16
+    for (int i = 0; i < kCount; ++i) sums[i][j] = start;
+  }
+  for (std::int64_t begin = 0; begin < channels; begin += kLanes, from += plane) {
+    const std::int64_t count = std::min(kLanes, channels - begin);
+    for (std::int64_t k = 0; k < count; ++k, weight += kVectors * kLanes) {
+      V right[kVectors];
+#pragma GCC unroll 2
+      for (int j = 0; j < kVectors; ++j) right[j] = load_vector<V>(weight + j * kLanes);
+#pragma GCC unroll 16
+      for (int i = 0; i < kCount; ++i) {
+        const float left = from[i * kLanes + k];
+#pragma GCC unroll 2
+        for (int j = 0; j < kVectors; ++j) sums[i][j] += left * right[j];
+      }
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kCount; ++i) {
+#pragma GCC unroll 2
+    for (int j = 0; j < kVectors; ++j) {
+      if constexpr (kClips) sums[i][j] = clamp_vector<kAvx512>(sums[i][j], clip.low, clip.high);
+      store_vector(to + (i * kVectors + j) * kLanes, sums[i][j]);
+    }
+  }
+}
+
+/// to[result] = bias + sum over taps of a run of a row, for one vector of channels.
+template <bool kAvx512, bool kClips, int kTaps, int kStride, int kCount>
+[[gnu::always_inline]] inline void filter_run(const float* from, std::int64_t row_stride,
+                                              std::int64_t pixel, const float* weight, V bias,
+                                              Clip clip, float* to) {
+  V sums[kCount];
+#pragma GCC unroll 8
+  for (int i = 0; i < kCount; ++i) sums[i] = bias;
+  for (int r = 0; r < kTaps; ++r, from += row_stride) {
+#pragma GCC unroll 5
+    for (int c = 0; c < kTaps; ++c) {
+      const V factor = load_vector<V>(weight + (r * kTaps + c) * pixel);
+#pragma GCC unroll 8
+      for (int i = 0; i < kCount; ++i) {
+        sums[i] += load_vector<V>(from + (i * kStride + c) * pixel) * factor;
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kCount; ++i) {
+    if constexpr (kClips) sums[i] = clamp_vector<kAvx512>(sums[i], clip.low, clip.high);
+    store_vector(to + i * kLanes, sums[i]);
+  }
+}
+
+[[gnu::always_inline]] inline void fill_zeros(float* values, std::int64_t vectors) {
+  for (std::int64_t i = 0; i < vectors; ++i) store_vector(values + i * kLanes, V{});
+}
+
+using Expand = void (*)(const float*, std::int64_t, std::int64_t, const float*, const float*, Clip,
+                        float*);
+template <bool kClips, int kCount, int kVectors>
+NPU_TARGET_AVX512 void expand_avx512(const float* from, std::int64_t plane, std::int64_t channels,
+                                     const float* weight, const float* bias, Clip clip, float* to) {
+  expand_pixels<true, kClips, kCount, kVectors>(from, plane, channels, weight, bias, clip, to);
+}
+template <bool kClips, int kCount, int kVectors>
+NPU_TARGET_AVX2 void expand_avx2(const float* from, std::int64_t plane, std::int64_t channels,
+                                 const float* weight, const float* bias, Clip clip, float* to) {
+  expand_pixels<false, kClips, kCount, kVectors>(from, plane, channels, weight, bias, clip, to);
+}
+template <bool kAvx512, bool kClips, int kVectors, int... kCount>
+constexpr std::array<Expand, sizeof...(kCount)> expand_table(
+    std::integer_sequence<int, kCount...> /*counts*/) {
+  if constexpr (kAvx512) return {expand_avx512<kClips, kCount + 1, kVectors>...};
+  return {expand_avx2<kClips, kCount + 1, kVectors>...};
+}
+constexpr std::make_integer_sequence<int, kPixels> kPixelCounts;
+template <bool kAvx512>
+constexpr std::array<Expand, kPixels> kExpand[2][2]{
+    {expand_table<kAvx512, false, 1>(kPixelCounts), expand_table<kAvx512, false, 2>(kPixelCounts)},
+    {expand_table<kAvx512, true, 1>(kPixelCounts), expand_table<kAvx512, true, 2>(kPixelCounts)}};
+
+using Filter = void (*)(const float*, std::int64_t, std::int64_t, const float*, const float*, Clip,
+                        float*);
+template <bool kClips, int kTaps, int kStride, int kCount>
+NPU_TARGET_AVX512 void filter_avx512(const float* from, std::int64_t row_stride, std::int64_t pixel,
+                                     const float* weight, const float* bias, Clip clip, float* to) {
+  filter_run<true, kClips, kTaps, kStride, kCount>(
+      from, row_stride, pixel, weight, bias == nullptr ? V{} : load_vector<V>(bias), clip, to);
+}
+template <bool kClips, int kTaps, int kStride, int kCount>
+NPU_TARGET_AVX2 void filter_avx2(const float* from, std::int64_t row_stride, std::int64_t pixel,
+                                 const float* weight, const float* bias, Clip clip, float* to) {
+  filter_run<false, kClips, kTaps, kStride, kCount>(
+      from, row_stride, pixel, weight, bias == nullptr ? V{} : load_vector<V>(bias), clip, to);
+}
+template <bool kAvx512, bool kClips, int kTaps, int kStride, int... kCount>
+constexpr std::array<Filter, sizeof...(kCount)> filter_table(
+    std::integer_sequence<int, kCount...> /*counts*/) {
+  if constexpr (kAvx512) return {filter_avx512<kClips, kTaps, kStride, kCount + 1>...};
+  return {filter_avx2<kClips, kTaps, kStride, kCount + 1>...};
+}
+constexpr std::make_integer_sequence<int, kRun> kRuns;
+template <bool kAvx512, bool kClips>
+constexpr std::array<Filter, kRun> kFilters[2][2]{
+    {filter_table<kAvx512, kClips, 3, 1>(kRuns), filter_table<kAvx512, kClips, 3, 2>(kRuns)},
+    {filter_table<kAvx512, kClips, 5, 1>(kRuns), filter_table<kAvx512, kClips, 5, 2>(kRuns)}};
+
+/// Rows [first, last) of the source, of which the buffer has those inside; `row` is the place of
+/// the first one in it.
+template <bool kAvx512>
+[[gnu::always_inline]] inline void expand_rows(const Task& task, std::int64_t first,
+                                               std::int64_t last, std::int64_t row,
+                                               std::int64_t vectors) {
+  const ExpandDepthwise& call = *task.call;
+  const std::int64_t width = call.source_extent[1];
+  const std::int64_t plane = call.source_extent[0] * width * kLanes;
+  const std::int64_t groups = ceil_div(call.source_channels, kLanes);
+  const float* source = task.source + task.image * groups * plane + first * width * kLanes;
+  const float* weight = task.expand_weight + task.column * kColumns * call.source_channels;
+  const float* bias = call.expand_has_bias ? task.expand_bias + task.column * kColumns : nullptr;
+  const std::int64_t line = buffer_width(call);
+  // A stride may leave out columns at the end.
+  const std::int64_t used = std::min(width, line - call.pad[1]);
+  const auto clip = clip_of(call.expand_epilogue);
+  const auto& expand = kExpand<kAvx512>[clip ? 1 : 0][static_cast<std::size_t>(vectors - 1)];
+  for (std::int64_t y = 0; y < last - first; ++y, source += width * kLanes) {
+    float* to = task.buffer + ((row + y) * line + call.pad[1]) * kLanes * vectors;
+    for (std::int64_t x = 0; x < used; x += kPixels) {
+      const std::int64_t count = std::min(kPixels, used - x);
+      expand[static_cast<std::size_t>(count - 1)](source + x * kLanes, plane, call.source_channels,
+                                                  weight, bias, clip.value_or(Clip{}),
+                                                  to + x * kLanes * vectors);
+    }
+    if (!clip) apply_steps<kAvx512>(call.expand_epilogue, to, used * vectors);
+  }
+}
+
+template <bool kAvx512>
+[[gnu::always_inline]] inline void run_task(const Task& task) {
+  const ExpandDepthwise& call = *task.call;
+  const std::int64_t groups = call.channels / kLanes;
+  const std::int64_t vectors = std::min<std::int64_t>(2, groups - 2 * task.column);
+  const std::int64_t pixel = vectors * kLanes;
+  const std::int64_t line = buffer_width(call);
+  const std::int64_t rows = buffer_rows(call, task.last - task.first);
+  const std::int64_t top = task.first * call.stride - call.pad[0];
+  const std::int64_t first = std::clamp<std::int64_t>(top, 0, call.source_extent[0]);
+  const std::int64_t last = std::clamp<std::int64_t>(top + rows, first, call.source_extent[0]);
+  fill_zeros(task.buffer, (first - top) * line * vectors);
+  fill_zeros(task.buffer + (last - top) * line * pixel, (top + rows - last) * line * vectors);
+  const std::int64_t right = std::min(line, call.pad[1] + call.source_extent[1]);
+  for (std::int64_t y = first - top; y < last - top; ++y) {
+    float* at = task.buffer + y * line * pixel;
+    fill_zeros(at, call.pad[1] * vectors);
+    fill_zeros(at + right * pixel, (line - right) * vectors);
+  }
+  expand_rows<kAvx512>(task, first, last, first - top, vectors);
+
+  const auto clip = clip_of(call.depthwise_epilogue);
+  const int taps = call.taps == 5 ? 1 : 0;
+  const auto& filters = clip ? kFilters<kAvx512, true>[taps][call.stride - 1]
+                             : kFilters<kAvx512, false>[taps][call.stride - 1];
+  const std::int64_t width = call.target_extent[1];
+  const std::int64_t plane = call.target_extent[0] * width * kLanes;
+  const float* weight = task.depthwise_weight + task.column * kColumns * call.taps * call.taps;
+  for (std::int64_t vector = 0; vector < vectors; ++vector) {
+    const std::int64_t group = 2 * task.column + vector;
+    const float* bias = call.depthwise_has_bias ? task.depthwise_bias + group * kLanes : nullptr;
+    for (std::int64_t y = task.first; y < task.last; ++y) {
+      const float* from =
+          task.buffer + (y - task.first) * call.stride * line * pixel + vector * kLanes;
+      float* to = task.target + (task.image * groups + group) * plane + y * width * kLanes;
+      for (std::int64_t x = 0; x < width; x += kRun) {
+        const std::int64_t count = std::min(kRun, width - x);
+        filters[static_cast<std::size_t>(count - 1)](from + x * call.stride * pixel, line * pixel,
+                                                     pixel, weight + vector * kLanes, bias,
+                                                     clip.value_or(Clip{}), to + x * kLanes);
+      }
+      if (!clip) apply_steps<kAvx512>(call.depthwise_epilogue, to, width);
+    }
+  }
+}
+
+NPU_TARGET_AVX2 void run_avx2(const Task& task) { run_task<false>(task); }
+NPU_TARGET_AVX512 void run_avx512(const Task& task) { run_task<true>(task); }
+
+}  // namespace
+
+std::size_t ExpandDepthwise::scratch_bytes() const {
+  return static_cast<std::size_t>(scratch_floats(*this) * threads) * sizeof(float);
+}
+
+PanelWeights::Operands PanelWeights::bind(Addresses addresses) {
+  OperandReader in(addresses);
+  return {in.next<const float>(), in.next<float>()};
+}
+
+void PanelWeights::run(const Operands& operands) const {
+  for (std::int64_t channel = 0; channel < channels; ++channel) {
+    const std::int64_t begin = channel / kColumns * kColumns;
+    const std::int64_t width = std::min(kColumns, channels - begin);
+    float* to = operands.target + begin * inner + channel - begin;
+    for (std::int64_t i = 0; i < inner; ++i) to[i * width] = operands.source[channel * inner + i];
+  }
+}
+
+ExpandDepthwise::Operands ExpandDepthwise::bind(Addresses addresses) const {
+  OperandReader in(addresses);
+  return {in.next<const float>(),
+          in.next<const float>(),
+          in.next<const float>(),
+          in.next_if<const float>(expand_has_bias),
+          in.next_if<const float>(depthwise_has_bias),
+          in.next<float>(),
+          in.next<float>()};
+}
+
+void ExpandDepthwise::run(const Operands& operands) const {
+  const auto body = isa == VectorIsa::kAvx512 ? run_avx512 : run_avx2;
+  const std::int64_t cuts = bands(*this);
+  const std::int64_t columns = ceil_div(channels, kColumns);
+  const std::int64_t height = target_extent[0];
+  const std::int64_t floats = scratch_floats(*this);
+#pragma omp parallel for collapse(3) num_threads(threads) schedule(dynamic)
+  for (std::int64_t image = 0; image < batch; ++image) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      for (std::int64_t cut = 0; cut < cuts; ++cut) {
+        body({this, operands.source, operands.expand_weight, operands.expand_bias,
+              operands.depthwise_weight, operands.depthwise_bias, operands.target,
+              operands.scratch + omp_get_thread_num() * floats, image, column, height * cut / cuts,
+              height * (cut + 1) / cuts});
+      }
+    }
+  }
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "kernels/operands.hpp"
+
+namespace npu::onednn {
+
+/// A convolution of one by one with a depthwise convolution behind it, in one pass: the front of an
+/// inverted residual (Sandler et al., "MobileNetV2", 2018). What is between them is never stored as
+/// a whole. float32, channels in blocks of 16 in source and target, AVX2 or AVX-512.
+struct ExpandDepthwise {
+  static constexpr std::string_view kName = "expand-depthwise";
+  std::int64_t batch = 1;
+  std::int64_t source_channels = 1;
+  std::int64_t channels = 16;           ///< between and behind; a multiple of 16
+  std::int64_t source_extent[2]{1, 1};  ///< height, width
+  std::int64_t target_extent[2]{1, 1};
+  std::int64_t taps = 3;    ///< in both directions: 3 or 5
+  std::int64_t stride = 1;  ///< in both directions: 1 or 2
+  std::int64_t pad[2]{0, 0};
+  bool expand_has_bias = false;
+  bool depthwise_has_bias = false;
+  std::vector<EpilogueStep> expand_epilogue;  ///< without operands, as the next
+  std::vector<EpilogueStep> depthwise_epilogue;
+  int threads = 1;
+  VectorIsa isa = VectorIsa::kAvx2;
+
+  static bool can_run(VectorIsa isa) noexcept { return isa >= VectorIsa::kAvx2; }
+  static bool supports(std::int64_t taps, std::int64_t stride) noexcept {
+    return (taps == 3 || taps == 5) && (stride == 1 || stride == 2);
+  }
+  std::size_t scratch_bytes() const;
+
+  struct Operands {
+    const float* source;
+    const float* expand_weight;     ///< [channels, source channels], as PanelWeights makes them
+    const float* depthwise_weight;  ///< [channels, taps, taps], likewise
+    const float* expand_bias;       ///< null without, as the next
+    const float* depthwise_bias;
+    float* target;
+    float* scratch;  ///< of scratch_bytes()
+  };
+  Operands bind(Addresses addresses) const;
+  void run(const Operands& operands) const;
+};
+
+/// Weights [channels, inner] in panels of 32 channels, as ExpandDepthwise reads them.
+struct PanelWeights {
+  static constexpr std::string_view kName = "panel-weights";
+  std::int64_t channels = 16;
+  std::int64_t inner = 1;
+
+  struct Operands {
+    const float* source;
+    float* target;
+  };
+  static Operands bind(Addresses addresses);
+  void run(const Operands& operands) const;
+};
+
+}  // namespace npu::onednn

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every weight is used once for each row, so reading them in one run is all that matters: a thread
+// has a run of columns, whose weights lie one behind the other, and multiplies them with the rows,
+// which stay in the first cache. Sums of a column are kept in four vectors and added up at its end;
+// 16 columns at a time get bias and epilogue. O(rows * inner * columns / 16) multiply-adds of
+// vectors, inner * columns floats of memory read.
+#include "kernels/gemv.hpp"
+
+#include <algorithm>
+
+#include "kernels/simd.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+constexpr std::int64_t kGroup = 16;           // columns that are finished together
+constexpr std::int64_t kMinFloats = 1 << 14;  // of weights, worth a thread of their own
+
+struct Task {
+  const Gemv* call;
+  const float* source;
+  const float* weight;
+  const float* bias;
+  const float* const* operands;
+  float* target;
+  std::int64_t first;  ///< columns
+  std::int64_t last;
+};
+
+/// sums[row][column] for up to kGroup columns from `column` on.
+template <typename V, int kRows>
+[[gnu::always_inline]] inline void multiply(const Task& task, std::int64_t column,
+                                            std::int64_t count, float (*sums)[kGroup]) {
+  constexpr std::int64_t kLanes = sizeof(V) / sizeof(float);
+  constexpr std::int64_t kUnroll = 4;
+  constexpr std::int64_t kAhead = 1024;  // floats: a page
+  const Gemv& call = *task.call;
+  const std::int64_t whole = call.inner / (kUnroll * kLanes) * (kUnroll * kLanes);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float* weight = task.weight + (column + i) * call.inner;
+    V parts[kRows][kUnroll]{};
+    for (std::int64_t k = 0; k < whole; k += kUnroll * kLanes) {
+#pragma GCC unroll 4
+      for (std::int64_t j = 0; j < kUnroll; ++j) {
+        __builtin_prefetch(weight + k + j * kLanes + kAhead);
+        const V factor = load_vector<V>(weight + k + j * kLanes);
+#pragma GCC unroll 4
+        for (int row = 0; row < kRows; ++row) {
+          parts[row][j] +=
+              factor * load_vector<V>(task.source + row * call.source_row + k + j * kLanes);
+        }
+      }
+    }
+    for (int row = 0; row < kRows; ++row) {
+      const V all = (parts[row][0] + parts[row][1]) + (parts[row][2] + parts[row][3]);
+      float sum = sum_of_elements(all);
+      for (std::int64_t k = whole; k < call.inner; ++k) {
+        sum += weight[k] * task.source[row * call.source_row + k];
+      }
+      sums[row][i] = sum;
+    }
+  }
+}
+
+/// Bias and epilogue for `count` sums; what lies behind them in the tensors is left alone.
+template <typename V>
+[[gnu::always_inline]] inline void finish(const Task& task, std::int64_t row, std::int64_t column,
+                                          std::int64_t count, const float* sums) {
+  constexpr std::int64_t kLanes = sizeof(V) / sizeof(float);
+  const Gemv& call = *task.call;
+  float* target = task.target + row * call.columns + column;
+  float own[kGroup]{};
+  float values[kMaxEpilogueOperands][kGroup]{};
+  const float* operands[kMaxEpilogueOperands]{};
+  std::size_t used = 0;
+  for (const EpilogueStep& step : call.epilogue) {
+    if (step.kind == EpilogueStep::Kind::kAccumulate) std::copy_n(target, count, own);
+    if (!step.has_operand() || step.kind == EpilogueStep::Kind::kAccumulate) continue;
+    std::copy_n(task.operands[used] + row * call.columns + column, count, values[used]);
+    operands[used] = values[used];
+    ++used;
+  }
+  float with_bias[kGroup]{};
+  for (std::int64_t i = 0; i < count; ++i) {
+    with_bias[i] = sums[i] + (call.has_bias ? task.bias[column + i] : 0.0F);
+  }
+  for (std::int64_t at = 0; at < kGroup; at += kLanes) {
+    const V value = apply_steps<sizeof(V) == 64>(call.epilogue, load_vector<V>(with_bias + at), own,
+                                                 operands, at);
+    store_vector(with_bias + at, value);
+  }
+  std::copy_n(with_bias, count, target);
+}
+
+template <typename V, int kRows>
+[[gnu::always_inline]] inline void run_rows(const Task& task) {
+  for (std::int64_t column = task.first; column < task.last; column += kGroup) {
+    const std::int64_t count = std::min(kGroup, task.last - column);
+    float sums[kRows][kGroup]{};
+    multiply<V, kRows>(task, column, count, sums);
+    for (std::int64_t row = 0; row < kRows; ++row) {
+      finish<V>(task, row, column, count, sums[row]);
+    }
+  }
+}
+
+template <typename V>
+[[gnu::always_inline]] inline void run_task(const Task& task) {
+  switch (task.call->rows) {
+    case 1:
+      return run_rows<V, 1>(task);
+    case 2:
+      return run_rows<V, 2>(task);
+    case 3:
+      return run_rows<V, 3>(task);
+    default:
+      return run_rows<V, 4>(task);
+  }
+}
+
+void run_anywhere(const Task& task) { run_task<Float8>(task); }
+NPU_TARGET_AVX2 void run_avx2(const Task& task) { run_task<Float8>(task); }
+NPU_TARGET_AVX512 void run_avx512(const Task& task) { run_task<Float16>(task); }
+
+}  // namespace
+
+Gemv::Operands Gemv::bind(Addresses addresses) const {
+  OperandReader in(addresses);
+  return {in.next<const float>(), in.next<const float>(), in.next_if<const float>(has_bias),
+          in.epilogue(epilogue), in.next<float>()};
+}
+
+void Gemv::run(const Operands& operands) const {
+  const auto body = for_isa(isa, run_anywhere, run_avx2, run_avx512);
+  const std::int64_t groups = ceil_div(columns, kGroup);
+  // One run of memory for each thread: its prefetcher starts anew with each.
+  const std::int64_t parts = std::clamp<std::int64_t>(inner * columns / kMinFloats, 1,
+                                                      std::min<std::int64_t>(threads, groups));
+#pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static) if (parts > 1)
+  for (std::int64_t part = 0; part < parts; ++part) {
+    body({this, operands.source, operands.weight, operands.bias, operands.epilogue.data(),
+          operands.target, groups * part / parts * kGroup,
+          std::min(columns, groups * (part + 1) / parts * kGroup)});
+  }
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+#include <variant>
+
+#include "kernels/attention.hpp"
+#include "kernels/broadcast.hpp"
+#include "kernels/copies.hpp"
+#include "kernels/expand_depthwise.hpp"
+#include "kernels/gather.hpp"
+#include "kernels/gelu.hpp"
+#include "kernels/gemv.hpp"
+#include "kernels/norms.hpp"
+#include "kernels/packed_gemm.hpp"
+#include "kernels/pooling.hpp"
+#include "kernels/reductions.hpp"
+#include "kernels/scale_shift.hpp"
+#include "kernels/squeeze_excite.hpp"
+#include "kernels/winograd.hpp"
+
+namespace npu::onednn {
+
+/// A kernel of this backend's own, described by plain data. Each has a `kName`, `Operands`, `bind`,
+/// which gives the addresses of a step their names, and `run`, which allocates nothing.
+using Kernel = std::variant<
+    // Chosen among others.
+    Winograd, PackedGemm, Gemv, Attention, ExpandDepthwise, SqueezeExcite,
+    // What oneDNN has no primitive for, or only a slow one.
+    ScaleShift, Gelu, BroadcastBinary, RowNorm, WindowAverage, MiddleReduction, GatherRows,
+    Sequence,
+    // Copies.
+    Convert, RoundToBFloat16, CopyBytes, StridedCopy, PaddedCopy, Cast, PlainConcat,
+    // Run when a program is compiled.
+    WinogradWeights, PackedGemmWeights, PanelWeights, GateWeights, FoldNormWeights, FoldNormBias,
+    NormVectors>;
+
+std::string_view kernel_name(const Kernel& kernel);
+
+/// Runs it on the addresses of its step's operands.
+void run_kernel(const Kernel& kernel, Addresses addresses);
+
+/// Sets the instruction set that it runs on, where it has several.
+void set_isa(Kernel& kernel, VectorIsa isa);
+
+}  // namespace npu::onednn

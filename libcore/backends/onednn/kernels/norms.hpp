@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/operands.hpp"
+#include "npu/tensor/dtype.hpp"
+
+namespace npu::onednn {
+
+/// What a batch norm reads that is folded into the weights [groups, rows, channels, inner] in front
+/// of it and their bias [groups * channels].
+struct NormFold {
+  float epsilon = 0.0F;
+  std::int64_t groups = 1;
+  std::int64_t rows = 1;
+  std::int64_t channels = 1;
+  std::int64_t inner = 1;
+  bool has_scale = false;
+  bool has_shift = false;
+  bool has_bias = false;
+};
+
+/// The weights with the norm folded in.
+struct FoldNormWeights {
+  static constexpr std::string_view kName = "fold-norm-weights";
+  NormFold fold;
+
+  struct Operands {
+    const float* weight;
+    const float* variance;
+    const float* scale;  ///< null without
+    float* target;
+  };
+  Operands bind(Addresses addresses) const;
+  void run(const Operands& operands) const;
+};
+
+/// And the bias.
+struct FoldNormBias {
+  static constexpr std::string_view kName = "fold-norm-bias";
+  NormFold fold;
+
+  struct Operands {
+    const float* variance;
+    const float* mean;
+    const float* scale;  ///< null without, as the next
+    const float* shift;
+    const float* bias;
+    float* target;
+  };
+  Operands bind(Addresses addresses) const;
+  void run(const Operands& operands) const;
+};
+
+/// The factors and terms of a batch norm, [2, padded channels], zero behind the channels.
+struct NormVectors {
+  static constexpr std::string_view kName = "norm-vectors";
+  float epsilon = 0.0F;
+  std::int64_t channels = 1;
+  std::int64_t padded_channels = 1;
+  bool has_scale = false;
+  bool has_shift = false;
+
+  struct Operands {
+    const float* variance;
+    const float* mean;
+    const float* scale;  ///< null without, as the next
+    const float* shift;
+    float* target;
+  };
+  Operands bind(Addresses addresses) const;
+  void run(const Operands& operands) const;
+};
+
+/// Group norm of a row-major [outer, groups, rows, inner] tensor whose mean and variance are over
+/// the last two dimensions; weight and bias have groups * rows elements. With one row and one group
+/// and per_column, an RMS norm of rows of `inner` elements with a weight of as many. float32
+/// statistics; weight and bias are float32.
+struct RowNorm {
+  static constexpr std::string_view kName = "row-norm";
+  DType type = DType::kFloat32;
+  std::int64_t outer = 1;
+  std::int64_t groups = 1;
+  std::int64_t rows = 1;
+  std::int64_t inner = 1;
+  float epsilon = 0.0F;
+  bool is_rms = false;      ///< no mean is taken off
+  bool per_column = false;  ///< weight and bias run along the inner dimension
+  bool has_weight = false;
+  bool has_bias = false;
+
+  struct Operands {
+    const std::byte* source;
+    const float* weight;  ///< null without, as the next
+    const float* bias;
+    std::byte* target;
+  };
+  Operands bind(Addresses addresses) const;
+  void run(const Operands& operands) const;
+};
+
+}  // namespace npu::onednn

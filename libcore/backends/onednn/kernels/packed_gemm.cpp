@@ -1,0 +1,639 @@
+// SPDX-License-Identifier: Apache-2.0
+// A product with constant weights, by the classical algorithm or by one step of Strassen's in
+// Winograd's form, which takes seven products of quarters where the definition takes eight.
+//
+// A task has up to 112 rows and some of the columns. It walks through k in runs: it copies its rows
+// of one run into the L2, tile after tile as the innermost loop reads them (and
+// normalizes them on the way if a batch norm stands in front), and multiplies them with one panel
+// of 32 columns of weights after the other, while the next panel is fetched. For Strassen's step
+// the copies are the sums of quarters that it needs; the quarters of the weights are the halves of
+// a run of k and two panels side by side, and their differences are made by the product that reads
+// them first, beside its multiplications.
+//
+// The step mixes two rows, so that the rounding error of a small row grows with a large
+// one, and an infinity in one makes NaN in both: where the sums of magnitudes of two rows differ by
+// more than a factor of 16, or are not finite, a run of k is computed by the definition.
+//
+// O(images * rows * inner * columns / 16) multiply-adds of vectors, times 7 / 8 with the step;
+// memory for each thread O(112 * run + rows of a task * columns of a task).
+#include "kernels/packed_gemm.hpp"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cfloat>
+
+#include "kernels/gemm_micro_kernel.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+constexpr std::int64_t kLanes = 16;
+constexpr std::int64_t kPanel = 2 * kLanes;
+constexpr std::int64_t kMaxRows = 112;         // of a task
+constexpr std::int64_t kMinTaskRows = 24;      // worth a task of their own
+constexpr std::int64_t kMaxRun = 1024;         // of k: rows and two panels stay in the L2
+constexpr std::int64_t kMaxStrassenRun = 768;  // where there are 7 / 4 as many rows
+constexpr std::int64_t kPadding = 9 * kLanes;  // copies 4 KiB apart would share places in a cache
+constexpr std::int64_t kTasks = 4;             // for each thread, wanted
+constexpr std::int64_t kMinTaskColumns = 768;  // of a task: copies are then worth their time
+constexpr float kMaxRatio = 16.0F;             // of rows that are added
+
+/// Into how many tasks the rows are cut. With Strassen's step, that decides how results are
+/// rounded, and must not depend on the number of threads.
+std::int64_t row_chunks(const PackedGemm& call) {
+  const std::int64_t least = ceil_div(call.rows, kMaxRows);
+  if (call.use_strassen) return least <= 4 ? least : ceil_div(least, 4) * 4;  // to be shared evenly
+  const std::int64_t wanted = ceil_div(kTasks * call.threads, call.images);
+  return std::max(least, std::min(wanted, call.rows / kMinTaskRows));
+}
+
+/// k is cut in steps of this many.
+std::int64_t run_step(const PackedGemm& call) { return call.use_strassen ? 2 * kLanes : kLanes; }
+
+std::int64_t runs(const PackedGemm& call) {
+  return ceil_div(call.inner, call.use_strassen ? kMaxStrassenRun : kMaxRun);
+}
+
+std::int64_t run_begin(const PackedGemm& call, std::int64_t run) {
+  const std::int64_t step = run_step(call);
+  return call.inner / step * run / runs(call) * step;
+}
+
+std::int64_t unit_columns(const PackedGemm& call) {
+  return call.use_strassen ? 2 * kPanel : kPanel;
+}
+
+std::int64_t units(const PackedGemm& call) { return ceil_div(call.columns, unit_columns(call)); }
+
+/// Into how many tasks the columns are cut.
+std::int64_t column_groups(const PackedGemm& call) {
+  const std::int64_t tasks = call.images * row_chunks(call);
+  const std::int64_t wanted = ceil_div(kTasks * call.threads, tasks);
+  const std::int64_t needed = ceil_div(call.threads, tasks);
+  const std::int64_t allowed = std::max<std::int64_t>(1, call.columns / kMinTaskColumns);
+  return std::min(units(call), std::max(needed, std::min(wanted, allowed)));
+}
+
+/// Where the parts of a thread's scratch memory begin, in floats.
+struct Scratch {
+  std::int64_t copy = 0;      ///< floats of one copy
+  std::int64_t products = 0;  ///< results of products, [8 or 1][rows][kPanel]
+  std::int64_t difference = 0;
+  std::int64_t partial = 0;  ///< sums of earlier runs
+  std::int64_t all = 0;
+};
+
+Scratch scratch_of(const PackedGemm& call) {
+  const std::int64_t most_rows = ceil_div(call.rows, row_chunks(call));
+  const std::int64_t rows = call.use_strassen ? ceil_div(most_rows, 2) : most_rows;
+  const std::int64_t step = run_step(call);
+  const std::int64_t longest = ceil_div(call.inner / step, runs(call)) * step;
+  const std::int64_t length = call.use_strassen ? longest / 2 : longest;
+  Scratch result;
+  result.copy = rows * length + kPadding;
+  result.products = (call.use_strassen ? 7 : 1) * result.copy;
+  result.difference = result.products + (call.use_strassen ? 8 : 1) * rows * kPanel + kPadding;
+  result.partial = result.difference + (call.use_strassen ? length * kPanel + kPadding : 0);
+  const std::int64_t columns = ceil_div(units(call), column_groups(call)) * unit_columns(call);
+  const std::int64_t padded_rows = call.use_strassen ? 2 * rows : rows;
+  result.all = result.partial + (runs(call) > 1 ? padded_rows * columns : 0);
+  return result;
+}
+
+struct Task {
+  const PackedGemm* call;
+  const PackedGemm::Operands* operands;
+  float* scratch;
+  std::int64_t image;
+  std::int64_t first_row;
+  std::int64_t last_row;
+  std::int64_t first_unit;
+  std::int64_t last_unit;
+};
+
+using V = Float16;
+
+#define NPU_INLINE [[gnu::always_inline]] inline
+
+NPU_INLINE V magnitude(V value) {
+  IntegersOf<V>::Type bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  bits &= 0x7FFFFFFF;
+  std::memcpy(&value, &bits, sizeof bits);
+  return value;
+}
+
+/// One run of k of a task.
+struct Run {
+  std::int64_t begin;
+  std::int64_t length;
+  bool is_first;
+  bool is_last;
+};
+
+/// Rows of a task as tiles of up to kTileRows.
+struct Tiles {
+  std::int64_t rows;
+  std::int64_t count = ceil_div(rows, kTileRows);
+  std::int64_t begin(std::int64_t tile) const { return rows * tile / count; }
+  std::int64_t size(std::int64_t tile) const { return begin(tile + 1) - begin(tile); }
+};
+
+/// Elements of the source from row `row` and element `k` on.
+NPU_INLINE const float* source_of(const Task& task, std::int64_t row, std::int64_t k) {
+  const PackedGemm::Steps& steps = task.call->source;
+  return task.operands->source + task.image * steps.image + row * steps.row +
+         k / kLanes * steps.block;
+}
+
+/// 16 elements, normalized if a norm stands in front. The line `ahead` behind them is fetched.
+/// `k` is the first element's.
+template <bool kHasNorm>
+NPU_INLINE V load_source(const Task& task, const float* from, std::int64_t ahead, std::int64_t k) {
+  __builtin_prefetch(from + ahead);
+  V value = load_vector<V>(from);
+  if constexpr (kHasNorm) {
+    const float* norm = task.operands->norm + k;
+    value = value * load_vector<V>(norm) + load_vector<V>(norm + task.call->inner);
+    if (task.call->norm_relu) value = value < 0.0F ? V{} : value;
+  }
+  return value;
+}
+
+/// Calls body(block, row, place of the copy) for rows [0, rows) in the order in which the source
+/// lies: along rows, or where blocks of 16 are apart, along blocks.
+template <typename Body>
+NPU_INLINE void for_each_block(bool is_blocked, const Tiles& tiles, std::int64_t rows,
+                               std::int64_t length, Body body) {
+  const std::int64_t blocks = length / kLanes;
+  const auto visit = [&](std::int64_t first_block, std::int64_t last_block)
+      __attribute__((always_inline)) {
+    for (std::int64_t tile = 0; tile < tiles.count; ++tile) {
+      const std::int64_t begin = tiles.begin(tile);
+      const std::int64_t size = tiles.size(tile);
+      for (std::int64_t row = 0; row < std::min(size, rows - begin); ++row) {
+        for (std::int64_t block = first_block; block < last_block; ++block) {
+          body(block, begin + row, begin * length + (block * size + row) * kLanes);
+        }
+      }
+    }
+  };
+  if (!is_blocked) return visit(0, blocks);
+  for (std::int64_t block = 0; block < blocks; ++block) visit(block, block + 1);
+}
+
+/// A run of k of `rows` of the task's rows, from `first` on, as the micro-kernel reads it.
+template <bool kHasNorm>
+NPU_INLINE void copy_rows(const Task& task, const Tiles& tiles, std::int64_t first,
+                          std::int64_t rows, std::int64_t k, std::int64_t length, float* to) {
+  const PackedGemm::Steps& steps = task.call->source;
+  const bool is_blocked = steps.row == kLanes;
+  const std::int64_t ahead = is_blocked ? steps.block : steps.row;
+  const float* from = source_of(task, first, k);
+  for_each_block(
+      is_blocked, tiles, rows, length,
+      [&](std::int64_t block, std::int64_t row, std::int64_t place) __attribute__((always_inline)) {
+        store_vector(to + place,
+                     load_source<kHasNorm>(task, from + row * steps.row + block * steps.block,
+                                           ahead, k + block * kLanes));
+      });
+}
+
+/// Where the quarters of a run of k lie, and their sums.
+struct Sums {
+  std::int64_t length;  ///< of a quarter
+  std::int64_t half;    ///< from one quarter of the source to the one on its right, in floats
+  std::int64_t down;    ///< and to the one below
+  std::int64_t ahead;   ///< to what is fetched
+  std::int64_t copy;    ///< from one sum to the next
+};
+
+/// The left factors of the seven products: A11, A12, A22, S1 = A21 + A22, S2 = S1 - A11,
+/// S3 = A11 - A21, S4 = A12 - S2, for 16 elements of a row of each quarter. Adds up magnitudes.
+template <bool kHasNorm, bool kHasLower>
+NPU_INLINE void copy_sums_at(const Task& task, const Sums& sums, const float* from, std::int64_t k,
+                             float* out, V& upper, V& lower) {
+  const auto load = [&](const float* at, std::int64_t element) __attribute__((always_inline)) {
+    return load_source<kHasNorm>(task, at, sums.ahead, element);
+  };
+  const V a11 = load(from, k);
+  const V a12 = load(from + sums.half, k + sums.length);
+  V a21{};
+  V a22{};
+  if constexpr (kHasLower) {
+    a21 = load(from + sums.down, k);
+    a22 = load(from + sums.down + sums.half, k + sums.length);
+    lower += magnitude(a21) + magnitude(a22);
+  }
+  upper += magnitude(a11) + magnitude(a12);
+  const V s1 = a21 + a22;
+  const V s2 = s1 - a11;
+  store_vector(out, a11);
+  store_vector(out + sums.copy, a12);
+  store_vector(out + 2 * sums.copy, a22);
+  store_vector(out + 3 * sums.copy, s1);
+  store_vector(out + 4 * sums.copy, s2);
+  store_vector(out + 5 * sums.copy, a11 - a21);
+  store_vector(out + 6 * sums.copy, a12 - s2);
+}
+
+/// All of them for a run of k. Returns whether the rows that were added are alike.
+template <bool kHasNorm>
+NPU_INLINE bool copy_sums(const Task& task, const Tiles& tiles, const Run& run, std::int64_t copy,
+                          float* to) {
+  const PackedGemm::Steps& steps = task.call->source;
+  const bool is_blocked = steps.row == kLanes;
+  const std::int64_t length = run.length / 2;
+  const Sums sums{length, length / kLanes * steps.block, tiles.rows * steps.row,
+                  is_blocked ? steps.block : steps.row, copy};
+  const std::int64_t both = task.last_row - task.first_row - tiles.rows;
+  const float* from = source_of(task, task.first_row, run.begin);
+  V upper[kMaxRows / 2]{};
+  V lower[kMaxRows / 2]{};
+  for_each_block(
+      is_blocked, tiles, both, length,
+      [&](std::int64_t block, std::int64_t row, std::int64_t place) __attribute__((always_inline)) {
+        copy_sums_at<kHasNorm, true>(task, sums, from + row * steps.row + block * steps.block,
+                                     run.begin + block * kLanes, to + place, upper[row],
+                                     lower[row]);
+      });
+  if (both < tiles.rows) {  // the last row has none below
+    const std::int64_t size = tiles.size(tiles.count - 1);
+    float* out = to + tiles.begin(tiles.count - 1) * length + (size - 1) * kLanes;
+    for (std::int64_t block = 0; block < length / kLanes; ++block) {
+      copy_sums_at<kHasNorm, false>(task, sums, from + both * steps.row + block * steps.block,
+                                    run.begin + block * kLanes, out + block * size * kLanes,
+                                    upper[both], lower[both]);
+    }
+  }
+  bool are_alike = true;
+  for (std::int64_t row = 0; row < both; ++row) {
+    const float top = sum_of_elements(upper[row]);
+    const float bottom = sum_of_elements(lower[row]);
+    are_alike = are_alike && top <= kMaxRatio * bottom && bottom <= kMaxRatio * top &&
+                top + bottom <= FLT_MAX;
+  }
+  return are_alike;
+}
+
+/// Right factors: a panel, or the difference of two of them.
+struct Factor {
+  const float* panel;
+  const float* subtrahend = nullptr;
+};
+
+/// Multiplies, and has weights fetched while it does.
+template <bool kAvx512>
+class Multiplier {
+ public:
+  Multiplier(const Tiles& tiles, std::int64_t length, float* difference, const float* ahead,
+             std::int64_t ahead_floats)
+      : tiles_(tiles),
+        length_(length),
+        difference_(difference),
+        ahead_(ahead),
+        ahead_end_(ahead + ahead_floats) {}
+
+  /// target[row, 0..16 * vectors) = left * right; `left` is a copy, of which rows behind `rows` are
+  /// left out.
+  void run(const float* left, const Factor& right, std::int64_t vectors, std::int64_t rows,
+           float* target) {
+    Factor factor = right;
+    for (std::int64_t tile = 0; tile < tiles_.count; ++tile) {
+      const std::int64_t begin = tiles_.begin(tile);
+      const std::int64_t count = std::min(tiles_.size(tile), rows - begin);
+      if (count <= 0) break;
+      const auto kernel = static_cast<std::size_t>(count - 1);
+      const float* ahead = factor.panel;
+      if (ahead_ < ahead_end_) {
+        ahead = ahead_;
+        ahead_ += length_ * kLanes;
+      }
+      const auto function = factor.subtrahend != nullptr
+                                ? kGemmMicroKernels<kAvx512, 2, true>[kernel]
+                            : vectors == 2 ? kGemmMicroKernels<kAvx512, 2>[kernel]
+                                           : kGemmMicroKernels<kAvx512, 1>[kernel];
+      function({left + begin * length_, tiles_.size(tile) * kLanes, length_ / kLanes, factor.panel,
+                factor.subtrahend, difference_, ahead, target + begin * kPanel});
+      if (factor.subtrahend != nullptr) factor = {difference_};
+    }
+  }
+
+ private:
+  Tiles tiles_;
+  std::int64_t length_;
+  float* difference_;
+  const float* ahead_;
+  const float* ahead_end_;
+};
+
+/// What is done to sums: later runs of k go on with them, or they get bias and epilogue, of which
+/// the most frequent ones are told apart here and not for each vector.
+enum class Finish : std::uint8_t { kLater, kBias, kRelu, kSteps };
+
+/// Adds what earlier runs of k gave; keeps the sum for later ones, or finishes it.
+template <bool kAvx512, bool kIsFirst, Finish kFinish>
+NPU_INLINE void add_up(const Task& task, V value, V bias, std::int64_t place, float* partial) {
+  if constexpr (!kIsFirst) value += load_vector<V>(partial);
+  if constexpr (kFinish == Finish::kLater) return store_vector(partial, value);
+  const PackedGemm::Operands& operands = *task.operands;
+  value += bias;
+  if constexpr (kFinish == Finish::kRelu) {
+    value = value < 0.0F ? V{} : value;
+  } else if constexpr (kFinish == Finish::kSteps) {
+    value = apply_steps<kAvx512>(task.call->epilogue, value, operands.target,
+                                 operands.epilogue.data(), place);
+  }
+  store_vector(operands.target + place, value);
+}
+
+NPU_INLINE V bias_of(const Task& task, std::int64_t column) {
+  return task.call->has_bias ? load_vector<V>(task.operands->bias + column) : V{};
+}
+
+/// Where 16 elements of the target lie.
+NPU_INLINE std::int64_t target_place(const Task& task, std::int64_t row, std::int64_t column) {
+  const PackedGemm::Steps& steps = task.call->target;
+  return task.image * steps.image + row * steps.row + column / kLanes * steps.block;
+}
+
+/// Results come from memory: they are fetched some rows ahead.
+NPU_INLINE void fetch_target(const Task& task, std::int64_t place) {
+  constexpr std::int64_t kRowsAhead = 8;
+  __builtin_prefetch(task.operands->target + place + kRowsAhead * task.call->target.row, 1);
+}
+
+/// Calls body<is first, finish>() for what the run is.
+template <typename Body>
+NPU_INLINE void for_run(const Task& task, const Run& run, Body body) {
+  const auto call = [&]<Finish kFinish>() __attribute__((always_inline)) {
+    if (run.is_first) {
+      body.template operator()<true, kFinish>();
+    } else {
+      body.template operator()<false, kFinish>();
+    }
+  };
+  const auto& steps = task.call->epilogue;
+  if (!run.is_last) {
+    call.template operator()<Finish::kLater>();
+  } else if (steps.empty()) {
+    call.template operator()<Finish::kBias>();
+  } else if (steps.size() == 1 && steps[0].is_plain_relu()) {
+    call.template operator()<Finish::kRelu>();
+  } else {
+    call.template operator()<Finish::kSteps>();
+  }
+}
+
+const float* weights_of(const Task& task, const Run& run, std::int64_t unit) {
+  return task.operands->weight + task.call->columns * run.begin +
+         unit * unit_columns(*task.call) * run.length;
+}
+
+/// What is read after a unit: the next one, or the first of the next run.
+const float* weights_behind(const Task& task, const Run& run, std::int64_t unit) {
+  if (unit + 1 < task.last_unit) return weights_of(task, run, unit + 1);
+  return task.operands->weight + task.call->columns * (run.begin + run.length) +
+         task.first_unit * unit_columns(*task.call) * run.length;
+}
+
+template <bool kAvx512, bool kHasNorm>
+NPU_INLINE void run_classic(const Task& task) {
+  const PackedGemm& call = *task.call;
+  const Scratch places = scratch_of(call);
+  const Tiles tiles{task.last_row - task.first_row};
+  float* products = task.scratch + places.products;
+  for (std::int64_t i = 0; i < runs(call); ++i) {
+    const std::int64_t begin = run_begin(call, i);
+    const Run run{begin, run_begin(call, i + 1) - begin, i == 0, i + 1 == runs(call)};
+    copy_rows<kHasNorm>(task, tiles, task.first_row, tiles.rows, begin, run.length, task.scratch);
+    for (std::int64_t unit = task.first_unit; unit < task.last_unit; ++unit) {
+      const std::int64_t first = unit * kPanel;
+      const std::int64_t vectors = std::min(kPanel, call.columns - first) / kLanes;
+      Multiplier<kAvx512> multiplier(tiles, run.length, nullptr, weights_behind(task, run, unit),
+                                     run.length * vectors * kLanes);
+      multiplier.run(task.scratch, {weights_of(task, run, unit)}, vectors, tiles.rows, products);
+      float* partial =
+          task.scratch + places.partial + (unit - task.first_unit) * tiles.rows * kPanel;
+      for_run(
+          task, run, [&]<bool kIsFirst, Finish kFinish>() __attribute__((always_inline)) {
+            for (std::int64_t at = 0; at < vectors * kLanes; at += kLanes) {
+              const V bias = bias_of(task, first + at);
+              std::int64_t place = target_place(task, task.first_row, first + at);
+              for (std::int64_t row = 0; row < tiles.rows; ++row, place += call.target.row) {
+                if constexpr (kFinish != Finish::kLater) fetch_target(task, place);
+                add_up<kAvx512, kIsFirst, kFinish>(task,
+                                                   load_vector<V>(products + row * kPanel + at),
+                                                   bias, place, partial + row * kPanel + at);
+              }
+            }
+          });
+    }
+  }
+}
+
+/// The four quarters of the results of a unit.
+struct Quarters {
+  V c11;
+  V c12;
+  V c21;
+  V c22;
+};
+
+template <bool kAreAlike>
+NPU_INLINE Quarters combine(const float* products, std::int64_t step) {
+  const auto product = [&](int i) __attribute__((always_inline)) {
+    return load_vector<V>(products + i * step);
+  };
+  if constexpr (kAreAlike) {
+    const V p1 = product(0);
+    const V p5 = product(4);
+    const V u2 = p1 + product(5);
+    const V u3 = u2 + product(6);
+    return {p1 + product(1), u2 + p5 + product(2), u3 - product(3), u3 + p5};
+  } else {
+    return {product(0) + product(1), product(2) + product(3), product(4) + product(5),
+            product(6) + product(7)};
+  }
+}
+
+/// The results of a unit, of which `lower` rows lie `rows` below the others.
+template <bool kAvx512, bool kAreAlike, bool kIsFirst, Finish kFinish>
+NPU_INLINE void add_up_quarters(const Task& task, std::int64_t rows, std::int64_t lower,
+                                std::int64_t unit, const float* products, float* partial) {
+  const PackedGemm& call = *task.call;
+  const std::int64_t step = rows * kPanel;
+  const std::int64_t down = rows * call.target.row;
+  const std::int64_t right = kPanel / kLanes * call.target.block;
+  for (std::int64_t at = 0; at < kPanel; at += kLanes) {
+    const std::int64_t column = unit * 2 * kPanel + at;
+    const V left_bias = bias_of(task, column);
+    const V right_bias = bias_of(task, column + kPanel);
+    std::int64_t top = target_place(task, task.first_row, column);
+    for (std::int64_t row = 0; row < rows; ++row, top += call.target.row) {
+      const std::int64_t place = row * kPanel + at;
+      const Quarters sums = combine<kAreAlike>(products + place, step);
+      if constexpr (kFinish != Finish::kLater) {
+        fetch_target(task, top);
+        fetch_target(task, top + right);
+        fetch_target(task, top + down);
+        fetch_target(task, top + down + right);
+      }
+      float* kept = partial + place;
+      add_up<kAvx512, kIsFirst, kFinish>(task, sums.c11, left_bias, top, kept);
+      add_up<kAvx512, kIsFirst, kFinish>(task, sums.c12, right_bias, top + right, kept + step);
+      if (row >= lower) break;
+      add_up<kAvx512, kIsFirst, kFinish>(task, sums.c21, left_bias, top + down, kept + 2 * step);
+      add_up<kAvx512, kIsFirst, kFinish>(task, sums.c22, right_bias, top + down + right,
+                                         kept + 3 * step);
+    }
+  }
+}
+
+template <bool kAvx512, bool kHasNorm>
+NPU_INLINE void run_strassen(const Task& task) {
+  const PackedGemm& call = *task.call;
+  const Scratch places = scratch_of(call);
+  const Tiles tiles{ceil_div(task.last_row - task.first_row, 2)};
+  const std::int64_t lower = task.last_row - task.first_row - tiles.rows;
+  float* products = task.scratch + places.products;
+  float* difference = task.scratch + places.difference;
+  const std::int64_t step = tiles.rows * kPanel;
+  for (std::int64_t i = 0; i < runs(call); ++i) {
+    const std::int64_t begin = run_begin(call, i);
+    const Run run{begin, run_begin(call, i + 1) - begin, i == 0, i + 1 == runs(call)};
+    const std::int64_t length = run.length / 2;
+    const auto copy = [&](int which) { return task.scratch + which * places.copy; };
+    const bool are_alike = copy_sums<kHasNorm>(task, tiles, run, places.copy, task.scratch);
+    if (!are_alike) {  // A21 in the place of a sum
+      copy_rows<kHasNorm>(task, tiles, task.first_row + tiles.rows, lower, begin, length, copy(3));
+    }
+    for (std::int64_t unit = task.first_unit; unit < task.last_unit; ++unit) {
+      const float* b11 = weights_of(task, run, unit);
+      const float* b21 = b11 + length * kPanel;
+      const float* b12 = b21 + length * kPanel;
+      const float* b22 = b12 + length * kPanel;
+      Multiplier<kAvx512> multiplier(tiles, length, difference, weights_behind(task, run, unit),
+                                     run.length * 2 * kPanel);
+      const auto multiply = [&](int left, const Factor& right, int product, std::int64_t rows) {
+        multiplier.run(copy(left), right, 2, rows, products + product * step);
+      };
+      if (are_alike) {
+        multiply(0, {b11}, 0, tiles.rows);
+        multiply(1, {b21}, 1, tiles.rows);
+        multiply(3, {b12, b11}, 4, tiles.rows);         // S1 T1, T1 = B12 - B11
+        multiply(4, {b22, difference}, 5, tiles.rows);  // S2 T2, T2 = B22 - T1
+        multiply(2, {difference, b21}, 3, lower);       // A22 T4, T4 = T2 - B21
+        multiply(5, {b22, b12}, 6, tiles.rows);         // S3 T3, T3 = B22 - B12
+        multiply(6, {b22}, 2, tiles.rows);              // S4 B22
+      } else {
+        multiply(0, {b11}, 0, tiles.rows);
+        multiply(1, {b21}, 1, tiles.rows);
+        multiply(0, {b12}, 2, tiles.rows);
+        multiply(1, {b22}, 3, tiles.rows);
+        multiply(3, {b11}, 4, lower);
+        multiply(2, {b21}, 5, lower);
+        multiply(3, {b12}, 6, lower);
+        multiply(2, {b22}, 7, lower);
+      }
+      float* partial = task.scratch + places.partial + (unit - task.first_unit) * 4 * step;
+      for_run(
+          task, run, [&]<bool kIsFirst, Finish kFinish>() __attribute__((always_inline)) {
+            if (are_alike) {
+              add_up_quarters<kAvx512, true, kIsFirst, kFinish>(task, tiles.rows, lower, unit,
+                                                                products, partial);
+            } else {
+              add_up_quarters<kAvx512, false, kIsFirst, kFinish>(task, tiles.rows, lower, unit,
+                                                                 products, partial);
+            }
+          });
+    }
+  }
+}
+
+template <bool kAvx512, bool kUseStrassen, bool kHasNorm>
+NPU_INLINE void run_any(const Task& task) {
+  if constexpr (kUseStrassen) {
+    run_strassen<kAvx512, kHasNorm>(task);
+  } else {
+    run_classic<kAvx512, kHasNorm>(task);
+  }
+}
+
+template <bool kUseStrassen, bool kHasNorm>
+NPU_TARGET_AVX2 void run_avx2(const Task& task) {
+  run_any<false, kUseStrassen, kHasNorm>(task);
+}
+template <bool kUseStrassen, bool kHasNorm>
+NPU_TARGET_AVX512 void run_avx512(const Task& task) {
+  run_any<true, kUseStrassen, kHasNorm>(task);
+}
+
+using TaskFunction = void (*)(const Task&);
+/// By use_strassen and has_norm.
+constexpr TaskFunction kRunAvx2[2][2]{{run_avx2<false, false>, run_avx2<false, true>},
+                                      {run_avx2<true, false>, run_avx2<true, true>}};
+constexpr TaskFunction kRunAvx512[2][2]{{run_avx512<false, false>, run_avx512<false, true>},
+                                        {run_avx512<true, false>, run_avx512<true, true>}};
+
+}  // namespace
+
+std::size_t PackedGemm::scratch_bytes() const {
+  return static_cast<std::size_t>(scratch_of(*this).all * threads) * sizeof(float);
+}
+
+PackedGemmWeights::Operands PackedGemmWeights::bind(Addresses addresses) {
+  OperandReader in(addresses);
+  return {in.next<const float>(), in.next<float>()};
+}
+
+void PackedGemmWeights::run(const Operands& operands) const {
+  const std::int64_t count = runs(gemm);
+  for (std::int64_t run = 0; run < count; ++run) {
+    const std::int64_t begin = run_begin(gemm, run);
+    const std::int64_t length = run_begin(gemm, run + 1) - begin;
+#pragma omp parallel for num_threads(gemm.threads)
+    for (std::int64_t first = 0; first < gemm.columns; first += kPanel) {
+      const std::int64_t width = std::min(kPanel, gemm.columns - first);
+      float* to = operands.target + gemm.columns * begin + first * length;
+      for (std::int64_t column = 0; column < width; ++column) {
+        const float* from = operands.source + (first + column) * gemm.inner + begin;
+        for (std::int64_t k = 0; k < length; ++k) to[k * width + column] = from[k];
+      }
+    }
+  }
+}
+
+PackedGemm::Operands PackedGemm::bind(Addresses addresses) const {
+  OperandReader in(addresses);
+  return {in.next<const float>(),
+          in.next<const float>(),
+          in.next_if<const float>(has_norm),
+          in.next_if<const float>(has_bias),
+          in.epilogue(epilogue),
+          in.next<float>(),
+          in.next<float>()};
+}
+
+void PackedGemm::run(const Operands& operands) const {
+  const auto& bodies = isa == VectorIsa::kAvx512 ? kRunAvx512 : kRunAvx2;
+  const TaskFunction body = bodies[use_strassen ? 1 : 0][has_norm ? 1 : 0];
+  const std::int64_t chunks = row_chunks(*this);
+  const std::int64_t groups = column_groups(*this);
+  const std::int64_t all_units = units(*this);
+  const std::int64_t floats = scratch_of(*this).all;
+#pragma omp parallel for collapse(3) num_threads(threads) schedule(dynamic)
+  for (std::int64_t image = 0; image < images; ++image) {
+    for (std::int64_t group = 0; group < groups; ++group) {
+      for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+        body({this, &operands, operands.scratch + omp_get_thread_num() * floats, image,
+              rows * chunk / chunks, rows * (chunk + 1) / chunks, all_units * group / groups,
+              all_units * (group + 1) / groups});
+      }
+    }
+  }
+}
+
+}  // namespace npu::onednn

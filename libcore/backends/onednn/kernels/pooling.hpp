@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "kernels/copies.hpp"
+#include "npu/tensor/dtype.hpp"
+
+namespace npu::onednn {
+
+/// One output position of a pooling window in one dimension.
+struct Window {
+  std::int64_t begin = 0;    ///< first input element inside the input
+  std::int64_t end = 0;      ///< one past the last
+  std::int64_t divisor = 1;  ///< this dimension's part of the divisor
+};
+
+/// Averages windows of `planes` row-major planes of up to three dimensions; those that are missing
+/// in front have one element and one window.
+struct WindowAverage {
+  static constexpr std::string_view kName = "window-average";
+  DType type = DType::kFloat32;
+  std::int64_t planes = 1;
+  std::int64_t extents[3]{1, 1, 1};
+  std::vector<Window> windows[3]{{{0, 1, 1}}, {{0, 1, 1}}, {{0, 1, 1}}};
+  std::int64_t divisor_override = 0;  ///< 0: the product of the windows' divisors
+
+  using Operands = UnaryOperands;
+  static Operands bind(Addresses addresses) { return bind_unary(addresses); }
+  void run(const Operands& operands) const;
+};
+
+}  // namespace npu::onednn

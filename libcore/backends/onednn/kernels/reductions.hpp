@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/copies.hpp"
+#include "npu/tensor/dtype.hpp"
+
+namespace npu::onednn {
+
+enum class ReductionOp : std::uint8_t { kMean, kSum, kMaximum, kMinimum };
+
+/// Reduces the middle dimension of a row-major [outer, count, inner] tensor; sums are float64,
+/// extrema propagate NaN.
+struct MiddleReduction {
+  static constexpr std::string_view kName = "reduction";
+  ReductionOp op = ReductionOp::kMean;
+  DType type = DType::kFloat32;
+  std::int64_t outer = 1;
+  std::int64_t count = 1;
+  std::int64_t inner = 1;
+
+  using Operands = UnaryOperands;
+  static Operands bind(Addresses addresses) { return bind_unary(addresses); }
+  void run(const Operands& operands) const;
+};
+
+}  // namespace npu::onednn

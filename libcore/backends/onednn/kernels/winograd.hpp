@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "kernels/operands.hpp"
+
+namespace npu::onednn {
+
+/// A convolution with stride 1 and without dilation by minimal filtering (Winograd 1980; Lavin and
+/// Gray 2016): float32, channels in blocks of 16 in source and target, AVX2 or AVX-512.
+struct Winograd {
+  static constexpr std::string_view kName = "winograd";
+  /// Outputs of a tile and taps of the kernel, by dimension: F(4, 3) is {4, 3}.
+  struct Filter {
+    std::int64_t tile[2]{1, 1};
+    std::int64_t taps[2]{1, 1};
+    std::int64_t points(int i) const { return tile[i] + taps[i] - 1; }
+    std::int64_t products() const { return points(0) * points(1); }
+  };
+  Filter filter;
+  std::int64_t batch = 1;
+  std::int64_t source_channels = 16;  ///< a multiple of 16, as the next
+  std::int64_t target_channels = 16;
+  std::int64_t source_extent[2]{1, 1};  ///< height, width
+  std::int64_t target_extent[2]{1, 1};
+  std::int64_t pad[2]{0, 0};  ///< in front; what lies outside counts as zero
+  bool has_bias = false;
+  std::vector<EpilogueStep> epilogue;
+  int threads = 1;
+  VectorIsa isa = VectorIsa::kAvx2;
+
+  static bool can_run(VectorIsa isa) noexcept { return isa >= VectorIsa::kAvx2; }
+  std::int64_t tiles() const;
+  std::size_t weight_floats() const;
+  std::size_t scratch_bytes() const;
+
+  struct Operands {
+    const float* source;
+    const float* weight;        ///< as WinogradWeights makes them
+    const float* bias;          ///< null without
+    EpilogueOperands epilogue;  ///< they lie like the target
+    float* target;
+    float* scratch;  ///< of scratch_bytes()
+  };
+  Operands bind(Addresses addresses) const;
+  void run(const Operands& operands) const;
+};
+
+/// Weights [target channels, source channels, taps..], transformed: weight_floats() of them.
+struct WinogradWeights {
+  static constexpr std::string_view kName = "winograd-weights";
+  Winograd winograd;
+
+  struct Operands {
+    const float* source;
+    float* target;
+  };
+  static Operands bind(Addresses addresses);
+  void run(const Operands& operands) const;
+};
+
+/// The filters that there are kernels for, with kernels of this size, tile by tile.
+std::vector<Winograd::Filter> winograd_filters(std::int64_t kernel_height,
+                                               std::int64_t kernel_width);
+
+}  // namespace npu::onednn

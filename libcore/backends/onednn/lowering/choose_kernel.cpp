@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernel computes a convolution or a product with constant weights: for each candidate the
+// reason why it cannot, or an estimate in cycles; the cheapest is taken.
+//
+// The estimates count multiply-adds of vectors and the time that weights take from memory, of which
+// Winograd's larger tiles need more. Their factors are rounded from measurements of the kernels on
+// layers of common networks with AVX-512, for which our own kernels are made; results do not depend
+// on them. Where Strassen's step is worth its sums is measured, too: they take a share of the time
+// that falls with the columns, with k and with the rows. O(filters of a kernel's size).
+#include "lowering/choose_kernel.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+namespace npu::onednn {
+
+namespace {
+
+constexpr std::int64_t kLanes = 16;
+constexpr double kMultiplyCost = 1.1;  // cycles for a vector that should take one
+constexpr double kThreads = 2.0;       // a few: what is chosen must not depend on their number
+constexpr double kWeightBytesPerCycle = 8.0;  // of all threads together
+constexpr double kMaxWinogradShare = 0.9;     // what is gained has to be worth the rounding
+constexpr double kStrassenShare = 7.0 / 8.0;
+constexpr std::int64_t kMinRows = 32;  // fewer are bound by the weights' way from memory
+constexpr std::int64_t kMinStrassenInner = 512;
+constexpr std::int64_t kMinStrassenColumns = 256;
+constexpr std::int64_t kMinNormInner = 256;
+constexpr std::int64_t kMaxNormRows = 1024;
+
+constexpr const char* kOneDnn = "onednn";
+constexpr const char* kNoAvx512 = "it is fast with AVX-512 only";
+
+bool all_are(const std::vector<std::int64_t>& values, std::int64_t value) {
+  return std::all_of(values.begin(), values.end(), [&](auto each) { return each == value; });
+}
+
+/// By the definition: multiply-adds of vectors, and weights from memory.
+double direct_cycles(double multiplications, double weights) {
+  return multiplications / static_cast<double>(kLanes) * kMultiplyCost / kThreads +
+         weights * sizeof(float) / kWeightBytesPerCycle;
+}
+
+double direct_cycles(const PackedGemm& gemm) {
+  const double weights = static_cast<double>(gemm.inner * gemm.columns);
+  return direct_cycles(static_cast<double>(gemm.images * gemm.rows) * weights, weights);
+}
+
+double direct_cycles(const ConvolutionShape& shape) {
+  double weights = 1.0;
+  for (const std::int64_t extent : shape.weight) weights *= static_cast<double>(extent);
+  double positions = static_cast<double>(shape.target[0]);
+  for (std::size_t i = 2; i < shape.target.size(); ++i) {
+    positions *= static_cast<double>(shape.target[i]);
+  }
+  return direct_cycles(positions * weights, weights);
+}
+
+double winograd_cycles(const Winograd& call) {
+  const double products = static_cast<double>(call.filter.products());
+  const double sources = static_cast<double>(call.source_channels) / kLanes;
+  const double targets = static_cast<double>(call.target_channels) / kLanes;
+  const bool is_flat = call.filter.taps[0] == 1 || call.filter.taps[1] == 1;
+  const double per_tile = products * (sources * targets * kLanes * kMultiplyCost +
+                                      sources * (is_flat ? 4.5 : 7.0) + targets * 5.0);
+  return static_cast<double>(call.tiles()) * per_tile / kThreads +
+         static_cast<double>(call.weight_floats() * sizeof(float)) / kWeightBytesPerCycle;
+}
+
+/// Strassen's step takes an eighth of the multiplications away.
+double strassen_cycles(const PackedGemm& gemm) {
+  const double weights = static_cast<double>(gemm.inner * gemm.columns);
+  return direct_cycles(kStrassenShare * static_cast<double>(gemm.images * gemm.rows) * weights,
+                       weights);
+}
+
+/// One run over the weights is all there is to a few rows.
+double gemv_cycles(const Gemv& call) {
+  return direct_cycles(0.0, static_cast<double>(call.inner * call.columns));
+}
+
+std::string at_least(const char* what, std::int64_t least, std::int64_t found) {
+  return "it needs " + std::to_string(least) + " " + what + ", found " + std::to_string(found);
+}
+
+/// What any of our own kernels with ordered weights asks of a convolution; empty if nothing.
+std::string common_refusal(const ConvolutionShape& shape, const Machine& machine) {
+  if (!machine.has_avx512()) return kNoAvx512;
+  if (shape.type != DType::kFloat32) return "it computes in float32 only";
+  if (shape.is_pinned) return "npu-align keeps the node row-major";
+  if (!shape.has_constant_weight) return "the weight is not constant";
+  if (shape.groups != 1) return "the convolution has groups";
+  if (shape.weight[0] % kLanes != 0 || shape.weight[1] % kLanes != 0) {
+    return "the channels are no multiples of 16";
+  }
+  return "";
+}
+
+std::string winograd_refusal(const ConvolutionShape& shape, const Machine& machine) {
+  if (auto refusal = common_refusal(shape, machine); !refusal.empty()) return refusal;
+  if (shape.weight.size() != 4) return "it convolves in two dimensions only";
+  if (!all_are(shape.spatial.stride, 1)) return "the stride is not 1";
+  if (!all_are(shape.spatial.dilation, 1)) return "the convolution has dilation";
+  return "";
+}
+
+/// The filter with the least cycles.
+Candidate winograd_candidate(const ConvolutionShape& shape, const Machine& machine) {
+  Candidate result{Winograd::kName, {}, {}, winograd_refusal(shape, machine)};
+  if (!result.refusal.empty()) return result;
+  Winograd kernel;
+  kernel.batch = shape.source[0];
+  kernel.source_channels = shape.weight[1];
+  kernel.target_channels = shape.weight[0];
+  for (std::size_t i = 0; i < 2; ++i) {
+    kernel.source_extent[i] = shape.source[i + 2];
+    kernel.target_extent[i] = shape.target[i + 2];
+    kernel.pad[i] = shape.spatial.pad_begin[i];
+  }
+  kernel.threads = machine.threads;
+  for (const Winograd::Filter& filter : winograd_filters(shape.weight[2], shape.weight[3])) {
+    kernel.filter = filter;
+    const double cycles = winograd_cycles(kernel);
+    if (result.cycles && cycles >= *result.cycles) continue;
+    result.cycles = cycles;
+    result.kernel = kernel;
+  }
+  if (!result.cycles) {
+    result.refusal = "it has no filter of " + std::to_string(shape.weight[2]) + " by " +
+                     std::to_string(shape.weight[3]);
+  } else if (const double share = *result.cycles / direct_cycles(shape);
+             share >= kMaxWinogradShare) {
+    std::array<char, 96> text{};
+    std::snprintf(text.data(), text.size(),
+                  "its estimate is %.2f of the definition's, which is not worth the rounding",
+                  share);
+    result.refusal = text.data();
+    result.cycles.reset();
+  }
+  return result;
+}
+
+std::string strassen_refusal(const PackedGemm& gemm, const Machine& machine) {
+  if (!machine.has_avx512()) return kNoAvx512;
+  if (gemm.rows < kMinRows) return at_least("rows or pixels", kMinRows, gemm.rows);
+  if (gemm.inner < kMinStrassenInner) {
+    return at_least("source features", kMinStrassenInner, gemm.inner);
+  }
+  if (gemm.columns < kMinStrassenColumns) {
+    return at_least("target features", kMinStrassenColumns, gemm.columns);
+  }
+  if (!suits_strassen(gemm)) {
+    return "the features are no multiples of 32 (source) and 64 (target)";
+  }
+  return "";
+}
+
+Candidate strassen_candidate(PackedGemm gemm, std::string refusal) {
+  Candidate result{PackedGemm::kStrassenName, {}, {}, std::move(refusal)};
+  if (!result.refusal.empty()) return result;
+  gemm.use_strassen = true;
+  result.cycles = strassen_cycles(gemm);
+  result.kernel = gemm;
+  return result;
+}
+
+Candidate gemv_candidate(const Gemv& gemv, std::string refusal) {
+  Candidate result{Gemv::kName, {}, {}, std::move(refusal)};
+  if (result.refusal.empty() && gemv.rows > Gemv::kMaxRows) {
+    result.refusal = "it takes " + std::to_string(Gemv::kMaxRows) + " rows at most, found " +
+                     std::to_string(gemv.rows);
+  }
+  if (!result.refusal.empty()) return result;
+  result.cycles = gemv_cycles(gemv);
+  result.kernel = gemv;
+  return result;
+}
+
+/// The cheapest first, then those that cost more, then those that are none.
+std::vector<Candidate> sorted(std::vector<Candidate> candidates) {
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) {
+                     if (!a.cycles || !b.cycles) return a.cycles.has_value() && !b.cycles;
+                     return *a.cycles < *b.cycles;
+                   });
+  return candidates;
+}
+
+}  // namespace
+
+bool suits_strassen(const PackedGemm& gemm) {
+  return gemm.rows >= kMinRows && gemm.inner % (2 * kLanes) == 0 &&
+         gemm.columns % (4 * kLanes) == 0 && gemm.inner >= kMinStrassenInner &&
+         gemm.columns >= kMinStrassenColumns;
+}
+
+bool suits_norm(const PackedGemm& gemm, const Machine& machine) {
+  return machine.has_avx512() && gemm.inner % kLanes == 0 && gemm.columns % kLanes == 0 &&
+         (gemm.inner >= kMinNormInner || gemm.rows <= kMaxNormRows);
+}
+
+PackedGemm pointwise_gemm(const Shape& target, std::int64_t source_channels) {
+  PackedGemm gemm;
+  gemm.images = target[0];
+  for (std::size_t i = 2; i < target.size(); ++i) gemm.rows *= target[i];
+  gemm.inner = source_channels;
+  gemm.columns = target[1];
+  gemm.source = {gemm.rows * gemm.inner, kLanes, gemm.rows * kLanes};
+  gemm.target = {gemm.rows * gemm.columns, kLanes, gemm.rows * kLanes};
+  return gemm;
+}
+
+bool is_pointwise(const Shape& weight, const Spatial& spatial, std::int64_t groups) {
+  return std::all_of(weight.begin() + 2, weight.end(), [](std::int64_t n) { return n == 1; }) &&
+         groups == 1 && all_are(spatial.stride, 1) && all_are(spatial.pad_begin, 0) &&
+         all_are(spatial.pad_end, 0);
+}
+
+std::vector<Candidate> choose_convolution(const ConvolutionShape& shape, const Machine& machine) {
+  std::vector<Candidate> candidates;
+  candidates.push_back(winograd_candidate(shape, machine));
+  PackedGemm gemm = pointwise_gemm(shape.target, shape.weight[1]);
+  gemm.threads = machine.threads;
+  std::string refusal = common_refusal(shape, machine);
+  if (refusal.empty() && !is_pointwise(shape.weight, shape.spatial, shape.groups)) {
+    refusal = "the convolution is not one of one by one";
+  }
+  // One pixel of each image: blocks of channels lie side by side.
+  const Gemv gemv{.rows = gemm.images,
+                  .inner = gemm.inner,
+                  .columns = gemm.columns,
+                  .source_row = gemm.inner,
+                  .threads = machine.threads};
+  candidates.push_back(gemv_candidate(
+      gemv, refusal.empty() && gemm.rows != 1 ? "an image has more than one pixel" : refusal));
+  candidates.push_back(
+      strassen_candidate(gemm, refusal.empty() ? strassen_refusal(gemm, machine) : refusal));
+  candidates.push_back({kOneDnn, {}, direct_cycles(shape), ""});
+  return sorted(std::move(candidates));
+}
+
+std::vector<Candidate> choose_product(const ProductShape& shape, const Machine& machine) {
+  PackedGemm gemm;
+  gemm.rows = shape.rows;
+  gemm.inner = shape.inner;
+  gemm.columns = shape.columns;
+  gemm.source.row = shape.source_row;
+  gemm.target.row = shape.columns;
+  gemm.threads = machine.threads;
+  const Gemv gemv{.rows = shape.rows,
+                  .inner = shape.inner,
+                  .columns = shape.columns,
+                  .source_row = shape.source_row,
+                  .threads = machine.threads};
+  return sorted({gemv_candidate(gemv, ""),
+                 strassen_candidate(gemm, strassen_refusal(gemm, machine)),
+                 {kOneDnn, {}, direct_cycles(gemm), ""}});
+}
+
+void refuse_first(std::vector<Candidate>& candidates, const char* reason) {
+  candidates.front().cycles.reset();
+  candidates.front().refusal = reason;
+  candidates = sorted(std::move(candidates));
+}
+
+KernelChoice choice_of(const std::vector<Candidate>& candidates) {
+  KernelChoice result;
+  result.cycles = candidates.front().cycles;
+  for (std::size_t i = 1; i < candidates.size(); ++i) {
+    const Candidate& each = candidates[i];
+    result.rejected.push_back(
+        {std::string(each.name),
+         each.cycles ? "its estimate is " + std::to_string(std::llround(*each.cycles)) + " cycles"
+                     : each.refusal});
+  }
+  return result;
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "kernels/gemv.hpp"
+#include "kernels/packed_gemm.hpp"
+#include "kernels/winograd.hpp"
+#include "lowering/machine.hpp"
+#include "npu/tensor/dtype.hpp"
+#include "npu/tensor/tensor.hpp"
+#include "program/kernel_choice.hpp"
+
+namespace npu::onednn {
+
+/// How a convolution walks over its source.
+struct Spatial {
+  std::vector<std::int64_t> stride;
+  std::vector<std::int64_t> pad_begin;
+  std::vector<std::int64_t> pad_end;
+  std::vector<std::int64_t> dilation;  ///< as PyTorch counts: 1 is none
+};
+
+/// A convolution as far as the choice of its kernel goes.
+struct ConvolutionShape {
+  DType type = DType::kFloat32;
+  Shape source;
+  Shape weight;  ///< [O, I / groups, ..]
+  Shape target;
+  Spatial spatial;
+  std::int64_t groups = 1;
+  bool has_constant_weight = true;
+  bool is_pinned = false;  ///< npu-align keeps the node row-major
+};
+
+/// target [rows, columns] = source [rows, inner] * the transpose of a constant weight, in float32.
+struct ProductShape {
+  std::int64_t rows = 1;
+  std::int64_t inner = 1;
+  std::int64_t columns = 1;
+  std::int64_t source_row = 1;  ///< floats from one row of the source to the next
+};
+
+/// One way to compute a node: its estimate, or why it is none.
+struct Candidate {
+  using Kernel = std::variant<std::monostate, Winograd, PackedGemm, Gemv>;
+  std::string_view name;
+  Kernel kernel;  ///< without epilogue, bias and norm; std::monostate: oneDNN's primitive
+  std::optional<double> cycles;
+  std::string refusal;  ///< set if `cycles` is not
+};
+
+/// All candidates, the one to take first.
+std::vector<Candidate> choose_convolution(const ConvolutionShape& shape, const Machine& machine);
+std::vector<Candidate> choose_product(const ProductShape& shape, const Machine& machine);
+
+/// Puts the first candidate behind the others for a reason that only lowering knows.
+void refuse_first(std::vector<Candidate>& candidates, const char* reason);
+
+/// What the report says of a choice, `taken` being the candidate at the front.
+KernelChoice choice_of(const std::vector<Candidate>& candidates);
+
+/// The product that a convolution of one by one is, on channels in blocks of 16.
+PackedGemm pointwise_gemm(const Shape& target, std::int64_t source_channels);
+bool is_pointwise(const Shape& weight, const Spatial& spatial, std::int64_t groups);
+/// Whether a product with a batch norm in front takes less time than both.
+bool suits_norm(const PackedGemm& gemm, const Machine& machine);
+/// Whether Strassen's step is worth its sums.
+bool suits_strassen(const PackedGemm& gemm);
+
+}  // namespace npu::onednn

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention: the op scaled_dot_product_attention, and a group of nodes that write it out, both as
+// one kernel of this backend on operands in any strides.
+#include <algorithm>
+#include <cmath>
+
+#include "lowering/lowering.hpp"
+#include "npu/ops/op_catalogue.hpp"
+#include "npu/support/checked.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+struct AttentionCall {
+  Value query{};
+  Value key{};  ///< [.., S, D]
+  Value value{};
+  std::optional<Value> mask;
+  float scale = 1.0F;
+  bool causal = false;
+  bool zero_blocked = false;
+};
+
+/// The first element of every plane; dimensions of 1 repeat.
+std::vector<std::int64_t> plane_offsets(const Shape& batch, const Value& value) {
+  Shape shape = dimensions(value.layout);
+  std::vector<std::int64_t> strides = strides_of(value.layout);
+  const std::size_t missing = batch.size() + 2 - shape.size();
+  std::vector<std::int64_t> result{0};
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const bool repeats = i < missing || shape[i - missing] == 1;
+    const std::int64_t stride = repeats ? 0 : strides[i - missing];
+    std::vector<std::int64_t> next;
+    for (const std::int64_t base : result) {
+      for (std::int64_t j = 0; j < batch[i]; ++j) next.push_back(base + j * stride);
+    }
+    result = std::move(next);
+  }
+  return result;
+}
+
+void set_strides(const Value& value, std::int64_t (&strides)[2]) {
+  const Shape shape = dimensions(value.layout);
+  const auto all = strides_of(value.layout);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const bool exists = shape.size() + i >= 2;
+    const std::size_t at = shape.size() - 2 + i;
+    strides[i] = exists && shape[at] != 1 ? all[at] : 0;
+  }
+}
+
+/// Where the only reader of the result swaps the sequence with the dimension before it, results are
+/// laid out so that the swap is a view in row-major order.
+bool is_swapped_next(const Lowering& lowering, TensorId result, std::size_t rank) {
+  if (rank < 3) return false;
+  const NodeId reader = lowering.sole_reader(result);
+  if (!reader.valid()) return false;
+  const Node& node = lowering.graph().node(reader);
+  const auto last = static_cast<std::int64_t>(rank);
+  std::vector<std::int64_t> order;
+  for (std::int64_t i = 0; i < last; ++i) order.push_back(i);
+  std::swap(order[rank - 3], order[rank - 2]);
+  const auto positive = [&](const Json& value) {
+    const auto number = value.is_number_integer() ? value.get<std::int64_t>() : last;
+    return number < 0 ? number + last : number;
+  };
+  if (node.op_type == "aten.transpose.int") {
+    const Json* a = find_member(node.attrs(), "dim0");
+    const Json* b = find_member(node.attrs(), "dim1");
+    if (a == nullptr || b == nullptr) return false;
+    const auto low = std::min(positive(*a), positive(*b));
+    const auto high = std::max(positive(*a), positive(*b));
+    return low == last - 3 && high == last - 2;
+  }
+  if (node.op_type != "aten.permute.default") return false;
+  const Json* dims = find_member(node.attrs(), "dims");
+  if (dims == nullptr || !dims->is_array() || dims->size() != rank) return false;
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (positive((*dims)[i]) != order[i]) return false;
+  }
+  return true;
+}
+
+Value add_attention(Lowering& lowering, const AttentionCall& call, TensorId result) {
+  Attention kernel;
+  const Shape query_shape = dimensions(call.query.layout);
+  const Shape key_shape = dimensions(call.key.layout);
+  const Shape value_shape = dimensions(call.value.layout);
+  const std::size_t rank = query_shape.size();
+  if (key_shape.back() != query_shape.back() || value_shape[rank - 2] != key_shape[rank - 2]) {
+    lowering.invalid("keys of " + shape_text(key_shape) + " fit neither queries of " +
+                     shape_text(query_shape) + " nor values of " + shape_text(value_shape));
+  }
+  const auto batch_of = [](const Shape& shape) { return Shape(shape.begin(), shape.end() - 2); };
+  const Shape batch = broadcast_shape(
+      lowering, broadcast_shape(lowering, batch_of(query_shape), batch_of(key_shape)),
+      batch_of(value_shape));
+  const auto planes = checked_element_count(batch);
+  if (!planes) lowering.invalid("too many batch dimensions");
+  kernel.type = call.query.type;
+  kernel.queries = query_shape[rank - 2];
+  kernel.keys = key_shape[rank - 2];
+  kernel.width = query_shape.back();
+  kernel.value_width = value_shape.back();
+  kernel.scale = call.scale;
+  kernel.causal = call.causal;
+  kernel.zero_blocked = call.zero_blocked;
+  kernel.threads = lowering.machine().threads;
+  Shape shape = batch;
+  shape.insert(shape.end(), {kernel.queries, kernel.value_width});
+  lowering.check_result(result, shape, lowering.dtype(result));
+  set_strides(call.query, kernel.query_strides);
+  set_strides(call.key, kernel.key_strides);
+  set_strides(call.value, kernel.value_strides);
+  kernel.query_offsets = plane_offsets(batch, call.query);
+  kernel.key_offsets = plane_offsets(batch, call.key);
+  kernel.value_offsets = plane_offsets(batch, call.value);
+  std::vector<Value> reads{call.query, call.key, call.value};
+  if (call.mask) {
+    kernel.has_mask = true;
+    kernel.mask_type = call.mask->type;
+    set_strides(*call.mask, kernel.mask_strides);
+    kernel.mask_offsets = plane_offsets(batch, *call.mask);
+    reads.push_back(*call.mask);
+  }
+  Layout layout = plain_layout(shape, kernel.type);
+  if (is_swapped_next(lowering, result, shape.size())) {
+    Shape swapped = shape;
+    std::swap(swapped[swapped.size() - 3], swapped[swapped.size() - 2]);
+    auto strides = row_major_strides(swapped);
+    std::swap(strides[strides.size() - 3], strides[strides.size() - 2]);
+    layout = strided_layout(shape, strides, kernel.type);
+  }
+  const Value target = lowering.temporary(kernel.type, layout);
+  kernel.result_row = strides_of(layout)[shape.size() - 2];
+  kernel.result_offsets = plane_offsets(batch, target);
+  const std::size_t scratch = kernel.scratch_bytes();
+  lowering.add_kernel(reads, target, std::move(kernel), KernelKind::kCompute, scratch);
+  return target;
+}
+
+Value swapped_matrix(const Value& value) {
+  Value result = value;
+  std::vector<int> permutation;
+  for (int i = 0; i < value.layout.data.ndims; ++i) permutation.push_back(i);
+  std::swap(permutation[permutation.size() - 1], permutation[permutation.size() - 2]);
+  result.layout = value.layout.permute_axes(permutation);
+  return result;
+}
+
+}  // namespace
+
+void lower_attention_group(Lowering& lowering, const FusionGroup& group) {
+  const Graph& graph = lowering.graph();
+  const auto joins = [&](NodeId id) {
+    return id.valid() && std::find(group.nodes.begin(), group.nodes.end(), id) != group.nodes.end();
+  };
+  AttentionCall call;
+  double scale = 1.0;
+  const auto take_factor = [&](const Node& node) {
+    const BoundNode arguments(graph, node, find_op(node.op_type)->schema);
+    const double number = arguments.number("other");
+    scale = base_name(node.op_type) == "div" ? scale / number : scale * number;
+  };
+  const Node* first = nullptr;
+  for (const NodeId id : group.nodes) {
+    const Node& node = graph.node(id);
+    const bool is_product =
+        node.op_type == "aten.bmm.default" || node.op_type == "aten.matmul.default";
+    if (is_product && first == nullptr) first = &node;
+  }
+  const Node& last = graph.node(group.nodes.back());
+  if (first == nullptr || first == &last) throw EpilogueRefused{};
+  const auto through_factors = [&](TensorId tensor) {
+    while (joins(graph.tensor(tensor).producer)) {
+      const Node& node = graph.node(graph.tensor(tensor).producer);
+      take_factor(node);
+      tensor = node.inputs[0];
+    }
+    return tensor;
+  };
+  const DType dtype = lowering.dtype(last.outputs.front());
+  const TensorId query = through_factors(first->inputs[0]);
+  const TensorId key = through_factors(first->inputs[1]);
+  double before_mask = 1.0;
+  bool behind = false;
+  for (const NodeId id : group.nodes) {
+    const Node& node = graph.node(id);
+    if (&node == first) behind = true;
+    if (!behind || &node == first) continue;
+    if (base_name(node.op_type) == "add") {
+      before_mask = scale;
+      call.mask = lowering.strided(lowering.operand(node.inputs[1], DType::kFloat32));
+      const Shape& scores = lowering.shape(node.inputs[0]);
+      if (broadcast_shape(lowering, lowering.shape(node.inputs[1]), scores) != scores) {
+        throw EpilogueRefused{};
+      }
+    } else if (base_name(node.op_type) == "mul" || base_name(node.op_type) == "div") {
+      take_factor(node);
+    }
+  }
+  // A factor behind the mask would have to scale the mask, too.
+  if (call.mask && before_mask != scale) throw EpilogueRefused{};
+  call.scale = static_cast<float>(scale);
+  const DType type = lowering.storage_type(dtype);
+  if (dtype == DType::kBFloat16 && type == DType::kFloat32) throw EpilogueRefused{};
+  call.query = lowering.strided(lowering.operand(query, type));
+  call.key = swapped_matrix(lowering.strided(lowering.operand(key, type)));
+  call.value = lowering.strided(lowering.operand(last.inputs[1], type));
+  const TensorId result = last.outputs.front();
+  const Value value = add_attention(lowering, call, result);
+  lowering.define_moved(result, dimensions(value.layout), dtype, value);
+}
+
+void lower_attention(Lowering& lowering, const BoundNode& node) {
+  const TensorId query = tensor_argument(lowering, node, "query");
+  const TensorId key = tensor_argument(lowering, node, "key");
+  const TensorId value = tensor_argument(lowering, node, "value");
+  const auto mask = node.tensor("attn_mask");
+  const DType dtype = lowering.dtype(query);
+  for (const auto& [name, tensor] : {std::pair{"query", query}, {"key", key}, {"value", value}}) {
+    lowering.require_float(name, tensor);
+    if (lowering.dtype(tensor) != dtype)
+      lowering.refuse(name, "its dtype differs from the query's");
+    if (lowering.shape(tensor).size() < 2 ||
+        lowering.shape(tensor).size() != lowering.shape(query).size()) {
+      lowering.refuse(name, "rank " + std::to_string(lowering.shape(tensor).size()) +
+                                " is not that of the query, or below 2");
+    }
+  }
+  if (node.number("dropout_p") != 0.0) lowering.refuse("dropout_p", "only 0 is supported");
+  if (node.find("enable_gqa") != nullptr && node.boolean("enable_gqa")) {
+    lowering.refuse("enable_gqa", "grouped queries are not supported");
+  }
+  const bool causal = node.boolean("is_causal");
+  if (causal && mask) lowering.invalid("argument 'attn_mask': not together with is_causal");
+
+  AttentionCall call;
+  const DType type = lowering.compute_type();
+  call.query = lowering.strided(lowering.operand(query, type));
+  call.key = lowering.strided(lowering.operand(key, type));
+  call.value = lowering.strided(lowering.operand(value, type));
+  call.scale = node.is_none("scale")
+                   ? 1.0F / std::sqrt(static_cast<float>(lowering.shape(query).back()))
+                   : static_cast<float>(node.number("scale"));
+  call.causal = causal;
+  if (mask) {
+    lowering.require_float("attn_mask", *mask);
+    if (lowering.dtype(*mask) != dtype) {
+      lowering.refuse("attn_mask", "its dtype differs from the query's");
+    }
+    Shape scores = lowering.shape(query);
+    scores.back() = lowering.shape(key)[scores.size() - 2];
+    if (broadcast_shape(lowering, lowering.shape(*mask), scores) != scores) {
+      lowering.invalid("argument 'attn_mask': shape " + shape_text(lowering.shape(*mask)) +
+                       " does not broadcast to " + shape_text(scores));
+    }
+    // A query that may look at nothing gets zeros, as in PyTorch, not 0 / 0.
+    call.zero_blocked = true;
+    call.mask = lowering.strided(lowering.operand(*mask, DType::kFloat32));
+  }
+  const Value result = add_attention(lowering, call, lowering.result());
+  lowering.define_computed(lowering.result(), dimensions(result.layout), dtype, result);
+}
+
+}  // namespace npu::onednn

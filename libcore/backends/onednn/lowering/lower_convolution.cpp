@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions in one to three dimensions.
+//
+// With AVX-512 source and result have channels in blocks of 16 wherever oneDNN has a fast kernel
+// for that: as fast as what it would choose itself, and all convolutions then agree, so that no
+// reorder stands between them and a concatenation of channels is one of memory. Kernels with stride
+// 1 that minimal filtering suits go to lower_winograd.cpp. Else oneDNN chooses. Weights are laid
+// out once, when they are compiled.
+#include <algorithm>
+#include <string_view>
+
+#include "lowering/convolution.hpp"
+#include "npu/ops/op_catalogue.hpp"
+#include "npu/support/error.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+/// padding='same' or 'valid': 'same' puts the odd element behind.
+void pad_by_name(const Lowering& lowering, const std::string& padding, const Shape& kernel,
+                 Spatial& spatial) {
+  spatial.pad_begin.assign(kernel.size(), 0);
+  spatial.pad_end.assign(kernel.size(), 0);
+  if (padding == "valid") return;
+  if (padding != "same") {
+    lowering.invalid("argument 'padding': expected 'same' or 'valid', found '" + padding + "'");
+  }
+  for (std::size_t i = 0; i < kernel.size(); ++i) {
+    if (spatial.stride[i] != 1) lowering.invalid("argument 'padding': 'same' needs stride 1");
+    const std::int64_t total = spatial.dilation[i] * (kernel[i] - 1);
+    spatial.pad_begin[i] = total / 2;
+    spatial.pad_end[i] = total - total / 2;
+  }
+}
+
+Shape result_shape(const Lowering& lowering, const Shape& input, const Shape& weight,
+                   const Spatial& spatial) {
+  Shape result{input[0], weight[0]};
+  for (std::size_t i = 0; i < spatial.stride.size(); ++i) {
+    const std::int64_t extent = spatial.dilation[i] * (weight[i + 2] - 1) + 1;
+    const std::int64_t padded = input[i + 2] + spatial.pad_begin[i] + spatial.pad_end[i];
+    if (padded < extent) {
+      lowering.invalid("the kernel spans " + number_text(extent) +
+                       " elements, but the padded input has " + number_text(padded));
+    }
+    result.push_back((padded - extent) / spatial.stride[i] + 1);
+  }
+  return result;
+}
+
+/// How source and result lie.
+struct Choice {
+  bool blocked = false;
+  bool plain_source = false;  ///< a handful of channels is read as it comes
+  bool row_major = false;     ///< as npu-align pins a node
+};
+
+Shape grouped_weight(const ConvolutionCall& call) {
+  Shape shape = dimensions(call.weight.layout);
+  if (call.groups > 1) {
+    shape[0] /= call.groups;
+    shape.insert(shape.begin(), call.groups);
+  }
+  return shape;
+}
+
+dnnl::convolution_forward::primitive_desc describe(Lowering& lowering, const ConvolutionCall& call,
+                                                   const Choice& choice,
+                                                   const dnnl::primitive_attr& attributes) {
+  using Forward = dnnl::convolution_forward;
+  const Shape input = dimensions(call.source.layout);
+  dnnl::memory::dims dilation = dims(call.spatial.dilation);
+  for (auto& value : dilation) value -= 1;  // oneDNN counts the gaps
+  const auto kind = dnnl::prop_kind::forward_inference;
+  Layout source = any_layout(input, call.type);
+  Layout target = any_layout(call.output, call.type);
+  if (choice.blocked) {
+    source =
+        choice.plain_source ? plain_layout(input, call.type) : blocked_layout(input, call.type);
+    target = blocked_layout(call.output, call.type);
+  }
+  if (choice.row_major) {
+    source = plain_layout(input, call.type);
+    target = plain_layout(call.output, call.type);
+  }
+  const Layout weights = any_layout(grouped_weight(call), call.type);
+  const auto describe_with = [&](const auto&... bias) {
+    return Forward::desc(kind, dnnl::algorithm::convolution_direct, source, weights, bias...,
+                         target, dims(call.spatial.stride), dilation, dims(call.spatial.pad_begin),
+                         dims(call.spatial.pad_end));
+  };
+  if (!call.bias) return {describe_with(), attributes, lowering.engine()};
+  return {describe_with(plain_layout({call.output[1]}, DType::kFloat32)), attributes,
+          lowering.engine()};
+}
+
+bool suits_blocks(const Lowering& lowering, const ConvolutionCall& call) {
+  if (!lowering.machine().has_avx512()) return false;
+  const Shape weight = dimensions(call.weight.layout);
+  const std::int64_t inputs = weight[1];
+  const std::int64_t outputs = weight[0] / call.groups;
+  if (call.groups == 1) return true;
+  if (inputs == 1 && outputs == 1) return true;
+  return inputs % 16 == 0 && outputs % 16 == 0;
+}
+
+/// The first choice that oneDNN has a fast kernel for.
+std::pair<Choice, dnnl::convolution_forward::primitive_desc> choose(Lowering& lowering,
+                                                                    const ConvolutionCall& call) {
+  std::vector<Choice> choices;
+  // npu-align may have pinned this node.
+  if (is_pinned(lowering.node())) {
+    Choice choice;
+    choice.row_major = true;
+    try {
+      return {choice, describe(lowering, call, choice, Lowering::attributes())};
+    } catch (const dnnl::error& error) {
+      if (error.status != dnnl_unimplemented) throw;
+    }
+  }
+  if (suits_blocks(lowering, call)) {
+    if (dimensions(call.source.layout)[1] < 8 && call.type == DType::kFloat32 &&
+        is_plain(call.source.layout)) {
+      choices.push_back({true, true, false});
+    }
+    choices.push_back({true, false, false});
+  }
+  for (const Choice& choice : choices) {
+    try {
+      const auto primitive = describe(lowering, call, choice, Lowering::attributes());
+      const std::string_view name = primitive.impl_info_str();
+      if (!name.starts_with("ref") && !name.starts_with("gemm")) return {choice, primitive};
+    } catch (const dnnl::error& error) {
+      if (error.status != dnnl_unimplemented) throw;
+    }
+  }
+  return {Choice{}, describe(lowering, call, Choice{}, Lowering::attributes())};
+}
+
+ConvolutionShape shape_of(const Lowering& lowering, const ConvolutionCall& call) {
+  return {call.type,
+          dimensions(call.source.layout),
+          dimensions(call.weight.layout),
+          call.output,
+          call.spatial,
+          call.groups,
+          lowering.is_constant(call.weight),
+          is_pinned(lowering.node())};
+}
+
+/// Adds the kernel of our own that is the first candidate; nothing if that is oneDNN's, or if the
+/// kernel does not do the current group's epilogue, which then becomes its refusal.
+std::optional<Value> add_chosen(Lowering& lowering, const ConvolutionCall& call,
+                                std::vector<Candidate>& candidates) {
+  const Candidate& first = candidates.front();
+  if (std::holds_alternative<std::monostate>(first.kernel)) return std::nullopt;
+  const auto result = std::holds_alternative<Winograd>(first.kernel)
+                          ? add_winograd(lowering, call, candidates)
+                          : add_pointwise(lowering, call, candidates);
+  if (!result) refuse_first(candidates, "it does not do all that stands behind the node");
+  return result;
+}
+
+Value add_convolution(Lowering& lowering, const ConvolutionCall& call) {
+  std::vector<Candidate> candidates =
+      choose_convolution(shape_of(lowering, call), lowering.machine());
+  if (const auto result = add_chosen(lowering, call, candidates)) return *result;
+  auto [choice, primitive] = choose(lowering, call);
+  // Laid out first: a sum must not overwrite the memory that the source is then read from.
+  const Value source = lowering.in_layout(call.source, primitive.src_desc());
+  PostOps post;
+  if (lowering.has_epilogue()) {
+    // Post-ops want the layout of the result, which only the bare primitive tells.
+    const Layout target = primitive.dst_desc();
+    post = make_post_ops(lowering, target, {source});
+    if (post.operations.len() != 0) {
+      dnnl::primitive_attr attributes = Lowering::attributes();
+      attributes.set_post_ops(post.operations);
+      std::optional<dnnl::convolution_forward::primitive_desc> fused;
+      try {
+        fused = describe(lowering, call, choice, attributes);
+      } catch (const dnnl::error& error) {
+        if (error.status != dnnl_unimplemented) throw;
+        throw EpilogueRefused{};
+      }
+      if (fused->dst_desc() != target || fused->src_desc() != source.layout ||
+          (is_reference(*fused) && !is_reference(primitive))) {
+        throw EpilogueRefused{};
+      }
+      primitive = *fused;
+    }
+  }
+  const Value weights = lowering.in_layout(lowering.reshaped(call.weight, grouped_weight(call)),
+                                           primitive.weights_desc());
+  std::vector<PrimitiveOperand> reads{{DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, weights}};
+  if (call.bias) reads.push_back({DNNL_ARG_BIAS, *call.bias});
+  reads.insert(reads.end(), post.reads.begin(), post.reads.end());
+  const Value target = target_of(lowering, post, call.type, primitive.dst_desc());
+  lowering.note_choice(choice_of(candidates));
+  lowering.add_primitive(primitive, reads, target);
+  return target;
+}
+
+}  // namespace
+
+Value ordered_weights(Lowering& lowering, const Value& weight, std::size_t count, Kernel order) {
+  const Value result = lowering.temporary(
+      DType::kFloat32, plain_layout({static_cast<std::int64_t>(count)}, DType::kFloat32));
+  lowering.add_kernel({lowering.plain(weight)}, result, std::move(order), KernelKind::kReorder);
+  return result;
+}
+
+std::optional<ConvolutionReader> convolution_reader(const Lowering& lowering, const Node& node,
+                                                    TensorId source) {
+  const bool is_known =
+      node.op_type == "aten.conv2d.default" || node.op_type == "aten.convolution.default";
+  if (!is_known || is_pinned(node) || node.inputs.size() < 2 || node.inputs[0] != source) {
+    return std::nullopt;
+  }
+  try {
+    const BoundNode bound(lowering.graph(), node, find_op(node.op_type)->schema);
+    const auto weight = bound.tensor("weight");
+    if (!weight || lowering.graph().tensor(*weight).kind != TensorKind::kWeight) {
+      return std::nullopt;
+    }
+    ConvolutionReader result{lowering.shape(source), lowering.shape(*weight), {}, 1};
+    if (result.source.size() != 4 || result.weight.size() != 4 ||
+        (node.op_type == "aten.convolution.default" && bound.boolean("transposed"))) {
+      return std::nullopt;
+    }
+    result.spatial.stride = spatial_argument(lowering, bound, "stride", 2, 1);
+    result.spatial.pad_begin = spatial_argument(lowering, bound, "padding", 2, 0);
+    result.spatial.dilation = spatial_argument(lowering, bound, "dilation", 2, 1);
+    result.groups = bound.integer("groups");
+    return result;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::vector<std::int64_t> spatial_argument(const Lowering& lowering, const BoundNode& node,
+                                           std::string_view name, std::size_t rank,
+                                           std::int64_t least) {
+  std::vector<std::int64_t> values = node.integers(name);
+  if (values.size() == 1) values.assign(rank, values.front());
+  if (values.size() != rank) {
+    lowering.invalid("argument '" + std::string(name) + "' has " + std::to_string(values.size()) +
+                     " values for " + std::to_string(rank) + " dimensions");
+  }
+  for (const std::int64_t value : values) {
+    if (value < least || value > INT32_MAX) {
+      lowering.refuse(name, "value " + number_text(value) + " is not in " + number_text(least) +
+                                ".." + number_text(INT32_MAX));
+    }
+  }
+  return values;
+}
+
+void lower_convolution(Lowering& lowering, const BoundNode& node) {
+  if (node.node().op_type == "aten.convolution.default" && node.boolean("transposed")) {
+    return lower_transposed_convolution(lowering, node);
+  }
+  const TensorId input = tensor_argument(lowering, node, "input");
+  const TensorId weight = tensor_argument(lowering, node, "weight");
+  const auto bias = node.tensor("bias");
+  const Shape& input_shape = lowering.shape(input);
+  const Shape& weight_shape = lowering.shape(weight);
+  const std::size_t rank = weight_shape.size();
+  const std::string& op = node.node().op_type;
+  for (const auto& [name, tensor] : {std::pair{"input", input}, std::pair{"weight", weight}}) {
+    lowering.require_float(name, tensor);
+    if (lowering.dtype(tensor) != lowering.dtype(input)) {
+      lowering.refuse(name, "its dtype differs from the input's");
+    }
+  }
+  const bool fixed_rank = op.starts_with("aten.conv1d") || op.starts_with("aten.conv2d") ||
+                          op.starts_with("aten.conv3d");
+  const std::size_t expected_rank = fixed_rank ? static_cast<std::size_t>(op[9] - '0') + 2 : 0;
+  if ((fixed_rank && rank != expected_rank) || rank < 3 || rank > 5) {
+    lowering.refuse("weight", "rank " + std::to_string(rank) + " is not supported");
+  }
+  if (input_shape.size() != rank) {
+    lowering.refuse("input", "rank " + std::to_string(input_shape.size()) +
+                                 " is not supported; a batch dimension is needed");
+  }
+  Spatial spatial;
+  spatial.stride = spatial_argument(lowering, node, "stride", rank - 2, 1);
+  spatial.dilation = spatial_argument(lowering, node, "dilation", rank - 2, 1);
+  if (op.ends_with(".padding")) {
+    const Shape kernel(weight_shape.begin() + 2, weight_shape.end());
+    pad_by_name(lowering, node.string("padding"), kernel, spatial);
+  } else {
+    spatial.pad_begin = spatial_argument(lowering, node, "padding", rank - 2, 0);
+    spatial.pad_end = spatial.pad_begin;
+  }
+  const std::int64_t groups = node.integer("groups");
+  if (groups < 1 || weight_shape[0] % groups != 0 || input_shape[1] != weight_shape[1] * groups) {
+    lowering.invalid("argument 'groups': " + number_text(groups) +
+                     " groups do not fit an input of " + shape_text(input_shape) +
+                     " and a weight of " + shape_text(weight_shape));
+  }
+  if (bias && lowering.shape(*bias) != Shape{weight_shape[0]}) {
+    lowering.invalid("argument 'bias': expected shape [" + number_text(weight_shape[0]) +
+                     "], found " + shape_text(lowering.shape(*bias)));
+  }
+
+  const DType type = lowering.compute_type();
+  const Shape output_shape = result_shape(lowering, input_shape, weight_shape, spatial);
+  lowering.check_result(node.node().outputs.front(), output_shape, lowering.dtype(input));
+  if (bias) lowering.require_float("bias", *bias);
+
+  ConvolutionCall call;
+  call.type = type;
+  call.source = lowering.operand(input);
+  call.groups = groups;
+  call.spatial = spatial;
+  call.output = output_shape;
+  std::optional<Value> bias_value;
+  if (bias) bias_value = lowering.plain(lowering.operand(*bias, DType::kFloat32));
+  // Folding wants the weights in float32 even where bfloat16 computes.
+  const FoldedWeights folded = fold_norms(
+      lowering,
+      lowering.plain(lowering.operand(weight, lowering.has_epilogue() ? DType::kFloat32 : type)),
+      bias_value, 1, false);
+  call.weight = lowering.in_type(folded.weight, type);
+  call.bias = folded.bias;
+  const auto add = [&] {
+    if (const auto* expansion = lowering.deferred(input)) {
+      return add_expand_depthwise(lowering, call, *expansion);
+    }
+    if (const auto* norm = lowering.deferred_norm(input)) {
+      const auto result = add_norm_pointwise(lowering, call, *norm);
+      if (!result) throw EpilogueRefused{};
+      return *result;
+    }
+    if (const auto result = defer_expansion(lowering, call)) return *result;
+    return add_convolution(lowering, call);
+  };
+  lowering.define_computed(node.node().outputs.front(), output_shape, lowering.dtype(input), add());
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of one operand, and arithmetic on two with broadcasting.
+//
+// One operand: an eltwise primitive in the operand's own layout.
+// Two operands: oneDNN's binary primitive where both have the same dimensions, so that blocked
+// layouts stay; else a kernel of this backend that broadcasts in any layout. Maximum and minimum
+// always go to that kernel, since oneDNN's lose NaN.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "lowering/channel_layout.hpp"
+#include "lowering/lowering.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+using dnnl::algorithm;
+
+/// What an op name maps to; some ops need two primitives.
+struct UnaryRow {
+  std::string_view name;
+  std::vector<Eltwise> (*make)(const Lowering& lowering, const BoundNode& node);
+};
+
+float scalar(const Lowering& lowering, const BoundNode& node, std::string_view argument) {
+  if (node.tensor(argument)) lowering.refuse(argument, "only a number is supported here");
+  return static_cast<float>(node.number(argument));
+}
+
+std::vector<Eltwise> clip(const Lowering& lowering, float low, float high) {
+  // PyTorch gives the maximum if the bounds are reversed; oneDNN's clip does not promise that.
+  if (!(low <= high)) lowering.refuse("", "the lower bound is above the upper bound");
+  return {{algorithm::eltwise_clip, low, high}};
+}
+
+std::vector<Eltwise> make_clamp(const Lowering& lowering, const BoundNode& node) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  return clip(lowering, node.is_none("min") ? -kInfinity : scalar(lowering, node, "min"),
+              node.is_none("max") ? kInfinity : scalar(lowering, node, "max"));
+}
+
+std::vector<Eltwise> make_elu(const Lowering& lowering, const BoundNode& node) {
+  for (const std::string_view argument : {"scale", "input_scale"}) {
+    if (node.number(argument) != 1.0) lowering.refuse(argument, "only 1 is supported");
+  }
+  return {{algorithm::eltwise_elu, scalar(lowering, node, "alpha")}};
+}
+
+std::vector<Eltwise> make_gelu(const Lowering& lowering, const BoundNode& node) {
+  const std::string mode = node.string("approximate");
+  if (mode == "none") return {{algorithm::eltwise_gelu_erf}};
+  if (mode == "tanh") return {{algorithm::eltwise_gelu_tanh}};
+  lowering.invalid("argument 'approximate': expected 'none' or 'tanh', found '" + mode + "'");
+}
+
+constexpr float kSixth = 1.0F / 6.0F;
+
+std::vector<Eltwise> make_celu(const Lowering& lowering, const BoundNode& node) {
+  const float alpha = scalar(lowering, node, "alpha");
+  if (!(alpha > 0.0F)) lowering.refuse("alpha", "only a positive number is supported");
+  return {{algorithm::eltwise_linear, 1.0F / alpha, 0.0F},
+          {algorithm::eltwise_elu, 1.0F},
+          {algorithm::eltwise_linear, alpha, 0.0F}};
+}
+
+std::vector<Eltwise> make_softplus(const Lowering& lowering, const BoundNode& node) {
+  if (node.number("beta") != 1.0) lowering.refuse("beta", "only 1 is supported");
+  if (node.number("threshold") < 20.0) lowering.refuse("threshold", "20 or more is needed");
+  return {{algorithm::eltwise_soft_relu}};
+}
+
+constexpr std::array kUnaryRows = std::to_array<UnaryRow>({
+    {"abs", [](const Lowering&,
+               const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_abs}}; }},
+    {"celu", make_celu},
+    {"clamp", make_clamp},
+    {"clamp_max",
+     [](const Lowering& lowering, const BoundNode& node) {
+       return clip(lowering, -std::numeric_limits<float>::infinity(),
+                   scalar(lowering, node, "max"));
+     }},
+    {"clamp_min",
+     [](const Lowering& lowering, const BoundNode& node) {
+       return clip(lowering, scalar(lowering, node, "min"), std::numeric_limits<float>::infinity());
+     }},
+    {"elu", make_elu},
+    {"exp", [](const Lowering&,
+               const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_exp}}; }},
+    {"gelu", make_gelu},
+    {"hardsigmoid",
+     [](const Lowering&, const BoundNode&) {
+       return std::vector<Eltwise>{{algorithm::eltwise_linear, kSixth, 0.5F},
+                                   {algorithm::eltwise_clip, 0.0F, 1.0F}};
+     }},
+    {"hardswish",
+     [](const Lowering&, const BoundNode&) {
+       return std::vector<Eltwise>{{algorithm::eltwise_hardswish}};
+     }},
+    {"hardtanh",
+     [](const Lowering& lowering, const BoundNode& node) {
+       return clip(lowering, scalar(lowering, node, "min_val"), scalar(lowering, node, "max_val"));
+     }},
+    {"leaky_relu",
+     [](const Lowering& lowering, const BoundNode& node) {
+       return std::vector<Eltwise>{
+           {algorithm::eltwise_relu, scalar(lowering, node, "negative_slope")}};
+     }},
+    {"log", [](const Lowering&,
+               const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_log}}; }},
+    {"log_sigmoid",
+     [](const Lowering&, const BoundNode&) {
+       return std::vector<Eltwise>{{algorithm::eltwise_logsigmoid}};
+     }},
+    {"mish", [](const Lowering&,
+                const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_mish}}; }},
+    {"neg",
+     [](const Lowering&, const BoundNode&) {
+       return std::vector<Eltwise>{{algorithm::eltwise_linear, -1.0F, 0.0F}};
+     }},
+    {"relu", [](const Lowering&,
+                const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_relu}}; }},
+    {"relu6",
+     [](const Lowering&, const BoundNode&) {
+       return std::vector<Eltwise>{{algorithm::eltwise_clip, 0.0F, 6.0F}};
+     }},
+    {"selu",
+     [](const Lowering&, const BoundNode&) {
+       return std::vector<Eltwise>{{algorithm::eltwise_elu, 1.6732632F},
+                                   {algorithm::eltwise_linear, 1.0507010F, 0.0F}};
+     }},
+    {"sigmoid",
+     [](const Lowering&, const BoundNode&) {
+       return std::vector<Eltwise>{{algorithm::eltwise_logistic}};
+     }},
+    {"silu",
+     [](const Lowering&,
+        const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_swish, 1.0F}}; }},
+    {"softplus", make_softplus},
+    {"square", [](const Lowering&,
+                  const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_square}}; }},
+    {"sqrt", [](const Lowering&,
+                const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_sqrt}}; }},
+    {"tanh", [](const Lowering&,
+                const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_tanh}}; }},
+});
+
+Value add_eltwise(Lowering& lowering, const Eltwise& eltwise, const Value& source) {
+  const dnnl::eltwise_forward::desc descriptor(dnnl::prop_kind::forward_inference, eltwise.function,
+                                               source.layout, eltwise.alpha, eltwise.beta);
+  const dnnl::eltwise_forward::primitive_desc primitive(descriptor, lowering.attributes(),
+                                                        lowering.engine());
+  const bool in_place = lowering.can_overwrite(source);
+  if (in_place) lowering.note_overwritten(source);
+  const Value target = in_place ? source : lowering.temporary(source.type, primitive.dst_desc());
+  lowering.add_primitive(primitive, {{DNNL_ARG_SRC, source}}, target);
+  return target;
+}
+
+algorithm binary_algorithm(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::kAdd:
+      return algorithm::binary_add;
+    case BinaryOp::kSubtract:
+      return algorithm::binary_sub;
+    case BinaryOp::kMultiply:
+      return algorithm::binary_mul;
+    case BinaryOp::kDivide:
+      return algorithm::binary_div;
+    case BinaryOp::kMaximum:
+      return algorithm::binary_max;
+    case BinaryOp::kMinimum:
+      return algorithm::binary_min;
+    case BinaryOp::kPower:
+      return algorithm::undef;
+  }
+  return algorithm::undef;
+}
+
+/// Leading dimensions of 1 up to `rank`, without a copy where the value is plain.
+Value with_rank(Lowering& lowering, const Value& value, std::size_t rank) {
+  Shape shape = dimensions(value.layout);
+  if (shape.size() >= rank) return value;
+  shape.insert(shape.begin(), rank - shape.size(), 1);
+  return lowering.reshaped(value, shape);
+}
+
+/// Both have the same dimensions: the primitive, in the layout of the one that is blocked.
+Value add_same_shape(Lowering& lowering, BinaryOp op, Value a, Value b, float alpha) {
+  if (!is_plain(b.layout) && is_plain(a.layout)) {
+    b = lowering.dense(b);
+    a = lowering.in_layout(a, b.layout);
+  } else {
+    a = lowering.dense(a);
+    b = lowering.in_layout(b, with_type(a.layout, b.type));
+  }
+  dnnl::primitive_attr attributes = Lowering::attributes();
+  if (op == BinaryOp::kSubtract && alpha != 1.0F) {
+    op = BinaryOp::kAdd;
+    alpha = -alpha;
+  }
+  if (op == BinaryOp::kAdd && alpha != 1.0F) attributes.set_scales(DNNL_ARG_SRC_1, 0, {alpha});
+  const dnnl::binary::desc descriptor(binary_algorithm(op), a.layout, b.layout, a.layout);
+  const dnnl::binary::primitive_desc primitive(descriptor, attributes, lowering.engine());
+  const bool in_place = a.buffer != b.buffer && lowering.can_overwrite(a);
+  if (in_place) lowering.note_overwritten(a);
+  const Value target = in_place ? a : lowering.temporary(a.type, a.layout);
+  lowering.add_primitive(primitive, {{DNNL_ARG_SRC_0, a}, {DNNL_ARG_SRC_1, b}}, target);
+  return target;
+}
+
+Value add_broadcast(Lowering& lowering, BinaryOp op, Value a, Value b, const Shape& shape,
+                    float alpha) {
+  // The one that has the result's shape leads: the result keeps its layout, blocks and all, unless
+  // zeros that pad its blocks would be computed with, too.
+  const auto can_lead = [&](const Value& value) {
+    return dimensions(value.layout) == shape && is_dense(value.layout) &&
+           !has_padding(value.layout);
+  };
+  Layout leader = plain_layout(shape, a.type);
+  if (can_lead(a) && !is_plain(a.layout)) {
+    leader = a.layout;
+  } else if (can_lead(b) && !is_plain(b.layout)) {
+    leader = with_type(b.layout, a.type);
+  }
+  const Iteration space = iterate(leader);
+  const auto strides_of_operand = [&](Value& value) {
+    if (with_type(value.layout, a.type) == leader) return space.strides;
+    value = lowering.strided(value);
+    return strides_in(space, value.layout);
+  };
+  const Value target = lowering.temporary(a.type, leader);
+  BroadcastBinary call;
+  call.op = op;
+  call.alpha = alpha;
+  call.type = a.type;
+  call.b_type = b.type;
+  call.a_strides = strides_of_operand(a);
+  call.b_strides = strides_of_operand(b);
+  call.extents = space.extents;
+  call.target_strides = space.strides;
+  call.simplify();
+  lowering.add_kernel({a, b}, target, std::move(call));
+  return target;
+}
+
+/// A product with one number for every channel (dimension 1), in the layout of the larger operand;
+/// nothing if the operands are not such.
+std::optional<Value> add_channel_product(Lowering& lowering, const Value& a, const Value& b) {
+  const Shape shape = dimensions(a.layout);
+  const Shape factors = dimensions(b.layout);
+  if (shape.size() < 3 || factors.size() != shape.size() || factors[1] != shape[1] ||
+      (factors[0] != 1 && factors[0] != shape[0]) ||
+      (a.type != b.type && b.type != DType::kFloat32)) {
+    return std::nullopt;
+  }
+  for (std::size_t i = 2; i < shape.size(); ++i) {
+    if (factors[i] != 1) return std::nullopt;
+  }
+  const Value source = lowering.dense(a);
+  auto space = channel_layout(source.layout);
+  if (!space) return std::nullopt;
+  Value scale = b;
+  if (space->channels() != shape[1]) {
+    // Padded channels of the factors are zero, too, if they are padded in the same way.
+    const auto other = channel_layout(scale.layout);
+    if (!other || other->channels() != space->channels() || other->lanes != space->lanes) {
+      return std::nullopt;
+    }
+  } else {
+    scale = lowering.plain(scale);
+  }
+  space->type = source.type;
+  space->scale_type = scale.type;
+  space->scale_by_outer = factors[0] != 1;
+  const bool in_place = source.buffer != scale.buffer && lowering.can_overwrite(source);
+  if (in_place) lowering.note_overwritten(source);
+  const Value target = in_place ? source : lowering.temporary(source.type, source.layout);
+  lowering.add_kernel({source, scale}, target, *space);
+  return target;
+}
+
+BinaryOp binary_op(std::string_view name) {
+  if (name == "add") return BinaryOp::kAdd;
+  if (name == "sub" || name == "rsub") return BinaryOp::kSubtract;
+  if (name == "mul") return BinaryOp::kMultiply;
+  if (name == "div") return BinaryOp::kDivide;
+  if (name == "pow") return BinaryOp::kPower;
+  return name == "maximum" ? BinaryOp::kMaximum : BinaryOp::kMinimum;
+}
+
+}  // namespace
+
+Value add_binary(Lowering& lowering, BinaryOp op, const Value& left, const Value& right,
+                 float alpha) {
+  const std::size_t rank =
+      std::max(dimensions(left.layout).size(), dimensions(right.layout).size());
+  const Value a = with_rank(lowering, left, rank);
+  const Value b = with_rank(lowering, right, rank);
+  const Shape a_shape = dimensions(a.layout);
+  const bool has_no_primitive =
+      op == BinaryOp::kMaximum || op == BinaryOp::kMinimum || op == BinaryOp::kPower;
+  if (a_shape == dimensions(b.layout) && a.type == b.type && !has_no_primitive) {
+    return add_same_shape(lowering, op, a, b, alpha);
+  }
+  if (op == BinaryOp::kMultiply) {
+    if (const auto value = add_channel_product(lowering, a, b)) return *value;
+    if (a.type == b.type) {
+      if (const auto value = add_channel_product(lowering, b, a)) return *value;
+    }
+  }
+  return add_broadcast(lowering, op, a, b, broadcast_shape(lowering, a_shape, dimensions(b.layout)),
+                       alpha);
+}
+
+std::string_view base_name(std::string_view op_type) {
+  op_type.remove_prefix(std::string_view("aten.").size());
+  op_type = op_type.substr(0, op_type.find('.'));
+  if (op_type.ends_with('_')) op_type.remove_suffix(1);
+  return op_type;
+}
+
+std::vector<Eltwise> unary_functions(const Lowering& lowering, const BoundNode& node) {
+  const std::string_view name = base_name(node.node().op_type);
+  const auto row = std::find_if(kUnaryRows.begin(), kUnaryRows.end(),
+                                [&](const UnaryRow& candidate) { return candidate.name == name; });
+  if (row == kUnaryRows.end()) lowering.refuse("", "the onednn backend does not run this op");
+  return row->make(lowering, node);
+}
+
+Eltwise number_function(const Lowering& lowering, const BoundNode& node) {
+  const std::string_view name = base_name(node.node().op_type);
+  const float alpha = node.find("alpha") != nullptr ? scalar(lowering, node, "alpha") : 1.0F;
+  const auto number = static_cast<float>(node.number("other"));
+  if (name == "rsub") return {algorithm::eltwise_linear, -alpha, number};
+  switch (binary_op(name)) {
+    case BinaryOp::kAdd:
+      return {algorithm::eltwise_linear, 1.0F, alpha * number};
+    case BinaryOp::kSubtract:
+      return {algorithm::eltwise_linear, 1.0F, -alpha * number};
+    case BinaryOp::kMultiply:
+      return {algorithm::eltwise_linear, number, 0.0F};
+    default:
+      lowering.refuse("other", "a number is not supported here");
+  }
+}
+
+void lower_unary(Lowering& lowering, const BoundNode& node) {
+  const TensorId input = tensor_argument(lowering, node, "self");
+  lowering.require_float("self", input);
+  Value value = lowering.dense(lowering.operand(input));
+  if (base_name(node.node().op_type) == "gelu" && node.string("approximate") == "none" &&
+      value.type == DType::kFloat32) {
+    const bool in_place = lowering.can_overwrite(value);
+    if (in_place) lowering.note_overwritten(value);
+    const Value target = in_place ? value : lowering.temporary(value.type, value.layout);
+    const std::int64_t count = span_elements(value.layout);
+    lowering.add_kernel({value}, target, Gelu{.count = count});
+    return lowering.define_computed(lowering.result(), lowering.shape(input), lowering.dtype(input),
+                                    target);
+  }
+  for (const Eltwise& eltwise : unary_functions(lowering, node))
+    value = add_eltwise(lowering, eltwise, value);
+  lowering.define_computed(lowering.result(), lowering.shape(input), lowering.dtype(input), value);
+}
+
+void lower_binary(Lowering& lowering, const BoundNode& node) {
+  const std::string_view name = base_name(node.node().op_type);
+  const TensorId self = tensor_argument(lowering, node, "self");
+  lowering.require_float("self", self);
+  const BinaryOp op = binary_op(name);
+  const float alpha = node.find("alpha") != nullptr ? scalar(lowering, node, "alpha") : 1.0F;
+  const auto other = node.tensor("other");
+  Shape shape = lowering.shape(self);
+  if (other) {
+    lowering.require_float("other", *other);
+    if (lowering.dtype(*other) != lowering.dtype(self)) {
+      lowering.refuse("other", "its dtype differs from the first operand's");
+    }
+    shape = broadcast_shape(lowering, shape, lowering.shape(*other));
+    lowering.check_result(lowering.result(), shape, lowering.dtype(self));
+    Value a = lowering.operand(self);
+    Value b = lowering.operand(*other);
+    if (name == "rsub") std::swap(a, b);
+    const Value value = add_binary(lowering, op, a, b, alpha);
+    lowering.define_computed(lowering.result(), shape, lowering.dtype(self), value);
+    return;
+  }
+
+  // A number: linear functions keep the operand's layout, whatever its padding.
+  const auto number = static_cast<float>(node.number("other"));
+  const Value source = lowering.dense(lowering.operand(self));
+  if (op == BinaryOp::kDivide) {
+    const Value divisor = lowering.constant(number);
+    lowering.define_computed(lowering.result(), shape, lowering.dtype(self),
+                             add_binary(lowering, op, source, divisor, 1.0F));
+    return;
+  }
+  lowering.define_computed(lowering.result(), shape, lowering.dtype(self),
+                           add_eltwise(lowering, number_function(lowering, node), source));
+}
+
+void lower_power(Lowering& lowering, const BoundNode& node) {
+  const auto base = node.tensor("self");
+  const auto exponent = node.tensor("exponent");
+  if (!base && !exponent) lowering.refuse("self", "a tensor is needed");
+  const TensorId leader = base ? *base : *exponent;
+  lowering.require_float("self", leader);
+  const DType dtype = lowering.dtype(leader);
+  Shape shape = lowering.shape(leader);
+  if (base && exponent) {
+    lowering.require_float("exponent", *exponent);
+    if (lowering.dtype(*exponent) != dtype) {
+      lowering.refuse("exponent", "its dtype differs from the first operand's");
+    }
+    shape = broadcast_shape(lowering, shape, lowering.shape(*exponent));
+  }
+  lowering.check_result(lowering.result(), shape, dtype);
+  if (!exponent && (node.number("exponent") == 2.0 || node.number("exponent") == 0.5)) {
+    // PyTorch computes these two in the same way.
+    const auto function =
+        node.number("exponent") == 2.0 ? algorithm::eltwise_square : algorithm::eltwise_sqrt;
+    return lowering.define_computed(
+        lowering.result(), shape, dtype,
+        add_eltwise(lowering, {function}, lowering.dense(lowering.operand(leader))));
+  }
+  const auto operand_of = [&](std::optional<TensorId> tensor, std::string_view name) {
+    if (tensor) return lowering.operand(*tensor, DType::kFloat32);
+    return lowering.constant(static_cast<float>(node.number(name)));
+  };
+  const Value a = operand_of(base, "self");
+  const Value b = operand_of(exponent, "exponent");
+  const Value value = add_binary(lowering, BinaryOp::kPower, a, b, 1.0F);
+  lowering.define_computed(lowering.result(), shape, dtype, lowering.reshaped(value, shape));
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products: linear, addmm, mm, bmm and matmul of any rank, all through one oneDNN matmul.
+//
+// Transposed operands stay views: a matrix with unit stride in either of its two dimensions is read
+// in place. A constant right operand is laid out as the primitive likes it, once at load. Equal
+// batch dimensions are kept, a right matrix that all batches share is multiplied once with the left
+// ones stacked, and other broadcasts are written out.
+#include <algorithm>
+
+#include "lowering/lowering.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+/// True if the last two dimensions are a matrix that a matrix product reads without a copy.
+bool is_matrix_view(const Layout& layout) {
+  if (!is_strided(layout)) return false;
+  const Shape shape = dimensions(layout);
+  const auto strides = strides_of(layout);
+  const std::size_t rank = shape.size();
+  const std::int64_t rows = strides[rank - 2];
+  const std::int64_t columns = strides[rank - 1];
+  return (columns == 1 && rows >= shape[rank - 1]) || (rows == 1 && columns >= shape[rank - 2]);
+}
+
+Value swapped(const Value& value) {
+  Value result = value;
+  const int rank = value.layout.data.ndims;
+  std::vector<int> permutation(static_cast<std::size_t>(rank));
+  for (int i = 0; i < rank; ++i) permutation[static_cast<std::size_t>(i)] = i;
+  std::swap(permutation[static_cast<std::size_t>(rank - 1)],
+            permutation[static_cast<std::size_t>(rank - 2)]);
+  result.layout = value.layout.permute_axes(permutation);
+  return result;
+}
+
+Shape batch_of(const Value& value) {
+  Shape shape = dimensions(value.layout);
+  shape.resize(shape.size() - 2);
+  return shape;
+}
+
+bool all_ones(const Shape& shape) {
+  return std::all_of(shape.begin(), shape.end(), [](std::int64_t extent) { return extent == 1; });
+}
+
+/// The value repeated over broadcast batch dimensions, row-major.
+Value with_batch(Lowering& lowering, const Value& value, const Shape& batch) {
+  Shape shape = dimensions(value.layout);
+  Shape full = batch;
+  full.insert(full.end(), shape.end() - 2, shape.end());
+  shape.insert(shape.begin(), full.size() - shape.size(), 1);
+  if (shape == full) return value;
+  const Value source = lowering.reshaped(value, shape);
+  const Value target = lowering.temporary(value.type, plain_layout(full, value.type));
+  const Iteration space = iterate(target.layout);
+  StridedCopy copy{dtype_size(value.type), space.extents, strides_in(space, source.layout),
+                   space.strides};
+  copy.simplify();
+  lowering.add_kernel({source}, target, std::move(copy));
+  return target;
+}
+
+dnnl::matmul::primitive_desc describe(Lowering& lowering, const MatmulCall& call, const Layout& a,
+                                      const Layout& b, const Layout& target,
+                                      const PostOps* post = nullptr) {
+  dnnl::primitive_attr attributes = Lowering::attributes();
+  if (post != nullptr) attributes.set_post_ops(post->operations);
+  if (call.scale != 1.0F) attributes.set_output_scales(0, {call.scale});
+  if (call.bias) {
+    Shape bias(static_cast<std::size_t>(target.data.ndims), 1);
+    bias.back() = target.data.dims[target.data.ndims - 1];
+    return {dnnl::matmul::desc(a, b, plain_layout(bias, DType::kFloat32), target), attributes,
+            lowering.engine()};
+  }
+  return {dnnl::matmul::desc(a, b, target), attributes, lowering.engine()};
+}
+
+/// Why none of our own kernels was asked.
+void note_no_own_product(Lowering& lowering, bool is_constant, bool is_float32) {
+  const char* reason = !is_constant  ? "the right factor is not constant"
+                       : !is_float32 ? "it computes in float32 only"
+                                     : "the product has a factor";
+  lowering.note_choice(
+      {{}, {{std::string(Gemv::kName), reason}, {std::string(PackedGemm::kStrassenName), reason}}});
+}
+
+}  // namespace
+
+Value add_matmul(Lowering& lowering, const MatmulCall& call) {
+  Value a = is_matrix_view(call.a.layout) ? call.a : lowering.plain(call.a);
+  Value b = is_matrix_view(call.b.layout) ? call.b : lowering.plain(call.b);
+  const Shape a_shape = dimensions(a.layout);
+  const Shape b_shape = dimensions(b.layout);
+  const std::int64_t rows = a_shape[a_shape.size() - 2];
+  const std::int64_t inner = a_shape.back();
+  const std::int64_t columns = b_shape.back();
+  if (b_shape[b_shape.size() - 2] != inner) {
+    lowering.invalid("the inner dimensions of " + shape_text(a_shape) + " and " +
+                     shape_text(b_shape) + " differ");
+  }
+  const Shape batch = broadcast_shape(lowering, batch_of(a), batch_of(b));
+  Shape result_shape = batch;
+  result_shape.insert(result_shape.end(), {rows, columns});
+
+  if (all_ones(batch_of(b))) {  // one matrix for all: stack the left ones
+    if (a_shape.size() > 2) {
+      std::int64_t stacked = rows;
+      for (const std::int64_t extent : batch_of(a)) stacked *= extent;
+      a = lowering.reshaped(a, {stacked, inner});
+    }
+    if (b_shape.size() > 2) {
+      // Dropping dimensions of 1 keeps the strides of the last two.
+      const auto strides = strides_of(b.layout);
+      b.layout =
+          strided_layout({inner, columns}, {strides[strides.size() - 2], strides.back()}, b.type);
+    }
+  } else {
+    a = with_batch(lowering, a, batch);
+    b = with_batch(lowering, b, batch);
+  }
+
+  Shape target_shape = batch_of(a);
+  target_shape.insert(target_shape.end(), {dimensions(a.layout)[a.layout.data.ndims - 2], columns});
+  const Layout target_layout = plain_layout(target_shape, call.type);
+  const bool is_float32 =
+      call.type == DType::kFloat32 && a.type == call.type && b.type == call.type;
+  if (lowering.is_constant(b) && call.scale == 1.0F && is_float32) {
+    if (const auto product = add_matrix_product(lowering, a, swapped(b), call.bias)) {
+      return lowering.reshaped(*product, result_shape);
+    }
+  } else {
+    note_no_own_product(lowering, lowering.is_constant(b), is_float32);
+  }
+  const bool packs = lowering.is_constant(b);
+  const auto describe_operands = [&] {
+    const Layout right = packs ? any_layout(dimensions(b.layout), b.type) : b.layout;
+    return describe(lowering, call, a.layout, right, target_layout);
+  };
+  dnnl::matmul::primitive_desc primitive = describe_operands();
+  if (is_reference(primitive) && !(is_plain(a.layout) && is_plain(b.layout))) {
+    a = lowering.plain(a);
+    b = lowering.plain(b);
+    primitive = describe_operands();
+  }
+  PostOps post;
+  if (lowering.has_epilogue()) {
+    if (call.type != lowering.compute_type()) throw EpilogueRefused{};
+    post = make_post_ops(lowering, target_layout, {a, b});
+    if (post.operations.len() != 0) {
+      const Layout right = packs ? any_layout(dimensions(b.layout), b.type) : b.layout;
+      const bool was_reference = is_reference(primitive);
+      primitive = describe(lowering, call, a.layout, right, target_layout, &post);
+      if (is_reference(primitive) && !was_reference) throw EpilogueRefused{};
+    }
+  }
+  if (packs) b = lowering.in_layout(b, primitive.weights_desc());
+
+  std::vector<PrimitiveOperand> reads{{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}};
+  if (call.bias) {
+    Shape bias(target_shape.size(), 1);
+    bias.back() = columns;
+    reads.push_back({DNNL_ARG_BIAS, lowering.reshaped(*call.bias, bias)});
+  }
+  reads.insert(reads.end(), post.reads.begin(), post.reads.end());
+  const Value target = target_of(lowering, post, call.type, target_layout);
+  lowering.add_primitive(primitive, reads, target);
+  return lowering.reshaped(target, result_shape);
+}
+
+namespace {
+
+void require_same_type(const Lowering& lowering, std::string_view argument, TensorId tensor,
+                       DType dtype) {
+  lowering.require_float(argument, tensor);
+  if (lowering.dtype(tensor) != dtype) {
+    lowering.refuse(argument, "its dtype differs from the other operand's");
+  }
+}
+
+void require_rank(const Lowering& lowering, std::string_view argument, TensorId tensor,
+                  std::size_t rank) {
+  if (lowering.shape(tensor).size() != rank) {
+    lowering.invalid("argument '" + std::string(argument) + "': expected rank " +
+                     std::to_string(rank) + ", found shape " + shape_text(lowering.shape(tensor)));
+  }
+}
+
+}  // namespace
+
+void lower_linear(Lowering& lowering, const BoundNode& node) {
+  const TensorId input = tensor_argument(lowering, node, "input");
+  const TensorId weight = tensor_argument(lowering, node, "weight");
+  const DType dtype = lowering.dtype(input);
+  require_same_type(lowering, "input", input, dtype);
+  require_same_type(lowering, "weight", weight, dtype);
+  const Shape& weight_shape = lowering.shape(weight);
+  if (weight_shape.size() != 2) {
+    lowering.refuse("weight", "rank " + std::to_string(weight_shape.size()) + " is not 2");
+  }
+  Shape shape = lowering.shape(input);
+  if (shape.empty() || shape.back() != weight_shape[1]) {
+    lowering.invalid("an input of " + shape_text(shape) + " does not fit a weight of " +
+                     shape_text(weight_shape));
+  }
+  MatmulCall call;
+  call.type = lowering.compute_type();
+  call.a = lowering.operand(input);
+  if (shape.size() == 1) call.a = lowering.reshaped(call.a, {1, shape[0]});
+  std::optional<Value> bias_value;
+  if (const auto bias = node.tensor("bias")) {
+    require_same_type(lowering, "bias", *bias, dtype);
+    if (lowering.shape(*bias) != Shape{weight_shape[0]}) {
+      lowering.refuse("bias", "shape " + shape_text(lowering.shape(*bias)) + " is not [" +
+                                  number_text(weight_shape[0]) + "]");
+    }
+    bias_value = lowering.operand(*bias, DType::kFloat32);
+  }
+  const DType weight_type = lowering.has_epilogue() && lowering.dtype(weight) == DType::kFloat32
+                                ? DType::kFloat32
+                                : lowering.compute_type();
+  const FoldedWeights folded = fold_norms(
+      lowering, lowering.plain(lowering.operand(weight, weight_type)), bias_value, 1, false);
+  call.b = swapped(lowering.in_type(folded.weight, lowering.compute_type()));
+  call.bias = folded.bias;
+  shape.back() = weight_shape[0];
+  lowering.define_computed(lowering.result(), shape, dtype,
+                           lowering.reshaped(add_matmul(lowering, call), shape));
+}
+
+void lower_shared_input(Lowering& lowering, const FusionGroup& group) {
+  const Graph& graph = lowering.graph();
+  const Node& first = graph.node(group.nodes.front());
+  const TensorId input = first.inputs[0];
+  const DType dtype = lowering.dtype(input);
+  const DType type = lowering.compute_type();
+  if (dtype == DType::kBFloat16 && type != dtype) throw EpilogueRefused{};  // needs rounding
+  // The weights, and the biases, one below the other.
+  const auto stack = [&](std::size_t operand, std::int64_t width, DType as) {
+    std::vector<Value> parts;
+    PlainConcat call;
+    std::int64_t total = 0;
+    for (const NodeId id : group.nodes) {
+      const Value part = lowering.plain(lowering.operand(graph.node(id).inputs[operand], as));
+      const std::int64_t rows = dimensions(part.layout)[0];
+      total += rows;
+      call.run_bytes.push_back(rows * width * static_cast<std::int64_t>(dtype_size(as)));
+      parts.push_back(part);
+    }
+    const Shape shape = operand == 1 ? Shape{total, width} : Shape{total};
+    const Value whole = lowering.temporary(as, plain_layout(shape, as));
+    lowering.add_kernel(parts, whole, std::move(call));
+    return whole;
+  };
+  const Shape& input_shape = lowering.shape(input);
+  MatmulCall call;
+  call.type = type;
+  call.a = lowering.operand(input);
+  call.b = swapped(stack(1, input_shape.back(), type));
+  if (first.inputs.size() == 3) call.bias = stack(2, 1, DType::kFloat32);
+  const Value whole = add_matmul(lowering, call);
+  std::int64_t begin = 0;
+  for (const NodeId id : group.nodes) {
+    const TensorId result = graph.node(id).outputs.front();
+    Value part = whole;
+    const Shape& shape = lowering.shape(result);
+    part.offset += begin;
+    part.layout = strided_layout(shape, strides_of(whole.layout), part.type);
+    begin += shape.back();
+    lowering.define_moved(result, shape, dtype, part);
+  }
+}
+
+void lower_addmm(Lowering& lowering, const BoundNode& node) {
+  const TensorId self = tensor_argument(lowering, node, "self");
+  const bool is_batched = node.node().op_type.starts_with("aten.baddbmm");
+  const char* left_name = is_batched ? "batch1" : "mat1";
+  const char* right_name = is_batched ? "batch2" : "mat2";
+  const TensorId left = tensor_argument(lowering, node, left_name);
+  const TensorId right = tensor_argument(lowering, node, right_name);
+  const DType dtype = lowering.dtype(self);
+  require_same_type(lowering, "self", self, dtype);
+  require_same_type(lowering, left_name, left, dtype);
+  require_same_type(lowering, right_name, right, dtype);
+  const std::size_t rank = is_batched ? 3 : 2;
+  require_rank(lowering, left_name, left, rank);
+  require_rank(lowering, right_name, right, rank);
+  Shape shape{lowering.shape(left)[rank - 2], lowering.shape(right)[rank - 1]};
+  if (is_batched) {
+    if (lowering.shape(left)[0] != lowering.shape(right)[0]) {
+      lowering.invalid("batches of " + number_text(lowering.shape(left)[0]) + " and " +
+                       number_text(lowering.shape(right)[0]) + " matrices differ");
+    }
+    shape.insert(shape.begin(), lowering.shape(left)[0]);
+  }
+  const Shape& self_shape = lowering.shape(self);
+  if (broadcast_shape(lowering, self_shape, shape) != shape) {
+    lowering.invalid("argument 'self': shape " + shape_text(self_shape) +
+                     " does not broadcast to " + shape_text(shape));
+  }
+  const auto alpha = static_cast<float>(node.number("alpha"));
+  const auto beta = static_cast<float>(node.number("beta"));
+
+  MatmulCall call;
+  call.a = lowering.operand(left);
+  call.b = lowering.operand(right);
+  call.scale = alpha;
+  // Beside the plain bias, everything is kept in float32 until the sum is complete.
+  std::int64_t self_elements = 1;
+  for (const std::int64_t extent : self_shape) self_elements *= extent;
+  const bool is_bias = !self_shape.empty() && self_shape.back() == shape.back() &&
+                       self_elements == shape.back() && alpha == 1.0F && beta == 1.0F;
+  call.type = is_bias || beta == 0.0F ? lowering.compute_type() : DType::kFloat32;
+  if (is_bias) call.bias = lowering.operand(self, DType::kFloat32);
+  if (!is_bias && beta != 0.0F && lowering.has_epilogue()) throw EpilogueRefused{};
+  Value value = add_matmul(lowering, call);
+  if (!is_bias && beta != 0.0F) {  // with beta 0 NaN in self has no effect
+    value =
+        add_binary(lowering, BinaryOp::kAdd, value, lowering.operand(self, DType::kFloat32), beta);
+  }
+  lowering.define_computed(lowering.result(), shape, dtype, value);
+}
+
+void lower_matmul(Lowering& lowering, const BoundNode& node) {
+  const bool is_general = node.node().op_type.starts_with("aten.matmul");
+  const TensorId left = tensor_argument(lowering, node, "self");
+  const TensorId right = tensor_argument(lowering, node, is_general ? "other" : "mat2");
+  const DType dtype = lowering.dtype(left);
+  require_same_type(lowering, "self", left, dtype);
+  require_same_type(lowering, is_general ? "other" : "mat2", right, dtype);
+  if (!is_general) {
+    const std::size_t rank = node.node().op_type.starts_with("aten.mm") ? 2 : 3;
+    require_rank(lowering, "self", left, rank);
+    require_rank(lowering, "mat2", right, rank);
+    if (rank == 3 && lowering.shape(left)[0] != lowering.shape(right)[0]) {
+      lowering.invalid("batches of " + number_text(lowering.shape(left)[0]) + " and " +
+                       number_text(lowering.shape(right)[0]) + " matrices differ");
+    }
+  }
+  Shape a_shape = lowering.shape(left);
+  Shape b_shape = lowering.shape(right);
+  if (a_shape.empty() || b_shape.empty())
+    lowering.invalid("a scalar is no operand of a matrix product");
+  MatmulCall call;
+  call.type = lowering.compute_type();
+  call.a = lowering.operand(left);
+  call.b = lowering.operand(right);
+  // A vector is a row on the left and a column on the right; the dimension goes away again.
+  if (a_shape.size() == 1) call.a = lowering.reshaped(call.a, {1, a_shape[0]});
+  if (b_shape.size() == 1) call.b = lowering.reshaped(call.b, {b_shape[0], 1});
+  const Value value = add_matmul(lowering, call);
+  Shape shape = dimensions(value.layout);
+  if (b_shape.size() == 1) shape.pop_back();
+  if (a_shape.size() == 1) shape.erase(shape.end() - (b_shape.size() == 1 ? 1 : 2));
+  lowering.define_computed(lowering.result(), shape, dtype, lowering.reshaped(value, shape));
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch norm with its running statistics, layer, group and RMS norm. Statistics, scale and shift
+// are float32 whatever the tensors are, as in PyTorch.
+#include "lowering/channel_layout.hpp"
+#include "lowering/convolution.hpp"
+#include "lowering/lowering.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+using dnnl::normalization_flags;
+
+/// A float32 vector of `count` elements.
+Value vector_operand(Lowering& lowering, std::string_view argument, TensorId tensor,
+                     std::int64_t count) {
+  lowering.require_float(argument, tensor);
+  const auto elements = [&] {
+    std::int64_t product = 1;
+    for (const std::int64_t extent : lowering.shape(tensor)) product *= extent;
+    return product;
+  };
+  if (elements() != count) {
+    lowering.invalid("argument '" + std::string(argument) + "': expected " + number_text(count) +
+                     " elements, found shape " + shape_text(lowering.shape(tensor)));
+  }
+  return lowering.reshaped(lowering.operand(tensor, DType::kFloat32), {count});
+}
+
+/// The extents of `shape` in front of those that are normalized, and those, multiplied.
+struct NormalizedRows {
+  std::int64_t rows = 1;
+  std::int64_t width = 1;
+};
+
+NormalizedRows normalized_rows(Lowering& lowering, const BoundNode& node, const Shape& shape) {
+  const Shape normalized = node.integers("normalized_shape");
+  if (normalized.empty() || normalized.size() > shape.size() ||
+      !std::equal(normalized.rbegin(), normalized.rend(), shape.rbegin())) {
+    lowering.invalid("argument 'normalized_shape': " + shape_text(normalized) +
+                     " is not the end of the input's shape " + shape_text(shape));
+  }
+  NormalizedRows result;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    (i < shape.size() - normalized.size() ? result.rows : result.width) *= shape[i];
+  }
+  return result;
+}
+
+}  // namespace
+
+void lower_batch_norm(Lowering& lowering, const BoundNode& node) {
+  const TensorId input = tensor_argument(lowering, node, "input");
+  lowering.require_float("input", input);
+  if (node.boolean("training")) {
+    lowering.refuse("training", "only inference with running statistics is supported");
+  }
+  const Shape& shape = lowering.shape(input);
+  if (shape.size() < 2 || shape.size() > 5) {
+    lowering.refuse("input", "rank " + std::to_string(shape.size()) + " is not in 2..5");
+  }
+  const auto weight = node.tensor("weight");
+  const auto bias = node.tensor("bias");
+  const auto mean = node.tensor("running_mean");
+  const auto variance = node.tensor("running_var");
+  if (!mean || !variance) {
+    lowering.refuse(mean ? "running_var" : "running_mean", "inference needs running statistics");
+  }
+
+  // One factor and one term per channel, known before the program runs unless the statistics are
+  // computed; a ReLU behind it comes for free.
+  const std::int64_t channels = shape[1];
+  const Value source = lowering.dense(lowering.operand(input));
+  auto space = channel_layout(source.layout);
+  if (!space) lowering.refuse("input", "its layout is not supported");
+  space->type = source.type;
+  space->has_shift = true;
+  if (lowering.has_epilogue()) {
+    const FusionGroup& group = *lowering.group();
+    for (std::size_t i = 1; i < group.nodes.size(); ++i) {
+      const std::string_view name = base_name(lowering.graph().node(group.nodes[i]).op_type);
+      space->relu = space->relu || name == "relu";
+    }
+  }
+  NormVectors fold;
+  fold.epsilon = static_cast<float>(node.number("eps"));
+  fold.channels = channels;
+  fold.has_scale = weight.has_value();
+  fold.has_shift = bias.has_value();
+  std::vector<Value> reads{vector_operand(lowering, "running_var", *variance, channels),
+                           vector_operand(lowering, "running_mean", *mean, channels)};
+  if (weight) reads.push_back(vector_operand(lowering, "weight", *weight, channels));
+  if (bias) reads.push_back(vector_operand(lowering, "bias", *bias, channels));
+  // The vectors cover padded channels, too, with zeros.
+  const Layout vectors = plain_layout({2, space->channels()}, DType::kFloat32);
+  const Value folded = lowering.temporary(DType::kFloat32, vectors);
+  fold.padded_channels = space->channels();
+  lowering.add_kernel(reads, folded, fold);
+  if (const auto left = defer_norm(lowering, {source, folded, space->relu})) {
+    lowering.define_computed(node.node().outputs.front(), shape, lowering.dtype(input), *left);
+    return;
+  }
+  const bool in_place = lowering.can_overwrite(source);
+  if (in_place) lowering.note_overwritten(source);
+  const Value target = in_place ? source : lowering.temporary(source.type, source.layout);
+  lowering.add_kernel({source, folded}, target, *space);
+  lowering.define_computed(node.node().outputs.front(), shape, lowering.dtype(input), target);
+}
+
+void lower_layer_norm(Lowering& lowering, const BoundNode& node) {
+  const TensorId input = tensor_argument(lowering, node, "input");
+  lowering.require_float("input", input);
+  const Shape& shape = lowering.shape(input);
+  const auto [rows, width] = normalized_rows(lowering, node, shape);
+  const auto weight = node.tensor("weight");
+  const auto bias = node.tensor("bias");
+  auto flags = normalization_flags::none;
+  if (weight) flags |= normalization_flags::use_scale;
+  if (bias) flags |= normalization_flags::use_shift;
+  const Value source = lowering.reshaped(lowering.operand(input), {rows, width});
+  const dnnl::layer_normalization_forward::desc descriptor(
+      dnnl::prop_kind::forward_inference, source.layout, static_cast<float>(node.number("eps")),
+      flags);
+  const dnnl::layer_normalization_forward::primitive_desc primitive(
+      descriptor, lowering.attributes(), lowering.engine());
+  std::vector<PrimitiveOperand> reads{{DNNL_ARG_SRC, source}};
+  if (weight) reads.push_back({DNNL_ARG_SCALE, vector_operand(lowering, "weight", *weight, width)});
+  if (bias) reads.push_back({DNNL_ARG_SHIFT, vector_operand(lowering, "bias", *bias, width)});
+  const Value target = lowering.temporary(source.type, source.layout);
+  lowering.add_primitive(primitive, reads, target);
+  lowering.define_computed(lowering.result(), shape, lowering.dtype(input),
+                           lowering.reshaped(target, shape));
+}
+
+void lower_group_norm(Lowering& lowering, const BoundNode& node) {
+  const TensorId input = tensor_argument(lowering, node, "input");
+  lowering.require_float("input", input);
+  const Shape& shape = lowering.shape(input);
+  const std::int64_t groups = node.integer("num_groups");
+  if (shape.size() < 2) lowering.refuse("input", "rank 2 or more is needed");
+  if (groups < 1 || shape[1] % groups != 0) {
+    lowering.invalid("argument 'num_groups': " + number_text(groups) + " does not divide " +
+                     number_text(shape[1]) + " channels");
+  }
+  const auto weight = node.tensor("weight");
+  const auto bias = node.tensor("bias");
+  RowNorm call;
+  call.outer = shape[0];
+  call.groups = groups;
+  call.rows = shape[1] / groups;
+  for (std::size_t i = 2; i < shape.size(); ++i) call.inner *= shape[i];
+  call.epsilon = static_cast<float>(node.number("eps"));
+  call.has_weight = weight.has_value();
+  call.has_bias = bias.has_value();
+  std::vector<Value> reads{lowering.plain(lowering.operand(input))};
+  call.type = reads.front().type;
+  if (weight) reads.push_back(vector_operand(lowering, "weight", *weight, shape[1]));
+  if (bias) reads.push_back(vector_operand(lowering, "bias", *bias, shape[1]));
+  const Value target = lowering.temporary(call.type, reads.front().layout);
+  lowering.add_kernel(reads, target, call);
+  lowering.define_computed(lowering.result(), shape, lowering.dtype(input), target);
+}
+
+void lower_rms_norm(Lowering& lowering, const BoundNode& node) {
+  const TensorId input = tensor_argument(lowering, node, "input");
+  lowering.require_float("input", input);
+  const Shape& shape = lowering.shape(input);
+  const auto [rows, width] = normalized_rows(lowering, node, shape);
+  RowNorm call;
+  call.outer = rows;
+  call.inner = width;
+  call.is_rms = true;
+  call.per_column = true;
+  // PyTorch's default is the dtype's smallest step at 1.
+  const float step = lowering.dtype(input) == DType::kFloat32 ? 1.1920929e-7F : 7.8125e-3F;
+  call.epsilon = node.is_none("eps") ? step : static_cast<float>(node.number("eps"));
+  const auto weight = node.tensor("weight");
+  call.has_weight = weight.has_value();
+  std::vector<Value> reads{lowering.plain(lowering.operand(input))};
+  call.type = reads.front().type;
+  if (weight) reads.push_back(vector_operand(lowering, "weight", *weight, call.inner));
+  const Value target = lowering.temporary(call.type, reads.front().layout);
+  lowering.add_kernel(reads, target, call);
+  lowering.define_computed(lowering.result(), shape, lowering.dtype(input), target);
+}
+
+}  // namespace npu::onednn

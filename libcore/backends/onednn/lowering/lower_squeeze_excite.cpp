@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Squeeze and excitation as one kernel of this backend.
+#include "lowering/channel_layout.hpp"
+#include "lowering/convolution.hpp"
+#include "npu/ops/op_catalogue.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+/// A convolution of one by one on one pixel.
+struct Layer {
+  Value weight{};  ///< plain float32, [out, in, 1, 1]
+  std::optional<Value> bias;
+};
+
+Layer read_layer(Lowering& lowering, NodeId id) {
+  const Node& node = lowering.graph().node(id);
+  const BoundNode bound(lowering.graph(), node, find_op(node.op_type)->schema);
+  const bool is_transposed =
+      node.op_type == "aten.convolution.default" && bound.boolean("transposed");
+  if (is_transposed || bound.integer("groups") != 1 ||
+      !all_are(spatial_argument(lowering, bound, "padding", 2, 0), 0)) {
+    throw EpilogueRefused{};
+  }
+  Layer layer;
+  layer.weight =
+      lowering.plain(lowering.operand(tensor_argument(lowering, bound, "weight"), DType::kFloat32));
+  if (const auto bias = bound.tensor("bias")) {
+    layer.bias = lowering.plain(lowering.operand(*bias, DType::kFloat32));
+  }
+  if (!lowering.is_constant(layer.weight)) throw EpilogueRefused{};
+  return layer;
+}
+
+EpilogueStep activation_of(std::string_view op) {
+  const std::string_view name = base_name(op);
+  if (name == "silu") return {EpilogueStep::Kind::kSwish, 1.0F, 0.0F};
+  if (name == "hardswish") return {EpilogueStep::Kind::kHardSwish, 0.0F, 0.0F};
+  return {EpilogueStep::Kind::kRelu, 0.0F, 0.0F};
+}
+
+}  // namespace
+
+void lower_squeeze_excite_group(Lowering& lowering, const FusionGroup& group) {
+  const Graph& graph = lowering.graph();
+  const Node& product = graph.node(group.nodes[5]);
+  const TensorId input = graph.node(group.nodes[0]).inputs.front();
+  const Shape& shape = lowering.shape(input);
+  const DType type = lowering.compute_type();
+  if (type != DType::kFloat32 && type != DType::kBFloat16) throw EpilogueRefused{};
+  const Layer hidden = read_layer(lowering, group.nodes[1]);
+  const Layer gate = read_layer(lowering, group.nodes[3]);
+  const Shape hidden_shape = dimensions(hidden.weight.layout);
+  if (hidden_shape[1] != shape[1] ||
+      dimensions(gate.weight.layout) != Shape{shape[1], hidden_shape[0], 1, 1}) {
+    throw EpilogueRefused{};
+  }
+  Value source = lowering.operand(input, type);
+  auto space = channel_layout(source.layout);
+  const auto fits = [&] {
+    return space && SqueezeExcite::supports(space->lanes, lowering.machine().isa) &&
+           space->channels() == shape[1];
+  };
+  if (!fits() && lowering.machine().has_avx512()) {
+    source = lowering.in_layout(source, blocked_layout(shape, type));
+    space = channel_layout(source.layout);
+  }
+  if (!fits()) throw EpilogueRefused{};
+  SqueezeExcite kernel;
+  kernel.type = type;
+  kernel.batch = shape[0];
+  kernel.channels = shape[1];
+  kernel.lanes = space->lanes;
+  kernel.spatial = space->spatial;
+  kernel.hidden = hidden_shape[0];
+  kernel.activation = activation_of(graph.node(group.nodes[2]).op_type);
+  kernel.hard_gate = base_name(graph.node(group.nodes[4]).op_type) == "hardsigmoid";
+  kernel.has_hidden_bias = hidden.bias.has_value();
+  kernel.has_gate_bias = gate.bias.has_value();
+  kernel.threads = lowering.machine().threads;
+
+  const Value ordered = lowering.temporary(DType::kFloat32, gate.weight.layout);
+  lowering.add_kernel({gate.weight}, ordered,
+                      GateWeights{kernel.channels, kernel.lanes, kernel.hidden},
+                      KernelKind::kReorder);
+  std::vector<Value> reads{source, hidden.weight, ordered};
+  if (hidden.bias) reads.push_back(*hidden.bias);
+  if (gate.bias) reads.push_back(*gate.bias);
+  const bool in_place = lowering.can_overwrite(source);
+  if (in_place) lowering.note_overwritten(source);
+  const Value target = in_place ? source : lowering.temporary(type, source.layout);
+  lowering.add_kernel(reads, target, kernel, KernelKind::kCompute, kernel.scratch_bytes());
+  lowering.define_computed(product.outputs.front(), shape, lowering.dtype(input), target);
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transposed convolutions in one to three dimensions. oneDNN calls them deconvolutions and wants
+// weights as [groups, O, I, ..], which is a view of PyTorch's [I, O / groups, ..] until they are
+// laid out.
+#include "lowering/lowering.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+/// [I, O / groups, ..] seen as [groups, O / groups, I / groups, ..].
+Value turned_weight(Lowering& lowering, const Value& weight, std::int64_t groups) {
+  Shape shape = dimensions(weight.layout);
+  shape[0] /= groups;
+  shape.insert(shape.begin(), groups);
+  Value result = lowering.reshaped(weight, shape);
+  std::vector<int> permutation;
+  for (std::size_t i = 0; i < shape.size(); ++i) permutation.push_back(static_cast<int>(i));
+  std::swap(permutation[1], permutation[2]);
+  result.layout = result.layout.permute_axes(permutation);
+  if (groups > 1) return result;
+  const Shape full = dimensions(result.layout);
+  const auto strides = strides_of(result.layout);
+  result.layout = strided_layout(Shape(full.begin() + 1, full.end()),
+                                 {strides.begin() + 1, strides.end()}, result.type);
+  return result;
+}
+
+/// One more tap, of zeros, behind the others in the dimensions that are marked.
+Value widened_kernel(Lowering& lowering, const Value& kernel, const std::vector<bool>& widens) {
+  const Value source = lowering.plain(kernel);
+  const Shape from = dimensions(source.layout);
+  Shape to = from;
+  std::int64_t count = 1;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    if (widens[i]) ++to[i];
+    count *= to[i];
+  }
+  const Value target = lowering.temporary(source.type, plain_layout(to, source.type));
+  StridedCopy copy{dtype_size(source.type), from, strides_of(source.layout),
+                   strides_of(target.layout)};
+  copy.simplify();
+  lowering.add_kernel({source}, target, PaddedCopy{source.type, 0.0F, count, 0, std::move(copy)});
+  return target;
+}
+
+}  // namespace
+
+void lower_transposed_convolution(Lowering& lowering, const BoundNode& node) {
+  const TensorId input = tensor_argument(lowering, node, "input");
+  const TensorId weight = tensor_argument(lowering, node, "weight");
+  const auto bias = node.tensor("bias");
+  const Shape& input_shape = lowering.shape(input);
+  const Shape& weight_shape = lowering.shape(weight);
+  const std::string& op = node.node().op_type;
+  for (const auto& [name, tensor] : {std::pair{"input", input}, std::pair{"weight", weight}}) {
+    lowering.require_float(name, tensor);
+    if (lowering.dtype(tensor) != lowering.dtype(input)) {
+      lowering.refuse(name, "its dtype differs from the input's");
+    }
+  }
+  const std::size_t rank = weight_shape.size();
+  const bool fixed_rank = op.starts_with("aten.conv_transpose");
+  const std::size_t expected_rank = fixed_rank ? static_cast<std::size_t>(op[19] - '0') + 2 : rank;
+  if (rank != expected_rank || rank < 3 || rank > 5) {
+    lowering.refuse("weight", "rank " + std::to_string(rank) + " is not supported");
+  }
+  if (input_shape.size() != rank) {
+    lowering.refuse("input", "rank " + std::to_string(input_shape.size()) +
+                                 " is not supported; a batch dimension is needed");
+  }
+  const auto stride = spatial_argument(lowering, node, "stride", rank - 2, 1);
+  const auto padding = spatial_argument(lowering, node, "padding", rank - 2, 0);
+  const auto behind = spatial_argument(lowering, node, "output_padding", rank - 2, 0);
+  const auto dilation = spatial_argument(lowering, node, "dilation", rank - 2, 1);
+  const std::int64_t groups = node.integer("groups");
+  if (groups < 1 || weight_shape[0] % groups != 0 || input_shape[1] != weight_shape[0]) {
+    lowering.invalid("argument 'groups': " + number_text(groups) +
+                     " groups do not fit an input of " + shape_text(input_shape) +
+                     " and a weight of " + shape_text(weight_shape));
+  }
+  const std::int64_t channels = weight_shape[1] * groups;
+  if (bias && lowering.shape(*bias) != Shape{channels}) {
+    lowering.invalid("argument 'bias': expected shape [" + number_text(channels) + "], found " +
+                     shape_text(lowering.shape(*bias)));
+  }
+  Shape output{input_shape[0], channels};
+  std::vector<std::int64_t> pad_end;
+  for (std::size_t i = 0; i + 2 < rank; ++i) {
+    if (behind[i] >= stride[i] && behind[i] >= dilation[i]) {
+      lowering.invalid("argument 'output_padding': " + number_text(behind[i]) +
+                       " is below neither stride nor dilation");
+    }
+    const std::int64_t extent = (input_shape[i + 2] - 1) * stride[i] - 2 * padding[i] +
+                                dilation[i] * (weight_shape[i + 2] - 1) + behind[i] + 1;
+    if (extent < 1) lowering.invalid("the result would be empty");
+    output.push_back(extent);
+    pad_end.push_back(padding[i] - behind[i]);
+  }
+  lowering.check_result(node.node().outputs.front(), output, lowering.dtype(input));
+
+  const DType type = lowering.compute_type();
+  std::optional<Value> bias_value;
+  if (bias) {
+    lowering.require_float("bias", *bias);
+    bias_value = lowering.plain(lowering.operand(*bias, DType::kFloat32));
+  }
+  const FoldedWeights folded = fold_norms(
+      lowering,
+      lowering.plain(lowering.operand(weight, lowering.has_epilogue() ? DType::kFloat32 : type)),
+      bias_value, groups, true);
+  // oneDNN wants less than a stride cut off behind; a tap of zeros makes room for more.
+  std::vector<bool> widens(rank, false);
+  bool widens_any = false;
+  for (std::size_t i = 0; i + 2 < rank; ++i) {
+    if (pad_end[i] + stride[i] > 0) continue;
+    widens[i + 2] = true;
+    widens_any = true;
+    pad_end[i] += dilation[i];
+  }
+  Value kernel = lowering.in_type(folded.weight, type);
+  if (widens_any) kernel = widened_kernel(lowering, kernel, widens);
+  const Value weights = turned_weight(lowering, kernel, groups);
+  dnnl::memory::dims gaps = dims(dilation);
+  for (auto& value : gaps) value -= 1;  // oneDNN counts the gaps
+  const auto describe = [&](const dnnl::primitive_attr& attributes) {
+    const auto describe_with = [&](const auto&... bias_layout) {
+      return dnnl::deconvolution_forward::desc(
+          dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct,
+          any_layout(input_shape, type), any_layout(dimensions(weights.layout), type),
+          bias_layout..., any_layout(output, type), dims(stride), gaps, dims(padding),
+          dims(pad_end));
+    };
+    if (!folded.bias) {
+      return dnnl::deconvolution_forward::primitive_desc(describe_with(), attributes,
+                                                         lowering.engine());
+    }
+    return dnnl::deconvolution_forward::primitive_desc(
+        describe_with(plain_layout({channels}, DType::kFloat32)), attributes, lowering.engine());
+  };
+  auto primitive = describe(Lowering::attributes());
+  const Layout target_layout = primitive.dst_desc();
+  const Value source = lowering.in_layout(lowering.operand(input), primitive.src_desc());
+  const PostOps post = make_post_ops(lowering, target_layout, {source});
+  if (post.operations.len() != 0) {
+    dnnl::primitive_attr attributes = Lowering::attributes();
+    attributes.set_post_ops(post.operations);
+    primitive = describe(attributes);
+    if (primitive.dst_desc() != target_layout || primitive.src_desc() != source.layout) {
+      throw EpilogueRefused{};
+    }
+  }
+  std::vector<PrimitiveOperand> reads{
+      {DNNL_ARG_SRC, source},
+      {DNNL_ARG_WEIGHTS, lowering.in_layout(weights, primitive.weights_desc())}};
+  if (folded.bias) reads.push_back({DNNL_ARG_BIAS, *folded.bias});
+  reads.insert(reads.end(), post.reads.begin(), post.reads.end());
+  const Value target = target_of(lowering, post, type, target_layout);
+  lowering.add_primitive(primitive, reads, target);
+  lowering.define_computed(node.node().outputs.front(), output, lowering.dtype(input), target);
+}
+
+}  // namespace npu::onednn

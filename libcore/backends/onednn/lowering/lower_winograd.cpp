@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions by Winograd's minimal filtering: channels in blocks of 16, weights transformed when
+// they are compiled.
+#include "lowering/convolution.hpp"
+
+namespace npu::onednn {
+
+std::optional<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call,
+                                  const std::vector<Candidate>& candidates) {
+  Winograd kernel = std::get<Winograd>(candidates.front().kernel);
+  // Laid out first: a sum must not overwrite the memory that the source is then read from.
+  const Value source =
+      lowering.in_layout(call.source, blocked_layout(dimensions(call.source.layout), call.type));
+  const Layout layout = blocked_layout(call.output, call.type);
+  const PostOps post = make_post_ops(lowering, layout, {source});
+  const auto epilogue = epilogue_steps(post, layout);
+  if (!epilogue || post.reads.size() > kMaxEpilogueOperands) return std::nullopt;
+  const Value weight =
+      ordered_weights(lowering, call.weight, kernel.weight_floats(), WinogradWeights{kernel});
+  kernel.epilogue = *epilogue;
+  kernel.has_bias = call.bias.has_value();
+  std::vector<Value> reads{source, weight};
+  if (call.bias) reads.push_back(*call.bias);
+  for (const PrimitiveOperand& operand : post.reads) reads.push_back(operand.value);
+  const Value target = target_of(lowering, post, call.type, layout);
+  const std::size_t scratch = kernel.scratch_bytes();
+  lowering.note_choice(choice_of(candidates));
+  lowering.add_kernel(reads, target, std::move(kernel), KernelKind::kCompute, scratch);
+  return target;
+}
+
+}  // namespace npu::onednn

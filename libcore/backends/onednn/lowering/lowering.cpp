@@ -1,0 +1,722 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns a sub-IR into steps: walks the nodes in order, keeps a value per tensor, and lets one
+// function per op add primitives or kernels. Nodes that find_fusions put into a group are lowered
+// together, where the last of them stands; if no kernel does what a group asks for, what was added
+// is taken back and its nodes are lowered one by one.
+//
+// Layouts: a value stays in the layout that its producer chose (blocked behind a convolution) until
+// a consumer or the host needs another; a reorder is made once per value and target layout. Views
+// (permute, slice, reshape where strides allow) are strides over the same memory.
+// Memory: in-place ops are functional. A step overwrites an operand only if it is the last to read
+// that memory (can_overwrite); operands of a concatenation become parts of its memory (place).
+// Constants: a step whose operands are all known at compile time goes to the prologue, which
+// compile runs: weight reorders, folded norms, conversions, whole sub-graphs of weights. Lowering
+// without weights, as load does, makes the same steps and leaves the prologue out. bfloat16: where
+// oneDNN has no bfloat16 primitives (CPUs before AVX-512), values are kept as float32 that are
+// rounded to bfloat16 after every op, which gives the same numbers. Where it has them but not for
+// some node, that node alone computes in float32.
+#include "lowering/lowering.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "npu/ops/op_catalogue.hpp"
+#include "npu/support/checked.hpp"
+#include "npu/support/error.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+constexpr std::size_t kMaxRank = 8;
+constexpr std::string_view kGetItem = "<built-in function getitem>";
+
+bool same_value(const Value& a, const Value& b) {
+  return a.type == b.type && a.offset == b.offset && a.buffer == b.buffer && a.layout == b.layout;
+}
+
+bool has_primitive_type(DType type) { return type == DType::kFloat32 || type == DType::kBFloat16; }
+
+std::size_t bytes_of(DType type, const Layout& layout) {
+  return static_cast<std::size_t>(span_elements(layout)) * dtype_size(type);
+}
+
+TensorBinding binding_of(const TensorInfo& tensor) {
+  return {tensor.name, tensor.dtype, tensor.shape};
+}
+
+}  // namespace
+
+std::string node_text(const Node& node) {
+  return "node '" + node.name + "' (" + node.op_type + ")";
+}
+
+std::string number_text(std::int64_t value) { return std::to_string(value); }
+
+Lowering::Lowering(const Graph& graph, std::optional<std::span<const npu_tensor>> weights,
+                   const Machine& machine, const dnnl::engine& engine)
+    : graph_(&graph),
+      weight_tensors_(weights),
+      machine_(&machine),
+      engine_(&engine),
+      fusions_(find_fusions(graph)),
+      values_(graph.tensors().size()) {}
+
+bool Lowering::has_epilogue() const noexcept {
+  return group_ != nullptr && group_->kind == FusionGroup::Kind::kEpilogue;
+}
+
+void Lowering::refuse(std::string_view argument, const std::string& reason) const {
+  std::string text = node_text(*node_) + ": ";
+  if (!argument.empty()) text += "argument '" + std::string(argument) + "': ";
+  throw Error(ErrorCode::kUnsupported, text + reason);
+}
+
+void Lowering::invalid(const std::string& reason) const {
+  throw Error(ErrorCode::kInvalidGraph, node_text(*node_) + ": " + reason);
+}
+
+void Lowering::require_float(std::string_view argument, TensorId tensor) const {
+  if (!has_primitive_type(dtype(tensor))) {
+    refuse(argument, "dtype " + std::string(dtype_name(dtype(tensor))) +
+                         " is not supported; use float32 or bfloat16");
+  }
+}
+
+DType Lowering::storage_type(DType dtype) const noexcept {
+  if (dtype == DType::kBFloat16 && !machine_->native_bfloat16) return DType::kFloat32;
+  if (dtype == DType::kFloat32 && machine_->prefer_bfloat16 && machine_->native_bfloat16) {
+    return DType::kBFloat16;
+  }
+  return dtype;
+}
+
+BufferId Lowering::add_buffer(BufferInfo info) {
+  plan_.buffers.push_back(std::move(info));
+  return BufferId{static_cast<std::int32_t>(plan_.buffers.size() - 1)};
+}
+
+Value Lowering::temporary(DType type, const Layout& layout) {
+  return {type, layout,
+          add_buffer({BufferKind::kArena, bytes_of(type, layout), 0, {}, {}, 0, false}), 0};
+}
+
+Value Lowering::constant(float number) {
+  const auto* bytes = static_cast<const std::byte*>(static_cast<const void*>(&number));
+  const BufferId buffer = add_buffer({BufferKind::kConstant,
+                                      sizeof number,
+                                      0,
+                                      std::vector<std::byte>(bytes, bytes + sizeof number),
+                                      {},
+                                      0,
+                                      false});
+  return {DType::kFloat32, plain_layout({1}, DType::kFloat32), buffer, 0};
+}
+
+bool Lowering::is_constant(const Value& value) const {
+  const BufferKind kind = plan_.buffers[static_cast<std::size_t>(value.buffer.value)].kind;
+  return kind == BufferKind::kWeight || kind == BufferKind::kConstant;
+}
+
+void Lowering::add_step(Step step) {
+  step.node = node_index_;
+  if (group_ != nullptr) {
+    step.group = static_cast<std::int32_t>(group_ - fusions_.groups.data());
+  }
+  step.binds_output = binds_outputs_;
+  const auto buffer_of = [&](const Operand& operand) -> BufferInfo& {
+    return plan_.buffers[static_cast<std::size_t>(operand.buffer.value)];
+  };
+  bool constant = true;
+  for (std::size_t i = 0; i < step.read_count; ++i) {
+    const BufferKind kind = buffer_of(step.operands[i]).kind;
+    constant = constant && (kind == BufferKind::kWeight || kind == BufferKind::kConstant);
+  }
+  for (std::size_t i = step.read_count; i < step.operands.size(); ++i) {
+    // A part of another buffer is written by the program, whatever it is copied from.
+    const BufferInfo& buffer = buffer_of(step.operands[i]);
+    constant = constant && buffer.kind != BufferKind::kOutput && buffer.parent.value < 0;
+  }
+  if (!constant) {
+    if (step.kind == KernelKind::kCompute) step.choice = std::exchange(choice_, {});
+    plan_.steps.push_back(std::move(step));
+    return;
+  }
+  for (std::size_t i = step.read_count; i < step.operands.size(); ++i) {
+    buffer_of(step.operands[i]).kind = BufferKind::kConstant;
+  }
+  if (weight_tensors_) plan_.prologue.push_back(std::move(step));
+}
+
+void Lowering::add_primitive(const dnnl::primitive_desc_base& primitive,
+                             std::initializer_list<PrimitiveOperand> reads, const Value& write) {
+  add_primitive(primitive, std::span(reads.begin(), reads.size()), write);
+}
+
+void Lowering::add_primitive(const dnnl::primitive_desc_base& primitive,
+                             std::span<const PrimitiveOperand> reads, const Value& write) {
+  Step step;
+  step.primitive = primitive;
+  const auto add_operand = [&](int argument, const Value& value) {
+    step.operands.push_back(value.operand());
+    step.arguments.push_back(argument);
+    step.layouts.push_back(value.layout);
+  };
+  for (const PrimitiveOperand& read : reads) add_operand(read.argument, read.value);
+  step.read_count = reads.size();
+  add_operand(DNNL_ARG_DST, write);
+  const Layout scratchpad = primitive.scratchpad_desc();
+  if (scratchpad.get_size() != 0) {
+    step.operands.push_back(
+        {add_buffer({BufferKind::kArena, scratchpad.get_size(), 0, {}, {}, 0, false}), 0});
+    step.arguments.push_back(DNNL_ARG_SCRATCHPAD);
+    step.layouts.push_back(scratchpad);
+  }
+  add_step(std::move(step));
+}
+
+void Lowering::add_kernel(std::initializer_list<Value> reads, const Value& write, Kernel kernel,
+                          KernelKind kind, std::size_t scratch_bytes) {
+  add_kernel(std::span(reads.begin(), reads.size()), write, std::move(kernel), kind, scratch_bytes);
+}
+
+void Lowering::add_kernel(std::span<const Value> reads, const Value& write, Kernel kernel,
+                          KernelKind kind, std::size_t scratch_bytes) {
+  Step step;
+  step.kind = kind;
+  for (const Value& read : reads) step.operands.push_back(read.operand());
+  step.read_count = reads.size();
+  step.operands.push_back(write.operand());
+  if (scratch_bytes != 0) {
+    step.operands.push_back(
+        {add_buffer({BufferKind::kArena, scratch_bytes, 0, {}, {}, 0, false}), 0});
+  }
+  set_isa(kernel, machine_->isa);
+  step.kernel = std::move(kernel);
+  add_step(std::move(step));
+}
+
+dnnl::primitive_attr Lowering::attributes() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+const Value* Lowering::find_copy(const Value& value, DType type, const Layout& layout) const {
+  const auto found = copies_.find(value.buffer.value);
+  if (found == copies_.end()) return nullptr;
+  for (const Copy& copy : found->second) {
+    if (same_value(copy.from, value) && copy.to.type == type && copy.to.layout == layout)
+      return &copy.to;
+  }
+  return nullptr;
+}
+
+Value Lowering::copied(const Value& value, DType type, const Layout& layout) {
+  if (const Value* copy = find_copy(value, type, layout)) return *copy;
+  const Value target = temporary(type, layout);
+  if (is_constant(value) && !weight_tensors_) {
+    // The content comes packed.
+    plan_.buffers[static_cast<std::size_t>(target.buffer.value)].kind = BufferKind::kConstant;
+  } else if (value.type != type) {
+    const std::int64_t count = span_elements(value.layout);
+    const DType from = value.type;
+    add_kernel({value}, target, Convert{from, type, count}, KernelKind::kReorder);
+  } else {
+    copy_into(value, target, KernelKind::kReorder);
+  }
+  copies_[value.buffer.value].push_back({value, target});
+  return target;
+}
+
+void Lowering::copy_into(const Value& from, const Value& to, KernelKind kind) {
+  if (has_primitive_type(from.type) &&
+      (from.type == DType::kFloat32 || machine_->native_bfloat16)) {
+    const dnnl::reorder::primitive_desc reorder(engine(), from.layout, engine(), to.layout,
+                                                attributes());
+    const std::size_t steps = plan_.steps.size();
+    add_primitive(reorder, {{DNNL_ARG_SRC, from}}, to);
+    if (plan_.steps.size() != steps) plan_.steps.back().kind = kind;
+    return;
+  }
+  const Iteration space = iterate(to.layout);
+  StridedCopy copy{dtype_size(from.type), space.extents, strides_in(space, from.layout),
+                   space.strides};
+  copy.simplify();
+  add_kernel({from}, to, std::move(copy), kind);
+}
+
+bool Lowering::can_overwrite(const Value& value) const {
+  const BufferInfo& buffer = plan_.buffers[static_cast<std::size_t>(value.buffer.value)];
+  if (buffer.kind != BufferKind::kArena || buffer.parent.value >= 0 || buffer.has_parts ||
+      value.offset != 0 || buffer.bytes != bytes_of(value.type, value.layout)) {
+    return false;
+  }
+  const auto found = readers_.find(value.buffer.value);
+  if (found == readers_.end()) return true;
+  return std::all_of(found->second.begin(), found->second.end(), [&](TensorId id) {
+    return fusions_.last_use[static_cast<std::size_t>(id.value)] <= position_;
+  });
+}
+
+void Lowering::note_overwritten(const Value& value) {
+  copies_.erase(value.buffer.value);
+  for (auto& [buffer, copies] : copies_) {
+    std::erase_if(copies, [&](const Copy& copy) { return copy.to.buffer == value.buffer; });
+  }
+}
+
+bool Lowering::can_place(BufferId buffer) const {
+  const BufferInfo& info = plan_.buffers[static_cast<std::size_t>(buffer.value)];
+  return info.kind == BufferKind::kArena && info.parent.value < 0;
+}
+
+bool Lowering::can_place(const Value& value) const {
+  return can_place(value.buffer) && value.offset == 0 &&
+         buffer_bytes(value.buffer) == bytes_of(value.type, value.layout);
+}
+
+void Lowering::place(BufferId part, BufferId whole, std::int64_t offset_bytes) {
+  BufferInfo& info = plan_.buffers[static_cast<std::size_t>(part.value)];
+  info.parent = whole;
+  info.parent_offset = static_cast<std::size_t>(offset_bytes);
+  plan_.buffers[static_cast<std::size_t>(whole.value)].has_parts = true;
+}
+
+const Lowering::Concat* Lowering::find_concat(const std::vector<Value>& values,
+                                              std::size_t first) const {
+  const Concat* best = nullptr;
+  for (const Concat& concat : concats_) {
+    const std::size_t count = concat.operands.size();
+    if (count > values.size() - first || (best != nullptr && count <= best->operands.size())) {
+      continue;
+    }
+    if (!can_place(concat.whole)) continue;
+    bool same = true;
+    for (std::size_t i = 0; same && i < count; ++i) {
+      same = same_value(concat.operands[i], values[first + i]);
+    }
+    if (same) best = &concat;
+  }
+  return best;
+}
+
+void Lowering::keep_until(const Value& value, NodeId reader) {
+  const std::int32_t group = fusions_.group_of[static_cast<std::size_t>(reader.value)];
+  const NodeId where =
+      group < 0 ? reader : fusions_.groups[static_cast<std::size_t>(group)].nodes.back();
+  for (const TensorId id : readers_[value.buffer.value]) {
+    std::int32_t& last_use = fusions_.last_use[static_cast<std::size_t>(id.value)];
+    last_use = std::max(last_use, where.value);
+  }
+}
+
+void Lowering::defer(TensorId result, Expansion expansion, NodeId reader) {
+  keep_until(expansion.source, reader);
+  deferred_.insert_or_assign(result.value, std::move(expansion));
+}
+
+void Lowering::defer(TensorId result, const Norm& norm, NodeId reader) {
+  keep_until(norm.source, reader);
+  deferred_norms_.insert_or_assign(result.value, norm);
+}
+
+const Lowering::Expansion* Lowering::deferred(TensorId tensor) const {
+  const auto found = deferred_.find(tensor.value);
+  return found == deferred_.end() ? nullptr : &found->second;
+}
+
+const Lowering::Norm* Lowering::deferred_norm(TensorId tensor) const {
+  const auto found = deferred_norms_.find(tensor.value);
+  return found == deferred_norms_.end() ? nullptr : &found->second;
+}
+
+void Lowering::set_value(TensorId tensor, const Value& value) {
+  values_[static_cast<std::size_t>(tensor.value)] = value;
+  readers_[value.buffer.value].push_back(tensor);
+}
+
+Value Lowering::in_layout(const Value& value, const Layout& layout) {
+  return value.layout == layout ? value : copied(value, value.type, layout);
+}
+
+Value Lowering::plain(const Value& value) {
+  const Layout layout = plain_layout(dimensions(value.layout), value.type);
+  if (is_plain(value.layout)) {
+    Value same = value;
+    same.layout = layout;
+    return same;
+  }
+  return copied(value, value.type, layout);
+}
+
+Value Lowering::dense(const Value& value) { return is_dense(value.layout) ? value : plain(value); }
+
+Value Lowering::strided(const Value& value) {
+  return is_strided(value.layout) ? value : plain(value);
+}
+
+Value Lowering::in_type(const Value& value, DType type) {
+  if (value.type == type) return value;
+  const Value source = dense(value);
+  return copied(source, type, with_type(source.layout, type));
+}
+
+Value Lowering::reshaped(const Value& value, const Shape& shape) {
+  if (dimensions(value.layout) == shape) return is_strided(value.layout) ? value : plain(value);
+  if (!is_plain(value.layout) && is_strided(value.layout)) {
+    // The same memory where strides allow.
+    if (const auto strides = view_strides(value.layout, shape)) {
+      Value result = value;
+      result.layout = strided_layout(shape, *strides, value.type);
+      return result;
+    }
+  }
+  Value result = plain(value);
+  result.layout = plain_layout(shape, value.type);
+  return result;
+}
+
+Value Lowering::weight(TensorId tensor) {
+  const TensorInfo& info = graph_->tensor(tensor);
+  const std::size_t index = plan_.weights.size();
+  const Layout layout = plain_layout(info.shape, info.dtype);
+  const auto bytes = static_cast<std::size_t>(info.bytes());
+  if (!weight_tensors_) {
+    plan_.weights.push_back(binding_of(info));
+    return {info.dtype, layout, add_buffer({BufferKind::kWeight, bytes, index, {}, {}, 0, false}),
+            0};
+  }
+  const auto found = std::find_if(weight_tensors_->begin(), weight_tensors_->end(),
+                                  [&](const npu_tensor& candidate) {
+                                    return candidate.name != nullptr && info.name == candidate.name;
+                                  });
+  if (found == weight_tensors_->end()) {
+    throw Error(ErrorCode::kInvalidGraph, "no data was passed for weight '" + info.name + "'");
+  }
+  const Shape given(found->shape, found->shape + found->rank);
+  if (static_cast<int>(found->dtype) != static_cast<int>(info.dtype) || given != info.shape) {
+    throw Error(ErrorCode::kInvalidGraph,
+                "weight '" + info.name + "' was passed with another dtype or shape " +
+                    shape_text(given) + "; the sub-IR says " + std::string(dtype_name(info.dtype)) +
+                    " " + shape_text(info.shape));
+  }
+  if (found->bytes != static_cast<std::uint64_t>(info.bytes()) || found->data == nullptr) {
+    throw Error(ErrorCode::kInvalidGraph,
+                "weight '" + info.name + "' was passed with " + std::to_string(found->bytes) +
+                    " bytes; its shape needs " + std::to_string(info.bytes()));
+  }
+  plan_.weights.push_back(binding_of(info));
+  return {info.dtype, layout, add_buffer({BufferKind::kWeight, bytes, index, {}, {}, 0, false}), 0};
+}
+
+Value Lowering::stored(TensorId tensor) {
+  std::optional<Value>& value = values_[static_cast<std::size_t>(tensor.value)];
+  if (!value) value = weight(tensor);
+  // Inputs and weights come in the tensor's own type. The tensor is read from the copy from now on,
+  // which nothing may overwrite before its last reader.
+  if (value->type != storage_type(value->type)) {
+    set_value(tensor, in_type(*value, storage_type(value->type)));
+  }
+  return *value;
+}
+
+Value Lowering::operand(TensorId tensor, DType type) {
+  // A weight goes from its own type to the wanted one, not through the type that values are kept
+  // in.
+  std::optional<Value>& value = values_[static_cast<std::size_t>(tensor.value)];
+  if (!value && graph_->tensor(tensor).kind == TensorKind::kWeight) value = weight(tensor);
+  if (value && value->type == type) return *value;
+  if (value && is_constant(*value) && value->type == DType::kFloat32) return in_type(*value, type);
+  return in_type(stored(tensor), type);
+}
+
+void Lowering::check_result(TensorId tensor, const Shape& computed, DType dtype) const {
+  const TensorInfo& info = graph_->tensor(tensor);
+  if (info.shape != computed) {
+    invalid("result '" + info.name + "' is stated as " + shape_text(info.shape) +
+            ", but the op gives " + shape_text(computed));
+  }
+  if (info.dtype != dtype) {
+    invalid("result '" + info.name + "' is stated as " + std::string(dtype_name(info.dtype)) +
+            ", but the op gives " + std::string(dtype_name(dtype)));
+  }
+}
+
+void Lowering::define_computed(TensorId tensor, const Shape& computed, DType dtype,
+                               const Value& value) {
+  check_result(tensor, computed, dtype);
+  Value result = value;
+  if (has_epilogue() && tensor == node_->outputs.front()) {
+    tensor = graph_->node(group_->nodes.back()).outputs.front();
+    if (shape(tensor) != computed) result = reshaped(result, shape(tensor));
+  }
+  if (result.type != storage_type(dtype)) {
+    result = in_type(result, storage_type(dtype));
+  } else if (dtype == DType::kBFloat16 && result.type == DType::kFloat32) {
+    const std::int64_t count = span_elements(result.layout);
+    add_kernel({result}, result, RoundToBFloat16{count});
+  }
+  set_value(tensor, result);
+}
+
+void Lowering::define_moved(TensorId tensor, const Shape& computed, DType dtype,
+                            const Value& value) {
+  check_result(tensor, computed, dtype);
+  set_value(tensor, value);
+}
+
+void Lowering::bind_inputs() {
+  for (const TensorId id : graph_->graph_inputs()) {
+    const TensorInfo& info = graph_->tensor(id);
+    const std::size_t index = plan_.inputs.size();
+    plan_.inputs.push_back(binding_of(info));
+    if (info.bytes() == 0) continue;
+    const auto bytes = static_cast<std::size_t>(info.bytes());
+    values_[static_cast<std::size_t>(id.value)] =
+        Value{info.dtype, plain_layout(info.shape, info.dtype),
+              add_buffer({BufferKind::kInput, bytes, index, {}, {}, 0, false}), 0};
+  }
+}
+
+void Lowering::bind_outputs() {
+  for (const TensorId id : graph_->graph_outputs()) {
+    const TensorInfo& info = graph_->tensor(id);
+    const std::size_t index = plan_.outputs.size();
+    plan_.outputs.push_back(binding_of(info));
+    node_index_ = info.kind == TensorKind::kResult ? info.producer.value : -1;
+    if (info.bytes() == 0 || info.shape.size() > kMaxRank) {
+      throw Error(ErrorCode::kUnsupported, "graph output '" + info.name + "' of shape " +
+                                               shape_text(info.shape) +
+                                               ": a tensor without elements or of rank above " +
+                                               std::to_string(kMaxRank) + " is not supported");
+    }
+    const Value value = plain(stored(id));
+    BufferInfo& buffer = plan_.buffers[static_cast<std::size_t>(value.buffer.value)];
+    const auto bytes = static_cast<std::size_t>(info.bytes());
+    const bool writes_in_place = buffer.kind == BufferKind::kArena && value.offset == 0 &&
+                                 value.type == info.dtype && buffer.bytes == bytes &&
+                                 buffer.parent.value < 0;
+    if (writes_in_place) {
+      buffer.kind = BufferKind::kOutput;
+      buffer.index = index;
+      continue;
+    }
+    const Value target{info.dtype, plain_layout(info.shape, info.dtype),
+                       add_buffer({BufferKind::kOutput, bytes, index, {}, {}, 0, false}), 0};
+    const DType from = value.type;
+    const DType to = info.dtype;
+    const std::int64_t count = span_elements(target.layout);
+    const Kernel kernel = from == to ? Kernel{CopyBytes{static_cast<std::int64_t>(bytes)}}
+                                     : Kernel{Convert{from, to, count}};
+    add_kernel({value}, target, kernel, KernelKind::kMove);
+  }
+}
+
+void Lowering::lower_in_types(const Node& node) {
+  if (node.op_type == kGetItem) return lower_getitem(*this, node);
+  const LoweringRow* row = find_lowering(node.op_type);
+  const OpInfo* info = find_op(node.op_type);
+  if (row == nullptr || info == nullptr) {
+    throw Error(ErrorCode::kUnsupported,
+                node_text(node) + ": the onednn backend does not run this op");
+  }
+  row->lower(*this, BoundNode(*graph_, node, info->schema));
+}
+
+void Lowering::lower_node(const Node& node) {
+  node_ = &node;
+  if (node.outputs.empty()) refuse("", "a node without results is not supported");
+  for (const auto* tensors : {&node.inputs, &node.outputs}) {
+    for (const TensorId id : *tensors) {
+      const TensorInfo& info = graph_->tensor(id);
+      if (info.bytes() == 0) refuse("", "tensor '" + info.name + "' has no elements");
+      if (info.shape.size() > kMaxRank) {
+        refuse("", "tensor '" + info.name + "' has rank " + std::to_string(info.shape.size()) +
+                       "; the largest supported is " + std::to_string(kMaxRank));
+      }
+    }
+  }
+  compute_type_ = storage_type(dtype(node.outputs.front())) == DType::kBFloat16 ? DType::kBFloat16
+                                                                                : DType::kFloat32;
+  if (compute_type_ == DType::kFloat32) return lower_in_types(node);
+
+  const Mark before = mark();
+  try {
+    lower_in_types(node);
+  } catch (const dnnl::error& error) {
+    if (error.status != dnnl_unimplemented) throw;
+    undo(before);
+    compute_type_ = DType::kFloat32;
+    lower_in_types(node);
+  }
+}
+
+Lowering::Mark Lowering::mark() const noexcept {
+  return {plan_.buffers.size(), plan_.prologue.size(), plan_.steps.size(), plan_.weights.size()};
+}
+
+bool Lowering::try_group(const FusionGroup& group, bool with_sum) {
+  const Mark before = mark();
+  group_ = &group;
+  allows_sum_ = with_sum;
+  bool done = true;
+  try {
+    node_index_ = group.nodes.front().value;
+    node_ = &graph_->nodes()[static_cast<std::size_t>(node_index_)];
+    switch (group.kind) {
+      case FusionGroup::Kind::kAttention:
+        compute_type_ = DType::kFloat32;
+        lower_attention_group(*this, group);
+        break;
+      case FusionGroup::Kind::kSharedInput:
+        compute_type_ = storage_type(dtype(node_->outputs.front()));
+        lower_shared_input(*this, group);
+        break;
+      case FusionGroup::Kind::kSqueezeExcite:
+        compute_type_ = storage_type(dtype(node_->outputs.front()));
+        lower_squeeze_excite_group(*this, group);
+        break;
+      default:
+        lower_node(*node_);
+    }
+  } catch (const EpilogueRefused&) {
+    done = false;
+  } catch (const Error&) {
+    done = false;  // lowered one by one, the node at fault is named
+  } catch (const dnnl::error& error) {
+    if (error.status != dnnl_unimplemented && error.status != dnnl_invalid_arguments) throw;
+    done = false;
+  }
+  group_ = nullptr;
+  allows_sum_ = true;
+  if (!done) undo(before);
+  return done;
+}
+
+void Lowering::lower_group(const FusionGroup& group) {
+  if (try_group(group, true)) return;
+  if (group.kind == FusionGroup::Kind::kEpilogue && try_group(group, false)) return;
+  // One by one: what a later node of the group reads must not be overwritten by an earlier one.
+  const std::int32_t now = position_;
+  for (const NodeId id : group.nodes) {
+    position_ = std::min(now, id.value);
+    node_index_ = id.value;
+    lower_node(graph_->node(id));
+  }
+  position_ = now;
+}
+
+/// Operands in parts of a buffer become operands in the buffer itself.
+void Lowering::resolve_parts() {
+  for (Step& step : plan_.steps) {
+    for (Operand& operand : step.operands) {
+      for (;;) {
+        const BufferInfo& buffer = plan_.buffers[static_cast<std::size_t>(operand.buffer.value)];
+        if (buffer.parent.value < 0) break;
+        operand.buffer = buffer.parent;
+        operand.offset_bytes += static_cast<std::int64_t>(buffer.parent_offset);
+      }
+    }
+  }
+}
+
+void Lowering::collect_constants() {
+  std::vector<bool> seen(plan_.buffers.size(), false);
+  for (const Step& step : plan_.steps) {
+    for (std::size_t i = 0; i < step.read_count; ++i) {
+      const auto index = static_cast<std::size_t>(step.operands[i].buffer.value);
+      const BufferKind kind = plan_.buffers[index].kind;
+      if (seen[index] || (kind != BufferKind::kWeight && kind != BufferKind::kConstant)) continue;
+      seen[index] = true;
+      plan_.constants.push_back(step.operands[i].buffer);
+    }
+  }
+}
+
+void Lowering::undo(const Mark& mark) {
+  const auto is_new = [&](const Value& value) {
+    return static_cast<std::size_t>(value.buffer.value) >= mark.buffers;
+  };
+  plan_.buffers.resize(mark.buffers);
+  plan_.prologue.resize(mark.prologue);
+  plan_.steps.resize(mark.steps);
+  plan_.weights.resize(mark.weights);
+  choice_ = {};
+  for (auto& value : values_) {
+    if (value && is_new(*value)) value.reset();  // a weight is bound again when it is asked for
+  }
+  readers_.erase(readers_.lower_bound(static_cast<std::int32_t>(mark.buffers)), readers_.end());
+  for (auto& [buffer, copies] : copies_) {
+    std::erase_if(copies, [&](const Copy& copy) { return is_new(copy.to); });
+  }
+}
+
+Plan Lowering::run() {
+  plan_.node_count = graph_->nodes().size();
+  bind_inputs();
+  for (const Node& node : graph_->nodes()) {
+    const auto index = static_cast<std::size_t>(&node - graph_->nodes().data());
+    position_ = static_cast<std::int32_t>(index);
+    node_index_ = position_;
+    if (fusions_.dead[index]) continue;
+    const std::int32_t group_index = fusions_.group_of[index];
+    try {
+      if (group_index < 0) {
+        lower_node(node);
+        continue;
+      }
+      const FusionGroup& group = fusions_.groups[static_cast<std::size_t>(group_index)];
+      const bool at_first = group.kind == FusionGroup::Kind::kSharedInput;
+      const NodeId where = at_first ? group.nodes.front() : group.nodes.back();
+      if (static_cast<std::size_t>(where.value) == index) lower_group(group);
+    } catch (const dnnl::error& error) {
+      if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
+      throw Error(ErrorCode::kUnsupported,
+                  node_text(*node_) + ": oneDNN has no primitive for it: " + error.message);
+    }
+  }
+  binds_outputs_ = true;
+  bind_outputs();
+  resolve_parts();
+  collect_constants();
+  for (FusionGroup& group : fusions_.groups) plan_.groups.push_back(std::move(group.nodes));
+  return std::move(plan_);
+}
+
+Plan lower_graph(const Graph& graph, std::optional<std::span<const npu_tensor>> weights,
+                 const Machine& machine, const dnnl::engine& engine) {
+  return Lowering(graph, weights, machine, engine).run();
+}
+
+std::size_t normalize_dimension(const Lowering& lowering, std::string_view argument,
+                                std::int64_t dimension, std::size_t rank) {
+  const auto limit = static_cast<std::int64_t>(std::max<std::size_t>(rank, 1));
+  if (dimension < -limit || dimension >= limit) {
+    lowering.invalid("argument '" + std::string(argument) + "': dimension " +
+                     number_text(dimension) + " is not in a tensor of rank " +
+                     std::to_string(rank));
+  }
+  return static_cast<std::size_t>(dimension < 0 ? dimension + limit : dimension);
+}
+
+Shape broadcast_shape(const Lowering& lowering, const Shape& a, const Shape& b) {
+  Shape result(std::max(a.size(), b.size()), 1);
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const std::int64_t from_a = i < a.size() ? a[a.size() - 1 - i] : 1;
+    const std::int64_t from_b = i < b.size() ? b[b.size() - 1 - i] : 1;
+    if (from_a != from_b && from_a != 1 && from_b != 1) {
+      lowering.invalid("shapes " + shape_text(a) + " and " + shape_text(b) + " do not broadcast");
+    }
+    result[result.size() - 1 - i] = from_a == 1 ? from_b : from_a;
+  }
+  return result;
+}
+
+TensorId tensor_argument(const Lowering& lowering, const BoundNode& node, std::string_view name) {
+  const auto tensor = node.tensor(name);
+  if (!tensor) lowering.refuse(name, "only a tensor is supported here");
+  return *tensor;
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "fusion/fusion.hpp"
+#include "kernels/epilogue.hpp"
+#include "lowering/machine.hpp"
+#include "npu/backend.h"
+#include "npu/ir/graph.hpp"
+#include "npu/ops/schema.hpp"
+#include "program/plan.hpp"
+
+namespace npu::onednn {
+
+/// Lowers a verified sub-IR. Throws Error kUnsupported that names node, op, argument and reason for
+/// what this backend does not run, kInvalidGraph where the sub-IR contradicts itself or `weights`.
+/// Creates primitive descriptors, but no code. Without weights the plan has no prologue: its
+/// constants have to come from elsewhere.
+Plan lower_graph(const Graph& graph, std::optional<std::span<const npu_tensor>> weights,
+                 const Machine& machine, const dnnl::engine& engine);
+
+/// What oneDNN or a kernel does not do to a result on the fly; lowering then makes a step of each
+/// node.
+struct EpilogueRefused {};
+
+/// One operand of a primitive.
+struct PrimitiveOperand {
+  int argument;  ///< DNNL_ARG_*
+  Value value;
+};
+
+/// What a lowering function works with: the values of a graph under construction, and the steps
+/// that it adds.
+///
+/// A node computes in `compute_type()`: bfloat16 if its tensors are and oneDNN has a primitive for
+/// it, else float32 with its result rounded. Functions ask for operands in that type and hand in
+/// results in it; they need not know how tensors are kept.
+class Lowering {
+ public:
+  Lowering(const Graph& graph, std::optional<std::span<const npu_tensor>> weights,
+           const Machine& machine, const dnnl::engine& engine);
+  Plan run();
+
+  const Machine& machine() const noexcept { return *machine_; }
+  /// The group being lowered, or null; an anchor has to do what its epilogue says.
+  const FusionGroup* group() const noexcept { return group_; }
+  /// True if the current node is an anchor with something behind it.
+  bool has_epilogue() const noexcept;
+  /// False once post-ops with a sum were refused.
+  bool allows_sum() const noexcept { return allows_sum_; }
+  /// True if the memory of a value may hold another one now: nothing reads it after this step.
+  bool can_overwrite(const Value& value) const;
+  /// To be called when a step overwrites it.
+  void note_overwritten(const Value& value);
+  /// True if the whole buffer of a value may become a part of another buffer.
+  bool can_place(const Value& value) const;
+  /// Makes it one, `offset_bytes` behind the beginning of `whole`.
+  void place(BufferId part, BufferId whole, std::int64_t offset_bytes);
+  /// Remembers what a concatenation was made of.
+  void note_concat(std::vector<Value> operands, const Value& whole) {
+    concats_.push_back({std::move(operands), whole});
+  }
+  /// The longest earlier concatenation, still free to be placed, of the values from `first` on;
+  /// null if there is none.
+  struct Concat {
+    std::vector<Value> operands;
+    Value whole;
+  };
+  const Concat* find_concat(const std::vector<Value>& values, std::size_t first) const;
+  bool can_place(BufferId buffer) const;
+  /// A convolution of one by one that its only reader, a depthwise convolution, computes.
+  struct Expansion {
+    Value source;
+    Value weight;  ///< plain, [channels, source channels, 1, 1]
+    std::optional<Value> bias;
+    std::vector<EpilogueStep> epilogue;  ///< without operands
+  };
+  /// Leaves a result to the node that alone reads it; its source stays as it is until then.
+  void defer(TensorId result, Expansion expansion, NodeId reader);
+  const Expansion* deferred(TensorId tensor) const;
+  /// A batch norm that its only reader, a convolution of one by one, computes.
+  struct Norm {
+    Value source;
+    Value vectors;  ///< [2, channels]: factors, terms
+    bool relu = false;
+  };
+  void defer(TensorId result, const Norm& norm, NodeId reader);
+  const Norm* deferred_norm(TensorId tensor) const;
+  std::size_t buffer_bytes(BufferId buffer) const {
+    return plan_.buffers[static_cast<std::size_t>(buffer.value)].bytes;
+  }
+  /// The node that alone reads this tensor; invalid if there is none or it is a graph output.
+  NodeId sole_reader(TensorId tensor) const { return only_consumer(*graph_, fusions_, tensor); }
+
+  const Graph& graph() const noexcept { return *graph_; }
+  const dnnl::engine& engine() const noexcept { return *engine_; }
+  const Node& node() const noexcept { return *node_; }
+  const Shape& shape(TensorId tensor) const { return graph_->tensor(tensor).shape; }
+  DType dtype(TensorId tensor) const { return graph_->tensor(tensor).dtype; }
+  /// The only result of the node.
+  TensorId result() const { return node_->outputs.front(); }
+
+  /// Refuses the node. `argument` may be empty.
+  [[noreturn]] void refuse(std::string_view argument, const std::string& reason) const;
+  /// The sub-IR contradicts itself at this node.
+  [[noreturn]] void invalid(const std::string& reason) const;
+  /// The shape and dtype that the op's rules give a result have to be those that the sub-IR states.
+  /// Setting a result checks that, too; asked first, it keeps a wrong document from making oneDNN
+  /// work on absurd sizes.
+  void check_result(TensorId tensor, const Shape& computed, DType dtype) const;
+  /// Refuses the node unless the tensor is float32 or bfloat16.
+  void require_float(std::string_view argument, TensorId tensor) const;
+
+  DType compute_type() const noexcept { return compute_type_; }
+  /// How a tensor of this type is kept in memory.
+  DType storage_type(DType dtype) const noexcept;
+
+  /// A tensor as it is kept, in whatever layout.
+  Value stored(TensorId tensor);
+  /// A floating-point tensor converted to `type` if it is kept in another, in whatever layout.
+  Value operand(TensorId tensor, DType type);
+  Value operand(TensorId tensor) { return operand(tensor, compute_type_); }
+  /// The same tensor in row-major order; no copy if it is already.
+  Value plain(const Value& value);
+  /// The same tensor with no gaps in memory; views with gaps become row-major.
+  Value dense(const Value& value);
+  /// The same tensor with strides and without blocks.
+  Value strided(const Value& value);
+  Value in_layout(const Value& value, const Layout& layout);
+  Value in_type(const Value& value, DType type);
+  /// A row-major value seen with another shape of as many elements.
+  Value reshaped(const Value& value, const Shape& shape);
+
+  /// True if the content is known when the program is loaded.
+  bool is_constant(const Value& value) const;
+  Value temporary(DType type, const Layout& layout);
+  Value constant(float number);
+
+  /// Adds a primitive; its scratchpad operand is added here.
+  void add_primitive(const dnnl::primitive_desc_base& primitive,
+                     std::initializer_list<PrimitiveOperand> reads, const Value& write);
+  void add_primitive(const dnnl::primitive_desc_base& primitive,
+                     std::span<const PrimitiveOperand> reads, const Value& write);
+  /// Adds a kernel of our own for this machine's instruction set: it gets the addresses of what it
+  /// reads, of what it writes and, if it asks for any, of scratch memory.
+  void add_kernel(std::span<const Value> reads, const Value& write, Kernel kernel,
+                  KernelKind kind = KernelKind::kCompute, std::size_t scratch_bytes = 0);
+  void add_kernel(std::initializer_list<Value> reads, const Value& write, Kernel kernel,
+                  KernelKind kind = KernelKind::kCompute, std::size_t scratch_bytes = 0);
+  /// Says why the kernel was taken whose step is added next.
+  void note_choice(KernelChoice choice) { choice_ = std::move(choice); }
+  /// Copies a value into memory that exists already, in another layout.
+  void copy_into(const Value& from, const Value& to, KernelKind kind);
+
+  /// Sets a result that arithmetic made, in memory of its own; it is rounded to the tensor's type.
+  /// `computed` and `dtype` are what the op's rules give, and have to be what the sub-IR states.
+  void define_computed(TensorId tensor, const Shape& computed, DType dtype, const Value& value);
+  /// Sets a result whose elements are elements of operands, in their storage type.
+  void define_moved(TensorId tensor, const Shape& computed, DType dtype, const Value& value);
+
+  /// Attributes for a primitive that takes its scratchpad from the arena.
+  static dnnl::primitive_attr attributes();
+
+ private:
+  struct Copy {
+    Value from;
+    Value to;
+  };
+  /// How far the plan had grown, to take back what was added since.
+  struct Mark {
+    std::size_t buffers;
+    std::size_t prologue;
+    std::size_t steps;
+    std::size_t weights;
+  };
+  Mark mark() const noexcept;
+  void undo(const Mark& mark);
+  void set_value(TensorId tensor, const Value& value);
+  void keep_until(const Value& value, NodeId reader);
+  void lower_group(const FusionGroup& group);
+  bool try_group(const FusionGroup& group, bool with_sum);
+  void resolve_parts();
+  void collect_constants();
+  BufferId add_buffer(BufferInfo info);
+  void add_step(Step step);
+  Value copied(const Value& value, DType type, const Layout& layout);
+  const Value* find_copy(const Value& value, DType type, const Layout& layout) const;
+  void bind_inputs();
+  void bind_outputs();
+  Value weight(TensorId tensor);
+  void lower_node(const Node& node);
+  void lower_in_types(const Node& node);
+
+  const Graph* graph_;
+  std::optional<std::span<const npu_tensor>> weight_tensors_;
+  const Machine* machine_;
+  const dnnl::engine* engine_;
+  FusionPlan fusions_;
+  const FusionGroup* group_ = nullptr;
+  bool allows_sum_ = true;
+  bool binds_outputs_ = false;
+  std::int32_t position_ = 0;  ///< in the list of nodes
+  const Node* node_ = nullptr;
+  std::int32_t node_index_ = -1;
+  DType compute_type_ = DType::kFloat32;
+  KernelChoice choice_;
+  Plan plan_;
+  std::vector<std::optional<Value>> values_;  ///< by TensorId
+  std::vector<Concat> concats_;
+  std::map<std::int32_t, Expansion> deferred_;             ///< by TensorId
+  std::map<std::int32_t, Norm> deferred_norms_;            ///< by TensorId
+  std::map<std::int32_t, std::vector<TensorId>> readers_;  ///< tensors that lie in a buffer
+  std::map<std::int32_t, std::vector<Copy>> copies_;  ///< by source buffer: reorders made so far
+};
+
+/// Numbers as oneDNN takes them.
+inline dnnl::memory::dims dims(const std::vector<std::int64_t>& values) {
+  return {values.begin(), values.end()};
+}
+
+/// An element-wise function of oneDNN.
+struct Eltwise {
+  dnnl::algorithm function;
+  float alpha = 0.0F;
+  float beta = 0.0F;
+};
+/// The functions, applied one after the other, that a node of one operand stands for.
+std::vector<Eltwise> unary_functions(const Lowering& lowering, const BoundNode& node);
+/// The linear function that a node of arithmetic with a number stands for.
+Eltwise number_function(const Lowering& lowering, const BoundNode& node);
+/// "relu" of "aten.relu_.default".
+std::string_view base_name(std::string_view op_type);
+
+/// Lowers one node of one op type.
+using LowerFunction = void (*)(Lowering& lowering, const BoundNode& node);
+
+/// One row of the table of ops.
+struct LoweringRow {
+  std::string_view op_type;
+  LowerFunction lower;
+};
+
+/// Every op that this backend lowers, by name.
+std::span<const LoweringRow> lowering_table();
+const LoweringRow* find_lowering(std::string_view op_type);
+
+/// "node 'x' (aten.relu.default)".
+std::string node_text(const Node& node);
+std::string number_text(std::int64_t value);
+
+/// `dimension` counted from the front; refuses the node if it is outside the rank.
+std::size_t normalize_dimension(const Lowering& lowering, std::string_view argument,
+                                std::int64_t dimension, std::size_t rank);
+/// The shape that two shapes broadcast to; refuses the node if they do not.
+Shape broadcast_shape(const Lowering& lowering, const Shape& a, const Shape& b);
+/// The required tensor argument; refuses the node if it is a number or None.
+TensorId tensor_argument(const Lowering& lowering, const BoundNode& node, std::string_view name);
+
+/// A list argument with one value for every spatial dimension; each has to be at least `least`.
+std::vector<std::int64_t> spatial_argument(const Lowering& lowering, const BoundNode& node,
+                                           std::string_view name, std::size_t rank,
+                                           std::int64_t least);
+/// The mean over all dimensions behind the channels, which stay as dimensions of 1; nothing if
+/// oneDNN has no pooling of that rank.
+std::optional<Value> add_plane_mean(Lowering& lowering, const Value& value);
+
+/// What a primitive does to its result before it stores it.
+struct PostOps {
+  dnnl::post_ops operations;
+  std::vector<PrimitiveOperand> reads;
+  std::optional<Value> accumulated;  ///< the result is added to this value, in its memory
+};
+/// The current group's epilogue as post-ops of a primitive whose result lies as `target` says.
+/// `anchor_reads` are operands that must not be overwritten. Throws EpilogueRefused.
+PostOps make_post_ops(Lowering& lowering, const Layout& target,
+                      std::initializer_list<Value> anchor_reads);
+/// Where a step with these post-ops stores its result: over the value that it is added to, or in
+/// memory of its own.
+Value target_of(Lowering& lowering, const PostOps& post, DType type, const Layout& layout);
+/// The post-ops for a kernel of our own whose target lies as `target` says; nothing if one of them
+/// is not an EpilogueStep.
+std::optional<std::vector<EpilogueStep>> epilogue_steps(const PostOps& post, const Layout& target);
+/// Weights [.., channels, ..] and bias with the batch norms of the current group's epilogue folded
+/// in. `weight` is float32 or bfloat16 and plain; dimension 0 counts channels, or for a transposed
+/// convolution dimension 1 within each of `groups` runs of dimension 0.
+struct FoldedWeights {
+  Value weight;
+  std::optional<Value> bias;  ///< float32
+};
+FoldedWeights fold_norms(Lowering& lowering, const Value& weight, const std::optional<Value>& bias,
+                         std::int64_t groups, bool transposed);
+/// True for oneDNN's plain loops, which stand in where no fast kernel fits.
+bool is_reference(const dnnl::primitive_desc& primitive);
+void lower_attention_group(Lowering& lowering, const FusionGroup& group);
+void lower_shared_input(Lowering& lowering, const FusionGroup& group);
+void lower_squeeze_excite_group(Lowering& lowering, const FusionGroup& group);
+
+// Lowering functions, by family; see lowering_table.cpp for what uses them.
+void lower_convolution(Lowering& lowering, const BoundNode& node);
+void lower_batch_norm(Lowering& lowering, const BoundNode& node);
+void lower_layer_norm(Lowering& lowering, const BoundNode& node);
+void lower_unary(Lowering& lowering, const BoundNode& node);
+void lower_binary(Lowering& lowering, const BoundNode& node);
+void lower_max_pool(Lowering& lowering, const BoundNode& node);
+void lower_average_pool(Lowering& lowering, const BoundNode& node);
+void lower_adaptive_average_pool(Lowering& lowering, const BoundNode& node);
+void lower_transposed_convolution(Lowering& lowering, const BoundNode& node);
+void lower_group_norm(Lowering& lowering, const BoundNode& node);
+void lower_rms_norm(Lowering& lowering, const BoundNode& node);
+void lower_power(Lowering& lowering, const BoundNode& node);
+void lower_reduction(Lowering& lowering, const BoundNode& node);
+void lower_reshape_as(Lowering& lowering, const BoundNode& node);
+void lower_unflatten(Lowering& lowering, const BoundNode& node);
+void lower_move_dimension(Lowering& lowering, const BoundNode& node);
+void lower_narrow(Lowering& lowering, const BoundNode& node);
+void lower_pad(Lowering& lowering, const BoundNode& node);
+void lower_stack(Lowering& lowering, const BoundNode& node);
+void lower_softmax(Lowering& lowering, const BoundNode& node);
+void lower_linear(Lowering& lowering, const BoundNode& node);
+void lower_addmm(Lowering& lowering, const BoundNode& node);
+void lower_matmul(Lowering& lowering, const BoundNode& node);
+void lower_attention(Lowering& lowering, const BoundNode& node);
+void lower_alias(Lowering& lowering, const BoundNode& node);
+void lower_channel_norm(Lowering& lowering, const BoundNode& node);
+void lower_dropout(Lowering& lowering, const BoundNode& node);
+void lower_to(Lowering& lowering, const BoundNode& node);
+void lower_reshape(Lowering& lowering, const BoundNode& node);
+void lower_flatten(Lowering& lowering, const BoundNode& node);
+void lower_squeeze(Lowering& lowering, const BoundNode& node);
+void lower_unsqueeze(Lowering& lowering, const BoundNode& node);
+void lower_permute(Lowering& lowering, const BoundNode& node);
+void lower_transpose(Lowering& lowering, const BoundNode& node);
+void lower_slice(Lowering& lowering, const BoundNode& node);
+void lower_select(Lowering& lowering, const BoundNode& node);
+void lower_expand(Lowering& lowering, const BoundNode& node);
+void lower_cat(Lowering& lowering, const BoundNode& node);
+void lower_split(Lowering& lowering, const BoundNode& node);
+void lower_unbind(Lowering& lowering, const BoundNode& node);
+void lower_arange(Lowering& lowering, const BoundNode& node);
+void lower_embedding(Lowering& lowering, const BoundNode& node);
+/// getitem has no schema.
+void lower_getitem(Lowering& lowering, const Node& node);
+
+/// What lower_linear and its like share. a is [.., M, K], b is [.., K, N]; both strided. bias is a
+/// float32 vector of N elements. The result is row-major in `type`.
+struct MatmulCall {
+  Value a{};
+  Value b{};
+  std::optional<Value> bias;
+  float scale = 1.0F;
+  DType type = DType::kFloat32;
+};
+Value add_matmul(Lowering& lowering, const MatmulCall& call);
+/// a [M, K] times the transpose of the constant weight [N, K], float32, plus the bias, where the
+/// product of matrices of our own takes less time and does all of the current group's epilogue;
+/// else adds no computation and returns nothing.
+std::optional<Value> add_matrix_product(Lowering& lowering, const Value& a, const Value& weight,
+                                        const std::optional<Value>& bias);
+/// Softmax or log-softmax of a dense float value along a dimension.
+Value add_softmax(Lowering& lowering, const Value& value, std::size_t dimension, bool logarithm);
+/// op(a, alpha * b) broadcast; operands in any layout, of which a has the type of the result.
+Value add_binary(Lowering& lowering, BinaryOp op, const Value& a, const Value& b, float alpha);
+
+}  // namespace npu::onednn

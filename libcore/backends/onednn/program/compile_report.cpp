@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts what a plan holds: kernels, reorders, memory. O(steps + buffers).
+#include "program/compile_report.hpp"
+
+#include <oneapi/dnnl/dnnl_debug.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "npu/ops/op_catalogue.hpp"
+#include "npu/support/json.hpp"
+#include "program/memory_plan.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+const char* kind_name(KernelKind kind) {
+  switch (kind) {
+    case KernelKind::kReorder:
+      return "reorder";
+    case KernelKind::kMove:
+      return "move";
+    default:
+      return "compute";
+  }
+}
+
+/// What a step that only changes a layout is there for, by the tensor at the sub-IR's border.
+void add_border(const Plan& plan, const Step& step, Json& row) {
+  const auto buffer_of = [&](std::size_t operand) -> const BufferInfo& {
+    return plan.buffers[static_cast<std::size_t>(step.operands[operand].buffer.value)];
+  };
+  if (step.kind == KernelKind::kReorder && step.read_count > 0 &&
+      buffer_of(0).kind == BufferKind::kInput) {
+    row["reads"] = plan.inputs[buffer_of(0).index].name;
+  } else if ((step.kind == KernelKind::kReorder || step.binds_output) &&
+             step.read_count < step.operands.size() &&
+             buffer_of(step.read_count).kind == BufferKind::kOutput) {
+    row["writes"] = plan.outputs[buffer_of(step.read_count).index].name;
+  }
+}
+
+/// "convolution".
+std::string primitive_name(const Step& step) {
+  dnnl_primitive_kind_t kind = dnnl_undefined_primitive;
+  dnnl_primitive_desc_query(step.primitive.get(), dnnl_query_primitive_kind, 0, &kind);
+  return dnnl_prim_kind2str(kind);
+}
+
+/// Which kernel it is, and why no other one.
+void add_kernel(const Step& step, Json& row) {
+  if (step.kernel) {
+    row["kernel"] = std::string(kernel_name(*step.kernel));
+  } else {
+    row["kernel"] = primitive_name(step);
+    row["implementation"] = step.primitive.impl_info_str();
+  }
+  if (step.choice.cycles) row["estimate"] = std::llround(*step.choice.cycles);
+  for (const KernelChoice::Rejected& each : step.choice.rejected) {
+    row["why"].push_back({{"kernel", each.kernel}, {"reason", each.reason}});
+  }
+}
+
+}  // namespace
+
+std::string compile_report(const Graph& graph, const Plan& plan, bool bfloat16) {
+  const MemoryPlan memory = plan_memory(plan);
+  double flops = 0.0;
+  for (const Node& node : graph.nodes()) flops += node_flops(graph, node);
+  std::size_t weight_bytes = 0;
+  for (const BufferId id : plan.constants) {
+    weight_bytes += plan.buffers[static_cast<std::size_t>(id.value)].bytes;
+  }
+  std::int64_t reorders = 0;
+  Json steps = Json::array();
+  for (const Step& step : plan.steps) {
+    if (step.kind == KernelKind::kReorder) ++reorders;
+    Json row = Json::object();
+    if (step.node >= 0) row["node"] = graph.nodes()[static_cast<std::size_t>(step.node)].name;
+    if (step.group >= 0 && step.kind == KernelKind::kCompute) {
+      Json& nodes = row["nodes"] = Json::array();
+      for (const NodeId id : plan.groups[static_cast<std::size_t>(step.group)]) {
+        nodes.push_back(graph.node(id).name);
+      }
+    }
+    row["kind"] = kind_name(step.kind);
+    add_border(plan, step, row);
+    add_kernel(step, row);
+    steps.push_back(std::move(row));
+  }
+  const Json report = {{"nodes", graph.nodes().size()},
+                       {"kernels", plan.steps.size()},
+                       {"reorders", reorders},
+                       {"flops", flops},
+                       {"weight_bytes", weight_bytes},
+                       {"arena_bytes", memory.arena_bytes},
+                       {"peak_live_bytes", memory.peak_live_bytes},
+                       {"precision", bfloat16 ? "bf16" : "f32"},
+                       {"steps", std::move(steps)}};
+  return report.dump();
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "npu/ir/graph.hpp"
+#include "program/plan.hpp"
+
+namespace npu::onednn {
+
+/// What compile made of a sub-IR, as the JSON text of npu_backend_api::blob_report.
+std::string compile_report(const Graph& graph, const Plan& plan, bool bfloat16);
+
+}  // namespace npu::onednn

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace npu::onednn {
+
+/// Why a step's kernel was taken, for the report.
+struct KernelChoice {
+  struct Rejected {
+    std::string kernel;
+    std::string reason;
+  };
+  std::optional<double> cycles;  ///< by the estimate of the kernel that was taken
+  std::vector<Rejected> rejected;
+};
+
+}  // namespace npu::onednn

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions about oneDNN memory descriptors that the v2 API leaves to the reader of its structs.
+#include "program/layout.hpp"
+
+#include <algorithm>
+
+#include "npu/support/checked.hpp"
+#include "npu/support/error.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+using Dims = dnnl::memory::dims;
+
+Shape at_least_one_dimension(const Shape& shape) { return shape.empty() ? Shape{1} : shape; }
+
+const dnnl_blocking_desc_t& blocking(const Layout& layout) {
+  return layout.data.format_desc.blocking;
+}
+
+/// Strides of every dimension if all inner blocks lie in one run of memory with their outer
+/// dimension, as for nChw8c with one pixel; nothing otherwise.
+bool equivalent_strides(const Layout& layout, std::vector<std::int64_t>& strides) {
+  const auto& data = layout.data;
+  if (data.format_kind != dnnl_blocked || data.extra.flags != 0 || has_padding(layout))
+    return false;
+  strides.assign(blocking(layout).strides, blocking(layout).strides + data.ndims);
+  if (blocking(layout).inner_nblks == 0) return true;
+  if (blocking(layout).inner_nblks != 1) return false;
+  const auto dimension = blocking(layout).inner_idxs[0];
+  const auto block = blocking(layout).inner_blks[0];
+  if (data.dims[dimension] != block && strides[static_cast<std::size_t>(dimension)] != block)
+    return false;
+  strides[static_cast<std::size_t>(dimension)] = 1;
+  return true;
+}
+
+}  // namespace
+
+dnnl::memory::data_type primitive_type(DType type) noexcept {
+  return type == DType::kBFloat16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+}
+
+std::vector<std::int64_t> row_major_strides(const Shape& shape) {
+  std::vector<std::int64_t> strides(shape.size(), 1);
+  for (std::size_t i = shape.size(); i > 1; --i) {
+    const auto stride = checked_multiply(strides[i - 1], shape[i - 1]);
+    if (!stride) {
+      throw Error(ErrorCode::kUnsupported,
+                  "a tensor of shape " + shape_text(shape) + " is too large");
+    }
+    strides[i - 2] = *stride;
+  }
+  return strides;
+}
+
+Layout plain_layout(const Shape& shape, DType type) {
+  const Shape padded = at_least_one_dimension(shape);
+  return strided_layout(padded, row_major_strides(padded), type);
+}
+
+Layout strided_layout(const Shape& shape, const std::vector<std::int64_t>& strides, DType type) {
+  return Layout(Dims(shape.begin(), shape.end()), primitive_type(type),
+                Dims(strides.begin(), strides.end()));
+}
+
+Layout any_layout(const Shape& shape, DType type) {
+  return Layout(Dims(shape.begin(), shape.end()), primitive_type(type),
+                dnnl::memory::format_tag::any);
+}
+
+Layout blocked_layout(const Shape& shape, DType type) {
+  using Tag = dnnl::memory::format_tag;
+  const Tag tag = shape.size() == 3   ? Tag::nCw16c
+                  : shape.size() == 4 ? Tag::nChw16c
+                                      : Tag::nCdhw16c;
+  return Layout({shape.begin(), shape.end()}, primitive_type(type), tag);
+}
+
+Layout with_type(const Layout& layout, DType type) {
+  Layout result = layout;
+  result.data.data_type = dnnl::memory::convert_to_c(primitive_type(type));
+  return result;
+}
+
+Shape dimensions(const Layout& layout) {
+  return Shape(layout.data.dims, layout.data.dims + layout.data.ndims);
+}
+
+bool has_padding(const Layout& layout) {
+  return !std::equal(layout.data.dims, layout.data.dims + layout.data.ndims,
+                     layout.data.padded_dims);
+}
+
+bool is_strided(const Layout& layout) {
+  return layout.data.format_kind == dnnl_blocked && blocking(layout).inner_nblks == 0 &&
+         layout.data.extra.flags == 0 && !has_padding(layout);
+}
+
+std::vector<std::int64_t> strides_of(const Layout& layout) {
+  return {blocking(layout).strides, blocking(layout).strides + layout.data.ndims};
+}
+
+std::optional<std::vector<std::int64_t>> view_strides(const Layout& layout, const Shape& shape) {
+  struct Run {
+    std::int64_t count;
+    std::int64_t unit;
+  };
+  const Shape from = dimensions(layout);
+  const std::vector<std::int64_t> strides = strides_of(layout);
+  std::vector<Run> runs;  // pieces of memory with even steps, innermost first
+  for (std::size_t i = from.size(); i > 0; --i) {
+    if (from[i - 1] == 1) continue;
+    if (!runs.empty() && strides[i - 1] == runs.back().count * runs.back().unit) {
+      runs.back().count *= from[i - 1];
+    } else {
+      runs.push_back({from[i - 1], strides[i - 1]});
+    }
+  }
+  if (runs.empty()) return row_major_strides(shape);
+  std::vector<std::int64_t> result(shape.size(), 0);
+  std::size_t run = 0;
+  std::int64_t taken = 1;
+  for (std::size_t i = shape.size(); i > 0; --i) {
+    if (shape[i - 1] != 1 && taken == runs[run].count) {
+      if (++run == runs.size()) return std::nullopt;
+      taken = 1;
+    }
+    result[i - 1] = taken * runs[run].unit;
+    taken *= shape[i - 1];
+    if (taken > runs[run].count || runs[run].count % taken != 0) return std::nullopt;
+  }
+  if (run + 1 != runs.size() || taken != runs[run].count) return std::nullopt;
+  return result;
+}
+
+bool is_plain(const Layout& layout) {
+  std::vector<std::int64_t> strides;
+  if (!equivalent_strides(layout, strides)) return false;
+  std::int64_t expected = 1;
+  for (int i = layout.data.ndims - 1; i >= 0; --i) {
+    if (layout.data.dims[i] == 1) continue;
+    if (strides[static_cast<std::size_t>(i)] != expected) return false;
+    expected *= layout.data.dims[i];
+  }
+  return true;
+}
+
+std::int64_t span_elements(const Layout& layout) {
+  const std::size_t size = layout.data.data_type == dnnl_bf16 ? 2 : 4;
+  return static_cast<std::int64_t>(layout.get_size() / size);
+}
+
+bool is_dense(const Layout& layout) {
+  if (layout.data.format_kind != dnnl_blocked || layout.data.extra.flags != 0) return false;
+  std::int64_t elements = 1;
+  for (int i = 0; i < layout.data.ndims; ++i) elements *= layout.data.padded_dims[i];
+  return span_elements(layout) == elements;
+}
+
+Iteration iterate(const Layout& layout) {
+  const auto& data = layout.data;
+  const auto& blocks = blocking(layout);
+  Iteration space;
+  std::vector<std::int64_t> block_of(static_cast<std::size_t>(data.ndims), 1);
+  for (int i = 0; i < blocks.inner_nblks; ++i) {
+    block_of[static_cast<std::size_t>(blocks.inner_idxs[i])] *= blocks.inner_blks[i];
+  }
+  for (int i = 0; i < data.ndims; ++i) {
+    const std::int64_t block = block_of[static_cast<std::size_t>(i)];
+    space.extents.push_back(data.dims[i] / block);
+    space.strides.push_back(blocks.strides[i]);
+    space.dimension.push_back(i);
+    space.step.push_back(block);
+  }
+  std::int64_t stride = 1;
+  for (int i = blocks.inner_nblks - 1; i >= 0; --i) stride *= blocks.inner_blks[i];
+  for (int i = 0; i < blocks.inner_nblks; ++i) {
+    auto& block = block_of[static_cast<std::size_t>(blocks.inner_idxs[i])];
+    block /= blocks.inner_blks[i];
+    stride /= blocks.inner_blks[i];
+    space.extents.push_back(blocks.inner_blks[i]);
+    space.strides.push_back(stride);
+    space.dimension.push_back(static_cast<int>(blocks.inner_idxs[i]));
+    space.step.push_back(block);
+  }
+  return space;
+}
+
+std::vector<std::int64_t> strides_in(const Iteration& space, const Layout& layout) {
+  const std::vector<std::int64_t> strides = strides_of(layout);
+  std::vector<std::int64_t> result;
+  for (std::size_t i = 0; i < space.extents.size(); ++i) {
+    const int dimension = space.dimension[i];
+    const bool repeats = layout.data.dims[dimension] == 1;
+    result.push_back(repeats ? 0 : strides[static_cast<std::size_t>(dimension)] * space.step[i]);
+  }
+  return result;
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/kernel.hpp"
+#include "npu/ir/graph.hpp"
+#include "program/kernel_choice.hpp"
+#include "program/layout.hpp"
+
+namespace npu::onednn {
+
+/// Index into Plan::buffers.
+struct BufferId {
+  std::int32_t value = -1;
+  auto operator<=>(const BufferId&) const = default;
+};
+
+enum class BufferKind : std::uint8_t {
+  kInput,     ///< memory of the host's input buffer, read only
+  kOutput,    ///< memory of an output buffer
+  kWeight,    ///< the host's weight, read only and in place
+  kConstant,  ///< computed once by the prologue
+  kArena,     ///< lives from its first writer to its last reader
+};
+
+struct BufferInfo {
+  BufferKind kind = BufferKind::kArena;
+  std::size_t bytes = 0;
+  std::size_t index = 0;           ///< kInput, kOutput: position; kWeight: index into Plan::weights
+  std::vector<std::byte> initial;  ///< kConstant: its content, if no step writes it
+  BufferId parent;                 ///< kArena: the buffer that this one is a part of, if any
+  std::size_t parent_offset = 0;   ///< in bytes
+  bool has_parts = false;          ///< it is the parent of another
+};
+
+/// A place in a buffer.
+struct Operand {
+  BufferId buffer;
+  std::int64_t offset_bytes = 0;
+};
+
+/// A tensor in memory.
+struct Value {
+  DType type = DType::kFloat32;  ///< of the elements in memory, which is float32 for a bfloat16
+                                 ///< tensor where the CPU has no bfloat16 arithmetic
+  Layout layout;
+  BufferId buffer;
+  std::int64_t offset = 0;  ///< first element
+
+  Operand operand() const noexcept {
+    return {buffer, offset * static_cast<std::int64_t>(dtype_size(type))};
+  }
+};
+
+/// Throws Error for data that it cannot run on.
+
+/// What a kernel does, for the report.
+enum class KernelKind : std::uint8_t {
+  kCompute,
+  kReorder,  ///< changes layout or dtype only
+  kMove,     ///< moves elements as an op asks for it
+};
+
+/// One primitive or one kernel.
+struct Step {
+  KernelKind kind = KernelKind::kCompute;
+  std::int32_t node = -1;     ///< the node that the time counts for; -1 for none
+  std::int32_t group = -1;    ///< index into Plan::groups of the nodes that it computes, if several
+  bool binds_output = false;  ///< only brings a result into the layout that the host reads
+  std::vector<Operand> operands;  ///< those it reads, then those it writes
+  std::size_t read_count = 0;
+  std::optional<Kernel> kernel;         ///< set for a kernel of our own
+  dnnl::primitive_desc_base primitive;  ///< set for a primitive,
+  std::vector<int> arguments;           ///< with DNNL_ARG_* and
+  std::vector<Layout> layouts;          ///< the layout of each operand
+  KernelChoice choice;                  ///< what speaks for it, where there were others
+};
+
+/// The content of a constant buffer, and a digest of the layout in which a step reads it.
+struct PackedConstant {
+  std::span<const std::byte> bytes;
+  std::uint64_t layout = 0;
+};
+
+/// A tensor of the sub-IR that the host passes.
+struct TensorBinding {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape shape;
+};
+
+/// A sub-IR lowered to steps: everything but memory and generated code.
+struct Plan {
+  std::vector<BufferInfo> buffers;
+  std::vector<Step> prologue;  ///< run once by load: what depends on weights alone
+  std::vector<Step> steps;
+  std::vector<TensorBinding> inputs;
+  std::vector<TensorBinding> outputs;
+  std::vector<TensorBinding> weights;  ///< those that a step reads
+  std::vector<BufferId> constants;     ///< weights and constants that steps (not the prologue) read
+  std::size_t node_count = 0;
+  std::vector<std::vector<NodeId>> groups;  ///< nodes that were lowered together
+};
+
+}  // namespace npu::onednn

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes a plan runnable and runs it: one arena for everything that lives between steps, code
+// generated per primitive at load, and a run that does nothing but set the addresses of inputs and
+// outputs and execute the steps in order. Calls go through oneDNN's C API, whose argument arrays
+// can be made once; the C++ one builds a map and a vector on every call.
+#include "program/program.hpp"
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "npu/support/error.hpp"
+#include "program/memory_plan.hpp"
+
+namespace npu::onednn {
+
+void FreeDeleter::operator()(std::byte* memory) const noexcept { std::free(memory); }
+
+AlignedMemory allocate_aligned(std::size_t bytes) {
+  if (bytes > SIZE_MAX - 2 * kAlignment) throw std::bad_alloc();
+  const std::size_t rounded = (bytes + kAlignment) / kAlignment * kAlignment;
+  void* memory = std::aligned_alloc(kAlignment, rounded);
+  if (memory == nullptr) throw std::bad_alloc();
+  return AlignedMemory(static_cast<std::byte*>(memory));
+}
+
+/// Runs prologues: has memory for every constant, and the weights where the host has them.
+class Packer {
+ public:
+  Packer(const Plan& plan, std::span<const npu_tensor> weights, const dnnl::engine& engine)
+      : plan_(plan),
+        engine_(engine),
+        stream_(engine),
+        owned_(plan.buffers.size()),
+        addresses_(plan.buffers.size(), nullptr) {
+    bind_weights(weights);
+    for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+      const BufferInfo& buffer = plan.buffers[i];
+      if (buffer.kind != BufferKind::kConstant) continue;
+      owned_[i] = allocate_aligned(buffer.bytes);
+      addresses_[i] = owned_[i].get();
+      // Blocks that channels do not fill are zero behind them.
+      std::memset(addresses_[i], 0, buffer.bytes);
+      if (!buffer.initial.empty()) {
+        std::memcpy(addresses_[i], buffer.initial.data(), buffer.initial.size());
+      }
+    }
+  }
+
+  PackedConstants run() {
+    for (const Step& step : plan_.prologue) {
+      Program::Executable executable = Program::prepare(step, engine_);
+      Program::execute(executable, addresses_, stream_);
+    }
+    PackedConstants result;
+    for (const BufferId id : plan_.constants) {
+      const auto index = static_cast<std::size_t>(id.value);
+      result.constants.push_back(
+          {{addresses_[index], plan_.buffers[index].bytes}, constant_layout(plan_, id)});
+      if (owned_[index]) result.owned.push_back(std::move(owned_[index]));
+    }
+    return result;
+  }
+
+ private:
+  void bind_weights(std::span<const npu_tensor> weights) {
+    for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
+      const BufferInfo& buffer = plan_.buffers[i];
+      if (buffer.kind != BufferKind::kWeight) continue;
+      const TensorBinding& binding = plan_.weights[buffer.index];
+      const npu_tensor* found = nullptr;
+      for (const npu_tensor& weight : weights) {
+        if (weight.name != nullptr && binding.name == weight.name) found = &weight;
+      }
+      if (found == nullptr || found->data == nullptr || found->bytes != buffer.bytes) {
+        throw Error(ErrorCode::kInvalidGraph,
+                    "weight '" + binding.name + "' was not passed as it was compiled");
+      }
+      // Steps only read weights; the address is not const because oneDNN has no memory that is.
+      auto* address = const_cast<std::byte*>(static_cast<const std::byte*>(found->data));
+      if (reinterpret_cast<std::uintptr_t>(address) % dtype_size(binding.dtype) != 0) {
+        owned_[i] = allocate_aligned(buffer.bytes);
+        std::memcpy(owned_[i].get(), address, buffer.bytes);
+        address = owned_[i].get();
+      }
+      addresses_[i] = address;
+    }
+  }
+
+  const Plan& plan_;
+  const dnnl::engine& engine_;
+  dnnl::stream stream_;
+  std::vector<AlignedMemory> owned_;  ///< by BufferId
+  std::vector<std::byte*> addresses_;
+};
+
+PackedConstants pack_constants(const Plan& plan, std::span<const npu_tensor> weights,
+                               const dnnl::engine& engine) {
+  return Packer(plan, weights, engine).run();
+}
+
+std::uint64_t constant_layout(const Plan& plan, BufferId buffer) {
+  std::uint64_t digest = 0xcbf29ce484222325U;  // FNV-1a over the fields that say where elements lie
+  const auto mix = [&](std::int64_t value) {
+    for (int i = 0; i < 8; ++i) {
+      digest ^= static_cast<std::uint64_t>(value >> (8 * i)) & 0xFFU;
+      digest *= 0x100000001b3U;
+    }
+  };
+  for (const Step& step : plan.steps) {
+    for (std::size_t i = 0; i < step.read_count; ++i) {
+      if (step.operands[i].buffer != buffer) continue;
+      mix(step.operands[i].offset_bytes);
+      if (step.kernel) return digest;
+      const auto& layout = step.layouts[i].data;
+      mix(layout.ndims);
+      mix(layout.data_type);
+      mix(layout.format_kind);
+      mix(static_cast<std::int64_t>(layout.extra.flags));
+      for (int j = 0; j < layout.ndims; ++j) {
+        mix(layout.dims[j]);
+        mix(layout.padded_dims[j]);
+      }
+      if (layout.format_kind == dnnl_blocked) {
+        const auto& blocks = layout.format_desc.blocking;
+        for (int j = 0; j < layout.ndims; ++j) mix(blocks.strides[j]);
+        for (int j = 0; j < blocks.inner_nblks; ++j) {
+          mix(blocks.inner_blks[j]);
+          mix(blocks.inner_idxs[j]);
+        }
+      }
+      return digest;
+    }
+  }
+  return digest;
+}
+
+bool fit_plan(const std::vector<PackedConstant>& constants, const Plan& plan) {
+  if (constants.size() != plan.constants.size()) return false;
+  for (std::size_t i = 0; i < constants.size(); ++i) {
+    const BufferId id = plan.constants[i];
+    if (constants[i].bytes.size() != plan.buffers[static_cast<std::size_t>(id.value)].bytes ||
+        constants[i].layout != constant_layout(plan, id)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Program::Program(Plan plan, const std::vector<PackedConstant>& constants,
+                 const dnnl::engine& engine, int threads)
+    : plan_(std::move(plan)),
+      engine_(engine),
+      stream_(engine),
+      addresses_(plan_.buffers.size(), nullptr),
+      node_times_(plan_.node_count, 0),
+      step_times_(plan_.steps.size(), 0) {
+  const MemoryPlan memory = plan_memory(plan_);
+  arena_ = allocate_aligned(memory.arena_bytes);
+  for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
+    if (plan_.buffers[i].kind == BufferKind::kArena) {
+      addresses_[i] = arena_.get() + memory.offsets[i];
+    }
+  }
+  for (std::size_t i = 0; i < constants.size(); ++i) {
+    // Steps only read constants; the address is not const because oneDNN has no memory that is.
+    auto* address = const_cast<std::byte*>(constants[i].bytes.data());
+    if (reinterpret_cast<std::uintptr_t>(address) % kAlignment != 0) {
+      owned_.push_back(allocate_aligned(constants[i].bytes.size()));
+      std::memcpy(owned_.back().get(), address, constants[i].bytes.size());
+      address = owned_.back().get();
+    }
+    addresses_[static_cast<std::size_t>(plan_.constants[i].value)] = address;
+  }
+  generate_code(threads);
+}
+
+void Program::generate_code(int /*threads*/) {
+  executables_.reserve(plan_.steps.size());
+  for (const Step& step : plan_.steps) executables_.push_back(prepare(step, engine_));
+}
+
+Program::Executable Program::prepare(const Step& step, const dnnl::engine& engine) {
+  Executable executable;
+  executable.step = &step;
+  executable.addresses.assign(step.operands.size(), nullptr);
+  if (step.kernel) return executable;
+  executable.primitive = dnnl::primitive(step.primitive.get());
+  for (std::size_t i = 0; i < step.operands.size(); ++i) {
+    executable.memories.push_back(dnnl::memory(step.layouts[i], engine, nullptr));
+    executable.arguments.push_back({step.arguments[i], executable.memories.back().get()});
+  }
+  return executable;
+}
+
+void Program::execute(Executable& executable, const std::vector<std::byte*>& addresses,
+                      const dnnl::stream& stream) {
+  const Step& step = *executable.step;
+  for (std::size_t i = 0; i < step.operands.size(); ++i) {
+    const Operand& operand = step.operands[i];
+    std::byte* address =
+        addresses[static_cast<std::size_t>(operand.buffer.value)] + operand.offset_bytes;
+    if (address == executable.addresses[i]) continue;
+    executable.addresses[i] = address;
+    if (!step.kernel) executable.memories[i].set_data_handle(address);
+  }
+  if (step.kernel) {
+    run_kernel(*step.kernel, executable.addresses);
+    return;
+  }
+  const dnnl_status_t status = dnnl_primitive_execute(executable.primitive.get(), stream.get(),
+                                                      static_cast<int>(executable.arguments.size()),
+                                                      executable.arguments.data());
+  if (status != dnnl_success) throw dnnl::error(status, "could not execute a primitive");
+}
+
+void Program::run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs) {
+  for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
+    const BufferInfo& buffer = plan_.buffers[i];
+    if (buffer.kind == BufferKind::kInput)
+      addresses_[i] = const_cast<std::byte*>(inputs[buffer.index]);
+    if (buffer.kind == BufferKind::kOutput) addresses_[i] = outputs[buffer.index];
+  }
+  std::fill(node_times_.begin(), node_times_.end(), 0);
+  auto begin = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; i < executables_.size(); ++i) {
+    Executable& executable = executables_[i];
+    execute(executable, addresses_, stream_);
+    const auto end = std::chrono::steady_clock::now();
+    step_times_[i] = static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count());
+    const auto node = executable.step->node;
+    if (node >= 0) node_times_[static_cast<std::size_t>(node)] += step_times_[i];
+    begin = end;
+  }
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <span>
+#include <vector>
+
+#include "npu/backend.h"
+#include "program/plan.hpp"
+
+namespace npu::onednn {
+
+struct FreeDeleter {
+  void operator()(std::byte* memory) const noexcept;
+};
+using AlignedMemory = std::unique_ptr<std::byte, FreeDeleter>;
+/// Uninitialised, aligned to kAlignment; never null. Throws std::bad_alloc.
+AlignedMemory allocate_aligned(std::size_t bytes);
+
+/// The constants of a plan, laid out as its steps read them.
+struct PackedConstants {
+  std::vector<PackedConstant> constants;  ///< in the order of Plan::constants
+  std::vector<AlignedMemory> owned;       ///< what they point into, beside the host's weights
+};
+
+/// Runs a plan's prologue on the host's weights. Throws Error kInvalidGraph if `weights` are not
+/// those of the plan.
+PackedConstants pack_constants(const Plan& plan, std::span<const npu_tensor> weights,
+                               const dnnl::engine& engine);
+
+/// True if constants are those that a plan's steps read, in size and layout.
+bool fit_plan(const std::vector<PackedConstant>& constants, const Plan& plan);
+
+/// A digest of the layout in which the steps of a plan read a constant.
+std::uint64_t constant_layout(const Plan& plan, BufferId buffer);
+
+/// A plan with memory and generated code. Not to be used by two threads at once.
+class Program {
+ public:
+  /// Generates code. The constants fit the plan and are used where they are; they have to outlive
+  /// the program.
+  Program(Plan plan, const std::vector<PackedConstant>& constants, const dnnl::engine& engine,
+          int threads);
+
+  const std::vector<TensorBinding>& inputs() const noexcept { return plan_.inputs; }
+  const std::vector<TensorBinding>& outputs() const noexcept { return plan_.outputs; }
+  /// Addresses in the order of inputs() and outputs(). Allocates nothing.
+  void run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs);
+  /// Nanoseconds of the last run, by node.
+  std::span<const std::uint64_t> node_times() const noexcept { return node_times_; }
+  /// The same by step of the plan.
+  std::span<const std::uint64_t> step_times() const noexcept { return step_times_; }
+
+ private:
+  friend class Packer;
+  /// A step with its code and the oneDNN objects that it is executed with.
+  struct Executable {
+    const Step* step = nullptr;
+    dnnl::primitive primitive;
+    std::vector<dnnl::memory> memories;
+    std::vector<dnnl_exec_arg_t> arguments;
+    std::vector<std::byte*> addresses;  ///< as last set
+  };
+  static Executable prepare(const Step& step, const dnnl::engine& engine);
+  static void execute(Executable& executable, const std::vector<std::byte*>& addresses,
+                      const dnnl::stream& stream);
+  void generate_code(int threads);
+
+  Plan plan_;
+  dnnl::engine engine_;
+  dnnl::stream stream_;
+  AlignedMemory arena_;
+  std::vector<AlignedMemory> owned_;   ///< constants that did not lie at an aligned address
+  std::vector<std::byte*> addresses_;  ///< by BufferId
+  std::vector<Executable> executables_;
+  std::vector<std::uint64_t> node_times_;
+  std::vector<std::uint64_t> step_times_;
+};
+
+}  // namespace npu::onednn

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "npu/compile/compiler.hpp"
+#include "npu/support/json.hpp"
+
+namespace npu {
+
+/// Numbers of a backend's report of one partition; those that it does not give are absent.
+struct CompileNumbers {
+  std::optional<double> nodes;
+  std::optional<double> kernels;
+  std::optional<double> reorders;
+  std::optional<double> flops;
+  std::optional<double> weight_bytes;
+  std::optional<double> arena_bytes;
+};
+CompileNumbers read_compile_numbers(const Json& report);
+/// Their cells of a table, in the order of the members; "-" for what is absent.
+std::vector<std::string> number_cells(const CompileNumbers& numbers);
+
+/// What a partition became.
+struct CompiledRow {
+  std::string device;
+  std::string backend;
+  CompileNumbers numbers;
+  std::uint64_t blob_bytes = 0;
+  double compile_ms = 0;
+  bool cache_hit = false;
+};
+
+/// What npu-compile reports.
+struct CompileReport {
+  std::vector<CompiledRow> partitions;
+  std::vector<Refusal> refusals;
+  bool cache_enabled = false;
+  std::int64_t cache_hits = 0;
+  std::int64_t cache_misses = 0;
+  double compile_ms = 0;
+  std::string precision;
+  std::optional<double> worst_relative_error;  ///< of bf16 against f32
+};
+
+/// What a compiled model tells; cache_enabled, precision and worst_relative_error are the caller's.
+CompileReport compile_report(const CompiledModel& model);
+
+/// Tables for people: partitions, refusals, totals.
+std::string format_compile_report(const CompileReport& report);
+
+/// Numbers that --assert compares.
+std::map<std::string, double> compile_metrics(const CompileReport& report);
+
+}  // namespace npu

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "npu/runtime/compare.hpp"
+#include "npu/support/json.hpp"
+#include "npu/tensor/tensor.hpp"
+
+namespace npu::gnn {
+
+/// A block of the last run.
+struct RunStep {
+  std::int32_t layer = 1;
+  std::int32_t subgraph = 0;
+  std::int32_t first = 1;  ///< stages
+  std::int32_t last = 1;
+  std::int32_t device = 0;  ///< index into RunReport::devices
+  double start_ms = 0;      ///< since the run began
+  double end_ms = 0;
+  bool moved = false;                  ///< to another device than the plan's
+  std::optional<double> predicted_ms;  ///< of all that the device does for the subgraph
+};
+
+/// Further runs, without the first one.
+struct BenchTimes {
+  std::int64_t runs = 0;
+  double median_ms = 0;
+  double min_ms = 0;
+  double p90_ms = 0;
+};
+
+/// What running a plan came to; npu-run(1) lists its keys.
+struct RunReport {
+  std::int32_t k = 1;
+  double predicted_ms = 0;
+  /// Set if the plan's times were replayed in place of computing; then only k and the prediction
+  /// count besides.
+  std::optional<double> simulated_ms;
+  Shape output;
+  std::vector<std::string> devices;
+  std::vector<RunStep> steps;
+  double first_ms = 0;
+  double measured_ms = 0;  ///< median of the further runs, else the first one
+  double load_ms = 0;
+  double compile_ms = 0;
+  std::int32_t static_compiles = 0;
+  std::int32_t cache_hits = 0;
+  std::int32_t fused_reductions = 0;
+  std::int32_t reexecuted = 0;  ///< tasks that a failed device left to others
+  std::optional<BenchTimes> bench;
+  std::optional<Comparison> comparison;
+};
+
+Json to_json(const RunReport& report);
+/// Every number at the top level of the report and in "bench".
+std::map<std::string, double> run_metrics(const RunReport& report);
+/// The blocks of the last run as Chrome trace JSON.
+std::string run_trace(const RunReport& report);
+
+}  // namespace npu::gnn

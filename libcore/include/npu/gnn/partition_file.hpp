@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace npu::gnn {
+
+/// One part number a line, as METIS writes it, with `node_count` lines.
+std::vector<std::int32_t> parse_partition(std::string_view text, const std::string& file,
+                                          std::int64_t node_count);
+std::string partition_text(const std::vector<std::int32_t>& part_of);
+
+}  // namespace npu::gnn

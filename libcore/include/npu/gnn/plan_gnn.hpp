@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "npu/gnn/plan_document.hpp"
+#include "npu/gnn/plan_input.hpp"
+#include "npu/support/error.hpp"
+#include "npu/support/progress.hpp"
+
+namespace npu::gnn {
+
+/// One task of the simulated schedule, for drawings.
+struct ScheduledTask {
+  std::int32_t layer = 1;
+  std::int32_t subgraph = 0;
+  std::string device_plan;  ///< PlannedStages::key
+  std::string block;        ///< "[1-4]"
+  std::string device;
+  double start_ms = 0;
+  double end_ms = 0;
+};
+
+struct PlanResult {
+  Plan plan;
+  std::vector<std::int32_t> part_of;  ///< by node; empty without a graph
+  std::vector<ScheduledTask> schedule;
+  PhaseTimes times;  ///< not part of the document, which repeats
+};
+
+/// Finds the plan. Throws Error kInfeasible if no k has one.
+PlanResult find_plan(const PlanInput& input, const PlanOptions& options, Diagnostics& diagnostics);
+
+/// Reads, plans, and writes the partition file. What npu-plan does.
+PlanResult make_plan(const PlanOptions& options, Diagnostics& diagnostics);
+
+}  // namespace npu::gnn

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "npu/gnn/device_plan_costs.hpp"
+#include "npu/gnn/graph_reader.hpp"
+#include "npu/gnn/plan_document.hpp"
+#include "npu/gnn/stage_table.hpp"
+#include "npu/gnn/staged_model.hpp"
+#include "npu/support/error.hpp"
+#include "npu/support/progress.hpp"
+
+namespace npu::gnn {
+
+/// What npu-plan can be asked for.
+struct PlanOptions {
+  std::string graph;      ///< file; empty if `subgraphs` is given
+  std::string subgraphs;  ///< JSON list of id, n, m
+  std::string model;      ///< staged document; empty: the seven stages of GraphSAGE
+  std::string profile;
+  std::string bandwidths;  ///< published form, beside a published table
+  GraphReadOptions graph_options;
+  PlanSettings settings;
+  std::vector<std::int32_t> part_counts{8, 9, 10, 11, 12, 13, 14, 15, 16};
+  std::uint64_t seed = 0;
+  std::int32_t seed_count = 1;
+  double node_imbalance = 1.05;
+  double edge_imbalance = 1.03;
+  bool minimize_volume = false;
+  std::int64_t pad = 1000;     ///< 0: chosen for each k
+  std::string output;          ///< where the plan goes, for relative paths; empty: stdout
+  std::string partition_file;  ///< where the partition goes; empty: beside the plan
+  ProgressCallback progress;   ///< told of each number of parts
+};
+
+/// Everything that planning reads.
+struct PlanInput {
+  StageTable profile;
+  std::optional<StagedModel> model;
+  std::optional<DataGraph> graph;
+  std::vector<SubgraphSize> subgraphs;  ///< without a graph
+  std::vector<PlanLayer> layers;        ///< refer to `model`
+  CostSettings settings;
+  PhaseTimes times;  ///< of reading
+};
+
+/// Reads the files that the options name. The result refers to itself: it stays where it is. Throws
+/// Error kUsage for settings that name devices or stages which do not exist.
+std::unique_ptr<PlanInput> read_plan_input(const PlanOptions& options, Diagnostics& diagnostics);
+
+}  // namespace npu::gnn

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "npu/gnn/plan_document.hpp"
+#include "npu/gnn/plan_gnn.hpp"
+
+namespace npu::gnn {
+
+/// Every number of the plan that has a name at its top level, the loads as "load_ms_DEVICE", and
+/// the number of programs as "compiles".
+std::map<std::string, double> plan_metrics(const Plan& plan);
+/// Tables for people.
+std::string format_plan_report(const Plan& plan);
+/// The simulated schedule as a drawing.
+std::string gantt_svg(const PlanResult& result);
+/// The simulated schedule as Chrome trace JSON.
+std::string schedule_trace(const PlanResult& result);
+
+}  // namespace npu::gnn

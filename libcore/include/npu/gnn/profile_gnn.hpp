@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "npu/gnn/gnn_runner.hpp"
+#include "npu/gnn/stage_table.hpp"
+#include "npu/profile/profile_progress.hpp"
+#include "npu/support/error.hpp"
+
+namespace npu::gnn {
+
+/// What npu-profile can be asked for.
+struct ProfileOptions {
+  std::string model;
+  std::string weights;  ///< empty: the file that the model names
+  std::string target = "host";
+  std::vector<DeviceBackend> devices;  ///< empty: those of the target
+  std::vector<std::int64_t> nodes{1000, 5000, 20000, 100000};
+  std::vector<double> degrees{2, 10, 40};
+  std::int32_t runs = 7;
+  std::int32_t warm_up = 1;
+  std::int32_t threads = 0;
+  std::int64_t max_bytes = std::int64_t{2} << 30;  ///< points whose tensors take more are left out
+  std::string resume;  ///< file with a table to go on with, if it exists
+};
+
+/// Measures every block of every layer on every device that runs it. `progress` is told of each
+/// point, with the table so far; it returns false to stop, and the table so far is the result.
+StageTable profile_stages(
+    const ProfileOptions& options,
+    const std::function<bool(const ProfileProgress&, const StageTable&)>& progress,
+    Diagnostics& diagnostics);
+
+/// Tables for people.
+std::string format_profile_report(const StageTable& table);
+
+}  // namespace npu::gnn

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace npu::gnn {
+
+/// One way to run one subgraph: what it asks of each resource.
+struct LoadCandidate {
+  std::vector<double> loads;  ///< by resource, in milliseconds, each at least 0
+  double latency_ms = 0;      ///< of the subgraph alone: breaks ties
+};
+
+/// Choose one candidate for each item so that the largest total load of a resource is small.
+struct SelectionProblem {
+  std::int32_t resource_count = 1;
+  std::vector<std::vector<LoadCandidate>> items;  ///< none of them empty
+};
+
+struct SelectionLimits {
+  /// Candidates and partial choices that the exhaustive search may look at; the result does not
+  /// depend on the clock.
+  std::int64_t search_work = 150'000'000;
+  std::int64_t local_work = 5'000'000;
+  std::int32_t largest_search = 64;  ///< items; above that local search alone
+};
+
+struct Selection {
+  std::vector<std::int32_t> choice;  ///< index into the candidates of each item
+  std::vector<double> loads;         ///< by resource
+  double max_load = 0;
+  double bound = 0;                 ///< no choice has a smaller largest load
+  double dual_bound = 0;            ///< the part of it that `multipliers` prove
+  std::vector<double> multipliers;  ///< of the resources, at least 0, sum 1
+  std::int64_t search_work = 0;
+  bool search_finished = false;  ///< the exhaustive search proved that the choice is optimal
+};
+
+/// The greedy method: the fastest candidate of each item, then, while that helps, the single switch
+/// that lowers the largest load most. The bound is the Lagrangian one.
+Selection select_greedy(const SelectionProblem& problem);
+
+/// Lagrangian bound, local search, and an exhaustive search for few items.
+Selection select_optimal(const SelectionProblem& problem, const SelectionLimits& limits = {});
+
+/// min over candidates of the weighted load, summed over the items: a lower bound of the largest
+/// load for any weights that are not negative and sum to 1.
+double lagrangian_bound(const SelectionProblem& problem, const std::vector<double>& multipliers);
+
+/// What a check of a bound came to: no choice is below it, some choice is, or it took too long.
+enum class BoundCheck { kHolds, kFails, kUnknown };
+
+/// Whether every choice has a largest load of at least `bound`. Starts at `multipliers`, which are
+/// as for lagrangian_bound; looks at about `budget` candidates. Independent of the search.
+BoundCheck check_load_bound(const SelectionProblem& problem, double bound,
+                            const std::vector<double>& multipliers,
+                            std::int64_t budget = 1'000'000'000);
+
+}  // namespace npu::gnn

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "npu/support/json.hpp"
+
+namespace npu::gnn {
+
+/// One measured point: stages first..last of a layer on one device, for a graph of n nodes and m
+/// edges.
+struct ProfileEntry {
+  std::string device;
+  std::int32_t layer = 0;  ///< 0: every layer
+  std::int32_t first = 1;
+  std::int32_t last = 1;
+  double n = 0;
+  double m = 0;
+  double ms = 0;        ///< median, as a part of a larger graph runs it
+  double whole_ms = 0;  ///< as the whole graph in one part runs it; 0: the same
+  double mad_ms = 0;    ///< median absolute deviation
+  std::int32_t runs = 1;
+  double peak_bytes = 0;  ///< 0: not known
+  double compile_ms = 0;  ///< of a static program; 0: not known
+};
+
+struct ProfileDevice {
+  std::string name;
+  std::string resource;     ///< devices that share one (the cores of a host) take turns
+  bool is_static = false;   ///< shapes are padded and programs compiled for them
+  double memory_bytes = 0;  ///< 0: no limit
+};
+
+/// Time of a transfer: latency_ms + bytes / bytes_per_s.
+struct ProfileLink {
+  std::string from;
+  std::string to;
+  double latency_ms = 0;
+  double bytes_per_s = 0;
+  Json samples = Json::array();  ///< [[bytes, ms], ...]
+  bool in_block = false;         ///< the times of blocks contain it: it costs nothing on top
+};
+
+enum class Interpolation : std::uint8_t {
+  kBilinear,  ///< in n and m / n
+  kNearest,   ///< the entry that is nearest in n and m, as the published tables were read
+};
+
+struct Estimate {
+  double value = 0;
+  bool known = false;         ///< the table has what it takes
+  bool extrapolated = false;  ///< the point lies outside the measured ones
+};
+
+/// What npu-profile measures and npu-plan plans with.
+class StageTable {
+ public:
+  /// Own documents (kind "profile") and the published form, an object of
+  /// "n,m,DEVICE,stage": {"total_time_ms": t}. Throws Error kParse.
+  static StageTable parse(const Json& json, const std::string& file);
+  /// Adds links from the published form: inter_device in GB/s, device_switch_overhead_ms.
+  void add_bandwidths(const Json& json, const std::string& file);
+  Json to_json() const;
+
+  std::vector<ProfileDevice> devices;
+  std::vector<ProfileLink> links;
+  std::vector<ProfileEntry> entries;
+  std::int32_t stage_count = 0;
+  Json fingerprint = Json::object();
+  Json extra = Json::object();  ///< further members, kept
+
+  /// Builds the index; call it after entries change.
+  void index();
+  std::int32_t find_device(std::string_view name) const noexcept;  ///< -1 if there is none
+  /// Time of a block; where no entry covers it, the sum over its stages.
+  Estimate time_ms(std::int32_t device, std::int32_t layer, std::int32_t first, std::int32_t last,
+                   double n, double m, Interpolation mode = Interpolation::kBilinear) const;
+  /// Of a block that has the whole graph: its features lie on the device, and its results are
+  /// taken as they are.
+  Estimate whole_ms(std::int32_t device, std::int32_t layer, std::int32_t first, std::int32_t last,
+                    double n, double m, Interpolation mode = Interpolation::kBilinear) const;
+  Estimate peak_bytes(std::int32_t device, std::int32_t layer, std::int32_t first,
+                      std::int32_t last, double n, double m) const;
+  /// 0 where there is no such link or both ends are one device.
+  double transfer_ms(std::string_view from, std::string_view to, double bytes) const;
+  bool has_link(std::string_view from, std::string_view to) const;
+  double compile_ms(std::int32_t device, std::int32_t layer, std::int32_t first,
+                    std::int32_t last) const;
+
+  /// Time that a device takes to go over to another cluster; 0 if the table does not say.
+  double switch_ms() const;
+
+  /// Raises entries that are below one with fewer nodes and edges (same block), pool adjacent
+  /// violators along the order of work. Returns how many changed.
+  std::int32_t repair_monotone();
+
+  struct HoldOut {
+    std::int32_t points = 0;
+    double median_error = 0;  ///< relative
+    double worst_error = 0;
+    std::string worst;  ///< which entry
+  };
+  /// Leaves out each entry that others surround, and compares the interpolation with it.
+  HoldOut leave_one_out() const;
+
+ private:
+  struct Point {
+    double ratio = 0;
+    double ms = 0;
+    double whole_ms = 0;
+    double peak = 0;
+  };
+  struct Series {
+    std::vector<double> sizes;               ///< n, ascending
+    std::vector<std::vector<Point>> points;  ///< by n, by ascending m / n
+    double compile_ms = 0;
+  };
+  const Series* series(std::int32_t device, std::int32_t layer, std::int32_t first,
+                       std::int32_t last) const;
+  static Estimate evaluate(const Series& series, double n, double m, Interpolation mode,
+                           double Point::*value);
+  Estimate combine(std::int32_t device, std::int32_t layer, std::int32_t first, std::int32_t last,
+                   double n, double m, Interpolation mode, double Point::*value) const;
+
+  std::vector<Series> series_;
+  std::vector<std::int32_t> slots_;  // by device, layer, first, last; -1: none
+  std::int32_t layers_ = 0;
+};
+
+/// Reads a profile from a file.
+StageTable read_profile(const std::string& path);
+
+}  // namespace npu::gnn

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "npu/ir/graph.hpp"
+#include "npu/support/error.hpp"
+#include "npu/target/target.hpp"
+
+namespace npu {
+
+/// Puts the nodes that `glob` matches on `device`. The glob is a shell's (*, ?, [a-z], \ quotes)
+/// and is compared with the op type and the name of each node.
+struct ForceRule {
+  std::string device;
+  std::string glob;
+};
+
+struct TagOptions {
+  std::vector<ForceRule> force = {};  ///< a later rule wins over an earlier one
+  bool keep_tags =
+      false;  ///< a node's own `dev_info` or `device` holds if the target has that device
+};
+
+/// Gives every node a device: the first of the target, in its order, that runs the node, unless a
+/// rule or a kept tag says otherwise. A getitem goes where its producer goes. Sets `npu.target` and
+/// each node's device and device_reason, and drops partitions and fusion groups of an earlier run.
+/// Adds an error for a forced or kept device that cannot run its node, and a node that no device
+/// runs; a warning for a glob that matches nothing. The graph is unchanged if there are errors.
+/// True if the graph changed. Throws Error kUsage for a rule with a device that does not exist.
+bool tag_ops(Graph& graph, const Target& target, const TagOptions& options,
+             Diagnostics& diagnostics);
+
+/// Nodes of one op type that went to one device for one reason.
+struct TagReportRow {
+  std::string op_type;
+  std::string device;
+  std::string reason;  ///< empty on the preferred device
+  std::int64_t count = 0;
+  double flops = 0;
+  double bytes = 0;
+};
+
+struct DeviceShare {
+  std::string device;
+  std::int64_t nodes = 0;
+  double flops = 0;
+  double bytes = 0;
+};
+
+/// What npu-tag --report prints and --assert compares.
+struct TagReport {
+  std::vector<TagReportRow>
+      rows;  ///< by device in the target's order, then most nodes first, then name
+  std::vector<DeviceShare> devices;  ///< in the target's order
+  std::int64_t nodes = 0;
+  double flops = 0;
+  double bytes = 0;
+};
+
+/// Of a tagged graph.
+TagReport tag_report(const Graph& graph, const Target& target);
+
+/// Two tables with aligned columns: op types, then devices with their share of nodes, FLOPs and
+/// bytes.
+std::string format_tag_report(const TagReport& report);
+/// The second of them.
+std::string format_coverage(const TagReport& report);
+
+/// nodes, flops, bytes; nodes_<device>, flops_<device>, bytes_<device>; and coverage_nodes,
+/// coverage_flops, coverage_bytes: the share on the target's first device, 0 to 1 (1 if there is
+/// nothing to run); and unsupported_ops: the number of op types with a node that is not there
+/// though nobody forced it.
+std::map<std::string, double> tag_metrics(const TagReport& report);
+
+}  // namespace npu

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "npu/support/json.hpp"
+
+namespace npu {
+
+/// What measured times depend on besides the model: processor, cores and threads.
+Json host_fingerprint(std::int32_t threads);
+
+}  // namespace npu

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// What became of each partition, for people and for --assert. What a backend reports comes from
+// outside: a number that it lacks, or that is none, is shown as "-" and adds nothing.
+#include "npu/compile/compile_report.hpp"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "npu/support/text.hpp"
+
+namespace npu {
+namespace {
+
+std::optional<double> number_of(const Json& report, const char* key) {
+  const Json* value = find_member(report, key);
+  if (value == nullptr || !value->is_number()) return std::nullopt;
+  return value->get<double>();
+}
+
+/// A whole number without a point, as JSON writes it.
+std::string count_text(double value) {
+  constexpr double kExactIntegers = 9007199254740992;  // 2^53
+  if (std::abs(value) <= kExactIntegers && value == std::nearbyint(value)) {
+    return std::to_string(static_cast<std::int64_t>(value));
+  }
+  return Json(value).dump();
+}
+
+template <typename Text>
+std::string cell(const std::optional<double>& value, const Text& text) {
+  return value ? text(*value) : "-";
+}
+
+}  // namespace
+
+CompileNumbers read_compile_numbers(const Json& report) {
+  return {.nodes = number_of(report, "nodes"),
+          .kernels = number_of(report, "kernels"),
+          .reorders = number_of(report, "reorders"),
+          .flops = number_of(report, "flops"),
+          .weight_bytes = number_of(report, "weight_bytes"),
+          .arena_bytes = number_of(report, "arena_bytes")};
+}
+
+std::vector<std::string> number_cells(const CompileNumbers& numbers) {
+  return {cell(numbers.nodes, count_text),        cell(numbers.kernels, count_text),
+          cell(numbers.reorders, count_text),     cell(numbers.flops, flops_text),
+          cell(numbers.weight_bytes, bytes_text), cell(numbers.arena_bytes, bytes_text)};
+}
+
+CompileReport compile_report(const CompiledModel& model) {
+  CompileReport report;
+  for (const CompiledPartition& partition : model.partitions) {
+    report.partitions.push_back({.device = partition.device,
+                                 .backend = partition.backend,
+                                 .numbers = read_compile_numbers(partition.report),
+                                 .blob_bytes = partition.blob.size,
+                                 .compile_ms = partition.compile_ms,
+                                 .cache_hit = partition.cache_hit});
+  }
+  report.refusals = model.refusals;
+  report.cache_hits = model.cache_hits;
+  report.cache_misses = model.cache_misses;
+  report.compile_ms = model.compile_ms;
+  return report;
+}
+
+std::string format_compile_report(const CompileReport& report) {
+  std::vector<std::vector<std::string>> rows{{">partition", "device", "backend", ">nodes",
+                                              ">kernels", ">reorders", ">flops", ">weights",
+                                              ">arena", ">blob", ">compile ms", "cache"}};
+  for (std::size_t i = 0; i < report.partitions.size(); ++i) {
+    const CompiledRow& row = report.partitions[i];
+    std::vector<std::string> cells{std::to_string(i), row.device, row.backend};
+    for (std::string& number : number_cells(row.numbers)) cells.push_back(std::move(number));
+    cells.push_back(bytes_text(static_cast<double>(row.blob_bytes)));
+    cells.push_back(fixed_text(row.compile_ms, 1));
+    cells.emplace_back(row.cache_hit ? "hit" : "miss");
+    rows.push_back(std::move(cells));
+  }
+  std::string text = table_text(rows);
+  for (const Refusal& refusal : report.refusals) {
+    text += std::to_string(refusal.nodes) + " nodes from '" + refusal.first_node +
+            "' on went from " + refusal.device + " to " + refusal.to + ": " + refusal.reason + "\n";
+  }
+  std::vector<std::vector<std::string>> totals{{"total", ">"}};
+  totals.push_back({"partitions", std::to_string(report.partitions.size())});
+  totals.push_back({"compile ms", fixed_text(report.compile_ms, 1)});
+  totals.push_back({"cache", report.cache_enabled
+                                 ? std::to_string(report.cache_hits) + " hits, " +
+                                       std::to_string(report.cache_misses) + " misses"
+                                 : "off"});
+  totals.push_back({"precision", report.precision});
+  if (report.worst_relative_error) {
+    std::array<char, 32> number{};
+    std::snprintf(number.data(), number.size(), "%.2e", *report.worst_relative_error);
+    totals.push_back({"worst relative error", number.data()});
+  }
+  return text + "\n" + table_text(totals);
+}
+
+std::map<std::string, double> compile_metrics(const CompileReport& report) {
+  std::map<std::string, double> metrics{
+      {"partitions", static_cast<double>(report.partitions.size())},
+      {"refused", static_cast<double>(report.refusals.size())},
+      {"cache_hits", static_cast<double>(report.cache_hits)},
+      {"cache_misses", static_cast<double>(report.cache_misses)},
+      {"compile_ms", report.compile_ms},
+      {"kernels", 0},
+      {"reorders", 0},
+      {"flops", 0},
+      {"weight_bytes", 0},
+      {"arena_bytes", 0}};
+  double blob_bytes = 0;
+  for (const CompiledRow& row : report.partitions) {
+    metrics["kernels"] += row.numbers.kernels.value_or(0);
+    metrics["reorders"] += row.numbers.reorders.value_or(0);
+    metrics["flops"] += row.numbers.flops.value_or(0);
+    metrics["weight_bytes"] += row.numbers.weight_bytes.value_or(0);
+    metrics["arena_bytes"] += row.numbers.arena_bytes.value_or(0);
+    blob_bytes += static_cast<double>(row.blob_bytes);
+  }
+  metrics["blob_bytes"] = blob_bytes;
+  if (report.worst_relative_error) metrics["worst_relative_error"] = *report.worst_relative_error;
+  return metrics;
+}
+
+}  // namespace npu

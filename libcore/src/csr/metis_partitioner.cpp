@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graph partitioning by METIS 5 (Karypis and Kumar, SIAM J. Sci. Comput. 1998), and what it takes
+// to survive it. METIS 5.1.0 divides by zero for one part and for one node, prints to stdout and
+// reports success when there are more parts than nodes, leaves parts empty when there are nearly as
+// many as nodes, and returns negative cuts for graphs that are not symmetric. So everything is
+// checked before the call and counted again after it.
+//
+// Input: an undirected graph with weights. Output: parts, none of them empty. Beside METIS's own
+// time O(entries) for the checks, and O(entries of one part) for each empty part that is filled.
+#include "npu/csr/metis_partitioner.hpp"
+
+#include <metis.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <queue>
+#include <tuple>
+
+#include "npu/support/checked.hpp"
+#include "npu/support/error.hpp"
+#include "npu/support/ids.hpp"
+
+namespace npu {
+namespace {
+
+std::int64_t node_weight(const CsrGraph& graph, std::int32_t node, std::int32_t which) {
+  if (graph.node_weights.empty()) return 1;
+  return graph.node_weights[index_of(std::int64_t{node} * graph.node_weight_count + which)];
+}
+
+// The weights of `values` so that their sum fits METIS's sums with room to spare. A weight that is
+// not 0 stays at least 1.
+std::vector<idx_t> scaled_weights(const std::vector<std::int64_t>& values, std::size_t begin,
+                                  std::size_t stride) {
+  const double limit = static_cast<double>(std::numeric_limits<idx_t>::max()) / 4;
+  double sum = 0;
+  double count = 0;
+  for (std::size_t i = begin; i < values.size(); i += stride) {
+    sum += static_cast<double>(values[i]);
+    count += 1;
+  }
+  // What rounding up to 1 adds is at most `count`, so it is left room for.
+  const double factor = sum + count <= limit ? 1 : std::max(limit - count, 1.0) / sum;
+  std::vector<idx_t> scaled;
+  scaled.reserve(values.size() / stride + 1);
+  for (std::size_t i = begin; i < values.size(); i += stride) {
+    const double value = factor == 1 ? static_cast<double>(values[i])
+                                     : std::floor(static_cast<double>(values[i]) * factor);
+    scaled.push_back(values[i] > 0 ? static_cast<idx_t>(std::max(value, 1.0)) : 0);
+  }
+  return scaled;
+}
+
+// METIS's view of a graph. It takes its arrays as not const, but does not write to them.
+struct MetisGraph {
+  idx_t nvtxs = 0;
+  idx_t ncon = 1;
+  std::vector<idx_t> xadj;
+  std::vector<idx_t> own_adjncy;
+  idx_t* adjncy = nullptr;
+  std::vector<idx_t> vwgt;
+  std::vector<idx_t> adjwgt;
+  std::vector<std::int32_t> constraints;  // which node weights are used
+
+  explicit MetisGraph(const CsrGraph& graph) : nvtxs(graph.node_count()) {
+    xadj.assign(graph.offsets.begin(), graph.offsets.end());
+    if constexpr (std::is_same_v<idx_t, std::int32_t>) {
+      adjncy = const_cast<std::int32_t*>(graph.neighbors.data());
+    } else {
+      own_adjncy.assign(graph.neighbors.begin(), graph.neighbors.end());
+      adjncy = own_adjncy.data();
+    }
+    if (!graph.edge_weights.empty()) adjwgt = scaled_weights(graph.edge_weights, 0, 1);
+    if (graph.node_weights.empty()) {
+      constraints.push_back(0);
+      return;
+    }
+    // A weight that is 0 everywhere is no constraint; METIS would divide by its sum.
+    const auto stride = index_of(graph.node_weight_count);
+    std::vector<std::vector<idx_t>> columns;
+    for (std::int32_t c = 0; c < graph.node_weight_count; ++c) {
+      auto column = scaled_weights(graph.node_weights, index_of(c), stride);
+      if (std::all_of(column.begin(), column.end(), [](idx_t w) { return w == 0; })) continue;
+      columns.push_back(std::move(column));
+      constraints.push_back(c);
+    }
+    if (columns.empty()) {
+      constraints.push_back(0);
+      return;
+    }
+    ncon = static_cast<idx_t>(columns.size());
+    for (std::size_t v = 0; v < index_of(nvtxs); ++v) {
+      for (const auto& column : columns) vwgt.push_back(column[v]);
+    }
+  }
+};
+
+void check_request(const CsrGraph& graph, const MetisOptions& options) {
+  if (options.part_count < 1 || options.seed_count < 1) {
+    throw Error(ErrorCode::kUsage, "a graph is cut into at least 1 part, with at least 1 seed");
+  }
+  if (options.max_imbalance.empty() ||
+      std::any_of(options.max_imbalance.begin(), options.max_imbalance.end(),
+                  [](double value) { return !(value > 1) || !std::isfinite(value); })) {
+    throw Error(ErrorCode::kUsage, "the imbalance of parts has to be above 1");
+  }
+  if (const std::string fault = undirected_graph_fault(graph); !fault.empty()) {
+    throw Error(ErrorCode::kInvalidGraph, "cannot partition the graph: " + fault);
+  }
+  if (graph.entry_count() > std::numeric_limits<idx_t>::max()) {
+    throw Error(ErrorCode::kUnsupported, "the graph has " + std::to_string(graph.entry_count()) +
+                                             " adjacency entries, METIS takes at most " +
+                                             std::to_string(std::numeric_limits<idx_t>::max()));
+  }
+  if (options.part_count > std::max(graph.node_count(), 1)) {
+    throw Error(ErrorCode::kInfeasible,
+                std::to_string(options.part_count) + " parts requested but the graph has " +
+                    std::to_string(graph.node_count()) + " nodes; ask for " +
+                    std::to_string(std::max(graph.node_count(), 1)) + " or fewer");
+  }
+}
+
+std::vector<std::int32_t> run_metis(const MetisGraph& metis, const MetisOptions& options,
+                                    std::uint64_t seed) {
+  std::array<idx_t, METIS_NOPTIONS> settings{};
+  METIS_SetDefaultOptions(settings.data());
+  settings[METIS_OPTION_NUMBERING] = 0;
+  // -1 means "no seed"; any other value of 31 bits will do.
+  settings[METIS_OPTION_SEED] = static_cast<idx_t>(seed & 0x7fffffff);
+  settings[METIS_OPTION_OBJTYPE] = options.minimize_volume ? METIS_OBJTYPE_VOL : METIS_OBJTYPE_CUT;
+  std::vector<real_t> limits;
+  for (const std::int32_t c : metis.constraints) {
+    limits.push_back(static_cast<real_t>(
+        options.max_imbalance[std::min(index_of(c), options.max_imbalance.size() - 1)]));
+  }
+  idx_t nvtxs = metis.nvtxs;
+  idx_t ncon = metis.ncon;
+  idx_t nparts = options.part_count;
+  idx_t objective = 0;
+  std::vector<idx_t> part(index_of(nvtxs), 0);
+  const auto data = [](const std::vector<idx_t>& values) {
+    return values.empty() ? nullptr : const_cast<idx_t*>(values.data());
+  };
+  // The volume objective does not know edge weights.
+  const int status =
+      METIS_PartGraphKway(&nvtxs, &ncon, data(metis.xadj), metis.adjncy, data(metis.vwgt), nullptr,
+                          options.minimize_volume ? nullptr : data(metis.adjwgt), &nparts, nullptr,
+                          limits.data(), settings.data(), &objective, part.data());
+  if (status == METIS_ERROR_MEMORY) {
+    throw Error(ErrorCode::kInfeasible, "METIS ran out of memory");
+  }
+  if (status != METIS_OK) {
+    throw Error(ErrorCode::kUnsupported, "METIS failed with status " + std::to_string(status));
+  }
+  for (const idx_t p : part) {
+    if (p < 0 || p >= nparts) {
+      throw Error(ErrorCode::kUnsupported, "METIS put a node into part " + std::to_string(p) +
+                                               " of " + std::to_string(nparts));
+    }
+  }
+  return {part.begin(), part.end()};
+}
+
+// A node's share of all weights, summed over the constraints.
+double relative_weight(const CsrGraph& graph, const std::vector<double>& totals, std::int32_t v) {
+  double sum = 0;
+  for (std::int32_t c = 0; c < graph.node_weight_count; ++c) {
+    if (totals[index_of(c)] > 0) {
+      sum += static_cast<double>(node_weight(graph, v, c)) / totals[index_of(c)];
+    }
+  }
+  return sum;
+}
+
+std::vector<double> total_weights(const CsrGraph& graph) {
+  std::vector<double> totals(index_of(graph.node_weight_count), 0);
+  for (std::int32_t v = 0; v < graph.node_count(); ++v) {
+    for (std::int32_t c = 0; c < graph.node_weight_count; ++c) {
+      totals[index_of(c)] += static_cast<double>(node_weight(graph, v, c));
+    }
+  }
+  return totals;
+}
+
+// Without edges only balance counts: the heaviest nodes first, each to the lightest part, then the
+// one with fewest nodes, so that none stays empty.
+std::vector<std::int32_t> balance_only(const CsrGraph& graph, std::int32_t part_count) {
+  const auto totals = total_weights(graph);
+  std::vector<std::int32_t> order(index_of(graph.node_count()));
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<double> weights;
+  for (const std::int32_t v : order) weights.push_back(relative_weight(graph, totals, v));
+  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    return weights[index_of(a)] > weights[index_of(b)];
+  });
+  using Load = std::tuple<double, std::int64_t, std::int32_t>;  // weight, nodes, part
+  std::priority_queue<Load, std::vector<Load>, std::greater<>> loads;
+  for (std::int32_t p = 0; p < part_count; ++p) loads.emplace(0.0, 0, p);
+  std::vector<std::int32_t> part_of(order.size(), 0);
+  for (const std::int32_t v : order) {
+    auto [weight, nodes, part] = loads.top();
+    loads.pop();
+    part_of[index_of(v)] = part;
+    loads.emplace(weight + weights[index_of(v)], nodes + 1, part);
+  }
+  return part_of;
+}
+
+// Gives each empty part one node of the part with most nodes: the one whose move adds least to the
+// cut.
+std::int32_t fill_empty_parts(const CsrGraph& graph, std::int32_t part_count,
+                              std::vector<std::int32_t>& part_of) {
+  std::vector<std::vector<std::int32_t>> members(index_of(part_count));
+  for (std::int32_t v = 0; v < graph.node_count(); ++v)
+    members[index_of(part_of[index_of(v)])].push_back(v);
+  std::int32_t repaired = 0;
+  for (std::int32_t p = 0; p < part_count; ++p) {
+    if (!members[index_of(p)].empty()) continue;
+    auto& donor =
+        *std::max_element(members.begin(), members.end(),
+                          [](const auto& a, const auto& b) { return a.size() < b.size(); });
+    std::size_t best = 0;
+    std::int64_t best_internal = std::numeric_limits<std::int64_t>::max();
+    for (std::size_t i = 0; i < donor.size(); ++i) {
+      const std::int32_t v = donor[i];
+      std::int64_t internal = 0;  // weight of the edges that the move would cut
+      for (std::int64_t e = graph.offsets[index_of(v)]; e < graph.offsets[index_of(v) + 1]; ++e) {
+        if (part_of[index_of(graph.neighbors[index_of(e)])] != part_of[index_of(v)]) continue;
+        internal = saturating_add(internal,
+                                  graph.edge_weights.empty() ? 1 : graph.edge_weights[index_of(e)]);
+      }
+      if (internal < best_internal) {
+        best_internal = internal;
+        best = i;
+      }
+    }
+    const std::int32_t moved = donor[best];
+    donor.erase(donor.begin() + static_cast<std::ptrdiff_t>(best));
+    part_of[index_of(moved)] = p;
+    members[index_of(p)].push_back(moved);
+    ++repaired;
+  }
+  return repaired;
+}
+
+// How far balance misses its goal, in steps of 5 %: a slightly smaller cut does not make up for a
+// part that is much too heavy.
+std::int64_t balance_excess(const std::vector<double>& imbalance, const MetisOptions& options) {
+  double excess = 0;
+  for (std::size_t c = 0; c < imbalance.size(); ++c) {
+    excess =
+        std::max(excess, imbalance[c] -
+                             options.max_imbalance[std::min(c, options.max_imbalance.size() - 1)]);
+  }
+  return static_cast<std::int64_t>(std::floor(std::min(excess, 1e6) / 0.05));
+}
+
+}  // namespace
+
+GraphPartition partition_with_metis(const CsrGraph& graph, const MetisOptions& options) {
+  check_request(graph, options);
+  const bool needs_metis =
+      options.part_count > 1 && options.part_count < graph.node_count() && graph.entry_count() > 0;
+  const auto finished = [&](std::vector<std::int32_t> part_of, std::uint64_t seed) {
+    GraphPartition result;
+    result.part_count = options.part_count;
+    result.seed = seed;
+    if (graph.node_count() > 0) {
+      result.repaired_parts = fill_empty_parts(graph, options.part_count, part_of);
+    }
+    result.part_of = std::move(part_of);
+    result.edge_cut = edge_cut_of(graph, result.part_of);
+    result.imbalance = imbalance_of(graph, result.part_of, options.part_count);
+    return result;
+  };
+  GraphPartition best;
+  if (options.part_count == 1) {
+    best = finished(std::vector<std::int32_t>(index_of(graph.node_count()), 0), options.seed);
+  } else if (!needs_metis) {
+    best = finished(balance_only(graph, options.part_count), options.seed);
+  } else {
+    const MetisGraph metis(graph);
+    for (std::int32_t i = 0; i < options.seed_count; ++i) {
+      const std::uint64_t seed = options.seed + static_cast<std::uint64_t>(i);
+      GraphPartition candidate = finished(run_metis(metis, options, seed), seed);
+      const auto rank = [&](const GraphPartition& partition) {
+        return std::pair(balance_excess(partition.imbalance, options), partition.edge_cut);
+      };
+      if (i == 0 || rank(candidate) < rank(best)) best = std::move(candidate);
+    }
+  }
+  best.hash = partition_hash(best.part_of);
+  return best;
+}
+
+std::string partition_hash(const std::vector<std::int32_t>& part_of) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const std::int32_t part : part_of) {
+    for (int shift = 0; shift < 32; shift += 8) {
+      hash ^= (static_cast<std::uint32_t>(part) >> shift) & 0xff;
+      hash *= 0x100000001b3;
+    }
+  }
+  std::string text(16, '0');
+  for (std::size_t i = 16; i-- > 0; hash >>= 4) text[i] = "0123456789abcdef"[hash & 15];
+  return text;
+}
+
+std::int64_t edge_cut_of(const CsrGraph& graph, const std::vector<std::int32_t>& part_of) {
+  std::int64_t cut = 0;
+  for (std::int32_t v = 0; v < graph.node_count(); ++v) {
+    for (std::int64_t e = graph.offsets[index_of(v)]; e < graph.offsets[index_of(v) + 1]; ++e) {
+      const std::int32_t u = graph.neighbors[index_of(e)];
+      if (u < v || part_of[index_of(u)] == part_of[index_of(v)]) continue;
+      cut = saturating_add(cut, graph.edge_weights.empty() ? 1 : graph.edge_weights[index_of(e)]);
+    }
+  }
+  return cut;
+}
+
+std::vector<double> imbalance_of(const CsrGraph& graph, const std::vector<std::int32_t>& part_of,
+                                 std::int32_t part_count) {
+  std::vector<double> imbalance;
+  for (std::int32_t c = 0; c < graph.node_weight_count; ++c) {
+    std::vector<double> weights(index_of(part_count), 0);
+    double total = 0;
+    for (std::int32_t v = 0; v < graph.node_count(); ++v) {
+      const auto weight = static_cast<double>(node_weight(graph, v, c));
+      weights[index_of(part_of[index_of(v)])] += weight;
+      total += weight;
+    }
+    const double heaviest = *std::max_element(weights.begin(), weights.end());
+    imbalance.push_back(total > 0 ? heaviest * part_count / total : 1);
+  }
+  return imbalance;
+}
+
+}  // namespace npu

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads graphs: finds out the format and leaves the file to its reader.
+//
+// Every reader collects the two ends of the directed edges in file order, which then become rows by
+// target (edge_rows.cpp). O(bytes + nodes + edges); while reading, a graph takes 8 bytes an edge
+// (16 for edge lists, whose ids may have 64 bits), then 4 more for the rows. Values and weights of
+// edges are checked and left out; the weights of a METIS file are kept.
+#include "npu/gnn/graph_reader.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "gnn/graph/edge_list.hpp"
+#include "gnn/graph/edge_rows.hpp"
+#include "gnn/graph/matrix_market.hpp"
+#include "gnn/graph/metis_graph.hpp"
+#include "gnn/graph/tensor_graph.hpp"
+#include "npu/gnn/symmetrize.hpp"
+#include "npu/support/file_io.hpp"
+
+namespace npu::gnn {
+namespace {
+
+GraphFormat detect(std::string_view bytes, const std::string& file) {
+  if (is_matrix_market(bytes, file)) return GraphFormat::kMatrixMarket;
+  if (file.ends_with(".graph") || file.ends_with(".metis")) return GraphFormat::kMetis;
+  if (file.ends_with(".safetensors")) return GraphFormat::kSafetensors;
+  return GraphFormat::kEdgeList;
+}
+
+void add_reverses(DataGraph& data) {
+  SymmetrizedGraph simple = symmetrize(data.in_edges);
+  if (simple.added_reverses == 0) return;
+  // Loops and parallel edges stay; only what has no reverse gets one.
+  EdgeArrays edges;
+  const CsrGraph& graph = data.in_edges;
+  for (std::int32_t v = 0; v < graph.node_count(); ++v) {
+    std::int32_t previous = -1;
+    for (const std::int32_t u : graph.row(v)) {
+      edges.add(u, v);
+      const auto reverse = graph.row(u);
+      if (u != previous && !std::binary_search(reverse.begin(), reverse.end(), v)) edges.add(v, u);
+      previous = u;
+    }
+  }
+  const std::int64_t nodes = graph.node_count();
+  data.in_edges = rows_by_target(nodes, std::move(edges));
+  data.notes.push_back(count_text(simple.added_reverses, "reverse edge", "reverse edges") +
+                       " added");
+}
+
+}  // namespace
+
+DataGraph parse_graph(std::string_view bytes, const std::string& file,
+                      const GraphReadOptions& options) {
+  const GraphFormat format =
+      options.format == GraphFormat::kAuto ? detect(bytes, file) : options.format;
+  bool undirected = options.undirected;
+  DataGraph data;
+  switch (format) {
+    case GraphFormat::kMatrixMarket:
+      data = parse_matrix_market(bytes, file);
+      break;
+    case GraphFormat::kMetis:
+      data = parse_metis(bytes, file);
+      break;
+    case GraphFormat::kSafetensors:
+      data = parse_tensor_graph(bytes, file, options);
+      break;
+    default: {
+      bool says_undirected = false;
+      data = parse_edge_list(bytes, file, options, says_undirected);
+      undirected = undirected || says_undirected;
+    }
+  }
+  if (undirected && data.in_edges.edge_weights.empty()) add_reverses(data);
+  return data;
+}
+
+DataGraph read_graph_file(const std::string& path, const GraphReadOptions& options) {
+  if (options.format == GraphFormat::kSafetensors ||
+      (options.format == GraphFormat::kAuto && path.ends_with(".safetensors"))) {
+    DataGraph data = read_tensor_graph(path, options);
+    if (options.undirected) add_reverses(data);
+    return data;
+  }
+  if (path == "-") return parse_graph(read_stream(stdin, "<stdin>"), "<stdin>", options);
+  const MappedFile file(path);
+  return parse_graph({reinterpret_cast<const char*>(file.data()), file.size()}, path, options);
+}
+
+}  // namespace npu::gnn

@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads models that are a sequence of stages, and cuts blocks of stages out as documents with
+// static shapes.
+//
+// A stage that makes something per edge looks at both ends of it, so whatever it reads per node
+// needs rows for halo nodes; so does, by induction, what makes that. Every other stage computes the
+// owned nodes alone. Where a tensor with halo rows is read by a stage of owned rows, a block gets a
+// slice node (owned nodes come first). O(stages * nodes of their IR) for each block.
+#include "npu/gnn/staged_model.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "npu/csr/metis_partitioner.hpp"
+#include "npu/ir/json_reader.hpp"
+#include "npu/support/file_io.hpp"
+#include "target/support_check.hpp"
+
+namespace npu::gnn {
+namespace {
+
+[[noreturn]] void fail(const std::string& file, const std::string& pointer,
+                       const std::string& text) {
+  throw Error(ErrorCode::kInvalidGraph, text, {.file = file, .pointer = pointer});
+}
+
+bool is_model_input(std::string_view name) {
+  return name == kFeatureInput || name == kEdgeInput || name == kDegreeInput;
+}
+
+// Replaces the strings "n" and "m" in arrays (shapes, and sizes among attributes).
+void substitute(Json& json, std::int64_t n, std::int64_t m) {
+  if (json.is_array()) {
+    for (Json& element : json) {
+      if (element.is_string()) {
+        if (element == "n") element = n;
+        if (element == "m") element = m;
+      } else {
+        substitute(element, n, m);
+      }
+    }
+  } else if (json.is_object()) {
+    for (auto& [key, value] : json.items()) substitute(value, n, m);
+  }
+}
+
+// Every mention of a tensor in a document, as a mutable object.
+template <typename Visit>
+void for_each_mention(Json& ir, Visit visit) {
+  for (const char* key : {"graph_inputs", "graph_outputs", "weights"}) {
+    if (Json* list = find_member(ir, key)) {
+      for (Json& tensor : *list) visit(tensor);
+    }
+  }
+  if (Json* nodes = find_member(ir, "nodes")) {
+    for (Json& node : *nodes) {
+      for (const char* key : {"inputs", "outputs"}) {
+        if (Json* list = find_member(node, key)) {
+          for (Json& tensor : *list) visit(tensor);
+        }
+      }
+    }
+  }
+}
+
+std::size_t count_symbol(const Json& shape, std::string_view symbol) {
+  if (!shape.is_array()) return 0;
+  return static_cast<std::size_t>(std::count_if(
+      shape.begin(), shape.end(), [&](const Json& dimension) { return dimension == symbol; }));
+}
+
+class Reader {
+ public:
+  Reader(const Json& json, const std::string& file) : json_(json), file_(file) {}
+
+  StagedModel read() {
+    StagedModel model;
+    model.file = file_;
+    const Json* npu = find_member(json_, "npu");
+    const Json* kind = npu == nullptr ? nullptr : find_member(*npu, "kind");
+    if (kind == nullptr || *kind != "staged") {
+      fail(file_, "/npu/kind",
+           "expected a model of kind 'staged'; scripts/export_gnn.py writes them");
+    }
+    const Json* version = find_member(*npu, "version");
+    if (version == nullptr || *version != kIrVersion) {
+      fail(file_, "/npu/version", "expected version " + std::to_string(kIrVersion));
+    }
+    if (const Json* weights = find_member(*npu, "weights_file")) {
+      if (!weights->is_string()) fail(file_, "/npu/weights_file", "expected a string");
+      model.weights_file = weights->get<std::string>();
+    }
+    if (const Json* name = find_member(json_, "model_name")) {
+      if (name->is_string()) model.name = name->get<std::string>();
+    }
+    const Json* layers = find_member(json_, "layers");
+    std::int64_t layer_count = 1;
+    if (layers != nullptr) {
+      if (!layers->is_number_integer() || *layers < 1 || *layers > 256) {
+        fail(file_, "/layers", "expected a number of layers in 1..256, found " + layers->dump());
+      }
+      layer_count = layers->get<std::int64_t>();
+    }
+    const Json* stages = find_member(json_, "stages");
+    if (stages == nullptr || !stages->is_array() || stages->empty()) {
+      fail(file_, "/stages", "expected an array of stages");
+    }
+    model.layers.resize(static_cast<std::size_t>(layer_count));
+    for (std::size_t i = 0; i < stages->size(); ++i) add_stage(model, (*stages)[i], i);
+    for (std::size_t l = 0; l < model.layers.size(); ++l) finish_layer(model, l);
+    std::vector<std::int32_t> letters;
+    for (const char c : stages->dump()) letters.push_back(c);
+    model.hash = partition_hash(letters);
+    return model;
+  }
+
+ private:
+  void add_stage(StagedModel& model, const Json& json, std::size_t index) {
+    const std::string pointer = "/stages/" + std::to_string(index);
+    if (!json.is_object()) fail(file_, pointer, "expected an object");
+    const Json* ir = find_member(json, "ir");
+    if (ir == nullptr || !ir->is_object()) fail(file_, pointer + "/ir", "expected a document");
+    StageInfo stage;
+    stage.ir = *ir;
+    if (const Json* name = find_member(json, "name"); name != nullptr && name->is_string()) {
+      stage.name = name->get<std::string>();
+    } else {
+      fail(file_, pointer, "the stage has no name");
+    }
+    std::size_t first = 0;
+    std::size_t last = model.layers.size() - 1;
+    if (const Json* layer = find_member(json, "layer")) {
+      if (!layer->is_number_integer() || *layer < 1 ||
+          *layer > static_cast<std::int64_t>(model.layers.size())) {
+        fail(file_, pointer + "/layer",
+             "expected a layer in 1.." + std::to_string(model.layers.size()));
+      }
+      first = last = static_cast<std::size_t>(layer->get<std::int64_t>()) - 1;
+    }
+    for (std::size_t l = first; l <= last; ++l) {
+      const Json* id = find_member(json, "id");
+      const auto expected = static_cast<std::int64_t>(model.layers[l].stages.size()) + 1;
+      if (id == nullptr || !id->is_number_integer() || *id != expected) {
+        fail(file_, pointer + "/id", "expected stage id " + std::to_string(expected));
+      }
+      if (expected > 64) fail(file_, pointer, "a layer has at most 64 stages");
+      model.layers[l].stages.push_back(stage);
+      pointers_[{l, model.layers[l].stages.size()}] = pointer + "/ir";
+    }
+  }
+
+  const std::string& pointer_of(std::size_t layer, std::int32_t stage) {
+    return pointers_[{layer, static_cast<std::size_t>(stage)}];
+  }
+
+  void finish_layer(StagedModel& model, std::size_t l) {
+    LayerInfo& layer = model.layers[l];
+    if (layer.stages.empty()) {
+      fail(file_, "/stages", "layer " + std::to_string(l + 1) + " has no stages");
+    }
+    std::map<std::string, std::size_t> by_name;
+    std::vector<bool> makes_edges(layer.stages.size(), false);
+    for (std::int32_t s = 1; s <= layer.stage_count(); ++s) {
+      StageInfo& stage = layer.stages[static_cast<std::size_t>(s - 1)];
+      const std::string& pointer = pointer_of(l, s);
+      for (const char* key : {"graph_inputs", "graph_outputs"}) {
+        const Json* list = find_member(stage.ir, key);
+        if (list == nullptr || !list->is_array()) {
+          fail(file_, pointer, "the key '" + std::string(key) + "' is missing");
+        }
+        for (const Json& tensor : *list) {
+          const Json* name = find_member(tensor, "name");
+          if (name == nullptr || !name->is_string()) fail(file_, pointer, "a tensor has no name");
+          const bool is_output = std::string_view(key) == "graph_outputs";
+          add_tensor(layer, by_name, *name, tensor, s, is_output, pointer);
+          if (is_output && count_symbol(tensor_shape(tensor), "m") > 0) {
+            makes_edges[static_cast<std::size_t>(s - 1)] = true;
+          }
+        }
+      }
+      if (const Json* weights = find_member(stage.ir, "weights")) {
+        for (const Json& weight : *weights) stage.weight_bytes += fixed_bytes(weight);
+      }
+    }
+    StageTensor& output =
+        layer.tensors[by_name.at(last_output(layer, pointer_of(l, layer.stage_count())))];
+    output.consumers.push_back(layer.stage_count() + 1);
+    find_local_rows(layer, makes_edges);
+    check_features(model, l, output);
+    // The whole layer as one document: names, order, shapes and dtypes.
+    Diagnostics diagnostics;
+    const Json whole =
+        model.block(static_cast<std::int32_t>(l) + 1, 1, layer.stage_count(), {101, 103, 211});
+    read_graph(whole.dump(), file_, diagnostics);
+    for (const Diagnostic& diagnostic : diagnostics.entries()) {
+      if (diagnostic.level == Level::kError) {
+        fail(file_, "/stages",
+             "layer " + std::to_string(l + 1) + " is not valid: " + diagnostic.text);
+      }
+    }
+  }
+
+  static const Json& tensor_shape(const Json& tensor) {
+    static const Json none = Json::array();
+    const Json* shape = find_member(tensor, "shape");
+    return shape == nullptr ? none : *shape;
+  }
+
+  static double fixed_bytes(const Json& tensor) {
+    double bytes = 4;
+    if (const Json* dtype = find_member(tensor, "dtype"); dtype != nullptr && dtype->is_string()) {
+      if (const auto known = parse_dtype(dtype->get<std::string>())) {
+        bytes = static_cast<double>(dtype_size(*known));
+      }
+    }
+    for (const Json& dimension : tensor_shape(tensor)) {
+      if (dimension.is_number()) bytes *= dimension.get<double>();
+    }
+    return bytes;
+  }
+
+  void add_tensor(LayerInfo& layer, std::map<std::string, std::size_t>& by_name,
+                  const std::string& name, const Json& tensor, std::int32_t stage, bool is_output,
+                  const std::string& pointer) {
+    const auto found = by_name.find(name);
+    if (is_output) {
+      if (found != by_name.end()) {
+        fail(file_, pointer, "tensor '" + name + "' is made twice, or read before it is made");
+      }
+    } else if (found != by_name.end()) {
+      StageTensor& known = layer.tensors[found->second];
+      if (known.consumers.empty() || known.consumers.back() != stage) {
+        known.consumers.push_back(stage);
+      }
+      return;
+    } else if (!is_model_input(name)) {
+      fail(file_, pointer,
+           "the stage reads '" + name +
+               "', which no stage before it makes; a layer's inputs are "
+               "x, edge_index and degree");
+    }
+    StageTensor made;
+    made.name = name;
+    made.producer = is_output ? stage : 0;
+    if (!is_output) made.consumers.push_back(stage);
+    const Json& shape = tensor_shape(tensor);
+    const std::size_t ns = count_symbol(shape, "n");
+    const std::size_t ms = count_symbol(shape, "m");
+    if (ns + ms > 1) fail(file_, pointer, "tensor '" + name + "' has more than one of n and m");
+    (ns == 1   ? made.node_bytes
+     : ms == 1 ? made.edge_bytes
+               : made.fixed_bytes) = fixed_bytes(tensor);
+    if (name == kFeatureInput && shape.size() == 2 && shape[1].is_number_integer()) {
+      layer.input_features = shape[1].get<std::int64_t>();
+    }
+    by_name.emplace(name, layer.tensors.size());
+    layer.tensors.push_back(std::move(made));
+  }
+
+  std::string last_output(const LayerInfo& layer, const std::string& pointer) {
+    const Json& outputs = *find_member(layer.stages.back().ir, "graph_outputs");
+    if (outputs.size() != 1) {
+      fail(file_, pointer,
+           "the last stage of a layer has one output, found " + std::to_string(outputs.size()));
+    }
+    return outputs[0]["name"].get<std::string>();
+  }
+
+  static void find_local_rows(LayerInfo& layer, const std::vector<bool>& makes_edges) {
+    for (std::int32_t s = layer.stage_count(); s >= 1; --s) {
+      StageInfo& stage = layer.stages[static_cast<std::size_t>(s - 1)];
+      stage.local_rows = makes_edges[static_cast<std::size_t>(s - 1)];
+      for (const StageTensor& tensor : layer.tensors) {
+        if (tensor.producer == s && tensor.local_rows) stage.local_rows = true;
+      }
+      if (!stage.local_rows) continue;
+      for (StageTensor& tensor : layer.tensors) {
+        const bool reads = std::find(tensor.consumers.begin(), tensor.consumers.end(), s) !=
+                           tensor.consumers.end();
+        if (reads && tensor.node_bytes > 0) tensor.local_rows = true;
+      }
+    }
+    for (StageTensor& tensor : layer.tensors) {
+      const auto producer = static_cast<std::size_t>(tensor.producer);
+      if (producer > 0 && layer.stages[producer - 1].local_rows && tensor.node_bytes > 0) {
+        tensor.local_rows = true;
+      }
+    }
+  }
+
+  void check_features(const StagedModel& model, std::size_t l, const StageTensor& output) {
+    LayerInfo& layer = model.layers.size() > l ? const_cast<LayerInfo&>(model.layers[l])
+                                               : const_cast<LayerInfo&>(model.layers.back());
+    const Json& outputs = *find_member(layer.stages.back().ir, "graph_outputs");
+    const Json& shape = tensor_shape(outputs[0]);
+    if (shape.size() != 2 || shape[0] != "n" || !shape[1].is_number_integer()) {
+      fail(file_, "/stages",
+           "the output '" + output.name + "' of layer " + std::to_string(l + 1) + " has shape " +
+               shape.dump() + ", expected [\"n\", features]");
+    }
+    layer.output_features = shape[1].get<std::int64_t>();
+    if (layer.input_features == 0) {
+      fail(file_, "/stages",
+           "no stage of layer " + std::to_string(l + 1) + " reads 'x' of shape [\"n\", features]");
+    }
+    if (l > 0 && model.layers[l - 1].output_features != layer.input_features) {
+      fail(file_, "/stages",
+           "layer " + std::to_string(l + 1) + " reads " + std::to_string(layer.input_features) +
+               " features, the one before it makes " +
+               std::to_string(model.layers[l - 1].output_features));
+    }
+  }
+
+  const Json& json_;
+  const std::string& file_;
+  std::map<std::pair<std::size_t, std::size_t>, std::string> pointers_;
+};
+
+// ---- Blocks ----
+
+// Cuts stages first..last of a layer out as one document.
+class BlockWriter {
+ public:
+  BlockWriter(const LayerInfo& info, std::int32_t first, std::int32_t last, const BlockShape& shape)
+      : info_(info), first_(first), last_(last), shape_(shape) {
+    for (const StageTensor& tensor : info.tensors) tensors_[tensor.name] = &tensor;
+  }
+
+  Json write(const std::string& name) {
+    for (std::int32_t s = first_; s <= last_; ++s) add_stage(stage(s));
+    Json document = {{"model_name", name}};
+    document["graph_inputs"] = std::move(inputs_);
+    document["graph_outputs"] = std::move(outputs_);
+    document["weights"] = std::move(weights_);
+    document["weight_name_mapping"] = std::move(mapping_);
+    document["nodes"] = std::move(nodes_);
+    if (!constants_.empty()) document["constants"] = std::move(constants_);
+    return document;
+  }
+
+ private:
+  const StageInfo& stage(std::int32_t number) const {
+    return info_.stages[static_cast<std::size_t>(number - 1)];
+  }
+
+  void add_stage(const StageInfo& stage) {
+    Json ir = stage.ir;
+    const std::set<std::string> to_slice = add_inputs(stage);
+    for_each_mention(ir, [&](Json& tensor) {
+      // Producers may be other nodes than in the stage alone.
+      tensor.erase("producer_node");
+      tensor.erase("producer_output_idx");
+    });
+    substitute(ir, stage.local_rows ? shape_.local : shape_.owned, shape_.edges);
+    for (const Json& output : ir["graph_outputs"]) {
+      const StageTensor& tensor = *tensors_.at(output["name"].get<std::string>());
+      if (!tensor.consumers.empty() && tensor.consumers.back() > last_) outputs_.push_back(output);
+    }
+    for (Json& node : ir["nodes"]) {
+      if (!to_slice.empty()) read_slices(to_slice, node);
+      nodes_.push_back(std::move(node));
+    }
+    if (const Json* list = find_member(ir, "weights")) {
+      for (const Json& weight : *list) weights_.push_back(weight);
+    }
+    merge(find_member(ir, "weight_name_mapping"), mapping_);
+    merge(find_member(ir, "constants"), constants_);
+  }
+
+  static void read_slices(const std::set<std::string>& to_slice, Json& node) {
+    for (Json& input : node["inputs"]) {
+      const std::string name = input["name"].get<std::string>();
+      if (to_slice.contains(name)) input["name"] = name + "@owned";
+    }
+  }
+
+  static void merge(const Json* members, Json& into) {
+    if (members == nullptr) return;
+    for (const auto& [key, value] : members->items()) into[key] = value;
+  }
+
+  // The inputs of a stage that come from outside of the block. Returns those that the stage reads
+  // with owned rows although they have halo rows here: they are sliced.
+  std::set<std::string> add_inputs(const StageInfo& stage) {
+    std::set<std::string> to_slice;
+    for (const Json& input : stage.ir["graph_inputs"]) {
+      const std::string name = input["name"].get<std::string>();
+      const StageTensor& tensor = *tensors_.at(name);
+      const bool wide = has_halo_rows(tensor);
+      if (tensor.producer < first_ && listed_.insert(name).second) {
+        Json mention = input;
+        substitute(mention, wide ? shape_.local : shape_.owned, shape_.edges);
+        inputs_.push_back(mention);
+      }
+      if (!wide || stage.local_rows) continue;
+      to_slice.insert(name);
+      if (sliced_.insert(name).second) nodes_.push_back(slice_of(input, name));
+    }
+    return to_slice;
+  }
+
+  // Whether the tensor has rows for halo nodes in this block: made inside with them, or read by a
+  // stage that needs them.
+  bool has_halo_rows(const StageTensor& tensor) const {
+    if (!tensor.local_rows || shape_.local == shape_.owned) return false;
+    return tensor.producer >= first_ ||
+           std::any_of(tensor.consumers.begin(), tensor.consumers.end(), [&](std::int32_t c) {
+             return c >= first_ && c <= last_ && stage(c).local_rows;
+           });
+  }
+
+  // The node that takes the owned rows of a tensor, which come first.
+  Json slice_of(const Json& input, const std::string& name) const {
+    Json wide = input;
+    Json narrow = input;
+    substitute(wide, shape_.local, shape_.edges);
+    substitute(narrow, shape_.owned, shape_.edges);
+    narrow["name"] = name + "@owned";
+    narrow.erase("producer_node");
+    wide.erase("producer_node");
+    return {{"name", name + "@owned"},
+            {"op_type", "aten.slice.Tensor"},
+            {"inputs", Json::array({wide})},
+            {"outputs", Json::array({narrow})},
+            {"attrs", {{"dim", 0}, {"start", 0}, {"end", shape_.owned}}}};
+  }
+
+  const LayerInfo& info_;
+  std::int32_t first_;
+  std::int32_t last_;
+  const BlockShape& shape_;
+  std::map<std::string, const StageTensor*> tensors_;
+  Json inputs_ = Json::array();
+  Json outputs_ = Json::array();
+  Json weights_ = Json::array();
+  Json mapping_ = Json::object();
+  Json nodes_ = Json::array();
+  Json constants_ = Json::object();
+  std::set<std::string> listed_;  // inputs of the block
+  std::set<std::string> sliced_;
+};
+
+}  // namespace
+
+Json StagedModel::block(std::int32_t layer, std::int32_t first, std::int32_t last,
+                        const BlockShape& shape) const {
+  return BlockWriter(layers[static_cast<std::size_t>(layer - 1)], first, last, shape)
+      .write(name + " layer " + std::to_string(layer) + " stages " + std::to_string(first) + "-" +
+             std::to_string(last));
+}
+
+StagedModel parse_staged_model(const Json& json, const std::string& file) {
+  return Reader(json, file).read();
+}
+
+bool is_staged_model(const Json& json) noexcept {
+  const Json* npu = find_member(json, "npu");
+  return npu != nullptr && find_member(*npu, "kind") != nullptr;
+}
+
+StagedModel read_staged_model(const std::string& path) {
+  return parse_staged_model(parse_json(read_file(path), path), path);
+}
+
+std::string stage_refusal(const StagedModel& model, std::int32_t layer, std::int32_t stage,
+                          const Device& device) {
+  const Json document = model.block(layer, stage, stage, {101, 101, 211});
+  const Graph graph = read_valid_graph(document.dump(), model.file);
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
+    const NodeId id{static_cast<std::int32_t>(i)};
+    const SupportResult support = check_support(graph, id, device);
+    if (!support.supported) return graph.node(id).op_type + ": " + support.reason;
+  }
+  return {};
+}
+
+}  // namespace npu::gnn

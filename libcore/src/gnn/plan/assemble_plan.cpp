@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes the plan out of what the planner found for every number of parts: names in place of
+// indices, times rounded, totals over the layers. O(subgraphs + plans tried).
+#include "gnn/plan/assemble_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "npu/support/ids.hpp"
+
+namespace npu::gnn {
+namespace {
+
+double rounded(double ms) { return std::round(ms * 1e6) / 1e6; }
+// A bound must not grow by rounding.
+double rounded_down(double ms) { return std::floor(ms * 1e6) / 1e6; }
+
+// How far above its bound a value is, as a share of the bound.
+double gap_of(double value, double bound) {
+  return rounded(bound > 0 ? std::max(0.0, value / bound - 1) : 0.0);
+}
+
+std::string relative_path(const std::string& path, const std::string& output) {
+  if (path.empty() || output.empty() || std::filesystem::path(path).is_absolute()) return path;
+  std::error_code error;
+  const auto base = std::filesystem::path(output).parent_path();
+  const auto result = std::filesystem::proximate(path, base.empty() ? "." : base, error);
+  return error ? path : result.generic_string();
+}
+
+class Assembler {
+ public:
+  Assembler(const PlanInput& input, const PlanOptions& options, const std::vector<PartsPlan>& all,
+            const PartsPlan& best)
+      : input_(input), options_(options), all_(all), best_(best) {
+    for (const ProfileDevice& device : input.profile.devices) names_.push_back(device.name);
+  }
+
+  PlanResult assemble() {
+    add_inputs();
+    add_subgraphs();
+    double start_ms = 0;
+    for (std::size_t l = 0; l < best_.layers.size(); ++l) {
+      add_device_plans(l);
+      add_assignments(l);
+      add_schedule(l, start_ms);
+      add_layer_totals(l);
+      start_ms += best_.layers[l].simulation.makespan_ms;
+    }
+    add_totals();
+    for (const PartsPlan& plan : all_) plan_.sweep.push_back(sweep_row(plan));
+    add_rejected();
+    return {std::move(plan_), best_.partition.part_of, std::move(schedule_), {}};
+  }
+
+ private:
+  void add_inputs() {
+    PlanFiles& files = plan_.files;
+    if (input_.model) {
+      files.model = beside_output(options_.model);
+      files.model_hash = input_.model->hash;
+    }
+    if (input_.graph) {
+      files.graph = beside_output(options_.graph);
+      files.graph_nodes = input_.graph->in_edges.node_count();
+      files.graph_edges = input_.graph->in_edges.entry_count();
+      files.node_count_given = options_.graph_options.node_count.has_value();
+      files.undirected = options_.graph_options.undirected;
+      plan_.partition = {beside_output(partition_path(options_)),
+                         best_.partition.hash,
+                         best_.partition.seed,
+                         best_.partition.edge_cut,
+                         best_.partition.imbalance,
+                         best_.partition.repaired_parts};
+    } else {
+      files.subgraphs = beside_output(options_.subgraphs);
+    }
+    files.profile = beside_output(options_.profile);
+    files.bandwidths = beside_output(options_.bandwidths);
+    plan_.settings = options_.settings;
+    for (const ProfileDevice& device : input_.profile.devices) {
+      plan_.devices.push_back({device.name, device.resource, device.is_static});
+    }
+  }
+
+  std::string beside_output(const std::string& path) const {
+    return relative_path(path, options_.output);
+  }
+
+  void add_subgraphs() {
+    plan_.k = best_.k;
+    plan_.pad = best_.pad;
+    const auto padded = [&](std::int64_t value) {
+      return std::max<std::int64_t>(1, (value + best_.pad - 1) / best_.pad) * best_.pad;
+    };
+    for (const SubgraphSize& size : best_.sizes) {
+      plan_.subgraphs.push_back({size, padded(size.n), padded(size.m)});
+    }
+  }
+
+  // The device plans of a layer in the order in which its clusters need them, and the clusters.
+  void add_device_plans(std::size_t l) {
+    const LayerPlan& layer = best_.layers[l];
+    const std::int32_t number = input_.layers[l].number;
+    ids_.clear();
+    for (const Cluster& cluster : layer.clusters) {
+      const auto [found, is_new] =
+          ids_.emplace(cluster.key, static_cast<std::int64_t>(plan_.device_plans.size()));
+      if (is_new) {
+        const DevicePlan& device_plan = layer.chosen[index_of(cluster.members.front())].device_plan;
+        plan_.device_plans.push_back(
+            {found->second, number, cluster.key, named_segments(device_plan)});
+      }
+      PlanCluster& planned = plan_.clusters.emplace_back();
+      planned.layer = number;
+      planned.device_plan = found->second;
+      for (const std::int32_t i : cluster.members) {
+        planned.subgraphs.push_back(best_.sizes[index_of(i)].id);
+      }
+    }
+  }
+
+  std::vector<PlannedSegment> named_segments(const DevicePlan& device_plan) const {
+    std::vector<PlannedSegment> segments;
+    for (const StageSegment& segment : device_plan.segments) {
+      PlannedSegment& named = segments.emplace_back();
+      named.first = segment.first;
+      named.last = segment.last;
+      for (const GroupShare& share : segment.shares) {
+        named.shares.push_back({names_[index_of(share.device)], share.percent / 100.0});
+      }
+    }
+    return segments;
+  }
+
+  void add_assignments(std::size_t l) {
+    const LayerPlan& layer = best_.layers[l];
+    for (std::size_t i = 0; i < best_.sizes.size(); ++i) {
+      const DevicePlanCost& cost = layer.chosen[i].cost;
+      PlanAssignment& assignment = plan_.assignments.emplace_back();
+      assignment.layer = input_.layers[l].number;
+      assignment.subgraph = best_.sizes[i].id;
+      assignment.device_plan = ids_.at(layer.keys[i]);
+      for (std::size_t d = 0; d < names_.size(); ++d) {
+        if (cost.device_ms[d] > 0) {
+          assignment.device_ms.emplace_back(names_[d], rounded(cost.device_ms[d]));
+        }
+      }
+      assignment.latency_ms = rounded(cost.latency_ms);
+      assignment.transfer_ms = rounded(cost.transfer_ms);
+      assignment.extrapolated = cost.extrapolated;
+    }
+  }
+
+  void add_schedule(std::size_t l, double start_ms) {
+    const LayerPlan& layer = best_.layers[l];
+    for (const SimTask& task : layer.simulation.tasks) {
+      const auto i = index_of(layer.order[index_of(task.item)]);
+      const StageSegment& segment = layer.chosen[i].device_plan.segments[index_of(task.segment)];
+      schedule_.push_back(
+          {input_.layers[l].number, best_.sizes[i].id, layer.keys[i],
+           "[" + std::to_string(segment.first) + "-" + std::to_string(segment.last) + "]",
+           names_[index_of(task.device)], start_ms + task.start_ms, start_ms + task.end_ms});
+    }
+  }
+
+  // Sums are rounded once, at the end.
+  void add_layer_totals(std::size_t l) {
+    const LayerPlan& layer = best_.layers[l];
+    device_ms_.resize(names_.size(), 0);
+    for (const PlanCandidate& candidate : layer.chosen) {
+      for (std::size_t d = 0; d < names_.size(); ++d) device_ms_[d] += candidate.cost.device_ms[d];
+      if (candidate.cost.extrapolated) ++plan_.extrapolated;
+    }
+    max_load_ms_ += layer.selection.max_load;
+    least_load_ms_ += layer.least_load_ms;
+    load_bound_ms_ += layer.selection.bound;
+    compile_ms_ += layer.compile_ms;
+    plan_.plan_switches += layer.simulation.switches;
+    plan_.programs.insert(plan_.programs.end(), layer.programs.begin(), layer.programs.end());
+    plan_.bounds.push_back(
+        {input_.layers[l].number, layer.selection.multipliers,
+         rounded_down(layer.selection.dual_bound), rounded_down(layer.selection.bound),
+         rounded(layer.least_load_ms), rounded(layer.selection.max_load),
+         rounded(layer.simulation.makespan_ms), layer.selection.search_finished});
+  }
+
+  void add_totals() {
+    for (std::size_t d = 0; d < names_.size(); ++d) {
+      plan_.loads_ms.emplace_back(names_[d], rounded(d < device_ms_.size() ? device_ms_[d] : 0));
+    }
+    plan_.max_load_ms = rounded(max_load_ms_);
+    plan_.load_bound_ms = rounded_down(load_bound_ms_);
+    plan_.load_gap = gap_of(max_load_ms_, load_bound_ms_);
+    plan_.least_load_ms = rounded(least_load_ms_);
+    plan_.least_load_gap = gap_of(least_load_ms_, load_bound_ms_);
+    plan_.makespan_ms = rounded(best_.makespan_ms);
+    plan_.lower_bound_ms = rounded_down(best_.lower_bound_ms);
+    plan_.gap = gap_of(best_.makespan_ms, best_.lower_bound_ms);
+    plan_.program_count = static_cast<std::int64_t>(plan_.programs.size());
+    plan_.compile_ms = rounded(compile_ms_);
+    add_best_single_device();
+  }
+
+  void add_best_single_device() {
+    const double* best_ms = nullptr;
+    for (const PartsPlan& plan : all_) {
+      for (const auto& [name, ms] : plan.single_ms) {
+        if (best_ms != nullptr && ms >= *best_ms) continue;
+        best_ms = &ms;
+        plan_.best_single_device = {name, rounded(ms), plan.k};
+      }
+    }
+    if (best_ms == nullptr) return;
+    plan_.speedup = rounded(best_.makespan_ms > 0 ? *best_ms / best_.makespan_ms : 1);
+  }
+
+  static SweepRow sweep_row(const PartsPlan& plan) {
+    SweepRow row;
+    row.k = plan.k;
+    row.edge_cut = plan.partition.edge_cut;
+    for (const SubgraphSize& size : plan.sizes) row.halo += size.halo;
+    row.infeasible = plan.infeasible;
+    if (!row.infeasible.empty()) return row;
+    row.pad = plan.pad;
+    row.makespan_ms = rounded(plan.makespan_ms);
+    row.lower_bound_ms = rounded_down(plan.lower_bound_ms);
+    row.gap = gap_of(plan.makespan_ms, plan.lower_bound_ms);
+    for (const auto& [name, ms] : plan.single_ms) {
+      row.single_device_ms.emplace_back(name, rounded(ms));
+    }
+    return row;
+  }
+
+  void add_rejected() {
+    for (const PlanLayer& layer : input_.layers) {
+      const DevicePlanCosts costs(input_.profile, layer, input_.settings);
+      for (const DevicePlan& device_plan :
+           enumerate_device_plans(layer.stage_count, static_cast<std::int32_t>(names_.size()),
+                                  options_.settings.max_segments)) {
+        const std::string reason = costs.structure_refusal(device_plan);
+        if (reason.empty()) {
+          ++plan_.legal_classes;
+        } else {
+          plan_.rejected.push_back({layer.number, device_plan_text(device_plan, names_), reason});
+        }
+      }
+    }
+  }
+
+  const PlanInput& input_;
+  const PlanOptions& options_;
+  const std::vector<PartsPlan>& all_;
+  const PartsPlan& best_;
+  std::vector<std::string> names_;
+  Plan plan_;
+  std::vector<ScheduledTask> schedule_;
+  std::map<std::string, std::int64_t> ids_;  // of the layer's device plans, by key
+  std::vector<double> device_ms_;
+  double max_load_ms_ = 0;
+  double least_load_ms_ = 0;
+  double load_bound_ms_ = 0;
+  double compile_ms_ = 0;
+};
+
+}  // namespace
+
+std::string partition_path(const PlanOptions& options) {
+  if (!options.partition_file.empty()) return options.partition_file;
+  if (options.output.empty()) return {};
+  return std::filesystem::path(options.output).replace_extension(".part").string();
+}
+
+PlanResult assemble_plan(const PlanInput& input, const PlanOptions& options,
+                         const std::vector<PartsPlan>& plans) {
+  const PartsPlan* best = nullptr;
+  for (const PartsPlan& plan : plans) {
+    if (!plan.infeasible.empty()) continue;
+    if (best == nullptr || plan.makespan_ms < best->makespan_ms) best = &plan;
+  }
+  return Assembler(input, options, plans, *best).assemble();
+}
+
+}  // namespace npu::gnn

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gnn/plan/layer_planner.hpp"
+#include "npu/csr/metis_partitioner.hpp"
+#include "npu/gnn/plan_gnn.hpp"
+
+namespace npu::gnn {
+
+/// What was planned for one number of parts.
+struct PartsPlan {
+  std::int32_t k = 1;
+  GraphPartition partition;
+  std::vector<SubgraphSize> sizes;
+  std::int64_t pad = 1000;
+  std::vector<LayerPlan> layers;
+  std::string infeasible;
+  double makespan_ms = 0;
+  double lower_bound_ms = 0;
+  std::map<std::string, double> single_ms;  ///< whole graph on one device
+};
+
+/// Where the plan's partition is kept; empty if nothing says where.
+std::string partition_path(const PlanOptions& options);
+
+/// The plan with the smallest makespan, of which at least one is feasible, and its schedule. The
+/// others appear in its comparison.
+PlanResult assemble_plan(const PlanInput& input, const PlanOptions& options,
+                         const std::vector<PartsPlan>& plans);
+
+}  // namespace npu::gnn

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans a graph neural network over a big graph.
+//
+// For each number of parts k (1 is always tried): METIS with two balance constraints, sizes with
+// halo, every legal plan of every subgraph with its balanced split, selection by load, then a
+// search for the order and the changes of plans with the shortest schedule, as a simulation of the
+// workers has it. The k with the smallest makespan wins. Layers follow one another with a barrier,
+// so each is planned alone and times add up.
+//
+// Cost for each k: METIS, then O(subgraphs * plans) estimates, the selection, and the search, which
+// simulates a fixed number of tasks. Nothing depends on a clock: the same input gives the same
+// plan.
+#include "npu/gnn/plan_gnn.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "gnn/plan/assemble_plan.hpp"
+#include "npu/gnn/partition_file.hpp"
+#include "npu/gnn/symmetrize.hpp"
+#include "npu/support/file_io.hpp"
+#include "npu/support/ids.hpp"
+
+namespace npu::gnn {
+namespace {
+
+// Tasks that the searches for short schedules may simulate: all numbers of parts and layers
+// together, but each of them some.
+constexpr std::int64_t kScheduleWork = 30'000'000;
+constexpr std::int64_t kMinWork = 2'000'000;
+
+// The quantum with the least padded work of the largest block that a static device can take, plus
+// compiles.
+std::int64_t choose_pad(const PlanInput& input, const std::vector<SubgraphSize>& sizes) {
+  std::int64_t best_pad = 1000;
+  double best = -1;
+  for (const std::int64_t pad : {64, 128, 250, 500, 1000, 2000, 4000, 8000, 16000, 32000}) {
+    CostSettings settings = input.settings;
+    settings.pad = pad;
+    double total = 0;
+    bool any = false;
+    for (const PlanLayer& layer : input.layers) {
+      const DevicePlanCosts costs(input.profile, layer, settings);
+      for (std::size_t d = 0; d < input.profile.devices.size(); ++d) {
+        if (!input.profile.devices[d].is_static) continue;
+        const auto device = static_cast<std::int32_t>(d);
+        // Longest runs of stages that the device takes.
+        for (std::int32_t first = 1; first <= layer.stage_count; ++first) {
+          if (!layer.refusals[d][index_of(first - 1)].empty()) continue;
+          std::int32_t last = first;
+          while (last < layer.stage_count && layer.refusals[d][index_of(last)].empty()) ++last;
+          std::set<std::pair<double, double>> shapes;
+          for (const SubgraphSize& size : sizes) {
+            const auto work = costs.work_size(device, first, last, size, 100);
+            const Estimate time = input.profile.time_ms(device, layer.number, first, last, work.n,
+                                                        work.m, settings.interpolation);
+            if (!time.known) continue;
+            any = true;
+            total += time.value;
+            shapes.emplace(work.n, work.m);
+          }
+          const double compile = input.profile.compile_ms(device, layer.number, first, last);
+          total += static_cast<double>(shapes.size()) * compile;
+          first = last;
+        }
+      }
+    }
+    if (any && (best < 0 || total < best)) {
+      best = total;
+      best_pad = pad;
+    }
+  }
+  return best_pad;
+}
+
+// `shortest_ms`: the makespan of the best plan so far. A number of parts that cannot be better than
+// that gets no search for a shorter schedule.
+PartsPlan plan_for(const PlanInput& input, const PlanOptions& options, std::int32_t k,
+                   const CsrGraph* simple, double shortest_ms, PhaseTimes& times) {
+  PartsPlan plan;
+  plan.k = k;
+  if (input.graph) {
+    MetisOptions metis;
+    metis.part_count = k;
+    metis.seed = options.seed;
+    metis.seed_count = options.seed_count;
+    metis.max_imbalance = {options.node_imbalance, options.edge_imbalance};
+    metis.minimize_volume = options.minimize_volume;
+    {
+      const PhaseTimes::Scope phase(times, "METIS k = " + std::to_string(k));
+      plan.partition = partition_with_metis(*simple, metis);
+    }
+    const PhaseTimes::Scope phase(times, "halo");
+    plan.sizes = subgraph_sizes(input.graph->in_edges, plan.partition.part_of, k);
+  } else {
+    plan.sizes = input.subgraphs;
+  }
+  CostSettings settings = input.settings;
+  settings.whole_graph = plan.sizes.size() == 1;
+  settings.pad = options.pad > 0 ? options.pad : choose_pad(input, plan.sizes);
+  plan.pad = settings.pad;
+  const double switch_ms = input.profile.switch_ms();
+  std::deque<DevicePlanCosts> costs;
+  std::deque<LayerPlanner> planners;
+  for (const PlanLayer& layer : input.layers) {
+    costs.emplace_back(input.profile, layer, settings);
+    const std::vector<DevicePlan> legal = legal_structures(
+        costs.back(), layer, static_cast<std::int32_t>(input.profile.devices.size()),
+        options.settings.max_segments);
+    planners.emplace_back(costs.back(), input.profile, plan.sizes, options, switch_ms, times);
+    if (!planners.back().select(legal, plan.layers.emplace_back(), plan.infeasible)) return plan;
+    plan.lower_bound_ms += plan.layers.back().lower_bound_ms;
+  }
+  const bool searches = !options.settings.greedy && plan.lower_bound_ms < shortest_ms;
+  const std::size_t numbers = input.graph ? options.part_counts.size() + 1 : 1;
+  const auto searched = static_cast<std::int64_t>(planners.size() * numbers);
+  const std::int64_t work = std::max(kMinWork, kScheduleWork / searched);
+  std::map<std::string, std::int32_t> single_layers;
+  for (std::size_t l = 0; l < planners.size(); ++l) {
+    planners[l].schedule(plan.layers[l], searches ? work : 0);
+    plan.makespan_ms += plan.layers[l].simulation.makespan_ms;
+    for (std::size_t d = 0; d < input.profile.devices.size(); ++d) {
+      const auto ms = planners[l].single_device_ms(static_cast<std::int32_t>(d));
+      if (!ms) continue;
+      plan.single_ms[input.profile.devices[d].name] += *ms;
+      ++single_layers[input.profile.devices[d].name];
+    }
+  }
+  for (const auto& [name, count] : single_layers) {
+    if (index_of(count) != input.layers.size()) plan.single_ms.erase(name);
+  }
+  return plan;
+}
+
+}  // namespace
+
+PlanResult find_plan(const PlanInput& input, const PlanOptions& options, Diagnostics& diagnostics) {
+  std::vector<PartsPlan> plans;
+  PhaseTimes times = input.times;
+  report_progress(options.progress, 0, "read");
+  if (input.graph) {
+    SymmetrizedGraph simple;
+    {
+      const PhaseTimes::Scope phase(times, "symmetrize");
+      simple = symmetrize(input.graph->in_edges);
+    }
+    if (const std::string note = simple.note(); !note.empty()) {
+      diagnostics.note({.file = options.graph}, "for METIS: " + note);
+    }
+    // Two constraints: nodes, and in-edges, which is what aggregation costs.
+    CsrGraph& graph = simple.graph;
+    graph.node_weight_count = 2;
+    graph.node_weights.clear();
+    graph.node_weights.reserve(2 * index_of(graph.node_count()));
+    for (std::int32_t v = 0; v < graph.node_count(); ++v) {
+      graph.node_weights.push_back(1);
+      graph.node_weights.push_back(input.graph->in_edges.degree(v));
+    }
+    double shortest_ms = std::numeric_limits<double>::infinity();
+    std::set<std::int32_t> counts(options.part_counts.begin(), options.part_counts.end());
+    counts.insert(1);
+    std::size_t tried = 0;
+    for (const std::int32_t k : counts) {
+      report_progress(options.progress,
+                      static_cast<double>(tried++) / static_cast<double>(counts.size()),
+                      "k = " + std::to_string(k));
+      if (k > graph.node_count()) {
+        diagnostics.warning({.file = options.graph},
+                            "k = " + std::to_string(k) + " is left out: the graph has " +
+                                std::to_string(graph.node_count()) + " nodes");
+        continue;
+      }
+      plans.push_back(plan_for(input, options, k, &graph, shortest_ms, times));
+      if (plans.back().infeasible.empty()) {
+        shortest_ms = std::min(shortest_ms, plans.back().makespan_ms);
+      }
+    }
+  } else {
+    plans.push_back(plan_for(input, options, static_cast<std::int32_t>(input.subgraphs.size()),
+                             nullptr, std::numeric_limits<double>::infinity(), times));
+  }
+  if (std::all_of(plans.begin(), plans.end(),
+                  [](const PartsPlan& plan) { return !plan.infeasible.empty(); })) {
+    throw Error(ErrorCode::kInfeasible, "no k has a plan; k = " + std::to_string(plans.back().k) +
+                                            ": " + plans.back().infeasible);
+  }
+  report_progress(options.progress, 1, "write");
+  PlanResult result;
+  {
+    const PhaseTimes::Scope phase(times, "write");
+    result = assemble_plan(input, options, plans);
+  }
+  result.times = std::move(times);
+  return result;
+}
+
+PlanResult make_plan(const PlanOptions& options, Diagnostics& diagnostics) {
+  const auto input = read_plan_input(options, diagnostics);
+  PlanResult plan = find_plan(*input, options, diagnostics);
+  if (const std::string path = partition_path(options); !plan.part_of.empty()) {
+    if (path.empty()) {
+      diagnostics.note({}, "the partition is not written: give -o FILE or --partition-file FILE");
+    } else {
+      const PhaseTimes::Scope phase(plan.times, "write");
+      write_file_atomically(path, partition_text(plan.part_of));
+    }
+  }
+  return plan;
+}
+
+}  // namespace npu::gnn

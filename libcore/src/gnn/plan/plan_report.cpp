@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans for people: tables, a drawing and a trace of the simulated schedule. Nothing is computed
+// anew. O(size of the plan).
+#include "npu/gnn/plan_report.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "npu/support/text.hpp"
+#include "support/chrome_trace.hpp"
+
+namespace npu::gnn {
+namespace {
+
+std::string ms_text(double value) { return fixed_text(value, 3); }
+std::string percent_text(double value) { return fixed_text(100 * value, 2) + " %"; }
+
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      default:
+        result += c;
+    }
+  }
+  return result;
+}
+
+std::vector<std::string> devices_of(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const PlanDevice& device : plan.devices) names.push_back(device.name);
+  return names;
+}
+
+// Every layer's search for the smallest largest load came to its end.
+bool selection_is_proven(const Plan& plan) {
+  return std::all_of(plan.bounds.begin(), plan.bounds.end(),
+                     [](const LayerProof& proof) { return proof.search_finished; });
+}
+
+std::string sweep_table(const Plan& plan) {
+  std::vector<std::vector<std::string>> rows{
+      {">k", ">edge cut", ">halo", ">pad", ">makespan ms", ">bound ms", ">gap", "best alone"}};
+  for (const SweepRow& row : plan.sweep) {
+    const std::string k = std::to_string(row.k) + (row.k == plan.k ? " *" : "");
+    const std::string cut = std::to_string(row.edge_cut);
+    const std::string halo = std::to_string(row.halo);
+    if (!row.infeasible.empty()) {
+      rows.push_back({k, cut, halo, "", "", "", "", row.infeasible});
+      continue;
+    }
+    std::string best;
+    double best_ms = 0;
+    for (const auto& [name, ms] : row.single_device_ms) {
+      if (!best.empty() && ms >= best_ms) continue;
+      best = name;
+      best_ms = ms;
+    }
+    if (!best.empty()) best += " " + ms_text(best_ms) + " ms";
+    rows.push_back({k, cut, halo, std::to_string(row.pad), ms_text(row.makespan_ms),
+                    ms_text(row.lower_bound_ms), percent_text(row.gap), best});
+  }
+  return table_text(rows);
+}
+
+std::string loads_table(const Plan& plan) {
+  std::vector<std::vector<std::string>> rows{{"device", ">load ms", "share of the makespan"}};
+  for (const auto& [name, load] : plan.loads_ms) {
+    rows.push_back(
+        {name, ms_text(load), plan.makespan_ms > 0 ? percent_text(load / plan.makespan_ms) : "-"});
+  }
+  return table_text(rows);
+}
+
+std::string device_plans_table(const Plan& plan) {
+  // A device plan may have several clusters.
+  std::vector<std::size_t> subgraphs(plan.device_plans.size(), 0);
+  for (const PlanCluster& cluster : plan.clusters) {
+    subgraphs.at(static_cast<std::size_t>(cluster.device_plan)) += cluster.subgraphs.size();
+  }
+  std::vector<std::vector<std::string>> rows{{">subgraphs", ">layer", "plan"}};
+  for (std::size_t p = 0; p < subgraphs.size(); ++p) {
+    const PlannedStages& device_plan = plan.device_plans[p];
+    rows.push_back(
+        {std::to_string(subgraphs[p]), std::to_string(device_plan.layer), device_plan.key});
+  }
+  return table_text(rows);
+}
+
+std::string classes_table(const Plan& plan) {
+  std::map<std::string, std::int64_t> reasons;
+  for (const RejectedPlan& rejected : plan.rejected) ++reasons[rejected.reason];
+  std::vector<std::vector<std::string>> rows{{">classes", "legal or why not"}};
+  rows.push_back({std::to_string(plan.legal_classes), "legal"});
+  for (const auto& [reason, count] : reasons) rows.push_back({std::to_string(count), reason});
+  return table_text(rows);
+}
+
+}  // namespace
+
+std::map<std::string, double> plan_metrics(const Plan& plan) {
+  std::map<std::string, double> metrics;
+  const Json document = to_json(plan);
+  for (const auto& [key, value] : document.items()) {
+    if (value.is_number()) metrics[key] = value.get<double>();
+  }
+  for (const auto& [device, load] : plan.loads_ms) metrics["load_ms_" + device] = load;
+  metrics["compiles"] = static_cast<double>(plan.program_count);
+  return metrics;
+}
+
+std::string format_plan_report(const Plan& plan) {
+  std::string text = sweep_table(plan) + "\n" + loads_table(plan) + "\n" +
+                     device_plans_table(plan) + "\n" + classes_table(plan) + "\n";
+  text += "makespan " + ms_text(plan.makespan_ms) + " ms, at least " +
+          ms_text(plan.lower_bound_ms) + " ms (gap " + percent_text(plan.gap) + "); largest load " +
+          ms_text(plan.max_load_ms) + " ms, at least " + ms_text(plan.load_bound_ms) + " ms (gap " +
+          percent_text(plan.load_gap) + ")\n";
+  text += "least largest load found: " + ms_text(plan.least_load_ms) + " ms (gap " +
+          percent_text(plan.least_load_gap) +
+          (selection_is_proven(plan) ? ", proven optimal)\n" : ")\n");
+  if (const auto& single = plan.best_single_device) {
+    text += "best single device: " + single->device + " " + ms_text(single->ms) +
+            " ms at k = " + std::to_string(single->k) + "; speed-up " +
+            fixed_text(plan.speedup, 2) + "\n";
+  }
+  text += std::to_string(plan.program_count) + " static programs to compile (" +
+          ms_text(plan.compile_ms) + " ms), " + std::to_string(plan.plan_switches) +
+          " plan switches, " + std::to_string(plan.extrapolated) +
+          " estimates outside the measured range\n";
+  return text;
+}
+
+std::string gantt_svg(const PlanResult& result) {
+  const std::vector<std::string> devices = devices_of(result.plan);
+  double makespan = 0;
+  for (const ScheduledTask& task : result.schedule) makespan = std::max(makespan, task.end_ms);
+  constexpr double kLeft = 80;
+  constexpr double kWidth = 1000;
+  constexpr double kRow = 36;
+  const double scale = makespan > 0 ? kWidth / makespan : 0;
+  const double height = 40 + kRow * static_cast<double>(devices.size()) + 24;
+  const auto number = [](double value) { return fixed_text(value, 2); };
+  std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" +
+                    number(kLeft + kWidth + 20) + "\" height=\"" + number(height) +
+                    "\" font-family=\"sans-serif\" font-size=\"11\">\n";
+  svg += "<text x=\"8\" y=\"18\">k = " + std::to_string(result.plan.k) + ", makespan " +
+         number(makespan) + " ms, bound " + number(result.plan.lower_bound_ms) + " ms</text>\n";
+  static constexpr const char* kColors[] = {"#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1",
+                                            "#76b7b2", "#edc948", "#9c755f", "#ff9da7", "#bab0ac"};
+  std::map<std::string, std::size_t> color_of;
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    const double y = 30 + kRow * static_cast<double>(d);
+    svg += "<text x=\"8\" y=\"" + number(y + 20) + "\">" + escaped(devices[d]) + "</text>\n";
+    svg += "<line x1=\"" + number(kLeft) + "\" y1=\"" + number(y + kRow - 3) + "\" x2=\"" +
+           number(kLeft + kWidth) + "\" y2=\"" + number(y + kRow - 3) + "\" stroke=\"#ddd\"/>\n";
+  }
+  for (const ScheduledTask& task : result.schedule) {
+    const auto device = static_cast<double>(std::find(devices.begin(), devices.end(), task.device) -
+                                            devices.begin());
+    const std::size_t color = color_of.emplace(task.device_plan, color_of.size()).first->second;
+    svg += "<rect x=\"" + number(kLeft + task.start_ms * scale) + "\" y=\"" +
+           number(30 + kRow * device + 2) + "\" width=\"" +
+           number(std::max(0.5, (task.end_ms - task.start_ms) * scale)) +
+           "\" height=\"28\" fill=\"" + kColors[color % 10] +
+           "\" stroke=\"white\" stroke-width=\"0.5\"><title>layer " + std::to_string(task.layer) +
+           ", subgraph " + std::to_string(task.subgraph) + " " + task.block + ": " +
+           number(task.start_ms) + " - " + number(task.end_ms) + " ms, " +
+           escaped(task.device_plan) + "</title></rect>\n";
+  }
+  const double axis = 30 + kRow * static_cast<double>(devices.size()) + 14;
+  for (int tick = 0; tick <= 10; ++tick) {
+    svg += "<text x=\"" + number(kLeft + kWidth * tick / 10) + "\" y=\"" + number(axis) +
+           "\" text-anchor=\"middle\">" + number(makespan * tick / 10) + "</text>\n";
+  }
+  return svg + "</svg>\n";
+}
+
+std::string schedule_trace(const PlanResult& result) {
+  const std::vector<std::string> devices = devices_of(result.plan);
+  ChromeTrace trace;
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    trace.name_track(static_cast<int>(d) + 1, devices[d]);
+  }
+  for (const ScheduledTask& task : result.schedule) {
+    const auto device = std::find(devices.begin(), devices.end(), task.device) - devices.begin();
+    trace.slice(static_cast<int>(device) + 1,
+                "subgraph " + std::to_string(task.subgraph) + " " + task.block, "predicted",
+                task.start_ms * 1000, (task.end_ms - task.start_ms) * 1000,
+                {{"layer", task.layer}, {"pep", task.device_plan}});
+  }
+  return trace.text();
+}
+
+}  // namespace npu::gnn

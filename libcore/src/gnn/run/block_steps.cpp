@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cuts a block into programs for the backend between the own kernels, in order of need: what the
+// outputs need is collected up to the own kernels behind it; these get their operands first, the
+// same way. O(nodes * own kernels), plus compiling.
+#include "gnn/run/block_steps.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "npu/support/error.hpp"
+
+namespace npu::gnn {
+namespace {
+
+template <typename... Actions>
+struct Overloaded : Actions... {
+  using Actions::operator()...;
+};
+template <typename... Actions>
+Overloaded(Actions...) -> Overloaded<Actions...>;
+
+// What a kernel reads that has to be made first.
+std::vector<TensorId> operands_of(const std::variant<Reduction, OwnedSlice>& kernel) {
+  std::vector<TensorId> operands;
+  const auto add = [&](TensorId id) {
+    if (id.valid()) operands.push_back(id);
+  };
+  std::visit(Overloaded{[&](const Reduction& reduction) {
+                          add(reduction.rows);
+                          add(reduction.factor);
+                          add(reduction.addend);
+                        },
+                        [&](const OwnedSlice& slice) { add(slice.rows); }},
+             kernel);
+  return operands;
+}
+
+class StepBuilder {
+ public:
+  StepBuilder(const Graph& graph, OwnKernels own, const GnnDevice& device,
+              const std::map<std::string, Tensor>& weights)
+      : graph_(graph), own_(std::move(own)), device_(device), weights_(weights) {}
+
+  std::vector<BlockStep> build() {
+    evaluate(graph_.graph_outputs());
+    mark_collected_slices();
+    return std::move(steps_);
+  }
+
+ private:
+  // Adds the steps that make the tensors.
+  void evaluate(const std::vector<TensorId>& wanted) {
+    for (;;) {
+      std::set<std::int32_t> nodes;
+      std::vector<std::int32_t> needed;
+      for (const TensorId id : wanted) collect(id, nodes, needed);
+      if (needed.empty()) {
+        if (!nodes.empty()) add_program(nodes);
+        return;
+      }
+      for (const std::int32_t n : needed) {
+        if (done_.contains(n)) continue;
+        evaluate(operands_of(own_.at(n)));
+        done_.insert(n);
+        std::visit([&](auto& kernel) { steps_.emplace_back(std::move(kernel)); }, own_.at(n));
+      }
+    }
+  }
+
+  // The nodes that a tensor needs and that are not done, and the own kernels where they end.
+  void collect(TensorId id, std::set<std::int32_t>& nodes, std::vector<std::int32_t>& needed) {
+    const TensorInfo& tensor = graph_.tensor(id);
+    if (tensor.kind != TensorKind::kResult) return;
+    const std::int32_t n = tensor.producer.value;
+    if (done_.contains(n) || nodes.contains(n)) return;
+    if (own_.contains(n)) {
+      if (std::find(needed.begin(), needed.end(), n) == needed.end()) needed.push_back(n);
+      return;
+    }
+    nodes.insert(n);
+    for (const TensorId input : graph_.node(tensor.producer).inputs) collect(input, nodes, needed);
+  }
+
+  void add_program(const std::set<std::int32_t>& members) {
+    std::vector<NodeId> nodes;
+    for (const std::int32_t n : members) {
+      nodes.push_back(NodeId{n});
+      done_.insert(n);
+    }
+    ProgramStep step;
+    // A result that only dead nodes read stays inside; the boundary cannot know that, but it costs
+    // one export at most.
+    step.boundary = find_boundary(graph_, nodes);
+    step.program =
+        load_gnn_program(device_, write_subgraph(graph_, nodes, step.boundary),
+                         weights_of(step.boundary), step.boundary.outputs.size(), nodes.size());
+    steps_.emplace_back(std::move(step));
+  }
+
+  std::vector<NamedTensor> weights_of(const SubgraphBoundary& boundary) const {
+    std::vector<NamedTensor> used;
+    for (const TensorId id : boundary.weights) {
+      const TensorInfo& weight = graph_.tensor(id);
+      const auto found = weights_.find(weight.weight_key);
+      if (found == weights_.end()) {
+        throw Error(ErrorCode::kInvalidGraph, "weight '" + weight.weight_key + "' is missing");
+      }
+      if (found->second.shape() != weight.shape || found->second.dtype() != weight.dtype) {
+        throw Error(ErrorCode::kInvalidGraph, "weight '" + weight.weight_key + "' has shape " +
+                                                  shape_text(found->second.shape()) +
+                                                  ", the model says " + shape_text(weight.shape));
+      }
+      used.push_back({weight.name, found->second});
+    }
+    return used;
+  }
+
+  void mark_collected_slices() {
+    std::set<std::int32_t> read;  // inputs of programs
+    for (const BlockStep& step : steps_) {
+      if (const auto* program = std::get_if<ProgramStep>(&step)) {
+        for (const TensorId id : program->boundary.inputs) read.insert(id.value);
+      }
+    }
+    for (BlockStep& step : steps_) {
+      if (auto* slice = std::get_if<OwnedSlice>(&step)) {
+        slice->is_collected = read.contains(slice->rows.value);
+      }
+    }
+  }
+
+  const Graph& graph_;
+  OwnKernels own_;
+  const GnnDevice& device_;
+  const std::map<std::string, Tensor>& weights_;
+  std::set<std::int32_t> done_;
+  std::vector<BlockStep> steps_;
+};
+
+}  // namespace
+
+std::vector<BlockStep> build_block_steps(const Graph& graph, OwnKernels own,
+                                         const GnnDevice& device,
+                                         const std::map<std::string, Tensor>& weights) {
+  return StepBuilder(graph, std::move(own), device, weights).build();
+}
+
+}  // namespace npu::gnn

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+
+#include "npu/ir/graph.hpp"
+#include "npu/tensor/tensor.hpp"
+
+namespace npu::gnn {
+
+/// A sum over the edges of each row, done by segment_reduce.
+struct Reduction {
+  TensorId result;
+  TensorId rows;  ///< what is summed: per node with `gather`, else per edge; invalid: counts edges
+  bool gather = false;
+  std::int64_t first_column = 0;  ///< of `rows`
+  std::int64_t row_stride = 0;    ///< 0: rows are dense
+  TensorId factor;                ///< per edge; invalid: none
+  bool mean = false;
+  // What is done to the sums before they are stored.
+  TensorId addend;  ///< invalid: none
+  std::int64_t addend_column = 0;
+  std::int64_t addend_stride = 0;
+  bool overwrites = false;  ///< the addend's memory becomes the result's
+  Tensor bias;              ///< one value for each column; empty: none
+  bool relu = false;
+};
+
+/// The owned rows of an input of the block.
+struct OwnedSlice {
+  TensorId result;
+  TensorId rows;
+  bool is_collected = false;  ///< a program reads all rows of that input, so they are there anyway
+};
+
+/// What is computed without the backend, by the node whose result it makes.
+using OwnKernels = std::map<std::int32_t, std::variant<Reduction, OwnedSlice>>;
+
+/// Finds every index_add of messages by target and what it reads: the aliases, the factor per edge
+/// and the gather behind it, the division that makes a mean of it, and the bias, addition and relu
+/// that alone read it. `edges` is the block's number of edges. O(nodes).
+OwnKernels find_reductions(const Graph& graph, std::int64_t edges,
+                           const std::map<std::string, Tensor>& weights);
+
+}  // namespace npu::gnn

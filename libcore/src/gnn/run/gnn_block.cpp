@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a block of stages on a device.
+//
+// On a device in host memory aggregations over edges run here (find_reductions.cpp), and what
+// remains is cut into programs for the backend, between them (block_steps.cpp). On a static device
+// the whole block is one program over padded tensors: rows beyond the real ones are computed and
+// thrown away, and padded edges read a row that exists.
+//
+// O(nodes of the block) to build; running is the backend's cost plus one copy of what enters and
+// leaves it.
+#include "gnn/run/gnn_block.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "gnn/run/csr_kernels.hpp"
+#include "gnn/run/linear_before_aggregate.hpp"
+#include "gnn/run/tensor_rows.hpp"
+#include "npu/ir/json_reader.hpp"
+#include "npu/support/host_memory.hpp"
+#include "npu/support/ids.hpp"
+#include "support/thread_pool.hpp"
+
+namespace npu::gnn {
+namespace {
+
+// A tensor, and the device's buffer with the same bytes where there is one: programs read that in
+// place.
+struct Placed {
+  Tensor tensor;
+  std::shared_ptr<DeviceBuffer> buffer;
+};
+
+// Memory of the device, to be written from here; the host's own where the device's cannot be.
+Placed allocate_on(DeviceInstance& device, DType dtype, const Shape& shape) {
+  std::shared_ptr<DeviceBuffer> buffer = device.allocate(dtype, shape);
+  const npu_tensor description = buffer->describe();
+  if (description.data == nullptr) return {Tensor(dtype, shape), nullptr};
+  prefer_huge_pages(const_cast<void*>(description.data), description.bytes);
+  return {DeviceBuffer::view(buffer), buffer};
+}
+
+// Calls copy(begin, end) for parts of [0, rows), at the same time where it is worth a thread.
+template <typename Copy>
+void in_parts(std::int64_t rows, std::size_t bytes_per_row, std::int32_t threads,
+              const Copy& copy) {
+  constexpr std::size_t kMinBytesOfThread = std::size_t{4} << 20;
+  std::int64_t count = threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
+  count = std::clamp<std::int64_t>(
+      static_cast<std::int64_t>(index_of(rows) * bytes_per_row / kMinBytesOfThread), 1, count);
+  run_together(index_of(count), [&](std::size_t part) {
+    const auto t = static_cast<std::int64_t>(part);
+    copy(rows * t / count, rows * (t + 1) / count);
+  });
+}
+
+// The first `rows` local rows of an input, padded where there are fewer.
+Placed materialized(const BlockInput& input, const SubgraphView& view, std::int64_t rows,
+                    float padding, const GnnDevice& device) {
+  const bool in_place = !input.by_node || view.nodes.empty();
+  Shape shape = input.tensor.shape();
+  if (in_place && (shape.empty() || shape[0] >= rows)) {
+    Tensor tensor = rows_of(input.tensor, 0, rows);
+    const bool same = tensor.shape() == shape;
+    return {std::move(tensor), same ? input.resident : nullptr};
+  }
+  // Straight into the device's memory: one copy, with the padding.
+  const std::int64_t present = in_place ? shape[0] : std::min<std::int64_t>(rows, view.local);
+  const std::size_t bytes = row_bytes(input.tensor);
+  shape[0] = rows;
+  Placed result = allocate_on(*device.instance, input.tensor.dtype(), shape);
+  std::byte* const target = result.tensor.mutable_data();
+  in_parts(present, bytes, device.threads, [&](std::int64_t begin, std::int64_t end) {
+    if (in_place) {
+      if (end > begin) {
+        std::memcpy(target + index_of(begin) * bytes, input.tensor.data() + index_of(begin) * bytes,
+                    index_of(end - begin) * bytes);
+      }
+      return;
+    }
+    for (std::int64_t r = begin; r < end; ++r) {
+      std::memcpy(target + index_of(r) * bytes,
+                  input.tensor.data() + index_of(view.nodes[index_of(r)]) * bytes, bytes);
+    }
+  });
+  if (present < rows) {
+    if (input.tensor.dtype() == DType::kFloat32) {
+      std::fill(result.tensor.as_mutable<float>() + index_of(present) * bytes / sizeof(float),
+                result.tensor.as_mutable<float>() + result.tensor.element_count(), padding);
+    } else {
+      std::memset(target + index_of(present) * bytes, 0, index_of(rows - present) * bytes);
+    }
+  }
+  return result;
+}
+
+// ---- One run of a block. ----
+
+class BlockRun {
+ public:
+  BlockRun(const Graph& graph, const BlockShape& shape, const GnnDevice& device,
+           const SubgraphView& view, const std::map<std::string, BlockInput>& inputs, float padding)
+      : graph_(graph),
+        shape_(shape),
+        device_(device),
+        view_(view),
+        inputs_(inputs),
+        padding_(padding) {}
+
+  void operator()(const ProgramStep& step) {
+    std::vector<std::shared_ptr<DeviceBuffer>> buffers;
+    std::vector<npu_buffer*> arguments;
+    for (const TensorId id : step.boundary.inputs) {
+      Placed& value = input_value(id);
+      if (value.buffer == nullptr) value.buffer = device_.instance->import_tensor(value.tensor);
+      buffers.push_back(value.buffer);
+      arguments.push_back(buffers.back()->get());
+    }
+    auto results = step.program->run(arguments);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      values_[step.boundary.outputs[i].value] = {DeviceBuffer::view(results[i]), results[i]};
+    }
+  }
+
+  void operator()(const OwnedSlice& slice) {
+    const std::int64_t rows = graph_.tensor(slice.result).shape[0];
+    if (slice.is_collected) {
+      values_[slice.result.value] = {rows_of(input_value(slice.rows).tensor, 0, rows), nullptr};
+    } else {
+      values_[slice.result.value] =
+          materialized(inputs_.at(graph_.tensor(slice.rows).name), view_, rows, padding_, device_);
+    }
+  }
+
+  void operator()(const Reduction& reduction) {
+    const Shape& shape = graph_.tensor(reduction.result).shape;
+    // Every row of a device in host memory is one of the view's, and is written below.
+    Placed placed = reduction.overwrites ? values_.at(reduction.addend.value)
+                                         : allocate_on(*device_.instance, DType::kFloat32, shape);
+    if (reduction.rows.valid()) {
+      SegmentReduce reduce = described(reduction, shape);
+      // The addend's memory is the program's result, which nobody else holds.
+      reduce.out = const_cast<float*>(placed.tensor.as<float>());
+      segment_reduce(reduce, device_.threads);
+    } else {
+      auto* counts = placed.tensor.as_mutable<float>();
+      for (std::int64_t v = 0; v < view_.owned; ++v) {
+        counts[v] = static_cast<float>(view_.offsets[index_of(v) + 1] - view_.offsets[index_of(v)]);
+      }
+    }
+    values_[reduction.result.value] = std::move(placed);
+  }
+
+  const Tensor& value(TensorId id) const { return values_.at(id.value).tensor; }
+
+ private:
+  // The value of a tensor; of an input its rows, padded.
+  Placed& input_value(TensorId id) {
+    const TensorInfo& info = graph_.tensor(id);
+    if (info.kind == TensorKind::kGraphInput && !values_.contains(id.value)) {
+      values_[id.value] = info.name == kEdgeInput ? Placed{edge_tensor(), nullptr}
+                                                  : materialized(inputs_.at(info.name), view_,
+                                                                 info.shape[0], padding_, device_);
+    }
+    return values_.at(id.value);
+  }
+
+  Tensor edge_tensor() const {
+    Tensor edges(DType::kInt64, {2, shape_.edges});
+    auto* sources = edges.as_mutable<std::int64_t>();
+    auto* targets = sources + shape_.edges;
+    for (std::int64_t v = 0; v < view_.owned; ++v) {
+      for (std::int64_t e = view_.offsets[index_of(v)]; e < view_.offsets[index_of(v) + 1]; ++e) {
+        sources[e] = view_.sources[index_of(e)];
+        targets[e] = v;
+      }
+    }
+    // Padded edges lie between rows that exist and that nobody looks at, where there is one.
+    const std::int64_t sink = shape_.local > view_.local ? shape_.local - 1 : 0;
+    for (std::int64_t e = view_.edges(); e < shape_.edges; ++e) sources[e] = targets[e] = sink;
+    return edges;
+  }
+
+  // The reduction over this view; its operands are there, except for inputs of the block.
+  SegmentReduce described(const Reduction& reduction, const Shape& shape) {
+    SegmentReduce reduce;
+    reduce.offsets = view_.offsets.data();
+    reduce.sources = reduction.gather ? view_.sources.data() : nullptr;
+    set_rows(reduction, reduce);
+    reduce.x += reduction.first_column;
+    reduce.x_stride = reduction.row_stride;
+    reduce.rows = view_.owned;
+    reduce.mean = reduction.mean;
+    std::int64_t size = 1;
+    for (std::size_t d = 1; d < shape.size(); ++d) size *= shape[d];
+    if (reduction.factor.valid()) {
+      reduce.weights = input_value(reduction.factor).tensor.as<float>();
+      const Shape& factor = graph_.tensor(reduction.factor).shape;
+      for (std::size_t d = 1; d < factor.size(); ++d) reduce.heads *= factor[d];
+    }
+    reduce.width = reduce.heads > 0 ? size / reduce.heads : 0;
+    if (reduction.addend.valid()) {
+      reduce.addend = value(reduction.addend).as<float>() + reduction.addend_column;
+      reduce.addend_stride = reduction.addend_stride;
+    }
+    if (reduction.bias.bytes() > 0) reduce.bias = reduction.bias.as<float>();
+    reduce.relu = reduction.relu;
+    return reduce;
+  }
+
+  void set_rows(const Reduction& reduction, SegmentReduce& reduce) {
+    const TensorInfo& rows = graph_.tensor(reduction.rows);
+    if (rows.kind == TensorKind::kGraphInput && !values_.contains(reduction.rows.value)) {
+      const BlockInput& input = inputs_.at(rows.name);
+      if (reduction.gather && input.by_node && !view_.nodes.empty()) {
+        // Straight from the rows of the whole graph: the subgraph's are never copied.
+        reduce.sources = view_.base_sources.data();
+        reduce.x = input.tensor.as<float>();
+        return;
+      }
+    }
+    reduce.x = input_value(reduction.rows).tensor.as<float>();
+  }
+
+  const Graph& graph_;
+  const BlockShape& shape_;
+  const GnnDevice& device_;
+  const SubgraphView& view_;
+  const std::map<std::string, BlockInput>& inputs_;
+  float padding_;
+  std::map<std::int32_t, Placed> values_;
+};
+
+}  // namespace
+
+GnnBlock::GnnBlock(const StagedModel& model, std::int32_t layer, std::int32_t first,
+                   std::int32_t last, const BlockShape& shape, const GnnDevice& device,
+                   const std::map<std::string, Tensor>& weights)
+    : shape_(shape), device_(device) {
+  const LayerInfo& info = model.layers[index_of(layer - 1)];
+  Json document = model.block(layer, first, last, shape);
+  if (!device.is_static) document = linear_before_aggregate(document, shape, model.file);
+  graph_ = read_valid_graph(document.dump(), model.file);
+  for (const StageTensor& tensor : info.tensors) {
+    per_edge_[tensor.name] = tensor.edge_bytes > 0;
+    local_rows_[tensor.name] = tensor.local_rows;
+  }
+  for (const TensorId id : graph_.graph_inputs()) input_names_.push_back(graph_.tensor(id).name);
+  OwnKernels own;
+  if (!device.is_static) own = find_reductions(graph_, shape.edges, weights);
+  steps_ = build_block_steps(graph_, std::move(own), device, weights);
+  fused_ = static_cast<std::int32_t>(
+      std::count_if(steps_.begin(), steps_.end(),
+                    [](const BlockStep& step) { return std::holds_alternative<Reduction>(step); }));
+}
+
+std::map<std::string, Tensor> GnnBlock::run(const SubgraphView& view,
+                                            const std::map<std::string, BlockInput>& inputs,
+                                            float padding) const {
+  BlockRun run(graph_, shape_, device_, view, inputs, padding);
+  for (const BlockStep& step : steps_) std::visit(run, step);
+  std::map<std::string, Tensor> outputs;
+  for (const TensorId id : graph_.graph_outputs()) {
+    const std::string& name = graph_.tensor(id).name;
+    const std::int64_t rows = per_edge_.at(name)     ? view.edges()
+                              : local_rows_.at(name) ? view.local
+                                                     : view.owned;
+    outputs[name] = rows_of(run.value(id), 0, rows);
+  }
+  return outputs;
+}
+
+}  // namespace npu::gnn

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gnn/run/block_steps.hpp"
+#include "gnn/run/gnn_programs.hpp"
+#include "npu/device/backend.hpp"
+#include "npu/gnn/staged_model.hpp"
+#include "npu/tensor/tensor.hpp"
+
+namespace npu::gnn {
+
+/// What a block computes on: nodes that it owns, the edges into them, and the rows that it reads.
+struct SubgraphView {
+  std::int64_t owned = 0;
+  std::int64_t local = 0;                  ///< owned and halo
+  std::vector<std::int64_t> offsets;       ///< rows of the owned nodes
+  std::vector<std::int32_t> sources;       ///< local ids, by edge
+  std::vector<std::int32_t> nodes;         ///< row of the base tensors by local id; empty: the same
+  std::vector<std::int32_t> base_sources;  ///< nodes[sources[e]]; empty if `nodes` is
+  std::int64_t edges() const { return static_cast<std::int64_t>(sources.size()); }
+};
+
+/// A tensor that a block reads. `by_node`: its rows are those of the whole graph, and the block
+/// takes rows `SubgraphView::nodes`.
+struct BlockInput {
+  Tensor tensor;
+  bool by_node = false;
+  /// The same values on the block's device, uploaded before; null: the block uploads what it reads.
+  std::shared_ptr<DeviceBuffer> resident;
+};
+
+/// A block of stages, compiled for one shape on one device. Aggregation over edges runs as a
+/// segment reduction of our own where the device computes in host memory; everything else is the
+/// backend's.
+class GnnBlock {
+ public:
+  /// `shape` is what is compiled: padded for static devices. `weights` by state-dict key. Refers to
+  /// the device.
+  GnnBlock(const StagedModel& model, std::int32_t layer, std::int32_t first, std::int32_t last,
+           const BlockShape& shape, const GnnDevice& device,
+           const std::map<std::string, Tensor>& weights);
+
+  /// Inputs by name, unpadded: tensors per node have `view.local` rows if halo nodes have rows in
+  /// them, else `view.owned`. Results by name, unpadded. `padding` fills rows that are no nodes.
+  std::map<std::string, Tensor> run(const SubgraphView& view,
+                                    const std::map<std::string, BlockInput>& inputs,
+                                    float padding = 0) const;
+
+  const std::vector<std::string>& input_names() const noexcept { return input_names_; }
+  /// Segment reductions that replace index_add nodes.
+  std::int32_t fused_reductions() const noexcept { return fused_; }
+
+ private:
+  BlockShape shape_;
+  const GnnDevice& device_;
+  Graph graph_;
+  std::vector<std::string> input_names_;
+  std::map<std::string, bool> per_edge_;  // of inputs and outputs; false: per node
+  std::map<std::string, bool> local_rows_;
+  std::vector<BlockStep> steps_;
+  std::int32_t fused_ = 0;
+};
+
+}  // namespace npu::gnn

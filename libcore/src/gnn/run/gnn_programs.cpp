@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs of the blocks of graph neural networks, through the compile cache. The same block at the
+// same padded size has the same sub-IR, so a plan that ran before finds all of its programs.
+// Devices without static shapes compile for exact sizes and at no cost worth a file: they go
+// without. O(bytes of weights) for the key, plus the backend's cost.
+#include "gnn/run/gnn_programs.hpp"
+
+#include <thread>
+
+namespace npu::gnn {
+
+std::unique_ptr<DeviceProgram> load_gnn_program(const GnnDevice& device, const std::string& sub_ir,
+                                                std::vector<NamedTensor> weights,
+                                                std::size_t output_count, std::size_t node_count) {
+  const Backend& backend = device.instance->backend();
+  const std::string options = "{}";
+  Blob blob;
+  std::string key;
+  if (device.cache != nullptr && device.cache->enabled() && device.is_static) {
+    // "All cores" are others elsewhere, and a cache may be shared.
+    const std::string cores =
+        device.threads == 0 ? std::to_string(std::thread::hardware_concurrency()) : std::string();
+    key = cache_key({.backend = backend.name(),
+                     .backend_version = backend.version(),
+                     .fingerprint = backend.fingerprint(),
+                     .device = device.options,
+                     .options = options + cores,
+                     .sub_ir = sub_ir,
+                     .weights = &weights});
+    if (auto entry = device.cache->find(key)) {
+      blob = std::move(entry->blob);
+      if (device.counts != nullptr) ++device.counts->cache_hits;
+    }
+  }
+  if (blob.data == nullptr) {
+    blob = device.instance->compile(sub_ir, weights, options);
+    if (device.is_static && device.counts != nullptr) ++device.counts->compiled;
+    if (!key.empty()) device.cache->store(key, blob, device.instance->blob_report(blob));
+  }
+  // A blob that holds its weights needs no other copy of them.
+  if ((backend.capabilities() & NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS) != 0) weights.clear();
+  return device.instance->load(std::move(blob), std::move(weights), output_count, node_count);
+}
+
+}  // namespace npu::gnn

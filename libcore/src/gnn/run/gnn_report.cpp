@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// What running a plan came to, as the document that npu-run writes and as a trace. O(steps).
+#include "npu/gnn/gnn_report.hpp"
+
+#include "npu/support/ids.hpp"
+#include "runtime/report_metrics.hpp"
+#include "support/chrome_trace.hpp"
+
+namespace npu::gnn {
+namespace {
+
+Json simulated_json(const RunReport& report) {
+  return {{"simulated", true},
+          {"predicted_ms", report.predicted_ms},
+          {"simulated_ms", *report.simulated_ms},
+          {"k", report.k}};
+}
+
+Json comparison_json(const Comparison& comparison) {
+  Json json = {{"ok", comparison.ok},
+               {"max_abs", comparison.max_abs},
+               {"max_rel", comparison.max_rel},
+               {"elements", comparison.elements},
+               {"out_of_tolerance", comparison.out_of_tolerance}};
+  if (!comparison.mismatch.empty()) json["mismatch"] = comparison.mismatch;
+  return json;
+}
+
+// Steps and the time that each device spent on them.
+void write_steps(const RunReport& report, Json& json) {
+  Json& steps = json["steps"] = Json::array();
+  std::map<std::string, double> busy_ms;
+  for (const RunStep& step : report.steps) {
+    const std::string& device = report.devices[index_of(step.device)];
+    const double ms = step.end_ms - step.start_ms;
+    Json item = {{"kind", "block"},     {"id", step.subgraph},
+                 {"layer", step.layer}, {"stages", Json::array({step.first, step.last})},
+                 {"device", device},    {"ms", ms}};
+    if (step.moved) item["moved"] = true;
+    steps.push_back(std::move(item));
+    busy_ms[device] += ms;
+  }
+  Json& busy = json["busy_ms"] = Json::object();
+  for (const auto& [name, ms] : busy_ms) busy[name] = ms;
+}
+
+}  // namespace
+
+Json to_json(const RunReport& report) {
+  if (report.simulated_ms) return simulated_json(report);
+  Json json;
+  json["outputs"] =
+      Json::array({{{"name", "out"}, {"shape", report.output}, {"dtype", "float32"}}});
+  write_steps(report, json);
+  json["k"] = report.k;
+  json["predicted_ms"] = report.predicted_ms;
+  json["first_ms"] = report.first_ms;
+  json["measured_ms"] = report.measured_ms;
+  json["load_ms"] = report.load_ms;
+  json["compile_ms"] = report.compile_ms;
+  json["static_compiles"] = report.static_compiles;
+  json["cache_hits"] = report.cache_hits;
+  json["fused_reductions"] = report.fused_reductions;
+  json["reexecuted"] = report.reexecuted;
+  if (const auto& bench = report.bench) {
+    json["bench"] = {{"runs", bench->runs},
+                     {"median_ms", bench->median_ms},
+                     {"min_ms", bench->min_ms},
+                     {"p90_ms", bench->p90_ms}};
+  }
+  if (report.comparison) json["comparison"] = comparison_json(*report.comparison);
+  return json;
+}
+
+std::map<std::string, double> run_metrics(const RunReport& report) {
+  return report_metrics(to_json(report));
+}
+
+std::string run_trace(const RunReport& report) {
+  ChromeTrace trace;
+  for (std::size_t d = 0; d < report.devices.size(); ++d) {
+    trace.name_track(static_cast<int>(d) + 1, report.devices[d]);
+  }
+  for (const RunStep& step : report.steps) {
+    const double ms = step.end_ms - step.start_ms;
+    Json args = {{"layer", step.layer}, {"measured_ms", ms}};
+    if (step.predicted_ms) args["predicted_ms"] = *step.predicted_ms;
+    trace.slice(step.device + 1,
+                "subgraph " + std::to_string(step.subgraph) + " [" + std::to_string(step.first) +
+                    "-" + std::to_string(step.last) + "]",
+                "measured", step.start_ms * 1000, ms * 1000, args);
+  }
+  return trace.text();
+}
+
+}  // namespace npu::gnn

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes what the scheduler hands out.
+//
+// Values between segments lie in host memory, whole for the subgraph (segment_values.cpp); rows of
+// a layer's output go straight to their places in the output of the whole graph. Layers are
+// separated by a barrier, which is where halo rows get their new values. Programs are compiled
+// before the first task starts.
+//
+// Memory: features in and out, and for each subgraph what its unfinished segments exchange.
+#include "gnn/run/plan_executor.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "gnn/run/tensor_rows.hpp"
+#include "npu/support/ids.hpp"
+
+namespace npu::gnn {
+namespace {
+
+std::vector<std::int32_t> stage_counts(const StagedModel& model) {
+  std::vector<std::int32_t> counts;
+  for (const LayerInfo& layer : model.layers) counts.push_back(layer.stage_count());
+  return counts;
+}
+
+std::vector<SchedulerDevice> scheduler_devices(const std::vector<GnnDevice>& devices) {
+  std::map<std::string, std::int32_t> resources;
+  std::vector<SchedulerDevice> result;
+  for (const GnnDevice& device : devices) {
+    const auto next = static_cast<std::int32_t>(resources.size());
+    result.push_back({device.name, resources.emplace(device.resource, next).first->second,
+                      device.instance != nullptr});
+  }
+  return result;
+}
+
+const StageTensor& find_tensor(const LayerInfo& info, const std::string& name) {
+  return *std::find_if(info.tensors.begin(), info.tensors.end(),
+                       [&](const StageTensor& tensor) { return tensor.name == name; });
+}
+
+}  // namespace
+
+PlanExecutor::PlanExecutor(const LoadedPlan& loaded, const std::vector<GnnDevice>& devices,
+                           const std::string& plan_file, ExecutorOptions options)
+    : loaded_(loaded),
+      devices_(devices),
+      options_(std::move(options)),
+      graph_(build_task_graph(loaded.plan, loaded.parts, loaded.nodes, stage_counts(loaded.model),
+                              plan_file)),
+      table_(loaded.model, loaded.weights, devices, loaded.plan.pad),
+      resident_features_(devices.size()) {
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    device_mutex_.push_back(std::make_unique<std::mutex>());
+  }
+  std::vector<std::vector<SchedulerTask>> tasks;
+  for (std::size_t l = 0; l < graph_.layers.size(); ++l) {
+    auto& layer_tasks = tasks.emplace_back();
+    auto& layer_blocks = blocks_.emplace_back();
+    for (const ShareTask& task : graph_.layers[l]) {
+      layer_tasks.push_back({task.subgraph, task.segment, task.device});
+      layer_blocks.push_back(&table_.block(static_cast<std::int32_t>(l) + 1, task, task.device));
+    }
+  }
+  TaskRunner& runner = *this;
+  scheduler_ = std::make_unique<Scheduler>(std::move(tasks), scheduler_devices(devices), runner);
+}
+
+void PlanExecutor::execute() {
+  scheduler_->start();
+  Tensor x = loaded_.features;
+  for (std::size_t l = 0; l < graph_.layers.size(); ++l) {
+    input_ = std::move(x);
+    output_ = Tensor(DType::kFloat32, {loaded_.nodes, loaded_.model.layers[l].output_features});
+    values_.clear();
+    for (std::size_t p = 0; p < loaded_.parts.size(); ++p) {
+      values_.push_back(std::make_unique<SegmentValues>());
+    }
+    scheduler_->run_layer(l);
+    x = output_;
+  }
+}
+
+void PlanExecutor::run(std::size_t layer, std::size_t index, std::int32_t device) {
+  if (options_.before_task) options_.before_task(devices_[index_of(device)].name);
+  // The host makes calls on one device from one thread at a time.
+  const std::lock_guard guard(*device_mutex_[index_of(device)]);
+  const ShareTask& task = graph_.layers[layer][index];
+  const GnnBlock& block = *blocks_[layer][index];
+  const Subgraph& part = loaded_.parts[index_of(task.subgraph)];
+  const LayerInfo& info = loaded_.model.layers[layer];
+  SegmentValues& values = *values_[index_of(task.subgraph)];
+  std::map<std::string, BlockInput> inputs;
+  for (const std::string& name : block.input_names()) {
+    if (name == kEdgeInput) continue;
+    if (name == kFeatureInput) {
+      inputs[name] = {input_, true, resident_features(layer, task, device)};
+    } else if (name == kDegreeInput) {
+      inputs[name] = {loaded_.degree, true, nullptr};
+    } else {
+      inputs[name] = {values.read(find_tensor(info, name), task), false, nullptr};
+    }
+  }
+  for (auto& [name, value] : block.run(task.view, inputs, options_.padding)) {
+    const StageTensor& tensor = find_tensor(info, name);
+    if (!tensor.consumers.empty() && tensor.consumers.back() > info.stage_count()) {
+      store_rows(value, task);
+      if (tensor.consumers.size() == 1) continue;
+    }
+    values.store(tensor, value, part, task);
+  }
+}
+
+void PlanExecutor::prepare(std::size_t layer, std::size_t index, std::int32_t device) {
+  const std::lock_guard guard(*device_mutex_[index_of(device)]);
+  blocks_[layer][index] =
+      &table_.block(static_cast<std::int32_t>(layer) + 1, graph_.layers[layer][index], device);
+}
+
+std::string PlanExecutor::name_of(std::size_t layer, std::size_t index) const {
+  const ShareTask& task = graph_.layers[layer][index];
+  return "stages " + std::to_string(task.first) + "-" + std::to_string(task.last);
+}
+
+// Giving memory back takes its time: the scheduler's lock is not held.
+void PlanExecutor::release(std::int32_t subgraph) { values_[index_of(subgraph)]->take(); }
+
+bool PlanExecutor::goes_on(std::size_t layer) {
+  return !options_.goes_on || options_.goes_on(static_cast<std::int32_t>(layer) + 1);
+}
+
+// The features, uploaded once, for a task that reads all of them as they are. With the device's
+// lock held.
+std::shared_ptr<DeviceBuffer> PlanExecutor::resident_features(std::size_t layer,
+                                                              const ShareTask& task,
+                                                              std::int32_t device) {
+  if (layer > 0 || !task.view.nodes.empty()) return nullptr;
+  std::shared_ptr<DeviceBuffer>& resident = resident_features_[index_of(device)];
+  if (resident == nullptr) {
+    resident = devices_[index_of(device)].instance->import_tensor(loaded_.features);
+  }
+  return resident;
+}
+
+// Rows of the layer's output: no other task writes them.
+void PlanExecutor::store_rows(const Tensor& value, const ShareTask& task) {
+  if (task.local.empty() && task.view.nodes.empty() && value.shape() == output_.shape()) {
+    output_ = value;  // the whole graph in one task
+    return;
+  }
+  const Subgraph& part = loaded_.parts[index_of(task.subgraph)];
+  scatter_rows(value, part.nodes.data() + task.row_begin, task.view.owned, output_);
+}
+
+}  // namespace npu::gnn

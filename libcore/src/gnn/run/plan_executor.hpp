@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "gnn/run/block_table.hpp"
+#include "gnn/run/plan_loader.hpp"
+#include "gnn/run/scheduler.hpp"
+#include "gnn/run/segment_values.hpp"
+#include "gnn/run/task_graph.hpp"
+
+namespace npu::gnn {
+
+struct ExecutorOptions {
+  float padding = 0;  ///< value of rows that are no nodes; NaN shows that none counts
+  /// Told of every task that has ended, with the layer from 1; returns false to stop.
+  std::function<bool(std::int32_t layer)> goes_on;
+  /// Called before every task, on the thread of its device. What it throws is a failure of the
+  /// device: this is how tests make one fail.
+  std::function<void(const std::string& device)> before_task;
+};
+
+/// Computes a loaded plan: tasks, blocks and values, in the order of the scheduler. Refers to the
+/// plan and the devices.
+class PlanExecutor : private TaskRunner {
+ public:
+  /// Compiles the blocks of all tasks.
+  PlanExecutor(const LoadedPlan& loaded, const std::vector<GnnDevice>& devices,
+               const std::string& plan_file, ExecutorOptions options);
+
+  /// One run over all layers. Throws what Scheduler::run_layer throws.
+  void execute();
+
+  const Tensor& output() const noexcept { return output_; }  ///< of the last run: [nodes, features]
+  const TaskGraph& graph() const noexcept { return graph_; }
+  const Scheduler& scheduler() const noexcept { return *scheduler_; }
+  const BlockTable& blocks() const noexcept { return table_; }
+
+ private:
+  void run(std::size_t layer, std::size_t task, std::int32_t device) override;
+  void prepare(std::size_t layer, std::size_t task, std::int32_t device) override;
+  std::string name_of(std::size_t layer, std::size_t task) const override;
+  void release(std::int32_t subgraph) override;
+  bool goes_on(std::size_t layer) override;
+
+  std::shared_ptr<DeviceBuffer> resident_features(std::size_t layer, const ShareTask& task,
+                                                  std::int32_t device);
+  void store_rows(const Tensor& value, const ShareTask& task);
+
+  const LoadedPlan& loaded_;
+  const std::vector<GnnDevice>& devices_;
+  ExecutorOptions options_;
+  TaskGraph graph_;
+  BlockTable table_;
+  std::vector<std::vector<const GnnBlock*>> blocks_;  // by layer and task
+  std::vector<std::unique_ptr<std::mutex>> device_mutex_;
+  std::vector<std::shared_ptr<DeviceBuffer>> resident_features_;  // by device
+  std::vector<std::unique_ptr<SegmentValues>> values_;            // by subgraph
+  std::unique_ptr<Scheduler> scheduler_;
+  Tensor input_;   // of the layer
+  Tensor output_;  // of the layer
+};
+
+}  // namespace npu::gnn

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a plan of npu-plan and the files that it names. A plan is of use with the very model, graph
+// and partition that it was made for, so their hashes and sizes are compared. O(bytes of the files
+// + edges).
+#include "gnn/run/plan_loader.hpp"
+
+#include <type_traits>
+#include <utility>
+
+#include "npu/csr/metis_partitioner.hpp"
+#include "npu/gnn/features.hpp"
+#include "npu/gnn/graph_reader.hpp"
+#include "npu/gnn/partition_file.hpp"
+#include "npu/support/file_io.hpp"
+#include "npu/tensor/safetensors.hpp"
+
+namespace npu::gnn {
+namespace {
+
+template <typename Action>
+std::invoke_result_t<Action> timed(const RunOptions& options, PhaseTimes& times,
+                                   const std::string& phase, const Action& action) {
+  report_progress(options.progress, 0, phase);
+  const PhaseTimes::Scope scope(times, phase);
+  return action();
+}
+
+StagedModel read_model(const Plan& plan, const std::string& path) {
+  const std::string file = path_beside(path, plan.files.model);
+  StagedModel model = read_staged_model(file);
+  if (model.hash != plan.files.model_hash) {
+    throw Error(ErrorCode::kInvalidGraph, "the plan was made for another version of the model",
+                {.file = file});
+  }
+  return model;
+}
+
+std::vector<std::int32_t> read_partition(const Plan& plan, const std::string& path,
+                                         std::int64_t nodes) {
+  const std::string file = path_beside(path, plan.partition->file);
+  if (file.empty()) {
+    throw Error(ErrorCode::kUsage,
+                "the plan names no partition file: run npu-plan with -o FILE or --partition-file");
+  }
+  std::vector<std::int32_t> part_of = parse_partition(read_file(file), file, nodes);
+  if (partition_hash(part_of) != plan.partition->hash) {
+    throw Error(ErrorCode::kInvalidGraph, "the partition is not the one of the plan",
+                {.file = file});
+  }
+  for (const std::int32_t part : part_of) {
+    if (part >= plan.k) {
+      throw Error(ErrorCode::kInvalidGraph, "part " + std::to_string(part) + " is not below k",
+                  {.file = file});
+    }
+  }
+  return part_of;
+}
+
+void check_features(const LoadedPlan& loaded, const std::string& file) {
+  const Shape expected{loaded.nodes, loaded.model.layers.front().input_features};
+  if (loaded.features.shape() == expected) return;
+  throw Error(ErrorCode::kInvalidGraph,
+              "the features are " + shape_text(loaded.features.shape()) + ", expected " +
+                  shape_text(expected),
+              {.file = file});
+}
+
+Tensor degrees_of(const CsrGraph& graph) {
+  Tensor degree(DType::kFloat32, {graph.node_count()});
+  for (std::int32_t v = 0; v < graph.node_count(); ++v) {
+    degree.as_mutable<float>()[v] = static_cast<float>(graph.degree(v));
+  }
+  return degree;
+}
+
+}  // namespace
+
+Plan read_runnable_plan(const std::string& path) {
+  const Json document = parse_json(read_file(path), path);
+  if (!is_plan(document)) {
+    throw Error(ErrorCode::kParse, "expected a plan of npu-plan", {.file = path});
+  }
+  return plan_from_json(document, path);
+}
+
+LoadedPlan load_plan(const RunOptions& options, PhaseTimes& times) {
+  report_progress(options.progress, 0, "load");
+  LoadedPlan loaded;
+  loaded.plan = read_runnable_plan(options.plan);
+  const Plan& plan = loaded.plan;
+  if (plan.files.model.empty() || plan.files.graph.empty()) {
+    throw Error(ErrorCode::kUsage,
+                "the plan was made without a model or a graph: it can only be simulated "
+                "(--simulate)");
+  }
+  loaded.model = read_model(plan, options.plan);
+  GraphReadOptions graph_options;
+  if (plan.files.node_count_given) graph_options.node_count = plan.files.graph_nodes;
+  graph_options.undirected = plan.files.undirected;
+  const DataGraph data = timed(options, times, "read the graph", [&] {
+    return read_graph_file(path_beside(options.plan, plan.files.graph), graph_options);
+  });
+  const CsrGraph& graph = data.in_edges;
+  loaded.nodes = graph.node_count();
+  const std::vector<std::int32_t> part_of = read_partition(plan, options.plan, loaded.nodes);
+  loaded.features =
+      timed(options, times, "read the features", [&] { return read_features(options.features); });
+  check_features(loaded, options.features);
+  loaded.degree = degrees_of(graph);
+  loaded.parts =
+      timed(options, times, "subgraphs", [&] { return extract_subgraphs(graph, part_of, plan.k); });
+  loaded.weights = load_staged_weights(loaded.model, options.weights);
+  return loaded;
+}
+
+std::map<std::string, Tensor> load_staged_weights(const StagedModel& model,
+                                                  const std::string& file) {
+  const std::string path = file.empty() ? path_beside(model.file, model.weights_file) : file;
+  std::map<std::string, Tensor> weights;
+  if (path.empty()) return weights;
+  const SafetensorsFile content(path);
+  for (const SafetensorsEntry& entry : content.entries()) {
+    weights[entry.name] = content.tensor(entry);
+  }
+  return weights;
+}
+
+}  // namespace npu::gnn

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "npu/gnn/gnn_runner.hpp"
+#include "npu/gnn/halo.hpp"
+#include "npu/gnn/plan_document.hpp"
+#include "npu/gnn/staged_model.hpp"
+#include "npu/support/progress.hpp"
+#include "npu/tensor/tensor.hpp"
+
+namespace npu::gnn {
+
+/// A plan with everything that it takes to run it, checked against each other.
+struct LoadedPlan {
+  Plan plan;
+  StagedModel model;
+  std::vector<Subgraph> parts;
+  std::int64_t nodes = 0;  ///< of the graph
+  Tensor features;         ///< float32 [nodes, features]
+  Tensor degree;           ///< float32 [nodes]: in-edges of every node in the whole graph
+  std::map<std::string, Tensor> weights;
+};
+
+/// A file that has to be a plan.
+Plan read_runnable_plan(const std::string& path);
+
+/// Reads what the plan of `options` names, beside it, and the features. Throws Error for a plan
+/// that names no model, graph or partition, and for files that are not the ones that it was made
+/// for.
+LoadedPlan load_plan(const RunOptions& options, PhaseTimes& times);
+
+/// The weights of a staged model: from `file`, else from the one that it names.
+std::map<std::string, Tensor> load_staged_weights(const StagedModel& model,
+                                                  const std::string& file);
+
+}  // namespace npu::gnn

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work-conserving workers with one queue: what the plan's simulation assumes, and what makes up for
+// a device that fails.
+//
+// One mutex guards who does what; nothing that takes time happens under it. A task is computed, its
+// values are given back, and its program for another device is compiled while others go on: a task
+// whose device has failed is in the state kMoving until its new device is ready for it, so that
+// nobody takes it and the layer does not end without it. If the new device fails meanwhile, the
+// worker that moves the task finds another one. O(tasks) for each task taken.
+#include "gnn/run/scheduler.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "npu/support/error.hpp"
+#include "npu/support/ids.hpp"
+
+namespace npu::gnn {
+namespace {
+
+constexpr auto kNoTask = static_cast<std::size_t>(-1);
+
+}  // namespace
+
+Scheduler::Scheduler(std::vector<std::vector<SchedulerTask>> tasks,
+                     std::vector<SchedulerDevice> devices, TaskRunner& runner)
+    : tasks_(std::move(tasks)), devices_(std::move(devices)), runner_(runner) {
+  start();
+}
+
+void Scheduler::start() { start_ = std::chrono::steady_clock::now(); }
+
+double Scheduler::now_ms() const {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_)
+      .count();
+}
+
+bool Scheduler::Item::is_done() const noexcept {
+  return std::all_of(open.begin(), open.end(), [](std::int32_t count) { return count == 0; });
+}
+
+void Scheduler::run_layer(std::size_t layer) {
+  layer_ = layer;
+  left_ = tasks_[layer].size();
+  states_.assign(left_, State::kWaiting);
+  items_.clear();
+  busy_.clear();
+  fatal_.clear();
+  for (const SchedulerTask& task : tasks_[layer]) {
+    auto& open = items_[task.item].open;
+    if (open.size() <= task.segment) open.resize(task.segment + 1, 0);
+    ++open[task.segment];
+  }
+  // What a device did in an earlier run, before it failed, needs another one now.
+  std::vector<Place> orphans;
+  for (std::size_t t = 0; t < left_; ++t) {
+    if (!broken_.contains(tasks_[layer][t].device)) continue;
+    states_[t] = State::kMoving;
+    orphans.push_back({layer, t});
+  }
+  if (!orphans.empty()) give_to_others(orphans, failures_.back());
+  // A device that has nothing to do waits, too: it may have to take over from one that fails. If
+  // there is only one, it runs on this thread.
+  std::vector<std::int32_t> present;
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    if (devices_[d].present) present.push_back(static_cast<std::int32_t>(d));
+  }
+  workers_.run(present.size(), [&](std::size_t i) noexcept { work(present[i]); });
+  if (interrupted_) throw Error(ErrorCode::kIo, "interrupted");
+  if (!fatal_.empty()) throw Error(ErrorCode::kUnsupported, fatal_);
+}
+
+// The task that the device should start now; kNoTask if there is none.
+std::size_t Scheduler::next_task(std::int32_t device) const {
+  if (broken_.contains(device) || busy_.contains(devices_[index_of(device)].resource))
+    return kNoTask;
+  const std::vector<SchedulerTask>& tasks = tasks_[layer_];
+  for (std::size_t t = 0; t < tasks.size(); ++t) {
+    if (tasks[t].device != device || states_[t] != State::kWaiting) continue;
+    const std::size_t segment = tasks[t].segment;
+    if (segment == 0 || items_.at(tasks[t].item).open[segment - 1] == 0) return t;
+  }
+  return kNoTask;
+}
+
+void Scheduler::work(std::int32_t device) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    std::size_t task = kNoTask;
+    changed_.wait(lock, [&] {
+      if (is_over()) return true;
+      task = next_task(device);
+      return task != kNoTask;
+    });
+    if (task == kNoTask) return;
+    const std::int32_t resource = devices_[index_of(device)].resource;
+    states_[task] = State::kRunning;
+    busy_.insert(resource);
+    lock.unlock();
+    const std::string error = run_task(task, device);
+    lock.lock();
+    busy_.erase(resource);
+    if (error.empty()) {
+      const bool item_done = finish_task(task);
+      changed_.notify_all();
+      if (!item_done) continue;
+      lock.unlock();
+      runner_.release(tasks_[layer_][task].item);
+      lock.lock();
+      continue;
+    }
+    states_[task] = State::kWaiting;
+    const std::string failure = "device '" + devices_[index_of(device)].name + "' failed: " + error;
+    const std::vector<Place> places = take_tasks_of(device, failure);
+    changed_.notify_all();
+    lock.unlock();
+    give_to_others(places, failure);
+    lock.lock();
+  }
+}
+
+// What went wrong; empty if nothing did.
+std::string Scheduler::run_task(std::size_t task, std::int32_t device) {
+  SchedulerTask& state = tasks_[layer_][task];
+  std::string error;
+  state.start_ms = now_ms();
+  try {
+    runner_.run(layer_, task, device);
+  } catch (const std::exception& exception) {
+    error = exception.what();
+  }
+  state.end_ms = now_ms();
+  return error;
+}
+
+// Under the lock. Whether that was the item's last task.
+bool Scheduler::finish_task(std::size_t task) {
+  const SchedulerTask& ended = tasks_[layer_][task];
+  states_[task] = State::kDone;
+  --left_;
+  Item& item = items_.at(ended.item);
+  --item.open[ended.segment];
+  interrupted_ = !runner_.goes_on(layer_) || interrupted_;
+  return item.is_done();
+}
+
+// Under the lock: marks the device as broken, and takes all that it has not done, of this layer and
+// of those to come. A task of this layer is in the state kMoving until it has another device.
+std::vector<Scheduler::Place> Scheduler::take_tasks_of(std::int32_t device,
+                                                       const std::string& failure) {
+  broken_.insert(device);
+  failures_.push_back(failure);
+  std::vector<Place> places;
+  for (std::size_t l = layer_; l < tasks_.size(); ++l) {
+    for (std::size_t t = 0; t < tasks_[l].size(); ++t) {
+      if (tasks_[l][t].device != device || (l == layer_ && states_[t] != State::kWaiting)) continue;
+      if (l == layer_) states_[t] = State::kMoving;
+      places.push_back({l, t});
+    }
+  }
+  return places;
+}
+
+void Scheduler::give_to_others(const std::vector<Place>& places, const std::string& failure) {
+  for (const Place& place : places) {
+    std::string reasons;
+    bool given = false;
+    for (std::size_t d = 0; d < devices_.size() && !given; ++d) {
+      given = give_to(place, static_cast<std::int32_t>(d), reasons);
+    }
+    if (given) continue;
+    const std::lock_guard lock(mutex_);
+    fatal_ =
+        failure + "; no other device runs " + runner_.name_of(place.layer, place.task) + reasons;
+    changed_.notify_all();
+    return;
+  }
+}
+
+bool Scheduler::give_to(const Place& place, std::int32_t device, std::string& reasons) {
+  const SchedulerDevice& to = devices_[index_of(device)];
+  const auto is_broken = [&] { return broken_.contains(device); };
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_broken() || !to.present) return false;
+  }
+  try {
+    runner_.prepare(place.layer, place.task, device);
+  } catch (const Error& refusal) {
+    reasons += "; " + to.name + ": " + refusal.message();
+    return false;
+  }
+  const std::lock_guard lock(mutex_);
+  if (is_broken()) return false;  // meanwhile
+  SchedulerTask& task = tasks_[place.layer][place.task];
+  task.device = device;
+  task.moved = true;
+  if (place.layer == layer_) states_[place.task] = State::kWaiting;
+  ++moved_count_;
+  changed_.notify_all();
+  return true;
+}
+
+}  // namespace npu::gnn

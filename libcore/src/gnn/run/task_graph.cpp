@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes tasks out of a plan. A share of a segment is a subgraph of its own: its owned nodes first,
+// then what their edges read, so that splitting never changes a sum.
+//
+// O(edges) for every segment; memory: the rows of every share.
+#include "gnn/run/task_graph.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "npu/support/error.hpp"
+#include "npu/support/ids.hpp"
+
+namespace npu::gnn {
+namespace {
+
+// Owned nodes begin .. end of a part, and what their edges read.
+void cut_out(const Subgraph& part, std::int64_t begin, std::int64_t end, ShareTask& task) {
+  SubgraphView& view = task.view;
+  std::vector<std::int32_t> index(part.nodes.size(), -1);
+  const auto add = [&](std::int64_t node) {
+    std::int32_t& place = index[index_of(node)];
+    if (place < 0) {
+      place = static_cast<std::int32_t>(task.local.size());
+      task.local.push_back(static_cast<std::int32_t>(node));
+    }
+    return place;
+  };
+  for (std::int64_t v = begin; v < end; ++v) add(v);
+  view.offsets.push_back(0);
+  for (std::int64_t v = begin; v < end; ++v) {
+    for (std::int64_t e = part.offsets[index_of(v)]; e < part.offsets[index_of(v) + 1]; ++e) {
+      view.sources.push_back(add(part.sources[index_of(e)]));
+    }
+    view.offsets.push_back(static_cast<std::int64_t>(view.sources.size()));
+  }
+  view.local = static_cast<std::int64_t>(task.local.size());
+  for (const std::int32_t v : task.local) view.nodes.push_back(part.nodes[index_of(v)]);
+}
+
+void fill_view(const Subgraph& part, std::int64_t begin, std::int64_t end, bool is_whole,
+               std::int64_t nodes, ShareTask& task) {
+  SubgraphView& view = task.view;
+  task.row_begin = begin;
+  task.edge_begin = part.offsets[index_of(begin)];
+  view.owned = end - begin;
+  if (is_whole) {
+    view.local = static_cast<std::int64_t>(part.nodes.size());
+    view.offsets = part.offsets;
+    view.sources = part.sources;
+    const bool is_graph = view.local == nodes && part.owned == nodes;
+    if (!is_graph) view.nodes = part.nodes;
+  } else {
+    cut_out(part, begin, end, task);
+  }
+  if (view.nodes.empty()) return;
+  view.base_sources.reserve(view.sources.size());
+  for (const std::int32_t u : view.sources) view.base_sources.push_back(view.nodes[index_of(u)]);
+}
+
+class Builder {
+ public:
+  Builder(const Plan& plan, const std::vector<Subgraph>& parts, std::int64_t nodes,
+          const std::string& file)
+      : plan_(plan), parts_(parts), nodes_(nodes), file_(file) {}
+
+  TaskGraph build(const std::vector<std::int32_t>& stage_counts) {
+    TaskGraph graph;
+    graph.layers.resize(stage_counts.size());
+    for (const PlanCluster& cluster : plan_.clusters) {
+      if (index_of(cluster.layer) > stage_counts.size()) refuse("a cluster is of an unknown layer");
+      if (index_of(cluster.device_plan) >= plan_.device_plans.size()) {
+        refuse("a cluster is of an unknown plan " + std::to_string(cluster.device_plan));
+      }
+      check_stages(plan_.device_plans[index_of(cluster.device_plan)],
+                   stage_counts[index_of(cluster.layer - 1)]);
+      for (const std::int64_t id : cluster.subgraphs) {
+        if (id < 0 || index_of(id) >= parts_.size()) {
+          refuse("subgraph " + std::to_string(id) + " is not in the partition");
+        }
+        add_subgraph(static_cast<std::int32_t>(id),
+                     plan_.device_plans[index_of(cluster.device_plan)],
+                     graph.layers[index_of(cluster.layer - 1)]);
+      }
+    }
+    for (std::size_t l = 0; l < graph.layers.size(); ++l) check_complete(graph.layers[l], l + 1);
+    return graph;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& text) const {
+    throw Error(ErrorCode::kInvalidGraph, text, {.file = file_});
+  }
+
+  std::int32_t device_index(const std::string& name) const {
+    for (std::size_t d = 0; d < plan_.devices.size(); ++d) {
+      if (plan_.devices[d].name == name) return static_cast<std::int32_t>(d);
+    }
+    refuse("device '" + name + "' is not in the plan's devices");
+  }
+
+  void check_stages(const PlannedStages& stages, std::int32_t stage_count) const {
+    std::int32_t next = 1;
+    for (const PlannedSegment& segment : stages.segments) {
+      if (segment.first != next || segment.last < next || segment.shares.empty()) break;
+      next = segment.last + 1;
+    }
+    if (next == stage_count + 1) return;
+    refuse("the segments of plan " + std::to_string(stages.id) + " do not cover the " +
+           std::to_string(stage_count) + " stages");
+  }
+
+  void add_subgraph(std::int32_t subgraph, const PlannedStages& stages,
+                    std::vector<ShareTask>& tasks) const {
+    const Subgraph& part = parts_[index_of(subgraph)];
+    for (std::size_t s = 0; s < stages.segments.size(); ++s) {
+      const PlannedSegment& segment = stages.segments[s];
+      double ratio = 0;
+      std::int64_t begin = 0;
+      for (const PlannedShare& share : segment.shares) {
+        ratio += share.ratio;
+        const bool is_last = &share == &segment.shares.back();
+        const std::int64_t end =
+            is_last ? part.owned
+                    : std::clamp<std::int64_t>(
+                          std::llround(ratio * static_cast<double>(part.owned)), begin, part.owned);
+        ShareTask& task = tasks.emplace_back();
+        task.subgraph = subgraph;
+        task.segment = s;
+        task.first = segment.first;
+        task.last = segment.last;
+        task.device = device_index(share.device);
+        fill_view(part, begin, end, segment.shares.size() == 1, nodes_, task);
+        begin = end;
+      }
+    }
+  }
+
+  void check_complete(const std::vector<ShareTask>& tasks, std::size_t layer) const {
+    std::vector<char> seen(parts_.size(), 0);
+    for (const ShareTask& task : tasks) seen[index_of(task.subgraph)] = 1;
+    if (std::find(seen.begin(), seen.end(), 0) != seen.end()) {
+      refuse("layer " + std::to_string(layer) + " does not plan every subgraph");
+    }
+  }
+
+  const Plan& plan_;
+  const std::vector<Subgraph>& parts_;
+  std::int64_t nodes_;
+  const std::string& file_;
+};
+
+}  // namespace
+
+TaskGraph build_task_graph(const Plan& plan, const std::vector<Subgraph>& parts, std::int64_t nodes,
+                           const std::vector<std::int32_t>& stage_counts, const std::string& file) {
+  return Builder(plan, parts, nodes, file).build(stage_counts);
+}
+
+}  // namespace npu::gnn

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gnn/run/gnn_block.hpp"
+#include "npu/gnn/halo.hpp"
+#include "npu/gnn/plan_document.hpp"
+
+namespace npu::gnn {
+
+/// The share of a segment of a subgraph that one device computes.
+struct ShareTask {
+  std::int32_t subgraph = 0;
+  std::size_t segment = 0;
+  std::int32_t first = 1;  ///< stages
+  std::int32_t last = 1;
+  std::int32_t device = 0;  ///< index into the plan's devices
+  SubgraphView view;
+  std::vector<std::int32_t> local;  ///< subgraph-local ids of the view's nodes; empty: the same
+  std::int64_t row_begin = 0;       ///< of the subgraph's owned rows
+  std::int64_t edge_begin = 0;
+};
+
+/// The tasks of every layer, in order of priority: cluster by cluster, the segments of a subgraph
+/// one after another.
+struct TaskGraph {
+  std::vector<std::vector<ShareTask>> layers;
+};
+
+/// The tasks of a plan over `parts`, which are the subgraphs of a graph of `nodes` nodes, for
+/// layers of so many stages. Throws Error kInvalidGraph for a plan that names unknown layers,
+/// subgraphs, devices or device plans, or leaves a stage or a subgraph out; `file` is the plan's.
+/// O(edges) for every segment.
+TaskGraph build_task_graph(const Plan& plan, const std::vector<Subgraph>& parts, std::int64_t nodes,
+                           const std::vector<std::int32_t>& stage_counts, const std::string& file);
+
+}  // namespace npu::gnn

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The texts of device_reason, in one place: what is written here is read here, byte for byte. Texts
+// that no kind has (a rule of a target, the words of a backend that failed to compile, what an
+// older or newer program wrote) are kept as they are. O(length of the text).
+#include "ir/device_reason.hpp"
+
+#include <array>
+#include <utility>
+
+namespace npu {
+namespace {
+
+using Kind = DeviceReason::Kind;
+
+constexpr std::array<std::pair<Kind, std::string_view>, 7> kTexts{{
+    {Kind::kForced, "forced"},
+    {Kind::kKept, "kept"},
+    {Kind::kMinNodes, "min nodes"},
+    {Kind::kMinFlops, "min flops"},
+    {Kind::kMaxPartitions, "max partitions"},
+    {Kind::kFollowsProducer, "follows its producer"},
+    {Kind::kUnsupportedOp, "unsupported op"},
+}};
+
+/// A kind whose detail follows.
+constexpr std::array<std::pair<Kind, std::string_view>, 3> kPrefixes{{
+    {Kind::kCheaper, "cheaper on "},
+    {Kind::kGetitem, "getitem: "},
+    {Kind::kRefused, ""},
+}};
+
+}  // namespace
+
+DeviceReason DeviceReason::parse(std::string_view text) {
+  if (text.empty()) return {};
+  for (const auto& [kind, known] : kTexts) {
+    if (text == known) return DeviceReason(kind);
+  }
+  for (const auto& [kind, prefix] : kPrefixes) {
+    if (!text.starts_with(prefix)) continue;
+    return DeviceReason(kind, std::string(text.substr(prefix.size())));
+  }
+  return {};
+}
+
+DeviceReason DeviceReason::of(const Node& node) {
+  return node.device_reason ? parse(*node.device_reason) : DeviceReason();
+}
+
+std::string DeviceReason::text() const {
+  for (const auto& [kind, known] : kTexts) {
+    if (kind == kind_) return std::string(known);
+  }
+  for (const auto& [kind, prefix] : kPrefixes) {
+    if (kind == kind_) return std::string(prefix) + detail_;
+  }
+  return {};
+}
+
+void DeviceReason::store(Node& node) const {
+  if (kind_ == Kind::kNone) {
+    node.device_reason.reset();
+  } else {
+    node.device_reason = text();
+  }
+}
+
+}  // namespace npu

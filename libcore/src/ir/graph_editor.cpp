@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Edits of a graph: insert and remove nodes, replace operands, rename tensors.
+//
+// Input:  a verified graph and edits in terms of its ids.
+// Output: the graph with all edits, verified, with new ids.
+// Mentions are edited in the JSON that was read, so that unknown keys survive, and the document is
+// assembled again once at the end: names, consumers and order then follow from the document, and
+// the reader's checks are those of every other document. O(nodes + edges) for any number of edits;
+// a single edit costs the same, so callers collect them.
+#include "ir/graph_editor.hpp"
+
+#include <stdexcept>
+
+#include "npu/ir/json_reader.hpp"
+
+namespace npu {
+
+TensorSource source_of(const Graph& graph, TensorId id) {
+  const TensorInfo& tensor = graph.tensor(id);
+  if (tensor.kind == TensorKind::kResult) return {graph.node(tensor.producer).name, tensor.result};
+  return {tensor.name, 0};
+}
+
+GraphEditor::GraphEditor(Graph& graph)
+    : graph_(graph), tensors_(graph.tensors().size()), removed_(graph.nodes().size(), 0) {}
+
+void GraphEditor::rename(TensorId id, std::string name) { tensors_[id].name = std::move(name); }
+
+void GraphEditor::set_source(TensorId id, TensorSource source) {
+  tensors_[id].source = std::move(source);
+}
+
+void GraphEditor::set_operand(NodeId node, std::size_t operand, std::string name,
+                              TensorSource source) {
+  operands_[{node, operand}] = {std::move(name), std::move(source)};
+}
+
+void GraphEditor::remove(NodeId id) { removed_[id] = 1; }
+
+void GraphEditor::insert_before(NodeId place, Json node) {
+  inserted_[place].push_back(std::move(node));
+}
+
+void GraphEditor::commit() {
+  Json nodes = Json::array();
+  const auto insert = [&](NodeId place) {
+    const auto here = inserted_.find(place);
+    if (here == inserted_.end()) return;
+    for (Json& node : here->second) nodes.push_back(std::move(node));
+  };
+  for (const NodeId id : ids_of<NodeId>(graph_.nodes())) {
+    insert(id);
+    if (removed_[id] != 0) continue;
+    edit_node(id);
+    nodes.push_back(std::move(graph_.node(id).json));
+  }
+  insert(id_at<NodeId>(graph_.nodes().size()));
+  Json document = std::move(graph_.document());
+  Json& outputs = document["graph_outputs"];
+  for (std::size_t i = 0; i < graph_.graph_outputs().size(); ++i) {
+    edit_mention(outputs[i], tensors_[graph_.graph_outputs()[i]]);
+  }
+  document["nodes"] = std::move(nodes);
+  Diagnostics diagnostics;
+  Graph edited = assemble_graph(std::move(document), graph_.file, diagnostics);
+  if (diagnostics.has_errors()) {
+    throw std::logic_error("the edited document is not valid: " +
+                           format_diagnostic(diagnostics.entries().front()));
+  }
+  graph_ = std::move(edited);
+}
+
+// A mention that names no producer need not begin to; so what is undone leaves no trace.
+void GraphEditor::edit_mention(Json& mention, const Edit& edit) {
+  if (edit.name) mention["name"] = *edit.name;
+  if (!edit.source) return;
+  if (Json* node = find_member(mention, "producer_node"); node != nullptr && !node->is_null()) {
+    *node = edit.source->node;
+  }
+  if (Json* index = find_member(mention, "producer_output_idx");
+      index != nullptr && !index->is_null()) {
+    *index = edit.source->index;
+  }
+}
+
+// Typed fields win over what was read; once they stand in the JSON the reader finds them there.
+void GraphEditor::store_fields(Node& node) {
+  const auto store = [&](const char* key, const auto& value) {
+    if (value) {
+      node.json[key] = *value;
+    } else if (const Json* old = find_member(node.json, key); old != nullptr && !old->is_null()) {
+      node.json.erase(key);
+    }
+  };
+  store("device", node.device);
+  store("device_reason", node.device_reason);
+  store("fusion_group", node.fusion_group);
+  store("partition", node.partition);
+}
+
+void GraphEditor::edit_node(NodeId id) {
+  Node& node = graph_.node(id);
+  store_fields(node);
+  if (!node.inputs.empty()) {
+    Json& inputs = node.json["inputs"];
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const auto own = operands_.find({id, i});
+      edit_mention(inputs[i], own == operands_.end() ? tensors_[node.inputs[i]] : own->second);
+    }
+  }
+  if (!node.outputs.empty()) {
+    Json& outputs = node.json["outputs"];
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      // A result's producer is its node, whatever becomes of its readers.
+      edit_mention(outputs[i], {tensors_[node.outputs[i]].name, std::nullopt});
+    }
+  }
+}
+
+}  // namespace npu

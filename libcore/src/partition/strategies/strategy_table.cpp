@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of strategies: a new one is a row here, an enumerator and a file beside this one.
+#include <algorithm>
+#include <array>
+
+#include "npu/partition/strategies.hpp"
+
+namespace npu {
+namespace {
+
+// A strategy that looks at the tags alone.
+template <PartitionPlan (*kPartition)(const Graph&)>
+StrategyOutcome by_tags(Graph& graph, const Target&, const PartitionOptions&, Diagnostics&) {
+  return {.plan = kPartition(graph)};
+}
+
+constexpr std::array kStrategies{
+    StrategyInfo{Strategy::kContiguous, "contiguous", "maximal runs of one device in list order",
+                 &by_tags<partition_contiguous>},
+    StrategyInfo{Strategy::kConvex, "convex", "fewest partitions by dependence",
+                 &by_tags<partition_convex>},
+    StrategyInfo{Strategy::kMinCut, "mincut",
+                 "least predicted time, also by moving nodes to other devices", &partition_min_cut},
+    StrategyInfo{Strategy::kBlocks, "blocks", "the parts that a model is built of, by structure",
+                 &partition_blocks},
+    StrategyInfo{Strategy::kResources, "resources",
+                 "within on-chip memory, with the least traffic between partitions",
+                 &partition_resources},
+    StrategyInfo{Strategy::kMetis, "metis",
+                 "parts of equal work with little between them, in number", &partition_metis},
+};
+
+}  // namespace
+
+std::span<const StrategyInfo> partition_strategies() { return kStrategies; }
+
+std::optional<Strategy> find_strategy(std::string_view name) {
+  const auto found = std::find_if(kStrategies.begin(), kStrategies.end(),
+                                  [&](const StrategyInfo& info) { return info.name == name; });
+  if (found == kStrategies.end()) return std::nullopt;
+  return found->strategy;
+}
+
+}  // namespace npu

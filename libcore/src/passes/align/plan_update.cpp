@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Brings npu.partition up to date around a change of channel_norms.
+//
+// Times are kept in whole nanoseconds, so that taking a conversion off again leaves nothing of it.
+// O(nodes + edges).
+#include "passes/align/plan_update.hpp"
+
+#include <cmath>
+#include <vector>
+
+#include "npu/cost/cost_model.hpp"
+#include "npu/ir/subgraph.hpp"
+#include "npu/ops/op_catalogue.hpp"
+#include "npu/support/checked.hpp"
+#include "passes/align/channel_norms.hpp"
+#include "support/json_fields.hpp"
+
+namespace npu::align {
+namespace {
+
+double channel_norm_us(const Graph& graph, const Device& device, std::string_view only_device) {
+  double total = 0;
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    const Node& node = graph.nodes()[n];
+    if (!is_channel_norm(node) || (!only_device.empty() && node.device != only_device)) continue;
+    total += roofline_cost().node_us(graph, id_at<NodeId>(n), device);
+  }
+  return std::round(total * 1000);  // nanoseconds, so that taking it off again leaves nothing
+}
+
+void add_us(Json& metrics, const std::string& key, double nanoseconds) {
+  Json* value = find_member(metrics, key);
+  if (value == nullptr || !value->is_number() || nanoseconds == 0) return;
+  *value = std::round(value->get<double>() * 1000 + nanoseconds) / 1000;
+}
+
+/// The partition that every node is in, by name; nothing if a list of names is missing.
+std::optional<std::unordered_map<std::string, std::size_t>> members_of(const Json& partitions) {
+  std::unordered_map<std::string, std::size_t> partition_of;
+  for (std::size_t p = 0; p < partitions.size(); ++p) {
+    const Json* nodes = member_list(partitions[p], "nodes");
+    if (nodes == nullptr) return std::nullopt;
+    for (const Json& name : *nodes) {
+      if (name.is_string()) partition_of.emplace(name.get<std::string>(), p);
+    }
+  }
+  return partition_of;
+}
+
+Json names_of(const Graph& graph, const std::vector<TensorId>& tensors) {
+  Json list = Json::array();
+  for (const TensorId id : tensors) list.push_back(graph.tensor(id).name);
+  return list;
+}
+
+void update_partition(const Graph& graph, const std::vector<NodeId>& members, Json& partition) {
+  const SubgraphBoundary boundary = find_boundary(graph, members);
+  Json nodes = Json::array();
+  double flops = 0;
+  double bytes = 0;
+  for (const NodeId id : members) {
+    nodes.push_back(graph.node(id).name);
+    flops += node_flops(graph, graph.node(id));
+    bytes += node_bytes(graph, graph.node(id));
+  }
+  partition["nodes"] = std::move(nodes);
+  partition["inputs"] = names_of(graph, boundary.inputs);
+  partition["outputs"] = names_of(graph, boundary.outputs);
+  partition["flops"] = saturating_integer(flops);
+  partition["bytes"] = saturating_integer(bytes);
+}
+
+void update_partitions(const Graph& graph, Json& plan,
+                       const std::unordered_map<std::string, std::int64_t>& joined) {
+  Json* partitions = find_member(plan, "partitions");
+  if (partitions == nullptr || !partitions->is_array()) return;
+  auto partition_of = members_of(*partitions);
+  if (!partition_of) return;
+  for (const auto& [name, p] : joined) partition_of->emplace(name, index_of(p));
+  std::vector<std::vector<NodeId>> members(partitions->size());
+  for (const NodeId id : ids_of<NodeId>(graph.nodes())) {
+    const auto where = partition_of->find(graph.node(id).name);
+    if (where != partition_of->end()) members[where->second].push_back(id);
+  }
+  for (std::size_t p = 0; p < members.size(); ++p) {
+    update_partition(graph, members[p], (*partitions)[p]);
+  }
+}
+
+}  // namespace
+
+PlanUpdate::PlanUpdate(const Graph& graph) {
+  if (graph.npu_member("target") != nullptr) target_ = graph_target(graph);
+  account(graph, -1);
+}
+
+void PlanUpdate::finish(Graph& graph, const std::unordered_map<std::string, std::int64_t>& joined) {
+  account(graph, 1);
+  const Json* known = graph.npu_member("partition");
+  if (known == nullptr) return;
+  Json plan = *known;
+  update_partitions(graph, plan, joined);
+  if (Json* metrics = find_member(plan, "metrics")) {
+    for (const auto& [key, nanoseconds] : us_) add_us(*metrics, key, nanoseconds);
+    for (const auto& [key, count] : nodes_) {
+      Json* value = find_member(*metrics, key);
+      if (value != nullptr && value->is_number_integer()) {
+        *value = value->get<std::int64_t>() + count;
+      }
+    }
+  }
+  graph.set_npu_member("partition", std::move(plan));
+}
+
+void PlanUpdate::account(const Graph& graph, int sign) {
+  for (const Node& node : graph.nodes()) {
+    if (is_channel_norm(node) && node.device) nodes_["nodes_" + *node.device] += sign;
+  }
+  if (!target_) return;
+  for (const Device& device : target_->devices) {
+    us_["predicted_us"] += sign * channel_norm_us(graph, device, device.name);
+  }
+  const Device& last = target_->devices.back();
+  us_["all_" + last.name + "_us"] += sign * channel_norm_us(graph, last, {});
+}
+
+}  // namespace npu::align

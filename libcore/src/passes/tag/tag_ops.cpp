@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gives every node the device that will run it.
+//
+// Input:  a verified graph and a target.
+// Output: the same graph with device and device_reason set and the target in `npu.target`.
+// Each node is decided alone, in list order, so O(nodes x devices x rules of the op); only getitem
+// nodes look at their producer, since a list of tensors cannot be sent from device to device. Views
+// and other zero-cost aliases are tagged as any op is, by the table: the contiguous strategy's
+// published counts rest on that, and mincut moves those that stand alone.
+#include <fnmatch.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "ir/device_reason.hpp"
+#include "npu/ops/op_catalogue.hpp"
+#include "npu/ops/op_name.hpp"
+#include "npu/passes/tag.hpp"
+#include "npu/support/log.hpp"
+#include "npu/support/text.hpp"
+#include "target/support_check.hpp"
+
+namespace npu {
+namespace {
+
+bool matches(const std::string& glob, const Node& node) {
+  return fnmatch(glob.c_str(), node.op_type.c_str(), 0) == 0 ||
+         fnmatch(glob.c_str(), node.name.c_str(), 0) == 0;
+}
+
+std::string device_names(const Target& target) {
+  std::vector<std::string> names;
+  for (const Device& device : target.devices) names.push_back(device.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+using Kind = DeviceReason::Kind;
+
+struct Tag {
+  const Device* device = nullptr;
+  DeviceReason reason = {};
+};
+
+class Tagger {
+ public:
+  Tagger(const Graph& graph, const Target& target, const TagOptions& options,
+         Diagnostics& diagnostics)
+      : graph_(graph), target_(target), options_(options), diagnostics_(diagnostics) {}
+
+  // One tag per node; empty if there is an error.
+  std::vector<Tag> run() {
+    const std::size_t errors = diagnostics_.error_count();
+    check_rules();
+    tags_.resize(graph_.nodes().size());
+    for (std::size_t i = 0; i < tags_.size(); ++i) {
+      tags_[i] = choose(NodeId{static_cast<std::int32_t>(i)});
+    }
+    for (std::size_t r = 0; r < options_.force.size(); ++r) {
+      if (used_.contains(r)) continue;
+      diagnostics_.warning({.file = graph_.file},
+                           fmt::format("--force {}={} matches no node", options_.force[r].device,
+                                       options_.force[r].glob));
+    }
+    if (diagnostics_.error_count() != errors) tags_.clear();
+    return std::move(tags_);
+  }
+
+ private:
+  void check_rules() {
+    for (const ForceRule& rule : options_.force) {
+      if (target_.find_device(rule.device) != nullptr) continue;
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("--force {}={}: target '{}' has no device '{}', only {}", rule.device,
+                              rule.glob, target_.name, rule.device, device_names(target_)));
+    }
+  }
+
+  // The device that a rule or a kept tag asks for, with the reason to write down.
+  std::optional<Tag> requested(const Node& node) {
+    const ForceRule* last = nullptr;
+    for (std::size_t r = 0; r < options_.force.size(); ++r) {
+      if (!matches(options_.force[r].glob, node)) continue;
+      used_.insert(r);
+      last = &options_.force[r];
+    }
+    if (last != nullptr) return Tag{target_.find_device(last->device), DeviceReason(Kind::kForced)};
+    if (!options_.keep_tags) return std::nullopt;
+    const Json* dev_info = find_member(node.json, "dev_info");
+    if (dev_info != nullptr && dev_info->is_string()) {
+      if (const Device* device = target_.find_device(dev_info->get_ref<const std::string&>())) {
+        return Tag{device, DeviceReason(Kind::kKept)};
+      }
+    }
+    if (!node.device) return std::nullopt;
+    const Device* device = target_.find_device(*node.device);
+    return device == nullptr ? std::nullopt : std::optional(Tag{device, DeviceReason(Kind::kKept)});
+  }
+
+  // Where the operand of a getitem comes from; an invalid id if it is no node.
+  NodeId producer(const Node& node) const {
+    if (node.op_type != kGetitem || node.inputs.empty()) return {};
+    const TensorInfo& tensor = graph_.tensor(node.inputs.front());
+    return tensor.kind == TensorKind::kResult ? tensor.producer : NodeId{};
+  }
+
+  Tag choose(NodeId id) {
+    const Node& node = graph_.node(id);
+    std::optional<Tag> wish = requested(node);
+    if (const NodeId from = producer(node); from.valid() && from < id) {
+      const Tag& tag = tags_[static_cast<std::size_t>(from.value)];
+      if (tag.device == nullptr) return {};  // reported at the producer
+      if (wish && wish->reason.kind() == Kind::kForced && wish->device != tag.device) {
+        diagnostics_.error(
+            graph_.location(id),
+            fmt::format(
+                "node '{}' ({}) is forced to '{}', but has to stay with its producer '{}' on "
+                "'{}'",
+                node.name, node.op_type, wish->device->name, graph_.node(from).name,
+                tag.device->name));
+        return {};
+      }
+      if (tag.reason.kind() == Kind::kNone || tag.reason.is_by_hand()) return tag;
+      return {tag.device, DeviceReason(Kind::kFollowsProducer)};
+    }
+    if (wish) return check_wish(id, *std::move(wish));
+
+    std::string first_reason;
+    std::string all_reasons;
+    for (const Device& device : target_.devices) {
+      const SupportResult result = check(id, device);
+      if (result.supported) return {&device, DeviceReason::parse(first_reason)};
+      if (first_reason.empty()) first_reason = result.reason;
+      all_reasons +=
+          fmt::format("{}{}: {}", all_reasons.empty() ? "" : "; ", device.name, result.reason);
+    }
+    const bool may_be_custom = !node.op_type.starts_with("aten.") &&
+                               DeviceReason::parse(first_reason).kind() == Kind::kUnsupportedOp;
+    diagnostics_.error(
+        graph_.location(id),
+        fmt::format("no device of target '{}' runs node '{}' ({}): {}{}", target_.name, node.name,
+                    node.op_type, all_reasons,
+                    may_be_custom ? "; --load-ops makes the ops of a library known" : ""));
+    return {};
+  }
+
+  // A device that runs an op with several results has to hand them out, too.
+  SupportResult check(NodeId id, const Device& device) const {
+    SupportResult result = check_support(graph_, id, device);
+    if (!result.supported) return result;
+    for (const TensorId output : graph_.node(id).outputs) {
+      for (const NodeId consumer : graph_.tensor(output).consumers) {
+        const Node& node = graph_.node(consumer);
+        if (producer(node) != id) continue;
+        result = check_support(graph_, consumer, device);
+        if (!result.supported) return {false, DeviceReason(Kind::kGetitem, result.reason).text()};
+      }
+    }
+    return result;
+  }
+
+  Tag check_wish(NodeId id, Tag wish) {
+    const SupportResult result = check(id, *wish.device);
+    if (result.supported) return wish;
+    const Node& node = graph_.node(id);
+    diagnostics_.error(
+        graph_.location(id),
+        fmt::format("node '{}' ({}) is {} to '{}', which cannot run it: {}", node.name,
+                    node.op_type, wish.reason.text(), wish.device->name, result.reason));
+    return {};
+  }
+
+  const Graph& graph_;
+  const Target& target_;
+  const TagOptions& options_;
+  Diagnostics& diagnostics_;
+  std::vector<Tag> tags_;
+  std::set<std::size_t> used_;
+};
+
+std::string percent(double part, double whole) {
+  return whole == 0 ? "-" : fixed_text(100 * part / whole, 1) + "%";
+}
+
+}  // namespace
+
+namespace {
+
+/// Tells how many nodes went to each device and, for -vv, which ops and why.
+void log_tags(const Graph& graph, const Target& target, const LogTimer& timer) {
+  timer.done([&] {
+    std::string text = "tag for target '" + target.name + "':";
+    for (const Device& device : target.devices) {
+      const auto count =
+          std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                        [&](const Node& node) { return node.device == device.name; });
+      text += (&device == &target.devices.front() ? " " : ", ") + std::to_string(count) +
+              " nodes on " + device.name;
+    }
+    return text;
+  });
+  if (!log_wants(LogModule::kPass, LogLevel::kDebug)) return;
+  for (const TagReportRow& row : tag_report(graph, target).rows) {
+    log(LogModule::kPass, LogLevel::kDebug, [&] {
+      return "tag: " + std::to_string(row.count) + " x " + printable_text(row.op_type) + " on " +
+             row.device + ": " +
+             (row.reason.empty() ? "the first device that runs it" : printable_text(row.reason));
+    });
+  }
+}
+
+}  // namespace
+
+bool tag_ops(Graph& graph, const Target& target, const TagOptions& options,
+             Diagnostics& diagnostics) {
+  const LogTimer timer(LogModule::kPass);
+  const std::size_t errors = diagnostics.error_count();
+  const std::vector<Tag> tags = Tagger(graph, target, options, diagnostics).run();
+  if (diagnostics.error_count() != errors) return false;
+
+  bool changed = false;
+  const auto set = [&changed](auto& field, auto value) {
+    if (field == value) return;
+    field = std::move(value);
+    changed = true;
+  };
+  for (std::size_t i = 0; i < tags.size(); ++i) {
+    Node& node = graph.nodes()[i];
+    const bool preferred = tags[i].device == &target.devices.front();
+    set(node.device, std::optional(tags[i].device->name));
+    // A node placed by hand says so wherever it is, so that later tools do not move it.
+    const bool says_why = !preferred || tags[i].reason.is_by_hand();
+    set(node.device_reason,
+        says_why ? std::optional(tags[i].reason.text()) : std::optional<std::string>());
+    set(node.partition, std::optional<std::int64_t>());
+    set(node.fusion_group, std::optional<std::int64_t>());
+    if (find_member(node.json, "align_mode") != nullptr) {
+      node.json.erase("align_mode");
+      changed = true;
+    }
+  }
+  for (const std::string_view stale : {"fusion", "partition", "layout"}) {
+    if (graph.npu_member(stale) == nullptr) continue;
+    graph.erase_npu_member(stale);
+    changed = true;
+  }
+  const Json* known = graph.npu_member("target");
+  if (known == nullptr || *known != target.json) {
+    graph.set_npu_member("target", target.json);
+    changed = true;
+  }
+  log_tags(graph, target, timer);
+  return changed;
+}
+
+TagReport tag_report(const Graph& graph, const Target& target) {
+  TagReport report;
+  std::map<std::string, std::size_t> order;
+  for (const Device& device : target.devices) {
+    order.emplace(device.name, report.devices.size());
+    report.devices.push_back({.device = device.name});
+  }
+  std::map<std::tuple<std::size_t, std::string, std::string>, TagReportRow> rows;
+  for (const Node& node : graph.nodes()) {
+    const double flops = node_flops(graph, node);
+    const double bytes = node_bytes(graph, node);
+    ++report.nodes;
+    report.flops += flops;
+    report.bytes += bytes;
+    const auto found = order.find(node.device.value_or(""));
+    if (found == order.end()) continue;  // not tagged for this target
+    DeviceShare& share = report.devices[found->second];
+    ++share.nodes;
+    share.flops += flops;
+    share.bytes += bytes;
+    const std::string reason = node.device_reason.value_or("");
+    TagReportRow& row = rows[{found->second, node.op_type, reason}];
+    row.op_type = node.op_type;
+    row.device = share.device;
+    row.reason = reason;
+    ++row.count;
+    row.flops += flops;
+    row.bytes += bytes;
+  }
+  for (auto& [key, row] : rows) report.rows.push_back(std::move(row));
+  std::stable_sort(
+      report.rows.begin(), report.rows.end(), [&](const TagReportRow& a, const TagReportRow& b) {
+        return std::tuple(order.at(a.device), -a.count) < std::tuple(order.at(b.device), -b.count);
+      });
+  return report;
+}
+
+std::string format_tag_report(const TagReport& report) {
+  std::vector<std::vector<std::string>> ops{
+      {"op", "device", ">nodes", ">flops", ">bytes", "reason"}};
+  for (const TagReportRow& row : report.rows) {
+    ops.push_back({row.op_type, row.device, std::to_string(row.count), flops_text(row.flops),
+                   bytes_text(row.bytes), row.reason.empty() ? "-" : row.reason});
+  }
+  return table_text(ops) + "\n" + format_coverage(report);
+}
+
+std::string format_coverage(const TagReport& report) {
+  std::vector<std::vector<std::string>> devices{
+      {"device", ">nodes", ">share", ">flops", ">share", ">bytes", ">share"}};
+  for (const DeviceShare& share : report.devices) {
+    devices.push_back({share.device, std::to_string(share.nodes),
+                       percent(static_cast<double>(share.nodes), static_cast<double>(report.nodes)),
+                       flops_text(share.flops), percent(share.flops, report.flops),
+                       bytes_text(share.bytes), percent(share.bytes, report.bytes)});
+  }
+  return table_text(devices);
+}
+
+std::map<std::string, double> tag_metrics(const TagReport& report) {
+  std::map<std::string, double> metrics{{"nodes", static_cast<double>(report.nodes)},
+                                        {"flops", report.flops},
+                                        {"bytes", report.bytes}};
+  for (const DeviceShare& share : report.devices) {
+    metrics["nodes_" + share.device] = static_cast<double>(share.nodes);
+    metrics["flops_" + share.device] = share.flops;
+    metrics["bytes_" + share.device] = share.bytes;
+  }
+  const DeviceShare first = report.devices.empty() ? DeviceShare{} : report.devices.front();
+  const auto coverage = [](double part, double whole) { return whole == 0 ? 1 : part / whole; };
+  metrics["coverage_nodes"] =
+      coverage(static_cast<double>(first.nodes), static_cast<double>(report.nodes));
+  metrics["coverage_flops"] = coverage(first.flops, report.flops);
+  metrics["coverage_bytes"] = coverage(first.bytes, report.bytes);
+  std::set<std::string> unsupported;
+  for (const TagReportRow& row : report.rows) {
+    if (row.device == first.device || DeviceReason::parse(row.reason).is_by_hand() ||
+        row.op_type == kGetitem) {
+      continue;
+    }
+    unsupported.insert(row.op_type);
+  }
+  metrics["unsupported_ops"] = static_cast<double>(unsupported.size());
+  return metrics;
+}
+
+}  // namespace npu

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The outputs of a run against those of a file or of another run, each with the tolerance that its
+// dtype asks for. O(bytes).
+#include "runtime/compare_outputs.hpp"
+
+#include "npu/tensor/safetensors.hpp"
+
+namespace npu {
+namespace {
+
+Tolerance tolerance_for(DType dtype, const ToleranceOptions& options) {
+  const bool is_narrow = dtype == DType::kBFloat16 || dtype == DType::kFloat16 || options.is_narrow;
+  return {options.rtol.value_or(is_narrow ? 2e-2 : 1e-3),
+          options.atol.value_or(is_narrow ? 2e-2 : 1e-4)};
+}
+
+}  // namespace
+
+ComparisonReport compare_outputs(const Graph& graph, const std::vector<Tensor>& outputs,
+                                 const std::vector<std::optional<Tensor>>& expected,
+                                 const ToleranceOptions& tolerance) {
+  ComparisonReport report;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    OutputComparison output{.name = graph.tensor(graph.graph_outputs()[i]).name,
+                            .comparison = {},
+                            .tolerance = tolerance_for(outputs[i].dtype(), tolerance)};
+    if (expected[i]) {
+      output.comparison = compare_tensors(outputs[i], *expected[i], output.tolerance);
+    } else {
+      output.comparison.ok = false;
+      output.comparison.mismatch = "is not in the file";
+    }
+    report.outputs.push_back(std::move(output));
+  }
+  return report;
+}
+
+std::vector<std::optional<Tensor>> expected_outputs(const Graph& graph, const std::string& path) {
+  const SafetensorsFile file(path);
+  std::vector<std::optional<Tensor>> expected;
+  for (const TensorId id : graph.graph_outputs()) {
+    const SafetensorsEntry* entry = file.find(graph.tensor(id).name);
+    if (entry == nullptr && graph.graph_outputs().size() == 1 && file.entries().size() == 1) {
+      entry = &file.entries().front();
+    }
+    expected.push_back(entry == nullptr ? std::nullopt : std::optional(file.tensor(*entry)));
+  }
+  return expected;
+}
+
+}  // namespace npu

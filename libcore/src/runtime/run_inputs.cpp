@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The data that a run starts from and ends with: inputs from .npy and safetensors files or from a
+// seed, outputs to such files. Nothing is converted: a tensor of another dtype or shape than the
+// graph's is refused, and all faults of all files are reported in one go. O(bytes).
+#include "runtime/run_inputs.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/random_tensor.hpp"
+#include "tensor/npy.hpp"
+
+namespace npu {
+namespace {
+
+std::string type_text(DType dtype, const Shape& shape) {
+  return std::string(dtype_name(dtype)) + " " + shape_text(shape);
+}
+
+std::string input_names(const Graph& graph) {
+  std::string names;
+  for (const TensorId id : graph.graph_inputs()) {
+    names += (names.empty() ? "'" : ", '") + graph.tensor(id).name + "'";
+  }
+  return names.empty() ? "none" : names;
+}
+
+TensorId find_input(const Graph& graph, std::string_view name) {
+  const TensorId id = graph.find_tensor(name);
+  return id.valid() && graph.tensor(id).kind == TensorKind::kGraphInput ? id : TensorId{};
+}
+
+/// Collects the tensors; an input that a file was given for counts as given even if it is refused,
+/// so that one fault gives one message.
+class InputGatherer {
+ public:
+  InputGatherer(const Graph& graph, Diagnostics& diagnostics)
+      : graph_(graph),
+        diagnostics_(diagnostics),
+        inputs_(graph.graph_inputs().size()),
+        given_(inputs_.size(), 0) {}
+
+  void read(const InputFile& file) {
+    if (file.path.ends_with(".npy")) {
+      read_npy_file(file);
+    } else {
+      read_safetensors(file.path);
+    }
+  }
+
+  std::vector<Tensor> finish(std::optional<std::uint64_t> seed) {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      if (given_[i] != 0) continue;
+      const TensorId id = graph_.graph_inputs()[i];
+      if (seed) {
+        inputs_[i] = random_input(graph_, id, *seed);
+      } else {
+        diagnostics_.error({.file = graph_.file}, "input '" + graph_.tensor(id).name +
+                                                      "' has no data: give --inputs FILE or "
+                                                      "--random-inputs SEED");
+      }
+    }
+    return std::move(inputs_);
+  }
+
+ private:
+  void read_npy_file(const InputFile& file) {
+    TensorId id;
+    if (file.input) {
+      id = find_input(graph_, *file.input);
+    } else if (graph_.graph_inputs().size() == 1) {
+      id = graph_.graph_inputs().front();
+    }
+    if (!id.valid()) {
+      diagnostics_.error({}, "--inputs " + (file.input ? *file.input + "=" : "") + file.path +
+                                 ": expected NAME=FILE.npy with one of the graph's inputs: " +
+                                 input_names(graph_));
+      return;
+    }
+    place(id, read_npy(file.path, &graph_.tensor(id).dtype), file.path);
+  }
+
+  void read_safetensors(const std::string& path) {
+    const SafetensorsFile file(path);
+    for (const SafetensorsEntry& entry : file.entries()) {
+      const TensorId id = find_input(graph_, entry.name);
+      if (id.valid()) {
+        place(id, file.tensor(entry), path);
+      } else {
+        diagnostics_.warning({.file = path}, "tensor '" + entry.name +
+                                                 "' is no input of the graph (" +
+                                                 input_names(graph_) + "); ignored");
+      }
+    }
+  }
+
+  void place(TensorId id, const Tensor& tensor, const std::string& file) {
+    const TensorInfo& info = graph_.tensor(id);
+    const bool fits = tensor.dtype() == info.dtype && tensor.shape() == info.shape;
+    if (!fits) {
+      diagnostics_.error({.file = file}, "input '" + info.name + "' is " +
+                                             type_text(tensor.dtype(), tensor.shape()) +
+                                             ", the graph says " +
+                                             type_text(info.dtype, info.shape));
+    }
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      if (graph_.graph_inputs()[i] != id) continue;
+      given_[i] = 1;
+      if (fits) inputs_[i] = tensor;
+    }
+  }
+
+  const Graph& graph_;
+  Diagnostics& diagnostics_;
+  std::vector<Tensor> inputs_;
+  std::vector<char> given_;
+};
+
+}  // namespace
+
+std::vector<Tensor> gather_inputs(const Graph& graph, const std::vector<InputFile>& files,
+                                  std::optional<std::uint64_t> seed, Diagnostics& diagnostics) {
+  InputGatherer gatherer(graph, diagnostics);
+  for (const InputFile& file : files) gatherer.read(file);
+  return gatherer.finish(seed);
+}
+
+void write_outputs(const Graph& graph, const std::vector<Tensor>& outputs,
+                   const std::string& path) {
+  if (path.ends_with(".npy")) {
+    write_npy(path, outputs.front());
+    return;
+  }
+  std::vector<std::pair<std::string, Tensor>> named;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const std::string& name = graph.tensor(graph.graph_outputs()[i]).name;
+    const bool is_repeated = std::any_of(named.begin(), named.end(),
+                                         [&](const auto& entry) { return entry.first == name; });
+    if (!is_repeated) named.emplace_back(name, outputs[i]);
+  }
+  write_safetensors(path, named);
+}
+
+}  // namespace npu

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "npu/ir/graph.hpp"
+#include "npu/runtime/run_model.hpp"
+#include "npu/support/error.hpp"
+#include "npu/tensor/tensor.hpp"
+
+namespace npu {
+
+/// The data of every graph input, in their order: from the files, and from `seed` for the others.
+/// What is missing, unknown or of another type than the graph says goes to `diagnostics`; the
+/// result is meaningful only if there is no error. Throws Error for a file that cannot be read.
+std::vector<Tensor> gather_inputs(const Graph& graph, const std::vector<InputFile>& files,
+                                  std::optional<std::uint64_t> seed, Diagnostics& diagnostics);
+
+/// Writes the outputs of a run: to .npy the first one, else safetensors with all of them. One that
+/// is named twice is written once.
+void write_outputs(const Graph& graph, const std::vector<Tensor>& outputs, const std::string& path);
+
+}  // namespace npu

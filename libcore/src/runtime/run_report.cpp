@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// What npu-run reports, as JSON and as tables for people. The report holds full numbers; both forms
+// round milliseconds to 0.1 us. What JSON cannot write, NaN and infinities, become strings.
+#include "npu/runtime/run_report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "npu/support/text.hpp"
+#include "runtime/report_metrics.hpp"
+
+namespace npu {
+namespace {
+
+double rounded_ms(double ms) { return std::round(ms * 10000) / 10000; }
+
+/// A number, or the string that stands for what JSON cannot write.
+Json json_safe(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+std::string value_text(double value) {
+  const Json json = json_safe(value);
+  return json.is_string() ? json.get<std::string>() : json.dump();
+}
+
+std::string ms_text(double ms) { return fixed_text(rounded_ms(ms), 3); }
+
+std::string scientific_text(double value) {
+  if (!std::isfinite(value)) return value_text(value);
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2e", value);
+  return text.data();
+}
+
+/// Transfers that copied something: how many, and what.
+struct TransferTotals {
+  std::int64_t transfers = 0;
+  std::int64_t tensors = 0;
+  std::int64_t bytes = 0;
+};
+
+TransferTotals transfer_totals(const RunReport& report) {
+  TransferTotals totals;
+  for (const RunStep& step : report.steps) {
+    if (step.kind != StepRecord::Kind::kTransfer || step.tensors == 0) continue;
+    ++totals.transfers;
+    totals.tensors += step.tensors;
+    totals.bytes += step.bytes;
+  }
+  return totals;
+}
+
+Json step_json(const RunStep& step) {
+  switch (step.kind) {
+    case StepRecord::Kind::kPartition:
+      return {{"kind", "partition"},       {"id", step.id},
+              {"device", step.device},     {"nodes", step.nodes},
+              {"ms", rounded_ms(step.ms)}, {"predicted_ms", rounded_ms(step.predicted_ms)}};
+    case StepRecord::Kind::kTransfer:
+      return {{"kind", "transfer"},
+              {"id", step.id},
+              {"device", step.device},
+              {"from", step.from},
+              {"to", step.to},
+              {"tensors", step.tensors},
+              {"listed_tensors", step.listed_tensors},
+              {"bytes", step.bytes},
+              {"ms", rounded_ms(step.ms)},
+              {"predicted_ms", rounded_ms(step.predicted_ms)}};
+    case StepRecord::Kind::kInput:
+    case StepRecord::Kind::kOutput:
+      break;
+  }
+  return {{"kind", step.kind == StepRecord::Kind::kInput ? "inputs" : "outputs"},
+          {"device", step.device},
+          {"tensors", step.tensors},
+          {"bytes", step.bytes},
+          {"ms", rounded_ms(step.ms)}};
+}
+
+Json output_comparison_json(const OutputComparison& output) {
+  const Comparison& comparison = output.comparison;
+  Json json = {{"name", output.name}, {"ok", comparison.ok}};
+  if (!comparison.mismatch.empty()) {
+    json["mismatch"] = comparison.mismatch;
+    return json;
+  }
+  json["max_abs"] = json_safe(comparison.max_abs);
+  json["max_rel"] = json_safe(comparison.max_rel);
+  json["rtol"] = output.tolerance.rtol;
+  json["atol"] = output.tolerance.atol;
+  json["elements"] = comparison.elements;
+  json["out_of_tolerance"] = comparison.out_of_tolerance;
+  if (comparison.worst_index >= 0) {
+    json["worst"] = {{"index", comparison.worst_index},
+                     {"actual", json_safe(comparison.worst_actual)},
+                     {"expected", json_safe(comparison.worst_expected)}};
+  }
+  return json;
+}
+
+Json comparison_json(const ComparisonReport& comparison) {
+  Json list = Json::array();
+  for (const OutputComparison& output : comparison.outputs) {
+    list.push_back(output_comparison_json(output));
+  }
+  Json json = {{"ok", comparison.ok()}, {"outputs", std::move(list)}};
+  if (comparison.device.empty()) return json;
+  json["device"] = comparison.device;
+  json["ms"] = rounded_ms(comparison.ms);
+  return json;
+}
+
+Json bench_json(const RunReport& report) {
+  const BenchSummary& bench = *report.bench;
+  return {{"runs", bench.runs},
+          {"median_ms", rounded_ms(bench.median_ms)},
+          {"min_ms", rounded_ms(bench.min_ms)},
+          {"p90_ms", rounded_ms(bench.p90_ms)},
+          {"p99_ms", rounded_ms(bench.p99_ms)},
+          {"first_ms", rounded_ms(report.first_ms)},
+          {"load_ms", rounded_ms(report.load_ms)},
+          {"peak_rss_bytes", bench.peak_rss_bytes}};
+}
+
+}  // namespace
+
+bool ComparisonReport::ok() const {
+  return std::all_of(outputs.begin(), outputs.end(),
+                     [](const OutputComparison& output) { return output.comparison.ok; });
+}
+
+std::string mismatch_text(const OutputComparison& output) {
+  const Comparison& comparison = output.comparison;
+  if (!comparison.mismatch.empty()) return "output '" + output.name + "' " + comparison.mismatch;
+  return "output '" + output.name + "': " + std::to_string(comparison.out_of_tolerance) + " of " +
+         std::to_string(comparison.elements) +
+         " elements are out of tolerance; the worst is element " +
+         std::to_string(comparison.worst_index) + ": " + value_text(comparison.worst_actual) +
+         ", expected " + value_text(comparison.worst_expected);
+}
+
+Json run_report_json(const RunReport& report) {
+  Json json;
+  json["model"] = report.model;
+  json["target"] = report.target;
+  json["precision"] = report.precision;
+  if (report.compile) {
+    json["compile"] = {{"ms", rounded_ms(report.compile->ms)},
+                       {"cache", report.compile->cache_enabled},
+                       {"cache_hits", report.compile->cache_hits},
+                       {"cache_misses", report.compile->cache_misses}};
+  }
+  if (report.bundle) {
+    json["bundle"] = {{"bytes", report.bundle->bytes},
+                      {"open_ms", rounded_ms(report.bundle->open_ms)}};
+  }
+  json["outputs"] = Json::array();
+  for (const OutputSummary& output : report.outputs) {
+    json["outputs"].push_back(
+        {{"name", output.name}, {"shape", output.shape}, {"dtype", dtype_name(output.dtype)}});
+  }
+  json["placement"] = Json::array();
+  for (const DevicePlacement& row : report.placement) {
+    json["placement"].push_back({{"device", row.device},
+                                 {"backend", row.backend},
+                                 {"nodes", row.nodes},
+                                 {"partitions", row.partitions},
+                                 {"ms", rounded_ms(row.ms)}});
+  }
+  json["steps"] = Json::array();
+  for (const RunStep& step : report.steps) json["steps"].push_back(step_json(step));
+  const TransferTotals totals = transfer_totals(report);
+  json["transfers"] = totals.transfers;
+  json["transferred_tensors"] = totals.tensors;
+  json["transfer_bytes"] = totals.bytes;
+  json["overlap"] = report.overlap;
+  json["weights"] = {{"tensors", report.weight_tensors}, {"bytes", report.weight_bytes}};
+  json["predicted_ms"] = rounded_ms(report.predicted_ms);
+  json["measured_ms"] = rounded_ms(report.measured_ms);
+  json["first_ms"] = rounded_ms(report.first_ms);
+  json["load_ms"] = rounded_ms(report.load_ms);
+  json["backends"] = report.backends;
+  if (report.bench) json["bench"] = bench_json(report);
+  if (report.expect) json["expect"] = comparison_json(*report.expect);
+  if (report.worst_relative_error) {
+    json["worst_relative_error"] = json_safe(*report.worst_relative_error);
+  }
+  if (report.verify) json["verify"] = comparison_json(*report.verify);
+  return json;
+}
+
+std::map<std::string, double> run_metrics(const RunReport& report) {
+  return report_metrics(run_report_json(report));
+}
+
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string comparison_table(const ComparisonReport& comparison) {
+  Rows rows{{"output", "result", ">max abs", ">max rel", ">outside"}};
+  for (const OutputComparison& output : comparison.outputs) {
+    const Comparison& found = output.comparison;
+    if (!found.mismatch.empty()) {
+      rows.push_back({output.name, found.mismatch, "", "", ""});
+    } else {
+      rows.push_back(
+          {output.name, found.ok ? "ok" : "differs", scientific_text(found.max_abs),
+           scientific_text(found.max_rel),
+           std::to_string(found.out_of_tolerance) + " of " + std::to_string(found.elements)});
+    }
+  }
+  return table_text(rows);
+}
+
+std::string placement_table(const RunReport& report) {
+  Rows rows{{"device", "backend", ">nodes", ">partitions", ">ms"}};
+  for (const DevicePlacement& row : report.placement) {
+    rows.push_back({row.device, row.backend, std::to_string(row.nodes),
+                    std::to_string(row.partitions), ms_text(row.ms)});
+  }
+  return table_text(rows);
+}
+
+std::string steps_table(const RunReport& report) {
+  Rows rows{{"step", "device", ">nodes", ">tensors", ">bytes", ">ms", ">predicted ms"}};
+  for (const RunStep& step : report.steps) {
+    const bool is_partition = step.kind == StepRecord::Kind::kPartition;
+    const bool is_transfer = step.kind == StepRecord::Kind::kTransfer;
+    const std::string name =
+        is_partition  ? "partition " + std::to_string(step.id)
+        : is_transfer ? "transfer " + std::to_string(step.from) + " -> " + std::to_string(step.to)
+        : step.kind == StepRecord::Kind::kInput ? "inputs"
+                                                : "outputs";
+    rows.push_back({name, step.device, is_partition ? std::to_string(step.nodes) : "",
+                    is_partition ? "" : std::to_string(step.tensors),
+                    is_partition ? "" : bytes_text(static_cast<double>(step.bytes)),
+                    ms_text(step.ms),
+                    is_partition || is_transfer ? ms_text(step.predicted_ms) : ""});
+  }
+  return table_text(rows);
+}
+
+std::string totals_table(const RunReport& report) {
+  const TransferTotals transferred = transfer_totals(report);
+  Rows rows{{"total", ">"}};
+  if (report.worst_relative_error) {
+    rows.push_back({"worst relative error", scientific_text(*report.worst_relative_error)});
+  }
+  rows.push_back({"transfers", std::to_string(transferred.transfers)});
+  rows.push_back({"transferred", bytes_text(static_cast<double>(transferred.bytes))});
+  rows.push_back({"weights", bytes_text(static_cast<double>(report.weight_bytes))});
+  rows.push_back({"load ms", ms_text(report.load_ms)});
+  rows.push_back({"first run ms", ms_text(report.first_ms)});
+  rows.push_back({"measured ms", ms_text(report.measured_ms)});
+  rows.push_back({"predicted ms", ms_text(report.predicted_ms)});
+  if (report.bench) {
+    rows.push_back({"median ms", ms_text(report.bench->median_ms)});
+    rows.push_back({"min ms", ms_text(report.bench->min_ms)});
+    rows.push_back({"p90 ms", ms_text(report.bench->p90_ms)});
+    rows.push_back({"p99 ms", ms_text(report.bench->p99_ms)});
+    rows.push_back({"peak memory", bytes_text(static_cast<double>(report.bench->peak_rss_bytes))});
+  }
+  return table_text(rows);
+}
+
+}  // namespace
+
+std::string format_run_report(const RunReport& report) {
+  std::string text =
+      placement_table(report) + "\n" + steps_table(report) + "\n" + totals_table(report);
+  if (report.expect) {
+    text += "\nagainst the expected outputs\n" + comparison_table(*report.expect);
+  }
+  if (report.verify) {
+    text += "\nagainst the whole graph on " + report.verify->device + " (" +
+            ms_text(report.verify->ms) + " ms)\n" + comparison_table(*report.verify);
+  }
+  return text;
+}
+
+}  // namespace npu

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+# Packages for Debian: cpack --config build/CPackConfig.cmake (or `cmake --build build --target package`) makes
+#   npu-tools, npu-backend-onednn, npu-backend-aten   and   libnpu-dev
+# of the components of NpuInstall.cmake. NpuDebianFiles.cmake adds what Debian wants in each of them.
+# Which shared libraries a package needs is read from its binaries by dpkg-shlibdeps (Debian package dpkg-dev).
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME npu-tools)
+set(CPACK_PACKAGE_VENDOR "npu-tools")
+# Debian asks for an address; this domain is reserved and belongs to nobody.
+set(CPACK_PACKAGE_CONTACT "npu-tools developers <npu-tools@example.org>")
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_RESOURCE_FILE_LICENSE "${PROJECT_SOURCE_DIR}/LICENSE")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
+  OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+set(CPACK_PRE_BUILD_SCRIPTS "${CMAKE_CURRENT_LIST_DIR}/NpuDebianFiles.cmake")
+
+set(CPACK_COMPONENTS_ALL tools dev)
+foreach(backend onednn aten)
+  if(TARGET npu_backend_${backend})
+    list(APPEND CPACK_COMPONENTS_ALL ${backend})
+  endif()
+endforeach()
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_GROUPING IGNORE)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
+set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
+
+# The first line of a description is CPACK_COMPONENT_<NAME>_DESCRIPTION's first; the rest follows it.
+set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME npu-tools)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "python3:any")
+set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS "npu-backend-onednn, npu-backend-aten")
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS "make, python3-numpy, python3-torch, python3-torchvision, graphviz")
+set(CPACK_COMPONENT_TOOLS_DESCRIPTION "place, partition and run neural networks on several devices
+Small command-line programs that split a PyTorch model between an NPU and a
+CPU, plan the transfers, compile it and run it; and that do the same for graph
+neural networks over big graphs. With manual pages, completions for bash and
+zsh, and exporters from PyTorch.")
+
+set(CPACK_DEBIAN_ONEDNN_PACKAGE_NAME npu-backend-onednn)
+set(CPACK_DEBIAN_ONEDNN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_ONEDNN_PACKAGE_ENHANCES npu-tools)
+set(CPACK_COMPONENT_ONEDNN_DESCRIPTION "backend of npu-tools that compiles models for the CPU with oneDNN
+The device npu of the built-in target: fused kernels with blocked layouts,
+compiled ahead of time into bundles that load without compiling.")
+
+set(CPACK_DEBIAN_ATEN_PACKAGE_NAME npu-backend-aten)
+set(CPACK_DEBIAN_ATEN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_ATEN_PACKAGE_ENHANCES npu-tools)
+set(CPACK_DEBIAN_ATEN_PACKAGE_DEPENDS "libopenblas0-openmp | libblas3")
+set(CPACK_COMPONENT_ATEN_DESCRIPTION "backend of npu-tools that runs every operator of PyTorch
+The device cpu of the built-in target: any ATen operator, through libtorch,
+one after another. It runs what other devices do not.")
+
+set(CPACK_DEBIAN_DEV_PACKAGE_NAME libnpu-dev)
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "nlohmann-json3-dev (>= 3.11), libsimdjson-dev (>= 3), libfmt-dev (>= 9), libmetis-dev (>= 5.1)")
+set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "npu-tools, cmake (>= 3.25)")
+set(CPACK_COMPONENT_DEV_DESCRIPTION "library and headers of npu-tools, and how to write a backend
+The static library that the programs of npu-tools are made of, the header
+that a vendor's backend is built against, custom operators, find_package(npu)
+for CMake, and a backend of under 200 lines to start from.")
+
+include(CPack)

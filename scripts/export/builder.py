@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the graph: executes every op once, follows aliases, and makes in-place ops functional."""
+
+import re
+
+import torch
+
+from export.errors import UserError, first_line, warn
+from export.graph import (
+    Node,
+    Value,
+    copy_with_layout,
+    flatten_values,
+    output_names,
+    same_layout,
+    storage_pointer,
+)
+from export.names import Namespace
+from export.schema import arguments_of
+
+# x * 2 is recorded as a product with a 0-dimensional tensor; these arguments take the number itself.
+SCALAR_OPERANDS = ("other",)
+
+SAME_ELEMENTS = (
+    "view reshape unsqueeze squeeze flatten unflatten view_as reshape_as _unsafe_view _reshape_alias "
+    "ravel alias detach"
+).split()
+
+
+class Builder:
+    def __init__(self):
+        self.nodes = []
+        self.inputs = []
+        self.weights = []  # Values, in state-dict order, constants last
+        self.constants = {}
+
+    def add_input(self, name, tensor):
+        value = Value(tensor, "input", key=name)
+        self.inputs.append(value)
+        return value
+
+    def add_weight(self, key, tensor, kind):
+        value = Value(tensor, kind, key=key)
+        self.weights.append(value)
+        return value
+
+    # -- contents
+
+    def current(self, value):
+        """The graph tensor that holds the present content of `value`."""
+        if value.is_stale:
+            base = self.current(value.parent)
+            value.is_stale = False
+            value.current = base if value.is_identity else self.replay_view(value, base)
+        return value.current
+
+    def replay_view(self, value, base):
+        node, position, index, _ = value.view
+        args = list(node.args)
+        args[position] = base
+        return self.emit(node.op, args, node.op_type)[1][index]
+
+    def write(self, value, content):
+        """An in-place op gave `value` a new content: makes every alias of it follow."""
+        value.current, value.is_stale = content, False
+        value.mark_stale()
+        while value.parent is not None:
+            parent = value.parent
+            content = value.current
+            if not value.is_identity:
+                content = self.write_back(value, parent.current)
+            for child in parent.children:
+                if child is not value:
+                    child.is_stale = True
+                    child.mark_stale()
+            parent.current, parent.is_stale = content, False
+            # The model sees the layout it had: whether reshape copies, and so aliases, depends on it.
+            if content.tensor.stride() != parent.tensor.stride():
+                content.tensor = copy_with_layout(content.tensor, parent.tensor)
+            value = parent
+        if value.kind in ("parameter", "buffer"):
+            raise UserError(
+                f"forward() changes '{value.key}' in place; the IR has no state, "
+                "so return the new value instead"
+            )
+
+    def write_back(self, view, old):
+        """The parent's content after its view was replaced, as a functional op."""
+        node, position, index, base = view.view
+        name = node.op._schema.name.split("::")[-1]
+        given = dict(zip((a.name for a in arguments_of(node.op)), node.args))
+        aten, new = torch.ops.aten, view.current
+        if name == "select":
+            return self.one(aten.select_scatter.default, [old, new, given["dim"], given["index"]])
+        if name == "slice":
+            tail = [given[key] for key in ("dim", "start", "end", "step")]
+            return self.one(aten.slice_scatter.default, [old, new] + tail)
+        if name == "diagonal" and "offset" in given:
+            tail = [given[key] for key in ("offset", "dim1", "dim2")]
+            return self.one(aten.diagonal_scatter.default, [old, new] + tail)
+        if name == "unbind":
+            return self.one(aten.select_scatter.default, [old, new, given["dim"], index])
+        if name in ("narrow", "chunk", "split", "split_with_sizes", "tensor_split"):
+            dim = given["dim"]
+            stride = base.stride(dim)
+            shift = view.tensor.storage_offset() - base.storage_offset()
+            start = shift // stride if stride else 0
+            end = start + view.tensor.shape[dim]
+            return self.one(aten.slice_scatter.default, [old, new, dim, start, end, 1])
+        if name in ("transpose", "swapaxes", "swapdims"):
+            return self.one(aten.transpose.int, [new] + list(node.args[1:3]))
+        if name in ("t", "numpy_T"):
+            return self.one(aten.t.default, [new])
+        if name == "permute":
+            rank = len(given["dims"])
+            inverse = [0] * rank
+            for axis, source in enumerate(given["dims"]):
+                inverse[source % rank] = axis
+            return self.one(aten.permute.default, [new, inverse])
+        if name in SAME_ELEMENTS and new.tensor.numel() == old.tensor.numel():
+            return self.one(aten.reshape.default, [new, list(old.tensor.shape)])
+        raise UserError(
+            f"an in-place op writes to a view made by {node.op_type}, "
+            "for which there is no functional form; copy the tensor first"
+        )
+
+    # -- nodes
+
+    def one(self, op, args):
+        return self.emit(op, args)[1][0]
+
+    def emit(self, op, args, op_type=None):
+        """Appends a node and executes it. Returns (result, flat list of Values)."""
+        arguments = arguments_of(op)
+        assert len(args) <= len(arguments), op
+        args = list(args) + [argument.default for argument in arguments[len(args) :]]
+        positional, keywords = [], {}
+        for argument, value in zip(arguments, args):
+            concrete = self.concrete(value)
+            if argument.is_written:
+                concrete = copy_with_layout(concrete, concrete)
+            if argument.keyword_only:
+                keywords[argument.name] = concrete
+            else:
+                positional.append(concrete)
+        namespace, name = op._schema.name.split("::")
+        if op_type is None:
+            op_type = f"{namespace}.{name}.{op._schema.overload_name or 'default'}"
+        try:
+            result = op(*positional, **keywords)
+        except Exception as error:  # the model ran eagerly before, so this is a limit of the script
+            raise UserError(f"cannot execute {op_type} while exporting: {first_line(error)}") from None
+        node = Node(op, op_type, op_type.split(".")[1], args)
+        self.nodes.append(node)
+        if result is None:
+            return None, []
+        if isinstance(result, torch.Tensor):
+            value = Value(result, "op", node)
+            node.outputs.append(value)
+            return value, [value]
+        if not all(isinstance(item, torch.Tensor) for item in result):
+            raise UserError(f"{op_type} returns something other than tensors")
+        node.outputs = [Value(item, "op", node) for item in result]
+        items = []
+        for index, output in enumerate(node.outputs):
+            getitem = Node(None, "<built-in function getitem>", "getitem", list(node.outputs))
+            getitem.index = index
+            getitem.outputs = [Value(output.tensor, "op", getitem)]
+            self.nodes.append(getitem)
+            items.append(getitem.outputs[0])
+        return items, items
+
+    @staticmethod
+    def concrete(value):
+        if isinstance(value, Value):
+            return value.tensor
+        if isinstance(value, (list, tuple)):
+            return [Builder.concrete(item) for item in value]
+        return value
+
+    def call(self, op, args, op_type=None):
+        """One op of the model: reads present contents, follows aliases, applies in-place writes."""
+        arguments = arguments_of(op)
+        written = [i for i, argument in enumerate(arguments) if argument.is_written]
+        for position, argument in enumerate(arguments[: len(args)]):
+            if argument.name in SCALAR_OPERANDS and argument.type == "Tensor":
+                args[position] = as_number(args[position])
+        contents = [self.content_of(value) for value in args]
+        if has_data_dependent_shape(op, contents):
+            name = op._schema.name.split("::")[1]
+            warn(f"the result of {name} has a shape that depends on values; this input's is exported")
+        if not written:
+            result, flat = self.emit(op, contents, op_type)
+            self.link_views(args, flat)
+            return result
+        name = f"{op._schema.name.replace('::', '.')}"
+        if len(written) > 1 or arguments[written[0]].name == "out":
+            raise UserError(f"{name} writes to {len(written)} given tensors, which the IR cannot say")
+        target = args[written[0]]
+        before = target.current.tensor
+        result, flat = self.emit(op, contents, op_type)
+        if len(flat) != 1 or flat[0].tensor.shape != before.shape:
+            raise UserError(f"{name} changes the shape of a tensor in place, which the IR cannot say")
+        self.write(target, flat[0])
+        return target
+
+    def content_of(self, value):
+        if isinstance(value, Value):
+            return self.current(value)
+        if isinstance(value, (list, tuple)):
+            return [self.content_of(item) for item in value]
+        return value
+
+    def link_views(self, args, outputs):
+        for index, output in enumerate(outputs):
+            if output.tensor.numel() == 0:
+                continue
+            pointer = storage_pointer(output.tensor)
+            for position, value in enumerate(args):
+                # Nothing returns a view of a member of a tensor list.
+                if isinstance(value, Value) and storage_pointer(value.current.tensor) == pointer:
+                    producer = output.node
+                    if producer.op is None:
+                        producer = producer.args[0].node
+                    output.parent = value
+                    output.view = (producer, position, index, value.current.tensor)
+                    output.is_identity = same_layout(output.tensor, value.current.tensor)
+                    value.children.append(output)
+                    break
+
+    # -- the finished graph
+
+    def finish(self, outputs):
+        """Removes what no output needs, names the rest, and returns the outputs' Values."""
+        outputs = [self.current(value) for value in outputs]
+        live = set(outputs)
+        kept = []
+        for node in reversed(self.nodes):
+            if any(output in live for output in node.outputs):
+                kept.append(node)
+                live.update(flatten_values(node.args))
+        self.nodes = kept[::-1]
+        # Constants are numbered in the order of their first reader.
+        read = [v for node in self.nodes for v in flatten_values(node.args)] + outputs
+        constants = list(dict.fromkeys(v for v in read if v.kind == "constant"))
+        lifted = 0
+        for value in constants:
+            if value.key is None:
+                value.key = f"lifted_tensor_{lifted}"
+                lifted += 1
+        self.weights += constants
+        self.assign_names()
+        return outputs
+
+    def assign_names(self):
+        names = Namespace()
+        prefixes = {"parameter": "p_", "buffer": "b_", "constant": "c_"}
+        for value in self.weights:
+            value.name = names.create(prefixes[value.kind] + re.sub(r"\W", "_", value.key))
+        for value in self.inputs:
+            value.name = names.create(value.key)
+        tensors = {value.name for value in self.weights + self.inputs}
+        for node in self.nodes:
+            node.name = names.create(node.base_name)
+            while tensors.intersection(output_names(node)):
+                node.name = names.create(node.base_name)
+            for output, name in zip(node.outputs, output_names(node)):
+                output.name = name
+                tensors.add(name)
+
+
+def has_data_dependent_shape(op, args):
+    name = op._schema.name.split("::")[1]
+    if name == "index":
+        return any(v.tensor.dtype in (torch.bool, torch.uint8) for v in flatten_values(args[1]))
+    names = ("nonzero", "nonzero_numpy", "masked_select", "argwhere", "_unique2", "unique_consecutive")
+    return name in names or name.startswith("unique_dim")
+
+
+def as_number(value):
+    """A 0-dimensional constant of the dtype that a Python number becomes is that number."""
+    if isinstance(value, Value) and value.kind == "constant" and value.key is None:
+        tensor = value.tensor
+        if tensor.dim() == 0 and tensor.dtype in (torch.float64, torch.int64, torch.bool):
+            return tensor.item()
+    return value

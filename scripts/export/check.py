@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Executes a written document op by op and compares with the reference outputs."""
+
+import json
+import os
+
+import torch
+
+from export.errors import UserError
+from export.patches import attention
+from export.schema import arguments_of
+from export.torch_tensors import dtype_name, read_safetensors
+
+
+def execute_document(document, weights, inputs):
+    """A small interpreter of the IR; tests what was written, not what was meant."""
+    tensors = dict(inputs)
+    for placeholder, key in document["weight_name_mapping"].items():
+        tensors[placeholder] = weights[key]
+    for node in document["nodes"]:
+        given = [tensors[entry["name"]] for entry in node["inputs"]]
+        for entry, tensor in zip(node["inputs"], given):
+            check_shape(node, entry, tensor)
+        attrs = node.get("attrs", {})
+        if node["op_type"] == "<built-in function getitem>":
+            results = [given[attrs["index"]]]
+        else:
+            results = execute_node(node, given, attrs)
+            results = [results] if isinstance(results, torch.Tensor) else list(results)
+        for entry, tensor in zip(node["outputs"], results):
+            check_shape(node, entry, tensor)
+            tensors[entry["name"]] = tensor
+    return {entry["name"]: tensors[entry["name"]] for entry in document["graph_outputs"]}
+
+
+def check_shape(node, entry, tensor):
+    if list(tensor.shape) != entry["shape"] or dtype_name(tensor.dtype) != entry["dtype"]:
+        found = f"{dtype_name(tensor.dtype)} {list(tensor.shape)}"
+        wanted = f"{entry['dtype']} {entry['shape']}"
+        raise UserError(f"check: {node['name']}: '{entry['name']}' is {found}, the IR says {wanted}")
+
+
+def execute_node(node, given, attrs):
+    namespace, name, overload = node["op_type"].split(".")
+    packet = getattr(getattr(torch.ops, namespace), name, None)
+    if packet is None and name == "scaled_dot_product_attention":
+        return attention(*given, **attrs)
+    op = getattr(packet, overload)
+    tensors = iter(given)
+    sizes = iter(attrs.get("_tensor_list_sizes", []))
+    masks = iter(attrs.get("_tensor_list_none_masks", []))
+    nones = attrs.get("_none_args", [])
+    args, kwargs = [], {}
+    for argument in arguments_of(op):
+        if argument.is_tensor_list:
+            items = [next(tensors) for _ in range(next(sizes))]
+            # A mask is written only for a list that has a None.
+            if argument.type.startswith("Tensor?") and "_tensor_list_none_masks" in attrs:
+                queue = iter(items)
+                items = [None if is_none else next(queue) for is_none in next(masks)]
+            value = items
+        elif argument.is_tensor and argument.name in nones:
+            value = None
+        elif argument.is_tensor and argument.name in attrs:
+            value = attrs[argument.name]
+        elif argument.is_tensor:
+            value = next(tensors, None)
+            if value is not None and argument.is_written:
+                value = value.clone()
+        elif argument.name in attrs:
+            value = parse_attr(attrs[argument.name], argument.type)
+        elif argument.has_default:
+            value = argument.default
+        else:
+            value = None
+        if argument.keyword_only:
+            kwargs[argument.name] = value
+        else:
+            args.append(value)
+    return op(*args, **kwargs)
+
+
+def parse_attr(value, type_text):
+    base = type_text.rstrip("?")
+    if isinstance(value, str):
+        if base in ("ScalarType", "MemoryFormat", "Layout"):
+            return getattr(torch, value.replace("torch.", ""))
+        if base == "Device":
+            return torch.device(value)
+        if base in ("float", "Scalar", "number"):
+            return float(value)
+    if isinstance(value, list) and base.startswith("float"):
+        return [float(item) for item in value]
+    return value
+
+
+def check_files(directory, name):
+    """Runs the written files and compares with the reference. Returns a one-line summary."""
+
+    def path(suffix):
+        return os.path.join(directory, name + suffix)
+
+    with open(path(".json"), encoding="utf-8") as file:
+        document = json.load(file)
+    weights = read_safetensors(path(".safetensors"))
+    inputs = read_safetensors(path(".inputs.safetensors"))
+    wanted = read_safetensors(path(".outputs.safetensors"))
+    found = execute_document(document, weights, inputs)
+    worst, scale = 0.0, 0.0
+    for key, reference in wanted.items():
+        result = found[key]
+        if result.dtype != reference.dtype or result.shape != reference.shape:
+            raise UserError(f"check: output '{key}' differs in dtype or shape")
+        if reference.dtype.is_floating_point:
+            size = reference.double().abs()
+            top = size[size.isfinite()].max().item() if size.isfinite().any() else 0.0
+            tolerance = {torch.float64: 1e-10, torch.float32: 1e-4}.get(reference.dtype, 3e-2)
+            if not torch.allclose(
+                result.double(), reference.double(), rtol=tolerance, atol=tolerance * top, equal_nan=True
+            ):
+                raise UserError(f"check: output '{key}' differs from PyTorch's own")
+            difference = (result.double() - reference.double()).abs()
+            difference = difference[difference.isfinite()]
+            worst = max(worst, difference.max().item() if difference.numel() else 0.0)
+            scale = max(scale, top)
+        elif not torch.equal(result, reference):
+            raise UserError(f"check: output '{key}' differs from PyTorch's own")
+    return f"{len(document['nodes'])} nodes, largest difference {worst:.3g} of {scale:.3g}"

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A graph from torch.jit.trace, for PyTorch 1.13."""
+
+import os
+import re
+import warnings
+
+import torch
+
+from export.builder import Builder
+from export.errors import UserError, warn
+from export.graph import Value, flatten_values, storage_pointer
+from export.models import flatten_tensors, model_tensors, parameter_names
+from export.patches import tracing_context
+from export.schema import arguments_of, plain
+
+
+def build_with_trace(model, example):
+    """torch.jit.trace, rewritten node by node (PyTorch 1.13)."""
+    class FlatOutputs(torch.nn.Module):  # the tracer takes nested outputs only if they are uniform
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, *inputs):
+            return tuple(flatten_tensors(self.model(*inputs)))
+
+    wrapper = FlatOutputs().eval()
+    with tracing_context() as attention, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        traced = torch.jit.trace(wrapper, example, check_trace=False)
+    for text in dict.fromkeys(
+        f"{os.path.basename(w.filename)}:{w.lineno}"
+        for w in caught
+        if "Converting a tensor to a Python" in str(w.message)
+    ):
+        warn(f"{text}: a tensor's value decides what runs; only this input's choice is exported")
+
+    builder = Builder()
+    weights = {id(t): builder.add_weight(k, t, kind) for k, t, kind in model_tensors(model)}
+    attributes = {
+        storage_pointer(tensor): f"{path}.{key}".lstrip(".")
+        for path, module in model.named_modules()
+        for key, tensor in vars(module).items()
+        if isinstance(tensor, torch.Tensor) and tensor.numel()
+    }
+    keyed = {}
+
+    def constant(tensor):
+        # One Value per stored attribute, however often the trace repeats it.
+        key = attributes.get(storage_pointer(tensor)) if tensor.numel() else None
+        if key is None:
+            return Value(tensor, "constant")
+        return keyed.setdefault((key, tensor.shape), Value(tensor, "constant", key=key))
+
+    def walk(graph, given):
+        """One method's graph. The tracer's own inlining is no use: it optimises, e.g. merges cats."""
+        env = {value.debugName(): item for value, item in zip(graph.inputs(), given)}
+        for node in graph.nodes():
+            kind = node.kind()
+            args = [env[value.debugName()] for value in node.inputs()]
+            outputs = [value.debugName() for value in node.outputs()]
+            if kind == "prim::Constant":
+                value = node.output().toIValue()
+                results = [constant(value) if isinstance(value, torch.Tensor) else value]
+            elif kind == "prim::GetAttr":
+                module, script = args[0]
+                item = getattr(module, node.s("name"))
+                if id(item) in weights:
+                    results = [weights[id(item)]]
+                elif isinstance(item, torch.Tensor):
+                    results = [constant(item)]
+                else:
+                    results = [(item, script.getattr(node.s("name")))]
+            elif kind == "prim::CallMethod":
+                results = walk(args[0][1]._get_method(node.s("name")).graph, args)
+            elif kind in ("prim::ListConstruct", "prim::TupleConstruct"):
+                results = [args]
+            elif kind == "prim::DictConstruct":
+                results = [dict(zip(args[::2], args[1::2]))]
+            elif kind in ("prim::ListUnpack", "prim::TupleUnpack"):
+                results = args[0]
+            elif kind.startswith("prim::") or node.schema() == "(no schema)":
+                what = node.pyname() if kind == "prim::PythonOp" else kind
+                raise UserError(f"the trace has {what}, which is no ATen op")
+            elif kind == "aten::__getitem__" and isinstance(args[0], (list, dict)):
+                results = [args[0][args[1]]]
+            else:
+                results = call_traced(builder, node, args, attention)
+                results = [results] if len(outputs) == 1 else results
+            env.update(zip(outputs, results))
+        return [env[value.debugName()] for value in graph.outputs()]
+
+    names = parameter_names(model, len(example))
+    inputs = [builder.add_input(name, tensor) for name, tensor in zip(names, example)]
+    script = traced._c
+    results = walk(script._get_method("forward").graph, [(wrapper, script)] + inputs)
+    return builder, builder.finish(flatten_values(results))
+
+
+def call_traced(builder, node, args, attention):
+    kind = node.kind()
+    if kind == "aten::_convolution":
+        # The trace records conv1d..conv_transpose3d only as this inner op.
+        x, weight, bias, stride, padding, dilation, transposed, output_padding, groups = args[:9]
+        rank = x.tensor.dim() - 2
+        name = f"conv_transpose{rank}d" if transposed else f"conv{rank}d"
+        args = [x, weight, bias, stride, padding, dilation, groups]
+        if transposed:
+            args = [x, weight, bias, stride, padding, output_padding, groups, dilation]
+        packet = getattr(torch.ops.aten, name)
+        return builder.call(packet.input if transposed else packet.default, args)
+    if kind == "aten::_convolution_mode":
+        packet = getattr(torch.ops.aten, f"conv{args[0].tensor.dim() - 2}d")
+        return builder.call(packet.padding, args)
+    if attention is not None and kind == attention._schema.name:
+        return builder.call(attention, args, "aten.scaled_dot_product_attention.default")
+    if kind in ("aten::to", "aten::detach", "aten::lift_fresh") and args[0].kind == "constant":
+        # torch.tensor(...) inside forward: the conversion is part of the constant.
+        op = traced_op(node)
+        types = arguments_of(op)
+        tensor = op(args[0].tensor, *(plain(v, a.type) for v, a in zip(args[1:], types[1:])))
+        return Value(tensor, "constant", key=args[0].key if tensor is args[0].tensor else None)
+    op = traced_op(node)
+    return builder.call(op, [plain(v, a.type) for v, a in zip(args, arguments_of(op))])
+
+
+def traced_op(node):
+    namespace, name, overload = re.match(r"(\w+)::(\w+)(?:\.(\w+))?\(", node.schema()).groups()
+    try:
+        return getattr(getattr(getattr(torch.ops, namespace), name), overload or "default")
+    except AttributeError:
+        raise UserError(
+            f"{namespace}::{name} is no tensor op: the model computes with a tensor's value in Python"
+        ) from None

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers of graph neural networks, stage by stage, with random weights: GraphSAGE, GCN and GAT."""
+
+import math
+import random
+
+
+def tensor(name, *shape, dtype="float32"):
+    return {"name": name, "shape": list(shape), "dtype": dtype}
+
+
+class Stage:
+    """Collects the nodes of one stage."""
+
+    def __init__(self, layer, number, name):
+        self.prefix = f"s{number}_"
+        self.entry = {"id": number, "layer": layer, "name": name}
+        self.inputs, self.nodes, self.weights, self.mapping = [], [], [], {}
+
+    def read(self, value):
+        if value["name"] not in [known["name"] for known in self.inputs]:
+            self.inputs.append(value)
+        return value
+
+    def weight(self, name, key, *shape):
+        value = tensor(name, *shape)
+        self.weights.append(dict(value, name=key))
+        self.mapping[name] = key
+        return value
+
+    def op(self, op_type, inputs, shape, dtype="float32", name=None, **attrs):
+        name = name or f"{self.prefix}{len(self.nodes)}"
+        result = tensor(name, *shape, dtype=dtype)
+        self.nodes.append({"name": name, "op_type": op_type, "inputs": inputs, "outputs": [result], "attrs": attrs})
+        return result
+
+    def finish(self, outputs):
+        self.entry["ir"] = {
+            "model_name": self.entry["name"], "graph_inputs": self.inputs, "graph_outputs": outputs,
+            "weights": self.weights, "weight_name_mapping": self.mapping, "nodes": self.nodes}
+        return self.entry
+
+
+class Model:
+    def __init__(self, seed):
+        self.seed = seed
+        self.stages, self.weights = [], []
+
+    def matrix(self, key, rows, columns):
+        generator = random.Random(f"{self.seed}/{key}")
+        bound = 1 / math.sqrt(columns)
+        self.weights.append((key, [rows, columns], [generator.uniform(-bound, bound) for _ in range(rows * columns)]))
+
+    def vector(self, key, *shape):
+        generator = random.Random(f"{self.seed}/{key}")
+        self.weights.append((key, list(shape), [generator.uniform(-0.1, 0.1) for _ in range(math.prod(shape))]))
+
+    def add(self, stage, *outputs):
+        self.stages.append(stage.finish(list(outputs)))
+
+
+def ends(stage, which):
+    edges = stage.read(tensor("edge_index", 2, "m", dtype="int64"))
+    return stage.op("aten.select.int", [edges], ["m"], "int64", dim=0, index=which)
+
+
+def scatter_sum(stage, source, shape, name=None):
+    zeros = stage.op("aten.zeros.default", [], shape, size=shape, dtype="torch.float32")
+    return stage.op("aten.index_add.default", [zeros, ends(stage, 1), source], shape, name=name, dim=0)
+
+
+def activation(model, layer, number, value, width, active, op):
+    stage = Stage(layer, number, "activate")
+    stage.read(value)
+    op_type = op if active else "aten.alias.default"
+    model.add(stage, stage.op(op_type, [value], ["n", width], name="out"))
+
+
+def graphsage(model, layer, fin, fout, active):
+    x = tensor("x", "n", fin)
+    s = Stage(layer, 1, "gather")
+    s.read(x)
+    gathered = s.op("aten.embedding.default", [x, ends(s, 0)], ["m", fin], name="gathered")
+    model.add(s, gathered)
+    s = Stage(layer, 2, "message")
+    message = s.op("aten.alias.default", [s.read(gathered)], ["m", fin], name="message")
+    model.add(s, message)
+    s = Stage(layer, 3, "reduce_sum")
+    total = scatter_sum(s, s.read(message), ["n", fin], "sum")
+    model.add(s, total)
+    s = Stage(layer, 4, "reduce_count")
+    ones = s.op("aten.ones.default", [], ["m"], size=["m"], dtype="torch.float32")
+    count = scatter_sum(s, ones, ["n"], "count")
+    model.add(s, count)
+    s = Stage(layer, 5, "normalize")
+    s.read(total)
+    least = s.op("aten.clamp.default", [s.read(count)], ["n"], min=1.0)
+    column = s.op("aten.unsqueeze.default", [least], ["n", 1], dim=1)
+    mean = s.op("aten.div.Tensor", [total, column], ["n", fin], name="mean")
+    model.add(s, mean)
+    s = Stage(layer, 6, "transform")
+    s.read(mean)
+    s.read(x)
+    key = f"layers.{layer - 1}"
+    model.matrix(f"{key}.lin_l.weight", fout, fin)
+    model.vector(f"{key}.lin_l.bias", fout)
+    model.matrix(f"{key}.lin_r.weight", fout, fin)
+    left = s.op("aten.linear.default", [mean, s.weight("p_lin_l_weight", f"{key}.lin_l.weight", fout, fin),
+                                        s.weight("p_lin_l_bias", f"{key}.lin_l.bias", fout)], ["n", fout])
+    right = s.op("aten.linear.default", [x, s.weight("p_lin_r_weight", f"{key}.lin_r.weight", fout, fin)], ["n", fout])
+    hidden = s.op("aten.add.Tensor", [left, right], ["n", fout], name="hidden")
+    model.add(s, hidden)
+    activation(model, layer, 7, hidden, fout, active, "aten.relu.default")
+
+
+def gcn(model, layer, fin, fout, active):
+    x = tensor("x", "n", fin)
+    s = Stage(layer, 1, "compute_norm")
+    degree = s.read(tensor("degree", "n"))
+    loops = s.op("aten.add.Tensor", [degree], ["n"], other=1.0)
+    inverse = s.op("aten.rsqrt.default", [loops], ["n"], name="inverse")
+    a = s.op("aten.index_select.default", [inverse, ends(s, 0)], ["m"], dim=0)
+    b = s.op("aten.index_select.default", [inverse, ends(s, 1)], ["m"], dim=0)
+    norm = s.op("aten.mul.Tensor", [a, b], ["m"], name="norm")
+    model.add(s, inverse, norm)
+    s = Stage(layer, 2, "gather")
+    s.read(x)
+    gathered = s.op("aten.embedding.default", [x, ends(s, 0)], ["m", fin], name="gathered")
+    model.add(s, gathered)
+    s = Stage(layer, 3, "message")
+    column = s.op("aten.unsqueeze.default", [s.read(norm)], ["m", 1], dim=1)
+    message = s.op("aten.mul.Tensor", [s.read(gathered), column], ["m", fin], name="message")
+    model.add(s, message)
+    s = Stage(layer, 4, "reduce_sum")
+    total = scatter_sum(s, s.read(message), ["n", fin])
+    square = s.op("aten.mul.Tensor", [s.read(inverse), inverse], ["n"])
+    column = s.op("aten.unsqueeze.default", [square], ["n", 1], dim=1)
+    own = s.op("aten.mul.Tensor", [s.read(x), column], ["n", fin])
+    summed = s.op("aten.add.Tensor", [total, own], ["n", fin], name="sum")
+    model.add(s, summed)
+    s = Stage(layer, 5, "transform")
+    key = f"layers.{layer - 1}"
+    model.matrix(f"{key}.lin.weight", fout, fin)
+    model.vector(f"{key}.bias", fout)
+    hidden = s.op("aten.linear.default", [s.read(summed), s.weight("p_lin_weight", f"{key}.lin.weight", fout, fin),
+                                          s.weight("p_bias", f"{key}.bias", fout)], ["n", fout], name="hidden")
+    model.add(s, hidden)
+    activation(model, layer, 6, hidden, fout, active, "aten.relu.default")
+
+
+def gat(model, layer, fin, fout, active, heads):
+    width = fout // heads
+    key = f"layers.{layer - 1}"
+    s = Stage(layer, 1, "linear")
+    model.matrix(f"{key}.lin.weight", fout, fin)
+    model.vector(f"{key}.att_src", heads, width)
+    model.vector(f"{key}.att_dst", heads, width)
+    model.vector(f"{key}.bias", fout)
+    flat = s.op("aten.linear.default", [s.read(tensor("x", "n", fin)),
+                                        s.weight("p_lin_weight", f"{key}.lin.weight", fout, fin)], ["n", fout])
+    h = s.op("aten.view.default", [flat], ["n", heads, width], name="h", size=["n", heads, width])
+    model.add(s, h)
+    s = Stage(layer, 2, "gather_both")
+    s.read(h)
+    source = s.op("aten.index_select.default", [h, ends(s, 0)], ["m", heads, width], name="h_src", dim=0)
+    scores = []
+    for side, which in (("src", 0), ("dst", 1)):
+        weight = s.weight(f"p_att_{side}", f"{key}.att_{side}", heads, width)
+        product = s.op("aten.mul.Tensor", [h, weight], ["n", heads, width])
+        score = s.op("aten.sum.dim_IntList", [product], ["n", heads], dim=[-1])
+        scores.append(s.op("aten.index_select.default", [score, ends(s, which)], ["m", heads], name=f"score_{side}", dim=0))
+    model.add(s, source, *scores)
+    s = Stage(layer, 3, "attention_score")
+    both = s.op("aten.add.Tensor", [s.read(scores[0]), s.read(scores[1])], ["m", heads])
+    score = s.op("aten.leaky_relu.default", [both], ["m", heads], name="score", negative_slope=0.2)
+    model.add(s, score)
+    s = Stage(layer, 4, "attention_softmax")
+    s.read(score)
+    # exp(a - b) is the same for every b of a target; a clamp keeps it finite without a maximum by target.
+    limited = s.op("aten.clamp.default", [score], ["m", heads], min=-60.0, max=60.0)
+    power = s.op("aten.exp.default", [limited], ["m", heads])
+    total = scatter_sum(s, power, ["n", heads])
+    back = s.op("aten.index_select.default", [total, ends(s, 1)], ["m", heads], dim=0)
+    alpha = s.op("aten.div.Tensor", [power, back], ["m", heads], name="alpha")
+    model.add(s, alpha)
+    s = Stage(layer, 5, "message_weighted")
+    s.read(source)
+    column = s.op("aten.unsqueeze.default", [s.read(alpha)], ["m", heads, 1], dim=2)
+    message = s.op("aten.mul.Tensor", [source, column], ["m", heads, width], name="message")
+    model.add(s, message)
+    s = Stage(layer, 6, "reduce_sum")
+    total = scatter_sum(s, s.read(message), ["n", heads, width])
+    flat = s.op("aten.view.default", [total], ["n", fout], size=["n", fout])
+    bias = s.weight("p_bias", f"{key}.bias", fout)
+    hidden = s.op("aten.add.Tensor", [flat, bias], ["n", fout], name="hidden")
+    model.add(s, hidden)
+    activation(model, layer, 7, hidden, fout, active, "aten.elu.default")

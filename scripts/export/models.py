@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models: from torchvision or from a function of the user, their statistics and their results."""
+
+import difflib
+import importlib.util
+import inspect
+import os
+import sys
+
+import torch
+
+from export.errors import UserError, first_line
+from export.patches import ordinary_attention
+
+# The image size that a model needs, where it is not 224.
+IMAGE_SIZES = {"inception_v3": 299, "swin_v2_t": 256, "swin_v2_s": 256, "swin_v2_b": 256}
+
+
+def load_torchvision(name, batch):
+    import torchvision
+
+    models = torchvision.models
+    functions = {key: item for key, item in vars(models).items() if inspect.isfunction(item)}
+    known = sorted(k for k, f in functions.items() if "weights" in inspect.signature(f).parameters)
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=4, cutoff=0.5)
+        advice = f"; did you mean {', '.join(near)}?" if near else f"; known: {', '.join(known)}"
+        raise UserError(f"torchvision has no classification model '{name}'{advice}")
+    # Their own truncated-normal initialisation takes minutes and helps nothing here.
+    extra = {"init_weights": False} if name in ("googlenet", "inception_v3") else {}
+    model = getattr(models, name)(weights=None, **extra)
+    # Heads that start at zero and layer scales that start at 1e-6 would hide all that comes before.
+    for parameter in model.parameters():
+        if parameter.dim() > 1 and parameter.numel() > 1 and parameter.abs().max() < 1e-3:
+            torch.nn.init.normal_(parameter, std=0.05)
+    size = IMAGE_SIZES.get(name, 224)
+    return model, (torch.randn(batch or 1, 3, size, size),)
+
+
+def load_function(path, function_name, batch):
+    if not os.path.isfile(path):
+        raise UserError(f"{path}: no such file")
+    sys.dont_write_bytecode = True  # leave no __pycache__ beside the model
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    name = os.path.splitext(os.path.basename(path))[0]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None:
+        raise UserError(f"{path}: not a Python file (expected FILE.py:FUNCTION)")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UserError(f"{path}: cannot load: {first_line(error)}") from None
+    function = getattr(module, function_name, None)
+    if not callable(function):
+        own = [k for k, v in vars(module).items() if inspect.isfunction(v) and v.__module__ == name]
+        own = [key for key in own if not key.startswith("_")]
+        near = difflib.get_close_matches(function_name, own, n=3, cutoff=0.5) or own
+        raise UserError(f"{path}: no function '{function_name}'; it has {', '.join(near) or 'none'}")
+    if batch is not None and "batch" not in inspect.signature(function).parameters:
+        raise UserError(f"{path}:{function_name} takes no `batch`, so --batch {batch} cannot be met")
+    try:
+        result = function() if batch is None else function(batch=batch)
+    except Exception as error:
+        raise UserError(f"{path}:{function_name} failed: {first_line(error)}") from None
+    if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], torch.nn.Module)):
+        raise UserError(f"{path}:{function_name} must return (model, example inputs)")
+    model, example = result
+    example = (example,) if isinstance(example, torch.Tensor) else tuple(example)
+    if not all(isinstance(item, torch.Tensor) for item in example):
+        raise UserError(f"{path}:{function_name}: example inputs must be tensors")
+    return model, example
+
+
+def calibrate_batch_norms(model, example, seed):
+    """Sets running statistics near those of the example; see export_torch.py."""
+    generator = torch.Generator().manual_seed(seed + 1)
+    kinds = torch.nn.modules.batchnorm._BatchNorm
+    modules = [m for m in model.modules() if isinstance(m, kinds) and m.running_mean is not None]
+
+    def jitter(like, low, high):
+        return torch.rand(like.shape, generator=generator).to(like.dtype) * (high - low) + low
+
+    def before(module, inputs):
+        x = inputs[0].transpose(0, 1).flatten(1)
+        if x.shape[1] < 4:  # too few values per channel for a variance of its own
+            x = x.reshape(1, -1).expand(x.shape[0], -1)
+        variance = x.var(dim=1, unbiased=False).clamp_min(1e-3) * jitter(module.running_var, 0.8, 1.25)
+        mean = x.mean(dim=1) + variance.sqrt() * jitter(module.running_mean, -0.2, 0.2)
+        # Rounded, so that the last bits of another CPU's sums do not change the files.
+        module.running_mean.copy_(mean.bfloat16())
+        module.running_var.copy_(variance.bfloat16())
+
+    for module in modules:
+        if module.affine:
+            module.weight.copy_(jitter(module.weight, 0.9, 1.1))
+            module.bias.copy_(jitter(module.bias, -0.1, 0.1))
+    hooks = [module.register_forward_pre_hook(before) for module in modules]
+    if hooks:
+        run_model(model, example)
+    for hook in hooks:
+        hook.remove()
+
+
+def run_model(model, example):
+    try:
+        with ordinary_attention():
+            return model(*(tensor.clone() for tensor in example))
+    except Exception as error:
+        raise UserError(f"forward() failed: {first_line(error)}") from None
+
+
+def flatten_tensors(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [tensor for item in value for tensor in flatten_tensors(item)]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return []
+    raise UserError(f"forward() returns a {type(value).__name__}; tensors, lists and dicts are known")
+
+
+def model_tensors(model):
+    """(key, tensor, kind) of parameters, then buffers; a tied tensor once, under its first key."""
+    for key, tensor in model.named_parameters():
+        yield key, tensor, "parameter"
+    for key, tensor in model.named_buffers():
+        yield key, tensor, "buffer"
+
+
+def parameter_names(model, count):
+    names = []
+    for parameter in inspect.signature(model.forward).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            names += [f"{parameter.name}_{i}" for i in range(count - len(names))]
+        elif parameter.kind is not parameter.KEYWORD_ONLY:
+            names.append(parameter.name)
+    return names[:count]

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is changed in PyTorch while a model is traced, and put back afterwards."""
+
+import contextlib
+import math
+
+import torch
+
+ATTENTION_SCHEMA = (
+    "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
+    "float dropout_p=0., bool is_causal=False) -> Tensor"
+)
+
+_attention_library = None
+
+
+def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False):
+    """aten::scaled_dot_product_attention for a PyTorch that has only its predecessor."""
+    if hasattr(torch.ops.aten, "scaled_dot_product_attention"):
+        return torch.ops.aten.scaled_dot_product_attention.default(
+            query, key, value, attn_mask, dropout_p, is_causal
+        )
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        zeros = torch.zeros_like(attn_mask, dtype=query.dtype)
+        attn_mask = zeros.masked_fill(attn_mask.logical_not(), -math.inf)
+    return torch.ops.aten._scaled_dot_product_attention.default(
+        query, key, value, attn_mask, dropout_p, False, is_causal
+    )[0]
+
+
+@contextlib.contextmanager
+def patched(*changes):
+    """Sets attributes, (object, name, new value) each, and puts the old ones back."""
+    missing = object()
+    saved = [(owner, name, vars(owner).get(name, missing)) for owner, name, _ in changes]
+    try:
+        for owner, name, new in changes:
+            setattr(owner, name, new)
+        yield
+    finally:
+        for owner, name, old in reversed(saved):
+            if old is missing:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, old)
+
+
+@contextlib.contextmanager
+def ordinary_attention():
+    """Keeps the fused transformer kernels of eval mode away: they are not what torch.export sees."""
+    if hasattr(torch.backends, "mha"):
+        before = torch.backends.mha.get_fastpath_enabled()
+        torch.backends.mha.set_fastpath_enabled(False)
+        try:
+            yield
+        finally:
+            torch.backends.mha.set_fastpath_enabled(before)
+    else:
+        # 1.13 has no switch, but takes the ordinary way when a tensor overrides functions. Turning
+        # gradients on would do as well, but then some in-place ops on views are refused.
+        original = torch.overrides.has_torch_function
+
+        def override(args):
+            # The layers ask about all their tensors at once; nobody else asks about so many.
+            return len(args) > 5 or original(args)
+
+        with patched((torch.overrides, "has_torch_function", override)):
+            yield
+
+
+@contextlib.contextmanager
+def tracing_context():
+    """Makes sizes plain numbers while tracing, and attention one op. Yields that op."""
+    global _attention_library
+    base = torch._C._TensorBase
+
+    def untraced(read):
+        state = torch._C._get_tracing_state()
+        torch._C._set_tracing_state(None)
+        try:
+            return read()
+        finally:
+            torch._C._set_tracing_state(state)
+
+    changes = [
+        (torch.Tensor, "size", lambda self, *a, **k: untraced(lambda: base.size(self, *a, **k))),
+        (torch.Tensor, "shape", property(lambda self: untraced(lambda: base.size(self)))),
+        (torch.Tensor, "numel", lambda self: untraced(lambda: base.numel(self))),
+        (torch.Tensor, "__len__", lambda self: untraced(lambda: base.__len__(self))),
+    ]
+    op = None
+    functional = torch.nn.functional
+    if hasattr(torch._C._nn, "_scaled_dot_product_attention"):
+        if _attention_library is None:
+            _attention_library = torch.library.Library("npu_export", "DEF")
+            _attention_library.define(ATTENTION_SCHEMA)
+            _attention_library.impl("scaled_dot_product_attention", attention, "CPU")
+        op = torch.ops.npu_export.scaled_dot_product_attention.default
+        original = torch._C._nn._scaled_dot_product_attention
+
+        def inner(q, k, v, attn_mask=None, dropout_p=0.0, need_attn_weights=False, is_causal=False):
+            if need_attn_weights:  # then it is no single op in torch.export either
+                return original(q, k, v, attn_mask, dropout_p, True, is_causal)
+            return op(q, k, v, attn_mask, dropout_p, is_causal), None
+
+        changes += [
+            (torch._C._nn, "_scaled_dot_product_attention", inner),
+            (functional, "_scaled_dot_product_attention", inner),
+            (functional, "scaled_dot_product_attention", lambda *a, **k: op(*a, **k)),
+        ]
+    with patched(*changes):
+        yield op

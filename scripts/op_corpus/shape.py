@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cases: shape."""
+
+from op_corpus.specs import bf16, boolean, dtype, f32, form, i64, values
+
+
+def shape(c):
+    x = f32(2, 3, 4)
+    c.op("view", "view", x, [6, 4])
+    c.op("view_minus_one", "view", x, [2, -1])
+    c.op("view_0d", "view", f32(1, 1), [])
+    c.op("view_bf16", "view", bf16(2, 3, 4), [4, 6])
+    c.op("view_dtype", "view.dtype", f32(6), dtype("int32"))
+    c.op("view_dtype_wider", "view.dtype", bf16(2, 4), dtype("int64"))
+    c.op("reshape", "reshape", x, [4, -1, 2])
+    c.op("reshape_empty", "reshape", f32(0, 4), [2, 0, 3])
+    c.op("reshape_bool", "reshape", boolean(2, 3), [3, 2])
+    c.op("view_as", "view_as", x, f32(6, 4))
+    c.op("reshape_as", "reshape_as", x, f32(24))
+    c.op("permute", "permute", x, [2, 0, 1])
+    c.op("permute_negative", "permute", x, [-1, 0, -2])
+    c.op("permute_rank_5", "permute", f32(2, 1, 3, 2, 2), [4, 0, 3, 1, 2])
+    c.op("permute_i64", "permute", i64(2, 3), [1, 0])
+    c.op("transpose", "transpose.int", x, 1, 2)
+    c.op("transpose_negative", "transpose.int", x, 0, -1)
+    c.op("transpose_0d", "transpose.int", f32(), 0, -1)
+    c.op("transpose_in_place", "transpose_", x, 0, 1)
+    c.op("t", "t", f32(3, 4))
+    c.op("t_1d", "t", f32(3))
+    c.op("t_bf16", "t", bf16(3, 4))
+    c.op("swapaxes", "swapaxes", x, 0, 2)
+    c.op("movedim", "movedim.int", x, 0, 2)
+    c.op("movedim_list", "movedim.intlist", x, [0, 1], [2, 0])
+    c.op("mt", "mT", x)
+    c.op("flatten", "flatten.using_ints", x)
+    c.op("flatten_tail", "flatten.using_ints", x, 1)
+    c.op("flatten_middle", "flatten.using_ints", f32(2, 3, 2, 2), 1, 2)
+    c.op("flatten_0d", "flatten.using_ints", f32())
+    c.op("unflatten", "unflatten.int", f32(2, 6), 1, [2, -1])
+    c.op("ravel", "ravel", x)
+    c.op("squeeze", "squeeze", f32(1, 3, 1))
+    c.op("squeeze_dim", "squeeze.dim", f32(1, 3, 1), -1)
+    c.op("squeeze_dim_not_one", "squeeze.dim", f32(1, 3, 1), 1)
+    c.op("squeeze_in_place", "squeeze_.dim", f32(1, 3), 0)
+    c.op("unsqueeze", "unsqueeze", x, 1)
+    c.op("unsqueeze_end", "unsqueeze", x, -1)
+    c.op("unsqueeze_0d", "unsqueeze", f32(), 0)
+    c.op("unsqueeze_in_place", "unsqueeze_", x, 0)
+    c.op("expand", "expand", f32(1, 3, 1), [2, -1, 4])
+    c.op("expand_new_dims", "expand", f32(3), [2, 2, 3])
+    c.op("expand_implicit", "expand", f32(1, 3), [4, 3], implicit=True)
+    c.op("expand_0d", "expand", f32(), [2, 3])
+    c.op("expand_bool", "expand", boolean(3, 1), [3, 2])
+    c.op("expand_as", "expand_as", f32(3, 1), f32(3, 5))
+    c.op("broadcast_to", "broadcast_to", f32(3), [2, 3])
+    c.op("broadcast_tensors", "broadcast_tensors", [f32(3, 1), f32(2), f32()])
+    c.op("repeat", "repeat", f32(2, 3), [2, 1, 2])
+    c.op("repeat_zero", "repeat", f32(2, 3), [0, 2])
+    c.op("tile", "tile", f32(2, 3), [2])
+    c.op("repeat_interleave", "repeat_interleave.self_int", f32(2, 3), 2, 1)
+    c.op("repeat_interleave_flat", "repeat_interleave.self_int", f32(2, 3), 2)
+    c.op(
+        "repeat_interleave_tensor", "repeat_interleave.self_Tensor", f32(3, 2),
+        values([1, 0, 2], "int64"), 0,
+    )
+    c.op("narrow", "narrow", x, 2, 1, 2)
+    c.op("unfold", "unfold", f32(2, 7), 1, 3, 2)
+    c.op("as_strided", "as_strided", f32(12), [2, 3], [4, 2], 1)
+    c.op("diagonal", "diagonal", f32(3, 4))
+    c.op("diagonal_dims", "diagonal", x, 1, 2, 0)
+    c.op("diag", "diag", f32(3), 1)
+    c.op("diag_embed", "diag_embed", f32(2, 3), -1)
+    c.op("diagflat", "diagflat", f32(2, 2))
+    c.op("rot90", "rot90", f32(2, 3), 1, [0, 1])
+    c.op("contiguous", "contiguous", x)
+    c.op(
+        "contiguous_channels_last", "contiguous", f32(1, 2, 3, 3),
+        memory_format=form("channels_last"),
+    )
+    c.op("alias", "alias", x)
+    c.op("detach", "detach", x)
+    c.op("atleast_3d", "atleast_3d", f32(4))
+    c.op("vander", "vander", values([1.0, 2.0, 3.0]), 4)
+
+    def strided(b):
+        y = b.op("transpose.int", b.input(x), 0, 2)
+        z = b.op("reshape", y, [4, 6])
+        return [z, b.op("view", b.op("contiguous", y), [3, 8])]
+
+    c.graph("reshape_of_a_transpose", strided)

@@ -1,0 +1,114 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Runs the exporters and compares what they write with what is in testdata, and with what the programs compute.
+#
+# Usage: check_exporters.sh CHECK SOURCE-DIR BIN-DIR
+#   torch   export_torch.py: documents and tensors of testdata/models/small, bit for bit; --check; its refusals
+#   gnn     export_gnn.py and make_graph.py: npu-plan and npu-run give PyTorch's result
+#   corpus  make_op_corpus.py: a category of testdata/ops, bit for bit
+# Exits 77 where no interpreter can import what the check needs.
+set -eu
+check=$1
+source=$(cd "$2" && pwd)
+bin=$(cd "$3" && pwd)
+scripts=$source/scripts
+LC_ALL=C
+export LC_ALL
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+XDG_CACHE_HOME=$scratch/cache
+export XDG_CACHE_HOME
+cd "$scratch"
+
+fail() {
+  echo "check_exporters.sh: $*" >&2
+  exit 1
+}
+
+found=0
+for python in ${PYTHON:-} python3 /usr/bin/python3; do
+  if $python -c 'import torch, numpy' 2>/dev/null; then
+    found=1
+    break
+  fi
+done
+[ $found -eq 1 ] || {
+  echo "no Python here has PyTorch and numpy (Debian packages python3-torch, python3-numpy), so exporters are not tested"
+  exit 77
+}
+version=$($python -c 'import torch; print(torch.__version__.split("a")[0])')
+
+check_torch() {
+  # Bits and op names are those of one version; another one's files are checked by executing them.
+  for name in residual self_attention in_place_view index_none lifted_constants dtypes; do
+    "$scripts/export_torch.py" "$source/testdata/models/small_models.py:$name" -o . --check 2>"$name.log" ||
+      fail "$name: $(tail -n 1 "$name.log")"
+    grep -q "^export_torch: $name: [0-9]* nodes, largest difference" "$name.log" || fail "$name: $(cat "$name.log")"
+    case $version in
+      1.13.*)
+        for suffix in json safetensors inputs.safetensors; do
+          cmp "$name.$suffix" "$source/testdata/models/small/$name.$suffix" || fail "$name.$suffix is not that of testdata"
+        done
+        ;;
+    esac
+    if [ -f "$bin/../lib/npu/backends/npu_backend_aten.so" ]; then
+      "$bin/npu-tag" -q "$name.json" >tagged.json
+      "$bin/npu-partition" -q tagged.json >parts.json
+      "$bin/npu-run" -q --inputs "$name.inputs.safetensors" --expect "$name.outputs.safetensors" parts.json >report.json ||
+        fail "npu-run does not compute what PyTorch does: $name"
+    fi
+  done
+  # $1: exit status, $2: text of the message, rest: arguments
+  refuse() {
+    status=0
+    wanted=$1 text=$2
+    shift 2
+    "$scripts/export_torch.py" "$@" >refused 2>&1 || status=$?
+    [ "$status" -eq "$wanted" ] || fail "export_torch.py $*: exit $status, expected $wanted: $(cat refused)"
+    grep -q "$text" refused || fail "export_torch.py $*: '$(tail -n 1 refused)', expected '$text'"
+  }
+  refuse 2 "is neither torchvision:NAME nor FILE.py:FUNCTION" nonsense -o .
+  refuse 1 "error: missing.py: no such file" missing.py:model -o .
+  refuse 1 "no function 'residul'; it has residual" "$source/testdata/models/small_models.py:residul" -o .
+  refuse 2 "needs weights and outputs" "$source/testdata/models/small_models.py:mlp" -o . --check --structure-only
+}
+
+check_gnn() {
+  "$scripts/make_graph.py" --nodes 200 --edges 1200 -o graph.mtx --features 6 --features-file x.npy
+  cp graph.mtx first.mtx
+  "$scripts/make_graph.py" --nodes 200 --edges 1200 -o graph.mtx --features 6 --features-file x.npy
+  cmp first.mtx graph.mtx || fail "make_graph.py makes another graph the second time"
+  "$scripts/make_graph.py" --nodes 200 --edges 1200 -o graph.safetensors
+  for model in graphsage gcn gat; do
+    heads=1
+    [ $model != gat ] || heads=2
+    "$scripts/export_gnn.py" $model --features 6 8 4 --heads $heads -o $model.json --verify $model.npy \
+      --graph graph.mtx --x x.npy
+    "$scripts/export_gnn.py" $model --features 6 8 4 --heads $heads -o again.json --verify again.npy \
+      --graph graph.safetensors --x x.npy
+    cmp $model.npy again.npy || fail "$model: another result with the same graph in another format"
+    cmp $model.safetensors again.safetensors || fail "$model: other weights the second time"
+    if [ -f "$bin/../lib/npu/backends/npu_backend_aten.so" ]; then
+      "$bin/npu-plan" -q graph.mtx --model $model.json --profile "$source/testdata/gnn/profile.json" -k 3 --pad 16 \
+        -o plan.json
+      "$bin/npu-run" -q plan.json --features x.npy --device gpu=aten --device npu=aten --expect $model.npy >report.json ||
+        fail "npu-run does not compute what PyTorch does: $model"
+    fi
+  done
+}
+
+check_corpus() {
+  "$scripts/make_op_corpus.py" -o . --category shape --category newer_ops 2>corpus.log || fail "$(tail -n 1 corpus.log)"
+  case $version in
+    1.13.*)
+      for name in shape newer_ops; do
+        cmp $name.json "$source/testdata/ops/$name.json" || fail "$name.json is not that of testdata/ops"
+      done
+      ;;
+  esac
+}
+
+case $check in
+  torch | gnn | corpus) "check_$check" ;;
+  *) fail "unknown check '$check'" ;;
+esac

@@ -1,0 +1,117 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Checks that a file includes only what its module may. The order of the modules is the list in CONTRIBUTING.md: names
+# in backquotes under "A module includes only those above it"; the names with a slash are folders inside a module.
+# Reads every #include "..." of libcore and tools; files are read as text, so a branch of #if counts, too.
+#
+# What led downwards when this check came is in downwards.txt, which only shrinks.
+#
+# Usage: check_modules.sh SOURCE-DIR
+# Exits 1 with a line for each include that leads downwards, for each folder that is not in the list, and for each name
+# in the list that is no folder.
+set -eu
+LC_ALL=C
+export LC_ALL
+cd "$1"
+
+# shellcheck disable=SC2016 # backquotes of Markdown
+list=$(awk '/^A module includes only those above it/ { here = 1; next } here && !/`/ { exit } here' CONTRIBUTING.md |
+  grep -o '`[a-z_/]*`' | tr -d '`')
+[ -n "$list" ] || {
+  echo "check_modules.sh: CONTRIBUTING.md has no list of modules under 'A module includes only those above it'" >&2
+  exit 1
+}
+
+files=$(find libcore/src libcore/include libcore/backends tools -name '*.[ch]pp' -o -name '*.h' | sort)
+# shellcheck disable=SC2086 # a list of files without blanks
+exec awk -v list="$list" '
+  BEGIN {
+    count = split(list, names, "\n")
+    for (i = 1; i <= count; ++i) rank[names[i]] = i
+    while ((getline line < "tests/tree/downwards.txt") > 0) tolerated[line] = 1
+    for (i = 1; i < ARGC; ++i) {
+      known[ARGV[i]] = 1
+      # Where a public header of a module with folders belongs: beside the source of its name.
+      n = split(ARGV[i], part, "/")
+      if (part[2] == "src" && n == 5 && part[5] ~ /[.]cpp$/) {
+        sub(/[.]cpp$/, "", part[5])
+        home[part[3] "/" part[5]] = part[3] "/" part[4]
+      }
+    }
+  }
+
+  # The longest name of the list that a path of folders begins with.
+  function listed(folders) {
+    while (!(folders in rank) && folders ~ "/") sub("/[^/]*$", "", folders)
+    return folders
+  }
+
+  # The module of a file of the repository.
+  function module(path,    stem, top) {
+    if (path ~ "^tools/") return "tools"
+    if (path ~ "^libcore/backends/") {
+      sub("^libcore/", "", path)
+      sub("/[^/]*$", "", path)
+      return listed(path)
+    }
+    if (path ~ "^libcore/src/") {
+      sub("^libcore/src/", "", path)
+      sub("/[^/]*$", "", path)
+      return listed(path)
+    }
+    sub("^libcore/include/npu/", "", path)
+    # backend.h and custom_op.hpp are contracts with others and stand alone.
+    if (path !~ "/") return path == "passes.hpp" ? "passes" : "support"
+    stem = path
+    sub("[.]h(pp)?$", "", stem)
+    top = path
+    sub("/.*", "", top)
+    if (stem in home && listed(home[stem]) != top) return listed(home[stem])
+    return listed(top)
+  }
+
+  # The file that an include means, "" if it is none of the repository.
+  function resolve(name,    folder) {
+    folder = FILENAME
+    sub("/[^/]*$", "", folder)
+    if (folder "/" name in known) return folder "/" name
+    if ("libcore/include/" name in known) return "libcore/include/" name
+    if ("libcore/src/" name in known) return "libcore/src/" name
+    if ("libcore/backends/onednn/" name in known) return "libcore/backends/onednn/" name
+    if ("libcore/backends/aten/" name in known) return "libcore/backends/aten/" name
+    if ("tools/common/" name in known) return "tools/common/" name
+    return ""
+  }
+
+  FNR == 1 {
+    own = module(FILENAME)
+    used[own] = 1
+    if (!(own in rank)) {
+      print FILENAME ": its module \"" own "\" is not in the list of CONTRIBUTING.md"
+      failed = 1
+    }
+  }
+  /^ *# *include "/ {
+    split($0, quoted, "\"")
+    target = resolve(quoted[2])
+    if (target == "") next
+    other = module(target)
+    if (other in rank && rank[other] > rank[own] && !((FILENAME " " quoted[2]) in tolerated)) {
+      print FILENAME ":" FNR ": module " own " includes \"" quoted[2] "\" of " other ", which stands below it"
+      failed = 1
+    }
+    ++arrows
+  }
+  END {
+    for (i = 1; i <= count; ++i) {
+      if (!(names[i] in used)) {
+        print "CONTRIBUTING.md: the list names \"" names[i] "\", but no file belongs to it"
+        failed = 1
+      }
+    }
+    if (arrows == 0) {
+      print "no include was found at all"
+      failed = 1
+    }
+    exit failed
+  }' $files >&2

@@ -1,0 +1,61 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Plants faults in a copy of the sources and expects that check_modules.sh and check_sizes.sh name them.
+#
+# Usage: check_planted.sh SOURCE-DIR
+set -eu
+source=$(cd "$1" && pwd)
+checks=$source/tests/tree
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+mkdir -p "$copy/tests"
+cp -r "$source/libcore" "$source/tools" "$source/CONTRIBUTING.md" "$copy/"
+cp -r "$checks" "$copy/tests/"
+
+# The check must fail and say the text. $1: text, rest: the check
+expect() {
+  wanted=$1
+  shift
+  if found=$("$@" "$copy" 2>&1); then
+    echo "check_planted.sh: $* took a fault for none; expected '$wanted'" >&2
+    exit 1
+  fi
+  case $found in
+    *"$wanted"*) ;;
+    *)
+      echo "check_planted.sh: $* says '$found', expected '$wanted'" >&2
+      exit 1
+      ;;
+  esac
+}
+
+# plant FILE: adds the text on stdin to a file of the copy
+plant() { cat >>"$copy/$1"; }
+# uproot FILE: takes it away again
+uproot() { if [ -f "$source/$1" ]; then cp "$source/$1" "$copy/$1"; else rm -r "${copy:?}/$1"; fi; }
+
+echo '#include "ir/verify_graph.hpp"' | plant libcore/src/support/text.cpp
+expect 'module support includes "ir/verify_graph.hpp" of ir' sh "$checks/check_modules.sh"
+uproot libcore/src/support/text.cpp
+
+echo '#include "npu/gnn/plan_gnn.hpp"' | plant libcore/src/gnn/graph/halo.cpp
+expect 'module gnn/graph includes "npu/gnn/plan_gnn.hpp" of gnn/plan' sh "$checks/check_modules.sh"
+uproot libcore/src/gnn/graph/halo.cpp
+
+mkdir "$copy/libcore/src/novelty"
+echo 'int x;' | plant libcore/src/novelty/thing.cpp
+expect 'its module "novelty" is not in the list' sh "$checks/check_modules.sh"
+uproot libcore/src/novelty
+
+{
+  echo 'namespace npu {'
+  echo 'int far_too_long() {'
+  awk 'BEGIN { for (i = 0; i < 80; ++i) print "  ++x;" }'
+  echo '}'
+  echo '}  // namespace npu'
+} | plant libcore/src/support/text.cpp
+expect 'libcore/src/support/text.cpp: function far_too_long has 82 lines' sh "$checks/check_sizes.sh"
+uproot libcore/src/support/text.cpp
+
+awk 'BEGIN { for (i = 0; i < 600; ++i) print "// A line." }' | plant libcore/src/support/text.cpp
+expect 'libcore/src/support/text.cpp: the file has' sh "$checks/check_sizes.sh"

@@ -1,0 +1,117 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Checks that no function of libcore and tools is longer than 80 lines and no file of libcore's sources longer than 600,
+# unless the comment that opens the file says why in a sentence that begins with "Long because". What was longer when
+# this check came is in long.txt, which only shrinks: an entry that is no longer needed is named.
+#
+# Reads text, not C++: in clang-format's layout a function stands at the indentation of its namespace or class and ends
+# with a lone "}" there.
+#
+# Usage: check_sizes.sh SOURCE-DIR          exits 1 with a line for each that is too long
+#        check_sizes.sh --list SOURCE-DIR   prints what is too long in the format of long.txt
+set -eu
+LC_ALL=C
+export LC_ALL
+mode=check
+if [ "$1" = --list ]; then
+  mode=list
+  shift
+fi
+cd "$1"
+allowed=tests/tree/long.txt
+[ "$mode" = check ] || allowed=/dev/null
+
+files=$(find libcore/src libcore/include libcore/backends tools -name '*.[ch]pp' -o -name '*.h' | sort)
+# shellcheck disable=SC2086 # a list of files without blanks
+exec awk -v mode="$mode" -v allowed="$allowed" '
+  function too_long(name, size, limit) {
+    if (mode == "list") print file, name
+    else if ((file " " name) in entries) used[file " " name] = 1
+    else {
+      print file ": " (name == "-" ? "the file" : "function " name) " has " size " lines, expected at most " limit
+      failed = 1
+    }
+  }
+
+  function close_file() {
+    if (file ~ "^libcore/(src|backends)/" && lines > 600 && !excused) too_long("-", lines, 600)
+  }
+
+  function close_function(size,    name) {
+    ++functions
+    if (size <= 80 || excused) return
+    name = head
+    sub(/\(.*/, "", name)
+    sub(/.*[ *&]/, "", name)
+    too_long(name, size, 80)
+  }
+
+  BEGIN {
+    while ((getline line < allowed) > 0) if (line !~ /^#/) entries[line] = 1
+  }
+  FNR == 1 {
+    close_file()
+    file = FILENAME
+    ++files
+    excused = scope = start = inside = raw = 0
+    opening = 1
+  }
+  {
+    lines = FNR
+    if (opening && $0 !~ "^//") opening = 0
+    if (opening && /Long because/) excused = 1
+    # Raw strings hold other languages.
+    if (raw) {
+      if (index($0, ")" delimiter "\"")) raw = 0
+      next
+    }
+    text = $0
+    if (match(text, /R"[a-z]*\(/)) {
+      delimiter = substr(text, RSTART + 2, RLENGTH - 3)
+      rest = substr(text, RSTART + RLENGTH)
+      if (!index(rest, ")" delimiter "\"")) raw = 1
+    }
+    match(text, /^ */)
+    indent = RLENGTH
+    if (inside) {
+      if (indent == scope && text ~ /^ *}/) {
+        if (inside == 1) close_function(FNR - start + 1)
+        inside = start = 0
+      }
+      next
+    }
+    sub(" *//.*", "", text)
+    if (text ~ /^ *$/ || text ~ /^ *[#*]/ || text ~ "^ */[*]" || text ~ /^ *(public|private|protected):$/) next
+    if (text ~ /^ *template <.*>$/) next
+    if (scope > 0 && indent == scope - 2 && text ~ /^ *}/) {
+      scope -= 2
+      start = 0
+      next
+    }
+    if (text ~ /^}/) next  # of a namespace
+    if (!start) {
+      start = FNR
+      head = ""
+    }
+    head = head text
+    if (text ~ /;$/ || text ~ /}$/) start = 0
+    else if (text ~ /{$/) {
+      if (head ~ /^ *(inline )?namespace/ || head ~ /^ *extern "C" {/) start = 0
+      else if (head ~ /^ *(typedef )?(class|struct|union|enum)/ && head !~ /[(]/) {
+        scope += 2
+        start = 0
+      }
+      else inside = head ~ /(=|=.*[(]) *{$/ ? 2 : 1
+    }
+  }
+  END {
+    close_file()
+    if (mode == "check") {
+      for (entry in entries) if (!(entry in used)) print "long.txt: no longer needed: " entry
+      if (functions < 1000 || files < 100) {
+        print "only " functions + 0 " functions in " files + 0 " files were found"
+        failed = 1
+      }
+    }
+    exit failed
+  }' $files

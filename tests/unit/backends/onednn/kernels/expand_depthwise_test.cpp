@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/expand_depthwise.hpp"
+
+#include "backends/onednn/kernels/kernel_fixture.hpp"
+#include "catch.hpp"
+
+namespace npu::onednn {
+
+using namespace test;
+using Kind = EpilogueStep::Kind;
+
+TEST_CASE("ExpandDepthwise computes both convolutions", "[onednn][kernels]") {
+  const std::int64_t taps = GENERATE(3, 5);
+  const std::int64_t stride = GENERATE(1, 2);
+  const std::int64_t pad = GENERATE(0, 2);
+  const EpilogueStep step =
+      GENERATE(EpilogueStep{Kind::kRelu, 0.0F, 0.0F},  // in registers
+               EpilogueStep{Kind::kSwish, 1.0F, 0.0F}, EpilogueStep{Kind::kHardSwish, 0.0F, 0.0F});
+  constexpr std::int64_t kInputs = 20;
+  constexpr std::int64_t kChannels = 48;
+  const ExactConvolution expand{2, kInputs, kChannels, 1, {17, 11}, {1, 1}, {0, 0}, 1};
+  const ExactConvolution filter{2,          1,     kChannels, kChannels, {17, 11}, {taps, taps},
+                                {pad, pad}, stride};
+  const auto source = random_floats(2 * kInputs * 17 * 11, 1);
+  const auto expand_weight = random_floats(kChannels * kInputs, 2);
+  const auto filter_weight = random_floats(kChannels * taps * taps, 3);
+  const auto expand_bias = random_floats(kChannels, 4);
+  const auto filter_bias = random_floats(kChannels, 5);
+  auto middle = expand.run(source, expand_weight, expand_bias);
+  for (double& value : middle) value = apply_exactly(step, value);
+  auto expected = filter.run(middle, filter_weight, filter_bias);
+  for (double& value : expected) value = apply_exactly(step, value);
+
+  ExpandDepthwise kernel;
+  kernel.batch = 2;
+  kernel.source_channels = kInputs;
+  kernel.channels = kChannels;
+  for (int i = 0; i < 2; ++i) {
+    kernel.source_extent[i] = expand.extent[i];
+    kernel.target_extent[i] = filter.target(i);
+    kernel.pad[i] = pad;
+  }
+  kernel.taps = taps;
+  kernel.stride = stride;
+  kernel.expand_has_bias = kernel.depthwise_has_bias = true;
+  kernel.expand_epilogue = kernel.depthwise_epilogue = {step};
+  std::vector<float> ordered_expand(expand_weight.size());
+  std::vector<float> ordered_filter(filter_weight.size());
+  PanelWeights{kChannels, kInputs}.run({expand_weight.data(), ordered_expand.data()});
+  PanelWeights{kChannels, taps * taps}.run({filter_weight.data(), ordered_filter.data()});
+  const auto blocks = in_blocks(source, 2, kInputs, 17 * 11);
+  const std::int64_t pixels = filter.target(0) * filter.target(1);
+  for (const VectorIsa isa : instruction_sets(VectorIsa::kAvx2)) {
+    REQUIRE(ExpandDepthwise::can_run(isa));
+    std::vector<float> first;
+    for (const int threads : {1, 3}) {
+      kernel.isa = isa;
+      kernel.threads = threads;
+      std::vector<float> target(static_cast<std::size_t>(2 * kChannels * pixels));
+      std::vector<float> scratch(kernel.scratch_bytes() / sizeof(float));
+      kernel.run({blocks.data(), ordered_expand.data(), ordered_filter.data(), expand_bias.data(),
+                  filter_bias.data(), target.data(), scratch.data()});
+      INFO(taps << " taps, stride " << stride << ", padding " << pad);
+      CHECK(worst_error(from_blocks(target, 2, kChannels, pixels), expected) < 1e-5);
+      if (first.empty()) first = target;
+      CHECK(target == first);
+    }
+  }
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/winograd.hpp"
+
+#include "backends/onednn/kernels/kernel_fixture.hpp"
+#include "catch.hpp"
+
+namespace npu::onednn {
+namespace {
+
+using namespace test;
+using Kind = EpilogueStep::Kind;
+
+struct KernelSize {
+  std::int64_t taps[2];
+  std::int64_t pad[2];
+};
+
+}  // namespace
+
+TEST_CASE("every Winograd filter gives the convolution's result on any number of threads",
+          "[onednn][kernels]") {
+  const auto [taps, pad] =
+      GENERATE(KernelSize{{3, 3}, {1, 1}}, KernelSize{{5, 5}, {2, 0}}, KernelSize{{1, 3}, {0, 1}},
+               KernelSize{{3, 1}, {1, 0}}, KernelSize{{1, 5}, {0, 2}}, KernelSize{{5, 1}, {2, 0}},
+               KernelSize{{1, 7}, {0, 3}}, KernelSize{{7, 1}, {3, 0}});
+  // Neither extents nor channels are multiples of anything but 16.
+  const ExactConvolution exact{1, 32, 48, 1, {13, 11}, {taps[0], taps[1]}, {pad[0], pad[1]}, 1};
+  const std::int64_t height = exact.target(0);
+  const std::int64_t width = exact.target(1);
+  const auto source = random_floats(32 * 13 * 11, 1);
+  const auto weight = random_floats(48 * 32 * taps[0] * taps[1], 2);
+  const auto bias = random_floats(48, 3);
+  const auto other = random_floats(48 * height * width, 4);
+  auto expected = exact.run(source, weight, bias);
+  const std::vector<EpilogueStep> steps{{Kind::kAdd, 0.0F, 0.0F}, {Kind::kRelu, 0.25F, 0.0F}};
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    expected[i] = apply_exactly(steps[1], expected[i] + static_cast<double>(other[i]));
+  }
+  const auto filters = winograd_filters(taps[0], taps[1]);
+  REQUIRE(!filters.empty());
+  for (const VectorIsa isa : instruction_sets(VectorIsa::kAvx2)) {
+    REQUIRE(Winograd::can_run(isa));
+    for (const Winograd::Filter& filter : filters) {
+      std::vector<float> first;
+      for (const int threads : {1, 3}) {
+        Winograd kernel;
+        kernel.filter = filter;
+        kernel.source_channels = 32;
+        kernel.target_channels = 48;
+        for (int i = 0; i < 2; ++i) {
+          kernel.source_extent[i] = exact.extent[i];
+          kernel.target_extent[i] = exact.target(i);
+          kernel.pad[i] = pad[i];
+        }
+        kernel.has_bias = true;
+        kernel.epilogue = steps;
+        kernel.threads = threads;
+        kernel.isa = isa;
+        std::vector<float> transformed(kernel.weight_floats());
+        WinogradWeights{kernel}.run({weight.data(), transformed.data()});
+        const auto blocks = in_blocks(source, 1, 32, 13 * 11);
+        const auto operand = in_blocks(other, 1, 48, height * width);
+        std::vector<float> target(operand.size());
+        std::vector<float> scratch(kernel.scratch_bytes() / sizeof(float));
+        kernel.run({blocks.data(),
+                    transformed.data(),
+                    bias.data(),
+                    {operand.data()},
+                    target.data(),
+                    scratch.data()});
+        INFO("F(" << filter.tile[0] << " x " << filter.tile[1] << ", " << taps[0] << " x "
+                  << taps[1] << "), " << threads << " threads");
+        CHECK(worst_error(from_blocks(target, 1, 48, height * width), expected) < 2e-5);
+        if (first.empty()) first = target;
+        CHECK(target == first);
+      }
+    }
+  }
+}
+
+TEST_CASE("Winograd has no filter for kernels that it does not compute", "[onednn][kernels]") {
+  CHECK(winograd_filters(1, 1).empty());
+  CHECK(winograd_filters(4, 4).empty());
+  CHECK(!Winograd::can_run(VectorIsa::kAny));
+}
+
+}  // namespace npu::onednn

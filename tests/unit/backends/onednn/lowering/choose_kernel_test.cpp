@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// The choice follows from the machine and the shape alone, so that every machine's is tested here.
+#include "lowering/choose_kernel.hpp"
+
+#include "catch.hpp"
+
+namespace npu::onednn {
+namespace {
+
+Machine machine(VectorIsa isa) {
+  Machine result;
+  result.isa = isa;
+  result.threads = 2;
+  return result;
+}
+
+/// A convolution with stride 1 and without padding.
+ConvolutionShape convolution(std::int64_t inputs, std::int64_t outputs, std::int64_t taps,
+                             std::int64_t extent) {
+  ConvolutionShape shape;
+  shape.source = {1, inputs, extent + taps - 1, extent + taps - 1};
+  shape.weight = {outputs, inputs, taps, taps};
+  shape.target = {1, outputs, extent, extent};
+  shape.spatial = {{1, 1}, {0, 0}, {0, 0}, {1, 1}};
+  return shape;
+}
+
+std::string taken(const ConvolutionShape& shape, VectorIsa isa = VectorIsa::kAvx512) {
+  return std::string(choose_convolution(shape, machine(isa)).front().name);
+}
+
+std::string refusal_of(std::string_view kernel, const std::vector<Candidate>& candidates) {
+  for (const Candidate& each : candidates) {
+    if (each.name == kernel) return each.refusal;
+  }
+  return "no such candidate";
+}
+std::string refusal_of(std::string_view kernel, const ConvolutionShape& shape,
+                       VectorIsa isa = VectorIsa::kAvx512) {
+  return refusal_of(kernel, choose_convolution(shape, machine(isa)));
+}
+
+}  // namespace
+
+TEST_CASE("a convolution's kernel is the cheapest of those that can compute it",
+          "[onednn][choose]") {
+  CHECK(taken(convolution(64, 64, 3, 56)) == "winograd");
+  CHECK(taken(convolution(64, 64, 5, 28)) == "winograd");
+  CHECK(taken(convolution(512, 512, 1, 14)) == "strassen");
+  CHECK(taken(convolution(512, 512, 1, 1)) == "gemv");
+  CHECK(taken(convolution(64, 64, 1, 56)) == "onednn");
+  CHECK(taken(convolution(64, 64, 7, 28)) == "onednn");
+  for (const std::int64_t taps : {1, 3}) {
+    CHECK(taken(convolution(512, 512, taps, 14), VectorIsa::kAvx2) == "onednn");
+  }
+}
+
+TEST_CASE("Winograd's filter depends on how much its weights outweigh its products",
+          "[onednn][choose]") {
+  const auto filter = [](const ConvolutionShape& shape) {
+    return std::get<Winograd>(choose_convolution(shape, machine(VectorIsa::kAvx512)).front().kernel)
+        .filter;
+  };
+  CHECK(filter(convolution(64, 64, 3, 56)).tile[0] == 4);
+  CHECK(filter(convolution(160, 272, 3, 9)).tile[0] == 2);
+  CHECK(taken(convolution(160, 272, 3, 3)) == "onednn");
+  CHECK(refusal_of("winograd", convolution(160, 272, 3, 3)).starts_with("its estimate is 1."));
+}
+
+TEST_CASE("every candidate says why it was not taken", "[onednn][choose]") {
+  ConvolutionShape shape = convolution(64, 64, 3, 56);
+  CHECK(refusal_of("winograd", shape, VectorIsa::kAvx2) == "it is fast with AVX-512 only");
+  CHECK(refusal_of("strassen", shape) == "the convolution is not one of one by one");
+  shape.spatial.stride = {2, 2};
+  CHECK(refusal_of("winograd", shape) == "the stride is not 1");
+  shape.spatial = {{1, 1}, {0, 0}, {0, 0}, {2, 2}};
+  CHECK(refusal_of("winograd", shape) == "the convolution has dilation");
+  shape = convolution(64, 64, 3, 56);
+  shape.type = DType::kBFloat16;
+  CHECK(refusal_of("winograd", shape) == "it computes in float32 only");
+  shape = convolution(64, 64, 3, 56);
+  shape.has_constant_weight = false;
+  CHECK(refusal_of("winograd", shape) == "the weight is not constant");
+  shape = convolution(64, 64, 3, 56);
+  shape.groups = 2;
+  CHECK(refusal_of("winograd", shape) == "the convolution has groups");
+  shape = convolution(64, 64, 3, 56);
+  shape.is_pinned = true;
+  CHECK(refusal_of("winograd", shape) == "npu-align keeps the node row-major");
+  CHECK(refusal_of("winograd", convolution(3, 64, 3, 56)) == "the channels are no multiples of 16");
+  CHECK(refusal_of("winograd", convolution(64, 64, 4, 56)) == "it has no filter of 4 by 4");
+  CHECK(refusal_of("strassen", convolution(64, 512, 1, 14)) ==
+        "it needs 512 source features, found 64");
+  CHECK(refusal_of("strassen", convolution(512, 64, 1, 14)) ==
+        "it needs 256 target features, found 64");
+  CHECK(refusal_of("strassen", convolution(512, 512, 1, 5)) ==
+        "it needs 32 rows or pixels, found 25");
+  CHECK(refusal_of("strassen", convolution(528, 512, 1, 14)) ==
+        "the features are no multiples of 32 (source) and 64 (target)");
+  CHECK(refusal_of("gemv", convolution(512, 512, 1, 14)) == "an image has more than one pixel");
+}
+
+TEST_CASE("a few rows are a gemv on any machine, many rows Strassen's with AVX-512",
+          "[onednn][choose]") {
+  const auto name = [](std::int64_t rows, VectorIsa isa) {
+    return std::string(choose_product({rows, 512, 1000 / 64 * 64, 512}, machine(isa)).front().name);
+  };
+  CHECK(name(1, VectorIsa::kAny) == "gemv");
+  CHECK(name(4, VectorIsa::kAvx512) == "gemv");
+  CHECK(name(5, VectorIsa::kAvx512) == "onednn");
+  CHECK(name(32, VectorIsa::kAvx512) == "strassen");
+  CHECK(name(32, VectorIsa::kAvx2) == "onednn");
+  const auto candidates = choose_product({5, 512, 960, 512}, machine(VectorIsa::kAvx512));
+  CHECK(refusal_of("gemv", candidates) == "it takes 4 rows at most, found 5");
+}
+
+TEST_CASE("a choice that lowering refuses falls to the next candidate", "[onednn][choose]") {
+  auto candidates = choose_convolution(convolution(64, 64, 3, 56), machine(VectorIsa::kAvx512));
+  KernelChoice choice = choice_of(candidates);
+  REQUIRE(choice.rejected.size() == 3);
+  CHECK(choice.rejected[0].kernel == "onednn");
+  CHECK(choice.rejected[0].reason.starts_with("its estimate is "));
+  refuse_first(candidates, "for a reason");
+  CHECK(candidates.front().name == "onednn");
+  choice = choice_of(candidates);
+  CHECK(choice.rejected[0].kernel == "winograd");
+  CHECK(choice.rejected[0].reason == "for a reason");
+}
+
+}  // namespace npu::onednn

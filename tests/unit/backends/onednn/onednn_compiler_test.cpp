@@ -1,0 +1,858 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the onednn backend makes of a graph: how many kernels and reorders are left, how much memory
+// they take, and that folding, fusing, merging and placing change no result. Results are compared
+// with the cpu device's.
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "backends/onednn/onednn_harness.hpp"
+#include "catch.hpp"
+#include "graph_builder.hpp"
+#include "npu/backend.h"
+#include "npu/partition/partition_plan.hpp"
+#include "npu/runtime/executor.hpp"
+#include "npu/target/target.hpp"
+#include "test_paths.hpp"
+
+namespace npu {
+namespace {
+
+using test::GraphBuilder;
+using test::onednn::api;
+using test::onednn::open_device;
+using DevicePointer = test::onednn::Device;
+
+Tensor random_values(const TensorInfo& info, std::mt19937& engine) {
+  Tensor tensor(info.dtype, info.shape);
+  const bool is_variance = info.name.find("var") != std::string::npos;
+  std::uniform_real_distribution<float> distribution(is_variance ? 0.5F : -1.0F, 1.0F);
+  for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
+    tensor.as_mutable<float>()[i] = distribution(engine);
+  }
+  return tensor;
+}
+
+/// A graph compiled for the npu, its data, and what the cpu device computes.
+struct Compiled {
+  explicit Compiled(const GraphBuilder& builder, const std::string& options = "{}",
+                    int compile_threads = 2)
+      : graph(builder.build()), text(builder.text()), device(open_device(compile_threads)) {
+    std::mt19937 engine(5);
+    weights.resize(graph.tensors().size());
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      if (graph.tensors()[i].kind == TensorKind::kWeight) {
+        weights[i] = random_values(graph.tensors()[i], engine);
+      }
+    }
+    for (const TensorId id : graph.graph_inputs()) {
+      inputs.push_back(random_values(graph.tensor(id), engine));
+    }
+    std::vector<npu_tensor> views;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      if (graph.tensors()[i].kind != TensorKind::kWeight) continue;
+      views.push_back(view(weights[i], graph.tensors()[i].name.c_str()));
+    }
+    npu_error error{};
+    const npu_status status = api().compile(device.get(), text.data(), text.size(), views.data(),
+                                            views.size(), options.c_str(), &blob, &error);
+    INFO(error.text);
+    REQUIRE(status == NPU_OK);
+    npu_blob bytes{};
+    REQUIRE(api().blob_report(device.get(), blob.data, blob.size, &bytes, &error) == NPU_OK);
+    report = Json::parse(std::string(static_cast<const char*>(bytes.data), bytes.size));
+    api().blob_free(&bytes);
+  }
+  ~Compiled() { api().blob_free(&blob); }
+  Compiled(const Compiled&) = delete;
+  Compiled& operator=(const Compiled&) = delete;
+
+  static npu_tensor view(const Tensor& tensor, const char* name) {
+    return {name,
+            static_cast<npu_dtype>(tensor.dtype()),
+            static_cast<std::uint32_t>(tensor.shape().size()),
+            tensor.shape().data(),
+            tensor.data(),
+            tensor.bytes()};
+  }
+
+  std::vector<Tensor> run(npu_device* on) const {
+    npu_program* program = nullptr;
+    npu_error error{};
+    const npu_status status = api().load(on, blob.data, blob.size, nullptr, 0, &program, &error);
+    INFO(error.text);
+    REQUIRE(status == NPU_OK);
+    std::vector<npu_buffer*> arguments;
+    for (const Tensor& input : inputs) {
+      const npu_tensor tensor = view(input, "");
+      npu_buffer* buffer = nullptr;
+      REQUIRE(api().buffer_import(on, &tensor, &buffer, &error) == NPU_OK);
+      arguments.push_back(buffer);
+    }
+    std::vector<npu_buffer*> outputs(graph.graph_outputs().size(), nullptr);
+    std::vector<Tensor> results;
+    for (int repeat = 0; repeat < 2; ++repeat) {  // a second run meets used memory
+      REQUIRE(api().run(program, arguments.data(), arguments.size(), outputs.data(), outputs.size(),
+                        &error) == NPU_OK);
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const TensorInfo& info = graph.tensor(graph.graph_outputs()[i]);
+      Tensor result(info.dtype, info.shape);
+      REQUIRE(api().buffer_export(outputs[i], result.mutable_data(), result.bytes(), &error) ==
+              NPU_OK);
+      results.push_back(result);
+      api().buffer_free(outputs[i]);
+    }
+    for (npu_buffer* buffer : arguments) api().buffer_free(buffer);
+    check_times(program);
+    api().program_free(program);
+    return results;
+  }
+
+  /// Of the last run: those of the report's steps are those of the nodes that they name.
+  void check_times(const npu_program* program) const {
+    npu_error error{};
+    const Json& steps = report.at("steps");
+    std::vector<std::uint64_t> by_step(steps.size());
+    REQUIRE(api().step_times(program, by_step.data(), by_step.size(), &error) == NPU_OK);
+    std::vector<std::uint64_t> by_node(graph.nodes().size());
+    REQUIRE(api().node_times(program, by_node.data(), by_node.size(), &error) == NPU_OK);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const Json* node = find_member(steps[i], "node");
+      if (node == nullptr) continue;
+      const NodeId id = graph.find_node(node->get<std::string>());
+      REQUIRE(id.valid());
+      by_node[static_cast<std::size_t>(id.value)] -= by_step[i];
+    }
+    CHECK(by_node == std::vector<std::uint64_t>(graph.nodes().size(), 0));
+    by_step.push_back(0);
+    CHECK(api().step_times(program, by_step.data(), by_step.size(), &error) == NPU_ERROR_INVALID);
+  }
+
+  /// The largest difference from the cpu device, relative to the largest value.
+  double error_against_cpu() { return error_against_cpu(device.get()); }
+  double error_against_cpu(npu_device* on) {
+    ::setenv("NPU_BACKEND_PATH", npu::test::backend_dir(), 1);
+    const Target target = load_target("host");
+    for (Node& node : graph.nodes()) node.device = "cpu";
+    const PartitionPlan plan = single_partition_plan(graph, "cpu");
+    ExecutorOptions options;
+    options.threads = 1;
+    const auto expected = Executor(graph, plan, target, weights, options).run(inputs, nullptr);
+    const auto actual = run(on);
+    double worst = 0;
+    for (std::size_t o = 0; o < expected.size(); ++o) {
+      double largest = 1e-3;
+      double difference = 0;
+      for (std::int64_t i = 0; i < expected[o].element_count(); ++i) {
+        const auto a = static_cast<double>(actual[o].as<float>()[i]);
+        const auto b = static_cast<double>(expected[o].as<float>()[i]);
+        REQUIRE(std::isfinite(a));
+        largest = std::max(largest, std::abs(b));
+        difference = std::max(difference, std::abs(a - b));
+      }
+      worst = std::max(worst, difference / largest);
+    }
+    return worst;
+  }
+
+  std::int64_t count(const char* key) const { return report.at(key).get<std::int64_t>(); }
+
+  Graph graph;
+  std::string text;
+  DevicePointer device;
+  std::vector<Tensor> weights;
+  std::vector<Tensor> inputs;
+  npu_blob blob{};
+  Json report;
+};
+
+bool has_native_bfloat16() {
+  npu_backend_description description{};
+  npu_error error{};
+  REQUIRE(api().describe(&description, &error) == NPU_OK);
+  return std::string(description.fingerprint).find("bfloat16 native") != std::string::npos;
+}
+
+/// Other numbers of threads cut the work in other ways, which changes no bit; except for oneDNN's
+/// GEMM, which cuts the sums themselves.
+void check_threads(const Compiled& compiled, const GraphBuilder& graph,
+                   std::initializer_list<int> counts) {
+  bool cuts_sums = false;
+  for (const Json& step : compiled.report.at("steps")) {
+    const Json* name = find_member(step, "implementation");
+    cuts_sums = cuts_sums || (name != nullptr && name->get<std::string>().starts_with("gemm"));
+  }
+  const auto results = compiled.run(compiled.device.get());
+  for (const int threads : counts) {
+    Compiled other(graph, "{}", threads);
+    if (cuts_sums) {
+      CHECK(other.error_against_cpu() < 5e-6);
+      continue;
+    }
+    const auto again = other.run(other.device.get());
+    INFO(threads << " threads");
+    CHECK(std::memcmp(results[0].data(), again[0].data(), results[0].bytes()) == 0);
+  }
+}
+
+bool runs_kernel(const Compiled& compiled, const std::string& name) {
+  for (const Json& step : compiled.report.at("steps")) {
+    if (step.at("kernel") == name) return true;
+  }
+  return false;
+}
+
+/// With AVX-512 a kernel of our own runs; else the report says why it was not taken.
+void check_chosen(const Compiled& compiled, const std::string& name) {
+  if (has_native_bfloat16()) {
+    CHECK(runs_kernel(compiled, name));
+    return;
+  }
+  bool is_explained = false;
+  for (const Json& step : compiled.report.at("steps")) {
+    const Json* why = find_member(step, "why");
+    for (const Json& each : why == nullptr ? Json::array() : *why) {
+      is_explained = is_explained || (each.at("kernel") == name &&
+                                      each.at("reason") == "it is fast with AVX-512 only");
+    }
+  }
+  CHECK(is_explained);
+}
+
+/// In bfloat16 if the CPU has it; else that is refused.
+void check_bfloat16(const GraphBuilder& builder, double most) {
+  const std::string options = R"({"precision": "bf16"})";
+  if (has_native_bfloat16()) {
+    Compiled rounded(builder, options);
+    CHECK(rounded.error_against_cpu() < most);
+    return;
+  }
+  const DevicePointer device = open_device(1);
+  const std::string text = builder.text();
+  npu_blob blob{};
+  npu_error error{};
+  CHECK(api().compile(device.get(), text.data(), text.size(), nullptr, 0, options.c_str(), &blob,
+                      &error) == NPU_ERROR_UNSUPPORTED);
+  CHECK(std::string(error.text) == "precision bf16 needs a CPU with AVX-512; this one has none");
+}
+
+GraphBuilder& add_norm(GraphBuilder& graph, const std::string& name, const std::string& input,
+                       const Shape& shape) {
+  const Shape channels{shape[1]};
+  for (const char* part : {"weight", "bias", "mean", "var"}) graph.weight(name + part, channels);
+  graph.node(name, "aten.batch_norm.default",
+             {input, "p_" + name + "weight", "p_" + name + "bias", "p_" + name + "mean",
+              "p_" + name + "var"},
+             shape,
+             {{"training", false}, {"momentum", 0.1}, {"eps", 1e-3}, {"cudnn_enabled", true}});
+  return graph;
+}
+
+/// conv, norm, relu, conv, norm, + input, relu
+GraphBuilder residual_block(std::int64_t channels) {
+  GraphBuilder graph;
+  const Shape shape{1, channels, 8, 8};
+  graph.input("x", shape);
+  graph.weight("w1", {channels, channels, 3, 3}).weight("w2", {channels, channels, 3, 3});
+  graph.node("a", "aten.relu.default", {"x"}, shape);
+  graph.node("c1", "aten.conv2d.default", {"a", "p_w1"}, shape, {{"padding", {1, 1}}});
+  add_norm(graph, "n1", "c1", shape).node("r1", "aten.relu_.default", {"n1"}, shape);
+  graph.node("c2", "aten.conv2d.default", {"r1", "p_w2"}, shape, {{"padding", {1, 1}}});
+  add_norm(graph, "n2", "c2", shape).node("s", "aten.add_.Tensor", {"n2", "a"}, shape);
+  graph.node("y", "aten.relu_.default", {"s"}, shape).output("y");
+  return graph;
+}
+
+}  // namespace
+
+TEST_CASE("onednn makes two kernels of a residual block's eight nodes", "[onednn][compiler]") {
+  const std::int64_t channels = GENERATE(16, 5);
+  Compiled compiled(residual_block(channels));
+  // relu of the input, two convolutions, and reorders in and out.
+  CHECK(compiled.count("nodes") == 8);
+  // Five channels pad their blocks, which costs one reorder more.
+  CHECK(compiled.count("kernels") <= (channels == 16 ? 5 : 6));
+  CHECK(compiled.count("kernels") - compiled.count("reorders") == 3);
+  CHECK(compiled.error_against_cpu() < 1e-4);
+}
+
+TEST_CASE("onednn reports what each kernel computes and which only change layouts",
+          "[onednn][compiler]") {
+  Compiled compiled(residual_block(16));
+  std::vector<std::vector<std::string>> computed;
+  std::vector<std::string> borders;
+  for (const Json& step : compiled.report.at("steps")) {
+    if (const Json* nodes = find_member(step, "nodes")) {
+      computed.push_back(nodes->get<std::vector<std::string>>());
+      CHECK(computed.back().front() == step.at("node"));
+      CHECK(step.at("kind") == "compute");
+    }
+    for (const char* key : {"reads", "writes"}) {
+      if (const Json* tensor = find_member(step, key)) {
+        borders.push_back(key + (" " + tensor->get<std::string>()));
+      }
+    }
+  }
+  CHECK(computed ==
+        std::vector<std::vector<std::string>>{{"c1", "n1", "r1"}, {"c2", "n2", "s", "y"}});
+  CHECK(borders == std::vector<std::string>{"writes y"});
+  compiled.run(compiled.device.get());
+}
+
+TEST_CASE("onednn keeps groups of npu-fuse apart", "[onednn][compiler]") {
+  const auto kernels = [](int relu_group, int norm_group) {
+    GraphBuilder graph;
+    const Shape shape{1, 16, 8, 8};
+    graph.input("x", shape).weight("w", {16, 16, 3, 3});
+    graph.node("c", "aten.conv2d.default", {"x", "p_w"}, shape, {{"padding", {1, 1}}});
+    graph.key("fusion_group", 0);
+    add_norm(graph, "n", "c", shape).key("fusion_group", norm_group);
+    graph.node("y", "aten.relu.default", {"n"}, shape).output("y");
+    if (relu_group >= 0) graph.key("fusion_group", relu_group);
+    Compiled compiled(graph);
+    CHECK(compiled.error_against_cpu() < 1e-4);
+    return compiled.count("kernels") - compiled.count("reorders");
+  };
+  CHECK(kernels(0, 0) == 1);
+  CHECK(kernels(-1, 0) == 1);  // no group is none to keep apart
+  CHECK(kernels(1, 0) == 2);
+  CHECK(kernels(1, 1) == 2);  // the norm takes the relu in
+}
+
+TEST_CASE("onednn folds norms in front of nothing else into linear weights", "[onednn][compiler]") {
+  GraphBuilder graph;
+  graph.input("x", {6, 20}).weight("w", {12, 20}).weight("b", {12});
+  graph.node("l", "aten.linear.default", {"x", "p_w", "p_b"}, Shape{6, 12});
+  add_norm(graph, "n", "l", Shape{6, 12})
+      .node("y", "aten.sigmoid.default", {"n"}, Shape{6, 12})
+      .output("y");
+  Compiled compiled(graph);
+  CHECK(compiled.count("kernels") == 1);
+  CHECK(compiled.error_against_cpu() < 1e-4);
+}
+
+TEST_CASE("onednn keeps what a fused value's other readers need", "[onednn][compiler]") {
+  // The convolution's result is read by the relu, and is an output, too: nothing may join.
+  GraphBuilder graph;
+  const Shape shape{1, 16, 4, 4};
+  graph.input("x", shape).weight("w", {16, 16, 1, 1});
+  graph.node("c", "aten.conv2d.default", {"x", "p_w"}, shape);
+  graph.node("r", "aten.relu.default", {"c"}, shape);
+  graph.node("t", "aten.add.Tensor", {"r", "x"}, shape);
+  graph.node("u", "aten.mul.Tensor", {"t", "c"}, shape);
+  graph.output("c").output("u");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-4);
+}
+
+TEST_CASE("onednn does not add in the memory that the convolution reads", "[onednn][compiler]") {
+  const std::int64_t channels = GENERATE(16, 4);
+  GraphBuilder graph;
+  const Shape shape{1, channels, 6, 6};
+  graph.input("x", shape).weight("w", {channels, channels, 3, 3});
+  graph.node("c", "aten.conv2d.default", {"x", "p_w"}, shape, {{"padding", {1, 1}}});
+  graph.node("y", "aten.add.Tensor", {"c", "x"}, shape).output("y");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-4);
+}
+
+TEST_CASE("onednn convolves by Winograd's filters, with any borders and epilogue",
+          "[onednn][compiler]") {
+  struct Case {
+    Shape kernel;
+    Shape padding;
+    std::int64_t products;  ///< of a tile
+  };
+  const auto [kernel, padding, products] =
+      GENERATE(Case{{3, 3}, {1, 1}, 36}, Case{{3, 3}, {0, 2}, 36}, Case{{5, 5}, {2, 2}, 36},
+               Case{{1, 7}, {0, 3}, 10}, Case{{7, 1}, {3, 0}, 10}, Case{{1, 3}, {0, 1}, 6},
+               Case{{3, 1}, {0, 0}, 6}, Case{{5, 1}, {4, 0}, 8}, Case{{1, 5}, {0, 1}, 8});
+  const std::string epilogue = GENERATE("none", "norm, relu", "add, relu", "silu", "clamp", "mul");
+  const std::int64_t batch = epilogue == "none" ? 2 : 1;
+  // Neither extents nor channels are multiples of anything but 16.
+  const Shape source{batch, 64, 21, 18};
+  const Shape target{batch, 48, 21 + 2 * padding[0] - kernel[0] + 1,
+                     18 + 2 * padding[1] - kernel[1] + 1};
+  GraphBuilder graph;
+  graph.input("x", source).weight("w", {48, 64, kernel[0], kernel[1]}).weight("b", {48});
+  graph.node("c", "aten.conv2d.default", {"x", "p_w", "p_b"}, target,
+             {{"padding", {padding[0], padding[1]}}});
+  if (epilogue == "none") graph.output("c");
+  if (epilogue == "norm, relu") {
+    add_norm(graph, "n", "c", target).node("y", "aten.relu.default", {"n"}, target).output("y");
+  }
+  if (epilogue == "add, relu" || epilogue == "mul") {
+    graph.input("z", target);
+    const bool adds = epilogue != "mul";
+    graph.node("s", adds ? "aten.add.Tensor" : "aten.mul.Tensor", {"c", "z"}, target);
+    graph.node("y", "aten.relu.default", {"s"}, target).output("y");
+  }
+  if (epilogue == "silu") graph.node("y", "aten.silu.default", {"c"}, target).output("y");
+  if (epilogue == "clamp") {
+    graph.node("y", "aten.hardtanh.default", {"c"}, target, {{"min_val", -5.5}, {"max_val", 4.25}})
+        .output("y");
+  }
+  INFO("kernel " << kernel[0] << " x " << kernel[1] << ", epilogue " << epilogue);
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 2e-5);
+  check_chosen(compiled, "winograd");
+  if (has_native_bfloat16()) CHECK(compiled.count("weight_bytes") >= products * 64 * 48 * 4);
+  check_threads(compiled, graph, {1, 3});
+}
+
+TEST_CASE("onednn expands and filters by channel in one kernel", "[onednn][compiler]") {
+  const std::int64_t taps = GENERATE(3, 5);
+  const std::int64_t stride = GENERATE(1, 2);
+  const std::int64_t padding = GENERATE(0, 2);
+  const std::string function = GENERATE("silu", "hardswish", "hardtanh", "relu", "none");
+  const std::int64_t height = GENERATE(37, 6);
+  const std::int64_t batch = height == 6 ? 2 : 1;
+  const auto extent = [&](std::int64_t n) { return (n + 2 * padding - taps) / stride + 1; };
+  const Shape source{batch, 20, height, 19};
+  const Shape middle{batch, 48, height, 19};
+  const Shape target{batch, 48, extent(height), extent(19)};
+  GraphBuilder graph;
+  graph.input("x", source).weight("w", {48, 20, 1, 1}).weight("d", {48, 1, taps, taps});
+  graph.weight("b", {48});
+  graph.node("x1", "aten.relu.default", {"x"}, source);
+  const auto add_function = [&](const std::string& name, const std::string& input,
+                                const Shape& shape) {
+    if (function == "none") return input;
+    graph.node(name, "aten." + function + ".default", {input}, shape);
+    return name;
+  };
+  graph.node("c", "aten.conv2d.default", {"x1", "p_w"}, middle);
+  add_norm(graph, "n", "c", middle);
+  const std::string inner = add_function("f", "n", middle);
+  // What the kernel reads later must still be there: the last reader of x1 works in place.
+  graph.node("x2", "aten.sigmoid_.default", {"x1"}, source);
+  graph.node("e", "aten.conv2d.default", {inner, "p_d", "p_b"}, target,
+             {{"stride", {stride, stride}},
+              {"padding", {padding, padding}},
+              {"dilation", {1, 1}},
+              {"groups", 48}});
+  graph.output(add_function("g", "e", target)).output("x2");
+  INFO(taps << " taps, stride " << stride << ", padding " << padding << ", " << function);
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-5);
+  if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw")) {
+    // relu, sigmoid, and one for all the rest.
+    CHECK(compiled.count("kernels") - compiled.count("reorders") == 3);
+    CHECK(runs_kernel(compiled, "expand-depthwise"));
+  }
+}
+
+TEST_CASE("onednn convolves by Winograd's filters with weights larger than a cache",
+          "[onednn][compiler]") {
+  // Threads share channels where tiles are few, else tiles; the last 16 channels are alone.
+  const Shape extent = GENERATE(Shape{9, 11}, Shape{3, 4}, Shape{30, 29});
+  const std::int64_t channels = 272;
+  const Shape target{1, channels, extent[0], extent[1]};
+  GraphBuilder graph;
+  graph.input("x", {1, 160, extent[0], extent[1]}).input("z", target);
+  graph.weight("w", {channels, 160, 3, 3}).weight("b", {channels});
+  graph.node("c", "aten.conv2d.default", {"x", "p_w", "p_b"}, target, {{"padding", {1, 1}}});
+  graph.node("s", "aten.add.Tensor", {"c", "z"}, target).output("s");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 2e-5);
+  if (extent[0] == 3) {  // too few pixels for the weights of any filter
+    CHECK(runs_kernel(compiled, "convolution"));
+  } else {
+    check_chosen(compiled, "winograd");
+  }
+  check_threads(compiled, graph, {1, 2, 3, 4});
+}
+
+TEST_CASE("onednn multiplies matrices in seven products of quarters for eight",
+          "[onednn][compiler]") {
+  struct Case {
+    std::int64_t rows;
+    std::int64_t inner;
+    std::int64_t columns;
+  };
+  // One task and several, an odd number of rows, one run of k and several. The first is the
+  // smallest of them.
+  const auto [rows, inner, columns] =
+      GENERATE(Case{32, 512, 256}, Case{57, 544, 320}, Case{113, 800, 256}, Case{230, 1600, 832});
+  const std::string epilogue = GENERATE("none", "add", "relu");
+  const Shape target{1, rows, columns};
+  GraphBuilder graph;
+  graph.input("x", {1, rows, inner}).input("z", target);
+  graph.weight("w", {columns, inner}).weight("b", {columns});
+  graph.node("l", "aten.linear.default", {"x", "p_w", "p_b"}, target);
+  if (epilogue == "none") graph.output("l");
+  if (epilogue == "add") {
+    // In the memory of an operand that nothing else reads.
+    graph.node("e", "aten.exp.default", {"z"}, target);
+    graph.node("y", "aten.add.Tensor", {"e", "l"}, target).output("y");
+  }
+  if (epilogue == "relu") graph.node("y", "aten.relu.default", {"l"}, target).output("y");
+  INFO(rows << " x " << inner << " x " << columns << ", " << epilogue);
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 5e-6);
+  check_chosen(compiled, "strassen");
+  check_threads(compiled, graph, {1, 3, 7});
+}
+
+TEST_CASE("onednn convolves one by one as a product of matrices", "[onednn][compiler]") {
+  const std::int64_t height = GENERATE(6, 23);
+  const std::string epilogue = GENERATE("none", "norm, add, relu", "silu");
+  const Shape source{2, 544, height, 11};
+  const Shape target{2, 256, height, 11};
+  GraphBuilder graph;
+  graph.input("x", source).weight("w", {256, 544, 1, 1}).weight("b", {256});
+  graph.node("c", "aten.conv2d.default", {"x", "p_w", "p_b"}, target);
+  if (epilogue == "none") graph.output("c");
+  if (epilogue == "silu") graph.node("y", "aten.silu.default", {"c"}, target).output("y");
+  if (epilogue == "norm, add, relu") {
+    add_norm(graph, "n", "c", target).input("z", target);
+    graph.node("s", "aten.add.Tensor", {"n", "z"}, target);
+    graph.node("y", "aten.relu.default", {"s"}, target).output("y");
+  }
+  INFO(height << ", " << epilogue);
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 5e-6);
+  check_chosen(compiled, "strassen");
+  check_threads(compiled, graph, {1, 3});
+}
+
+TEST_CASE("onednn multiplies a few rows in one run over the weights", "[onednn][compiler]") {
+  const std::int64_t rows = GENERATE(1, 2, 3, 4);
+  const std::int64_t inner = GENERATE(5, 64, 331);
+  const std::int64_t columns = GENERATE(1, 48, 1003);
+  const std::string epilogue = GENERATE("none", "add, relu", "mul");
+  const Shape target{rows, columns};
+  GraphBuilder graph;
+  graph.input("x", {rows, inner}).input("z", target);
+  graph.weight("w", {columns, inner}).weight("b", {columns});
+  graph.node("l", "aten.linear.default", {"x", "p_w", "p_b"}, target);
+  if (epilogue == "none") graph.output("l");
+  if (epilogue == "add, relu") {
+    // In the memory of an operand that nothing else reads.
+    graph.node("e", "aten.tanh.default", {"z"}, target);
+    graph.node("s", "aten.add.Tensor", {"l", "e"}, target);
+    graph.node("y", "aten.relu.default", {"s"}, target).output("y");
+  }
+  if (epilogue == "mul") graph.node("y", "aten.mul.Tensor", {"z", "l"}, target).output("y");
+  INFO(rows << " x " << inner << " x " << columns << ", " << epilogue);
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 4e-6);  // of three results, the sums of 331 may cancel
+  CHECK(runs_kernel(compiled, "gemv"));
+  check_threads(compiled, graph, {1, 3});
+}
+
+TEST_CASE("onednn multiplies the only pixel of each image with the weights", "[onednn][compiler]") {
+  const std::int64_t images = GENERATE(1, 3);
+  const Shape source{images, 96, 1, 1};
+  const Shape target{images, 48, 1, 1};
+  GraphBuilder graph;
+  graph.input("x", source).weight("w", {48, 96, 1, 1}).weight("b", {48});
+  graph.node("t", "aten.tanh.default", {"x"}, source);
+  graph.node("c", "aten.conv2d.default", {"t", "p_w", "p_b"}, target);
+  graph.node("y", "aten.hardswish.default", {"c"}, target).output("y");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 2e-6);
+  check_chosen(compiled, "gemv");
+}
+
+TEST_CASE("onednn normalizes inside the convolution of one by one behind a norm",
+          "[onednn][compiler]") {
+  // By the definition, by quarters, and in two runs of channels with half a panel at the end.
+  struct Case {
+    std::int64_t source;
+    std::int64_t target;
+  };
+  const auto [channels, features] = GENERATE(Case{48, 256}, Case{512, 256}, Case{1056, 80});
+  const std::int64_t batch = GENERATE(1, 2);
+  const std::string between = GENERATE("none", "relu");
+  const std::string other = GENERATE("none", "reader", "stride", "groups");
+  const std::int64_t stride = other == "stride" ? 2 : 1;
+  const std::int64_t groups = other == "groups" ? 2 : 1;
+  const Shape source{batch, channels, 7, 9};
+  const Shape target{batch, features, 6 / stride + 1, 8 / stride + 1};
+  GraphBuilder graph;
+  graph.input("x", source).weight("w", {features, channels / groups, 1, 1});
+  // The source stays as it is for another reader.
+  graph.node("e", "aten.tanh.default", {"x"}, source);
+  add_norm(graph, "n", "e", source);
+  std::string value = "n";
+  if (between == "relu") graph.node(value = "r", "aten.relu.default", {"n"}, source);
+  graph.node("c", "aten.conv2d.default", {value, "p_w"}, target,
+             {{"stride", {stride, stride}}, {"groups", groups}});
+  add_norm(graph, "m", "c", target).node("y", "aten.relu.default", {"m"}, target).output("y");
+  graph.node("k", "aten.mul.Tensor", {"e", "e"}, source).output("k");
+  if (other == "reader") graph.node("o", "aten.exp.default", {value}, source).output("o");
+  INFO(channels << ", " << features << ", " << batch << ", " << between << ", " << other);
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-5);
+  if (other == "none" && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw")) {
+    // tanh, mul, and one for the rest.
+    CHECK(compiled.count("kernels") - compiled.count("reorders") == 3);
+    CHECK(runs_kernel(compiled, channels == 512 ? "strassen" : "packed-gemm"));
+  }
+  check_threads(compiled, graph, {1, 3});
+  check_bfloat16(graph, 5e-2);
+}
+
+TEST_CASE("onednn's products of quarters keep rows apart that are unlike", "[onednn][compiler]") {
+  constexpr std::int64_t kRows = 65;  // the first and the 34th are paired
+  constexpr std::int64_t kWidth = 512;
+  GraphBuilder graph;
+  const Shape shape{kRows, kWidth};
+  graph.input("x", shape).weight("w", {kWidth, kWidth});
+  graph.node("y", "aten.linear.default", {"x", "p_w"}, shape).output("y");
+  Compiled compiled(graph);
+  const auto expected = compiled.run(compiled.device.get());
+  const float factor = GENERATE(1e8F, 0.0F, std::numeric_limits<float>::quiet_NaN(),
+                                std::numeric_limits<float>::infinity());
+  const std::int64_t changed = GENERATE(0, 33, 64);
+  auto* row = compiled.inputs[0].as_mutable<float>() + changed * kWidth;
+  for (std::int64_t i = 0; i < kWidth; ++i) row[i] *= factor;
+  const auto actual = compiled.run(compiled.device.get());
+  for (std::int64_t i = 0; i < kRows * kWidth; ++i) {
+    if (i / kWidth == changed) continue;
+    REQUIRE(std::abs(actual[0].as<float>()[i] - expected[0].as<float>()[i]) < 1e-4F);
+  }
+  for (std::int64_t i = 0; factor == 0.0F && i < kWidth; ++i) {
+    CHECK(actual[0].as<float>()[changed * kWidth + i] == 0.0F);
+  }
+}
+
+TEST_CASE("onednn squeezes and excites in one kernel", "[onednn][compiler]") {
+  const std::string activation = GENERATE("relu", "silu_", "hardswish");
+  const std::string gate = GENERATE("sigmoid", "hardsigmoid_");
+  const std::string mean = GENERATE("pool", "mean");
+  const Shape extent = GENERATE(Shape{2, 48, 23, 31}, Shape{1, 64, 1, 3});
+  const std::int64_t hidden = GENERATE(1, 10);
+  const bool with_bias = GENERATE(true, false);
+  const Shape squeezed{extent[0], extent[1], 1, 1};
+  const Shape middle{extent[0], hidden, 1, 1};
+  GraphBuilder graph;
+  graph.input("x", extent).weight("u", {hidden, extent[1], 1, 1}).weight("b", {hidden});
+  graph.weight("w", {extent[1], hidden, 1, 1}).weight("c", {extent[1]});
+  graph.node("r", "aten.relu.default", {"x"}, extent);
+  if (mean == "pool") {
+    graph.node("m", "aten.adaptive_avg_pool2d.default", {"r"}, squeezed, {{"output_size", {1, 1}}});
+  } else {
+    graph.node("m", "aten.mean.dim", {"r"}, squeezed, {{"dim", {2, 3}}, {"keepdim", true}});
+  }
+  using Names = std::vector<std::string>;
+  graph.node("h", "aten.conv2d.default", with_bias ? Names{"m", "p_u", "p_b"} : Names{"m", "p_u"},
+             middle);
+  graph.node("a", "aten." + activation + ".default", {"h"}, middle);
+  graph.node("e", "aten.conv2d.default", with_bias ? Names{"a", "p_w", "p_c"} : Names{"a", "p_w"},
+             squeezed);
+  graph.node("g", "aten." + gate + ".default", {"e"}, squeezed);
+  graph.node("y", "aten.mul.Tensor", {"g", "r"}, extent).output("y");
+  INFO(activation << ", " << gate << ", " << mean << ", " << hidden);
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-5);
+  if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw")) {
+    CHECK(compiled.count("kernels") - compiled.count("reorders") == 2);  // relu, and the rest
+    CHECK(runs_kernel(compiled, "squeeze-excite"));
+  }
+  check_threads(compiled, graph, {1, 3});
+  check_bfloat16(graph, 3e-2);
+}
+
+TEST_CASE("onednn leaves gates alone that are none", "[onednn][compiler]") {
+  // The gate belongs to another tensor, or something else reads it.
+  const std::string fault = GENERATE("other tensor", "other reader");
+  const Shape extent{1, 32, 9, 9};
+  const Shape squeezed{1, 32, 1, 1};
+  GraphBuilder graph;
+  graph.input("x", extent).input("z", extent);
+  graph.weight("u", {32, 32, 1, 1}).weight("w", {32, 32, 1, 1});
+  graph.node("m", "aten.adaptive_avg_pool2d.default", {"x"}, squeezed, {{"output_size", {1, 1}}});
+  graph.node("h", "aten.conv2d.default", {"m", "p_u"}, squeezed);
+  graph.node("a", "aten.relu.default", {"h"}, squeezed);
+  graph.node("e", "aten.conv2d.default", {"a", "p_w"}, squeezed);
+  graph.node("g", "aten.sigmoid.default", {"e"}, squeezed);
+  graph.node("y", "aten.mul.Tensor", {fault == "other tensor" ? "z" : "x", "g"}, extent);
+  graph.output("y");
+  if (fault == "other reader") graph.output("g");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-5);
+}
+
+TEST_CASE("onednn keeps the result of an expansion that something else reads",
+          "[onednn][compiler]") {
+  GraphBuilder graph;
+  const Shape shape{1, 32, 9, 9};
+  graph.input("x", {1, 16, 9, 9}).weight("w", {32, 16, 1, 1}).weight("d", {32, 1, 3, 3});
+  graph.node("c", "aten.conv2d.default", {"x", "p_w"}, shape);
+  const bool adds_behind = GENERATE(false, true);
+  if (!adds_behind) graph.output("c");
+  graph.node("e", "aten.conv2d.default", {"c", "p_d"}, shape,
+             {{"stride", {1, 1}}, {"padding", {1, 1}}, {"dilation", {1, 1}}, {"groups", 32}});
+  if (adds_behind) {
+    // The depthwise convolution's own epilogue has an operand, which the kernel does not take.
+    graph.input("z", shape).node("y", "aten.add.Tensor", {"e", "z"}, shape).output("y");
+  } else {
+    graph.output("e");
+  }
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-5);
+}
+
+TEST_CASE("onednn writes concatenated channels in place, also nested", "[onednn][compiler]") {
+  GraphBuilder graph;
+  const auto shape = [](std::int64_t channels) { return Shape{1, channels, 6, 6}; };
+  graph.input("x", shape(16));
+  graph.node("f0", "aten.relu.default", {"x"}, shape(16));
+  std::vector<std::string> features{"f0"};
+  for (int i = 1; i <= 3; ++i) {
+    const std::string name = std::to_string(i);
+    const std::int64_t channels = 16 * i;
+    std::string input = "f0";
+    if (i > 1) {
+      input = "cat" + name;
+      graph.node(input, "aten.cat.default", features, shape(channels),
+                 {{"dim", 1}, {"_tensor_list_sizes", {i}}});
+    }
+    graph.weight("w" + name, {16, channels, 3, 3});
+    graph.node("f" + name, "aten.conv2d.default", {input, "p_w" + name}, shape(16),
+               {{"padding", {1, 1}}});
+    features.push_back("f" + name);
+  }
+  graph.node("y", "aten.cat.default", features, shape(64),
+             {{"dim", 1}, {"_tensor_list_sizes", {4}}});
+  graph.node("z", "aten.sigmoid.default", {"y"}, shape(64)).output("z").output("f2");
+  Compiled compiled(graph);
+  // The input's relu goes into the blocked layout once, and f2 out as a result.
+  std::int64_t moves = 0;
+  for (const Json& step : compiled.report.at("steps")) moves += step.at("kind") == "move" ? 1 : 0;
+  CHECK(moves <= 2);
+  CHECK(compiled.error_against_cpu() < 1e-4);
+}
+
+TEST_CASE("onednn splits blocked channels without a copy", "[onednn][compiler]") {
+  const std::int64_t batch = GENERATE(1, 2);
+  const std::int64_t part = GENERATE(32, 24);
+  const Shape half{batch, part, 9, 7};
+  GraphBuilder graph;
+  graph.input("x", {batch, 16, 9, 7}).weight("w", {2 * part, 16, 1, 1});
+  graph.weight("v", {part, part, 1, 1}).weight("u", {part, part, 1, 1});
+  graph.node("c", "aten.conv2d.default", {"x", "p_w"}, Shape{batch, 2 * part, 9, 7});
+  graph.node("a", "aten.slice.Tensor", {"c"}, half, {{"dim", 1}, {"start", 0}, {"end", part}});
+  graph.node("b", "aten.slice.Tensor", {"c"}, half,
+             {{"dim", 1}, {"start", part}, {"end", 2 * part}});
+  graph.node("d", "aten.conv2d.default", {"a", "p_v"}, half);
+  graph.node("e", "aten.conv2d.default", {"b", "p_u"}, half);
+  // One half is read again, behind what could have overwritten it.
+  graph.node("r", "aten.relu_.default", {"a"}, half);
+  graph.node("s", "aten.add.Tensor", {"d", "e"}, half);
+  graph.node("y", "aten.mul.Tensor", {"s", "r"}, half).output("y");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-5);
+  if (batch == 1 && part == 32 && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512bw")) {
+    CHECK(compiled.count("reorders") <= 2);  // of the input and of the output
+  }
+}
+
+TEST_CASE("onednn copies weights into a concatenation that others write", "[onednn][compiler]") {
+  GraphBuilder graph;
+  graph.input("x", {1, 16, 4, 4}).weight("w", {1, 16, 4, 4});
+  graph.node("a", "aten.relu.default", {"x"}, Shape{1, 16, 4, 4});
+  graph.node("y", "aten.cat.default", {"p_w", "a"}, Shape{1, 32, 4, 4},
+             {{"dim", 1}, {"_tensor_list_sizes", {2}}});
+  graph.output("y");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-6);
+}
+
+TEST_CASE("onednn keeps an operand that two nodes of a refused group read", "[onednn][compiler]") {
+  // No post-op multiplies and adds the same tensor with a factor: the group is taken apart.
+  GraphBuilder graph;
+  const Shape shape{1, 16, 4, 4};
+  graph.input("x", shape).weight("w", {16, 16, 1, 1});
+  graph.node("a", "aten.exp.default", {"x"}, shape);
+  graph.node("c", "aten.conv2d.default", {"a", "p_w"}, shape);
+  graph.node("s", "aten.add.Tensor", {"a", "c"}, shape);
+  graph.node("m", "aten.sub.Tensor", {"s", "a"}, shape, {{"alpha", 0.5}});
+  graph.node("y", "aten.mul.Tensor", {"m", "a"}, shape).output("y");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-4);
+}
+
+TEST_CASE("onednn joins linear nodes with one input and finds attention", "[onednn][compiler]") {
+  const bool written_out = GENERATE(false, true);
+  const std::string mask = written_out ? GENERATE("", "mask") : "";
+  GraphBuilder graph;
+  const Shape flat{1, 10, 32};
+  const Shape split{1, 10, 4, 8};
+  const Shape heads{1, 4, 10, 8};
+  graph.input("x", flat);
+  for (const std::string name : {"q", "k", "v"}) {
+    graph.weight(name, {32, 32}).weight(name + "b", {32});
+    graph.node(name + "l", "aten.linear.default", {"x", "p_" + name, "p_" + name + "b"}, flat);
+    graph.node(name + "v", "aten.view.default", {name + "l"}, split, {{"size", split}});
+    graph.node(name + "t", "aten.transpose.int", {name + "v"}, heads, {{"dim0", 1}, {"dim1", 2}});
+  }
+  const Shape scores{1, 4, 10, 10};
+  if (written_out) {
+    graph.node("kt2", "aten.transpose.int", {"kt"}, {1, 4, 8, 10}, {{"dim0", -2}, {"dim1", -1}});
+    graph.node("s", "aten.matmul.default", {"qt", "kt2"}, scores);
+    graph.node("d", "aten.div.Tensor", {"s"}, scores, {{"other", 2.5}});
+    std::string value = "d";
+    if (mask == "mask") {
+      graph.weight("mask", {10, 10});
+      graph.node("m", "aten.add.Tensor", {"d", "p_mask"}, scores);
+      value = "m";
+    }
+    graph.node("p", "aten.softmax.int", {value}, scores, {{"dim", -1}});
+    graph.node("o", "aten.matmul.default", {"p", "vt"}, heads);
+  } else {
+    graph.node("o", "aten.scaled_dot_product_attention.default", {"qt", "kt", "vt"}, heads);
+  }
+  graph.node("ot", "aten.transpose.int", {"o"}, split, {{"dim0", 1}, {"dim1", 2}});
+  graph.node("y", "aten.reshape.default", {"ot"}, flat, {{"shape", flat}});
+  graph.weight("w", {32, 32});
+  graph.node("z", "aten.linear.default", {"y", "p_w"}, flat);
+  graph.node("r", "aten.add.Tensor", {"x", "z"}, flat).output("r");
+  Compiled compiled(graph);
+  // One product for q, k and v; attention; one product with the sum.
+  CHECK(compiled.count("kernels") == 3);
+  CHECK(runs_kernel(compiled, "attention"));
+  CHECK(compiled.error_against_cpu() < 1e-4);
+}
+
+TEST_CASE("onednn's arena is at most a tenth above the peak of live bytes", "[onednn][compiler]") {
+  GraphBuilder graph = residual_block(32);
+  const Compiled compiled(graph);
+  const auto arena = compiled.report.at("arena_bytes").get<double>();
+  CHECK(arena > 0);
+  CHECK(arena <= 1.1 * compiled.report.at("peak_live_bytes").get<double>());
+}
+
+TEST_CASE("onednn leaves out nodes that no output needs", "[onednn][compiler]") {
+  GraphBuilder graph;
+  graph.input("x", {4});
+  graph.node("unused", "aten.exp.default", {"x"}).node("y", "aten.relu.default", {"x"}).output("y");
+  Compiled compiled(graph);
+  CHECK(compiled.count("kernels") == 1);
+  CHECK(compiled.error_against_cpu() < 1e-6);
+}
+
+TEST_CASE("onednn loads a blob on a device with another number of threads", "[onednn][compiler]") {
+  Compiled compiled(residual_block(16), "{}", 2);
+  const DevicePointer other = open_device(1);
+  CHECK(compiled.error_against_cpu(other.get()) < 1e-4);
+}
+
+TEST_CASE("onednn computes float32 graphs in bfloat16 if asked to", "[onednn][compiler]") {
+  check_bfloat16(residual_block(32), 2e-2);
+  if (!has_native_bfloat16()) return;
+  Compiled exact(residual_block(32));
+  Compiled compiled(residual_block(32), R"({"precision":"bf16"})");
+  CHECK(compiled.report.at("precision") == "bf16");
+  CHECK(compiled.count("weight_bytes") < exact.count("weight_bytes"));
+  CHECK(compiled.error_against_cpu() > exact.error_against_cpu());
+}
+
+}  // namespace npu

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where backends are looked for, and which files are refused as one.
+#include "npu/device/backend.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "catch.hpp"
+#include "compile/vendor.hpp"
+#include "npu/support/error.hpp"
+#include "npu/support/log.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace npu;
+using namespace npu::test;
+
+namespace {
+
+std::string vendor_file() { return std::string(vendor_dir()) + "/npu_backend_vendor.so"; }
+
+/// What loading says; empty if it works.
+std::string refusal_of(std::string_view name) {
+  try {
+    Backend::load(name);
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kUnsupported);
+    return error.what();
+  }
+  return "";
+}
+
+/// NPU_BACKEND_PATH as long as it lives; then as it was.
+class SearchPath {
+ public:
+  explicit SearchPath(const std::string& folders) {
+    if (const char* before = std::getenv("NPU_BACKEND_PATH")) before_ = before;
+    ::setenv("NPU_BACKEND_PATH", folders.c_str(), 1);
+  }
+  ~SearchPath() {
+    if (before_) {
+      ::setenv("NPU_BACKEND_PATH", before_->c_str(), 1);
+    } else {
+      ::unsetenv("NPU_BACKEND_PATH");
+    }
+  }
+  SearchPath(const SearchPath&) = delete;
+  SearchPath& operator=(const SearchPath&) = delete;
+
+ private:
+  std::optional<std::string> before_;
+};
+
+class Listener : public LogSink {
+ public:
+  Listener() { set_log_sink(this); }
+  ~Listener() override { set_log_sink(nullptr); }
+  bool wants(LogModule module, LogLevel /*level*/) const noexcept override {
+    return module == LogModule::kDevice;
+  }
+  void write(const LogMessage& message) override { text += std::string(message.text) + "\n"; }
+  std::string text;
+};
+
+}  // namespace
+
+TEST_CASE("backends: names that could leave the folder are refused", "[device]") {
+  for (const char* name : {"", "../onednn", "a/b", "One", "a b", "a.so"}) {
+    CHECK(refusal_of(name).find("is no backend name; expected a-z, 0-9, '_' and '-'") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("backends: the install's folder comes first, then those of NPU_BACKEND_PATH",
+          "[device]") {
+  const SearchPath path("/first::/second:");
+  const std::vector<std::string> folders = backend_search_path();
+  REQUIRE(folders.size() == 3);
+  CHECK(folders[0].ends_with("/lib/npu/backends"));
+  CHECK(folders[1] == "/first");
+  CHECK(folders[2] == "/second");
+}
+
+TEST_CASE("backends: one that is nowhere is refused with every place", "[device]") {
+  const SearchPath path("/no/such");
+  Listener listener;
+  const std::string text = refusal_of("nowhere");
+  CHECK(text.find("backend 'nowhere' (npu_backend_nowhere.so) is in none of: ") !=
+        std::string::npos);
+  CHECK(text.find(", /no/such; set NPU_BACKEND_PATH to its folder") != std::string::npos);
+  CHECK(listener.text.find("no npu_backend_nowhere.so in /no/such\n") != std::string::npos);
+}
+
+TEST_CASE("backends: files that are none are refused", "[device]") {
+  const TemporaryFolder folder;
+  const SearchPath path(folder.path().string());
+  std::ofstream(folder / "npu_backend_text.so") << "not a shared object\n";
+  CHECK(refusal_of("text").find("the backend does not load: ") != std::string::npos);
+  std::filesystem::copy_file(NPU_TEST_CUSTOM_OPS, folder / "npu_backend_ops.so");
+  CHECK(refusal_of("ops").find("it does not export npu_backend_entry") != std::string::npos);
+  std::filesystem::copy_file(vendor_file(), folder / "npu_backend_other.so");
+  CHECK(refusal_of("other").find("the backend calls itself 'vendor', expected 'other'") !=
+        std::string::npos);
+}
+
+TEST_CASE("backends: a loaded one is told of and loaded once", "[device]") {
+  use_vendor_backend();
+  const auto backend = Backend::load("vendor");
+  CHECK(backend->name() == "vendor");
+  CHECK_FALSE(backend->fingerprint().empty());
+  Listener listener;
+  CHECK(Backend::load("vendor") == backend);
+  CHECK(listener.text.empty());
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measured tables: what they read, and what they say between and beyond their points.
+#include "npu/gnn/stage_table.hpp"
+
+#include <cmath>
+
+#include "catch.hpp"
+#include "npu/support/error.hpp"
+
+using namespace npu;
+using namespace npu::gnn;
+
+namespace {
+
+// ms = 2 + 0.01 n + 0.001 m, exact under interpolation in n and m / n.
+double truth(double n, double m) { return 2 + 0.01 * n + 0.001 * m; }
+
+StageTable exact_table() {
+  Json json = Json::parse(R"({"npu": {"version": 1, "kind": "profile"},
+    "devices": [{"name": "cpu"}, {"name": "npu", "static": true, "resource": "host"}],
+    "transfers": [{"from": "cpu", "to": "npu", "latency_ms": 1, "bytes_per_s": 1000000}],
+    "entries": []})");
+  for (const int n : {100, 1000, 5000}) {
+    for (const int degree : {2, 10, 30}) {
+      for (const int stage : {1, 2}) {
+        json["entries"].push_back({{"device", "cpu"},
+                                   {"first", stage},
+                                   {"n", n},
+                                   {"m", n * degree},
+                                   {"ms", truth(n, n * degree)},
+                                   {"peak_bytes", 8 * n}});
+      }
+    }
+  }
+  json["entries"].push_back(
+      {{"device", "cpu"}, {"first", 1}, {"last", 2}, {"layer", 3}, {"n", 7}, {"m", 7}, {"ms", 5}});
+  return StageTable::parse(json, "table.json");
+}
+
+bool near(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(1.0, std::abs(b)); }
+
+}  // namespace
+
+TEST_CASE("interpolation is exact for linear times", "[cost][profile]") {
+  const StageTable table = exact_table();
+  for (const double n : {100.0, 350.0, 1000.0, 4999.0}) {
+    for (const double degree : {2.0, 3.7, 10.0, 29.0}) {
+      const Estimate estimate = table.time_ms(0, 1, 1, 1, n, n * degree);
+      CAPTURE(n, degree);
+      CHECK(estimate.known);
+      CHECK_FALSE(estimate.extrapolated);
+      CHECK(near(estimate.value, truth(n, n * degree)));
+    }
+  }
+  // A block without entries of its own is the sum of its stages; one of a layer goes first.
+  CHECK(near(table.time_ms(0, 1, 1, 2, 350, 700).value, 2 * truth(350, 700)));
+  CHECK(table.time_ms(0, 3, 1, 2, 7, 7).value == 5);
+  CHECK(near(table.peak_bytes(0, 1, 1, 1, 550, 1100).value, 4400));
+  CHECK_FALSE(table.time_ms(1, 1, 1, 1, 100, 200).known);
+  CHECK_FALSE(table.time_ms(0, 1, 2, 3, 100, 200).known);
+}
+
+TEST_CASE("beyond the points", "[cost][profile]") {
+  const StageTable table = exact_table();
+  const auto at = [&](double n, double m) { return table.time_ms(0, 1, 1, 1, n, m); };
+  CHECK(at(10, 100).extrapolated);
+  CHECK(at(10000, 100000).extrapolated);
+  CHECK(at(1000, 1000).extrapolated);
+  // Linear, never below proportional nor above the nearest point.
+  CHECK(near(at(10, 100).value, truth(10, 100)));
+  CHECK(near(at(10000, 100000).value, truth(10000, 100000)));
+  CHECK(at(1, 10).value > 0);
+  CHECK(near(table.time_ms(0, 1, 1, 1, 90, 950, Interpolation::kNearest).value, truth(100, 1000)));
+}
+
+TEST_CASE("transfers", "[cost][profile]") {
+  const StageTable table = exact_table();
+  CHECK(near(table.transfer_ms("cpu", "npu", 2e6), 1 + 2000));
+  CHECK(table.transfer_ms("npu", "cpu", 2e6) == 0);
+  CHECK(table.transfer_ms("cpu", "cpu", 2e6) == 0);
+  CHECK(table.devices[1].resource == "host");
+  CHECK(table.devices[0].resource == "cpu");
+}
+
+TEST_CASE("own documents survive a round trip", "[cost][profile]") {
+  const StageTable table = exact_table();
+  const Json json = table.to_json();
+  CHECK(StageTable::parse(json, "again.json").to_json() == json);
+}
+
+TEST_CASE("published tables", "[cost][profile]") {
+  const Json json = Json::parse(
+      R"({"10,20,CPU,1": {"total_time_ms": 1}, "10,40,CPU,1": {"total_time_ms": 2},
+          "10,20,NPU,2": {"total_time_ms": 3}})");
+  StageTable table = StageTable::parse(json, "t.json");
+  REQUIRE(table.devices.size() == 2);
+  CHECK(table.devices[1].name == "npu");
+  CHECK(table.devices[1].is_static);
+  CHECK(table.stage_count == 2);
+  CHECK(near(table.time_ms(0, 1, 1, 1, 10, 30).value, 1.5));
+  table.add_bandwidths(Json::parse(R"({"inter_device": {"CPU_NPU": 2.0},
+                                       "device_switch_overhead_ms": {"CPU_NPU": 0.5}})"),
+                       "b.json");
+  CHECK(near(table.transfer_ms("cpu", "npu", 2e9), 1000.5));
+}
+
+TEST_CASE("repair makes times grow with the graph", "[cost][profile]") {
+  Json json = Json::parse(R"({"npu": {"version": 1, "kind": "profile"},
+    "devices": [{"name": "cpu"}], "entries": [
+    {"device": "cpu", "first": 1, "n": 10, "m": 10, "ms": 5},
+    {"device": "cpu", "first": 1, "n": 10, "m": 20, "ms": 4},
+    {"device": "cpu", "first": 1, "n": 20, "m": 20, "ms": 3},
+    {"device": "cpu", "first": 1, "n": 20, "m": 40, "ms": 9}]})");
+  StageTable table = StageTable::parse(json, "t.json");
+  CHECK(table.repair_monotone() == 2);
+  CHECK(table.entries[1].ms == 5);
+  CHECK(table.entries[2].ms == 5);
+  CHECK(table.entries[3].ms == 9);
+  CHECK(table.repair_monotone() == 0);
+}
+
+TEST_CASE("a graph in one part has times of its own", "[cost][profile]") {
+  const Json json = Json::parse(R"({"npu": {"version": 1, "kind": "profile"},
+    "devices": [{"name": "cpu"}],
+    "entries": [
+      {"device": "cpu", "first": 1, "n": 100, "m": 100, "ms": 10, "whole_ms": 8},
+      {"device": "cpu", "first": 1, "n": 200, "m": 200, "ms": 20, "whole_ms": 6},
+      {"device": "cpu", "first": 2, "n": 100, "m": 100, "ms": 3},
+      {"device": "cpu", "first": 2, "n": 200, "m": 200, "ms": 4}]})");
+  StageTable table = StageTable::parse(json, "table.json");
+  CHECK(near(table.time_ms(0, 1, 1, 1, 150, 150).value, 15));
+  CHECK(near(table.whole_ms(0, 1, 1, 1, 150, 150).value, 7));
+  // Where only one of them was measured they are the same.
+  CHECK(near(table.whole_ms(0, 1, 2, 2, 150, 150).value, 3.5));
+  CHECK(near(table.whole_ms(0, 1, 1, 2, 150, 150).value, 10.5));
+  CHECK(table.repair_monotone() == 1);
+  CHECK(near(table.whole_ms(0, 1, 1, 1, 200, 200).value, 8));
+  CHECK(StageTable::parse(table.to_json(), "again.json").to_json() == table.to_json());
+  Json bad = json;
+  bad["entries"][0]["whole_ms"] = -1;
+  CHECK_THROWS_AS(StageTable::parse(bad, "bad.json"), Error);
+}
+
+TEST_CASE("leaving points out measures the table", "[cost][profile]") {
+  StageTable table = exact_table();
+  CHECK(table.leave_one_out().points == 6);  // the middle size, and the middle ratio of the ends
+  CHECK(table.leave_one_out().worst_error < 1e-9);
+  for (ProfileEntry& entry : table.entries) {
+    if (entry.n == 1000 && entry.m == 10000 && entry.first == 1) entry.ms *= 2;
+  }
+  table.index();
+  CHECK(table.leave_one_out().worst_error > 0.4);
+}
+
+TEST_CASE("documents that are refused", "[cost][profile]") {
+  const auto fault = [](const std::string& text) {
+    try {
+      StageTable::parse(Json::parse(text), "t.json");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const std::string head = R"({"npu": {"version": 1, "kind": "profile"}, )";
+  CHECK(fault("[]") == "t.json: error: expected an object, found array");
+  CHECK(fault(head + R"("devices": [], "entries": []})") ==
+        "t.json: /devices: error: the profile has no devices");
+  CHECK(fault(head + R"("devices": [{"name": "a"}, {"name": "a"}], "entries": []})") ==
+        "t.json: /devices/1: error: device 'a' is listed twice");
+  CHECK(fault(head + R"("devices": [{"name": "a"}], "entries": [{"device": "b"}]})") ==
+        "t.json: /entries/0/device: error: device 'b' is not in 'devices'");
+  CHECK(fault(head + R"("devices": [{"name": "a"}], "entries": [{"device": "a", "first": 2,
+                     "last": 1, "n": 1, "m": 1, "ms": 1}]})") ==
+        "t.json: /entries/0: error: expected stages first <= last, counted from 1");
+  CHECK(fault(head + R"("devices": [{"name": "a"}], "entries": [{"device": "a", "first": 1,
+                     "n": 1, "m": 1, "ms": "fast"}]})") ==
+        "t.json: /entries/0/ms: error: expected a number of at least 0, found \"fast\"");
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans: the classes there are, simulation by hand, brute force over everything, and a table of
+// published form.
+#include "npu/gnn/plan_gnn.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "catch.hpp"
+#include "npu/gnn/simulate.hpp"
+#include "npu/gnn/verify_plan.hpp"
+#include "npu/ir/json_writer.hpp"
+#include "npu/support/file_io.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace npu;
+using namespace npu::gnn;
+
+namespace {
+
+const std::string kFolder = std::string(NPU_TEST_DATA_DIR) + "/gnn/";
+
+PlanOptions published_options() {
+  PlanOptions options;
+  options.subgraphs = kFolder + "subgraphs.json";
+  options.profile = kFolder + "published.json";
+  options.settings.transfers = false;
+  return options;
+}
+
+Plan plan_of(const PlanOptions& options) {
+  Diagnostics diagnostics;
+  return make_plan(options, diagnostics).plan;
+}
+
+bool near(double a, double b, double tolerance = 1e-6) {
+  return std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b));
+}
+
+}  // namespace
+
+TEST_CASE("the classes of seven stages on three devices", "[plan][device_plan]") {
+  CHECK(enumerate_device_plans(7, 3, 1).size() == 7);
+  CHECK(enumerate_device_plans(7, 3, 2).size() == 7 + 72);
+  const auto all = enumerate_device_plans(7, 3, 3);
+  CHECK(all.size() == 7 + 72 + 90);
+  for (const DevicePlan& device_plan : all) {
+    std::int32_t next = 1;
+    std::uint32_t used = 0;
+    for (const StageSegment& segment : device_plan.segments) {
+      CHECK(segment.first == next);
+      next = segment.last + 1;
+      for (const GroupShare& share : segment.shares) {
+        CHECK((used >> share.device & 1) == 0);
+        used |= 1U << share.device;
+      }
+    }
+    CHECK(next == 8);
+  }
+  CHECK(enumerate_device_plans(1, 1, 3).size() == 1);
+  CHECK(device_plan_text(all[2], {"a", "b", "c"}) == "a+b[1-7]");
+}
+
+TEST_CASE("90 of them are legal where the npu has no scatter", "[plan][device_plan]") {
+  const Plan plan = plan_of(published_options());
+  CHECK(plan.legal_classes == 90);
+  CHECK(plan.rejected.size() == 79);
+  for (const RejectedPlan& rejected : plan.rejected) {
+    CHECK(rejected.reason.starts_with("npu does not run stage"));
+  }
+}
+
+TEST_CASE("simulation follows the rules", "[plan][simulate]") {
+  // Item 0: 2 ms on device 0, then 3 on 1. Item 1: 1 on 1 alone. Device 1 does not wait for item 0.
+  const std::vector<SimItem> items{{{{{0, 2}}, {{1, 3}}}, 0}, {{{{1, 1}}}, 1}};
+  const SimResult result = simulate(items, {0, 1}, 0);
+  CHECK(result.makespan_ms == 5);
+  REQUIRE(result.tasks.size() == 3);
+  CHECK(result.tasks[1].item == 1);
+  CHECK(result.tasks[2].start_ms == 2);
+  // One resource: the devices take turns, 2 + 3 + 1.
+  CHECK(simulate(items, {0, 0}, 0).makespan_ms == 6);
+  // Device 1 goes over from cluster 1 to cluster 0.
+  CHECK(simulate(items, {0, 1}, 0.5).makespan_ms == 5.5);
+  CHECK(simulate(items, {0, 1}, 0.5).switches == 1);
+  // A split: both shares have to end before the next segment.
+  const std::vector<SimItem> split{{{{{0, 1}, {1, 4}}, {{2, 1}}}, 0}};
+  CHECK(simulate(split, {0, 1, 2}, 0).makespan_ms == 5);
+  CHECK(simulate({}, {0}, 0).makespan_ms == 0);
+}
+
+TEST_CASE("the largest load equals brute force over all candidates", "[plan]") {
+  PlanOptions options = published_options();
+  options.settings.ratios = {0.5};
+  options.settings.devices = {"cpu", "gpu"};
+  options.settings.max_segments = 2;
+  Diagnostics diagnostics;
+  const auto input = read_plan_input(options, diagnostics);
+  const DevicePlanCosts costs(input->profile, input->layers[0], input->settings);
+  const std::vector<DevicePlan> legal = legal_structures(costs, input->layers[0], 2, 2);
+  std::vector<std::vector<PlanCandidate>> candidates;
+  for (const SubgraphSize& size : input->subgraphs) {
+    candidates.push_back(plan_candidates(costs, legal, size, nullptr));
+  }
+  std::vector<std::size_t> choice(candidates.size(), 0);
+  double best = 1e300;
+  for (;;) {
+    double cpu = 0;
+    double gpu = 0;
+    for (std::size_t i = 0; i < choice.size(); ++i) {
+      cpu += candidates[i][choice[i]].cost.resource_ms[0];
+      gpu += candidates[i][choice[i]].cost.resource_ms[1];
+    }
+    best = std::min(best, std::max(cpu, gpu));
+    std::size_t i = 0;
+    while (i < choice.size() && ++choice[i] == candidates[i].size()) choice[i++] = 0;
+    if (i == choice.size()) break;
+  }
+  const Plan plan = plan_of(options);
+  // The makespan may be shortened at the cost of the load, never below the optimum.
+  CHECK(plan.max_load_ms >= best * (1 - 1e-9));
+  CHECK(near(plan.load_bound_ms, best, 6e-4));
+  CHECK(plan.load_bound_ms <= best * (1 + 1e-9));
+  CHECK(plan.makespan_ms >= best * (1 - 1e-9));
+  CHECK(plan.makespan_ms <= plan.best_single_device->ms);
+}
+
+TEST_CASE("a plan of a graph holds, and repeats", "[plan]") {
+  const test::TemporaryFolder folder;
+  for (const std::string model : {"graphsage", "gcn", "gat"}) {
+    PlanOptions options;
+    options.graph = kFolder + "graph.mtx";
+    options.model = kFolder + model + ".json";
+    options.profile = kFolder + "profile.json";
+    options.part_counts = {3, 6};
+    options.pad = 16;
+    options.output = folder / "plan.json";
+    const Plan plan = plan_of(options);
+    CHECK(plan == plan_of(options));
+    CHECK(plan.sweep.size() == 3);
+    CHECK(plan.sweep[0].k == 1);
+    write_file_atomically(options.output, write_document(to_json(plan)));
+    Diagnostics diagnostics;
+    const PlanCheck check = verify_plan(options.output, diagnostics);
+    for (const Diagnostic& entry : diagnostics.entries()) UNSCOPED_INFO(entry.text);
+    CHECK(check.ok);
+  }
+}
+
+TEST_CASE("devices of one resource are combined for a gain that is no noise", "[plan]") {
+  // Seven stages on either device; together they are `gain` faster than the faster one alone.
+  const test::TemporaryFolder folder;
+  const std::string profile = folder / "profile.json";
+  const std::string subgraphs = folder / "subgraphs.json";
+  write_file_atomically(subgraphs, R"([{"id": 0, "n": 1000, "m": 5000}])");
+  for (const bool shared : {true, false}) {
+    for (const double gain : {0.02, 0.2}) {
+      Json entries = Json::array();
+      const auto add = [&](const char* device, int first, int last, double ms) {
+        entries.push_back({{"device", device},
+                           {"layer", 1},
+                           {"first", first},
+                           {"last", last},
+                           {"n", 1000},
+                           {"m", 5000},
+                           {"ms", ms}});
+      };
+      add("a", 1, 7, 100);
+      add("b", 1, 7, 103);
+      add("a", 1, 4, 50);
+      add("b", 5, 7, 50 - 100 * gain);
+      write_file_atomically(profile,
+                            Json{{"npu", {{"version", 1}, {"kind", "profile"}}},
+                                 {"devices",
+                                  {{{"name", "a"}, {"resource", "host"}},
+                                   {{"name", "b"}, {"resource", shared ? "host" : "other"}}}},
+                                 {"entries", entries}}
+                                .dump());
+      PlanOptions options;
+      options.subgraphs = subgraphs;
+      options.profile = profile;
+      options.settings.transfers = false;
+      const Plan plan = plan_of(options);
+      const double makespan = plan.makespan_ms;
+      if (shared) {
+        CHECK(near(makespan, gain > 0.05 ? 100 - 100 * gain : 100));
+      } else {
+        CHECK(makespan < 60);  // side by side
+      }
+      CHECK(plan.best_single_device->device == "a");
+    }
+  }
+}
+
+TEST_CASE("halo counts", "[plan][halo]") {
+  // 0 -> 1 -> 2 -> 3, and 0 -> 3; parts {0, 1} and {2, 3}.
+  GraphReadOptions four;
+  const DataGraph data = parse_graph("0 1\n1 2\n2 3\n0 3\n", "a.txt", four);
+  const std::vector<std::int32_t> part_of{0, 0, 1, 1};
+  const auto sizes = subgraph_sizes(data.in_edges, part_of, 2);
+  REQUIRE(sizes.size() == 2);
+  CHECK(sizes[0].n == 2);
+  CHECK(sizes[0].m == 1);
+  CHECK(sizes[0].halo == 0);
+  CHECK(sizes[1].n == 4);
+  CHECK(sizes[1].m == 3);
+  CHECK(sizes[1].halo == 2);
+  CHECK(sizes[1].cut_edges == 2);
+  const auto parts = extract_subgraphs(data.in_edges, part_of, 2);
+  CHECK(parts[1].nodes == std::vector<std::int32_t>{2, 3, 1, 0});
+  CHECK(parts[1].owned == 2);
+  CHECK(parts[1].offsets == std::vector<std::int64_t>{0, 1, 3});
+  CHECK(parts[1].sources == std::vector<std::int32_t>{2, 3, 0});
+}
+
+TEST_CASE("the nearest point of a published table counts", "[plan]") {
+  PlanOptions options = published_options();
+  options.settings.interpolation = Interpolation::kNearest;
+  options.settings.devices = {"gpu"};
+  Diagnostics diagnostics;
+  const auto input = read_plan_input(options, diagnostics);
+  REQUIRE(input->subgraphs.size() > 1);
+  double expected = 0;
+  for (const SubgraphSize& size : input->subgraphs) {
+    for (std::int32_t stage = 1; stage <= 7; ++stage) {
+      double nearest = std::numeric_limits<double>::infinity();
+      double ms = 0;
+      for (const ProfileEntry& entry : input->profile.entries) {
+        if (entry.device != "gpu" || entry.first != stage) continue;
+        const double distance = std::hypot(entry.n - static_cast<double>(size.n),
+                                           entry.m - static_cast<double>(size.m));
+        if (distance < nearest) {
+          nearest = distance;
+          ms = entry.ms;
+        }
+      }
+      expected += ms;
+    }
+  }
+  const Plan plan = plan_of(options);
+  CHECK(near(plan.makespan_ms, expected));
+  CHECK(near(plan.loads_ms.front().second, expected));
+  // One device and one way to use it: nothing is left to prove.
+  CHECK(plan.gap == 0);
+}
+
+TEST_CASE("settings that name what there is not are refused", "[plan]") {
+  Diagnostics diagnostics;
+  const auto refusal = [&](const PlanSettings& settings) {
+    PlanOptions options = published_options();
+    options.settings = settings;
+    options.settings.transfers = false;
+    try {
+      read_plan_input(options, diagnostics);
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kUsage);
+      return error.message();
+    }
+    return std::string();
+  };
+  const std::string unknown = "device 'tpu' is not in the profile, which has cpu, gpu, npu";
+  PlanSettings settings;
+  settings.excluded = {{"tpu", {1}}};
+  CHECK(refusal(settings) == unknown);
+  settings.excluded = {{"npu", {9}}};
+  CHECK(refusal(settings) == "stage 9 of device 'npu' is not in 1..7");
+  settings = {};
+  settings.memory = {{"tpu", 1}};
+  CHECK(refusal(settings) == unknown);
+  settings = {};
+  settings.resources = {{"tpu", "host"}};
+  CHECK(refusal(settings) == unknown);
+  settings = {};
+  settings.devices = {"cpu", "tpu"};
+  CHECK(refusal(settings) == unknown);
+}

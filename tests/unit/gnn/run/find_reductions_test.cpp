@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which aggregations of the models in testdata run as segment reductions, and with what.
+#include "gnn/run/find_reductions.hpp"
+
+#include "catch.hpp"
+#include "gnn/run/plan_loader.hpp"
+#include "npu/gnn/staged_model.hpp"
+#include "npu/ir/json_reader.hpp"
+
+using namespace npu;
+using namespace npu::gnn;
+
+namespace {
+
+struct Found {
+  Graph graph;
+  std::vector<Reduction> sums;  ///< without counts of edges
+  std::vector<OwnedSlice> slices;
+};
+
+Found reductions_of(const std::string& name, const BlockShape& shape) {
+  const StagedModel model =
+      read_staged_model(std::string(NPU_TEST_DATA_DIR) + "/gnn/" + name + ".json");
+  const auto last = model.layers.front().stage_count();
+  Found found;
+  found.graph = read_valid_graph(model.block(1, 1, last, shape).dump(), "block");
+  for (const auto& [node, kernel] :
+       find_reductions(found.graph, shape.edges, load_staged_weights(model, {}))) {
+    if (const auto* slice = std::get_if<OwnedSlice>(&kernel)) {
+      found.slices.push_back(*slice);
+    } else if (std::get<Reduction>(kernel).rows.valid()) {
+      found.sums.push_back(std::get<Reduction>(kernel));
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("a mean over neighbours gathers, and divides where it sums", "[gnn][reductions]") {
+  const Found found = reductions_of("graphsage", {10, 10, 40});
+  REQUIRE(found.sums.size() == 1);
+  const Reduction& mean = found.sums.front();
+  CHECK(mean.gather);
+  CHECK(mean.mean);
+  CHECK_FALSE(mean.factor.valid());
+  CHECK(found.graph.tensor(mean.rows).name == kFeatureInput);
+  // The result is that of the division, not of the sum.
+  const Node& maker = found.graph.node(found.graph.tensor(mean.result).producer);
+  CHECK(maker.op_type != "aten.index_add.default");
+  CHECK(found.slices.empty());
+}
+
+TEST_CASE("weights of edges become factors", "[gnn][reductions]") {
+  for (const std::string name : {"gcn", "gat"}) {
+    CAPTURE(name);
+    bool any_factor = false;
+    for (const Reduction& sum : reductions_of(name, {10, 10, 40}).sums) {
+      any_factor = any_factor || sum.factor.valid();
+      CHECK_FALSE(sum.mean);
+    }
+    CHECK(any_factor);
+  }
+}
+
+TEST_CASE("owned rows of an input with a halo are a slice", "[gnn][reductions]") {
+  const Found found = reductions_of("graphsage", {10, 25, 40});
+  REQUIRE(found.slices.size() == 1);
+  CHECK(found.graph.tensor(found.slices.front().rows).shape[0] == 25);
+  CHECK(found.graph.tensor(found.slices.front().result).shape[0] == 10);
+  REQUIRE(found.sums.size() == 1);
+}

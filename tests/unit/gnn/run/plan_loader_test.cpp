@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan is run with the files that it was made for, or not at all.
+#include "gnn/run/plan_loader.hpp"
+
+#include <functional>
+
+#include "catch.hpp"
+#include "npu/gnn/plan_gnn.hpp"
+#include "npu/ir/json_writer.hpp"
+#include "npu/support/error.hpp"
+#include "npu/support/file_io.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace npu;
+using namespace npu::gnn;
+
+namespace {
+
+const std::string kLoaderFolder = std::string(NPU_TEST_DATA_DIR) + "/gnn/";
+
+/// A plan of two parts in a folder of its own.
+class PlanFolder {
+ public:
+  PlanFolder() {
+    PlanOptions options;
+    options.graph = kLoaderFolder + "graph.mtx";
+    options.model = kLoaderFolder + "gcn.json";
+    options.profile = kLoaderFolder + "profile.json";
+    options.part_counts = {2};
+    options.output = run.plan = folder_ / "plan.json";
+    Diagnostics diagnostics;
+    plan = make_plan(options, diagnostics).plan;
+    run.features = kLoaderFolder + "x.npy";
+  }
+
+  LoadedPlan load() {
+    write_file_atomically(run.plan, write_document(to_json(plan)));
+    PhaseTimes times;
+    return load_plan(run, times);
+  }
+
+  /// The message and file of the refusal.
+  std::string refusal() {
+    try {
+      load();
+    } catch (const Error& error) {
+      const std::string& file = error.location().file;
+      return file.substr(file.rfind('/') + 1) + ": " + error.message();
+    }
+    return {};
+  }
+
+  std::string in_folder(const std::string& name, const std::string& text) {
+    write_file_atomically(folder_ / name, text);
+    return folder_ / name;
+  }
+
+  Plan plan;
+  RunOptions run;
+
+ private:
+  test::TemporaryFolder folder_;
+};
+
+}  // namespace
+
+TEST_CASE("a plan is loaded with all that it names", "[gnn][plan_loader]") {
+  PlanFolder folder;
+  const LoadedPlan loaded = folder.load();
+  CHECK(loaded.plan == folder.plan);
+  CHECK(loaded.nodes == 60);
+  CHECK(loaded.parts.size() == static_cast<std::size_t>(loaded.plan.k));
+  CHECK(loaded.features.shape()[0] == 60);
+  CHECK_FALSE(loaded.weights.empty());
+  float edges = 0;
+  for (std::int64_t v = 0; v < 60; ++v) edges += loaded.degree.as<float>()[v];
+  CHECK(edges == static_cast<float>(loaded.plan.files.graph_edges));
+}
+
+TEST_CASE("files that the plan was not made for are refused", "[gnn][plan_loader]") {
+  {
+    PlanFolder folder;
+    folder.run.plan = kLoaderFolder + "gcn.json";
+    PhaseTimes times;
+    CHECK_THROWS_WITH(load_plan(folder.run, times),
+                      Catch::Matchers::Contains("expected a plan of npu-plan"));
+  }
+  {
+    PlanFolder folder;
+    folder.plan.files.model.clear();
+    CHECK(folder.refusal().find("it can only be simulated (--simulate)") != std::string::npos);
+  }
+  {
+    PlanFolder folder;
+    folder.plan.files.model_hash = "0123456789abcdef";
+    CHECK(folder.refusal() == "gcn.json: the plan was made for another version of the model");
+  }
+  {
+    PlanFolder folder;
+    folder.plan.partition->hash = "0123456789abcdef";
+    CHECK(folder.refusal() == "plan.part: the partition is not the one of the plan");
+  }
+  {
+    PlanFolder folder;
+    folder.plan.partition->file.clear();
+    CHECK(folder.refusal().find("the plan names no partition file") != std::string::npos);
+  }
+  {
+    PlanFolder folder;
+    folder.plan.partition->file = folder.in_folder("short.part", "0\n1\n");
+    CHECK(folder.refusal() == "short.part: the partition has 2 lines, the graph has 60 nodes");
+  }
+  {
+    PlanFolder folder;
+    if (folder.plan.k > 1) {
+      folder.plan.k = 1;
+      CHECK(folder.refusal() == "plan.part: part 1 is not below k");
+    }
+  }
+  {
+    PlanFolder folder;
+    folder.run.features = kLoaderFolder + "gcn.expected.npy";
+    CHECK(folder.refusal().find("the features are [60, ") != std::string::npos);
+  }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every pass of the registry promises, whatever it does: the document after it is valid, and a
+// second run changes nothing.
+#include "passes/pass_registry.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "catch.hpp"
+#include "npu/ir/json_reader.hpp"
+#include "npu/ir/json_writer.hpp"
+#include "npu/support/file_io.hpp"
+#include "npu/support/json.hpp"
+
+using namespace npu;
+
+namespace {
+
+// Documents that any program reads; staged models are of another kind.
+std::vector<std::string> models() {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(NPU_TEST_DATA_DIR "/models/small")) {
+    if (entry.path().extension() != ".json") continue;
+    const std::string file = entry.path().string();
+    if (find_member(parse_json(read_file(file), file), "nodes") != nullptr) files.push_back(file);
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Graph read_again(const std::string& text) {
+  Diagnostics diagnostics;
+  Graph graph = read_graph(text, "again.json", diagnostics);
+  for (const Diagnostic& entry : diagnostics.entries()) FAIL(format_diagnostic(entry));
+  return graph;
+}
+
+// Splitting a group whose ops disagree changes what a second alignment explains, not what it does.
+Json without_explanation(const std::string& text) {
+  Json document = parse_json(text, "model.json");
+  document["npu"].erase("layout");
+  return document;
+}
+
+}  // namespace
+
+TEST_CASE("Names of passes are unique and have a summary") {
+  std::set<std::string_view> names;
+  for (const PassInfo& pass : passes()) {
+    CHECK(names.insert(pass.name).second);
+    CHECK_FALSE(pass.summary.empty());
+  }
+  CHECK(names.size() == 3);
+}
+
+TEST_CASE("After every pass a model is valid, and a second run changes nothing") {
+  const std::vector<std::string> files = models();
+  REQUIRE(files.size() >= 5);
+  for (const char* name : {"host", "kpu"}) {
+    const Target target = load_target(name);
+    for (const std::string& file : files) {
+      Graph graph = read_valid_graph(read_file(file), file);
+      for (const PassInfo& pass : passes()) {
+        CAPTURE(file, name, pass.name);
+        Diagnostics diagnostics;
+        pass.run(graph, target, diagnostics);
+        if (diagnostics.has_errors()) break;  // the target does not run one of the model's ops
+        const std::string text = write_graph(graph);
+        Graph again = read_again(text);
+        pass.run(again, target, diagnostics);
+        // In brackets: no failure is worth the text of a model.
+        CHECK((without_explanation(write_graph(again)) == without_explanation(text)));
+      }
+    }
+  }
+}

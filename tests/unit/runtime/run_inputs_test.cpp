@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the inputs of a run come from, what is refused, and what is written of its outputs.
+#include "runtime/run_inputs.hpp"
+
+#include <cstring>
+
+#include "catch.hpp"
+#include "graph_builder.hpp"
+#include "npu/tensor/safetensors.hpp"
+#include "support/temporary_folder.hpp"
+#include "tensor/npy.hpp"
+
+using namespace npu;
+using namespace npu::test;
+
+namespace {
+
+Graph two_inputs() {
+  return GraphBuilder()
+      .input("a", {2})
+      .input("b", {3})
+      .node("n", "aten.relu.default", {"a"})
+      .node("m", "aten.relu.default", {"b"})
+      .output("n")
+      .output("m")
+      .build();
+}
+
+Tensor floats(const std::vector<float>& values) {
+  Tensor tensor(DType::kFloat32, {static_cast<std::int64_t>(values.size())});
+  for (std::size_t i = 0; i < values.size(); ++i) tensor.as_mutable<float>()[i] = values[i];
+  return tensor;
+}
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  return a.shape() == b.shape() && a.dtype() == b.dtype() &&
+         std::memcmp(a.data(), b.data(), a.bytes()) == 0;
+}
+
+std::vector<std::string> texts(const Diagnostics& diagnostics) {
+  std::vector<std::string> lines;
+  for (const Diagnostic& entry : diagnostics.entries()) lines.push_back(entry.text);
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("inputs come from .npy by name and from safetensors") {
+  const TemporaryFolder folder;
+  const Graph graph = two_inputs();
+  write_npy(folder / "a.npy", floats({1, 2}));
+  write_safetensors(folder / "b.safetensors", {{"b", floats({3, 4, 5})}, {"unknown", floats({6})}});
+  Diagnostics diagnostics;
+  const std::vector<Tensor> inputs =
+      gather_inputs(graph,
+                    {{.input = "a", .path = folder / "a.npy"},
+                     {.input = std::nullopt, .path = folder / "b.safetensors"}},
+                    std::nullopt, diagnostics);
+  CHECK_FALSE(diagnostics.has_errors());
+  CHECK(texts(diagnostics) ==
+        std::vector<std::string>{"tensor 'unknown' is no input of the graph ('a', 'b'); ignored"});
+  CHECK(same_bits(inputs[0], floats({1, 2})));
+  CHECK(same_bits(inputs[1], floats({3, 4, 5})));
+}
+
+TEST_CASE("inputs: a seed fills those that no file has") {
+  const TemporaryFolder folder;
+  const Graph graph = two_inputs();
+  write_npy(folder / "a.npy", floats({1, 2}));
+  Diagnostics diagnostics;
+  const std::vector<Tensor> inputs =
+      gather_inputs(graph, {{.input = "a", .path = folder / "a.npy"}}, 7, diagnostics);
+  CHECK(diagnostics.entries().empty());
+  CHECK(same_bits(inputs[0], floats({1, 2})));
+  CHECK(inputs[1].shape() == Shape{3});
+  const std::vector<Tensor> made_up = gather_inputs(graph, {}, 7, diagnostics);
+  CHECK(same_bits(inputs[1], made_up[1]));
+  CHECK_FALSE(same_bits(inputs[0], made_up[0]));
+}
+
+TEST_CASE("inputs: all faults are reported at once") {
+  const TemporaryFolder folder;
+  const Graph graph = two_inputs();
+  write_npy(folder / "a.npy", floats({1, 2, 3}));
+  Diagnostics diagnostics;
+  gather_inputs(graph,
+                {{.input = "a", .path = folder / "a.npy"},
+                 {.input = "c", .path = "c.npy"},
+                 {.input = std::nullopt, .path = "d.npy"}},
+                std::nullopt, diagnostics);
+  CHECK(texts(diagnostics) ==
+        std::vector<std::string>{
+            "input 'a' is float32 [3], the graph says float32 [2]",
+            "--inputs c=c.npy: expected NAME=FILE.npy with one of the graph's inputs: 'a', 'b'",
+            "--inputs d.npy: expected NAME=FILE.npy with one of the graph's inputs: 'a', 'b'",
+            "input 'b' has no data: give --inputs FILE or --random-inputs SEED"});
+}
+
+TEST_CASE("outputs: .npy takes the first one, safetensors each name once") {
+  const TemporaryFolder folder;
+  const Graph graph = two_inputs();
+  const std::vector<Tensor> outputs{floats({1, 2}), floats({3, 4, 5})};
+  write_outputs(graph, outputs, folder / "y.npy");
+  CHECK(same_bits(read_npy(folder / "y.npy", nullptr), outputs[0]));
+  write_outputs(graph, outputs, folder / "y.safetensors");
+  const SafetensorsFile file(folder / "y.safetensors");
+  REQUIRE(file.entries().size() == 2);
+  CHECK(same_bits(file.tensor(*file.find("m")), outputs[1]));
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// npu-run's other mode: plans of npu-plan.
+#include "gnn_run_options.hpp"
+
+#include "npu/ir/json_writer.hpp"
+#include "options/key_value.hpp"
+#include "progress.hpp"
+
+namespace npu::cli {
+namespace {
+
+gnn::RunOptions joined(const std::string& plan, const RunModelOptions& shared,
+                       const PlanRunOptions& options) {
+  gnn::RunOptions run = options.run;
+  run.plan = plan;
+  run.weights = shared.weights.file;
+  if (!shared.target.empty()) run.target = shared.target;
+  for (const std::string& text : options.devices) {
+    const auto [device, backend] = split_key_value(text, "--device", "NAME=BACKEND");
+    run.devices.push_back({device, backend});
+  }
+  run.outputs = shared.outputs;
+  run.expect = shared.expect;
+  run.rtol = shared.rtol.value_or(1e-4);
+  run.atol = shared.atol.value_or(1e-5);
+  run.trace = shared.trace;
+  run.threads = shared.executor.threads;
+  run.bench = static_cast<std::int32_t>(shared.bench);
+  run.cache = shared.cache;
+  return run;
+}
+
+}  // namespace
+
+void add_plan_run_options(Tool& tool, PlanRunOptions& options) {
+  CLI::App& app = tool.app();
+  app.add_option("--features", options.run.features,
+                 "run a plan of npu-plan on these node features: .npy, safetensors or .mtx")
+      ->type_name("FILE");
+  app.add_option("--device", options.devices, "plan: run device NAME on BACKEND; repeatable")
+      ->type_name("NAME=BACKEND")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_flag("--simulate", options.run.simulate,
+               "plan: replay its predicted times; needs no backend");
+}
+
+ExitStatus run_plan(Tool& tool, const RunModelOptions& shared, PlanRunOptions options) {
+  gnn::RunOptions run = joined(tool.input(), shared, options);
+  gnn::RunResult result;
+  {
+    Progress line(!tool.shows_progress());
+    run.progress = [&line](double done, const std::string& what) { return line(done, what); };
+    result = gnn::run_plan(run, tool.diagnostics());
+  }
+  tool.stop_on_errors();
+  if (!result.within) tool.complain("the output is out of tolerance");
+  if (tool.wants_report()) tool.report(format_phase_times(result.times));
+  const ExitStatus status = tool.check_asserts(gnn::run_metrics(result.report));
+  tool.write_text(write_document(gnn::to_json(result.report)));
+  return result.within ? status : ExitStatus::kAssertFailed;
+}
+
+}  // namespace npu::cli

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "npu/gnn/gnn_runner.hpp"
+#include "npu/runtime/run_model.hpp"
+#include "tool.hpp"
+
+namespace npu::cli {
+
+/// What npu-run takes for plans of npu-plan alone; what they share with documents is read for
+/// those.
+struct PlanRunOptions {
+  gnn::RunOptions run;
+  std::vector<std::string> devices;  ///< NAME=BACKEND
+
+  /// Whether the input is a plan.
+  bool wanted() const { return !run.features.empty() || run.simulate; }
+};
+
+/// --features, --device and --simulate.
+void add_plan_run_options(Tool& tool, PlanRunOptions& options);
+
+/// Runs the plan that is the tool's input, and writes its report.
+ExitStatus run_plan(Tool& tool, const RunModelOptions& shared, PlanRunOptions options);
+
+}  // namespace npu::cli

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What npu-tag reads from its command line besides plain values.
+#include "tag_options.hpp"
+
+#include "npu/support/error.hpp"
+
+namespace npu::cli {
+
+ForceRule parse_force_rule(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+    throw Error(ErrorCode::kUsage,
+                "--force " + text + ": expected DEVICE=GLOB, for example 'cpu=aten.add*'");
+  }
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+}  // namespace npu::cli
