@@ -4,13 +4,13 @@
    A backend is a shared object that exports one function, npu_backend_entry. It is the only thing a
    vendor has to provide; no C++ type and no exception crosses this boundary. All strings are UTF-8.
 
-   Life of a model: open_device -> compile (sub-IR and weights to a blob) -> load (blob to a
-   program)
-   -> buffer_import inputs -> run -> buffer_export outputs -> buffer_free, program_free,
-   close_device. A program runs any number of times; weights are uploaded once, by load.
+   Life of a model: open_device, compile (a sub-IR and its weights become a blob), load (the blob
+   becomes a program), buffer_import for the inputs, run, buffer_export for the outputs, then
+   buffer_free, program_free and close_device. A program may run any number of times; its weights
+   are uploaded once, by load.
 
-   Threads: the host makes calls on one npu_device from one thread at a time; calls on different
-   devices may come from different threads at once.
+   Threads: the host calls into one npu_device from one thread at a time; calls on different
+   devices may be made concurrently.
 
    Errors: a call that fails returns a status other than NPU_OK and writes one line of lower-case
    text, without a final full stop, into error->text. Its outputs are then untouched. */
@@ -24,9 +24,9 @@
 extern "C" {
 #endif
 
-/* Raised whenever a struct or a function below changes its meaning or layout. Version 3 added
-   step_times at the end of npu_backend_api; a host of version 3 serves backends of version 2, too:
-   it asks npu_backend_entry for version 3, then for 2. */
+/* Incremented whenever a struct or a function below changes its meaning or layout. Version 3 added
+   step_times at the end of npu_backend_api; a version 3 host also serves version 2 backends: it
+   asks npu_backend_entry for version 3 first, then for version 2. */
 #define NPU_BACKEND_ABI_VERSION 3u
 
 /* The name of the entry function, for dlsym. */
@@ -42,7 +42,7 @@ typedef enum npu_status {
 
 #define NPU_ERROR_TEXT_SIZE 2048
 typedef struct npu_error {
-  char text[NPU_ERROR_TEXT_SIZE]; /* NUL-terminated; cut if longer */
+  char text[NPU_ERROR_TEXT_SIZE]; /* NUL-terminated, truncated if need be */
 } npu_error;
 
 typedef enum npu_dtype {
@@ -55,7 +55,7 @@ typedef enum npu_dtype {
   NPU_INT16 = 6,
   NPU_INT32 = 7,
   NPU_INT64 = 8,
-  NPU_BOOL = 9, /* one byte an element, 0 or 1 */
+  NPU_BOOL = 9, /* one byte per element, 0 or 1 */
   NPU_COMPLEX64 = 10,
   NPU_COMPLEX128 = 11
 } npu_dtype;
@@ -73,19 +73,19 @@ typedef struct npu_tensor {
 
 /* Bits of npu_backend_description.capabilities. */
 #define NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS \
-  1u                             /* load ignores its weights: the blob has them packed */
+  1u                             /* load ignores its weights: they are packed in the blob */
 #define NPU_CAPABILITY_ANY_OP 2u /* every op that list_ops names compiles, whatever its shapes */
 #define NPU_CAPABILITY_WRITES_OUTPUTS 4u /* run writes into output buffers that the host passes */
 
 typedef struct npu_backend_description {
   const char* name;    /* "onednn" */
-  const char* version; /* version of the backend and of the library below it */
+  const char* version; /* of the backend and of the library it is built on */
   const char*
       fingerprint; /* what a compiled blob depends on besides its inputs: version, CPU features */
   uint32_t capabilities;
 } npu_backend_description;
 
-/* Memory that the backend allocated with malloc semantics of its own; given back by blob_free. */
+/* Memory from the backend's own allocator; the host returns it with blob_free. */
 typedef struct npu_blob {
   const void* data;
   uint64_t size;
@@ -105,34 +105,34 @@ typedef struct npu_backend_api {
 
   npu_status (*describe)(npu_backend_description* description, npu_error* error);
 
-  /* `options` is a JSON object: "threads" (integer, 0 = all cores) is known to every backend, other
-     keys belong to one backend, and keys that a backend does not know are ignored. */
+  /* `options` is a JSON object. Every backend knows "threads" (an integer; 0: all cores); other
+     keys are specific to a backend, and a backend ignores keys that it does not know. */
   npu_status (*open_device)(const char* options, npu_device** device, npu_error* error);
   void (*close_device)(npu_device* device);
 
   /* Compiles a sub-IR: one JSON document of npu-ir(5) whose graph_inputs, graph_outputs, weights
      and nodes stand alone. `weights` holds every weight and lifted constant that its nodes read, by
      the tensor name that the nodes use. `options` is a JSON object (NULL: none): "precision" is
-     "f32" (the default: float32 tensors are computed with as float32) or "bf16" (they may be
-     computed with and kept as bfloat16, with float32 sums, norms and softmax; the sub-IR's inputs
-     and outputs keep their dtypes); keys that a backend does not know are ignored. */
+     "f32" (the default: float32 tensors are computed in float32) or "bf16" (they may be stored and
+     computed in bfloat16, with accumulation, norms and softmax in float32; the sub-IR's inputs and
+     outputs keep their dtypes). A backend ignores keys that it does not know. */
   npu_status (*compile)(npu_device* device, const char* sub_ir, size_t sub_ir_size,
                         const npu_tensor* weights, size_t weight_count, const char* options,
                         npu_blob* blob, npu_error* error);
   void (*blob_free)(npu_blob* blob);
 
   /* Makes a blob runnable. `blob` and the data of `weights` stay valid and unchanged until
-     program_free, so a backend on the host may use both in place; a blob aligned to 4096 bytes
-     lets it do so without a copy. A backend with NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS ignores
-     `weights`. The blob may come from anywhere: a malformed one is NPU_ERROR_INVALID. */
+     program_free, so a backend that computes in host memory may use both in place; a blob that is
+     aligned to 4096 bytes spares it a copy. A backend with NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS
+     ignores `weights`. The blob is untrusted input: a malformed one is NPU_ERROR_INVALID. */
   npu_status (*load)(npu_device* device, const void* blob, uint64_t blob_size,
                      const npu_tensor* weights, size_t weight_count, npu_program** program,
                      npu_error* error);
   void (*program_free)(npu_program* program);
 
-  /* Buffers. import copies `tensor` to the device; export copies to `data`, which holds exactly
-     `bytes` bytes, row-major. describe_buffer fills everything but name; its shape lives as long as
-     the buffer, and its data is the buffer's row-major host memory, or NULL where it has none. */
+  /* Buffers. buffer_import copies `tensor` to the device; buffer_export copies to `data`, which
+     holds exactly `bytes` bytes, row-major. buffer_describe fills everything but `name`: `shape`
+     lives as long as the buffer; `data` is its row-major host memory, or NULL if it has none. */
   npu_status (*buffer_allocate)(npu_device* device, npu_dtype dtype, uint32_t rank,
                                 const int64_t* shape, npu_buffer** buffer, npu_error* error);
   npu_status (*buffer_import)(npu_device* device, const npu_tensor* tensor, npu_buffer** buffer,
@@ -143,10 +143,10 @@ typedef struct npu_backend_api {
                                 npu_error* error);
   void (*buffer_free)(npu_buffer* buffer);
 
-  /* Runs a program. `inputs` follow the sub-IR's graph_inputs, `outputs` its graph_outputs. A null
-     output is allocated by the backend and becomes the host's; one that is not null was made by
-     buffer_allocate with the right dtype and shape, and is written only by a backend with
-     NPU_CAPABILITY_WRITES_OUTPUTS (others get null). Inputs are never changed, and no output shares
+  /* Runs a program. `inputs` follow the sub-IR's graph_inputs, `outputs` its graph_outputs. The
+     backend allocates an output that is null, and the host owns it from then on. Only a backend
+     with NPU_CAPABILITY_WRITES_OUTPUTS is passed outputs that are not null; they were made by
+     buffer_allocate with the right dtype and shape. Inputs are never changed, and no output shares
      memory with an input or a weight. */
   npu_status (*run)(npu_program* program, npu_buffer* const* inputs, size_t input_count,
                     npu_buffer** outputs, size_t output_count, npu_error* error);
@@ -154,30 +154,30 @@ typedef struct npu_backend_api {
   /* Names every op that the backend knows. May be NULL. */
   npu_status (*list_ops)(npu_device* device, npu_op_visitor visit, void* context, npu_error* error);
 
-  /* Time in nanoseconds that each node of the program took in its last run, in the order of the
-     sub-IR's nodes; 0 where a node costs nothing or was fused away. May be NULL. `nanoseconds` has
-     `count` entries, the number of nodes. */
+  /* Time in nanoseconds that each node of the program took in the last run, in the order of the
+     sub-IR's nodes; 0 for a node that costs nothing or was fused into another. May be NULL.
+     `nanoseconds` has `count` entries, the number of nodes. */
   npu_status (*node_times)(const npu_program* program, uint64_t* nanoseconds, size_t count,
                            npu_error* error);
 
-  /* What compile made, as one JSON object in `report` (UTF-8, `size` bytes, no NUL needed), which
-     the host gives back with blob_free. Read from the blob alone; nothing is loaded. Known keys,
-     each optional: "nodes" (of the sub-IR), "kernels" (that a run executes, after fusion),
+  /* Describes a compiled blob by one JSON object in `report` (UTF-8, `size` bytes, no NUL needed),
+     which the host returns with blob_free. It is read from the blob alone; nothing is loaded. Known
+     keys, each optional: "nodes" (of the sub-IR), "kernels" (that a run executes, after fusion),
      "reorders" (kernels that only change a layout or dtype), "flops", "weight_bytes" (packed),
      "arena_bytes", "peak_live_bytes", "precision", "steps" (one object per kernel, in the order in
      which a run executes them). Known keys of a step, each optional: "node" (the name of the node
-     that its time counts for), "nodes" (all nodes that it computes, where they are several), "kind"
+     that its time is charged to), "nodes" (all nodes that it computes, if more than one), "kind"
      ("compute", "move", or "reorder" for one that only changes a layout or dtype), "reads" or
-     "writes" (the sub-IR's input or output that a step does nothing with but bring it into another
-     layout), "kernel" (its name), "implementation" (where there are several of that kernel),
-     "estimate" (by which it was chosen, in cycles) and "why" (an object with "kernel" and "reason"
-     for each other candidate). May be NULL. */
+     "writes" (on a step that only converts the layout of one of the sub-IR's inputs or outputs: the
+     name of that tensor), "kernel" (its name), "implementation" (if the kernel has several),
+     "estimate" (the cost by which it was chosen, in cycles) and "why" (for each rejected candidate
+     an object with "kernel" and "reason"). May be NULL. */
   npu_status (*blob_report)(npu_device* device, const void* blob, uint64_t blob_size,
                             npu_blob* report, npu_error* error);
 
-  /* Since version 3. Time in nanoseconds that each kernel of the program took in its last run, in
+  /* Since version 3. Time in nanoseconds that each kernel of the program took in the last run, in
      the order of the report's "steps". `nanoseconds` has `count` entries, the number of steps. May
-     be NULL, as may node_times. */
+     be NULL. */
   npu_status (*step_times)(const npu_program* program, uint64_t* nanoseconds, size_t count,
                            npu_error* error);
 } npu_backend_api;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds ops of your own to the aten backend, without libtorch and without rebuilding npu-tools.
+// Adds custom ops to the aten backend, without libtorch and without rebuilding npu-tools.
 //
-// An op that ATen does not have appears in a document under a name of its own. A shared object that
-// exports npu_custom_op_entry says how it runs; the backend loads it through its option
-// {"load_ops": ["libmy_ops.so"]}. The boundary is C: structs below, no exception, no C++ type.
-// The classes at the end wrap it for C++:
+// An op that ATen does not have appears in a document under its own name, such as my_ops.scale. A
+// shared object that exports npu_custom_op_entry implements it; the backend loads that object
+// through its option {"load_ops": ["libmy_ops.so"]}. The boundary is plain C: the structs below, no
+// exception, no C++ type. The classes at the end wrap it for C++:
 //
 //   void scale(const npu::CustomOpCall& call) {
 //     const auto x = call.input_data<float>(0);
@@ -28,27 +28,27 @@
 
 #include "npu/backend.h"
 
-/// Raised whenever a struct below changes its meaning or layout.
+/// Incremented whenever a struct below changes its meaning or layout.
 #define NPU_CUSTOM_OP_ABI_VERSION 1u
 /// The name of the entry function, for dlsym.
 #define NPU_CUSTOM_OP_ENTRY_NAME "npu_custom_op_entry"
 
 extern "C" {
 
-/// One execution of one node. Everything is valid until the function returns.
+/// One execution of one node. Every pointer is valid until the function returns.
 struct npu_custom_op_call {
   const char* node;          ///< name of the node, for messages
   const char* attrs;         ///< its attrs: a JSON object, NUL-terminated
   std::size_t attrs_size;    ///< without the NUL
   const npu_tensor* inputs;  ///< its operands, dense and row-major; never write to them
   std::size_t input_count;
-  const npu_tensor* results;  ///< what the document says of the results; data is null
+  const npu_tensor* results;  ///< as the document declares them; data is null
   std::size_t result_count;
-  void* host;  ///< for allocate
-  /// Memory for result `index`, dense, row-major, aligned to 64 bytes and uninitialised. Called
-  /// once for every result. Returns null if the arguments or memory do not allow it; return
-  /// NPU_ERROR_MEMORY then. A dtype or shape other than the document's fails after the function
-  /// returns.
+  void* host;  ///< pass it to allocate
+  /// Memory for result `index`: dense, row-major, aligned to 64 bytes and uninitialised. Call it
+  /// once for every result. It returns null for bad arguments or if there is no memory; return
+  /// NPU_ERROR_MEMORY then. A dtype or shape other than the document's is refused after the
+  /// function has returned.
   void* (*allocate)(void* host, std::size_t index, npu_dtype dtype, std::uint32_t rank,
                     const std::int64_t* shape);
 };
@@ -59,11 +59,11 @@ typedef npu_status (*npu_custom_op_function)(void* context, const npu_custom_op_
 
 struct npu_custom_op {
   const char* name;            ///< the op_type; must not be an op that the backend has
-  npu_custom_op_function run;  ///< may be called from any thread, from one at a time per device
+  npu_custom_op_function run;  ///< called from any thread, but from one at a time per device
   void* context;               ///< handed to run
 };
 
-/// What the entry returns. It and what it points to live as long as the shared object.
+/// What the entry function returns. It and all it points to live as long as the shared object.
 struct npu_custom_op_library {
   std::uint32_t abi_version;  ///< NPU_CUSTOM_OP_ABI_VERSION
   std::uint32_t struct_size;  ///< sizeof(npu_custom_op_library)
@@ -80,7 +80,7 @@ typedef const npu_custom_op_library* (*npu_custom_op_entry_function)(
 
 namespace npu {
 
-/// The npu_dtype of a C++ type. 16-bit floats have no C++ type here: read them as raw memory.
+/// The npu_dtype of a C++ type. 16-bit floats have no C++ type: access them as raw memory.
 template <typename T>
 constexpr npu_dtype dtype_of() {
   if constexpr (std::is_same_v<T, float>) {
@@ -117,7 +117,7 @@ class CustomOpCall {
     }
     return call_.inputs[index];
   }
-  /// What the document says of a result; `data` is null.
+  /// A result as the document declares it; `data` is null.
   const npu_tensor& result(std::size_t index) const {
     if (index >= call_.result_count) {
       throw std::runtime_error("expected more than " + std::to_string(index) + " results, found " +
@@ -152,7 +152,7 @@ class CustomOpCall {
   const npu_custom_op_call& call_;
 };
 
-/// Makes an npu_custom_op_function of a C++ function: an exception becomes NPU_ERROR_FAILED.
+/// Wraps a C++ function as an npu_custom_op_function: an exception becomes NPU_ERROR_FAILED.
 template <void (*function)(const CustomOpCall&)>
 npu_status custom_op(void* /*context*/, const npu_custom_op_call* call, npu_error* error) {
   const char* text = "unknown exception";

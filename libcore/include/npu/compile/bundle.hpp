@@ -18,7 +18,7 @@ namespace npu {
 inline constexpr int kBundleVersion = 1;
 inline constexpr std::size_t kBundleAlignment = 4096;
 
-/// A piece of a bundle: where it lies in the file, and what its bytes must hash to.
+/// A section of a bundle: its place in the file, and the digest of its bytes.
 struct BundleSection {
   std::string name;
   std::uint64_t offset = 0;
@@ -31,13 +31,13 @@ struct BundlePartition {
   std::string device;
   std::string backend;
   std::string backend_version;
-  std::string fingerprint;     ///< of the backend that made the blob; it runs only there
+  std::string fingerprint;     ///< of the backend that made the blob; no other loads it
   std::size_t section = 0;     ///< the blob
-  bool holds_weights = false;  ///< the blob has them packed
+  bool holds_weights = false;  ///< packed, in the blob
   Json report;                 ///< nodes, kernels, reorders, ...; an object
 };
 
-/// A weight that a backend is handed when the bundle is loaded.
+/// A weight that is passed to a backend when the bundle is loaded.
 struct BundleWeight {
   std::string name;  ///< the tensor's name in the document
   DType dtype = DType::kFloat32;
@@ -45,23 +45,23 @@ struct BundleWeight {
   std::uint64_t offset = 0;  ///< in the section "weights"
 };
 
-/// A mapped bundle. The constructor checks every offset, length and digest of the file, so whoever
-/// holds one may rely on them; sections share the mapping and are never copied.
+/// A mapped bundle. Every offset, length and digest of the file is checked before there is an
+/// object, so users may rely on them; sections share the mapping and are never copied.
 class Bundle {
  public:
-  /// True if the bytes start like a bundle, whatever follows.
+  /// True if the bytes begin with the magic number of a bundle, whatever follows.
   static bool has_magic(std::string_view bytes) noexcept;
-  /// True if `path` is a file that starts like a bundle; false if it cannot be read.
+  /// The same for the file at `path`; false if it cannot be read.
   static bool is_bundle(const std::string& path);
 
   /// Maps a file. Throws Error kIo, or kParse with what is wrong and where.
   static std::shared_ptr<const Bundle> open(const std::string& path);
-  /// Of bytes in memory, which are copied to aligned memory; `name` stands for them in messages.
+  /// A bundle in memory; its bytes are copied to aligned memory. Messages call it `name`.
   static std::shared_ptr<const Bundle> from_bytes(std::string_view bytes, const std::string& name);
 
   const std::string& name() const noexcept { return name_; }
   std::uint64_t size() const noexcept { return size_; }
-  /// What mapping and checking it took, in milliseconds.
+  /// Time spent on mapping and checking it, in milliseconds.
   double open_ms() const noexcept { return open_ms_; }
   const Json& manifest() const noexcept { return manifest_; }
   const std::string& target() const noexcept { return target_; }
@@ -72,7 +72,7 @@ class Bundle {
 
   /// The document of npu-ir(5) with its target and its plan.
   std::string_view document() const noexcept;
-  /// The bytes of a section; the pointer keeps the mapping alive.
+  /// The bytes of a section; the pointer shares ownership of the mapping.
   std::shared_ptr<const std::byte> section(std::size_t index) const;
   /// The data of a weight, in place.
   Tensor weight(const BundleWeight& weight) const;
@@ -96,7 +96,7 @@ class Bundle {
   std::size_t weights_section_ = 0;  ///< sections_.size() if there is none
 };
 
-/// What goes into a bundle; the bytes that pieces point to live until write_bundle returns.
+/// What goes into a bundle; the blobs and weights must live until write_bundle returns.
 struct BundleContent {
   std::string producer;
   std::string target;

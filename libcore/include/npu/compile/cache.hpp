@@ -22,36 +22,36 @@ struct CacheOptions {
 /// $XDG_CACHE_HOME/npu, else $HOME/.cache/npu; empty if neither is set to an absolute path.
 std::string default_cache_folder();
 
-/// "8G", "500M", "64k", "1000": decimal units. Nothing if the text is no size.
+/// "8G", "500M", "64k", "1000": decimal units. Nothing if the text is not a size.
 std::optional<std::int64_t> parse_byte_size(const std::string& text);
 
 /// The features of this CPU that code generators look at, e.g. "x86-64 sse4.2 avx avx2 fma".
 const std::string& cpu_features();
 
-/// What is looked up: every input of a compilation. Two that differ in anything have different
+/// Everything that a compilation depends on. Inputs that differ in anything have different
 /// keys.
 struct CacheKeyInput {
   std::string backend;
   std::string backend_version;
   std::string fingerprint;
   std::string device;   ///< the target's description of the device, as JSON
-  std::string options;  ///< of compile, as JSON
+  std::string options;  ///< passed to compile, as JSON
   std::string sub_ir;
   const std::vector<NamedTensor>* weights = nullptr;
 };
 /// 32 hexadecimal digits.
 std::string cache_key(const CacheKeyInput& input);
 
-/// A compiled partition as the cache keeps it.
+/// A compiled partition as the cache stores it.
 struct CachedBlob {
   Blob blob;    ///< mapped
   Json report;  ///< the backend's, an object
 };
 
-/// A folder with one file for each compiled partition. Any number of processes may use it at once
-/// and be killed at any moment. Every entry carries digests of all its bytes; one that does not
-/// match is removed and counts as absent. A folder that cannot be read or written costs a warning,
-/// never the run. Thread-safe.
+/// A folder with one file per compiled partition. Any number of processes may use it at once and
+/// be killed at any moment. Every entry carries digests of all its bytes; a damaged entry is
+/// removed and treated as absent. A folder that cannot be read or written causes a warning, never a
+/// failure. Thread-safe.
 class CompileCache {
  public:
   explicit CompileCache(const CacheOptions& options);
@@ -59,13 +59,13 @@ class CompileCache {
   bool enabled() const noexcept { return enabled_; }
   const std::string& folder() const noexcept { return folder_; }
 
-  /// The entry of a key, if it is there and whole. Marks it as used now.
+  /// The entry of a key, if it is there and intact. Marks it as just used.
   std::optional<CachedBlob> find(const std::string& key);
-  /// Keeps a blob, then removes entries that have not been used for longest until all fit the
-  /// limit. A blob that alone exceeds the limit is not kept.
+  /// Stores a blob, then evicts the least recently used entries until the rest fit the limit. A
+  /// blob that alone exceeds the limit is not stored.
   void store(const std::string& key, const Blob& blob, const Json& report);
 
-  /// What went wrong so far, each kind once, for the user.
+  /// Warnings for the user about what has gone wrong so far, one of each kind.
   std::vector<std::string> take_warnings();
 
  private:

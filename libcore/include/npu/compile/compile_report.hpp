@@ -12,7 +12,7 @@
 
 namespace npu {
 
-/// Numbers of a backend's report of one partition; those that it does not give are absent.
+/// Numbers that a backend reports about one partition; those that it does not report are absent.
 struct CompileNumbers {
   std::optional<double> nodes;
   std::optional<double> kernels;
@@ -22,10 +22,10 @@ struct CompileNumbers {
   std::optional<double> arena_bytes;
 };
 CompileNumbers read_compile_numbers(const Json& report);
-/// Their cells of a table, in the order of the members; "-" for what is absent.
+/// The same as table cells, in the order of the members; "-" for a number that is absent.
 std::vector<std::string> number_cells(const CompileNumbers& numbers);
 
-/// What a partition became.
+/// How one partition was compiled.
 struct CompiledRow {
   std::string device;
   std::string backend;
@@ -47,7 +47,7 @@ struct CompileReport {
   std::optional<double> worst_relative_error;  ///< of bf16 against f32
 };
 
-/// What a compiled model tells; cache_enabled, precision and worst_relative_error are the caller's.
+/// The report of a model; the caller adds cache_enabled, precision and worst_relative_error.
 CompileReport compile_report(const CompiledModel& model);
 
 /// Tables for people: partitions, refusals, totals.

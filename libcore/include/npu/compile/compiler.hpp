@@ -19,15 +19,15 @@ namespace npu {
 
 struct CompileOptions {
   std::string precision = "f32";  ///< or "bf16"; see npu/backend.h
-  std::int32_t threads = 0;       ///< per device, as the program will run; 0: all cores
-  std::int32_t jobs = 1;          ///< partitions that compile at the same time; 0: all cores
-  bool fallback = true;           ///< what a backend refuses goes to the next device
+  std::int32_t threads = 0;       ///< per device, when the program runs; 0: all cores
+  std::int32_t jobs = 1;          ///< partitions compiled concurrently; 0: all cores
+  bool fallback = true;           ///< nodes that a backend refuses go to the next device
   /// Further members of the options that each backend is opened with, on top of the target's.
   Json backend_options = Json::object();
 };
 
-/// What the backend of a device is opened with: the target's options, `threads` and `extra`, as
-/// JSON.
+/// The options that the backend of a device is opened with, as JSON: the target's, `threads` and
+/// `extra`.
 std::string backend_options_text(const Device& device, std::int32_t threads, const Json& extra);
 
 /// A partition, ready to be loaded by the backend that made it.
@@ -38,9 +38,9 @@ struct CompiledPartition {
   std::string fingerprint;
   bool holds_weights = false;  ///< load needs no weights
   Blob blob;
-  Json report = Json::object();  ///< the backend's; "nodes", "flops" and "weight_bytes" always
+  Json report = Json::object();  ///< the backend's; always has "nodes", "flops", "weight_bytes"
   bool cache_hit = false;
-  double compile_ms = 0;  ///< with the search in the cache
+  double compile_ms = 0;  ///< cache look-up included
 };
 
 /// A partition that its backend did not compile, and where its nodes went.
@@ -59,15 +59,15 @@ struct CompiledModel {
   std::int64_t cache_hits = 0;
   std::int64_t cache_misses = 0;
   double compile_ms = 0;
-  /// The devices that compiled, by name, for whoever runs the result in this process.
+  /// The devices that were opened to compile, by name, for a run in the same process.
   std::map<std::string, std::shared_ptr<DeviceInstance>> devices;
 };
 
 /// Compiles every partition of `plan`. `weights` by TensorId, as load_weights returns them; `cache`
 /// may be null. The result does not depend on `jobs`. With `fallback`, nodes that a backend refuses
 /// go to the next device of the target that runs them, `graph` is partitioned again (convex, or
-/// contiguous if the plan was), and `graph` and the result hold the new plan; without, and where no
-/// device is left, throws Error with the backend's text.
+/// contiguous if the plan was), and `graph` and the result hold the new plan. Without `fallback`,
+/// or if no device is left, throws Error with the backend's text.
 CompiledModel compile_graph(Graph& graph, const PartitionPlan& plan, const Target& target,
                             const std::vector<Tensor>& weights, const CompileOptions& options,
                             CompileCache* cache);
@@ -77,18 +77,18 @@ CompiledModel compile_plan(const Graph& graph, const PartitionPlan& plan, const 
                            const std::vector<Tensor>& weights, const CompileOptions& options,
                            CompileCache* cache);
 
-/// A bundle of a compiled model; `graph` is what compile_graph left. Keeps the weights that
-/// backends without NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS and the graph's outputs need.
+/// The bundle of a compiled model; `graph` is as compile_graph left it. Holds the weights that the
+/// graph's outputs and backends without NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS need.
 BundleContent bundle_content(const Graph& graph, const CompiledModel& model, const Target& target,
                              const std::vector<Tensor>& weights, const CompileOptions& options);
 
-/// The partitions of a bundle for its plan, in place. Throws Error kParse if they do not fit each
-/// other, kUnsupported if a backend is missing or is not the one that compiled them.
+/// The partitions of a bundle, not copied. Throws Error kParse if they do not match `plan`,
+/// kUnsupported if a backend is missing or is not the one that compiled them.
 std::vector<CompiledPartition> bundled_partitions(const Bundle& bundle, const PartitionPlan& plan,
                                                   const Target& target);
 
-/// The weights that a bundle has, by TensorId; others stay empty. Throws Error kParse for one that
-/// is not what the document says.
+/// The weights in a bundle, by TensorId; the others stay empty. Throws Error kParse for a weight
+/// that differs from what the document declares.
 std::vector<Tensor> bundled_weights(const Bundle& bundle, const Graph& graph);
 
 }  // namespace npu

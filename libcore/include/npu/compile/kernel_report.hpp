@@ -7,9 +7,9 @@
 
 namespace npu {
 
-/// A table of the kernels that each partition runs: partition, node, what kind of step it is,
-/// kernel, its estimate, and for each other candidate why it was not taken. Partitions whose
-/// backend reports no steps have no rows. O(steps).
+/// A table of the kernels that each partition runs: partition, node, kind of step, kernel, its
+/// estimate, and for each rejected candidate the reason. Partitions whose backend reports no steps
+/// have no rows. O(steps).
 std::string format_kernel_report(const CompiledModel& model);
 
 }  // namespace npu

@@ -11,8 +11,8 @@
 
 namespace npu {
 
-/// A measured time, in microseconds. `us` is what to count with: the mean over the runs between the
-/// fastest eighth and three eighths by whole time, so that the parts of a run add up to it.
+/// A measured time, in microseconds. `us` is the one to use: the mean over the runs whose total
+/// time ranks between 1/8 and 3/8 of all, so that the times of the parts add up to the whole.
 struct MeasuredTime {
   double us = 0;
   double median_us = 0;
@@ -20,16 +20,16 @@ struct MeasuredTime {
   std::int32_t runs = 0;
 };
 
-/// A node on a device, once everything that it reads is there.
+/// A node on a device that holds all of its operands.
 struct NodeTime {
   std::string node;
   std::string device;
   MeasuredTime time;
-  std::string kernel;  ///< first node of the kernel that computes it, where that computes several
+  std::string kernel;  ///< first node of its kernel, if that computes several
 };
 
-/// A tensor that goes from one device to another: the copy, the changes of layout on both sides,
-/// and what its readers take longer for it.
+/// A tensor that goes from one device to another: the copy, the layout conversions on both sides,
+/// and the extra time of its readers.
 struct BorderTime {
   std::string tensor;
   std::string from;
@@ -50,10 +50,10 @@ struct LinkFit {
 struct NodeTableDevice {
   std::string name;
   std::string backend;
-  double partition_us = 0;  ///< what every partition takes on top of its nodes
+  double partition_us = 0;  ///< overhead of each partition, on top of its nodes
 };
 
-/// A whole run that was measured.
+/// A placement that was measured as a whole.
 struct PlacementTime {
   std::string name;  ///< "all on cpu", "as tagged", "mincut 1"
   std::int64_t partitions = 0;
@@ -62,8 +62,8 @@ struct PlacementTime {
   MeasuredTime time;
 };
 
-/// What npu-profile measures of an ordinary model, and npu-partition places by: a document of kind
-/// "node-profile" (npu-profile(1)).
+/// The times that npu-profile measures for an ordinary model and npu-partition places by: a
+/// document of kind "node-profile" (npu-profile(1)).
 struct NodeTable {
   /// Throws Error kParse with the place of the first fault.
   static NodeTable parse(const Json& json, const std::string& file);
@@ -87,11 +87,11 @@ struct NodeTable {
 
 NodeTable read_node_table(const std::string& path);
 
-/// True for a document that says that it is one.
+/// True for a document whose kind is "node-profile".
 bool is_node_table(const Json& json) noexcept;
 
-/// What a table belongs to: names, ops, arguments, shapes and dtypes of a graph, without what the
-/// tools add and without the data of weights. 32 hexadecimal digits.
+/// Identifies the model that a table belongs to by names, ops, arguments, shapes and dtypes of the
+/// graph, but not by the tools' annotations or the data of weights. 32 hexadecimal digits.
 std::string model_digest(const Graph& graph);
 
 }  // namespace npu

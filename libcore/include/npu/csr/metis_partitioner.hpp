@@ -12,11 +12,11 @@ namespace npu {
 struct MetisOptions {
   std::int32_t part_count = 2;
   /// How far above the mean the heaviest part may be, for each node weight: 1.05 is 5 %. The last
-  /// entry stands for further weights. METIS takes it as a goal.
+  /// entry applies to all further weights. METIS treats it as a goal, not as a limit.
   std::vector<double> max_imbalance{1.05};
-  std::uint64_t seed = 0;        ///< of the first try
+  std::uint64_t seed = 0;        ///< of the first attempt
   std::int32_t seed_count = 1;   ///< seeds seed, seed + 1, ...: the best result is kept
-  bool minimize_volume = false;  ///< total communication volume (halo) in place of the edge cut
+  bool minimize_volume = false;  ///< total communication volume (halo) instead of the edge cut
 };
 
 /// A graph cut into parts, none of them empty.
@@ -25,17 +25,17 @@ struct GraphPartition {
   std::vector<std::int32_t> part_of;  ///< by node
   std::int64_t edge_cut = 0;          ///< weight of the edges between parts, each once
   std::vector<double> imbalance;      ///< heaviest part over mean, for each node weight
-  std::uint64_t seed = 0;             ///< of the try that was kept
-  std::int32_t repaired_parts = 0;    ///< parts that METIS left empty and that were given a node
+  std::uint64_t seed = 0;             ///< of the attempt that was kept
+  std::int32_t repaired_parts = 0;    ///< parts that METIS left empty and that then got a node
   std::string hash;                   ///< partition_hash(part_of)
 };
 
-/// Cuts an undirected graph into `part_count` parts with METIS, whatever its faults: 1 part and
-/// graphs without edges are answered here, empty parts are filled, weights that do not fit METIS's
-/// 32-bit integers are scaled, and cut and balance are counted from the result. Throws Error
+/// Cuts an undirected graph into `part_count` parts with METIS and works around its defects: one
+/// part and graphs without edges never reach it, empty parts are filled, weights that do not fit
+/// its 32-bit integers are scaled, and cut and balance are computed from the result. Throws Error
 /// kInvalidGraph for a graph that is not undirected (see undirected_graph_fault), kInfeasible for
-/// more parts than nodes, kUsage for less than one. The same call gives the same result on one
-/// build of METIS.
+/// more parts than nodes, kUsage for fewer than one. The same call gives the same result with the
+/// same build of METIS.
 GraphPartition partition_with_metis(const CsrGraph& graph, const MetisOptions& options);
 
 /// 16 hexadecimal digits that tell part vectors apart: FNV-1a over little-endian 32-bit part ids.
@@ -44,7 +44,7 @@ std::string partition_hash(const std::vector<std::int32_t>& part_of);
 /// Weight of the edges between parts, each undirected edge once.
 std::int64_t edge_cut_of(const CsrGraph& graph, const std::vector<std::int32_t>& part_of);
 
-/// Heaviest part over the mean, for each node weight; 1 where the weights sum up to 0.
+/// Heaviest part over the mean, for each node weight; 1 where the weights sum to 0.
 std::vector<double> imbalance_of(const CsrGraph& graph, const std::vector<std::int32_t>& part_of,
                                  std::int32_t part_count);
 

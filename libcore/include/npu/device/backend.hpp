@@ -15,14 +15,14 @@ namespace npu {
 
 class DeviceInstance;
 
-/// A loaded backend: the C ABI of npu/backend.h behind C++ types. Loaded at most once a process.
+/// A loaded backend: the C ABI of npu/backend.h behind C++ types. Loaded once per process.
 class Backend {
  public:
   /// Looks for npu_backend_<name>.so in lib/npu/backends beside the program's bin folder, then in
   /// the folders of NPU_BACKEND_PATH (separated by colons). A file of NPU_BACKEND_PATH is loaded in
-  /// a child process first: one that crashes, ends the process or hangs is refused, and takes
-  /// nothing with it. Throws Error kUnsupported with every place that was tried, or with what is
-  /// wrong with the file that was found.
+  /// a child process first: one that crashes, exits or hangs is refused and does not take the
+  /// program down. Throws Error kUnsupported with every path that was tried, or with what is wrong
+  /// with the file that was found.
   static std::shared_ptr<const Backend> load(std::string_view name);
 
   const std::string& name() const noexcept { return name_; }
@@ -53,13 +53,13 @@ class DeviceBuffer {
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
 
   npu_buffer* get() const noexcept { return buffer_; }
-  /// Dtype, shape and, where the device's memory is the host's, the data. The shape belongs to the
-  /// buffer.
+  /// Dtype, shape and, if the device shares the host's memory, the data. The buffer owns the
+  /// shape.
   npu_tensor describe() const;
   /// Copies to a new host tensor, bit for bit.
   Tensor to_host() const;
-  /// The buffer's own memory as a tensor that keeps the buffer alive; a copy where the device's
-  /// memory is not the host's.
+  /// The buffer's memory as a tensor that keeps the buffer alive; a copy if the device does not
+  /// share the host's memory.
   static Tensor view(const std::shared_ptr<DeviceBuffer>& buffer);
 
  private:
@@ -67,7 +67,7 @@ class DeviceBuffer {
   npu_buffer* buffer_;
 };
 
-/// What compile made, with whoever keeps the bytes alive: a backend, a mapped file.
+/// The bytes that compile made; the pointer shares ownership with a backend or a mapped file.
 struct Blob {
   std::shared_ptr<const std::byte> data;
   std::uint64_t size = 0;
@@ -79,7 +79,7 @@ struct NamedTensor {
   Tensor tensor;
 };
 
-/// A compiled and loaded sub-IR. Keeps its device open and the data of its weights alive.
+/// A compiled and loaded sub-IR. Keeps its device open and its weights alive.
 class DeviceProgram {
  public:
   DeviceProgram(std::shared_ptr<DeviceInstance> device, Blob blob, std::vector<NamedTensor> weights,
@@ -89,15 +89,15 @@ class DeviceProgram {
   DeviceProgram& operator=(const DeviceProgram&) = delete;
 
   /// One result per graph output of the sub-IR. Throws Error kUnsupported with the backend's text.
-  /// `reuse` is empty, or holds a buffer for each result (see DeviceInstance::writes_outputs): the
-  /// results are then those buffers, overwritten.
+  /// `reuse` is empty, or holds one buffer per result (see DeviceInstance::writes_outputs), which
+  /// the run overwrites and returns.
   std::vector<std::shared_ptr<DeviceBuffer>> run(
       const std::vector<npu_buffer*>& inputs,
       const std::vector<std::shared_ptr<DeviceBuffer>>& reuse = {}) const;
   /// Nanoseconds per node of the last run; empty if the backend does not measure them.
   std::vector<std::uint64_t> node_times() const;
-  /// Nanoseconds per step of the blob's report, of which it has `steps`, of the last run; empty if
-  /// the backend does not measure them.
+  /// Nanoseconds per step of the last run, in the order of the blob's report, which lists `steps`
+  /// of them; empty if the backend does not measure them.
   std::vector<std::uint64_t> step_times(std::size_t steps) const;
 
  private:
@@ -125,19 +125,19 @@ class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
   /// `options` is a JSON object; see npu/backend.h.
   Blob compile(const std::string& sub_ir, const std::vector<NamedTensor>& weights,
                const std::string& options);
-  /// What compile made, as the backend reports it; an empty object if it does not.
+  /// The backend's report of a blob; an empty object if it makes none.
   Json blob_report(const Blob& blob);
   std::unique_ptr<DeviceProgram> load(Blob blob, std::vector<NamedTensor> weights,
                                       std::size_t output_count, std::size_t node_count);
   std::unique_ptr<DeviceProgram> compile_and_load(const std::string& sub_ir,
                                                   std::vector<NamedTensor> weights,
                                                   std::size_t output_count, std::size_t node_count);
-  /// Whether programs write into buffers that the host passes.
+  /// Whether programs write into output buffers that the host passes.
   bool writes_outputs() const noexcept;
   std::shared_ptr<DeviceBuffer> allocate(DType dtype, const Shape& shape);
   std::shared_ptr<DeviceBuffer> import_tensor(const npu_tensor& tensor);
   std::shared_ptr<DeviceBuffer> import_tensor(const Tensor& tensor);
-  /// Calls `visit` with name and kind of every op that the backend knows.
+  /// Calls `visit` with the name and kind of every op that the backend knows.
   void list_ops(const std::function<void(std::string_view, std::string_view)>& visit);
 
  private:

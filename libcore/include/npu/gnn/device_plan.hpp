@@ -23,8 +23,8 @@ struct StageSegment {
   bool operator==(const StageSegment&) const = default;
 };
 
-/// A parallel execution plan of a subgraph: which devices run which stages, one segment after the
-/// other. No device is in two segments.
+/// How the stages of a subgraph are spread over devices: its segments run one after the other, each
+/// on its own group of devices. No device is in two segments.
 struct DevicePlan {
   std::vector<StageSegment> segments;
   bool operator==(const DevicePlan&) const = default;
@@ -35,8 +35,8 @@ std::string device_plan_text(const DevicePlan& device_plan,
                              const std::vector<std::string>& device_names);
 
 /// Every way to cut `stage_count` stages into at most `max_segments` contiguous segments and to
-/// give each its own non-empty group of devices, percents left at 0 for groups of more than one:
-/// in a fixed order, fewer segments first.
+/// give each its own non-empty group of devices, in a fixed order with fewer segments first.
+/// Percents are left at 0 in groups of more than one device.
 std::vector<DevicePlan> enumerate_device_plans(std::int32_t stage_count, std::int32_t device_count,
                                                std::int32_t max_segments);
 

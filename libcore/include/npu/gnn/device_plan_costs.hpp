@@ -14,17 +14,17 @@
 
 namespace npu::gnn {
 
-/// What the costs of plans depend on besides subgraph and plan.
+/// What the cost of a plan depends on besides the subgraph and the plan.
 struct CostSettings {
   Interpolation interpolation = Interpolation::kBilinear;
   bool transfers = true;
-  std::int64_t pad = 1000;     ///< quantum of static shapes
+  std::int64_t pad = 1000;     ///< multiple that static shapes are padded to
   std::vector<double> ratios;  ///< shares of devices to try, in (0, 1); empty: search
   std::string host;            ///< the device whose memory holds inputs and results
-  bool whole_graph = false;    ///< the only subgraph is the graph itself
+  bool whole_graph = false;    ///< the graph is not cut: it is the only subgraph
 };
 
-/// One layer on the devices of a profile.
+/// One layer of the model, with the devices of a profile.
 struct PlanLayer {
   std::int32_t number = 1;
   std::int32_t stage_count = 7;
@@ -42,7 +42,7 @@ struct DevicePlanCost {
   double latency_ms = 0;                      ///< of the subgraph alone
   double transfer_ms = 0;                     ///< part of the above
   bool extrapolated = false;
-  std::string refusal;  ///< why it does not fit; empty if it does
+  std::string refusal;  ///< why the plan does not fit; empty if it does
 };
 
 /// Costs of plans from a profile. Keeps references to its arguments.
@@ -61,7 +61,7 @@ class DevicePlanCosts {
   /// Why no subgraph can run under this structure; empty if some may.
   std::string structure_refusal(const DevicePlan& structure) const;
   /// The structure with percents for this subgraph: the split that balances each group and, for
-  /// pairs, steps of 10 %, or every split of the list of ratios.
+  /// pairs of devices, steps of 10 %; or, if ratios are given, every split that they allow.
   std::vector<DevicePlan> with_ratios(const DevicePlan& structure,
                                       const SubgraphSize& subgraph) const;
   DevicePlanCost cost(const DevicePlan& device_plan, const SubgraphSize& subgraph) const;
@@ -105,8 +105,8 @@ struct PlanCandidate {
   }
 };
 
-/// Every legal plan of a subgraph with its cost; the reasons against the others go to `refusals` if
-/// it is not null.
+/// Every legal plan of a subgraph with its cost; why the others are not legal goes to `refusals`,
+/// if that is not null.
 std::vector<PlanCandidate> plan_candidates(const DevicePlanCosts& costs,
                                            const std::vector<DevicePlan>& structures,
                                            const SubgraphSize& subgraph,

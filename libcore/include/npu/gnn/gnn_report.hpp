@@ -23,10 +23,10 @@ struct RunStep {
   double start_ms = 0;      ///< since the run began
   double end_ms = 0;
   bool moved = false;                  ///< to another device than the plan's
-  std::optional<double> predicted_ms;  ///< of all that the device does for the subgraph
+  std::optional<double> predicted_ms;  ///< everything that the device does for the subgraph
 };
 
-/// Further runs, without the first one.
+/// The runs after the first one.
 struct BenchTimes {
   std::int64_t runs = 0;
   double median_ms = 0;
@@ -34,24 +34,24 @@ struct BenchTimes {
   double p90_ms = 0;
 };
 
-/// What running a plan came to; npu-run(1) lists its keys.
+/// The result of running a plan; npu-run(1) lists its keys.
 struct RunReport {
   std::int32_t k = 1;
   double predicted_ms = 0;
-  /// Set if the plan's times were replayed in place of computing; then only k and the prediction
-  /// count besides.
+  /// Set if the plan's times were replayed instead of computing; besides it only k and the
+  /// prediction are meaningful then.
   std::optional<double> simulated_ms;
   Shape output;
   std::vector<std::string> devices;
   std::vector<RunStep> steps;
   double first_ms = 0;
-  double measured_ms = 0;  ///< median of the further runs, else the first one
+  double measured_ms = 0;  ///< median of the later runs; the first if it is the only one
   double load_ms = 0;
   double compile_ms = 0;
   std::int32_t static_compiles = 0;
   std::int32_t cache_hits = 0;
   std::int32_t fused_reductions = 0;
-  std::int32_t reexecuted = 0;  ///< tasks that a failed device left to others
+  std::int32_t reexecuted = 0;  ///< tasks of a failed device that ran elsewhere
   std::optional<BenchTimes> bench;
   std::optional<Comparison> comparison;
 };

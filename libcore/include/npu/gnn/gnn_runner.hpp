@@ -25,16 +25,16 @@ struct RunOptions {
   std::string features;
   std::string weights;  ///< empty: the file that the model names
   std::string target = "host";
-  std::vector<DeviceBackend> devices;  ///< on top of the target; the last one of a device counts
+  std::vector<DeviceBackend> devices;  ///< override the target's; a device's last entry wins
   std::string outputs;                 ///< .npy, or safetensors with the tensor "out"
   std::string expect;                  ///< .npy or safetensors to compare with
   double rtol = 1e-4;
   double atol = 1e-5;
   std::string trace;
   std::int32_t threads = 0;
-  std::int32_t bench = 0;  ///< further runs
-  bool simulate = false;   ///< replay the plan's times in place of computing
-  float padding = 0;       ///< value of rows that are no nodes; NaN shows that none counts
+  std::int32_t bench = 0;  ///< runs after the first one
+  bool simulate = false;   ///< replay the plan's times instead of computing
+  float padding = 0;       ///< value of padding rows; NaN shows that no result depends on them
   CacheOptions cache;      ///< of the programs of static devices
   ProgressCallback progress;
 };
@@ -46,9 +46,9 @@ struct RunResult {
   PhaseTimes times;
 };
 
-/// Executes a plan: one worker a device, clusters in order of priority, a barrier between layers. A
-/// task whose device fails runs again on another device that can run its stages. Throws Error
-/// kUnsupported if none can.
+/// Executes a plan: one worker per device, clusters in order of priority, a barrier between layers.
+/// A task whose device fails is run again on another device that can run its stages. Throws Error
+/// kUnsupported if there is none.
 RunResult run_plan(const RunOptions& options, Diagnostics& diagnostics);
 
 }  // namespace npu::gnn

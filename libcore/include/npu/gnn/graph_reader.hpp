@@ -15,25 +15,25 @@ enum class GraphFormat : std::uint8_t {
   kAuto,          ///< by content: a MatrixMarket banner, else by name (.graph, .safetensors)
   kMatrixMarket,  ///< coordinate; row i, column j is the edge i -> j
   kMetis,         ///< undirected
-  kEdgeList,      ///< SNAP: "source target" a line, any 64-bit ids
+  kEdgeList,      ///< SNAP: one "source target" per line, any 64-bit ids
   kSafetensors,   ///< indptr and indices (row i lists the targets of i), or edge_index [2, m]
 };
 
 struct GraphReadOptions {
   GraphFormat format = GraphFormat::kAuto;
-  /// Edge lists: ids are nodes 0 .. node_count - 1, so that nodes without edges exist, too.
-  /// Otherwise the ids that occur are numbered in ascending order.
+  /// Edge lists: the ids are nodes 0 .. node_count - 1, so nodes without edges are possible.
+  /// If not set, the ids that occur are numbered in ascending order.
   std::optional<std::int64_t> node_count;
-  bool undirected = false;  ///< adds the reverse of every edge that is not there
+  bool undirected = false;  ///< adds the reverse of every edge that has none
 };
 
 /// A graph to compute on: row v of `in_edges` lists the sources of the edges into v, in ascending
-/// order; parallel edges and loops stay.
+/// order; parallel edges and loops are kept.
 struct DataGraph {
   CsrGraph in_edges;
   std::vector<std::int64_t> ids;   ///< by node, where the file's ids are not 0 .. n - 1
   std::string format;              ///< "matrix-market", "metis", "edge-list" or "safetensors"
-  std::vector<std::string> notes;  ///< what was left out or added, for people
+  std::vector<std::string> notes;  ///< remarks for people on what was left out or added
 };
 
 /// Throws Error kParse with the line of the fault. The path "-" is stdin.

@@ -8,12 +8,12 @@
 
 namespace npu::gnn {
 
-/// The size of one part of a graph with everything that its nodes read.
+/// The size of one part of a graph, together with everything that its nodes read.
 struct SubgraphSize {
   std::int32_t id = 0;
   std::int64_t n = 0;          ///< nodes: owned and halo
   std::int64_t m = 0;          ///< edges into owned nodes
-  std::int64_t halo = 0;       ///< nodes of other parts with an edge into an owned one
+  std::int64_t halo = 0;       ///< nodes of other parts with an edge into an owned node
   std::int64_t cut_edges = 0;  ///< of the m edges, those that come from other parts
   std::int64_t owned() const noexcept { return n - halo; }
   bool operator==(const SubgraphSize&) const = default;
@@ -24,7 +24,7 @@ std::vector<SubgraphSize> subgraph_sizes(const CsrGraph& in_edges,
                                          const std::vector<std::int32_t>& part_of,
                                          std::int32_t part_count);
 
-/// One part, cut out: local nodes are the owned ones in ascending order, then the halo.
+/// One part as a graph of its own: local nodes are the owned ones, ascending, then the halo.
 struct Subgraph {
   std::vector<std::int32_t> nodes;  ///< global id by local id
   std::int64_t owned = 0;

@@ -8,7 +8,7 @@
 
 namespace npu::gnn {
 
-/// One part number a line, as METIS writes it, with `node_count` lines.
+/// Parses a partition as METIS writes it: one part number per line, `node_count` lines.
 std::vector<std::int32_t> parse_partition(std::string_view text, const std::string& file,
                                           std::int64_t node_count);
 std::string partition_text(const std::vector<std::int32_t>& part_of);

@@ -29,15 +29,15 @@ struct MemoryLimit {
   bool operator==(const MemoryLimit&) const = default;
 };
 
-/// Devices of one resource take turns.
+/// The resource of a device; devices that share one take turns.
 struct ResourceName {
   std::string device;
   std::string resource;
   bool operator==(const ResourceName&) const = default;
 };
 
-/// What a plan depends on besides the files that it is made from. The document keeps it, so that a
-/// check of the plan looks at the same choices.
+/// What a plan depends on besides the files that it is made from. The document keeps it so that a
+/// check of the plan considers the same choices.
 struct PlanSettings {
   bool greedy = false;
   bool transfers = true;
@@ -53,7 +53,7 @@ struct PlanSettings {
   bool operator==(const PlanSettings&) const = default;
 };
 
-/// The files that a plan was made from, relative to it; what is empty was not given.
+/// The files that a plan was made from, relative to it; an empty one was not given.
 struct PlanFiles {
   std::string model;
   std::string model_hash;  ///< StagedModel::hash
@@ -62,7 +62,7 @@ struct PlanFiles {
   std::int64_t graph_edges = 0;
   bool node_count_given = false;  ///< the ids of the edge list are nodes 0 .. graph_nodes - 1
   bool undirected = false;        ///< missing reverse edges were added
-  std::string subgraphs;          ///< a table of sizes in place of a graph
+  std::string subgraphs;          ///< a table of sizes instead of a graph
   std::string profile;
   std::string bandwidths;
   bool operator==(const PlanFiles&) const = default;
@@ -75,7 +75,7 @@ struct PlanDevice {
   bool operator==(const PlanDevice&) const = default;
 };
 
-/// Which part each node belongs to: a file with one number a line.
+/// The part that each node belongs to: a file with one number per line.
 struct PlanPartition {
   std::string file;  ///< relative to the plan; empty: not written
   std::string hash;  ///< partition_hash of its numbers
@@ -86,7 +86,7 @@ struct PlanPartition {
   bool operator==(const PlanPartition&) const = default;
 };
 
-/// A subgraph, and what static devices pad it to.
+/// A subgraph, and the size that static devices pad it to.
 struct PlanSubgraph {
   SubgraphSize size;
   std::int64_t padded_nodes = 0;
@@ -108,7 +108,7 @@ struct PlannedSegment {
   bool operator==(const PlannedSegment&) const = default;
 };
 
-/// A DevicePlan in words, together with the programs that static devices need for it.
+/// A DevicePlan as text, with the programs that static devices need for it.
 struct PlannedStages {
   std::int64_t id = 0;  ///< its place in the list
   std::int32_t layer = 1;
@@ -125,7 +125,7 @@ struct PlanCluster {
   bool operator==(const PlanCluster&) const = default;
 };
 
-/// What one subgraph runs under in one layer, and what that costs.
+/// The device plan of one subgraph in one layer, and what it costs.
 struct PlanAssignment {
   std::int32_t layer = 1;
   std::int64_t subgraph = 0;
@@ -137,7 +137,7 @@ struct PlanAssignment {
   bool operator==(const PlanAssignment&) const = default;
 };
 
-/// The fastest device alone, over all numbers of parts.
+/// The fastest single device, over all numbers of parts.
 struct SingleDevice {
   std::string device;
   double ms = 0;
@@ -145,7 +145,7 @@ struct SingleDevice {
   bool operator==(const SingleDevice&) const = default;
 };
 
-/// What proves that no other choice of device plans has a smaller largest load in a layer.
+/// The proof that no other choice of device plans has a smaller largest load in a layer.
 struct LayerProof {
   std::int32_t layer = 1;
   std::vector<double> multipliers;  ///< of the resources
@@ -158,12 +158,12 @@ struct LayerProof {
   bool operator==(const LayerProof&) const = default;
 };
 
-/// What came of one number of parts.
+/// The result for one number of parts.
 struct SweepRow {
   std::int32_t k = 1;
   std::int64_t edge_cut = 0;
   std::int64_t halo = 0;
-  std::string infeasible;  ///< why there is no plan; then nothing below counts
+  std::string infeasible;  ///< why there is no plan; the members below are then unused
   std::int64_t pad = 0;
   double makespan_ms = 0;
   double lower_bound_ms = 0;
@@ -172,7 +172,7 @@ struct SweepRow {
   bool operator==(const SweepRow&) const = default;
 };
 
-/// A way to divide the stages among devices that no subgraph can run under.
+/// A division of the stages among devices under which no subgraph can run.
 struct RejectedPlan {
   std::int32_t layer = 1;
   std::string device_plan;
@@ -188,7 +188,7 @@ struct Plan {
   std::vector<PlanDevice> devices;
   std::int32_t k = 1;  ///< number of subgraphs
   std::optional<PlanPartition> partition;
-  std::int64_t pad = 1000;  ///< quantum of static shapes
+  std::int64_t pad = 1000;  ///< multiple that static shapes are padded to
   std::vector<PlanSubgraph> subgraphs;
   std::vector<PlannedStages> device_plans;
   std::vector<PlanCluster> clusters;  ///< in order of execution, layer by layer
@@ -205,7 +205,7 @@ struct Plan {
   std::optional<SingleDevice> best_single_device;
   double speedup = 0;  ///< over the best single device, if there is one
   std::int32_t plan_switches = 0;
-  std::int64_t extrapolated = 0;  ///< assignments outside of what was measured
+  std::int64_t extrapolated = 0;  ///< assignments outside the measured range
   std::int64_t program_count = 0;
   double compile_ms = 0;
   std::vector<std::string> programs;  ///< of static devices
@@ -220,13 +220,13 @@ struct Plan {
 bool is_plan(const Json& document);
 
 Json to_json(const Plan& plan);
-/// Throws Error kParse with the place of the first fault. Checks types and ranges; whether the plan
-/// holds is for verify_plan to find out.
+/// Throws Error kParse with the place of the first fault. Checks types and ranges only; verify_plan
+/// checks whether the plan holds.
 Plan plan_from_json(const Json& document, const std::string& file);
-/// Reads a file that has to be a plan.
+/// Reads a plan from a file.
 Plan read_plan(const std::string& path);
 
-/// Where a file lies that a document names relative to itself; empty if it names none.
+/// The path of a file that a document names relative to itself; empty if it names none.
 std::string path_beside(const std::string& document, const std::string& named);
 
 }  // namespace npu::gnn

@@ -27,13 +27,13 @@ struct PlanResult {
   Plan plan;
   std::vector<std::int32_t> part_of;  ///< by node; empty without a graph
   std::vector<ScheduledTask> schedule;
-  PhaseTimes times;  ///< not part of the document, which repeats
+  PhaseTimes times;  ///< not in the document, which is reproducible
 };
 
 /// Finds the plan. Throws Error kInfeasible if no k has one.
 PlanResult find_plan(const PlanInput& input, const PlanOptions& options, Diagnostics& diagnostics);
 
-/// Reads, plans, and writes the partition file. What npu-plan does.
+/// Reads the input, plans, and writes the partition file, as npu-plan does.
 PlanResult make_plan(const PlanOptions& options, Diagnostics& diagnostics);
 
 }  // namespace npu::gnn

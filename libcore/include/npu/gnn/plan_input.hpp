@@ -33,9 +33,9 @@ struct PlanOptions {
   double edge_imbalance = 1.03;
   bool minimize_volume = false;
   std::int64_t pad = 1000;     ///< 0: chosen for each k
-  std::string output;          ///< where the plan goes, for relative paths; empty: stdout
-  std::string partition_file;  ///< where the partition goes; empty: beside the plan
-  ProgressCallback progress;   ///< told of each number of parts
+  std::string output;          ///< where the plan is written, for relative paths; empty: stdout
+  std::string partition_file;  ///< where the partition is written; empty: beside the plan
+  ProgressCallback progress;   ///< called for each number of parts
 };
 
 /// Everything that planning reads.
@@ -49,7 +49,7 @@ struct PlanInput {
   PhaseTimes times;  ///< of reading
 };
 
-/// Reads the files that the options name. The result refers to itself: it stays where it is. Throws
+/// Reads the files that the options name. The result refers to itself and cannot be moved. Throws
 /// Error kUsage for settings that name devices or stages which do not exist.
 std::unique_ptr<PlanInput> read_plan_input(const PlanOptions& options, Diagnostics& diagnostics);
 

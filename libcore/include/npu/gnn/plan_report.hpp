@@ -9,8 +9,8 @@
 
 namespace npu::gnn {
 
-/// Every number of the plan that has a name at its top level, the loads as "load_ms_DEVICE", and
-/// the number of programs as "compiles".
+/// Every number at the top level of the plan, the loads as "load_ms_DEVICE", and the number of
+/// programs as "compiles".
 std::map<std::string, double> plan_metrics(const Plan& plan);
 /// Tables for people.
 std::string format_plan_report(const Plan& plan);

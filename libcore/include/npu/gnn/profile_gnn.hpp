@@ -24,12 +24,12 @@ struct ProfileOptions {
   std::int32_t runs = 7;
   std::int32_t warm_up = 1;
   std::int32_t threads = 0;
-  std::int64_t max_bytes = std::int64_t{2} << 30;  ///< points whose tensors take more are left out
-  std::string resume;  ///< file with a table to go on with, if it exists
+  std::int64_t max_bytes = std::int64_t{2} << 30;  ///< points with larger tensors are skipped
+  std::string resume;                              ///< file with a table to continue, if it exists
 };
 
-/// Measures every block of every layer on every device that runs it. `progress` is told of each
-/// point, with the table so far; it returns false to stop, and the table so far is the result.
+/// Measures every block of every layer on every device that runs it. `progress` is called for each
+/// point with the table so far; if it returns false, that table is the result.
 StageTable profile_stages(
     const ProfileOptions& options,
     const std::function<bool(const ProfileProgress&, const StageTable&)>& progress,

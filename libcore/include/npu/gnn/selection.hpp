@@ -6,24 +6,24 @@
 
 namespace npu::gnn {
 
-/// One way to run one subgraph: what it asks of each resource.
+/// One way to run one subgraph: its load on each resource.
 struct LoadCandidate {
   std::vector<double> loads;  ///< by resource, in milliseconds, each at least 0
-  double latency_ms = 0;      ///< of the subgraph alone: breaks ties
+  double latency_ms = 0;      ///< of the subgraph alone; breaks ties
 };
 
 /// Choose one candidate for each item so that the largest total load of a resource is small.
 struct SelectionProblem {
   std::int32_t resource_count = 1;
-  std::vector<std::vector<LoadCandidate>> items;  ///< none of them empty
+  std::vector<std::vector<LoadCandidate>> items;  ///< each has a candidate
 };
 
 struct SelectionLimits {
-  /// Candidates and partial choices that the exhaustive search may look at; the result does not
-  /// depend on the clock.
+  /// Candidates and partial choices that the exhaustive search may visit: a limit that, unlike a
+  /// clock, keeps the result reproducible.
   std::int64_t search_work = 150'000'000;
   std::int64_t local_work = 5'000'000;
-  std::int32_t largest_search = 64;  ///< items; above that local search alone
+  std::int32_t largest_search = 64;  ///< items; more get local search alone
 };
 
 struct Selection {
@@ -37,22 +37,22 @@ struct Selection {
   bool search_finished = false;  ///< the exhaustive search proved that the choice is optimal
 };
 
-/// The greedy method: the fastest candidate of each item, then, while that helps, the single switch
-/// that lowers the largest load most. The bound is the Lagrangian one.
+/// Greedy: starts from the fastest candidate of each item and, as long as that helps, makes the
+/// single switch that lowers the largest load most. The bound is the Lagrangian one.
 Selection select_greedy(const SelectionProblem& problem);
 
 /// Lagrangian bound, local search, and an exhaustive search for few items.
 Selection select_optimal(const SelectionProblem& problem, const SelectionLimits& limits = {});
 
-/// min over candidates of the weighted load, summed over the items: a lower bound of the largest
-/// load for any weights that are not negative and sum to 1.
+/// The minimum over candidates of the weighted load, summed over the items: a lower bound of the
+/// largest load for any weights that are not negative and sum to 1.
 double lagrangian_bound(const SelectionProblem& problem, const std::vector<double>& multipliers);
 
-/// What a check of a bound came to: no choice is below it, some choice is, or it took too long.
+/// The result of checking a bound: no choice is below it, some choice is, or it took too long.
 enum class BoundCheck { kHolds, kFails, kUnknown };
 
-/// Whether every choice has a largest load of at least `bound`. Starts at `multipliers`, which are
-/// as for lagrangian_bound; looks at about `budget` candidates. Independent of the search.
+/// Whether every choice has a largest load of at least `bound`. Starts from `multipliers` (see
+/// lagrangian_bound) and visits about `budget` candidates. Independent of the search.
 BoundCheck check_load_bound(const SelectionProblem& problem, double bound,
                             const std::vector<double>& multipliers,
                             std::int64_t budget = 1'000'000'000);

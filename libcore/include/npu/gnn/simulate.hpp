@@ -6,8 +6,8 @@
 
 namespace npu::gnn {
 
-/// One subgraph as the simulation sees it: segments one after the other, in each the times of the
-/// devices that share it.
+/// One subgraph as the simulation sees it: segments that run one after the other, each with the
+/// times of the devices that share it.
 struct SimItem {
   struct Share {
     std::int32_t device = 0;
@@ -32,9 +32,9 @@ struct SimResult {
   std::int32_t switches = 0;  ///< of a device from one cluster to another
 };
 
-/// Runs items in the given order of priority: a device that is free takes the first item whose
-/// previous segment is done; devices that share a resource take turns; going over to another
-/// cluster costs a device `switch_ms`.
+/// Runs items in the given order of priority: a free device takes the first item whose previous
+/// segment is done; devices that share a resource take turns; switching to another cluster costs a
+/// device `switch_ms`.
 SimResult simulate(const std::vector<SimItem>& items, const std::vector<std::int32_t>& resource_of,
                    double switch_ms);
 

@@ -21,8 +21,8 @@ struct ProfileEntry {
   std::int32_t last = 1;
   double n = 0;
   double m = 0;
-  double ms = 0;        ///< median, as a part of a larger graph runs it
-  double whole_ms = 0;  ///< as the whole graph in one part runs it; 0: the same
+  double ms = 0;        ///< median, for a part of a larger graph
+  double whole_ms = 0;  ///< for a graph in one part; 0: the same as `ms`
   double mad_ms = 0;    ///< median absolute deviation
   std::int32_t runs = 1;
   double peak_bytes = 0;  ///< 0: not known
@@ -31,8 +31,8 @@ struct ProfileEntry {
 
 struct ProfileDevice {
   std::string name;
-  std::string resource;     ///< devices that share one (the cores of a host) take turns
-  bool is_static = false;   ///< shapes are padded and programs compiled for them
+  std::string resource;     ///< devices that share one (such as a host's cores) take turns
+  bool is_static = false;   ///< runs programs compiled for fixed, padded shapes
   double memory_bytes = 0;  ///< 0: no limit
 };
 
@@ -43,24 +43,24 @@ struct ProfileLink {
   double latency_ms = 0;
   double bytes_per_s = 0;
   Json samples = Json::array();  ///< [[bytes, ms], ...]
-  bool in_block = false;         ///< the times of blocks contain it: it costs nothing on top
+  bool in_block = false;         ///< already part of the blocks' times: it adds nothing
 };
 
 enum class Interpolation : std::uint8_t {
   kBilinear,  ///< in n and m / n
-  kNearest,   ///< the entry that is nearest in n and m, as the published tables were read
+  kNearest,   ///< the entry nearest in n and m, as published tables are meant
 };
 
 struct Estimate {
   double value = 0;
-  bool known = false;         ///< the table has what it takes
-  bool extrapolated = false;  ///< the point lies outside the measured ones
+  bool known = false;         ///< the table covers the block
+  bool extrapolated = false;  ///< the point lies outside the measured range
 };
 
-/// What npu-profile measures and npu-plan plans with.
+/// The times that npu-profile measures and npu-plan plans with.
 class StageTable {
  public:
-  /// Own documents (kind "profile") and the published form, an object of
+  /// Reads a document of kind "profile", or the published form, an object of
   /// "n,m,DEVICE,stage": {"total_time_ms": t}. Throws Error kParse.
   static StageTable parse(const Json& json, const std::string& file);
   /// Adds links from the published form: inter_device in GB/s, device_switch_overhead_ms.
@@ -80,23 +80,23 @@ class StageTable {
   /// Time of a block; where no entry covers it, the sum over its stages.
   Estimate time_ms(std::int32_t device, std::int32_t layer, std::int32_t first, std::int32_t last,
                    double n, double m, Interpolation mode = Interpolation::kBilinear) const;
-  /// Of a block that has the whole graph: its features lie on the device, and its results are
-  /// taken as they are.
+  /// Time of a block on a graph that is not cut: its features already lie on the device, and its
+  /// results are used in place.
   Estimate whole_ms(std::int32_t device, std::int32_t layer, std::int32_t first, std::int32_t last,
                     double n, double m, Interpolation mode = Interpolation::kBilinear) const;
   Estimate peak_bytes(std::int32_t device, std::int32_t layer, std::int32_t first,
                       std::int32_t last, double n, double m) const;
-  /// 0 where there is no such link or both ends are one device.
+  /// 0 if there is no such link or both ends are the same device.
   double transfer_ms(std::string_view from, std::string_view to, double bytes) const;
   bool has_link(std::string_view from, std::string_view to) const;
   double compile_ms(std::int32_t device, std::int32_t layer, std::int32_t first,
                     std::int32_t last) const;
 
-  /// Time that a device takes to go over to another cluster; 0 if the table does not say.
+  /// Time that a device takes to switch to another cluster; 0 if the table does not say.
   double switch_ms() const;
 
-  /// Raises entries that are below one with fewer nodes and edges (same block), pool adjacent
-  /// violators along the order of work. Returns how many changed.
+  /// Makes times monotone: raises each entry to the largest time of an entry of the same block with
+  /// no more nodes and no more edges. Returns the number of entries that changed.
   std::int32_t repair_monotone();
 
   struct HoldOut {
@@ -105,7 +105,7 @@ class StageTable {
     double worst_error = 0;
     std::string worst;  ///< which entry
   };
-  /// Leaves out each entry that others surround, and compares the interpolation with it.
+  /// Leaves out each interior entry in turn and compares it with the interpolation of the others.
   HoldOut leave_one_out() const;
 
  private:

@@ -22,12 +22,12 @@ struct StageTensor {
   double node_bytes = 0;  ///< per node
   double edge_bytes = 0;  ///< per edge
   double fixed_bytes = 0;
-  bool local_rows = false;  ///< has rows for halo nodes, too (edges read it), owned nodes first
+  bool local_rows = false;  ///< has rows for halo nodes as well (edges read them), after owned ones
 };
 
 struct StageInfo {
   std::string name;
-  bool local_rows = false;  ///< computes rows for halo nodes, too
+  bool local_rows = false;  ///< computes rows for halo nodes as well
   double weight_bytes = 0;
   Json ir;  ///< with "n" and "m" in its shapes
 };
@@ -40,10 +40,10 @@ struct LayerInfo {
   std::int32_t stage_count() const { return static_cast<std::int32_t>(stages.size()); }
 };
 
-/// Sizes that stand in for the symbols of a block.
+/// Sizes to substitute for the symbols of a block.
 struct BlockShape {
   std::int64_t owned = 0;  ///< "n": nodes to compute
-  std::int64_t local = 0;  ///< "n" where halo nodes count, too
+  std::int64_t local = 0;  ///< "n" where halo nodes count as well
   std::int64_t edges = 0;  ///< "m"
 };
 
@@ -57,8 +57,8 @@ struct StagedModel {
   std::string hash;  ///< of the structure, for profiles and plans
 
   /// Stages first..last of a layer (both from 1) as one document of npu-ir(5) with static shapes.
-  /// Its inputs are those tensors that the block reads and does not make; outputs what later stages
-  /// or the layer need.
+  /// Its inputs are the tensors that the block reads but does not produce, its outputs those that
+  /// later stages or the layer need.
   Json block(std::int32_t layer, std::int32_t first, std::int32_t last,
              const BlockShape& shape) const;
 };
@@ -73,7 +73,7 @@ inline constexpr std::string_view kDegreeInput = "degree";
 StagedModel parse_staged_model(const Json& json, const std::string& file);
 StagedModel read_staged_model(const std::string& path);
 
-/// False for an ordinary document of npu-ir(5); true for one that says of what kind it is, staged
+/// False for an ordinary document of npu-ir(5); true for one that states its kind, whether staged
 /// or not.
 bool is_staged_model(const Json& json) noexcept;
 

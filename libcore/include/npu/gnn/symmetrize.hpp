@@ -8,12 +8,12 @@
 
 namespace npu::gnn {
 
-/// The simple undirected graph of `in_edges`, for METIS, and what that took.
+/// The simple undirected graph of `in_edges`, for METIS, and what had to be changed.
 struct SymmetrizedGraph {
   CsrGraph graph;
   std::int64_t loops = 0;           ///< dropped
   std::int64_t duplicates = 0;      ///< parallel edges dropped
-  std::int64_t added_reverses = 0;  ///< edges that had none
+  std::int64_t added_reverses = 0;  ///< edges whose reverse was missing
   /// "3 loops and 2 parallel edges dropped, 5 reverse edges added"; empty if nothing was.
   std::string note() const;
 };

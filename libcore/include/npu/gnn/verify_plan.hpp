@@ -17,13 +17,13 @@ struct BoundProof {
   std::string proof;
 };
 
-/// What a check of a plan computed anew, in milliseconds.
+/// What the check of a plan recomputed, in milliseconds.
 struct PlanCheck {
   bool ok = true;
   double makespan_ms = 0;
   double max_load_ms = 0;
   double dual_bound_ms = 0;
-  double load_bound_ms = 0;  ///< the plan's, which was checked
+  double load_bound_ms = 0;  ///< the plan's own, which was checked
   std::vector<BoundProof> proofs;
 };
 

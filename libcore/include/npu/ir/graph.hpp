@@ -16,7 +16,7 @@
 
 namespace npu {
 
-/// Index of a node in Graph::nodes(); list order is a topological order in a verified graph.
+/// Index of a node in Graph::nodes(). In a verified graph, list order is a topological order.
 struct NodeId {
   std::int32_t value = -1;
   bool valid() const noexcept { return value >= 0; }
@@ -32,11 +32,11 @@ struct TensorId {
 
 enum class TensorKind : std::uint8_t {
   kGraphInput,  ///< listed in graph_inputs
-  kWeight,      ///< parameter, buffer or lifted constant: data comes from outside the nodes
+  kWeight,      ///< parameter, buffer or lifted constant: no node produces its data
   kResult,      ///< produced by a node
 };
 
-/// One value of the graph, whatever the number of places that mention it.
+/// One value of the graph, however many places mention it.
 struct TensorInfo {
   std::string name;
   Shape shape;
@@ -48,12 +48,12 @@ struct TensorInfo {
   bool is_constant = false;  ///< kWeight: its data stands in the document's `constants`
   std::vector<NodeId> consumers;  ///< ascending, each node once
 
-  /// Row-major size. The reader has checked that it fits.
+  /// Row-major size. The reader has checked that it fits in 63 bits.
   std::int64_t bytes() const noexcept;
 };
 
-/// One operator. `json` is the object as it was read; typed fields below win over it when the
-/// document is written.
+/// One operator. `json` is the object as it was read; the typed fields take precedence over it when
+/// the document is written.
 struct Node {
   std::string name;
   std::string op_type;
@@ -69,7 +69,7 @@ struct Node {
   const Json& attrs() const noexcept;
 };
 
-/// Lets a map of strings be searched with a string_view.
+/// Lets a map with string keys be searched by string_view.
 struct NameHash {
   using is_transparent = void;
   std::size_t operator()(std::string_view name) const noexcept {
@@ -79,7 +79,7 @@ struct NameHash {
 template <typename Id>
 using NameIndex = std::unordered_map<std::string, Id, NameHash, std::equal_to<>>;
 
-/// A model as one document of npu-ir(5). Holds what it does not understand, too, and writes it
+/// A model as one document of npu-ir(5). Keys that it does not understand are kept and written
 /// back.
 class Graph {
  public:
@@ -101,7 +101,7 @@ class Graph {
   TensorId find_tensor(std::string_view name) const;
   NodeId find_node(std::string_view name) const;
 
-  /// The top level without nodes: model_name, weights, constants, npu, unknown keys.
+  /// The top level without the nodes: model_name, weights, constants, npu, unknown keys.
   const Json& document() const noexcept { return document_; }
   Json& document() noexcept { return document_; }
   /// The member `npu.<key>`, or null.

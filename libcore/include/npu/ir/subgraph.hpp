@@ -12,7 +12,7 @@ namespace npu {
 struct SubgraphBoundary {
   /// Graph inputs and results of other nodes that the set reads, in order of first use.
   std::vector<TensorId> inputs;
-  /// Results that another node or the graph's outputs need, in order of production.
+  /// Results that other nodes or the graph's outputs need, in order of production.
   std::vector<TensorId> outputs;
   /// Weights that the set reads, in order of first use.
   std::vector<TensorId> weights;
@@ -21,9 +21,9 @@ struct SubgraphBoundary {
 /// `nodes` in list order. O(size of the set).
 SubgraphBoundary find_boundary(const Graph& graph, const std::vector<NodeId>& nodes);
 
-/// A document of npu-ir(5) that holds just these nodes: boundary inputs become graph_inputs,
-/// boundary outputs graph_outputs. Node keys that belong to placement (device, partition, ...) are
-/// left out; every other key is kept.
+/// A document of npu-ir(5) with just these nodes: boundary inputs become graph_inputs, boundary
+/// outputs graph_outputs. Node keys that describe placement (device, partition, ...) are dropped;
+/// all others are kept.
 std::string write_subgraph(const Graph& graph, const std::vector<NodeId>& nodes,
                            const SubgraphBoundary& boundary);
 

@@ -16,7 +16,7 @@ enum class OpKind : std::uint8_t {
   kBroadcast,    ///< element-wise after broadcasting
   kInjective,    ///< each output element is one input element: transpose, cat, slice
   kReduction,    ///< sum, mean, softmax, norms, pooling
-  kAnchor,       ///< conv, linear, matmul: expensive, takes element-wise ops behind it
+  kAnchor,       ///< conv, linear, matmul: expensive; element-wise ops fuse into its epilogue
   kOpaque,       ///< anything else
 };
 
@@ -24,7 +24,7 @@ enum class OpKind : std::uint8_t {
 struct OpInfo {
   std::string_view op_type;  ///< "aten.conv2d.default"
   OpKind kind = OpKind::kOpaque;
-  bool is_alias = false;     ///< a view of its first operand where strides allow: moves no data
+  bool is_alias = false;     ///< a view of its first operand if strides allow: moves no data
   bool is_in_place = false;  ///< overwrites its first operand in PyTorch; functional here
   Schema schema;
 };
@@ -39,12 +39,12 @@ std::vector<std::string_view> catalogued_ops();
 /// is a cast whose result has its operand's dtype.
 bool is_alias_node(const Graph& graph, const Node& node);
 
-/// Floating-point operations of a node (a multiply-add is two). Ops without arithmetic and aliases
-/// give 0; an op that the catalogue does not know counts one per output element.
+/// Floating-point operations of a node (a multiply-add is two). 0 for aliases and ops without
+/// arithmetic; an op that the catalogue does not know counts as one per output element.
 double node_flops(const Graph& graph, const Node& node);
 
-/// Bytes that a node must read and write at least: its operands once each and its results. 0 for an
-/// alias. Without weights, those do not count as operands.
+/// Bytes that a node must at least read and write: each operand once, and its results. 0 for an
+/// alias. With `with_weights` false, operands that are weights do not count.
 double node_bytes(const Graph& graph, const Node& node, bool with_weights = true);
 
 }  // namespace npu

@@ -5,20 +5,20 @@
 
 namespace npu {
 
-/// The op that takes one result out of a tuple: what torch.export calls Python's own function.
+/// The op that selects one result of a tuple; torch.export writes it as Python's built-in function.
 inline constexpr std::string_view kGetitem = "<built-in function getitem>";
 
-/// What PyTorch's ops begin with.
+/// The prefix of PyTorch's ops.
 inline constexpr std::string_view kAtenPrefix = "aten.";
 
-/// "relu_" of "aten.relu_.default": without library and overload.
+/// "relu_" for "aten.relu_.default": the name without library and overload.
 constexpr std::string_view base_name(std::string_view op_type) noexcept {
   const std::size_t begin = op_type.find('.');
   if (begin == std::string_view::npos) return op_type;
   return op_type.substr(begin + 1, op_type.find('.', begin + 1) - begin - 1);
 }
 
-/// "relu" of "aten.relu_.default": the name that an op shares with its in-place form. Empty for an
+/// "relu" for "aten.relu_.default": the name that an op shares with its in-place form. Empty for an
 /// op that is not PyTorch's.
 constexpr std::string_view functional_name(std::string_view op_type) noexcept {
   if (!op_type.starts_with(kAtenPrefix)) return {};
@@ -27,15 +27,15 @@ constexpr std::string_view functional_name(std::string_view op_type) noexcept {
   return name;
 }
 
-/// "conv2d" of "aten.conv2d.default", "max.dim" of "aten.max.dim": for drawings and reports.
+/// "conv2d" for "aten.conv2d.default", "max.dim" for "aten.max.dim": for drawings and reports.
 constexpr std::string_view short_name(std::string_view op_type) noexcept {
   if (op_type.starts_with(kAtenPrefix)) op_type.remove_prefix(kAtenPrefix.size());
   if (op_type.ends_with(".default")) op_type.remove_suffix(std::string_view(".default").size());
   return op_type;
 }
 
-/// 2 of "aten.conv2d.default" and "aten.max_pool2d_with_indices.default": the number of spatial
-/// dimensions that an op's name fixes; 0 if it fixes none.
+/// 2 for "aten.conv2d.default" and "aten.max_pool2d_with_indices.default": the number of spatial
+/// dimensions that the op's name states; 0 if it states none.
 constexpr int spatial_rank(std::string_view op_type) noexcept {
   const std::string_view name = base_name(op_type);
   for (std::size_t i = 1; i < name.size(); ++i) {

@@ -37,7 +37,7 @@ enum class ArgumentType : std::uint8_t {
 struct SchemaArgument {
   std::string name;
   ArgumentType type = ArgumentType::kTensor;
-  bool optional = false;  ///< takes None: "Tensor?", "int?"
+  bool optional = false;  ///< accepts None: "Tensor?", "int?"
   bool keyword_only = false;
   std::int32_t list_size = 0;         ///< int[2]: 2; a single value stands for all of them
   std::optional<Json> default_value;  ///< null for None; nothing if the argument is required
@@ -51,11 +51,11 @@ struct Schema {
 };
 
 /// Parses "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, ...) -> Tensor".
-/// `op_type` becomes Schema::name. Throws Error kParse: schemas are compiled in, so this is a fault
-/// of the program.
+/// `op_type` becomes Schema::name. Throws Error kParse; schemas are compiled in, so that is a bug
+/// in the program.
 Schema parse_schema(std::string_view op_type, std::string_view text);
 
-/// What one argument of a node stands for.
+/// The value that one argument of a node is bound to.
 struct BoundArgument {
   enum class Kind : std::uint8_t {
     kNone,     ///< None, or an optional argument that was not given
@@ -70,11 +70,11 @@ struct BoundArgument {
 };
 
 struct BindError {
-  std::string argument;  ///< empty if the fault is not about one argument
+  std::string argument;  ///< empty if the fault concerns no single argument
   std::string text;
 };
 
-/// What bind_arguments needs to know of an operand.
+/// What bind_arguments needs to know about an operand.
 struct OperandInfo {
   DType dtype = DType::kFloat32;
   const Shape* shape = nullptr;
@@ -82,11 +82,11 @@ struct OperandInfo {
 
 /// Rebuilds a schema's arguments from the flat tensor inputs and attrs of a node (npu-ir(5),
 /// "Arguments"): tensors in order, an attr of the argument's name in place of a tensor, Tensor[] by
-/// _tensor_list_sizes, Tensor?[] by _tensor_list_none_masks, the rest from attrs, else the default.
-/// `_none_args` names tensor arguments that were None. Without it a None in front of other tensors
-/// is recognised by shape and arity for the normalisation ops and refused where it is ambiguous.
-/// Attr values are checked against the argument's type; unknown attrs that do not start with '_'
-/// are refused. Returns the error, or nothing and fills `bound` (one entry per schema argument).
+/// _tensor_list_sizes, Tensor?[] by _tensor_list_none_masks, the rest from attrs or, failing that,
+/// the default. `_none_args` names tensor arguments that were None. Without it, a None before other
+/// tensors is recognised by shape and arity for normalisation ops, and refused where that is
+/// ambiguous. Attr values are checked against the argument's type; unknown attrs that do not start
+/// with '_' are refused. Returns the error, or fills `bound` (one entry per schema argument).
 std::optional<BindError> bind_arguments(const Schema& schema,
                                         const std::vector<OperandInfo>& operands, const Json& attrs,
                                         std::vector<BoundArgument>& bound);
@@ -96,7 +96,7 @@ class BoundNode {
  public:
   /// Throws Error kInvalidGraph that names the node and the argument if it does not bind.
   BoundNode(const Graph& graph, const Node& node, const Schema& schema);
-  /// As above, but returns nothing and the reason.
+  /// As the constructor, but on failure returns nothing and sets `error`.
   static std::optional<BoundNode> try_bind(const Graph& graph, const Node& node,
                                            const Schema& schema, BindError& error);
 
@@ -113,7 +113,7 @@ class BoundNode {
   std::vector<TensorId> tensors(std::string_view argument) const;
   /// True if the argument is None or was not given and has no default.
   bool is_none(std::string_view argument) const;
-  /// Values; a missing argument or one of another type throws Error kInvalidGraph.
+  /// Values. Throws Error kInvalidGraph if the argument is missing or of another type.
   std::int64_t integer(std::string_view argument) const;
   double number(
       std::string_view argument) const;  ///< int, float, bool or Scalar; "inf", "-inf", "nan"
@@ -132,9 +132,9 @@ class BoundNode {
   std::vector<BoundArgument> arguments_;
 };
 
-/// A number in attrs: a JSON number, a bool, or one of the strings "inf", "-inf", "nan" (also
-/// "Infinity",
-/// "-Infinity", "NaN"), which stand for what JSON cannot write.
+/// A number in attrs: a JSON number, a bool, or one of the strings "inf", "-inf" and "nan" (also
+/// "Infinity", "-Infinity", "NaN"), which stand for the values that JSON cannot
+/// express.
 std::optional<double> json_number(const Json& value) noexcept;
 
 }  // namespace npu

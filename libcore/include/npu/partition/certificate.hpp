@@ -9,10 +9,10 @@
 
 namespace npu {
 
-/// Checks a partitioned document, without looking for a better plan: that the plan holds together
-/// and that its times are those of the plan; for `--strategy mincut` also that it takes no longer
-/// than the last device alone, and that the certificate proves the cut and the lower bound. Adds an
-/// error for each fault. Returns what was checked, one line each; empty if there is an error.
+/// Checks a partitioned document without searching for a better plan: that the plan is consistent
+/// and the times stated for it are right; for `--strategy mincut` also that it takes no longer than
+/// the last device alone, and that the certificate proves the cut and the lower bound. Adds an
+/// error for each fault. Returns one line per check; empty if there is an error.
 std::string check_certificate(const Graph& graph, const CostModel& cost, Diagnostics& diagnostics);
 
 }  // namespace npu

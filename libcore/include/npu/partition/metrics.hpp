@@ -18,12 +18,12 @@ struct PlanMetrics {
   std::map<std::string, std::int64_t> partitions_by_device;  ///< every device of the target
   std::map<std::string, std::int64_t> nodes_by_device;
   std::int64_t transfers = 0;            ///< transfer steps
-  std::int64_t transferred_tensors = 0;  ///< as the steps list them
+  std::int64_t transferred_tensors = 0;  ///< listed by the transfer steps
   std::int64_t transfer_bytes = 0;
   std::int64_t copied_tensors = 0;  ///< distinct (tensor, device): what npu-run copies
   std::int64_t copied_bytes = 0;
   double predicted_us = 0;    ///< partitions and copies one after another
-  double launch_us = 0;       ///< of it, what launching the partitions takes
+  double launch_us = 0;       ///< part of predicted_us: launching the partitions
   double all_on_last_us = 0;  ///< the whole graph on the target's last device, which runs every op
 };
 
@@ -38,7 +38,7 @@ PlanTimes plan_times(const Graph& graph, const PartitionPlan& plan, const Target
 
 PlanMetrics plan_metrics(const Graph& graph, const PartitionPlan& plan, const Target& target,
                          const CostModel& cost = roofline_cost());
-/// The same from times that are known.
+/// The same from times that the caller has already.
 PlanMetrics plan_metrics(const Graph& graph, const PartitionPlan& plan, const Target& target,
                          const CostModel& cost, const PlanTimes& times);
 

@@ -20,12 +20,12 @@ namespace npu {
 enum class PlacementStatus : std::uint8_t {
   kFailed,       ///< did not compile there
   kForced,       ///< placed by hand
-  kMoved,        ///< elsewhere by a strategy or a limit, although supported
+  kMoved,        ///< moved away by a strategy or a limit, although supported
   kPreferred,    ///< it is there
   kUnsupported,  ///< not supported there
 };
 
-/// Why nodes of one operator are where they are.
+/// Nodes of one operator on one device, and why they are there.
 struct OperatorRow {
   std::string op_type;
   std::string device;
@@ -36,7 +36,7 @@ struct OperatorRow {
   double bytes = 0;
 };
 
-/// What one change of the target or the model would give.
+/// What one change to the target or the model would gain.
 struct WhatIfRow {
   enum class Kind : std::uint8_t {
     kSupport,  ///< a missing operator
@@ -49,12 +49,12 @@ struct WhatIfRow {
   Kind kind = Kind::kSupport;
   std::int64_t count = 0;
   PlanMetrics alone;     ///< with this change
-  PlanMetrics together;  ///< with this and all rows above
+  PlanMetrics together;  ///< with this change and all rows above
 };
 
-/// Where times come from if not from the target's rates.
+/// The source of times that do not come from the target's rates.
 struct MeasuredTimes {
-  Json provenance;                ///< what the cost model says of itself
+  Json provenance;                ///< CostModel::provenance
   std::vector<NodeId> estimated;  ///< nodes that were not measured on their device
 };
 
@@ -65,22 +65,22 @@ struct PartitionResult {
   StrategyFacts facts;
   TagReport coverage;
   std::vector<OperatorRow> operators;  ///< by device in the target's order, then most nodes first
-  std::optional<std::vector<WhatIfRow>> what_if;  ///< most time saved first, where asked for
+  std::optional<std::vector<WhatIfRow>> what_if;  ///< most time saved first; only on request
   std::optional<MeasuredTimes> measured;
   Target target;
 };
 
 /// Partitions a tagged document by the target in it and writes `npu.partition` and every node's
-/// `partition`. Throws Error kInvalidGraph if it is not tagged, kInfeasible if no plan keeps the
-/// limits. Tables of the result: npu/partition/report.hpp.
+/// `partition`. Throws Error kInvalidGraph if it is not tagged, kInfeasible if no plan meets the
+/// limits. npu/partition/report.hpp turns the result into tables.
 PartitionResult partition_graph(Graph& graph, const PartitionOptions& options,
                                 Diagnostics& diagnostics);
 
-/// Where the times of a tagged document come from: the table in the file `profile`, or the target's
-/// rates if that is empty. Throws Error as read_node_table and MeasuredCost do.
+/// The cost model for a tagged document: the table in the file `profile`, or the target's rates if
+/// `profile` is empty. Throws Error as read_node_table and MeasuredCost do.
 std::shared_ptr<const CostModel> partition_cost(const Graph& graph, const std::string& profile);
 
-/// As above, for callers that have nobody to tell of warnings.
+/// As above, for callers that ignore warnings.
 inline PartitionResult partition_graph(Graph& graph, const PartitionOptions& options) {
   Diagnostics dropped;
   return partition_graph(graph, options, dropped);

@@ -18,7 +18,7 @@ struct Partition {
   SubgraphBoundary boundary;
 };
 
-/// Tensors that move to a device before a partition runs there.
+/// Tensors that are copied to a device before a partition runs there.
 struct Transfer {
   std::int32_t from = 0;  ///< partition after which all of the tensors exist
   std::int32_t to = 0;    ///< partition that needs them
@@ -42,13 +42,13 @@ struct PartitionPlan {
   std::vector<PlanStep> steps;
 };
 
-/// The plan that stands in a document. Checks that every node is in exactly one partition, that a
+/// The plan stored in a document. Checks that every node is in exactly one partition, that a
 /// partition's nodes carry its device, that steps respect every dependence and that every tensor is
 /// on the device that reads it. Adds an error to `diagnostics` for each fault.
 PartitionPlan read_partition_plan(const Graph& graph, Diagnostics& diagnostics);
 
-/// Writes `plan` to `npu.partition` and sets `partition` of every node. `metrics` becomes its
-/// member of that name; those of the object `details` follow.
+/// Writes `plan` to `npu.partition` and sets `partition` of every node. `metrics` becomes the
+/// member of that name; the members of the object `details` follow it.
 void write_partition_plan(Graph& graph, const PartitionPlan& plan, Json metrics,
                           const Json& details = Json::object());
 

@@ -9,26 +9,26 @@
 
 namespace npu {
 
-/// Every number of `npu.partition.metrics`: those of all plans, then the strategy's.
+/// Every number of `npu.partition.metrics`: first those of every plan, then the strategy's own.
 std::map<std::string, double> partition_metrics(const PartitionResult& result);
 
-/// Aligned tables for people: steps and metrics, what the strategy found, where times come from,
+/// Aligned tables for people: steps and metrics, what the strategy found, the source of the times,
 /// and operators with the reason for their device.
 std::string format_partition_report(const Graph& graph, const PartitionResult& result);
 
-/// What keeps nodes from the target's first device, ranked by the time that it costs. Empty if
-/// that was not asked for.
+/// What keeps nodes off the target's first device, ranked by the time that it costs. Empty if
+/// PartitionOptions::what_if was not set.
 std::string format_what_if(const PartitionResult& result);
 
-/// What a box of a drawing stands for: a node, a fusion group (where nothing is fused, a block of
-/// the model), or a partition.
+/// What a box of a drawing stands for: a node, a fusion group (a block of the model if the document
+/// has no groups), or a partition.
 enum class DotLevel : std::uint8_t { kNode, kGroup, kPartition };
 
-/// The finest level of at most 40 boxes, or kPartition: so that a person can read the drawing.
+/// The finest level with at most 40 boxes, which a person can still read; else kPartition.
 DotLevel readable_dot_level(const Graph& graph, const PartitionPlan& plan);
 
-/// Graphviz text from left to right. `times` are what boxes of partitions say they take; they may
-/// be empty.
+/// Graphviz text, drawn from left to right. `times` label the boxes of partitions; they may be
+/// empty.
 std::string plan_to_dot(const Graph& graph, const PartitionPlan& plan, DotLevel level,
                         const PlanTimes& times = {});
 

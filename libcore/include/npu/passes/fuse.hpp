@@ -26,20 +26,20 @@ std::span<const FusionPattern> fusion_patterns();
 /// One line each: name, whether it is on by default, summary.
 std::string format_fusion_patterns();
 
-/// One element of a user's pattern: a node of the chain.
+/// One element of a user-defined pattern: a node of the chain.
 struct PatternElement {
   std::vector<std::string> ops;            ///< globs of op types; empty: any
   std::vector<std::string> kinds;          ///< names of OpKind or "alias"; empty: any
   std::vector<DType> dtypes;               ///< of the first result; empty: any
   CountRange rank;                         ///< of the first result
   std::map<std::string, Json> attributes;  ///< arguments, after the schema's defaults
-  std::optional<std::int64_t> operand;     ///< where the chain enters; nothing: anywhere
-  bool same_shape = false;                 ///< the first result has the shape of what enters
-  std::int64_t min = 1;                    ///< how many nodes in a row this stands for
+  std::optional<std::int64_t> operand;     ///< operand by which the chain enters; nothing: any
+  bool same_shape = false;                 ///< the first result has the shape of that operand
+  std::int64_t min = 1;                    ///< how many consecutive nodes this matches
   std::int64_t max = 1;
 };
 
-/// A chain of nodes, each the only reader of the one before; aliases may stand in between.
+/// A chain of nodes, each the only reader of the one before it, possibly through aliases.
 struct UserPattern {
   std::string name;
   std::vector<PatternElement> elements;
@@ -51,13 +51,13 @@ std::vector<UserPattern> parse_fusion_patterns(const Json& json, const std::stri
                                                Diagnostics& diagnostics);
 
 struct FuseOptions {
-  /// Names of built-in patterns, "default", "all" or "none"; "-NAME" takes one away.
+  /// Names of built-in patterns, "default", "all" or "none"; "-NAME" removes one.
   std::vector<std::string> patterns = {"default"};
   std::vector<UserPattern> user_patterns = {};  ///< tried before all built-in ones
   std::int64_t max_ops = 256;                   ///< nodes of the largest group
 };
 
-/// Nodes that become one kernel.
+/// Nodes that are compiled to one kernel.
 struct FusionGroup {
   std::string pattern;        ///< name of a pattern, "single", or "alias" if it moves no data
   std::vector<NodeId> nodes;  ///< in list order
@@ -65,15 +65,15 @@ struct FusionGroup {
 
 struct FusionPlan {
   std::vector<FusionGroup> groups;  ///< by their first node; every node is in exactly one
-  std::int64_t steps = 0;           ///< looks at a node or an edge, for tests of growth
+  std::int64_t steps = 0;           ///< visits to nodes and edges, for tests of complexity
 };
 
-/// Finds groups: each convex, on one device, and such that all groups together can be put in an
-/// order. Nodes without a device count as being on one of their own. Near O(nodes + edges). Throws
-/// Error kUsage for an unknown pattern.
+/// Finds groups that are convex, lie on one device and do not depend on each other in a cycle. All
+/// nodes without a device count as one more device. Nearly O(nodes + edges). Throws Error kUsage
+/// for an unknown pattern.
 FusionPlan plan_fusion(const Graph& graph, const FuseOptions& options);
 
-/// As plan_fusion, and sets `fusion_group` of every node and `npu.fusion`; drops partitions and
+/// Runs plan_fusion, sets `fusion_group` of every node and `npu.fusion`, and drops partitions and
 /// layouts of an earlier run. True if the graph changed.
 bool fuse_ops(Graph& graph, const FuseOptions& options, Diagnostics& diagnostics);
 
@@ -101,7 +101,7 @@ struct FusionReport {
   double on_chip_bytes = 0;  ///< results that stay inside groups
 };
 
-/// Of a graph that fuse_ops has annotated.
+/// The report of a graph that fuse_ops has annotated.
 FusionReport fusion_report(const Graph& graph);
 std::string format_fusion_report(const FusionReport& report);
 std::map<std::string, double> fusion_metrics(const FusionReport& report);

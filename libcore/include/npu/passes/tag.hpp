@@ -12,23 +12,23 @@
 
 namespace npu {
 
-/// Puts the nodes that `glob` matches on `device`. The glob is a shell's (*, ?, [a-z], \ quotes)
-/// and is compared with the op type and the name of each node.
+/// Puts the nodes that `glob` matches on `device`. The glob is a shell pattern (*, ?, [a-z], with \
+/// as the escape) and is matched against the op type and the name of each node.
 struct ForceRule {
   std::string device;
   std::string glob;
 };
 
 struct TagOptions {
-  std::vector<ForceRule> force = {};  ///< a later rule wins over an earlier one
+  std::vector<ForceRule> force = {};  ///< a later rule overrides an earlier one
   bool keep_tags =
-      false;  ///< a node's own `dev_info` or `device` holds if the target has that device
+      false;  ///< a node keeps its `dev_info` or `device` if the target has that device
 };
 
 /// Gives every node a device: the first of the target, in its order, that runs the node, unless a
 /// rule or a kept tag says otherwise. A getitem goes where its producer goes. Sets `npu.target` and
 /// each node's device and device_reason, and drops partitions and fusion groups of an earlier run.
-/// Adds an error for a forced or kept device that cannot run its node, and a node that no device
+/// Adds an error for a forced or kept device that cannot run its node and for a node that no device
 /// runs; a warning for a glob that matches nothing. The graph is unchanged if there are errors.
 /// True if the graph changed. Throws Error kUsage for a rule with a device that does not exist.
 bool tag_ops(Graph& graph, const Target& target, const TagOptions& options,
@@ -61,19 +61,19 @@ struct TagReport {
   double bytes = 0;
 };
 
-/// Of a tagged graph.
+/// The report of a tagged graph.
 TagReport tag_report(const Graph& graph, const Target& target);
 
 /// Two tables with aligned columns: op types, then devices with their share of nodes, FLOPs and
 /// bytes.
 std::string format_tag_report(const TagReport& report);
-/// The second of them.
+/// The second table alone: devices with their share.
 std::string format_coverage(const TagReport& report);
 
-/// nodes, flops, bytes; nodes_<device>, flops_<device>, bytes_<device>; and coverage_nodes,
+/// nodes, flops, bytes; nodes_<device>, flops_<device>, bytes_<device>; coverage_nodes,
 /// coverage_flops, coverage_bytes: the share on the target's first device, 0 to 1 (1 if there is
-/// nothing to run); and unsupported_ops: the number of op types with a node that is not there
-/// though nobody forced it.
+/// nothing to run); unsupported_ops: the number of op types with a node that is elsewhere although
+/// it was not placed there by hand.
 std::map<std::string, double> tag_metrics(const TagReport& report);
 
 }  // namespace npu

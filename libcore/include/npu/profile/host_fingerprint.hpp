@@ -7,7 +7,7 @@
 
 namespace npu {
 
-/// What measured times depend on besides the model: processor, cores and threads.
+/// The machine that times were measured on: processor, cores and threads.
 Json host_fingerprint(std::int32_t threads);
 
 }  // namespace npu

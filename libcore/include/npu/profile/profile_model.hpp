@@ -13,7 +13,7 @@
 
 namespace npu {
 
-/// What npu-profile can be asked for of an ordinary model.
+/// The options of npu-profile for an ordinary model.
 struct ProfileModelOptions {
   std::string target;    ///< for documents without `npu.target`; empty: "host"
   WeightSource weights;  ///< an empty file means `npu.weights_file`
@@ -21,15 +21,15 @@ struct ProfileModelOptions {
   std::int32_t threads = 0;
   std::int32_t runs = 20;  ///< timed runs of each placement
   std::int32_t refinements =
-      4;  ///< at most so many placements by the table itself are measured, too
+      4;  ///< placements found with the table itself that are measured as well, at most
 };
 
 /// Measures a model on the devices of its target: whole placements are run, and every kernel's time
-/// goes to the nodes that it computes. First each device gets all that it runs; then the placement
-/// that is best by what is known so far is measured, until it is one that has been. `progress` is
-/// told of each round of runs; it returns false to stop, which throws Error kIo. Collects faults of
-/// weights in `diagnostics`; the result is meaningful only if there is none. Throws Error
-/// kUnsupported if a device has no backend, or a backend is missing.
+/// is charged to the nodes that it computes. First each device is given all nodes that it runs;
+/// then the placement that is best by the times so far is measured, until that is one which has
+/// been measured. `progress` is called for each round of runs; if it returns false, Error kIo is
+/// thrown. Collects faults of weights in `diagnostics`; the result is meaningful only if there are
+/// none. Throws Error kUnsupported if a device has no backend, or a backend is missing.
 NodeTable profile_model(const Graph& graph, const ProfileModelOptions& options,
                         const std::function<bool(const ProfileProgress&)>& progress,
                         Diagnostics& diagnostics);

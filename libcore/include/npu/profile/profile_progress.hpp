@@ -6,13 +6,13 @@
 
 namespace npu {
 
-/// How far a measurement is.
+/// How far a measurement has got.
 struct ProfileProgress {
   std::int32_t done = 0;  ///< of `total` points
   std::int32_t total = 0;
   double elapsed_s = 0;
-  double remaining_s = 0;  ///< as far as can be told; 0 before the first point
-  std::string what;        ///< is measured now
+  double remaining_s = 0;  ///< an estimate; 0 before the first point
+  std::string what;        ///< being measured now
 };
 
 }  // namespace npu

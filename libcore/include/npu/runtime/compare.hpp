@@ -13,16 +13,16 @@ struct Tolerance {
   double atol = 1e-4;
 };
 
-/// How far `actual` is from `expected`: an element is out if |a - e| > atol + rtol * |e|. NaN
-/// equals NaN, an infinity only itself. Integers and bools compare exactly.
+/// How far `actual` is from `expected`: an element is out of tolerance if |a - e| > atol + rtol *
+/// |e|. NaN equals NaN, an infinity only itself. Integers and bools are compared exactly.
 struct Comparison {
   bool ok = true;
   std::string mismatch;  ///< set if dtype or shape differ
   std::int64_t elements = 0;
   std::int64_t out_of_tolerance = 0;
   double max_abs = 0;             ///< largest |a - e|
-  double max_rel = 0;             ///< largest |a - e| / |e|, where e is not 0
-  std::int64_t worst_index = -1;  ///< element that is furthest out; -1 if all are within
+  double max_rel = 0;             ///< largest |a - e| / |e| over elements with e != 0
+  std::int64_t worst_index = -1;  ///< the element furthest out of tolerance; -1 if none is
   double worst_actual = 0;
   double worst_expected = 0;
 };
@@ -30,9 +30,9 @@ struct Comparison {
 Comparison compare_tensors(const Tensor& actual, const Tensor& expected,
                            const Tolerance& tolerance);
 
-/// Largest |a - e| over largest |e|, for floats of one shape: how far off a result is as a whole,
-/// whatever single elements are near 0. 0 for equal tensors, infinity if only `expected` is all 0
-/// or `actual` has a NaN that `expected` has not.
+/// Largest |a - e| over largest |e|, for floats of one shape: the error of a result as a whole,
+/// which single elements near 0 do not inflate. 0 for equal tensors, infinity if only `expected` is
+/// all 0 or `actual` has a NaN where `expected` has none.
 double relative_error(const Tensor& actual, const Tensor& expected);
 
 }  // namespace npu

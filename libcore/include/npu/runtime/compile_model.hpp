@@ -13,15 +13,15 @@
 
 namespace npu {
 
-/// What npu-compile(1) can be asked for.
+/// The options of npu-compile(1).
 struct CompileModelOptions {
   std::string target;                 ///< for documents without `npu.target`; empty: "host"
   WeightSource weights;               ///< an empty file means `npu.weights_file`
   std::vector<std::string> load_ops;  ///< shared objects of custom ops, see npu/custom_op.hpp
-  bool promote = false;  ///< operands of different dtypes are promoted rather than refused
+  bool promote = false;  ///< promote operands of different dtypes rather than refuse them
   CompileOptions compile;
   CacheOptions cache;
-  /// With precision bf16, compile for f32, too, run both on made-up inputs and compare.
+  /// With precision bf16: also compile for f32, run both on random inputs and compare.
   bool measure_precision = false;
 };
 
@@ -31,10 +31,10 @@ struct CompileModelResult {
   CompileReport report;
 };
 
-/// Compiles a document to the content of a bundle. One that is not tagged is tagged with defaults,
-/// one that is not partitioned is partitioned with defaults; `graph` is left with the plan that was
-/// compiled. Collects faults of the document's weights in `diagnostics`, and warnings for what
-/// backends refused; the result is meaningful only if there is no error.
+/// Compiles a document to the content of a bundle. A document that is not tagged or partitioned is
+/// tagged or partitioned with defaults; `graph` is left with the plan that was compiled. Collects
+/// faults of the document's weights in `diagnostics`, and warnings for nodes that backends refused;
+/// the result is meaningful only if there is no error.
 CompileModelResult compile_model(Graph& graph, const CompileModelOptions& options,
                                  Diagnostics& diagnostics);
 

@@ -20,16 +20,16 @@ class ThreadPool;
 
 struct ExecutorOptions {
   std::int32_t threads = 0;  ///< 0: all cores
-  bool overlap = true;       ///< independent steps on different devices run at the same time
+  bool overlap = true;       ///< independent steps on different devices run concurrently
   /// Further members of the options that each backend is opened with, on top of the target's.
   Json backend_options = Json::object();
 };
 
-/// What the backend of a device is opened with: the target's options, `threads` and the others of
-/// `options`, as JSON.
+/// The options that the backend of a device is opened with, as JSON: the target's, then those of
+/// `options`.
 std::string device_options(const Device& device, const ExecutorOptions& options);
 
-/// What one step of a run took; times in microseconds since the run began.
+/// When one step of a run began and ended, in microseconds since the run began.
 struct StepRecord {
   enum class Kind : std::uint8_t { kPartition, kTransfer, kInput, kOutput };
   Kind kind = Kind::kPartition;
@@ -37,10 +37,10 @@ struct StepRecord {
   std::string device;      ///< where it ran, or where the tensors arrived
   double start_us = 0;
   double end_us = 0;
-  std::int64_t tensors = 0;  ///< copied; tensors that were on the device already do not count
+  std::int64_t tensors = 0;  ///< copied, not counting those already on the device
   std::int64_t bytes = 0;
   std::vector<std::uint64_t> node_ns = {};  ///< partitions: by node, if asked for
-  std::vector<std::uint64_t> step_ns = {};  ///< partitions: by step of the compile report, likewise
+  std::vector<std::uint64_t> step_ns = {};  ///< partitions: by step of the compile report, if asked
 };
 
 struct RunRecord {
@@ -48,10 +48,10 @@ struct RunRecord {
   double total_us = 0;
 };
 
-/// Runs a plan. Partitions are loaded, and their weights uploaded, once, by the constructor; run
-/// may be called any number of times. A copy of a tensor on a device stays valid until its last
-/// reader there is done: it is never fetched twice and never overwritten. Steps that do not depend
-/// on each other run at the same time, one thread a device; the results are the same either way.
+/// Runs a plan. The constructor loads the partitions and uploads their weights, once; run may be
+/// called any number of times. A copy of a tensor on a device stays valid until its last reader
+/// there is done: it is never fetched twice and never overwritten. Steps that do not depend on each
+/// other run concurrently, one thread per device; the results are the same either way.
 class Executor {
  public:
   /// `weights` by TensorId, as load_weights returns them. Keeps references to graph and plan, which
@@ -59,9 +59,9 @@ class Executor {
   /// a backend is missing or refuses a partition.
   Executor(const Graph& graph, const PartitionPlan& plan, const Target& target,
            const std::vector<Tensor>& weights, const ExecutorOptions& options);
-  /// With partitions that are compiled already, by partition id, and devices that are open already
-  /// and were opened with the same options (any number of them). Weights that partitions hold in
-  /// their blobs may be missing.
+  /// The same with compiled partitions, by partition id, and with devices that are already open and
+  /// were opened with the same options (any number of them). Weights that partitions hold in their
+  /// blobs may be missing.
   Executor(const Graph& graph, const PartitionPlan& plan, const Target& target,
            const std::vector<Tensor>& weights, const ExecutorOptions& options,
            const std::vector<CompiledPartition>& compiled,
@@ -75,7 +75,7 @@ class Executor {
                           bool with_node_times = false, bool with_step_times = false);
 
   double load_ms() const noexcept { return load_ms_; }
-  /// Whether runs use more than one thread: two steps of different devices are independent.
+  /// Whether runs use several threads, since some steps on different devices are independent.
   bool overlaps() const noexcept { return workers_ != nullptr; }
   std::int64_t weight_uploads() const noexcept { return weight_uploads_; }
   std::int64_t weight_bytes() const noexcept { return weight_bytes_; }
@@ -112,7 +112,7 @@ class Executor {
   std::vector<Slot> slots_;
   std::map<std::pair<TensorId, std::int32_t>, std::size_t> slot_index_;
   std::vector<Step> steps_;
-  std::vector<std::size_t> output_slots_;  // by graph output; unused where no node produces it
+  std::vector<std::size_t> output_slots_;  // by graph output; unused if no node produces it
   std::unique_ptr<ThreadPool> workers_;
   double load_ms_ = 0;
   std::int64_t weight_uploads_ = 0;

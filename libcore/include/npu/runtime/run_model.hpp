@@ -18,11 +18,11 @@ namespace npu {
 
 /// A file with inputs: safetensors with any number of them, or .npy with one.
 struct InputFile {
-  std::optional<std::string> input;  ///< of .npy: its input; may be absent if there is only one
+  std::optional<std::string> input;  ///< .npy: the input's name; optional if there is only one
   std::string path;
 };
 
-/// What npu-run(1) can be asked for.
+/// The options of npu-run(1).
 struct RunModelOptions {
   std::string target;    ///< for documents without `npu.target`; empty: "host"
   WeightSource weights;  ///< an empty file means `npu.weights_file`
@@ -36,25 +36,25 @@ struct RunModelOptions {
   std::int64_t bench = 0;      ///< timed runs after the first one
   std::string trace;           ///< file to write
   std::vector<std::string> load_ops;  ///< shared objects of custom ops, see npu/custom_op.hpp
-  bool promote = false;   ///< operands of different dtypes are promoted rather than refused
-  std::string precision;  ///< "f32" or "bf16"; empty: the bundle's, else f32
-  bool measure_precision = false;  ///< with bf16, run in f32, too, and report how far off it is
-  CacheOptions cache;              ///< for documents; a bundle is compiled already
+  bool promote = false;            ///< promote operands of different dtypes rather than refuse them
+  std::string precision;           ///< "f32" or "bf16"; empty: the bundle's, else f32
+  bool measure_precision = false;  ///< with bf16: also run in f32 and report the error
+  CacheOptions cache;              ///< for documents; a bundle is already compiled
   ExecutorOptions executor;
 };
 
-/// Runs a document on its devices: partitioned as it says, or, if it has no device tags, whole on
-/// the last device of the target. Collects faults of inputs and weights in `diagnostics`; the
-/// result is meaningful only if there is none.
+/// Runs a document on its devices: partitioned as it says or, if it has no device tags, as a whole
+/// on the last device of the target. Collects faults of inputs and weights in `diagnostics`; the
+/// result is meaningful only if there are none.
 RunReport run_model(Graph& graph, const RunModelOptions& options, Diagnostics& diagnostics);
 
-/// Runs a bundle: nothing is compiled, and what it holds is used where it is mapped.
-/// `verify_device` needs weights that the blobs may have packed; they come from `weights` then.
+/// Runs a bundle: nothing is compiled, and its sections are used where they are mapped. If the
+/// blobs hold weights that `verify_device` needs, `weights` has to supply them.
 RunReport run_bundle(const Bundle& bundle, const RunModelOptions& options,
                      Diagnostics& diagnostics);
 
-/// What the backends of the target's devices have registered, custom ops included; `device` alone
-/// if it is not empty. See format_backend_ops.
+/// The ops that the backends of the target's devices have registered, custom ops included. If
+/// `device` is not empty, lists only that device. See format_backend_ops.
 std::string list_registered_ops(const RunModelOptions& options, const std::string& device);
 
 }  // namespace npu

@@ -21,13 +21,13 @@ struct OutputSummary {
   DType dtype = DType::kFloat32;
 };
 
-/// What a device of the target had to do in the last run.
+/// The share of a device of the target in the last run.
 struct DevicePlacement {
   std::string device;
   std::string backend;
   std::int64_t nodes = 0;
   std::int64_t partitions = 0;
-  double ms = 0;  ///< its partitions, transfers not counted
+  double ms = 0;  ///< its partitions, without transfers
 };
 
 /// A step of the last run.
@@ -39,7 +39,7 @@ struct RunStep {
   std::int32_t from = 0;            ///< transfer: partition that it copies from
   std::int32_t to = 0;              ///< transfer: partition that needs it
   std::int64_t tensors = 0;         ///< copied
-  std::int64_t listed_tensors = 0;  ///< transfer: by the plan; some may be there already
+  std::int64_t listed_tensors = 0;  ///< transfer: as planned; some may be there already
   std::int64_t bytes = 0;           ///< copied
   double ms = 0;
   double predicted_ms = 0;  ///< of a partition or transfer
@@ -55,7 +55,7 @@ struct BenchSummary {
   std::int64_t peak_rss_bytes = 0;
 };
 
-/// An output against what it should be.
+/// An output compared with its expected value.
 struct OutputComparison {
   std::string name;
   Comparison comparison;
@@ -64,7 +64,7 @@ struct OutputComparison {
 
 struct ComparisonReport {
   std::vector<OutputComparison> outputs;
-  std::string device;  ///< the reference ran there; empty if it is a file
+  std::string device;  ///< that ran the reference; empty if it came from a file
   double ms = 0;       ///< the reference's run
   bool ok() const;
 };

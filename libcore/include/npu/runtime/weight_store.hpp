@@ -14,20 +14,20 @@ namespace npu {
 /// Where the data of a graph's weights comes from.
 struct WeightSource {
   std::string file;                          ///< safetensors; empty: none
-  std::optional<std::uint64_t> random_seed;  ///< made up where no file has them
+  std::optional<std::uint64_t> random_seed;  ///< for weights that no file has
 };
 
 /// Resolves `npu.weights_file` against the folder of the document that names it (the working
 /// directory for stdin). Empty if the document names none.
 std::string weights_file_of(const Graph& graph);
 
-/// Rewrites a relative `npu.weights_file` so that it resolves for whoever reads the document at
-/// `output` (empty: stdout, whose reader resolves it against the working directory).
+/// Rewrites a relative `npu.weights_file` so that a reader of the document at `output` can resolve
+/// it (empty: stdout, whose reader resolves it against the working directory).
 void rebase_weights_file(Graph& graph, const std::string& output);
 
 /// Data for every weight that a node or a graph output reads, by TensorId (others stay empty). A
-/// lifted constant takes the data of `constants` unless the file has it. Collects one error per
-/// weight that is missing or has another dtype or shape than the graph says.
+/// lifted constant takes its data from `constants` unless the file has it. Collects one error per
+/// weight that is missing or differs in dtype or shape from the graph's declaration.
 std::vector<Tensor> load_weights(const Graph& graph, const WeightSource& source,
                                  Diagnostics& diagnostics);
 

@@ -8,7 +8,7 @@
 
 namespace npu {
 
-/// a * b, or nothing if that does not fit.
+/// a * b, or nothing on overflow.
 inline std::optional<std::int64_t> checked_multiply(std::int64_t a, std::int64_t b) {
   std::int64_t product = 0;
   if (__builtin_mul_overflow(a, b, &product)) return std::nullopt;
@@ -33,14 +33,14 @@ inline std::optional<std::int64_t> checked_element_count(const std::vector<std::
   return empty ? 0 : count;
 }
 
-/// a + b for counts; what does not fit becomes the largest value.
+/// a + b for counts; an overflow gives the largest value.
 inline std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
   std::int64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::int64_t>::max() : sum;
 }
 
-/// A count that was summed up as a double, as an integer; what does not fit becomes the largest
-/// value.
+/// Converts a count that was summed as a double to an integer; one that does not fit becomes the
+/// largest value.
 inline std::int64_t saturating_integer(double count) {
   return count < 0x1p63 ? static_cast<std::int64_t>(count)
                         : std::numeric_limits<std::int64_t>::max();

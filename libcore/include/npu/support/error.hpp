@@ -10,11 +10,11 @@ namespace npu {
 /// Why a run cannot go on. Tools map these to exit codes; see npu::cli::ExitStatus.
 enum class ErrorCode {
   kIo,            ///< a file or stream cannot be read or written
-  kParse,         ///< the bytes are not what the format says
-  kInvalidGraph,  ///< well-formed, but breaks a rule of npu-ir(5)
+  kParse,         ///< the bytes do not follow the format
+  kInvalidGraph,  ///< well-formed, but violates a rule of npu-ir(5)
   kUsage,         ///< options that contradict each other or name things that do not exist
   kUnsupported,   ///< no device or backend can do what the document asks for
-  kInfeasible,    ///< valid, but there is no result within the given limits
+  kInfeasible,    ///< valid, but no result meets the given limits
 };
 
 /// A place in an input. Syntax errors have line and column (1-based; 0 means unknown), semantic

@@ -20,7 +20,7 @@ std::string read_stream(std::FILE* stream, const std::string& name);
 /// temporary name in the same folder, fsync, rename. Devices, pipes and symbolic links are written
 /// in place, since renaming would replace them. Throws Error kIo.
 void write_file_atomically(const std::string& path, std::string_view content);
-/// As above, with the pieces one after another.
+/// As above, with the pieces concatenated.
 void write_file_atomically(const std::string& path, const std::vector<std::string_view>& pieces);
 
 /// The bytes of a file, mapped read-only for as long as the object lives. A file that another

@@ -12,14 +12,14 @@
 
 namespace npu {
 
-/// A number that is not negative as the index of a container.
+/// A non-negative number as a container index.
 template <std::integral Number>
 constexpr std::size_t index_of(Number number) noexcept {
   return static_cast<std::size_t>(number);
 }
 
-/// The place of something in a list. Ids of lists of different things are different types, so that
-/// none stands for another by mistake; `Tag` only tells them apart.
+/// The index of an element in a list. Ids into lists of different things are different types, so
+/// that they cannot be mixed up; `Tag` only tells them apart.
 template <typename Tag>
 struct Id {
   std::int32_t value = -1;
@@ -27,11 +27,11 @@ struct Id {
   constexpr auto operator<=>(const Id&) const = default;
 };
 
-/// Id, NodeId, TensorId and others of their shape: aggregates of one number.
+/// Id, NodeId, TensorId and other types of this form: aggregates of one number.
 template <typename IdType>
 concept IdLike = std::same_as<decltype(IdType::value), std::int32_t>;
 
-/// Only of a valid id.
+/// The index of an id, which must be valid.
 template <IdLike IdType>
 constexpr std::size_t index_of(IdType id) noexcept {
   return static_cast<std::size_t>(id.value);
@@ -83,8 +83,8 @@ constexpr IdRange<IdType> ids_of(const List& list) noexcept {
   return IdRange<IdType>(list.size());
 }
 
-/// A std::vector that takes ids of one type as indices. For flags use char: std::vector<bool> packs
-/// its elements.
+/// A std::vector indexed by ids of one type. Use char for flags, since std::vector<bool> packs its
+/// elements.
 template <IdLike IdType, typename T>
 class IdVector {
  public:
@@ -101,7 +101,7 @@ class IdVector {
   void resize(std::size_t size, const T& value) { items_.resize(size, value); }
   void reserve(std::size_t size) { items_.reserve(size); }
   void clear() noexcept { items_.clear(); }
-  /// Appends an element and gives its id.
+  /// Appends an element and returns its id.
   IdType push_back(T value) {
     items_.push_back(std::move(value));
     return id_at<IdType>(items_.size() - 1);
@@ -112,7 +112,7 @@ class IdVector {
   auto end() noexcept { return items_.end(); }
   auto begin() const noexcept { return items_.begin(); }
   auto end() const noexcept { return items_.end(); }
-  /// The plain vector, for code that knows no ids.
+  /// The plain vector, for code that does not use ids.
   std::vector<T>& items() noexcept { return items_; }
   const std::vector<T>& items() const noexcept { return items_; }
 

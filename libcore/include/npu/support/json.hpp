@@ -5,21 +5,21 @@
 #include <string>
 #include <string_view>
 
-// Instantiated once, in support/json.cpp: a quarter of the time that a file which uses it takes to
-// compile.
+// Instantiated only in support/json.cpp, which saves files that use it a quarter of their compile
+// time.
 extern template class nlohmann::basic_json<nlohmann::ordered_map>;
 
 namespace npu {
 
-/// JSON with the keys of an object in the order in which they were read or added.
+/// JSON whose objects keep their keys in the order in which they were read or added.
 using Json = nlohmann::ordered_json;
 
-/// Parses one JSON document. Stricter than the library below it: a duplicate key, a number that no
-/// 64-bit integer or finite double holds, nesting deeper than 200, and bytes after the document are
-/// errors. Throws Error kParse with line and column; `file` stands for the input in messages.
+/// Parses one JSON document. Stricter than the underlying library: duplicate keys, numbers that no
+/// 64-bit integer or finite double can hold, nesting deeper than 200, and bytes after the document
+/// are errors. Throws Error kParse with line and column; messages call the input `file`.
 Json parse_json(std::string_view text, const std::string& file);
 
-/// The member `key` of an object, or null if `json` is no object or has no such key.
+/// The member `key` of an object, or null if `json` is not an object or has no such key.
 const Json* find_member(const Json& json, std::string_view key) noexcept;
 Json* find_member(Json& json, std::string_view key) noexcept;
 

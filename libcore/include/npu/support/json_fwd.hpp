@@ -5,8 +5,8 @@
 
 namespace npu {
 
-/// The type of npu/support/json.hpp, for headers that only name it: the whole of nlohmann/json is
-/// most of what a small file takes to compile.
+/// The type of npu/support/json.hpp, for headers that only name it: nlohmann/json accounts for most
+/// of a small file's compile time.
 using Json = nlohmann::ordered_json;
 
 }  // namespace npu

@@ -10,14 +10,14 @@
 
 namespace npu {
 
-/// The stages that tell what they do; the name of each is in kLogModuleNames.
+/// The stages that log; their names are in kLogModuleNames.
 enum class LogModule : std::uint8_t {
   kRead,     ///< documents, weights, bundles
   kVerify,   ///< rules of npu-ir(5)
   kPass,     ///< tag, fuse, partition, align
   kSolve,    ///< what an optimiser found and what it proved
   kDevice,   ///< backends: where they were looked for, found and loaded
-  kCompile,  ///< partitions on their backends
+  kCompile,  ///< backends compiling partitions
   kCache,    ///< hits and misses
   kRun,      ///< loading and running
   kGnn,      ///< phases of plans over big graphs
@@ -36,8 +36,8 @@ struct LogMessage {
   std::optional<double> ms;  ///< how long it took
 };
 
-/// Whoever wants to hear what the library does. The library itself never prints. Calls may come
-/// from several threads at once.
+/// Receives the library's log messages; the library itself never prints. Calls may come from
+/// several threads at once.
 class LogSink {
  public:
   LogSink() = default;
@@ -45,35 +45,35 @@ class LogSink {
   LogSink(const LogSink&) = delete;
   LogSink& operator=(const LogSink&) = delete;
 
-  /// Whether messages of this kind are read; texts of others are not even made.
+  /// Whether the sink wants messages of this kind; the text of others is never built.
   virtual bool wants(LogModule module, LogLevel level) const noexcept = 0;
   virtual void write(const LogMessage& message) = 0;
 };
 
-/// Installs the sink of the process, which must outlive every call of the library; null, as in the
-/// beginning, means that nothing is told.
+/// Installs the sink of the process, which must outlive every call into the library. Null, the
+/// initial state, turns logging off.
 void set_log_sink(LogSink* sink) noexcept;
 
-/// Whether somebody reads messages of this kind. Without a sink it is one load.
+/// Whether the sink wants messages of this kind. Without a sink this costs one load.
 bool log_wants(LogModule module, LogLevel level) noexcept;
-/// Hands a message to the sink, if that wants it.
+/// Passes a message to the sink, if the sink wants it.
 void log_text(LogModule module, LogLevel level, std::string_view text,
               std::optional<double> ms = std::nullopt);
 
-/// `text` is a function that gives the text; it is called only if somebody reads it.
+/// `text` is a function that returns the text; it is called only if the sink wants the message.
 template <typename Text>
 void log(LogModule module, LogLevel level, const Text& text) {
   if (log_wants(module, level)) log_text(module, level, text());
 }
 
-/// Times a stage from its construction on. Does not look at the clock unless somebody reads it.
+/// Times a stage from construction on. Does not read the clock unless the sink wants the message.
 class LogTimer {
  public:
   explicit LogTimer(LogModule module, LogLevel level = LogLevel::kInfo)
       : module_(module), level_(level) {
     if (log_wants(module, level)) start_ = std::chrono::steady_clock::now();
   }
-  /// The stage is done: tells `text()` and the time since the construction.
+  /// Ends the stage: logs `text()` and the time since construction.
   template <typename Text>
   void done(const Text& text) const {
     if (!start_) return;

@@ -10,14 +10,14 @@
 
 namespace npu {
 
-/// Told by long commands how much of the work is done, from 0 to 1, and what comes next. Returns
-/// false to stop there. May be empty.
+/// Called by long operations with the share of the work that is done, from 0 to 1, and with what
+/// comes next. Returns false to stop. May be empty.
 using ProgressCallback = std::function<bool(double done, const std::string& what)>;
 
-/// Calls `progress`, if there is one. Throws Error kIo "interrupted" if it asks to stop.
+/// Calls `progress` unless it is empty. Throws Error kIo "interrupted" if it asks to stop.
 void report_progress(const ProgressCallback& progress, double done, const std::string& what);
 
-/// Where the time of a command went: phases in order of their first use.
+/// Where the time of a command was spent: phases in the order of their first use.
 class PhaseTimes {
  public:
   /// Adds to the phase, in milliseconds.
@@ -25,7 +25,7 @@ class PhaseTimes {
   void add(const PhaseTimes& other);
   const std::vector<std::pair<std::string, double>>& entries() const noexcept { return entries_; }
 
-  /// Times a phase until its own end.
+  /// Times a phase until the end of its scope.
   class Scope {
    public:
     Scope(PhaseTimes& times, std::string phase);
@@ -43,10 +43,10 @@ class PhaseTimes {
   std::vector<std::pair<std::string, double>> entries_;
 };
 
-/// A table of the phases with their shares, and the largest memory of the process.
+/// A table of the phases with their shares, and the peak memory of the process.
 std::string format_phase_times(const PhaseTimes& times);
 
-/// The largest resident memory of the process so far.
+/// The peak resident memory of the process so far.
 std::int64_t peak_rss_bytes();
 
 }  // namespace npu

@@ -9,7 +9,7 @@
 
 namespace npu {
 
-/// "512 B", "4.01 MB": decimal units, three digits.
+/// "512 B", "4.01 MB": decimal units, three significant digits.
 std::string bytes_text(double bytes);
 /// "1.82 GFLOP".
 std::string flops_text(double flops);
@@ -19,16 +19,16 @@ std::string fixed_text(double value, int decimals);
 /// Integers with commas between, such as "1,2,4"; nothing if `text` is anything else.
 std::optional<std::vector<std::int64_t>> integer_list(std::string_view text);
 
-/// `text` with control characters and bytes that are not UTF-8 replaced by '?': for text that comes
-/// from outside and goes into messages and documents.
+/// `text` with control characters and invalid UTF-8 bytes replaced by '?': for untrusted text that
+/// goes into messages and documents.
 std::string printable_text(std::string_view text);
 
-/// A table whose columns line up: the first row is the head, columns whose name starts with '>' are
-/// right-aligned (the sign is dropped). Ends with a newline.
+/// A table with aligned columns: the first row is the header, and columns whose name starts with
+/// '>' are right-aligned (the '>' is dropped). Ends with a newline.
 std::string table_text(const std::vector<std::vector<std::string>>& rows);
 
-/// The candidate with the smallest edit distance to `word`, or an empty string if none is near (at
-/// most a third of the letters differ).
+/// The candidate with the smallest edit distance to `word`, or an empty string if none is close
+/// enough (at most a third of the letters differ).
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace npu

@@ -9,8 +9,8 @@
 namespace npu {
 
 /// The target with the ops of shared objects (npu/custom_op.hpp) added to every device that runs
-/// every aten op ("*"), with every dtype and rank; `json` has them, too. Throws Error kIo
-/// if a library is bad, kUsage if the target has no such device.
+/// every aten op ("*"), with every dtype and rank, in `json` as well. Throws Error kIo
+/// for a library that cannot be used, kUsage if the target has no such device.
 Target with_custom_ops(const Target& target, const std::vector<std::string>& libraries);
 
 }  // namespace npu

@@ -15,7 +15,7 @@
 
 namespace npu {
 
-/// Inclusive; a missing bound is open.
+/// An inclusive range of counts; a missing bound is open.
 struct CountRange {
   std::int64_t min = 0;
   std::optional<std::int64_t> max;
@@ -24,7 +24,7 @@ struct CountRange {
   }
 };
 
-/// What one argument of an op must be, after the schema's defaults.
+/// Restricts one argument of an op, after the schema's defaults have been applied.
 struct AttributeRule {
   std::string argument;
   std::optional<double> min, max;            ///< of a number
@@ -33,7 +33,7 @@ struct AttributeRule {
   std::optional<Json> in;                    ///< one of these
 };
 
-/// Which dtypes the tensors of a node may have; an empty list takes every dtype.
+/// The dtypes that the tensors of a node may have; an empty list allows every dtype.
 struct DTypeRule {
   std::vector<DType> any;  ///< operands and results that `by_argument` does not name
   std::map<std::string, std::vector<DType>, std::less<>> by_argument;  ///< "result": the results
@@ -49,10 +49,10 @@ struct OpRule {
   std::vector<std::string> requirements;  ///< names of predicates(), see support_check.hpp
 };
 
-/// Rates of some ops, where they differ from the device's.
+/// Rates of certain ops, if they differ from the device's.
 struct OpRate {
   std::vector<std::string> types;
-  std::optional<bool> grouped;  ///< only convolutions with groups > 1, or only others
+  std::optional<bool> grouped;  ///< only convolutions with groups > 1 (true) or = 1 (false)
   double peak_flops = 0;        ///< FLOP/s of every dtype; 0: the device's
   double memory_bandwidth = 0;  ///< bytes/s; 0: the device's
 };
@@ -67,27 +67,27 @@ struct Device {
   std::vector<DType> dtypes;  ///< for rules without dtypes of their own; empty: every dtype
   CountRange rank;            ///< for rules without a rank of their own
   std::vector<OpRule> rules;
-  std::vector<std::string> aliases;    ///< op types that cost nothing on the device; one without a
-                                       ///< rule runs with every dtype and rank
-  Json align;                          ///< the `align` section, or null
-  std::int64_t on_chip_bytes = 0;      ///< 0: not known, no limit
-  double max_partition_flops = 0;      ///< FLOP in one partition; 0: no limit
+  std::vector<std::string> aliases;  ///< op types that cost nothing on the device; one that has no
+                                     ///< rule runs with every dtype and rank
+  Json align;                        ///< the `align` section, or null
+  std::int64_t on_chip_bytes = 0;    ///< 0: not known, no limit
+  double max_partition_flops = 0;    ///< FLOP in one partition; 0: no limit
   std::map<DType, double> peak_flops;  ///< FLOP/s
   double memory_bandwidth = 0;         ///< bytes/s
   double launch_overhead_us = 0;       ///< per partition
-  bool resident_weights = false;       ///< predicted times leave out the traffic of weights
-  double node_overhead_us = 0;         ///< per node that is no alias
-  std::vector<OpRate> op_rates;        ///< the first that fits a node holds
+  bool resident_weights = false;       ///< predicted times ignore the traffic of weights
+  double node_overhead_us = 0;         ///< per node that is not an alias
+  std::vector<OpRate> op_rates;        ///< the first that matches a node applies
 
   /// Indices into `rules` of the alternatives for an op type; filled by parse_target.
   NameIndex<std::vector<std::size_t>> rules_by_type;
 
-  /// FLOP/s for a dtype; where there is no entry, that of float32, else the smallest one.
+  /// FLOP/s for a dtype; without an entry for it, that of float32; without that, the smallest.
   double flops_per_second(DType dtype) const noexcept;
   bool is_alias(std::string_view op_type) const noexcept;
 };
 
-/// The way from one device's memory to another's.
+/// The link from one device's memory to another's.
 struct Link {
   std::string from;
   std::string to;
@@ -105,8 +105,8 @@ struct Target {
 
   /// Null if there is none of this name.
   const Device* find_device(std::string_view name) const noexcept;
-  /// The link from one device to the other; a link that is given for one direction only holds for
-  /// both. Null if both are the same device, never otherwise in a target that parse_target
+  /// The link from one device to the other; a link that is given for one direction only serves
+  /// both. Null if both are the same device; never null otherwise in a target that parse_target
   /// accepted.
   const Link* find_link(std::string_view from, std::string_view to) const noexcept;
 };

@@ -33,7 +33,7 @@ std::string_view dtype_name(DType dtype) noexcept;
 std::optional<DType> parse_dtype(std::string_view name) noexcept;
 /// float32, float64, float16 or bfloat16.
 bool is_floating_point(DType dtype) noexcept;
-/// An integer type; bool is none.
+/// True for integer types; bool is not one of them.
 bool is_integer(DType dtype) noexcept;
 
 /// All names, in the order of the enum, for messages: "float32, float64, ...".

@@ -24,8 +24,8 @@ struct SafetensorsEntry {
 
 /// Checks and lists a safetensors header (format: github.com/huggingface/safetensors): an 8-byte
 /// little-endian header length, a JSON object, then the data section. Offsets must lie inside it,
-/// fit dtype and shape, and cover it without holes or overlaps. `file` stands for the input in
-/// messages. Throws Error kParse. `data_begin` receives the offset of the data section.
+/// match dtype and shape, and cover it without gaps or overlaps. Messages call the input `file`.
+/// Throws Error kParse. `data_begin` receives the offset of the data section.
 std::vector<SafetensorsEntry> parse_safetensors(std::string_view bytes, const std::string& file,
                                                 std::size_t& data_begin);
 

@@ -16,14 +16,14 @@ using Shape = std::vector<std::int64_t>;
 /// "[1, 3, 224, 224]".
 std::string shape_text(const Shape& shape);
 
-/// A dense row-major tensor in host memory. Copies share their bytes; whoever holds the last copy
-/// keeps them alive (they may be a mapped file).
+/// A dense row-major tensor in host memory. Copies share their bytes, which live as long as the
+/// last copy (they may belong to a mapped file).
 class Tensor {
  public:
   Tensor() = default;
-  /// Zero-filled, aligned to 64 bytes. Throws Error kInvalidGraph if the size does not fit.
+  /// Zero-filled, aligned to 64 bytes. Throws Error kInvalidGraph if the size overflows.
   Tensor(DType dtype, Shape shape);
-  /// Bytes that `owner` keeps alive: data must hold exactly element_count * dtype_size bytes.
+  /// A tensor over existing bytes: `data` must hold exactly element_count * dtype_size of them.
   Tensor(DType dtype, Shape shape, std::shared_ptr<const std::byte> data);
 
   DType dtype() const noexcept { return dtype_; }
@@ -55,11 +55,11 @@ class Tensor {
   std::shared_ptr<const std::byte> data_;
 };
 
-/// float32 value of bfloat16 bits, exact.
+/// The float32 value of bfloat16 bits, exactly.
 float bfloat16_to_float(std::uint16_t bits) noexcept;
 /// Nearest bfloat16, ties to even; NaN stays NaN.
 std::uint16_t float_to_bfloat16(float value) noexcept;
-/// float32 value of IEEE half bits, exact.
+/// The float32 value of IEEE half-precision bits, exactly.
 float float16_to_float(std::uint16_t bits) noexcept;
 /// Nearest half, ties to even; overflow gives infinity.
 std::uint16_t float_to_float16(float value) noexcept;
