@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times that were measured, by name, and the roofline's behind them. A tensor that was not seen
-// crossing a border takes what the fit over those that were says.
+// Looks up measured times by name and falls back on the roofline. A tensor that was not measured
+// crossing a border gets its time from the link's fit.
 #include "cost/measured_cost.hpp"
 
 #include "cost/roofline.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads and writes tables of measured times of an ordinary model. Documents come from files that
-// anybody can edit: every number is checked to be finite and not negative, every name to be there,
-// and nothing may be listed twice. O(entries log entries).
+// Reads and writes tables of measured times of an ordinary model. The files are untrusted: every
+// number is checked to be finite and not negative, every name to exist, and nothing may be listed
+// twice. O(entries log entries).
 #include "npu/cost/node_table.hpp"
 
 #include <cmath>

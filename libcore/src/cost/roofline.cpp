@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Analytic times from a target's rates. Leaves out caches, kernel efficiency and overlap; measured
-// tables replace it where they exist.
+// Analytic times from a target's rates. Leaves out caches, kernel efficiency and overlap; a
+// measured table, if there is one, replaces it.
 #include "cost/roofline.hpp"
 
 #include <algorithm>
@@ -12,11 +12,11 @@ namespace npu {
 
 namespace {
 
-/// What a node has to do, whatever the device.
+/// The work of a node, independent of the device.
 struct NodeWork {
   const Node* node = nullptr;
   bool grouped = false;
-  // The dtype that is computed in: that of the last floating-point result, else of an operand.
+  // The dtype of the arithmetic: that of the last floating-point result, else of an operand.
   DType dtype = DType::kFloat32;
   double flops = 0;
   double bytes = 0;

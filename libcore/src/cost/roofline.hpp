@@ -11,7 +11,7 @@ namespace npu {
 /// microseconds. 0 for aliases.
 double node_us(const Graph& graph, const Node& node, const Device& device);
 
-/// Time to move one tensor, in microseconds; 0 where the target has no such link.
+/// Time to copy one tensor, in microseconds; 0 if the target has no such link.
 double transfer_us(const Target& target, std::string_view from, std::string_view to, double bytes);
 
 }  // namespace npu

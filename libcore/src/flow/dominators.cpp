@@ -3,9 +3,9 @@
 //
 // In topological order a vertex's immediate dominator is the nearest common ancestor, in the tree
 // built so far, of its predecessors, so one pass is enough. Ancestors are found over jump pointers
-// (Myers, "An applicative random-access stack", 1983): O(log vertices) a query, one word a vertex.
-// Boost.Graph's Lengauer-Tarjan is not used: it also takes graphs with cycles, but recurses as deep
-// as a branch is long, and a chain of 100,000 ops beside a join overflows the stack.
+// (Myers, "An applicative random-access stack", 1983): O(log vertices) per query, one word per
+// vertex. Boost.Graph's Lengauer-Tarjan is not used: it handles cycles as well, but recurses as
+// deep as a branch is long, and a chain of 100,000 ops beside a join overflows the stack.
 #include "flow/dominators.hpp"
 
 #include <algorithm>

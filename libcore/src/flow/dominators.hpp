@@ -7,14 +7,14 @@
 
 namespace npu {
 
-/// Who dominates whom in a directed graph without cycles that may have several roots: a dominates b
-/// if every path from a root to b runs through a. A virtual root stands above all of them, so that
-/// every vertex has a parent; its number is the number of vertices.
+/// The dominator tree of a directed acyclic graph that may have several roots: a dominates b if
+/// every path from a root to b runs through a. A virtual root is above all of them, so that every
+/// vertex has a parent; its number is the number of vertices.
 class DominatorTree {
  public:
   std::size_t vertex_count() const noexcept { return parent_.size() - 1; }
   std::int32_t virtual_root() const noexcept { return static_cast<std::int32_t>(vertex_count()); }
-  /// The immediate dominator; virtual_root() for a root and where there is none.
+  /// The immediate dominator; virtual_root() for a root or if there is none.
   std::int32_t parent(std::int32_t vertex) const {
     return parent_[static_cast<std::size_t>(vertex)];
   }

@@ -2,14 +2,14 @@
 // Minimum cuts by Boost.Graph's maximum flow: the only file that includes it. (The strategy of
 // npu-partition that places by cuts is partition/strategies/min_cut.cpp.)
 //
-// The network is laid out as adjacency arrays in which an arc and its reverse are a pair, so that
-// an edge is an index and every property a plain array. What can run from the source over one
-// vertex to the sink is taken off first; a vertex has one terminal arc at most then, which halves
-// the network. Boykov and Kolmogorov (PAMI 2004) search from both ends, which is near linear on
+// The network is laid out as adjacency arrays in which an arc and its reverse form a pair, so that
+// an edge is an index and every property a plain array. Flow that can run from the source over one
+// vertex to the sink is saturated first; a vertex then has at most one terminal arc, which halves
+// the network. Boykov and Kolmogorov (PAMI 2004) search from both ends, which is nearly linear on
 // networks whose terminals are everywhere, as those of placement and layout are: 40,000 ops with
-// their helper vertices take some 40 ms. The same library's push-relabel is no faster there, and in
-// Boost 1.74 some of its results fail its own check of a flow, so it is not used. Whatever was
-// found, callers and tests can check it with check_min_cut. O(vertices^2 * arcs * value) in theory.
+// their helper vertices take about 40 ms. Boost's push-relabel is no faster there, and in
+// Boost 1.74 some of its results fail its own check of a flow, so it is not used. Callers and tests
+// can verify any result with check_min_cut. O(vertices^2 * arcs * value) in theory.
 #include "flow/min_cut.hpp"
 
 #include <boost/graph/boykov_kolmogorov_max_flow.hpp>
@@ -24,7 +24,7 @@
 
 namespace npu::flow_detail {
 
-/// Arcs by tail; models what Boost.Graph's maximum flows ask of a graph.
+/// Arcs by tail; models the graph concept that Boost.Graph's maximum flows require.
 struct ResidualGraph {
   std::vector<std::int32_t> offsets;  // by vertex, and one more
   std::vector<std::int32_t> tail;
@@ -147,7 +147,7 @@ class Solver {
   }
 
  private:
-  // source -> vertex -> sink, as much as fits.
+  // Saturates source -> vertex -> sink.
   void take_direct_paths() {
     direct_.resize(vertices_);
     for (std::size_t v = 0; v < vertices_; ++v) {
@@ -249,7 +249,7 @@ class Solver {
     cut.value = std::accumulate(cut.source_flow.begin(), cut.source_flow.end(), std::int64_t{0});
   }
 
-  // What the source still reaches.
+  // The vertices that the source still reaches.
   void find_source_side(MinCut& cut) const {
     std::vector<char> reached(vertices_ + 2, 0);
     std::vector<std::int32_t> queue{source_};
@@ -314,7 +314,7 @@ void CutNetwork::add_sink_capacity(Vertex vertex, std::int64_t capacity) {
 }
 
 MinCut solve_min_cut(const CutNetwork& network) {
-  // More than every cut without an infinite arc.
+  // Larger than every cut without an infinite arc.
   const LogTimer timer(LogModule::kSolve, LogLevel::kDebug);
   const std::int64_t infinite = sum_of_capacities(network).value() + 1;
   MinCut cut = Solver(network, infinite).solve();

@@ -12,9 +12,9 @@ namespace npu {
 /// A capacity that no minimum cut pays.
 inline constexpr std::int64_t kInfiniteCapacity = std::numeric_limits<std::int64_t>::max();
 
-/// A network between a source and a sink, for binary labels: a vertex on the source's side of a cut
-/// has one label, a vertex on the sink's side the other. Capacities are at least 0; vertices are
-/// numbered from 0 in the order in which they were added, without source and sink.
+/// A network between a source and a sink, for binary labelling: vertices on the source's side of a
+/// cut have one label, those on the sink's side the other. Capacities are at least 0; vertices are
+/// numbered from 0 in the order in which they were added, not counting source and sink.
 class CutNetwork {
  public:
   using Vertex = std::int32_t;
@@ -33,9 +33,9 @@ class CutNetwork {
   /// Returns the arc's index.
   std::size_t add_arc(Vertex from, Vertex to, std::int64_t capacity,
                       std::int64_t reverse_capacity = 0);
-  /// Adds to what is paid if the vertex is on the sink's side.
+  /// Adds to the price that is paid if the vertex is on the sink's side.
   void add_source_capacity(Vertex vertex, std::int64_t capacity);
-  /// Adds to what is paid if the vertex is on the source's side.
+  /// Adds to the price that is paid if the vertex is on the source's side.
   void add_sink_capacity(Vertex vertex, std::int64_t capacity);
 
   std::size_t vertex_count() const noexcept { return source_.size(); }
@@ -63,9 +63,9 @@ struct MinCut {
 /// Deterministic. Throws Error kUnsupported if the finite capacities add up to more than 2^62.
 MinCut solve_min_cut(const CutNetwork& network);
 
-/// What is wrong with a cut and its flow, by definition and without solving anything: capacities
-/// kept, as much into every vertex as out of it, the flow's value equal to `value` and to the
-/// capacity of the cut. Empty if nothing is. O(vertices + arcs).
+/// What is wrong with a cut and its flow, checked by definition without solving anything:
+/// capacities respected, flow conserved at every vertex, the flow's value equal to `value` and to
+/// the capacity of the cut. Empty if nothing is wrong. O(vertices + arcs).
 std::string check_min_cut(const CutNetwork& network, const MinCut& cut);
 
 /// The capacity of the cut that `source_side` describes; kInfiniteCapacity if an infinite arc or

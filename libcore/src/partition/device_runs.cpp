@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts fused nodes that have a device into the fewest runs on one device each.
 //
-// The current device takes every node whose producers are done, until none of its own is ready,
-// then another device goes on. A run is one partition; since it only ever waits for earlier runs,
+// The current device takes every node whose producers are done, until none of its nodes is ready;
+// then another device continues. A run is one partition; since it only ever waits for earlier runs,
 // partitions cannot depend on each other in a cycle.
 //
-// For two devices that is optimal: by induction, after i runs that begin with the same device it
-// has done every node that any other schedule of i runs has done. Both first devices are tried. For
+// For two devices that is optimal: by induction, after i runs it has done every node that any other
+// schedule of i runs beginning with the same device has done. Both first devices are tried. For
 // more devices the problem contains the shortest common supersequence (one chain per sequence),
 // which is NP-hard: the next device is then the one with the ready node that has the most device
 // changes still below it, and every first device is tried. O(devices * (nodes + edges)).

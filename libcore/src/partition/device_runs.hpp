@@ -17,11 +17,11 @@ struct DeviceRun {
   std::vector<std::int32_t> fused_nodes;
 };
 
-/// The fewest device runs, or the cheapest where `launch` has a price for each device.
+/// The fewest device runs, or the cheapest if `launch` has a price for each device.
 std::vector<DeviceRun> fewest_device_runs(const FusedGraph& fused,
                                           std::span<const std::int64_t> launch = {});
 
-/// Each device run as a partition, behind those of `plan`, without boundaries and steps.
+/// Appends each device run to `plan` as a partition, without boundaries and steps.
 void append_runs(PartitionPlan& plan, const FusedGraph& fused, const std::vector<DeviceRun>& runs);
 
 /// Each device run as a partition, with the transfers between them.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contracts fusion groups. A group that is not convex shows as a cycle between fused nodes. O(nodes
-// + edges).
+// Contracts fusion groups to fused nodes. A group that is not convex shows up as a cycle between
+// fused nodes. O(nodes + edges).
 #include "partition/fused_graph.hpp"
 
 #include <algorithm>
@@ -66,11 +66,11 @@ void connect_fused_nodes(const Graph& graph, const std::vector<std::int32_t>& fu
   }
 }
 
-/// Names the nodes along a cycle of fused nodes, of which `waiting` leaves some that nothing can
-/// start.
+/// Throws with the nodes along a cycle of fused nodes; `waiting` counts the predecessors that each
+/// fused node still waits for.
 [[noreturn]] void refuse_cycle(const Graph& graph, const FusedGraph& fused,
                                const std::vector<std::int32_t>& waiting) {
-  // Backwards from any fused node that waits, always to one that waits, too, until one comes again.
+  // Walks backwards from a waiting fused node to waiting predecessors until one is met again.
   std::vector<std::int32_t> reader_of(fused.size(), -1);
   std::vector<std::int32_t> waits_for(fused.size(), -1);
   for (std::size_t u = 0; u < fused.size(); ++u) {
@@ -93,8 +93,8 @@ void connect_fused_nodes(const Graph& graph, const std::vector<std::int32_t>& fu
        u = waits_for[static_cast<std::size_t>(u)]) {
     cycle.push_back(u);
   }
-  std::reverse(cycle.begin(), cycle.end());  // now each reads of the one before it
-  // From the group whose first node stands first in the list.
+  std::reverse(cycle.begin(), cycle.end());  // now each reads the one before it
+  // Starts at the group whose first node comes first in the list.
   const auto first = [&](std::int32_t u) {
     return fused.members[static_cast<std::size_t>(u)].front();
   };
@@ -117,7 +117,7 @@ void connect_fused_nodes(const Graph& graph, const std::vector<std::int32_t>& fu
       others +=
           (others.empty() ? "" : ", ") + std::to_string(*graph.node(first(from)).fusion_group);
     }
-    // The nodes at both ends of an edge between the two.
+    // The nodes at both ends of an edge between the two groups.
     for (const NodeId member : fused.members[static_cast<std::size_t>(from)]) {
       NodeId reader;
       for (const TensorId output : graph.node(member).outputs) {

@@ -10,7 +10,7 @@
 
 namespace npu {
 
-/// Lists of nodes, one behind the other in one array.
+/// Lists of nodes, concatenated in one array.
 class NodeLists {
  public:
   std::size_t size() const noexcept { return offsets_.size() - 1; }
@@ -38,8 +38,8 @@ class NodeLists {
   std::vector<NodeId> nodes_;
 };
 
-/// The graph with every fusion group contracted to one fused node: what a strategy places as a
-/// whole.
+/// The graph with every fusion group contracted to one fused node, which strategies place as a
+/// unit.
 struct FusedGraph {
   NodeLists members;                            ///< by fused node, in list order
   std::vector<std::int32_t> device;             ///< by fused node, index into device_names
@@ -62,9 +62,9 @@ struct FusedGraph {
 /// Throws Error kInvalidGraph if a node has no device, a group has two, or a group is not convex.
 FusedGraph build_fused_graph(const Graph& graph);
 
-/// The fused nodes of `part`, which are in topological order, as a graph of their own: node i of it
-/// is part[i], and edges that leave the part are left out. `local` has a place for every fused node
-/// of `fused`, all -1, and is so again afterwards.
+/// The subgraph of the fused nodes in `part`, which are in topological order: node i of it is
+/// part[i], and edges that leave the part are dropped. `local` is scratch space with one entry per
+/// fused node of `fused`: all are -1 before and after the call.
 FusedGraph induced_fused_graph(const FusedGraph& fused, const std::vector<std::int32_t>& part,
                                std::vector<std::int32_t>& local);
 

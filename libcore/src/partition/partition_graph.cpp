@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verb behind npu-partition: reads the tagged document, solves (a strategy within the limits),
-// explains (metrics, reasons, what-if), and writes `npu.partition`. No text is made here; tables
-// are partition/report/, by whoever wants them. Cost: the strategy's; what-if plans once more for
+// The operation behind npu-partition: reads the tagged document, solves (a strategy within the
+// limits), explains (metrics, reasons, what-if), and writes `npu.partition`. No text is made here;
+// callers make tables with partition/report/. Cost: the strategy's; what-if plans once more for
 // each of its rows.
 #include "npu/partition/partition_graph.hpp"
 
@@ -28,7 +28,7 @@ void check_devices(const Graph& graph, const Target& target) {
   }
 }
 
-/// Runs the strategy until its plan keeps the limits.
+/// Runs the strategy until its plan meets the limits.
 StrategyOutcome solve(Graph& graph, const Target& target, const PartitionOptions& options,
                       Diagnostics& diagnostics) {
   const StrategyInfo& strategy = partition_strategies()[static_cast<std::size_t>(options.strategy)];
@@ -78,7 +78,7 @@ std::shared_ptr<const CostModel> partition_cost(const Graph& graph, const std::s
 
 namespace {
 
-/// Tells what a strategy made of the graph, what it proved, and, for -vv, why ops are where they
+/// Logs what a strategy made of the graph, what it proved, and, for -vv, why ops are where they
 /// are.
 void log_plan(const PartitionResult& result, const Json& metrics, const LogTimer& timer) {
   timer.done([&] {

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds, reads, checks and writes execution plans (npu.partition of npu-ir(5)). O(nodes + edges).
+// Builds, reads, checks and writes execution plans (npu.partition of npu-ir(5)).
+//
+// A plan from a document is untrusted: every name and index is checked, then the steps are replayed
+// to see that each tensor is on a device before it is read there. Metrics and the strategy's
+// details come from the caller and are written as they are. Each operation is O(nodes + edges).
 #include "npu/partition/partition_plan.hpp"
 
 #include <algorithm>
@@ -36,7 +40,7 @@ void append_transfer(const Graph& graph, PartitionPlan& plan, Transfer transfer)
 
 namespace {
 
-/// What find_boundary finds, for all partitions at once and with arrays in place of sets.
+/// The same as find_boundary, for all partitions at once and with arrays instead of sets.
 void find_boundaries(const Graph& graph, PartitionPlan& plan,
                      const std::vector<std::int32_t>& partition_of) {
   const auto owner = [&](NodeId id) { return partition_of[static_cast<std::size_t>(id.value)]; };
@@ -146,7 +150,7 @@ Json partition_json(const Graph& graph, const Partition& partition, std::size_t 
     flops += node_flops(graph, graph.node(node));
     bytes += node_bytes(graph, graph.node(node));
   }
-  // Counts, so whole numbers; as integers they are exact and do not change format with their size.
+  // Counts are whole numbers; written as integers they are exact at any size.
   return {{"id", id},
           {"device", partition.device},
           {"nodes", std::move(nodes)},
@@ -307,7 +311,7 @@ class PlanReader {
     append_transfer(graph_, plan_, std::move(transfer));
   }
 
-  /// Walks the steps and keeps book of what is where.
+  /// Replays the steps and tracks which tensors are on which device.
   void check_execution() {
     std::vector<std::set<std::string_view>> devices(graph_.tensors().size());
     std::vector<char> done(plan_.partitions.size(), 0);

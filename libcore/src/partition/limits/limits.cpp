@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits on the number of partitions and on their memory, for every strategy.
 //
-// Number: the partition whose nodes cost least on another device, copies included, moves there, and
-// the strategy runs again; while far more partitions are left than allowed, an eighth of the excess
-// moves at once, so that there are O(log partitions) rounds before the last few. If that ends above
-// the limit, every node that may moves to where the fewest partitions need it: device runs in which
-// each device takes all that is ready and that it can run, which is the minimum for two devices.
-// O(rounds * (nodes + edges)).
+// Number: the partition that is cheapest to move to another device, copies included, moves there,
+// and the strategy runs again; while far more partitions are left than allowed, an eighth of the
+// excess moves at once, so that there are O(log partitions) rounds before the last few. If that
+// ends above the limit, all nodes that may move are placed anew for the fewest partitions: by
+// device runs in which each device takes everything ready that it can run, which is the minimum for
+// two devices. O(rounds * (nodes + edges)).
 //
-// Memory: a run of nodes never needs less than a part of it, so that the longest run that fits is
-// the best start, and a search with doubling steps finds its end. O(nodes log nodes).
+// Memory: a run of nodes never needs less memory than a part of it, so taking the longest run that
+// fits is optimal, and a search with doubling steps finds its end. O(nodes log nodes).
 #include "partition/limits/limits.hpp"
 
 #include <algorithm>
@@ -120,8 +120,8 @@ Assignment assignment_of(const Graph& graph, const Target& target,
   return assignment;
 }
 
-/// Device runs in which a device takes all that is ready and that it can run; from each first
-/// device.
+/// Device runs in which each device takes every ready node that it can run; tries every device as
+/// the first.
 Assignment fewest_partitions_assignment(const PlacementProblem& problem) {
   const FusedGraph& fused = problem.fused;
   Assignment best;
@@ -241,7 +241,7 @@ PartitionPlan partition_with_max_partitions(Graph& graph, const Target& target,
     }
     move_item_nodes(graph, target, problem, moved, assignment);
     plan = strategy(graph);
-    if (count() >= fewest) break;  // it goes in circles
+    if (count() >= fewest) break;  // no progress: it would cycle
     fewest = count();
   }
   if (count() > max_partitions) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of a partition, with memory that is free again used again.
+// Peak memory of a partition whose memory is reused at the end of each live range.
 #include "partition/limits/working_set.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace npu {
 
 std::int64_t working_set_bytes(const Graph& graph, std::span<const NodeId> nodes) {
-  // What stands for the memory of a tensor: itself, or what an alias was made of.
+  // The tensor that owns the memory of a tensor: itself or, for an alias, the one it views.
   std::unordered_map<std::int32_t, std::int32_t> storage;
   std::unordered_map<std::int32_t, std::size_t> last_use;  // by storage
   std::unordered_set<std::int32_t> members;

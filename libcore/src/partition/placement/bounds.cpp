@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lower bounds of placements, from their proofs: what is left of every price after the flows of a
-// certificate moved parts of it between producers and readers (two devices), and what every device
-// takes alone when each item's price is given out once (any number of devices).
+// Lower bounds of placements, from their proofs: the reduced costs that remain after the flows of a
+// certificate have moved parts of every price between producers and readers (two devices), and the
+// Lagrangian bound in which each device decides which items are worth their price (any number).
 //
-// Nothing here knows how the solver found the proof, so that check_certificate.cpp can rest on it.
-// Sums are in 128 bits: a certificate is input, and its numbers may be anything. certified_bound is
+// Nothing here knows how the solver found the proof, so check_certificate.cpp can rely on it. Sums
+// are in 128 bits: a certificate is input, and its numbers may be anything. certified_bound is
 // O(fused nodes + arcs + readers), priced_bound one minimum cut for each device.
 #include "partition/placement/bounds.hpp"
 
@@ -20,7 +20,7 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-/// What a certificate leaves of the prices of the items, built up part by part.
+/// The reduced costs of the items under a certificate, built up part by part.
 class CertifiedBound {
  public:
   CertifiedBound(const PlacementProblem& problem, const CutCertificate& certificate)
@@ -29,7 +29,7 @@ class CertifiedBound {
         on_a_(problem.items, 0),
         on_b_(problem.items, 0) {}
 
-  /// kNever with the reason in fault() where the certificate proves nothing.
+  /// The bound; kNever, with the reason in fault(), if the certificate proves nothing.
   std::int64_t value() {
     if (problem_.devices != 2 || certificate_.device_a == certificate_.device_b ||
         certificate_.flow.size() != problem_.readers.size()) {
@@ -183,7 +183,7 @@ std::int64_t priced_bound(const PlacementProblem& problem, const std::vector<std
         in = std::min(in, problem.transfer_of(t, static_cast<std::int32_t>(e), device));
         out = std::min(out, problem.transfer_of(t, device, static_cast<std::int32_t>(e)));
       }
-      if (in == kNever) continue;  // the only device
+      if (in == kNever) continue;  // it is the only device
       const PlacementProblem::Tensor& tensor = problem.tensors[t];
       const std::int32_t arrives = network.add_vertex();
       const std::int32_t leaves = network.add_vertex();

@@ -6,7 +6,7 @@
 
 namespace npu {
 
-/// What mincut keeps for the certificate until the plan is settled.
+/// What mincut keeps for the certificate until the plan is final.
 struct PlacementProof {
   PlacementProblem problem;
   Placement placement;

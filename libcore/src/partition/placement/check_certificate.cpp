@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the proof of a placement's lower bound into the document, and checks one that stands
-// there.
+// Writes the proof of a placement's lower bound into the document, and checks the proof in a
+// document.
 //
-// The check uses the definition of what is proved, not the solver: times are those of plan_metrics,
-// the cost of the cut is added up from the device of each node, and the bound is what is left after
-// moving parts of the tensors' prices to their producers and readers (certified_bound). For more
-// than two devices the bound is solved again from the prices of the nodes, which are its proof; a
-// bound that comes from trying everything is tried again. O(nodes + edges) for two devices.
+// The check follows the definition of what is proved, not the solver: times are those of
+// plan_metrics, the cost of the cut is summed from the device of each node, and the bound is what
+// remains after moving parts of the tensors' prices to their producers and readers
+// (certified_bound). For more than two devices the bound is solved again from the prices of the
+// nodes, which are its proof; an exhaustive search is repeated. O(nodes + edges) for two devices.
 #include <algorithm>
 #include <cmath>
 
@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kSlackUs = 0.002;  // metrics are rounded to nanoseconds
 
-/// What the certificate calls an item or a fused node: its first node.
+/// The certificate's name for an item or a fused node: that of its first node.
 const std::string& item_name(const Graph& graph, const PlacementProblem& problem,
                              std::int32_t item) {
   return graph.node(problem.first_node[index_of(item)]).name;
@@ -105,7 +105,7 @@ class CertificateChecker {
   }
 
  private:
-  // The times of a plan can only be checked by what they were taken from.
+  // The times of a plan can only be checked against their source.
   bool check_cost() {
     const Json* stated = find_member(*graph_.npu_member("partition"), "cost");
     const Json given = cost_.provenance();
@@ -144,7 +144,7 @@ class CertificateChecker {
                                                Json(std::round(expected * 1000) / 1000).dump());
   }
 
-  // Ticks are rounded for each item, tensor and launch, the plan's time is not.
+  // Ticks are rounded for each item, tensor and launch; the plan's time is not.
   double slack() const {
     const auto terms = static_cast<double>(problem_.items + problem_.readers.size() + 1);
     return kSlackUs + 1e-9 * predicted_ + terms / problem_.ticks_per_us;
@@ -195,7 +195,7 @@ class CertificateChecker {
     if (!row.is_array() || row.size() != names + integers) return false;
     for (std::size_t i = 0; i < row.size(); ++i) {
       if (i < names ? !row[i].is_string() : !row[i].is_number_integer()) return false;
-      // Far from what 128 bits hold in sums, and more than any price.
+      // Larger than any price, yet sums stay far below 128 bits.
       if (i >= names &&
           (row[i].is_number_unsigned() ? row[i].get<std::uint64_t>() > (std::uint64_t{1} << 61)
                                        : std::abs(row[i].get<double>()) > 0x1p61)) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// All placements of a small problem, depth first.
+// All placements of a small problem, by depth-first branch and bound.
 //
-// A branch ends where what is placed, with the least that the rest can cost, reaches the best known
-// placement. Items stand in topological order, so that a tensor's price is known early. Exponential
-// in the items; gives up after kMaxVisits steps.
+// A branch is cut off when the cost of the items placed plus the least cost of the rest reaches the
+// best known placement. Items are in topological order, so that a tensor's price is known early.
+// Exponential in the items; gives up after kMaxVisits steps.
 #include "partition/placement/exhaustive_search.hpp"
 
 #include <algorithm>

@@ -10,7 +10,7 @@
 
 namespace npu {
 
-/// Depth first over the items, cut off where what is known costs as much as the best.
+/// Depth-first search over the items; a branch ends when its cost reaches the best one.
 class ExhaustiveSearch {
  public:
   /// Looks at a placement and returns the cost that the next one has to beat.
@@ -18,8 +18,8 @@ class ExhaustiveSearch {
 
   explicit ExhaustiveSearch(const PlacementProblem& problem);
 
-  /// Calls `consider` with every placement that could be better than `best`, which it returns the
-  /// new value of. False if it gave up.
+  /// Calls `consider` with every placement that could be better than `best`; `consider` returns the
+  /// new value of `best`. False if the search gave up.
   bool run(std::int64_t best, const Consider& consider);
 
  private:
@@ -28,7 +28,7 @@ class ExhaustiveSearch {
   const PlacementProblem& problem_;
   std::vector<std::int32_t> order_;
   std::vector<std::vector<std::size_t>> complete_at_;  // tensors, by depth of their last item
-  std::vector<std::int64_t> rest_;                     // least cost of what is not placed yet
+  std::vector<std::int64_t> rest_;                     // least cost of the items not placed yet
   std::int64_t least_launch_ = 0;
   Assignment assignment_;
   std::int64_t best_ = 0;

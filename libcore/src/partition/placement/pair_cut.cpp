@@ -3,8 +3,8 @@
 //
 // An item on the source's side is on device_b. A tensor that several items read has a helper vertex
 // for each direction, so that it is paid once; a launch is an arc where a path through the graph
-// changes device. Items that are fixed to a third device are no vertices: what they send and read
-// is a price of the others. The flow is the proof, which certificate() writes down.
+// changes device. Items that are fixed to a third device have no vertex: tensors that they send and
+// read add to the prices of the others. The flow is the proof, which certificate() extracts.
 #include "partition/placement/pair_cut.hpp"
 
 #include <cassert>

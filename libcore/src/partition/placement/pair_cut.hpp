@@ -12,7 +12,7 @@
 
 namespace npu {
 
-/// The network of the items that are on one of two devices; the others stay.
+/// The network of the items on either of two devices; all others stay where they are.
 class PairCut {
  public:
   PairCut(const PlacementProblem& problem, const Assignment& fixed, std::int32_t device_a,
@@ -26,7 +26,7 @@ class PairCut {
   std::int64_t value() const noexcept { return cut_.value; }
   std::int64_t size() const noexcept;
 
-  /// Where no item is fixed.
+  /// The proof; only if no item is fixed.
   CutCertificate certificate(const LaunchPaths& paths) const;
 
  private:
@@ -42,7 +42,7 @@ class PairCut {
 
   void add_tensor(std::size_t t);
 
-  // One vertex that is cut off if a reader is on `device_a` though the tensor is not, one for
+  // One vertex that is cut off if a reader is on `device_a` but the tensor is not, and one for
   // `device_b`.
   void add_helpers(const PlacementProblem::Tensor& tensor, std::int32_t producer, std::int64_t to_a,
                    std::int64_t to_b);

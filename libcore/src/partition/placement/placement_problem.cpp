@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns a tagged graph and a target into numbers: what each item costs on each device, and each
-// tensor on each way.
+// Turns a tagged graph and a target into numbers: the cost of each item on each device, and of each
+// tensor on each link.
 //
-// Where a node may run: on the device that it has, and on every other one that supports it, unless
-// its device_reason is fixed (by hand, by a limit) or says that another device failed to compile it
-// (no preference though the first device supports the node); such nodes stay. Graph inputs and
-// weights cost no transfer: they are loaded to each device that reads them, as npu-run does,
-// whatever device that is; and results are fetched from where they were made. O(nodes * devices +
-// edges).
+// A node may run on the device that it has and on every other one that supports it, unless its
+// device_reason is fixed (by hand, by a limit) or says that another device failed to compile it (it
+// is off the first device although that supports it, and not by preference); such nodes stay. Graph
+// inputs and weights cost no transfer: as in npu-run, they are loaded directly to each device that
+// reads them, and outputs are fetched from where they were computed.
+// O(nodes * devices + edges).
 #include "partition/placement/placement_problem.hpp"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ class Builder {
   }
 
  private:
-  // Fused nodes have indices of their own for devices; from here on the target's count.
+  // Fused nodes number devices themselves; from here on the target's indices are used.
   void rename_devices() {
     std::vector<std::int32_t> index;
     for (const std::string& name : problem_.fused.device_names) {
@@ -79,7 +79,7 @@ class Builder {
           bits |= std::uint64_t{1} << d;
         }
       }
-      // Something else than support keeps it from the first device, such as a failure to compile.
+      // Not lack of support keeps it off the first device, but for example a failure to compile.
       const bool stays = own != 0 && (bits & 1U) != 0 && !reason.is_preference();
       problem_.node_devices[n] = stays ? std::uint64_t{1} << own : bits;
     }
@@ -101,7 +101,7 @@ class Builder {
       if (!tensor.producer.valid()) continue;
       const std::int32_t a = find(fused.fused_node_of[index_of(tensor.producer.value)]);
       const std::int32_t b = find(fused.fused_node_of[n]);
-      // A document that is tagged otherwise by hand keeps its tags.
+      // A document whose tags were edited by hand keeps them.
       if (fused.device[index_of(a)] != fused.device[index_of(b)]) continue;
       leader[index_of(std::max(a, b))] = std::min(a, b);
     }
@@ -177,7 +177,7 @@ class Builder {
       throw Error(ErrorCode::kUnsupported,
                   "predicted times are not finite with the rates of target '" + target_.name + "'");
     }
-    // Coarser only where times add up to ten days.
+    // Coarser only if times add up to ten days.
     int exponent = 6;
     while (total * std::pow(10.0, exponent) > kLargestTotal) --exponent;
     problem_.ticks_per_us = std::pow(10.0, exponent);

@@ -13,15 +13,15 @@
 
 namespace npu {
 
-/// The price of what cannot be.
+/// The price of the impossible.
 inline constexpr std::int64_t kNever = kInfiniteCapacity;
 
 /// A device for every item, as an index into the target's devices.
 using Assignment = std::vector<std::int32_t>;
 
-/// Which device to give to what, and what that costs, in whole ticks, so that sums are exact and do
-/// not depend on their order. An item is what moves as a whole: a fusion group or a single node,
-/// with the getitem nodes that take its results apart.
+/// The items to place and their costs, in whole ticks, so that sums are exact and do not depend on
+/// their order. An item moves as a whole: a fusion group or a single node, with the getitem nodes
+/// that select its results.
 struct PlacementProblem {
   struct Tensor {
     TensorId id;
@@ -36,12 +36,12 @@ struct PlacementProblem {
   std::size_t items = 0;
   std::size_t devices = 0;
   double ticks_per_us = 1;           ///< a power of ten
-  std::vector<std::int64_t> cost;    ///< by item and device; kNever where it cannot run
+  std::vector<std::int64_t> cost;    ///< by item and device; kNever if it cannot run there
   std::vector<std::int64_t> launch;  ///< by device, for each partition
   std::vector<Tensor> tensors;       ///< that another item reads
   std::vector<std::int32_t> readers;
   std::vector<std::int64_t> transfer;       ///< by tensor, source and destination
-  Assignment tagged;                        ///< where the document has them
+  Assignment tagged;                        ///< the devices that the document states
   std::vector<std::uint64_t> node_devices;  ///< by node: bits of the devices that may run it
 
   std::int64_t cost_of(std::int32_t item, std::int32_t device) const {
@@ -64,12 +64,12 @@ struct PlacementProblem {
 PlacementProblem build_placement_problem(const Graph& graph, const Target& target,
                                          const CostModel& cost);
 
-/// What copying tensor `t` costs: once per device that reads it and is not its producer's.
+/// The cost of copying tensor `t`: once per device that reads it other than its producer's.
 std::int64_t tensor_cost(const PlacementProblem& problem, const Assignment& assignment,
                          std::size_t t);
 
-/// Computing and copying, each tensor once per destination; kNever if an item cannot be there.
-/// O(items + readers).
+/// The cost of computing, and of copying each tensor once per destination; kNever if an item cannot
+/// run on its device. O(items + readers).
 std::int64_t placement_cost(const PlacementProblem& problem, const Assignment& assignment);
 
 }  // namespace npu

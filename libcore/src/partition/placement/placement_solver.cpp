@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the placement that takes the least time for computing, copying and launching partitions,
-// and a lower bound that says how far from the best it can be.
+// Finds a placement that takes little time for computing, copying and launching partitions, and a
+// lower bound that says how far from the optimum it can be.
 //
-// Two devices. Computing and copying alone are a minimum cut (an item on the source's side is on
-// the later device; a tensor that several items read has a helper vertex for each direction, so
-// that it is paid once). The number of launches is no cut, but the largest number of device changes
-// over all paths through the graph, plus one. For a fixed mean of paths it is one again, so the
-// solver plays the two sides against each other: a minimum cut for the paths so far, then the path
-// that is worst for that cut, and so on. Every cut's value is a lower bound and every cut a
-// placement that knows about launches; on a chain the second cut is optimal already. Besides, what
-// the tags say and all items on one device are tried, then whole partitions are moved while that
-// helps. Where a gap is left and at most kMaxChoices placements exist, all are tried.
+// Two devices. Computing and copying without launches is a minimum cut (an item on the source's
+// side is on the later device; a tensor that several items read has a helper vertex for each
+// direction, so that it is paid once). The number of launches is not a cut cost: it is one plus the
+// largest number of device changes over all paths through the graph. For the mean over fixed paths
+// it is a cut cost again, so the solver plays a two-player game: a minimum cut for the paths so
+// far, then the path that is worst for that cut, and so on. Every cut's value is a lower bound, and
+// every cut a placement that takes launches into account; on a chain the second cut is already
+// optimal. The tags and all items on one device are tried as well; then whole partitions are moved
+// while that helps. If a gap is left and there are at most kMaxChoices placements, all are tried.
 //
-// More devices. Pairs of devices swap what they have by minimum cuts until none helps (Boykov,
-// Veksler, Zabih, "Fast approximate energy minimization via graph cuts", PAMI 2001), from several
-// starts; the bound is a Lagrangian one.
+// More devices. Pairs of devices swap items by minimum cuts until no swap helps (Boykov, Veksler,
+// Zabih, "Fast approximate energy minimization via graph cuts", PAMI 2001), from several starts;
+// the bound is a Lagrangian one.
 //
-// The number of rounds shrinks with the size, so that time stays near linear.
+// The number of rounds shrinks with the size, so that time stays nearly linear.
 #include "partition/placement/placement_solver.hpp"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ constexpr double kMaxChoices = 0x1p20;
 
 // ---- Paths ----
 
-/// Adds the path that launches most if the fused nodes are on these devices.
+/// Adds the path with the most launches if the fused nodes are on these devices.
 void add_worst_path(const PlacementProblem& problem, const Assignment& assignment,
                     LaunchPaths& paths) {
   const FusedGraph& fused = problem.fused;
@@ -66,7 +66,7 @@ void add_worst_path(const PlacementProblem& problem, const Assignment& assignmen
   paths.starts.resize(fused.size(), 0);
   paths.arcs.resize(fused.targets.size(), 0);
   if (last < 0) return;
-  // On to a sink, so that a later assignment's changes down there count, too.
+  // Continue to a sink, so that changes of later assignments down there count as well.
   for (bool moved = true; moved;) {
     moved = false;
     for (auto a = fused.offsets[index_of(last)]; a < fused.offsets[index_of(last) + 1]; ++a) {
@@ -121,7 +121,7 @@ class Solver {
     const std::int64_t placed = placement_cost(problem_, assignment);
     if (placed == kNever) return false;
     const bool is_first = best_.assignment.empty();
-    if (!is_first && placed >= best_.total()) return false;  // it launches something, too
+    if (!is_first && placed >= best_.total()) return false;  // launches come on top
     set_devices(assignment);
     best_.work += static_cast<std::int64_t>(
         problem_.devices * (problem_.fused.size() + problem_.fused.targets.size()));
@@ -173,7 +173,7 @@ class Solver {
     }
   }
 
-  // Swaps between all pairs of devices until none helps.
+  // Swaps between all pairs of devices until no swap helps.
   void improve_by_swaps(Assignment assignment) {
     std::int64_t cost = placement_cost(problem_, assignment);
     if (cost == kNever) return;
@@ -259,7 +259,7 @@ class Solver {
     }
   }
 
-  // One partition after another to another device, while that helps.
+  // Moves one partition after another to another device while that helps.
   void move_partitions() {
     std::int64_t budget = kMoveWork;
     for (bool improved = true; improved && budget > 0;) {

@@ -22,14 +22,14 @@ struct Placement {
   BoundProof proof = BoundProof::kCut;
   Assignment cut_assignment;         ///< two devices: the minimum of computing and copying alone
   CutCertificate cut;                ///< and its proof
-  CutCertificate bound;              ///< proof of bound_ticks where `proof` is kCut
-  std::vector<std::int64_t> prices;  ///< by item, where `proof` is kPrices
-  std::int64_t work = 0;  ///< items, readers and arcs that were looked at, over all cuts and tries
+  CutCertificate bound;              ///< proof of bound_ticks if `proof` is kCut
+  std::vector<std::int64_t> prices;  ///< by item, if `proof` is kPrices
+  std::int64_t work = 0;             ///< items, readers and arcs visited, over all cuts and tries
 
   std::int64_t total() const noexcept { return placed_ticks + launch_ticks; }
 };
 
-/// Sets problem.fused.device to the placement's devices, too.
+/// Also sets problem.fused.device to the placement's devices.
 Placement solve_placement(PlacementProblem& problem);
 
 }  // namespace npu

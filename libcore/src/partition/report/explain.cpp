@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says why each operator is where it is, and what supporting it elsewhere would save.
+// Explains why each operator is where it is, and what supporting it elsewhere would save.
 //
-// What-if plans the whole graph again for each operator and reason, with the strategy and the
-// limits at hand: what a missing operator costs is not its own time, but the partitions and copies
-// around it. Rows are also tried together from the top, since operators that only help in company
-// (layer norm and gelu of a transformer) rank low alone. O(rows) plans.
+// What-if plans the whole graph again for each operator and reason, with the given strategy and
+// limits: the cost of a missing operator is not its own time, but the partitions and copies around
+// it. Rows are also tried together from the top, since operators that only help in combination
+// (layer norm and gelu of a transformer) rank low by themselves. O(rows) plans.
 #include "partition/report/explain.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ PlacementStatus status_of(const Graph& graph, NodeId id, const Target& target) {
   if (reason.kind() == DeviceReason::Kind::kCheaper || reason.is_by_limit()) {
     return PlacementStatus::kMoved;
   }
-  // npu-compile gives the backend's own words.
+  // npu-compile records the backend's message.
   if (node.op_type != kGetitem && !reason.is_preference() &&
       check_support(graph, id, target.devices.front()).supported) {
     return PlacementStatus::kFailed;
@@ -36,7 +36,7 @@ PlacementStatus status_of(const Graph& graph, NodeId id, const Target& target) {
   return PlacementStatus::kUnsupported;
 }
 
-/// What a change of the target or the model would have to be; nothing if it is supported already.
+/// The kind of change to the target or the model that is needed; nothing if already supported.
 std::optional<WhatIfRow::Kind> change_for(const Graph& graph, NodeId id, const Target& target) {
   switch (status_of(graph, id, target)) {
     case PlacementStatus::kForced:

@@ -14,12 +14,12 @@ namespace npu {
 /// By device in the target's order, then most nodes first, then name.
 std::vector<OperatorRow> explain_placement(const Graph& graph, const Target& target);
 
-/// Puts a tagged graph's nodes into partitions and says what that costs.
+/// Partitions a tagged graph and returns what that costs.
 using Planner = std::function<PlanMetrics(Graph&)>;
 
-/// Tries every operator and reason that keeps nodes from the target's first device, plans anew with
-/// those nodes there, and ranks by the time saved. `graph` has the tags to start from, and has them
-/// again afterwards.
+/// For every operator and reason that keeps nodes off the target's first device, plans anew with
+/// those nodes there, and ranks by the time saved. `graph` has the tags to start from, which are
+/// restored afterwards.
 std::vector<WhatIfRow> find_what_if(Graph& graph, const Target& target, const Planner& planner);
 
 }  // namespace npu

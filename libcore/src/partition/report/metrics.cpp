@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts and predicts what a plan costs. O(nodes + edges).
+// Counts the partitions and transfers of a plan and predicts its times. O(nodes + edges).
 #include "npu/partition/metrics.hpp"
 
 #include <set>
@@ -56,7 +56,7 @@ PlanTimes plan_times(const Graph& graph, const PartitionPlan& plan, const Target
 
 PlanMetrics plan_metrics(const Graph& graph, const PartitionPlan& plan, const Target& target,
                          const CostModel& cost) {
-  PlanTimes times;  // those of transfers are not asked for
+  PlanTimes times;  // transfers are not needed
   for (const Partition& partition : plan.partitions) {
     times.partition_us.push_back(partition_us(graph, partition, target, cost));
   }

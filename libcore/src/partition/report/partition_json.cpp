@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a result becomes in the document: `npu.partition.metrics`, and the members of
-// `npu.partition` that follow it (npu-ir(5)). Times are rounded to nanoseconds and shares to a
+// Writes a result as JSON: `npu.partition.metrics`, and the members of `npu.partition` that
+// follow it (npu-ir(5)). Times are rounded to nanoseconds and shares to a
 // millionth, so that documents do not differ in the last bits between compilers. O(size of the
 // result).
 #include "partition/report/partition_json.hpp"
@@ -27,7 +27,7 @@ struct MetricsOfStrategy {
 
   void operator()(const std::monostate& /*nothing*/) const {}
 
-  // Launches and the gap are those of the final plan, which a limit may have changed.
+  // Launches and the gap describe the final plan, which a limit may have changed.
   void operator()(const MinCutFacts& facts) const {
     const double total = plan.predicted_us;
     const double bound = std::min(facts.lower_bound_us, rounded_us(total));

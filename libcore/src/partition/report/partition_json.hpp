@@ -9,7 +9,7 @@ namespace npu {
 /// The members of `npu.partition.metrics` that every plan has.
 Json metrics_to_json(const PlanMetrics& metrics, const Target& target);
 
-/// All of `npu.partition.metrics`: those, then the strategy's, coverage and how much was measured.
+/// All of `npu.partition.metrics`: those, the strategy's, coverage and the share that was measured.
 Json partition_metrics_json(const PartitionResult& result);
 
 /// The members of `npu.partition` besides the plan and its metrics.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a result becomes for people: the tables of --report and --what-if. Every number is taken
-// from the result; nothing is predicted here. O(size of the result).
+// Formats a result for people: the tables of --report and --what-if. Every number is taken from the
+// result; nothing is predicted here. O(size of the result).
 #include <cmath>
 #include <string>
 #include <vector>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Draws a plan for Graphviz, from left to right, at one of three levels: a box for each node, for
-// each fusion group (or block of the model, where nothing is fused), or for each partition.
+// each fusion group (or block of the model, if nothing is fused), or for each partition.
 //
-// Boxes stand in a cluster for each partition, or are the partitions, coloured by device. Between
-// nodes, edges that leave a partition carry their tensor's bytes and are red where it is copied to
-// another device. Between larger boxes there is one edge whatever the number of tensors, red with
-// the bytes of the copies that are made for it: a tensor is copied once to each device. Weights are
-// left out. O((nodes + edges) log nodes).
+// Boxes are grouped in a cluster per partition, or are the partitions, and are coloured by device.
+// Between nodes, edges that leave a partition are labelled with their tensor's bytes and are red if
+// it is copied to another device. Between larger boxes there is one edge for any number of tensors,
+// red with the bytes that are copied because of it: a tensor is copied once to each device. Weights
+// are left out. O((nodes + edges) log nodes).
 #include <algorithm>
 #include <array>
 #include <map>
@@ -46,14 +46,14 @@ std::vector<std::int32_t> partition_of_nodes(const Graph& graph, const Partition
   return result;
 }
 
-/// The fusion group of each node; where there are none, its block of the model.
+/// The fusion group of each node; if there are no groups, its block of the model.
 std::vector<std::int64_t> groups_of_nodes(const Graph& graph) {
   std::vector<std::int64_t> groups(graph.nodes().size(), 0);
   const bool fused = std::any_of(graph.nodes().begin(), graph.nodes().end(),
                                  [](const Node& node) { return node.fusion_group.has_value(); });
   if (fused) {
     for (std::size_t n = 0; n < groups.size(); ++n) {
-      // A node without a group is one of its own, behind all groups.
+      // A node without a group becomes a separate one, after all groups.
       groups[n] = graph.nodes()[n].fusion_group.value_or(-1 - static_cast<std::int64_t>(n));
     }
     return groups;
@@ -144,7 +144,7 @@ class PlanDrawing {
     return kColours[index % kColours.size()];
   }
 
-  // A node's name and op; of several nodes the first name, a few ops, and how many there are.
+  // A node's name and op; for several nodes the first name, a few ops, and their number.
   std::string label_of(const Box& box) const {
     std::vector<std::string> ops;
     for (const NodeId id : box.nodes) {
@@ -232,7 +232,7 @@ class PlanDrawing {
         if (is_drawn(consumer))
           readers.push_back(box_of_[static_cast<std::size_t>(consumer.value)]);
       }
-      std::sort(readers.begin(), readers.end());  // boxes stand in the order of the partitions
+      std::sort(readers.begin(), readers.end());  // boxes are in the order of the partitions
       std::vector<std::string_view> there{partition_of(tensor.producer).device};
       for (const std::int32_t to : readers) {
         if (to == from) continue;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The blocks strategy: the parts that a model is built of, found in its graph alone.
+// The blocks strategy: the blocks that a model is built of, found from its graph alone.
 //
 // A chain of nodes through which everything passes (the post-dominators of the deepest source) cuts
-// the graph into segments. A segment with more than its last node forks and joins again; with a
-// convolution or matrix product in it, it is a block: a residual block, a module of branches. What
-// stands between blocks is a chain, which becomes a stem, a tail or a stage; a chain of depthwise
-// convolutions is cut into one block each, with the pointwise ones around it. Attention and the
-// block behind it are one layer. Channel gates and norms that are written out join their
-// neighbours. At a depth of 2 and more, layers fall apart into such segments, and segments into
+// the graph into segments. A segment with more than its last node forks and joins again; if it has
+// a convolution or matrix product, it is a block: a residual block, a module of branches. The
+// segments between blocks form a chain, which becomes a stem, a tail or a stage; a chain of
+// depthwise convolutions is cut into one block each, with the pointwise ones around it. Attention
+// and the block after it are one layer. Channel gates and norms that are written out join their
+// neighbours. At a depth of 2 and more, layers are split into such segments, and segments into
 // their branches.
 //
-// Side inputs (masks, positions) go where they are first needed, side outputs where they are made,
-// so the blocks stay in order. Fusion groups stay whole. A block with nodes of several devices
-// becomes several partitions. O((nodes + edges) log nodes) for each level.
+// Side inputs (masks, positions) go where they are first needed, side outputs where they are
+// produced, so the blocks stay in order. Fusion groups stay whole. A block with nodes of several
+// devices becomes several partitions. O((nodes + edges) log nodes) for each level.
 #include "partition/strategies/blocks.hpp"
 
 #include <algorithm>
@@ -35,11 +35,11 @@ using fusion::FusionBuilder;
 using fusion::Role;
 using Nodes = std::vector<std::int32_t>;  // ascending, which is a topological order
 
-// The nodes between two links of the chain: behind the one before, up to `join`.
+// The nodes between two links of the chain: after the previous link, up to `join`.
 struct Segment {
   Nodes nodes;
   std::int32_t join = -1;
-  bool forks = false;     // a path from the link before to `join` has a node in between
+  bool forks = false;     // a path from the previous link to `join` has a node in between
   bool anchored = false;  // has a convolution, matrix product or the like
   bool is_block = false;  // forks, anchored, and no gate
   bool attends = false;
@@ -131,7 +131,7 @@ class BlockFinder {
     }
   }
 
-  // Parts that no edge connects, by their first node.
+  // Connected components, in the order of their first nodes.
   std::vector<Nodes> components_of(const Nodes& nodes) {
     number(nodes);
     std::vector<std::int32_t> root(nodes.size());
@@ -179,7 +179,7 @@ class BlockFinder {
     if (nodes.empty()) return {};
     number(nodes);
     const std::size_t count = nodes.size();
-    // The main result: the end of the longest path. What does not lead to it is a side output.
+    // The main result: the end of the longest path. Nodes that do not lead to it are side outputs.
     std::vector<std::int32_t> length(count, 0);
     std::vector<char> has_successor(count, 0);
     for (std::size_t i = 0; i < count; ++i) {
@@ -244,8 +244,8 @@ class BlockFinder {
   }
 
   // The segment of each node. Every edge leads to the same segment or a later one: a node that
-  // leads to the main result stands with the first of its readers, any other with the last of what
-  // it reads.
+  // leads to the main result goes with the first of its readers, any other with the last of its
+  // producers.
   std::vector<std::int32_t> label(const Nodes& nodes, const std::vector<char>& leads,
                                   const std::vector<std::int32_t>& links) const {
     const auto last = static_cast<std::int32_t>(links.size()) - 1;
@@ -273,7 +273,7 @@ class BlockFinder {
     return labels;
   }
 
-  // A segment forks if the link before is read by a node of it other than its join.
+  // A segment forks if a node of it other than its join reads the previous link.
   void mark_forks(const Nodes& nodes, const std::vector<std::int32_t>& links,
                   const std::vector<std::int32_t>& segment_of,
                   std::vector<Segment>& segments) const {
@@ -310,7 +310,7 @@ class BlockFinder {
     segment.is_block = segment.forks && segment.anchored && !is_gate(segment);
   }
 
-  // Multiplies what came in by something smaller that was made of it.
+  // Multiplies the segment's input by a smaller tensor computed from it.
   bool is_gate(const Segment& segment) const {
     if (facts_.facts(segment.join).role != Role::kMul) return false;
     const auto read = facts_.operands(segment.join);
@@ -321,7 +321,7 @@ class BlockFinder {
 
   // ---- blocks ----
 
-  // Something that belongs to what is before it: element by element, or a norm.
+  // A segment that belongs to the one before it: element-wise ops, or a norm.
   bool follows(const Segment& segment) const {
     if (segment.is_block || segment.anchored) return false;
     return std::all_of(segment.nodes.begin(), segment.nodes.end(), [&](std::int32_t n) {
@@ -357,7 +357,7 @@ class BlockFinder {
     segments.clear();
   }
 
-  // Makes blocks of a chain: cut behind poolings, and around depthwise convolutions.
+  // Makes blocks of a chain, cut after poolings and around depthwise convolutions.
   void close_chain(std::vector<Segment>& chain, bool at_end, std::vector<Block>& blocks) {
     if (chain.empty()) return;
     const bool anchored =
@@ -406,12 +406,12 @@ class BlockFinder {
     return facts_.facts(kernel.back().join).role == Role::kWindow;
   }
 
-  // Each anchor with what follows it; what stands before the first one belongs to it.
+  // Each anchor with the segments that follow it; those before the first anchor belong to it.
   static std::vector<std::vector<Segment>> kernels_of(std::vector<Segment>& chain) {
     std::vector<std::vector<Segment>> kernels(1);
     bool has_anchor = false;
     for (Segment& segment : chain) {
-      // A gate has anchors, too, but belongs to the convolution before it.
+      // A gate has anchors as well, but belongs to the convolution before it.
       const bool starts = segment.anchored && !segment.forks;
       if (starts && has_anchor) kernels.emplace_back();
       has_anchor = has_anchor || segment.anchored;
@@ -420,7 +420,7 @@ class BlockFinder {
     return kernels;
   }
 
-  // Attention, or several in a row (of itself, of an encoder), and the block behind it.
+  // Attention, or several in a row (self- and cross-attention), and the block after it.
   static std::vector<Block> join_layers(std::vector<Block> blocks) {
     std::vector<Block> joined;
     for (std::size_t b = 0; b < blocks.size();) {
@@ -429,7 +429,7 @@ class BlockFinder {
       const bool feeds =
           end > b && end < blocks.size() && blocks[end].is_block && !blocks[end].attends;
       if (!feeds) {
-        // Attention that nothing follows: one block each.
+        // Attention without a block after it: one block each.
         end = std::max(end, b + 1);
         for (; b < end; ++b) joined.push_back(std::move(blocks[b]));
         continue;
@@ -443,7 +443,7 @@ class BlockFinder {
   const Graph& graph_;
   FuseOptions options_{.patterns = {"none"}};
   FusionBuilder facts_;
-  std::vector<std::int32_t> local_;  // by node: its number among those that are looked at, or -1
+  std::vector<std::int32_t> local_;  // by node: its number in the current set, or -1
 };
 
 }  // namespace
@@ -462,7 +462,7 @@ StrategyOutcome partition_blocks(Graph& graph, const Target&, const PartitionOpt
                                  Diagnostics&) {
   const FusedGraph fused = build_fused_graph(graph);
   const std::vector<std::vector<NodeId>> found = find_blocks(graph, options.depth);
-  // A fusion group that reaches over blocks goes to the last one; what reads it must not be before.
+  // A fusion group that spans blocks goes to the last one; its readers must not come earlier.
   std::vector<std::int32_t> block_of(fused.size(), 0);
   for (std::size_t b = 0; b < found.size(); ++b) {
     for (const NodeId id : found[b]) {

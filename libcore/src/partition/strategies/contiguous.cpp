@@ -3,8 +3,8 @@
 //
 // This is the algorithm of pytorch-ir's partitioner, whose users know its plans: partitions are
 // intervals of a topological order and therefore convex, but branches that interleave in the list
-// are cut although nothing forces it, and a transfer repeats tensors that are on the device already
-// (npu-run skips those). partition_convex does better on both counts. O(nodes + edges).
+// are cut without need, and a transfer repeats tensors that are on the device already (npu-run
+// skips those). partition_convex does better in both respects. O(nodes + edges).
 #include <algorithm>
 #include <string>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The convex strategy: fewest partitions by dependence, not by list order.
 //
-// Nodes run on their device as soon as what they read is there (device_runs.cpp says how, and when
-// that is the minimum), and each run on one device is a partition. Fusion groups are contracted to
-// single nodes before. O(devices * (nodes + edges)).
+// Nodes run on their device as soon as their operands are there (device_runs.cpp explains how, and
+// when that is the minimum), and each run on one device is a partition. Fusion groups are first
+// contracted to single nodes. O(devices * (nodes + edges)).
 #include "npu/partition/strategies.hpp"
 #include "partition/device_runs.hpp"
 #include "partition/fused_graph.hpp"

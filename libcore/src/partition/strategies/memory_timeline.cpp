@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which memory every step of a topological order touches.
+// The memory that every step of a topological order touches.
 //
 // A storage is the memory of a tensor and of all views of it. Inside a fused node nothing is
-// stored; a view touches memory when its reader does. The order takes a fused node as early in the
-// node list as it can: what belongs together mostly stands together there. O((fused nodes + edges)
-// log fused nodes).
+// stored; a view touches memory when its reader does. The order takes each fused node as early in
+// the node list as possible, since related nodes are mostly adjacent there.
+// O((fused nodes + edges) log fused nodes).
 #include "partition/strategies/memory_timeline.hpp"
 
 #include <functional>
@@ -59,7 +59,7 @@ Timeline::Timeline(const Graph& graph, const FusedGraph& fused) : graph_(graph),
     for (const NodeId id : fused.members[index_of(order[p])]) {
       const Node& node = graph.node(id);
       flops[p] += node_flops(graph, node);
-      if (is_alias_node(graph, node)) continue;  // looks at memory when its reader does
+      if (is_alias_node(graph, node)) continue;  // touches memory when its reader does
       for (const TensorId input : node.inputs) {
         const std::int32_t s = storage_of_[index_of(input.value)];
         Storage& storage = storages[index_of(s)];

@@ -9,7 +9,7 @@
 
 namespace npu {
 
-/// What a fused node touches in memory.
+/// A storage that a fused node touches.
 struct Touch {
   std::int32_t storage = 0;  // index into Timeline::storages
   bool writes = false;
@@ -18,13 +18,13 @@ struct Touch {
 /// Memory of one tensor and of all views of it.
 struct Storage {
   double bytes = 0;
-  std::int32_t made_at = -1;   // position of its maker; -1: graph input or weight
+  std::int32_t made_at = -1;   // position of its producer; -1: graph input or weight
   std::int32_t last_use = -1;  // position of its last reader
   bool leaves = false;         // holds an output of the graph
   bool weight = false;
 };
 
-/// The fused nodes in order, with what they touch.
+/// The fused nodes in order, with the storages that they touch.
 class Timeline {
  public:
   Timeline(const Graph& graph, const FusedGraph& fused);
@@ -36,7 +36,7 @@ class Timeline {
   std::vector<Storage> storages;
 
  private:
-  // Views share the memory of what they look at.
+  // Views share the memory of the tensor that they view.
   void find_storages(const std::vector<std::int32_t>& position);
 
   static TensorId viewed(const Node& node);

@@ -3,14 +3,14 @@
 // after another.
 //
 // METIS cuts the fused graph (a node is a fusion group), weighted with FLOPs and with the bytes of
-// the tensors between them, but knows no direction: parts of its result usually wait for each other
-// in a circle. The repair puts the parts in line by where their nodes stand in the graph, then
-// moves nodes until no tensor runs against the line, in both directions of pushing. Another start
-// cuts a topological order where the fewest bytes cross, by dynamic programming with the balance as
-// a window. From each start, nodes at the borders move while that saves bytes and keeps line and
-// balance (as Moreira, Popp and Schulz, "Evolutionary multi-level acyclic graph partitioning",
-// 2018, do), and the best result is kept. Devices stay as they are tagged: a part with nodes of
-// several devices becomes several partitions, one for each run on one device within the part.
+// the tensors between them, but ignores direction: the parts of its result usually depend on each
+// other in a cycle. The repair orders the parts by the mean position of their nodes in the graph,
+// then moves nodes until no tensor goes to an earlier part, once pushing nodes down and once up.
+// Another start cuts a topological order where the fewest bytes cross, by dynamic programming with
+// the balance as a window. From each start, boundary nodes move while that saves bytes and keeps
+// order and balance (as Moreira, Popp and Schulz, "Evolutionary multi-level acyclic graph
+// partitioning", 2018, do), and the best result is kept. Devices stay as tagged: a part with nodes
+// of several devices becomes several partitions, one for each run on one device within the part.
 // O((nodes + edges) * (k + rounds)). METIS itself is behind csr/metis_partitioner.cpp.
 #include <algorithm>
 #include <cmath>
@@ -37,7 +37,7 @@ constexpr int kMaxRounds = 30;
 /// A part for every fused node.
 using Parts = std::vector<std::int32_t>;
 
-/// What the parts are made of.
+/// The fused graph as METIS and the refinement need it.
 struct WorkGraph {
   struct Tensor {
     std::int64_t bytes = 0;
@@ -49,11 +49,11 @@ struct WorkGraph {
   std::vector<Tensor> tensors;
   std::vector<std::vector<std::int32_t>> touched;  // tensors, by fused node
   std::vector<std::vector<std::int32_t>> predecessors;
-  std::vector<std::int32_t> order;     // topological, as close to the list as that can be
+  std::vector<std::int32_t> order;     // topological, as close to the list as possible
   std::vector<std::int32_t> position;  // by fused node
 };
 
-/// Topological, always the fused node that stands first in the list next.
+/// A topological order that always takes the ready fused node that comes first in the list.
 std::vector<std::int32_t> order_by_list(const FusedGraph& fused) {
   std::vector<std::int32_t> waiting = fused.predecessor_count;
   std::vector<std::int32_t> heap;
@@ -86,7 +86,7 @@ WorkGraph weigh(const Graph& graph, const FusedGraph& fused) {
   }
   const double sum = std::accumulate(flops.begin(), flops.end(), 0.0);
   for (std::size_t u = 0; u < fused.size(); ++u) {
-    // Without any arithmetic every node counts the same.
+    // Without any FLOPs every node counts the same.
     result.work[u] = sum > 0 ? saturating_integer(flops[u] * std::min(1.0, 0x1p60 / sum))
                              : static_cast<std::int64_t>(fused.members[u].size());
     result.total += result.work[u];
@@ -128,8 +128,8 @@ WorkGraph weigh(const Graph& graph, const FusedGraph& fused) {
   return result;
 }
 
-/// Bytes between parts, each tensor once for each part that reads it from outside. `seen` is as
-/// long as there are parts, and zero.
+/// Bytes between parts, each tensor once for each other part that reads it. `seen` has one entry
+/// per part, all zero.
 std::int64_t tensor_cut(const WorkGraph::Tensor& tensor, const Parts& parts,
                         std::vector<char>& seen) {
   std::int64_t cut = 0;
@@ -159,7 +159,7 @@ std::vector<std::int64_t> loads_of(const WorkGraph& graph, const Parts& parts, s
   return loads;
 }
 
-/// Heaviest part above the mean, as a share of it.
+/// By what share the heaviest part exceeds the mean.
 double imbalance_of_parts(const WorkGraph& graph, const Parts& parts, std::int32_t k) {
   const auto loads = loads_of(graph, parts, k);
   const double mean = static_cast<double>(graph.total) / k;
@@ -167,7 +167,7 @@ double imbalance_of_parts(const WorkGraph& graph, const Parts& parts, std::int32
                   : 0;
 }
 
-/// METIS's parts, without regard to direction, in line by the mean place of their fused nodes.
+/// METIS's parts, which ignore direction, ordered by the mean position of their fused nodes.
 Parts metis_parts(const FusedGraph& fused, const WorkGraph& graph,
                   const PartitionOptions& options) {
   std::vector<WeightedEdge> edges;
@@ -212,7 +212,7 @@ bool runs_against_line(const WorkGraph& graph, const Parts& parts) {
   return false;
 }
 
-/// Every fused node behind what it reads.
+/// Moves every fused node to the part of its producers or a later one.
 Parts pushed_down(const FusedGraph& fused, const WorkGraph& graph, Parts parts) {
   for (const std::int32_t fused_node : graph.order) {
     for (const std::int32_t next : fused.successors(fused_node)) {
@@ -222,7 +222,7 @@ Parts pushed_down(const FusedGraph& fused, const WorkGraph& graph, Parts parts) 
   return parts;
 }
 
-/// Every fused node in front of what reads it.
+/// Moves every fused node to the part of its readers or an earlier one.
 Parts pushed_up(const WorkGraph& graph, Parts parts) {
   for (std::size_t i = graph.order.size(); i-- > 0;) {
     const std::int32_t fused_node = graph.order[i];
@@ -233,7 +233,7 @@ Parts pushed_up(const WorkGraph& graph, Parts parts) {
   return parts;
 }
 
-/// The list cut where the shares of the work are full: what a plain split does.
+/// A plain split: the list cut into equal shares of the work.
 Parts plain_split(const WorkGraph& graph, std::int32_t k) {
   Parts parts(graph.order.size());
   std::int64_t before = 0;
@@ -247,10 +247,10 @@ Parts plain_split(const WorkGraph& graph, std::int32_t k) {
   return parts;
 }
 
-/// The order cut into k runs within the limit at places where the fewest bytes cross in sum.
+/// The order cut into k runs within the limit such that the fewest bytes cross in total.
 std::optional<Parts> cheapest_split(const WorkGraph& graph, std::int32_t k, std::int64_t limit) {
   const std::size_t count = graph.order.size();
-  std::vector<std::int64_t> crossing(count + 1, 0);  // bytes that are needed behind place i
+  std::vector<std::int64_t> crossing(count + 1, 0);  // bytes that are needed after place i
   for (const WorkGraph::Tensor& tensor : graph.tensors) {
     const std::int32_t from = graph.position[index_of(tensor.producer)];
     std::int32_t last = from;
@@ -297,8 +297,8 @@ std::optional<Parts> cheapest_split(const WorkGraph& graph, std::int32_t k, std:
   return parts;
 }
 
-/// Moves fused nodes between parts of the line while that saves bytes, or balances what is too
-/// heavy.
+/// Moves fused nodes between the ordered parts while that saves bytes or relieves a part that is
+/// too heavy.
 class Refiner {
  public:
   Refiner(const FusedGraph& fused, const WorkGraph& graph, std::int32_t k, std::int64_t limit)
@@ -419,7 +419,7 @@ Candidate best_of(std::vector<Parts> starts, const FusedGraph& fused, const Work
   return best;
 }
 
-/// Says which imbalance would do: the least bottleneck of the order, or what was found.
+/// Reports which imbalance would suffice: the least bottleneck of the order, or the best found.
 [[noreturn]] void refuse(const WorkGraph& work, const Candidate& best,
                          const PartitionOptions& options, std::int64_t limit) {
   const std::int32_t k = options.parts;

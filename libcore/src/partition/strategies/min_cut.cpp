@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mincut strategy: every node on the device where the whole takes the least time.
+// The mincut strategy: places every node so that the whole model takes the least time.
 //
-// Reads the tags as wishes: a node may go to each device that supports it, unless it was put where
-// it is by hand or by a limit (see placement_problem.cpp). What is minimised is `predicted_us` of
-// the plan: computing, each tensor once per destination, and a launch per partition; how, and what
-// is exact about it, stands in placement_solver.cpp. Moved nodes say so in device_reason. The
-// document gets the proof of the lower bound, which check_certificate.cpp reads. (The algorithm for
-// one minimum cut is flow/min_cut.cpp.)
+// Treats tags as preferences: a node may go to any device that supports it, unless it was placed by
+// hand or by a limit (see placement_problem.cpp). Minimises `predicted_us` of the plan: computing,
+// copying each tensor once per destination, and one launch per partition; placement_solver.cpp
+// explains how, and which parts are exact. The device_reason of moved nodes says so. The document
+// gets the proof of the lower bound, which check_certificate.cpp reads. (The algorithm for one
+// minimum cut is in flow/min_cut.cpp.)
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -22,7 +22,7 @@
 namespace npu {
 namespace {
 
-/// Devices and reasons of the nodes; returns how many nodes moved.
+/// Sets devices and reasons of the nodes; returns how many nodes moved.
 std::int64_t move_nodes(Graph& graph, const Target& target, const PlacementProblem& problem,
                         const Placement& placement) {
   std::int64_t moved = 0;
@@ -45,7 +45,7 @@ std::int64_t move_nodes(Graph& graph, const Target& target, const PlacementProbl
   return moved;
 }
 
-/// Down to a nanosecond, so that a bound stays one.
+/// Rounds down to a nanosecond, so that a lower bound stays one.
 double floor_us(double us) { return std::floor(us * 1000) / 1000; }
 double rounded_us(double us) { return std::round(us * 1000) / 1000; }
 

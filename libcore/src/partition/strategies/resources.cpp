@@ -3,17 +3,17 @@
 // traffic between them.
 //
 // A partition is an interval of a topological order of the fused nodes (fusion groups, or single
-// nodes), all on one device. Its working set is what is alive at once: a tensor from where it is
-// made or first read to its last reader inside, so memory is used again. Inside a fused node
-// nothing is stored; a view stands for the memory that it looks at. The limits are the device's
-// on_chip_bytes and max_partition_flops; a fused node that breaks one alone is a partition of its
-// own, and the report says how to tile it.
+// nodes), all on one device. Its working set is the peak of the memory that is live at once: a live
+// range extends from where a tensor is produced or first read to its last reader inside. Inside a
+// fused node nothing is stored; a view stands for the memory that it views. The limits are the
+// device's on_chip_bytes and max_partition_flops; a fused node that exceeds one by itself becomes a
+// separate partition, and the report says how to tile it.
 //
 // Every interval that fits is considered: as the end of the interval moves on by one node, the cost
-// of all starts changes by range additions, so a tree that knows range minima finds the best start.
-// Working sets never shrink when an interval grows, so the first start that fits only moves
-// forward. Exact for the order; O((nodes + edges) log nodes). The order itself and halos of tiles
-// are left out. First fit, which adds up sizes without reuse, is computed for comparison.
+// of all starts changes by range additions, so a range-minimum tree finds the best start. Working
+// sets never shrink when an interval grows, so the first start that fits only moves forward. Exact
+// for the given order; O((nodes + edges) log nodes). The order itself is not optimised, and halos
+// of tiles are ignored. First fit, which adds up sizes without reuse, is computed for comparison.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -96,8 +96,8 @@ class CostTree {
   std::vector<double> added_;
 };
 
-/// Working sets of intervals whose ends only move forward. at(t) is what is alive while fused node
-/// t runs: what it touches, and what was touched before and will be again.
+/// Working sets of intervals whose ends only move forward. at(t) is the memory that is live while
+/// fused node t runs: what it touches, and what was touched before and will be again.
 class WorkingSet {
  public:
   WorkingSet(const Timeline& line) : line_(line) {
@@ -125,7 +125,7 @@ class WorkingSet {
     }
     end_ = p + 1;
   }
-  // Takes the first fused node away.
+  // Removes the first fused node.
   void pop() {
     const auto& touches = line_.touches[index_of(first_)];
     for (std::size_t k = 0; k < touches.size(); ++k) {
@@ -232,7 +232,7 @@ class Splitter {
     return cuts;
   }
 
-  // Sizes added up, a new partition when the sum breaks a limit.
+  // Adds up sizes and starts a new partition when the sum exceeds a limit.
   Cuts first_fit() const {
     Cuts cuts;
     double bytes = 0;
@@ -289,16 +289,16 @@ class Splitter {
   const Timeline line;
 
  private:
-  // What fused node p adds to the traffic of every interval that ends with it.
+  // Adds what fused node p contributes to the traffic of every interval that ends with it.
   void price(std::int32_t p, std::vector<std::int32_t>& touched, CostTree& tree) const {
     for (const Touch& touch : line.touches[index_of(p)]) {
       const Storage& storage = line.storages[index_of(touch.storage)];
       if (storage.weight) continue;
       std::int32_t& before = touched[index_of(touch.storage)];
       if (touch.writes) {
-        tree.add(0, p, storage.bytes);  // goes out, until its last reader is inside
+        tree.add(0, p, storage.bytes);  // written out until its last reader is inside
       } else {
-        tree.add(before + 1, p, storage.bytes);  // comes in where nothing inside touched it yet
+        tree.add(before + 1, p, storage.bytes);  // read in if nothing inside touched it yet
         if (storage.last_use == p && !storage.leaves) tree.add(0, storage.made_at, -storage.bytes);
       }
       before = p;

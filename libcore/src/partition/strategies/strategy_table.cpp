@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of strategies: a new one is a row here, an enumerator and a file beside this one.
+// The table of strategies: a new one needs a row here, an enumerator and a file beside this one.
 #include <algorithm>
 #include <array>
 
@@ -8,7 +8,7 @@
 namespace npu {
 namespace {
 
-// A strategy that looks at the tags alone.
+// Adapts a strategy that only follows the tags.
 template <PartitionPlan (*kPartition)(const Graph&)>
 StrategyOutcome by_tags(Graph& graph, const Target&, const PartitionOptions&, Diagnostics&) {
   return {.plan = kPartition(graph)};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How to tile a node or a fusion group that does not fit into on-chip memory.
 //
-// A tile is a share of the result's positions (rows) and of its channels. Rows outside and channels
-// inside, the weights come again for each row tile, or the inputs the other way; of all numbers of
-// tiles whose bytes fit, the one with the least such traffic is taken. Channels are tried in powers
-// of two, rows follow from them: O(nodes + log channels). Left out: what neighbouring tiles of a
-// convolution share.
+// A tile is a share of the result's positions (rows) and of its channels. With rows as the outer
+// loop the weights are read again for each row tile, with channels as the outer loop the inputs for
+// each channel tile; of all tilings that fit, the one with the least such traffic is taken. Channel
+// tiles are tried in powers of two, row tiles follow from them: O(nodes + log channels). Left out:
+// the halo that neighbouring tiles of a convolution share.
 #include "partition/strategies/tiling_advice.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ TilingAdvice advise_tiling(const Graph& graph, const std::vector<NodeId>& nodes,
     weights += static_cast<double>(graph.tensor(id).bytes());
   for (const TensorId id : boundary.outputs)
     outputs += static_cast<double>(graph.tensor(id).bytes());
-  // Rows are what one filter slides over or one product is made for; channels share no weights.
+  // Rows are the positions that reuse the same weights; channels share no weights.
   double rows = 1;
   double channels = 1;
   if (!boundary.outputs.empty()) {
@@ -42,7 +42,7 @@ TilingAdvice advise_tiling(const Graph& graph, const std::vector<NodeId>& nodes,
       (axis == channel_axis ? channels : rows) *= static_cast<double>(shape[axis]);
     }
   }
-  // Only one product in the fused node: the channels of a second one need all of the first.
+  // Only with one anchor in the fused node: channels of a second one need all of the first's.
   const auto anchors = std::count_if(nodes.begin(), nodes.end(), [&](NodeId id) {
     const OpInfo* op = find_op(graph.node(id).op_type);
     return op != nullptr && op->kind == OpKind::kAnchor;
@@ -52,7 +52,7 @@ TilingAdvice advise_tiling(const Graph& graph, const std::vector<NodeId>& nodes,
   const auto try_tiles = [&](double row_tiles, double channel_tiles) {
     const double bytes =
         weights / channel_tiles + inputs / row_tiles + outputs / (row_tiles * channel_tiles);
-    // Rows outside, channels inside: weights come again for each row tile, or inputs the other way.
+    // Rows outside: weights are read once per row tile; channels outside: inputs per channel tile.
     const double traffic = std::min(weights * row_tiles + inputs, weights + inputs * channel_tiles);
     if (bytes > limit || traffic >= least) return;
     least = traffic;
