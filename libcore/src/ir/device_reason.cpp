@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The texts of device_reason, in one place: what is written here is read here, byte for byte. Texts
-// that no kind has (a rule of a target, the words of a backend that failed to compile, what an
-// older or newer program wrote) are kept as they are. O(length of the text).
+// The texts of device_reason, written and parsed in one place, byte for byte. Texts that match no
+// kind (a target's rule, the message of a backend that failed to compile, the text of an older or
+// newer program) are kept as they are. O(length of the text).
 #include "ir/device_reason.hpp"
 
 #include <array>

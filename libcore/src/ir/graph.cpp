@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lookups and the accessors of the `npu` member.
+// Look-ups by name, and the accessors of the `npu` member.
 #include "npu/ir/graph.hpp"
 
 namespace npu {

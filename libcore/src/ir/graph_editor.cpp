@@ -4,9 +4,9 @@
 // Input:  a verified graph and edits in terms of its ids.
 // Output: the graph with all edits, verified, with new ids.
 // Mentions are edited in the JSON that was read, so that unknown keys survive, and the document is
-// assembled again once at the end: names, consumers and order then follow from the document, and
-// the reader's checks are those of every other document. O(nodes + edges) for any number of edits;
-// a single edit costs the same, so callers collect them.
+// assembled again once at the end: names, consumers and order then follow from the document, which
+// passes the same checks as any other. O(nodes + edges) for any number of edits; a single edit
+// costs the same, so callers collect them.
 #include "ir/graph_editor.hpp"
 
 #include <stdexcept>
@@ -70,7 +70,7 @@ void GraphEditor::commit() {
   graph_ = std::move(edited);
 }
 
-// A mention that names no producer need not begin to; so what is undone leaves no trace.
+// A mention that names no producer does not get one, so that undoing an edit leaves no trace.
 void GraphEditor::edit_mention(Json& mention, const Edit& edit) {
   if (edit.name) mention["name"] = *edit.name;
   if (!edit.source) return;
@@ -83,7 +83,7 @@ void GraphEditor::edit_mention(Json& mention, const Edit& edit) {
   }
 }
 
-// Typed fields win over what was read; once they stand in the JSON the reader finds them there.
+// Typed fields take precedence over the JSON that was read; they are stored in it for the reader.
 void GraphEditor::store_fields(Node& node) {
   const auto store = [&](const char* key, const auto& value) {
     if (value) {
@@ -111,7 +111,7 @@ void GraphEditor::edit_node(NodeId id) {
   if (!node.outputs.empty()) {
     Json& outputs = node.json["outputs"];
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-      // A result's producer is its node, whatever becomes of its readers.
+      // A result's producer is its node, whatever happens to its readers.
       edit_mention(outputs[i], {tensors_[node.outputs[i]].name, std::nullopt});
     }
   }

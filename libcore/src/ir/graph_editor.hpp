@@ -13,8 +13,8 @@
 
 namespace npu {
 
-/// Who produces a tensor, as a mention of it says: a node and the number of its result. A graph
-/// input names itself.
+/// The producer of a tensor as mentions state it: a node and the index of its result. A graph input
+/// names itself.
 struct TensorSource {
   std::string node;
   std::int32_t index = 0;
@@ -22,28 +22,28 @@ struct TensorSource {
 
 TensorSource source_of(const Graph& graph, TensorId id);
 
-/// Collects edits of a document and carries them out in one go. Ids are those of the graph before
-/// the edits, whatever was inserted or removed meanwhile; the graph must not change until commit().
+/// Collects edits of a document and applies them in one go. Ids refer to the graph before the
+/// edits, whatever has been inserted or removed since; the graph must not change until commit().
 class GraphEditor {
  public:
   explicit GraphEditor(Graph& graph);
 
-  /// All mentions of a tensor, but for operands that set_operand has named, get another name.
+  /// Renames all mentions of a tensor except operands that set_operand has named.
   void rename(TensorId id, std::string name);
-  /// All who read a tensor say that this is where it comes from.
+  /// Sets the producer that all readers of a tensor state.
   void set_source(TensorId id, TensorSource source);
-  /// One operand of one node reads another tensor, whatever becomes of the one that it read.
+  /// Makes one operand of one node read another tensor, whatever happens to the one that it read.
   void set_operand(NodeId node, std::size_t operand, std::string name, TensorSource source);
-  /// Who reads the node's results must get other operands, or other names by rename().
+  /// Removes a node. Readers of its results must get other operands, or other names by rename().
   void remove(NodeId id);
-  /// Puts a node object in front of the one that has this place; at the end behind the last one.
-  /// Nodes of one place stay in the order in which they came.
+  /// Inserts a node object before node `place`; an id past the last one appends. Nodes inserted at
+  /// the same place keep the order of the calls.
   void insert_before(NodeId place, Json node);
-  /// The object of a node, to change what no other function does.
+  /// The object of a node, for changes that no other function makes.
   Json& json(NodeId id) { return graph_.node(id).json; }
 
-  /// Carries the edits out. The result has new ids and is verified; throws std::logic_error if it
-  /// is no valid graph, which is a fault of the caller.
+  /// Applies the edits. The result has new ids and is verified; throws std::logic_error if it is
+  /// not a valid graph, which is a bug in the caller.
   void commit();
 
  private:

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads npu-ir(5): a document in the format of pytorch-ir with the keys that npu-tools add.
 //
-// Every mention of a tensor is merged into one TensorInfo; whatever disagrees, lacks a type or
-// resolves to nothing becomes a diagnostic, and reading goes on, so that one run shows all faults.
-// Objects are kept as they were read, which is what makes unknown keys survive. O(size of the
-// text). Long because every step of reading completes the same graph and its messages refer to each
-// other's places; a second class would share all of its state.
+// Every mention of a tensor is merged into one TensorInfo; mentions that disagree, lack a type or
+// cannot be resolved become diagnostics, and reading continues, so that one run shows all faults.
+// Objects are kept as they were read, so unknown keys survive. O(size of the text). Long because
+// every step of reading completes the same graph and messages refer to places of other steps; a
+// second class would share all of the state.
 #include "npu/ir/json_reader.hpp"
 
 #include <algorithm>
@@ -61,7 +61,7 @@ class GraphAssembler {
   }
 
  private:
-  // Where a mention stands, turned into a JSON Pointer only when a message needs it.
+  // The place of a mention, turned into a JSON Pointer only when a message needs it.
   struct Place {
     std::string_view list;   // "graph_inputs", or "inputs" of a node
     std::int64_t node = -1;  // -1: top level
@@ -73,7 +73,7 @@ class GraphAssembler {
       return text + "/" + std::to_string(index);
     }
   };
-  // What one mention says of a tensor. Missing parts may come from another mention.
+  // What one mention states about a tensor. Missing parts may come from another mention.
   struct Mention {
     std::string_view name;
     bool has_shape = false;
@@ -86,7 +86,7 @@ class GraphAssembler {
     std::size_t index = 0;  // in weights[]
     Mention mention;
   };
-  struct Known {  // which parts of a TensorInfo some mention has given
+  struct Known {  // the parts of a TensorInfo that some mention has stated
     bool shape = false;
     bool dtype = false;
     Place first;
@@ -194,7 +194,7 @@ class GraphAssembler {
     }
     if (!good) return false;
     const auto count = checked_element_count(mention.shape);
-    // 16 is the largest element size, so every byte count of a tensor fits from here on.
+    // 16 is the largest element size, so from here on every byte count of a tensor fits.
     if (!count || !checked_multiply(*count, 16)) {
       error(place.pointer() + "/shape", "tensor " + in_quotes(mention.name) + " of shape " +
                                             shape_text(mention.shape) + " is too large");
@@ -204,7 +204,7 @@ class GraphAssembler {
     return true;
   }
 
-  /// Nothing if the mention is unusable; its faults are reported then.
+  /// Nothing if the mention is unusable, in which case its faults have been reported.
   std::optional<Mention> read_mention(const Json& json, const Place& place,
                                       std::string_view default_name = {}) {
     if (!json.is_object()) {
@@ -272,7 +272,7 @@ class GraphAssembler {
     return id;
   }
 
-  /// Takes over what `mention` says, or reports where it contradicts what was said before.
+  /// Adds what `mention` states, or reports where it contradicts earlier mentions.
   void merge(TensorId id, const Mention& mention, const Place& place) {
     TensorInfo& tensor = graph_.tensors_[static_cast<std::size_t>(id.value)];
     Known& known = known_[static_cast<std::size_t>(id.value)];
@@ -476,7 +476,7 @@ class GraphAssembler {
     }
   }
 
-  // A weight that no placeholder is mapped to stands for itself, so its name must be free.
+  // A weight that no placeholder is mapped to goes by its own name, which must be free.
   void check_weight_names() {
     std::set<std::string_view> mapped;
     for (const auto& [placeholder, key] : mapping_) mapped.insert(*key);
@@ -495,7 +495,7 @@ class GraphAssembler {
     }
   }
 
-  /// The tensor that a name stands for where it is read; a weight is added at its first use.
+  /// The tensor that a name refers to where it is read; a weight is added at its first use.
   TensorId resolve(const Mention& mention, const Place& place) {
     const TensorId id = graph_.find_tensor(mention.name);
     if (id.valid()) return id;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a document so that people can diff and grep it: the members of the top level and the
-// elements of its arrays each on a line of their own, everything below compact. O(size of the
+// Writes a document so that people can diff and grep it: each member of the top level and each
+// element of its arrays on a separate line, everything below them compact. O(size of the
 // text).
 #include "npu/ir/json_writer.hpp"
 
@@ -21,7 +21,7 @@ void append_integer(std::string& text, Integer value) {
   text.append(digits.data(), result.ptr);
 }
 
-// Letters that JSON writes as they are, one byte each.
+// True for characters that JSON does not escape, one byte each.
 bool is_plain(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; });
@@ -41,7 +41,7 @@ void append_string(std::string& text, std::string_view value) {
   }
 }
 
-// What Json::dump gives, without a serializer and a string per value: a third of npu-tag's time.
+// The same as Json::dump without a serializer and a string per value, a third of npu-tag's time.
 void append_value(std::string& text, const Json& value) {
   switch (value.type()) {
     case Json::value_t::object: {
@@ -88,7 +88,7 @@ void append_member(std::string& text, std::string_view key, const Json& value, b
   append_value(text, value);
 }
 
-// Typed fields of a node win over the keys of the object that was read; the order of keys stays.
+// Typed fields of a node override the keys of the object that was read; keys keep their order.
 void append_node(std::string& text, const Node& node) {
   std::array<std::pair<std::string_view, Json>, 4> typed{{
       {"device", node.device ? Json(*node.device) : Json()},
@@ -104,7 +104,7 @@ void append_node(std::string& text, const Node& node) {
     if (field == typed.end()) {
       append_member(text, key, value, first);
     } else {
-      // A null that was read means the same as no value, and stays.
+      // A null that was read means the same as no value, and is kept.
       if (!field->second.is_null() || value.is_null())
         append_member(text, key, field->second, first);
       field->second = Json();
@@ -130,8 +130,8 @@ void append_lines(std::string& text, const Range& range, std::size_t indent, App
   text += ']';
 }
 
-// Objects are broken into lines down to `depth`, arrays of objects or arrays wherever they stand
-// directly below such an object.
+// Breaks objects into lines down to `depth`, and arrays of objects or arrays that are direct
+// members of such an object.
 void append_broken(std::string& text, const Json& value, std::size_t indent, int depth) {
   if (value.is_array() && !value.empty() && value.front().is_structured()) {
     append_lines(text, value, indent, [&](const Json& element) { append_value(text, element); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts a set of nodes out of a graph as a document of its own, which a backend compiles.
+// Cuts a set of nodes out of a graph as a separate document, which a backend compiles.
 #include "npu/ir/subgraph.hpp"
 
 #include <string_view>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kahn's algorithm with a heap, so that ties go to list order; and one cycle, for messages.
+// Kahn's algorithm with a heap, so that ties are broken by list order; and one cycle, for messages.
 #include "ir/topological_order.hpp"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ std::vector<NodeId> find_cycle(const Graph& graph) {
   if (order.size() == graph.nodes().size()) return {};
   std::vector<char> done(graph.nodes().size(), 0);
   for (const NodeId id : order) done[static_cast<std::size_t>(id.value)] = 1;
-  // Every node that is left has a producer that is left, so walking upwards must meet itself.
+  // Every remaining node has a remaining producer, so a walk to producers must meet itself.
   NodeId current;
   for (std::size_t n = 0; n < done.size() && !current.valid(); ++n) {
     if (done[n] == 0) current = NodeId{static_cast<std::int32_t>(n)};
@@ -76,7 +76,7 @@ std::vector<NodeId> find_cycle(const Graph& graph) {
   }
   path.erase(path.begin(), path.begin() + position[static_cast<std::size_t>(current.value)]);
   std::reverse(path.begin(), path.end());
-  // Begin at the node that stands first in the list, so that the message is stable and readable.
+  // Begin at the node that comes first in the list, so that the message is stable and readable.
   std::rotate(path.begin(), std::min_element(path.begin(), path.end()), path.end());
   return path;
 }

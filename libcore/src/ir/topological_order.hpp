@@ -7,8 +7,8 @@
 
 namespace npu {
 
-/// Nodes so that producers stand before consumers; among nodes that are ready, list order (Kahn's
-/// algorithm with a heap, O((nodes + edges) log nodes)). Nodes on or behind a cycle are left out.
+/// Orders nodes so that producers precede consumers; ready nodes are taken in list order (Kahn's
+/// algorithm with a heap, O((nodes + edges) log nodes)). Nodes on or after a cycle are left out.
 std::vector<NodeId> topological_order(const Graph& graph);
 
 /// One cycle, in edge order, or empty if there is none.

@@ -6,9 +6,9 @@
 
 namespace npu {
 
-/// Adds an error for every broken rule that concerns the graph as a whole: a cycle, an order that
-/// is not topological, a getitem whose index is out of range. Rules about single mentions (types,
-/// shapes that disagree) are the reader's. O(nodes + edges).
+/// Adds an error for every violated rule that concerns the graph as a whole: a cycle, an order that
+/// is not topological, a getitem whose index is out of range. The reader checks rules about single
+/// mentions (types, shapes that disagree). O(nodes + edges).
 void verify_graph(const Graph& graph, Diagnostics& diagnostics);
 
 }  // namespace npu

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which class of an accelerator's kernel library an ATen op belongs to.
+// The class of an accelerator's kernel library that an ATen op belongs to.
 //
 // The class follows from the op's name without overload and without the underscore of in-place ops:
-// the catalogue has it, and this file that of ops which the catalogue lacks. O(log rows).
+// the catalogue has it, and this file covers ops that the catalogue lacks. O(log rows).
 #include "ops/align_class.hpp"
 
 #include <algorithm>

@@ -12,7 +12,7 @@ namespace npu {
 /// The name of the op that converts a tensor between its two layouts.
 inline constexpr std::string_view kChannelNorm = "npu.channel_norm";
 
-/// What an accelerator's kernel library calls an op, as far as its layout is concerned.
+/// The classes of ops that an accelerator's kernel library distinguishes with respect to layout.
 enum class AlignClass : std::uint8_t {
   kNone,
   kGemm,  ///< matrix products, attention included
@@ -29,8 +29,8 @@ enum class AlignClass : std::uint8_t {
   kSoftmax,
 };
 
-/// The class of an op type. Every overload and in-place form of an op has the same one, whether the
-/// catalogue knows it or not.
+/// The class of an op type. All overloads and in-place forms of an op have the same class, whether
+/// the catalogue knows them or not.
 AlignClass align_class(std::string_view op_type) noexcept;
 
 /// "gemm", "conv", ...; "none" for kNone.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the values of arguments are, and how messages show them. O(size of the value).
+// Tests the types of argument values, and formats values for messages. O(size of the value).
 #include "ops/argument_value.hpp"
 
 #include <spdlog/fmt/fmt.h>

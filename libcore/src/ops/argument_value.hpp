@@ -7,12 +7,12 @@
 
 namespace npu {
 
-/// An integer that 64 bits with sign hold.
+/// An integer that fits in 64 bits with sign.
 bool is_int(const Json& value);
-/// An array whose elements all are what `element` asks for; an empty one is.
+/// An array all of whose elements satisfy `element`; true for an empty one.
 bool is_list_of(const Json& value, bool (*element)(const Json&));
 
-/// "string 'same'", "list [1, true]": the value itself where it is short enough to read.
+/// "string 'same'", "list [1, true]": with the value itself if it is short enough to read.
 std::string found_text(const Json& value);
 
 }  // namespace npu

@@ -2,11 +2,11 @@
 // Rebuilds the arguments of an ATen call from what a node of npu-ir(5) holds: its tensor operands,
 // flattened in schema order, and the attrs that were passed explicitly.
 //
-// Three walks over the schema: decide which tensor arguments take an operand, hand the operands
-// out, then look up everything else. O(arguments + operands). The one thing that documents leave
-// out is a None between two tensors. It is recovered from
-// `_none_args`, or from the op's own rules for running statistics; anything else that has two
-// readings is refused.
+// Three walks over the schema: decide which tensor arguments take an operand, assign the operands,
+// then look up everything else. O(arguments + operands).
+//
+// The one thing that documents omit is a None between two tensors. It is recovered from
+// `_none_args`, or from the rules for running statistics; other ambiguous nodes are refused.
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ bool is_tensor_list(const SchemaArgument& argument) {
 
 // ---- Values ----
 
-// PyTorch takes True for a float and for a Scalar, though not for an int.
+// PyTorch accepts True as a float and as a Scalar, but not as an int.
 bool is_number(const Json& value) { return json_number(value).has_value(); }
 bool is_bool(const Json& value) { return value.is_boolean(); }
 bool is_string(const Json& value) { return value.is_string(); }
@@ -41,7 +41,7 @@ struct Expectation {
   bool met = true;
 };
 
-// What `argument` takes, and whether `value` (never null) is that.
+// The type that `argument` expects, and whether `value` (never null) has it.
 Expectation check_value(const SchemaArgument& argument, const Json& value) {
   const bool sized = argument.list_size > 0;
   switch (argument.type) {
@@ -224,7 +224,7 @@ class Binder {
            size.get<std::int64_t>() <= std::numeric_limits<std::int32_t>::max();
   }
 
-  // Arguments that are lists of tensors, without those that attrs have as empty: old exporters
+  // Arguments that are lists of tensors, without those that are empty lists in attrs: old exporters
   // count an empty list, new ones may leave it to attrs.
   std::vector<std::size_t> passed_lists() const {
     std::vector<std::size_t> lists;
@@ -262,8 +262,8 @@ class Binder {
     return std::nullopt;
   }
 
-  // A single list takes what the single tensors leave; an optional tensor counts if nothing else
-  // says so. `masks` may be null.
+  // A single list takes the operands that the single tensors leave; optional tensors count as given
+  // unless something says otherwise. `masks` may be null.
   std::optional<BindError> infer_size(const Json* masks) {
     const std::vector<std::size_t> lists = passed_lists();
     if (lists.empty()) return std::nullopt;
@@ -325,7 +325,7 @@ class Binder {
     if (operand >= operands_.size()) return false;
     const Shape* data = operands_.front().shape;
     const Shape* vector = operands_[operand].shape;
-    if (data == nullptr || vector == nullptr) return true;  // nothing known against it
+    if (data == nullptr || vector == nullptr) return true;  // nothing is known against it
     return data->size() >= 2 && vector->size() == 1 && vector->front() == (*data)[1];
   }
 
@@ -333,7 +333,7 @@ class Binder {
   std::optional<BindError> resolve_optionals() {
     std::size_t taken = count(Slot::kRequired);
     for (const std::size_t size : list_sizes_) taken += size;
-    if (taken > operands_.size()) return std::nullopt;  // hand_out_operands names what is missing
+    if (taken > operands_.size()) return std::nullopt;  // hand_out_operands reports what is missing
     std::size_t left = operands_.size() - taken;
     std::size_t optional = count(Slot::kOptional);
     if (left >= optional) return std::nullopt;
@@ -342,7 +342,7 @@ class Binder {
     const auto variance = index_of("running_var");
     if (left != 0 && mean && variance && slots_[*mean] == Slot::kOptional &&
         slots_[*variance] == Slot::kOptional && uses_running_statistics()) {
-      // mean and var slid into the places of weight and bias.
+      // mean and var slid into the positions of weight and bias.
       if (left < 2 || (left == 3 && optional == 4)) {
         return fault(
             schema_.arguments[*mean],

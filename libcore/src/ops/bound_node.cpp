@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments of a node by name: what bind_arguments gives, with messages that name the node.
+// Arguments of a node by name: wraps bind_arguments, with messages that name the node.
 // O(arguments of the op) for each look-up.
 #include <spdlog/fmt/fmt.h>
 

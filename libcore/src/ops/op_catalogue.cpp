@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ops that the tools know by name: what kind each is, whether it only views its operand, its
-// signature as ATen's native_functions.yaml has it, its class among an accelerator's kernels, and
-// how its arithmetic is counted where its kind does not say.
+// The ops that the tools know by name: the kind of each, whether it only views its operand, its
+// signature as in ATen's native_functions.yaml, its class among an accelerator's kernels, and how
+// its arithmetic is counted unless its kind says so.
 //
 // Long because it is a table: one row per overload, written by hand. Ops that are missing here
 // still run (the aten backend asks libtorch for the schema); they are opaque to fusion and cost
@@ -24,7 +24,7 @@ namespace {
 
 enum class Movement : bool {
   kMoves,
-  kAlias,  ///< a view of the first operand where strides allow, or the operand itself
+  kAlias,  ///< a view of the first operand if strides allow, or the operand itself
 };
 using enum Movement;
 using enum OpKind;
@@ -35,7 +35,7 @@ struct OpRow {
   std::string_view op_type;
   OpKind kind;
   Movement movement;
-  std::string_view schema;  ///< "(a!)" stands only at a first operand that PyTorch overwrites
+  std::string_view schema;  ///< "(a!)" only marks a first operand that PyTorch overwrites
   AlignClass align_class = AlignClass::kNone;
   FlopRule flops = {};
 };
@@ -920,7 +920,7 @@ FlopRule rule_of(const OpRow& row) {
   }
 }
 
-/// What find_op gives, and what only libcore asks for.
+/// The row that find_op returns, with the fields that only libcore needs.
 struct Entry {
   OpInfo info;
   FlopRule flops;

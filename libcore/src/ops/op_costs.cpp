@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node costs, from its shapes and arguments alone: floating-point operations and the bytes
-// that it cannot avoid to move.
+// The cost of a node, from its shapes and arguments alone: floating-point operations and the bytes
+// that it has to move at least.
 //
 // A multiply-add is two operations; a function such as exp counts as one. The catalogue says how
 // each op is counted. Matrix-like ops are counted exactly, normalisations and softmax per element,
-// einsum by the product of its index ranges (one contraction, in no better order). Nodes whose
-// arguments do not bind are counted as unknown ops are.
+// einsum by the product of its index ranges (as one contraction, without a better order). Nodes
+// whose arguments do not bind are counted like unknown ops.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -32,8 +32,8 @@ double output_elements(const Graph& graph, const Node& node) {
   return count;
 }
 
-// Elements of the first result: of (output, mean, rstd) and (values, indices) the one that is
-// computed.
+// Elements of the first result, which of (output, mean, rstd) and (values, indices) is the one with
+// the arithmetic.
 double first_output_elements(const Graph& graph, const Node& node) {
   return node.outputs.empty() ? 0 : elements(graph, node.outputs.front());
 }
@@ -57,8 +57,8 @@ double conv_flops(const BoundNode& bound, bool transposed) {
   const Shape* input = shape_of(bound, "input");
   const Shape* weight = shape_of(bound, "weight");
   if (input == nullptr || weight == nullptr || weight->empty()) return 0;
-  // Each output element (transposed: each input element) meets one filter: weight without its first
-  // axis.
+  // Each output element (transposed: each input element) is multiplied by one filter: the weight
+  // without its first axis.
   const double filter =
       element_count(*weight) / std::max<double>(1, static_cast<double>(weight->front()));
   const double outputs = first_output_elements(bound.graph(), bound.node());
@@ -66,7 +66,7 @@ double conv_flops(const BoundNode& bound, bool transposed) {
   return 2 * filter * (transposed ? element_count(*input) : outputs) + bias;
 }
 
-// The product of all index ranges, two operations each; one with a single operand.
+// The product of all index ranges, two operations each, or one for a single operand.
 double einsum_flops(const BoundNode& bound) {
   const std::string equation = bound.string("equation");
   const std::vector<TensorId> operands = bound.tensors("tensors");
@@ -125,7 +125,7 @@ double attention_flops(const BoundNode& bound) {
                    (bound.is_none("attn_mask") ? 0 : 1));
 }
 
-// Every weight matrix meets every token once, every bias is added once a token.
+// Every weight matrix is multiplied by every token once, every bias is added once per token.
 double recurrent_flops(const BoundNode& bound, const std::vector<TensorId>& parameters) {
   const Shape* input = shape_of(bound, "input");
   if (input == nullptr) return 0;
@@ -155,7 +155,7 @@ double front_extent(const Shape* shape) {
   return shape == nullptr || shape->empty() ? 1 : static_cast<double>(shape->front());
 }
 
-// For each element of the result of a product of matrices.
+// FLOPs for each element of the result of a matrix product.
 double product_flops(const BoundNode& bound, FlopBasis basis) {
   switch (basis) {
     case FlopBasis::kLinear:
@@ -241,7 +241,7 @@ bool contains(std::initializer_list<std::string_view> names, std::string_view na
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Ops that read of their first tensor only the elements that they return.
+// Ops that read only those elements of their first tensor that they return.
 bool reads_only_selected(std::string_view op_type) {
   return contains({"embedding", "index", "index_select", "gather", "take_along_dim"},
                   base_name(op_type)) &&

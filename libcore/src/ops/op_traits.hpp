@@ -9,10 +9,10 @@
 
 namespace npu {
 
-/// What an op's arithmetic is counted by.
+/// The quantity that an op's arithmetic is proportional to.
 enum class FlopBasis : std::uint8_t {
-  kByKind,         ///< of a row: as most ops of its OpKind
-  kNoFlops,        ///< moves or makes data
+  kByKind,         ///< in a row: like most ops of its OpKind
+  kNoFlops,        ///< moves or creates data
   kAllResults,     ///< elements of all results
   kResult,         ///< elements of the first result
   kFirstOperand,   ///< elements of the first operand
@@ -27,7 +27,7 @@ enum class FlopBasis : std::uint8_t {
   kEinsum,
   kConvolution,
   kTransposedConvolution,
-  kAnyConvolution,  ///< transposed or not, as an argument says
+  kAnyConvolution,  ///< transposed or not, depending on an argument
   kWindow,          ///< pooling
   kAdaptiveWindow,  ///< pooling that reads each element once
   kAttention,
@@ -38,14 +38,14 @@ enum class FlopBasis : std::uint8_t {
 
 /// How the floating-point operations of an op are counted.
 struct FlopRule {
-  // Not explicit: most rows of the catalogue have nothing but a basis.
+  // Not explicit: most rows of the catalogue have only a basis.
   constexpr FlopRule(FlopBasis what = FlopBasis::kByKind, std::int32_t each = 1) noexcept
       : basis(what), per_element(each) {}
 
   FlopBasis basis;
-  std::int32_t per_element;  ///< for the bases that are elements
+  std::int32_t per_element;  ///< for the bases that count elements
 
-  /// Whether shapes alone do not say it. Binding arguments costs more than all the rest.
+  /// Whether shapes alone do not suffice. Binding arguments costs more than all the rest.
   constexpr bool needs_arguments() const noexcept { return basis >= FlopBasis::kMatrixProduct; }
 };
 

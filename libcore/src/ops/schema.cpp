@@ -83,7 +83,7 @@ class SchemaParser {
     } while (depth != 0);
   }
 
-  // The part of a type in front of [], ? and annotations.
+  // The part of a type before [], ? and annotations.
   static ArgumentType base_type(std::string_view name) {
     static constexpr std::pair<std::string_view, ArgumentType> kTypes[] = {
         {"Tensor", ArgumentType::kTensor},       {"int", ArgumentType::kInt},
@@ -193,8 +193,8 @@ class SchemaParser {
     std::int64_t integer = 0;
     const auto parsed = std::from_chars(token.data(), token.data() + token.size(), integer);
     if (parsed.ec == std::errc{} && parsed.ptr == token.data() + token.size()) {
-      // What libtorch prints for a default of MemoryFormat or Layout is the enumerator's number,
-      // which no document contains.
+      // libtorch prints the default of a MemoryFormat or Layout as the enumerator's number, which
+      // no document contains.
       if (type == ArgumentType::kMemoryFormat && integer == 0) return Json("contiguous_format");
       if (type == ArgumentType::kLayout && integer == 0) return Json("strided");
       return Json(integer);

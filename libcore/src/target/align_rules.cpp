@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads and checks the `align` section of a target's device. Unknown keys are faults, as everywhere
-// in a target: a misspelt rule that is ignored would give layouts that the device does not have.
+// in a target: ignoring a misspelt rule would give layouts that the device does not have.
 #include "target/align_rules.hpp"
 
 #include <spdlog/fmt/fmt.h>
@@ -22,7 +22,7 @@ class AlignRulesReader {
       : file_(file), root_(std::move(pointer)), diagnostics_(diagnostics) {}
 
   void read(const Json& json, AlignRules& rules) {
-    if (!json.is_object()) return;  // the target's reader says so
+    if (!json.is_object()) return;  // the target's reader reports it
     const std::vector<std::string> keys{
         "layout",     "channel_multiple", "ranks",      "dtypes",   "min_channels",
         "align_only", "nalign_only",      "slice_axis", "to_align", "to_nalign"};
@@ -112,7 +112,7 @@ class AlignRulesReader {
     }
   }
 
-  // Names with a dot or a space are op types, others classes.
+  // Names with a dot or a space are op types, all others classes.
   void read_ops(const Json& value, const std::string& pointer, std::vector<AlignClass>& classes,
                 std::vector<std::string>& op_types) {
     if (!check_list(value, pointer, "classes and op types")) return;

@@ -16,19 +16,19 @@
 
 namespace npu {
 
-/// What one conversion takes: latency + (bytes read + bytes written) / bandwidth.
+/// The time of a conversion: latency + (bytes read + bytes written) / bandwidth.
 struct ConversionRate {
   double latency_us = 0;
   double bandwidth = 0;  ///< bytes/s; 0: no time per byte
 };
 
-/// The `align` section of a device: which layout its ops want. The defaults are the rules of the
-/// TX8 compiler's LayoutAlignToNPU pass.
+/// The `align` section of a device: the layouts that its ops want. The defaults are the rules of
+/// the TX8 compiler's LayoutAlignToNPU pass.
 struct AlignRules {
   AlignedLayout layout;
   std::int64_t channel_multiple = 64;        ///< of the slice rule
   std::vector<std::int64_t> ranks = {2, 4};  ///< of results that may be aligned
-  std::vector<DType> dtypes;                 ///< that have an aligned form; empty: those that can
+  std::vector<DType> dtypes;                 ///< with an aligned form; empty: all that can have one
   std::int64_t min_channels = 0;             ///< tensors with fewer are read in either layout
   std::vector<AlignClass> align_only_classes = {
       AlignClass::kGemm,      AlignClass::kConv,        AlignClass::kPool,    AlignClass::kReduce,
@@ -36,12 +36,12 @@ struct AlignRules {
   std::vector<std::string> align_only_ops;  ///< op types
   std::vector<AlignClass> nalign_only_classes;
   std::vector<std::string> nalign_only_ops;
-  std::optional<std::int64_t> slice_axis = -1;  ///< of the slice rule; nothing: slices take both
+  std::optional<std::int64_t> slice_axis = -1;  ///< of the slice rule; nothing: slices accept both
   ConversionRate to_align, to_nalign;
 };
 
-/// The rules of a device: the defaults, its `align` section over them, and conversions at its
-/// memory bandwidth where that says nothing else. The section must have passed check_align_rules.
+/// The rules of a device: the defaults, overridden by its `align` section; conversions run at its
+/// memory bandwidth unless that says otherwise. The section must have passed check_align_rules.
 AlignRules align_rules(const Device& device);
 
 /// Adds an error for every fault of an `align` section, located below `pointer`.

@@ -6,13 +6,13 @@
 
 namespace npu {
 
-/// A file of libcore/targets; `name` is the file's name without ".json".
+/// A file in libcore/targets; `name` is the file's name without ".json".
 struct EmbeddedTarget {
   std::string_view name;
   std::string_view text;
 };
 
-/// By name. Defined in the source file that embed_targets.cmake writes.
+/// Sorted by name. Defined in the source file that embed_targets.cmake writes.
 const std::vector<EmbeddedTarget>& embedded_targets();
 
 }  // namespace npu

@@ -32,7 +32,7 @@ std::string dtypes_text(const DTypeRule& rule) {
   return text;
 }
 
-// Without a fraction where there is none.
+// A number without a fraction if it is whole.
 std::string number_text(double value) {
   const auto whole = static_cast<std::int64_t>(value);
   return static_cast<double>(whole) == value ? std::to_string(whole) : Json(value).dump();

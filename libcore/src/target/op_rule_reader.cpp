@@ -19,7 +19,7 @@ void OpRuleReader::check_argument(const std::vector<std::string>& op_types,
   for (const std::string& op_type : op_types) {
     const OpInfo* op = find_op(op_type);
     if (op == nullptr) {
-      if (op_type.empty() || op_type.starts_with("aten.")) continue;  // reported already
+      if (op_type.empty() || op_type.starts_with("aten.")) continue;  // already reported
       fields_.add(pointer,
                   fmt::format("the arguments of '{}' are not known, so they cannot be constrained",
                               op_type));
@@ -30,7 +30,7 @@ void OpRuleReader::check_argument(const std::vector<std::string>& op_types,
       const bool is_tensor = candidate.type == ArgumentType::kTensor ||
                              candidate.type == ArgumentType::kTensorList ||
                              candidate.type == ArgumentType::kOptionalTensorList;
-      // A scalar may stand for a tensor, so an attribute rule may name a single tensor as well.
+      // A scalar may take a tensor's place, so an attribute rule may name a single tensor as well.
       if (tensor ? is_tensor
                  : candidate.type != ArgumentType::kTensorList &&
                        candidate.type != ArgumentType::kOptionalTensorList) {
@@ -140,7 +140,7 @@ void OpRuleReader::read_rule(const Json& json, const std::string& pointer, Devic
     }
   }
   if (const Json* list = find_member(json, "dtypes"); list != nullptr && *list == "*") {
-    rule.dtypes = {};  // every dtype, whatever the device says
+    rule.dtypes = {};  // every dtype, whatever the device's default
   } else if (list != nullptr) {
     read_dtype_rule(*list, pointer + "/dtypes", rule);
   } else {

@@ -15,12 +15,12 @@ class OpRuleReader {
  public:
   explicit OpRuleReader(TargetFields& fields) : fields_(fields) {}
 
-  /// Fills the device's rules. Its dtypes and rank, which hold where a rule has none of its own,
-  /// are there already.
+  /// Fills the device's rules. Its dtypes and rank, the defaults for rules without them, must be
+  /// set already.
   void read(const Json& ops, const std::string& pointer, Device& device);
 
  private:
-  /// The arguments that every op type of a rule has are those that may be constrained.
+  /// A rule may only constrain arguments that all of its op types have.
   void check_argument(const std::vector<std::string>& op_types, const std::string& argument,
                       const std::string& pointer, bool tensor);
   void read_dtype_rule(const Json& json, const std::string& pointer, OpRule& rule);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a device runs a node, and if not, why.
+// Decides whether a device runs a node, and if not, why.
 //
-// The alternatives of the node's op type are tried in the order of the description. Each test a
-// rule passes brings it one step further; the alternative that came furthest gives the reason,
-// since it is the one that the model's author most likely meant to meet. O(rules of the op x
-// arguments).
+// The alternatives of the node's op type are tried in the order of the description. Each test that
+// a rule passes brings it one step further; the alternative that got furthest gives the reason,
+// since it is the one that the model's author most likely meant to meet.
+// O(rules of the op x arguments).
 #include "target/support_check.hpp"
 
 #include <spdlog/fmt/fmt.h>
@@ -34,7 +34,7 @@ bool is_graph_output(const Graph& graph, TensorId id) {
          graph.graph_outputs().end();
 }
 
-// A weight, or a view of weights: `t` of an addmm's weight.
+// A weight or a view of one, such as the `t` of an addmm's weight.
 bool is_constant(const Graph& graph, TensorId id) {
   for (;;) {
     const TensorInfo& tensor = graph.tensor(id);
@@ -51,7 +51,7 @@ bool weights_are_constant(const Candidate& candidate) {
     const auto tensor = candidate.bound->tensor(name);
     if (tensor && !is_constant(candidate.graph, *tensor)) return false;
   }
-  // addmm(bias, x, weight): its arguments have names of their own.
+  // addmm(bias, x, weight) names its arguments differently.
   if (candidate.node.op_type == "aten.addmm.default") {
     const auto tensor = candidate.bound->tensor("mat2");
     return tensor && is_constant(candidate.graph, *tensor);
@@ -146,7 +146,7 @@ bool one_dtype(const Candidate& candidate) {
          std::all_of(candidate.node.outputs.begin(), candidate.node.outputs.end(), agrees);
 }
 
-// A clamp with low > high gives high in PyTorch, which no clip primitive promises.
+// A clamp with low > high gives high in PyTorch, which no clip primitive guarantees.
 bool ordered_bounds(const Candidate& candidate) {
   const BoundNode& bound = *candidate.bound;
   const auto value = [&](std::string_view a, std::string_view b) -> std::optional<double> {
@@ -200,7 +200,7 @@ struct PredicateRow {
   std::string_view name;
   bool (*holds)(const Candidate&);
   bool needs_arguments;     ///< reads Candidate::bound
-  std::string_view reason;  ///< where it does not hold
+  std::string_view reason;  ///< when it does not hold
   std::string_view summary;
 };
 
@@ -239,7 +239,7 @@ const PredicateRow* find_predicate(std::string_view name) {
 
 // ---- Rules ----
 
-// How far a rule came, and what stopped it (empty: nothing).
+// How far a rule got, and what stopped it (empty: nothing).
 struct Outcome {
   int steps = 0;
   std::string reason;
@@ -281,7 +281,7 @@ bool within(double value, const std::optional<double>& min, const std::optional<
   return (!min || value >= *min) && (!max || value <= *max);
 }
 
-// The argument's value after defaults, int[2] 1 written out as [1, 1], "torch.int8" as "int8".
+// The argument's value after defaults, with int[2] 1 expanded to [1, 1], "torch.int8" as "int8".
 Json attribute_value(const BoundNode& bound, std::string_view argument) {
   const BoundArgument* found = bound.find(argument);
   if (found == nullptr || found->kind == BoundArgument::Kind::kNone) return Json();
@@ -296,7 +296,7 @@ Json attribute_value(const BoundNode& bound, std::string_view argument) {
   return found->value;
 }
 
-// 1 for [1, 1], so that a rule need not know how an op spells its lists.
+// 1 equals [1, 1], so that a rule need not know how an op spells its lists.
 bool equal_values(const Json& value, const Json& wanted) {
   if (value == wanted) return true;
   return value.is_array() && wanted.is_number() && !value.empty() &&
@@ -380,7 +380,7 @@ SupportResult check_support(const Graph& graph, NodeId id, const Device& device)
 
   std::string reason;
   if (any) {
-    // Arguments are not bound here: the backend has schemas of its own.
+    // Arguments are not bound here: the backend has its own schemas.
     const Candidate candidate{graph, id, node, nullptr};
     const bool alias_only = !device.any_op;
     OpRule rule;

@@ -17,12 +17,12 @@ struct SupportResult {
   std::string reason;
 };
 
-/// Decides by op, dtypes, rank, number of operands and arguments, never by name alone. Of several
-/// alternatives that all refuse, the reason of the one that got furthest is reported.
+/// Decides by op, dtypes, rank, number of operands and arguments, never by name alone. If all
+/// alternatives refuse, reports the reason of the one that got furthest.
 SupportResult check_support(const Graph& graph, NodeId node, const Device& device);
 
-/// A predicate for the `requires` of an op rule: a test of a node in its graph that the rule's
-/// other keys cannot express.
+/// A predicate for the `requires` of an op rule: a test of a node in its graph that the other keys
+/// of a rule cannot express.
 struct PredicateSummary {
   std::string_view name;
   bool needs_arguments = false;  ///< holds for ops of the catalogue only

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a target's devices and links can do, and where targets come from: built in, from a file, or
-// from `npu.target` of a document. O(devices + links) for each question.
+// Queries about a target's devices and links, and the loading of targets: built in, from a file, or
+// from `npu.target` of a document. O(devices + links) per query.
 #include "npu/target/target.hpp"
 
 #include <spdlog/fmt/fmt.h>
@@ -72,7 +72,7 @@ const Link* Target::find_link(std::string_view from, std::string_view to) const 
 
 Target parse_target(const Json& json, const std::string& file, const std::string& pointer,
                     Diagnostics& diagnostics) {
-  Diagnostics own;  // read_links asks whether this target, not the document, has errors
+  Diagnostics own;  // read_links needs the errors of this target, not the document's
   Target target = read_target(json, file, pointer, own);
   for (const Diagnostic& entry : own.entries()) diagnostics.error(entry.location, entry.text);
   return target;

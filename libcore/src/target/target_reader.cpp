@@ -2,9 +2,9 @@
 // Reads target descriptions (npu-target(5)).
 //
 // Every value is checked when it is read, and every fault is reported with its JSON Pointer, so
-// that the passes that use a Target need no checks of their own. Unknown keys are faults: a
-// misspelt constraint that is ignored would claim ops that the device cannot run. O(size of the
-// description).
+// passes that use a Target need not check it again. Unknown keys are faults: ignoring a misspelt
+// constraint would claim ops that the device cannot run.
+// O(size of the description).
 #include "target/target_reader.hpp"
 
 #include <spdlog/fmt/fmt.h>
@@ -160,7 +160,7 @@ class TargetReader {
         read_link((*links)[i], fmt::format("{}/{}", pointer, i), target);
       }
     }
-    if (diagnostics_.has_errors()) return;  // a misspelt link would be reported a second time
+    if (diagnostics_.has_errors()) return;  // a misspelt link would be reported twice
     for (std::size_t i = 0; i < target.devices.size(); ++i) {
       for (std::size_t j = i + 1; j < target.devices.size(); ++j) {
         const std::string& a = target.devices[i].name;

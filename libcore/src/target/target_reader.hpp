@@ -10,7 +10,7 @@
 namespace npu {
 
 /// The target that `json` describes, located at `pointer` of `file`. Adds an error for every fault;
-/// the result is of use only if there is none. `diagnostics` has no errors yet.
+/// the result is usable only if there is none. `diagnostics` must have no errors yet.
 Target read_target(const Json& json, const std::string& file, const std::string& pointer,
                    Diagnostics& diagnostics);
 
