@@ -2,9 +2,9 @@
 // Reads and writes *.npub files (npub(5)): a header of 64 bytes, a JSON manifest, then sections at
 // multiples of 4096 bytes, so that a mapping serves each one in place.
 //
-// A reader takes nothing on trust: every offset, length and digest is checked before a byte of a
-// section is used, sections may not overlap, and what lies between them is zero, so a change of any
-// byte of a file is found. Reading is O(bytes) for the digests, at memory speed; nothing is copied.
+// A reader trusts nothing: every offset, length and digest is checked before a byte of a section is
+// used, sections may not overlap, and the bytes between them are zero, so a change to any byte of a
+// file is detected. Reading is O(bytes) for the digests, at memory speed; nothing is copied.
 // Leaves out: authenticity. A digest guards against damage, not against somebody who can compute
 // one.
 #include "npu/compile/bundle.hpp"
@@ -32,7 +32,7 @@
 namespace npu {
 namespace {
 
-// The first byte is no UTF-8 and the line ends do not survive a transfer as text.
+// The first byte is not UTF-8, and the line ends do not survive a transfer in text mode.
 constexpr std::array<char, 8> kBundleMagic{'\x89', 'N', 'P', 'U', 'B', '\r', '\n', '\x1a'};
 constexpr std::size_t kBundleHeaderBytes = 64;
 constexpr std::size_t kWeightAlignment = 64;
@@ -48,7 +48,7 @@ std::string_view text_of(const std::byte* data, std::uint64_t size) {
   return {reinterpret_cast<const char*>(data), static_cast<std::size_t>(size)};
 }
 
-/// The manifest's words are those of the defaults.
+/// Messages about the manifest use the default wording.
 constexpr FieldStyle kStyle{};
 
 std::uint64_t read_digest(const JsonFields& fields, std::string_view key) {
@@ -119,8 +119,8 @@ std::shared_ptr<const Bundle> Bundle::from_bytes(std::string_view bytes, const s
   return bundle;
 }
 
-/// Reads a mapped file into a bundle, from the header to the weights; each step relies on those
-/// before it.
+/// Reads a mapped file into a bundle, from the header to the weights; each step relies on the
+/// checks of those before it.
 class Bundle::Parser {
  public:
   explicit Parser(Bundle& bundle)
@@ -142,7 +142,7 @@ class Bundle::Parser {
     throw Error(ErrorCode::kParse, text, {.file = bundle_.name_});
   }
 
-  /// The manifest's size; it follows the header, and its digest holds.
+  /// Checks the header and the manifest's digest; returns the size of the manifest.
   std::uint64_t read_header() const {
     const std::uint64_t size = bundle_.size_;
     if (size < kBundleHeaderBytes || !has_magic(text_of(bytes_, kBundleHeaderBytes))) {
@@ -171,7 +171,7 @@ class Bundle::Parser {
     return manifest_size;
   }
 
-  /// Sections, in the order in which they lie in the file, of which `covered` bytes are read.
+  /// Reads the sections, in file order; the first `covered` bytes of the file are read already.
   void read_sections(const JsonFields& top, std::uint64_t covered) {
     std::vector<BundleSection>& sections = bundle_.sections_;
     bundle_.document_section_ = bundle_.weights_section_ = SIZE_MAX;
@@ -250,7 +250,7 @@ class Bundle::Parser {
     });
   }
 
-  /// A weight that lies in the first `room` bytes of its section.
+  /// Reads a weight, which must lie in the first `room` bytes of its section.
   static BundleWeight read_weight(const JsonFields& fields, std::uint64_t room) {
     BundleWeight weight;
     weight.name = fields.text("name");
@@ -381,7 +381,7 @@ class BundleLayout {
     return json;
   }
 
-  /// The manifest holds offsets that depend on its own length: repeat until the length stays.
+  /// The manifest holds offsets that depend on its length: repeats until the length is stable.
   void place() {
     std::uint64_t begin = kBundleAlignment;
     for (;;) {

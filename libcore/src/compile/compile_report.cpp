@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What became of each partition, for people and for --assert. What a backend reports comes from
-// outside: a number that it lacks, or that is none, is shown as "-" and adds nothing.
+// How each partition was compiled, for people and for --assert. A backend's report is untrusted: a
+// number that is missing or not a number is shown as "-" and adds nothing. O(partitions).
 #include "npu/compile/compile_report.hpp"
 
 #include <array>
@@ -19,7 +19,7 @@ std::optional<double> number_of(const Json& report, const char* key) {
   return value->get<double>();
 }
 
-/// A whole number without a point, as JSON writes it.
+/// A whole number without a decimal point, as JSON writes it.
 std::string count_text(double value) {
   constexpr double kExactIntegers = 9007199254740992;  // 2^53
   if (std::abs(value) <= kExactIntegers && value == std::nearbyint(value)) {

@@ -2,11 +2,11 @@
 // Compiles the partitions of a plan on their backends, through the cache, on several threads.
 //
 // Input:  a verified graph, a plan for it, its weights.
-// Output: one blob per partition, in the order of the plan whatever thread made it.
-// What a backend refuses is tried on the next device: all partitions of a round are compiled
-// first, then the nodes of those that failed move, the graph is partitioned again, and partitions
-// that came out as before are taken over. Nodes only ever move towards the end of the target's
-// list, so there are at most nodes x devices rounds; in practice one or two. The work is that of
+// Output: one blob per partition, in the order of the plan whichever thread compiled it.
+// Partitions that a backend refuses are tried on the next device: all partitions of a round are
+// compiled first, then the nodes of those that failed move, the graph is partitioned again, and
+// unchanged partitions keep their blobs. Nodes only ever move towards the end of the target's
+// list, so there are at most nodes x devices rounds; in practice one or two. The cost is that of
 // the backends plus O(bytes of weights) for the keys of the cache.
 #include "npu/compile/compiler.hpp"
 
@@ -60,7 +60,7 @@ std::vector<NamedTensor> partition_weights(const Graph& graph, const Partition& 
   return used;
 }
 
-/// Numbers that every report has, whatever the backend says.
+/// Adds the numbers that every report has, whether or not the backend reports them.
 void complete_report(Json& report, const Graph& graph, const Partition& partition) {
   double flops = 0;
   for (const NodeId id : partition.nodes) flops += node_flops(graph, graph.node(id));
@@ -73,7 +73,7 @@ void complete_report(Json& report, const Graph& graph, const Partition& partitio
   if (find_member(report, "weight_bytes") == nullptr) report["weight_bytes"] = weight_bytes;
 }
 
-/// What a backend says of a partition that it compiled, in one line.
+/// A backend's report of a compiled partition in one line, for the log.
 std::string report_text(const CompiledPartition& compiled) {
   std::string text = "compiled by '" + compiled.backend + "'";
   for (const char* key : {"kernels", "reorders"}) {
@@ -83,7 +83,7 @@ std::string report_text(const CompiledPartition& compiled) {
   return text + ", " + bytes_text(static_cast<double>(compiled.blob.size));
 }
 
-/// One round: every partition of a plan, compiled or with the error that its backend gave.
+/// One round: every partition of a plan, compiled or with its backend's error.
 class Round {
  public:
   struct Result {
@@ -106,14 +106,14 @@ class Round {
         results_(plan.partitions.size()) {
     const Json json = {{"precision", options.precision}};
     compile_options_ = json.dump();
-    // "All cores" are others elsewhere, and a cache may be shared.
+    // "All cores" means something else on another machine, and a cache may be shared.
     key_options_ = compile_options_;
     if (options.threads == 0) key_options_ += std::to_string(std::thread::hardware_concurrency());
   }
 
-  /// Devices that the calling thread opens are left in `devices`.
+  /// Adds the devices that the calling thread opens to `devices`.
   std::vector<Result> run(Devices& devices) {
-    // Backends are loaded here, once and before there are other threads.
+    // Backends are loaded here, once, before other threads exist.
     for (const Partition& partition : plan_.partitions) {
       Backend::load(device_named(target_, partition.device).backend);
     }
@@ -148,7 +148,7 @@ class Round {
     const Partition& partition = plan_.partitions[index];
     std::string& sub_ir = sub_irs_[index];
     sub_ir = write_subgraph(graph_, partition.nodes, partition.boundary);
-    // Only read while there are threads.
+    // `known_` is only read while other threads run.
     if (const auto found = known_.find({partition.device, sub_ir}); found != known_.end()) {
       log(LogModule::kCompile, LogLevel::kDebug, [&] {
         return partition_text(index) + ": the same as before the nodes moved, taken over";
@@ -195,7 +195,7 @@ class Round {
     return compiled;
   }
 
-  /// How messages name a partition.
+  /// The name of a partition in messages.
   std::string partition_text(std::size_t index) const {
     const Partition& partition = plan_.partitions[index];
     return "partition " + std::to_string(index) + " on " + partition.device + " (" +
@@ -216,7 +216,7 @@ class Round {
   std::atomic<std::size_t> next_{0};
 };
 
-/// The first device behind `from` that runs every one of `nodes`; null if there is none.
+/// The first device after `from` that runs all of `nodes`; null if there is none.
 const Device* next_device(const Graph& graph, const std::vector<NodeId>& nodes,
                           const Target& target, const std::string& from) {
   bool behind = false;
@@ -245,7 +245,7 @@ bool move_nodes(Graph& graph, const Partition& partition, const Target& target,
     Node& node = graph.node(partition.nodes[i]);
     node.device = places[i]->name;
     node.device_reason = reason;
-    if (whole == nullptr) node.fusion_group.reset();  // its members may have parted
+    if (whole == nullptr) node.fusion_group.reset();  // its members may be on different devices
     names.insert(places[i]->name);
   }
   for (const std::string& name : names) to += (to.empty() ? "" : ", ") + name;
@@ -263,7 +263,7 @@ std::string backend_options_text(const Device& device, std::int32_t threads, con
 
 namespace {
 
-/// Takes what a round made; `model` then has every partition of its plan.
+/// Takes over the results of a round; `model` then has every partition of its plan.
 void finish(CompiledModel& model, std::vector<Round::Result> results, Clock::time_point start) {
   for (Round::Result& result : results) {
     model.partitions.push_back(*std::move(result.compiled));
@@ -272,7 +272,7 @@ void finish(CompiledModel& model, std::vector<Round::Result> results, Clock::tim
   model.compile_ms = milliseconds_since(start);
 }
 
-/// Moves the nodes of every refused partition on. True if there was one.
+/// Moves the nodes of every refused partition to later devices. True if there was one.
 bool fall_back(Graph& graph, const Target& target, const std::vector<Round::Result>& results,
                CompiledModel& model) {
   bool moved = false;
@@ -376,7 +376,7 @@ BundleContent bundle_content(const Graph& graph, const CompiledModel& model, con
     content.weights.emplace_back(graph.tensor(id).name,
                                  weights[static_cast<std::size_t>(id.value)]);
   }
-  // The bundle has what it needs of the weights, so that it may be moved anywhere alone.
+  // The bundle holds the weights that it needs, so that it can be moved anywhere by itself.
   Graph document = graph;
   document.erase_npu_member("weights_file");
   content.document = write_graph(document);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels a compiled model runs, and why these, as the backends' reports have it. A report
-// comes from outside: what is missing or of another type is shown as "-".
+// The kernels that a compiled model runs and the reasons for them, from the backends' reports.
+// Reports are untrusted: a member that is missing or of another type is shown as "-".
 #include "npu/compile/kernel_report.hpp"
 
 #include <vector>
@@ -21,14 +21,14 @@ std::string number_of(const Json& row, const char* key) {
   return value == nullptr || !value->is_number() ? "-" : value->dump();
 }
 
-/// The kernel, and where the backend has several implementations of it, which one.
+/// The kernel, with its implementation if the backend has several.
 std::string kernel_of(const Json& step) {
   const std::string kernel = text_of(step, "kernel");
   const std::string implementation = text_of(step, "implementation");
   return implementation == "-" ? kernel : kernel + " (" + implementation + ")";
 }
 
-/// One cell for each candidate that was not taken.
+/// One cell for each rejected candidate.
 std::vector<std::string> rejected(const Json& step) {
   std::vector<std::string> cells;
   const Json* why = find_member(step, "why");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds and checks graphs in compressed rows.
+// Builds and checks graphs in compressed sparse row form.
 //
 // Building counts, fills and sorts each row: O(nodes + edges log degree). The check of symmetry
-// walks the rows once with a cursor in each: since rows ascend, the reverses of the entries of row
-// v are met in the order in which they stand, so O(nodes + entries) with one word a node.
+// walks the rows once with a cursor in each: since rows ascend, the reverse entries of row v are
+// met in order, so it takes O(nodes + entries) with one word per node.
 #include "npu/csr/csr_graph.hpp"
 
 #include <algorithm>
@@ -116,7 +116,7 @@ std::string undirected_graph_fault(const CsrGraph& graph) {
       }
       if (weight(e) < 0) return "edge " + edge_text(v, u) + " has a negative weight";
       previous = u;
-      // Row u names its neighbours in order, so the one due next has to be v.
+      // Row u lists its neighbours in order, so the next one has to be v.
       const std::int64_t reverse = cursor[at(u)];
       if (reverse >= graph.offsets[at(u) + 1] ||
           graph.neighbors[static_cast<std::size_t>(reverse)] > v) {

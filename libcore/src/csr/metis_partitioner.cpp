@@ -3,10 +3,10 @@
 // to survive it. METIS 5.1.0 divides by zero for one part and for one node, prints to stdout and
 // reports success when there are more parts than nodes, leaves parts empty when there are nearly as
 // many as nodes, and returns negative cuts for graphs that are not symmetric. So everything is
-// checked before the call and counted again after it.
+// checked before the call and recomputed after it.
 //
-// Input: an undirected graph with weights. Output: parts, none of them empty. Beside METIS's own
-// time O(entries) for the checks, and O(entries of one part) for each empty part that is filled.
+// Input: an undirected graph with weights. Output: parts, none of them empty. Cost besides METIS's:
+// O(entries) for the checks, and O(entries of one part) for each empty part that is filled.
 #include "npu/csr/metis_partitioner.hpp"
 
 #include <metis.h>
@@ -31,7 +31,7 @@ std::int64_t node_weight(const CsrGraph& graph, std::int32_t node, std::int32_t 
   return graph.node_weights[index_of(std::int64_t{node} * graph.node_weight_count + which)];
 }
 
-// The weights of `values` so that their sum fits METIS's sums with room to spare. A weight that is
+// The weights scaled so that their sum fits METIS's integers with room to spare. A weight that is
 // not 0 stays at least 1.
 std::vector<idx_t> scaled_weights(const std::vector<std::int64_t>& values, std::size_t begin,
                                   std::size_t stride) {
@@ -42,7 +42,7 @@ std::vector<idx_t> scaled_weights(const std::vector<std::int64_t>& values, std::
     sum += static_cast<double>(values[i]);
     count += 1;
   }
-  // What rounding up to 1 adds is at most `count`, so it is left room for.
+  // Rounding up to 1 adds at most `count`, so room is left for that.
   const double factor = sum + count <= limit ? 1 : std::max(limit - count, 1.0) / sum;
   std::vector<idx_t> scaled;
   scaled.reserve(values.size() / stride + 1);
@@ -54,7 +54,7 @@ std::vector<idx_t> scaled_weights(const std::vector<std::int64_t>& values, std::
   return scaled;
 }
 
-// METIS's view of a graph. It takes its arrays as not const, but does not write to them.
+// METIS's view of a graph. METIS takes the arrays as non-const, but does not write to them.
 struct MetisGraph {
   idx_t nvtxs = 0;
   idx_t ncon = 1;
@@ -78,7 +78,7 @@ struct MetisGraph {
       constraints.push_back(0);
       return;
     }
-    // A weight that is 0 everywhere is no constraint; METIS would divide by its sum.
+    // A weight that is 0 everywhere is not a constraint; METIS would divide by its sum.
     const auto stride = index_of(graph.node_weight_count);
     std::vector<std::vector<idx_t>> columns;
     for (std::int32_t c = 0; c < graph.node_weight_count; ++c) {
@@ -144,7 +144,7 @@ std::vector<std::int32_t> run_metis(const MetisGraph& metis, const MetisOptions&
   const auto data = [](const std::vector<idx_t>& values) {
     return values.empty() ? nullptr : const_cast<idx_t*>(values.data());
   };
-  // The volume objective does not know edge weights.
+  // The volume objective ignores edge weights.
   const int status =
       METIS_PartGraphKway(&nvtxs, &ncon, data(metis.xadj), metis.adjncy, data(metis.vwgt), nullptr,
                           options.minimize_volume ? nullptr : data(metis.adjwgt), &nparts, nullptr,
@@ -185,8 +185,8 @@ std::vector<double> total_weights(const CsrGraph& graph) {
   return totals;
 }
 
-// Without edges only balance counts: the heaviest nodes first, each to the lightest part, then the
-// one with fewest nodes, so that none stays empty.
+// Without edges only balance matters: assigns the heaviest nodes first, each to the lightest part,
+// with ties to the part with the fewest nodes, so that no part stays empty.
 std::vector<std::int32_t> balance_only(const CsrGraph& graph, std::int32_t part_count) {
   const auto totals = total_weights(graph);
   std::vector<std::int32_t> order(index_of(graph.node_count()));
@@ -209,8 +209,8 @@ std::vector<std::int32_t> balance_only(const CsrGraph& graph, std::int32_t part_
   return part_of;
 }
 
-// Gives each empty part one node of the part with most nodes: the one whose move adds least to the
-// cut.
+// Gives each empty part a node of the part with the most nodes: the one whose move adds least to
+// the cut.
 std::int32_t fill_empty_parts(const CsrGraph& graph, std::int32_t part_count,
                               std::vector<std::int32_t>& part_of) {
   std::vector<std::vector<std::int32_t>> members(index_of(part_count));

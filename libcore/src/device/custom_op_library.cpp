@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens a shared object of custom ops and checks what it says of itself.
+// Opens a shared object of custom ops and checks its table.
 //
 // The handle is never closed: a program may hold functions of it until the process ends, and a
 // library that started threads cannot be unloaded under them. Opening one twice costs nothing.
@@ -26,7 +26,7 @@ namespace {
 std::vector<npu_custom_op> load_custom_ops(const std::string& path) {
   if (path.empty())
     fail(path, "expected the name of a shared object");  // dlopen: the program itself
-  // dlopen looks for a bare name in the system's folders only.
+  // dlopen searches only the system's folders for a bare name.
   const bool is_local = path.find('/') == path.npos && ::access(path.c_str(), F_OK) == 0;
   const std::string file = is_local ? "./" + path : path;
   void* const handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);

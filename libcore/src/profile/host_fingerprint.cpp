@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tells hosts apart whose measured times must not be mixed. Reads /proc/cpuinfo.
+// Identifies a host, so that times measured on different ones are not mixed. Reads /proc/cpuinfo.
 #include "npu/profile/host_fingerprint.hpp"
 
 #include <fstream>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns measured placements into one table whose entries add up to each of them.
 //
-// A node's time on a device is that from the placement in which the device has all that it can run:
-// with its neighbours, so fused and in the layout as far as that goes. What the same node takes
-// longer in another placement, where one of its operands comes from another device (it is cold, or
-// in memory that an op must not overwrite), belongs to the border: it is paid if the tensor
-// crosses, and not otherwise; so is what is left of a placement's time after that. Tensors that
-// never crossed take a line through those that did, or through plain copies. What a tensor takes is
-// settled by the first placement in which it crosses. O(placements * (nodes + tensors)).
+// A node's time on a device comes from the placement in which the device has all nodes that it can
+// run: there the node is beside its neighbours, fused and in their layout as far as possible. If it
+// takes longer in another placement, where an operand comes from another device (and is cold, or in
+// memory that an op must not overwrite), the difference belongs to the border: it is paid only if
+// the tensor crosses. So does the rest of a placement's time. Tensors that never crossed get their
+// time from a line fitted to those that did, or to plain copies. The first placement in which a
+// tensor crosses fixes its time. O(placements * (nodes + tensors)).
 #include "profile/node_table_builder.hpp"
 
 #include <algorithm>
@@ -23,10 +23,10 @@ namespace {
 std::size_t index_of(std::int32_t value) { return static_cast<std::size_t>(value); }
 
 constexpr double kSmallBytes = 4096;
-constexpr double kClearly = 0.03;  // of a whole: more than the noise of a machine
+constexpr double kClearly = 0.03;  // of the whole time: more than a machine's noise
 
-/// A line through points of very different sizes: the least sum of squared errors for each byte,
-/// with neither a negative latency nor a negative rate.
+/// A line through points of very different sizes: least squares of the errors per byte, with
+/// neither a negative latency nor a negative rate.
 LinkFit fitted(std::string from, std::string to, const std::vector<CopySample>& samples) {
   LinkFit fit{.from = std::move(from),
               .to = std::move(to),
@@ -133,8 +133,8 @@ class Builder {
 
   using BorderKey = std::pair<TensorId, std::pair<std::string, std::string>>;  // from, to
 
-  // One placement after the other: what it shows of tensors that crossed in none before, given what
-  // those before it show of the others. So each of them is predicted as it was measured.
+  // One placement after the other: each gives the times of tensors that crossed in none before it,
+  // with the others' times fixed. So the table predicts every placement as it was measured.
   void add_borders() {
     std::map<BorderKey, BorderTime> known;
     for (const MeasuredPlacement& placement : placements_) {
@@ -165,14 +165,14 @@ class Builder {
     return base == base_[n].end() ? placement.summary.nodes[n] : base->second;
   }
 
-  // What nodes take longer behind a border goes to the tensors that they read across it, by bytes.
+  // The extra time of nodes after a border goes to the tensors that they read across it, by bytes.
   void add_excess(const MeasuredPlacement& placement, std::map<BorderKey, BorderTime>& borders) {
     const Graph& graph = *placement.graph;
     for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
       const Node& node = graph.nodes()[n];
       const MeasuredTime& base = base_of(placement, n);
       const MeasuredTime& here = placement.summary.nodes[n];
-      // What is no more than noise would add up over many borders.
+      // Differences within the noise would add up over many borders.
       const double excess = here.us - base.us;
       if (excess <= std::max(here.mad_us, base.mad_us)) continue;
       std::vector<BorderTime*> crossed;
@@ -189,10 +189,10 @@ class Builder {
     }
   }
 
-  // What is left of the whole then, more or less, goes to the borders by their bytes: nodes that
-  // read nothing across one still find caches that the other device's kernels have filled. Where
-  // all of them were known before, that is so only if the placement takes clearly longer than they
-  // say: better a placement that is predicted too slow than one that is not as fast as it seems.
+  // The remaining time of the whole, positive or negative, goes to the borders by their bytes: even
+  // nodes that read nothing across a border find caches filled by the other device's kernels. If
+  // all borders were known before, that happens only if the placement takes clearly longer than
+  // predicted: rather predict a placement too slow than one that is not as fast as it seems.
   void add_rest(const MeasuredPlacement& placement, std::map<BorderKey, BorderTime>& fresh,
                 const std::vector<BorderTime*>& seen) {
     double rest = placement.summary.whole.us;
@@ -207,7 +207,7 @@ class Builder {
       bytes += weight(border);
     }
     for (auto& [key, border] : fresh) {
-      // The copy and the changes of layout are there, whatever the noise of the whole.
+      // The copy and the layout conversions take time, whatever the noise of the whole.
       const double least = placement.summary.borders.at({key.first, border.to}).us / 2;
       border.time.us = std::max(least, border.time.us + rest * weight(border) / bytes);
     }

@@ -18,11 +18,11 @@ struct MeasuredPlacement {
   const Graph* graph = nullptr;  ///< with its devices
   const PartitionPlan* plan = nullptr;
   const std::vector<CompiledPartition>* partitions = nullptr;
-  std::string base_of;  ///< the device that has all that it runs here; empty: none
+  std::string base_of;  ///< the device that has all nodes it can run; empty: none
   RunSummary summary;
 };
 
-/// How long copies of so many bytes take, without a model.
+/// The time of plain copies of so many bytes.
 struct CopySample {
   std::string from;
   std::string to;
@@ -30,8 +30,8 @@ struct CopySample {
   double us = 0;
 };
 
-/// Fills devices' start costs, nodes, borders, links and placements of `table`, whose devices are
-/// there. What a tensor takes to cross is settled by the first placement in which it does.
+/// Fills in the devices' overheads, nodes, borders, links and placements of `table`, which has its
+/// devices already. The first placement in which a tensor crosses fixes its time.
 void build_node_table(const std::vector<MeasuredPlacement>& placements,
                       const std::vector<CopySample>& copies, const Target& target,
                       NodeTable& table);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the nodes of an ordinary model as they run inside partitions.
 //
-// A node alone says little: it is fused with others, finds its operands warm and in the layout that
-// its neighbours use. So whole placements are run. For every device that is one in which it has all
-// nodes that it runs; what else there is to know (how long a tensor takes from one device to
-// another, what readers of such a tensor take longer) depends on where the borders are, so the best
-// placement by the table so far is measured as well, and the table made again, until that placement
-// has been measured. Placements take turns in bursts of runs, each burst after a run without a
-// clock: a slow minute of the machine meets all of them, and none finds the caches as another left
+// Measuring a node by itself says little: in a model it is fused with others, and finds its
+// operands in the caches and in the layout that its neighbours use. So whole placements are run:
+// for every device the one in which it has all nodes that it runs. The rest (the time of a tensor
+// from one device to another, the extra time of its readers) depends on where the borders are, so
+// the best placement by the table so far is measured as well and the table is rebuilt, until that
+// placement has been measured. Placements take turns in bursts of runs, each burst after an untimed
+// run: a slow minute of the machine affects all of them, and none finds the caches as another left
 // them.
 //
 // Cost: (placements * runs) runs of the model; memory: the weights of every placement, packed.
@@ -53,7 +53,7 @@ std::vector<std::string> devices_of(const Graph& graph) {
   return devices;
 }
 
-/// A placement with all that it takes to run it.
+/// A placement with everything needed to run it.
 struct Candidate {
   std::string name;
   std::string base_of;
@@ -109,7 +109,7 @@ class ModelProfiler {
       target_ = load_target(options_.target.empty() ? "host" : options_.target);
       tag_ops(graph_, target_, {}, diagnostics_);
     }
-    // What is measured does not depend on groups that the document proposes.
+    // Measurements do not depend on the document's fusion groups.
     for (Node& node : graph_.nodes()) node.fusion_group.reset();
     for (const char* key : {"partition", "fusion"}) graph_.erase_npu_member(key);
     return !diagnostics_.has_errors();
@@ -125,7 +125,7 @@ class ModelProfiler {
       devices_.push_back({device.name, device.backend, 0});
     }
     const PlacementProblem problem = build_placement_problem(graph_, target_, roofline_cost());
-    // The last device first: it runs what others do not, and is what others are compared with.
+    // The last device first: it runs what others do not, and is the baseline for them.
     for (std::size_t d = target_.devices.size(); d-- > 0;) {
       const std::string& name = target_.devices[d].name;
       Graph placed = graph_;
@@ -140,7 +140,7 @@ class ModelProfiler {
     }
   }
 
-  /// False if the placement is known.
+  /// False if the placement is a candidate already.
   bool add_candidate(std::string name, const std::string& base_of, Graph graph, Strategy strategy,
                      const CostModel& cost) {
     PartitionOptions partition;
@@ -178,8 +178,8 @@ class ModelProfiler {
     return true;
   }
 
-  /// The best placement by the table; false if it has been measured, or promises next to nothing
-  /// over what has been.
+  /// Adds the best placement by the table; false if it has been measured, or promises next to no
+  /// gain over those that have been.
   bool add_best(const NodeTable& table, std::int32_t number) {
     const MeasuredCost cost(table, graph_, target_);
     PartitionOptions partition;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What npu-profile prints of a table of nodes: placements, borders, and the nodes that take
+// Formats a node table for npu-profile --report: placements, borders, and the nodes that take
 // longest.
 #include <algorithm>
 #include <map>

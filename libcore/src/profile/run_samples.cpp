@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes runs apart into nodes, borders and starts of partitions, and sums many of them up.
+// Splits runs into nodes, borders and starts of partitions, and averages many of them.
 //
-// Medians of parts do not add up to the median of the whole: now and then one kernel of a hundred
-// is interrupted, in every run another, so that the whole has what no part's median shows. Means
+// Medians of parts do not add up to the median of the whole: in every run some kernel of a hundred
+// is interrupted, each time another one, so the whole has delays that no part's median shows. Means
 // over the same runs do add up. O(runs * (nodes + borders)).
 #include "profile/run_samples.hpp"
 
@@ -17,7 +17,7 @@
 namespace npu {
 namespace {
 
-constexpr double kCopyBytes = 4096;  // a copy of nothing takes as long as copying so many bytes
+constexpr double kCopyBytes = 4096;  // an empty copy takes as long as copying so many bytes
 
 class Dissection {
  public:
@@ -96,7 +96,7 @@ class Dissection {
     }
   }
 
-  // The record of the uploads stands before that of the partition that needs them.
+  // The record of the uploads precedes that of the partition that needs them.
   void add_input(std::size_t s, double us) {
     if (s + 1 >= record_.steps.size()) return;
     const StepRecord& next = record_.steps[s + 1];
@@ -130,7 +130,7 @@ class Dissection {
   RunSample sample_;
 };
 
-/// `values` by run, `counted` the runs that count for the mean.
+/// `values` by run; `counted` are the runs that the mean is taken over.
 MeasuredTime time_of(const std::vector<double>& values, const std::vector<std::size_t>& counted) {
   MeasuredTime time;
   for (const std::size_t run : counted)
@@ -154,8 +154,8 @@ RunSummary summarize(const std::vector<RunSample>& samples) {
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return samples[a].whole_us < samples[b].whole_us;
   });
-  // Other load only ever adds, and may last for more than half of the runs; the luckiest ones do
-  // not count, either.
+  // Other load can only add time, and may last for more than half of the runs; the luckiest runs
+  // are left out as well.
   const std::size_t begin = samples.size() / 8;
   const std::size_t end = std::max(begin + 1, 3 * samples.size() / 8);
   const std::vector<std::size_t> counted(order.begin() + static_cast<std::ptrdiff_t>(begin),

@@ -17,11 +17,11 @@ namespace npu {
 /// A tensor and the device that it goes to.
 using Crossing = std::pair<TensorId, std::string>;
 
-/// One run of a plan, taken apart; microseconds. The parts add up to the whole where no two steps
+/// One run of a plan, split into parts; microseconds. The parts add up to the whole if no two steps
 /// ran at the same time.
 struct RunSample {
   double whole_us = 0;
-  std::vector<double> node_us;  ///< by node; uploads of graph inputs count for their first reader
+  std::vector<double> node_us;  ///< by node; an input's upload is charged to its first reader
   std::map<Crossing, double> border_us;
   std::map<std::string, double> start_us;  ///< by device, of one partition
 };
@@ -30,8 +30,8 @@ struct RunSample {
 RunSample take_apart(const Graph& graph, const PartitionPlan& plan,
                      const std::vector<CompiledPartition>& partitions, const RunRecord& record);
 
-/// Many runs of a plan. Means are over the runs between the fastest eighth and three eighths by
-/// whole time; over one at least.
+/// Many runs of a plan. Means are taken over the runs whose total time ranks between 1/8 and 3/8 of
+/// all; over at least one.
 struct RunSummary {
   MeasuredTime whole;
   std::vector<MeasuredTime> nodes;
@@ -39,7 +39,7 @@ struct RunSummary {
   std::map<std::string, double> start_us;
 };
 
-/// `samples` are of one plan, and at least one.
+/// `samples` are of one plan, and not empty.
 RunSummary summarize(const std::vector<RunSample>& samples);
 
 }  // namespace npu

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says what the time of each kernel of a compiled partition was spent on.
+// Charges the time of each kernel of a compiled partition to nodes and tensors.
 //
-// Input:  the backend's report of what it compiled (npu/backend.h, blob_report), and times by
-// kernel
-//         or by node.
-// Output: times by node, and by tensor for kernels that are there only because a tensor comes from
-//         or goes to another device. A change of layout at a border that is not one between devices
-//         (a graph input, a result that another partition of the device reads) counts for the node
-//         that asked for it.
-// The report comes from outside: names that are not there, and shapes that are not as documented,
-// make the kernel count for the partition as a whole. O(kernels + nodes).
+// Input:  the backend's report of a blob (npu/backend.h, blob_report), and times by kernel or by
+//         node.
+// Output: times by node, and by tensor for kernels that only exist because a tensor comes from or
+//         goes to another device. A layout conversion at a boundary that is not one between devices
+//         (a graph input, a result that another partition of the device reads) is charged to the
+//         node that needs it.
+//
+// The report is untrusted: the time of a kernel with unknown names or undocumented members is
+// charged to the partition as a whole. O(kernels + nodes).
 #include "profile/step_attribution.hpp"
 
 #include <algorithm>

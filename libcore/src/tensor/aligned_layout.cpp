@@ -2,9 +2,9 @@
 // Sizes of channel-aligned layouts, and conversion from and to row-major order.
 //
 // In each of them one batch item is a row of segments, and a segment is a matrix [pixels][width]
-// that holds `width` neighbouring channels; the families differ in the widths and in what the start
-// of an item is aligned to. So one pair of loops converts them all. It goes over a segment in tiles
-// of a few pixels, which keeps both sides of the transposition in the first-level cache. O(bytes).
+// that holds `width` neighbouring channels; the families differ in the widths and in the alignment
+// of an item's start. So one pair of loops converts them all. It transposes a segment in tiles of a
+// few pixels, which keeps both sides of the transposition in L1. O(bytes).
 #include "tensor/aligned_layout.hpp"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ Extents extents_of(const Shape& shape) {
   return extents;
 }
 
-/// `wide` segments of `width` channels, then one of `tail` unless that is 0.
+/// `wide` segments of `width` channels, then one of `tail` channels unless that is 0.
 struct Segments {
   std::int64_t wide = 0;
   std::int64_t width = 1;
@@ -89,7 +89,7 @@ std::int64_t item_bytes(const AlignedLayout& layout, const Extents& extents, std
   return (bytes + kTx8ItemAlignment - 1) / kTx8ItemAlignment * kTx8ItemAlignment;
 }
 
-/// Between `valid` channels, each a run of `pixels`, and a segment [pixels][width].
+/// Converts between `valid` channels of `pixels` elements each and a segment [pixels][width].
 template <typename T, bool kToAligned>
 void convert_segment(T* channels, T* segment, std::int64_t valid, std::int64_t width,
                      std::int64_t pixels) {
@@ -201,7 +201,7 @@ std::int64_t aligned_bytes(const AlignedLayout& layout, DType dtype, const Shape
 
 void to_aligned(const AlignedLayout& layout, DType dtype, const Shape& shape,
                 const std::byte* row_major, std::byte* aligned) {
-  // Only read in this direction.
+  // In this direction it is only read.
   convert<true>(layout, dtype, shape, const_cast<std::byte*>(row_major), aligned);
 }
 

@@ -12,7 +12,7 @@
 
 namespace npu {
 
-/// How channels are brought together; npu-ir(5) writes the bytes down.
+/// How channels are grouped; npu-ir(5) specifies the bytes.
 enum class LayoutFamily : std::uint8_t {
   kTx8,           ///< channels in blocks of 64 (128 for one-byte elements) with a padded tail
   kBlocked,       ///< channels in blocks of `block`, the last one padded: nChw16c
@@ -24,7 +24,7 @@ std::string_view layout_family_name(LayoutFamily family) noexcept;
 std::optional<LayoutFamily> parse_layout_family(std::string_view name) noexcept;
 
 /// A channel-aligned layout of tensors [N, C, spatial...]: dimension 0 is the batch and dimension 1
-/// the channels; a tensor of rank 1 has channels alone, a scalar one of them.
+/// the channels; a tensor of rank 1 has only channels, a scalar just one.
 struct AlignedLayout {
   LayoutFamily family = LayoutFamily::kTx8;
   std::int64_t block = 64;  ///< kBlocked: channels of a block, at least 1
@@ -32,21 +32,21 @@ struct AlignedLayout {
   bool operator==(const AlignedLayout&) const = default;
 };
 
-/// "tx8", "blocked16", "channels_last": what documents call it.
+/// "tx8", "blocked16", "channels_last": its name in documents.
 std::string aligned_layout_name(const AlignedLayout& layout);
 /// Inverse of aligned_layout_name.
 std::optional<AlignedLayout> parse_aligned_layout(std::string_view name) noexcept;
 
-/// True for elements of 1, 2 or 4 bytes that are no complex numbers; others have no aligned form.
+/// True for elements of 1, 2 or 4 bytes that are not complex; others have no aligned form.
 bool has_aligned_form(DType dtype) noexcept;
 
-/// Size of a tensor in the layout, padding included; the largest integer if it does not fit.
+/// Size of a tensor in the layout, padding included; the largest integer on overflow.
 std::int64_t aligned_bytes(const AlignedLayout& layout, DType dtype, const Shape& shape) noexcept;
 
 /// Converts a row-major tensor; padding becomes zero. `aligned` has room for aligned_bytes.
 void to_aligned(const AlignedLayout& layout, DType dtype, const Shape& shape,
                 const std::byte* row_major, std::byte* aligned);
-/// The way back; padding is not read.
+/// Converts back; padding is not read.
 void from_aligned(const AlignedLayout& layout, DType dtype, const Shape& shape,
                   const std::byte* aligned, std::byte* row_major);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One table of the element types.
+// The element types, in one table: names, sizes and what kind of number each is.
 #include "npu/tensor/dtype.hpp"
 
 #include <array>

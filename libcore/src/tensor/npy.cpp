@@ -22,7 +22,7 @@ struct Descriptor {
   std::string_view text;
   DType dtype;
 };
-// What is written, and what is read besides NumPy's "|" and "=" spellings of byte order.
+// The descriptors that are written; NumPy's "|" and "=" byte orders are read as well.
 constexpr std::array<Descriptor, kDTypeCount> kDescriptors{{
     {"<f4", DType::kFloat32},
     {"<f8", DType::kFloat64},

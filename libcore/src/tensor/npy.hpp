@@ -9,13 +9,13 @@
 namespace npu {
 
 /// Reads one array of NumPy's .npy format (versions 1 to 3, NEP 1), little-endian, C or Fortran
-/// order (the result is always row-major). NumPy has no bfloat16: "V2" is taken
-/// as bfloat16, and "<u2" if `expected` says so. Throws Error kParse.
+/// order (the result is always row-major). NumPy has no bfloat16: "V2" is read as
+/// bfloat16, and so is "<u2" if `expected` is bfloat16. Throws Error kParse.
 Tensor parse_npy(std::string_view bytes, const std::string& file, const DType* expected = nullptr);
 Tensor read_npy(const std::string& path, const DType* expected = nullptr);
 
-/// Writes version 1.0, C order, atomically. bfloat16 is written as "V2" (two raw bytes), which is
-/// what NumPy shows for ml_dtypes.bfloat16 without that package.
+/// Writes version 1.0, C order, atomically. bfloat16 is written as "V2" (two raw bytes), as NumPy
+/// shows ml_dtypes.bfloat16 without that package.
 void write_npy(const std::string& path, const Tensor& tensor);
 
 }  // namespace npu

@@ -105,7 +105,7 @@ SafetensorsEntry read_entry(const std::string& name, const Json& json, std::size
   return entry;
 }
 
-// The reference implementation refuses files in which tensors overlap or leave bytes unused.
+// Like the reference implementation, refuses files whose tensors overlap or leave bytes unused.
 void check_coverage(const std::vector<SafetensorsEntry>& entries, std::size_t data_size,
                     const std::string& file) {
   std::vector<const SafetensorsEntry*> order;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host tensors and exact conversions between float32 and the 16-bit formats.
+// Host tensors, and exact conversions between float32 and the 16-bit formats.
 #include "npu/tensor/tensor.hpp"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ namespace {
 
 // Null if there is no memory.
 std::shared_ptr<const std::byte> allocate_zeroed(std::size_t bytes) {
-#if !defined(__SANITIZE_ADDRESS__)  // which watches the ends of what malloc gives
+#if !defined(__SANITIZE_ADDRESS__)  // which only guards the ends of malloc's blocks
   if (bytes >= kLargeBlock) return allocate_large(bytes);
 #endif
   if (bytes > PTRDIFF_MAX - 64) return nullptr;
