@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks backends for their ops, for npu-run --list-ops. Unlike npu-tag's list, which is what a
-// target promises, this is what the loaded libraries have.
+// Asks backends for their ops, for npu-run --list-ops. npu-tag lists what a target promises; this
+// is what the loaded libraries have.
 #include "npu/runtime/backend_ops.hpp"
 
 #include <algorithm>

@@ -72,7 +72,7 @@ Comparison compare_tensors(const Tensor& actual, const Tensor& expected,
     if (actual.dtype() == DType::kInt64 &&
         actual.as<std::int64_t>()[i] != expected.as<std::int64_t>()[i] &&
         actual.value_as_double(i) == expected.value_as_double(i)) {
-      // Neighbours above 2^53 look equal as doubles.
+      // Neighbouring integers above 2^53 are equal as doubles.
       comparer.add(i, actual.value_as_double(i),
                    std::nextafter(expected.value_as_double(i), kInfinity));
       continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The outputs of a run against those of a file or of another run, each with the tolerance that its
-// dtype asks for. O(bytes).
+// Compares the outputs of a run with those of a file or of another run, each with the tolerance of
+// its dtype. O(bytes).
 #include "runtime/compare_outputs.hpp"
 
 #include "npu/tensor/safetensors.hpp"

@@ -11,19 +11,19 @@
 
 namespace npu {
 
-/// The tolerances that were asked for; what is not given depends on the dtype.
+/// The tolerances that were asked for; one that is not given depends on the dtype.
 struct ToleranceOptions {
   std::optional<double> rtol = {};  ///< default: 1e-3; 2e-2 for 16-bit floats
   std::optional<double> atol = {};  ///< default: 1e-4; 2e-2 for 16-bit floats
   bool is_narrow = false;           ///< computed in 16 bits, whatever the dtype
 };
 
-/// Every output against `expected`, which is as long; nothing there stands for "not in the file".
+/// Compares every output with `expected`, which is as long; nothing means "not in the file".
 ComparisonReport compare_outputs(const Graph& graph, const std::vector<Tensor>& outputs,
                                  const std::vector<std::optional<Tensor>>& expected,
                                  const ToleranceOptions& tolerance);
 
-/// The outputs as a safetensors file has them, by name; a single one may go by any name. Throws
+/// The expected outputs in a safetensors file, by name; a single one may have any name. Throws
 /// Error for a file that cannot be read.
 std::vector<std::optional<Tensor>> expected_outputs(const Graph& graph, const std::string& path);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The work behind npu-compile: place and partition what is not yet, find weights, compile, and
-// measure what a lower precision costs.
+// The operation behind npu-compile: tag and partition the document if it is not, find weights,
+// compile, and measure what a lower precision costs.
 //
-// The error of bf16 is measured, not estimated: the model runs in both precisions on made-up
-// inputs, and each output's largest difference is set against its largest magnitude. Elements near
-// 0 would say nothing of a result as a whole.
+// The error of bf16 is measured, not estimated: the model runs in both precisions on random inputs,
+// and each output's largest difference is divided by its largest magnitude. Relative errors of
+// elements near 0 would say nothing about a result as a whole. Cost: the backends'.
 #include "npu/runtime/compile_model.hpp"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ bool is_tagged(const Graph& graph) {
                      [](const Node& node) { return node.device.has_value(); });
 }
 
-/// The plan of the document, made with defaults where it has none.
+/// The plan of the document, made with defaults if it has none.
 PartitionPlan plan_of(Graph& graph, const CompileModelOptions& options, Target& target,
                       Diagnostics& diagnostics) {
   const bool has_plan = graph.npu_member("partition") != nullptr;
@@ -36,7 +36,7 @@ PartitionPlan plan_of(Graph& graph, const CompileModelOptions& options, Target& 
                              options.load_ops);
     tag_ops(graph, target, {}, diagnostics);
     if (diagnostics.has_errors()) return {};
-    // tag_ops writes the target even where there are no nodes to tag.
+    // tag_ops writes the target even if there are no nodes to tag.
     return partition_graph(graph, {}, diagnostics).plan;
   }
   if (graph.npu_member("target") == nullptr) {

@@ -2,17 +2,17 @@
 // Runs an execution plan.
 //
 // The constructor turns the plan into a schedule: for every step the slots that it reads and
-// writes, a slot being the one copy of a tensor on one device, and the earlier steps that it waits
-// for. A plan that lists a transfer twice costs nothing the second time, and a copy is dropped
-// after the last step that reads it.
+// writes, a slot being the only copy of a tensor on one device, and the earlier steps that it waits
+// for. If a plan lists a transfer twice, the second one is free; a copy is dropped after the last
+// step that reads it.
 //
 // Every device has one thread: the caller's for the device of the first step, a worker's for each
 // other one. A thread runs its device's steps in the order of the plan and waits before each for
 // the steps of other devices that it reads from, so what a step sees does not depend on timing. All
-// calls on a device come from its thread, freeing buffers included: a copy that another device's
-// thread was the last to read is handed back to be freed. A transfer reads host memory that the
-// source's thread described, or fetched, when it produced the tensor. Where every step waits for
-// the one before it, nothing could overlap and no thread is made. A run is O(steps + tensors)
+// calls on a device come from its thread, freeing buffers included: a copy whose last reader was
+// another device's thread is handed back to be freed. A transfer reads host memory that the
+// source's thread described, or fetched, when it produced the tensor. If every step waits for the
+// one before it, nothing could overlap and no thread is created. A run is O(steps + tensors)
 // besides the work of the backends.
 #include "npu/runtime/executor.hpp"
 
@@ -40,7 +40,7 @@ double microseconds_since(Clock::time_point start) {
 
 }  // namespace
 
-/// The copy of a tensor on a device, as the schedule knows it.
+/// The copy of a tensor on a device, as the schedule sees it.
 struct Executor::Slot {
   TensorId tensor;
   std::int32_t device = 0;
@@ -50,18 +50,18 @@ struct Executor::Slot {
 
 struct Executor::Step {
   struct Copy {
-    std::size_t from = 0;  ///< slot; of uploads the graph input
+    std::size_t from = 0;  ///< slot; for uploads, the graph input
     std::size_t to = 0;    ///< slot
   };
   PlanStep::Kind kind = PlanStep::Kind::kPartition;
   std::int32_t index = 0;
   std::int32_t device = 0;
-  std::vector<std::size_t> after;    ///< steps of other devices that must be done
-  std::vector<Copy> uploads;         ///< of a partition: graph inputs that are not there yet
-  std::vector<Copy> copies;          ///< of a transfer
-  std::vector<std::size_t> inputs;   ///< slots, of a partition
+  std::vector<std::size_t> after;   ///< steps of other devices that must be done
+  std::vector<Copy> uploads;        ///< of a partition: graph inputs that are not on the device yet
+  std::vector<Copy> copies;         ///< of a transfer
+  std::vector<std::size_t> inputs;  ///< slots, of a partition
   std::vector<std::size_t> outputs;  ///< slots, of a partition
-  std::vector<std::size_t> reads;    ///< slots whose readers count goes down after the step
+  std::vector<std::size_t> reads;    ///< slots whose reader count drops after the step
 };
 
 std::string device_options(const Device& device, const ExecutorOptions& options) {
@@ -212,7 +212,7 @@ void Executor::schedule() {
       step.device = device_index_.at(transfer.to_device);
       for (const TensorId id : transfer.tensors) {
         const std::size_t to = slot(id, step.device);
-        if (is_written(to)) continue;  // an earlier step brought it
+        if (is_written(to)) continue;  // an earlier step has copied it
         const std::size_t from = home.at(id.value);
         slots_[from].read_by_other = true;
         step.copies.push_back({from, to});
@@ -226,7 +226,7 @@ void Executor::schedule() {
       for (const TensorId id : partition.boundary.inputs) {
         const std::size_t input = slot(id, step.device);
         if (!is_written(input)) {
-          // The plan was checked: only a graph input can come without a transfer.
+          // The plan has been checked: only a graph input can arrive without a transfer.
           step.uploads.push_back({input_of.at(id.value), input});
           write(input, number);
         }
@@ -256,7 +256,7 @@ void Executor::schedule() {
 }
 
 void Executor::start_workers() {
-  // If every step has to wait for the one before it, threads would only hand over to each other.
+  // If every step has to wait for the one before it, threads would only take turns.
   bool independent = false;
   for (std::size_t s = 1; s < steps_.size(); ++s) {
     const Step& step = steps_[s];
@@ -350,13 +350,13 @@ class Executor::Run {
   }
 
  private:
-  /// What a slot holds. Written by the thread of the slot's device before the step that fills it is
-  /// done, read by other threads after that; `readers` is guarded by the mutex.
+  /// The content of a slot. Written by the thread of the slot's device before the step that fills
+  /// it is done, read by other threads after that; `readers` is guarded by the mutex.
   struct Copy {
     std::shared_ptr<DeviceBuffer> buffer;
     npu_tensor view{};  ///< host memory of the buffer, or of `host`; data is null if there is none
-    Shape shape;        ///< behind view.shape
-    Tensor host;        ///< fetched, where the device's memory is not the host's
+    Shape shape;        ///< storage of view.shape
+    Tensor host;        ///< fetched, if the device's memory is not the host's
     std::int32_t readers = 0;
   };
 
@@ -427,14 +427,14 @@ class Executor::Run {
         .kind = StepRecord::Kind::kPartition, .index = step.index, .device = partition.device};
     note(records, std::move(record), started);
     if (record_ == nullptr) return;
-    // Asked for behind the clock.
+    // Queried after the clock was read.
     if (with_node_times_) records.back().node_ns = loaded.program->node_times();
     if (with_step_times_ && loaded.report_steps > 0) {
       records.back().step_ns = loaded.program->step_times(loaded.report_steps);
     }
   }
 
-  /// Checks a result, which comes from outside, and describes it for whoever reads it.
+  /// Checks a result, since backends are not trusted, and describes it for its readers.
   void keep_result(const Step& step, std::size_t index, std::shared_ptr<DeviceBuffer> buffer) {
     const std::size_t slot = step.outputs[index];
     const TensorInfo& tensor = executor_.graph_.tensor(executor_.slots_[slot].tensor);
@@ -460,7 +460,7 @@ class Executor::Run {
     copy.buffer = std::move(buffer);
   }
 
-  /// Drops what a step was the last to read; buffers of other devices go back to their threads.
+  /// Drops copies whose last reader was this step; other devices' buffers go back to their threads.
   void release(const Step& step) {
     std::vector<std::shared_ptr<DeviceBuffer>> own;
     const std::lock_guard lock(mutex_);

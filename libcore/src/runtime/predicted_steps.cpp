@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Predicted times of a plan's steps, for the report of a run beside the measured ones. A document
-// whose plan was made with a profile states them in `npu.partition.cost`; what it does not state is
-// the roofline of the target. O(steps) to read, O(nodes of the partition) for each estimate.
+// Predicted times of a plan's steps, which the report of a run shows beside the measured ones. A
+// document whose plan was made with a profile states them in `npu.partition.cost`; times that it
+// does not state are the target's roofline. O(steps) to read, O(nodes) for each estimate.
 #include "runtime/predicted_steps.hpp"
 
 #include <cstddef>

@@ -82,7 +82,7 @@ void store_integer(Tensor& tensor, std::int64_t index, std::uint64_t value) {
 
 bool is_real_or_complex(DType dtype) { return !is_integer(dtype) && dtype != DType::kBool; }
 
-/// Rows that every embedding which reads the tensor has; 2 if none does.
+/// The smallest row count of the embeddings that read the tensor; 2 if none does.
 std::uint64_t index_bound(const Graph& graph, TensorId input) {
   std::int64_t bound = 0;
   for (const NodeId consumer : graph.tensor(input).consumers) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The metrics of a report of npu-run, of a model or of a plan: each number that stands in it or in
+// The metrics of a report of npu-run, of a model or of a plan: every number at its top level or in
 // its benchmark. O(keys).
 #include "runtime/report_metrics.hpp"
 

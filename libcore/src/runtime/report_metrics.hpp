@@ -8,7 +8,7 @@
 
 namespace npu {
 
-/// What --assert compares: the numbers of a report and of its "bench", by key.
+/// The numbers that --assert compares: those of a report and of its "bench", by key.
 std::map<std::string, double> report_metrics(const Json& report);
 
 }  // namespace npu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data that a run starts from and ends with: inputs from .npy and safetensors files or from a
-// seed, outputs to such files. Nothing is converted: a tensor of another dtype or shape than the
-// graph's is refused, and all faults of all files are reported in one go. O(bytes).
+// Reads the inputs of a run from .npy and safetensors files or makes them from a seed, and writes
+// its outputs. Nothing is converted: a tensor whose dtype or shape differs from the graph's is
+// refused, and all faults of all files are reported in one go. O(bytes).
 #include "runtime/run_inputs.hpp"
 
 #include <algorithm>
@@ -30,8 +30,8 @@ TensorId find_input(const Graph& graph, std::string_view name) {
   return id.valid() && graph.tensor(id).kind == TensorKind::kGraphInput ? id : TensorId{};
 }
 
-/// Collects the tensors; an input that a file was given for counts as given even if it is refused,
-/// so that one fault gives one message.
+/// Collects the tensors; an input whose file is refused still counts as given, so that one fault
+/// gives one message.
 class InputGatherer {
  public:
   InputGatherer(const Graph& graph, Diagnostics& diagnostics)

@@ -13,14 +13,14 @@
 
 namespace npu {
 
-/// The data of every graph input, in their order: from the files, and from `seed` for the others.
-/// What is missing, unknown or of another type than the graph says goes to `diagnostics`; the
-/// result is meaningful only if there is no error. Throws Error for a file that cannot be read.
+/// The data of every graph input, in order: from the files, and from `seed` for the others. Adds an
+/// error for every tensor that is missing, unknown or not of the graph's type; the result is
+/// meaningful only if there is none. Throws Error for a file that cannot be read.
 std::vector<Tensor> gather_inputs(const Graph& graph, const std::vector<InputFile>& files,
                                   std::optional<std::uint64_t> seed, Diagnostics& diagnostics);
 
-/// Writes the outputs of a run: to .npy the first one, else safetensors with all of them. One that
-/// is named twice is written once.
+/// Writes the outputs of a run: the first one to .npy, or all of them to safetensors. An output
+/// that is listed twice is written once.
 void write_outputs(const Graph& graph, const std::vector<Tensor>& outputs, const std::string& path);
 
 }  // namespace npu

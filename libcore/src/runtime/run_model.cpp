@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The work behind npu-run: makes a document or a bundle ready, runs it, compares and reports.
+// The operation behind npu-run: makes a document or a bundle ready, runs it, compares and reports.
 //
-// A document is compiled, through the cache, with the weights that it names; a bundle is compiled
-// already and is only checked and mapped. From there on both are a ReadyModel and take one way: an
-// executor runs it once and, if asked to, more often; the outputs are compared with a file, with a
-// run in full precision or with one on a single device; and the records become a RunReport. What
-// stands elsewhere: run_inputs (files in and out), compare_outputs, run_summary (records to rows),
+// A document is compiled, through the cache, with the weights that it names; a bundle is already
+// compiled and is only checked and mapped. From there on both are a ReadyModel and follow one path:
+// an executor runs it once and, on request, more often; the outputs are compared with a file, with
+// a run in full precision or with one on a single device; and the records become a RunReport. Other
+// files do the rest: run_inputs (files in and out), compare_outputs, run_summary (records to rows),
 // run_report (rows to text). The cost is that of the backends.
 #include "npu/runtime/run_model.hpp"
 
@@ -62,8 +62,8 @@ PartitionPlan choose_plan(Graph& graph, const Target& target, Diagnostics& diagn
   return single_partition_plan(graph, device);
 }
 
-/// What the devices are opened with. Libraries are looked at here, so that a bad one is refused
-/// even if no step of the plan needs it.
+/// The options that the devices are opened with. Libraries are checked here, so that a bad one is
+/// refused even if no step of the plan needs it.
 ExecutorOptions executor_options(const RunModelOptions& options) {
   ExecutorOptions result = options.executor;
   for (const std::string& library : options.load_ops) load_custom_ops(library);
@@ -81,7 +81,7 @@ std::string list_registered_ops(const RunModelOptions& options, const std::strin
 
 namespace {
 
-/// Every weight of a bundle's graph: what the bundle has, the rest from where it was compiled from.
+/// Every weight of a bundle's graph: those in the bundle, the rest from the source that was given.
 std::vector<Tensor> whole_weights(const Bundle& bundle, const Graph& graph,
                                   const std::vector<Tensor>& bundled,
                                   const RunModelOptions& options, Diagnostics& diagnostics) {
@@ -101,7 +101,7 @@ std::vector<Tensor> whole_weights(const Bundle& bundle, const Graph& graph,
   return load_weights(graph, source, diagnostics);
 }
 
-/// A model that is ready to run, wherever it came from.
+/// A model that is ready to run, from a document or a bundle.
 struct ReadyModel {
   Target target;
   PartitionPlan plan;
@@ -137,7 +137,7 @@ Runs run_all(Executor& executor, const std::vector<Tensor>& inputs, std::int64_t
   return runs;
 }
 
-/// What the runs themselves tell; comparisons are not among it.
+/// The report of the runs themselves, without comparisons.
 RunReport report_of(const Graph& graph, const ReadyModel& model, const Executor& executor,
                     const Runs& runs, const std::string& precision) {
   const PlanMetrics metrics = plan_metrics(graph, model.plan, model.target);
@@ -174,8 +174,8 @@ bool compiles_again(const RunModelOptions& options) {
          (options.measure_precision && options.precision == "bf16");
 }
 
-/// Compares the outputs with whatever the options name. `all_weights` gives every weight of the
-/// graph, for comparisons that compile it anew.
+/// Makes the comparisons that the options ask for. `all_weights` returns every weight of the graph,
+/// for comparisons that compile it anew.
 void compare(const Graph& graph, const ReadyModel& model, const std::vector<Tensor>& inputs,
              const std::vector<Tensor>& outputs, const RunModelOptions& options,
              const std::function<std::vector<Tensor>()>& all_weights, RunReport& report) {
@@ -240,7 +240,7 @@ RunReport run_document(Graph& graph, RunModelOptions options, Diagnostics& diagn
   const std::vector<Tensor> inputs =
       gather_inputs(graph, options.inputs, options.random_inputs, diagnostics);
   WeightSource source = options.weights;
-  // A seed asks for made-up weights; the file that the document names is not needed then.
+  // A seed asks for random weights; the file that the document names is then not needed.
   if (source.file.empty() && !source.random_seed) source.file = weights_file_of(graph);
   model.weights = load_weights(graph, source, diagnostics);
   if (diagnostics.has_errors()) return {};
@@ -299,7 +299,7 @@ RunReport run_opened(const Bundle& bundle, const RunModelOptions& given, Diagnos
   return run_ready(graph, model, inputs, options, [&] { return all_weights; });
 }
 
-/// A backend names node and argument, but does not know the file.
+/// Adds the file to a backend's error, which names only node and argument.
 template <typename Body>
 RunReport placing_errors(const std::string& file, Body&& body) {
   try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What npu-run reports, as JSON and as tables for people. The report holds full numbers; both forms
-// round milliseconds to 0.1 us. What JSON cannot write, NaN and infinities, become strings.
+// Formats the report of npu-run as JSON and as tables for people. The report has full precision;
+// both forms round milliseconds to 0.1 us. NaN and infinities, which JSON lacks, become strings.
 #include "npu/runtime/run_report.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 double rounded_ms(double ms) { return std::round(ms * 10000) / 10000; }
 
-/// A number, or the string that stands for what JSON cannot write.
+/// A number, or the string for a value that JSON cannot express.
 Json json_safe(double value) {
   if (std::isfinite(value)) return value;
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
@@ -37,7 +37,7 @@ std::string scientific_text(double value) {
   return text.data();
 }
 
-/// Transfers that copied something: how many, and what.
+/// Transfers that copied something: their number, tensors and bytes.
 struct TransferTotals {
   std::int64_t transfers = 0;
   std::int64_t tensors = 0;

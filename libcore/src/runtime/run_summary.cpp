@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the record of a run to the rows of its report. O(steps + devices), and sorting the times of
-// repeated runs.
+// Turns the record of a run into the rows of its report. O(steps + devices), plus sorting the times
+// of repeated runs.
 #include "runtime/run_summary.hpp"
 
 #include <algorithm>

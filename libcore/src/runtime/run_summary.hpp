@@ -15,7 +15,7 @@ namespace npu {
 std::vector<RunStep> summarize_steps(const PartitionPlan& plan, const PredictedSteps& predicted,
                                      const RunRecord& record);
 
-/// What each device of the target had to do.
+/// The share of each device of the target in a run.
 std::vector<DevicePlacement> summarize_placement(const PlanMetrics& metrics, const Target& target,
                                                  const RunRecord& record);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a run as Chrome Trace Event JSON. Times are in microseconds, as the format wants them.
+// Writes a run as Chrome Trace Event JSON. Times are in microseconds, the format's unit.
 #include "runtime/trace.hpp"
 
 #include <map>

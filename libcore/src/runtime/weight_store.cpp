@@ -122,7 +122,7 @@ void rebase_weights_file(Graph& graph, const std::string& output) {
   const Json* member = graph.npu_member("weights_file");
   const std::filesystem::path path(weights_file_of(graph));
   if (path.empty() || std::filesystem::path(member->get<std::string>()).is_absolute()) return;
-  // Lexically, so that the result depends on the names alone and links stay as the user wrote them.
+  // Lexically, so that the result depends only on the names and links stay as the user wrote them.
   const std::filesystem::path folder =
       std::filesystem::absolute(std::filesystem::path(output).parent_path() / ".")
           .lexically_normal();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the Trace Event format: one event a line, times in microseconds. O(events).
+// Writes the Trace Event format: one event per line, times in microseconds. O(events).
 #include "support/chrome_trace.hpp"
 
 #include "npu/support/json.hpp"

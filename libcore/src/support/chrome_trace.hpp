@@ -8,13 +8,13 @@
 
 namespace npu {
 
-/// Collects events of Chrome's Trace Event format, which chrome://tracing and Perfetto show. Tracks
-/// have the caller's numbers. Events are written in the order in which they are added.
+/// Collects events of Chrome's Trace Event format, which chrome://tracing and Perfetto show. The
+/// caller numbers the tracks. Events are written in the order in which they are added.
 class ChromeTrace {
  public:
   ChromeTrace();
 
-  /// The name over all tracks.
+  /// Sets the name above all tracks.
   void name_process(std::string_view name);
   void name_track(int track, std::string_view name);
   /// A bar on a track. `args` is an object that is shown when the bar is selected.

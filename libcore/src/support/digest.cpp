@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The only file that includes xxHash. Its code is compiled in, so that users of the static library
-// need not link another one. Runs at memory speed, O(bytes).
+// need no further library. Runs at memory speed, O(bytes).
 #include "support/digest.hpp"
 
 #include <new>

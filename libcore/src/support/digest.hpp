@@ -12,13 +12,13 @@ namespace npu {
 
 /// XXH3, 64 bits: guards files against damage, not against an adversary.
 std::uint64_t xxh3_64(const void* data, std::size_t size) noexcept;
-/// Of the pieces one after another.
+/// The digest of the concatenated pieces.
 std::uint64_t xxh3_64(const std::vector<std::string_view>& pieces);
 
 /// 16 lower-case hexadecimal digits.
 std::string hex_text(std::uint64_t value);
 
-/// XXH3, 128 bits, over a sequence of fields. Each field goes in with its length, so that ("ab",
+/// XXH3, 128 bits, over a sequence of fields. Each field is hashed with its length, so that ("ab",
 /// "c") and ("a", "bc") differ.
 class Digest {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all drawings for Graphviz have in common: escaping, and how they look. O(length).
+// Escaping and a common style for all Graphviz drawings. O(length).
 #include "support/dot.hpp"
 
 namespace npu::dot {

@@ -9,8 +9,8 @@ namespace npu::dot {
 /// `text` for use between the quotes of a Graphviz string.
 std::string escaped(std::string_view text);
 
-/// How a drawing begins: `digraph "name" {` and the looks of its nodes and edges, the same in all
-/// drawings. The caller ends it with "}\n".
+/// The beginning of a drawing: `digraph "name" {` and the style of its nodes and edges, the same in
+/// all drawings. The caller ends it with "}\n".
 std::string begin_graph(std::string_view name);
 
 }  // namespace npu::dot

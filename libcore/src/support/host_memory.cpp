@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large blocks straight from the system: zero by nature, so that nobody has to clear them.
+// Large blocks of memory straight from the system, which returns them zero-filled.
 #include "npu/support/host_memory.hpp"
 
 #include <sys/mman.h>
@@ -14,7 +14,7 @@ constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 void prefer_huge_pages(void* data, std::size_t bytes) noexcept {
   if (bytes < kLargeBlock) return;
-  // Whole huge pages inside the block; what lies around it belongs to others.
+  // Only whole huge pages inside the block; memory around it belongs to others.
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
   const std::uintptr_t first = (begin + kHugePage - 1) / kHugePage * kHugePage;
   const std::uintptr_t last = (begin + bytes) / kHugePage * kHugePage;

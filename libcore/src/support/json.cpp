@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A strict front to two parsers. simdjson reads what is well-formed, in a quarter of the time that
-// nlohmann/json needs for a 10 MB document; whatever it refuses is read again by nlohmann/json's
-// SAX parser, whose position and wording make the message. Duplicate keys, numbers that lose digits
+// A strict front end to two parsers. simdjson reads well-formed documents, in a quarter of the time
+// that nlohmann/json needs for 10 MB; text that it refuses is read again by nlohmann/json's SAX
+// parser, whose position and wording go into the message. Duplicate keys, numbers that lose digits
 // and deep nesting are errors in both. An object of n keys is built in O(n): ordered_json's own
 // insertion searches the whole object for every key.
 #include "npu/support/json.hpp"
@@ -20,12 +20,12 @@ namespace npu {
 namespace {
 
 constexpr std::size_t kMaxDepth = 200;
-// Below this many keys a duplicate is found by looking at each; above it, with a hash set.
+// Below this many keys duplicates are found by linear search; above it, with a hash set.
 constexpr std::size_t kLinearSearchLimit = 16;
 
 using Object = Json::object_t;
 
-// Finds a key that an object has already; below kLinearSearchLimit keys by looking at each.
+// Finds duplicate keys of an object; below kLinearSearchLimit keys by linear search.
 class KeySet {
  public:
   bool is_duplicate(const Object::Container& members, std::string_view name) {
@@ -45,7 +45,7 @@ class KeySet {
 
 Object::Container& members_of(Json& object) { return object.get_ref<Object&>(); }
 
-// simdjson's document as ours; false where an object has a duplicate key.
+// Converts simdjson's document to Json; false if an object has a duplicate key.
 bool convert(const simdjson::dom::element& element, Json& json) {
   using simdjson::dom::element_type;
   switch (element.type()) {
@@ -74,7 +74,7 @@ bool convert(const simdjson::dom::element& element, Json& json) {
     }
     case element_type::INT64:
       json = std::int64_t(element);
-      // The library below distinguishes the two, and everything that is not negative is unsigned.
+      // nlohmann/json distinguishes the two, and parses all non-negative integers as unsigned.
       if (json.get<std::int64_t>() >= 0)
         json = static_cast<std::uint64_t>(json.get<std::int64_t>());
       return true;
@@ -97,7 +97,7 @@ bool convert(const simdjson::dom::element& element, Json& json) {
 }
 
 bool parse_fast(std::string_view text, Json& root) {
-  if (text.empty()) return false;  // simdjson copies from the null pointer then
+  if (text.empty()) return false;  // simdjson would copy from a null pointer
   simdjson::dom::parser parser;
   if (parser.allocate(std::max<std::size_t>(text.size(), 1), kMaxDepth) != simdjson::SUCCESS) {
     return false;
@@ -107,11 +107,11 @@ bool parse_fast(std::string_view text, Json& root) {
   return convert(element, root);
 }
 
-// Builds the document and, where it fails, knows the first byte of the token that is to blame, or
-// the byte that cannot go on a token.
+// Builds the document and, on failure, knows the first byte of the offending token, or the byte
+// that cannot continue a token.
 class DocumentBuilder {
  public:
-  /// `furthest` points at the end of what the parser has read of `text`.
+  /// `furthest` points at the end of the part of `text` that the parser has read.
   DocumentBuilder(Json& root, std::string_view text, const char* const& furthest)
       : root_(root), text_(text), furthest_(furthest) {}
 
@@ -122,7 +122,7 @@ class DocumentBuilder {
   bool number_unsigned(Json::number_unsigned_t value) { return add(Json(value)); }
   bool number_float(Json::number_float_t value, const Json::string_t& text) {
     if (text.find_first_of(".eE") == Json::string_t::npos) {
-      // The lexer has looked at the byte behind a number, unless the text ends there.
+      // The lexer has read the byte after a number, unless the text ends there.
       std::size_t begin = bytes_read() - text.size();
       if (text_.substr(begin, text.size()) != text) --begin;
       return fail("the integer " + text + " does not fit in 64 bits", begin);
@@ -208,7 +208,7 @@ class DocumentBuilder {
     return true;
   }
   std::size_t bytes_read() const { return static_cast<std::size_t>(furthest_ - text_.data()); }
-  /// The opening quote of the string whose closing quote stands at `end`.
+  /// The opening quote of the string whose closing quote is at `end`.
   std::size_t string_begin(std::size_t end) const {
     for (std::size_t i = end; i-- > 0;) {
       if (text_[i] != '"') continue;
@@ -234,7 +234,7 @@ class DocumentBuilder {
   std::size_t offset_ = 0;
 };
 
-// Iterates over the text and remembers how far the lexer has read.
+// Iterates over the text and records how far the lexer has read.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -303,7 +303,7 @@ Json parse_json(std::string_view text, const std::string& file) {
   const CountingIterator begin(text.data(), &furthest);
   const CountingIterator end(text.data() + text.size(), &furthest);
   if (Json::sax_parse(begin, end, &builder)) {
-    // The library takes a NUL byte for the end of the input.
+    // nlohmann/json takes a NUL byte for the end of the input.
     const std::size_t nul = text.find('\0');
     if (nul == std::string_view::npos) return root;
     throw Error(ErrorCode::kParse, "unexpected NUL byte after the document",

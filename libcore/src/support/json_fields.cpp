@@ -2,8 +2,8 @@
 // Typed access to members of JSON documents, with the place and the found value in every message.
 //
 // Two ways to read: JsonFields throws at the first fault (bundles, tables, plans), FieldFaults
-// collects all of them (targets, patterns, partitions). Nothing here is a template, so that a file
-// which reads a document compiles none of nlohmann/json's. O(keys of the object) for each access.
+// collects all of them (targets, patterns, partitions). Nothing here is a template, so that files
+// which read documents instantiate nothing of nlohmann/json. O(keys of the object) for each access.
 #include "support/json_fields.hpp"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ std::optional<std::int64_t> json_integer(const Json* value) noexcept {
 
 std::optional<std::uint64_t> json_unsigned(const Json* value) noexcept {
   if (value == nullptr || !value->is_number_integer()) return std::nullopt;
-  // What was parsed is unsigned; what a program has put there need not be.
+  // Parsed integers are unsigned; those that a program has set need not be.
   if (!value->is_number_unsigned() && value->get<std::int64_t>() < 0) return std::nullopt;
   return value->get<std::uint64_t>();
 }

@@ -20,7 +20,7 @@ namespace npu {
 const std::string* json_text(const Json* value) noexcept;
 /// Any number.
 std::optional<double> json_double(const Json* value) noexcept;
-/// An integer that 64 bits with sign hold.
+/// An integer that fits in 64 bits with sign.
 std::optional<std::int64_t> json_integer(const Json* value) noexcept;
 /// An integer of at least 0.
 std::optional<std::uint64_t> json_unsigned(const Json* value) noexcept;
@@ -28,7 +28,7 @@ std::optional<bool> json_flag(const Json* value) noexcept;
 /// The value itself if it is an array or object, else null.
 const Json* json_list(const Json* value) noexcept;
 const Json* json_object(const Json* value) noexcept;
-/// Members of an object that have that type; null or nothing if there is none such.
+/// Members of an object that have the type; null or nothing if there is no such member.
 const std::string* member_text(const Json& object, std::string_view key) noexcept;
 std::optional<double> member_double(const Json& object, std::string_view key) noexcept;
 std::optional<std::int64_t> member_integer(const Json& object, std::string_view key) noexcept;
@@ -38,22 +38,22 @@ const Json* member_object(const Json& object, std::string_view key) noexcept;
 
 // ---- Parts of messages. ----
 
-/// "3.5" of a number, "string", "array" of others, "nothing" of null.
+/// "3.5" for a number, "string", "array", ... for other types, "nothing" for null.
 std::string number_or_type(const Json* value);
-/// "3.5", "\"text\"" of values, "array", "object" of structures, "nothing" of null.
+/// "3.5", "\"text\"" for values, "array", "object" for structures, "nothing" for null.
 std::string value_or_type(const Json* value);
-/// "; did you mean 'stride'?", or nothing if no candidate is near.
+/// "; did you mean 'stride'?", or nothing if no candidate is close.
 std::string spelling_hint(std::string_view name, const std::vector<std::string>& candidates);
 /// "unknown key 'strid'; did you mean 'stride'?"
 std::string unknown_key_text(std::string_view key, const std::vector<std::string>& known);
-/// `pointer` and one step more.
+/// `pointer` extended by one key.
 std::string pointer_below(std::string_view pointer, std::string_view key);
 std::string pointer_below(std::string_view pointer, std::size_t index);
 
-// ---- An object whose members must be right: the first fault ends the reading. ----
+// ---- An object whose members must be right: reading ends at the first fault. ----
 
-/// How JsonFields speaks. Each document has had its own words since its first version, and users'
-/// scripts look for them.
+/// The wording of JsonFields' messages. Each document has kept its wording since its first version,
+/// since users' scripts look for it.
 struct FieldStyle {
   ErrorCode code = ErrorCode::kParse;
   /// "expected a string 'name'" instead of "expected a string".
@@ -62,19 +62,19 @@ struct FieldStyle {
   bool takes_empty_text = true;
   /// What follows "expected ...": ", found integer", ", found 3", or nothing.
   enum class Found : std::uint8_t { kType, kValue, kNothing } found = Found::kType;
-  /// Said of a key that is not there, {} being the key; empty: as of a value of another type.
+  /// The text for a missing key, {} being the key; empty: the same as for a wrong type.
   std::string_view missing = "is missing";
-  /// Whether a key that is not there is located at its own place or at the object's.
+  /// Whether a missing key is located at its own place or at the object's.
   bool missing_at_key = true;
   /// Whether a text of another type is located at its own place or at the object's.
   bool text_at_key = true;
 };
 
 /// The members of one object, with its place in every message. Refers to the JSON, the file's name
-/// and the style, which must outlive it. Every accessor throws Error with the style's code.
+/// and the style, which must outlive it. All accessors throw Error with the style's code.
 class JsonFields {
  public:
-  /// Throws if `json` is no object.
+  /// Throws if `json` is not an object.
   JsonFields(const Json& json, const std::string& file, std::string pointer,
              const FieldStyle& style);
 
@@ -87,9 +87,9 @@ class JsonFields {
   bool flag(std::string_view key) const;
   /// Any integer of at least 0.
   std::uint64_t unsigned_integer(std::string_view key) const;
-  /// An integer in min..max, as which messages give it.
+  /// An integer in min..max; messages state this range.
   std::int64_t integer(std::string_view key, std::int64_t min, std::int64_t max) const;
-  /// A number of at least 0 and at most `max`; messages only name the 0.
+  /// A number of at least 0 and at most `max`; messages only state the 0.
   double number(std::string_view key, double max) const;
   double number_or(std::string_view key, double max, double otherwise) const;
   const Json& list(std::string_view key) const;
@@ -104,7 +104,7 @@ class JsonFields {
   [[noreturn]] void refuse(std::string_view key, std::string text) const;
 
  private:
-  /// The member, or throws as the style says; `expected` and `range` make "a number 'us' of at
+  /// The member, or throws in the given style; `expected` and `range` form "a number 'us' of at
   /// least 0".
   const Json& member(std::string_view key, std::string_view expected, std::string_view range) const;
   [[noreturn]] void fail(std::string_view key, std::string_view expected, std::string_view range,
@@ -125,9 +125,9 @@ class FieldFaults {
       : file_(file), diagnostics_(diagnostics) {}
 
   void add(const std::string& pointer, std::string text);
-  /// False and a fault if `json` is no object.
+  /// False, after adding a fault, if `json` is not an object.
   bool check_object(const Json& json, const std::string& pointer);
-  /// A fault for every key of an object that is not in `known`.
+  /// Adds a fault for every key of an object that is not in `known`.
   void check_keys(const Json& object, const std::string& pointer,
                   const std::vector<std::string>& known);
   bool any() const noexcept { return diagnostics_.has_errors(); }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hands what the library says of its work to the sink of the process.
+// Passes the library's log messages to the sink of the process.
 //
-// One pointer, read on every call: without a sink, a message costs that load,
-// and its text is never made. A sink is installed before the work starts, so no call can miss it.
+// One pointer, read on every call: without a sink, a message costs that load, and its text is never
+// built. A sink is installed before the work starts, so no call can miss it.
 #include "npu/support/log.hpp"
 
 #include <atomic>

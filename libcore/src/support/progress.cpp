@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Progress and times of the phases of long commands. O(phases) for each call.
+// Progress of long commands, and the times of their phases. O(phases) for each call.
 #include "npu/support/progress.hpp"
 
 #include <sys/resource.h>

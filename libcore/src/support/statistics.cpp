@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Medians and quantiles of measured times.
 //
-// There are several of each, since reports promise different ones; each has a name, so that a
-// reader sees which one a figure is. O(values) for medians, O(1) for quantiles of sorted values.
+// There are several kinds of each, since reports promise different ones; their names tell them
+// apart. O(values) for medians, O(1) for quantiles of sorted values.
 #include "support/statistics.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace npu {
 namespace {
 
-// Leaves the smaller values in front of the one at `place`.
+// The value at `place` in sorted order; leaves the smaller ones before it.
 double select(std::vector<double>& values, std::size_t place) {
   const auto at = values.begin() + static_cast<std::ptrdiff_t>(place);
   std::nth_element(values.begin(), at, values.end());

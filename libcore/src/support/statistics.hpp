@@ -5,21 +5,21 @@
 
 namespace npu {
 
-/// The middle value; of an even number of values the mean of the two in the middle. `values` is not
-/// empty, here and below.
+/// The middle value; for an even number of values the mean of the two middle ones. `values` must
+/// not be empty, here and below.
 double median(std::vector<double> values);
 
-/// Of an even number of values the smaller one of the middle: what disturbs a run only adds time.
+/// For an even number of values the smaller middle one, since disturbances only add time.
 double lower_median(std::vector<double> values);
 
-/// Of an even number of values the larger one of the middle.
+/// For an even number of values the larger middle one.
 double upper_median(std::vector<double> values);
 
 /// The smallest value that at least a share `q` of `sorted` does not exceed (nearest rank).
 double nearest_rank(const std::vector<double>& sorted, double q);
 
-/// The smallest value that more than `percent` of a hundred of `sorted` do not exceed; the largest
-/// one if there is none such. upper_percentile(values, 50) is their upper median.
+/// The smallest value that more than `percent` % of `sorted` do not exceed; the largest value if
+/// there is none. upper_percentile(values, 50) is the upper median.
 double upper_percentile(const std::vector<double>& sorted, int percent);
 
 /// The median of the distances from `center`.

@@ -24,7 +24,7 @@ std::string scaled_text(double value, std::string_view unit) {
   return fixed_text(value, decimals) + " " + std::string(kPrefixes[prefix]) + std::string(unit);
 }
 
-// Columns that a terminal uses for UTF-8 text without wide or combining characters.
+// The columns that UTF-8 text without wide or combining characters takes on a terminal.
 std::size_t display_width(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
@@ -72,7 +72,7 @@ std::string printable_text(std::string_view text) {
     bool valid = length > 0 && length <= text.size() - i && lead >= 0x20 && lead != 0x7f;
     for (std::size_t k = 1; valid && k < length; ++k) {
       const auto byte = static_cast<unsigned char>(text[i + k]);
-      // The second byte also rules out long forms, surrogates and what lies above U+10FFFF.
+      // The second byte also rules out overlong forms, surrogates and code points above U+10FFFF.
       const unsigned low = k > 1 ? 0x80U : lead == 0xe0 ? 0xa0U : lead == 0xf0 ? 0x90U : 0x80U;
       const unsigned high = k > 1 ? 0xbfU : lead == 0xed ? 0x9fU : lead == 0xf4 ? 0x8fU : 0xbfU;
       valid = byte >= low && byte <= high;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads that wait for the next round of jobs. A round wakes them all and ends when the last one
-// is done: two context switches a thread, so short jobs are faster without.
+// is done: two context switches per thread, so short jobs run faster without it.
 #include "support/thread_pool.hpp"
 
 namespace npu {

@@ -10,8 +10,8 @@
 
 namespace npu {
 
-/// Threads that stay: whatever libraries keep for a thread (teams of OpenMP, buffers) is made once
-/// and not for every run.
+/// Persistent threads: what libraries keep per thread (OpenMP teams, buffers) is created once and
+/// not for every run.
 class ThreadPool {
  public:
   ThreadPool() = default;
@@ -19,8 +19,8 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  /// Calls job(0) on the calling thread and job(i) on thread i for the others, always the same one,
-  /// at the same time, and returns when all have. `job` does not throw. One call at a time.
+  /// Calls job(0) on the calling thread and, concurrently, job(i) on thread i, always the same one;
+  /// returns when all are done. `job` must not throw. One call at a time.
   void run(std::size_t count, const std::function<void(std::size_t)>& job);
 
  private:
@@ -36,8 +36,8 @@ class ThreadPool {
   bool stop_ = false;
 };
 
-/// Calls job(i) for each i below `count` at the same time, on threads that the process keeps; one
-/// after the other on the calling thread while another call has them. `job` does not throw.
+/// Calls job(i) for each i below `count` concurrently, on threads that the process keeps; if
+/// another call is using them, one after the other on the calling thread. `job` must not throw.
 void run_together(std::size_t count, const std::function<void(std::size_t)>& job);
 
 }  // namespace npu
