@@ -10,7 +10,7 @@ namespace {
 
 using npu::cli::ExitStatus;
 
-/// --info: what a bundle holds.
+/// --info: describes a bundle.
 ExitStatus describe(npu::cli::Tool& tool) {
   const auto bundle = tool.read_bundle(true);
   tool.report(npu::format_bundle(*bundle));

@@ -10,7 +10,7 @@ enum class ExitStatus : int {
   kUsage = 2,         ///< wrong usage
   kInfeasible = 3,    ///< valid input, but no result within the given limits
   kAssertFailed = 4,  ///< an --assert or a comparison does not hold; the output was written
-  kInternal = 70,     ///< a fault of the program
+  kInternal = 70,     ///< a bug in the program
 };
 
 }  // namespace npu::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// npu-run's other mode: plans of npu-plan.
+// npu-run's second mode, which runs plans of npu-plan: its options, and the call into the library.
 #include "gnn_run_options.hpp"
 
 #include "npu/ir/json_writer.hpp"

@@ -10,8 +10,8 @@
 
 namespace npu::cli {
 
-/// What npu-run takes for plans of npu-plan alone; what they share with documents is read for
-/// those.
+/// The options of npu-run that only plans of npu-plan use; RunModelOptions has those that they
+/// share with documents.
 struct PlanRunOptions {
   gnn::RunOptions run;
   std::vector<std::string> devices;  ///< NAME=BACKEND

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// -v and NPU_LOG: which module may say how much. Input is a text such as "info,cache=debug"; every
-// fault of it is refused with the words that exist, since a typing error would otherwise only look
-// like silence.
+// -v and NPU_LOG: how much each module logs. The input is a text such as "info,cache=debug"; every
+// fault in it is refused with the list of valid words, since a misspelling would otherwise just
+// look like silence.
 #include "log_levels.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kLevelNames{"off", "info", "debug"};
 
-/// The place of `word` in `names`, or a message with all of them.
+/// The index of `word` in `names`, or a message with all of them.
 template <std::size_t kCount>
 std::size_t index_of(const std::array<std::string_view, kCount>& names, std::string_view word,
                      const std::string& what) {

@@ -8,15 +8,15 @@
 
 namespace npu::cli {
 
-/// What each module of the library may say.
+/// How much each module of the library logs.
 class LogLevels {
  public:
   /// Every module at the level of that many -v: off, info, debug.
   explicit LogLevels(int verbosity = 0) noexcept;
 
-  /// Sets what NPU_LOG names: LEVEL for every module, MODULE=LEVEL for one, several separated by
-  /// commas; of two that set the same, the later one holds. An empty text sets nothing. Throws
-  /// Error kUsage for a module or level that does not exist.
+  /// Applies NPU_LOG: LEVEL for every module, MODULE=LEVEL for one, several separated by commas; a
+  /// later one overrides an earlier one. An empty text sets nothing. Throws Error kUsage for a
+  /// module or level that does not exist.
   void set(std::string_view text);
 
   bool allows(LogModule module, LogLevel level) const noexcept {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages on stderr, by spdlog. Its default logger writes to stdout, which carries the document,
-// so this one is made by hand, with the form that messages of the eight programs have, and is not
-// in spdlog's registry. Each line is flushed, so that it stands in order with tables and progress,
-// which go to stderr beside it.
+// Messages on stderr, through spdlog. Its default logger writes to stdout, which carries the
+// document, so this one is created by hand, with the message format of the eight programs, and is
+// not in spdlog's registry. Each line is flushed, so that it keeps its order with tables and
+// progress, which also go to stderr.
 #include "logger.hpp"
 
 #include <spdlog/logger.h>

@@ -16,13 +16,13 @@ class logger;
 namespace npu::cli {
 
 /// The stderr logger of a program: every line is "PROGRAM: TEXT", written at once. Messages of the
-/// library are "PROGRAM: MODULE: TEXT (N ms)". Thread-safe but for set_levels and set_quiet.
+/// library are "PROGRAM: MODULE: TEXT (N ms)". Thread-safe except set_levels and set_quiet.
 class Logger : public LogSink {
  public:
   explicit Logger(const std::string& program);
   ~Logger() override;
 
-  /// What the library may say from now on; nothing until then.
+  /// Sets how much the library logs from now on; initially nothing.
   void set_levels(const LogLevels& levels) { levels_ = levels; }
   const LogLevels& levels() const noexcept { return levels_; }
   /// -q: errors only.

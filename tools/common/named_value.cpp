@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of options that name what they are for.
+// Parses option values of the form NAME=VALUE.
 #include "named_value.hpp"
 
 namespace npu::cli {

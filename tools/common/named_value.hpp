@@ -15,8 +15,8 @@ struct NamedValue {
 };
 NamedValue split_named_value(const std::string& text);
 
-/// What --inputs takes: FILE.safetensors, FILE.npy or NAME=FILE.npy. A '=' in the name of any other
-/// file is a part of it.
+/// Parses a value of --inputs: FILE.safetensors, FILE.npy or NAME=FILE.npy. In any other file name
+/// a '=' has no special meaning.
 InputFile parse_input_file(const std::string& text);
 
 }  // namespace npu::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What npu-partition plans by.
+// The options of npu-partition for strategies, limits and drawings.
 #include "partition_options.hpp"
 
 namespace npu::cli {

@@ -11,7 +11,7 @@
 
 namespace npu::cli {
 
-/// What the command line says, before names are looked up.
+/// The command line's values before names are looked up.
 struct PartitionArguments {
   std::string strategy = "convex";
   PartitionOptions options;
@@ -26,7 +26,7 @@ PartitionOptions parsed(const PartitionArguments& arguments);
 /// --dot and --dot-level.
 void add_dot_options(Tool& tool, std::string& file, std::string& level);
 
-/// The level of that name; nothing for the empty text, which is to choose by size.
+/// The level of that name; nothing for the empty text, which means "choose by size".
 std::optional<DotLevel> dot_level(std::string_view name);
 
 }  // namespace npu::cli

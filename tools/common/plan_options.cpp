@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of npu-plan, and how their texts become values.
+// The options of npu-plan, and the parsing of their values.
 #include "plan_options.hpp"
 
 #include <algorithm>
@@ -85,7 +85,7 @@ CLI::Validator imbalance() {
       "");
 }
 
-/// An option whose text `parse` turns into a value, or refuses with a message.
+/// Adds an option whose text `parse` turns into a value or refuses with a message.
 template <typename Value>
 CLI::Option* add_parsed(CLI::App& app, const std::string& name, Value& value,
                         std::string (*parse)(const std::string&, Value&), const std::string& help) {

@@ -9,18 +9,18 @@
 
 namespace npu::cli {
 
-/// What npu-plan takes: the library's options, and what becomes settings of devices.
+/// The options of npu-plan: the library's, and texts that become settings of devices.
 struct PlanOptions {
   gnn::PlanOptions plan;
   std::vector<std::string> excludes;   ///< DEVICE=STAGE[,STAGE...]
   std::vector<std::string> memory;     ///< DEVICE=BYTES
   std::vector<std::string> resources;  ///< DEVICE=NAME
 
-  /// Turns the texts into settings of `plan`; after parsing. Throws Error kUsage.
+  /// Turns the texts into settings of `plan`; call it after parsing. Throws Error kUsage.
   void finish();
 };
 
-/// [GRAPH], -o and everything that planning depends on.
+/// Adds [GRAPH], -o and everything that planning depends on.
 void add_plan_options(Tool& tool, PlanOptions& options);
 
 }  // namespace npu::cli

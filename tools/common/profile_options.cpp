@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What npu-profile measures.
+// The options of npu-profile for staged and ordinary models.
 #include "profile_options.hpp"
 
 #include "options/key_value.hpp"

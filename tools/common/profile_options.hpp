@@ -10,7 +10,7 @@
 
 namespace npu::cli {
 
-/// What npu-profile takes. Options that staged and ordinary models share are read into `staged`.
+/// The options of npu-profile. Those that staged and ordinary models share are read into `staged`.
 struct ProfileOptions {
   gnn::ProfileOptions staged;
   ProfileModelOptions ordinary;
@@ -19,8 +19,8 @@ struct ProfileOptions {
   std::string bandwidths;
   bool quick = false;
 
-  /// Copies what is shared, splits --devices and applies --quick; after parsing. Throws Error
-  /// kUsage.
+  /// Copies shared options, splits --devices and applies --quick; call it after parsing. Throws
+  /// Error kUsage.
   void finish(Tool& tool);
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Progress of long commands on a terminal.
+// Progress of long commands on a terminal, and Ctrl-C.
 #include "progress.hpp"
 
 #include <unistd.h>
@@ -21,8 +21,8 @@ volatile std::sig_atomic_t stop_requested = 0;
 
 timespec first_request;
 
-// Programs such as timeout(1) send the signal to the program and to its group at once: what follows
-// on the heels of the first one is the same Ctrl-C.
+// Programs such as timeout(1) send the signal to the program and to its group at once: a second one
+// that follows immediately is the same Ctrl-C.
 extern "C" void request_stop(int signal) {
   timespec now;
   ::clock_gettime(CLOCK_MONOTONIC, &now);
@@ -51,7 +51,7 @@ Progress::Progress(bool quiet)
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
   struct sigaction before {};
-  // Whoever started the program with Ctrl-C ignored wants it to go on.
+  // A program that was started with Ctrl-C ignored keeps ignoring it.
   if (::sigaction(SIGINT, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) {
     ::sigaction(SIGINT, &action, nullptr);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What npu-run takes, besides its document.
+// The options of npu-run.
 #include "run_options.hpp"
 
 #include "named_value.hpp"

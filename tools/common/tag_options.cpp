@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What npu-tag reads from its command line besides plain values.
+// Parses the option values of npu-tag that are not plain values.
 #include "tag_options.hpp"
 
 #include "npu/support/error.hpp"

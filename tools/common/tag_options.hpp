@@ -7,7 +7,7 @@
 
 namespace npu::cli {
 
-/// Parses "DEVICE=GLOB", as --force takes it. Throws Error kUsage.
+/// Parses "DEVICE=GLOB", the value of --force. Throws Error kUsage.
 ForceRule parse_force_rule(const std::string& text);
 
 }  // namespace npu::cli

@@ -65,7 +65,7 @@ bool holds(double value, const std::string& comparison, double bound) {
   return value > bound;
 }
 
-// Text that is a number from begin to end and satisfies `accept`; else "value TEXT COMPLAINT".
+// Accepts text that is a number as a whole and satisfies `accept`; else "value TEXT COMPLAINT".
 template <typename Number>
 CLI::Validator number_check(std::function<bool(Number)> accept, std::string complaint) {
   return CLI::Validator(
@@ -252,7 +252,7 @@ Graph& Tool::read_graph() {
                 "is a compiled bundle, expected a document; npu-run runs bundles",
                 {.file = input_name(input_)});
   }
-  // Never freed: the process ends next, and taking a large document apart is a tenth of its time.
+  // Never freed: the process is about to end, and freeing a large document takes 10 % of its time.
   static Graph* const graph = new Graph;
   *graph = npu::read_graph(text, input_name(input_), diagnostics_);
   stop_on_errors();

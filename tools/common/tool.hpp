@@ -23,7 +23,7 @@ class Logger;
 using Metrics = std::map<std::string, double>;
 
 /// What the eight programs share: flags, streams, messages and exit codes. A tool's main adds its
-/// options, then calls run with a body that reads, calls one library verb and writes.
+/// options, then calls run with a body that reads, makes one library call and writes.
 class Tool {
  public:
   Tool(std::string name, std::string summary);
@@ -36,15 +36,15 @@ class Tool {
 
   /// [GRAPH] (default "-") and -o/--output (default "-").
   void add_graph_io();
-  /// -o/--output (default "-") alone, for tools with inputs of their own.
+  /// Only -o/--output (default "-"), for tools that add their inputs themselves.
   void add_output();
-  /// Where the output goes; "-" is stdout.
+  /// The output file; "-" is stdout.
   const std::string& output() const noexcept { return output_; }
   /// The GRAPH argument; "-" is stdin.
   const std::string& input() const noexcept { return input_; }
-  /// [GRAPH] alone, for tools whose product is a report.
+  /// Only [GRAPH], for tools whose product is a report.
   void add_graph_input();
-  /// --assert 'METRIC OP VALUE', repeatable; `names` is what the help says of the metrics.
+  /// --assert 'METRIC OP VALUE', repeatable; `names` is the help text about the metrics.
   void add_assert(const std::string& names);
   /// --report: calls of report() then write to stderr.
   void add_report(const std::string& what);
@@ -55,16 +55,16 @@ class Tool {
   /// The Examples block of --help.
   void add_examples(const std::vector<std::string>& lines);
 
-  /// Parses the command line, runs `body`, prints diagnostics and maps what happened to an exit
+  /// Parses the command line, runs `body`, prints diagnostics and maps the outcome to an exit
   /// code.
   int run(int argc, char** argv, const std::function<ExitStatus()>& body);
 
-  /// Reads and verifies the document; the graph lives as long as the program. Ends the body with
-  /// the diagnostics printed if it is not valid.
+  /// Reads and verifies the document; the graph lives as long as the program. If it is not valid,
+  /// prints the diagnostics and ends the body.
   Graph& read_graph();
-  /// The input as a bundle. A file is mapped, stdin is read into memory. Of an input that does not
-  /// start like one the result is null, and read_graph is to be called; if a bundle is required,
-  /// that is an error.
+  /// The input as a bundle. A file is mapped, stdin is read into memory. For an input that does not
+  /// begin like a bundle the result is null, and the caller continues with read_graph; if a bundle
+  /// is required, that is an error.
   std::shared_ptr<const Bundle> read_bundle(bool required = false);
   /// Writes a bundle to --output at once, or keeps its bytes for stdout until the body has
   /// succeeded. Refuses a terminal.
@@ -83,7 +83,7 @@ class Tool {
   bool has_asserts() const noexcept { return !assertion_texts_.empty(); }
   /// 1 for each -v; -1 for -q.
   int verbosity() const noexcept { return quiet_ ? -1 : verbose_; }
-  /// Whether a line of progress may be drawn: neither -q nor messages of the stages stand there.
+  /// Whether a progress line may be drawn: not with -q, nor beside log messages.
   bool shows_progress() const noexcept;
   /// Checks every --assert; kAssertFailed if one does not hold. An unknown metric is wrong usage.
   ExitStatus check_asserts(const Metrics& metrics);
@@ -118,7 +118,7 @@ class Tool {
   int verbose_ = 0;
   bool quiet_ = false;
   std::vector<std::string> assertion_texts_;
-  std::string read_ahead_;  // stdin, if read_bundle has looked at it
+  std::string read_ahead_;  // stdin, if read_bundle has read it
   bool has_read_ahead_ = false;
   std::string pending_;
   bool has_pending_ = false;
@@ -128,11 +128,11 @@ class Tool {
 CLI::Validator in_range(std::int64_t minimum, std::int64_t maximum);
 /// One of a few words.
 CLI::Validator one_of(std::vector<std::string> words);
-/// A number of bytes: an integer, k, M, G or T may follow.
+/// A number of bytes: an integer, optionally followed by k, M, G or T.
 CLI::Validator byte_size();
-/// A seed: an integer that 64 unsigned bits hold.
+/// A seed: an unsigned 64-bit integer.
 CLI::Validator seed();
-/// A file to write beside the document: stdout is taken.
+/// A file to write besides the document; refuses "-", since stdout carries that.
 CLI::Validator file_beside_stdout();
 /// Anything but the empty text.
 CLI::Validator not_empty();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts of options that become fields of the library's options.
+// Parses option values such as DEVICE=BYTES and lists of integers for the library's options.
 #include "options/key_value.hpp"
 
 #include <utility>
