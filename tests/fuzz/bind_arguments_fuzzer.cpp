@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The schema binder: random operands and attrs are refused with a message that names an argument or
-// says what is wrong, or are bound so that every operand is used once and every required argument
+// The schema binder: random operands and attrs are either refused with a message that names an
+// argument or the fault, or bound so that every operand is used once and every required argument
 // has a value.
 //
 // An input is JSON, {"op": "aten.cat.default", "inputs": [{"dtype": .., "shape": [..]}], "attrs":
-// {..}} or a category of testdata/ops; any other bytes choose an op, operands and attrs one by one.
+// {..}} or a category of testdata/ops; any other bytes select an op, operands and attrs one by one.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bundle reader: a file is refused, or everything that its manifest names can be read to the
-// last byte. Digests would stop nearly every input at once, so each is tried a second time with the
-// digests made right, as somebody who forges a bundle would make them.
+// last byte. Digests would stop nearly every input at once, so each is tried a second time with
+// corrected digests, as in a forged bundle.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

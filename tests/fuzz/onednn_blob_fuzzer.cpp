@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blobs of the onednn backend: one is refused, or it loads and runs. What a blob looks like depends
+// Blobs of the onednn backend: one is refused, or it loads and runs. The content of a blob depends
 // on the CPU, so an input is a list of edits to a blob that is compiled here: five bytes each, a
 // position (32 bits, little endian, modulo the size; the upper half of the range counts within the
 // header) and the byte to put there. After "CUT" four bytes say where the edited blob ends; after

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of a document through npu-tag, npu-fuse and npu-partition: whatever is accepted gives a
-// plan that survives writing, reading and the plan's own checks, with every strategy. Plans that
-// stand in the input are checked, too.
+// A document's way through npu-tag, npu-fuse and npu-partition: every accepted input gives a plan
+// that survives writing, reading and the plan's own checks, with every strategy. Plans in the input
+// are checked as well.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pattern files of npu-fuse: an input is refused with messages, or fuses a graph into groups that
-// npu-partition takes.
+// npu-partition accepts.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The readers of large graphs and features: every format on every input. A graph that is read is
-// sound, and what METIS is given is simple and undirected.
+// sound, and the graph that METIS gets is simple and undirected.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading and writing: a document that no pass changed keeps its content, and writing what was
-// written gives the same bytes.
+// Reading and writing: a document that no pass has changed keeps its content, and writing it a
+// second time gives the same bytes.
 #include <cstddef>
 #include <cstdint>
 #include <string>

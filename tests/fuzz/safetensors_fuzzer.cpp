@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The safetensors reader: a file is refused, or every tensor in it can be read to its last byte.
-// Files that pass the header check are opened as files, too, through a memory file.
+// Files that pass the header check are also opened as files, through a memory file.
 #include <sys/mman.h>
 #include <unistd.h>
 

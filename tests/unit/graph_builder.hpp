@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds small documents for tests, a line a node, through the reader that users' files go through.
+// Builds small documents for tests, one line per node, through the same reader as users' files.
 #pragma once
 
 #include <map>

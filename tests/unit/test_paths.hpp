@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the tests find what was built beside them. The environment comes first: the same test
-// objects are linked with a plain and with a sanitized libcore, each with backends of its own.
+// Paths of what was built beside the tests. The environment takes precedence: the same test objects
+// are linked with a plain and with a sanitized libcore, each with separate backends.
 #pragma once
 
 #include <cstdlib>

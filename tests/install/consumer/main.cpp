@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a document, tags it, and prints how many of its nodes the first device takes.
+// Reads a document, tags it, and prints how many of its nodes go to the first device.
 #include <cstdio>
 
 #include "npu/ir/json_reader.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Custom ops as somebody else writes them.
+// Custom ops as a user outside the project writes them.
 #include <algorithm>
 #include <stdexcept>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small backend as somebody else writes it: outside the tree, against the installed package.
+// A small backend as a vendor writes it: outside the tree, against the installed package.
 //
 // It runs aten.relu, aten.neg and aten.add (Tensor, same shapes) on float32. A blob is a magic
-// number, the sub-IR and the weights, packed behind it; load uses all of it in place. The library
-// npu::core reads the sub-IR; a vendor may as well parse the JSON with something else, since
-// npu/backend.h is all that the two sides share.
+// number, the sub-IR and the packed weights; load uses all of it in place. The library npu::core
+// reads the sub-IR; a vendor may use any other JSON parser, since npu/backend.h is all that the two
+// sides share.
 //
-// VENDOR_FAULT makes it misbehave, for the tests of what the host does then: crash, exit, abi,
+// VENDOR_FAULT makes it misbehave, to test how the host reacts: crash, exit, abi,
 // table, name, shape, dtype, bytes, status, silent, no-blob, no-program, no-buffer, text, refuse.
 // VENDOR_REFUSE=OP refuses partitions that have a node of that op. VENDOR_FAR=1 keeps buffers where
 // the host cannot see them. A node whose name starts with "meet" returns only once two of them run

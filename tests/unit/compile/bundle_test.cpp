@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is written is what is read, every byte of it is guarded, and no manifest leads out of it.
+// Bundles are read as they were written, every byte is guarded, and no manifest leads outside.
 #include "npu/compile/bundle.hpp"
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cache gives back what was stored, or nothing; whatever happens to its folder.
+// The cache returns what was stored, or nothing, whatever happens to its folder.
 #include "npu/compile/cache.hpp"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report of a compilation, with whatever a backend says of its partitions.
+// The report of a compilation, whatever a backend reports about its partitions.
 #include "npu/compile/compile_report.hpp"
 
 #include "catch.hpp"

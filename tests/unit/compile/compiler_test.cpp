@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiling plans on a vendor's backend: the same bytes whatever the threads, partitions that move
-// when they are refused, and bundles that run only where they were made for.
+// Compiling plans on a vendor's backend: the same bytes for any number of threads, partitions that
+// move when they are refused, and bundles that run only on the machine they were compiled for.
 #include "npu/compile/compiler.hpp"
 
 #include "catch.hpp"

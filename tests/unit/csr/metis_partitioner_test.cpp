@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The adapter keeps its promises where METIS does not.
+// The adapter keeps its contract where METIS does not.
 #include "npu/csr/metis_partitioner.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where backends are looked for, and which files are refused as one.
+// The folders that are searched for backends, and the files that are refused.
 #include "npu/device/backend.hpp"
 
 #include <cstdlib>

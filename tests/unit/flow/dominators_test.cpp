@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dominators by definition: a dominates b if no path reaches b once a is taken away.
+// Dominators by definition: a dominates b if no path reaches b once a is removed.
 #include "flow/dominators.hpp"
 
 #include <random>

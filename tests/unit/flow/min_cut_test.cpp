@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Minimum cuts against the smallest of all cuts, and the checker against spoilt flows.
+// Minimum cuts against exhaustive search, and the checker against corrupted flows.
 #include "flow/min_cut.hpp"
 
 #include <random>

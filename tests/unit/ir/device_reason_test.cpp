@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every text that documents have is read and written back byte for byte.
+// Every text of device_reason in documents is read and written back byte for byte.
 #include "ir/device_reason.hpp"
 
 #include "catch.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the reader makes of real files, and what it says of faulty ones.
+// The graphs that the reader makes of real files, and its messages for faulty ones.
 #include "npu/ir/json_reader.hpp"
 
 #include <algorithm>

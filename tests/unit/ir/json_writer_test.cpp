@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A document that is read and written keeps its content; typed fields win over what was read.
+// A document that is read and written keeps its content; typed fields override what was read.
 #include "npu/ir/json_writer.hpp"
 
 #include <algorithm>

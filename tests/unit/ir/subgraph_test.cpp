@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A set of nodes as a document of its own.
+// A set of nodes as a separate document.
 #include "npu/ir/subgraph.hpp"
 
 #include <random>

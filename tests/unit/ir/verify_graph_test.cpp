@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules about the graph as a whole; the reader's tests have those about single mentions.
+// Rules about the graph as a whole; the reader's tests cover those about single mentions.
 #include "ir/verify_graph.hpp"
 
 #include "catch.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans in documents: what is written, what is read, and what is wrong with a plan that was
+// Plans in documents: writing, reading, and the faults that are found in a plan that was
 // changed.
 #include "npu/partition/partition_plan.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random graphs for partitioning, and checks of a plan that share no code with the library: they go
-// by the definition of each property, whatever it costs.
+// Random graphs for partitioning, and checks of a plan that share no code with the library: they
+// follow the definition of each property, at any cost.
 #pragma once
 
 #include <algorithm>

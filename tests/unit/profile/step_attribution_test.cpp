@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which node a kernel's time counts for.
+// The node that a kernel's time is charged to.
 #include "profile/step_attribution.hpp"
 
 #include "catch.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a document to the content of a bundle, by the vendor's backend.
+// From a document to the content of a bundle, with the vendor's backend.
 #include "npu/runtime/compile_model.hpp"
 
 #include "catch.hpp"

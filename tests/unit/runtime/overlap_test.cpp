@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps on different devices at the same time: that it happens, and that nobody can tell from the
-// results.
+// Steps on different devices at the same time: that they do overlap, and that results do not
+// depend on it.
 #include <algorithm>
 #include <cstdlib>
 

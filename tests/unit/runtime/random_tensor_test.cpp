@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Made-up data is the same everywhere. The golden bits come from another implementation of the same
+// Random data is the same everywhere. The golden bits come from another implementation of the same
 // generator (SplitMix64 on seed xor FNV-1a of the name), in Python.
 #include "runtime/random_tensor.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the inputs of a run come from, what is refused, and what is written of its outputs.
+// The inputs of a run from files and seeds, what is refused, and the outputs that are written.
 #include "runtime/run_inputs.hpp"
 
 #include <cstring>

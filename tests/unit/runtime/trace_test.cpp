@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trace of a run that is written out by hand.
+// The trace of a run record that is written by hand.
 #include "runtime/trace.hpp"
 
 #include "catch.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where weights come from, and what is said if they do not come.
+// The sources of weights, and the messages for weights that are missing.
 #include "npu/runtime/weight_store.hpp"
 
 #include <cmath>

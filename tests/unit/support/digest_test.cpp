@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Digests stand in files: they must be XXH3's own, on every machine and in every build.
+// Digests are stored in files: they must be XXH3's on every machine and in every build.
 #include "support/digest.hpp"
 
 #include <set>

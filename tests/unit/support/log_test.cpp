@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library says reaches the sink that is installed, and costs no text without one.
+// Log messages reach the installed sink; without one their text is never built.
 #include "npu/support/log.hpp"
 
 #include <mutex>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text for people, and how errors and diagnostics are put.
+// Text for people, and the format of errors and diagnostics.
 #include "npu/support/text.hpp"
 
 #include "catch.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NumPy's files in every version that exists, and every fault of theirs.
+// NumPy's files in every version that exists, and with every fault.
 #include "tensor/npy.hpp"
 
 #include <cstring>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where an element lies in an aligned layout, one element at a time, as npu-ir(5) says it. Shares
-// no code with the library.
+// The offset of an element in an aligned layout, one element at a time, as defined in npu-ir(5).
+// Shares no code with the library.
 #pragma once
 
 #include <cstdint>

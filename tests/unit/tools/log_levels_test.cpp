@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// -v and NPU_LOG: what they let through, and what of them is refused.
+// -v and NPU_LOG: the messages that they let through, and the values that are refused.
 #include "log_levels.hpp"
 
 #include <string>

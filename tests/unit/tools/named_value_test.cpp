@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NAME=VALUE in the values of options.
+// Option values of the form NAME=VALUE.
 #include "named_value.hpp"
 
 #include "catch.hpp"

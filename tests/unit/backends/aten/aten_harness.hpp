@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The aten backend through its C ABI: documents as JSON text, tensors as bytes, and what a device,
-// a load and a run answer.
+// The aten backend through its C ABI: documents as JSON text, tensors as bytes, and the results of
+// opening a device, of load and of run.
 //
 // test::backend_dir() is the folder of npu_backend_aten.so.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the aten backend computes: ops that libtorch lacks and those that it computes directly, and
+// The results of the aten backend: ops that libtorch lacks, ops that it computes directly, and
 // custom ops.
 //
 // NPU_TEST_CUSTOM_OPS and NPU_TEST_BAD_CUSTOM_OPS are the shared objects built of

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the onednn backend makes of a graph: how many kernels and reorders are left, how much memory
-// they take, and that folding, fusing, merging and placing change no result. Results are compared
-// with the cpu device's.
+// How the onednn backend compiles a graph: the number of kernels and reorders, the memory that they
+// take, and that folding, fusing, merging and placing change no result. Results are compared with
+// the cpu device's.
 #include <cmath>
 #include <cstring>
 #include <limits>

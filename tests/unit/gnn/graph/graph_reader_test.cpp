@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers of graphs and features: what they take, what they refuse and where.
+// Readers of graphs and features: what they accept, what they refuse and with which place.
 #include "npu/gnn/graph_reader.hpp"
 
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measured tables: what they read, and what they say between and beyond their points.
+// Measured tables: reading them, and estimates between and beyond their points.
 #include "npu/gnn/stage_table.hpp"
 
 #include <cmath>

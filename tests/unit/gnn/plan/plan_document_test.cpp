@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The document of a plan: what is written is read, byte for byte, and what is wrong has a place.
+// The document of a plan: round trips are exact to the byte, and every fault is located.
 #include "npu/gnn/plan_document.hpp"
 
 #include "catch.hpp"

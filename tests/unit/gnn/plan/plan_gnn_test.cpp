@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans: the classes there are, simulation by hand, brute force over everything, and a table of
+// Plans: all classes of them, simulation by hand, brute force over all plans, and a table of
 // published form.
 #include "npu/gnn/plan_gnn.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The replay of clusters by hand, and beside the simulation that it checks.
+// The replay of clusters against results by hand, and against the simulation that it checks.
 #include "gnn/plan/replay_clusters.hpp"
 
 #include <random>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which aggregations of the models in testdata run as segment reductions, and with what.
+// The aggregations of the models in testdata that run as segment reductions, and their operands.
 #include "gnn/run/find_reductions.hpp"
 
 #include "catch.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan is run with the files that it was made for, or not at all.
+// A plan runs with the files that it was made for, or not at all.
 #include "gnn/run/plan_loader.hpp"
 
 #include <functional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scheduler with tasks that only take notes: order, turns of a resource, devices that fail,
-// also while others are given their tasks, and that nothing waits for a compilation.
+// The scheduler with tasks that only record calls: order, turns on a resource, devices that fail,
+// even while their tasks are being reassigned, and that nothing waits for a compilation.
 #include "gnn/run/scheduler.hpp"
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that two shares of a subgraph make, and one reads.
+// Values that two shares of a subgraph produce and one reads.
 #include "gnn/run/segment_values.hpp"
 
 #include "catch.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks of a plan over a graph of six nodes: what a share owns and reads, and plans that name what
-// there is not.
+// Tasks of a plan over a graph of six nodes: what a share owns and reads, and plans that name
+// things that do not exist.
 #include "gnn/run/task_graph.hpp"
 
 #include "catch.hpp"

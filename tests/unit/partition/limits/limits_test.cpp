@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Number and memory of partitions.
+// Limits on the number of partitions and on their memory.
 #include "partition/limits/limits.hpp"
 
 #include "catch.hpp"

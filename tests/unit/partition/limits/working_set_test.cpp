@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes that a partition needs at once, against the definition.
+// The peak memory of a partition, against the definition.
 #include "partition/limits/working_set.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is checked of a document that does not come from mincut, and what is said when nothing can
-// be checked. Spoiled proofs are in strategies/min_cut_test.cpp.
+// What is checked in a document that does not come from mincut, and the message if nothing can be
+// checked. Corrupted proofs are in strategies/min_cut_test.cpp.
 #include "catch.hpp"
 #include "graph_builder.hpp"
 #include "npu/ir/json_reader.hpp"

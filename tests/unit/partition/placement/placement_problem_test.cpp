@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What placement is about: where nodes may run, and what each place and each way costs.
+// The placement problem: where nodes may run, and the cost of each device and each copy.
 #include "partition/placement/placement_problem.hpp"
 
 #include "catch.hpp"

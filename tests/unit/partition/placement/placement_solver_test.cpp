@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The solver on problems made by hand, against every placement; its bounds against their proofs.
+// The solver on hand-made problems against all placements, and its bounds against their proofs.
 #include "partition/placement/placement_solver.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Placement by measured times: against all placements, and what documents say of it.
+// Placement by measured times: against all placements, and what documents record about it.
 #include <cmath>
 #include <random>
 

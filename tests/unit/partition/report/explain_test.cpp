@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reasons by operator, and what supporting what is missing would save.
+// Reasons by operator, and what support for a missing operator would save.
 #include "partition/report/explain.hpp"
 
 #include "catch.hpp"

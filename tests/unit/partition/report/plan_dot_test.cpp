@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drawings of plans at each level: boxes, edges, and which level is chosen by size.
+// Drawings of plans at each level: boxes, edges, and the level that is chosen by size.
 #include <algorithm>
 
 #include "catch.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of models and of small graphs, and plans that are valid whatever the graph is.
+// Blocks of models and of small graphs, and plans that are valid for any graph.
 #include "partition/strategies/blocks.hpp"
 
 #include "catch.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of one device in list order, with the transfers of the algorithm's source.
+// Runs of one device in list order, with the transfers of pytorch-ir's partitioner.
 #include "catch.hpp"
 #include "graph_builder.hpp"
 #include "npu/partition/strategies.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts in line, of equal work, with few bytes between them.
+// Acyclic parts of equal work with few bytes between them.
 #include <numeric>
 
 #include "catch.hpp"

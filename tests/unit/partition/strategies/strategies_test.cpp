@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for every strategy, on random graphs: the plan's own properties, documents that
-// survive, and, executed on the real backends, results that do not change.
+// Properties of every strategy on random graphs: valid plans, documents that survive a round trip,
+// and, executed on the real backends, results that do not change.
 
 #include <cstdlib>
 #include <optional>

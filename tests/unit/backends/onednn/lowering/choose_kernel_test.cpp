@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The choice follows from the machine and the shape alone, so that every machine's is tested here.
+// The choice depends only on the machine and the shape, so the choices of all machines are tested.
 #include "lowering/choose_kernel.hpp"
 
 #include "catch.hpp"
