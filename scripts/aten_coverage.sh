@@ -18,7 +18,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 ./scripts/quickstart.sh --packages-only >&2
 cmake --preset release >/dev/null
 cmake --build --preset release --target aten_coverage npu_backend_aten >&2
-# Some ops write files; theirs go to a folder that is removed.
+# Some ops write files; they go to a folder that is removed.
 program=$PWD/build/bin/aten_coverage
 export NPU_BACKEND_PATH=$PWD/build/lib/npu/backends
 scratch=$(mktemp -d)

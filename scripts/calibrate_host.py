@@ -104,8 +104,8 @@ CONVOLUTIONS = ["aten.conv2d.default", "aten.conv2d.padding", "aten.convolution.
 NORM = {"training": False, "momentum": 0.1, "eps": 1e-5, "cudnn_enabled": True}
 PAIR = [3, 3]
 # Types that share a rate, the shape, the operands' shapes, attributes, the FLOPs of a node (None: bytes count
-# instead), and whether it is for grouped convolutions only. Nodes that stand in a row must not melt into one, so
-# that activations are measured behind an addition, which is taken off.
+# instead), and whether it is for grouped convolutions only. Consecutive nodes must not be fused into one, so
+# activations are measured after an addition, whose time is subtracted.
 KINDS = [
     (CONVOLUTIONS, IMAGE, [[96, 1, 3, 3]], {"padding": [1, 1], "groups": 96}, 2 * 9 * 96 * 56 * 56, True),
     (["aten.linear.default", "aten.addmm.default", "aten.mm.default", "aten.matmul.default", "aten.bmm.default"],
@@ -144,7 +144,7 @@ class Bench:
                                *threads, stdin=plan))
 
     def milliseconds(self, *documents):
-        """The least time of each; they take turns, so that a slow minute of the machine meets all of them."""
+        """The least time of each; they take turns, so that a slow minute of the machine affects all of them."""
         best = [float("inf")] * len(documents)
         for _ in range(self.options.rounds):
             for i, document in enumerate(documents):
@@ -152,7 +152,7 @@ class Bench:
         return best
 
     def slope(self, make, few, many):
-        """Milliseconds that one more of what `make` adds takes."""
+        """Milliseconds that each further node of `make` takes."""
         times = self.milliseconds(make(few), make(many))
         return max((times[1] - times[0]) / (many - few), 1e-6)
 
@@ -190,7 +190,7 @@ def kind_rate(bench, kind, device, overhead):
         rate["peak_flops"] = float(f"{flops / us * 1e6:.3g}")
         print(f"{device}: {types[0]}: {rate['peak_flops'] / 1e9:.1f} GFLOP/s", file=sys.stderr)
     else:
-        # Arithmetic must not be the limit then.
+        # This holds only if arithmetic is not the limit.
         rate["memory_bandwidth"] = float(f"{8 * elements(shape) / us * 1e6:.3g}")
         rate["peak_flops"] = 1e15
         print(f"{device}: {types[0]}: {rate['memory_bandwidth'] / 1e9:.1f} GB/s", file=sys.stderr)
@@ -205,8 +205,8 @@ def in_turns(shape, count):
 
 
 def boundary_ms(bench, shape):
-    """What crossing over to the other device and back takes for a tensor of this shape, with the change of layout
-    that a convolution wants: alternating devices against each device alone."""
+    """The time of a tensor of this shape to the other device and back, with the layout conversion that a
+    convolution needs: alternating devices minus each device alone."""
     channels = shape[1]
 
     def alternate(convolutions, additions, length=8):
@@ -268,7 +268,7 @@ def main():
         device["op_rates"] = [rate for rate in (kind_rate(bench, kind, name, overhead) for kind in KINDS) if rate]
         print(f"{name}: {rate / 1e9:.1f} GFLOP/s, {device['memory_bandwidth'] / 1e9:.1f} GB/s, "
               f"{device['node_overhead_us']} us a node, {device['launch_overhead_us']} us a partition", file=sys.stderr)
-    # Both ways together can be measured; each gets its half.
+    # Only the round trip can be measured; each direction gets half of it.
     crossing = boundary_ms(bench, large_shape) / 2
     for link in target["links"]:
         latency = small["transfer", link["to"]]

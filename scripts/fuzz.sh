@@ -23,7 +23,7 @@ case ${1:-} in
   --list) ;;
   --runs)
     runs=${2:?--runs needs a number}
-    # A slow machine is no fault: only what hangs for good is one.
+    # A slow machine is not a failure; only an input that hangs is.
     limit=(-runs="$runs" -seed=1 -timeout=120)
     shift 2
     ;;
@@ -67,7 +67,7 @@ for name in "${names[@]}"; do
   read -ra seeds < <(grep "^$name " "$list" | cut -d ' ' -f 2-)
   max_len=65536
   if [ "$runs" -gt 0 ]; then
-    # Whole models take seconds each under sanitizers, and every test run replays them: here only what is small.
+    # Whole models take seconds each under sanitizers, and every test run replays them: only small inputs here.
     max_len=4096
     inputs=build-fuzz/inputs-of-run/$name
     rm -rf "$inputs" "$inputs.seeds"

@@ -23,7 +23,7 @@ need() {
   }
 }
 
-# The C++ files that can be checked, one a line.
+# The C++ files that can be checked, one per line.
 checkable() {
   sed -n 's/^ *"file": "\(.*\.cpp\)",\{0,1\}$/\1/p' "$build/compile_commands.json" |
     sed -n "s|^$PWD/||p" | grep -E '^(libcore|tools)/' | grep -v /backends/aten/ | sort -u
@@ -90,12 +90,12 @@ fi
 if [[ ${#cpp[@]} -gt 0 ]]; then
   need_compile_commands
   need "$clang_tidy" clang-tidy-14
-  # g++'s precompiled header means nothing to clang, so a copy of the compile commands goes without it.
+  # clang cannot read g++'s precompiled header, so this uses a copy of the compile commands without it.
   commands=$(mktemp -d)
   trap 'rm -rf "$commands"' EXIT
   sed 's| -Winvalid-pch||; s| -include [^ ]*/cmake_pch\.hxx||; s| -fpch-preprocess||' "$build/compile_commands.json" \
     >"$commands/compile_commands.json"
-  # g++'s own warning flags are none of clang's.
+  # clang does not know some of g++'s warning flags.
   printf '%s\0' "${cpp[@]}" |
     xargs -0 -n 1 -P "$(nproc)" "$clang_tidy" -p "$commands" --quiet --warnings-as-errors='*' \
       --extra-arg=-Wno-unknown-warning-option || status=1

@@ -45,7 +45,7 @@ class Stream:
 
 
 def draw_edges(stream, count, levels, a, b, c):
-    """`count` cells of the 2^levels square; each level chooses one of its four quarters."""
+    """`count` cells of the 2^levels square; each level selects one of its four quadrants."""
     source = numpy.zeros(count, dtype=numpy.int64)
     target = numpy.zeros(count, dtype=numpy.int64)
     limit = float(1 << 16)
@@ -85,7 +85,7 @@ def rmat(args):
             fresh = fresh[keys[position] != fresh]
         keys = numpy.sort(numpy.concatenate([keys, fresh[:missing]]))
     source, target = keys // args.nodes, keys % args.nodes
-    # R-MAT's hubs have small ids; a shuffle takes that away.
+    # R-MAT's hubs have small ids; shuffling removes that.
     order = numpy.argsort(stream.take(args.nodes), kind="stable")
     source, target = order[source], order[target]
     if args.undirected:

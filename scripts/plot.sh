@@ -43,7 +43,7 @@ for model; do
     npu-tag --target "$target" "${force[@]}" "$model" | npu-fuse --patterns "$patterns" |
       npu-partition --strategy "$strategy" "${extra[@]}" --dot "$drawing" -o "$folder/$name.json"
   fi
-  # A half-written picture would look like a whole one.
+  # A half-written picture would look like a complete one.
   dot -Tsvg "$drawing" -o "$picture.part"
   mv "$picture.part" "$picture"
   echo "$picture"

@@ -68,7 +68,7 @@ install_packages() {
 
 build() {
   say "Build: Release, in build/ (some minutes the first time)"
-  # The tests are configured, too, but not built: so scripts/test.sh adds to this tree and never undoes it.
+  # The tests are configured but not built, so that scripts/test.sh only adds to this tree.
   mkdir -p build
   if ! cmake --preset release >build/configure.log 2>&1; then
     cat build/configure.log >&2

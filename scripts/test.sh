@@ -20,7 +20,7 @@ case "${1:-}" in
     ;;
 esac
 
-# Tests run side by side; workers that spin while they wait for work would starve each other.
+# Tests run in parallel; workers that spin while they wait for work would starve each other.
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-PASSIVE}
 
 passed=0
@@ -41,7 +41,7 @@ run_tests() {
     bad=$(junit_count failures "$results")
     skipped=$(junit_count skipped "$results")
   fi
-  # ctest itself failed, or it counts as a failure what the file does not.
+  # ctest itself failed, or it counts a failure that is not in the file.
   if [[ $status -ne 0 && $bad -eq 0 ]]; then bad=1 all=$((all + 1)); fi
   passed=$((passed + all - bad - skipped))
   failed=$((failed + bad))
@@ -61,9 +61,9 @@ run_tests release
 
 if [[ $fast -eq 0 ]]; then
   printf '\n==> AddressSanitizer and UndefinedBehaviorSanitizer: build and test\n'
-  # For time: less optimisation and debug information than the preset has (for line numbers in a report, configure the
-  # preset itself), the test objects of the release tree, and without UBSan's checks of every pointer that is followed;
-  # AddressSanitizer watches what those point to. Assertions are on.
+  # To save time: less optimisation and debug information than in the preset (for line numbers in a report, configure
+  # the preset itself), the test objects of the release tree, and no UBSan check of every pointer dereference;
+  # AddressSanitizer checks those accesses. Assertions are on.
   cmake --preset asan -DNPU_UNIT_OBJECTS="$PWD/build" -DNPU_NO_SANITIZE=null,object-size,vptr,alignment,pointer-overflow \
     -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g0 -fno-sanitize-address-use-after-scope -D_GLIBCXX_ASSERTIONS"
   targets=(npu_unit_tests npu_backend_aten npu_backend_onednn)
@@ -74,7 +74,7 @@ if [[ $fast -eq 0 ]]; then
   cmake --build --preset asan --parallel "$(nproc)" --target "${targets[@]}"
   # LeakSanitizer's tracer crashes beside the threads of OpenMP ("tracer caught signal 11") on some kernels
   # and fails tests that have no leak; memory and undefined-behaviour errors are still fatal.
-  # Some tests ask for more memory than there is and want the error.
+  # Some tests request more memory than there is and expect the error.
   export ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
   # The passes over all small models take minutes this way; scripts/fuzz.sh runs them under sanitizers.
   run_tests asan --label-regex '^(unit|fuzz)$' --exclude-regex '^fuzz[.]passes$'

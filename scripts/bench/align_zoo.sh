@@ -33,7 +33,7 @@ time_run() {
     grep -o '"min_ms": *[0-9.]*' | grep -o '[0-9.]*$'
 }
 
-# Compiles a document and sets what its programs are made of: the reorders, and the steps by implementation.
+# Compiles a document and sets the number of its programs' reorders, and their steps by implementation.
 compile() {
   npu-compile -q --random-weights 0 --no-cache -o "$scratch/compiled.npub" "$1"
   npu-compile --info "$scratch/compiled.npub" >"$scratch/info.json"
@@ -78,7 +78,7 @@ for model in "$@"; do
     "$(awk "BEGIN { printf \"%.2f\", $(best optimal) / $(best own) }")"
 done
 
-# A target whose ops want aligned channels; no backend here runs it, so only counts.
+# A target whose ops want aligned channels; no backend here runs it, so this only counts.
 printf '\n%-16s %6s %10s %7s %10s\n' 'pytorch-apple' greedy bytes optimal bytes
 for model in "$@"; do
   npu-tag -q --target pytorch-apple "$model" | npu-partition >"$scratch/own.json"

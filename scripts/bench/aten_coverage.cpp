@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of the installed libtorch the schema binder and the aten backend cover, by trying.
+// Measures how much of the installed libtorch the schema binder and the aten backend cover.
 //
-// For every functional overload of the aten namespace that is no backward function, arguments are
-// made up from its schema until libtorch itself accepts them (or attempts run out). They are
+// For every functional overload of the aten namespace except backward functions, random arguments
+// are drawn from its schema until libtorch itself accepts them (or attempts run out). They are
 // written as a node of a document, as torch.export would: tensors flattened into inputs, the rest
 // in attrs. Then
-//   bound: the binder rebuilds, from that node, the very stack that the arguments were;
+//   bound: the binder rebuilds, from that node, exactly the stack of these arguments;
 //   ran:   the backend runs the document and its results equal those of the direct call.
 // An overload whose arguments libtorch never accepts can be bound all the same.
 //
-// Each overload runs in a process of its own, since made-up arguments crash some kernels.
+// Each overload runs in a separate process, since random arguments crash some kernels.
 // Usage: aten_coverage [--list] [--seed N] [--attempts N] [NAME_PART]
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -67,14 +67,14 @@ bool contains(std::string_view text, std::initializer_list<std::string_view> par
                      [&](std::string_view part) { return text.find(part) != text.npos; });
 }
 
-// One attempt's arguments, and the node that says the same.
+// One attempt's arguments, and the equivalent node.
 struct Call {
   std::vector<c10::IValue> stack;
   std::vector<at::Tensor> inputs;
   Json attrs = Json::object();
 };
 
-// Shapes that the tensors of one call take in turn; the last one repeats.
+// Shapes for the tensors of one call, in turn; the last one repeats.
 const std::vector<std::vector<Shape>>& themes() {
   static const std::vector<std::vector<Shape>> all{
       {{2, 3}},
@@ -124,7 +124,7 @@ class Generator {
     for (std::size_t i = schema_.arguments().size(); i-- > 0;) {
       const bool is_tensor = is_tensor_type(operation.schema.arguments[i].type);
       omit_.push_back(decide_omit(operation.schema.arguments[i], may_omit_tensors && is_tensor));
-      // A None in front of a tensor has to be named; see below.
+      // A None before a tensor has to be named; see below.
     }
     std::reverse(omit_.begin(), omit_.end());
     for (std::size_t i = 0; i < schema_.arguments().size(); ++i) {
@@ -405,7 +405,7 @@ class Generator {
     }
   }
 
-  // A None in front of a tensor argument that is given is named in _none_args, as npu-ir(5) says.
+  // A None before a tensor argument that is given is named in _none_args, as in npu-ir(5).
   void name_nones(const Operation& operation, Call& call) const {
     Json names = Json::array();
     bool tensor_follows = false;
@@ -441,7 +441,7 @@ std::string value_text(const c10::IValue& value) {
 
 struct BindFault {
   std::string text;       // empty if the binder rebuilds the call's stack from its node
-  bool is_wrong = false;  // it builds another stack, rather than refuse
+  bool is_wrong = false;  // it builds a different stack instead of refusing
 };
 
 BindFault bind_fault(const Operation& operation, const Call& call) {
@@ -569,7 +569,7 @@ std::string run_fault(const std::string& op_type, const Call& call,
   return {};
 }
 
-// What one process finds out of one overload; lives in shared memory.
+// What one process finds out about one overload; lives in shared memory.
 struct Outcome {
   bool bound = false;
   bool accepted = false;  // libtorch took the arguments
@@ -606,8 +606,8 @@ void examine(const c10::OperatorHandle& handle, const std::string& op_type, std:
     }
     const BindFault fault = bind_fault(operation, *call);
     if (!fault.text.empty()) {
-      // Made-up arguments may be ones that no op takes, and the binder says so; a wrong stack is
-      // always its fault.
+      // The binder may rightly refuse random arguments that no op accepts; a wrong stack is always
+      // its fault.
       outcome.bound = outcome.bound && !fault.is_wrong;
       if (!outcome.bound || fault.is_wrong) outcome.explain("not bound: " + fault.text);
       if (fault.is_wrong) return;
@@ -656,7 +656,7 @@ void examine_apart(const c10::OperatorHandle& handle, const std::string& op_type
       return;
     }
     if (child == 0) {
-      // Warnings and messages of kernels are not the report's.
+      // Warnings and messages of kernels are not part of the report.
       if (std::freopen("/dev/null", "w", stderr) == nullptr) ::_exit(1);
       ::alarm(20);
       examine(handle, op_type, seed, first, attempts, outcome);
@@ -674,7 +674,7 @@ void examine_apart(const c10::OperatorHandle& handle, const std::string& op_type
   }
 }
 
-// Numbers and shapes in messages would make every reason its own row.
+// Strips numbers and shapes from messages, which would make every reason a separate row.
 std::string reason_class(const std::string& reason) {
   for (const char* prefix : {"no arguments found", "libtorch crashes", "takes too long",
                              "not bound", "a result ", "it returns nothing", "argument '"}) {

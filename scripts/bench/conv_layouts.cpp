@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // In which layout are oneDNN's convolutions fastest? Forward float32 and bfloat16 convolutions of
 // ResNet-50, MobileNetV2 and InceptionV3, batch 1, with source and result with channels last (nhwc)
-// and in blocks of 8 and 16 channels (nChw8c, nChw16c); weights are packed as oneDNN likes.
-// Variants take turns, the best of several rounds counts; -1 where there is only
-// a reference kernel. The geometric means are why the target
-// `host` names blocks of 16.
+// and in blocks of 8 and 16 channels (nChw8c, nChw16c); weights are packed in oneDNN's preferred
+// layout. Variants take turns, and the best of several rounds counts; -1 if there is only a
+// reference kernel. The geometric means are the reason why the target `host` uses blocks of 16.
 //
-//   g++ -O2 -std=c++20 scripts/bench/conv_layouts.cpp -ldnnl -o conv_layouts && OMP_NUM_THREADS=2
-//   ./conv_layouts [ROUNDS]
+// Build and run:
+//   g++ -O2 -std=c++20 scripts/bench/conv_layouts.cpp -ldnnl -o conv_layouts
+//   OMP_NUM_THREADS=2 ./conv_layouts [ROUNDS]
 #include <algorithm>
 #include <array>
 #include <chrono>

@@ -26,7 +26,7 @@ OPSET = 14  # the newest that Debian's PyTorch writes and that has hard swish
 
 
 def plain_attention(torch):
-    """Scaled dot-product attention as ops that the exporter knows."""
+    """Scaled dot-product attention in terms of ops that the exporter knows."""
 
     def attention(query, key, value, attn_mask=None, dropout_p=0.0, *_):
         scores = torch.matmul(query, key.transpose(-2, -1)) / math.sqrt(query.size(-1))

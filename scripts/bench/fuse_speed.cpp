@@ -4,11 +4,11 @@
 //   cmake --build build --target fuse_speed
 //   build/bin/fuse_speed [RUNS]
 //
-// Graphs are branchy (one node in three has two operands, from a window of the last 64 results), of
-// convolutions, batch norms, activations, adds, matrix products, softmax, cats and views; nodes are
-// on random devices of two, in runs of four on average, and in a second graph all on one. Prints
-// for each size, with the default and with all patterns, the groups, the best and the median of
-// RUNS (20), the time for each node, and the growth against the size before.
+// Graphs are branchy (one node in three has two operands, from a window of the last 64 results) and
+// consist of convolutions, batch norms, activations, adds, matrix products, softmax, cats and
+// views; nodes are on one of two random devices, in runs of four on average, and in a second graph
+// all on one. Prints for each size, with the default and with all patterns, the groups, the best
+// and the median of RUNS (20), the time per node, and the growth over the previous size.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -93,7 +93,7 @@ int main(int argc, char** argv) {
         const npu::FuseOptions options{.patterns = {patterns}};
         std::vector<double> ms;
         double cpu_ms =
-            1e9;  // of this thread alone: on a busy machine the wall clock counts others, too
+            1e9;  // of this thread only: on a busy machine the wall clock includes other processes
         std::size_t groups = 0;
         for (int i = 0; i < runs; ++i) {
           const auto start = std::chrono::steady_clock::now();

@@ -47,7 +47,7 @@ def measure(name, graph, features, width_in, width_out, options):
     model, table = folder / "sage.json", folder / "table.json"
     run(sys.executable, ROOT / "scripts/export_gnn.py", "graphsage", "--features", width_in, width_out,
         "--activate-last", "-o", model)
-    # The size of the graph, from a plan for anything: readers add reverse edges and drop what is double.
+    # The size of the graph, from any plan of it: readers add reverse edges and drop duplicates.
     size_plan = folder / "size.json"
     blocks = [{"device": "cpu", "first": stage, "last": stage, "n": 1, "m": 1, "ms": 1} for stage in range(1, 8)]
     (folder / "any.json").write_text(json.dumps({"npu": {"version": 1, "kind": "profile"},
@@ -69,7 +69,7 @@ def measure(name, graph, features, width_in, width_out, options):
     times = {plan: [] for plan in plans}
     for _ in range(options.rounds):
         for plan, file in plans.items():
-            # Short runs need more of them for a median that means something.
+            # Short runs need more repetitions for a meaningful median.
             runs = 5 if json.loads(file.read_text())["makespan_ms"] > 100 else 25
             report = json.loads(run("npu-run", file, "--features", features, "--bench", runs, "--threads",
                                     options.threads))

@@ -6,7 +6,7 @@
 // Graphs are branchy (one node in three has two operands, from a window of the last 64 results) and
 // every node is on a random device: for mincut because the NPU of the target lacks half of the
 // operators and one node in ten is forced. Prints, for each size, the best and the median of RUNS
-// (20), the time for each node, and the growth against the size before.
+// (20), the time per node, and the growth over the previous size.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

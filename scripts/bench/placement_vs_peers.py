@@ -57,7 +57,7 @@ def strategy_row(document, strategy):
 
 
 def fx_partitions(document):
-    """For each node its partition, or None where torch.fx leaves it; and the time it took in ms."""
+    """For each node its partition, or None if torch.fx leaves it out; and the time it took in ms."""
     import torch
     from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
     from torch.fx.passes.operator_support import OperatorSupportBase
@@ -143,7 +143,7 @@ def schedule(needs, first):
         last = device
         device = "cpu" if device == "npu" else "npu"
     if any(waiting.values()):
-        return None  # its partitions wait for each other in a circle
+        return None  # its partitions depend on each other in a cycle
     return partitions, transfers
 
 

@@ -67,7 +67,7 @@ install_peers() {
   export NODE_PATH=$cache/ort/node_modules
 }
 
-# The number of a key in a file of JSON objects, one result a line; nothing where there is none.
+# The number of a key in a file of JSON objects, one result per line; nothing if there is none.
 field() { { grep -o "\"$1\": *[0-9.e+-]*" "$2" || true; } | sed 's/.*: *//'; }
 median() { sort -g | awk '{ v[NR] = $1 } END { if (NR) printf "%.6g", NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 # The median of the ratios of two files' medians, line by line.
@@ -96,7 +96,7 @@ compile_model() { # $1: name, $2: precision, $3: threads
 round() { # $1: SPEC, $2: name, $3: threads
   local precision
   for precision in $precisions; do
-    # A wrong result is reported in its column, not by ending here.
+    # A wrong result is reported in its column; it does not end the script.
     npu-run "$folder/$2.$precision.$3.npub" --threads "$3" --bench "$runs" \
       --inputs "$folder/$2.inputs.safetensors" --expect "$folder/$2.outputs.safetensors" \
       >"$scratch/ours" 2>"$scratch/complaint" ||
@@ -142,7 +142,7 @@ for count in $threads; do
     torch=$(field median_ms "$scratch/torch" | median)
     for precision in $precisions; do
       ours=$(field median_ms "$scratch/$precision" | median)
-      # The last of the report's two is that of "bench"; both are equal.
+      # The report has it twice; the last is that of "bench", and both are equal.
       load=$(grep -o '"load_ms": *[0-9.]*' "$scratch/$precision" | sed 's/.*: *//' | median)
       rss=$(field peak_rss_bytes "$scratch/$precision" | median)
       error=$(grep -o '"max_abs":[0-9.e+-]*' "$scratch/$precision" | sed 's/.*://' | sort -g | tail -n 1)

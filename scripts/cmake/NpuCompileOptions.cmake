@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Flags that every target of the project is built with.
+# Compile and link options of every target of the project.
 
 add_library(npu_compile_options INTERFACE)
 target_compile_options(npu_compile_options INTERFACE
@@ -14,7 +14,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds -Wno-maybe-uninitialized
     -Wno-dangling-pointer -Wno-free-nonheap-object)
 endif()
-# The programs and the test programs are linked in a fifth of the time that GNU ld takes.
+# lld links the programs and the test programs in a fifth of GNU ld's time.
 include(CheckLinkerFlag)
 check_linker_flag(CXX -fuse-ld=lld NPU_HAS_LLD)
 if(NPU_HAS_LLD)
@@ -31,9 +31,9 @@ if(NPU_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
-# With NPU_UNITY the files of a folder that `target` has are one translation unit: most of the time of a file goes into
-# the same instances of nlohmann/json's templates again. So what is not public has to have names that are unique in its
-# folder. Files with compile options of their own stay alone. To be called where the target is made.
+# With NPU_UNITY the files of `target` in one folder are one translation unit, since most of a file's compile time goes
+# into the same instances of nlohmann/json's templates. So names in anonymous namespaces have to be unique in their
+# folder. Files with their own compile options stay separate. Call it in the directory that creates the target.
 function(npu_unity_by_folder target)
   if(NOT NPU_UNITY)
     return()

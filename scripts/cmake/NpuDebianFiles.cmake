@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Run by cpack between installing and packing: adds what Debian's policy asks of every package, that is
+# Run by cpack between installing and packing: adds the files that Debian's policy requires in every package,
 # usr/share/doc/PACKAGE/{copyright,changelog.gz}, and compresses manual pages. The date in the change log is today, or
-# SOURCE_DATE_EPOCH where that is set.
+# SOURCE_DATE_EPOCH if that is set.
 find_program(GZIP gzip REQUIRED)
 foreach(component IN LISTS CPACK_COMPONENTS_ALL)
   string(TOUPPER ${component} upper)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every library that the project uses, with the least version and the Debian package that has it.
+# Every library that the project uses, with the minimum version and its Debian package.
 
 function(npu_missing what package)
   message(FATAL_ERROR "${what} not found. Install Debian's '${package}' (./scripts/quickstart.sh installs all of them).")

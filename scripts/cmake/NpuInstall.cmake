@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# What is installed, in four components, which NpuPackages.cmake makes packages of:
+# What is installed, in four components, which NpuPackages.cmake turns into packages:
 #   tools    programs, pages, completions, exporters, batch.mk
 #   onednn   the backend that is the device npu          aten   the backend that is the device cpu
 #   dev      library, headers, find_package(npu), and a backend to start from
-# The programs, and each backend's component, are installed where they are made.
+# The programs and each backend's component are installed in the directories that build them.
 include(CMakePackageConfigHelpers)
 
-# Folders have the same permissions whoever builds; packages want that.
+# Folders have the same permissions whoever builds, as packages require.
 set(CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 
@@ -35,7 +35,7 @@ foreach(program IN LISTS programs)
   install(FILES scripts/completions/npu.bash DESTINATION share/bash-completion/completions RENAME ${program}
     COMPONENT tools)
 endforeach()
-# Where Debian's zsh looks for what packages bring.
+# The folder in which Debian's zsh looks for completions of packages.
 install(FILES scripts/completions/_npu DESTINATION share/zsh/vendor-completions COMPONENT tools)
 install(FILES scripts/batch.mk DESTINATION share/npu COMPONENT tools)
 install(PROGRAMS scripts/export_torch.py scripts/export_gnn.py scripts/make_graph.py

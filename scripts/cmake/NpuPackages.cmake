@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Packages for Debian: cpack --config build/CPackConfig.cmake (or `cmake --build build --target package`) makes
 #   npu-tools, npu-backend-onednn, npu-backend-aten   and   libnpu-dev
-# of the components of NpuInstall.cmake. NpuDebianFiles.cmake adds what Debian wants in each of them.
-# Which shared libraries a package needs is read from its binaries by dpkg-shlibdeps (Debian package dpkg-dev).
+# from the components of NpuInstall.cmake. NpuDebianFiles.cmake adds the files that Debian requires in each of them.
+# dpkg-shlibdeps (Debian package dpkg-dev) reads from a package's binaries which shared libraries it needs.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME npu-tools)
 set(CPACK_PACKAGE_VENDOR "npu-tools")
-# Debian asks for an address; this domain is reserved and belongs to nobody.
+# Debian requires an address; this domain is reserved for examples.
 set(CPACK_PACKAGE_CONTACT "npu-tools developers <npu-tools@example.org>")
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_RESOURCE_FILE_LICENSE "${PROJECT_SOURCE_DIR}/LICENSE")
@@ -29,7 +29,7 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 
-# The first line of a description is CPACK_COMPONENT_<NAME>_DESCRIPTION's first; the rest follows it.
+# A description begins with the first line of CPACK_COMPONENT_<NAME>_DESCRIPTION; the rest follows it.
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME npu-tools)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "python3:any")

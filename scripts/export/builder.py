@@ -18,7 +18,7 @@ from export.graph import (
 from export.names import Namespace
 from export.schema import arguments_of
 
-# x * 2 is recorded as a product with a 0-dimensional tensor; these arguments take the number itself.
+# x * 2 is recorded as a product with a 0-dimensional tensor; these arguments accept the number itself.
 SCALAR_OPERANDS = ("other",)
 
 SAME_ELEMENTS = (
@@ -47,7 +47,7 @@ class Builder:
     # -- contents
 
     def current(self, value):
-        """The graph tensor that holds the present content of `value`."""
+        """The graph tensor that holds the current content of `value`."""
         if value.is_stale:
             base = self.current(value.parent)
             value.is_stale = False
@@ -61,7 +61,7 @@ class Builder:
         return self.emit(node.op, args, node.op_type)[1][index]
 
     def write(self, value, content):
-        """An in-place op gave `value` a new content: makes every alias of it follow."""
+        """Records that an in-place op replaced the content of `value`: all of its aliases follow."""
         value.current, value.is_stale = content, False
         value.mark_stale()
         while value.parent is not None:
@@ -74,7 +74,7 @@ class Builder:
                     child.is_stale = True
                     child.mark_stale()
             parent.current, parent.is_stale = content, False
-            # The model sees the layout it had: whether reshape copies, and so aliases, depends on it.
+            # The model must see the original layout: whether reshape copies or aliases depends on it.
             if content.tensor.stride() != parent.tensor.stride():
                 content.tensor = copy_with_layout(content.tensor, parent.tensor)
             value = parent
@@ -179,7 +179,7 @@ class Builder:
         return value
 
     def call(self, op, args, op_type=None):
-        """One op of the model: reads present contents, follows aliases, applies in-place writes."""
+        """One op of the model: reads current contents, follows aliases, applies in-place writes."""
         arguments = arguments_of(op)
         written = [i for i, argument in enumerate(arguments) if argument.is_written]
         for position, argument in enumerate(arguments[: len(args)]):
@@ -278,7 +278,7 @@ def has_data_dependent_shape(op, args):
 
 
 def as_number(value):
-    """A 0-dimensional constant of the dtype that a Python number becomes is that number."""
+    """Turns a 0-dimensional constant with the dtype of a Python number into that number."""
     if isinstance(value, Value) and value.kind == "constant" and value.key is None:
         tensor = value.tensor
         if tensor.dim() == 0 and tensor.dtype in (torch.float64, torch.int64, torch.bool):

@@ -13,7 +13,7 @@ from export.torch_tensors import dtype_name, read_safetensors
 
 
 def execute_document(document, weights, inputs):
-    """A small interpreter of the IR; tests what was written, not what was meant."""
+    """A small interpreter of the IR, which executes the document as it was written."""
     tensors = dict(inputs)
     for placeholder, key in document["weight_name_mapping"].items():
         tensors[placeholder] = weights[key]

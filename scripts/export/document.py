@@ -13,7 +13,7 @@ from export.torch_tensors import dtype_name
 
 IR_VERSION = 1
 
-# Larger lifted constants stand in the weights file only; the document stays readable.
+# Larger lifted constants are only in the weights file, so that the document stays readable.
 MAX_INLINE_CONSTANT = 1024
 
 
@@ -74,7 +74,7 @@ def node_entry(node):
 
 
 def node_attrs(node):
-    """What was passed explicitly: trailing defaults, and keyword arguments at their default, go."""
+    """The arguments that were passed explicitly, without trailing and keyword arguments at their default."""
     arguments = arguments_of(node.op)
     pairs = list(zip(arguments, node.args))
     positional = [pair for pair in pairs if not pair[0].keyword_only]

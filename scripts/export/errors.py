@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user can act on, and warnings."""
+"""Errors that a user can act on, and warnings."""
 
 import os
 import sys
 
 
 class UserError(Exception):
-    """Something the user can act on; printed as one message, without a traceback."""
+    """An error that the user can act on; printed as one message, without a traceback."""
 
 
 def program():

@@ -54,7 +54,7 @@ def build_with_trace(model, example):
         return keyed.setdefault((key, tensor.shape), Value(tensor, "constant", key=key))
 
     def walk(graph, given):
-        """One method's graph. The tracer's own inlining is no use: it optimises, e.g. merges cats."""
+        """One method's graph. The tracer's inlining cannot be used: it optimises, e.g. merges cats."""
         env = {value.debugName(): item for value, item in zip(graph.inputs(), given)}
         for node in graph.nodes():
             kind = node.kind()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the layers of gnn_stages.py compute of a whole graph, in plain PyTorch and independent of any document."""
+"""The layers of gnn_stages.py on a whole graph, in plain PyTorch and independent of any document."""
 
 import numpy
 import torch

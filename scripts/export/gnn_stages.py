@@ -176,7 +176,7 @@ def gat(model, layer, fin, fout, active, heads):
     model.add(s, score)
     s = Stage(layer, 4, "attention_softmax")
     s.read(score)
-    # exp(a - b) is the same for every b of a target; a clamp keeps it finite without a maximum by target.
+    # Softmax does not change if a target's scores are shifted; a clamp keeps exp finite without a maximum per target.
     limited = s.op("aten.clamp.default", [score], ["m", heads], min=-60.0, max=60.0)
     power = s.op("aten.exp.default", [limited], ["m", heads])
     total = scatter_sum(s, power, ["n", heads])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a graph is made of while it is built: nodes, and tensors with their aliases."""
+"""The parts of a graph that is being built: nodes, and tensors with their aliases."""
 
 import torch
 
@@ -24,8 +24,8 @@ class Value:
         self.node = node
         self.key = key  # state-dict key
         self.name = None
-        # Views hang below what they are a view of. `current` is the graph tensor that now holds the
-        # content; an in-place op replaces it, and makes it stale in the other aliases.
+        # A view is a child of the tensor that it views. `current` is the graph tensor that now holds
+        # the content; an in-place op replaces it, and makes it stale in the other aliases.
         self.current = self
         self.is_stale = False
         self.parent = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another python3 may stand first on the PATH than the one that has PyTorch or numpy; finds that one."""
+"""Finds an interpreter that has PyTorch or numpy if the first python3 on the PATH does not."""
 
 import importlib
 import os
@@ -9,7 +9,7 @@ import sys
 
 from export.errors import UserError, first_line
 
-# Set in the environment of the second run, so that there is no third.
+# Set in the environment of the second run, to prevent a third.
 RETRY_MARK = "NPU_EXPORT_RETRY"
 
 

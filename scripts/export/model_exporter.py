@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One model to its files."""
+"""Exports one model to its files."""
 
 import sys
 

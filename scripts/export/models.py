@@ -26,10 +26,10 @@ def load_torchvision(name, batch):
         near = difflib.get_close_matches(name, known, n=4, cutoff=0.5)
         advice = f"; did you mean {', '.join(near)}?" if near else f"; known: {', '.join(known)}"
         raise UserError(f"torchvision has no classification model '{name}'{advice}")
-    # Their own truncated-normal initialisation takes minutes and helps nothing here.
+    # Their truncated-normal initialisation takes minutes and has no benefit here.
     extra = {"init_weights": False} if name in ("googlenet", "inception_v3") else {}
     model = getattr(models, name)(weights=None, **extra)
-    # Heads that start at zero and layer scales that start at 1e-6 would hide all that comes before.
+    # Heads that start at zero and layer scales that start at 1e-6 would hide everything before them.
     for parameter in model.parameters():
         if parameter.dim() > 1 and parameter.numel() > 1 and parameter.abs().max() < 1e-3:
             torch.nn.init.normal_(parameter, std=0.05)
@@ -83,7 +83,7 @@ def calibrate_batch_norms(model, example, seed):
 
     def before(module, inputs):
         x = inputs[0].transpose(0, 1).flatten(1)
-        if x.shape[1] < 4:  # too few values per channel for a variance of its own
+        if x.shape[1] < 4:  # too few values per channel for a variance
             x = x.reshape(1, -1).expand(x.shape[0], -1)
         variance = x.var(dim=1, unbiased=False).clamp_min(1e-3) * jitter(module.running_var, 0.8, 1.25)
         mean = x.mean(dim=1) + variance.sqrt() * jitter(module.running_mean, -0.2, 0.2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is changed in PyTorch while a model is traced, and put back afterwards."""
+"""Changes to PyTorch that are made while a model is traced, and undone afterwards."""
 
 import contextlib
 import math
@@ -30,7 +30,7 @@ def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False)
 
 @contextlib.contextmanager
 def patched(*changes):
-    """Sets attributes, (object, name, new value) each, and puts the old ones back."""
+    """Sets attributes, (object, name, new value) each, and restores the old ones."""
     missing = object()
     saved = [(owner, name, vars(owner).get(name, missing)) for owner, name, _ in changes]
     try:
@@ -47,7 +47,7 @@ def patched(*changes):
 
 @contextlib.contextmanager
 def ordinary_attention():
-    """Keeps the fused transformer kernels of eval mode away: they are not what torch.export sees."""
+    """Disables the fused transformer kernels of eval mode, which torch.export does not see."""
     if hasattr(torch.backends, "mha"):
         before = torch.backends.mha.get_fastpath_enabled()
         torch.backends.mha.set_fastpath_enabled(False)
@@ -56,12 +56,12 @@ def ordinary_attention():
         finally:
             torch.backends.mha.set_fastpath_enabled(before)
     else:
-        # 1.13 has no switch, but takes the ordinary way when a tensor overrides functions. Turning
-        # gradients on would do as well, but then some in-place ops on views are refused.
+        # 1.13 has no switch, but takes the ordinary path if a tensor overrides functions. Turning
+        # gradients on would work as well, but then some in-place ops on views are refused.
         original = torch.overrides.has_torch_function
 
         def override(args):
-            # The layers ask about all their tensors at once; nobody else asks about so many.
+            # The layers ask about all their tensors at once; no other caller asks about so many.
             return len(args) > 5 or original(args)
 
         with patched((torch.overrides, "has_torch_function", override)):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases: what a convolution's kernel may compute as well."""
+"""Cases: ops that may be fused into a convolution's kernel."""
 
 from op_corpus.specs import bf16, dtype, f32, positive
 
 
 def after_convolution(c):
-    """What reads a convolution's result, which blocked channels make no plain tensor."""
+    """Readers of a convolution's result, which is not a plain tensor if channels are blocked."""
 
     def case(name, follow, kind=f32, channels=19, spatial=(4, 5), batch=2):
         def build(b):

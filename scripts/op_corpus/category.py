@@ -75,7 +75,7 @@ class CaseBuilder(Builder):
 
     @staticmethod
     def concrete(value):
-        """Copies: some ops write to statistics without saying so in their schema."""
+        """Returns copies, since some ops write to statistics without saying so in their schema."""
         if isinstance(value, Value):
             return value.tensor.clone()
         if isinstance(value, (list, tuple)):
@@ -83,7 +83,7 @@ class CaseBuilder(Builder):
         return value
 
     def finish(self, outputs):
-        # Nodes without results are there for what they check.
+        # Nodes without results are kept for their checks.
         everything = self.nodes
         checks = [node for node in everything if not node.outputs]
         checked = [value for node in checks for value in flatten_values(node.args)]
@@ -95,7 +95,7 @@ class CaseBuilder(Builder):
 
 
 def full_attrs(node):
-    """Every argument that is no tensor, whether it has its default or not."""
+    """Every argument that is not a tensor, whether it has its default value or not."""
     attrs = {k: v for k, v in node_attrs(node).items() if k.startswith("_")}
     for argument, value in zip(arguments_of(node.op), node.args):
         is_tensor = argument.is_tensor and (value is None or isinstance(value, Value))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases: what fits nowhere else."""
+"""Cases: ops that fit in no other category."""
 
 from op_corpus.specs import INF, boolean, dtype, f32, i64, positive, values
 

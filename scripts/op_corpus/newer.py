@@ -70,7 +70,7 @@ def newer(c):
         return [b.op(bn, f32(2, 3, 4), *affine, *stats, 0.1, 1e-5, newer=True)[0]]
 
     def meta_shapes(document, builder):
-        # Traced with meta tensors, the statistics that nobody reads have the running ones' shape.
+        # Traced with meta tensors, statistics without a reader have the shape of the running ones.
         unused = {entry["name"] for entry in document["nodes"][0]["outputs"][1:]}
         for node in document["nodes"]:
             for entry in node["inputs"] + node["outputs"]:

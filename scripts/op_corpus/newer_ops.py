@@ -10,7 +10,7 @@ from op_corpus.specs import INF
 
 
 class NewerOp:
-    """Stands for an overload: a schema and the results it must have."""
+    """Substitute for an overload: a schema and the expected results."""
 
     def __init__(self, schema, function):
         self._schema = torch._C.parse_schema("aten::" + schema)
@@ -21,7 +21,7 @@ class NewerOp:
 
 
 def reference_attention(query, key, value, mask, is_causal, scale, enable_gqa):
-    """(output, logsumexp of the scores) in float64; a row that lets nothing through gives zeros."""
+    """(output, logsumexp of the scores) in float64; a row that is masked completely gives zeros."""
     q, k, v = query.double(), key.double(), value.double()
     if enable_gqa:
         k = k.repeat_interleave(q.shape[-3] // k.shape[-3], -3)

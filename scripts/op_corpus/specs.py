@@ -26,7 +26,7 @@ class Spec:
             return torch.randint(0, 2, self.shape, generator=generator).bool()
         if not is_float(dtype):
             return torch.randint(self.low, self.high, self.shape, generator=generator).to(dtype)
-        # With a third, so that float64 has bits in all places; a bare grid would hide rounding.
+        # Adding a third sets bits in all places of a float64; a bare grid would hide rounding.
         unit = (torch.randint(0, 2**21, self.shape, generator=generator).double() + 1 / 3) / 2**21
         return (self.low + unit * (self.high - self.low)).to(dtype)
 

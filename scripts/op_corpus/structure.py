@@ -6,7 +6,7 @@ from op_corpus.specs import DTYPES, INF, NAN, Spec, boolean, f32, i64, values, w
 
 
 def structure(c):
-    """What the form of the document demands, whatever the op."""
+    """Requirements of the document's format, independent of the op."""
 
     def readers(b):
         y = b.op("mul.Tensor", b.input(f32(3, 4)), 2.0)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The smallest useful backend: a device of your own for npu-compile and npu-run, in one shared
-// object. It computes aten.relu, aten.neg, aten.add and aten.mul on float32, one element after
-// another; put your device's compiler and driver where the loops are.
+// The smallest useful backend: your own device for npu-compile and npu-run, in one shared object.
+// It computes aten.relu, aten.neg, aten.add and aten.mul on float32, one element after another;
+// replace the loops by your device's compiler and driver.
 //
 //   cmake -S . -B build && cmake --build build        # makes build/npu_backend_example.so
 //   export NPU_BACKEND_PATH=$PWD/build
 //   npu-tag --target example_target.json example_model.json | npu-partition |
 //     npu-run --random-inputs 0 --verify cpu
 //
-// npu/backend.h is the whole contract, in C; this file follows its order. The sub-IR is JSON of
-// npu-ir(5), which the library npu::core reads here; any other JSON parser does as well.
+// npu/backend.h is the whole contract, in C; this file follows its order. The sub-IR is a JSON
+// document of npu-ir(5), which the library npu::core reads here; any other JSON parser would do.
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -20,7 +20,7 @@
 #include "npu/backend.h"
 #include "npu/ir/json_reader.hpp"
 
-// The host sees pointers to these; what is in them is the backend's business.
+// The host only sees pointers to these; their content is private to the backend.
 struct npu_device {};
 struct npu_buffer {
   std::vector<std::int64_t> shape;
@@ -52,7 +52,7 @@ npu_status guarded(npu_error* error, Body&& body) noexcept {
 
 std::size_t index(npu::TensorId id) { return static_cast<std::size_t>(id.value); }
 
-// What each op computes of its first and last operand; null for an op that this device lacks.
+// The function of an op's first and last operand; null for an op that this device lacks.
 using Function = float (*)(float, float);
 Function function_of(const std::string& op_type) {
   if (op_type == "aten.relu.default") return [](float a, float) { return std::max(a, 0.0F); };
@@ -63,7 +63,7 @@ Function function_of(const std::string& op_type) {
 }
 
 npu_status describe(npu_backend_description* description, npu_error*) {
-  // Cached programs are found again by the fingerprint: change it when old blobs must not run.
+  // The cache looks programs up by the fingerprint: change it when old blobs must not run.
   *description = {"example", "1.0", "example 1.0", 0};
   return NPU_OK;
 }
@@ -101,13 +101,13 @@ npu_status load(npu_device*, const void* blob, uint64_t size, const npu_tensor* 
                 size_t weight_count, npu_program** program, npu_error* error) {
   return guarded(error, [&] {
     auto made = std::make_unique<npu_program>();
-    // Blobs may come from anywhere; this reader refuses what is no document.
+    // Blobs are untrusted; this reader refuses anything that is not a document.
     const std::string text(static_cast<const char*>(blob), static_cast<std::size_t>(size));
     made->graph = npu::read_valid_graph(text, "blob");
     for (const npu::TensorInfo& tensor : made->graph.tensors()) {
       made->weights.push_back(nullptr);
       for (size_t i = 0; i < weight_count; ++i) {
-        // Stays where the host has it until program_free.
+        // The host keeps it in place until program_free.
         if (tensor.name == weights[i].name) {
           made->weights.back() = static_cast<const float*>(weights[i].data);
         }
