@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C ABI of the aten backend (npu/backend.h) over OpRegistry and Program.
 //
-// A device is a registry of ops and a thread count; a blob is the sub-IR's text behind a header,
-// for there is nothing to compile that load would not do faster than reading it; a buffer is one
-// contiguous at::Tensor. Weights are used in place. Everything runs under c10::InferenceMode.
+// A device is a registry of ops and a thread count; a blob is the sub-IR's text after a header,
+// since load builds a program faster than it could read a compiled one; a buffer is one contiguous
+// at::Tensor. Weights are used in place. Everything runs under c10::InferenceMode.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
@@ -78,7 +78,7 @@ void write_error(npu_error* error, std::string_view text) {
                 text.data());
 }
 
-/// Runs the body of an ABI call: nothing but a status leaves it.
+/// Runs the body of an ABI call and turns exceptions into a status.
 template <typename Body>
 npu_status guarded(npu_error* error, Body body) noexcept {
   try {
@@ -118,7 +118,7 @@ void require(const void* pointer, std::string_view what) {
   if (pointer == nullptr) invalid(fmt::format("{} is null", what));
 }
 
-/// Checks what a host says of a tensor; `data` may be anything.
+/// Checks a host's description of a tensor, except `data`.
 c10::IntArrayRef checked_shape(std::string_view what, npu_dtype dtype, std::uint32_t rank,
                                const std::int64_t* shape, std::uint64_t* bytes) {
   if (static_cast<int>(dtype) < 0 || static_cast<int>(dtype) >= kDTypeCount) {
@@ -145,7 +145,7 @@ std::string tensor_text(const npu_tensor& tensor) {
   return fmt::format("tensor '{}'", tensor.name == nullptr ? "" : tensor.name);
 }
 
-/// `tensor` as an at::Tensor over the same memory; a copy where it is not aligned to its elements.
+/// `tensor` as an at::Tensor over the same memory; a copy if it is not aligned to its elements.
 at::Tensor wrap_weight(const npu_tensor& tensor) {
   std::uint64_t bytes = 0;
   const auto shape =
@@ -163,13 +163,13 @@ at::Tensor wrap_weight(const npu_tensor& tensor) {
     std::memcpy(copy.data_ptr(), tensor.data, bytes);
     return copy;
   }
-  // Never written: Program clones what an op would change.
+  // Never written: Program clones a tensor before an op changes it.
   return at::from_blob(const_cast<void*>(tensor.data), shape, options);
 }
 
 // ---- describe
 
-// OpenBLAS is found behind libblas.so.3 through its own symbol.
+// libblas.so.3 may be OpenBLAS, which one of its symbols reveals.
 std::string blas_name() {
   using Config = char* (*)();
   if (const auto config = reinterpret_cast<Config>(::dlsym(RTLD_DEFAULT, "openblas_get_config"))) {
@@ -426,7 +426,7 @@ npu_status run(npu_program* program, npu_buffer* const* inputs, std::size_t inpu
     for (std::size_t i = 0; i < output_count; ++i) {
       if (outputs[i] != nullptr) invalid("this backend allocates its outputs: pass null");
     }
-    // The setting is the thread's; another device may have changed it.
+    // The setting is per thread; another device may have changed it.
     if (at::get_num_threads() != program->state->threads)
       at::set_num_threads(program->state->threads);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of this backend share: the error type and the mapping between dtypes.
+// Shared by the files of this backend: the error type and the mapping between dtypes.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -16,7 +16,7 @@
 
 namespace npu::aten {
 
-/// A call of the C ABI fails with this status and text.
+/// Makes a call of the C ABI fail with this status and text.
 class StatusError : public std::exception {
  public:
   StatusError(npu_status status, std::string text) : status_(status), text_(std::move(text)) {}
@@ -39,7 +39,7 @@ inline c10::ScalarType scalar_type(DType dtype) {
   return kScalarTypes[static_cast<std::size_t>(dtype)];
 }
 
-/// Nothing for what the IR has no name for: quantized and 32-bit complex types.
+/// Nothing for types that the IR lacks: quantized and 32-bit complex ones.
 inline std::optional<DType> dtype_of(c10::ScalarType type) {
   for (std::size_t i = 0; i < kScalarTypes.size(); ++i) {
     if (kScalarTypes[i] == type) return static_cast<DType>(i);
@@ -47,7 +47,7 @@ inline std::optional<DType> dtype_of(c10::ScalarType type) {
   return std::nullopt;
 }
 
-/// "float32", or libtorch's own name of a type that the IR lacks.
+/// "float32", or libtorch's name of a type that the IR lacks.
 inline std::string type_text(c10::ScalarType type) {
   const auto dtype = dtype_of(type);
   return std::string(dtype ? dtype_name(*dtype) : std::string_view(c10::toString(type)));

@@ -2,10 +2,10 @@
 // Ops that torch 2 exports, written with the ops of libtorch 1.13.
 //
 // Each is a plain function and one row of kDecompositions: op type, torch 2's schema, when it is
-// used, function. The function is boxed by libtorch's own template, so its parameter types must be
-// those that a kernel of that schema has. Where PyTorch's result depends on the order of
-// operations, the order here is that of its reference path (named at the function). Training-only
-// behaviour (dropout masks, gradients) is left out and refused.
+// used, function. libtorch's template boxes the function, so its parameter types must be those that
+// a kernel of that schema has. Where PyTorch's result depends on the order of operations, this
+// follows the order of its reference path (named at the function). Training-only behaviour (dropout
+// masks, gradients) is left out and refused.
 #include "decompositions.hpp"
 
 #include <ATen/ATen.h>
@@ -40,8 +40,8 @@ Tensor additive_mask(const Tensor& mask, at::ScalarType compute_type) {
       .masked_fill_(mask.logical_not(), -std::numeric_limits<double>::infinity());
 }
 
-// Rows of the mask that let nothing through; undefined if there is none. Softmax gives NaN there
-// and PyTorch (since 2.5) zero.
+// Rows that the mask blocks completely; undefined if there is none. Softmax gives NaN there, and
+// PyTorch (since 2.5) zero.
 Tensor blocked_rows(const Tensor& mask) {
   const Tensor rows = mask.eq(-std::numeric_limits<double>::infinity()).all(-1, true);
   return rows.any().item<bool>() ? rows : Tensor();
@@ -263,7 +263,7 @@ Tensor reduce_bool(const Tensor& self, at::OptionalIntArrayRef dim, bool keepdim
 
 // ---- shapes and views
 
-// Values are immutable here, so a view may be a copy where the strides do not allow one. The
+// Values are immutable here, so a view may be a copy if the strides do not allow a view. The
 // strides of a value can differ from those in the exported program: inputs of a partition are
 // contiguous, and torch 2's kernels lay some results out differently.
 Tensor view(const Tensor& self, IntList size) { return at::reshape(self, size); }
@@ -277,7 +277,7 @@ Tensor squeeze_dims(const Tensor& self, IntList dims) {
 
 Tensor copy_of(const Tensor& self) { return self.clone(); }
 
-// Converts between two layouts of an accelerator; values are the same, and here memory is, too.
+// Converts between two layouts of an accelerator; neither values nor, here, memory change.
 Tensor channel_norm(const Tensor& self, bool /*direction*/, c10::string_view /*layout*/) {
   return self.alias();
 }
@@ -289,7 +289,7 @@ Tensor squeeze_dims_copy(const Tensor& self, IntList dims) {
 Tensor empty_permuted(IntList size, IntList physical_layout, optional<at::ScalarType> dtype,
                       optional<at::Layout> layout, optional<at::Device> device,
                       optional<bool> pin_memory) {
-  (void)physical_layout;  // strides are no part of a value
+  (void)physical_layout;  // strides are not part of a value
   return at::empty(size, dtype, layout, device, pin_memory, c10::nullopt);
 }
 
@@ -354,7 +354,7 @@ Tensor functional_assert_scalar(const Scalar& self, c10::string_view message, co
   return token;
 }
 
-// Strides, device and layout are the exporting machine's and no part of a value.
+// Strides, device and layout are those of the exporting machine and not part of a value.
 void assert_tensor_metadata(const Tensor& a, at::OptionalIntArrayRef size,
                             at::OptionalIntArrayRef stride, optional<at::ScalarType> dtype,
                             optional<at::Device> device, optional<at::Layout> layout) {
@@ -380,7 +380,7 @@ void boxed(torch::jit::Stack& stack) {
   using Functor = typename c10::impl::WrapFunctionIntoFunctor<
       c10::CompileTimeFunctionPointer<std::remove_pointer_t<decltype(function)>, function>>::type;
   static Functor functor;
-  // libtorch's boxing code takes a handle and does not look at it.
+  // libtorch's boxing code takes a handle but does not use it.
   static const c10::OperatorHandle handle =
       c10::Dispatcher::singleton().findSchemaOrThrow("aten::add", "Tensor");
   c10::impl::make_boxed_from_unboxed_functor<Functor, true>::call(&functor, handle,

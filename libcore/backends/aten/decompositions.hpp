@@ -8,20 +8,20 @@
 
 namespace npu::aten {
 
-/// An op that torch 2 exports and libtorch 1.13 lacks, or has with another signature, written with
-/// ops that it has.
+/// An op that torch 2 exports and libtorch 1.13 lacks, or has with another signature, written in
+/// terms of ops that it has.
 struct Decomposition {
   enum class When {
-    kMissing,  ///< only where libtorch lacks the op
-    kAlways,   ///< also where libtorch has it
+    kMissing,  ///< only if libtorch lacks the op
+    kAlways,   ///< even if libtorch has it
   };
   std::string_view op_type;  ///< "aten.squeeze.dims"
-  std::string_view schema;   ///< for npu::parse_schema, as torch 2 has it
+  std::string_view schema;   ///< torch 2's, for npu::parse_schema
   When when;
   void (*run)(torch::jit::Stack& stack);  ///< takes the arguments off the stack, pushes the results
 };
 
-/// Sorted as a reader would look for them; search by op_type.
+/// Grouped by topic, not sorted; search by op_type.
 std::span<const Decomposition> decompositions();
 
 }  // namespace npu::aten

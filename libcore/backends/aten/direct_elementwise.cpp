@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops for the element-wise ops that exported graphs are full of on tensors of a few elements:
+// Loops for element-wise ops on tensors of a few elements, of which exported graphs are full:
 // arithmetic on positions, masks and scales. There libtorch's dispatcher, iterator and allocator
-// cost ten times the arithmetic.
+// cost ten times as much as the arithmetic.
 //
 // Only ops whose result is defined bit for bit by IEEE 754 or by wrapping integers are here, so a
 // program gives the same bytes with and without them.

@@ -13,7 +13,7 @@ namespace npu::aten {
 /// Computes `count` elements; `out` may be `a` or `b`, or overlap neither. A unary op ignores `b`.
 using DirectFunction = void (*)(const void* a, const void* b, void* out, std::int64_t count);
 
-/// Most elements of a result for which calling the loop beats libtorch's dispatcher and iterator.
+/// The largest result for which the loop is faster than libtorch's dispatcher and iterator.
 inline constexpr std::int64_t kMostDirectElements = 4096;
 
 /// The loop of an element-wise op whose operands and result have one dtype and shape, with exactly

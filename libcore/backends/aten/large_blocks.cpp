@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// An allocator for libtorch: small blocks are those of its own, large ones come from the system and
-// are kept for the next tensor that fills at least two thirds of them: parts of a graph, one after
-// the other, hardly ever have the same size. What is used and kept together never exceeds the most
-// that was ever used at once.
+// An allocator for libtorch: small blocks come from its default allocator, large ones from the
+// system. A freed large block is kept for the next tensor that fills at least two thirds of it,
+// since consecutive parts of a graph hardly ever have the same size. Memory in use and kept
+// together never exceeds the peak that was in use at once.
 #include "large_blocks.hpp"
 
 #include <c10/core/Allocator.h>
@@ -54,9 +54,9 @@ class LargeBlocks {
     return memory;
   }
 
-  /// False if the block is none of these.
+  /// False if the block is not one of these.
   bool give_back(void* memory) {
-    if (reinterpret_cast<std::uintptr_t>(memory) % kUnit != 0) return false;  // as all of them are
+    if (reinterpret_cast<std::uintptr_t>(memory) % kUnit != 0) return false;  // each of ours is
     const std::lock_guard lock(mutex_);
     const auto found = used_.find(memory);
     if (found == used_.end()) return false;
@@ -82,7 +82,7 @@ class LargeBlocks {
   std::size_t most_used_ = 0;
 };
 
-// Never destroyed: libtorch frees tensors of its own when the process ends.
+// Never destroyed: libtorch frees some of its tensors when the process ends.
 LargeBlocks& large_blocks() {
   static auto* const blocks = new LargeBlocks;
   return *blocks;
@@ -98,7 +98,7 @@ class Allocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) const override {
     void* memory = bytes >= kLargeBlock ? large_blocks().take(bytes) : nullptr;
-    // Its error says how much was asked for.
+    // The default allocator's error states the size of the request.
     if (memory == nullptr) memory = c10::GetDefaultCPUAllocator()->raw_allocate(bytes);
     return {memory, memory, &release, c10::Device(c10::DeviceType::CPU)};
   }
@@ -108,7 +108,7 @@ class Allocator final : public c10::Allocator {
 }  // namespace
 
 void keep_large_blocks() {
-#if !defined(__SANITIZE_ADDRESS__)  // which watches the ends of what malloc gives
+#if !defined(__SANITIZE_ADDRESS__)  // which only guards the ends of malloc's blocks
   static std::once_flag once;
   std::call_once(once, [] {
     static Allocator allocator;

@@ -3,9 +3,9 @@
 
 namespace npu::aten {
 
-/// Has libtorch take large blocks of host memory on huge pages and keep some that were freed: a
-/// fresh block of 91 MB costs 22,000 page faults otherwise, more time than adding two of them. Any
-/// number of calls; the first one counts.
+/// Makes libtorch allocate large blocks of host memory on huge pages and keep some freed ones:
+/// otherwise a fresh block of 91 MB costs 22,000 page faults, more time than adding two of them.
+/// Only the first call has an effect.
 void keep_large_blocks();
 
 }  // namespace npu::aten

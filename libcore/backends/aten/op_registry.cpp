@@ -64,7 +64,7 @@ c10::optional<c10::OperatorHandle> find_handle(std::string_view op_type) {
   return c10::Dispatcher::singleton().findSchema(*name);
 }
 
-// Values inside a program may also be sparse or quantized; what enters and leaves it is dense.
+// Values inside a program may also be sparse or quantized; its inputs and outputs are dense.
 bool has_cpu_kernel(const c10::OperatorHandle& handle) {
   constexpr c10::DispatchKey kKeys[] = {c10::DispatchKey::CPU, c10::DispatchKey::SparseCPU,
                                         c10::DispatchKey::SparseCsrCPU, c10::DispatchKey::MkldnnCPU,
@@ -177,7 +177,7 @@ constexpr std::pair<std::string_view, c10::MemoryFormat> kMemoryFormats[] = {
     {"channels_last", c10::MemoryFormat::ChannelsLast},
     {"channels_last_3d", c10::MemoryFormat::ChannelsLast3d}};
 
-// Elements of a list; one value stands for all of int[N].
+// Elements of a list; a single value stands for all of int[N].
 std::vector<Json> list_elements(const SchemaArgument& argument, const Json& value) {
   if (value.is_array()) return value.get<std::vector<Json>>();
   if (argument.list_size <= 0) {
@@ -269,7 +269,7 @@ Operation operation_of(const c10::OperatorHandle& handle) {
     throw StatusError(NPU_ERROR_UNSUPPORTED,
                       fmt::format("cannot read the schema '{}'", text.str()));
   }
-  // A document that leaves the out argument away means the functional op.
+  // A document that omits the out argument means the functional op.
   for (std::size_t i = 0; i < operation.traits.size(); ++i) {
     if (operation.traits[i].out) operation.schema.arguments[i].optional = true;
   }

@@ -21,7 +21,7 @@ namespace npu::aten {
 /// How one op type runs.
 struct Operation {
   enum class Kind { kDispatch, kDecomposition, kCustom, kGetItem, kBody };
-  /// What libtorch's schema says of an argument beyond npu::SchemaArgument.
+  /// What libtorch's schema states about an argument beyond npu::SchemaArgument.
   struct ArgumentTraits {
     bool written = false;              ///< (a!)
     bool out = false;                  ///< (a!) and keyword only: its old value is never read
@@ -37,18 +37,18 @@ struct Operation {
   std::vector<ArgumentTraits> traits;            ///< parallel to schema.arguments
 };
 
-/// An overload of libtorch with its schema read, whether or not it has a kernel for the CPU. Throws
-/// StatusError NPU_ERROR_UNSUPPORTED if the schema cannot be read.
+/// An overload of libtorch with its parsed schema, whether or not it has a kernel for the CPU.
+/// Throws StatusError NPU_ERROR_UNSUPPORTED if the schema cannot be parsed.
 Operation operation_of(const c10::OperatorHandle& handle);
 
-/// Finds operations by op type, and remembers them. One per device; not for use from two threads.
+/// Finds operations by op type, and caches them. One per device; not thread-safe.
 class OpRegistry {
  public:
-  /// Throws StatusError NPU_ERROR_INVALID if a library is bad or a name of its is taken.
+  /// Throws StatusError NPU_ERROR_INVALID if a library is bad or one of its names is taken.
   explicit OpRegistry(const std::vector<std::string>& custom_op_libraries);
 
-  /// Throws StatusError NPU_ERROR_UNSUPPORTED with libtorch's version and the names that come
-  /// nearest. The result lives as long as the registry.
+  /// Throws StatusError NPU_ERROR_UNSUPPORTED with libtorch's version and the most similar names.
+  /// The result lives as long as the registry.
   const Operation& find(const std::string& op_type);
 
   /// Every op, each once, by kind: "aten", "libtorch" (its other namespaces), "decomposition",
@@ -64,11 +64,11 @@ class OpRegistry {
   std::map<std::string, std::unique_ptr<Operation>, std::less<>> operations_;
 };
 
-/// The value of a bound argument that is no tensor, for the dispatcher's stack.
+/// The value of a bound argument that is not a tensor, for the dispatcher's stack.
 c10::IValue argument_value(const SchemaArgument& argument, const Operation::ArgumentTraits& traits,
                            const BoundArgument& bound);
 
-/// A number in place of a tensor operand: 0-d and marked so that it does not widen the other
+/// A number as a tensor operand: 0-d and marked so that it does not widen the other
 /// operand (float32 * 0.5 stays float32), as in PyTorch.
 at::Tensor wrapped_number(const Json& value);
 

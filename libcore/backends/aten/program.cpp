@@ -2,16 +2,16 @@
 // Runs a bound program: for each step, arguments onto one reused stack, the call, results into
 // slots.
 //
-// Cost per step above the kernel's: copying constants (no allocation: lists are shared), moving
+// Cost per step besides the kernel's: copying constants (no allocation: lists are shared), moving
 // tensors, two comparisons per result, one clock read. Values leave their slot with their last use.
 //
 // Values of the document are immutable, tensors are not. An argument that an op writes is cloned
-// first unless this is the last use of a tensor whose storage nobody else holds, which the
-// reference counts tell exactly: views, inputs and weights all count. Views themselves need no care
-// until they become results of the program.
+// first unless this is the last use of a tensor whose storage is not shared, which the reference
+// counts tell exactly: views, inputs and weights all count. Views themselves need no special
+// treatment until they become results of the program.
 //
-// A 16-bit op that this libtorch has no CPU kernel for ("not implemented for 'Half'") makes the run
-// start again with all steps of that op computing in float32; later runs keep that.
+// If this libtorch lacks a 16-bit CPU kernel for an op ("not implemented for 'Half'"), the run
+// starts again with all steps of that op computing in float32; later runs keep that.
 #include "program.hpp"
 
 #include <ATen/ATen.h>
@@ -35,13 +35,13 @@ bool is_reduced_precision(c10::ScalarType type) {
 
 bool is_floating(c10::ScalarType type) { return c10::isFloatingType(type); }
 
-// True if writing to it changes no other value.
+// True if writing to the tensor changes no other value.
 bool is_exclusive(const at::Tensor& tensor) {
   return tensor.use_count() == 1 && tensor.has_storage() && tensor.storage().use_count() == 1 &&
          tensor.is_non_overlapping_and_dense();
 }
 
-// True if its elements lie one after another in row-major order, as their values.
+// True if the tensor is strided and contiguous (row-major), without lazy negation.
 bool is_plain(const at::Tensor& tensor) {
   return tensor.layout() == c10::kStrided && tensor.is_contiguous() && !tensor.is_neg();
 }
@@ -76,7 +76,7 @@ void Program::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& o
       if (current_ >= steps_.size()) return std::string();
       return fmt::format("node '{}' ({}): ", steps_[current_].name, steps_[current_].op_type);
     };
-    // An op's own message seldom says which argument it is about.
+    // An op's message seldom says which argument it is about.
     const auto arguments = [&] {
       if (current_ >= steps_.size() || steps_[current_].call.empty()) return std::string();
       return fmt::format("; arguments: {}", steps_[current_].call);
@@ -192,8 +192,8 @@ void Program::execute() {
   }
 }
 
-// Writes into an operand that nobody needs afterwards; false if an operand has gaps or is a view in
-// another order, which is the dispatcher's work.
+// Writes into an operand that is not needed afterwards; false if an operand has gaps or is a view
+// in another order, which is left to the dispatcher.
 bool Program::run_direct(const Step& step) {
   at::Tensor& a = values_[static_cast<std::size_t>(step.arguments[0].operand.slot)];
   const bool is_binary =
@@ -328,7 +328,7 @@ void Program::take_results(Step& step, const std::vector<at::Tensor>& written) {
   for (const c10::IValue& value : stack_) add(add, value);
   stack_.clear();
   if (step.returns_none) found.assign(written.begin(), written.end());
-  // Documents may leave out results that are None.
+  // Documents may omit results that are None.
   if (found.size() > step.results.size()) {
     const auto is_none = [](const c10::IValue& value) {
       return value.isNone() || (value.isTensor() && !value.toTensor().defined());
@@ -357,7 +357,7 @@ void Program::take_results(Step& step, const std::vector<at::Tensor>& written) {
   }
 }
 
-// A result of several that nobody reads is not looked at: its shape differs between versions of
+// One of several results that has no reader is not checked: its shape differs between versions of
 // libtorch (the saved statistics of a batch norm in evaluation).
 void Program::store(const Step& step, const StepResult& result, at::Tensor tensor) {
   if (!tensor.defined()) {

@@ -26,7 +26,7 @@ class OpRegistry;
 using Slot = std::int32_t;
 inline constexpr Slot kNoSlot = -1;
 
-/// An operand of a step: which value, and whether nobody reads it afterwards, so that it can move.
+/// An operand of a step: its value, and whether this is the last use, so that it can be moved.
 struct Operand {
   Slot slot = kNoSlot;  ///< kNoSlot: None, in a Tensor?[]
   bool last_use = false;
@@ -37,7 +37,7 @@ struct StepArgument {
   enum class Kind : std::uint8_t { kConstant, kTensor, kTensorList, kOptionalTensorList };
   Kind kind = Kind::kConstant;
   bool written = false;  ///< the op changes it in place
-  bool out = false;      ///< written, and its old value is never read: may be left out
+  bool out = false;      ///< written, and its old value is never read: may be omitted
   std::optional<c10::ScalarType> cast;  ///< floating operands are converted to this first
   Operand operand;                      ///< kTensor
   std::vector<Operand> operands;        ///< lists
@@ -46,7 +46,7 @@ struct StepArgument {
 };
 
 struct StepResult {
-  Slot slot = kNoSlot;  ///< kNoSlot: nobody reads it
+  Slot slot = kNoSlot;  ///< kNoSlot: it has no reader
   c10::ScalarType type = c10::ScalarType::Float;
   Shape shape;
   std::string name;
@@ -62,7 +62,7 @@ struct Step {
   const Decomposition* decomposition = nullptr;
   npu_custom_op custom = {};
   std::string attrs;                ///< custom ops: JSON text
-  DirectFunction direct = nullptr;  ///< runs in place of the call where operands are contiguous
+  DirectFunction direct = nullptr;  ///< runs instead of the call if operands are contiguous
   std::int64_t direct_elements = 0;
   std::vector<StepArgument> arguments;
   std::vector<StepResult> results;
@@ -75,7 +75,7 @@ struct Step {
 /// A sub-IR with every op resolved and every argument bound. Run from one thread at a time.
 class Program {
  public:
-  /// Results follow the sub-IR's graph_outputs: contiguous, each with memory of its own. Throws
+  /// Results follow the sub-IR's graph_outputs: contiguous, and none shares memory. Throws
   /// StatusError; the program can run again after that.
   void run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs);
 
@@ -100,7 +100,7 @@ class Program {
 
   std::vector<Step> steps_;
   std::vector<at::Tensor> values_;  // by Slot
-  std::vector<bool> is_weight_;     // by Slot: stays over runs
+  std::vector<bool> is_weight_;     // by Slot: kept between runs
   std::vector<StepResult> inputs_;
   std::vector<StepResult> outputs_;
   std::vector<std::uint64_t> node_times_;
@@ -112,7 +112,7 @@ struct BuildOptions {
   bool promote = false;  ///< promote operands of ops that need one dtype, instead of refusing
 };
 
-/// The tensor that a weight's name stands for; nothing if there is none.
+/// The tensor of a weight; nothing if there is none.
 using WeightLookup = std::function<std::optional<at::Tensor>(const TensorInfo& weight)>;
 
 /// Resolves and binds all nodes of `graph`. Without `weights` the program can only be checked, not

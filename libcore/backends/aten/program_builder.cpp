@@ -2,8 +2,8 @@
 // Turns a graph into the steps of a Program: resolve each op, bind its arguments, decide last uses.
 //
 // Input:  a verified sub-IR. Output: steps in node order. O(nodes + operands).
-// getitem and the bodies of wrap_with_set_grad_enabled cost nothing at run time: the former makes
-// two values share a slot, the latter are put in place of their node.
+// getitem and wrap_with_set_grad_enabled cost nothing at run time: the former makes two values
+// share a slot, the latter is replaced by its body.
 #include <ATen/core/List.h>
 #include <ATen/core/ivalue.h>
 #include <spdlog/fmt/fmt.h>
@@ -23,7 +23,7 @@
 namespace npu::aten {
 namespace {
 
-// Ops whose kernels want one dtype for all floating operands, where PyTorch does not promote
+// Ops whose kernels require one dtype for all floating operands, for which PyTorch does not promote
 // either.
 constexpr std::string_view kOneDTypeOps[] = {"aten.conv1d.",
                                              "aten.conv2d.",
@@ -70,7 +70,7 @@ std::string tensor_text(const TensorInfo& tensor) {
   return fmt::format("{} {}", dtype_name(tensor.dtype), shape_text(tensor.shape));
 }
 
-// What an argument was bound to; empty for None, which says nothing.
+// Describes what an argument was bound to; empty for None.
 std::string bound_text(const Graph& graph, const Node& node, const BoundArgument& argument) {
   constexpr std::size_t kLongest = 60;
   const auto operand = [&](std::int32_t input) {
@@ -344,7 +344,7 @@ class ProgramBuilder {
     }
     std::vector<BoundArgument> bound;
     // An attr that this schema lacks is refused unless it is null: exports of newer torch versions
-    // carry keyword arguments whose None means what this version does anyway.
+    // carry keyword arguments whose None means the behaviour of this version.
     if (const auto error = bind_arguments(operation.schema, operands, node.attrs(), bound)) {
       place.fail(NPU_ERROR_INVALID, error->text);
     }
@@ -403,7 +403,7 @@ class ProgramBuilder {
     choose_direct(graph, node, operation.schema, bound, step);
   }
 
-  // A small element-wise op on operands like its result needs no dispatcher.
+  // A small element-wise op on operands with the result's shape and dtype needs no dispatcher.
   static void choose_direct(const Graph& graph, const Node& node, const Schema& schema,
                             const std::vector<BoundArgument>& bound, Step& step) {
     if (!step.handle || step.has_casts || node.outputs.size() != 1) return;
@@ -463,7 +463,7 @@ class ProgramBuilder {
     return promoted;
   }
 
-  // Backwards: the first mention found is the last use. Results that nobody reads lose their slot.
+  // Backwards: the first mention found is the last use. Results without a reader lose their slot.
   void mark_last_uses() {
     std::vector<bool> used = is_weight_;
     for (const StepResult& output : program_.outputs_)
