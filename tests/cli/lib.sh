@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the cases share; a case reads it with: . "$CASES/lib.sh"
+# Functions that the cases share; a case reads them with: . "$CASES/lib.sh"
 
-# Runs a command with stderr on stdout and says how it ended.
+# Runs a command with stderr on stdout and prints how it ended.
 try() {
   echo "\$ $*"
   "$@" 2>&1
@@ -100,7 +100,7 @@ comparison() {
 interrupt() {
   ls >files.before
   for interrupt_where in terminal pipe; do
-    # A slow machine may need longer to come to the handler.
+    # A slow machine may need longer to install the handler.
     for interrupt_after in 1.5 3 6 12; do
       interrupt_command="timeout --preserve-status -s INT $interrupt_after $*"
       if [ $interrupt_where = terminal ] && command -v script >/dev/null; then
@@ -123,7 +123,7 @@ interrupt() {
   rm -f files.before
 }
 
-# Messages of the stages without what differs from run to run and from machine to machine: times, keys of the cache,
+# Log messages without anything that differs from run to run and from machine to machine: times, keys of the cache,
 # folders, versions, sizes of blobs and numbers of kernels.
 mask_log() {
   sed 's/([0-9.]* ms)/(N ms)/; s/first run [0-9.]* ms/first run N ms/; s/\(hit\|miss\|kept\) [0-9a-f]\{32\}/\1 KEY/

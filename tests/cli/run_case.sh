@@ -4,7 +4,7 @@
 #
 #   run_case.sh CASE.sh BIN_DIR SOURCE_DIR
 #
-# The case runs under plain sh in a scratch folder of its own, with BIN_DIR first in PATH, stdin
+# The case runs under plain sh in its own scratch folder, with BIN_DIR first in PATH, stdin
 # empty, LC_ALL=C and, beside it, the links testdata and cases (exported as TESTDATA and CASES), so
 # that no message holds an absolute path. What it writes is compared with CASE.stdout, CASE.stderr
 # and CASE.exit; a missing file means silence and 0. UPDATE_GOLDENS=1 rewrites them instead.
@@ -37,7 +37,7 @@ sanitizer=exitcode=99:allocator_may_return_null=1
   unset NPU_BACKEND_PATH CDPATH ENV
   PATH=$bin_dir:$PATH
   LC_ALL=C
-  # A cache of its own, so that no case finds what another one, or the user, has compiled.
+  # A separate cache, so that no case finds what another one, or the user, has compiled.
   XDG_CACHE_HOME=$scratch/cache
   TESTDATA=testdata
   CASES=cases

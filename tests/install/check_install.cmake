@@ -115,7 +115,7 @@ endif()
 # ---- A vendor's backend ----
 
 if(HAS_ATEN)
-  # Without NPU_BACKEND_PATH nobody finds it; with it, it runs a partition of a bundle.
+  # It is found only through NPU_BACKEND_PATH; then it runs a partition of a bundle.
   set(compile "${prefix}/bin/npu-compile" "${SOURCE_DIR}/tests/cli/npu-compile/branches.json"
     --target "${CMAKE_CURRENT_LIST_DIR}/consumer/vendor_target.json" --no-cache --random-weights 1 -o vendor.npub)
   execute_process(COMMAND ${compile} WORKING_DIRECTORY "${SCRATCH}" RESULT_VARIABLE result ERROR_VARIABLE errors)

@@ -5,7 +5,7 @@
 #
 # Usage: check_packages.sh SOURCE-DIR BUILD-DIR SCRATCH-DIR CXX
 # As any user: dpkg installs into a folder as root, or under fakeroot; without either, packages are only unpacked.
-# Exits 77 if there is no dpkg here.
+# Exits 77 if there is no dpkg.
 set -eu
 source=$(cd "$1" && pwd)
 build=$(cd "$2" && pwd)
@@ -44,7 +44,7 @@ for package in $packages; do
   dpkg-deb -f "$file" >"$package.control"
   grep -q "^Package: $package\$" "$package.control" || fail "$file is not $package"
 done
-# What its binaries need is in the dependencies of each package; see NpuPackages.cmake.
+# The dependencies of each package cover what its binaries need; see NpuPackages.cmake.
 while read -r package needed; do
   sed -n 's/^Depends: //p' "$package.control" | grep -q "$needed" || fail "$package does not depend on $needed"
 done <<END
@@ -70,7 +70,7 @@ mkdir -p "$root/var/lib/dpkg/info" "$root/var/lib/dpkg/updates"
 : >"$root/var/lib/dpkg/status"
 : >"$root/var/lib/dpkg/available"
 
-# dpkg in that root. There is nothing else in it, so what packages depend on is missing there.
+# dpkg in that root. Nothing else is installed there, so dependencies are missing.
 dpkg_root() {
   set -- dpkg --root="$root" --log="$scratch/dpkg.log" --force-depends --force-not-root --force-bad-path "$@"
   if [ "$(id -u)" -eq 0 ]; then

@@ -6,7 +6,7 @@
 #   torch   export_torch.py: documents and tensors of testdata/models/small, bit for bit; --check; its refusals
 #   gnn     export_gnn.py and make_graph.py: npu-plan and npu-run give PyTorch's result
 #   corpus  make_op_corpus.py: a category of testdata/ops, bit for bit
-# Exits 77 where no interpreter can import what the check needs.
+# Exits 77 if no interpreter can import what the check needs.
 set -eu
 check=$1
 source=$(cd "$2" && pwd)
@@ -39,7 +39,7 @@ done
 version=$($python -c 'import torch; print(torch.__version__.split("a")[0])')
 
 check_torch() {
-  # Bits and op names are those of one version; another one's files are checked by executing them.
+  # Bits and op names are those of one version; files of other versions are checked by executing them.
   for name in residual self_attention in_place_view index_none lifted_constants dtypes; do
     "$scripts/export_torch.py" "$source/testdata/models/small_models.py:$name" -o . --check 2>"$name.log" ||
       fail "$name: $(tail -n 1 "$name.log")"

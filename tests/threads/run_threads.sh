@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Everything that runs on several threads, with a backend that starts none of its own: the GNN runner, the compiler
+# Everything that runs on several threads, with a backend that starts none: the GNN runner, the compiler
 # with its cache, and the executor with two devices. Results must not depend on the number of threads. The interesting
 # run of this is the one under ThreadSanitizer (preset tsan), which makes the exit status 66 where two threads race.
 #

@@ -4,11 +4,11 @@
 # in backquotes under "A module includes only those above it"; the names with a slash are folders inside a module.
 # Reads every #include "..." of libcore and tools; files are read as text, so a branch of #if counts, too.
 #
-# What led downwards when this check came is in downwards.txt, which only shrinks.
+# Includes that led downwards when this check was added are in downwards.txt, which may only shrink.
 #
 # Usage: check_modules.sh SOURCE-DIR
 # Exits 1 with a line for each include that leads downwards, for each folder that is not in the list, and for each name
-# in the list that is no folder.
+# in the list that is not a folder.
 set -eu
 LC_ALL=C
 export LC_ALL
@@ -70,7 +70,7 @@ exec awk -v list="$list" '
     return listed(top)
   }
 
-  # The file that an include means, "" if it is none of the repository.
+  # The file that an include refers to, "" if it is not in the repository.
   function resolve(name,    folder) {
     folder = FILENAME
     sub("/[^/]*$", "", folder)

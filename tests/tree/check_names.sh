@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Checks that no two files of a folder have the same name in their anonymous namespaces, or the same macro: a Release
 # build compiles the files of a folder together (NPU_UNITY), where the second would be a redefinition. Functions may
-# share a name if their parameters have other types. Files that CMake gives compile options of their own stay alone.
+# share a name if their parameters have other types. Files with their own compile options are compiled separately.
 #
-# Reads text, not C++: in clang-format's layout such a name stands in a line that begins at the margin.
+# Reads text, not C++: in clang-format's layout such a name is on a line that is not indented.
 #
 # Usage: check_names.sh SOURCE-DIR   exits 1 with a line for each name that is there twice
 set -eu
@@ -16,7 +16,7 @@ files=$(find libcore/src libcore/backends tools/common tests/unit -name '*.cpp' 
   ! -path 'libcore/backends/onednn/kernels/*' | sort)
 # shellcheck disable=SC2086 # a list of files without blanks
 exec awk '
-  # Of each parameter what stands before its name.
+  # For each parameter, what comes before its name.
   function types(list,    count, parts, i, depth, c, text, result) {
     sub(/\)[^)]*$/, "", list)
     for (i = 1; i <= length(list); ++i) {
@@ -65,7 +65,7 @@ exec awk '
     head = $0
   }
   {
-    # A declaration ends with "{" or ";"; a list of parameters goes on over lines.
+    # A declaration ends with "{" or ";"; a list of parameters may span lines.
     if (head !~ /[{};]/) next
     text = head
     head = ""

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Plants faults in a copy of the sources and expects that check_modules.sh and check_sizes.sh name them.
+# Plants faults in a copy of the sources and expects check_modules.sh and check_sizes.sh to report them.
 #
 # Usage: check_planted.sh SOURCE-DIR
 set -eu
@@ -12,7 +12,7 @@ mkdir -p "$copy/tests"
 cp -r "$source/libcore" "$source/tools" "$source/CONTRIBUTING.md" "$copy/"
 cp -r "$checks" "$copy/tests/"
 
-# The check must fail and say the text. $1: text, rest: the check
+# The check must fail and print the text. $1: text, rest: the check
 expect() {
   wanted=$1
   shift
@@ -31,7 +31,7 @@ expect() {
 
 # plant FILE: adds the text on stdin to a file of the copy
 plant() { cat >>"$copy/$1"; }
-# uproot FILE: takes it away again
+# uproot FILE: removes it again
 uproot() { if [ -f "$source/$1" ]; then cp "$source/$1" "$copy/$1"; else rm -r "${copy:?}/$1"; fi; }
 
 echo '#include "ir/verify_graph.hpp"' | plant libcore/src/support/text.cpp

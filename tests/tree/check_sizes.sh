@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Checks that no function of libcore and tools is longer than 80 lines and no file of libcore's sources longer than 600,
 # unless the comment that opens the file says why in a sentence that begins with "Long because". What was longer when
-# this check came is in long.txt, which only shrinks: an entry that is no longer needed is named.
+# this check was added is in long.txt, which may only shrink: an entry that is no longer needed is reported.
 #
-# Reads text, not C++: in clang-format's layout a function stands at the indentation of its namespace or class and ends
+# Reads text, not C++: in clang-format's layout a function has the indentation of its namespace or class and ends
 # with a lone "}" there.
 #
 # Usage: check_sizes.sh SOURCE-DIR          exits 1 with a line for each that is too long

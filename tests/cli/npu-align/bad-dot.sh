@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Where the drawing cannot be written, nothing is.
+# If the drawing cannot be written, nothing is.
 . "$CASES/lib.sh"
 mkdir folder
 try npu-align "$TESTDATA/models/small/mlp.json" --dot folder

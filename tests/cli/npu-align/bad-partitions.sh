@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Plans that do not fit their document are refused where the layout depends on them, and never crash.
+# Plans that do not match their document are refused if the layout depends on them, and never crash.
 . "$CASES/lib.sh"
 for file in "$TESTDATA"/bad/partition/*.json; do
   name=${file##*/}

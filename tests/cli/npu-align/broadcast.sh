@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The complete operand decides; what is broadcast is compatible with both.
+# The full-size operand decides; the one that is broadcast is compatible with both layouts.
 . "$CASES/lib.sh"
 . "$CASES/npu-align/walk.sh.inc"
 begin

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Conversions that stand in the document are respected; those that do nothing go.
+# Conversions in the document are respected; those that do nothing are removed.
 . "$CASES/lib.sh"
 . "$CASES/npu-align/walk.sh.inc"
 begin

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# dev_info comes before every other rule; a device in it is npu-tag's business.
+# dev_info precedes every other rule; a device in it only concerns npu-tag.
 . "$CASES/lib.sh"
 . "$CASES/npu-align/walk.sh.inc"
 begin

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# One ALIGN and two NALIGN parents of an op that takes both, behind it an NALIGN op: the forward pass follows the first
+# One ALIGN and two NALIGN parents of an op that accepts both, an NALIGN op after it: the forward pass follows the first
 # parent and converts three tensors, one conversion is enough.
 . "$CASES/lib.sh"
 . "$CASES/npu-align/walk.sh.inc"

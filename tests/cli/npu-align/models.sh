@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The table of the model zoo, by the rules of the TX8 compiler and by those of the target host: conversions and bytes of
-# both algorithms. On none is the optimal one worse.
+# both algorithms. The optimal one is never worse.
 row() {
   for algorithm in greedy optimal; do
     npu-align -a $algorithm "$2" >out.json 2>err.txt || { cat err.txt; return; }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Results of rank 1 and 3 are NALIGN, also those of ops that are ALIGN else.
+# Results of rank 1 and 3 are NALIGN, even those of ops that are otherwise ALIGN.
 . "$CASES/lib.sh"
 . "$CASES/npu-align/walk.sh.inc"
 begin

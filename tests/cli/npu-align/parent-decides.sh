@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# An op that takes both has the mode of its parent where nothing else asks for another.
+# An op that accepts both has the mode of its parent unless something else requires another.
 . "$CASES/lib.sh"
 . "$CASES/npu-align/walk.sh.inc"
 begin

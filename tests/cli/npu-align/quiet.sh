@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# -q leaves errors; warnings are about targets that cannot be used.
+# -q keeps errors; the warnings are about targets that cannot be used.
 . "$CASES/lib.sh"
 npu-tag --target "$CASES/npu-tag/small_target.json" "$CASES/npu-tag/reasons.json" >tagged.json
 try_silent npu-align tagged.json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A slice that begins behind 0 and ends at a multiple of 64 on the last axis is NALIGN, any other ALIGN.
+# A slice that begins after 0 and ends at a multiple of 64 on the last axis is NALIGN, any other ALIGN.
 . "$CASES/lib.sh"
 . "$CASES/npu-align/walk.sh.inc"
 begin

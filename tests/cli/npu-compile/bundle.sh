@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A bundle gives what PyTorch gave, wherever it is moved and without the files it was made from.
+# A bundle gives PyTorch's results, wherever it is moved and without the files it was made from.
 . "$CASES/lib.sh"
 small=$TESTDATA/models/small
 for name in residual bert_tiny multi_output several_outputs lifted_constants empty mlp_bf16; do

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Entries that are cut short, changed or something else are compiled again and replaced.
+# Entries that are truncated, changed or not entries at all are compiled again and replaced.
 . "$CASES/lib.sh"
 small=$TESTDATA/models/small
 compile() {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A folder that cannot be made or written, and a full disk, cost a warning and no more.
+# A folder that cannot be created or written, and a full disk, only cause a warning.
 . "$CASES/lib.sh"
 model=$TESTDATA/models/small/mlp.json
 npu-compile --no-cache "$model" -o good.npub

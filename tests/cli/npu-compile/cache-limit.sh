@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# --cache-limit keeps what was used last.
+# --cache-limit keeps the most recently used entries.
 . "$CASES/lib.sh"
 small=$TESTDATA/models/small
 compile() { npu-compile --cache-dir cache --cache-limit 120k --random-weights "$1" "$small/mlp.json" -o m.npub --report 2>&1 >/dev/null | sed -n 's/^cache *//p'; }

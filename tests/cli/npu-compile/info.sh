@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What --info says, without what depends on the machine.
+# The output of --info, without what depends on the machine.
 . "$CASES/lib.sh"
 npu-tag --force 'cpu=aten.linear*' "$TESTDATA/models/small/mlp.json" | npu-partition | npu-compile -o mlp.npub
 echo "$?"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What was compiled for another CPU is neither run nor taken from the cache.
+# A bundle or cache entry compiled for another CPU is not used.
 . "$CASES/lib.sh"
 small=$TESTDATA/models/small
 npu-compile "$small/mlp.json" -o m.npub

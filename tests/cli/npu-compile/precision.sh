@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# bf16 reports how far it is from f32, and stays near it.
+# bf16 reports its error against f32, and the error stays small.
 . "$CASES/lib.sh"
 small=$TESTDATA/models/small
 npu-compile --precision bf16 --report "$small/bert_tiny.json" -o m.npub --assert 'worst_relative_error<=0.02' 2>report
@@ -11,7 +11,7 @@ echo "exit $?"
 comparison expect <report
 grep '"precision"' report
 try_silent npu-run m.npub --random-inputs 0 --precision f32
-# A document is compiled for what this CPU has: bf16 with its error against f32, or a refusal that says why.
+# Depending on this CPU, either bf16 with its error against f32, or a refusal that says why.
 npu-tag "$small/mlp.json" | npu-partition | npu-run --random-inputs 0 --precision bf16 --report 2>message >report
 case $?:$(grep -c worst_relative_error report):$(grep -c 'precision bf16 needs a CPU with AVX-512' message):$(grep -c -w -m 1 avx512bw /proc/cpuinfo) in
   0:1:0:[1-9]* | 1:0:1:0) echo "as this CPU allows" ;;

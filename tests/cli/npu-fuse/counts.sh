@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Kernels of whole models: at most as many as published, and what the patterns that are off save.
+# Kernels of whole models: at most as many as published, and the savings of patterns that are off by default.
 count() {
   npu-fuse --patterns "$1" "$TESTDATA/models/$2.json" | sed -n '/"metrics"/,$p' | tr -d ' \n' |
     sed 's/.*"groups":\([0-9]*\),"kernels":\([0-9]*\).*/\1 groups, \2 kernels/'

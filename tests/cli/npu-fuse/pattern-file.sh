@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A pattern of one's own comes first; it is in the report and a metric.
+# A user-defined pattern comes first; it is in the report and among the metrics.
 cat >mine.json <<'END'
 {"patterns": [
   {"name": "stem", "ops": ["aten.conv2d.*", {"kind": ["elementwise", "broadcast"], "min": 0, "max": 4},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Lists, several options, a list that only takes away; the order does not matter.
+# Lists, several options, a list that only removes patterns; the order does not matter.
 model=$TESTDATA/models/mobilenet_v2.json
 npu-fuse "$model" >default.json
 npu-fuse --patterns default "$model" | cmp - default.json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Where the drawing cannot be written, nothing is.
+# If the drawing cannot be written, nothing is.
 . "$CASES/lib.sh"
 npu-tag "$CASES/npu-partition/seven_nodes.json" >tagged.json
 mkdir folder

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Limits that no plan keeps, and values that are none.
+# Limits that no plan meets, and values that are not valid limits.
 . "$CASES/lib.sh"
 npu-tag --target pytorch-apple "$TESTDATA/models/resnet18.json" >tagged.json
 try_silent npu-partition --memory-limit 1000 tagged.json

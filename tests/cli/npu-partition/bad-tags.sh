@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Documents that npu-tag has not seen, or that were changed since.
+# Documents that npu-tag has not tagged, or that were changed afterwards.
 . "$CASES/lib.sh"
 model=$CASES/npu-partition/seven_nodes.json
 npu-tag "$model" --force cpu=concat >tagged.json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# --strategy blocks: stem, residual blocks or layers, tail, whether fused or not; blocks within blocks.
+# --strategy blocks: stem, residual blocks or layers, tail, whether fused or not; nested blocks.
 count() { npu-partition -s blocks "$@" | number blocks; }
 . "$CASES/lib.sh"
 for model in resnet18 resnet34 resnet50 mobilenet_v2 inception_v3 vit_b_16 bert_base; do

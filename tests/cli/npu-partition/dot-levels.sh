@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Larger boxes: fusion groups, blocks where nothing is fused, and partitions. Without --dot-level the size decides.
+# Larger boxes: fusion groups, blocks if nothing is fused, and partitions. Without --dot-level the size decides.
 npu-tag "$CASES/npu-partition/seven_nodes.json" --force cpu=concat >tagged.json
 npu-fuse tagged.json | npu-partition --dot plan.dot --dot-level group | npu-partition | grep -c '"kind"'
 cat plan.dot

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Limits hold with every strategy that looks at devices.
+# Limits hold with every strategy that considers devices.
 . "$CASES/lib.sh"
 npu-tag --target pytorch-apple "$TESTDATA/models/inception_v3.json" --force 'cpu=aten.cat.*' >tagged.json
 for strategy in contiguous convex mincut; do

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The figures that the strategy has to keep.
+# Regression limits on the strategy's results.
 npu-tag --target pytorch-apple "$TESTDATA/models/mobilenet_v2.json" |
   npu-partition -s mincut --assert 'partitions<=36' --assert 'copied_tensors<=35' \
     --assert 'copied_bytes<=24450000' --assert 'gap==0' >mobilenet.json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# --strategy resources: less traffic than first fit, tiles for what does not fit alone.
+# --strategy resources: less traffic than first fit, tiles for nodes that do not fit by themselves.
 . "$CASES/lib.sh"
 for target in gpu tpu kpu; do
   for model in resnet18 mobilenet_v2 vit_b_16; do

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# --verify checks a plan and its proof, and says what is wrong with a changed one.
+# --verify checks a plan and its proof, and reports what is wrong with a changed one.
 . "$CASES/lib.sh"
 npu-tag --target "$CASES/npu-tag/small_target.json" "$CASES/npu-tag/reasons.json" >tagged.json
 npu-partition tagged.json >convex.json

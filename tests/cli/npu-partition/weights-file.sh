@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# As npu-tag, npu-partition rewrites npu.weights_file so that it resolves from where the output lies.
+# Like npu-tag, npu-partition rewrites npu.weights_file so that it resolves from the output's folder.
 where() { sed -n 's/.*"weights_file": "\([^"]*\)".*/\1/p'; }
 mkdir -p in out/deep
 npu-tag "$TESTDATA/models/small/mlp.json" -o in/tagged.json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What it would give to support what is missing.
+# What support for a missing operator would gain.
 npu-tag --target pytorch-apple "$TESTDATA/models/mobilenet_v2.json" >tagged.json
 npu-partition --strategy mincut --what-if tagged.json >plan.json
 grep -A 20 '"what_if"' plan.json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A published table becomes one of our own, which plans the same.
+# A published table is converted to the current format, which gives the same plan.
 . "$CASES/lib.sh"
 cp "$TESTDATA/gnn/subgraphs.json" "$TESTDATA/gnn/published.json" .
 printf '{"inter_device": {"CPU_GPU": 15.0, "GPU_CPU": 15.0}, "device_switch_overhead_ms": {"CPU_GPU": 0.5}}' >rates.json

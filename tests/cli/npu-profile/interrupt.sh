@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Ctrl-C: the table so far is kept, and the next run measures what it lacks and nothing else.
+# Ctrl-C: the table so far is kept, and the next run measures only what is missing.
 . "$CASES/lib.sh"
 cp "$TESTDATA"/gnn/graphsage.* .
 points() { grep -o '"device":"[a-z]*","layer":[0-9]*,.*"m":[0-9.]*' "$1" | sed 's/"ms":.*//' | sort; }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# 28 blocks of the seven stages for the cpu and 9 for the npu, at each point; a second run takes them over.
+# 28 blocks of the seven stages for the cpu and 9 for the npu, at each point; a second run reuses them.
 . "$CASES/lib.sh"
 cp "$TESTDATA"/gnn/graphsage.* .
 npu-profile graphsage.json --nodes 20,40 --degrees 2 --runs 1 --devices cpu,npu -o table.json

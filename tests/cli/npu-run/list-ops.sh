@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the backends have registered, by device.
+# The ops that the backends have registered, by device.
 . "$CASES/lib.sh"
 ln -s "$(dirname "$(command -v npu-run)")/../tests/libaten_custom_ops.so" libmyops.so
 npu-run --list-ops >all

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A program without backends beside it says where it looked and what to set.
+# A program that finds no backends reports where it searched and what to set.
 mkdir -p bin
 cp "$(command -v npu-run)" bin/npu-run
 model=$CASES/npu-run/two_inputs.json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Steps that do not depend on each other run at the same time: two nodes of the vendor's backend
+# Steps that do not depend on each other run concurrently: two nodes of the vendor's backend
 # return only if they meet. --no-overlap runs one after the other.
 . "$CASES/lib.sh"
 NPU_BACKEND_PATH=$(dirname "$(command -v npu-run)")/../lib/npu/test-backends

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The programs of a plan's static device are compiled once for all processes, whatever becomes of the cache.
+# The programs of a plan's static device are compiled once for all processes, whatever happens to the cache.
 . "$CASES/lib.sh"
 cp "$TESTDATA"/gnn/* .
 npu-plan graph.mtx --model graphsage.json --profile profile.json -k 5 --pad 16 -o plan.json 2>/dev/null
@@ -12,7 +12,7 @@ run --cache-dir here
 ls here | sed 's/^[0-9a-f]\{32\}/KEY/' | sort | uniq -c | tr -s ' '
 run --cache-dir here
 run --cache-dir here --no-cache
-# Another number of threads may compile to other code.
+# The code may depend on the number of threads.
 run --cache-dir here --threads 1
 for entry in here/*; do
   dd if=/dev/zero of="$entry" bs=1 seek=200 count=8 conv=notrunc 2>/dev/null

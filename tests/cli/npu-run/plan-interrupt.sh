@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Ctrl-C while a plan runs: no output files. Progress shows on a terminal alone.
+# Ctrl-C while a plan runs: no output files. Progress shows only on a terminal.
 . "$CASES/lib.sh"
 cp "$TESTDATA"/gnn/* .
 npu-plan graph.mtx --model graphsage.json --profile profile.json -k 5 --pad 16 -o plan.json 2>/dev/null

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every small model, untagged, so all on the cpu, against PyTorch's results.
+# Every small model, untagged and therefore on the cpu, against PyTorch's results.
 . "$CASES/lib.sh"
 small=$TESTDATA/models/small
 for model in "$small"/*.json; do

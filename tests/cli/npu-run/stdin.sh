@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The document may come from stdin; a relative weights_file then counts from the working directory.
+# The document may come from stdin; a relative weights_file is then resolved against the working directory.
 . "$CASES/lib.sh"
 small=$PWD/$TESTDATA/models/small
 cd "$TESTDATA/models/small" || exit

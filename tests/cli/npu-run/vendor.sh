@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Backends of somebody else: found through NPU_BACKEND_PATH, and told apart from those that fail.
+# Vendors' backends: found through NPU_BACKEND_PATH, and those that fail are refused.
 . "$CASES/lib.sh"
 NPU_BACKEND_PATH=$(dirname "$(command -v npu-run)")/../lib/npu/test-backends
 export NPU_BACKEND_PATH

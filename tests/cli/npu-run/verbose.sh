@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# npu-run tells every stage from reading to running.
+# npu-run -v logs every stage from reading to running.
 . "$CASES/lib.sh"
 model=$TESTDATA/models/small/mlp.json
 npu-run -v --threads 1 --random-inputs 0 "$model" 2>log >report.json

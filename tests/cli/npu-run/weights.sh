@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# --weights wins over the document's file; --random-weights needs none; both may be given.
+# --weights overrides the document's file; --random-weights needs none; both may be given.
 . "$CASES/lib.sh"
 small=$TESTDATA/models/small
 run() {

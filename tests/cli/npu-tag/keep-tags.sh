@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# --keep-tags keeps dev_info before device; a device that the target does not have counts as none.
+# --keep-tags keeps dev_info before device; a device that the target does not have is ignored.
 . "$CASES/lib.sh"
 sed -e '/^ *{"name": "conv", "op/s/"op_type"/"dev_info": "cpu", "op_type"/' \
     -e '/^ *{"name": "relu", "op/s/"op_type"/"device": "cpu", "op_type"/' \

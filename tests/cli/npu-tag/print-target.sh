@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What --print-target writes is a target file that means the same as the name.
+# --print-target writes a target file that is equivalent to the name.
 . "$CASES/lib.sh"
 model=$TESTDATA/models/small/conv_kinds.json
 for name in $(npu-tag --list-targets | sed -n '2,$s/ .*//p'); do

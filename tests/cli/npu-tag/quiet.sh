@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# -q hides warnings and messages of the stages, never errors; NPU_LOG does not change that.
+# -q hides warnings and log messages, never errors; NPU_LOG does not change that.
 . "$CASES/lib.sh"
 model=$CASES/npu-partition/seven_nodes.json
 try_silent npu-tag "$model" --force cpu=nothing

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tagging again drops what rests on the old tags: partitions, fusion groups, layouts.
+# Tagging again drops everything based on the old tags: partitions, fusion groups, layouts.
 model=$CASES/npu-run/three_steps.json
 sed 's/"steps"/"custom": 1, "steps"/; s/"partition": 2/"partition": 2, "fusion_group": 3/; s/"op_type": "aten.add.Tensor",/&"align_mode": "ALIGN",/; s/"npu": {/"npu": {"fusion": {"groups": []}, "layout": {}, "note": 1, /' "$model" >old.json
 grep -c '"fusion_group"' old.json

@@ -9,7 +9,7 @@ for name in mlp gru multi_output lifted_constants dtypes empty; do
   npu-tag first.json | cmp first.json -
   npu-tag --keep-tags first.json >kept.json
   npu-tag --keep-tags kept.json | cmp kept.json -
-  # stdin knows no folder, so a document with a relative weights_file is read from where it lies
+  # stdin has no folder, so a document with a relative weights_file is read as a file
   (cd "$TESTDATA/models/small" && npu-tag <$name.json && npu-tag $name.json) >both.json
   lines=$(($(wc -l <both.json) / 2))
   head -n $lines both.json >a

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# -v tells what was done and how long it took, -vv also why; NPU_LOG does it by module, and what it cannot mean is
+# -v logs what was done and how long it took, -vv also why; NPU_LOG does so by module, and invalid values are
 # refused. The document stays the same.
 . "$CASES/lib.sh"
 model=$CASES/npu-partition/seven_nodes.json

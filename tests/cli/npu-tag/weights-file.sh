@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# npu.weights_file is rewritten so that it resolves from where the output lies: relative to -o's
+# npu.weights_file is rewritten so that it resolves from the output's place: relative to -o's
 # folder, or to the working directory for stdout. Absolute paths stay.
 where() { sed -n 's/.*"weights_file": "\([^"]*\)".*/\1/p'; }
 small=$TESTDATA/models/small

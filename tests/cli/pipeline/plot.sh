@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# scripts/plot.sh hands Graphviz what npu-partition draws. A dot of our own stands in for it.
+# scripts/plot.sh passes the drawings of npu-partition to Graphviz, for which a fake `dot` stands in.
 . "$CASES/lib.sh"
 plot=$CASES/../../scripts/plot.sh
 mkdir bin
