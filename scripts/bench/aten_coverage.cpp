@@ -606,8 +606,8 @@ void examine(const c10::OperatorHandle& handle, const std::string& op_type, std:
     }
     const BindFault fault = bind_fault(operation, *call);
     if (!fault.text.empty()) {
-      // The binder may rightly refuse random arguments that no op accepts; a wrong stack is always
-      // its fault.
+      // The binder may rightly refuse random arguments that no op accepts;
+      // a wrong stack is always its fault.
       outcome.bound = outcome.bound && !fault.is_wrong;
       if (!outcome.bound || fault.is_wrong) outcome.explain("not bound: " + fault.text);
       if (fault.is_wrong) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The document reader and verifier: an input is refused with messages, or gives a consistent
-// graph.
+// The document reader and verifier: an input is refused with
+// messages, or gives a consistent graph.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

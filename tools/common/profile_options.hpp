@@ -19,8 +19,8 @@ struct ProfileOptions {
   std::string bandwidths;
   bool quick = false;
 
-  /// Copies shared options, splits --devices and applies --quick; call it after parsing. Throws
-  /// Error kUsage.
+  /// Copies shared options, splits --devices and applies --quick; call
+  /// it after parsing. Throws Error kUsage.
   void finish(Tool& tool);
 };
 

@@ -60,7 +60,7 @@ typedef npu_status (*npu_custom_op_function)(void* context, const npu_custom_op_
 struct npu_custom_op {
   const char* name;            ///< the op_type; must not be an op that the backend has
   npu_custom_op_function run;  ///< called from any thread, but from one at a time per device
-  void* context;               ///< handed to run
+  void* context;               ///< passed to run
 };
 
 /// What the entry function returns. It and all it points to live as long as the shared object.

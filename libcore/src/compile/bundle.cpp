@@ -300,7 +300,7 @@ Tensor Bundle::weight(const BundleWeight& weight) const {
 
 namespace {
 
-/// Header, manifest, padding and sections of a bundle, as views and the texts behind them.
+/// Header, manifest, padding and sections of a bundle, as views and the text that they refer to.
 class BundleLayout {
  public:
   explicit BundleLayout(const BundleContent& content) : content_(content) {

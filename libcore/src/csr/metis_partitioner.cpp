@@ -209,8 +209,8 @@ std::vector<std::int32_t> balance_only(const CsrGraph& graph, std::int32_t part_
   return part_of;
 }
 
-// Gives each empty part a node of the part with the most nodes: the one whose move adds least to
-// the cut.
+// Gives each empty part a node of the part with the most nodes: the one
+// whose move adds least to the cut.
 std::int32_t fill_empty_parts(const CsrGraph& graph, std::int32_t part_count,
                               std::vector<std::int32_t>& part_of) {
   std::vector<std::vector<std::int32_t>> members(index_of(part_count));

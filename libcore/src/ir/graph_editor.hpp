@@ -13,8 +13,8 @@
 
 namespace npu {
 
-/// The producer of a tensor as mentions state it: a node and the index of its result. A graph input
-/// names itself.
+/// The producer of a tensor as mentions state it: a node and the index of
+/// its result. A graph input names itself.
 struct TensorSource {
   std::string node;
   std::int32_t index = 0;

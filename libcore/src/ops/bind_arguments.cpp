@@ -195,8 +195,8 @@ class Binder {
     return static_cast<std::size_t>(std::count(slots_.begin(), slots_.end(), slot));
   }
 
-  // Lists: _tensor_list_sizes has the number of tensors of each list that was passed. A mask stands
-  // only for lists with a None among their elements.
+  // Lists: _tensor_list_sizes has the number of tensors of each list that was passed. Only lists
+  // with a None among their elements have a mask.
   std::optional<BindError> size_lists() {
     const Json* sizes = find_member(attrs_, "_tensor_list_sizes");
     const Json* masks = find_member(attrs_, "_tensor_list_none_masks");
@@ -310,8 +310,8 @@ class Binder {
     return &*schema_.arguments[*i].default_value;
   }
 
-  // True if the op normalises with the running statistics that it is handed, so that they cannot be
-  // None.
+  // True if the op normalises with the running statistics that are passed to it, so that they
+  // cannot be None.
   bool uses_running_statistics() const {
     for (const std::string_view flag : {"training", "train", "use_input_stats"}) {
       const Json* value = attr_or_default(flag);

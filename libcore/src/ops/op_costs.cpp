@@ -32,8 +32,8 @@ double output_elements(const Graph& graph, const Node& node) {
   return count;
 }
 
-// Elements of the first result, which of (output, mean, rstd) and (values, indices) is the one with
-// the arithmetic.
+// Elements of the first result, which of (output, mean, rstd) and
+// (values, indices) is the one with the arithmetic.
 double first_output_elements(const Graph& graph, const Node& node) {
   return node.outputs.empty() ? 0 : elements(graph, node.outputs.front());
 }

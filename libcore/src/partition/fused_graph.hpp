@@ -38,8 +38,8 @@ class NodeLists {
   std::vector<NodeId> nodes_;
 };
 
-/// The graph with every fusion group contracted to one fused node, which strategies place as a
-/// unit.
+/// The graph with every fusion group contracted to one fused node,
+/// which strategies place as a unit.
 struct FusedGraph {
   NodeLists members;                            ///< by fused node, in list order
   std::vector<std::int32_t> device;             ///< by fused node, index into device_names

@@ -12,8 +12,8 @@
 
 namespace npu {
 
-/// How the time of one run of a partition was spent, in microseconds. The parts add up to the
-/// whole.
+/// How the time of one run of a partition was spent, in microseconds.
+/// The parts add up to the whole.
 struct PartitionTimes {
   std::vector<double> node_us;           ///< by position in the partition's nodes
   std::map<TensorId, double> reads_us;   ///< converting the layout of a tensor from another device

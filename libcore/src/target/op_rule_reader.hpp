@@ -15,8 +15,8 @@ class OpRuleReader {
  public:
   explicit OpRuleReader(TargetFields& fields) : fields_(fields) {}
 
-  /// Fills the device's rules. Its dtypes and rank, the defaults for rules without them, must be
-  /// set already.
+  /// Fills the device's rules. Its dtypes and rank, the defaults for
+  /// rules without them, must be set already.
   void read(const Json& ops, const std::string& pointer, Device& device);
 
  private:

@@ -3,8 +3,8 @@
 //
 // It runs aten.relu, aten.neg and aten.add (Tensor, same shapes) on float32. A blob is a magic
 // number, the sub-IR and the packed weights; load uses all of it in place. The library npu::core
-// reads the sub-IR; a vendor may use any other JSON parser, since npu/backend.h is all that the two
-// sides share.
+// reads the sub-IR; a vendor may use any other JSON parser, since
+// npu/backend.h is all that the two sides share.
 //
 // VENDOR_FAULT makes it misbehave, to test how the host reacts: crash, exit, abi,
 // table, name, shape, dtype, bytes, status, silent, no-blob, no-program, no-buffer, text, refuse.

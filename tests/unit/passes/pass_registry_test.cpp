@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Promises of every pass in the registry: the document after it is valid, and a second run changes
-// nothing.
+// Promises of every pass in the registry: the document after it is valid,
+// and a second run changes nothing.
 #include "passes/pass_registry.hpp"
 
 #include <algorithm>

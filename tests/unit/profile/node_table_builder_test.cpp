@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs split into parts, and the table that is made of them, which predicts the measured time of
-// every placement.
+// Runs split into parts, and the table that is made of them, which
+// predicts the measured time of every placement.
 #include "profile/node_table_builder.hpp"
 
 #include "catch.hpp"

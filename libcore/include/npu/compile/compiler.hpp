@@ -26,8 +26,8 @@ struct CompileOptions {
   Json backend_options = Json::object();
 };
 
-/// The options that the backend of a device is opened with, as JSON: the target's, `threads` and
-/// `extra`.
+/// The options that the backend of a device is opened with, as JSON: the
+/// target's, `threads` and `extra`.
 std::string backend_options_text(const Device& device, std::int32_t threads, const Json& extra);
 
 /// A partition, ready to be loaded by the backend that made it.

@@ -53,8 +53,8 @@ class DeviceBuffer {
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
 
   npu_buffer* get() const noexcept { return buffer_; }
-  /// Dtype, shape and, if the device shares the host's memory, the data. The buffer owns the
-  /// shape.
+  /// Dtype, shape and, if the device shares the host's memory, the
+  /// data. The buffer owns the shape.
   npu_tensor describe() const;
   /// Copies to a new host tensor, bit for bit.
   Tensor to_host() const;

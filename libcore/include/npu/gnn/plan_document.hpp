@@ -216,7 +216,7 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
-/// Whether a document says that it is a plan.
+/// True for a document whose kind is "plan".
 bool is_plan(const Json& document);
 
 Json to_json(const Plan& plan);

@@ -45,7 +45,7 @@ struct TensorInfo {
   NodeId producer;           ///< valid for kResult only
   std::int32_t result = 0;   ///< which result of the producer
   std::string weight_key;    ///< kWeight: the state-dict key that weights[] and the weight file use
-  bool is_constant = false;  ///< kWeight: its data stands in the document's `constants`
+  bool is_constant = false;  ///< kWeight: its data is in the document's `constants`
   std::vector<NodeId> consumers;  ///< ascending, each node once
 
   /// Row-major size. The reader has checked that it fits in 63 bits.

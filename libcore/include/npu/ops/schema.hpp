@@ -133,8 +133,8 @@ class BoundNode {
 };
 
 /// A number in attrs: a JSON number, a bool, or one of the strings "inf", "-inf" and "nan" (also
-/// "Infinity", "-Infinity", "NaN"), which stand for the values that JSON cannot
-/// express.
+/// "Infinity", "-Infinity", "NaN"), which stand for the
+/// values that JSON cannot express.
 std::optional<double> json_number(const Json& value) noexcept;
 
 }  // namespace npu

@@ -27,8 +27,8 @@ enum class DotLevel : std::uint8_t { kNode, kGroup, kPartition };
 /// The finest level with at most 40 boxes, which a person can still read; else kPartition.
 DotLevel readable_dot_level(const Graph& graph, const PartitionPlan& plan);
 
-/// Graphviz text, drawn from left to right. `times` label the boxes of partitions; they may be
-/// empty.
+/// Graphviz text, drawn from left to right. `times` label the boxes of
+/// partitions; they may be empty.
 std::string plan_to_dot(const Graph& graph, const PartitionPlan& plan, DotLevel level,
                         const PlanTimes& times = {});
 

@@ -118,8 +118,8 @@ std::string format_align_report(const AlignResult& result);
 /// Every conversion with its reason, totals by cause and the certificate, for --explain.
 std::string format_align_explanation(const AlignResult& result);
 /// Graphviz text: ALIGN yellow, NALIGN grey, ops that accept both green with a border in the colour
-/// of their mode, conversions as diamonds; one cluster per partition. `graph` is align_layout's
-/// result.
+/// of their mode, conversions as diamonds; one cluster per partition.
+/// `graph` is align_layout's result.
 std::string alignment_to_dot(const Graph& graph, const AlignResult& result);
 
 }  // namespace npu

@@ -25,8 +25,8 @@ struct ExecutorOptions {
   Json backend_options = Json::object();
 };
 
-/// The options that the backend of a device is opened with, as JSON: the target's, then those of
-/// `options`.
+/// The options that the backend of a device is opened with, as JSON: the
+/// target's, then those of `options`.
 std::string device_options(const Device& device, const ExecutorOptions& options);
 
 /// When one step of a run began and ended, in microseconds since the run began.

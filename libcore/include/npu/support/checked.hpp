@@ -39,8 +39,8 @@ inline std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::int64_t>::max() : sum;
 }
 
-/// Converts a count that was summed as a double to an integer; one that does not fit becomes the
-/// largest value.
+/// Converts a count that was summed as a double to an integer; one that
+/// does not fit becomes the largest value.
 inline std::int64_t saturating_integer(double count) {
   return count < 0x1p63 ? static_cast<std::int64_t>(count)
                         : std::numeric_limits<std::int64_t>::max();

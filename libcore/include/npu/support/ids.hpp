@@ -83,8 +83,8 @@ constexpr IdRange<IdType> ids_of(const List& list) noexcept {
   return IdRange<IdType>(list.size());
 }
 
-/// A std::vector indexed by ids of one type. Use char for flags, since std::vector<bool> packs its
-/// elements.
+/// A std::vector indexed by ids of one type. Use char for flags, since
+/// std::vector<bool> packs its elements.
 template <IdLike IdType, typename T>
 class IdVector {
  public:

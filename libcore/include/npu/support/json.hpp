@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-// Instantiated only in support/json.cpp, which saves files that use it a quarter of their compile
-// time.
+// Instantiated only in support/json.cpp, which saves files that use it a
+// quarter of their compile time.
 extern template class nlohmann::basic_json<nlohmann::ordered_map>;
 
 namespace npu {

@@ -61,7 +61,7 @@ struct OpRate {
 struct Device {
   std::string name;
   std::string backend;        ///< name of the backend that runs it; empty: for planning only
-  Json backend_options;       ///< an object; handed to the backend as it is
+  Json backend_options;       ///< an object; passed to the backend unchanged
   bool any_op = false;        ///< runs every aten op, getitem and wrap_with_set_grad_enabled,
                               ///< besides the op types that have rules
   std::vector<DType> dtypes;  ///< for rules without dtypes of their own; empty: every dtype

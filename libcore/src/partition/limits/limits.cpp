@@ -120,8 +120,8 @@ Assignment assignment_of(const Graph& graph, const Target& target,
   return assignment;
 }
 
-/// Device runs in which each device takes every ready node that it can run; tries every device as
-/// the first.
+/// Device runs in which each device takes every ready node that it can
+/// run; tries every device as the first.
 Assignment fewest_partitions_assignment(const PlacementProblem& problem) {
   const FusedGraph& fused = problem.fused;
   Assignment best;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the proof of a placement's lower bound into the document, and checks the proof in a
-// document.
+// Writes the proof of a placement's lower bound into the document,
+// and checks the proof in a document.
 //
 // The check follows the definition of what is proved, not the solver: times are those of
 // plan_metrics, the cost of the cut is summed from the device of each node, and the bound is what

@@ -244,8 +244,8 @@ class BlockFinder {
   }
 
   // The segment of each node. Every edge leads to the same segment or a later one: a node that
-  // leads to the main result goes with the first of its readers, any other with the last of its
-  // producers.
+  // leads to the main result goes with the first of its readers, any
+  // other with the last of its producers.
   std::vector<std::int32_t> label(const Nodes& nodes, const std::vector<char>& leads,
                                   const std::vector<std::int32_t>& links) const {
     const auto last = static_cast<std::int32_t>(links.size()) - 1;

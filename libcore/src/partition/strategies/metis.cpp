@@ -297,8 +297,8 @@ std::optional<Parts> cheapest_split(const WorkGraph& graph, std::int32_t k, std:
   return parts;
 }
 
-/// Moves fused nodes between the ordered parts while that saves bytes or relieves a part that is
-/// too heavy.
+/// Moves fused nodes between the ordered parts while that saves bytes or
+/// relieves a part that is too heavy.
 class Refiner {
  public:
   Refiner(const FusedGraph& fused, const WorkGraph& graph, std::int32_t k, std::int64_t limit)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear layers before aggregations: where they move, where they stay, and that the block computes
-// the same.
+// Linear layers before aggregations: where they move, where they stay, and
+// that the block computes the same.
 #include "gnn/run/linear_before_aggregate.hpp"
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans whose devices fail: their remaining tasks run elsewhere, and the result is the
-// same.
+// Plans whose devices fail: their remaining tasks run
+// elsewhere, and the result is the same.
 #include "gnn/run/plan_executor.hpp"
 
 #include <atomic>

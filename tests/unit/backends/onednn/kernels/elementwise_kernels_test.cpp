@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory-bound kernels: GELU, scale and shift, copies, broadcasts, norms, reductions, windows,
-// gathers.
+// The memory-bound kernels: GELU, scale and shift, copies, broadcasts,
+// norms, reductions, windows, gathers.
 #include <cstring>
 #include <limits>
 
