@@ -129,7 +129,7 @@ _npu_complete() {
       ;;
     npu-profile)
       options="${common% --assert} -o --output --weights --random-weights --target --devices --nodes --degrees --runs --threads"
-      options+=" --max-bytes --precision --quick --import --bandwidths"
+      options+=" --max-bytes --precision --quick --machine --import --bandwidths"
       ;;
     npu-run)
       options="$common --weights --random-weights --inputs --random-inputs --outputs --expect --verify"

@@ -64,11 +64,37 @@ void add_profile_options(Tool& tool, ProfileOptions& all) {
       ->type_name("FILE");
   app.add_option("--bandwidths", all.bandwidths, "link rates of published form, with --import")
       ->type_name("FILE");
+  app.add_flag(
+      "--machine", all.of_machine,
+      "measure the rates of this machine in 5 s, in place of a model, and write the target");
   tool.add_report("times, links and how well they predict");
-  tool.add_examples({"npu-profile model.json --random-weights 0 --report -o table.json",
+  tool.add_examples({"npu-profile --machine --report -o host.json",
+                     "npu-profile model.json --random-weights 0 --report -o table.json",
                      "npu-profile sage.json -o table.json",
                      "npu-profile sage.json --quick --devices cpu,npu --report -o table.json",
                      "npu-profile --import lookup_table.json -o table.json"});
+}
+
+bool ProfileOptions::measures_machine(Tool& tool) {
+  if (!of_machine) {
+    if (staged.model.empty()) {
+      throw Error(ErrorCode::kUsage, "expected a MODEL, or --machine");
+    }
+    return false;
+  }
+  if (!staged.model.empty()) {
+    throw Error(ErrorCode::kUsage,
+                "--machine measures no model; leave out '" + staged.model + "' or --machine");
+  }
+  for (const char* option : {"--weights", "--random-weights", "--devices", "--nodes", "--degrees",
+                             "--runs", "--precision", "--quick", "--bandwidths"}) {
+    if (tool.app().count(option) > 0) {
+      throw Error(ErrorCode::kUsage, std::string(option) + " is for models, not for --machine");
+    }
+  }
+  machine.target = staged.target;
+  machine.threads = staged.threads;
+  return true;
 }
 
 void ProfileOptions::finish(Tool& tool) {

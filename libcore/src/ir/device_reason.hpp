@@ -22,7 +22,7 @@ class DeviceReason {
     kMaxPartitions,    ///< there were too many partitions
     kCheaper,          ///< a strategy found it cheaper on the device `detail`
     kFollowsProducer,  ///< a getitem, which stays with its producer
-    kGetitem,          ///< the getitem of its results cannot run on a better device: `detail`
+    kNotTakenApart,    ///< the getitem of its results cannot run on a better device: `detail`
     kUnsupportedOp,    ///< a better device does not know the op
     kRefused,          ///< `detail` is the text of a target's rule or of a backend
   };
@@ -55,7 +55,7 @@ class DeviceReason {
   /// The reason has nothing to do with support. If the first device supports the node and this is
   /// false, something else keeps the node off that device, such as a failure to compile.
   bool is_preference() const noexcept {
-    return kind_ == Kind::kNone || kind_ == Kind::kCheaper || kind_ == Kind::kGetitem ||
+    return kind_ == Kind::kNone || kind_ == Kind::kCheaper || kind_ == Kind::kNotTakenApart ||
            kind_ == Kind::kFollowsProducer;
   }
 

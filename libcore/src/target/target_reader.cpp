@@ -133,7 +133,8 @@ class TargetReader {
     for (std::size_t i = 0; i < list.size(); ++i) {
       const std::string at = fmt::format("{}/{}", pointer, i);
       if (!fields_.check_object(list[i], at)) continue;
-      fields_.check_keys(list[i], at, {"types", "grouped", "peak_flops", "memory_bandwidth"});
+      fields_.check_keys(list[i], at,
+                         {"types", "grouped", "pointwise", "peak_flops", "memory_bandwidth"});
       OpRate rate;
       if (const Json* types = fields_.member(list[i], at, "types", true)) {
         rate.types = fields_.strings(*types, at + "/types", true);
@@ -142,6 +143,7 @@ class TargetReader {
         }
       }
       rate.grouped = fields_.flag(list[i], at, "grouped");
+      rate.pointwise = fields_.flag(list[i], at, "pointwise");
       rate.peak_flops = fields_.rate_member(list[i], at, "peak_flops", false, false);
       rate.memory_bandwidth = fields_.rate_member(list[i], at, "memory_bandwidth", false, false);
       device.op_rates.push_back(std::move(rate));

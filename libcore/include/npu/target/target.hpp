@@ -52,9 +52,10 @@ struct OpRule {
 /// Rates of certain ops, if they differ from the device's.
 struct OpRate {
   std::vector<std::string> types;
-  std::optional<bool> grouped;  ///< only convolutions with groups > 1 (true) or = 1 (false)
-  double peak_flops = 0;        ///< FLOP/s of every dtype; 0: the device's
-  double memory_bandwidth = 0;  ///< bytes/s; 0: the device's
+  std::optional<bool> grouped;    ///< only convolutions with groups > 1 (true) or = 1 (false)
+  std::optional<bool> pointwise;  ///< only convolutions with 1x1 kernels (true) or others (false)
+  double peak_flops = 0;          ///< FLOP/s of every dtype; 0: the device's
+  double memory_bandwidth = 0;    ///< bytes/s; 0: the device's
 };
 
 /// One kind of processor of a target.
