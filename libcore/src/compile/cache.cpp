@@ -44,7 +44,7 @@ namespace {
 // magic, key, sizes and digests of report and blob, digest of all of these: 8 + 32 + 5 * 8 bytes.
 constexpr std::string_view kEntryMagic = "npucach1";
 constexpr std::size_t kKeyBytes = 32;
-constexpr std::size_t kEntryHeaderBytes = 8 + kKeyBytes + 5 * 8;
+constexpr std::size_t kEntryHeaderBytes = 8 + kKeyBytes + 40;
 constexpr std::size_t kBlobAlignment = 4096;
 constexpr std::string_view kSuffix = ".npublob";
 constexpr std::string_view kTemporaryPrefix = "tmp-";
@@ -268,7 +268,7 @@ std::optional<CachedBlob> CompileCache::find(const std::string& key) {
     warn("entry " + key + std::string(kSuffix) + " " + error.message());
     return miss("this user cannot use " + path);
   }
-  const std::optional<CachedBlob> entry = parse_entry(key, file);
+  std::optional<CachedBlob> entry = parse_entry(key, file);
   if (!entry) {
     ::unlink(path.c_str());
     return miss("its entry was damaged and is removed");

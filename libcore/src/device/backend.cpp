@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <climits>
 #include <cstddef>
 #include <cstdlib>
@@ -39,7 +40,7 @@ std::string program_file() {
   std::array<char, PATH_MAX> path;
   const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
   if (length > 0) return std::string(path.data(), static_cast<std::size_t>(length));
-  const auto* told = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
+  const auto* told = std::bit_cast<const char*>(::getauxval(AT_EXECFN));
   if (told == nullptr || ::realpath(told, path.data()) == nullptr) return {};
   return path.data();
 }

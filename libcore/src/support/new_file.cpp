@@ -29,7 +29,7 @@ namespace {
 
 constexpr int kMostLinks = 40;  // as the kernel follows
 constexpr int kMostTries = 100;
-constexpr std::size_t kLongestName = 240;  // NAME_MAX less what a temporary name adds
+constexpr std::size_t kLongestStem = 240;  // NAME_MAX less what a temporary name adds
 
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -139,7 +139,7 @@ NewFile::NewFile(std::string path, Options options)
     : path_(std::move(path)), options_(std::move(options)) {
   if (options_.temporary.empty()) {
     const std::size_t name = path_.rfind('/') + 1;  // 0 without a slash
-    options_.temporary = path_.substr(0, name + kLongestName) + ".";
+    options_.temporary = path_.substr(0, name + kLongestStem) + ".";
   }
   // Nobody else may read what replaces a file that is not for others.
   const mode_t mode = options_.mode ? 0600 : options_.create_mode;
