@@ -96,7 +96,7 @@ _npu_complete() {
       _npu_files "$current"
       return
       ;;
-    --assert | --min-nodes | --depth | --max-ops | --min-flops | --max-partitions | --memory-limit | -k | --parts | --imbalance | --seed | --random-weights | --random-inputs | --rtol | --atol | --bench | --threads | -j | --jobs | --cache-limit | \
+    --require-digest | --assert | --min-nodes | --depth | --max-ops | --min-flops | --max-partitions | --memory-limit | -k | --parts | --imbalance | --seed | --random-weights | --random-inputs | --rtol | --atol | --bench | --threads | -j | --jobs | --cache-limit | \
       --seeds | --node-imbalance | --edge-imbalance | --nodes | --pad | --ratios | --segments | --top-k | --devices | \
       --device | --exclude | --memory | --resource | --degrees | --runs | --max-bytes)
       return # free text and numbers
@@ -134,6 +134,7 @@ _npu_complete() {
     npu-run)
       options="$common --weights --random-weights --inputs --random-inputs --outputs --expect --verify"
       options+=" --rtol --atol --bench --threads --target --trace --no-overlap --precision --cache-dir --no-cache --cache-limit --load-ops --promote --list-ops"
+      options+=" --require-digest"
       options+=" --features --device --simulate"
       ;;
   esac

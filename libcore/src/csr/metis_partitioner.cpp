@@ -22,6 +22,7 @@
 #include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
+#include "support/quiet_stdout.hpp"
 
 namespace npu {
 namespace {
@@ -144,6 +145,7 @@ std::vector<std::int32_t> run_metis(const MetisGraph& metis, const MetisOptions&
   const auto data = [](const std::vector<idx_t>& values) {
     return values.empty() ? nullptr : const_cast<idx_t*>(values.data());
   };
+  const QuietStdout quiet;
   // The volume objective does not know edge weights.
   const int status =
       METIS_PartGraphKway(&nvtxs, &ncon, data(metis.xadj), metis.adjncy, data(metis.vwgt), nullptr,

@@ -17,7 +17,7 @@ std::string percent_text(double value) { return fixed_text(100 * value, 2) + " %
 
 std::string escaped(const std::string& text) {
   std::string result;
-  for (const char c : text) {
+  for (const char c : short_text(text)) {
     switch (c) {
       case '&':
         result += "&amp;";
@@ -176,7 +176,7 @@ std::string gantt_svg(const PlanResult& result) {
            number(std::max(0.5, (task.end_ms - task.start_ms) * scale)) +
            "\" height=\"28\" fill=\"" + kColors[color % 10] +
            "\" stroke=\"white\" stroke-width=\"0.5\"><title>layer " + std::to_string(task.layer) +
-           ", subgraph " + std::to_string(task.subgraph) + " " + task.block + ": " +
+           ", subgraph " + std::to_string(task.subgraph) + " " + escaped(task.block) + ": " +
            number(task.start_ms) + " - " + number(task.end_ms) + " ms, " +
            escaped(task.device_plan) + "</title></rect>\n";
   }
