@@ -54,7 +54,8 @@ npu_device* device() {
 class Model {
  public:
   Model& tensor(const std::string& name, const std::string& shape, const char* type = "float32") {
-    tensors_[name] = R"({"name":")" + name + R"(","shape":)" + shape + R"(,"dtype":")" + type + "\"}";
+    tensors_[name] =
+        R"({"name":")" + name + R"(","shape":)" + shape + R"(,"dtype":")" + type + "\"}";
     return *this;
   }
   Model& node(const std::string& result, const std::string& op,
@@ -75,8 +76,8 @@ class Model {
       mapping += (mapping.empty() ? "\"" : ",\"") + weight + "\":\"" + weight + "\"";
     }
     return R"({"model_name":"m","graph_inputs":[)" + joined(inputs) + R"(],"graph_outputs":[)" +
-           joined(outputs) + R"(],"weights":[)" + joined(weights) +
-           R"(],"weight_name_mapping":{)" + mapping + R"(},"nodes":[)" + nodes_ + "]}";
+           joined(outputs) + R"(],"weights":[)" + joined(weights) + R"(],"weight_name_mapping":{)" +
+           mapping + R"(},"nodes":[)" + nodes_ + "]}";
   }
 
  private:
@@ -159,11 +160,11 @@ std::uint64_t header_number(const std::vector<char>& blob, std::size_t offset) {
 
 /// Numbers at which checks of counts, sizes and offsets may break.
 constexpr std::uint64_t kNumbers[]{
-    0,          1,          2,       3,          4,           8,          15,      16,
-    17,         31,         63,      64,         65,          100,        255,     256,
-    1024,       4096,       65536,   1U << 20,   0x7FFFFFFF,  0x80000000, 1ULL << 32,
-    1ULL << 40, 1ULL << 46, 1ULL << 47,          1ULL << 60,  1ULL << 62, 1ULL << 63,
-    ~0ULL >> 1, ~0ULL,      ~0ULL - 1,           ~0ULL - 63};
+    0,          1,          2,          3,          4,          8,          15,
+    16,         17,         31,         63,         64,         65,         100,
+    255,        256,        1024,       4096,       65536,      1U << 20,   0x7FFFFFFF,
+    0x80000000, 1ULL << 32, 1ULL << 40, 1ULL << 46, 1ULL << 47, 1ULL << 60, 1ULL << 62,
+    1ULL << 63, ~0ULL >> 1, ~0ULL,      ~0ULL - 1,  ~0ULL - 63};
 
 std::vector<char> edited(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

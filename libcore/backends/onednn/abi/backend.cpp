@@ -2,12 +2,12 @@
 // The C ABI of the onednn backend: checks what crosses it, turns exceptions into statuses, and
 // hands the rest to lowering and Program.
 //
-// compile lowers the sub-IR, folds and packs its weights, and writes a blob: the plan, a report, and
-// the packed constants. load checks the plan, uses the constants where they lie in the blob, and
-// generates code. A plan states every layout, so that it runs on any number of threads: only its
-// scratch memory depends on that, and is planned again if it grows.
-// Thread counts are a property of the calling thread in OpenMP: every call that works sets its
-// device's and puts the host's back.
+// compile lowers the sub-IR, folds and packs its weights, and writes a blob: the plan, a report,
+// and the packed constants. load checks the plan, uses the constants where they lie in the blob,
+// and generates code. A plan states every layout, so that it runs on any number of threads: only
+// its scratch memory depends on that, and is planned again if it grows. Thread counts are a
+// property of the calling thread in OpenMP: every call that works sets its device's and puts the
+// host's back.
 #include "npu/backend.h"
 
 #include <omp.h>
@@ -254,8 +254,7 @@ npu_status compile(npu_device* device, const char* sub_ir, size_t sub_ir_size,
                    npu_blob* blob, npu_error* error) {
   return guarded(error, [&] {
     require(device != nullptr && sub_ir != nullptr && blob != nullptr, "an argument is null");
-    const CompileOptions compile_options =
-        read_compile_options(options == nullptr ? "" : options);
+    const CompileOptions compile_options = read_compile_options(options == nullptr ? "" : options);
     const ThreadScope threads(*device);
     const std::string_view text(sub_ir, sub_ir_size);
     const auto weight_span = checked_weights(weights, weight_count);

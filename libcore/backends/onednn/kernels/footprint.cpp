@@ -112,7 +112,9 @@ void require_no_operands(const std::vector<EpilogueStep>& steps) {
 }
 
 /// One more than the last of `count` elements that are `stride` apart, from element 0 on.
-Count last_of(Count count, std::int64_t stride) { return {(count * Count{stride}).value() - stride}; }
+Count last_of(Count count, std::int64_t stride) {
+  return {(count * Count{stride}).value() - stride};
+}
 
 /// Elements from the first to the last one of an iteration space.
 Count span_of(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& strides) {
@@ -165,7 +167,8 @@ Footprint footprint(const Winograd& kernel) {
   for (int i = 0; i < 2; ++i) {
     source = source * at_least_one(kernel.source_extent[i], "source_extent");
     target = target * at_least_one(kernel.target_extent[i], "target_extent");
-    static_cast<void>(Count{kernel.pad[i]} + kernel.target_extent[i]);  // what is outside is not read
+    static_cast<void>(Count{kernel.pad[i]} +
+                      kernel.target_extent[i]);  // what is outside is not read
   }
   Builder builder;
   builder.read(source)
@@ -418,10 +421,7 @@ Footprint footprint(const WindowAverage& kernel) {
               "the divisor of a window is not in 1..2^20");
     }
   }
-  return Builder()
-      .read(source, size_of(kernel.type))
-      .write(target, size_of(kernel.type))
-      .done();
+  return Builder().read(source, size_of(kernel.type)).write(target, size_of(kernel.type)).done();
 }
 
 Footprint footprint(const MiddleReduction& kernel) {
@@ -487,8 +487,8 @@ Footprint footprint(const PaddedCopy& kernel) {
           "'element_size' is not that of 'type'");
   Footprint result = footprint(kernel.copy);
   const Count whole = at_least_one(kernel.count, "count") * size_of(kernel.type);
-  const Count part = Count{kernel.offset} * size_of(kernel.type) +
-                     static_cast<std::int64_t>(result.write.bytes);
+  const Count part =
+      Count{kernel.offset} * size_of(kernel.type) + static_cast<std::int64_t>(result.write.bytes);
   require(part.value() <= whole.value(), "the copy leads out of 'count' elements");
   result.write.bytes = static_cast<std::size_t>(whole.value());
   return result;
@@ -514,7 +514,8 @@ Footprint footprint(const PlainConcat& kernel) {
 
 Footprint footprint(const FoldNormWeights& kernel) {
   const NormFold& fold = kernel.fold;
-  const Count channels = at_least_one(fold.groups, "groups") * at_least_one(fold.channels, "channels");
+  const Count channels =
+      at_least_one(fold.groups, "groups") * at_least_one(fold.channels, "channels");
   const Count weights =
       channels * at_least_one(fold.rows, "rows") * at_least_one(fold.inner, "inner");
   return Builder()
@@ -527,7 +528,8 @@ Footprint footprint(const FoldNormWeights& kernel) {
 
 Footprint footprint(const FoldNormBias& kernel) {
   const NormFold& fold = kernel.fold;
-  const Count channels = at_least_one(fold.groups, "groups") * at_least_one(fold.channels, "channels");
+  const Count channels =
+      at_least_one(fold.groups, "groups") * at_least_one(fold.channels, "channels");
   return Builder()
       .read(channels)
       .read(channels)

@@ -16,7 +16,8 @@ inline constexpr std::int64_t kMaxOperandBytes = std::int64_t{1} << 46;
 struct Access {
   std::size_t bytes = 0;
   std::size_t alignment = 1;
-  bool may_be_target = false;  ///< it may lie where the result lies: elements are read, then written
+  bool may_be_target =
+      false;  ///< it may lie where the result lies: elements are read, then written
 };
 
 /// What a kernel touches, in the order in which its step lists operands.

@@ -117,8 +117,7 @@ BlobView read_blob(const void* blob, std::uint64_t size) {
     Range row;
     std::memcpy(&row, table + i * sizeof row, sizeof row);
     if (row.offset % kAlignment != 0) refuse("the blob is damaged: a constant is misaligned");
-    content.constants.push_back(
-        {{checked(data, header, row), static_cast<std::size_t>(row.size)}});
+    content.constants.push_back({{checked(data, header, row), static_cast<std::size_t>(row.size)}});
   }
   return content;
 }

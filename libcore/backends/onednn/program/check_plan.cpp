@@ -71,8 +71,8 @@ Footprint footprint_of(const PrimitiveRecord& primitive, std::size_t scratch_byt
   }
   result.write = result.reads.back();
   result.reads.pop_back();
-  const bool is_elementwise = primitive.kind == PrimitiveKind::kEltwise ||
-                              primitive.kind == PrimitiveKind::kBinary;
+  const bool is_elementwise =
+      primitive.kind == PrimitiveKind::kEltwise || primitive.kind == PrimitiveKind::kBinary;
   if (is_elementwise && !result.reads.empty()) {
     result.reads.front().may_be_target = result.reads.front().bytes == result.write.bytes;
   }
@@ -103,9 +103,10 @@ class Checker {
       require(buffer.index < bound[kind].size(), "a buffer is bound to a tensor that is not there");
       require(!bound[kind][buffer.index], "two buffers are bound to one tensor");
       bound[kind][buffer.index] = true;
-      const std::size_t bytes = kind == 2 ? constant_bytes_[buffer.index]
-                                          : tensor_bytes((*bindings[kind])[buffer.index]);
-      require(buffer.bytes == bytes, "a buffer has another size than the tensor that it is bound to");
+      const std::size_t bytes =
+          kind == 2 ? constant_bytes_[buffer.index] : tensor_bytes((*bindings[kind])[buffer.index]);
+      require(buffer.bytes == bytes,
+              "a buffer has another size than the tensor that it is bound to");
     }
     require(std::find(bound[1].begin(), bound[1].end(), false) == bound[1].end(),
             "an output has no buffer");
@@ -118,7 +119,8 @@ class Checker {
             "it is not either a kernel or a primitive");
     const Footprint footprint = step.kernel ? npu::onednn::footprint_of(*step.kernel)
                                             : footprint_of(*step.primitive, primitive_scratch);
-    require(step.operands.size() == footprint.reads.size() + 1, "it has another number of operands");
+    require(step.operands.size() == footprint.reads.size() + 1,
+            "it has another number of operands");
     for (std::size_t i = 0; i < step.operands.size(); ++i) {
       const bool is_target = i == footprint.reads.size();
       try {
@@ -160,8 +162,7 @@ class Checker {
     require(operand.buffer < plan_.buffers.size(), "its buffer is not there");
     const BufferRecord& buffer = plan_.buffers[operand.buffer];
     require(operand.offset_bytes % access.alignment == 0, "it is misaligned");
-    if (operand.offset_bytes > buffer.bytes ||
-        access.bytes > buffer.bytes - operand.offset_bytes) {
+    if (operand.offset_bytes > buffer.bytes || access.bytes > buffer.bytes - operand.offset_bytes) {
       refuse(std::to_string(access.bytes) + " bytes from " + std::to_string(operand.offset_bytes) +
              " on do not lie in a buffer of " + std::to_string(buffer.bytes));
     }
@@ -170,9 +171,9 @@ class Checker {
   void check_read(const OperandRecord& operand, const Access& access, const StepRecord& step,
                   const Access& write) const {
     const BufferKind kind = plan_.buffers[operand.buffer].kind;
-    require((kind != BufferKind::kArena && kind != BufferKind::kOutput) ||
-                is_written_[operand.buffer],
-            "no step has written it");
+    require(
+        (kind != BufferKind::kArena && kind != BufferKind::kOutput) || is_written_[operand.buffer],
+        "no step has written it");
     const OperandRecord& target = step.operands.back();
     if (operand.buffer != target.buffer) return;
     const bool apart = operand.offset_bytes >= target.offset_bytes + write.bytes ||

@@ -33,53 +33,59 @@ template <>
 inline constexpr int kEnumerators<PostOpRecord::Kind> = 3;
 
 template <>
-inline constexpr auto kFields<TensorBinding> =
-    std::tuple{NPU_FIELD(TensorBinding, name), NPU_FIELD(TensorBinding, dtype),
-               NPU_FIELD(TensorBinding, shape)};
+inline constexpr auto kFields<TensorBinding> = std::make_tuple(NPU_FIELD(TensorBinding, name),
+                                                               NPU_FIELD(TensorBinding, dtype),
+                                                               NPU_FIELD(TensorBinding, shape));
 
 template <>
-inline constexpr auto kFields<BufferRecord> =
-    std::tuple{NPU_FIELD(BufferRecord, kind), NPU_FIELD(BufferRecord, bytes),
-               NPU_FIELD(BufferRecord, index), NPU_FIELD(BufferRecord, offset)};
+inline constexpr auto kFields<BufferRecord> = std::make_tuple(NPU_FIELD(BufferRecord, kind),
+                                                              NPU_FIELD(BufferRecord, bytes),
+                                                              NPU_FIELD(BufferRecord, index),
+                                                              NPU_FIELD(BufferRecord, offset));
 
 template <>
 inline constexpr auto kFields<OperandRecord> =
-    std::tuple{NPU_FIELD(OperandRecord, buffer), NPU_FIELD(OperandRecord, offset_bytes)};
+    std::make_tuple(NPU_FIELD(OperandRecord, buffer), NPU_FIELD(OperandRecord, offset_bytes));
 
 template <>
 inline constexpr auto kFields<LayoutRecord> =
-    std::tuple{NPU_FIELD(LayoutRecord, type), NPU_FIELD(LayoutRecord, extents),
-               NPU_FIELD(LayoutRecord, strides), NPU_FIELD(LayoutRecord, inner_blocks),
-               NPU_FIELD(LayoutRecord, inner_dimensions)};
+    std::make_tuple(NPU_FIELD(LayoutRecord, type), NPU_FIELD(LayoutRecord, extents),
+                    NPU_FIELD(LayoutRecord, strides), NPU_FIELD(LayoutRecord, inner_blocks),
+                    NPU_FIELD(LayoutRecord, inner_dimensions));
 
 template <>
-inline constexpr auto kFields<PostOpRecord> =
-    std::tuple{NPU_FIELD(PostOpRecord, kind), NPU_FIELD(PostOpRecord, algorithm),
-               NPU_FIELD(PostOpRecord, alpha), NPU_FIELD(PostOpRecord, beta)};
+inline constexpr auto kFields<PostOpRecord> = std::make_tuple(NPU_FIELD(PostOpRecord, kind),
+                                                              NPU_FIELD(PostOpRecord, algorithm),
+                                                              NPU_FIELD(PostOpRecord, alpha),
+                                                              NPU_FIELD(PostOpRecord, beta));
 
 template <>
-inline constexpr auto kFields<PrimitiveRecord> = std::tuple{
-    NPU_FIELD(PrimitiveRecord, kind),         NPU_FIELD(PrimitiveRecord, algorithm),
-    NPU_FIELD(PrimitiveRecord, alpha),        NPU_FIELD(PrimitiveRecord, beta),
-    NPU_FIELD(PrimitiveRecord, axis),         NPU_FIELD(PrimitiveRecord, has_bias),
-    NPU_FIELD(PrimitiveRecord, has_scale),    NPU_FIELD(PrimitiveRecord, has_shift),
-    NPU_FIELD(PrimitiveRecord, kernel),       NPU_FIELD(PrimitiveRecord, strides),
-    NPU_FIELD(PrimitiveRecord, dilation),     NPU_FIELD(PrimitiveRecord, pad_begin),
-    NPU_FIELD(PrimitiveRecord, pad_end),      NPU_FIELD(PrimitiveRecord, output_scale),
-    NPU_FIELD(PrimitiveRecord, right_scale),  NPU_FIELD(PrimitiveRecord, post_ops),
-    NPU_FIELD(PrimitiveRecord, layouts)};
+inline constexpr auto kFields<PrimitiveRecord> =
+    std::make_tuple(NPU_FIELD(PrimitiveRecord, kind), NPU_FIELD(PrimitiveRecord, algorithm),
+                    NPU_FIELD(PrimitiveRecord, alpha), NPU_FIELD(PrimitiveRecord, beta),
+                    NPU_FIELD(PrimitiveRecord, axis), NPU_FIELD(PrimitiveRecord, has_bias),
+                    NPU_FIELD(PrimitiveRecord, has_scale), NPU_FIELD(PrimitiveRecord, has_shift),
+                    NPU_FIELD(PrimitiveRecord, kernel), NPU_FIELD(PrimitiveRecord, strides),
+                    NPU_FIELD(PrimitiveRecord, dilation), NPU_FIELD(PrimitiveRecord, pad_begin),
+                    NPU_FIELD(PrimitiveRecord, pad_end), NPU_FIELD(PrimitiveRecord, output_scale),
+                    NPU_FIELD(PrimitiveRecord, right_scale), NPU_FIELD(PrimitiveRecord, post_ops),
+                    NPU_FIELD(PrimitiveRecord, layouts));
 
 template <>
-inline constexpr auto kFields<StepRecord> =
-    std::tuple{NPU_FIELD(StepRecord, node), NPU_FIELD(StepRecord, operands),
-               NPU_FIELD(StepRecord, scratch_bytes), NPU_FIELD(StepRecord, scratch_offset),
-               NPU_FIELD(StepRecord, kernel), NPU_FIELD(StepRecord, primitive)};
+inline constexpr auto kFields<StepRecord> = std::make_tuple(NPU_FIELD(StepRecord, node),
+                                                            NPU_FIELD(StepRecord, operands),
+                                                            NPU_FIELD(StepRecord, scratch_bytes),
+                                                            NPU_FIELD(StepRecord, scratch_offset),
+                                                            NPU_FIELD(StepRecord, kernel),
+                                                            NPU_FIELD(StepRecord, primitive));
 
 template <>
-inline constexpr auto kFields<PlanRecord> =
-    std::tuple{NPU_FIELD(PlanRecord, node_count), NPU_FIELD(PlanRecord, arena_bytes),
-               NPU_FIELD(PlanRecord, inputs),     NPU_FIELD(PlanRecord, outputs),
-               NPU_FIELD(PlanRecord, buffers),    NPU_FIELD(PlanRecord, steps)};
+inline constexpr auto kFields<PlanRecord> = std::make_tuple(NPU_FIELD(PlanRecord, node_count),
+                                                            NPU_FIELD(PlanRecord, arena_bytes),
+                                                            NPU_FIELD(PlanRecord, inputs),
+                                                            NPU_FIELD(PlanRecord, outputs),
+                                                            NPU_FIELD(PlanRecord, buffers),
+                                                            NPU_FIELD(PlanRecord, steps));
 
 static_assert(lists_all_fields<TensorBinding>() && lists_all_fields<BufferRecord>() &&
                   lists_all_fields<OperandRecord>() && lists_all_fields<LayoutRecord>() &&

@@ -82,8 +82,8 @@ void read_softmax(const dnnl::primitive_desc_base& primitive, PrimitiveRecord& t
 }
 
 void read_layer_norm(const dnnl::primitive_desc_base& primitive, PrimitiveRecord& to) {
-  const auto& from = descriptor_of<dnnl_layer_normalization_desc_t>(
-      primitive, dnnl_query_layer_normalization_d);
+  const auto& from =
+      descriptor_of<dnnl_layer_normalization_desc_t>(primitive, dnnl_query_layer_normalization_d);
   constexpr unsigned kKnown = dnnl_use_scale | dnnl_use_shift;
   if ((from.flags & ~kKnown) != 0) cannot_store("a layer norm with these flags");
   to.kind = Kind::kLayerNorm;
@@ -109,8 +109,7 @@ void read_operation(const Step& step, PrimitiveRecord& to) {
       to.kind = Kind::kPooling;
       return read_pooling(descriptor_of<dnnl_pooling_desc_t>(primitive, dnnl_query_pooling_d), to);
     case dnnl_pooling_v2: {
-      const auto& from =
-          descriptor_of<dnnl_pooling_v2_desc_t>(primitive, dnnl_query_pooling_v2_d);
+      const auto& from = descriptor_of<dnnl_pooling_v2_desc_t>(primitive, dnnl_query_pooling_v2_d);
       to.kind = Kind::kDilatedPooling;
       read_pooling(from, to);
       to.dilation = list_of(from.dilation, to.kernel.size());
@@ -144,8 +143,7 @@ void read_operation(const Step& step, PrimitiveRecord& to) {
     }
     case dnnl_binary:
       to.kind = Kind::kBinary;
-      to.algorithm =
-          descriptor_of<dnnl_binary_desc_t>(primitive, dnnl_query_binary_d).alg_kind;
+      to.algorithm = descriptor_of<dnnl_binary_desc_t>(primitive, dnnl_query_binary_d).alg_kind;
       return;
     default:
       cannot_store("a primitive of this kind");
@@ -267,8 +265,8 @@ dnnl::primitive_desc_base make_convolution(const PrimitiveRecord& record,
   check_spatial(record.pad_end, spatial, kLeastPadding, "pad_end");
   const auto describe = [&](const auto&... bias) {
     return typename Forward::desc(kInference, algorithm, layouts[0], layouts[1], bias...,
-                                  layouts.back(), record.strides, record.dilation,
-                                  record.pad_begin, record.pad_end);
+                                  layouts.back(), record.strides, record.dilation, record.pad_begin,
+                                  record.pad_end);
   };
   if (record.has_bias) {
     return typename Forward::primitive_desc(describe(layouts[2]), attributes, engine);
@@ -293,16 +291,15 @@ dnnl::primitive_desc_base make_pooling(const PrimitiveRecord& record,
   check_spatial(record.pad_end, spatial, 0, "pad_end");
   check_spatial(record.dilation, dilates ? spatial : 0, 0, "dilation");
   for (std::size_t i = 0; i < spatial; ++i) {
-    const std::int64_t span =
-        (record.kernel[i] - 1) * (dilates ? record.dilation[i] + 1 : 1) + 1;
+    const std::int64_t span = (record.kernel[i] - 1) * (dilates ? record.dilation[i] + 1 : 1) + 1;
     require(record.pad_begin[i] < span && record.pad_end[i] < span &&
                 span <= layouts.front().data.dims[i + 2] + record.pad_begin[i] + record.pad_end[i],
             "a window does not meet the operand");
   }
   if (dilates) {
-    const dnnl::pooling_v2_forward::desc descriptor(
-        kInference, algorithm, layouts[0], layouts[1], record.strides, record.kernel,
-        record.dilation, record.pad_begin, record.pad_end);
+    const dnnl::pooling_v2_forward::desc descriptor(kInference, algorithm, layouts[0], layouts[1],
+                                                    record.strides, record.kernel, record.dilation,
+                                                    record.pad_begin, record.pad_end);
     return dnnl::pooling_v2_forward::primitive_desc(descriptor, attributes, engine);
   }
   const dnnl::pooling_forward::desc descriptor(kInference, algorithm, layouts[0], layouts[1],

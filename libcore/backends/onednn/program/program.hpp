@@ -34,8 +34,8 @@ PackedConstants pack_constants(const Plan& plan, std::span<const npu_tensor> wei
 /// A plan with memory and generated code. Not to be used by two threads at once.
 class Program {
  public:
-  /// Generates code for a plan that was restored from a blob. The constants are those of the blob and
-  /// used where they are; they have to outlive the program.
+  /// Generates code for a plan that was restored from a blob. The constants are those of the blob
+  /// and used where they are; they have to outlive the program.
   Program(Plan plan, const std::vector<PackedConstant>& constants, const dnnl::engine& engine);
 
   const std::vector<TensorBinding>& inputs() const noexcept { return plan_.inputs; }

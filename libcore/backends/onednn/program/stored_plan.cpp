@@ -32,20 +32,18 @@ std::vector<std::int64_t> number_buffers(const Plan& plan) {
 }
 
 BufferRecord record_of(const BufferInfo& buffer) {
-  const BufferKind kind =
-      buffer.kind == BufferKind::kWeight ? BufferKind::kConstant : buffer.kind;
+  const BufferKind kind = buffer.kind == BufferKind::kWeight ? BufferKind::kConstant : buffer.kind;
   return {kind, buffer.bytes, buffer.index, 0};
 }
 
-StepRecord record_of(const Plan& plan, const Step& step,
-                     const std::vector<std::int64_t>& numbers) {
+StepRecord record_of(const Plan& plan, const Step& step, const std::vector<std::int64_t>& numbers) {
   StepRecord record;
   record.node = step.node;
   for (std::size_t i = 0; i <= step.read_count; ++i) {
     const Operand& operand = step.operands[i];
     const std::int64_t buffer = numbers[static_cast<std::size_t>(operand.buffer.value)];
-    record.operands.push_back({static_cast<std::uint32_t>(buffer),
-                               static_cast<std::uint64_t>(operand.offset_bytes)});
+    record.operands.push_back(
+        {static_cast<std::uint32_t>(buffer), static_cast<std::uint64_t>(operand.offset_bytes)});
   }
   if (step.operands.size() > step.read_count + 1) {
     record.scratch_bytes =
@@ -78,9 +76,8 @@ void add_step(Plan& plan, StepRecord& record, const dnnl::primitive_desc_base& p
                              static_cast<std::int64_t>(operand.offset_bytes)});
   }
   if (record.scratch_bytes != 0) {
-    step.operands.push_back({add_buffer(plan, BufferKind::kArena, record.scratch_bytes, 0,
-                                        record.scratch_offset),
-                             0});
+    step.operands.push_back(
+        {add_buffer(plan, BufferKind::kArena, record.scratch_bytes, 0, record.scratch_offset), 0});
   }
   if (record.kernel) {
     step.kernel = std::move(record.kernel);
@@ -155,8 +152,7 @@ Plan restore_plan(PlanRecord record, std::span<const PackedConstant> constants,
   plan.outputs = std::move(record.outputs);
   plan.constants.resize(constants.size());
   for (const BufferRecord& buffer : record.buffers) {
-    const BufferId id =
-        add_buffer(plan, buffer.kind, buffer.bytes, buffer.index, buffer.offset);
+    const BufferId id = add_buffer(plan, buffer.kind, buffer.bytes, buffer.index, buffer.offset);
     if (buffer.kind == BufferKind::kConstant) plan.constants[buffer.index] = id;
   }
   for (std::size_t i = 0; i < record.steps.size(); ++i) {

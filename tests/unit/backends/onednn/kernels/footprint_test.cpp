@@ -136,14 +136,8 @@ std::vector<Kernel> samples() {
   scale.lanes = 16;
   result.emplace_back(scale);
   result.emplace_back(Gelu{37});
-  result.emplace_back(BroadcastBinary{BinaryOp::kAdd,
-                                      1.0F,
-                                      DType::kFloat32,
-                                      DType::kFloat32,
-                                      {3, 5},
-                                      {5, 1},
-                                      {0, 1},
-                                      {5, 1}});
+  result.emplace_back(BroadcastBinary{
+      BinaryOp::kAdd, 1.0F, DType::kFloat32, DType::kFloat32, {3, 5}, {5, 1}, {0, 1}, {5, 1}});
   RowNorm norm;
   norm.outer = norm.groups = 2;
   norm.rows = 3;
@@ -214,8 +208,8 @@ class Mutator {
  private:
   int draw(int below) { return static_cast<int>(engine_() % static_cast<unsigned>(below)); }
   std::int64_t number(std::int64_t old) {
-    constexpr std::int64_t kEdges[]{0, 1, -1, 16, 32, 48, 64, 1 << 20, INT32_MAX,
-                                    std::int64_t{1} << 46, INT64_MAX, INT64_MIN};
+    constexpr std::int64_t kEdges[]{
+        0, 1, -1, 16, 32, 48, 64, 1 << 20, INT32_MAX, std::int64_t{1} << 46, INT64_MAX, INT64_MIN};
     switch (draw(6)) {
       case 0:
         return kEdges[draw(12)];
@@ -259,7 +253,7 @@ TEST_CASE("kernels with any fields that pass stay inside their footprint",
           "[onednn][kernels][footprint]") {
   int ran = 0;
   int refused = 0;
-  for (unsigned seed = 0; seed < 400; ++seed) {
+  for (unsigned seed = 0; seed < 150; ++seed) {
     for (Kernel& kernel : samples()) {
       Mutator mutator(seed, 3 + static_cast<int>(seed % 20));
       std::visit([&](auto& each) { mutator.change(each); }, kernel);
@@ -275,8 +269,8 @@ TEST_CASE("kernels with any fields that pass stay inside their footprint",
       }
     }
   }
-  CHECK(ran > 1000);
-  CHECK(refused > 1000);
+  CHECK(ran > 500);
+  CHECK(refused > 500);
 }
 
 TEST_CASE("a kernel for another CPU is refused", "[onednn][kernels][footprint]") {

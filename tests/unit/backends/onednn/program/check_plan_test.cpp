@@ -14,7 +14,8 @@ namespace {
 
 const std::vector<std::size_t> kConstants{48};
 
-/// input [3, 4] + constant [3, 4] into the arena, GELU of that in place, a copy of it to the output.
+/// input [3, 4] + constant [3, 4] into the arena, GELU of that in place, a copy of it to the
+/// output.
 PlanRecord sound_plan() {
   PlanRecord plan;
   plan.node_count = 2;
@@ -26,8 +27,8 @@ PlanRecord sound_plan() {
                   {BufferKind::kOutput, 48, 0, 0}};
   plan.steps.resize(3);
   plan.steps[0].operands = {{0, 0}, {1, 0}, {2, 0}};
-  plan.steps[0].kernel = BroadcastBinary{BinaryOp::kAdd, 1.0F, DType::kFloat32, DType::kFloat32,
-                                         {12}, {1},  {1},  {1}};
+  plan.steps[0].kernel =
+      BroadcastBinary{BinaryOp::kAdd, 1.0F, DType::kFloat32, DType::kFloat32, {12}, {1}, {1}, {1}};
   plan.steps[1].node = 1;
   plan.steps[1].operands = {{2, 0}, {2, 0}};
   plan.steps[1].kernel = Gelu{12};
@@ -66,24 +67,37 @@ const std::vector<Fault> kFaults{
     {"step 1 (gelu): a size is negative or too large",
      [](PlanRecord& plan) { plan.steps[1].kernel = Gelu{INT64_MAX}; }},
     {"it writes what may only be read",
-     [](PlanRecord& plan) { plan.steps[2].operands = {{2, 0}, {0, 0}}; }},
+     [](PlanRecord& plan) {
+       plan.steps[2].operands = {{2, 0}, {0, 0}};
+     }},
     {"it writes what may only be read",
-     [](PlanRecord& plan) { plan.steps[2].operands = {{2, 0}, {1, 0}}; }},
-    {"operand 0: no step has written it", [](PlanRecord& plan) { plan.steps.erase(plan.steps.begin()); }},
+     [](PlanRecord& plan) {
+       plan.steps[2].operands = {{2, 0}, {1, 0}};
+     }},
+    {"operand 0: no step has written it",
+     [](PlanRecord& plan) { plan.steps.erase(plan.steps.begin()); }},
     {"no step writes an output", [](PlanRecord& plan) { plan.steps.pop_back(); }},
     {"an output has no buffer",
-     [](PlanRecord& plan) { plan.outputs.push_back({"z", DType::kFloat32, {1}}); }},
+     [](PlanRecord& plan) {
+       plan.outputs.push_back({"z", DType::kFloat32, {1}});
+     }},
     {"operand 0: it overlaps what the step writes",
-     [](PlanRecord& plan) { plan.steps[2].operands = {{2, 0}, {2, 0}}; }},
+     [](PlanRecord& plan) {
+       plan.steps[2].operands = {{2, 0}, {2, 0}};
+     }},
     {"operand 0: it overlaps what the step writes",
      [](PlanRecord& plan) {
        plan.buffers[2].bytes = 64;
        plan.steps[1].operands[1].offset_bytes = 16;
      }},
-    {"a buffer has another size than the tensor", [](PlanRecord& plan) { plan.buffers[0].bytes = 52; }},
-    {"a buffer has another size than the tensor", [](PlanRecord& plan) { plan.buffers[1].bytes = 52; }},
     {"a buffer has another size than the tensor",
-     [](PlanRecord& plan) { plan.outputs[0].shape = {3, 5}; }},
+     [](PlanRecord& plan) { plan.buffers[0].bytes = 52; }},
+    {"a buffer has another size than the tensor",
+     [](PlanRecord& plan) { plan.buffers[1].bytes = 52; }},
+    {"a buffer has another size than the tensor",
+     [](PlanRecord& plan) {
+       plan.outputs[0].shape = {3, 5};
+     }},
     {"a tensor's shape is none", [](PlanRecord& plan) { plan.inputs[0].shape = {-1}; }},
     {"a tensor's shape is none",
      [](PlanRecord& plan) { plan.inputs[0].shape = {std::int64_t{1} << 60}; }},
@@ -105,8 +119,7 @@ const std::vector<Fault> kFaults{
      [](PlanRecord& plan) { plan.steps[1].primitive.emplace(); }},
     {"buffers overlap, or lie outside the arena",
      [](PlanRecord& plan) { plan.buffers[2].offset = 64; }},
-    {"buffers overlap, or lie outside the arena",
-     [](PlanRecord& plan) { plan.arena_bytes = 48; }},
+    {"buffers overlap, or lie outside the arena", [](PlanRecord& plan) { plan.arena_bytes = 48; }},
     {"buffers overlap, or lie outside the arena",
      [](PlanRecord& plan) {
        plan.arena_bytes = 256;
@@ -125,9 +138,7 @@ PlanRecord plan_of_two() {
   return plan;
 }
 
-LayoutRecord blocked() {
-  return {DType::kFloat32, {2, 24, 5}, {160, 80, 16}, {16}, {1}};
-}
+LayoutRecord blocked() { return {DType::kFloat32, {2, 24, 5}, {160, 80, 16}, {16}, {1}}; }
 
 }  // namespace
 
