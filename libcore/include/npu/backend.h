@@ -81,7 +81,7 @@ typedef struct npu_backend_description {
   const char* name;    /* "onednn" */
   const char* version; /* version of the backend and of the library below it */
   const char*
-      fingerprint; /* what a compiled blob depends on besides its inputs: version, CPU features */
+      fingerprint; /* what a compiled blob depends on besides its inputs: version, format, CPU */
   uint32_t capabilities;
 } npu_backend_description;
 
