@@ -39,10 +39,10 @@ constexpr std::int64_t kColumns = 2 * kLanes;  // target channels at a time
 constexpr std::int64_t kCacheFloats =
     std::int64_t{160} * 1024;  // of transformed sources and products in the second cache
 constexpr std::int64_t kSmallWeights = std::int64_t{128} * 1024;  // floats that stay in it, too
-constexpr std::int64_t kMostTiles = 432;    // that fit into the cache, of the smallest ones
-constexpr std::int64_t kMostUneven = 512;   // that wait
-constexpr std::int64_t kMostPixels = 112;   // computed together by the definition
-constexpr std::int64_t kFewPixels = 56;     // whose sources stay in the L1, if weights do in the L2
+constexpr std::int64_t kMostTiles = 432;   // that fit into the cache, of the smallest ones
+constexpr std::int64_t kMostUneven = 512;  // that wait
+constexpr std::int64_t kMostPixels = 112;  // computed together by the definition
+constexpr std::int64_t kFewPixels = 56;    // whose sources stay in the L1, if weights do in the L2
 constexpr std::int64_t kWeightsInL2 = std::int64_t{256} * 1024;  // floats
 constexpr std::int64_t kMostSummed = Winograd::kMostSummed;
 
@@ -175,8 +175,8 @@ NPU_INLINE void load_column(const Patch& patch, int column, V (&elements)[kCount
   }
 }
 
-/// Transforms the sources of `rows` tiles from `first` on. An uneven one is overwritten by the next;
-/// behind it a tile is looked at before it is transformed, since they come in crowds.
+/// Transforms the sources of `rows` tiles from `first` on. An uneven one is overwritten by the
+/// next; behind it a tile is looked at before it is transformed, since they come in crowds.
 template <int kTileY, int kTapsY, int kTileX, int kTapsX>
 NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_t rows, float* to,
                              Sorted& sorted) {
@@ -469,9 +469,8 @@ NPU_INLINE void multiply(const Block& block, std::int64_t tiles, std::int64_t st
       // all of them is fetched for nothing.
       const float* ahead = cut < vectors ? weight + panel + cut * channels * kLanes : weight;
       for (std::int64_t k = 0; k < channels; k += kMostSummed) {
-        kernel({from + k * stride, stride * kLanes,
-                std::min(kMostSummed, channels - k) / kLanes, weight + k * vectors * kLanes,
-                nullptr, nullptr, ahead + k * kLanes,
+        kernel({from + k * stride, stride * kLanes, std::min(kMostSummed, channels - k) / kLanes,
+                weight + k * vectors * kLanes, nullptr, nullptr, ahead + k * kLanes,
                 products + (product * tiles + begin) * kColumns, k != 0});
       }
     }
@@ -504,16 +503,15 @@ NPU_INLINE void run_block(const Block& block) {
       const std::int64_t vectors = std::min<std::int64_t>(2, groups - 2 * column);
       multiply<kAvx512>(block, sorted.even_count, rows, column, vectors, products);
       for (std::int64_t vector = 0; vector < vectors; ++vector) {
-        store_results<kAvx512, kTileY, kTapsY, kTileX, kTapsX>(
-            block, even, 2 * column + vector, products + vector * kLanes);
+        store_results<kAvx512, kTileY, kTapsY, kTileX, kTapsX>(block, even, 2 * column + vector,
+                                                               products + vector * kLanes);
       }
     }
     // By the definition; the scratch memory is free again.
     const auto define = kAvx512 ? define_avx512 : define_avx2;
     if (has_uneven_columns && !even.empty()) define(block, even, true);
     if (sorted.uneven_count >= kMostUneven || (run + 1 == runs && sorted.uneven_count != 0)) {
-      define(
-          block, {sorted.uneven.data(), static_cast<std::size_t>(sorted.uneven_count)}, false);
+      define(block, {sorted.uneven.data(), static_cast<std::size_t>(sorted.uneven_count)}, false);
       sorted.uneven_count = 0;
     }
   }
@@ -591,8 +589,8 @@ void order_by_definition(const Winograd& call, const float* weight, float* order
 }
 
 /// The largest energy of a tile for which nothing overflows, then for each kColumns target channels
-/// whether their weights are uneven: one of them not finite, or far above the mean magnitude, beside
-/// which the error that it brings to results that do not need it would be large.
+/// whether their weights are uneven: one of them not finite, or far above the mean magnitude,
+/// beside which the error that it brings to results that do not need it would be large.
 void judge_weights(const Winograd& call, const float* weight, float* judgement) {
   constexpr double kMaxPeak = 256.0;
   constexpr double kMaxGrowth = 1e5;  // of numbers on their way through transforms

@@ -64,8 +64,9 @@ template <int kStep, int... kIndex>
 
 [[gnu::always_inline]] inline float smallest_element(Float16 value) {
   constexpr std::make_integer_sequence<int, 16> kAll;
-  const auto least = [](Float16 a, Float16 b)
-                         __attribute__((always_inline)) { return a < b ? a : b; };
+  const auto least = [](Float16 a, Float16 b) __attribute__((always_inline)) {
+    return a < b ? a : b;
+  };
   value = least(value, rotated<8>(value, kAll));
   value = least(value, rotated<4>(value, kAll));
   value = least(value, rotated<2>(value, kAll));

@@ -67,9 +67,9 @@ struct Matrices {
 template <int kTile, int kTaps>
 constexpr Matrices<kTile, kTaps> kMatrices{};
 
-/// By how much F(tile, taps) enlarges rounding errors of its products on their way to a result, root
-/// mean square, relative to the result: 1 for the definition. For even operands; squared for a tile
-/// in two dimensions.
+/// By how much F(tile, taps) enlarges rounding errors of its products on their way to a result,
+/// root mean square, relative to the result: 1 for the definition. For even operands; squared for a
+/// tile in two dimensions.
 template <int kTile, int kTaps>
 double amplification() {
   constexpr int kCount = kTile + kTaps - 1;
@@ -94,7 +94,8 @@ double amplification() {
 using V = Float16;
 
 template <typename Body, int... kIndex>
-[[gnu::always_inline]] inline void unroll(std::integer_sequence<int, kIndex...> /*indices*/, Body& body) {
+[[gnu::always_inline]] inline void unroll(std::integer_sequence<int, kIndex...> /*indices*/,
+                                          Body& body) {
   (body(std::integral_constant<int, kIndex>{}), ...);
 }
 template <int kCount, typename Body>
@@ -105,7 +106,7 @@ template <int kCount, typename Body>
 /// to[i * to_step] = sum over j of B^T[i][j] * from[j * from_step].
 template <int kTile, int kTaps>
 [[gnu::always_inline]] inline void transform_source(const V* from, std::int64_t from_step, V* to,
-                                 std::int64_t to_step) {
+                                                    std::int64_t to_step) {
   constexpr int kCount = kTile + kTaps - 1;
   if constexpr (kCount == 1) {
     *to = *from;
@@ -145,7 +146,7 @@ template <int kTile, int kTaps>
 /// to[i * to_step] = sum over j of A^T[i][j] * from[j * from_step].
 template <int kTile, int kTaps>
 [[gnu::always_inline]] inline void transform_result(const V* from, std::int64_t from_step, V* to,
-                                 std::int64_t to_step) {
+                                                    std::int64_t to_step) {
   constexpr int kCount = kTile + kTaps - 1;
   if constexpr (kCount == 1) {
     *to = *from;
