@@ -68,7 +68,7 @@ _npu_complete() {
       _npu_words 'bilinear nearest' "$current"
       return
       ;;
-    --model | --profile | --bandwidths | --subgraphs | --partition-file | --gantt | --import | --features)
+    --model | --profile | --bandwidths | --subgraphs | --graph | --partition-file | --gantt | --import | --features)
       _npu_files "$current"
       return
       ;;
@@ -128,8 +128,8 @@ _npu_complete() {
       options+=" --gantt --trace --verify"
       ;;
     npu-profile)
-      options="${common% --assert} -o --output --weights --random-weights --target --devices --nodes --degrees --runs --threads"
-      options+=" --max-bytes --precision --quick --machine --import --bandwidths"
+      options="${common% --assert} -o --output --weights --random-weights --target --devices --nodes --degrees --graph -k --parts --undirected"
+      options+=" --runs --threads --max-bytes --precision --quick --machine --import --bandwidths"
       ;;
     npu-run)
       options="$common --weights --random-weights --inputs --random-inputs --outputs --expect --verify"

@@ -69,6 +69,7 @@ std::string sweep_table(const Plan& plan) {
       best_ms = ms;
     }
     if (!best.empty()) best += " " + ms_text(best_ms) + " ms";
+    if (!row.passed_over.empty()) best += "; passed over: " + row.passed_over;
     rows.push_back({k, cut, halo, std::to_string(row.pad), ms_text(row.makespan_ms),
                     ms_text(row.lower_bound_ms), percent_text(row.gap), best});
   }
@@ -140,6 +141,7 @@ std::string format_plan_report(const Plan& plan) {
           ms_text(plan.compile_ms) + " ms), " + std::to_string(plan.plan_switches) +
           " plan switches, " + std::to_string(plan.extrapolated) +
           " estimates outside the measured range\n";
+  for (const std::string& reason : plan.uncertain) text += "uncertain: " + reason + "\n";
   return text;
 }
 
