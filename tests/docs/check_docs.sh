@@ -114,7 +114,7 @@ check_pages() {
     [ ! -s "$scratch/groff" ] || fault "$(cat "$scratch/groff")"
     sections=$(sed -n 's/^\.Sh //p' "$page" | grep -v -x ENVIRONMENT | paste -sd,)
     case $page in
-      *.5 | *-internals.7) expected="NAME,SYNOPSIS,DESCRIPTION,EXAMPLES,SEE ALSO,BUGS" ;;
+      *.5 | *-internals.7 | *-security.7) expected="NAME,SYNOPSIS,DESCRIPTION,EXAMPLES,SEE ALSO,BUGS" ;;
       *) expected="NAME,SYNOPSIS,DESCRIPTION,OPTIONS,EXIT STATUS,EXAMPLES,SEE ALSO,BUGS" ;;
     esac
     [ "$sections" = "$expected" ] || fault "$page: sections are $sections, expected $expected"
@@ -207,6 +207,7 @@ check_versions() {
   same_version 'node table' 'kVersion = ' libcore/src/cost/node_table.cpp
   same_version bundle 'kBundleVersion = ' libcore/include/npu/compile/bundle.hpp
   same_version 'cache entry' 'kEntryMagic = "npucach' libcore/src/compile/cache.cpp
+  same_version 'onednn plan' 'kPlanFormat = ' libcore/backends/onednn/program/plan_format.hpp
   same_version 'backend ABI' 'NPU_BACKEND_ABI_VERSION ' libcore/include/npu/backend.h
   same_version 'custom operators' 'NPU_CUSTOM_OP_ABI_VERSION ' libcore/include/npu/custom_op.hpp
   oldest=$(grep -o 'kOldestAbiVersion = [0-9]*' "$source/libcore/src/device/backend.cpp" | grep -o '[0-9]*$')

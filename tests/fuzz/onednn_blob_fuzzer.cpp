@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blobs of the onednn backend: one is refused, or it loads and runs. The content of a blob depends
 // on the CPU, so an input is a list of edits to a blob that is compiled here: five bytes each, a
-// position (32 bits, little endian, modulo the size; the upper half of the range counts within the
-// header) and the byte to put there. After "CUT" four bytes say where the edited blob ends; after
-// "RAW" the rest of the input is the blob itself.
+// position (32 bits, little endian, modulo the size; its upper two bits say of what: 0 or 1 the
+// blob, 2 the header, 3 the plan) and the byte to put there. After "CUT" four bytes say where the
+// edited blob ends; after "NUM" the fifth byte of an edit is the index of a number of 64 bits that
+// is put into the plan, as its counts, sizes and offsets are; after "RAW" the rest of the input is
+// the blob itself.
 #include <dlfcn.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,7 +27,7 @@ using npu::fuzz::require;
 
 namespace {
 
-constexpr std::size_t kHeader = 80;
+constexpr std::size_t kHeader = 72;
 
 const npu_backend_api& api() {
   static const npu_backend_api* const loaded = [] {
@@ -46,33 +50,94 @@ npu_device* device() {
   return opened;
 }
 
-constexpr std::string_view kModel = R"({
-"model_name":"m","graph_inputs":[{"name":"x","shape":[1,3,6,6],"dtype":"float32"}],
-"graph_outputs":[{"name":"z","shape":[1,2],"dtype":"float32"}],
-"weights":[{"name":"w","shape":[16,3,3,3],"dtype":"float32"},{"name":"v","shape":[2,256],"dtype":"float32"}],
-"weight_name_mapping":{"p_w":"w","p_v":"v"},
-"nodes":[
-{"name":"y","op_type":"aten.conv2d.default","inputs":[{"name":"x","shape":[1,3,6,6],"dtype":"float32"},
-{"name":"p_w","shape":[16,3,3,3],"dtype":"float32"}],"outputs":[{"name":"y","shape":[1,16,4,4],"dtype":"float32"}],"attrs":{}},
-{"name":"r","op_type":"aten.relu.default","inputs":[{"name":"y","shape":[1,16,4,4],"dtype":"float32"}],
-"outputs":[{"name":"r","shape":[1,16,4,4],"dtype":"float32"}],"attrs":{}},
-{"name":"f","op_type":"aten.view.default","inputs":[{"name":"r","shape":[1,16,4,4],"dtype":"float32"}],
-"outputs":[{"name":"f","shape":[1,256],"dtype":"float32"}],"attrs":{"size":[1,256]}},
-{"name":"z","op_type":"aten.linear.default","inputs":[{"name":"f","shape":[1,256],"dtype":"float32"},
-{"name":"p_v","shape":[2,256],"dtype":"float32"}],"outputs":[{"name":"z","shape":[1,2],"dtype":"float32"}],"attrs":{}}]})";
+/// A text of npu-ir: nodes with their operands.
+class Model {
+ public:
+  Model& tensor(const std::string& name, const std::string& shape, const char* type = "float32") {
+    tensors_[name] =
+        R"({"name":")" + name + R"(","shape":)" + shape + R"(,"dtype":")" + type + "\"}";
+    return *this;
+  }
+  Model& node(const std::string& result, const std::string& op,
+              const std::vector<std::string>& operands, const std::string& attributes = "") {
+    std::string list;
+    for (const std::string& operand : operands) {
+      list += (list.empty() ? "" : ",") + tensors_.at(operand);
+    }
+    nodes_ += (nodes_.empty() ? "" : ",") + (R"({"name":")" + result + R"(","op_type":"aten.)") +
+              op + R"(","inputs":[)" + list + R"(],"outputs":[)" + tensors_.at(result) +
+              R"(],"attrs":{)" + attributes + "}}";
+    return *this;
+  }
+  std::string text(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
+                   const std::vector<std::string>& weights) const {
+    std::string mapping;
+    for (const std::string& weight : weights) {
+      mapping += (mapping.empty() ? "\"" : ",\"") + weight + "\":\"" + weight + "\"";
+    }
+    return R"({"model_name":"m","graph_inputs":[)" + joined(inputs) + R"(],"graph_outputs":[)" +
+           joined(outputs) + R"(],"weights":[)" + joined(weights) + R"(],"weight_name_mapping":{)" +
+           mapping + R"(},"nodes":[)" + nodes_ + "]}";
+  }
+
+ private:
+  std::string joined(const std::vector<std::string>& names) const {
+    std::string list;
+    for (const std::string& name : names) list += (list.empty() ? "" : ",") + tensors_.at(name);
+    return list;
+  }
+  std::map<std::string, std::string> tensors_;
+  std::string nodes_;
+};
+
+/// Primitives and kernels of many kinds: convolutions (direct, Winograd), pooling, an epilogue,
+/// concatenation, norms, products (GEMV, batched), attention, softmax, copies, rows by index.
+const std::string& model_text() {
+  static const std::string text = [] {
+    Model model;
+    model.tensor("x", "[1,3,10,10]").tensor("i", "[4]", "int64").tensor("t", "[1,2,4,8]");
+    model.tensor("w", "[16,3,3,3]").tensor("u", "[16,16,3,3]").tensor("v", "[2,256]");
+    model.tensor("e", "[7,8]").tensor("n", "[8]");
+    model.tensor("a", "[1,16,8,8]").tensor("b", "[1,16,8,8]").tensor("c", "[1,16,8,8]");
+    model.tensor("d", "[1,16,4,4]").tensor("f", "[1,256]").tensor("z", "[1,2]");
+    model.tensor("g", "[4,8]").tensor("h", "[4,8]").tensor("j", "[8,4]").tensor("k", "[4,4]");
+    model.tensor("l", "[4,12]").tensor("m", "[4,12]").tensor("o", "[1,2,4,8]");
+    model.tensor("p", "[4,8]").tensor("q", "[4,12]");
+    model.node("a", "conv2d.default", {"x", "w"})
+        .node("b", "conv2d.default", {"a", "u"}, R"("padding":[1,1])")
+        .node("c", "relu.default", {"b"})
+        .node("d", "max_pool2d.default", {"c"}, R"("kernel_size":[2,2])")
+        .node("f", "view.default", {"d"}, R"("size":[1,256])")
+        .node("z", "linear.default", {"f", "v"})
+        .node("g", "embedding.default", {"e", "i"})
+        .node("h", "layer_norm.default", {"g", "n"}, R"("normalized_shape":[8])")
+        .node("j", "permute.default", {"h"}, R"("dims":[1,0])")
+        .node("k", "matmul.default", {"h", "j"})
+        .node("p", "gelu.default", {"h"})
+        .node("l", "cat.default", {"k", "p"}, R"("dim":1)")
+        .node("m", "softmax.int", {"l"}, R"("dim":1)")
+        .node("q", "tanh.default", {"m"})
+        .node("o", "scaled_dot_product_attention.default", {"t", "t", "t"});
+    return model.text({"x", "i", "t"}, {"z", "q", "o"}, {"w", "u", "v", "e", "n"});
+  }();
+  return text;
+}
 
 const std::vector<char>& compiled() {
   static const std::vector<char> blob = [] {
-    const std::vector<float> w(16 * 27, 0.5F);
-    const std::vector<float> v(512, 0.25F);
-    const std::int64_t w_shape[]{16, 3, 3, 3};
-    const std::int64_t v_shape[]{2, 256};
-    const npu_tensor weights[]{{"p_w", NPU_FLOAT32, 4, w_shape, w.data(), w.size() * 4},
-                               {"p_v", NPU_FLOAT32, 2, v_shape, v.data(), v.size() * 4}};
+    const npu::Graph graph = npu::read_valid_graph(model_text(), "model");
+    const std::vector<float> values(16 * 16 * 9, 0.25F);
+    std::vector<npu_tensor> weights;
+    for (const npu::TensorInfo& info : graph.tensors()) {
+      if (info.kind != npu::TensorKind::kWeight) continue;
+      weights.push_back({info.name.c_str(), static_cast<npu_dtype>(info.dtype),
+                         static_cast<std::uint32_t>(info.shape.size()), info.shape.data(),
+                         values.data(), static_cast<std::uint64_t>(info.bytes())});
+    }
     npu_blob made{};
     npu_error error{};
-    require(api().compile(device(), kModel.data(), kModel.size(), weights, 2, "{}", &made,
-                          &error) == NPU_OK,
+    require(api().compile(device(), model_text().data(), model_text().size(), weights.data(),
+                          weights.size(), "{}", &made, &error) == NPU_OK,
             error.text);
     const auto* data = static_cast<const char*>(made.data);
     std::vector<char> copy(data, data + made.size);
@@ -87,32 +152,55 @@ std::uint32_t number(const std::uint8_t* data) {
          static_cast<std::uint32_t>(data[2]) << 16 | static_cast<std::uint32_t>(data[3]) << 24;
 }
 
+std::uint64_t header_number(const std::vector<char>& blob, std::size_t offset) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, blob.data() + offset, sizeof value);
+  return value;
+}
+
+/// Numbers at which checks of counts, sizes and offsets may break.
+constexpr std::uint64_t kNumbers[]{
+    0,          1,          2,          3,          4,          8,          15,
+    16,         17,         31,         63,         64,         65,         100,
+    255,        256,        1024,       4096,       65536,      1U << 20,   0x7FFFFFFF,
+    0x80000000, 1ULL << 32, 1ULL << 40, 1ULL << 46, 1ULL << 47, 1ULL << 60, 1ULL << 62,
+    1ULL << 63, ~0ULL >> 1, ~0ULL,      ~0ULL - 1,  ~0ULL - 63};
+
 std::vector<char> edited(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (text.starts_with("RAW")) return {text.begin() + 3, text.end()};
   std::vector<char> blob = compiled();
+  const std::size_t plan = header_number(blob, 24);
+  const std::size_t plan_size = header_number(blob, 32);
+  const bool puts_numbers = text.starts_with("NUM");
   std::size_t end = blob.size();
-  std::size_t at = 0;
+  std::size_t at = puts_numbers ? 3 : 0;
   if (text.starts_with("CUT") && size >= 7) {
     end = number(data + 3) % (blob.size() + 1);
     at = 7;
   }
   for (; at + 5 <= size; at += 5) {
     const std::uint32_t position = number(data + at);
-    const bool in_header = (position & 0x80000000U) != 0;
-    blob[position % (in_header ? kHeader : blob.size())] = static_cast<char>(data[at + 4]);
+    const std::uint32_t where = position >> 30;
+    const std::uint32_t offset = where < 2 ? position : position & 0x3FFFFFFFU;
+    if (puts_numbers) {
+      const std::uint64_t value = kNumbers[data[at + 4] % std::size(kNumbers)];
+      std::memcpy(blob.data() + plan + offset % (plan_size - sizeof value), &value, sizeof value);
+    } else if (where < 2) {
+      blob[offset % blob.size()] = static_cast<char>(data[at + 4]);
+    } else if (where == 2) {
+      blob[offset % kHeader] = static_cast<char>(data[at + 4]);
+    } else {
+      blob[plan + offset % plan_size] = static_cast<char>(data[at + 4]);
+    }
   }
   blob.resize(end);
   return blob;
 }
 
-/// Runs a loaded program on zeros of the shapes that its sub-IR states.
-void run(npu_program* program, const std::vector<char>& blob) {
-  std::uint64_t offset = 0;
-  std::uint64_t length = 0;
-  std::memcpy(&offset, blob.data() + 16, sizeof offset);
-  std::memcpy(&length, blob.data() + 24, sizeof length);
-  const npu::Graph graph = npu::read_valid_graph({blob.data() + offset, length}, "blob");
+/// Runs a loaded program on zeros of the shapes that the model states.
+void run(npu_program* program) {
+  static const npu::Graph graph = npu::read_valid_graph(model_text(), "model");
   std::vector<npu_buffer*> inputs;
   npu_error error{};
   for (const npu::TensorId id : graph.graph_inputs()) {
@@ -122,6 +210,9 @@ void run(npu_program* program, const std::vector<char>& blob) {
                                   static_cast<std::uint32_t>(info.shape.size()), info.shape.data(),
                                   &buffer, &error) == NPU_OK,
             error.text);
+    npu_tensor view{};
+    require(api().buffer_describe(buffer, &view, &error) == NPU_OK, error.text);
+    std::memset(const_cast<void*>(view.data), 0, view.bytes);
     inputs.push_back(buffer);
   }
   std::vector<npu_buffer*> outputs(graph.graph_outputs().size(), nullptr);
@@ -151,7 +242,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(program == nullptr, "a refused blob gives no program");
     return 0;
   }
-  run(program, blob);
+  run(program);
   api().program_free(program);
   return 0;
 }

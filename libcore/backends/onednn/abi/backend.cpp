@@ -2,13 +2,12 @@
 // The C ABI of the onednn backend: checks what crosses it, turns exceptions into statuses, and
 // hands the rest to lowering and Program.
 //
-// compile lowers the sub-IR, folds and packs its weights, and writes a blob: the sub-IR's text, the
-// options, a report, and the packed constants. load lowers the text again, which gives the same
-// steps, uses the constants where they lie in the blob, and generates code. oneDNN may lay weights
-// out differently for another number of threads; a blob that does not fit this device's number is
-// lowered as it was compiled.
-// Thread counts are a property of the calling thread in OpenMP: every call that works sets its
-// device's and puts the host's back.
+// compile lowers the sub-IR, folds and packs its weights, and writes a blob: the plan, a report,
+// and the packed constants. load checks the plan, uses the constants where they lie in the blob,
+// and generates code. A plan states every layout, so that it runs on any number of threads: only
+// its scratch memory depends on that, and is planned again if it grows. Thread counts are a
+// property of the calling thread in OpenMP: every call that works sets its device's and puts the
+// host's back.
 #include "npu/backend.h"
 
 #include <omp.h>
@@ -28,7 +27,9 @@
 #include "npu/support/json.hpp"
 #include "program/blob.hpp"
 #include "program/compile_report.hpp"
+#include "program/plan_format.hpp"
 #include "program/program.hpp"
+#include "program/stored_plan.hpp"
 
 struct npu_device {
   dnnl::engine engine;
@@ -136,7 +137,7 @@ const std::string& fingerprint_text() {
   static const std::string text =
       std::string("onednn ") + version_text() + " isa " + isa_name() +
       (detect_machine().native_bfloat16 ? " bfloat16 native" : " bfloat16 as float32") +
-      " compiler " NPU_LOWERING_DIGEST;
+      " plan format " + std::to_string(kPlanFormat);
   return text;
 }
 
@@ -220,26 +221,19 @@ npu_status open_device(const char* options, npu_device** device, npu_error* erro
 
 void close_device(npu_device* device) { delete device; }
 
-/// What compile's options and a blob's say.
 struct CompileOptions {
   bool bfloat16 = false;
-  int threads = 0;  ///< blob: what it was compiled for
 };
 
-CompileOptions read_compile_options(std::string_view text, const char* what) {
+CompileOptions read_compile_options(std::string_view text) {
   CompileOptions result;
   if (text.empty()) return result;
-  const Json json = parse_json(text, what);
+  const Json json = parse_json(text, "compile options");
   require(json.is_object(), "compile options: expected a JSON object");
   if (const Json* value = find_member(json, "precision")) {
     require(value->is_string() && (*value == "f32" || *value == "bf16"),
             "compile option 'precision': expected \"f32\" or \"bf16\"");
     result.bfloat16 = *value == "bf16";
-  }
-  if (const Json* value = find_member(json, "threads")) {
-    require(value->is_number_integer() && *value >= 0 && *value <= 4096,
-            "compile option 'threads': expected an integer in 0..4096");
-    result.threads = value->get<int>();
   }
   return result;
 }
@@ -260,8 +254,7 @@ npu_status compile(npu_device* device, const char* sub_ir, size_t sub_ir_size,
                    npu_blob* blob, npu_error* error) {
   return guarded(error, [&] {
     require(device != nullptr && sub_ir != nullptr && blob != nullptr, "an argument is null");
-    const CompileOptions compile_options =
-        read_compile_options(options == nullptr ? "" : options, "compile options");
+    const CompileOptions compile_options = read_compile_options(options == nullptr ? "" : options);
     const ThreadScope threads(*device);
     const std::string_view text(sub_ir, sub_ir_size);
     const auto weight_span = checked_weights(weights, weight_count);
@@ -269,11 +262,10 @@ npu_status compile(npu_device* device, const char* sub_ir, size_t sub_ir_size,
     const Plan plan =
         lower_graph(graph, weight_span, machine_for(*device, compile_options), device->engine);
     const PackedConstants packed = pack_constants(plan, weight_span, device->engine);
-    const Json recorded = {{"precision", compile_options.bfloat16 ? "bf16" : "f32"},
-                           {"threads", device->threads}};
-    const std::string option_text = recorded.dump();
-    const std::string report = compile_report(graph, plan, compile_options.bfloat16);
-    *blob = write_blob({text, option_text, report, packed.constants});
+    const StoredPlan stored = store_plan(plan);
+    const std::vector<std::byte> bytes = write_plan(stored.record);
+    const std::string report = compile_report(graph, plan, stored, compile_options.bfloat16);
+    *blob = write_blob({bytes, report, packed.constants});
   });
 }
 
@@ -281,24 +273,6 @@ void blob_free(npu_blob* blob) {
   if (blob == nullptr) return;
   std::free(const_cast<void*>(blob->data));
   *blob = {nullptr, 0};
-}
-
-/// The plan that a blob's constants belong to.
-Plan plan_of_blob(const npu_device& device, const BlobView& content) {
-  const CompileOptions options = read_compile_options(content.options, "the blob's options");
-  const Graph graph = read_valid_graph(content.sub_ir, "sub-IR");
-  const Machine machine = machine_for(device, options);
-  Plan plan = lower_graph(graph, std::nullopt, machine, device.engine);
-  if (fit_plan(content.constants, plan)) return plan;
-  if (options.threads > 0 && options.threads != device.threads) {
-    npu_device compiled_for = device;
-    compiled_for.threads = options.threads;
-    const ThreadScope threads(compiled_for);
-    plan = lower_graph(graph, std::nullopt, machine, device.engine);
-    if (fit_plan(content.constants, plan)) return plan;
-  }
-  throw StatusError{NPU_ERROR_INVALID,
-                    "the blob's weights do not fit its sub-IR on this CPU; compile it again here"};
 }
 
 npu_status load(npu_device* device, const void* blob, uint64_t blob_size,
@@ -310,8 +284,9 @@ npu_status load(npu_device* device, const void* blob, uint64_t blob_size,
     const BlobView content = read_blob(blob, blob_size);
     auto loaded = std::make_unique<npu_program>();
     loaded->device = device;
-    loaded->program = std::make_unique<Program>(plan_of_blob(*device, content), content.constants,
-                                                device->engine, device->threads);
+    loaded->program = std::make_unique<Program>(
+        restore_plan(read_plan(content.plan), content.constants, device->engine, device->threads),
+        content.constants, device->engine);
     loaded->inputs.resize(loaded->program->inputs().size());
     loaded->outputs.resize(loaded->program->outputs().size());
     *program = loaded.release();

@@ -14,17 +14,16 @@ namespace npu::onednn {
 
 /// What a blob is made of. All spans and texts point into the blob that was read.
 struct BlobView {
-  std::string_view sub_ir;
-  std::string_view options;  ///< JSON: what compile was told, and with how many threads
-  std::string_view report;   ///< JSON, for npu_backend_api::blob_report
+  std::span<const std::byte> plan;  ///< of write_plan
+  std::string_view report;          ///< JSON, for npu_backend_api::blob_report
   std::vector<PackedConstant> constants;
 };
 
 /// Writes a blob with the constants 64-byte aligned behind a boundary of 4096 bytes. The memory is
 /// malloc's.
 npu_blob write_blob(const BlobView& content);
-/// Reads and checks the parts of a blob: magic, counts, offsets, sizes; the contents of the texts
-/// are checked by whoever parses them. Throws Error kInvalidGraph.
+/// Reads and checks the parts of a blob: magic, the format of its plan, counts, offsets, sizes; the
+/// plan is checked by whoever restores it. Throws Error kInvalidGraph.
 BlobView read_blob(const void* data, std::uint64_t size);
 
 }  // namespace npu::onednn

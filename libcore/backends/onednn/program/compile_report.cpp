@@ -9,7 +9,6 @@
 
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/support/json.hpp"
-#include "program/memory_plan.hpp"
 
 namespace npu::onednn {
 
@@ -57,6 +56,7 @@ void add_kernel(const Step& step, Json& row) {
     row["implementation"] = step.primitive.impl_info_str();
   }
   if (step.choice.cycles) row["estimate"] = std::llround(*step.choice.cycles);
+  if (step.choice.rounding) row["rounding"] = std::round(*step.choice.rounding * 10.0) / 10.0;
   for (const KernelChoice::Rejected& each : step.choice.rejected) {
     row["why"].push_back({{"kernel", each.kernel}, {"reason", each.reason}});
   }
@@ -64,8 +64,8 @@ void add_kernel(const Step& step, Json& row) {
 
 }  // namespace
 
-std::string compile_report(const Graph& graph, const Plan& plan, bool bfloat16) {
-  const MemoryPlan memory = plan_memory(plan);
+std::string compile_report(const Graph& graph, const Plan& plan, const StoredPlan& stored,
+                           bool bfloat16) {
   double flops = 0.0;
   for (const Node& node : graph.nodes()) flops += node_flops(graph, node);
   std::size_t weight_bytes = 0;
@@ -94,8 +94,8 @@ std::string compile_report(const Graph& graph, const Plan& plan, bool bfloat16) 
                        {"reorders", reorders},
                        {"flops", flops},
                        {"weight_bytes", weight_bytes},
-                       {"arena_bytes", memory.arena_bytes},
-                       {"peak_live_bytes", memory.peak_live_bytes},
+                       {"arena_bytes", stored.record.arena_bytes},
+                       {"peak_live_bytes", stored.peak_live_bytes},
                        {"precision", bfloat16 ? "bf16" : "f32"},
                        {"steps", std::move(steps)}};
   return report.dump();

@@ -5,10 +5,12 @@
 
 #include "npu/ir/graph.hpp"
 #include "program/plan.hpp"
+#include "program/stored_plan.hpp"
 
 namespace npu::onednn {
 
 /// What compile made of a sub-IR, as the JSON text of npu_backend_api::blob_report.
-std::string compile_report(const Graph& graph, const Plan& plan, bool bfloat16);
+std::string compile_report(const Graph& graph, const Plan& plan, const StoredPlan& stored,
+                           bool bfloat16);
 
 }  // namespace npu::onednn

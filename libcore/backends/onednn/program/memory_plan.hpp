@@ -2,22 +2,34 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
-#include "program/plan.hpp"
+#include "program/plan_record.hpp"
 
 namespace npu::onednn {
 
-/// Alignment of every buffer: a cache line, and the widest vector.
-inline constexpr std::size_t kAlignment = 64;
-
-/// Where the buffers of kind kArena lie in one piece of memory.
-struct MemoryPlan {
-  std::vector<std::size_t> offsets;  ///< by BufferId; meaningless for other kinds
-  std::size_t arena_bytes = 0;
-  std::size_t peak_live_bytes = 0;  ///< the least that any plan needs
+/// Memory that is needed from one step to another, both included.
+struct LiveRange {
+  std::size_t bytes = 0;
+  std::size_t first = 0;
+  std::size_t last = 0;
 };
 
-MemoryPlan plan_memory(const Plan& plan);
+/// What needs room in the arena: buffers of kind kArena that a step touches, by index, then the
+/// scratch memory of steps, each with the place that the plan says.
+struct ArenaRange {
+  LiveRange range;
+  std::uint64_t* offset = nullptr;
+};
+std::vector<ArenaRange> arena_ranges(PlanRecord& plan);
+
+/// Gives each range a place, and the plan the size of its arena. Returns the bytes that are alive
+/// at the same time at most, which no plan can do without.
+std::size_t place_in_arena(PlanRecord& plan);
+
+/// True if the places that a plan states are aligned, inside its arena, and apart from those of
+/// everything that is alive at the same time.
+bool arena_fits(PlanRecord& plan);
 
 }  // namespace npu::onednn

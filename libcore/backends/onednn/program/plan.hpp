@@ -13,6 +13,7 @@
 #include "npu/ir/graph.hpp"
 #include "program/kernel_choice.hpp"
 #include "program/layout.hpp"
+#include "program/plan_record.hpp"
 
 namespace npu::onednn {
 
@@ -20,14 +21,6 @@ namespace npu::onednn {
 struct BufferId {
   std::int32_t value = -1;
   auto operator<=>(const BufferId&) const = default;
-};
-
-enum class BufferKind : std::uint8_t {
-  kInput,     ///< memory of the host's input buffer, read only
-  kOutput,    ///< memory of an output buffer
-  kWeight,    ///< the host's weight, read only and in place
-  kConstant,  ///< computed once by the prologue
-  kArena,     ///< lives from its first writer to its last reader
 };
 
 struct BufferInfo {
@@ -38,6 +31,7 @@ struct BufferInfo {
   BufferId parent;                 ///< kArena: the buffer that this one is a part of, if any
   std::size_t parent_offset = 0;   ///< in bytes
   bool has_parts = false;          ///< it is the parent of another
+  std::size_t arena_offset = 0;    ///< kArena: of a plan that was restored from a blob
 };
 
 /// A place in a buffer.
@@ -58,8 +52,6 @@ struct Value {
     return {buffer, offset * static_cast<std::int64_t>(dtype_size(type))};
   }
 };
-
-/// Throws Error for data that it cannot run on.
 
 /// What a kernel does, for the report.
 enum class KernelKind : std::uint8_t {
@@ -83,17 +75,9 @@ struct Step {
   KernelChoice choice;                  ///< what speaks for it, where there were others
 };
 
-/// The content of a constant buffer, and a digest of the layout in which a step reads it.
+/// The content of a constant buffer.
 struct PackedConstant {
   std::span<const std::byte> bytes;
-  std::uint64_t layout = 0;
-};
-
-/// A tensor of the sub-IR that the host passes.
-struct TensorBinding {
-  std::string name;
-  DType dtype = DType::kFloat32;
-  Shape shape;
 };
 
 /// A sub-IR lowered to steps: everything but memory and generated code.
@@ -106,6 +90,7 @@ struct Plan {
   std::vector<TensorBinding> weights;  ///< those that a step reads
   std::vector<BufferId> constants;     ///< weights and constants that steps (not the prologue) read
   std::size_t node_count = 0;
+  std::size_t arena_bytes = 0;              ///< of a plan that was restored from a blob
   std::vector<std::vector<NodeId>> groups;  ///< nodes that were lowered together
 };
 

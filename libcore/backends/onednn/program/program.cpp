@@ -11,7 +11,6 @@
 #include <new>
 
 #include "npu/support/error.hpp"
-#include "program/memory_plan.hpp"
 
 namespace npu::onednn {
 
@@ -56,8 +55,7 @@ class Packer {
     PackedConstants result;
     for (const BufferId id : plan_.constants) {
       const auto index = static_cast<std::size_t>(id.value);
-      result.constants.push_back(
-          {{addresses_[index], plan_.buffers[index].bytes}, constant_layout(plan_, id)});
+      result.constants.push_back({{addresses_[index], plan_.buffers[index].bytes}});
       if (owned_[index]) result.owned.push_back(std::move(owned_[index]));
     }
     return result;
@@ -100,67 +98,18 @@ PackedConstants pack_constants(const Plan& plan, std::span<const npu_tensor> wei
   return Packer(plan, weights, engine).run();
 }
 
-std::uint64_t constant_layout(const Plan& plan, BufferId buffer) {
-  std::uint64_t digest = 0xcbf29ce484222325U;  // FNV-1a over the fields that say where elements lie
-  const auto mix = [&](std::int64_t value) {
-    for (int i = 0; i < 8; ++i) {
-      digest ^= static_cast<std::uint64_t>(value >> (8 * i)) & 0xFFU;
-      digest *= 0x100000001b3U;
-    }
-  };
-  for (const Step& step : plan.steps) {
-    for (std::size_t i = 0; i < step.read_count; ++i) {
-      if (step.operands[i].buffer != buffer) continue;
-      mix(step.operands[i].offset_bytes);
-      if (step.kernel) return digest;
-      const auto& layout = step.layouts[i].data;
-      mix(layout.ndims);
-      mix(layout.data_type);
-      mix(layout.format_kind);
-      mix(static_cast<std::int64_t>(layout.extra.flags));
-      for (int j = 0; j < layout.ndims; ++j) {
-        mix(layout.dims[j]);
-        mix(layout.padded_dims[j]);
-      }
-      if (layout.format_kind == dnnl_blocked) {
-        const auto& blocks = layout.format_desc.blocking;
-        for (int j = 0; j < layout.ndims; ++j) mix(blocks.strides[j]);
-        for (int j = 0; j < blocks.inner_nblks; ++j) {
-          mix(blocks.inner_blks[j]);
-          mix(blocks.inner_idxs[j]);
-        }
-      }
-      return digest;
-    }
-  }
-  return digest;
-}
-
-bool fit_plan(const std::vector<PackedConstant>& constants, const Plan& plan) {
-  if (constants.size() != plan.constants.size()) return false;
-  for (std::size_t i = 0; i < constants.size(); ++i) {
-    const BufferId id = plan.constants[i];
-    if (constants[i].bytes.size() != plan.buffers[static_cast<std::size_t>(id.value)].bytes ||
-        constants[i].layout != constant_layout(plan, id)) {
-      return false;
-    }
-  }
-  return true;
-}
-
 Program::Program(Plan plan, const std::vector<PackedConstant>& constants,
-                 const dnnl::engine& engine, int threads)
+                 const dnnl::engine& engine)
     : plan_(std::move(plan)),
       engine_(engine),
       stream_(engine),
       addresses_(plan_.buffers.size(), nullptr),
       node_times_(plan_.node_count, 0),
       step_times_(plan_.steps.size(), 0) {
-  const MemoryPlan memory = plan_memory(plan_);
-  arena_ = allocate_aligned(memory.arena_bytes);
+  arena_ = allocate_aligned(plan_.arena_bytes);
   for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
     if (plan_.buffers[i].kind == BufferKind::kArena) {
-      addresses_[i] = arena_.get() + memory.offsets[i];
+      addresses_[i] = arena_.get() + plan_.buffers[i].arena_offset;
     }
   }
   for (std::size_t i = 0; i < constants.size(); ++i) {
@@ -173,10 +122,6 @@ Program::Program(Plan plan, const std::vector<PackedConstant>& constants,
     }
     addresses_[static_cast<std::size_t>(plan_.constants[i].value)] = address;
   }
-  generate_code(threads);
-}
-
-void Program::generate_code(int /*threads*/) {
   executables_.reserve(plan_.steps.size());
   for (const Step& step : plan_.steps) executables_.push_back(prepare(step, engine_));
 }

@@ -31,19 +31,12 @@ struct PackedConstants {
 PackedConstants pack_constants(const Plan& plan, std::span<const npu_tensor> weights,
                                const dnnl::engine& engine);
 
-/// True if constants are those that a plan's steps read, in size and layout.
-bool fit_plan(const std::vector<PackedConstant>& constants, const Plan& plan);
-
-/// A digest of the layout in which the steps of a plan read a constant.
-std::uint64_t constant_layout(const Plan& plan, BufferId buffer);
-
 /// A plan with memory and generated code. Not to be used by two threads at once.
 class Program {
  public:
-  /// Generates code. The constants fit the plan and are used where they are; they have to outlive
-  /// the program.
-  Program(Plan plan, const std::vector<PackedConstant>& constants, const dnnl::engine& engine,
-          int threads);
+  /// Generates code for a plan that was restored from a blob. The constants are those of the blob
+  /// and used where they are; they have to outlive the program.
+  Program(Plan plan, const std::vector<PackedConstant>& constants, const dnnl::engine& engine);
 
   const std::vector<TensorBinding>& inputs() const noexcept { return plan_.inputs; }
   const std::vector<TensorBinding>& outputs() const noexcept { return plan_.outputs; }
@@ -67,7 +60,6 @@ class Program {
   static Executable prepare(const Step& step, const dnnl::engine& engine);
   static void execute(Executable& executable, const std::vector<std::byte*>& addresses,
                       const dnnl::stream& stream);
-  void generate_code(int threads);
 
   Plan plan_;
   dnnl::engine engine_;

@@ -845,6 +845,53 @@ TEST_CASE("onednn loads a blob on a device with another number of threads", "[on
   CHECK(compiled.error_against_cpu(other.get()) < 1e-4);
 }
 
+TEST_CASE("onednn's own kernels give the same bits on any number of threads",
+          "[onednn][compiler]") {
+  GraphBuilder graph;
+  graph.input("q", {1, 3, 70, 16})
+      .input("k", {1, 3, 40, 16})
+      .input("v", {1, 3, 40, 24})
+      .input("x", {3, 300})
+      .weight("w", {500, 300});
+  graph.node("a", "aten.scaled_dot_product_attention.default", {"q", "k", "v"}, Shape{1, 3, 70, 24})
+      .node("y", "aten.linear.default", {"x", "p_w"}, Shape{3, 500})
+      .node("g", "aten.gelu.default", {"y"}, Shape{3, 500})
+      .output("a")
+      .output("g");
+  Compiled compiled(graph, "{}", 2);
+  for (const Json& step : compiled.report.at("steps"))
+    CHECK(find_member(step, "implementation") == nullptr);
+  const std::vector<Tensor> expected = compiled.run(compiled.device.get());
+  for (const int threads : {1, 3, 4}) {
+    const DevicePointer other = open_device(threads);
+    const std::vector<Tensor> actual = compiled.run(other.get());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      INFO("output " << i << " with " << threads << " threads");
+      CHECK(std::memcmp(expected[i].data(), actual[i].data(), expected[i].bytes()) == 0);
+    }
+  }
+}
+
+TEST_CASE("onednn's blobs hold a plan, and no sub-IR to lower again", "[onednn][compiler]") {
+  const Compiled compiled(residual_block(16));
+  const std::string_view blob(static_cast<const char*>(compiled.blob.data), compiled.blob.size);
+  CHECK(blob.find("op_type") == std::string_view::npos);
+  const auto refusal = [&](std::size_t byte, char value) {
+    std::vector<char> changed(blob.begin(), blob.end());
+    changed[byte] = value;
+    npu_program* program = nullptr;
+    npu_error error{};
+    CHECK(api().load(compiled.device.get(), changed.data(), changed.size(), nullptr, 0, &program,
+                     &error) == NPU_ERROR_INVALID);
+    CHECK(program == nullptr);
+    return std::string(error.text);
+  };
+  CHECK_THAT(refusal(0, 'x'),
+             Catch::Contains("was not made by this version of the onednn backend"));
+  CHECK_THAT(refusal(8, 77),
+             Catch::Contains("plan has format 77, this onednn backend reads format"));
+}
+
 TEST_CASE("onednn computes float32 graphs in bfloat16 if asked to", "[onednn][compiler]") {
   check_bfloat16(residual_block(32), 2e-2);
   if (!has_native_bfloat16()) return;

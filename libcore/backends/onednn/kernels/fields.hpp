@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The fields of every kernel by name: the one list that writing, reading and comparing descriptors
+// go by. A field that is missing here does not compile.
+
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "kernels/kernel.hpp"
+
+namespace npu::onednn {
+
+template <typename Owner, typename Member>
+struct Field {
+  const char* name;
+  Member Owner::*member;
+};
+
+template <typename Owner, typename Member>
+constexpr Field<Owner, Member> make_field(const char* name, Member Owner::*member) {
+  return {name, member};
+}
+
+/// The fields of a struct, as a tuple of Field.
+template <typename T>
+inline constexpr std::tuple<> kFields{};
+
+/// True for a struct whose fields are listed.
+template <typename T>
+inline constexpr bool kHasFields = std::tuple_size_v<std::remove_cvref_t<decltype(kFields<T>)>> > 0;
+
+/// Calls visit(name, field) for each, in their order.
+template <typename T, typename Visit>
+void for_each_field(T& value, Visit&& visit) {
+  std::apply([&](const auto&... field) { (visit(field.name, value.*field.member), ...); },
+             kFields<std::remove_const_t<T>>);
+}
+
+/// How many enumerators an enum has, which are 0, 1, ..
+template <typename E>
+inline constexpr int kEnumerators = 0;
+template <>
+inline constexpr int kEnumerators<DType> = kDTypeCount;
+template <>
+inline constexpr int kEnumerators<VectorIsa> = 3;
+template <>
+inline constexpr int kEnumerators<BinaryOp> = 7;
+template <>
+inline constexpr int kEnumerators<ReductionOp> = 4;
+template <>
+inline constexpr int kEnumerators<EpilogueStep::Kind> = 8;
+
+namespace detail {
+
+/// Becomes any value, to count how many an aggregate takes.
+struct AnyValue {
+  template <typename T>
+  operator T() const;
+};
+
+template <typename T, typename... Values>
+constexpr std::size_t initializers() {
+  if constexpr (requires { T{std::declval<Values>()..., AnyValue{}}; }) {
+    return initializers<T, Values..., AnyValue>();
+  } else {
+    return sizeof...(Values);
+  }
+}
+
+/// An array takes a value for each element.
+template <typename Owner, typename Member>
+constexpr std::size_t initializers_of(const Field<Owner, Member>& /*field*/) {
+  return std::is_array_v<Member> ? std::extent_v<Member> : 1;
+}
+
+}  // namespace detail
+
+/// True if every field of an aggregate is listed, but `threads`: that is the device's that runs.
+template <typename T>
+constexpr bool lists_all_fields() {
+  const std::size_t listed = std::apply(
+      [](const auto&... field) { return (std::size_t{0} + ... + detail::initializers_of(field)); },
+      kFields<T>);
+  constexpr std::size_t kThreads = requires(T value) { value.threads; }
+  ? 1 : 0;
+  return listed + kThreads == detail::initializers<T>();
+}
+
+// NOLINTBEGIN(cppcoreguidelines-macro-usage)
+#define NPU_FIELD(Type, name) make_field(#name, &Type::name)
+// NOLINTEND(cppcoreguidelines-macro-usage)
+
+template <>
+inline constexpr auto kFields<EpilogueStep> = std::make_tuple(NPU_FIELD(EpilogueStep, kind),
+                                                              NPU_FIELD(EpilogueStep, alpha),
+                                                              NPU_FIELD(EpilogueStep, beta));
+
+template <>
+inline constexpr auto kFields<Winograd::Filter> =
+    std::make_tuple(NPU_FIELD(Winograd::Filter, tile), NPU_FIELD(Winograd::Filter, taps));
+
+template <>
+inline constexpr auto kFields<Winograd> = std::make_tuple(
+    NPU_FIELD(Winograd, filter), NPU_FIELD(Winograd, batch), NPU_FIELD(Winograd, source_channels),
+    NPU_FIELD(Winograd, target_channels), NPU_FIELD(Winograd, source_extent),
+    NPU_FIELD(Winograd, target_extent), NPU_FIELD(Winograd, pad), NPU_FIELD(Winograd, has_bias),
+    NPU_FIELD(Winograd, epilogue), NPU_FIELD(Winograd, isa));
+
+template <>
+inline constexpr auto kFields<PackedGemm::Steps> =
+    std::make_tuple(NPU_FIELD(PackedGemm::Steps, image), NPU_FIELD(PackedGemm::Steps, row),
+                    NPU_FIELD(PackedGemm::Steps, block));
+
+template <>
+inline constexpr auto kFields<PackedGemm> = std::make_tuple(
+    NPU_FIELD(PackedGemm, images), NPU_FIELD(PackedGemm, rows), NPU_FIELD(PackedGemm, inner),
+    NPU_FIELD(PackedGemm, columns), NPU_FIELD(PackedGemm, source), NPU_FIELD(PackedGemm, target),
+    NPU_FIELD(PackedGemm, use_strassen), NPU_FIELD(PackedGemm, has_norm),
+    NPU_FIELD(PackedGemm, norm_relu), NPU_FIELD(PackedGemm, has_bias),
+    NPU_FIELD(PackedGemm, epilogue), NPU_FIELD(PackedGemm, isa));
+
+template <>
+inline constexpr auto kFields<Gemv> = std::make_tuple(NPU_FIELD(Gemv, rows), NPU_FIELD(Gemv, inner),
+                                                      NPU_FIELD(Gemv, columns),
+                                                      NPU_FIELD(Gemv, source_row),
+                                                      NPU_FIELD(Gemv, has_bias),
+                                                      NPU_FIELD(Gemv, epilogue),
+                                                      NPU_FIELD(Gemv, isa));
+
+template <>
+inline constexpr auto kFields<Attention> = std::make_tuple(
+    NPU_FIELD(Attention, type), NPU_FIELD(Attention, mask_type), NPU_FIELD(Attention, queries),
+    NPU_FIELD(Attention, keys), NPU_FIELD(Attention, width), NPU_FIELD(Attention, value_width),
+    NPU_FIELD(Attention, scale), NPU_FIELD(Attention, causal), NPU_FIELD(Attention, has_mask),
+    NPU_FIELD(Attention, zero_blocked), NPU_FIELD(Attention, query_strides),
+    NPU_FIELD(Attention, key_strides), NPU_FIELD(Attention, value_strides),
+    NPU_FIELD(Attention, mask_strides), NPU_FIELD(Attention, result_row),
+    NPU_FIELD(Attention, query_offsets), NPU_FIELD(Attention, key_offsets),
+    NPU_FIELD(Attention, value_offsets), NPU_FIELD(Attention, mask_offsets),
+    NPU_FIELD(Attention, result_offsets), NPU_FIELD(Attention, isa));
+
+template <>
+inline constexpr auto kFields<ExpandDepthwise> = std::make_tuple(
+    NPU_FIELD(ExpandDepthwise, batch), NPU_FIELD(ExpandDepthwise, source_channels),
+    NPU_FIELD(ExpandDepthwise, channels), NPU_FIELD(ExpandDepthwise, source_extent),
+    NPU_FIELD(ExpandDepthwise, target_extent), NPU_FIELD(ExpandDepthwise, taps),
+    NPU_FIELD(ExpandDepthwise, stride), NPU_FIELD(ExpandDepthwise, pad),
+    NPU_FIELD(ExpandDepthwise, expand_has_bias), NPU_FIELD(ExpandDepthwise, depthwise_has_bias),
+    NPU_FIELD(ExpandDepthwise, expand_epilogue), NPU_FIELD(ExpandDepthwise, depthwise_epilogue),
+    NPU_FIELD(ExpandDepthwise, isa));
+
+template <>
+inline constexpr auto kFields<SqueezeExcite> =
+    std::make_tuple(NPU_FIELD(SqueezeExcite, type), NPU_FIELD(SqueezeExcite, batch),
+                    NPU_FIELD(SqueezeExcite, channels), NPU_FIELD(SqueezeExcite, lanes),
+                    NPU_FIELD(SqueezeExcite, spatial), NPU_FIELD(SqueezeExcite, hidden),
+                    NPU_FIELD(SqueezeExcite, activation), NPU_FIELD(SqueezeExcite, hard_gate),
+                    NPU_FIELD(SqueezeExcite, has_hidden_bias),
+                    NPU_FIELD(SqueezeExcite, has_gate_bias), NPU_FIELD(SqueezeExcite, isa));
+
+template <>
+inline constexpr auto kFields<ScaleShift> = std::make_tuple(
+    NPU_FIELD(ScaleShift, type), NPU_FIELD(ScaleShift, outer), NPU_FIELD(ScaleShift, groups),
+    NPU_FIELD(ScaleShift, spatial), NPU_FIELD(ScaleShift, lanes), NPU_FIELD(ScaleShift, has_shift),
+    NPU_FIELD(ScaleShift, relu), NPU_FIELD(ScaleShift, scale_by_outer),
+    NPU_FIELD(ScaleShift, scale_type), NPU_FIELD(ScaleShift, isa));
+
+template <>
+inline constexpr auto kFields<Gelu> = std::make_tuple(NPU_FIELD(Gelu, count), NPU_FIELD(Gelu, isa));
+
+template <>
+inline constexpr auto kFields<BroadcastBinary> = std::make_tuple(
+    NPU_FIELD(BroadcastBinary, op), NPU_FIELD(BroadcastBinary, alpha),
+    NPU_FIELD(BroadcastBinary, type), NPU_FIELD(BroadcastBinary, b_type),
+    NPU_FIELD(BroadcastBinary, extents), NPU_FIELD(BroadcastBinary, a_strides),
+    NPU_FIELD(BroadcastBinary, b_strides), NPU_FIELD(BroadcastBinary, target_strides));
+
+template <>
+inline constexpr auto kFields<RowNorm> = std::make_tuple(
+    NPU_FIELD(RowNorm, type), NPU_FIELD(RowNorm, outer), NPU_FIELD(RowNorm, groups),
+    NPU_FIELD(RowNorm, rows), NPU_FIELD(RowNorm, inner), NPU_FIELD(RowNorm, epsilon),
+    NPU_FIELD(RowNorm, is_rms), NPU_FIELD(RowNorm, per_column), NPU_FIELD(RowNorm, has_weight),
+    NPU_FIELD(RowNorm, has_bias));
+
+template <>
+inline constexpr auto kFields<Window> = std::make_tuple(NPU_FIELD(Window, begin),
+                                                        NPU_FIELD(Window, end),
+                                                        NPU_FIELD(Window, divisor));
+
+template <>
+inline constexpr auto kFields<WindowAverage> =
+    std::make_tuple(NPU_FIELD(WindowAverage, type), NPU_FIELD(WindowAverage, planes),
+                    NPU_FIELD(WindowAverage, extents), NPU_FIELD(WindowAverage, windows),
+                    NPU_FIELD(WindowAverage, divisor_override));
+
+template <>
+inline constexpr auto kFields<MiddleReduction> = std::make_tuple(NPU_FIELD(MiddleReduction, op),
+                                                                 NPU_FIELD(MiddleReduction, type),
+                                                                 NPU_FIELD(MiddleReduction, outer),
+                                                                 NPU_FIELD(MiddleReduction, count),
+                                                                 NPU_FIELD(MiddleReduction, inner));
+
+template <>
+inline constexpr auto kFields<GatherRows> = std::make_tuple(NPU_FIELD(GatherRows, count),
+                                                            NPU_FIELD(GatherRows, rows),
+                                                            NPU_FIELD(GatherRows, row_bytes),
+                                                            NPU_FIELD(GatherRows, wide_indices),
+                                                            NPU_FIELD(GatherRows, node));
+
+template <>
+inline constexpr auto kFields<Sequence> = std::make_tuple(NPU_FIELD(Sequence, start),
+                                                          NPU_FIELD(Sequence, step),
+                                                          NPU_FIELD(Sequence, count));
+
+template <>
+inline constexpr auto kFields<Convert> = std::make_tuple(NPU_FIELD(Convert, from),
+                                                         NPU_FIELD(Convert, to),
+                                                         NPU_FIELD(Convert, count));
+
+template <>
+inline constexpr auto kFields<RoundToBFloat16> = std::make_tuple(NPU_FIELD(RoundToBFloat16, count));
+
+template <>
+inline constexpr auto kFields<CopyBytes> = std::make_tuple(NPU_FIELD(CopyBytes, bytes));
+
+template <>
+inline constexpr auto kFields<StridedCopy> =
+    std::make_tuple(NPU_FIELD(StridedCopy, element_size), NPU_FIELD(StridedCopy, extents),
+                    NPU_FIELD(StridedCopy, source_strides), NPU_FIELD(StridedCopy, target_strides));
+
+template <>
+inline constexpr auto kFields<PaddedCopy> = std::make_tuple(NPU_FIELD(PaddedCopy, type),
+                                                            NPU_FIELD(PaddedCopy, number),
+                                                            NPU_FIELD(PaddedCopy, count),
+                                                            NPU_FIELD(PaddedCopy, offset),
+                                                            NPU_FIELD(PaddedCopy, copy));
+
+template <>
+inline constexpr auto kFields<Cast> = std::make_tuple(NPU_FIELD(Cast, from), NPU_FIELD(Cast, to),
+                                                      NPU_FIELD(Cast, count));
+
+template <>
+inline constexpr auto kFields<PlainConcat> = std::make_tuple(NPU_FIELD(PlainConcat, outer),
+                                                             NPU_FIELD(PlainConcat, run_bytes));
+
+template <>
+inline constexpr auto kFields<WinogradWeights> = std::make_tuple(NPU_FIELD(WinogradWeights,
+                                                                           winograd));
+
+template <>
+inline constexpr auto kFields<PackedGemmWeights> = std::make_tuple(NPU_FIELD(PackedGemmWeights,
+                                                                             gemm));
+
+template <>
+inline constexpr auto kFields<PanelWeights> = std::make_tuple(NPU_FIELD(PanelWeights, channels),
+                                                              NPU_FIELD(PanelWeights, inner));
+
+template <>
+inline constexpr auto kFields<GateWeights> = std::make_tuple(NPU_FIELD(GateWeights, channels),
+                                                             NPU_FIELD(GateWeights, lanes),
+                                                             NPU_FIELD(GateWeights, hidden));
+
+template <>
+inline constexpr auto kFields<NormFold> = std::make_tuple(
+    NPU_FIELD(NormFold, epsilon), NPU_FIELD(NormFold, groups), NPU_FIELD(NormFold, rows),
+    NPU_FIELD(NormFold, channels), NPU_FIELD(NormFold, inner), NPU_FIELD(NormFold, has_scale),
+    NPU_FIELD(NormFold, has_shift), NPU_FIELD(NormFold, has_bias));
+
+template <>
+inline constexpr auto kFields<FoldNormWeights> = std::make_tuple(NPU_FIELD(FoldNormWeights, fold));
+
+template <>
+inline constexpr auto kFields<FoldNormBias> = std::make_tuple(NPU_FIELD(FoldNormBias, fold));
+
+template <>
+inline constexpr auto kFields<NormVectors> =
+    std::make_tuple(NPU_FIELD(NormVectors, epsilon), NPU_FIELD(NormVectors, channels),
+                    NPU_FIELD(NormVectors, padded_channels), NPU_FIELD(NormVectors, has_scale),
+                    NPU_FIELD(NormVectors, has_shift));
+
+template <typename... Kernels>
+constexpr bool lists_all_kernels(const std::variant<Kernels...>* /*type*/) {
+  return (lists_all_fields<Kernels>() && ...);
+}
+static_assert(lists_all_kernels(static_cast<const Kernel*>(nullptr)) &&
+                  lists_all_fields<EpilogueStep>() && lists_all_fields<Winograd::Filter>() &&
+                  lists_all_fields<PackedGemm::Steps>() && lists_all_fields<Window>() &&
+                  lists_all_fields<NormFold>(),
+              "a field of a kernel is not listed above");
+
+}  // namespace npu::onednn

@@ -1,0 +1,571 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every kernel reads and writes, as a function of its fields, and which values of the fields
+// it can run with. This is the other half of each `run`: a kernel that comes to read or write more
+// has to say so here, and a test compares the two with guard pages around every operand.
+//
+// Numbers are checked in two ways. Fields have a range of their own; and what follows from them is
+// computed with checks for overflow, up to kMaxOperandBytes, so that no index that a kernel
+// computes overflows either. O(fields).
+#include "kernels/footprint.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "npu/support/error.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& text) { throw Error(ErrorCode::kInvalidGraph, text); }
+
+void require(bool holds, const char* text) {
+  if (!holds) refuse(text);
+}
+
+/// A count that is at least 0, at most kMaxOperandBytes.
+class Count {
+ public:
+  constexpr Count(std::int64_t value) : value_(value) {  // NOLINT: numbers are counts
+    if (value < 0 || value > kMaxOperandBytes) refuse("a size is negative or too large");
+  }
+  std::int64_t value() const { return value_; }
+
+  friend Count operator+(Count a, Count b) { return {a.value_ + b.value_}; }
+  friend Count operator*(Count a, Count b) {
+    std::int64_t product = 0;
+    if (__builtin_mul_overflow(a.value_, b.value_, &product)) refuse("a size is too large");
+    return {product};
+  }
+
+ private:
+  std::int64_t value_;
+};
+
+/// A field that counts something, of which there is at least one.
+Count at_least_one(std::int64_t value, const char* field) {
+  if (value < 1) refuse(std::string("'") + field + "' is " + std::to_string(value));
+  return {value};
+}
+
+bool is_float(DType type) { return type == DType::kFloat32 || type == DType::kBFloat16; }
+
+Count size_of(DType type) { return {static_cast<std::int64_t>(dtype_size(type))}; }
+
+constexpr std::int64_t kFloat = sizeof(float);
+
+class Builder {
+ public:
+  Builder& read(Count elements, Count element_size = kFloat, bool may_be_target = false) {
+    result_.reads.push_back(access(elements, element_size));
+    result_.reads.back().may_be_target = may_be_target;
+    return *this;
+  }
+  Builder& read_if(bool exists, Count elements) { return exists ? read(elements) : *this; }
+  /// What an epilogue adds or multiplies with, which lies like the target.
+  Builder& read_epilogue(const std::vector<EpilogueStep>& steps, Count elements) {
+    std::size_t operands = 0;
+    for (const EpilogueStep& step : steps) {
+      if (!step.reads_operand()) continue;
+      require(++operands <= kMaxEpilogueOperands, "'epilogue' reads too many operands");
+      read(elements);
+    }
+    return *this;
+  }
+  Builder& write(Count elements, Count element_size = kFloat) {
+    result_.write = access(elements, element_size);
+    return *this;
+  }
+  /// `each` bytes for each of `threads` are an upper bound, which keeps the kernel's own formula
+  /// from overflowing.
+  template <typename Each>
+  Footprint with_scratch(const Each& kernel, Count each) {
+    require(kernel.threads >= 1, "'threads' is below 1");
+    static_cast<void>(each * Count{kernel.threads});
+    result_.scratch_bytes = kernel.scratch_bytes();
+    require(result_.scratch_bytes <= static_cast<std::size_t>(kMaxOperandBytes),
+            "the scratch memory is too large");
+    return std::move(result_);
+  }
+  Footprint done() { return std::move(result_); }
+
+ private:
+  static Access access(Count elements, Count element_size) {
+    const Count bytes = elements * element_size;
+    require(bytes.value() > 0, "an operand has no elements");
+    return {static_cast<std::size_t>(bytes.value()),
+            static_cast<std::size_t>(std::min<std::int64_t>(element_size.value(), 8))};
+  }
+
+  Footprint result_;
+};
+
+void require_isa(VectorIsa isa, VectorIsa least = VectorIsa::kAny) {
+  require(isa >= least, "'isa' is below what the kernel needs");
+  require(isa <= cpu_vector_isa(), "'isa' is more than this CPU has");
+}
+
+void require_no_operands(const std::vector<EpilogueStep>& steps) {
+  for (const EpilogueStep& step : steps) {
+    require(!step.has_operand(), "an epilogue reads an operand where none can");
+  }
+}
+
+/// One more than the last of `count` elements that are `stride` apart, from element 0 on.
+Count last_of(Count count, std::int64_t stride) {
+  return {(count * Count{stride}).value() - stride};
+}
+
+/// Elements from the first to the last one of an iteration space.
+Count span_of(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& strides) {
+  require(!extents.empty() && extents.size() == strides.size(),
+          "extents and strides are not of one rank");
+  Count span = 1;
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    span = span + last_of(at_least_one(extents[i], "extents"), strides[i]);
+  }
+  return span;
+}
+
+Count count_of(const std::vector<std::int64_t>& extents) {
+  Count count = 1;
+  for (const std::int64_t extent : extents) count = count * at_least_one(extent, "extents");
+  return count;
+}
+
+/// The same for a target. No element is written twice, which bounds the time by the memory.
+Count target_span_of(const std::vector<std::int64_t>& extents,
+                     const std::vector<std::int64_t>& strides) {
+  const Count span = span_of(extents, strides);
+  require(count_of(extents).value() <= span.value(), "target strides repeat elements");
+  return span;
+}
+
+const Winograd& checked_filter(const Winograd& kernel) {
+  const Winograd::Filter& filter = kernel.filter;
+  const auto filters = winograd_filters(filter.taps[0], filter.taps[1]);
+  require(std::any_of(filters.begin(), filters.end(),
+                      [&](const Winograd::Filter& each) {
+                        return std::equal(each.tile, each.tile + 2, filter.tile);
+                      }),
+          "there is no such 'filter'");
+  require(kernel.source_channels > 0 && kernel.source_channels % 16 == 0 &&
+              kernel.target_channels > 0 && kernel.target_channels % 16 == 0,
+          "channels are no multiple of 16");
+  return kernel;
+}
+
+Footprint footprint(const Winograd& kernel) {
+  checked_filter(kernel);
+  require_isa(kernel.isa, VectorIsa::kAvx2);
+  const Count batch = at_least_one(kernel.batch, "batch");
+  const Count inputs = kernel.source_channels;
+  const Count outputs = kernel.target_channels;
+  const Count products = kernel.filter.products();
+  Count source = batch * inputs;
+  Count target = batch * outputs;
+  for (int i = 0; i < 2; ++i) {
+    source = source * at_least_one(kernel.source_extent[i], "source_extent");
+    target = target * at_least_one(kernel.target_extent[i], "target_extent");
+    static_cast<void>(Count{kernel.pad[i]} +
+                      kernel.target_extent[i]);  // what is outside is not read
+  }
+  Builder builder;
+  builder.read(source)
+      .read(products * inputs * outputs)
+      .read_if(kernel.has_bias, outputs)
+      .read_epilogue(kernel.epilogue, target)
+      .write(target);
+  // Transformed sources and products of four tiles, or of as many as stay in the L2.
+  return builder.with_scratch(kernel, (products * (inputs + 48) * 4 + (1 << 18)) * kFloat);
+}
+
+Footprint footprint(const WinogradWeights& kernel) {
+  const Winograd& call = checked_filter(kernel.winograd);
+  require(call.threads >= 1, "'threads' is below 1");
+  const Count channels = Count{call.source_channels} * Count{call.target_channels};
+  return Builder()
+      .read(channels * Count{call.filter.taps[0] * call.filter.taps[1]})
+      .write(channels * Count{call.filter.products()})
+      .done();
+}
+
+const PackedGemm& checked_blocks(const PackedGemm& kernel) {
+  const std::int64_t inner = kernel.use_strassen ? 32 : 16;
+  const std::int64_t columns = kernel.use_strassen ? 64 : 16;
+  require(kernel.inner > 0 && kernel.inner % inner == 0, "'inner' does not fill blocks");
+  require(kernel.columns > 0 && kernel.columns % columns == 0, "'columns' does not fill blocks");
+  return kernel;
+}
+
+Footprint footprint(const PackedGemm& kernel) {
+  checked_blocks(kernel);
+  require_isa(kernel.isa, VectorIsa::kAvx2);
+  const Count images = at_least_one(kernel.images, "images");
+  const Count rows = at_least_one(kernel.rows, "rows");
+  const auto span = [&](const PackedGemm::Steps& steps, std::int64_t width) {
+    return last_of(images, steps.image) + last_of(rows, steps.row) +
+           last_of(width / 16, steps.block) + 16;
+  };
+  const Count target = span(kernel.target, kernel.columns);
+  require((images * rows * kernel.columns).value() <= target.value(),
+          "steps of the target repeat elements");
+  Builder builder;
+  builder.read(span(kernel.source, kernel.inner))
+      .read(Count{kernel.inner} * kernel.columns)
+      .read_if(kernel.has_norm, Count{2} * kernel.inner)
+      .read_if(kernel.has_bias, kernel.columns)
+      .read_epilogue(kernel.epilogue, target)
+      .write(target);
+  // Eight copies of 112 rows of a run of k, and the sums of earlier runs.
+  return builder.with_scratch(kernel,
+                              (Count{128} * (Count{kernel.columns} + 64) + (1 << 21)) * kFloat);
+}
+
+Footprint footprint(const PackedGemmWeights& kernel) {
+  const PackedGemm& call = checked_blocks(kernel.gemm);
+  require(call.threads >= 1, "'threads' is below 1");
+  const Count weights = Count{call.inner} * call.columns;
+  return Builder().read(weights).write(weights).done();
+}
+
+Footprint footprint(const Gemv& kernel) {
+  require(kernel.rows >= 1 && kernel.rows <= Gemv::kMaxRows, "'rows' is not in 1..4");
+  require(kernel.threads >= 1, "'threads' is below 1");
+  require_isa(kernel.isa);
+  const Count inner = at_least_one(kernel.inner, "inner");
+  const Count columns = at_least_one(kernel.columns, "columns");
+  const Count target = Count{kernel.rows} * columns;
+  return Builder()
+      .read(last_of(kernel.rows, kernel.source_row) + inner)
+      .read(inner * columns)
+      .read_if(kernel.has_bias, columns)
+      .read_epilogue(kernel.epilogue, target)
+      .write(target)
+      .done();
+}
+
+/// Elements of a matrix that begins at several offsets.
+Count planes_span(const std::vector<std::int64_t>& offsets, std::size_t planes, Count rows,
+                  std::int64_t row_stride, Count columns, std::int64_t column_stride) {
+  require(offsets.size() == planes, "offsets are not one for each plane");
+  for (const std::int64_t offset : offsets) static_cast<void>(Count{offset});
+  return Count{*std::max_element(offsets.begin(), offsets.end())} + last_of(rows, row_stride) +
+         last_of(columns, column_stride) + 1;
+}
+
+Footprint footprint(const Attention& kernel) {
+  require(is_float(kernel.type) && is_float(kernel.mask_type), "a type is no float type");
+  require_isa(kernel.isa);
+  const Count queries = at_least_one(kernel.queries, "queries");
+  const Count keys = at_least_one(kernel.keys, "keys");
+  const Count width = at_least_one(kernel.width, "width");
+  const Count values = at_least_one(kernel.value_width, "value_width");
+  const std::size_t planes = kernel.query_offsets.size();
+  require(planes > 0, "'query_offsets' is empty");
+  const auto span = [&](const std::vector<std::int64_t>& offsets, Count rows, Count columns,
+                        const std::int64_t* strides) {
+    return planes_span(offsets, planes, rows, strides[0], columns, strides[1]);
+  };
+  const Count size = size_of(kernel.type);
+  const std::int64_t result_strides[2]{kernel.result_row, 1};
+  const Count result = span(kernel.result_offsets, queries, values, result_strides);
+  require((Count{static_cast<std::int64_t>(planes)} * queries * values).value() <= result.value(),
+          "results repeat elements");
+  Builder builder;
+  builder.read(span(kernel.query_offsets, queries, width, kernel.query_strides), size)
+      .read(span(kernel.key_offsets, keys, width, kernel.key_strides), size)
+      .read(span(kernel.value_offsets, keys, values, kernel.value_strides), size);
+  if (kernel.has_mask) {
+    builder.read(span(kernel.mask_offsets, queries, keys, kernel.mask_strides),
+                 size_of(kernel.mask_type));
+  }
+  builder.write(result, size);
+  const Count all = (width + 16) * (keys + 16) + (keys + 16) * (values + 16) +
+                    Count{48} * (width + keys + values + 48);
+  return builder.with_scratch(kernel, all * kFloat);
+}
+
+Footprint footprint(const ExpandDepthwise& kernel) {
+  require_isa(kernel.isa, VectorIsa::kAvx2);
+  require(ExpandDepthwise::supports(kernel.taps, kernel.stride), "there are no such 'taps'");
+  require(kernel.channels > 0 && kernel.channels % 16 == 0, "'channels' is no multiple of 16");
+  require_no_operands(kernel.expand_epilogue);
+  require_no_operands(kernel.depthwise_epilogue);
+  const Count batch = at_least_one(kernel.batch, "batch");
+  const Count inputs = at_least_one(kernel.source_channels, "source_channels");
+  const Count channels = kernel.channels;
+  Count source = batch * ((inputs.value() + 15) / 16 * 16);
+  Count target = batch * channels;
+  Count buffer = 32;  // floats that a thread expands at most
+  for (int i = 0; i < 2; ++i) {
+    const Count from = at_least_one(kernel.source_extent[i], "source_extent");
+    const Count to = at_least_one(kernel.target_extent[i], "target_extent");
+    source = source * from;
+    target = target * to;
+    require(kernel.pad[i] >= 0 && kernel.pad[i] < kernel.taps, "'pad' is not below 'taps'");
+    require(last_of(to, kernel.stride).value() - kernel.pad[i] <= from.value(),
+            "results lie outside the source");
+    buffer = buffer * (to * kernel.stride + kernel.taps);
+  }
+  Builder builder;
+  builder.read(source)
+      .read(channels * inputs)
+      .read(channels * (kernel.taps * kernel.taps))
+      .read_if(kernel.expand_has_bias, channels)
+      .read_if(kernel.depthwise_has_bias, channels)
+      .write(target);
+  return builder.with_scratch(kernel, buffer * kFloat);
+}
+
+Footprint footprint(const PanelWeights& kernel) {
+  const Count weights =
+      at_least_one(kernel.channels, "channels") * at_least_one(kernel.inner, "inner");
+  return Builder().read(weights).write(weights).done();
+}
+
+Footprint footprint(const SqueezeExcite& kernel) {
+  require(is_float(kernel.type), "'type' is no float type");
+  require_isa(kernel.isa);
+  require(SqueezeExcite::supports(kernel.lanes, kernel.isa), "'lanes' are not those of 'isa'");
+  require(kernel.channels > 0 && kernel.channels % kernel.lanes == 0,
+          "'channels' does not fill blocks");
+  require_no_operands({kernel.activation});
+  const Count channels = kernel.channels;
+  const Count hidden = at_least_one(kernel.hidden, "hidden");
+  const Count elements =
+      at_least_one(kernel.batch, "batch") * channels * at_least_one(kernel.spatial, "spatial");
+  Builder builder;
+  builder.read(elements, size_of(kernel.type), true)
+      .read(hidden * channels)
+      .read(hidden * channels)
+      .read_if(kernel.has_hidden_bias, hidden)
+      .read_if(kernel.has_gate_bias, channels)
+      .write(elements, size_of(kernel.type));
+  return builder.with_scratch(kernel, (channels + hidden) * kFloat);
+}
+
+Footprint footprint(const GateWeights& kernel) {
+  const Count channels = at_least_one(kernel.channels, "channels");
+  const Count lanes = at_least_one(kernel.lanes, "lanes");
+  const Count hidden = at_least_one(kernel.hidden, "hidden");
+  return Builder()
+      .read(channels * hidden)
+      .write(Count{ceil_div(channels.value(), lanes.value())} * lanes * hidden)
+      .done();
+}
+
+Footprint footprint(const ScaleShift& kernel) {
+  require(is_float(kernel.type) && is_float(kernel.scale_type), "a type is no float type");
+  require(!kernel.has_shift || kernel.scale_type == DType::kFloat32,
+          "'scale_type' is not float32, which a shift needs");
+  require_isa(kernel.isa);
+  const Count outer = at_least_one(kernel.outer, "outer");
+  const Count channels =
+      at_least_one(kernel.groups, "groups") * at_least_one(kernel.lanes, "lanes");
+  const Count elements = outer * channels * at_least_one(kernel.spatial, "spatial");
+  const Count scales = channels * (kernel.scale_by_outer ? outer : Count{1});
+  const Count shifts = kernel.has_shift ? channels * 2 : channels;
+  return Builder()
+      .read(elements, size_of(kernel.type), true)
+      .read(std::max(scales.value(), shifts.value()), size_of(kernel.scale_type))
+      .write(elements, size_of(kernel.type))
+      .done();
+}
+
+Footprint footprint(const Gelu& kernel) {
+  require_isa(kernel.isa);
+  const Count count = at_least_one(kernel.count, "count");
+  return Builder().read(count, kFloat, true).write(count).done();
+}
+
+Footprint footprint(const BroadcastBinary& kernel) {
+  require(is_float(kernel.type) && is_float(kernel.b_type), "a type is no float type");
+  require(kernel.type == DType::kBFloat16 || kernel.b_type == DType::kFloat32,
+          "'b_type' is not float32, as 'type' is");
+  return Builder()
+      .read(span_of(kernel.extents, kernel.a_strides), size_of(kernel.type),
+            kernel.a_strides == kernel.target_strides)
+      .read(span_of(kernel.extents, kernel.b_strides), size_of(kernel.b_type))
+      .write(target_span_of(kernel.extents, kernel.target_strides), size_of(kernel.type))
+      .done();
+}
+
+Footprint footprint(const RowNorm& kernel) {
+  require(is_float(kernel.type), "'type' is no float type");
+  const Count groups = at_least_one(kernel.groups, "groups");
+  const Count rows = at_least_one(kernel.rows, "rows");
+  const Count inner = at_least_one(kernel.inner, "inner");
+  const Count elements = at_least_one(kernel.outer, "outer") * groups * rows * inner;
+  const Count vector = kernel.per_column ? inner : groups * rows;
+  return Builder()
+      .read(elements, size_of(kernel.type))
+      .read_if(kernel.has_weight, vector)
+      .read_if(kernel.has_bias, vector)
+      .write(elements, size_of(kernel.type))
+      .done();
+}
+
+Footprint footprint(const WindowAverage& kernel) {
+  constexpr std::int64_t kMaxDivisor = 1 << 20;  // the product of three does not overflow
+  require(is_float(kernel.type), "'type' is no float type");
+  Count source = at_least_one(kernel.planes, "planes");
+  Count target = source;
+  for (int i = 0; i < 3; ++i) {
+    source = source * at_least_one(kernel.extents[i], "extents");
+    target = target * static_cast<std::int64_t>(kernel.windows[i].size());
+    for (const Window& window : kernel.windows[i]) {
+      require(window.begin >= 0 && window.begin <= window.end && window.end <= kernel.extents[i],
+              "a window lies outside its dimension");
+      require(window.divisor >= 1 && window.divisor <= kMaxDivisor,
+              "the divisor of a window is not in 1..2^20");
+    }
+  }
+  return Builder().read(source, size_of(kernel.type)).write(target, size_of(kernel.type)).done();
+}
+
+Footprint footprint(const MiddleReduction& kernel) {
+  require(is_float(kernel.type), "'type' is no float type");
+  const Count results = at_least_one(kernel.outer, "outer") * at_least_one(kernel.inner, "inner");
+  return Builder()
+      .read(results * at_least_one(kernel.count, "count"), size_of(kernel.type))
+      .write(results, size_of(kernel.type))
+      .done();
+}
+
+Footprint footprint(const GatherRows& kernel) {
+  const Count row = at_least_one(kernel.row_bytes, "row_bytes");
+  const Count count = at_least_one(kernel.count, "count");
+  return Builder()
+      .read(at_least_one(kernel.rows, "rows") * row, 1)
+      .read(count, kernel.wide_indices ? 8 : 4)
+      .write(count * row, 1)
+      .done();
+}
+
+Footprint footprint(const Sequence& kernel) {
+  const Count count = at_least_one(kernel.count, "count");
+  std::int64_t last = 0;
+  require(!__builtin_mul_overflow(kernel.step, kernel.count, &last) &&
+              !__builtin_add_overflow(kernel.start, last, &last),
+          "'step' leads out of the numbers of 64 bits");
+  return Builder().write(count, 8).done();
+}
+
+Footprint footprint(const Convert& kernel) {
+  require((kernel.from == DType::kFloat32 && kernel.to == DType::kBFloat16) ||
+              (kernel.from == DType::kBFloat16 && kernel.to == DType::kFloat32),
+          "'from' and 'to' are not float32 and bfloat16");
+  const Count count = at_least_one(kernel.count, "count");
+  return Builder().read(count, size_of(kernel.from)).write(count, size_of(kernel.to)).done();
+}
+
+Footprint footprint(const RoundToBFloat16& kernel) {
+  const Count count = at_least_one(kernel.count, "count");
+  return Builder().read(count, kFloat, true).write(count).done();
+}
+
+Footprint footprint(const CopyBytes& kernel) {
+  const Count bytes = at_least_one(kernel.bytes, "bytes");
+  return Builder().read(bytes, 1).write(bytes, 1).done();
+}
+
+Footprint footprint(const StridedCopy& kernel) {
+  const std::size_t size = kernel.element_size;
+  require(size == 1 || size == 2 || size == 4 || size == 8 || size == 16,
+          "'element_size' is not 1, 2, 4, 8 or 16");
+  const auto bytes = static_cast<std::int64_t>(size);
+  return Builder()
+      .read(span_of(kernel.extents, kernel.source_strides), bytes)
+      .write(target_span_of(kernel.extents, kernel.target_strides), bytes)
+      .done();
+}
+
+Footprint footprint(const PaddedCopy& kernel) {
+  require(is_float(kernel.type), "'type' is no float type");
+  require(kernel.copy.element_size == dtype_size(kernel.type),
+          "'element_size' is not that of 'type'");
+  Footprint result = footprint(kernel.copy);
+  const Count whole = at_least_one(kernel.count, "count") * size_of(kernel.type);
+  const Count part =
+      Count{kernel.offset} * size_of(kernel.type) + static_cast<std::int64_t>(result.write.bytes);
+  require(part.value() <= whole.value(), "the copy leads out of 'count' elements");
+  result.write.bytes = static_cast<std::size_t>(whole.value());
+  return result;
+}
+
+Footprint footprint(const Cast& kernel) {
+  require(Cast::supports(kernel.from) && Cast::supports(kernel.to), "there is no such cast");
+  const Count count = at_least_one(kernel.count, "count");
+  return Builder().read(count, size_of(kernel.from)).write(count, size_of(kernel.to)).done();
+}
+
+Footprint footprint(const PlainConcat& kernel) {
+  const Count outer = at_least_one(kernel.outer, "outer");
+  require(!kernel.run_bytes.empty(), "'run_bytes' is empty");
+  Builder builder;
+  Count row = 0;
+  for (const std::int64_t bytes : kernel.run_bytes) {
+    builder.read(outer * at_least_one(bytes, "run_bytes"), 1);
+    row = row + bytes;
+  }
+  return builder.write(outer * row, 1).done();
+}
+
+Footprint footprint(const FoldNormWeights& kernel) {
+  const NormFold& fold = kernel.fold;
+  const Count channels =
+      at_least_one(fold.groups, "groups") * at_least_one(fold.channels, "channels");
+  const Count weights =
+      channels * at_least_one(fold.rows, "rows") * at_least_one(fold.inner, "inner");
+  return Builder()
+      .read(weights)
+      .read(channels)
+      .read_if(fold.has_scale, channels)
+      .write(weights)
+      .done();
+}
+
+Footprint footprint(const FoldNormBias& kernel) {
+  const NormFold& fold = kernel.fold;
+  const Count channels =
+      at_least_one(fold.groups, "groups") * at_least_one(fold.channels, "channels");
+  return Builder()
+      .read(channels)
+      .read(channels)
+      .read_if(fold.has_scale, channels)
+      .read_if(fold.has_shift, channels)
+      .read_if(fold.has_bias, channels)
+      .write(channels)
+      .done();
+}
+
+Footprint footprint(const NormVectors& kernel) {
+  const Count channels = at_least_one(kernel.channels, "channels");
+  require(kernel.padded_channels >= kernel.channels, "'padded_channels' is below 'channels'");
+  return Builder()
+      .read(channels)
+      .read(channels)
+      .read_if(kernel.has_scale, channels)
+      .read_if(kernel.has_shift, channels)
+      .write(Count{2} * kernel.padded_channels)
+      .done();
+}
+
+}  // namespace
+
+Footprint footprint_of(const Kernel& kernel) {
+  return std::visit([](const auto& each) { return footprint(each); }, kernel);
+}
+
+void set_threads(Kernel& kernel, int threads) {
+  std::visit(
+      [&](auto& each) {
+        if constexpr (requires { each.threads; }) each.threads = threads;
+        if constexpr (requires { each.winograd; }) each.winograd.threads = threads;
+        if constexpr (requires { each.gemm; }) each.gemm.threads = threads;
+      },
+      kernel);
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/kernel.hpp"
+#include "npu/tensor/tensor.hpp"
+
+namespace npu::onednn {
+
+/// Alignment of every buffer: a cache line, and the widest vector.
+inline constexpr std::size_t kAlignment = 64;
+
+enum class BufferKind : std::uint8_t {
+  kInput,     ///< memory of the host's input buffer, read only
+  kOutput,    ///< memory of an output buffer
+  kWeight,    ///< the host's weight, read only and in place
+  kConstant,  ///< computed once by the prologue
+  kArena,     ///< lives from its first writer to its last reader
+};
+
+/// A tensor of the sub-IR that the host passes.
+struct TensorBinding {
+  std::string name{};
+  DType dtype = DType::kFloat32;
+  Shape shape{};
+};
+
+struct BufferRecord {
+  BufferKind kind = BufferKind::kArena;  ///< a weight counts as a constant
+  std::uint64_t bytes = 0;
+  std::uint64_t index = 0;   ///< kInput, kOutput, kConstant: position among them
+  std::uint64_t offset = 0;  ///< kArena: in the arena
+};
+
+struct OperandRecord {
+  std::uint32_t buffer = 0;
+  std::uint64_t offset_bytes = 0;
+};
+
+/// Where the elements of a tensor lie. Dimensions are padded to whole blocks.
+struct LayoutRecord {
+  DType type = DType::kFloat32;       ///< float32 or bfloat16
+  std::vector<std::int64_t> extents;  ///< without padding
+  std::vector<std::int64_t> strides;  ///< of whole blocks, in elements
+  std::vector<std::int64_t> inner_blocks;
+  std::vector<std::int64_t> inner_dimensions;  ///< that each inner block is a part of
+};
+
+enum class PrimitiveKind : std::uint8_t {
+  kConvolution,
+  kDeconvolution,
+  kPooling,
+  kDilatedPooling,
+  kSoftmax,
+  kLogSoftmax,
+  kMatmul,
+  kLayerNorm,
+  kConcat,
+  kReorder,
+  kEltwise,
+  kBinary,
+};
+
+/// What a primitive does to its result before it stores it.
+struct PostOpRecord {
+  enum class Kind : std::uint8_t { kEltwise, kSum, kBinary };
+  Kind kind = Kind::kEltwise;
+  std::int64_t algorithm = 0;  ///< dnnl_alg_kind_t; 0 for a sum
+  float alpha = 0.0F;          ///< of a sum: its scale
+  float beta = 0.0F;
+};
+
+/// A primitive of oneDNN, as the numbers that its descriptor is made of. Numbers that a kind has no
+/// use for are 0 and lists are empty.
+struct PrimitiveRecord {
+  PrimitiveKind kind = PrimitiveKind::kReorder;
+  std::int64_t algorithm = 0;  ///< dnnl_alg_kind_t
+  float alpha = 0.0F;          ///< kEltwise, kLayerNorm: epsilon
+  float beta = 0.0F;           ///< kEltwise
+  std::int64_t axis = 0;       ///< kSoftmax, kLogSoftmax, kConcat
+  bool has_bias = false;       ///< kConvolution, kDeconvolution, kMatmul
+  bool has_scale = false;      ///< kLayerNorm
+  bool has_shift = false;      ///< kLayerNorm
+  std::vector<std::int64_t> kernel;
+  std::vector<std::int64_t> strides;
+  std::vector<std::int64_t> dilation;  ///< 0 for none
+  std::vector<std::int64_t> pad_begin;
+  std::vector<std::int64_t> pad_end;
+  float output_scale = 1.0F;
+  float right_scale = 1.0F;  ///< kBinary: of the second operand
+  std::vector<PostOpRecord> post_ops;
+  std::vector<LayoutRecord> layouts;  ///< of each operand
+};
+
+/// One primitive or one kernel; the other is empty.
+struct StepRecord {
+  std::int32_t node = -1;               ///< that the time counts for; -1 for none
+  std::vector<OperandRecord> operands;  ///< those that it reads, then the one that it writes
+  std::uint64_t scratch_bytes = 0;      ///< of scratch memory; another number of threads may need
+                                        ///< more or less
+  std::uint64_t scratch_offset = 0;     ///< in the arena
+  std::optional<Kernel> kernel;
+  std::optional<PrimitiveRecord> primitive;
+};
+
+/// A plan as a blob keeps it: what load needs to run it, as plain numbers.
+struct PlanRecord {
+  std::uint64_t node_count = 0;
+  std::uint64_t arena_bytes = 0;
+  std::vector<TensorBinding> inputs;
+  std::vector<TensorBinding> outputs;
+  std::vector<BufferRecord> buffers;
+  std::vector<StepRecord> steps;
+};
+
+}  // namespace npu::onednn

@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: Apache-2.0
+// oneDNN's primitives as plain numbers and back. Numbers are read from a descriptor that lowering
+// has made, and another one is made from them with all layouts stated, so that nothing is left to
+// oneDNN's choice but the implementation.
+//
+// The numbers may come from a hostile file. oneDNN checks shapes against each other when it makes
+// a descriptor; what it takes as it is (paddings, windows, the algorithm's number) is checked here.
+#include "program/primitive_record.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "npu/support/error.hpp"
+#include "program/check_plan.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+using Dims = dnnl::memory::dims;
+using Kind = PrimitiveKind;
+
+constexpr auto kInference = dnnl::prop_kind::forward_inference;
+
+[[noreturn]] void refuse(const std::string& text) { throw Error(ErrorCode::kInvalidGraph, text); }
+
+void require(bool holds, const char* text) {
+  if (!holds) refuse(text);
+}
+
+[[noreturn]] void cannot_store(const char* what) {
+  throw Error(ErrorCode::kUnsupported, std::string("a blob cannot hold ") + what);
+}
+
+/// An operation descriptor of oneDNN's C interface.
+template <typename Descriptor>
+const Descriptor& descriptor_of(const dnnl::primitive_desc_base& primitive, dnnl_query_t what) {
+  const Descriptor* result = nullptr;
+  if (dnnl_primitive_desc_query(primitive.get(), what, 0, &result) != dnnl_success ||
+      result == nullptr) {
+    cannot_store("a primitive that does not tell what it does");
+  }
+  return *result;
+}
+
+std::vector<std::int64_t> list_of(const dnnl_dims_t& values, std::size_t count) {
+  return {values, values + count};
+}
+
+void read_convolution(const dnnl_convolution_desc_t& from, PrimitiveRecord& to) {
+  const auto spatial = static_cast<std::size_t>(from.src_desc.ndims - 2);
+  to.algorithm = from.alg_kind;
+  to.strides = list_of(from.strides, spatial);
+  to.dilation = list_of(from.dilates, spatial);
+  to.pad_begin = list_of(from.padding[0], spatial);
+  to.pad_end = list_of(from.padding[1], spatial);
+  to.has_bias = from.bias_desc.ndims != 0;
+}
+
+template <typename Descriptor>
+void read_pooling(const Descriptor& from, PrimitiveRecord& to) {
+  const auto spatial = static_cast<std::size_t>(from.src_desc.ndims - 2);
+  to.algorithm = from.alg_kind;
+  to.kernel = list_of(from.kernel, spatial);
+  to.strides = list_of(from.strides, spatial);
+  to.pad_begin = list_of(from.padding[0], spatial);
+  to.pad_end = list_of(from.padding[1], spatial);
+}
+
+/// The dimension that a concatenation joins: the one in which the result is longer.
+std::int64_t joined_dimension(const Layout& part, const Layout& whole) {
+  for (int i = 0; i < whole.data.ndims; ++i) {
+    if (part.data.dims[i] != whole.data.dims[i]) return i;
+  }
+  return 0;
+}
+
+void read_softmax(const dnnl::primitive_desc_base& primitive, PrimitiveRecord& to) {
+  const auto& from = descriptor_of<dnnl_softmax_v2_desc_t>(primitive, dnnl_query_softmax_v2_d);
+  to.kind = from.alg_kind == dnnl_softmax_log ? Kind::kLogSoftmax : Kind::kSoftmax;
+  to.axis = from.softmax_axis;
+}
+
+void read_layer_norm(const dnnl::primitive_desc_base& primitive, PrimitiveRecord& to) {
+  const auto& from =
+      descriptor_of<dnnl_layer_normalization_desc_t>(primitive, dnnl_query_layer_normalization_d);
+  constexpr unsigned kKnown = dnnl_use_scale | dnnl_use_shift;
+  if ((from.flags & ~kKnown) != 0) cannot_store("a layer norm with these flags");
+  to.kind = Kind::kLayerNorm;
+  to.alpha = from.layer_norm_epsilon;
+  to.has_scale = (from.flags & dnnl_use_scale) != 0;
+  to.has_shift = (from.flags & dnnl_use_shift) != 0;
+}
+
+void read_operation(const Step& step, PrimitiveRecord& to) {
+  const dnnl::primitive_desc_base& primitive = step.primitive;
+  dnnl_primitive_kind_t kind = dnnl_undefined_primitive;
+  dnnl_primitive_desc_query(primitive.get(), dnnl_query_primitive_kind, 0, &kind);
+  switch (kind) {
+    case dnnl_convolution:
+      to.kind = Kind::kConvolution;
+      return read_convolution(
+          descriptor_of<dnnl_convolution_desc_t>(primitive, dnnl_query_convolution_d), to);
+    case dnnl_deconvolution:
+      to.kind = Kind::kDeconvolution;
+      return read_convolution(
+          descriptor_of<dnnl_deconvolution_desc_t>(primitive, dnnl_query_deconvolution_d), to);
+    case dnnl_pooling:
+      to.kind = Kind::kPooling;
+      return read_pooling(descriptor_of<dnnl_pooling_desc_t>(primitive, dnnl_query_pooling_d), to);
+    case dnnl_pooling_v2: {
+      const auto& from = descriptor_of<dnnl_pooling_v2_desc_t>(primitive, dnnl_query_pooling_v2_d);
+      to.kind = Kind::kDilatedPooling;
+      read_pooling(from, to);
+      to.dilation = list_of(from.dilation, to.kernel.size());
+      return;
+    }
+    case dnnl_softmax:
+    case dnnl_logsoftmax:
+    case dnnl_softmax_v2:
+      return read_softmax(primitive, to);
+    case dnnl_matmul:
+      to.kind = Kind::kMatmul;
+      to.has_bias =
+          descriptor_of<dnnl_matmul_desc_t>(primitive, dnnl_query_matmul_d).bias_desc.ndims != 0;
+      return;
+    case dnnl_layer_normalization:
+      return read_layer_norm(primitive, to);
+    case dnnl_concat:
+      to.kind = Kind::kConcat;
+      to.axis = joined_dimension(step.layouts.front(), step.layouts[step.read_count]);
+      return;
+    case dnnl_reorder:
+      to.kind = Kind::kReorder;
+      return;
+    case dnnl_eltwise: {
+      const auto& from = descriptor_of<dnnl_eltwise_desc_t>(primitive, dnnl_query_eltwise_d);
+      to.kind = Kind::kEltwise;
+      to.algorithm = from.alg_kind;
+      to.alpha = from.alpha;
+      to.beta = from.beta;
+      return;
+    }
+    case dnnl_binary:
+      to.kind = Kind::kBinary;
+      to.algorithm = descriptor_of<dnnl_binary_desc_t>(primitive, dnnl_query_binary_d).alg_kind;
+      return;
+    default:
+      cannot_store("a primitive of this kind");
+  }
+}
+
+float only_scale(int mask, const std::vector<float>& scales) {
+  if (mask != 0 || scales.size() != 1) cannot_store("a scale for each channel");
+  return scales.front();
+}
+
+void read_attributes(const dnnl::primitive_desc_base& primitive, PrimitiveRecord& to) {
+  const dnnl::primitive_attr attributes = primitive.get_primitive_attr();
+  int mask = 0;
+  std::vector<float> scales;
+  attributes.get_output_scales(mask, scales);
+  to.output_scale = only_scale(mask, scales);
+  if (to.kind == Kind::kBinary) {
+    attributes.get_scales(DNNL_ARG_SRC_1, mask, scales);
+    to.right_scale = only_scale(mask, scales);
+  }
+  const dnnl::post_ops operations = attributes.get_post_ops();
+  for (int i = 0; i < operations.len(); ++i) {
+    PostOpRecord& record = to.post_ops.emplace_back();
+    dnnl::algorithm algorithm{};
+    dnnl::memory::desc operand;
+    float scale = 1.0F;
+    switch (operations.kind(i)) {
+      case dnnl::primitive::kind::eltwise:
+        operations.get_params_eltwise(i, scale, algorithm, record.alpha, record.beta);
+        if (scale != 1.0F) cannot_store("a scaled post-op");
+        break;
+      case dnnl::primitive::kind::sum:
+        record.kind = PostOpRecord::Kind::kSum;
+        operations.get_params_sum(i, record.alpha);
+        break;
+      case dnnl::primitive::kind::binary:
+        record.kind = PostOpRecord::Kind::kBinary;
+        operations.get_params_binary(i, algorithm, operand);
+        break;
+      default:
+        cannot_store("a post-op of this kind");
+    }
+    record.algorithm = static_cast<std::int64_t>(algorithm);
+  }
+}
+
+dnnl::algorithm algorithm_of(std::int64_t number) {
+  require(number >= 0 && number <= 0xFFFFFF, "there is no algorithm of this number");
+  return static_cast<dnnl::algorithm>(number);
+}
+
+dnnl::primitive_attr attributes_of(const PrimitiveRecord& record,
+                                   const std::vector<Layout>& layouts) {
+  constexpr std::size_t kMaxPostOps = 32;
+  require(record.post_ops.size() <= kMaxPostOps, "it has too many post-ops");
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (record.output_scale != 1.0F) attributes.set_output_scales(0, {record.output_scale});
+  if (record.right_scale != 1.0F) {
+    require(record.kind == Kind::kBinary, "it has no second operand to scale");
+    attributes.set_scales(DNNL_ARG_SRC_1, 0, {record.right_scale});
+  }
+  if (record.post_ops.empty()) return attributes;
+  const auto binaries = std::count_if(
+      record.post_ops.begin(), record.post_ops.end(),
+      [](const PostOpRecord& each) { return each.kind == PostOpRecord::Kind::kBinary; });
+  // Their operands are read last, in front of the result.
+  std::size_t operand = layouts.size() - 1 - static_cast<std::size_t>(binaries);
+  dnnl::post_ops operations;
+  for (const PostOpRecord& each : record.post_ops) {
+    switch (each.kind) {
+      case PostOpRecord::Kind::kEltwise:
+        operations.append_eltwise(1.0F, algorithm_of(each.algorithm), each.alpha, each.beta);
+        break;
+      case PostOpRecord::Kind::kSum:
+        operations.append_sum(each.alpha);
+        break;
+      case PostOpRecord::Kind::kBinary:
+        operations.append_binary(algorithm_of(each.algorithm), layouts[operand++]);
+        break;
+    }
+  }
+  attributes.set_post_ops(operations);
+  return attributes;
+}
+
+/// A list with one number for every spatial dimension, in a range.
+void check_spatial(const std::vector<std::int64_t>& values, std::size_t spatial, std::int64_t least,
+                   const char* name) {
+  constexpr std::int64_t kMost = 1 << 24;
+  const bool in_range = std::all_of(values.begin(), values.end(), [&](std::int64_t value) {
+    return value >= least && value <= kMost;
+  });
+  if (values.size() != spatial || !in_range) {
+    refuse(std::string("'") + name + "' is not in range for every spatial dimension");
+  }
+}
+
+std::size_t spatial_rank(const std::vector<Layout>& layouts) {
+  const int rank = layouts.front().data.ndims;
+  require(rank >= 3 && rank <= 5, "its operand is not of rank 3 to 5");
+  return static_cast<std::size_t>(rank - 2);
+}
+
+/// Makes a convolution or a transposed one.
+template <typename Forward>
+dnnl::primitive_desc_base make_convolution(const PrimitiveRecord& record,
+                                           const std::vector<Layout>& layouts,
+                                           dnnl::algorithm algorithm,
+                                           const dnnl::primitive_attr& attributes,
+                                           const dnnl::engine& engine) {
+  constexpr std::int64_t kLeastPadding = -(1 << 24);
+  const std::size_t spatial = spatial_rank(layouts);
+  require(algorithm_of(record.algorithm) == algorithm, "it has another algorithm than the direct");
+  check_spatial(record.strides, spatial, 1, "strides");
+  check_spatial(record.dilation, spatial, 0, "dilation");
+  check_spatial(record.pad_begin, spatial, kLeastPadding, "pad_begin");
+  check_spatial(record.pad_end, spatial, kLeastPadding, "pad_end");
+  const auto describe = [&](const auto&... bias) {
+    return typename Forward::desc(kInference, algorithm, layouts[0], layouts[1], bias...,
+                                  layouts.back(), record.strides, record.dilation, record.pad_begin,
+                                  record.pad_end);
+  };
+  if (record.has_bias) {
+    return typename Forward::primitive_desc(describe(layouts[2]), attributes, engine);
+  }
+  return typename Forward::primitive_desc(describe(), attributes, engine);
+}
+
+dnnl::primitive_desc_base make_pooling(const PrimitiveRecord& record,
+                                       const std::vector<Layout>& layouts,
+                                       const dnnl::primitive_attr& attributes,
+                                       const dnnl::engine& engine) {
+  const std::size_t spatial = spatial_rank(layouts);
+  const dnnl::algorithm algorithm = algorithm_of(record.algorithm);
+  require(algorithm == dnnl::algorithm::pooling_max ||
+              algorithm == dnnl::algorithm::pooling_avg_include_padding ||
+              algorithm == dnnl::algorithm::pooling_avg_exclude_padding,
+          "it has another algorithm than maxima and means");
+  const bool dilates = record.kind == Kind::kDilatedPooling;
+  check_spatial(record.kernel, spatial, 1, "kernel");
+  check_spatial(record.strides, spatial, 1, "strides");
+  check_spatial(record.pad_begin, spatial, 0, "pad_begin");
+  check_spatial(record.pad_end, spatial, 0, "pad_end");
+  check_spatial(record.dilation, dilates ? spatial : 0, 0, "dilation");
+  for (std::size_t i = 0; i < spatial; ++i) {
+    const std::int64_t span = (record.kernel[i] - 1) * (dilates ? record.dilation[i] + 1 : 1) + 1;
+    require(record.pad_begin[i] < span && record.pad_end[i] < span &&
+                span <= layouts.front().data.dims[i + 2] + record.pad_begin[i] + record.pad_end[i],
+            "a window does not meet the operand");
+  }
+  if (dilates) {
+    const dnnl::pooling_v2_forward::desc descriptor(kInference, algorithm, layouts[0], layouts[1],
+                                                    record.strides, record.kernel, record.dilation,
+                                                    record.pad_begin, record.pad_end);
+    return dnnl::pooling_v2_forward::primitive_desc(descriptor, attributes, engine);
+  }
+  const dnnl::pooling_forward::desc descriptor(kInference, algorithm, layouts[0], layouts[1],
+                                               record.strides, record.kernel, record.pad_begin,
+                                               record.pad_end);
+  return dnnl::pooling_forward::primitive_desc(descriptor, attributes, engine);
+}
+
+dnnl::primitive_desc_base make_matmul(const PrimitiveRecord& record,
+                                      const std::vector<Layout>& layouts,
+                                      const dnnl::primitive_attr& attributes,
+                                      const dnnl::engine& engine) {
+  if (record.has_bias) {
+    return dnnl::matmul::primitive_desc({layouts[0], layouts[1], layouts[2], layouts.back()},
+                                        attributes, engine);
+  }
+  return dnnl::matmul::primitive_desc({layouts[0], layouts[1], layouts.back()}, attributes, engine);
+}
+
+dnnl::primitive_desc_base make_layer_norm(const PrimitiveRecord& record, const Layout& source,
+                                          const dnnl::primitive_attr& attributes,
+                                          const dnnl::engine& engine) {
+  auto flags = dnnl::normalization_flags::none;
+  if (record.has_scale) flags |= dnnl::normalization_flags::use_scale;
+  if (record.has_shift) flags |= dnnl::normalization_flags::use_shift;
+  const dnnl::layer_normalization_forward::desc descriptor(kInference, source, record.alpha, flags);
+  return dnnl::layer_normalization_forward::primitive_desc(descriptor, attributes, engine);
+}
+
+dnnl::primitive_desc_base make_of_kind(const PrimitiveRecord& record,
+                                       const std::vector<Layout>& layouts,
+                                       const dnnl::engine& engine) {
+  const dnnl::primitive_attr attributes = attributes_of(record, layouts);
+  const Layout& source = layouts.front();
+  const int axis = static_cast<int>(record.axis);
+  switch (record.kind) {
+    case Kind::kConvolution:
+      return make_convolution<dnnl::convolution_forward>(
+          record, layouts, dnnl::algorithm::convolution_direct, attributes, engine);
+    case Kind::kDeconvolution:
+      return make_convolution<dnnl::deconvolution_forward>(
+          record, layouts, dnnl::algorithm::deconvolution_direct, attributes, engine);
+    case Kind::kPooling:
+    case Kind::kDilatedPooling:
+      return make_pooling(record, layouts, attributes, engine);
+    case Kind::kSoftmax:
+      return dnnl::softmax_forward::primitive_desc({kInference, source, axis}, attributes, engine);
+    case Kind::kLogSoftmax:
+      return dnnl::logsoftmax_forward::primitive_desc({kInference, source, axis}, attributes,
+                                                      engine);
+    case Kind::kMatmul:
+      return make_matmul(record, layouts, attributes, engine);
+    case Kind::kLayerNorm:
+      return make_layer_norm(record, source, attributes, engine);
+    case Kind::kConcat:
+      return dnnl::concat::primitive_desc(layouts.back(), axis,
+                                          {layouts.begin(), layouts.end() - 1}, engine, attributes);
+    case Kind::kReorder:
+      return dnnl::reorder::primitive_desc(engine, source, engine, layouts.back(), attributes);
+    case Kind::kEltwise:
+      return dnnl::eltwise_forward::primitive_desc(
+          {kInference, algorithm_of(record.algorithm), source, record.alpha, record.beta},
+          attributes, engine);
+    case Kind::kBinary:
+      return dnnl::binary::primitive_desc(
+          {algorithm_of(record.algorithm), source, layouts[1], layouts.back()}, attributes, engine);
+  }
+  refuse("there is no such primitive");
+}
+
+}  // namespace
+
+LayoutRecord record_of(const Layout& layout) {
+  const auto& data = layout.data;
+  const auto& blocks = data.format_desc.blocking;
+  if (data.format_kind != dnnl_blocked || data.extra.flags != 0 || data.offset0 != 0 ||
+      (data.data_type != dnnl_f32 && data.data_type != dnnl_bf16)) {
+    cannot_store("a layout that is more than strides and blocks");
+  }
+  LayoutRecord record;
+  const auto rank = static_cast<std::size_t>(data.ndims);
+  record.type = data.data_type == dnnl_bf16 ? DType::kBFloat16 : DType::kFloat32;
+  record.extents = list_of(data.dims, rank);
+  record.strides = list_of(blocks.strides, rank);
+  record.inner_blocks = list_of(blocks.inner_blks, static_cast<std::size_t>(blocks.inner_nblks));
+  record.inner_dimensions =
+      list_of(blocks.inner_idxs, static_cast<std::size_t>(blocks.inner_nblks));
+  if (layout_of(record) != layout) cannot_store("a layout with padding of its own");
+  return record;
+}
+
+Layout layout_of(const LayoutRecord& record) {
+  checked_span(record);
+  dnnl_memory_desc_t data{};
+  auto& blocks = data.format_desc.blocking;
+  data.ndims = static_cast<int>(record.extents.size());
+  data.data_type = record.type == DType::kBFloat16 ? dnnl_bf16 : dnnl_f32;
+  data.format_kind = dnnl_blocked;
+  std::copy(record.extents.begin(), record.extents.end(), data.dims);
+  std::copy(record.strides.begin(), record.strides.end(), blocks.strides);
+  blocks.inner_nblks = static_cast<int>(record.inner_blocks.size());
+  std::copy(record.inner_blocks.begin(), record.inner_blocks.end(), blocks.inner_blks);
+  std::copy(record.inner_dimensions.begin(), record.inner_dimensions.end(), blocks.inner_idxs);
+  for (int i = 0; i < data.ndims; ++i) {
+    std::int64_t block = 1;
+    for (int j = 0; j < blocks.inner_nblks; ++j) {
+      if (blocks.inner_idxs[j] == i) block *= blocks.inner_blks[j];
+    }
+    data.padded_dims[i] = (data.dims[i] + block - 1) / block * block;
+  }
+  return Layout(data);
+}
+
+std::vector<int> arguments_of(const PrimitiveRecord& record) {
+  std::vector<int> result;
+  switch (record.kind) {
+    case Kind::kConcat:
+      for (std::size_t i = 0; i + 1 < record.layouts.size(); ++i) {
+        result.push_back(DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i));
+      }
+      break;
+    case Kind::kBinary:
+      result = {DNNL_ARG_SRC_0, DNNL_ARG_SRC_1};
+      break;
+    case Kind::kConvolution:
+    case Kind::kDeconvolution:
+    case Kind::kMatmul:
+      result = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS};
+      if (record.has_bias) result.push_back(DNNL_ARG_BIAS);
+      break;
+    default:
+      result = {DNNL_ARG_SRC};
+      if (record.has_scale) result.push_back(DNNL_ARG_SCALE);
+      if (record.has_shift) result.push_back(DNNL_ARG_SHIFT);
+  }
+  for (std::size_t i = 0; i < record.post_ops.size(); ++i) {
+    if (record.post_ops[i].kind != PostOpRecord::Kind::kBinary) continue;
+    result.push_back(DNNL_ARG_ATTR_MULTIPLE_POST_OP(static_cast<int>(i)) | DNNL_ARG_SRC_1);
+  }
+  result.push_back(DNNL_ARG_DST);
+  return result;
+}
+
+PrimitiveRecord record_of_primitive(const Step& step) {
+  PrimitiveRecord record;
+  const std::size_t operands = step.read_count + 1;
+  for (std::size_t i = 0; i < operands; ++i) record.layouts.push_back(record_of(step.layouts[i]));
+  read_operation(step, record);
+  read_attributes(step.primitive, record);
+  const std::vector<int> arguments = arguments_of(record);
+  if (arguments.size() != operands ||
+      !std::equal(arguments.begin(), arguments.end(), step.arguments.begin())) {
+    cannot_store("a primitive with these operands");
+  }
+  return record;
+}
+
+dnnl::primitive_desc_base make_primitive(const PrimitiveRecord& record,
+                                         const dnnl::engine& engine) {
+  constexpr std::size_t kMaxOperands = 1000;
+  require(record.layouts.size() >= 2 && record.layouts.size() <= kMaxOperands,
+          "it has no operands, or too many");
+  const std::vector<int> arguments = arguments_of(record);
+  require(arguments.size() == record.layouts.size(), "its layouts are not those of its operands");
+  require(record.axis >= 0 &&
+              record.axis < static_cast<std::int64_t>(record.layouts.front().extents.size()),
+          "'axis' is none of its operand's");
+  std::vector<Layout> layouts;
+  for (const LayoutRecord& layout : record.layouts) layouts.push_back(layout_of(layout));
+  try {
+    dnnl::primitive_desc_base primitive = make_of_kind(record, layouts, engine);
+    for (std::size_t i = 0; i < layouts.size(); ++i) {
+      require(primitive.query_md(dnnl::query::exec_arg_md, arguments[i]) == layouts[i],
+              "an operand has another layout than its primitive");
+    }
+    return primitive;
+  } catch (const dnnl::error& error) {
+    if (error.status == dnnl_out_of_memory) throw;
+    refuse("oneDNN makes no such primitive on this CPU: " + std::string(error.what()));
+  }
+}
+
+}  // namespace npu::onednn

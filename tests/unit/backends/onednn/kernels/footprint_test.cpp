@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// What footprint_of says against what kernels do: every operand has exactly the bytes that it says,
+// between pages that cannot be touched. Fields are drawn at random, around those of a kernel that
+// runs; whatever footprint_of lets pass must run inside its operands.
+#include "kernels/footprint.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <random>
+
+#include "catch.hpp"
+#include "kernels/fields.hpp"
+#include "npu/support/error.hpp"
+
+namespace npu::onednn {
+namespace {
+
+/// Memory that ends, or begins, at a page that cannot be touched.
+class Guarded {
+ public:
+  Guarded(std::size_t bytes, bool at_end) {
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t body = (bytes + page - 1) / page * page;
+    size_ = body + 2 * page;
+    void* mapped = mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(mapped != MAP_FAILED);
+    begin_ = static_cast<std::byte*>(mapped);
+    REQUIRE(mprotect(begin_ + page, body, PROT_READ | PROT_WRITE) == 0);
+    data_ = begin_ + page + (at_end ? body - bytes : 0);
+  }
+  Guarded(Guarded&& other) noexcept
+      : begin_(std::exchange(other.begin_, nullptr)), data_(other.data_), size_(other.size_) {}
+  Guarded& operator=(Guarded&&) = delete;
+  ~Guarded() {
+    if (begin_ != nullptr) munmap(begin_, size_);
+  }
+  std::byte* data() const { return data_; }
+
+ private:
+  std::byte* begin_ = nullptr;
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+
+bool is_small(const Footprint& footprint) {
+  std::size_t bytes = footprint.write.bytes + footprint.scratch_bytes;
+  for (const Access& read : footprint.reads) bytes += read.bytes;
+  return bytes <= kMostBytes;
+}
+
+void run_guarded(const Kernel& kernel, const Footprint& footprint, bool at_end) {
+  std::vector<Guarded> memory;
+  std::vector<std::byte*> addresses;
+  const auto add = [&](std::size_t bytes) {
+    memory.emplace_back(bytes, at_end);
+    addresses.push_back(memory.back().data());
+  };
+  for (const Access& read : footprint.reads) add(read.bytes);
+  add(footprint.write.bytes);
+  if (footprint.scratch_bytes != 0) add(footprint.scratch_bytes);
+  run_kernel(kernel, addresses);  // zeros are numbers of every type, and indices
+}
+
+/// Fields of small kernels that run.
+std::vector<Kernel> samples() {
+  const VectorIsa isa = cpu_vector_isa();
+  std::vector<Kernel> result;
+  if (isa >= VectorIsa::kAvx2) {
+    Winograd winograd;
+    winograd.filter = {{2, 2}, {3, 3}};
+    winograd.source_extent[0] = winograd.source_extent[1] = 6;
+    winograd.target_extent[0] = winograd.target_extent[1] = 5;
+    winograd.pad[0] = winograd.pad[1] = 1;
+    winograd.has_bias = true;
+    winograd.epilogue = {{EpilogueStep::Kind::kAdd, 0.0F, 0.0F}};
+    result.emplace_back(winograd);
+    winograd.filter = {{1, 4}, {1, 3}};
+    winograd.source_channels = 32;
+    result.emplace_back(winograd);
+    PackedGemm gemm;
+    gemm.rows = 30;
+    gemm.inner = 32;
+    gemm.columns = 48;
+    gemm.source = {32 * 30, 32, 16};
+    gemm.target = {48 * 30, 48, 16};
+    gemm.has_norm = true;
+    gemm.epilogue = {{EpilogueStep::Kind::kMultiply, 0.0F, 0.0F}};
+    result.emplace_back(gemm);
+    gemm.source = {0, 16, 480};  // channels in blocks
+    gemm.target = {0, 16, 480};
+    gemm.use_strassen = true;
+    gemm.columns = 64;
+    result.emplace_back(gemm);
+    ExpandDepthwise expand;
+    expand.source_channels = 5;
+    expand.channels = 48;
+    expand.source_extent[0] = expand.source_extent[1] = 9;
+    expand.target_extent[0] = expand.target_extent[1] = 5;
+    expand.stride = 2;
+    expand.pad[0] = expand.pad[1] = 1;
+    expand.expand_epilogue = {{EpilogueStep::Kind::kSwish, 1.0F, 0.0F}};
+    result.emplace_back(expand);
+  }
+  Gemv gemv{3, 37, 35, 40};
+  gemv.epilogue = {{EpilogueStep::Kind::kAccumulate, 1.0F, 0.0F},
+                   {EpilogueStep::Kind::kAdd, 0.0F, 0.0F}};
+  result.emplace_back(gemv);
+  Attention attention;
+  attention.queries = 50;
+  attention.keys = 19;
+  attention.width = 7;
+  attention.value_width = 9;
+  attention.has_mask = true;
+  attention.query_strides[0] = attention.key_strides[0] = 7;
+  attention.value_strides[0] = attention.result_row = 9;
+  attention.query_strides[1] = attention.key_strides[1] = attention.value_strides[1] = 1;
+  attention.mask_strides[0] = 19;
+  attention.mask_strides[1] = 1;
+  attention.query_offsets = attention.result_offsets = {0, 450};
+  attention.key_offsets = attention.value_offsets = {0, 171};
+  attention.mask_offsets = {0, 0};
+  result.emplace_back(attention);
+  SqueezeExcite excite;
+  excite.lanes = isa == VectorIsa::kAvx512 ? 16 : 8;
+  excite.channels = 32;
+  excite.spatial = 5;
+  excite.hidden = 3;
+  excite.has_gate_bias = true;
+  result.emplace_back(excite);
+  ScaleShift scale;
+  scale.outer = scale.groups = scale.spatial = 3;
+  scale.lanes = 16;
+  result.emplace_back(scale);
+  result.emplace_back(Gelu{37});
+  result.emplace_back(BroadcastBinary{
+      BinaryOp::kAdd, 1.0F, DType::kFloat32, DType::kFloat32, {3, 5}, {5, 1}, {0, 1}, {5, 1}});
+  RowNorm norm;
+  norm.outer = norm.groups = 2;
+  norm.rows = 3;
+  norm.inner = 5;
+  norm.has_weight = norm.has_bias = true;
+  result.emplace_back(norm);
+  WindowAverage average;
+  average.planes = 2;
+  average.extents[2] = 6;
+  average.windows[2] = {{0, 3, 3}, {2, 6, 4}};
+  result.emplace_back(average);
+  result.emplace_back(MiddleReduction{ReductionOp::kMean, DType::kFloat32, 2, 3, 5});
+  result.emplace_back(GatherRows{4, 3, 10, true, "g"});
+  result.emplace_back(Sequence{2, 3, 5});
+  result.emplace_back(Convert{DType::kFloat32, DType::kBFloat16, 21});
+  result.emplace_back(RoundToBFloat16{21});
+  result.emplace_back(CopyBytes{21});
+  result.emplace_back(StridedCopy{4, {3, 5}, {1, 3}, {5, 1}});
+  result.emplace_back(PaddedCopy{DType::kFloat32, 1.0F, 40, 7, {4, {3, 5}, {5, 1}, {8, 1}}});
+  result.emplace_back(Cast{DType::kFloat32, DType::kInt64, 21});
+  result.emplace_back(PlainConcat{3, {5, 7}});
+  if (isa >= VectorIsa::kAvx2) {
+    result.emplace_back(WinogradWeights{std::get<Winograd>(result[0])});
+    result.emplace_back(PackedGemmWeights{std::get<PackedGemm>(result[2])});
+  }
+  result.emplace_back(PanelWeights{48, 5});
+  result.emplace_back(GateWeights{20, 8, 5});
+  const NormFold fold{1e-5F, 2, 3, 4, 5, true, true, true};
+  result.emplace_back(FoldNormWeights{fold});
+  result.emplace_back(FoldNormBias{fold});
+  result.emplace_back(NormVectors{1e-5F, 5, 16, true, true});
+  for (Kernel& kernel : result) set_isa(kernel, isa);
+  return result;
+}
+
+/// Changes fields, each with a chance of one in so many.
+class Mutator {
+ public:
+  Mutator(unsigned seed, int one_in) : engine_(seed), one_in_(one_in) {}
+
+  void operator()(const char* /*name*/, auto& value) { change(value); }
+
+  template <typename T>
+  void change(T& value) {
+    if constexpr (kHasFields<T>) {
+      for_each_field(value, *this);
+    } else if constexpr (std::is_array_v<T>) {
+      for (auto& each : value) change(each);
+    } else if (draw(one_in_) != 0) {
+      return;
+    } else if constexpr (std::is_same_v<T, bool>) {
+      value = !value;
+    } else if constexpr (std::is_enum_v<T>) {
+      value = static_cast<T>(draw(kEnumerators<T>));
+    } else if constexpr (std::is_floating_point_v<T>) {
+      value = static_cast<T>(draw(100)) - 50.0F;
+    } else {
+      value = static_cast<T>(number(static_cast<std::int64_t>(value)));
+    }
+  }
+  template <typename T>
+  void change(std::vector<T>& list) {
+    for (T& each : list) change(each);
+    if (draw(4 * one_in_) == 0) list.resize(static_cast<std::size_t>(draw(4)));
+  }
+  void change(std::string& text) { text += "x"; }
+
+ private:
+  int draw(int below) { return static_cast<int>(engine_() % static_cast<unsigned>(below)); }
+  std::int64_t number(std::int64_t old) {
+    constexpr std::int64_t kEdges[]{
+        0, 1, -1, 16, 32, 48, 64, 1 << 20, INT32_MAX, std::int64_t{1} << 46, INT64_MAX, INT64_MIN};
+    switch (draw(6)) {
+      case 0:
+        return kEdges[draw(12)];
+      case 1:
+        return old + 1;
+      case 2:
+        return old - 1;
+      case 3:
+        return old * 2;
+      default:
+        return draw(40);
+    }
+  }
+
+  std::mt19937 engine_;
+  int one_in_;
+};
+
+}  // namespace
+
+TEST_CASE("kernels stay inside their footprint", "[onednn][kernels][footprint]") {
+  for (Kernel& kernel : samples()) {
+    for (const int threads : {1, 3}) {
+      set_threads(kernel, threads);
+      INFO(kernel_name(kernel) << " on " << threads << " threads");
+      const Footprint footprint = footprint_of(kernel);
+      REQUIRE(is_small(footprint));
+      run_guarded(kernel, footprint, true);
+      run_guarded(kernel, footprint, false);
+    }
+  }
+}
+
+TEST_CASE("every kernel has a sample", "[onednn][kernels][footprint]") {
+  std::vector<bool> seen(std::variant_size_v<Kernel>, cpu_vector_isa() < VectorIsa::kAvx2);
+  for (const Kernel& kernel : samples()) seen[kernel.index()] = true;
+  CHECK(std::count(seen.begin(), seen.end(), false) == 0);
+}
+
+TEST_CASE("kernels with any fields that pass stay inside their footprint",
+          "[onednn][kernels][footprint]") {
+  int ran = 0;
+  int refused = 0;
+  for (unsigned seed = 0; seed < 150; ++seed) {
+    for (Kernel& kernel : samples()) {
+      Mutator mutator(seed, 3 + static_cast<int>(seed % 20));
+      std::visit([&](auto& each) { mutator.change(each); }, kernel);
+      set_threads(kernel, 1 + static_cast<int>(seed % 3));
+      try {
+        const Footprint footprint = footprint_of(kernel);
+        if (!is_small(footprint)) continue;
+        INFO(kernel_name(kernel) << " with seed " << seed);
+        run_guarded(kernel, footprint, seed % 2 == 0);
+        ++ran;
+      } catch (const Error&) {
+        ++refused;
+      }
+    }
+  }
+  CHECK(ran > 500);
+  CHECK(refused > 500);
+}
+
+TEST_CASE("a kernel for another CPU is refused", "[onednn][kernels][footprint]") {
+  if (cpu_vector_isa() == VectorIsa::kAvx512) return;
+  CHECK_THROWS_WITH(footprint_of(Gelu{1, VectorIsa::kAvx512}), Catch::Contains("this CPU"));
+}
+
+}  // namespace npu::onednn
