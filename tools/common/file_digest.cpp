@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 of bundles, by nettle. Not in libcore, so that programs that need none do not load it.
+// SHA-256 of bundles, by nettle. Not in libcore, so that programs without a need do not load it.
 // O(bytes), at 0.4 to 2 GB/s.
 #include "file_digest.hpp"
 

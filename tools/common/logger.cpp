@@ -29,7 +29,7 @@ spdlog::level::level_enum level_of(Level level) {
   return spdlog::level::err;
 }
 
-// One message is one line, whatever names stand in it.
+// One message is one line, whatever names it contains.
 std::string line_text(std::string_view text) {
   std::string line = terminal_text(text);
   std::replace(line.begin(), line.end(), '\n', '?');

@@ -214,7 +214,7 @@ void PlanOptions::finish() {
   }
 }
 
-// Says everything that is missing at once.
+// Reports everything that is missing at once.
 void PlanOptions::check_complete() const {
   std::vector<std::string> missing;
   if (plan.graph.empty() && plan.subgraphs.empty()) {

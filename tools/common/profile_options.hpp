@@ -25,8 +25,8 @@ struct ProfileOptions {
   /// Copies shared options, splits --devices and applies --quick; call
   /// it after parsing. Throws Error kUsage.
   void finish(Tool& tool);
-  /// Whether the machine is to be measured, and not a model; fills `machine`. Throws Error kUsage
-  /// if it is neither, or both.
+  /// Whether to measure the machine rather than a model; fills `machine`. Throws Error kUsage for
+  /// neither or both.
   bool measures_machine(Tool& tool);
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends that no code of the program asks for. Handlers write with write(2) from texts that were made
+// Handles signals and unexpected exits. Handlers write with write(2) from texts that were prepared
 // before, since a signal may come while the heap or stderr is locked.
 #include "signals.hpp"
 
@@ -46,7 +46,7 @@ extern "C" void end_on_bus_error(int number, siginfo_t* info, void* /*context*/)
 extern "C" void end_on_signal(int number) { end_by_signal(number); }
 
 extern "C" void end_on_exit() {
-  // A child process that a library is probed in has no output to miss.
+  // A child process that probes a library has no output to lose.
   if (body_of.load() != ::getpid()) return;
   say(message_start.data());
   say("error: a library (a backend or custom ops) has ended the program before its output was "
@@ -94,7 +94,7 @@ void install_signal_handlers(const std::string& program) {
   action.sa_handler = end_on_signal;
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU}) {
     struct sigaction before {};
-    // Whoever started the program with Ctrl-C ignored wants it to go on.
+    // A program that was started with Ctrl-C ignored keeps ignoring it.
     if (::sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) continue;
     ::sigaction(number, &action, nullptr);
   }

@@ -80,7 +80,7 @@ CLI::Validator number_check(std::function<bool(Number)> accept, std::string comp
       "");
 }
 
-// "; did you mean --target?" if an option that does not exist was given, and one is like it.
+// "; did you mean --target?" if an unknown option was given that resembles a known one.
 std::string option_advice(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
@@ -293,7 +293,7 @@ std::shared_ptr<const Bundle> Tool::read_bundle(bool required) {
   if (input_ != "-" && (is_regular_file(input_) || ::access(input_.c_str(), F_OK) != 0)) {
     return required || Bundle::is_bundle(input_) ? Bundle::open(input_) : nullptr;
   }
-  // What can be read only once, as a pipe, is kept for read_graph.
+  // Input that can be read only once, such as a pipe, is kept for read_graph.
   read_ahead_ = read_text();
   has_read_ahead_ = true;
   if (!required && !Bundle::has_magic(read_ahead_)) return nullptr;

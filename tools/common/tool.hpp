@@ -64,9 +64,9 @@ class Tool {
   Graph& read_graph();
   /// The bytes of the input.
   std::string read_text();
-  /// The input as a bundle. A file is mapped, stdin or a pipe is read into memory. Of an input that
-  /// does not start like one the result is null, and read_graph is to be called; if a bundle is
-  /// required, that is an error.
+  /// The input as a bundle. A file is mapped, stdin or a pipe is read into memory. For an input
+  /// that does not begin like a bundle the result is null, and the caller continues with
+  /// read_graph; if a bundle is required, that is an error.
   std::shared_ptr<const Bundle> read_bundle(bool required = false);
   /// Writes a bundle to --output at once, or keeps its bytes for stdout until the body has
   /// succeeded. Refuses a terminal.
@@ -119,7 +119,7 @@ class Tool {
   int verbose_ = 0;
   bool quiet_ = false;
   std::vector<std::string> assertion_texts_;
-  std::string read_ahead_;  // what can be read only once, if read_bundle has looked at it
+  std::string read_ahead_;  // input that can be read only once, if read_bundle has read it
   bool has_read_ahead_ = false;
   std::string pending_;
   bool has_pending_ = false;

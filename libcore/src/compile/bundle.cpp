@@ -445,7 +445,7 @@ std::string bundle_bytes(const BundleContent& content) {
 Json bundle_info(const Bundle& bundle, const std::string& sha256) {
   Json info = {{"bundle_version", kBundleVersion}, {"bytes", bundle.size()}};
   if (!sha256.empty()) info["sha256"] = sha256;
-  // What is known of the file stands against what it says of itself.
+  // Facts about the file take precedence over what its manifest states.
   for (const auto& [key, value] : bundle.manifest().items()) {
     if (!info.contains(key)) info[key] = value;
   }

@@ -147,7 +147,7 @@ std::vector<std::int32_t> run_metis(const MetisGraph& metis, const MetisOptions&
     return values.empty() ? nullptr : const_cast<idx_t*>(values.data());
   };
   const QuietStdout quiet;
-  // The volume objective does not know edge weights.
+  // The volume objective ignores edge weights.
   const int status =
       METIS_PartGraphKway(&nvtxs, &ncon, data(metis.xadj), metis.adjncy, data(metis.vwgt), nullptr,
                           minimize_volume ? nullptr : data(metis.adjwgt), &nparts, nullptr,
@@ -261,7 +261,7 @@ std::int64_t balance_excess(const std::vector<double>& imbalance, const MetisOpt
   return static_cast<std::int64_t>(std::floor(std::min(excess, 1e6) / 0.05));
 }
 
-// The halo where it is to be small, else the cut.
+// The quantity to minimise: the halo if requested, else the cut.
 std::int64_t objective_of(const CsrGraph& graph, const MetisOptions& options,
                           const GraphPartition& partition) {
   if (!options.minimize_volume) return partition.edge_cut;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens a shared object of custom ops and checks what it says of itself; in a child process first
-// (probe.hpp), which survives what it does meanwhile.
+// Opens a shared object of custom ops and checks its table; first in a child process (probe.hpp),
+// so that the program survives whatever the object does while it is loaded.
 //
 // The handle is never closed: a program may hold functions of it until the process ends, and a
 // library that started threads cannot be unloaded under them. Opening one twice costs nothing.
@@ -68,10 +68,10 @@ std::vector<npu_custom_op> ops_of(void* handle, const std::string& path) {
 std::vector<npu_custom_op> load_custom_ops(const std::string& path) {
   if (path.empty())
     fail(path, "expected the name of a shared object");  // dlopen: the program itself
-  // dlopen looks for a bare name in the system's folders only.
+  // dlopen searches only the system's folders for a bare name.
   const bool is_local = path.find('/') == path.npos && ::access(path.c_str(), F_OK) == 0;
   const std::string file = is_local ? "./" + path : path;
-  // What is loaded already has done what it does when it is loaded.
+  // An object that is already loaded cannot do any more harm by being loaded.
   if (::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) == nullptr) {
     const std::string fault = probe_load([&] { ops_of(open_ops(path, file), path); });
     if (!fault.empty()) fail(path, fault);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever a shared object does while it is loaded, its constructors do in the process that loads
-// it, and no check in that process can survive a crash or an exit there. So a forked child loads it
-// first. The child answers through a pipe: that it ended with status 0 says nothing, since a
-// library may have called exit. The time is kept by the parent and ends with SIGKILL, since a
-// library may ignore every other signal.
+// The constructors of a shared object run in the process that loads it, and no check in that
+// process can survive a crash or an exit there. So a forked child loads it first. The child answers
+// through a pipe: exit status 0 proves nothing, since a library may have called exit. The parent
+// keeps the time and ends an overdue child with SIGKILL, since a library may ignore every other
+// signal.
 #include "device/probe.hpp"
 
 #include <fcntl.h>
@@ -29,27 +29,27 @@ using Clock = std::chrono::steady_clock;
 constexpr char kAnswer = 'k';
 
 [[noreturn]] void run_child(const std::function<void()>& load, int answer, pid_t parent) {
-  // Nobody waits for the child if the parent is gone.
+  // The child must not outlive the parent.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(0);
   for (int number = 1; number < SIGRTMIN; ++number) std::signal(number, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  // What it prints it would print twice, and stdout carries a document.
+  // Its output would appear twice, and stdout carries a document.
   if (const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC); null >= 0) {
     ::dup2(null, STDOUT_FILENO);
     ::dup2(null, STDERR_FILENO);
   }
   try {
     load();
-  } catch (...) {  // the parent finds the same fault and says which
+  } catch (...) {  // the parent meets the same fault and reports it
   }
   const ssize_t written = ::write(answer, &kAnswer, 1);
   ::_exit(written == 1 ? 0 : 1);
 }
 
-// Whether the child answers before `end`; also false once it can no more.
+// Whether the child answers before `end`; also false as soon as it no longer can.
 bool answers(int pipe, Clock::time_point end) {
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
@@ -63,7 +63,7 @@ bool answers(int pipe, Clock::time_point end) {
   }
 }
 
-// The child's status; nothing if it still runs at `end`, or cannot be waited for.
+// The child's status; nothing if it is still running at `end`, or cannot be waited for.
 std::optional<int> status_until(pid_t child, Clock::time_point end) {
   for (;;) {
     int status = 0;
@@ -84,7 +84,7 @@ std::string seconds_text(std::chrono::milliseconds time) {
 
 std::string probe_load(const std::function<void()>& load, std::chrono::milliseconds time) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return {};  // out of files: the load is no worse than without
+  if (::pipe2(ends, O_CLOEXEC) != 0) return {};  // out of files: load without a probe
   Descriptor read_end(ends[0]);
   Descriptor write_end(ends[1]);
   const pid_t parent = ::getpid();

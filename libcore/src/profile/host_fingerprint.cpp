@@ -30,7 +30,7 @@ double host_memory_bytes() {
   const long pages = sysconf(_SC_PHYS_PAGES);
   const long page = sysconf(_SC_PAGESIZE);
   double bytes = pages > 0 && page > 0 ? static_cast<double>(pages) * static_cast<double>(page) : 0;
-  // "max" is no number.
+  // "max" is not a number.
   std::ifstream group("/sys/fs/cgroup/memory.max");
   double limit = 0;
   if (group >> limit && limit > 0) bytes = bytes > 0 ? std::min(bytes, limit) : limit;

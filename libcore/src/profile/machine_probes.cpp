@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The models that npu-profile --machine runs: short chains, made up in memory, in shapes that real
-// models have.
+// The models that npu-profile --machine runs: short chains, built in memory, with shapes of real
+// models.
 //
-// A rate has to be what an op costs inside a model: its operands come from the caches where a
-// producer left them, in the layout of its neighbours, and an activation or a norm behind a
-// convolution runs as its epilogue. So no op is measured alone: each probe is a pair of chains that
-// share everything but the nodes in question.
+// A rate has to be the cost of an op inside a model: its operands are in the caches where a
+// producer left them, in the layout of its neighbours, and an activation or a norm after a
+// convolution runs in its epilogue. So no op is measured in isolation: each probe is a pair of
+// chains that differ only in the nodes in question.
 #include "profile/machine_probes.hpp"
 
 #include <set>
@@ -34,13 +34,13 @@ class Chain {
     document_["npu"] = {{"version", 1}, {"target", target.json}};
   }
 
-  /// Nodes that follow run there.
+  /// Sets the device of the nodes that follow.
   Chain& on(const std::string& device) {
     device_ = device;
     return *this;
   }
 
-  /// A node of the value so far, then weights of these shapes.
+  /// Appends a node that reads the current value and weights of these shapes.
   Chain& op(const std::string& type, const std::vector<Shape>& weights, const Json& attrs,
             std::optional<Shape> result = {}) {
     Json operands = Json::array({mention(last_, shape_)});
@@ -48,7 +48,7 @@ class Chain {
     return add(type, std::move(operands), attrs, std::move(result));
   }
 
-  /// A node of the value so far and an earlier value of its shape.
+  /// Appends a node that reads the current value and an earlier value of its shape.
   Chain& op_with(const std::string& type, const std::vector<std::string>& others) {
     Json operands = Json::array({mention(last_, shape_)});
     for (const std::string& other : others) operands.push_back(mention(other, shape_));
@@ -70,7 +70,7 @@ class Chain {
   }
 
   const std::string& last() const { return last_; }
-  /// The value in front of the last one: who reads it keeps the two from melting into one kernel.
+  /// The value before the last one: a reader of it keeps the two from being fused into one kernel.
   const std::string& before_last() const { return before_last_; }
   const std::string& input() const { return input_; }
 
@@ -86,7 +86,7 @@ class Chain {
 
   Json weight(const std::string& type, const Shape& shape, std::size_t operand) {
     std::string name = "w" + std::to_string(document_["weights"].size());
-    // Made-up weights of this name are positive, as a variance has to be.
+    // Random weights with this name are positive, as a variance has to be.
     if (type == "aten.batch_norm.default" && operand == 4) name += "_var";
     Json json = mention(name, shape);
     document_["weights"].push_back(json);
@@ -131,7 +131,7 @@ struct Kind {
   std::vector<std::string> types;
   bool by_flops;
   Shape shape;
-  void (*context)(Chain&);  ///< in both models, in front of the op; null: nothing
+  void (*context)(Chain&);  ///< in both models, before the op; null: nothing
   void (*step)(Chain&, const std::string& type);
   std::int32_t few, many;  ///< steps of the two models
   std::optional<bool> grouped = {};
@@ -158,7 +158,7 @@ void pool(Chain& chain, const std::string& type) {
 }
 void softmax(Chain& chain, const std::string& type) { chain.op(type, {}, {{"dim", -1}}); }
 
-/// What is bound by arithmetic.
+/// Compute-bound ops.
 std::vector<Kind> arithmetic_kinds() {
   const auto pair = [](Chain& chain, const std::string&) {
     chain.convolution(384, 1).convolution(96, 1);
@@ -200,7 +200,7 @@ std::vector<Kind> arithmetic_kinds() {
        10}};
 }
 
-/// What runs as an epilogue in models, and what is bound by memory.
+/// Ops that run in epilogues of models, and memory-bound ops.
 std::vector<Kind> memory_kinds() {
   return {
       {"batch norm", {"aten.batch_norm.default"}, false, kImage, pointwise_layer, batch_norm, 6, 6},
@@ -260,7 +260,7 @@ std::vector<Kind> memory_kinds() {
   };
 }
 
-/// `with` false leaves the op out of a kind with a context.
+/// With `with` false, omits the op of a kind that has a context.
 Graph chain_of(const Target& target, const Kind& kind, std::int32_t steps, bool with) {
   Chain chain(target, kind.shape);
   for (std::int32_t i = 0; i < steps; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the times of probes to the rates of a target, and the table of them.
+// Computes the rates of a target from the times of probes, and formats them as a table.
 #include "profile/machine_rates.hpp"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 namespace npu {
 namespace {
 
-// A rate that never decides what takes longest.
+// A rate so high that it never determines the time.
 constexpr double kNoLimit = 1e15;
 constexpr double kLeastShare = 0.01;
 
@@ -84,7 +84,7 @@ Json RateWriter::op_rate(const MachineProbe& probe, const ProbeTime& time) {
   if (probe.grouped) json["grouped"] = *probe.grouped;
   if (probe.pointwise) json["pointwise"] = *probe.pointwise;
   if (probe.by_flops) {
-    // Few rows of many weights are bound by the device's memory all the same.
+    // Products of few rows with many weights are memory-bound nevertheless.
     json["peak_flops"] = rounded(1e6 * time.flops / nodes / us);
     add(probe.name, "FLOP/s", 0, json["peak_flops"].get<double>(), time.spread);
   } else {

@@ -12,7 +12,7 @@
 
 namespace npu {
 
-/// How long the models of a probe took, and what the longer one does more.
+/// The times of a probe's models, and the additional work of the longer one.
 struct ProbeTime {
   double longer_us = 0;
   double shorter_us = 0;
@@ -22,16 +22,16 @@ struct ProbeTime {
   double bytes = 0;
 };
 
-/// Three significant digits: more would promise what no measurement keeps.
+/// Rounds to three significant digits; more would overstate the precision of a measurement.
 double rounded(double value);
 
 /// Microseconds of the work of one node beyond `node_overhead_us`. At least a hundredth of the
-/// longer model's time by node: what an epilogue costs may be lost in the noise, and a difference
-/// below zero is noise.
+/// longer model's time per node: the cost of an epilogue may be lost in the noise, and a negative
+/// difference is noise.
 double work_us(const ProbeTime& time, double node_overhead_us);
 
-/// Puts rates into a device of a target and lists them for the report. Node overhead first: the
-/// other rates are of what lies above it.
+/// Writes rates to a device of a target and lists them for the report. Node overhead comes first:
+/// the other rates are for the work beyond it.
 class RateWriter {
  public:
   RateWriter(std::string device, Json& json, std::vector<MachineRate>& rates)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads what Linux counts: the time on run queues of every thread (/proc/self/task/*/schedstat),
-// involuntary switches (getrusage) and the run queue of the machine (/proc/loadavg). What is not
-// there counts as quiet.
+// Reads Linux's counters: the time on run queues of every thread (/proc/self/task/*/schedstat),
+// involuntary context switches (getrusage) and the run queue of the machine (/proc/loadavg). A
+// missing counter is taken as quiet.
 #include "profile/machine_watch.hpp"
 
 #include <sys/resource.h>
@@ -52,7 +52,7 @@ std::int32_t runnable_threads() {
 
 bool is_disturbed(const MachineLoad& load) noexcept {
   constexpr double kMostWaiting = 0.1;
-  constexpr double kUncountedSwitchMs = 10;  // one switch in as long is the kernel's own business
+  constexpr double kUncountedSwitchMs = 10;  // one switch per so long is normal for the kernel
   if (load.waited_ms) return *load.waited_ms > kMostWaiting * load.elapsed_ms;
   return static_cast<double>(load.involuntary_switches) > 1 + load.elapsed_ms / kUncountedSwitchMs;
 }
@@ -64,7 +64,7 @@ MachineLoad MachineWatch::load() const {
   MachineLoad load;
   load.elapsed_ms = now_ms() - start_ms_;
   if (const auto waited = waited_ms(); waited && waited_ms_) {
-    // A thread that has ended takes what it waited with it.
+    // The waiting time of a thread that has ended is lost.
     load.waited_ms = std::max(0.0, *waited - *waited_ms_);
   }
   load.involuntary_switches = involuntary_switches() - switches_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What else a machine does while something is measured on it.
+// Detects other load on the machine during a measurement.
 #pragma once
 
 #include <cstdint>
@@ -7,21 +7,21 @@
 
 namespace npu {
 
-/// What happened between two looks at the machine.
+/// The load between two looks at the machine.
 struct MachineLoad {
   double elapsed_ms = 0;
-  /// Time for which threads of this process were ready to run and had no core; nothing where the
+  /// Time for which threads of this process were ready to run but had no core; nothing if the
   /// kernel does not count it.
   std::optional<double> waited_ms = {};
-  std::int64_t involuntary_switches = 0;  ///< of this process, to another one
+  std::int64_t involuntary_switches = 0;  ///< context switches away from this process
   std::int32_t runnable = 0;              ///< threads on the machine that wanted a core at the end
 };
 
-/// Whether other work held up what was measured: threads of this process waited for a core for more
-/// than a tenth of the time or, where nobody counts that, were taken off one.
+/// Whether other work disturbed the measurement: threads of this process waited for a core for more
+/// than a tenth of the time or, if that is not counted, were preempted.
 bool is_disturbed(const MachineLoad& load) noexcept;
 
-/// Looks at the machine when it is made, and again when it is asked. O(threads of the process).
+/// Reads the counters on construction, and again when asked. O(threads of the process).
 class MachineWatch {
  public:
   MachineWatch();

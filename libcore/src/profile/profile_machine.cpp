@@ -2,12 +2,12 @@
 // Measures the rates of a target's devices on this machine, for the roofline model.
 //
 // All probes (machine_probes.hpp) are compiled first and then run in turns, round by round, until
-// the time is over: a slow moment of the machine meets all of them. What else runs on a machine
-// only ever adds time, so the least time of a model counts; the spread of the rounds is reported.
-// Rates follow from differences, in an order in which each needs only what is known: nodes, then
-// launches and latencies, then arithmetic and memory, then copies.
+// the time is up: a slow moment of the machine affects all of them. Other load can only add time,
+// so the least time of a model counts; the spread of the rounds is reported. Rates follow from
+// differences, in an order in which each needs only known ones: nodes, then launches and latencies,
+// then arithmetic and memory, then copies.
 //
-// Cost: the time asked for, or three rounds where that is longer; some 10 MB of tensors. Leaves out
+// Cost: the time asked for, or three rounds if that is longer; some 10 MB of tensors. Leaves out
 // how rates fall when both devices work at the same time.
 #include "npu/profile/profile_machine.hpp"
 
@@ -43,7 +43,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// A model that is ready to run, and how long it took.
+/// A model that is ready to run, and the times of its runs.
 struct Subject {
   std::string name;
   Graph graph;
@@ -52,7 +52,7 @@ struct Subject {
   std::vector<Tensor> inputs;
   std::unique_ptr<Executor> executor;
   std::vector<double> us;
-  /// Of models with several partitions, by device: the least median of its steps.
+  /// For models with several partitions, by device: the least median of its steps.
   std::map<std::string, double> launch_us;
   std::map<std::string, double> copy_us;
 };
@@ -165,7 +165,7 @@ class MachineProfiler {
         prepare(name + "copies", turns_of_layers(target_, {}, second, kLargeTurns), {});
   }
 
-  /// Null where the device (or, without a name, the devices that the nodes have) refuses it.
+  /// Null if the device (or, without a name, a device of one of the nodes) refuses it.
   Subject* prepare(const std::string& name, const Graph& graph, const std::string& device) {
     Subject& subject = subjects_.emplace_back();
     subject.name = name;
@@ -192,10 +192,10 @@ class MachineProfiler {
       for (const TensorId id : subject.graph.graph_inputs()) {
         subject.inputs.push_back(random_input(subject.graph, id, 0));
       }
-      subject.executor->run(subject.inputs, nullptr);  // first touches memory; and may be refused
+      subject.executor->run(subject.inputs, nullptr);  // touches memory first; and may be refused
       return &subject;
     } catch (const Error& error) {
-      // All backends are there; what one of them refuses does not stop the rest.
+      // All backends are loaded; a model that one of them refuses does not stop the rest.
       if (error.code() != ErrorCode::kUnsupported && error.code() != ErrorCode::kInvalidGraph) {
         throw;
       }
@@ -303,7 +303,7 @@ class MachineProfiler {
     json["latency_us"] = rounded(latency);
     rates.push_back({name, "latency", "us", before.latency_us, rounded(latency), 0});
     if (link.both == nullptr || link.convolutions == nullptr || link.additions == nullptr) return;
-    // Each turn crosses over and back; both ways together are what can be told apart.
+    // Each turn goes to the other device and back; only the sum of both directions is measurable.
     const double crossing = (Pair::least(link.both->us) - Pair::least(link.convolutions->us) -
                              Pair::least(link.additions->us)) /
                             (2.0 * kLargeTurns);

@@ -7,7 +7,7 @@
 
 namespace npu {
 
-/// Owns a file descriptor; -1 is none.
+/// Owns a file descriptor; -1 means none.
 class Descriptor {
  public:
   explicit Descriptor(int value = -1) noexcept : value_(value) {}

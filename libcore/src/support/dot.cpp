@@ -16,7 +16,7 @@ std::string escaped(std::string_view text) {
     for (const char c : short_text(text.substr(begin, end - begin))) {
       if (c == '"' || c == '\\') result += '\\';
       result += c;
-      // Graphviz reads entities of HTML: "&#27;" would become a control character in the SVG.
+      // Graphviz interprets HTML entities: "&#27;" would become a control character in the SVG.
       if (c == '&') result += "amp;";
     }
     begin = end + 1;

@@ -6,8 +6,8 @@
 
 namespace npu::dot {
 
-/// `text` for use between the quotes of a Graphviz string, line by line: short_text, and nothing
-/// that Graphviz or a reader of its SVG would take for more than text.
+/// `text` for use between the quotes of a Graphviz string, line by line: short_text, escaped so
+/// that neither Graphviz nor a viewer of its SVG interprets it.
 std::string escaped(std::string_view text);
 
 /// The beginning of a drawing: `digraph "name" {` and the style of its nodes and edges, the same in

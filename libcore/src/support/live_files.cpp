@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files are mapped and which are being written, in a form that a signal handler can read.
+// Lists the files that are mapped or being written, in a form that a signal handler can read.
 //
-// Both lists only grow: a slot is made once, linked in front with one atomic store, and reused when
-// it is free, so a handler can walk the list at any moment. A slot is taken and given back under a
-// mutex, which the handler never touches; what it reads besides are lock-free atomics, and texts
-// that change only while their slot is marked as free. O(live files) for each call.
+// Both lists only grow: a slot is created once, pushed to the front with one atomic store, and
+// reused when it is free, so a handler can walk the list at any moment. Slots are taken and
+// returned under a mutex, which the handler never touches; it reads only lock-free atomics, and
+// texts that change only while their slot is marked as free. O(live files) per call.
 #include "support/live_files.hpp"
 
 #include <unistd.h>
@@ -45,8 +45,8 @@ std::mutex slot_mutex;
 std::atomic<MappingMark::Slot*> mapping_slots{nullptr};
 std::atomic<UnfinishedMark::Slot*> unfinished_slots{nullptr};
 
-// The first slot that `is_free`, or a new one. The slots stay until the process ends: a handler may
-// be reading them.
+// The first slot that `is_free`, or a new one. Slots live until the process ends, since a handler
+// may be reading them.
 template <typename Slot, typename IsFree>
 Slot* take_slot(std::atomic<Slot*>& slots, const IsFree& is_free) {
   for (Slot* slot = slots.load(); slot != nullptr; slot = slot->next) {
@@ -95,7 +95,7 @@ UnfinishedMark::UnfinishedMark(const std::string& path) {
 
 UnfinishedMark::~UnfinishedMark() {
   if (slot_ == nullptr) return;
-  // A handler that is about to remove the file reads the path until the process is gone.
+  // A handler that is about to remove the file reads the path until the process ends.
   int expected = Slot::kLive;
   slot_->state.compare_exchange_strong(expected, Slot::kFree);
 }

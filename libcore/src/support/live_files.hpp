@@ -6,7 +6,7 @@
 
 namespace npu {
 
-/// Says for as long as it lives that a range of memory is a mapped file.
+/// Registers a range of memory as a mapped file for as long as it lives.
 class MappingMark {
  public:
   MappingMark(const void* address, std::size_t size, const std::string& path);
@@ -20,10 +20,10 @@ class MappingMark {
   Slot* slot_;
 };
 
-/// Says for as long as it lives that a path is a temporary name, to be removed if the process ends.
+/// Registers, for as long as it lives, a temporary name to be removed if the process ends.
 class UnfinishedMark {
  public:
-  /// A path longer than PATH_MAX names no file, and is not kept.
+  /// A path longer than PATH_MAX cannot name a file and is ignored.
   explicit UnfinishedMark(const std::string& path);
   ~UnfinishedMark();
   UnfinishedMark(const UnfinishedMark&) = delete;

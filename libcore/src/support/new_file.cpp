@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place that writes files which replace others.
+// The only place that writes files which replace others.
 //
-// Where the file system can (O_TMPFILE), the file has no name until it is complete, so that not
-// even SIGKILL leaves a part of it; elsewhere a temporary name stands in its folder meanwhile, and
-// a mark says so to the program's signal handlers. A name that exists cannot be linked to, only
-// renamed over: then the complete file has a temporary name for a moment.
+// If the file system supports O_TMPFILE, the file has no name until it is complete, so that not
+// even SIGKILL leaves a part of it; otherwise it has a temporary name in its folder, which is
+// registered for the program's signal handlers. An existing name cannot be linked to, only renamed
+// over: then the complete file has a temporary name for a moment.
 #include "support/new_file.hpp"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@
 namespace npu {
 namespace {
 
-constexpr int kMostLinks = 40;  // as the kernel follows
+constexpr int kMostLinks = 40;  // the kernel's limit
 constexpr int kMostTries = 100;
 constexpr std::size_t kLongestStem = 240;  // NAME_MAX less what a temporary name adds
 
@@ -41,7 +41,7 @@ std::string random_suffix() {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
   std::uint64_t number = 0;
   if (::getrandom(&number, sizeof number, 0) != sizeof number) {
-    // Not for secrecy: a name that is taken costs another try.
+    // Not for secrecy: a name that is taken only costs another attempt.
     number = static_cast<std::uint64_t>(::getpid());
   }
   std::string text;
@@ -58,14 +58,14 @@ std::string link_target(const std::string& path) {
   return folder_of(path) + "/" + target;
 }
 
-// The links of /proc/PID/fd lead to open files, whatever their text says.
+// The links in /proc/PID/fd lead to open files, whatever their text is.
 bool is_in_proc(const std::string& path) {
   struct statfs status {};
   return ::statfs(folder_of(path).c_str(), &status) == 0 && status.f_type == PROC_SUPER_MAGIC;
 }
 
-// What the kernel does in open() if fs.protected_symlinks is set; links are followed here, so it
-// has to be done here.
+// The check that the kernel makes in open() if fs.protected_symlinks is set; since links are
+// followed here, it has to be made here.
 void check_link_owner(const std::string& path, const struct stat& link) {
   struct stat folder {};
   if (::stat(folder_of(path).c_str(), &folder) != 0) return;
@@ -85,7 +85,7 @@ void write_fully(int descriptor, std::string_view bytes, const std::string& path
     if (written >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(written));
     } else if (errno == EFAULT) {
-      // The kernel met the end of a mapped file where its bytes had been.
+      // The mapped file that the bytes come from has been truncated.
       const char* name = mapped_file_at(bytes.data());
       throw Error(ErrorCode::kIo, "was cut short while it was read",
                   {.file = name != nullptr ? name : path});
@@ -141,9 +141,9 @@ NewFile::NewFile(std::string path, Options options)
     const std::size_t name = path_.rfind('/') + 1;  // 0 without a slash
     options_.temporary = path_.substr(0, name + kLongestStem) + ".";
   }
-  // Nobody else may read what replaces a file that is not for others.
+  // A file that replaces a private one must be private as well.
   const mode_t mode = options_.mode ? 0600 : options_.create_mode;
-  // A file without a name is linked through /proc; AT_EMPTY_PATH would take a capability.
+  // A file without a name is linked through /proc; AT_EMPTY_PATH would require a capability.
   if (::access("/proc/self/fd", X_OK) == 0) {
     file_ = Descriptor(::open(folder_of(path_).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
   }
@@ -154,7 +154,7 @@ NewFile::NewFile(std::string path, Options options)
     return file_.get() >= 0;
   };
   try_names(create);
-  // Whoever clears a folder of temporary files can tell one that is in use.
+  // Tells programs that clean up temporary files that this one is in use.
   ::flock(file_.get(), LOCK_EX | LOCK_NB);
 }
 

@@ -13,16 +13,16 @@
 namespace npu {
 
 /// A file that appears under its name as a whole, or not at all: written without a name, or under a
-/// temporary one in the same folder, then linked and renamed. Whatever ends the process on the way,
-/// but for SIGKILL in the moment between these two, leaves nothing behind if its signal handlers
-/// call remove_unfinished_files. All functions throw Error kIo.
+/// temporary one in the same folder, then linked and renamed. If the process is ended meanwhile,
+/// nothing is left behind provided that its signal handlers call remove_unfinished_files, except by
+/// SIGKILL in the moment between these two. All functions throw Error kIo.
 class NewFile {
  public:
   struct Options {
     mode_t create_mode = 0666;        ///< of a new file, less the umask
-    std::optional<mode_t> mode = {};  ///< of the file that is replaced, to be kept
+    std::optional<mode_t> mode = {};  ///< of the replaced file, which the new one gets
     bool exists = false;              ///< something has the name already
-    std::string temporary = {};       ///< begin of temporary names; empty: the path and a dot
+    std::string temporary = {};       ///< prefix of temporary names; empty: the path and a dot
   };
 
   NewFile(std::string path, Options options);
@@ -31,11 +31,11 @@ class NewFile {
   NewFile& operator=(const NewFile&) = delete;
 
   void write(std::string_view bytes);
-  /// Gives the file its name; with `sync`, once its bytes are on the disk.
+  /// Gives the file its name; with `sync`, after its bytes have reached the disk.
   void publish(bool sync);
 
  private:
-  /// Calls `create` with ever other temporary names until it is true.
+  /// Calls `create` with new temporary names until it returns true.
   template <typename Create>
   void try_names(const Create& create);
 
@@ -47,19 +47,19 @@ class NewFile {
   bool has_name_ = false;  ///< temporary_ is in the folder
 };
 
-/// Writes all of `bytes` to a descriptor; `path` stands for it in the Error that a failure throws.
+/// Writes all of `bytes` to a descriptor, which the Error of a failure calls `path`.
 void write_fully(int descriptor, std::string_view bytes, const std::string& path);
 
-/// What a path means to somebody who writes to it.
+/// What writing to a path means.
 struct WriteTarget {
-  std::string path;  ///< behind the symbolic links
+  std::string path;  ///< with symbolic links followed
   bool exists = false;
   bool in_place = false;  ///< a device, a pipe or an open file of /proc: not to be replaced
   mode_t mode = 0;        ///< of a regular file that exists
 };
-/// Follows symbolic links to the file that is to be written, or made: a dangling link is made to
-/// lead somewhere. Throws Error kIo for a directory, and for a link that the kernel would not
-/// follow, either: one of another user in a folder such as /tmp, where everybody can put one.
+/// Follows symbolic links to the file to write or create; the target of a dangling link is created.
+/// Throws Error kIo for a directory, and for a link that the kernel would not follow either: one of
+/// another user in a world-writable folder such as /tmp.
 WriteTarget find_write_target(const std::string& path);
 
 }  // namespace npu

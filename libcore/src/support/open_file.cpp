@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place that opens files to read. open() of a named pipe waits for a writer, for ever if
-// none comes, so nothing is opened without O_NONBLOCK; what was opened is examined by its
-// descriptor, never by its name.
+// The only place that opens files for reading. open() of a named pipe waits for a writer, possibly
+// for ever, so everything is opened with O_NONBLOCK; what was opened is examined through its
+// descriptor, never through its name.
 #include "support/open_file.hpp"
 
 #include <fcntl.h>

@@ -15,14 +15,14 @@ struct OpenedFile {
   struct stat status {};
 };
 
-/// Opens a file to read, without waiting for anything, and looks at what was opened: there is no
-/// moment between the look and the use in which another file could take its place. Throws Error kIo
-/// for what cannot be opened, for a directory, and with FileTrust::kOwn for what others could have
+/// Opens a file for reading without blocking, and examines what was opened, so that no other file
+/// can take its place between the check and the use. Throws Error kIo for what cannot be opened,
+/// for a directory, and with FileTrust::kOwn for a file that others could have
 /// written.
 OpenedFile open_to_read(const std::string& path, FileTrust trust = FileTrust::kAny);
 
-/// Why bytes of a file or a folder are not to be trusted: another user owns it, or may write to it.
-/// Empty if neither is so. Root is trusted by all.
+/// Why the bytes of a file or a folder are not to be trusted: another user owns it or may write to
+/// it. Empty if neither holds. Root is always trusted.
 std::string distrust_reason(const struct stat& status);
 
 /// Throws Error kIo "file: error: what: the text of errno".

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Points descriptor 1 at /dev/null while the first to the last of them live. The stream is flushed
-// at both ends, so that each text goes where it was meant to. Six system calls.
+// Points descriptor 1 at /dev/null from the construction of the first object to the destruction of
+// the last. The stream is flushed at both ends, so that no text goes astray. Six system calls.
 #include "support/quiet_stdout.hpp"
 
 #include <fcntl.h>

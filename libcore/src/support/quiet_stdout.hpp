@@ -3,8 +3,8 @@
 
 namespace npu {
 
-/// For as long as one lives, what a library prints to stdout is dropped: for libraries that print
-/// what nobody asked for. Any number of threads may have one; what others print is dropped, too.
+/// Drops output to stdout for as long as it lives, for libraries that print unasked. Any number of
+/// threads may have one; output of other threads is dropped as well.
 class QuietStdout {
  public:
   QuietStdout();

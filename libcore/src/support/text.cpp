@@ -31,8 +31,8 @@ std::size_t display_width(std::string_view text) {
   }));
 }
 
-// The longest name and the longest line that go to a terminal, in bytes: texts from outside may
-// have megabytes.
+// The longest name and the longest line that go to a terminal, in bytes: untrusted texts may have
+// megabytes.
 constexpr std::size_t kLongestName = 200;
 constexpr std::size_t kLongestLine = 4000;
 
@@ -48,7 +48,7 @@ std::size_t sequence_length(std::string_view text) {
   if (length > text.size()) return 0;
   for (std::size_t k = 1; k < length; ++k) {
     const auto byte = static_cast<unsigned char>(text[k]);
-    // The second byte also rules out long forms, surrogates and what lies above U+10FFFF.
+    // The second byte also rules out overlong forms, surrogates and code points above U+10FFFF.
     const unsigned low = k > 1 ? 0x80U : lead == 0xe0 ? 0xa0U : lead == 0xf0 ? 0x90U : 0x80U;
     const unsigned high = k > 1 ? 0xbfU : lead == 0xed ? 0x9fU : lead == 0xf4 ? 0x8fU : 0xbfU;
     if (byte < low || byte > high) return 0;
@@ -56,9 +56,9 @@ std::size_t sequence_length(std::string_view text) {
   return length;
 }
 
-// Whether a character would do something to a terminal instead of being shown: C0 and C1 controls,
-// line and paragraph separators, what turns the direction of writing (U+202A to U+202E, U+2066 to
-// U+2069); or is none that XML may have (U+FFFE, U+FFFF).
+// Whether a character would affect a terminal instead of being shown: C0 and C1 controls, line and
+// paragraph separators, changes of the direction of writing (U+202A to U+202E, U+2066 to U+2069);
+// or is not allowed in XML (U+FFFE, U+FFFF).
 bool is_control(std::string_view sequence) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(sequence[i]); };
   if (sequence.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7f;
@@ -81,7 +81,7 @@ void add_printable(std::string_view text, std::string& result) {
   }
 }
 
-// Printable, and of a long text no more than `limit` bytes: its begin, "..." and a fifth at its
+// Printable text of at most `limit` bytes: the beginning of a long text, "..." and a fifth from its
 // end.
 void add_short(std::string_view text, std::size_t limit, std::string& result) {
   if (text.size() <= limit) return add_printable(text, result);
@@ -97,7 +97,7 @@ void add_short(std::string_view text, std::size_t limit, std::string& result) {
   add_printable(text.substr(end), result);
 }
 
-// A line with its long words cut short, and then itself.
+// Shortens the long words of a line, then the line.
 void add_line(std::string_view line, std::string& result) {
   std::string words;
   while (!line.empty()) {
@@ -208,7 +208,7 @@ std::string table_text(const std::vector<std::vector<std::string>>& rows) {
 
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
-  if (word.size() > kLongestName) return best;  // no typo, and the distance is quadratic
+  if (word.size() > kLongestName) return best;  // not a typo, and the distance is quadratic
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
     const std::size_t distance = edit_distance(word, candidate);
@@ -229,7 +229,7 @@ std::string nearest_option(std::string_view word, const std::vector<std::string>
     }
     return best;
   };
-  // A quarter of the letters is wrong, missing or too much; two change places at the cost of two.
+  // At most a quarter of the letters is wrong, missing or superfluous; a swap counts as two.
   std::string best;
   std::size_t best_distance = (word.size() + 3) / 4 + 1;
   for (const std::string& option : options) {
@@ -241,7 +241,7 @@ std::string nearest_option(std::string_view word, const std::vector<std::string>
   if (!best.empty()) return best;
   best = shortest([&](const std::string& option) { return option.starts_with(word); });
   if (!best.empty() || word.size() < 2) return best;
-  // An abbreviation: its letters in their order, from the first on.
+  // An abbreviation: a subsequence of the letters that begins with the first one.
   return shortest([&](const std::string& option) {
     std::size_t found = 0;
     for (const char c : option) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads members of a device's description that its struct does not carry. O(size of the
+// Reads members of a device's description that struct Device does not have. O(size of the
 // description).
 #include "npu/target/device_facts.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of numbers of parts.
+// Parses lists of numbers of parts.
 #include "options/part_counts.hpp"
 
 #include <charconv>

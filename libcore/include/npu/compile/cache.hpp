@@ -48,11 +48,11 @@ struct CachedBlob {
   Json report;  ///< the backend's, an object
 };
 
-/// A folder with one file for each compiled partition. Any number of processes may use it at once
-/// and be killed at any moment. Every entry carries digests of all its bytes; one that does not
-/// match is removed and counts as absent. Whoever can write an entry decides what is run, so a
-/// folder or an entry that other users could have written is not used. That, and a folder that
-/// cannot be read or written, costs a warning, never the run. Thread-safe.
+/// A folder with one file per compiled partition. Any number of processes may use it at once and be
+/// killed at any moment. Every entry carries digests of all its bytes; a damaged entry is removed
+/// and treated as absent. Write access to an entry decides what is run, so a folder or an entry
+/// that other users could have written is not used. That, and a folder that cannot be read or
+/// written, causes a warning, never a failure. Thread-safe.
 class CompileCache {
  public:
   explicit CompileCache(const CacheOptions& options);

@@ -15,12 +15,12 @@ struct MetisOptions {
   /// How far above the mean the heaviest part may be, for each node weight: 1.05 is 5 %. The last
   /// entry applies to all further weights. METIS treats it as a goal, not as a limit.
   std::vector<double> max_imbalance{1.05};
-  std::uint64_t seed = 0;       ///< of the first try
+  std::uint64_t seed = 0;       ///< of the first attempt
   std::int32_t seed_count = 1;  ///< seeds seed, seed + 1, ...: the best result is kept
-  /// Total communication volume (halo) in place of the edge cut. METIS's own objective is no better
-  /// at it than the cut on some graphs, so both are tried and the smaller volume is kept.
+  /// Minimise total communication volume (halo) instead of the edge cut. On some graphs METIS's
+  /// volume objective is no better at that than the cut, so both are tried and the better is kept.
   bool minimize_volume = false;
-  /// What counts as volume; empty: volume_of of the graph.
+  /// How volume is counted; empty: by volume_of the graph.
   std::function<std::int64_t(const std::vector<std::int32_t>&)> volume_of = {};
 };
 
@@ -49,12 +49,12 @@ std::string partition_hash(const std::vector<std::int32_t>& part_of);
 /// Weight of the edges between parts, each undirected edge once.
 std::int64_t edge_cut_of(const CsrGraph& graph, const std::vector<std::int32_t>& part_of);
 
-/// How many nodes the parts read of others: over all parts, the nodes outside that have an edge
-/// into it.
+/// The number of nodes that parts read from others: summed over all parts, the outside nodes with
+/// an edge into the part.
 std::int64_t volume_of(const CsrGraph& graph, const std::vector<std::int32_t>& part_of,
                        std::int32_t part_count);
 
-/// Heaviest part over the mean, for each node weight; 1 where the weights sum up to 0.
+/// Heaviest part over the mean, for each node weight; 1 where the weights sum to 0.
 std::vector<double> imbalance_of(const CsrGraph& graph, const std::vector<std::int32_t>& part_of,
                                  std::int32_t part_count);
 

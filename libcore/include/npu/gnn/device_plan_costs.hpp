@@ -43,7 +43,7 @@ struct DevicePlanCost {
   double transfer_ms = 0;                     ///< part of the above
   bool extrapolated = false;
   bool disturbed = false;
-  std::string refusal;  ///< why it does not fit; empty if it does
+  std::string refusal;  ///< why the plan does not fit; empty if it does
 };
 
 /// Costs of plans from a profile. Keeps references to its arguments.
@@ -99,7 +99,7 @@ class DevicePlanCosts {
   std::vector<std::string> resource_names_;
 };
 
-/// Why a layer has no legal structure: what stands against each device alone.
+/// Why a layer has no legal structure: the objection to each single device.
 std::string no_structure_reason(const DevicePlanCosts& costs, const PlanLayer& layer,
                                 const StageTable& profile);
 

@@ -167,7 +167,7 @@ struct SweepRow {
   std::int64_t halo = 0;
   std::string infeasible;  ///< why there is no plan; the members below are then unused
   std::int64_t pad = 0;
-  std::string passed_over;  ///< why the plan is not taken, however short; empty: it counts
+  std::string passed_over;  ///< why the plan is not taken, however short; empty: it may be
   double makespan_ms = 0;
   double lower_bound_ms = 0;
   double gap = 0;
@@ -208,9 +208,9 @@ struct Plan {
   std::optional<SingleDevice> best_single_device;
   double speedup = 0;  ///< over the best single device, if there is one
   std::int32_t plan_switches = 0;
-  std::int64_t extrapolated = 0;       ///< assignments outside of what was measured
-  std::int64_t disturbed = 0;          ///< assignments by times that other work disturbed
-  std::vector<std::string> uncertain;  ///< why predicted times may be far off; empty: they hold
+  std::int64_t extrapolated = 0;       ///< assignments outside the measured range
+  std::int64_t disturbed = 0;          ///< assignments based on disturbed times
+  std::vector<std::string> uncertain;  ///< why predictions may be far off; empty: no reason
   std::int64_t program_count = 0;
   double compile_ms = 0;
   std::vector<std::string> programs;  ///< of static devices

@@ -21,23 +21,23 @@ struct ProfileEntry {
   std::int32_t last = 1;
   double n = 0;
   double m = 0;
-  double ms = 0;        ///< median, as a part of a larger graph runs it
-  double whole_ms = 0;  ///< as the whole graph in one part runs it; 0: the same
-  /// As a part that reads as many halo nodes as it owns; 0: halo nodes make no difference.
+  double ms = 0;        ///< median, for a part of a larger graph
+  double whole_ms = 0;  ///< for a graph in one part; 0: the same as `ms`
+  /// For a part that reads as many halo nodes as it owns; 0: halo nodes make no difference.
   double halo_ms = 0;
-  std::optional<double> mad_ms = {};  ///< median absolute deviation, where runs are enough to tell
+  std::optional<double> mad_ms = {};  ///< median absolute deviation, if there are enough runs
   std::int32_t runs = 1;
-  bool disturbed = false;  ///< other work held up every visit: the time is likely too long
+  bool disturbed = false;  ///< other work slowed every visit: the time is likely too long
   double peak_bytes = 0;   ///< 0: not known
   double compile_ms = 0;   ///< of a static program; 0: not known
 };
 
 struct ProfileDevice {
   std::string name;
-  std::string resource;      ///< devices that share one (the cores of a host) take turns
-  bool is_static = false;    ///< shapes are padded and programs compiled for them
+  std::string resource;      ///< devices that share one (such as a host's cores) take turns
+  bool is_static = false;    ///< runs programs compiled for fixed, padded shapes
   double memory_bytes = 0;   ///< 0: no limit
-  std::string backend = {};  ///< that was measured; empty: not known
+  std::string backend = {};  ///< the one that was measured; empty: not known
   std::string rules = {};    ///< device_rules_digest of the target's device; empty: not known
 };
 
@@ -58,9 +58,9 @@ enum class Interpolation : std::uint8_t {
 
 struct Estimate {
   double value = 0;
-  bool known = false;         ///< the table has what it takes
-  bool extrapolated = false;  ///< the point lies outside the measured ones
-  bool disturbed = false;     ///< a point that it comes from is
+  bool known = false;         ///< the table covers the block
+  bool extrapolated = false;  ///< the point lies outside the measured range
+  bool disturbed = false;     ///< it comes from a disturbed point
 };
 
 /// The times that npu-profile measures and npu-plan plans with.
@@ -95,11 +95,11 @@ class StageTable {
   /// results are used in place.
   Estimate whole_ms(std::int32_t device, std::int32_t layer, std::int32_t first, std::int32_t last,
                     double n, double m, Interpolation mode = Interpolation::kBilinear) const;
-  /// As time_ms, of a part that reads `halo` nodes of other parts.
+  /// As time_ms, for a part that reads `halo` nodes of other parts.
   Estimate halo_ms(std::int32_t device, std::int32_t layer, std::int32_t first, std::int32_t last,
                    double n, double m, double halo,
                    Interpolation mode = Interpolation::kBilinear) const;
-  /// Whether the table says what halo nodes cost.
+  /// Whether the table has the cost of halo nodes.
   bool has_halo_times() const noexcept { return has_halo_times_; }
   Estimate peak_bytes(std::int32_t device, std::int32_t layer, std::int32_t first,
                       std::int32_t last, double n, double m) const;
@@ -112,22 +112,22 @@ class StageTable {
   /// Time that a device takes to switch to another cluster; 0 if the table does not say.
   double switch_ms() const;
 
-  /// Changes times of blocks as little as possible so that none falls although nodes and edges
-  /// grow: isotonic regression by least squares, weighted by spread, disturbed points by little.
-  /// Returns how many entries changed.
+  /// Makes the times of each block monotone in nodes and edges, with the least change: isotonic
+  /// regression by least squares, weighted by spread, with little weight for disturbed points.
+  /// Returns the number of entries that changed.
   std::int32_t repair_monotone();
   /// Number of entries that are disturbed.
   std::int32_t disturbed_count() const noexcept;
 
   struct HoldOut {
-    std::int32_t points = 0;  ///< 0: there is nothing to say
+    std::int32_t points = 0;  ///< 0: nothing is known
     double median_error = 0;  ///< relative
     double worst_error = 0;
     std::string worst;  ///< which entry
   };
   /// Leaves out each interior entry in turn and compares it with the interpolation of the others.
   HoldOut leave_one_out() const;
-  /// What the document says of it: nothing of most tables that npu-profile has not written.
+  /// As the document states it; most tables that npu-profile has not written do not.
   std::optional<HoldOut> stated_hold_out() const;
 
  private:

@@ -12,14 +12,14 @@
 
 namespace npu {
 
-/// What `npu-profile --machine` can be asked for.
+/// The options of `npu-profile --machine`.
 struct ProfileMachineOptions {
   std::string target = "host";  ///< built-in name or file; every device needs a backend
   std::int32_t threads = 0;     ///< of each device; 0: all cores
-  double seconds = 5;           ///< rounds stop then; there are at least three
+  double seconds = 5;           ///< time after which rounds stop; at least three are run
 };
 
-/// One rate of the roofline model, as the target had it and as it was measured.
+/// One rate of the roofline model, in the target and as measured.
 struct MachineRate {
   std::string device;  ///< or "FROM -> TO" of a link
   std::string what;    ///< "convolution, 3 x 3", "launch", ...
@@ -30,21 +30,21 @@ struct MachineRate {
 };
 
 struct MachineProfile {
-  Json target;  ///< as read, with rates of this machine in place of its own; npu-target(5)
+  Json target;  ///< as read, but with the rates of this machine; npu-target(5)
   std::vector<MachineRate> rates;
   std::int32_t rounds = 0;
 };
 
-/// Measures what the roofline model needs of each device and link of a target: arithmetic by kind
+/// Measures what the roofline model needs for each device and link of a target: arithmetic by kind
 /// of op and dtype, memory, launches, nodes and copies. Every time is the difference of two short
-/// models that differ in the ops in question, run in turns. `progress` is told of each run; it
-/// returns false to stop, which throws Error kIo. Throws Error kUnsupported if a device has no
-/// backend or the backend is missing. An op or dtype that a device refuses keeps its rate, scaled
-/// as the device's float32 rate was.
+/// models that differ in the ops in question, run in turns. `progress` is called for each run; if
+/// it returns false, Error kIo is thrown. Throws Error kUnsupported if a device has no backend or
+/// the backend is missing. An op or dtype that a device refuses keeps its rate, scaled like the
+/// device's float32 rate.
 MachineProfile profile_machine(const ProfileMachineOptions& options,
                                const std::function<bool(const ProfileProgress&)>& progress);
 
-/// A table for people: what was measured, beside what the target said.
+/// A table for people: the measured rates beside those of the target.
 std::string format_machine_profile(const MachineProfile& profile);
 
 }  // namespace npu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a target says of its devices besides what placing ops takes.
+// Facts about a target's devices that are not needed for placing ops.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace npu {
 /// `memory_bytes` of a device of the target; 0: not known.
 std::int64_t device_memory_bytes(const Target& target, std::string_view device);
 
-/// 32 hexadecimal digits that stand for what the device runs (ops, dtypes, rank), not for its
-/// rates; empty if the target has no such device.
+/// A digest of what the device runs (ops, dtypes, rank), not of its rates: 32 hexadecimal digits;
+/// empty if the target has no such device.
 std::string device_rules_digest(const Target& target, std::string_view device);
 
 }  // namespace npu
