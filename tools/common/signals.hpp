@@ -17,8 +17,8 @@ void install_signal_handlers(const std::string& program);
 void begin_body() noexcept;
 void end_body() noexcept;
 
-/// Removes unfinished files, then ends the program as the signal does by default.
-/// Async-signal-safe.
+/// Removes unfinished files, then ends the program as the
+/// signal does by default. Async-signal-safe.
 void end_by_signal(int number) noexcept;
 
 }  // namespace npu::cli

@@ -57,8 +57,8 @@ std::uint64_t blob_offset(std::uint64_t report_size) {
 bool make_folders(const std::string& path) {
   for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
     const std::string part = path.substr(0, slash);
-    // 0755: whoever writes to the folder decides what is run, so not even a umask of 002 adds
-    // others.
+    // 0755: whoever writes to the folder decides what is run, so not
+    // even a umask of 002 adds others.
     if (::mkdir(part.c_str(), 0755) != 0 && errno != EEXIST) {
       struct stat status {};
       if (::stat(part.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return false;

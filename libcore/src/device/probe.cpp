@@ -2,8 +2,8 @@
 // The constructors of a shared object run in the process that loads it, and no check in that
 // process can survive a crash or an exit there. So a forked child loads it first. The child answers
 // through a pipe: exit status 0 proves nothing, since a library may have called exit. The parent
-// keeps the time and ends an overdue child with SIGKILL, since a library may ignore every other
-// signal.
+// keeps the time and ends an overdue child with SIGKILL, since a library
+// may ignore every other signal.
 #include "device/probe.hpp"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The models that npu-profile --machine runs: short chains, built in memory, with shapes of real
-// models.
+// The models that npu-profile --machine runs: short chains, built in
+// memory, with shapes of real models.
 //
 // A rate has to be the cost of an op inside a model: its operands are in the caches where a
 // producer left them, in the layout of its neighbours, and an activation or a norm after a

@@ -22,8 +22,8 @@ struct MachineProbe {
   Graph shorter;
 };
 
-/// A chain of 3 x 3 convolutions of 128 channels, in `dtype`. Their rate in float32 is taken as the
-/// device's peak.
+/// A chain of 3 x 3 convolutions of 128 channels, in `dtype`. Their rate in
+/// float32 is taken as the device's peak.
 MachineProbe convolution_probe(const Target& target, const std::string& dtype);
 /// Additions of tensors that exceed a core's caches: the device's memory bandwidth.
 MachineProbe memory_probe(const Target& target);

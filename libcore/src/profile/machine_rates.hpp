@@ -41,8 +41,8 @@ class RateWriter {
   /// `partition_us`: of a partition with one node.
   void launch_overhead(double partition_us, double before);
   void memory(const ProbeTime& time, double before);
-  /// By the dtypes that the device has rates for. One that `measured` does not know keeps its ratio
-  /// to float32.
+  /// By the dtypes that the device has rates for. One that `measured` does
+  /// not know keeps its ratio to float32.
   void peak_flops(const Device& device,
                   const std::function<std::optional<ProbeTime>(const std::string&)>& measured);
   /// An element of `op_rates`.

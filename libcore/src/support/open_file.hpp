@@ -17,8 +17,8 @@ struct OpenedFile {
 
 /// Opens a file for reading without blocking, and examines what was opened, so that no other file
 /// can take its place between the check and the use. Throws Error kIo for what cannot be opened,
-/// for a directory, and with FileTrust::kOwn for a file that others could have
-/// written.
+/// for a directory, and with FileTrust::kOwn for a file
+/// that others could have written.
 OpenedFile open_to_read(const std::string& path, FileTrust trust = FileTrust::kAny);
 
 /// Why the bytes of a file or a folder are not to be trusted: another user owns it or may write to

@@ -31,8 +31,8 @@ std::size_t display_width(std::string_view text) {
   }));
 }
 
-// The longest name and the longest line that go to a terminal, in bytes: untrusted texts may have
-// megabytes.
+// The longest name and the longest line that go to a terminal, in bytes:
+// untrusted texts may have megabytes.
 constexpr std::size_t kLongestName = 200;
 constexpr std::size_t kLongestLine = 4000;
 
@@ -81,8 +81,8 @@ void add_printable(std::string_view text, std::string& result) {
   }
 }
 
-// Printable text of at most `limit` bytes: the beginning of a long text, "..." and a fifth from its
-// end.
+// Printable text of at most `limit` bytes: the beginning of a long text,
+// "..." and a fifth from its end.
 void add_short(std::string_view text, std::size_t limit, std::string& result) {
   if (text.size() <= limit) return add_printable(text, result);
   std::size_t end = text.size() - limit / 5;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads members of a device's description that struct Device does not have. O(size of the
-// description).
+// Reads members of a device's description that struct Device
+// does not have. O(size of the description).
 #include "npu/target/device_facts.hpp"
 
 #include "support/digest.hpp"

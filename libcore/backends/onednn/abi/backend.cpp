@@ -6,8 +6,8 @@
 // and the packed constants. load checks the plan, uses the constants where they lie in the blob,
 // and generates code. A plan states every layout, so that it runs on any number of threads: only
 // its scratch memory depends on that, and is planned again if it grows. Thread counts are a
-// property of the calling thread in OpenMP: every call that works sets its device's and puts the
-// host's back.
+// property of the calling thread in OpenMP: every call that works sets
+// its device's and puts the host's back.
 #include "npu/backend.h"
 
 #include <omp.h>

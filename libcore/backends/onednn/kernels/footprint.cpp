@@ -76,8 +76,8 @@ class Builder {
     result_.write = access(elements, element_size);
     return *this;
   }
-  /// `each` bytes for each of `threads` are an upper bound, which keeps the kernel's own formula
-  /// from overflowing.
+  /// `each` bytes for each of `threads` are an upper bound, which keeps
+  /// the kernel's own formula from overflowing.
   template <typename Each>
   Footprint with_scratch(const Each& kernel, Count each) {
     require(kernel.threads >= 1, "'threads' is below 1");

@@ -365,8 +365,8 @@ NPU_INLINE void store_pixels(const Block& block, const Pixels& pixels, std::int6
 }
 
 /// A product of matrices, the left one of the pixels' receptive fields, for those columns of the
-/// block whose weights are as `of_uneven_columns` says, or for all if it says no and tiles are not
-/// even.
+/// block whose weights are as `of_uneven_columns` says, or for all if it
+/// says no and tiles are not even.
 template <bool kAvx512>
 NPU_INLINE void define_pixels(const Block& block, const Pixels& pixels, bool of_uneven_columns) {
   const Winograd& call = *block.call;

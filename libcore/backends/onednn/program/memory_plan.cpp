@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packs buffers that are never alive together into the same bytes of one arena, and checks such a
-// packing.
+// Packs buffers that are never alive together into the same bytes of one
+// arena, and checks such a packing.
 //
 // Greedy by size: largest buffer first, each at the lowest offset where it meets no buffer that is
 // alive at the same step (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net

@@ -125,8 +125,8 @@ std::string bundle_bytes(const BundleContent& content);
 
 /// A table for people: sections, partitions and totals of a bundle.
 std::string format_bundle(const Bundle& bundle);
-/// The same as JSON, for `npu-compile --info`; with the digest of the file unless that is
-/// empty.
+/// The same as JSON, for `npu-compile --info`; with the digest of
+/// the file unless that is empty.
 Json bundle_info(const Bundle& bundle, const std::string& sha256 = {});
 
 }  // namespace npu

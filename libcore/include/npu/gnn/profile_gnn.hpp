@@ -21,8 +21,8 @@ struct ProfileOptions {
   std::vector<DeviceBackend> devices;  ///< empty: those of the target
   std::vector<std::int64_t> nodes{1000, 5000, 20000, 100000};
   std::vector<double> degrees{2, 10, 40};
-  /// Instead of both: the graph that will be planned, with the numbers of parts that will be
-  /// tried.
+  /// Instead of both: the graph that will be planned, with the
+  /// numbers of parts that will be tried.
   std::string graph;
   bool undirected = false;  ///< as npu-plan reads it
   std::vector<std::int32_t> part_counts{16};

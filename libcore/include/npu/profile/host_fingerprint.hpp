@@ -10,8 +10,8 @@ namespace npu {
 /// The machine that times were measured on: processor, cores and threads.
 Json host_fingerprint(std::int32_t threads);
 
-/// The memory that this process may use: the machine's, or less if a control group limits it; 0 if
-/// not known.
+/// The memory that this process may use: the machine's, or less if a
+/// control group limits it; 0 if not known.
 double host_memory_bytes();
 
 }  // namespace npu

@@ -21,8 +21,8 @@ enum class FileTrust {
 /// Whether `path` leads to a regular file: what can be mapped and read more than once.
 bool is_regular_file(const std::string& path);
 
-/// Reads a whole file, pipe or terminal. Throws Error kIo for a missing file, a directory or a
-/// failed read.
+/// Reads a whole file, pipe or terminal. Throws Error kIo for a missing
+/// file, a directory or a failed read.
 std::string read_file(const std::string& path);
 
 /// Reads a whole stream; `name` stands for it in messages.

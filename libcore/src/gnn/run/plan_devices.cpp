@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens the devices of a plan: each through the backend that the options name, else through that of
 // the device of its name in the target that they name, else through the one that the plan's times
-// were measured on, else through that of the plan's target. O(devices), plus what opening a backend
-// takes.
+// were measured on, else through that of the plan's target. O(devices), plus
+// what opening a backend takes.
 #include "gnn/run/plan_devices.hpp"
 
 #include <algorithm>

@@ -14,8 +14,8 @@ namespace {
 
 const std::vector<std::size_t> kConstants{48};
 
-/// input [3, 4] + constant [3, 4] into the arena, GELU of that in place, a copy of it to the
-/// output.
+/// input [3, 4] + constant [3, 4] into the arena, GELU of that in
+/// place, a copy of it to the output.
 PlanRecord sound_plan() {
   PlanRecord plan;
   plan.node_count = 2;
