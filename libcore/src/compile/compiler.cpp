@@ -60,7 +60,7 @@ std::vector<NamedTensor> partition_weights(const Graph& graph, const Partition& 
   return used;
 }
 
-/// Adds the numbers that every report has, whether or not the backend reports them.
+/// Numbers that every report has, whatever the backend says.
 void complete_report(Json& report, const Graph& graph, const Partition& partition) {
   double flops = 0;
   for (const NodeId id : partition.nodes) flops += node_flops(graph, graph.node(id));
@@ -148,7 +148,7 @@ class Round {
     const Partition& partition = plan_.partitions[index];
     std::string& sub_ir = sub_irs_[index];
     sub_ir = write_subgraph(graph_, partition.nodes, partition.boundary);
-    // `known_` is only read while other threads run.
+    // Only read while there are threads.
     if (const auto found = known_.find({partition.device, sub_ir}); found != known_.end()) {
       log(LogModule::kCompile, LogLevel::kDebug, [&] {
         return partition_text(index) + ": the same as before the nodes moved, taken over";

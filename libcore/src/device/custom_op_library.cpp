@@ -71,7 +71,7 @@ std::vector<npu_custom_op> load_custom_ops(const std::string& path) {
   // dlopen searches only the system's folders for a bare name.
   const bool is_local = path.find('/') == path.npos && ::access(path.c_str(), F_OK) == 0;
   const std::string file = is_local ? "./" + path : path;
-  // An object that is already loaded cannot do any more harm by being loaded.
+  // What is loaded already has done what it does when it is loaded.
   if (::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) == nullptr) {
     const std::string fault = probe_load([&] { ops_of(open_ops(path, file), path); });
     if (!fault.empty()) fail(path, fault);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ops that the tools know by name: the kind of each, whether it only views its operand, its
-// signature as in ATen's native_functions.yaml, its class among an accelerator's kernels, and how
-// its arithmetic is counted unless its kind says so.
+// The ops that the tools know by name: what kind each is, whether it only views its operand, its
+// signature as ATen's native_functions.yaml has it, its class among an accelerator's kernels, and
+// how its arithmetic is counted where its kind does not say.
 //
 // Long because it is a table: one row per overload, written by hand. Ops that are missing here
 // still run (the aten backend asks libtorch for the schema); they are opaque to fusion and cost

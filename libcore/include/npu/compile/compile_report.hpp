@@ -25,7 +25,7 @@ CompileNumbers read_compile_numbers(const Json& report);
 /// The same as table cells, in the order of the members; "-" for a number that is absent.
 std::vector<std::string> number_cells(const CompileNumbers& numbers);
 
-/// How one partition was compiled.
+/// What a partition became.
 struct CompiledRow {
   std::string device;
   std::string backend;

@@ -24,7 +24,7 @@ enum class OpKind : std::uint8_t {
 struct OpInfo {
   std::string_view op_type;  ///< "aten.conv2d.default"
   OpKind kind = OpKind::kOpaque;
-  bool is_alias = false;     ///< a view of its first operand if strides allow: moves no data
+  bool is_alias = false;     ///< a view of its first operand where strides allow: moves no data
   bool is_in_place = false;  ///< overwrites its first operand in PyTorch; functional here
   Schema schema;
 };

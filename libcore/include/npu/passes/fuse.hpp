@@ -68,12 +68,12 @@ struct FusionPlan {
   std::int64_t steps = 0;           ///< visits to nodes and edges, for tests of complexity
 };
 
-/// Finds groups that are convex, lie on one device and do not depend on each other in a cycle. All
-/// nodes without a device count as one more device. Nearly O(nodes + edges). Throws Error kUsage
-/// for an unknown pattern.
+/// Finds groups: each convex, on one device, and such that all groups together can be put in an
+/// order. Nodes without a device count as being on one of their own. Near O(nodes + edges). Throws
+/// Error kUsage for an unknown pattern.
 FusionPlan plan_fusion(const Graph& graph, const FuseOptions& options);
 
-/// Runs plan_fusion, sets `fusion_group` of every node and `npu.fusion`, and drops partitions and
+/// As plan_fusion, and sets `fusion_group` of every node and `npu.fusion`; drops partitions and
 /// layouts of an earlier run. True if the graph changed.
 bool fuse_ops(Graph& graph, const FuseOptions& options, Diagnostics& diagnostics);
 

@@ -68,11 +68,11 @@ struct Device {
   std::vector<DType> dtypes;  ///< for rules without dtypes of their own; empty: every dtype
   CountRange rank;            ///< for rules without a rank of their own
   std::vector<OpRule> rules;
-  std::vector<std::string> aliases;  ///< op types that cost nothing on the device; one that has no
-                                     ///< rule runs with every dtype and rank
-  Json align;                        ///< the `align` section, or null
-  std::int64_t on_chip_bytes = 0;    ///< 0: not known, no limit
-  double max_partition_flops = 0;    ///< FLOP in one partition; 0: no limit
+  std::vector<std::string> aliases;    ///< op types that cost nothing on the device; one without a
+                                       ///< rule runs with every dtype and rank
+  Json align;                          ///< the `align` section, or null
+  std::int64_t on_chip_bytes = 0;      ///< 0: not known, no limit
+  double max_partition_flops = 0;      ///< FLOP in one partition; 0: no limit
   std::map<DType, double> peak_flops;  ///< FLOP/s
   double memory_bandwidth = 0;         ///< bytes/s
   double launch_overhead_us = 0;       ///< per partition
