@@ -686,6 +686,7 @@ Plan Lowering::run() {
 
 Plan lower_graph(const Graph& graph, std::optional<std::span<const npu_tensor>> weights,
                  const Machine& machine, const dnnl::engine& engine) {
+  check_shapes(graph);
   return Lowering(graph, weights, machine, engine).run();
 }
 

@@ -222,6 +222,11 @@ class Lowering {
   std::map<std::int32_t, std::vector<Copy>> copies_;  ///< by source buffer: reorders made so far
 };
 
+/// Throws Error for a sub-IR that no lowering function should see: kUnsupported for a tensor with an
+/// extent that oneDNN does not count, kInvalidGraph for a result whose stated shape is not the one
+/// that the operands give.
+void check_shapes(const Graph& graph);
+
 /// Numbers as oneDNN takes them.
 inline dnnl::memory::dims dims(const std::vector<std::int64_t>& values) {
   return {values.begin(), values.end()};
