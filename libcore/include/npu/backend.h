@@ -168,12 +168,12 @@ typedef struct npu_backend_api {
      which a run executes them). Known keys of a step, each optional: "node" (the name of the node
      that its time is charged to), "nodes" (all nodes that it computes, if more than one), "kind"
      ("compute", "move", or "reorder" for one that only changes a layout or dtype), "reads" or
-     "writes" (on a step that only converts the layout of one of the sub-IR's inputs or outputs: the
-     name of that tensor), "kernel" (its name), "implementation" (if the kernel has several),
-     "estimate" (the cost by which it was chosen, in cycles), "rounding" (the expected root mean
-     square error of the results, in units of 2^-24 of them, if it is larger than by the definition
-     of the op) and "why" (for each rejected candidate an object with "kernel" and "reason"). May be
-     NULL. */
+     "writes" (the sub-IR's input or output that a step does nothing with but bring it into another
+     layout), "kernel" (its name), "implementation" (where there are several of that kernel),
+     "estimate" (by which it was chosen, in cycles), "rounding" (the error of a result to expect, root
+     mean square, in units of 2^-24 of the results, where that is more than the op's definition
+     gives) and "why" (an object with "kernel" and "reason" for each other candidate). May be NULL.
+   */
   npu_status (*blob_report)(npu_device* device, const void* blob, uint64_t blob_size,
                             npu_blob* report, npu_error* error);
 

@@ -4,8 +4,8 @@
 // elements of its row.
 //
 // Rows that lie together are walked along by vectors; where the dimension is not the last one, a
-// vector holds so many rows side by side. Each row is computed by
-// one thread in one order. O(elements).
+// vector holds so many rows side by side. Each row is computed by one thread in one order.
+// O(elements).
 #include "kernels/softmax.hpp"
 
 #include <algorithm>

@@ -73,8 +73,8 @@ template <int kStep, int... kIndex>
   return least(value, rotated<1>(value, kAll))[0];
 }
 
-/// Of the magnitude of a tile to that of a cell.
-constexpr float kMaxRatio = 16.0F;
+/// Of the magnitude of a tile's cells, root mean square, to that of the least of them.
+constexpr float kMaxRatio = 4.0F;
 
 template <int kTileY, int kTapsY, int kTileX, int kTapsX>
 class Guard {
@@ -113,7 +113,7 @@ class Guard {
     for (int i = kCells; i < 16; ++i) sums[i] = all[0];
     const float least = smallest_element(sums);
     // Neither holds for NaN in any of them: it is in all of them.
-    return all[0] <= limit && least * (kMaxRatio * kMaxRatio) >= all[0];
+    return all[0] <= limit && least * (kMaxRatio * kMaxRatio * kCells) >= all[0];
   }
 
  private:
