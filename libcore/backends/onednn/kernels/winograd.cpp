@@ -54,11 +54,6 @@ std::int64_t tile_floats(const Winograd& call) {
   return call.filter.products() * (call.source_channels + kLanes + kColumns);
 }
 
-/// The transformed weights, behind which lie those of the definition.
-std::int64_t transformed_floats(const Winograd& call) {
-  return call.filter.products() * call.source_channels * call.target_channels;
-}
-
 /// Tiles that are transformed before weights are read. Where weights come from the second cache,
 /// few of them leave room for the weights.
 std::int64_t tiles_at_once(const Winograd& call) {
