@@ -25,6 +25,7 @@
 #include "device/probe.hpp"
 #include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
+#include "npu/support/file_io.hpp"
 #include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
 
@@ -197,6 +198,7 @@ std::shared_ptr<const Backend> Backend::load(std::string_view name) {
     limit_openmp_spinning();
     if (folder != install_folder()) {
       const LogTimer probing(LogModule::kDevice, LogLevel::kDebug);
+      if (!is_regular_file(path)) refuse(path, "is not a regular file, expected a shared object");
       const std::string fault = probe_load(
           [&] { description_of(*checked_api(open_library(path), path), std::string(name)); });
       if (!fault.empty()) refuse(path, "the backend " + fault);
@@ -226,9 +228,10 @@ std::shared_ptr<const Backend> Backend::load(std::string_view name) {
     });
     return backend;
   }
-  throw Error(ErrorCode::kUnsupported, "backend '" + std::string(name) + "' (" + file +
-                                           ") is in none of: " + tried +
-                                           "; set NPU_BACKEND_PATH to its folder");
+  throw Error(ErrorCode::kUnsupported,
+              "backend '" + std::string(name) + "' (" + file + ") is in none of: " + tried +
+                  (program_file().empty() ? " (/proc does not say where the program lies)" : "") +
+                  "; set NPU_BACKEND_PATH to its folder");
 }
 
 DeviceBuffer::DeviceBuffer(std::shared_ptr<DeviceInstance> device, npu_buffer* buffer)

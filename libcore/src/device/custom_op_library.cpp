@@ -15,6 +15,7 @@
 
 #include "device/probe.hpp"
 #include "npu/support/error.hpp"
+#include "npu/support/file_io.hpp"
 
 namespace npu {
 namespace {
@@ -71,6 +72,9 @@ std::vector<npu_custom_op> load_custom_ops(const std::string& path) {
   // dlopen searches only the system's folders for a bare name.
   const bool is_local = path.find('/') == path.npos && ::access(path.c_str(), F_OK) == 0;
   const std::string file = is_local ? "./" + path : path;
+  // dlopen would wait for the writer of a named pipe.
+  if (::access(file.c_str(), F_OK) == 0 && !is_regular_file(file))
+    fail(path, "is not a regular file, expected a shared object");
   // What is loaded already has done what it does when it is loaded.
   if (::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) == nullptr) {
     const std::string fault = probe_load([&] { ops_of(open_ops(path, file), path); });

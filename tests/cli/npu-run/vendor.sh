@@ -17,7 +17,7 @@ for fault in crash exit exit-0 abi table name shape rank dtype bytes status sile
   if [ -s report ]; then echo "wrote output"; fi
 done
 echo "it ends the program:"
-for fault in exit-compile exit-load exit-run; do
+for fault in exit-compile exit-load exit-run thread-memory thread-fault; do
   export VENDOR_FAULT=$fault
   npu-run --no-cache part.json --random-weights 1 --random-inputs 1 >report
   echo "$fault: exit $?"

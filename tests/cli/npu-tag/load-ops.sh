@@ -17,6 +17,8 @@ try npu-tag --load-ops missing.so "$model"
 try npu-tag --load-ops "$model" "$model"
 try npu-tag --load-ops libm.so.6 "$model"
 try npu-tag --load-ops "" "$model"
+mkfifo pipe.so
+try npu-tag --load-ops ./pipe.so "$model"
 echo "libraries that do something when they are loaded:"
 ln -s "$(dirname "$(command -v npu-tag)")/../tests/libaten_bad_custom_ops.so" libbad.so
 for NPU_TEST_FAULT in exit-0 crash; do

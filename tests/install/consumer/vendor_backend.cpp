@@ -8,7 +8,8 @@
 //
 // VENDOR_FAULT makes it misbehave, for the tests of what the host does then: crash, exit, exit-0,
 // print, abi, table, name, shape, rank, dtype, bytes, status, silent, no-blob, no-program,
-// no-buffer, text, refuse, and exit-compile, exit-load and exit-run, which call exit(0) there.
+// no-buffer, text, refuse; exit-compile, exit-load and exit-run, which call exit(0) there; and
+// thread-memory and thread-fault, which throw in a thread of a run.
 // VENDOR_REFUSE=OP refuses partitions that have a node of that op. VENDOR_FAR=1 keeps buffers where
 // the host cannot see them. A node whose name starts with "meet" returns only once two of them run
 // at the same time.
@@ -23,8 +24,11 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "npu/backend.h"
@@ -253,6 +257,8 @@ npu_status run(npu_program* program, npu_buffer* const* inputs, size_t input_cou
     }
     if (has_fault("silent")) return NPU_OK;
     if (has_fault("exit-run")) std::exit(0);
+    if (has_fault("thread-memory")) std::thread([] { throw std::bad_alloc(); }).join();
+    if (has_fault("thread-fault")) std::thread([] { throw std::runtime_error("a\x1b[1m"); }).join();
     if (has_fault("print")) std::puts("the vendor runs");
     const npu::Graph& graph = program->graph;
     if (input_count != graph.graph_inputs().size() ||

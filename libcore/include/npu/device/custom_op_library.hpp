@@ -10,7 +10,8 @@ namespace npu {
 
 /// Loads a shared object of custom ops (npu/custom_op.hpp) and returns its rows, checked; they live
 /// until the process ends. A name without a slash is a file of the working directory if there is
-/// one, else it is searched as dlopen does. Throws Error kIo that names the file.
+/// one, else it is searched as dlopen does. A child process loads it first, so one that crashes,
+/// ends the process or hangs is refused. Throws Error kIo that names the file.
 std::vector<npu_custom_op> load_custom_ops(const std::string& path);
 
 }  // namespace npu
