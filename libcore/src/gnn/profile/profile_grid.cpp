@@ -24,8 +24,10 @@ ProfileGrid grid_for_graph(std::int64_t nodes, std::int64_t edges, std::int32_t 
     grid.nodes.push_back(static_cast<std::int64_t>(std::llround(
         static_cast<double>(smallest) * std::pow(factor, static_cast<double>(i) / steps))));
   }
-  grid.nodes.push_back(nodes);
-  grid.nodes.push_back((nodes + pad - 1) / pad * pad);
+  // The largest points take longest: where padding adds little, one of them serves both.
+  const std::int64_t padded = (nodes + pad - 1) / pad * pad;
+  if (static_cast<double>(padded) > 1.1 * whole) grid.nodes.push_back(nodes);
+  grid.nodes.push_back(padded);
   std::sort(grid.nodes.begin(), grid.nodes.end());
   grid.nodes.erase(std::unique(grid.nodes.begin(), grid.nodes.end()), grid.nodes.end());
   // Parts differ from the mean by their imbalance; padding moves the ratio in both directions.

@@ -261,3 +261,38 @@ TEST_CASE("documents that are refused", "[cost][profile]") {
                      "n": 1, "m": 1, "ms": "fast"}]})") ==
         "t.json: /entries/0/ms: error: expected a number of at least 0, found \"fast\"");
 }
+
+TEST_CASE("whatever is changed in a table, it is read or refused", "[cost][profile]") {
+  StageTable table = exact_table();
+  table.extra["leave_one_out"] = {{"points", 3}, {"median_error", 0.1}};
+  const Json document = table.to_json();
+  std::vector<Json::json_pointer> pointers;
+  const auto add = [&](const auto& self, const Json& json, const Json::json_pointer& at) -> void {
+    pointers.push_back(at);
+    if (json.is_object()) {
+      for (const auto& [key, value] : json.items()) self(self, value, at / key);
+    } else if (json.is_array()) {
+      for (std::size_t i = 0; i < json.size(); ++i) self(self, json[i], at / i);
+    }
+  };
+  add(add, document, Json::json_pointer());
+  const std::vector<Json> values{7,    -1.5, "n", Json(), Json::array({"m"}), Json{{"name", 1}},
+                                 1e300};
+  for (std::size_t p = 0; p < pointers.size(); ++p) {
+    for (std::size_t v : {p % values.size(), (p + 3) % values.size()}) {
+      Json changed = document;
+      changed[pointers[p]] = values[v];
+      CAPTURE(pointers[p].to_string(), values[v].dump());
+      // Anything but Error escapes, and fails the test.
+      try {
+        StageTable read = StageTable::parse(changed, "t.json");
+        read.repair_monotone();
+        read.stated_hold_out();
+        CHECK(read.time_ms(0, 1, 1, 2, 500, 2000).value >= 0);
+        CHECK_FALSE(read.to_json().empty());
+      } catch (const Error& error) {
+        CHECK_FALSE(error.message().empty());
+      }
+    }
+  }
+}
