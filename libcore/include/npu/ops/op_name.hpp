@@ -7,6 +7,8 @@ namespace npu {
 
 /// The op that takes one result out of a tuple: what torch.export calls Python's own function.
 inline constexpr std::string_view kGetitem = "<built-in function getitem>";
+/// A region of a model; without `attrs.body` it hands on its operands.
+inline constexpr std::string_view kSetGradEnabled = "wrap_with_set_grad_enabled";
 
 /// What PyTorch's ops begin with.
 inline constexpr std::string_view kAtenPrefix = "aten.";
