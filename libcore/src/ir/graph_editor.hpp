@@ -39,11 +39,12 @@ class GraphEditor {
   /// Puts a node object in front of the one that has this place; at the end behind the last one.
   /// Nodes of one place stay in the order in which they came.
   void insert_before(NodeId place, Json node);
-  /// The object of a node, to change what no other function does.
-  Json& json(NodeId id) { return graph_.node(id).json; }
+  /// The object of a node with all that the document says of it, to change what no other function
+  /// does and the graph does not know.
+  Json& json(NodeId id);
 
-  /// Carries the edits out. The result has new ids and is verified; throws std::logic_error if it
-  /// is no valid graph, which is a fault of the caller.
+  /// Carries the edits out. The result is verified and has new ids, unless there were no edits but
+  /// of json(); throws std::logic_error if it is no valid graph, which is a fault of the caller.
   void commit();
 
  private:
@@ -59,6 +60,7 @@ class GraphEditor {
   Graph& graph_;
   IdVector<TensorId, Edit> tensors_;
   IdVector<NodeId, char> removed_;
+  bool has_edits_ = false;
   std::map<std::pair<NodeId, std::size_t>, Edit> operands_;
   std::map<NodeId, std::vector<Json>> inserted_;
 };

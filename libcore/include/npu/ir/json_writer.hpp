@@ -4,12 +4,17 @@
 #include <string>
 
 #include "npu/ir/graph.hpp"
+#include "npu/support/json.hpp"
 
 namespace npu {
 
 /// The document, one node or tensor a line, with a newline at the end. Keys stand in the order in
 /// which they were read, added ones last; the same graph gives the same bytes.
 std::string write_graph(const Graph& graph);
+
+/// Brings the infinities and NaN in all attrs and constants into one form; without this they are
+/// written as they were read.
+void set_non_finite_form(Graph& graph, NonFiniteForm form);
 
 /// `document` in the same layout: the members of the top level and the elements of its arrays each
 /// on a line of their own, everything below them compact.
