@@ -3,6 +3,7 @@
 #include "npu/passes/tag.hpp"
 #include "npu/target/custom_ops.hpp"
 #include "npu/target/list_ops.hpp"
+#include "npu/target/select_devices.hpp"
 #include "npu/target/target.hpp"
 #include "tag_options.hpp"
 #include "tool.hpp"
@@ -14,6 +15,7 @@ int main(int argc, char** argv) {
   std::string target_name = "host";
   std::vector<std::string> force;
   std::vector<std::string> load_ops;
+  npu::cli::DeviceArguments devices;
   std::string list_ops_device;
   bool list_targets = false;
   bool print_target = false;
@@ -23,6 +25,7 @@ int main(int argc, char** argv) {
                  "built-in target, or a file if it has a '/' or ends in .json")
       ->type_name("NAME|FILE")
       ->capture_default_str();
+  npu::cli::add_device_options(tool, devices);
   app.add_option(
          "--force", force,
          "put nodes whose op type or name matches GLOB on DEVICE; repeatable, the last match wins")
@@ -51,12 +54,15 @@ int main(int argc, char** argv) {
       "nodes_<device>, coverage_nodes, coverage_flops, unsupported_ops, ...; see npu-tag(1)");
   tool.add_examples(
       {"npu-tag model.json | npu-partition | npu-run --random-inputs 0",
+       "npu-tag --devices npu,cpu --report model.json -o model.tagged.json",
        "npu-tag --force 'cpu=aten.add*' --report model.json -o model.tagged.json",
        "npu-tag --target my_npu.json --assert 'coverage_flops>=0.95' model.json >model.tagged.json",
        "npu-tag --list-ops npu | grep conv"});
   return tool.run(argc, argv, [&] {
     if (list_targets) return tool.write_text(npu::format_targets()), npu::cli::ExitStatus::kSuccess;
-    const npu::Target target = npu::with_custom_ops(npu::load_target(target_name), load_ops);
+    const npu::Target target = npu::with_custom_ops(
+        npu::select_devices(npu::load_target(target_name), devices.wanted, devices.excluded),
+        load_ops);
     if (print_target)
       return tool.write_text(npu::format_target(target)), npu::cli::ExitStatus::kSuccess;
     if (list_ops->count() > 0) {

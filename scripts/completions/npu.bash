@@ -56,6 +56,14 @@ _npu_complete() {
         [[ $previous == --verify || ${#COMPREPLY[@]} -gt 0 ]] && return
       fi
       ;;
+    --json-infinity)
+      _npu_words 'keep text bare' "$current"
+      return
+      ;;
+    --exclude-device)
+      _npu_words "$(_npu_devices)" "$current"
+      return
+      ;;
     --dot-level)
       _npu_words 'group node partition' "$current"
       return
@@ -105,21 +113,21 @@ _npu_complete() {
 
   case ${COMP_WORDS[0]##*/} in
     npu-tag)
-      options="$common -o --output -t --target --force --keep-tags --load-ops --list-ops --list-targets --print-target"
+      options="$common -o --output --json-infinity -t --target --devices --exclude-device --force --keep-tags --load-ops --list-ops --list-targets --print-target"
       ;;
     npu-fuse)
-      options="$common -o --output -p --patterns --pattern-file --max-ops --list-patterns"
+      options="$common -o --output --json-infinity -p --patterns --pattern-file --max-ops --list-patterns"
       ;;
     npu-partition)
-      options="$common -o --output -s --strategy --min-nodes --depth --min-flops --max-partitions --memory-limit --dot --dot-level"
-      options+=" -k --parts --imbalance --seed --what-if --verify --profile"
+      options="$common -o --output --json-infinity -s --strategy --min-nodes --depth --min-flops --max-partitions --memory-limit --dot --dot-level"
+      options+=" -k --parts --imbalance --best-effort --seed --what-if --verify --profile"
       ;;
     npu-compile)
       options="$common -o --output -t --target --precision --weights --random-weights -j --jobs --threads"
       options+=" --no-fallback --load-ops --promote --cache-dir --no-cache --cache-limit --info"
       ;;
     npu-align)
-      options="$common -o --output -a --algorithm -w --weight -t --target --explain --dot"
+      options="$common -o --output --json-infinity -a --algorithm -w --weight -t --target --explain --dot"
       ;;
     npu-plan)
       options="$common -o --output --model --profile --bandwidths --subgraphs --target -k --parts --seeds --seed"

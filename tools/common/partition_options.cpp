@@ -59,6 +59,8 @@ void add_partition_options(Tool& tool, PartitionArguments& arguments) {
       ->type_name("SHARE")
       ->capture_default_str()
       ->check(finite_at_least_zero());
+  tool.app().add_flag("--best-effort", options.best_effort,
+                      "take the most even parts where --imbalance is impossible, and say so");
   tool.app()
       .add_option("--seed", options.seed, "random seed, for --strategy metis")
       ->type_name("N")

@@ -126,6 +126,12 @@ void Tool::add_graph_input() {
 void Tool::add_graph_io() {
   add_graph_input();
   add_output();
+  app_.add_option("--json-infinity", infinity_,
+                  "write infinities and NaN as strings (text), bare as Python's json module does "
+                  "(bare), or as they were read (keep)")
+      ->type_name("FORM")
+      ->default_str("keep")
+      ->check(one_of({"keep", "text", "bare"}));
 }
 
 void Tool::add_output() {
@@ -313,6 +319,8 @@ void Tool::write_bundle(BundleContent& content) {
 void Tool::write_graph(Graph& graph) {
   stop_on_errors();
   rebase_weights_file(graph, output_ == "-" ? std::string() : output_);
+  if (infinity_ == "text") set_non_finite_form(graph, NonFiniteForm::kText);
+  if (infinity_ == "bare") set_non_finite_form(graph, NonFiniteForm::kBare);
   write_text(npu::write_graph(graph));
 }
 

@@ -113,6 +113,7 @@ class Tool {
   std::size_t printed_ = 0;
   std::string input_ = "-";
   std::string output_ = "-";
+  std::string infinity_ = "keep";
   bool has_input_ = false;
   bool input_is_terminal_ = false;
   bool wants_report_ = false;

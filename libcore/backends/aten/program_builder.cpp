@@ -264,13 +264,30 @@ class ProgramBuilder {
     slots[static_cast<std::size_t>(node.outputs[0].value)] = read(graph, source, slots);
   }
 
+  // A region in which nothing is computed hands on what it gets.
+  void add_empty_body(const Graph& graph, const Node& node, SlotTable& slots, const Place& place) {
+    const auto alike = [&](TensorId a, TensorId b) {
+      return graph.tensor(a).dtype == graph.tensor(b).dtype &&
+             graph.tensor(a).shape == graph.tensor(b).shape;
+    };
+    if (!std::equal(node.outputs.begin(), node.outputs.end(), node.inputs.begin(),
+                    node.inputs.end(), alike)) {
+      place.fail(NPU_ERROR_UNSUPPORTED,
+                 "its body is not in the document, and its results are not like its operands: "
+                 "export the model under torch.no_grad(), or give the body as an IR document in "
+                 "attrs.body");
+    }
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      slots[static_cast<std::size_t>(node.outputs[i].value)] = read(graph, node.inputs[i], slots);
+    }
+  }
+
   void add_body(const Graph& graph, const Node& node, SlotTable& slots, const Place& place) {
     const Json* body = find_member(node.attrs(), "body");
-    if (body == nullptr || !body->is_object()) {
-      place.fail(
-          NPU_ERROR_UNSUPPORTED,
-          "its body is not in the document: export the model under torch.no_grad(), or give the "
-          "body as an IR document in attrs.body");
+    if (body == nullptr || body->is_null()) return add_empty_body(graph, node, slots, place);
+    if (!body->is_object()) {
+      place.fail(NPU_ERROR_INVALID, fmt::format("expected an IR document in attrs.body, found {}",
+                                                json_type_name(*body)));
     }
     if (depth_ == kMaxDepth) place.fail(NPU_ERROR_INVALID, "bodies are nested too deep");
     const Graph inner = read_valid_graph(body->dump(), fmt::format("body of node '{}'", node.name));

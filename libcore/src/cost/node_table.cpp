@@ -238,7 +238,9 @@ std::string model_digest(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
     digest.add(node.name);
     digest.add(node.op_type);
-    digest.add(node.attrs().dump(-1, ' ', false, Json::error_handler_t::replace));
+    Json attrs = node.attrs();
+    set_non_finite_form(attrs, NonFiniteForm::kText);  // both forms are one model
+    digest.add(attrs.dump(-1, ' ', false, Json::error_handler_t::replace));
     for (const auto* list : {&node.inputs, &node.outputs}) {
       for (const TensorId id : *list) add_tensor(id);
       digest.add("");

@@ -11,6 +11,7 @@
 
 #include <stdexcept>
 
+#include "ir/mention_form.hpp"
 #include "npu/ir/json_reader.hpp"
 
 namespace npu {
@@ -24,24 +25,39 @@ TensorSource source_of(const Graph& graph, TensorId id) {
 GraphEditor::GraphEditor(Graph& graph)
     : graph_(graph), tensors_(graph.tensors().size()), removed_(graph.nodes().size(), 0) {}
 
-void GraphEditor::rename(TensorId id, std::string name) { tensors_[id].name = std::move(name); }
+Json& GraphEditor::json(NodeId id) {
+  expand_mentions(graph_, graph_.node(id));
+  return graph_.node(id).json;
+}
+
+void GraphEditor::rename(TensorId id, std::string name) {
+  has_edits_ = true;
+  tensors_[id].name = std::move(name);
+}
 
 void GraphEditor::set_source(TensorId id, TensorSource source) {
+  has_edits_ = true;
   tensors_[id].source = std::move(source);
 }
 
 void GraphEditor::set_operand(NodeId node, std::size_t operand, std::string name,
                               TensorSource source) {
+  has_edits_ = true;
   operands_[{node, operand}] = {std::move(name), std::move(source)};
 }
 
-void GraphEditor::remove(NodeId id) { removed_[id] = 1; }
+void GraphEditor::remove(NodeId id) {
+  has_edits_ = true;
+  removed_[id] = 1;
+}
 
 void GraphEditor::insert_before(NodeId place, Json node) {
+  has_edits_ = true;
   inserted_[place].push_back(std::move(node));
 }
 
 void GraphEditor::commit() {
+  if (!has_edits_) return;
   Json nodes = Json::array();
   const auto insert = [&](NodeId place) {
     const auto here = inserted_.find(place);
@@ -100,6 +116,7 @@ void GraphEditor::store_fields(Node& node) {
 
 void GraphEditor::edit_node(NodeId id) {
   Node& node = graph_.node(id);
+  expand_mentions(graph_, node);
   store_fields(node);
   if (!node.inputs.empty()) {
     Json& inputs = node.json["inputs"];

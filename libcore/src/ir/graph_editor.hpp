@@ -39,11 +39,12 @@ class GraphEditor {
   /// Inserts a node object before node `place`; an id past the last one appends. Nodes inserted at
   /// the same place keep the order of the calls.
   void insert_before(NodeId place, Json node);
-  /// The object of a node, for changes that no other function makes.
-  Json& json(NodeId id) { return graph_.node(id).json; }
+  /// The object of a node with all that the document says of it, to change what no other function
+  /// does and the graph does not know.
+  Json& json(NodeId id);
 
-  /// Applies the edits. The result has new ids and is verified; throws std::logic_error if it is
-  /// not a valid graph, which is a bug in the caller.
+  /// Carries the edits out. The result is verified and has new ids, unless there were no edits but
+  /// of json(); throws std::logic_error if it is no valid graph, which is a fault of the caller.
   void commit();
 
  private:
@@ -59,6 +60,7 @@ class GraphEditor {
   Graph& graph_;
   IdVector<TensorId, Edit> tensors_;
   IdVector<NodeId, char> removed_;
+  bool has_edits_ = false;
   std::map<std::pair<NodeId, std::size_t>, Edit> operands_;
   std::map<NodeId, std::vector<Json>> inserted_;
 };

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads npu-ir(5): a document in the format of pytorch-ir with the keys that npu-tools add.
 //
-// Every mention of a tensor is merged into one TensorInfo; mentions that disagree, lack a type or
-// cannot be resolved become diagnostics, and reading continues, so that one run shows all faults.
-// Objects are kept as they were read, so unknown keys survive. O(size of the text). Long because
-// every step of reading completes the same graph and messages refer to places of other steps; a
-// second class would share all of the state.
+// Every mention of a tensor is merged into one TensorInfo; whatever disagrees, lacks a type or
+// resolves to nothing becomes a diagnostic, and reading goes on, so that one run shows all faults.
+// Objects are kept as they were read, which is what makes unknown keys survive, but for mentions of
+// the usual form (ir/mention_form.hpp). O(size of the text). Long because every step of reading
+// completes the same graph and its messages refer to each other's places; a second class would
+// share all of its state.
 #include "npu/ir/json_reader.hpp"
 
 #include <algorithm>
@@ -14,6 +15,8 @@
 #include <set>
 #include <utility>
 
+#include "ir/document_stream.hpp"
+#include "ir/mention_form.hpp"
 #include "ir/verify_graph.hpp"
 #include "npu/support/checked.hpp"
 #include "npu/support/log.hpp"
@@ -34,13 +37,49 @@ class GraphAssembler {
   }
 
   Graph assemble() {
+    if (!read_top_level()) return std::move(graph_);
+    take_nodes();
+    for (std::size_t n = 0; n < graph_.nodes_.size(); ++n) read_results(n);
+    check_weight_names();
+    for (std::size_t n = 0; n < graph_.nodes_.size(); ++n) read_operands(n);
+    finish();
+    return std::move(graph_);
+  }
+
+  /// The same of a text of the usual form, with forms for its mentions; nothing if it is not that,
+  /// or has a fault, whose message is assemble()'s.
+  std::optional<Graph> stream(std::string_view text) {
+    const bool is_read = stream_document(
+        text,
+        [&](Json document, std::size_t count) {
+          graph_.document_ = std::move(document);
+          if (!read_top_level()) return false;
+          reserve(count);
+          graph_.tensors_.reserve(graph_.tensors_.size() + count);
+          graph_.nodes_.reserve(count);
+          return !diagnostics_.has_errors();
+        },
+        [&](StreamedNode& node) { return take_streamed(node) && !diagnostics_.has_errors(); });
+    if (!is_read) return std::nullopt;
+    check_weight_names();
+    for (const PendingNode& pending : pending_) {
+      if (!read_pending(pending)) return std::nullopt;
+    }
+    finish();
+    if (diagnostics_.has_errors()) return std::nullopt;
+    return std::move(graph_);
+  }
+
+ private:
+  /// False if there is no sense in going on.
+  bool read_top_level() {
     Json& document = graph_.document_;
     if (!document.is_object()) {
       error("",
             "expected an object at the top level, found " + std::string(json_type_name(document)));
-      return std::move(graph_);
+      return false;
     }
-    if (!check_npu_member()) return std::move(graph_);
+    if (!check_npu_member()) return false;
     if (const Json* name = find_member(document, "model_name")) {
       if (name->is_string()) {
         graph_.model_name_ = name->get<std::string>();
@@ -50,18 +89,17 @@ class GraphAssembler {
     }
     read_weight_tables();
     read_graph_inputs();
-    take_nodes();
-    read_results();
-    check_weight_names();
-    read_operands();
+    return true;
+  }
+
+  void finish() {
+    find_consumers();
     read_graph_outputs();
     check_tensors_complete();
     if (!diagnostics_.has_errors()) verify_graph(graph_, diagnostics_);
-    return std::move(graph_);
   }
 
- private:
-  // The place of a mention, turned into a JSON Pointer only when a message needs it.
+  // Where a mention stands, turned into a JSON Pointer only when a message needs it.
   struct Place {
     std::string_view list;   // "graph_inputs", or "inputs" of a node
     std::int64_t node = -1;  // -1: top level
@@ -368,8 +406,7 @@ class GraphAssembler {
     if (array == nullptr) return;
     auto& elements = const_cast<Json*>(array)->get_ref<Json::array_t&>();
     graph_.nodes_.resize(elements.size());
-    graph_.node_by_name_.reserve(elements.size());
-    graph_.tensor_by_name_.reserve(2 * elements.size());
+    reserve(elements.size());
     for (std::size_t i = 0; i < elements.size(); ++i) {
       Node& node = graph_.nodes_[i];
       node.json = std::move(elements[i]);
@@ -378,6 +415,12 @@ class GraphAssembler {
     elements.clear();
   }
 
+  void reserve(std::size_t nodes) {
+    graph_.node_by_name_.reserve(nodes);
+    graph_.tensor_by_name_.reserve(2 * nodes);
+  }
+
+  // A null for the name or the op type of a streamed node, which knows them, is no fault.
   void read_node_fields(Node& node, std::size_t index) {
     const auto pointer = [&] { return "/nodes/" + std::to_string(index); };
     if (!node.json.is_object()) {
@@ -387,7 +430,8 @@ class GraphAssembler {
     for (const auto& [key, value] : node.json.get_ref<const Json::object_t&>()) {
       if (key == "name" || key == "op_type" || key == "device" || key == "device_reason") {
         if (!value.is_string()) {
-          if (value.is_null() && key.starts_with("device")) continue;
+          const bool is_known = key == "name" ? !node.name.empty() : !node.op_type.empty();
+          if (value.is_null() && (key.starts_with("device") || is_known)) continue;
           error(pointer() + "/" + key,
                 "expected a string, found " + std::string(json_type_name(value)));
           continue;
@@ -425,43 +469,43 @@ class GraphAssembler {
     }
   }
 
-  void read_results() {
-    for (std::size_t n = 0; n < graph_.nodes_.size(); ++n) {
-      Node& node = graph_.nodes_[n];
-      if (!node.json.is_object()) continue;
-      const auto node_index = static_cast<std::int64_t>(n);
-      const Json* outputs = array_member(node.json, "outputs", true, "/nodes/" + std::to_string(n));
-      if (outputs == nullptr) continue;
-      for (std::size_t i = 0; i < outputs->size(); ++i) {
-        const Place place{.list = "outputs", .node = node_index, .index = i};
-        const std::string default_name =
-            outputs->size() == 1 ? node.name : node.name + "_" + std::to_string(i);
-        const auto mention = read_mention((*outputs)[i], place, default_name);
-        if (!mention) continue;
-        check_producer_of_result(*mention, node, i, place);
-        const TensorId existing = graph_.find_tensor(mention->name);
-        if (existing.valid()) {
-          const TensorInfo& tensor = graph_.tensor(existing);
-          error(place.pointer() + "/name",
-                "tensor " + in_quotes(mention->name) + " is " +
-                    (tensor.kind == TensorKind::kGraphInput
-                         ? std::string("a graph input already")
-                         : "produced by node " + in_quotes(graph_.node(tensor.producer).name) +
-                               " already"));
-          continue;
-        }
-        if (mapping_.contains(mention->name)) {
-          error(place.pointer() + "/name", "tensor " + in_quotes(mention->name) +
-                                               " is a weight in weight_name_mapping already");
-          continue;
-        }
-        const TensorId id = add_tensor(*mention, TensorKind::kResult, place);
-        TensorInfo& tensor = graph_.tensors_[static_cast<std::size_t>(id.value)];
-        tensor.producer = NodeId{static_cast<std::int32_t>(n)};
-        tensor.result = static_cast<std::int32_t>(i);
-        node.outputs.push_back(id);
-      }
+  void read_results(std::size_t n) {
+    const Node& node = graph_.nodes_[n];
+    if (!node.json.is_object()) return;
+    const Json* outputs = array_member(node.json, "outputs", true, "/nodes/" + std::to_string(n));
+    if (outputs == nullptr) return;
+    for (std::size_t i = 0; i < outputs->size(); ++i) {
+      const Place place{.list = "outputs", .node = static_cast<std::int64_t>(n), .index = i};
+      const std::string default_name =
+          outputs->size() == 1 ? node.name : node.name + "_" + std::to_string(i);
+      const auto mention = read_mention((*outputs)[i], place, default_name);
+      if (mention) add_result(*mention, place);
     }
+  }
+
+  void add_result(const Mention& mention, const Place& place) {
+    Node& node = graph_.nodes_[static_cast<std::size_t>(place.node)];
+    check_producer_of_result(mention, node, place.index, place);
+    if (const TensorId existing = graph_.find_tensor(mention.name); existing.valid()) {
+      const TensorInfo& tensor = graph_.tensor(existing);
+      error(place.pointer() + "/name",
+            "tensor " + in_quotes(mention.name) + " is " +
+                (tensor.kind == TensorKind::kGraphInput
+                     ? std::string("a graph input already")
+                     : "produced by node " + in_quotes(graph_.node(tensor.producer).name) +
+                           " already"));
+      return;
+    }
+    if (mapping_.contains(mention.name)) {
+      error(place.pointer() + "/name",
+            "tensor " + in_quotes(mention.name) + " is a weight in weight_name_mapping already");
+      return;
+    }
+    const TensorId id = add_tensor(mention, TensorKind::kResult, place);
+    TensorInfo& tensor = graph_.tensors_[static_cast<std::size_t>(id.value)];
+    tensor.producer = NodeId{static_cast<std::int32_t>(place.node)};
+    tensor.result = static_cast<std::int32_t>(place.index);
+    node.outputs.push_back(id);
   }
 
   void check_producer_of_result(const Mention& mention, const Node& node, std::size_t index,
@@ -571,30 +615,167 @@ class GraphAssembler {
            json == "nan";
   }
 
-  void read_operands() {
+  void read_operands(std::size_t n) {
+    const Node& node = graph_.nodes_[n];
+    if (!node.json.is_object()) return;
+    const Json* inputs = array_member(node.json, "inputs", true, "/nodes/" + std::to_string(n));
+    if (inputs == nullptr) return;
+    for (std::size_t i = 0; i < inputs->size(); ++i) {
+      const Place place{.list = "inputs", .node = static_cast<std::int64_t>(n), .index = i};
+      const auto mention = read_mention((*inputs)[i], place);
+      if (mention) add_operand(*mention, place);
+    }
+  }
+
+  void add_operand(const Mention& mention, const Place& place) {
+    Node& node = graph_.nodes_[static_cast<std::size_t>(place.node)];
+    const TensorId id = resolve(mention, place);
+    if (!id.valid()) {
+      error(place.pointer(), "node " + in_quotes(node.name) + " reads tensor " +
+                                 in_quotes(mention.name) + ", which nothing produces");
+      return;
+    }
+    merge(id, mention, place);
+    check_producer_of_operand(mention, graph_.tensor(id), place);
+    node.inputs.push_back(id);
+  }
+
+  // In node order, whatever the order in which operands were read.
+  void find_consumers() {
     for (std::size_t n = 0; n < graph_.nodes_.size(); ++n) {
-      Node& node = graph_.nodes_[n];
-      if (!node.json.is_object()) continue;
-      const Json* inputs = array_member(node.json, "inputs", true, "/nodes/" + std::to_string(n));
-      if (inputs == nullptr) continue;
-      const NodeId node_id{static_cast<std::int32_t>(n)};
-      for (std::size_t i = 0; i < inputs->size(); ++i) {
-        const Place place{.list = "inputs", .node = static_cast<std::int64_t>(n), .index = i};
-        const auto mention = read_mention((*inputs)[i], place);
-        if (!mention) continue;
-        const TensorId id = resolve(*mention, place);
-        if (!id.valid()) {
-          error(place.pointer(), "node " + in_quotes(node.name) + " reads tensor " +
-                                     in_quotes(mention->name) + ", which nothing produces");
-          continue;
-        }
-        merge(id, *mention, place);
-        check_producer_of_operand(*mention, graph_.tensor(id), place);
-        node.inputs.push_back(id);
-        auto& consumers = graph_.tensors_[static_cast<std::size_t>(id.value)].consumers;
-        if (consumers.empty() || consumers.back() != node_id) consumers.push_back(node_id);
+      const NodeId id{static_cast<std::int32_t>(n)};
+      for (const TensorId input : graph_.nodes_[n].inputs) {
+        auto& consumers = graph_.tensors_[static_cast<std::size_t>(input.value)].consumers;
+        if (consumers.empty() || consumers.back() != id) consumers.push_back(id);
       }
     }
+  }
+
+  // ---- Streamed nodes ----
+
+  // Operands that cannot be resolved before all results are known: weights, and what comes later.
+  struct PendingNode {
+    std::size_t node = 0;
+    std::vector<std::string> texts;         // what the mentions point to
+    std::vector<StreamedMention> mentions;  // empty: they stand in the object
+  };
+
+  template <typename Add>
+  static void with_mention(const StreamedMention& streamed, const Add& add) {
+    const std::string producer(streamed.producer);
+    Mention mention;
+    mention.name = streamed.name;
+    mention.has_shape = true;
+    mention.shape = streamed.shape;
+    mention.dtype = streamed.dtype;
+    if (streamed.names_producer) {
+      mention.producer = &producer;
+      mention.producer_output = streamed.producer_output;
+    }
+    add(mention);
+  }
+
+  // False if the list is none that the writer can make again.
+  bool take_streamed(StreamedNode& streamed) {
+    const std::size_t n = graph_.nodes_.size();
+    Node& node = graph_.nodes_.emplace_back();
+    node.json = std::move(streamed.json);
+    node.name = streamed.name;
+    node.op_type = streamed.op_type;
+    read_node_fields(node, n);
+    if (node.device) *find_member(node.json, "device") = true;  // the field wins
+    if (streamed.outputs) {
+      node.outputs.reserve(streamed.outputs->size());
+      for (std::size_t i = 0; i < streamed.outputs->size(); ++i) {
+        with_mention((*streamed.outputs)[i], [&](const Mention& mention) {
+          add_result(mention,
+                     {.list = "outputs", .node = static_cast<std::int64_t>(n), .index = i});
+        });
+      }
+      if (!set_form(node, "outputs", *streamed.outputs)) return false;
+    } else {
+      read_results(n);
+    }
+    if (!streamed.inputs) {
+      pending_.push_back({.node = n, .texts = {}, .mentions = {}});
+      return true;
+    }
+    node.inputs.reserve(streamed.inputs->size());
+    for (const StreamedMention& mention : *streamed.inputs) {
+      const TensorId id = find_streamed(mention.name);
+      if (!id.valid()) break;
+      node.inputs.push_back(id);
+    }
+    if (node.inputs.size() == streamed.inputs->size()) return check_operands(n, *streamed.inputs);
+    node.inputs.clear();
+    PendingNode& pending = pending_.emplace_back();
+    pending.node = n;
+    pending.mentions = std::move(*streamed.inputs);
+    pending.texts.reserve(2 * pending.mentions.size());
+    for (StreamedMention& mention : pending.mentions) {
+      mention.name = pending.texts.emplace_back(mention.name);
+      mention.producer = pending.texts.emplace_back(mention.producer);
+    }
+    return true;
+  }
+
+  // Most nodes read what the node before them makes, which is found without the index.
+  TensorId find_streamed(std::string_view name) const {
+    const std::vector<TensorInfo>& tensors = graph_.tensors_;
+    for (std::size_t back = 1; back <= 2 && back <= tensors.size(); ++back) {
+      const std::size_t place = tensors.size() - back;
+      if (tensors[place].name == name) return TensorId{static_cast<std::int32_t>(place)};
+    }
+    return graph_.find_tensor(name);
+  }
+
+  // What mentions say of operands that are known.
+  bool check_operands(std::size_t n, const std::vector<StreamedMention>& mentions) {
+    for (std::size_t i = 0; i < mentions.size(); ++i) {
+      const Place place{.list = "inputs", .node = static_cast<std::int64_t>(n), .index = i};
+      const TensorId id = graph_.nodes_[n].inputs[i];
+      with_mention(mentions[i], [&](const Mention& mention) {
+        merge(id, mention, place);
+        check_producer_of_operand(mention, graph_.tensor(id), place);
+      });
+    }
+    return !diagnostics_.has_errors() && set_form(graph_.nodes_[n], "inputs", mentions);
+  }
+
+  bool take_operands(std::size_t n, const std::vector<StreamedMention>& mentions) {
+    graph_.nodes_[n].inputs.reserve(mentions.size());
+    for (std::size_t i = 0; i < mentions.size(); ++i) {
+      with_mention(mentions[i], [&](const Mention& mention) {
+        add_operand(mention, {.list = "inputs", .node = static_cast<std::int64_t>(n), .index = i});
+      });
+    }
+    return !diagnostics_.has_errors() && set_form(graph_.nodes_[n], "inputs", mentions);
+  }
+
+  bool read_pending(const PendingNode& pending) {
+    if (!pending.mentions.empty()) return take_operands(pending.node, pending.mentions);
+    read_operands(pending.node);
+    return true;
+  }
+
+  // Writes down how a list of mentions is made again; false if no form gives the same list.
+  bool set_form(Node& node, std::string_view key, const std::vector<StreamedMention>& mentions) {
+    const std::vector<TensorId>& ids = key == "inputs" ? node.inputs : node.outputs;
+    if (ids.size() != mentions.size()) return false;
+    for (const MentionForm form :
+         {MentionForm::kBare, MentionForm::kResults, MentionForm::kAllButWeights}) {
+      bool fits = true;
+      for (std::size_t i = 0; i < ids.size() && fits; ++i) {
+        const TensorInfo& tensor = graph_.tensor(ids[i]);
+        fits = names_producer(tensor, form) == mentions[i].names_producer &&
+               (!mentions[i].names_producer ||
+                mentions[i].producer_output == static_cast<std::int64_t>(tensor.result));
+      }
+      if (!fits) continue;
+      *find_member(node.json, key) = static_cast<unsigned>(form);
+      return true;
+    }
+    return false;
   }
 
   void check_producer_of_operand(const Mention& mention, const TensorInfo& tensor,
@@ -659,19 +840,44 @@ class GraphAssembler {
   Graph graph_;
   Diagnostics& diagnostics_;
   std::vector<Known> known_;
+  std::vector<PendingNode> pending_;
   NameIndex<WeightEntry> weights_;
   NameIndex<const std::string*> mapping_;
   NameIndex<const Json*> constants_;
 };
 
-Graph read_graph(std::string_view text, const std::string& file, Diagnostics& diagnostics) {
-  const LogTimer timer(LogModule::kRead);
-  Graph graph = assemble_graph(parse_json(text, file), file, diagnostics);
+namespace {
+
+std::optional<Graph> stream_graph(std::string_view text, const std::string& file) {
+  Diagnostics faults;  // those that are told are found again
+  return GraphAssembler(Json(), file, faults).stream(text);
+}
+
+void log_read(const LogTimer& timer, const Graph& graph, std::string_view text) {
   timer.done([&] {
-    return file + ": " + std::to_string(text.size()) + " bytes, " +
+    return graph.file + ": " + std::to_string(text.size()) + " bytes, " +
            std::to_string(graph.nodes().size()) + " nodes, " +
            std::to_string(graph.tensors().size()) + " tensors";
   });
+}
+
+}  // namespace
+
+Graph read_graph(std::string_view text, const std::string& file, Diagnostics& diagnostics) {
+  const LogTimer timer(LogModule::kRead);
+  if (std::optional<Graph> streamed = stream_graph(text, file)) {
+    log_read(timer, *streamed, text);
+    return *std::move(streamed);
+  }
+  bool has_bare = false;
+  Json document = parse_python_json(text, file, &has_bare);
+  // Of what npu-tools add no number may be that.
+  if (const Json* npu = find_member(document, "npu"); has_bare && npu && has_non_finite(*npu)) {
+    throw Error(ErrorCode::kInvalidGraph, "expected finite numbers, found Infinity or NaN",
+                {.file = file, .pointer = "/npu"});
+  }
+  Graph graph = assemble_graph(std::move(document), file, diagnostics);
+  log_read(timer, graph, text);
   return graph;
 }
 

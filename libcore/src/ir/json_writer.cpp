@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
+#include "ir/mention_form.hpp"
 #include "npu/support/error.hpp"
 
 namespace npu {
@@ -41,7 +43,17 @@ void append_string(std::string& text, std::string_view value) {
   }
 }
 
-// The same as Json::dump without a serializer and a string per value, a third of npu-tag's time.
+// One that is not finite as it was read, in the words of Python's json module.
+void append_float(std::string& text, const Json& value) {
+  const double number = value.get<double>();
+  if (std::isfinite(number)) {
+    text += value.dump();
+  } else {
+    text += std::isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity";
+  }
+}
+
+// What Json::dump gives, without a serializer and a string per value: a third of npu-tag's time.
 void append_value(std::string& text, const Json& value) {
   switch (value.type()) {
     case Json::value_t::object: {
@@ -75,6 +87,9 @@ void append_value(std::string& text, const Json& value) {
     case Json::value_t::number_unsigned:
       append_integer(text, value.get<std::uint64_t>());
       return;
+    case Json::value_t::number_float:
+      append_float(text, value);
+      return;
     default:
       text += value.dump();
   }
@@ -88,8 +103,56 @@ void append_member(std::string& text, std::string_view key, const Json& value, b
   append_value(text, value);
 }
 
-// Typed fields of a node override the keys of the object that was read; keys keep their order.
-void append_node(std::string& text, const Node& node) {
+void append_mentions(std::string& text, const Graph& graph, const std::vector<TensorId>& ids,
+                     MentionForm form) {
+  char separator = '[';
+  for (const TensorId id : ids) {
+    const TensorInfo& tensor = graph.tensor(id);
+    text += separator;
+    separator = ',';
+    text += "{\"name\":";
+    append_string(text, tensor.name);
+    text += ",\"shape\":[";
+    for (std::size_t axis = 0; axis < tensor.shape.size(); ++axis) {
+      if (axis > 0) text += ',';
+      append_integer(text, tensor.shape[axis]);
+    }
+    text += "],\"dtype\":\"";
+    text += dtype_name(tensor.dtype);
+    text += '"';
+    if (names_producer(tensor, form)) {
+      text += ",\"producer_node\":";
+      const bool is_result = tensor.kind == TensorKind::kResult;
+      append_string(text, is_result ? graph.node(tensor.producer).name : tensor.name);
+      text += ",\"producer_output_idx\":";
+      append_integer(text, tensor.result);
+    }
+    text += '}';
+  }
+  text += separator == '[' ? "[]" : "]";
+}
+
+// True if `value` stands for what the graph knows, which is written then.
+bool append_known(std::string& text, const Graph& graph, const Node& node, std::string_view key,
+                  const Json& value, bool& first) {
+  const auto form = mention_form(value);
+  const bool is_list = form && (key == "inputs" || key == "outputs");
+  const bool is_name = value.is_null() && (key == "name" || key == "op_type");
+  if (!is_list && !is_name) return false;
+  if (!first) text += ", ";
+  first = false;
+  append_string(text, key);
+  text += ": ";
+  if (is_list) {
+    append_mentions(text, graph, key == "inputs" ? node.inputs : node.outputs, *form);
+  } else {
+    append_string(text, key == "name" ? node.name : node.op_type);
+  }
+  return true;
+}
+
+// Typed fields of a node win over the keys of the object that was read; the order of keys stays.
+void append_node(std::string& text, const Graph& graph, const Node& node) {
   std::array<std::pair<std::string_view, Json>, 4> typed{{
       {"device", node.device ? Json(*node.device) : Json()},
       {"device_reason", node.device_reason ? Json(*node.device_reason) : Json()},
@@ -99,6 +162,7 @@ void append_node(std::string& text, const Node& node) {
   bool first = true;
   text += '{';
   for (const auto& [key, value] : node.json.get_ref<const Json::object_t&>()) {
+    if (append_known(text, graph, node, key, value, first)) continue;
     auto* field = typed.begin();
     while (field != typed.end() && field->first != key) ++field;
     if (field == typed.end()) {
@@ -156,7 +220,45 @@ void append_broken(std::string& text, const Json& value, std::size_t indent, int
 // weight_name_mapping and constants get a line per member; npu one per member of each section.
 int depth_of(std::string_view key) { return key == "npu" ? 2 : 1; }
 
+// A document below attrs: only what stands for numbers in it is one.
+void set_form_of_document(Json& document, NonFiniteForm form);
+
+void set_form_of_attrs(Json& attrs, NonFiniteForm form) {
+  if (!attrs.is_object()) return set_non_finite_form(attrs, form);
+  for (auto& [key, value] : attrs.get_ref<Json::object_t&>()) {
+    if (key == "body" && value.is_object()) {
+      set_form_of_document(value, form);
+    } else {
+      set_non_finite_form(value, form);
+    }
+  }
+}
+
+void set_form_of_constants(Json& document, NonFiniteForm form) {
+  Json* constants = find_member(document, "constants");
+  if (constants == nullptr || !constants->is_object()) return;
+  for (Json& constant : *constants) {
+    if (Json* data = find_member(constant, "data")) set_non_finite_form(*data, form);
+  }
+}
+
+void set_form_of_document(Json& document, NonFiniteForm form) {
+  set_form_of_constants(document, form);
+  Json* nodes = find_member(document, "nodes");
+  if (nodes == nullptr || !nodes->is_array()) return;
+  for (Json& node : *nodes) {
+    if (Json* attrs = find_member(node, "attrs")) set_form_of_attrs(*attrs, form);
+  }
+}
+
 }  // namespace
+
+void set_non_finite_form(Graph& graph, NonFiniteForm form) {
+  set_form_of_constants(graph.document(), form);
+  for (Node& node : graph.nodes()) {
+    if (Json* attrs = find_member(node.json, "attrs")) set_form_of_attrs(*attrs, form);
+  }
+}
 
 std::string write_document(const Json& document) {
   std::string text;
@@ -176,7 +278,8 @@ std::string write_graph(const Graph& graph) {
     append_string(text, key);
     text += ": ";
     if (key == "nodes") {
-      append_lines(text, graph.nodes(), 2, [&](const Node& node) { append_node(text, node); });
+      append_lines(text, graph.nodes(), 2,
+                   [&](const Node& node) { append_node(text, graph, node); });
     } else {
       append_broken(text, value, 2, depth_of(key));
     }

@@ -2,10 +2,13 @@
 // Cuts a set of nodes out of a graph as a separate document, which a backend compiles.
 #include "npu/ir/subgraph.hpp"
 
+#include <algorithm>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 
 #include "npu/ir/json_writer.hpp"
+#include "npu/support/ids.hpp"
 
 namespace npu {
 namespace {
@@ -42,8 +45,13 @@ Json node_json(const Graph& graph, const Node& node,
         list.push_back(std::move(mention));
       }
       json[key] = std::move(list);
+    } else if (key == "name") {
+      json[key] = node.name;
+    } else if (key == "op_type") {
+      json[key] = node.op_type;
     } else {
-      json[key] = value;
+      // Backends read JSON.
+      set_non_finite_form(json[key] = value, NonFiniteForm::kText);
     }
   }
   return json;
@@ -51,31 +59,39 @@ Json node_json(const Graph& graph, const Node& node,
 
 }  // namespace
 
-SubgraphBoundary find_boundary(const Graph& graph, const std::vector<NodeId>& nodes) {
+BoundaryFinder::BoundaryFinder(const Graph& graph)
+    : graph_(graph),
+      is_output_(graph.tensors().size(), 0),
+      member_(graph.nodes().size(), 0),
+      seen_(graph.tensors().size(), 0) {
+  for (const TensorId output : graph.graph_outputs()) is_output_[index_of(output)] = 1;
+}
+
+SubgraphBoundary BoundaryFinder::find(const std::vector<NodeId>& nodes) {
   SubgraphBoundary boundary;
-  std::unordered_set<std::int32_t> members;
-  for (const NodeId id : nodes) members.insert(id.value);
-  std::unordered_set<std::int32_t> seen;
+  ++set_;
+  for (const NodeId id : nodes) member_[index_of(id)] = set_;
+  const auto is_member = [&](NodeId id) { return member_[index_of(id)] == set_; };
   for (const NodeId id : nodes) {
-    for (const TensorId input : graph.node(id).inputs) {
-      const TensorInfo& tensor = graph.tensor(input);
-      if (tensor.kind == TensorKind::kResult && members.contains(tensor.producer.value)) continue;
-      if (!seen.insert(input.value).second) continue;
+    for (const TensorId input : graph_.node(id).inputs) {
+      const TensorInfo& tensor = graph_.tensor(input);
+      if (tensor.kind == TensorKind::kResult && is_member(tensor.producer)) continue;
+      if (std::exchange(seen_[index_of(input)], set_) == set_) continue;
       (tensor.kind == TensorKind::kWeight ? boundary.weights : boundary.inputs).push_back(input);
     }
-  }
-  std::unordered_set<std::int32_t> graph_outputs;
-  for (const TensorId output : graph.graph_outputs()) graph_outputs.insert(output.value);
-  for (const NodeId id : nodes) {
-    for (const TensorId output : graph.node(id).outputs) {
-      bool needed = graph_outputs.contains(output.value);
-      for (const NodeId consumer : graph.tensor(output).consumers) {
-        needed = needed || !members.contains(consumer.value);
+    for (const TensorId output : graph_.node(id).outputs) {
+      const std::vector<NodeId>& consumers = graph_.tensor(output).consumers;
+      if (is_output_[index_of(output)] != 0 ||
+          !std::all_of(consumers.begin(), consumers.end(), is_member)) {
+        boundary.outputs.push_back(output);
       }
-      if (needed) boundary.outputs.push_back(output);
     }
   }
   return boundary;
+}
+
+SubgraphBoundary find_boundary(const Graph& graph, const std::vector<NodeId>& nodes) {
+  return BoundaryFinder(graph).find(nodes);
 }
 
 std::string write_subgraph(const Graph& graph, const std::vector<NodeId>& nodes,

@@ -65,15 +65,38 @@ void check_getitem(const Graph& graph, NodeId id, Diagnostics& diagnostics) {
   }
 }
 
+// Changes the layout of a tensor, so it has one operand and one result, which are alike
+// (npu-ir(5)).
+void check_channel_norm(const Graph& graph, NodeId id, Diagnostics& diagnostics) {
+  const Node& node = graph.node(id);
+  if (node.inputs.size() != 1 || node.outputs.size() != 1) {
+    diagnostics.error(graph.location(id),
+                      "node '" + node.name + "' has " + std::to_string(node.inputs.size()) +
+                          " operands and " + std::to_string(node.outputs.size()) +
+                          " results, expected one of each");
+    return;
+  }
+  const TensorInfo& operand = graph.tensor(node.inputs.front());
+  const TensorInfo& result = graph.tensor(node.outputs.front());
+  if (operand.shape == result.shape && operand.dtype == result.dtype) return;
+  const auto text = [](const TensorInfo& tensor) {
+    return std::string(dtype_name(tensor.dtype)) + " " + shape_text(tensor.shape);
+  };
+  diagnostics.error(graph.location(id, "/outputs/0"),
+                    "node '" + node.name + "' makes " + text(result) + " of " + text(operand) +
+                        ", expected the same: a channel_norm changes the layout alone");
+}
+
 }  // namespace
 
 void verify_graph(const Graph& graph, Diagnostics& diagnostics) {
   const LogTimer timer(LogModule::kVerify);
   check_order(graph, diagnostics);
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
-    if (graph.nodes()[n].op_type == "<built-in function getitem>") {
-      check_getitem(graph, NodeId{static_cast<std::int32_t>(n)}, diagnostics);
-    }
+    const NodeId id{static_cast<std::int32_t>(n)};
+    const std::string_view op_type = graph.node(id).op_type;
+    if (op_type == "<built-in function getitem>") check_getitem(graph, id, diagnostics);
+    if (op_type == "npu.channel_norm") check_channel_norm(graph, id, diagnostics);
   }
   timer.done([&] {
     return graph.file + ": order and results of " + std::to_string(graph.nodes().size()) +

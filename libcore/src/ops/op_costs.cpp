@@ -10,9 +10,11 @@
 #include <array>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/ops/op_name.hpp"
+#include "npu/support/ids.hpp"
 #include "ops/op_traits.hpp"
 
 namespace npu {
@@ -248,9 +250,35 @@ bool reads_only_selected(std::string_view op_type) {
          op_type.starts_with("aten.");
 }
 
+// Above this many operands a repeated one is found by sorting instead of by looking at all before.
+constexpr std::size_t kFewOperands = 16;
+
+// The places at which a tensor is an operand for the first time: x * x reads x once.
+template <typename Visit>
+void for_each_distinct(const std::vector<TensorId>& operands, const Visit& visit) {
+  if (operands.size() <= kFewOperands) {
+    for (auto place = operands.begin(); place != operands.end(); ++place) {
+      if (std::find(operands.begin(), place, *place) == place)
+        visit(index_of(place - operands.begin()));
+    }
+    return;
+  }
+  std::vector<std::pair<TensorId, std::size_t>> places;
+  places.reserve(operands.size());
+  for (std::size_t i = 0; i < operands.size(); ++i) places.emplace_back(operands[i], i);
+  std::sort(places.begin(), places.end());
+  for (std::size_t p = 0; p < places.size(); ++p) {
+    if (p == 0 || places[p].first != places[p - 1].first) visit(places[p].second);
+  }
+}
+
 }  // namespace
 
 bool is_alias_node(const Graph& graph, const Node& node) {
+  if (node.op_type == kSetGradEnabled) {
+    const Json* body = find_member(node.attrs(), "body");
+    return body == nullptr || body->is_null();
+  }
   const OpInfo* op = find_op(node.op_type);
   if (op == nullptr) return false;
   const std::string_view name = base_name(op->op_type);
@@ -281,16 +309,12 @@ double node_bytes(const Graph& graph, const Node& node, bool with_weights) {
   double results = 0;
   for (const TensorId id : node.outputs) results += static_cast<double>(graph.tensor(id).bytes());
   double operands = 0;
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    const TensorId id = node.inputs[i];
-    if (!with_weights && graph.tensor(id).kind == TensorKind::kWeight) continue;
-    if (std::find(node.inputs.begin(), node.inputs.begin() + static_cast<std::ptrdiff_t>(i), id) !=
-        node.inputs.begin() + static_cast<std::ptrdiff_t>(i)) {
-      continue;  // x * x reads x once
-    }
-    const double bytes = static_cast<double>(graph.tensor(id).bytes());
+  for_each_distinct(node.inputs, [&](std::size_t i) {
+    const TensorInfo& tensor = graph.tensor(node.inputs[i]);
+    if (!with_weights && tensor.kind == TensorKind::kWeight) return;
+    const auto bytes = static_cast<double>(tensor.bytes());
     operands += i == 0 && reads_only_selected(node.op_type) ? std::min(bytes, results) : bytes;
-  }
+  });
   return operands + results;
 }
 

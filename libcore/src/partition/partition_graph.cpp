@@ -122,6 +122,7 @@ PartitionResult partition_graph(Graph& graph, const PartitionOptions& options,
 
   result.times = plan_times(graph, result.plan, result.target, cost);
   result.metrics = plan_metrics(graph, result.plan, result.target, cost, result.times);
+  result.workload = plan_workload(graph, result.plan, result.target, cost);
   result.coverage = tag_report(graph, result.target);
   result.measured = measured_times(graph, result.target, cost);
   result.operators = explain_placement(graph, result.target);

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "ir/stated_partition.hpp"
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/support/checked.hpp"
 #include "partition/plan_builder.hpp"
@@ -38,40 +39,6 @@ void append_transfer(const Graph& graph, PartitionPlan& plan, Transfer transfer)
   plan.transfers.push_back(std::move(transfer));
 }
 
-namespace {
-
-/// The same as find_boundary, for all partitions at once and with arrays instead of sets.
-void find_boundaries(const Graph& graph, PartitionPlan& plan,
-                     const std::vector<std::int32_t>& partition_of) {
-  const auto owner = [&](NodeId id) { return partition_of[static_cast<std::size_t>(id.value)]; };
-  std::vector<std::int32_t> seen_by(graph.tensors().size(), -1);
-  std::vector<char> is_output(graph.tensors().size(), 0);
-  for (const TensorId id : graph.graph_outputs()) is_output[static_cast<std::size_t>(id.value)] = 1;
-  for (std::size_t p = 0; p < plan.partitions.size(); ++p) {
-    SubgraphBoundary& boundary = plan.partitions[p].boundary;
-    boundary = {};
-    const auto self = static_cast<std::int32_t>(p);
-    for (const NodeId id : plan.partitions[p].nodes) {
-      for (const TensorId input : graph.node(id).inputs) {
-        const TensorInfo& tensor = graph.tensor(input);
-        if (tensor.kind == TensorKind::kResult && owner(tensor.producer) == self) continue;
-        if (std::exchange(seen_by[static_cast<std::size_t>(input.value)], self) == self) continue;
-        (tensor.kind == TensorKind::kWeight ? boundary.weights : boundary.inputs).push_back(input);
-      }
-      for (const TensorId output : graph.node(id).outputs) {
-        const auto& consumers = graph.tensor(output).consumers;
-        if (is_output[static_cast<std::size_t>(output.value)] != 0 ||
-            std::any_of(consumers.begin(), consumers.end(),
-                        [&](NodeId consumer) { return owner(consumer) != self; })) {
-          boundary.outputs.push_back(output);
-        }
-      }
-    }
-  }
-}
-
-}  // namespace
-
 void connect_partitions(const Graph& graph, PartitionPlan& plan) {
   std::vector<std::int32_t> partition_of(graph.nodes().size(), -1);
   std::vector<std::string_view> devices;  // few, so a scan is faster than a table
@@ -85,7 +52,9 @@ void connect_partitions(const Graph& graph, PartitionPlan& plan) {
     device_of_partition.push_back(static_cast<std::int32_t>(device - devices.begin()));
     if (device == devices.end()) devices.push_back(partition.device);
   }
-  find_boundaries(graph, plan, partition_of);
+  BoundaryFinder boundaries(graph);
+  for (Partition& partition : plan.partitions)
+    partition.boundary = boundaries.find(partition.nodes);
   std::vector<char> resident(graph.tensors().size() * devices.size(), 0);
   std::vector<Transfer> by_source(devices.size());
   std::vector<std::size_t> in_name_order(devices.size());
@@ -175,7 +144,7 @@ Json step_json(const Graph& graph, const PartitionPlan& plan, const PlanStep& st
 class PlanReader {
  public:
   PlanReader(const Graph& graph, Diagnostics& diagnostics)
-      : graph_(graph), diagnostics_(diagnostics) {}
+      : graph_(graph), diagnostics_(diagnostics), boundaries_(graph) {}
 
   PartitionPlan read() {
     const Json* json = graph_.npu_member("partition");
@@ -193,8 +162,12 @@ class PlanReader {
     partition_of_.assign(graph_.nodes().size(), -1);
     for (std::size_t i = 0; i < partitions->size(); ++i) read_partition((*partitions)[i], i);
     for (std::size_t n = 0; n < partition_of_.size(); ++n) {
+      const auto id = NodeId{static_cast<std::int32_t>(n)};
       if (partition_of_[n] < 0) {
-        error("/partitions", "node '" + graph_.nodes()[n].name + "' is in no partition");
+        error("/partitions", "node '" + graph_.node(id).name + "' is in no partition");
+      } else if (auto fault = stated_partition_fault(graph_.node(id), partition_of_[n]);
+                 !fault.empty()) {
+        diagnostics_.error(graph_.location(id, "/partition"), std::move(fault));
       }
     }
     for (std::size_t i = 0; i < steps->size(); ++i) read_step((*steps)[i], i);
@@ -259,7 +232,7 @@ class PlanReader {
       partition.nodes.push_back(node);
     }
     std::sort(partition.nodes.begin(), partition.nodes.end());
-    partition.boundary = find_boundary(graph_, partition.nodes);
+    partition.boundary = boundaries_.find(partition.nodes);
   }
 
   bool read_partition_id(const Json& json, std::string_view key, const std::string& pointer,
@@ -357,6 +330,7 @@ class PlanReader {
 
   const Graph& graph_;
   Diagnostics& diagnostics_;
+  BoundaryFinder boundaries_;
   PartitionPlan plan_;
   std::vector<std::int32_t> partition_of_;
 };

@@ -6,21 +6,22 @@
 // insertion searches the whole object for every key.
 #include "npu/support/json.hpp"
 
-#include <simdjson.h>
-
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
 #include <unordered_set>
 #include <vector>
 
 #include "npu/support/error.hpp"
+#include "support/json_dom.hpp"
 
 template class nlohmann::basic_json<nlohmann::ordered_map>;
 
 namespace npu {
 namespace {
 
-constexpr std::size_t kMaxDepth = 200;
-// Below this many keys duplicates are found by linear search; above it, with a hash set.
+// Below this many keys a duplicate is found by looking at each; above it, with a hash set.
 constexpr std::size_t kLinearSearchLimit = 16;
 
 using Object = Json::object_t;
@@ -45,8 +46,9 @@ class KeySet {
 
 Object::Container& members_of(Json& object) { return object.get_ref<Object&>(); }
 
-// Converts simdjson's document to Json; false if an object has a duplicate key.
-bool convert(const simdjson::dom::element& element, Json& json) {
+}  // namespace
+
+bool convert_element(const simdjson::dom::element& element, Json& json) {
   using simdjson::dom::element_type;
   switch (element.type()) {
     case element_type::ARRAY: {
@@ -55,7 +57,7 @@ bool convert(const simdjson::dom::element& element, Json& json) {
       const simdjson::dom::array array(element);
       elements.reserve(array.size());
       for (const simdjson::dom::element child : array) {
-        if (!convert(child, elements.emplace_back())) return false;
+        if (!convert_element(child, elements.emplace_back())) return false;
       }
       return true;
     }
@@ -68,7 +70,7 @@ bool convert(const simdjson::dom::element& element, Json& json) {
       for (const simdjson::dom::key_value_pair pair : object) {
         if (keys.is_duplicate(members, pair.key)) return false;
         members.emplace_back(std::string(pair.key), Json());
-        if (!convert(pair.value, members.back().second)) return false;
+        if (!convert_element(pair.value, members.back().second)) return false;
       }
       return true;
     }
@@ -96,24 +98,34 @@ bool convert(const simdjson::dom::element& element, Json& json) {
   return false;
 }
 
+namespace {
+
 bool parse_fast(std::string_view text, Json& root) {
   if (text.empty()) return false;  // simdjson would copy from a null pointer
   simdjson::dom::parser parser;
-  if (parser.allocate(std::max<std::size_t>(text.size(), 1), kMaxDepth) != simdjson::SUCCESS) {
+  if (parser.allocate(std::max<std::size_t>(text.size(), 1), kMaxJsonDepth) != simdjson::SUCCESS) {
     return false;
   }
   simdjson::dom::element element;
   if (parser.parse(text.data(), text.size()).get(element) != simdjson::SUCCESS) return false;
-  return convert(element, root);
+  return convert_element(element, root);
 }
 
-// Builds the document and, on failure, knows the first byte of the offending token, or the byte
-// that cannot continue a token.
+// Numbers that stand for the bare words NaN and Infinity in a text that is parsed, of their length
+// and nowhere else in it.
+struct StandIns {
+  std::string nan;
+  std::string infinity;
+};
+
+// Builds the document and, where it fails, knows the first byte of the token that is to blame, or
+// the byte that cannot go on a token.
 class DocumentBuilder {
  public:
-  /// `furthest` points at the end of the part of `text` that the parser has read.
-  DocumentBuilder(Json& root, std::string_view text, const char* const& furthest)
-      : root_(root), text_(text), furthest_(furthest) {}
+  /// `furthest` points at the end of what the parser has read of `text`.
+  DocumentBuilder(Json& root, std::string_view text, const char* const& furthest,
+                  const StandIns* stand_ins)
+      : root_(root), text_(text), furthest_(furthest), stand_ins_(stand_ins) {}
 
   // Called by the parser; the names are those of nlohmann's SAX interface.
   bool null() { return add(Json(nullptr)); }
@@ -126,6 +138,14 @@ class DocumentBuilder {
       std::size_t begin = bytes_read() - text.size();
       if (text_.substr(begin, text.size()) != text) --begin;
       return fail("the integer " + text + " does not fit in 64 bits", begin);
+    }
+    if (stand_ins_ != nullptr) {
+      constexpr double kInfinity = std::numeric_limits<double>::infinity();
+      if (text == stand_ins_->nan) return add(Json(std::numeric_limits<double>::quiet_NaN()));
+      if (text == stand_ins_->infinity) return add(Json(kInfinity));
+      if (text.front() == '-' && text.substr(1) == stand_ins_->infinity) {
+        return add(Json(-kInfinity));
+      }
     }
     return add(Json(value));
   }
@@ -197,8 +217,9 @@ class DocumentBuilder {
     return true;
   }
   bool open(Json value) {
-    if (levels_.size() >= kMaxDepth) {
-      return fail("nesting deeper than " + std::to_string(kMaxDepth) + " levels", bytes_read() - 1);
+    if (levels_.size() >= kMaxJsonDepth) {
+      return fail("nesting deeper than " + std::to_string(kMaxJsonDepth) + " levels",
+                  bytes_read() - 1);
     }
     levels_.push_back({place(std::move(value)), {}});
     return true;
@@ -227,6 +248,7 @@ class DocumentBuilder {
   Json& root_;
   std::string_view text_;
   const char* const& furthest_;
+  const StandIns* stand_ins_;
   std::vector<Level> levels_;
   Json* slot_ = nullptr;
   std::string own_message_;
@@ -292,14 +314,56 @@ bool is_non_finite(std::string_view text, std::size_t offset) {
   return rest.starts_with("NaN") || rest.starts_with("Infinity");
 }
 
-}  // namespace
+// Where the words NaN and Infinity stand as values, with the minus of the latter left to it.
+std::vector<std::size_t> bare_words(std::string_view text) {
+  constexpr std::string_view kBefore = " \t\r\n,:[";
+  constexpr std::string_view kBehind = " \t\r\n,]}";
+  const auto is_before = [&](std::size_t place) {
+    return place == 0 || kBefore.find(text[place - 1]) != std::string_view::npos;
+  };
+  std::vector<std::size_t> words;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (in_string) {
+      if (text[i] == '\\')
+        ++i;
+      else if (text[i] == '"')
+        in_string = false;
+      continue;
+    }
+    in_string = text[i] == '"';
+    const std::string_view rest = text.substr(i);
+    const bool is_nan = rest.starts_with("NaN");
+    if (!is_nan && !rest.starts_with("Infinity")) continue;
+    const std::size_t end = i + (is_nan ? 3 : 8);
+    const bool is_negative = !is_nan && i > 0 && text[i - 1] == '-';
+    const bool ends = end == text.size() || kBehind.find(text[end]) != std::string_view::npos;
+    if (ends && is_before(is_negative ? i - 1 : i)) words.push_back(i);
+    i = end - 1;
+  }
+  return words;
+}
 
-Json parse_json(std::string_view text, const std::string& file) {
+// Nothing if the text has all candidates already.
+std::optional<StandIns> stand_ins_for(std::string_view text) {
+  StandIns result;
+  for (int i = 99; i >= 10 && result.nan.empty(); --i) {
+    const std::string candidate{static_cast<char>('0' + i / 10), 'e',
+                                static_cast<char>('0' + i % 10)};
+    if (text.find(candidate) == std::string_view::npos) result.nan = candidate;
+  }
+  for (int i = 1; i < 100 && result.infinity.empty(); ++i) {
+    const std::string candidate = "9.8765" + std::to_string(i / 10) + std::to_string(i % 10);
+    if (text.find(candidate) == std::string_view::npos) result.infinity = candidate;
+  }
+  if (result.nan.empty() || result.infinity.empty()) return std::nullopt;
+  return result;
+}
+
+Json parse_slowly(std::string_view text, const std::string& file, const StandIns* stand_ins) {
   Json root;
-  if (parse_fast(text, root)) return root;
-  root = Json();
   const char* furthest = text.data();
-  DocumentBuilder builder(root, text, furthest);
+  DocumentBuilder builder(root, text, furthest, stand_ins);
   const CountingIterator begin(text.data(), &furthest);
   const CountingIterator end(text.data() + text.size(), &furthest);
   if (Json::sax_parse(begin, end, &builder)) {
@@ -322,6 +386,62 @@ Json parse_json(std::string_view text, const std::string& file) {
     }
   }
   throw Error(ErrorCode::kParse, message, locate(text, offset, file));
+}
+
+// The number that a string stands for.
+std::optional<double> non_finite_number(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  if (negative) text.remove_prefix(1);
+  if (text == "inf" || text == "Infinity") {
+    return (negative ? -1 : 1) * std::numeric_limits<double>::infinity();
+  }
+  if (!negative && (text == "nan" || text == "NaN")) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  return std::nullopt;
+}
+
+bool is_non_finite_float(const Json& json) {
+  return json.is_number_float() && !std::isfinite(json.get<double>());
+}
+
+}  // namespace
+
+Json parse_json(std::string_view text, const std::string& file) {
+  Json root;
+  if (parse_fast(text, root)) return root;
+  return parse_slowly(text, file, nullptr);
+}
+
+Json parse_python_json(std::string_view text, const std::string& file, bool* has_bare) {
+  Json root;
+  if (parse_fast(text, root)) return root;
+  const std::vector<std::size_t> words = bare_words(text);
+  const auto stand_ins = words.empty() ? std::nullopt : stand_ins_for(text);
+  if (!stand_ins) return parse_slowly(text, file, nullptr);
+  if (has_bare != nullptr) *has_bare = true;
+  std::string replaced(text);
+  for (const std::size_t place : words) {
+    const std::string& word = text[place] == 'N' ? stand_ins->nan : stand_ins->infinity;
+    replaced.replace(place, word.size(), word);
+  }
+  return parse_slowly(replaced, file, &*stand_ins);
+}
+
+bool has_non_finite(const Json& json) {
+  if (json.is_structured()) return std::any_of(json.begin(), json.end(), has_non_finite);
+  return is_non_finite_float(json);
+}
+
+void set_non_finite_form(Json& json, NonFiniteForm form) {
+  if (json.is_structured()) {
+    for (Json& element : json) set_non_finite_form(element, form);
+  } else if (form == NonFiniteForm::kText && is_non_finite_float(json)) {
+    const double value = json.get<double>();
+    json = std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+  } else if (form == NonFiniteForm::kBare && json.is_string()) {
+    if (const auto number = non_finite_number(json.get_ref<const std::string&>())) json = *number;
+  }
 }
 
 const Json* find_member(const Json& json, std::string_view key) noexcept {

@@ -36,7 +36,7 @@ struct AlignRules {
   std::vector<std::string> align_only_ops;  ///< op types
   std::vector<AlignClass> nalign_only_classes;
   std::vector<std::string> nalign_only_ops;
-  std::optional<std::int64_t> slice_axis = -1;  ///< of the slice rule; nothing: slices accept both
+  std::optional<std::int64_t> slice_axis = 1;  ///< of the slice rule; nothing: slices take both
   ConversionRate to_align, to_nalign;
 };
 

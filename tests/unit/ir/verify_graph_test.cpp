@@ -95,3 +95,23 @@ TEST_CASE("verify: a bad order and a bad getitem are both reported") {
   CHECK(faults[0].starts_with("/nodes/0/inputs/0: node 'item' reads tensor 'late' before"));
   CHECK(faults[1] == "/nodes/0/attrs/index: node 'item' selects item 1 of 1");
 }
+
+TEST_CASE("verify: a channel_norm changes the layout alone") {
+  const auto faults = [](const Shape& shape, const std::string& dtype,
+                         const std::vector<std::string>& operands) {
+    return faults_of(
+        GraphBuilder()
+            .input("x", {1, 8, 2, 2})
+            .node("n", "npu.channel_norm", operands, shape, {{"direction", true}}, dtype)
+            .text());
+  };
+  CHECK(faults({1, 8, 2, 2}, "float32", {"x"}).empty());
+  CHECK(faults({1, 8, 2, 3}, "float32", {"x"}) ==
+        Lines{"/nodes/0/outputs/0: node 'n' makes float32 [1, 8, 2, 3] of float32 [1, 8, 2, 2], "
+              "expected the same: a channel_norm changes the layout alone"});
+  CHECK(faults({1, 8, 2, 2}, "int8", {"x"}) ==
+        Lines{"/nodes/0/outputs/0: node 'n' makes int8 [1, 8, 2, 2] of float32 [1, 8, 2, 2], "
+              "expected the same: a channel_norm changes the layout alone"});
+  CHECK(faults({1, 8, 2, 2}, "float32", {"x", "x"}) ==
+        Lines{"/nodes/0: node 'n' has 2 operands and 1 results, expected one of each"});
+}

@@ -148,5 +148,25 @@ TEST_CASE("aliases by argument") {
   CHECK_FALSE(node("my.op", {{8}}, {8}).alias());
 }
 
+TEST_CASE("operands that repeat among many are read once") {
+  test::GraphBuilder builder;
+  std::vector<std::string> names;
+  for (int i = 0; i < 40; ++i) {
+    const std::string name = "x" + std::to_string(i % 15);
+    if (i < 15) builder.input(name, {1, i + 1});
+    names.push_back(name);
+  }
+  const Graph graph =
+      builder.node("n", "aten.cat.default", names, Shape{1, 300}).output("n").build();
+  // 1 + 2 + ... + 15 = 120 elements, and the result.
+  CHECK(node_bytes(graph, graph.nodes().back()) == 4 * (120 + 300));
+}
+
+TEST_CASE("a region without a body is an alias") {
+  CHECK(node("wrap_with_set_grad_enabled", {{4}}, {4}).alias());
+  CHECK(node("wrap_with_set_grad_enabled", {{4}}, {4}).bytes() == 0);
+  CHECK_FALSE(node("wrap_with_set_grad_enabled", {{4}}, {4}, {{"body", Json::object()}}).alias());
+}
+
 }  // namespace
 }  // namespace npu

@@ -96,6 +96,18 @@ TEST_CASE("plan: a missing or misplaced list is a fault") {
               "/npu/partition/steps: expected an array"});
 }
 
+TEST_CASE("plan: what nodes say of their partition is what the plan lists") {
+  Json document = three_partitions();
+  document["nodes"][1]["partition"] = 2;
+  CHECK(plan_faults(document) ==
+        Lines{"/nodes/1/partition: node 'b' has the partition 2, but npu.partition lists it in "
+              "partition 1"});
+  document["nodes"][1].erase("partition");
+  CHECK(plan_faults(document) ==
+        Lines{"/nodes/1/partition: node 'b' has the partition null, but npu.partition lists it in "
+              "partition 1"});
+}
+
 TEST_CASE("plan: faults of partitions") {
   CHECK(plan_faults_with("/partitions/1/id", 2) ==
         Lines{"/npu/partition/partitions/1/id: expected the id 1: ids count from 0 in list order"});

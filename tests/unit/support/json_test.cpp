@@ -323,3 +323,38 @@ TEST_CASE("json: tokens of pointers are escaped") {
   CHECK(pointer_token("~1") == "~01");
   CHECK(pointer_token("") == "");
 }
+
+TEST_CASE("json: the bare words of Python's json module are numbers where a reader takes them") {
+  bool has_bare = false;
+  const std::string text =
+      R"({"a": [NaN, Infinity,-Infinity ], "NaN": "Infinity \" NaN", "b": 9e9, "c": 9.876501})";
+  const Json json = parse_python_json(text, "f", &has_bare);
+  CHECK(has_bare);
+  CHECK(std::isnan(json["a"][0].get<double>()));
+  CHECK(json["a"][1].get<double>() == std::numeric_limits<double>::infinity());
+  CHECK(json["a"][2].get<double>() == -std::numeric_limits<double>::infinity());
+  CHECK(json["NaN"] == "Infinity \" NaN");
+  CHECK(json["b"] == 9e9);  // no stand-in is taken for what the text has
+  CHECK(json["c"] == 9.876501);
+  has_bare = false;
+  CHECK(parse_python_json("[1, \"NaN\"]", "f", &has_bare) == Json::array({1, "NaN"}));
+  CHECK_FALSE(has_bare);
+  CHECK(place("[NaN]") == "1:2");
+  for (const char* bad :
+       {"[1NaN]", "[-NaN]", "[NaN1]", "[Inf]", "[+Infinity]", "NaNNaN", "[NaN}"}) {
+    CAPTURE(bad);
+    CHECK_THROWS_AS(parse_python_json(bad, "f"), Error);
+  }
+}
+
+TEST_CASE("json: numbers that are not finite change their form") {
+  Json json = parse_python_json(R"([NaN, {"a": -Infinity}, "inf", "info", 1])", "f");
+  CHECK(has_non_finite(json));
+  set_non_finite_form(json, NonFiniteForm::kText);
+  CHECK(json == Json::array({"nan", {{"a", "-inf"}}, "inf", "info", 1}));
+  CHECK_FALSE(has_non_finite(json));
+  set_non_finite_form(json, NonFiniteForm::kBare);
+  CHECK(json[1]["a"].get<double>() == -std::numeric_limits<double>::infinity());
+  CHECK(json[2].get<double>() == std::numeric_limits<double>::infinity());
+  CHECK(json[3] == "info");
+}

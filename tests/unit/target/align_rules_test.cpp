@@ -34,7 +34,7 @@ TEST_CASE("an empty section has the rules of LayoutAlignToNPU") {
   CHECK(found.ranks == std::vector<std::int64_t>{2, 4});
   CHECK(found.align_only_classes.size() == 8);
   CHECK(found.nalign_only_classes.empty());
-  CHECK(found.slice_axis == -1);
+  CHECK(found.slice_axis == 1);
   CHECK(found.min_channels == 0);
   CHECK(found.to_align.bandwidth == 5e9);
   CHECK(found.to_nalign.latency_us == 0);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "npu/ir/graph.hpp"
+#include "npu/support/json.hpp"
 
 namespace npu {
 
@@ -11,8 +12,12 @@ namespace npu {
 /// which they were read, with new ones last; the same graph gives the same bytes.
 std::string write_graph(const Graph& graph);
 
-/// `document` in the same layout: each member of the top level and each element of its arrays on a
-/// separate line, everything below them compact.
+/// Brings the infinities and NaN in all attrs and constants into one form; without this they are
+/// written as they were read.
+void set_non_finite_form(Graph& graph, NonFiniteForm form);
+
+/// `document` in the same layout: the members of the top level and the elements of its arrays each
+/// on a line of their own, everything below them compact.
 std::string write_document(const Json& document);
 
 }  // namespace npu

@@ -18,7 +18,22 @@ struct SubgraphBoundary {
   std::vector<TensorId> weights;
 };
 
-/// `nodes` in list order. O(size of the set).
+/// Finds the boundaries of many sets of one graph, each in the time of its nodes and edges.
+class BoundaryFinder {
+ public:
+  explicit BoundaryFinder(const Graph& graph);
+  /// `nodes` in list order.
+  SubgraphBoundary find(const std::vector<NodeId>& nodes);
+
+ private:
+  const Graph& graph_;
+  std::vector<char> is_output_;       // by tensor
+  std::vector<std::int32_t> member_;  // by node: the last set that it was in
+  std::vector<std::int32_t> seen_;    // by tensor: the last set that reads it
+  std::int32_t set_ = 0;
+};
+
+/// Of a single set: O(size of the graph).
 SubgraphBoundary find_boundary(const Graph& graph, const std::vector<NodeId>& nodes);
 
 /// A document of npu-ir(5) with just these nodes: boundary inputs become graph_inputs, boundary

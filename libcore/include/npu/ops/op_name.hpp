@@ -7,6 +7,8 @@ namespace npu {
 
 /// The op that selects one result of a tuple; torch.export writes it as Python's built-in function.
 inline constexpr std::string_view kGetitem = "<built-in function getitem>";
+/// A region of a model; without `attrs.body` it hands on its operands.
+inline constexpr std::string_view kSetGradEnabled = "wrap_with_set_grad_enabled";
 
 /// The prefix of PyTorch's ops.
 inline constexpr std::string_view kAtenPrefix = "aten.";

@@ -23,7 +23,8 @@ struct PlanMetrics {
   std::int64_t copied_tensors = 0;  ///< distinct (tensor, device): what npu-run copies
   std::int64_t copied_bytes = 0;
   double predicted_us = 0;    ///< partitions and copies one after another
-  double launch_us = 0;       ///< part of predicted_us: launching the partitions
+  double launch_us = 0;       ///< of it, what launching the partitions takes
+  double scheduling_us = 0;   ///< launch_us, and what starting the copies takes
   double all_on_last_us = 0;  ///< the whole graph on the target's last device, which runs every op
 };
 
@@ -32,6 +33,19 @@ struct PlanTimes {
   std::vector<double> partition_us;  ///< by partition: its nodes plus the device's launch overhead
   std::vector<double> transfer_us;   ///< by transfer
 };
+
+/// What the partitions of a plan offer to a device, and hold there.
+struct PlanWorkload {
+  double parallelism = 1;        ///< work of the nodes over the longest chains of partitions
+  double least_parallelism = 1;  ///< of the partition where that is least, of those with work
+  std::int64_t peak_bytes = 0;   ///< most that one partition holds at once, weights included
+  /// Of peak_bytes: results of element-wise ops that could be computed again where they are read
+  /// next, from operands that are there anyway; and the work of that.
+  std::int64_t recomputable_bytes = 0;
+  double recompute_flops = 0;
+};
+PlanWorkload plan_workload(const Graph& graph, const PartitionPlan& plan, const Target& target,
+                           const CostModel& cost = roofline_cost());
 
 PlanTimes plan_times(const Graph& graph, const PartitionPlan& plan, const Target& target,
                      const CostModel& cost = roofline_cost());

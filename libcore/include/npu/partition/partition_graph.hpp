@@ -62,6 +62,7 @@ struct PartitionResult {
   PartitionPlan plan;
   PlanMetrics metrics;
   PlanTimes times;
+  PlanWorkload workload;
   StrategyFacts facts;
   TagReport coverage;
   std::vector<OperatorRow> operators;  ///< by device in the target's order, then most nodes first

@@ -28,7 +28,8 @@ struct PartitionOptions {
   std::int64_t max_partitions = 0;  ///< 0: no limit
   std::int64_t memory_limit = 0;    ///< bytes of working set of a partition; 0: no limit
   std::int32_t parts = 2;           ///< of metis: how many
-  double imbalance = 0.1;           ///< of metis: by how much a part may exceed the mean
+  double imbalance = 0.1;           ///< of metis: how far above the mean a part may be
+  bool best_effort = false;         ///< of metis: the most even parts where that is impossible
   std::uint64_t seed = 0;           ///< of metis
   bool what_if = false;             ///< also plan without what keeps nodes off the first device
   std::int64_t depth = 1;           ///< of blocks: how many levels of nested blocks to expand

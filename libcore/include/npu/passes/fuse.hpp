@@ -99,6 +99,14 @@ struct FusionReport {
   double traffic_bytes = 0;  ///< activations, after fusion
   double traffic_bytes_before = 0;
   double on_chip_bytes = 0;  ///< results that stay inside groups
+  double scheduling_us = 0;  ///< what the launches take that a device takes for every node, by its
+                             ///< target; 0 without one
+  double scheduling_us_before = 0;
+
+  /// The mean size of a group; 0 if there is none.
+  double nodes_per_group() const noexcept {
+    return groups == 0 ? 0 : static_cast<double>(nodes) / static_cast<double>(groups);
+  }
 };
 
 /// The report of a graph that fuse_ops has annotated.

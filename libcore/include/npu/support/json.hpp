@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -19,7 +20,22 @@ using Json = nlohmann::ordered_json;
 /// are errors. Throws Error kParse with line and column; messages call the input `file`.
 Json parse_json(std::string_view text, const std::string& file);
 
-/// The member `key` of an object, or null if `json` is not an object or has no such key.
+/// As parse_json, and takes the bare Infinity, -Infinity and NaN that Python's json module writes,
+/// as floats that are not finite; says whether there are any.
+Json parse_python_json(std::string_view text, const std::string& file, bool* has_bare = nullptr);
+
+/// How a document states numbers that JSON cannot write.
+enum class NonFiniteForm : std::uint8_t {
+  kText,  ///< the strings "inf", "-inf" and "nan"
+  kBare,  ///< Infinity, -Infinity and NaN, which are floats here
+};
+/// Whether a float below `json`, or `json` itself, is not finite.
+bool has_non_finite(const Json& json);
+/// Brings all such numbers below `json` into one form. Strings that read inf, Infinity, nan, NaN or
+/// their negatives count as numbers.
+void set_non_finite_form(Json& json, NonFiniteForm form);
+
+/// The member `key` of an object, or null if `json` is no object or has no such key.
 const Json* find_member(const Json& json, std::string_view key) noexcept;
 Json* find_member(Json& json, std::string_view key) noexcept;
 

@@ -457,7 +457,9 @@ bool is_staged_model(const Json& json) noexcept {
 }
 
 StagedModel read_staged_model(const std::string& path) {
-  return parse_staged_model(parse_json(read_file(path), path), path);
+  Json json = parse_python_json(read_file(path), path);
+  set_non_finite_form(json, NonFiniteForm::kText);
+  return parse_staged_model(json, path);
 }
 
 std::string stage_refusal(const StagedModel& model, std::int32_t layer, std::int32_t stage,

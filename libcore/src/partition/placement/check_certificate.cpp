@@ -9,6 +9,7 @@
 // nodes, which are its proof; an exhaustive search is repeated. O(nodes + edges) for two devices.
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "npu/partition/certificate.hpp"
 #include "npu/partition/metrics.hpp"
@@ -218,8 +219,14 @@ class CertificateChecker {
     result.value = *value;
     result.flow.assign(problem_.readers.size(), 0);
     std::vector<std::int32_t> entry_of(graph_.tensors().size(), -1);
+    std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> place_of;  // by tensor and reader
     for (std::size_t t = 0; t < problem_.tensors.size(); ++t) {
-      entry_of[index_of(problem_.tensors[t].id.value)] = static_cast<std::int32_t>(t);
+      const PlacementProblem::Tensor& tensor = problem_.tensors[t];
+      entry_of[index_of(tensor.id)] = static_cast<std::int32_t>(t);
+      for (std::int32_t r = tensor.begin; r < tensor.end; ++r) {
+        place_of.emplace(std::pair{static_cast<std::int32_t>(t), problem_.readers[index_of(r)]},
+                         index_of(r));
+      }
     }
     for (std::size_t i = 0; i < flows->size(); ++i) {
       const Json& row = (*flows)[i];
@@ -229,11 +236,9 @@ class CertificateChecker {
       const std::int32_t item = item_named(row[1]);
       const std::int32_t t = id.valid() ? entry_of[index_of(id.value)] : -1;
       if (t < 0 || item < 0) return refuse(place, "no tensor or node of this name moves");
-      const auto readers = problem_.readers_of(problem_.tensors[index_of(t)]);
-      const auto found = std::find(readers.begin(), readers.end(), item);
-      if (found == readers.end()) return refuse(place, "the node does not read the tensor");
-      result.flow[static_cast<std::size_t>(&*found - problem_.readers.data())] =
-          row[2].get<std::int64_t>();
+      const auto found = place_of.find({t, item});
+      if (found == place_of.end()) return refuse(place, "the node does not read the tensor");
+      result.flow[found->second] = row[2].get<std::int64_t>();
     }
     const Json* paths = find_member(json, "paths");
     return paths == nullptr || read_paths(*paths, pointer + "/paths", result);
@@ -261,21 +266,22 @@ class CertificateChecker {
       if (fused_node < 0) return refuse(place, "the graph has no node of this name");
       result.paths.starts[index_of(fused_node)] = row[1].get<std::int64_t>();
     }
+    std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> arc_of;  // by both ends
+    for (std::size_t u = 0; u < fused.size(); ++u) {
+      for (auto a = index_of(fused.offsets[u]); a < index_of(fused.offsets[u + 1]); ++a) {
+        arc_of.emplace(std::pair{static_cast<std::int32_t>(u), fused.targets[a]}, a);
+      }
+    }
     for (std::size_t i = 0; i < steps->size(); ++i) {
       const Json& row = (*steps)[i];
       const std::string place = pointer + "/steps/" + std::to_string(i);
       if (!is_row(row, 2, 2)) return refuse(place, "expected [node, node, integer, integer]");
       const std::int32_t from = fused_node_named(row[0]);
       const std::int32_t to = fused_node_named(row[1]);
-      std::int64_t arc = -1;
-      if (from >= 0 && to >= 0) {
-        const auto next = fused.successors(from);
-        const auto found = std::find(next.begin(), next.end(), to);
-        if (found != next.end()) arc = &*found - fused.targets.data();
-      }
-      if (arc < 0) return refuse(place, "the second node reads nothing of the first");
-      result.paths.arcs[static_cast<std::size_t>(arc)] = row[2].get<std::int64_t>();
-      result.launch_flow[static_cast<std::size_t>(arc)] = row[3].get<std::int64_t>();
+      const auto arc = arc_of.find({from, to});
+      if (arc == arc_of.end()) return refuse(place, "the second node reads nothing of the first");
+      result.paths.arcs[arc->second] = row[2].get<std::int64_t>();
+      result.launch_flow[arc->second] = row[3].get<std::int64_t>();
     }
     return true;
   }

@@ -88,10 +88,12 @@ PlanMetrics plan_metrics(const Graph& graph, const PartitionPlan& plan, const Ta
       const std::int64_t bytes = graph.tensor(id).bytes();
       ++metrics.copied_tensors;
       metrics.copied_bytes = saturating_add(metrics.copied_bytes, bytes);
-      metrics.predicted_us +=
-          cost.tensor_us(graph, id, target, source_device(graph, id), transfer.to_device);
+      const std::string& from = source_device(graph, id);
+      metrics.predicted_us += cost.tensor_us(graph, id, target, from, transfer.to_device);
+      metrics.scheduling_us += cost.transfer_us(target, from, transfer.to_device, 0);
     }
   }
+  metrics.scheduling_us += metrics.launch_us;
   const Device& last = target.devices.back();
   if (!graph.nodes().empty()) metrics.all_on_last_us = cost.launch_us(last);
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {

@@ -195,8 +195,31 @@ Json metrics_to_json(const PlanMetrics& metrics, const Target& target) {
   return json;
 }
 
+namespace {
+
+void add_workload(const PartitionResult& result, Json& json) {
+  const PlanMetrics& metrics = result.metrics;
+  std::int64_t nodes = 0;
+  for (const auto& [device, count] : metrics.nodes_by_device) nodes += count;
+  const auto ratio = [](double part, double whole) {
+    return whole > 0 ? rounded_share(part / whole) : 0.0;
+  };
+  json["nodes_per_partition"] =
+      ratio(static_cast<double>(nodes), static_cast<double>(metrics.partitions));
+  json["scheduling_us"] = rounded_us(metrics.scheduling_us);
+  json["scheduling_share"] = ratio(metrics.scheduling_us, metrics.predicted_us);
+  json["parallelism"] = rounded_share(result.workload.parallelism);
+  json["least_parallelism"] = rounded_share(result.workload.least_parallelism);
+  json["peak_bytes"] = result.workload.peak_bytes;
+  json["recomputable_bytes"] = result.workload.recomputable_bytes;
+  json["recompute_flops"] = saturating_integer(result.workload.recompute_flops);
+}
+
+}  // namespace
+
 Json partition_metrics_json(const PartitionResult& result) {
   Json json = metrics_to_json(result.metrics, result.target);
+  add_workload(result, json);
   std::visit(MetricsOfStrategy{result.metrics, json}, result.facts);
   for (const auto& [name, value] : tag_metrics(result.coverage)) {
     if (name.starts_with("coverage_")) json[name] = rounded_share(value);

@@ -12,6 +12,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -147,9 +148,10 @@ class PlanDrawing {
   // A node's name and op; for several nodes the first name, a few ops, and their number.
   std::string label_of(const Box& box) const {
     std::vector<std::string> ops;
+    std::unordered_set<std::string> known;
     for (const NodeId id : box.nodes) {
-      const std::string op(short_name(graph_.node(id).op_type));
-      if (std::find(ops.begin(), ops.end(), op) == ops.end()) ops.push_back(op);
+      std::string op(short_name(graph_.node(id).op_type));
+      if (known.insert(op).second) ops.push_back(std::move(op));
     }
     std::string text = dot::escaped(graph_.node(box.nodes.front()).name) + "\\n";
     for (std::size_t i = 0; i < std::min(ops.size(), kMaxOpsOfLabel); ++i) {
@@ -196,12 +198,10 @@ class PlanDrawing {
       const TensorInfo& tensor = graph_.tensor(graph_.graph_inputs()[i]);
       const std::string input = "  in" + std::to_string(i);
       text_ += input + " [label=\"" + dot::escaped(tensor.name) + "\", shape=ellipse];\n";
-      std::vector<std::string> drawn;
+      std::unordered_set<std::string> drawn;
       for (const NodeId consumer : tensor.consumers) {
         std::string name = name_of(consumer);
-        if (std::find(drawn.begin(), drawn.end(), name) != drawn.end()) continue;
-        text_ += input + " -> " + name + ";\n";
-        drawn.push_back(std::move(name));
+        if (drawn.insert(name).second) text_ += input + " -> " + name + ";\n";
       }
     }
   }

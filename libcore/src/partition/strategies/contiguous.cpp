@@ -39,9 +39,10 @@ PartitionPlan partition_contiguous(const Graph& graph) {
     }
     plan.partitions.back().nodes.push_back(id);
   }
+  BoundaryFinder boundaries(graph);
   for (std::size_t p = 0; p < plan.partitions.size(); ++p) {
     Partition& partition = plan.partitions[p];
-    partition.boundary = find_boundary(graph, partition.nodes);
+    partition.boundary = boundaries.find(partition.nodes);
     const auto index = static_cast<std::int32_t>(p);
     if (p > 0) append_transfer(graph, plan, transfer_before(graph, plan, index));
     plan.steps.push_back({PlanStep::Kind::kPartition, index});

@@ -419,24 +419,30 @@ Candidate best_of(std::vector<Parts> starts, const FusedGraph& fused, const Work
   return best;
 }
 
-/// Reports which imbalance would suffice: the least bottleneck of the order, or the best found.
-[[noreturn]] void refuse(const WorkGraph& work, const Candidate& best,
-                         const PartitionOptions& options, std::int64_t limit) {
-  const std::int32_t k = options.parts;
-  const double mean = static_cast<double>(work.total) / k;
+/// The work of the heaviest part that would do: the least bottleneck of the order, or what was
+/// found.
+std::int64_t needed_limit(const WorkGraph& work, const Candidate& best, std::int32_t k,
+                          std::int64_t limit) {
   std::int64_t low = limit;
-  std::int64_t high = work.total;
+  std::int64_t high = best.parts.empty() ? work.total : std::min(work.total, limit + best.excess);
   while (low + 1 < high) {
     const std::int64_t middle = low + (high - low) / 2;
     (cheapest_split(work, k, middle) ? high : low) = middle;
   }
-  double needed = mean > 0 ? static_cast<double>(high) / mean - 1 : 0;
-  if (!best.parts.empty()) needed = std::min(needed, imbalance_of_parts(work, best.parts, k));
+  return high;
+}
+
+/// Says which imbalance is needed, as an error or, for --best-effort, of the parts that are made.
+void report_imbalance(double needed, const PartitionOptions& options, Diagnostics& diagnostics) {
   const std::string text = fixed_text(std::ceil(needed * 1000) / 1000, 3);
-  throw Error(ErrorCode::kInfeasible, "--imbalance " + Json(options.imbalance).dump() + ": " +
-                                          std::to_string(k) +
-                                          " parts that can run one after another need " + text +
-                                          "; use --imbalance " + text + " or another -k");
+  const std::string fault = "--imbalance " + Json(options.imbalance).dump() + ": " +
+                            std::to_string(options.parts) +
+                            " parts that can run one after another need " + text;
+  if (!options.best_effort) {
+    throw Error(ErrorCode::kInfeasible,
+                fault + "; use --imbalance " + text + ", --best-effort or another -k");
+  }
+  diagnostics.warning({}, fault + "; the parts are as even as was possible");
 }
 
 /// Each part as one partition for each run on one device.
@@ -460,7 +466,7 @@ PartitionPlan plan_of_parts(const Graph& graph, const FusedGraph& fused, const W
 }  // namespace
 
 StrategyOutcome partition_metis(Graph& graph, const Target& /*target*/,
-                                const PartitionOptions& options, Diagnostics& /*diagnostics*/) {
+                                const PartitionOptions& options, Diagnostics& diagnostics) {
   const FusedGraph fused = build_fused_graph(graph);
   const std::int32_t k = options.parts;
   check_part_count(graph, fused, k);
@@ -477,8 +483,15 @@ StrategyOutcome partition_metis(Graph& graph, const Target& /*target*/,
   std::vector<Parts> starts{pushed_down(fused, work, raw), pushed_up(work, raw)};
   if (!has_empty_part(plain, k)) starts.push_back(plain);
   if (auto split = cheapest_split(work, k, limit)) starts.push_back(*std::move(split));
-  const Candidate best = best_of(std::move(starts), fused, work, k, limit);
-  if (best.parts.empty() || best.excess > 0) refuse(work, best, options, limit);
+  Candidate best = best_of(std::move(starts), fused, work, k, limit);
+  if (best.parts.empty() || best.excess > 0) {
+    const std::int64_t needed = needed_limit(work, best, k, limit);
+    report_imbalance(mean > 0 ? static_cast<double>(needed) / mean - 1 : 0, options, diagnostics);
+    starts = {std::move(best.parts)};
+    if (auto split = cheapest_split(work, k, needed)) starts.push_back(*std::move(split));
+    std::erase(starts, Parts{});
+    best = best_of(std::move(starts), fused, work, k, needed);
+  }
 
   outcome.plan = plan_of_parts(graph, fused, work, best.parts, k);
   const auto split = [&](const Parts& parts) {

@@ -312,6 +312,7 @@ class Splitter {
 std::vector<ResourcesFacts::Oversize> find_oversize(const Graph& graph, const FusedGraph& fused,
                                                     const Splitter& splitter) {
   std::vector<ResourcesFacts::Oversize> result;
+  BoundaryFinder boundaries(graph);
   for (std::int32_t p = 0; p < splitter.size(); ++p) {
     if (!splitter.oversize(p)) continue;
     const auto members = fused.members[index_of(splitter.line.order[index_of(p)])];
@@ -321,7 +322,9 @@ std::vector<ResourcesFacts::Oversize> find_oversize(const Graph& graph, const Fu
     entry.bytes = splitter.line.own_bytes[index_of(p)];
     entry.limit = splitter.limits(p).bytes;
     entry.breaks_memory = entry.bytes > entry.limit;
-    if (entry.breaks_memory) entry.tiles = advise_tiling(graph, entry.nodes, entry.limit);
+    if (entry.breaks_memory) {
+      entry.tiles = advise_tiling(graph, boundaries, entry.nodes, entry.limit);
+    }
   }
   return result;
 }

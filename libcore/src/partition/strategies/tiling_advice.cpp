@@ -12,14 +12,14 @@
 #include <cmath>
 #include <limits>
 
-#include "npu/ir/subgraph.hpp"
 #include "npu/ops/op_catalogue.hpp"
 
 namespace npu {
 
-TilingAdvice advise_tiling(const Graph& graph, const std::vector<NodeId>& nodes, double limit) {
+TilingAdvice advise_tiling(const Graph& graph, BoundaryFinder& boundaries,
+                           const std::vector<NodeId>& nodes, double limit) {
   TilingAdvice advice;
-  const SubgraphBoundary boundary = find_boundary(graph, nodes);
+  const SubgraphBoundary boundary = boundaries.find(nodes);
   double inputs = 0;
   double weights = 0;
   double outputs = 0;

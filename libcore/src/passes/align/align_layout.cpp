@@ -99,12 +99,12 @@ void find_free_conversions(const Graph& graph, const Problem& problem,
     const Node& node = graph.nodes()[n];
     if (takes_parameters(node)) continue;
     const AlignRules& rules = problem.regions[index_of(problem.region_of[n])].rules;
+    const align::BroadcastOperands broadcast(graph, node);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const TensorId input = node.inputs[i];
       const TensorInfo& tensor = graph.tensor(input);
       if (tensor.kind != TensorKind::kWeight || seen[index_of(input.value)] != 0 ||
-          !align::same_in_both(tensor, rules).empty() ||
-          align::is_broadcast_operand(graph, node, i)) {
+          !align::same_in_both(tensor, rules).empty() || broadcast.contains(i)) {
         continue;
       }
       seen[index_of(input.value)] = 1;
@@ -235,6 +235,7 @@ AlignResult align_layout(Graph& graph, const AlignOptions& options, Diagnostics&
   const LogTimer timer(LogModule::kPass);
   check_choice("--algorithm", options.algorithm, {"optimal", "greedy"});
   check_choice("--weight", options.weight, {"count", "bytes", "time"});
+  align::listed_partitions(graph);  // refuses a wrong plan before conversions are taken out by it
   AlignResult result;
   result.options = options;
   const Json* old_layout = graph.npu_member("layout");
@@ -269,7 +270,9 @@ AlignResult align_layout(Graph& graph, const AlignOptions& options, Diagnostics&
   all.insert(all.end(), existing.begin(), existing.end());
   complete_conversions(graph, all, result);
 
-  Json layout = align::layout_of(result, problem).to_json();
+  const AlignLayout written = align::layout_of(result, problem);
+  problem = {};  // the section of a large document takes its memory
+  Json layout = written.to_json();
   result.changed = before != layout;
   graph.set_npu_member("layout", std::move(layout));
   check_result(graph);

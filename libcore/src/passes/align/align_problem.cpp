@@ -13,6 +13,7 @@
 #include <cctype>
 #include <unordered_map>
 
+#include "ir/stated_partition.hpp"
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/ops/op_name.hpp"
 #include "npu/ops/schema.hpp"
@@ -127,8 +128,9 @@ NodeMode rule_mode(const Graph& graph, NodeId id, const AlignRules& rules,
   if (own == AlignClass::kSlice && rules.slice_axis) {
     return {cuts_channels(graph, node, rules) ? AlignMode::kNalign : AlignMode::kAlign, "slice"};
   }
+  const BroadcastOperands broadcast(graph, node);
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    if (is_broadcast_operand(graph, node, i)) return {AlignMode::kBoth, "broadcast"};
+    if (broadcast.contains(i)) return {AlignMode::kBoth, "broadcast"};
   }
   return {AlignMode::kBoth, "both"};
 }
@@ -199,7 +201,7 @@ class ProblemBuilder {
       }
       return nullptr;
     };
-    const std::vector<std::int64_t> partition_of = read_partitions();
+    const std::vector<std::int64_t> partition_of = listed_partitions(graph_);
     std::unordered_map<std::string, std::int32_t> region_of;  // by device and partition
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
       const Node& node = graph_.nodes()[n];
@@ -216,43 +218,6 @@ class ProblemBuilder {
       if (added) where->second = add_region(device->first, partition, device->second);
       problem_.region_of[n] = where->second;
     }
-  }
-
-  // By node; empty if the document has no partitions.
-  std::vector<std::int64_t> read_partitions() const {
-    const Json* plan = graph_.npu_member("partition");
-    if (plan == nullptr) return {};
-    const auto fail = [&](const std::string& text, const std::string& pointer) {
-      throw Error(ErrorCode::kInvalidGraph, text + "; run npu-partition again",
-                  {.file = graph_.file, .pointer = "/npu/partition" + pointer});
-    };
-    const Json* partitions = find_member(*plan, "partitions");
-    if (partitions == nullptr || !partitions->is_array()) fail("expected an array", "/partitions");
-    std::vector<std::int64_t> partition_of(graph_.nodes().size(), -1);
-    for (std::size_t p = 0; p < partitions->size(); ++p) {
-      const Json* nodes = find_member((*partitions)[p], "nodes");
-      const std::string pointer = fmt::format("/partitions/{}/nodes", p);
-      if (nodes == nullptr || !nodes->is_array()) fail("expected an array of node names", pointer);
-      for (std::size_t i = 0; i < nodes->size(); ++i) {
-        const Json& name = (*nodes)[i];
-        const NodeId id =
-            name.is_string() ? graph_.find_node(name.get_ref<const std::string&>()) : NodeId{};
-        if (!id.valid()) {
-          fail("the graph has no node " + name.dump(), fmt::format("{}/{}", pointer, i));
-        }
-        if (partition_of[index_of(id)] >= 0) {
-          fail("node '" + graph_.node(id).name + "' is in two partitions",
-               fmt::format("{}/{}", pointer, i));
-        }
-        partition_of[index_of(id)] = static_cast<std::int64_t>(p);
-      }
-    }
-    for (std::size_t n = 0; n < partition_of.size(); ++n) {
-      if (partition_of[n] < 0) {
-        fail("node '" + graph_.nodes()[n].name + "' is in no partition", "/partitions");
-      }
-    }
-    return partition_of;
   }
 
   // ---- units ----
@@ -346,10 +311,7 @@ class ProblemBuilder {
   }
 
   void note_split(std::int64_t group, NodeId aligned, NodeId unaligned) {
-    auto& ids = problem_.split_groups;
-    const auto where = std::lower_bound(ids.begin(), ids.end(), group);
-    if (where != ids.end() && *where == group) return;
-    ids.insert(where, group);
+    if (!problem_.split_groups.insert(group).second) return;
     problem_.splits.push_back(
         {.group = group,
          .groups = {},
@@ -393,6 +355,7 @@ class ProblemBuilder {
       const NodeId id = id_at<NodeId>(n);
       const Node& node = graph_.nodes()[n];
       const std::int32_t region = problem_.region_of[n];
+      const BroadcastOperands broadcast(graph_, node);
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         const TensorInfo& tensor = graph_.tensor(node.inputs[i]);
         if (tensor.kind == TensorKind::kWeight) continue;
@@ -411,7 +374,7 @@ class ProblemBuilder {
           if (added) where->second = add_value(node.inputs[i], region, -1);
           value = where->second;
         }
-        add_use(value, id, static_cast<std::int32_t>(i));
+        if (!broadcast.contains(i)) add_use(value, id, static_cast<std::int32_t>(i));
       }
       if (region < 0) continue;
       for (const TensorId output : node.outputs) {
@@ -428,7 +391,6 @@ class ProblemBuilder {
     Value& value = problem_.values[index_of(index)];
     const std::int32_t unit = problem_.unit_of[index_of(node)];
     if (value.producer == unit) return;  // inside a group or a list
-    if (is_broadcast_operand(graph_, graph_.node(node), index_of(operand))) return;
     auto& parents = problem_.parents[index_of(unit)];
     if (parents.empty() || parents.back() != index) parents.push_back(index);
     value.uses.push_back({node, operand, unit});
@@ -442,14 +404,19 @@ class ProblemBuilder {
 
 }  // namespace
 
-bool is_broadcast_operand(const Graph& graph, const Node& node, std::size_t operand) {
-  if (node.outputs.empty() || node.inputs.size() < 2) return false;
+BroadcastOperands::BroadcastOperands(const Graph& graph, const Node& node)
+    : graph_(graph), node_(node) {
+  if (node.outputs.empty() || node.inputs.size() < 2) return;
   const OpInfo* op = find_op(node.op_type);
-  if (op == nullptr || op->kind != OpKind::kBroadcast) return false;
+  if (op == nullptr || op->kind != OpKind::kBroadcast) return;
   const Shape& result = graph.tensor(node.outputs.front()).shape;
-  if (graph.tensor(node.inputs[operand]).shape == result) return false;
-  return std::any_of(node.inputs.begin(), node.inputs.end(),
+  any_ = std::any_of(node.inputs.begin(), node.inputs.end(),
                      [&](TensorId input) { return graph.tensor(input).shape == result; });
+}
+
+bool BroadcastOperands::contains(std::size_t operand) const {
+  return any_ &&
+         graph_.tensor(node_.inputs[operand]).shape != graph_.tensor(node_.outputs.front()).shape;
 }
 
 std::string_view same_in_both(const TensorInfo& tensor, const AlignRules& rules) {
@@ -468,6 +435,58 @@ std::string_view same_in_both(const TensorInfo& tensor, const AlignRules& rules)
 bool converts_to_nalign(const Node& node) {
   const Json* direction = find_member(node.attrs(), "direction");
   return direction != nullptr && direction->is_boolean() && direction->get<bool>();
+}
+
+std::vector<std::int64_t> listed_partitions(const Graph& graph) {
+  const auto fail = [&](const std::string& text, InputLocation location) {
+    throw Error(ErrorCode::kInvalidGraph, text + "; run npu-partition again", std::move(location));
+  };
+  const auto in_plan = [&](const std::string& pointer) {
+    return InputLocation{.file = graph.file, .pointer = "/npu/partition" + pointer};
+  };
+  const Json* plan = graph.npu_member("partition");
+  if (plan == nullptr) {
+    for (const NodeId id : ids_of<NodeId>(graph.nodes())) {
+      if (!graph.node(id).partition) continue;
+      fail(fmt::format("node '{}' has the partition {}, but the document has no npu.partition",
+                       graph.node(id).name, *graph.node(id).partition),
+           graph.location(id, "/partition"));
+    }
+    return {};
+  }
+  const Json* partitions = find_member(*plan, "partitions");
+  if (partitions == nullptr || !partitions->is_array()) {
+    fail("expected an array", in_plan("/partitions"));
+  }
+  std::vector<std::int64_t> partition_of(graph.nodes().size(), -1);
+  for (std::size_t p = 0; p < partitions->size(); ++p) {
+    const Json* nodes = find_member((*partitions)[p], "nodes");
+    const std::string pointer = fmt::format("/partitions/{}/nodes", p);
+    if (nodes == nullptr || !nodes->is_array()) {
+      fail("expected an array of node names", in_plan(pointer));
+    }
+    for (std::size_t i = 0; i < nodes->size(); ++i) {
+      const Json& name = (*nodes)[i];
+      const NodeId id =
+          name.is_string() ? graph.find_node(name.get_ref<const std::string&>()) : NodeId{};
+      if (!id.valid()) {
+        fail("the graph has no node " + name.dump(), in_plan(fmt::format("{}/{}", pointer, i)));
+      }
+      if (partition_of[index_of(id)] >= 0) {
+        fail("node '" + graph.node(id).name + "' is in two partitions",
+             in_plan(fmt::format("{}/{}", pointer, i)));
+      }
+      partition_of[index_of(id)] = static_cast<std::int64_t>(p);
+    }
+  }
+  for (const NodeId id : ids_of<NodeId>(graph.nodes())) {
+    const std::int64_t listed = partition_of[index_of(id)];
+    if (listed < 0)
+      fail("node '" + graph.node(id).name + "' is in no partition", in_plan("/partitions"));
+    const std::string fault = stated_partition_fault(graph.node(id), listed);
+    if (!fault.empty()) fail(fault, graph.location(id, "/partition"));
+  }
+  return partition_of;
 }
 
 Problem build_problem(const Graph& graph, const AlignOptions& options, Diagnostics& diagnostics) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "npu/passes/align.hpp"
@@ -69,9 +70,9 @@ struct Problem {
   std::vector<Value> values;
   std::vector<std::int32_t> value_of;  ///< by tensor: in its producer's region, or -1
   std::vector<std::vector<std::int32_t>>
-      parents;                             ///< by unit: values it reads, whatever needs them
-  std::vector<AlignSplit> splits;          ///< `groups` is filled in later
-  std::vector<std::int64_t> split_groups;  ///< ids, ascending
+      parents;                                    ///< by unit: values it reads, whatever needs them
+  std::vector<AlignSplit> splits;                 ///< `groups` is filled in later
+  std::unordered_set<std::int64_t> split_groups;  ///< ids
 
   AlignMode required(const Use& use, const std::vector<AlignMode>& modes) const {
     const AlignMode own = modes[index_of(use.unit)];
@@ -79,6 +80,10 @@ struct Problem {
     return own == AlignMode::kAlign ? AlignMode::kNalign : AlignMode::kAlign;
   }
 };
+
+/// The partition of each node; empty if the document has none. Throws where npu.partition is wrong,
+/// or not what the nodes say.
+std::vector<std::int64_t> listed_partitions(const Graph& graph);
 
 /// Throws as align_layout does.
 Problem build_problem(const Graph& graph, const AlignOptions& options, Diagnostics& diagnostics);
@@ -96,8 +101,17 @@ std::vector<Conversion> conversions_of(const Problem& problem, const std::vector
 AlignCosts costs_of(const Problem& problem, const std::vector<AlignMode>& modes,
                     const std::vector<Conversion>& conversions);
 
-/// True if an operand of a broadcasting op is smaller than the result, while another one is not.
-bool is_broadcast_operand(const Graph& graph, const Node& node, std::size_t operand);
+/// Which operands of a broadcasting op are smaller than the result, while another one is not.
+class BroadcastOperands {
+ public:
+  BroadcastOperands(const Graph& graph, const Node& node);
+  bool contains(std::size_t operand) const;
+
+ private:
+  const Graph& graph_;
+  const Node& node_;
+  bool any_ = false;
+};
 /// Why a tensor is the same to its users in both layouts; empty if it is not.
 std::string_view same_in_both(const TensorInfo& tensor, const AlignRules& rules);
 /// Whether `attrs.direction` says ALIGN to NALIGN.

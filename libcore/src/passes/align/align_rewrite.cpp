@@ -7,21 +7,68 @@
 #include "passes/align/align_rewrite.hpp"
 
 #include <algorithm>
+#include <map>
+#include <numeric>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "ir/graph_editor.hpp"
+#include "ir/mention_form.hpp"
 #include "passes/align/fusion_update.hpp"
 #include "passes/align/plan_update.hpp"
 
 namespace npu::align {
 namespace {
 
+// An operand at which a node reads a tensor.
+struct Read {
+  NodeId node;
+  std::int32_t operand = 0;
+};
+
+// All reads of each tensor, in node and operand order. O(edges), so that a node of many operands is
+// not searched for each of them.
+class ReadIndex {
+ public:
+  explicit ReadIndex(const Graph& graph) : offsets_(graph.tensors().size() + 1, 0) {
+    for (const Node& node : graph.nodes()) {
+      for (const TensorId input : node.inputs) ++offsets_[index_of(input) + 1];
+    }
+    std::partial_sum(offsets_.begin(), offsets_.end(), offsets_.begin());
+    reads_.resize(offsets_.back());
+    std::vector<std::size_t> next(offsets_.begin(), offsets_.end() - 1);
+    for (const NodeId id : ids_of<NodeId>(graph.nodes())) {
+      const std::vector<TensorId>& inputs = graph.node(id).inputs;
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        reads_[next[index_of(inputs[i])]++] = {id, static_cast<std::int32_t>(i)};
+      }
+    }
+  }
+
+  std::span<const Read> of(TensorId tensor, NodeId node) const {
+    const auto begin = reads_.begin() + static_cast<std::ptrdiff_t>(offsets_[index_of(tensor)]);
+    const auto end = reads_.begin() + static_cast<std::ptrdiff_t>(offsets_[index_of(tensor) + 1]);
+    const auto before = [](const auto& a, const auto& b) { return a.node < b.node; };
+    const auto [first, last] = std::equal_range(begin, end, Read{node, 0}, before);
+    return {first, last};
+  }
+
+ private:
+  std::vector<std::size_t> offsets_;
+  std::vector<Read> reads_;
+};
+
 class Inserter {
  public:
   Inserter(Graph& graph, const Problem& problem, const std::vector<AlignMode>& modes,
            AlignResult& result)
-      : graph_(graph), problem_(problem), modes_(modes), result_(result), editor_(graph) {}
+      : graph_(graph),
+        problem_(problem),
+        modes_(modes),
+        result_(result),
+        reads_(graph),
+        editor_(graph) {}
 
   void run(const std::vector<Conversion>& conversions) {
     PlanUpdate plans(graph_);
@@ -45,13 +92,16 @@ class Inserter {
     return unit < 0 ? AlignMode::kUnknown : modes_[index_of(unit)];
   }
 
+  bool is_taken(const std::string& name) const {
+    return graph_.find_tensor(name).valid() || graph_.find_node(name).valid() ||
+           taken_.contains(name);
+  }
+
   std::string unique_name(const std::string& wanted) {
-    std::string name = wanted;
-    for (int i = 1; graph_.find_tensor(name).valid() || graph_.find_node(name).valid() ||
-                    !taken_.insert(name).second;
-         ++i) {
-      name = wanted + "_" + std::to_string(i);
-    }
+    int& last = suffix_of_[wanted];  // those before it are taken still
+    std::string name = last == 0 ? wanted : wanted + "_" + std::to_string(last);
+    while (is_taken(name)) name = wanted + "_" + std::to_string(++last);
+    taken_.insert(name);
     return name;
   }
 
@@ -155,21 +205,20 @@ class Inserter {
 
   // True if every operand at which the node reads the tensor wants it ALIGN.
   bool only_wants(const Value& value, NodeId node) const {
-    const auto& inputs = graph_.node(node).inputs;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (inputs[i] == value.tensor && !stays_aligned(value, node, static_cast<std::int32_t>(i))) {
-        return false;
-      }
-    }
-    return true;
+    const std::span<const Read> reads = reads_.of(value.tensor, node);
+    return std::all_of(reads.begin(), reads.end(),
+                       [&](const Read& read) { return stays_aligned(value, node, read.operand); });
   }
 
   // Whether an operand in the value's region goes on reading what an ALIGN producer makes.
   bool stays_aligned(const Value& value, NodeId node, std::int32_t operand) const {
-    for (const Use& use : value.uses) {
-      if (use.node == node && use.operand == operand) {
-        return problem_.required(use, modes_) == AlignMode::kAlign;
-      }
+    const auto use =
+        std::lower_bound(value.uses.begin(), value.uses.end(), std::pair{node, operand},
+                         [](const Use& a, const std::pair<NodeId, std::int32_t>& b) {
+                           return std::pair{a.node, a.operand} < b;
+                         });
+    if (use != value.uses.end() && use->node == node && use->operand == operand) {
+      return problem_.required(*use, modes_) == AlignMode::kAlign;
     }
     return mode_of(node) == AlignMode::kAlign;  // a broadcast operand, or inside a unit
   }
@@ -190,11 +239,9 @@ class Inserter {
     row_major_source_.emplace(value.tensor.value, TensorSource{node, 0});
     for (const NodeId consumer : tensor.consumers) {
       if (problem_.region_of[index_of(consumer)] != value.region) continue;
-      const auto& inputs = graph_.node(consumer).inputs;
-      for (std::size_t i = 0; i < inputs.size(); ++i) {
-        const auto operand = static_cast<std::int32_t>(i);
-        if (inputs[i] == value.tensor && stays_aligned(value, consumer, operand)) {
-          editor_.set_operand(consumer, operand, aligned, producer);
+      for (const Read& read : reads_.of(value.tensor, consumer)) {
+        if (stays_aligned(value, consumer, read.operand)) {
+          editor_.set_operand(consumer, index_of(read.operand), aligned, producer);
         }
       }
     }
@@ -225,11 +272,9 @@ class Inserter {
   // A tensor as it is called in one of its forms after insertion.
   Edge form_of(TensorId id, std::int32_t region, AlignMode form) const {
     const TensorInfo& tensor = graph_.tensor(id);
-    for (const AlignConversion& conversion : result_.conversions) {
-      if (conversion.tensor != tensor.name || conversion.existed ||
-          conversion.partition != problem_.regions[index_of(region)].partition) {
-        continue;
-      }
+    const auto found = conversion_of_.find({id, problem_.regions[index_of(region)].partition});
+    if (found != conversion_of_.end()) {
+      const AlignConversion& conversion = result_.conversions[found->second];
       const bool copy = conversion.to_nalign == (form == AlignMode::kNalign);
       return {form == AlignMode::kNalign ? tensor.name : conversion.aligned,
               copy ? TensorSource{conversion.node, 0} : source_of(graph_, id)};
@@ -240,6 +285,7 @@ class Inserter {
   void record(const Value& value, const Conversion& conversion, const std::string& node,
               const std::string& aligned) {
     const Region& region = problem_.regions[index_of(value.region)];
+    conversion_of_.emplace(std::pair{value.tensor, region.partition}, result_.conversions.size());
     result_.conversions.push_back(
         {.tensor = graph_.tensor(value.tensor).name,
          .aligned = aligned,
@@ -257,22 +303,29 @@ class Inserter {
          .to_rule = {}});
   }
 
+  // That of a result which differs from row-major; empty for others.
+  std::string layout_of(NodeId id, AlignMode mode, TensorId result) const {
+    if (mode != AlignMode::kAlign) return {};
+    const AlignRules& rules = problem_.regions[index_of(problem_.region_of[index_of(id)])].rules;
+    if (!same_in_both(graph_.tensor(result), rules).empty()) return {};
+    return std::string(aligned_layout_name(rules.layout));
+  }
+
   void write_mode(NodeId id) {
-    Json& json = editor_.json(id);
+    Node& node = graph_.node(id);
     const AlignMode mode = mode_of(id);
     if (mode == AlignMode::kUnknown) {
-      json.erase("align_mode");
+      node.json.erase("align_mode");
     } else {
-      json["align_mode"] = align_mode_name(mode);
+      node.json["align_mode"] = align_mode_name(mode);
     }
-    const Node& node = graph_.node(id);
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-      const TensorInfo& tensor = graph_.tensor(node.outputs[i]);
-      Json& output = json["outputs"][i];
+      const std::string layout = layout_of(id, mode, node.outputs[i]);
+      // A list that was read in the usual form has no layouts.
+      if (layout.empty() && mention_form(*find_member(node.json, "outputs"))) continue;
+      Json& output = editor_.json(id)["outputs"][i];
       output.erase("layout");
-      if (mode != AlignMode::kAlign) continue;
-      const AlignRules& rules = problem_.regions[index_of(problem_.region_of[index_of(id)])].rules;
-      if (same_in_both(tensor, rules).empty()) output["layout"] = aligned_layout_name(rules.layout);
+      if (!layout.empty()) output["layout"] = layout;
     }
   }
 
@@ -280,8 +333,12 @@ class Inserter {
   const Problem& problem_;
   const std::vector<AlignMode>& modes_;
   AlignResult& result_;
+  ReadIndex reads_;
   GraphEditor editor_;
   std::unordered_set<std::string> taken_;
+  std::unordered_map<std::string, int> suffix_of_;  // the last one that a name was given
+  std::map<std::pair<TensorId, std::int64_t>, std::size_t>
+      conversion_of_;  // by tensor and partition: the first in result_
   std::unordered_map<std::int32_t, TensorSource>
       row_major_source_;  // by tensor, where it is converted
   std::unordered_map<std::string, std::int64_t> partition_of_new_;

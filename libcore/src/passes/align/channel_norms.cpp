@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "ir/graph_editor.hpp"
+#include "npu/support/ids.hpp"
 #include "passes/align/align_section.hpp"
 #include "passes/align/fusion_update.hpp"
 #include "passes/align/plan_update.hpp"
@@ -18,16 +19,43 @@
 namespace npu::align {
 namespace {
 
-// True if something reads a tensor that does not run with the node: its name has to stay.
-bool is_visible(const Graph& graph, TensorId id, const Node& beside) {
-  const auto& outputs = graph.graph_outputs();
-  if (std::find(outputs.begin(), outputs.end(), id) != outputs.end()) return true;
-  for (const NodeId consumer : graph.tensor(id).consumers) {
-    const Node& node = graph.node(consumer);
-    if (node.device != beside.device || node.partition != beside.partition) return true;
+// Which tensors have names that have to stay, since something reads them that does not run with
+// them.
+class Visibility {
+ public:
+  explicit Visibility(const Graph& graph) : graph_(graph), readers_(graph.tensors().size()) {
+    for (const TensorId output : graph.graph_outputs()) readers_[output].apart = true;
   }
-  return false;
-}
+
+  bool is_visible(TensorId id, const Node& beside) {
+    Readers& readers = readers_[id];
+    if (!readers.known) find(id, readers);
+    return readers.apart ||
+           (readers.first.valid() && !together(graph_.node(readers.first), beside));
+  }
+
+ private:
+  struct Readers {
+    NodeId first;
+    bool apart = false;  // do not all run together, or are outside the graph
+    bool known = false;
+  };
+
+  static bool together(const Node& a, const Node& b) {
+    return a.device == b.device && a.partition == b.partition;
+  }
+
+  void find(TensorId id, Readers& readers) {
+    readers.known = true;
+    for (const NodeId consumer : graph_.tensor(id).consumers) {
+      if (!readers.first.valid()) readers.first = consumer;
+      readers.apart = readers.apart || !together(graph_.node(readers.first), graph_.node(consumer));
+    }
+  }
+
+  const Graph& graph_;
+  IdVector<TensorId, Readers> readers_;
+};
 
 }  // namespace
 
@@ -49,14 +77,15 @@ void remove_channel_norms(Graph& graph, const std::vector<Removal>& removals) {
     return id;
   };
   GraphEditor editor(graph);
+  Visibility names(graph);
   for (const Removal& removal : removals) {
     const Node& node = graph.node(removal.node);
     const TensorId result = node.outputs.front();
     const TensorId root = root_of(removal.by);
     merged_into[result.value] = root;
     const bool has_own_name =
-        graph.tensor(root).kind == TensorKind::kResult && !is_visible(graph, root, node);
-    const bool takes_name = removal.takes_name || is_visible(graph, result, node);
+        graph.tensor(root).kind == TensorKind::kResult && !names.is_visible(root, node);
+    const bool takes_name = removal.takes_name || names.is_visible(result, node);
     if (has_own_name && takes_name) name_of[root.value] = graph.tensor(result).name;
     editor.remove(removal.node);
   }
@@ -97,6 +126,7 @@ std::vector<Removal> idle_channel_norms(const Graph& graph, const Problem& probl
   std::vector<Removal> removals;
   std::map<std::pair<std::int32_t, bool>, TensorId> first_of;  // by tensor and direction
   std::unordered_set<std::int32_t> gone;                       // results of removed nodes
+  Visibility names(graph);
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
     const NodeId id = id_at<NodeId>(n);
     const Node& node = graph.node(id);
@@ -119,7 +149,7 @@ std::vector<Removal> idle_channel_norms(const Graph& graph, const Problem& probl
     } else if (twin != first_of.end()) {
       by = twin->second;
       cause = "twice";
-    } else if (graph.tensor(result).consumers.empty() && !is_visible(graph, result, node)) {
+    } else if (graph.tensor(result).consumers.empty() && !names.is_visible(result, node)) {
       by = input;
       cause = "unused";
     } else if (tensor.kind == TensorKind::kResult && is_channel_norm(graph.node(tensor.producer)) &&
@@ -132,8 +162,8 @@ std::vector<Removal> idle_channel_norms(const Graph& graph, const Problem& probl
       continue;
     }
     // Both names are needed outside: the node is what makes them two tensors.
-    const bool fixed = graph.tensor(by).kind != TensorKind::kResult || is_visible(graph, by, node);
-    if (fixed && is_visible(graph, result, node)) continue;
+    const bool fixed = graph.tensor(by).kind != TensorKind::kResult || names.is_visible(by, node);
+    if (fixed && names.is_visible(result, node)) continue;
     gone.insert(result.value);
     removals.push_back({id, by, false});
     removed.push_back({tensor.name, to_nalign, std::move(cause)});

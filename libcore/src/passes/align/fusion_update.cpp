@@ -23,10 +23,14 @@ using Names = std::unordered_set<std::string_view>;
 // the end.
 void update_names(const Graph& graph, const std::vector<TensorId>& now, const Names& still,
                   Json& names) {
+  Names listed;
+  for (const Json& name : names) {
+    if (const std::string* text = json_text(&name)) listed.insert(*text);
+  }
   std::vector<std::string> fresh;
   for (const TensorId tensor : now) {
     const std::string& name = graph.tensor(tensor).name;
-    if (std::find(names.begin(), names.end(), name) == names.end()) fresh.push_back(name);
+    if (!listed.contains(name)) fresh.push_back(name);
   }
   Json updated = Json::array();
   auto next = fresh.begin();
@@ -42,8 +46,9 @@ void update_names(const Graph& graph, const std::vector<TensorId>& now, const Na
   names = std::move(updated);
 }
 
-void update_borders(const Graph& graph, const std::vector<NodeId>& members, Json& entry) {
-  const SubgraphBoundary boundary = find_boundary(graph, members);
+void update_borders(const Graph& graph, BoundaryFinder& boundaries,
+                    const std::vector<NodeId>& members, Json& entry) {
+  const SubgraphBoundary boundary = boundaries.find(members);
   Names reads;
   Names makes;
   for (const NodeId id : members) {
@@ -89,6 +94,7 @@ void update_fusion(Graph& graph, const std::vector<AlignSplit>& splits) {
   }
   std::unordered_map<std::int64_t, const AlignSplit*> split_of;
   for (const AlignSplit& split : splits) split_of.emplace(split.group, &split);
+  BoundaryFinder boundaries(graph);
   Json groups = Json::array();
   std::vector<std::pair<std::int64_t, Json>> appended;
   for (const Json& old : *known) {
@@ -103,7 +109,7 @@ void update_fusion(Graph& graph, const std::vector<AlignSplit>& splits) {
     for (const std::int64_t part : parts) {
       Json entry = old;
       if (parts.size() > 1) become_part(graph, members[part], part, entry);
-      update_borders(graph, members[part], entry);
+      update_borders(graph, boundaries, members[part], entry);
       if (part == parts.front()) {
         groups.push_back(std::move(entry));
       } else {

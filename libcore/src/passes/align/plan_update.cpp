@@ -53,8 +53,9 @@ Json names_of(const Graph& graph, const std::vector<TensorId>& tensors) {
   return list;
 }
 
-void update_partition(const Graph& graph, const std::vector<NodeId>& members, Json& partition) {
-  const SubgraphBoundary boundary = find_boundary(graph, members);
+void update_partition(const Graph& graph, BoundaryFinder& boundaries,
+                      const std::vector<NodeId>& members, Json& partition) {
+  const SubgraphBoundary boundary = boundaries.find(members);
   Json nodes = Json::array();
   double flops = 0;
   double bytes = 0;
@@ -82,8 +83,9 @@ void update_partitions(const Graph& graph, Json& plan,
     const auto where = partition_of->find(graph.node(id).name);
     if (where != partition_of->end()) members[where->second].push_back(id);
   }
+  BoundaryFinder boundaries(graph);
   for (std::size_t p = 0; p < members.size(); ++p) {
-    update_partition(graph, members[p], (*partitions)[p]);
+    update_partition(graph, boundaries, members[p], (*partitions)[p]);
   }
 }
 

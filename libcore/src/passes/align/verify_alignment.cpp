@@ -100,10 +100,11 @@ class AlignmentVerifier {
     }
     check_group(id, node);
     const AlignMode wanted = layout_of_operands(node);
+    const align::BroadcastOperands broadcast(graph_, node);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const TensorInfo& tensor = graph_.tensor(node.inputs[i]);
       if (tensor.kind == TensorKind::kWeight || !align::same_in_both(tensor, *rules).empty() ||
-          align::is_broadcast_operand(graph_, node, i)) {
+          broadcast.contains(i)) {
         continue;
       }
       const AlignMode found = layout_at(node.inputs[i], node);

@@ -11,6 +11,7 @@
 // together can be ordered. Diamonds of element-wise ops are therefore split where they fork.
 // Near O(nodes + edges): blocks look at a bounded number of nodes around their centre.
 #include <array>
+#include <cmath>
 #include <map>
 
 #include "npu/ops/op_catalogue.hpp"
@@ -80,7 +81,10 @@ Json metrics_json(const FusionReport& report) {
           {"traffic_bytes_before", saturating_integer(report.traffic_bytes_before)},
           {"weight_bytes", saturating_integer(report.weight_bytes)},
           {"on_chip_bytes", saturating_integer(report.on_chip_bytes)},
-          {"flops", saturating_integer(report.flops)}};
+          {"flops", saturating_integer(report.flops)},
+          {"nodes_per_group", std::round(report.nodes_per_group() * 1e6) / 1e6},
+          {"scheduling_us", std::round(report.scheduling_us * 1e3) / 1e3},
+          {"scheduling_us_before", std::round(report.scheduling_us_before * 1e3) / 1e3}};
 }
 
 }  // namespace

@@ -264,6 +264,14 @@ void FusionBuilder::find_sole_consumers() {
     }
     facts_[n].sole_consumer = several ? -1 : sole;
   }
+  for (std::int32_t n = 0; n < size(); ++n) {
+    for (const TensorId id : operands(n)) {
+      ++steps_;
+      if (producer(id) < 0) continue;
+      NodeFacts& made = facts_[index_of(producer(id))];
+      if (made.sole_consumer == n && !made.sole_result.valid()) made.sole_result = id;
+    }
+  }
 }
 
 std::span<const TensorId> FusionBuilder::operands(std::int32_t n) const {
@@ -279,6 +287,7 @@ bool FusionBuilder::reads(std::int32_t n, TensorId id) const {
 }
 
 TensorId FusionBuilder::tensor_between(std::int32_t from, std::int32_t to) const {
+  if (facts(from).sole_consumer == to) return facts(from).sole_result;
   for (const TensorId id : operands(to)) {
     if (producer(id) == from) return id;
   }

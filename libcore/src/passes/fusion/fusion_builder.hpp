@@ -76,6 +76,7 @@ struct NodeFacts {
   /// The only node that reads any of the results; -1 if there is none, there are several, or a
   /// result is an output of the graph. A getitem reads only the result that it selects.
   std::int32_t sole_consumer = -1;
+  TensorId sole_result;  ///< the first operand of that node that this one makes
 };
 
 /// A pattern's number: of Pattern, or kPatternCount + index of a user's pattern.

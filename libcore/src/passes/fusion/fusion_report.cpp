@@ -9,6 +9,7 @@
 
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/support/text.hpp"
+#include "npu/target/target.hpp"
 #include "passes/fusion/fusion_builder.hpp"
 
 namespace npu {
@@ -94,8 +95,27 @@ std::string change_text(double before, double after) {
 
 }  // namespace
 
+namespace {
+
+// What launching a node takes, by device.
+std::map<std::string, double, std::less<>> launch_times(const Graph& graph) {
+  std::map<std::string, double, std::less<>> times;
+  if (graph.npu_member("target") == nullptr) return times;
+  for (const Device& device : graph_target(graph).devices) {
+    times.emplace(device.name, device.node_overhead_us);
+  }
+  return times;
+}
+
+}  // namespace
+
 FusionReport fusion_report(const Graph& graph) {
   FusionReport report;
+  const auto times = launch_times(graph);
+  const auto launch_us = [&](NodeId id) {
+    const auto found = times.find(graph.node(id).device.value_or(""));
+    return found == times.end() ? 0 : found->second;
+  };
   fusion::TrafficMeter meter(graph);
   std::map<std::int64_t, std::vector<NodeId>> groups;
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
@@ -103,6 +123,7 @@ FusionReport fusion_report(const Graph& graph) {
     const fusion::GroupTraffic alone = meter.measure({&id, 1}, false);
     ++report.nodes;
     report.launches_before += alone.kernels;
+    if (alone.kernels > 0) report.scheduling_us_before += launch_us(id);
     report.traffic_bytes_before += alone.input_bytes + alone.output_bytes;
     report.weight_bytes_before += alone.weight_bytes;
     groups[graph.node(id).fusion_group.value_or(-1 - static_cast<std::int64_t>(n))].push_back(id);
@@ -126,6 +147,7 @@ FusionReport fusion_report(const Graph& graph) {
     row.on_chip_bytes += traffic.on_chip_bytes;
     ++report.groups;
     report.kernels += traffic.kernels > 0;
+    if (traffic.kernels > 0) report.scheduling_us += launch_us(nodes.front());
     report.largest_group = std::max(report.largest_group, static_cast<std::int64_t>(nodes.size()));
     report.flops += traffic.flops;
     report.traffic_bytes += traffic.input_bytes + traffic.output_bytes;
@@ -163,6 +185,11 @@ std::string format_fusion_report(const FusionReport& report) {
       {"", ">before", ">after", ">change"},
       count_row("groups", report.nodes, report.groups),
       count_row("kernel launches", report.launches_before, report.kernels),
+      {"time of launches", fixed_text(report.scheduling_us_before, 1) + " us",
+       fixed_text(report.scheduling_us, 1) + " us",
+       change_text(report.scheduling_us_before, report.scheduling_us)},
+      {"nodes per group", report.nodes == 0 ? "-" : "1.0", fixed_text(report.nodes_per_group(), 1),
+       ""},
       bytes_row("traffic between kernels", report.traffic_bytes_before, report.traffic_bytes),
       bytes_row("weights read", report.weight_bytes_before, report.weight_bytes),
       {"FLOP per byte", fixed_text(intensity_before, 2), fixed_text(intensity_after, 2),
@@ -178,6 +205,9 @@ std::map<std::string, double> fusion_metrics(const FusionReport& report) {
       {"launches", static_cast<double>(report.kernels)},
       {"launches_before", static_cast<double>(report.launches_before)},
       {"largest_group", static_cast<double>(report.largest_group)},
+      {"nodes_per_group", report.nodes_per_group()},
+      {"scheduling_us", report.scheduling_us},
+      {"scheduling_us_before", report.scheduling_us_before},
       {"flops", report.flops},
       {"traffic_bytes", report.traffic_bytes},
       {"traffic_bytes_before", report.traffic_bytes_before},

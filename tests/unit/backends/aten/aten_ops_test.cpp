@@ -383,11 +383,25 @@ TEST_CASE("wrap_with_set_grad_enabled runs the body it is given", "[aten]") {
       .output("z");
   // -(0 + 10) * 10, -(1 + 11) * 11
   CHECK(run(model)[0].floats() == std::vector<float>{-100, -132});
+}
+
+TEST_CASE("wrap_with_set_grad_enabled without a body hands on its operands", "[aten]") {
+  Model model;
+  model.input("x", range({2}))
+      .input("i", range({3}, 5))
+      .node("g", "wrap_with_set_grad_enabled", {"x", "i"}, {{"body", nullptr}},
+            {{"y", {2}}, {"j", {3}}})
+      .node("m", "aten.neg.default", {"j"}, {}, {{"z", {3}}})
+      .output("y")
+      .output("z");
+  const auto results = run(model);
+  CHECK(results[0].floats() == std::vector<float>{0, 1});
+  CHECK(results[1].floats() == std::vector<float>{-5, -6, -7});
   const Failure failure =
-      failure_of(one_node("wrap_with_set_grad_enabled", {{"x", range({2})}}, {}, {{"y", {2}}}));
+      failure_of(one_node("wrap_with_set_grad_enabled", {{"x", range({2})}}, {}, {{"y", {3}}}));
   CHECK(failure.status == NPU_ERROR_UNSUPPORTED);
   CHECK(failure.text.starts_with(
-      "node 'n' (wrap_with_set_grad_enabled): its body is not in the document"));
+      "node 'n' (wrap_with_set_grad_enabled): its body is not in the document, and its results"));
 }
 
 // ---- custom ops

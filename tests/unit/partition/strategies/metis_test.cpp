@@ -186,3 +186,37 @@ TEST_CASE("metis: more blocks than nodes, and a balance that no split has") {
       graph, {.strategy = Strategy::kMetis, .parts = 2, .imbalance = 0.997}, diagnostics);
   CHECK(result.plan.partitions.size() == 2);
 }
+
+TEST_CASE("metis: the most even parts, where the balance asked for is impossible") {
+  GraphBuilder builder;
+  builder.input("x", {100})
+      .node("a", "aten.relu.default", {"x"})
+      .node("b", "aten.sum.dim_IntList", {"a"}, Shape{10}, {{"dim", {0}}})
+      .node("c", "aten.relu.default", {"b"})
+      .node("d", "aten.relu.default", {"c"})
+      .output("d");
+  Graph graph = on_one_device(builder);
+  PartitionOptions options{.strategy = Strategy::kMetis, .parts = 3};
+  CHECK_THROWS_WITH(partition_graph(graph, options),
+                    Catch::Matchers::Contains("--best-effort or another -k"));
+  options.best_effort = true;
+  Diagnostics diagnostics;
+  const PartitionResult result = partition_graph(graph, options, diagnostics);
+  REQUIRE(diagnostics.entries().size() == 1);
+  CHECK(diagnostics.entries()[0].level == Level::kWarning);
+  CHECK(result.plan.partitions.size() == 3);
+  // No cut of a line of four into three is more even.
+  double best = 1e9;
+  std::vector<double> work;
+  for (const Node& node : graph.nodes()) work.push_back(node_flops(graph, node));
+  const auto sum = [&](std::size_t begin, std::size_t end) {
+    return std::accumulate(work.begin() + static_cast<std::ptrdiff_t>(begin),
+                           work.begin() + static_cast<std::ptrdiff_t>(end), 0.0);
+  };
+  for (std::size_t i = 1; i < 3; ++i) {
+    for (std::size_t j = i + 1; j < 4; ++j) {
+      best = std::min(best, std::max({sum(0, i), sum(i, j), sum(j, 4)}));
+    }
+  }
+  CHECK(std::abs(metis_metric(result, "imbalance") - (best / (sum(0, 4) / 3) - 1)) < 1e-5);
+}

@@ -181,9 +181,9 @@ TEST_CASE("slices are aligned unless they cut channels off at a multiple") {
   CHECK(rule({{"dim", 0}, {"start", 1}, {"end", 64}}) == "ALIGN slice");  // another axis
   CHECK(rule({{"start", 1}, {"end", 64}}) == "ALIGN slice");              // dim is 0 by default
   CHECK(rule({{"dim", 3}, {"start", 64}, {"end", 128}}, {1, 4, 2, 128}, {1, 4, 2, 64}) ==
-        "NALIGN slice");
+        "ALIGN slice");  // channels are axis 1, whatever the last one is
   CHECK(rule({{"dim", 1}, {"start", 64}, {"end", 128}}, {1, 128, 2, 2}, {1, 64, 2, 2}) ==
-        "ALIGN slice");  // the last axis is what the rule looks at
+        "NALIGN slice");
 }
 
 TEST_CASE("a mode that a result cannot have is not taken from dev_info") {
@@ -576,6 +576,12 @@ TEST_CASE("partitions that do not fit the nodes are refused") {
   refuse(Json::array({{{"nodes", "a"}}}), "expected an array of node names");
   refuse(Json::array({{{"nodes", {"b"}}}}), "the graph has no node \"b\"");
   refuse(Json::array({{{"nodes", {"a", "a"}}}}), "is in two partitions");
+  refuse(Json::array({{{"nodes", {"a"}}}}), "node 'a' has the partition null, but npu.partition");
+  graph.nodes()[0].partition = 3;
+  refuse(Json::array({{{"nodes", {"a"}}}}), "lists it in partition 0; run npu-partition again");
+  graph.erase_npu_member("partition");
+  CHECK_THROWS_WITH(align_layout(graph, {}, diagnostics),
+                    Catch::Matchers::Contains("but the document has no npu.partition"));
 }
 
 TEST_CASE("options that do not exist are refused") {
