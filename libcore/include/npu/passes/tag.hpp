@@ -12,8 +12,8 @@
 
 namespace npu {
 
-/// Puts the nodes that `glob` matches on `device`. The glob is a shell pattern (*, ?, [a-z], with \
-/// as the escape) and is matched against the op type and the name of each node.
+/// Puts the nodes that `glob` matches on `device`. The glob is a shell pattern (*, ?, [a-z], \ as
+/// the escape) and is matched against the op type and the name of each node.
 struct ForceRule {
   std::string device;
   std::string glob;
