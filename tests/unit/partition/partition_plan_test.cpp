@@ -144,11 +144,13 @@ TEST_CASE("plan: a node moved to another partition is a fault") {
   // On another device.
   partitions[0]["nodes"] = Json::array();
   partitions[1]["nodes"] = {"a", "b"};
+  document["nodes"][0]["partition"] = 1;
   CHECK(plan_faults(document) == Lines{"/npu/partition/partitions/1/nodes/0: node 'a' has the "
                                        "device 'npu', its partition 'cpu'"});
   // On the same device, but b needs it before.
   partitions[1]["nodes"] = {"b"};
   partitions[2]["nodes"] = {"a", "c"};
+  document["nodes"][0]["partition"] = 2;
   CHECK(plan_faults(document) ==
         Lines{"/npu/partition/steps/1: tensor 'a' is transferred before it is produced"});
 }

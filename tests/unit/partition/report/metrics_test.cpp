@@ -164,7 +164,7 @@ TEST_CASE("metrics: the report has a line a step and a line a total") {
   const std::string report = format_partition_report(graph, result);
   // Head, seven steps, an empty line, head, twelve totals and three of coverage; then an empty line
   // and a head each for operators and devices, of which there are none here.
-  CHECK(std::count(report.begin(), report.end(), '\n') == 1 + 7 + 1 + 1 + 12 + 3 + 2 + 2);
+  CHECK(std::count(report.begin(), report.end(), '\n') == 1 + 7 + 1 + 1 + 20 + 3 + 2 + 2);
   CHECK(report.find("partition 3") != std::string::npos);
   CHECK(report.find("transfer 2 -> 3") != std::string::npos);
   CHECK(report.find("4.00 kB") != std::string::npos);

@@ -180,7 +180,7 @@ TEST_CASE("metis: more blocks than nodes, and a balance that no split has") {
     CHECK(error.code() == ErrorCode::kInfeasible);
     CHECK(error.message() ==
           "--imbalance 0.1: 2 parts that can run one after another need 0.997; use --imbalance "
-          "0.997 or another -k");
+          "0.997, --best-effort or another -k");
   }
   const PartitionResult result = partition_graph(
       graph, {.strategy = Strategy::kMetis, .parts = 2, .imbalance = 0.997}, diagnostics);
