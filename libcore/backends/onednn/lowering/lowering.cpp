@@ -60,6 +60,7 @@ Lowering::Lowering(const Graph& graph, std::optional<std::span<const npu_tensor>
       machine_(&machine),
       engine_(&engine),
       fusions_(find_fusions(graph)),
+      convolution_depth_(npu::onednn::convolution_depth(graph)),
       values_(graph.tensors().size()) {}
 
 bool Lowering::has_epilogue() const noexcept {

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What the Winograd kernel and its computation by the definition share: a unit of work, and where
+// things lie in weights and targets.
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "kernels/simd.hpp"
+#include "kernels/winograd.hpp"
+
+namespace npu::onednn::winograd {
+
+constexpr std::int64_t kLanes = 16;
+constexpr std::int64_t kColumns = 2 * kLanes;  // target channels at a time
+constexpr std::int64_t kMostPixels = 112;      // computed together by the definition
+constexpr std::int64_t kMostSummed = Winograd::kMostSummed;
+
+/// What one unit of work is.
+struct Block {
+  const Winograd* call;
+  const float* source;
+  const float* weight;
+  const float* bias;
+  const float* const* operands;
+  float* target;
+  float* scratch;
+  std::int64_t first_tile;
+  std::int64_t last_tile;
+  std::int64_t first_column;  ///< in steps of kColumns
+  std::int64_t last_column;
+};
+
+/// The transformed weights, behind which lie those of the definition.
+inline std::int64_t transformed_floats(const Winograd& call) {
+  return call.filter.products() * call.source_channels * call.target_channels;
+}
+
+/// Where the weights say how large the energy of a tile may be; behind it is a number for each 32
+/// target channels, not zero where their weights are uneven.
+inline std::int64_t limit_place(const Winograd& call) {
+  return transformed_floats(call) +
+         call.filter.all_taps() * call.source_channels * call.target_channels;
+}
+
+/// Where the weights of 32 target channels are to be computed by the definition.
+[[gnu::always_inline]] inline bool is_uneven_column(const Block& block, std::int64_t column) {
+  return block.weight[limit_place(*block.call) + 1 + column] != 0.0F;
+}
+
+/// Where a tile lies.
+struct Place {
+  std::int64_t image;
+  std::int64_t y;  ///< of its first result
+  std::int64_t x;
+};
+
+[[gnu::always_inline]] inline Place place_of(const Winograd& call, std::int64_t tile) {
+  const std::int64_t across = ceil_div(call.target_extent[1], call.filter.tile[1]);
+  const std::int64_t down = ceil_div(call.target_extent[0], call.filter.tile[0]);
+  return {tile / (across * down), tile / across % down * call.filter.tile[0],
+          tile % across * call.filter.tile[1]};
+}
+
+/// All results of some tiles, for those columns of a block whose weights are uneven or for all, by
+/// the definition. They use the block's scratch memory.
+void define_avx2(const Block& block, std::span<const std::int32_t> tiles, bool of_uneven_columns);
+void define_avx512(const Block& block, std::span<const std::int32_t> tiles, bool of_uneven_columns);
+
+}  // namespace npu::onednn::winograd
