@@ -36,7 +36,8 @@ template <bool kAvx512, typename V>
 [[gnu::always_inline]] inline V apply_step(const EpilogueStep& step, V value) {
   switch (step.kind) {
     case EpilogueStep::Kind::kRelu:
-      return value < 0.0F ? value * step.alpha : value;
+      // 0 times minus infinity would be NaN.
+      return value < 0.0F ? (step.is_plain_relu() ? V{} : value * step.alpha) : value;
     case EpilogueStep::Kind::kClip:
       return clamp_vector<kAvx512>(value, step.alpha, step.beta);
     case EpilogueStep::Kind::kLinear:

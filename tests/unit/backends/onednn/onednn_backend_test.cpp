@@ -831,6 +831,35 @@ TEST_CASE("onednn refuses a stated result that the operands do not give", "[oned
   CHECK(text.find("node 'bad'") != std::string::npos);
 }
 
+TEST_CASE("onednn keeps NaN through exp, hardsigmoid and softmax behind a product", "[onednn]") {
+  Model model(NPU_FLOAT32);
+  Array x = random_array({2, 4}, 1);
+  x.values[1] = std::nan("");
+  model.input("x", x);
+  const Array w = model.input("w", random_array({4, 4}, 2));
+  Array product({2, 4});
+  for (std::size_t i = 0; i < 8; ++i) {
+    for (std::size_t k = 0; k < 4; ++k)
+      product.values[i] += x.values[i / 4 * 4 + k] * w.values[k * 4 + i % 4];
+  }
+  model.node("p", "aten.mm.default", {"x", "w"}, "", product);
+  const auto of = [&](auto function) {
+    Array result = product;
+    for (double& value : result.values) value = function(value);
+    return result;
+  };
+  model.node("e", "aten.exp.default", {"p"}, "", of([](double v) { return std::exp(v); }));
+  model.node("h", "aten.hardsigmoid.default", {"p"}, "",
+             of([](double v) { return std::isnan(v) ? v : clip(v + 3, 0, 6) / 6; }));
+  model.node("s", "aten.softplus.default", {"p"}, "",
+             of([](double v) { return std::log1p(std::exp(v)); }));
+  model.node("l", "aten.log_sigmoid.default", {"p"}, "",
+             of([](double v) { return -std::log1p(std::exp(-v)); }));
+  model.node("m", "aten.softmax.int", {"p"}, R"("dim":1)", softmax(product, 1, false));
+  for (const char* name : {"e", "h", "s", "l", "m"}) model.output(name);
+  check_model(model);
+}
+
 TEST_CASE("onednn refuses weights, blobs and buffers that do not fit", "[onednn]") {
   Model model(NPU_FLOAT32);
   const Array x = model.input("x", random_array({2, 6}, 1));

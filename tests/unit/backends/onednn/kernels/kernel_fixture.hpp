@@ -76,7 +76,7 @@ inline double apply_exactly(const EpilogueStep& step, double x) {
   const auto beta = static_cast<double>(step.beta);
   switch (step.kind) {
     case EpilogueStep::Kind::kRelu:
-      return x < 0 ? alpha * x : x;
+      return x < 0 ? (alpha == 0.0 ? 0.0 : alpha * x) : x;
     case EpilogueStep::Kind::kClip:
       return std::clamp(x, alpha, beta);
     case EpilogueStep::Kind::kLinear:
