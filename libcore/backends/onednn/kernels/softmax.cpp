@@ -52,30 +52,35 @@ template <typename V>
 [[gnu::always_inline]] inline void run_row(const float* source, float* target, std::int64_t count,
                                            bool logarithm) {
   constexpr std::int64_t kLanes = sizeof(V) / sizeof(float);
-  V largest = V{} + kMinusInfinity;
-  for (std::int64_t i = 0; i < count; i += kLanes) {
-    const V value = load_some<V>(source + i, count - i);
+  const std::int64_t whole = count / kLanes * kLanes;
+  const std::int64_t rest = count - whole;
+  const V tail = load_some<V>(source + whole, rest);  // stays in a register
+  V largest = tail;
+  for (std::int64_t i = 0; i < whole; i += kLanes) {
+    const V value = load_vector<V>(source + i);
     largest = value > largest ? value : largest;
   }
   const float maximum = largest_element(largest);
-  V sums{};
-  for (std::int64_t i = 0; i < count; i += kLanes) {
-    const V value = exp_vector_negative(load_some<V>(source + i, count - i) - maximum);
+  const V last = exp_vector_negative(tail - maximum);
+  V sums = last;
+  for (std::int64_t i = 0; i < whole; i += kLanes) {
+    const V value = exp_vector_negative(load_vector<V>(source + i) - maximum);
     sums += value;
-    if (!logarithm) store_some(target + i, value, count - i);
+    if (!logarithm) store_vector(target + i, value);
   }
   const float sum = sum_of_elements(sums);
   if (logarithm) {
     const float shift = std::log(sum);
-    for (std::int64_t i = 0; i < count; i += kLanes) {
-      store_some(target + i, load_some<V>(source + i, count - i) - maximum - shift, count - i);
+    for (std::int64_t i = 0; i < whole; i += kLanes) {
+      store_vector(target + i, load_vector<V>(source + i) - maximum - shift);
     }
-    return;
+    return store_some(target + whole, tail - maximum - shift, rest);
   }
   const float factor = 1.0F / sum;
-  for (std::int64_t i = 0; i < count; i += kLanes) {
-    store_some(target + i, load_some<V>(target + i, count - i) * factor, count - i);
+  for (std::int64_t i = 0; i < whole; i += kLanes) {
+    store_vector(target + i, load_vector<V>(target + i) * factor);
   }
+  store_some(target + whole, last * factor, rest);
 }
 
 /// A vector of rows side by side, `width` of them, whose elements are `step` apart.

@@ -68,6 +68,17 @@ std::int64_t scratch_floats(const Winograd& call) {
   return std::max(tile_floats(call) * tiles_at_once(call), by_definition);
 }
 
+/// Whether more than half of a receptive field may lie outside.
+bool has_wide_padding(const Winograd& call) {
+  for (int i = 0; i < 2; ++i) {
+    const std::int64_t half = (call.filter.taps[i] - 1) / 2;
+    const std::int64_t all =
+        call.target_extent[i] + call.filter.taps[i] - 1 - call.source_extent[i];
+    if (call.pad[i] > half || all - call.pad[i] > half) return true;
+  }
+  return false;
+}
+
 /// Whether threads share the target channels and not the tiles: each then reads its part of the
 /// weights, but transforms all sources.
 bool shares_channels(const Winograd& call) {
@@ -145,6 +156,7 @@ NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_
   const std::int64_t groups = call.source_channels / kLanes;
   const std::int64_t step = product_floats(call, rows);
   const float limit = block.weight[limit_place(call)];
+  const bool is_wide = has_wide_padding(call);
   float copy[kCountY * kCountX * kLanes];
   bool is_even = true;
   sorted.even_count = 0;
@@ -167,7 +179,7 @@ NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_
           guard.add(c, column);
         }
       }
-      is_even = guard.is_even(y, x, call.source_extent, limit);
+      is_even = guard.is_even(y, x, call.source_extent, is_wide, limit);
     }
     if (is_even) {
       TileGuard guard;
@@ -192,7 +204,7 @@ NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_
           for (int c = 0; c < kCountX; ++c) store_vector(out + c * step, line[c]);
         }
       }
-      is_even = guard.is_even(y, x, call.source_extent, limit);
+      is_even = guard.is_even(y, x, call.source_extent, is_wide, limit);
     }
     sorted.even[static_cast<std::size_t>(sorted.even_count)] = static_cast<std::int32_t>(tile);
     sorted.uneven[static_cast<std::size_t>(sorted.uneven_count)] = static_cast<std::int32_t>(tile);

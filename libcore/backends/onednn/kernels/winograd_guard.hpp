@@ -91,9 +91,11 @@ class Guard {
   }
 
   /// For a tile that begins at (y, x) of a source of `extent`; a cell that lies outside is no cell.
-  /// `limit`: of the whole energy.
+  /// `is_wide`: the padding is more than half of the kernel, so that a receptive field may have no
+  /// cell inside; a tile with a cell outside is then not even. `limit`: of the whole energy.
   [[gnu::always_inline]] bool is_even(std::int64_t y, std::int64_t x,
-                                      const std::int64_t (&extent)[2], float limit) const {
+                                      const std::int64_t (&extent)[2], bool is_wide,
+                                      float limit) const {
     Float16 sums = sums_of_elements(energies_);
     const Float16 all = sum_everywhere(sums);
     const bool all_exist = y + kHeight > 0 && y + (kDown - 1) * kHeight < extent[0] &&
@@ -113,7 +115,8 @@ class Guard {
     for (int i = kCells; i < 16; ++i) sums[i] = all[0];
     const float least = smallest_element(sums);
     // Neither holds for NaN in any of them: it is in all of them.
-    return all[0] <= limit && least * (kMaxRatio * kMaxRatio * kCells) >= all[0];
+    return (all_exist || !is_wide) && all[0] <= limit &&
+           least * (kMaxRatio * kMaxRatio * kCells) >= all[0];
   }
 
  private:

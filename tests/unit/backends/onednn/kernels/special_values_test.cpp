@@ -171,9 +171,10 @@ std::vector<float> special_numbers() {
 
 TEST_CASE("Winograd computes tiles by the definition that one element would spoil",
           "[onednn][kernels][special]") {
-  const auto [taps, pad] = GENERATE(
-      Taps{{3, 3}, {1, 1}}, Taps{{5, 5}, {2, 2}}, Taps{{1, 3}, {0, 1}}, Taps{{3, 1}, {1, 0}},
-      Taps{{1, 5}, {0, 2}}, Taps{{5, 1}, {2, 0}}, Taps{{1, 7}, {0, 3}}, Taps{{7, 1}, {3, 0}});
+  const auto [taps, pad] =
+      GENERATE(Taps{{3, 3}, {1, 1}}, Taps{{3, 3}, {2, 2}}, Taps{{5, 5}, {2, 2}},
+               Taps{{1, 3}, {0, 1}}, Taps{{3, 1}, {1, 0}}, Taps{{1, 5}, {0, 2}},
+               Taps{{5, 1}, {2, 0}}, Taps{{1, 7}, {0, 3}}, Taps{{7, 1}, {3, 0}});
   const ExactConvolution exact{1, 32, 48, 1, {13, 11}, {taps[0], taps[1]}, {pad[0], pad[1]}, 1};
   const auto weight =
       normal_floats(48 * 32 * taps[0] * taps[1], 2,
@@ -186,8 +187,9 @@ TEST_CASE("Winograd computes tiles by the definition that one element would spoi
         const auto target = run(kernel, data.values, weight);
         INFO("F(" << filter.tile[0] << " x " << filter.tile[1] << ", " << taps[0] << " x "
                   << taps[1] << "), " << data.name);
+        // A receptive field may have a quarter of the magnitude of its tile.
         CHECK(first_fault(target, expected.results, expected.terms,
-                          std::max(16.0, kernel.rounding())) == "");
+                          std::max(16.0, 4.0 * kernel.rounding())) == "");
         const auto again = run(kernel, data.values, weight, 3);
         CHECK(std::memcmp(target.data(), again.data(), target.size() * sizeof(float)) == 0);
       }
