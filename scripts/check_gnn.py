@@ -55,7 +55,7 @@ def changed(table, way):
             factor = 1 / 30
         if way == "many parts":
             factor = (entry["n"] / least) ** 2 / (30 if entry["device"] == "npu" else 1)
-        for key in ("ms", "whole_ms"):
+        for key in ("ms", "whole_ms", "halo_ms"):
             if key in entry:
                 entry[key] *= factor
     return table

@@ -16,6 +16,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 packages=(
   build-essential cmake ninja-build pkg-config
   libcli11-dev nlohmann-json3-dev libsimdjson-dev libspdlog-dev libfmt-dev libmetis-dev libboost-graph-dev libxxhash-dev
+  nettle-dev
   libtorch-dev libopenblas0-openmp libdnnl-dev
   catch2 groff-base
 )
@@ -87,14 +88,19 @@ show() {
 run_main_job() {
   local out=build/quickstart status=0
   mkdir -p "$out"
+  say "Measure: the rates of this machine (5 s), so that predicted times are for it"
+  echo "    npu-profile --machine --report -o $out/host.json"
+  build/bin/npu-profile --machine --report -o "$out/host.json" 2>"$out/machine.txt" ||
+    fail "$(cat "$out/machine.txt")"
+  show "npu-profile: what was measured" "$out/machine.txt"
   say "Run: ResNet-18 on two devices, max_pool2d forced to the CPU, checked against a run all on the CPU"
-  cat <<'EOF'
-    npu-tag --force 'cpu=aten.max_pool2d*' --report testdata/models/resnet18.json |
+  cat <<EOF
+    npu-tag --target $out/host.json --force 'cpu=aten.max_pool2d*' --report testdata/models/resnet18.json |
       npu-partition --report |
       npu-run --random-weights 0 --random-inputs 0 --verify cpu --bench 10 --report
 EOF
   PATH="$PWD/build/bin:$PATH"
-  npu-tag --force 'cpu=aten.max_pool2d*' --report testdata/models/resnet18.json 2>"$out/tag.txt" |
+  npu-tag --target "$out/host.json" --force 'cpu=aten.max_pool2d*' --report testdata/models/resnet18.json 2>"$out/tag.txt" |
     npu-partition --report 2>"$out/partition.txt" |
     npu-run --random-weights 0 --random-inputs 0 --verify cpu --bench 10 --report \
       >"$out/report.json" 2>"$out/run.txt" || status=$?

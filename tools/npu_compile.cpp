@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-compile -- compile a document to one file that npu-run maps and runs.
+#include "file_digest.hpp"
 #include "npu/compile/kernel_report.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/runtime/compile_model.hpp"
@@ -14,7 +15,8 @@ using npu::cli::ExitStatus;
 ExitStatus describe(npu::cli::Tool& tool) {
   const auto bundle = tool.read_bundle(true);
   tool.report(npu::format_bundle(*bundle));
-  tool.write_text(npu::write_document(npu::bundle_info(*bundle)));
+  tool.write_text(
+      npu::write_document(npu::bundle_info(*bundle, npu::cli::sha256_hex(bundle->bytes()))));
   return ExitStatus::kSuccess;
 }
 

@@ -40,9 +40,6 @@ int main(int argc, char** argv) {
       return tool.write_text(npu::write_document(npu::gnn::to_json(check))),
              npu::cli::ExitStatus::kSuccess;
     }
-    if (options.plan.profile.empty()) {
-      throw npu::Error(npu::ErrorCode::kUsage, "expected --profile FILE");
-    }
     if (tool.output() != "-") options.plan.output = tool.output();
     options.finish();
     npu::gnn::PlanResult result;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// npu-profile -- measure a model on each device: the blocks of a staged one, the nodes of others.
+// npu-profile -- measure a model on each device: the blocks of a staged one, the nodes of others;
+// or the machine itself.
 #include "heap.hpp"
 #include "io.hpp"
 #include "npu/gnn/staged_model.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
+#include "npu/profile/profile_machine.hpp"
 #include "npu/support/file_io.hpp"
 #include "profile_options.hpp"
 #include "progress.hpp"
@@ -54,6 +56,14 @@ void profile_ordinary(Tool& tool, const npu::Graph& graph,
   tool.write_text(npu::write_document(table.to_json()));
 }
 
+void profile_machine(Tool& tool, const npu::ProfileMachineOptions& options) {
+  npu::cli::Progress line(!tool.shows_progress());
+  const auto progress = [&](const npu::ProfileProgress& state) { return show(line, state); };
+  const npu::MachineProfile profile = npu::profile_machine(options, progress);
+  tool.report(npu::format_machine_profile(profile));
+  tool.write_text(npu::write_document(profile.target));
+}
+
 void convert(Tool& tool, const std::string& import, const std::string& bandwidths) {
   npu::gnn::StageTable table = npu::gnn::read_profile(import);
   if (!bandwidths.empty()) {
@@ -73,8 +83,8 @@ int main(int argc, char** argv) {
     if (!options.import.empty()) {
       return convert(tool, options.import, options.bandwidths), npu::cli::ExitStatus::kSuccess;
     }
-    if (options.staged.model.empty()) {
-      throw npu::Error(npu::ErrorCode::kUsage, "expected a MODEL");
+    if (options.measures_machine(tool)) {
+      return profile_machine(tool, options.machine), npu::cli::ExitStatus::kSuccess;
     }
     options.finish(tool);
     npu::cli::keep_freed_memory();

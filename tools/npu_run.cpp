@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-run -- run a document or a bundle on its devices and report what happened.
+#include "file_digest.hpp"
 #include "gnn_run_options.hpp"
 #include "heap.hpp"
 #include "npu/ir/json_writer.hpp"
@@ -16,9 +17,14 @@ int main(int argc, char** argv) {
   npu::RunModelOptions options;
   npu::cli::PlanRunOptions plan_options;
   std::string list_ops_device;
+  std::string digest;
   tool.add_graph_input();
   CLI::App& app = tool.app();
   npu::cli::add_run_options(tool, options, plan_options);
+  app.add_option("--require-digest", digest,
+                 "run only a bundle with this SHA-256, which npu-compile --info prints")
+      ->type_name("HEX")
+      ->transform(npu::cli::sha256_option());
   CLI::Option* list_ops =
       app.add_option(
              "--list-ops", list_ops_device,
@@ -36,9 +42,13 @@ int main(int argc, char** argv) {
              ExitStatus::kSuccess;
     }
     npu::cli::keep_freed_memory();
+    if (plan_options.wanted() && !digest.empty()) {
+      throw npu::Error(npu::ErrorCode::kUsage, "--require-digest: a plan is no bundle");
+    }
     if (plan_options.wanted()) return npu::cli::run_plan(tool, options, plan_options);
     options.measure_precision = tool.wants_report();
-    const auto bundle = tool.read_bundle();
+    const auto bundle =
+        digest.empty() ? tool.read_bundle() : npu::cli::read_pinned_bundle(tool, digest);
     const npu::RunReport report =
         bundle != nullptr ? npu::run_bundle(*bundle, options, tool.diagnostics())
                           : npu::run_model(tool.read_graph(), options, tool.diagnostics());

@@ -6,7 +6,7 @@ Usage: scripts/bench/placement_measured.py [--target host.json] [--rounds N] [--
 
 Models are the documents of testdata/models with random weights and inputs; some operators are taken
 from the NPU, so that the strategies differ. Predicted times come from the target: give the one that
-scripts/calibrate_host.py writes. All placements of a model are measured in turns, ROUNDS times, each as
+npu-profile --machine writes. All placements of a model are measured in turns, ROUNDS times, each as
 the median of BENCH runs; printed are the least of those and, behind it, the spread (largest over least).
 """
 

@@ -48,6 +48,13 @@ if(NOT METIS_FOUND)
   npu_missing("METIS >= 5.1" "libmetis-dev")
 endif()
 
+# SHA-256 of bundles; only npu-run and npu-compile link it.
+find_path(NPU_NETTLE_INCLUDE_DIR nettle/sha2.h)
+find_library(NPU_NETTLE_LIBRARY nettle)
+if(NOT NPU_NETTLE_INCLUDE_DIR OR NOT NPU_NETTLE_LIBRARY)
+  npu_missing("nettle >= 3.8" "nettle-dev")
+endif()
+
 # A header: its code is compiled into the library (XXH_INLINE_ALL).
 find_path(NPU_XXHASH_INCLUDE_DIR xxhash.h)
 if(NOT NPU_XXHASH_INCLUDE_DIR)

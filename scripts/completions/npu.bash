@@ -68,7 +68,7 @@ _npu_complete() {
       _npu_words 'bilinear nearest' "$current"
       return
       ;;
-    --model | --profile | --bandwidths | --subgraphs | --partition-file | --gantt | --import | --features)
+    --model | --profile | --bandwidths | --subgraphs | --graph | --partition-file | --gantt | --import | --features)
       _npu_files "$current"
       return
       ;;
@@ -96,7 +96,7 @@ _npu_complete() {
       _npu_files "$current"
       return
       ;;
-    --assert | --min-nodes | --depth | --max-ops | --min-flops | --max-partitions | --memory-limit | -k | --parts | --imbalance | --seed | --random-weights | --random-inputs | --rtol | --atol | --bench | --threads | -j | --jobs | --cache-limit | \
+    --require-digest | --assert | --min-nodes | --depth | --max-ops | --min-flops | --max-partitions | --memory-limit | -k | --parts | --imbalance | --seed | --random-weights | --random-inputs | --rtol | --atol | --bench | --threads | -j | --jobs | --cache-limit | \
       --seeds | --node-imbalance | --edge-imbalance | --nodes | --pad | --ratios | --segments | --top-k | --devices | \
       --device | --exclude | --memory | --resource | --degrees | --runs | --max-bytes)
       return # free text and numbers
@@ -128,12 +128,13 @@ _npu_complete() {
       options+=" --gantt --trace --verify"
       ;;
     npu-profile)
-      options="${common% --assert} -o --output --weights --random-weights --target --devices --nodes --degrees --runs --threads"
-      options+=" --max-bytes --precision --quick --import --bandwidths"
+      options="${common% --assert} -o --output --weights --random-weights --target --devices --nodes --degrees --graph -k --parts --undirected"
+      options+=" --runs --threads --max-bytes --precision --quick --machine --import --bandwidths"
       ;;
     npu-run)
       options="$common --weights --random-weights --inputs --random-inputs --outputs --expect --verify"
       options+=" --rtol --atol --bench --threads --target --trace --no-overlap --precision --cache-dir --no-cache --cache-limit --load-ops --promote --list-ops"
+      options+=" --require-digest"
       options+=" --features --device --simulate"
       ;;
   esac

@@ -13,7 +13,7 @@ export LC_ALL
 cd "$1"
 
 files=$(find libcore/src libcore/backends tools/common tests/unit -name '*.cpp' ! -name '*custom_ops.cpp' \
-  ! -path 'libcore/backends/onednn/kernels/*' | sort)
+  ! -path '*/onednn/kernels/*' | sort)
 # shellcheck disable=SC2086 # a list of files without blanks
 exec awk '
   # Of each parameter what stands before its name.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Plants faults in a copy of the sources and expects that check_modules.sh and check_sizes.sh name them.
+# Plants faults in a copy of the sources and expects that the checks of this folder name them.
 #
 # Usage: check_planted.sh SOURCE-DIR
 set -eu
@@ -10,7 +10,7 @@ copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 mkdir -p "$copy/tests"
 cp -r "$source/libcore" "$source/tools" "$source/CONTRIBUTING.md" "$copy/"
-cp -r "$checks" "$copy/tests/"
+cp -r "$checks" "$source/tests/unit" "$copy/tests/"
 
 # The check must fail and say the text. $1: text, rest: the check
 expect() {
@@ -59,3 +59,14 @@ uproot libcore/src/support/text.cpp
 
 awk 'BEGIN { for (i = 0; i < 600; ++i) print "// A line." }' | plant libcore/src/support/text.cpp
 expect 'libcore/src/support/text.cpp: the file has' sh "$checks/check_sizes.sh"
+uproot libcore/src/support/text.cpp
+
+{
+  echo 'namespace npu {'
+  echo 'namespace {'
+  echo 'struct TwiceThere {};'
+  echo '}  // namespace'
+  echo '}  // namespace npu'
+} >"$copy/planted"
+for file in digest text; do plant libcore/src/support/$file.cpp <"$copy/planted"; done
+expect 'TwiceThere is also in libcore/src/support/digest.cpp' sh "$checks/check_names.sh"

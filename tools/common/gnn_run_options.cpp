@@ -56,7 +56,8 @@ ExitStatus run_plan(Tool& tool, const RunModelOptions& shared, PlanRunOptions op
   }
   tool.stop_on_errors();
   if (!result.within) tool.complain("the output is out of tolerance");
-  if (tool.wants_report()) tool.report(format_phase_times(result.times));
+  tool.report(gnn::format_run_times(result.report));
+  tool.report(format_phase_times(result.times));
   const ExitStatus status = tool.check_asserts(gnn::run_metrics(result.report));
   tool.write_text(write_document(gnn::to_json(result.report)));
   return result.within ? status : ExitStatus::kAssertFailed;

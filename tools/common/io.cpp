@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The only place that touches stdin, stdout and stderr.
+//
+// stdout carries one document, whole or not at all. What a library prints there (a vendor's
+// greeting, DNNL_VERBOSE, a custom op that is being debugged) would stand in front of it or in the
+// middle, so the document has a descriptor of its own and descriptor 1 leads to stderr.
 #include "io.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -8,8 +16,33 @@
 
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
+#include "npu/support/text.hpp"
 
 namespace npu::cli {
+namespace {
+
+int output_descriptor = STDOUT_FILENO;
+
+}  // namespace
+
+void keep_stdout_for_output() {
+  // A stream that is closed stays useless, but its number must not become that of a file.
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(number, F_GETFD) >= 0) continue;
+    const int null = ::open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    if (null >= 0 && null != number) ::dup2(null, number), ::close(null);
+  }
+  const int kept = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+  if (kept < 0) return;
+  output_descriptor = kept;
+  ::dup2(STDERR_FILENO, STDOUT_FILENO);
+}
+
+bool output_is_terminal() { return ::isatty(output_descriptor) == 1; }
+
+bool is_stdout(const std::string& path) {
+  return path == "-" || path == "/dev/stdout" || path == "/dev/fd/1" || path == "/proc/self/fd/1";
+}
 
 std::string input_name(const std::string& path) { return path == "-" ? "<stdin>" : path; }
 
@@ -30,18 +63,34 @@ bool write_output(const std::string& path, std::string_view content) {
     write_file_atomically(path, content);
     return true;
   }
-  errno = 0;
-  if (std::fwrite(content.data(), 1, content.size(), stdout) == content.size() &&
-      std::fflush(stdout) == 0) {
-    return true;
+  while (!content.empty()) {
+    const ssize_t written = ::write(output_descriptor, content.data(), content.size());
+    if (written >= 0) {
+      content.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno == EAGAIN) {
+      struct pollfd wanted {
+        output_descriptor, POLLOUT, 0
+      };
+      ::poll(&wanted, 1, -1);
+    } else if (errno == EPIPE) {
+      return false;
+    } else if (errno != EINTR) {
+      throw Error(ErrorCode::kIo, std::string("cannot write: ") + std::strerror(errno),
+                  {.file = "<stdout>"});
+    }
   }
-  if (errno == EPIPE) return false;
-  throw Error(ErrorCode::kIo, std::string("cannot write: ") + std::strerror(errno),
-              {.file = "<stdout>"});
+  return true;
 }
 
 void write_message(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stderr);
+  const std::string shown = terminal_text(text);
+  std::fwrite(shown.data(), 1, shown.size(), stderr);
+  std::fflush(stderr);
+}
+
+void write_progress(std::string_view text) {
+  // To the begin of the line, and clear it.
+  std::fputs(("\r\033[K" + terminal_text(text)).c_str(), stderr);
   std::fflush(stderr);
 }
 

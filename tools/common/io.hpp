@@ -6,6 +6,16 @@
 
 namespace npu::cli {
 
+/// From now on documents alone go to stdout: what libraries print there goes to stderr. To be
+/// called once, before anything is read or written.
+void keep_stdout_for_output();
+
+/// Whether documents go to a terminal.
+bool output_is_terminal();
+
+/// Whether a path is a name of stdout: "-", or one of those in /dev and /proc.
+bool is_stdout(const std::string& path);
+
 /// The content of a file, or of stdin for "-". An empty input throws Error kParse.
 std::string read_input(const std::string& path);
 
@@ -16,7 +26,11 @@ std::string input_name(const std::string& path);
 /// by its reader while SIGPIPE is ignored is no error (returns false).
 bool write_output(const std::string& path, std::string_view content);
 
-/// Writes to stderr; failures are ignored, since there is nowhere to report them.
+/// Writes to stderr, as terminal_text: names in it may come from outside. Failures are ignored,
+/// since there is nowhere to report them.
 void write_message(std::string_view text);
+
+/// Writes a line over the last one on a terminal; nothing clears it.
+void write_progress(std::string_view text);
 
 }  // namespace npu::cli

@@ -9,7 +9,10 @@
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
+#include <algorithm>
 #include <utility>
+
+#include "npu/support/text.hpp"
 
 namespace npu::cli {
 namespace {
@@ -24,6 +27,13 @@ spdlog::level::level_enum level_of(Level level) {
       return spdlog::level::info;
   }
   return spdlog::level::err;
+}
+
+// One message is one line, whatever names stand in it.
+std::string line_text(std::string_view text) {
+  std::string line = terminal_text(text);
+  std::replace(line.begin(), line.end(), '\n', '?');
+  return line;
 }
 
 }  // namespace
@@ -42,19 +52,19 @@ void Logger::set_quiet() {
   log_->set_level(spdlog::level::err);
 }
 
-void Logger::error(std::string_view text) { log_->log(spdlog::level::err, text); }
+void Logger::error(std::string_view text) { log_->log(spdlog::level::err, line_text(text)); }
 
 void Logger::diagnostic(const Diagnostic& diagnostic) {
-  log_->log(level_of(diagnostic.level), format_diagnostic(diagnostic));
+  log_->log(level_of(diagnostic.level), line_text(format_diagnostic(diagnostic)));
 }
 
 void Logger::write(const LogMessage& message) {
   const auto level = message.level == LogLevel::kDebug ? spdlog::level::debug : spdlog::level::info;
   const std::string_view module = kLogModuleNames[static_cast<std::size_t>(message.module)];
   if (message.ms) {
-    log_->log(level, "{}: {} ({:.2f} ms)", module, message.text, *message.ms);
+    log_->log(level, "{}: {} ({:.2f} ms)", module, line_text(message.text), *message.ms);
   } else {
-    log_->log(level, "{}: {}", module, message.text);
+    log_->log(level, "{}: {}", module, line_text(message.text));
   }
 }
 

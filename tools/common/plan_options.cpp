@@ -8,46 +8,13 @@
 
 #include "npu/support/error.hpp"
 #include "options/key_value.hpp"
+#include "options/part_counts.hpp"
 
 namespace npu::cli {
 namespace {
 
 // More than any model has.
 constexpr std::int64_t kMaxStage = 1'000'000;
-
-bool parse_integer(std::string_view text, std::int64_t& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
-std::vector<std::string_view> comma_parts(std::string_view text) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const std::size_t comma = text.find(',');
-    parts.push_back(text.substr(0, comma));
-    if (comma == std::string_view::npos) return parts;
-    text.remove_prefix(comma + 1);
-  }
-}
-
-/// "8..16", "4,8,16" or both.
-std::string parse_part_counts(const std::string& text, std::vector<std::int32_t>& counts) {
-  counts.clear();
-  for (const std::string_view part : comma_parts(text)) {
-    const std::size_t dots = part.find("..");
-    std::int64_t first = 0;
-    std::int64_t last = 0;
-    const bool good = dots == std::string_view::npos
-                          ? parse_integer(part, first) && parse_integer(part, last)
-                          : parse_integer(part.substr(0, dots), first) &&
-                                parse_integer(part.substr(dots + 2), last);
-    if (!good || first < 1 || last < first || last > 1'000'000 || last - first > 1000) {
-      return "'" + text + "' is no list of part counts, for example 8..16 or 4,8,16";
-    }
-    for (std::int64_t k = first; k <= last; ++k) counts.push_back(static_cast<std::int32_t>(k));
-  }
-  return {};
-}
 
 std::string parse_ratios(const std::string& text, std::vector<double>& ratios) {
   ratios.clear();
@@ -219,6 +186,7 @@ void add_devices(CLI::App& app, PlanOptions& options) {
 }  // namespace
 
 void PlanOptions::finish() {
+  check_complete();
   gnn::PlanSettings& settings = plan.settings;
   for (const std::string& text : memory) {
     const auto [device, value] = split_key_value(text, "--memory", "DEVICE=VALUE");
@@ -244,6 +212,28 @@ void PlanOptions::finish() {
     }
     settings.excluded.push_back(std::move(excluded));
   }
+}
+
+// Says everything that is missing at once.
+void PlanOptions::check_complete() const {
+  std::vector<std::string> missing;
+  if (plan.graph.empty() && plan.subgraphs.empty()) {
+    missing.emplace_back("a GRAPH or --subgraphs FILE");
+  }
+  if (plan.profile.empty()) missing.emplace_back("--profile FILE");
+  if (!plan.graph.empty() && !plan.subgraphs.empty()) {
+    missing.emplace_back("either a GRAPH or --subgraphs FILE, not both");
+  }
+  if (plan.model.empty() && plan.settings.transfers && plan.subgraphs.empty()) {
+    missing.emplace_back("--model FILE (or --no-transfers: transfers depend on sizes of tensors)");
+  }
+  if (missing.empty()) return;
+  std::string text = "expected ";
+  for (std::size_t i = 0; i < missing.size(); ++i) {
+    if (i > 0) text += i + 1 < missing.size() ? ", " : " and ";
+    text += missing[i];
+  }
+  throw Error(ErrorCode::kUsage, text);
 }
 
 void add_plan_options(Tool& tool, PlanOptions& options) {

@@ -18,6 +18,9 @@ struct PlanOptions {
 
   /// Turns the texts into settings of `plan`; after parsing. Throws Error kUsage.
   void finish();
+
+ private:
+  void check_complete() const;
 };
 
 /// [GRAPH], -o and everything that planning depends on.

@@ -3,6 +3,7 @@
 #include "profile_options.hpp"
 
 #include "options/key_value.hpp"
+#include "options/part_counts.hpp"
 
 namespace npu::cli {
 
@@ -43,6 +44,18 @@ void add_profile_options(Tool& tool, ProfileOptions& all) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->check(finite_at_least_zero())
       ->capture_default_str();
+  app.add_option("--graph", options.graph,
+                 "staged model: measure at the sizes that parts of this graph have")
+      ->type_name("FILE");
+  app.add_option_function<std::string>(
+         "-k,--parts",
+         [&options](const std::string& text) { parse_part_counts(text, options.part_counts); },
+         "numbers of parts that npu-plan will try, with --graph [1..16]")
+      ->type_name("LIST")
+      ->check(CLI::Validator(
+          [&options](std::string& text) { return parse_part_counts(text, options.part_counts); },
+          ""));
+  app.add_flag("--undirected", options.undirected, "add missing reverse edges, with --graph");
   app.add_option("--runs", options.runs,
                  "timed runs of each point [7], or of each placement of an ordinary model [20]")
       ->type_name("N")
@@ -64,14 +77,48 @@ void add_profile_options(Tool& tool, ProfileOptions& all) {
       ->type_name("FILE");
   app.add_option("--bandwidths", all.bandwidths, "link rates of published form, with --import")
       ->type_name("FILE");
+  app.add_flag(
+      "--machine", all.of_machine,
+      "measure the rates of this machine in 5 s, in place of a model, and write the target");
   tool.add_report("times, links and how well they predict");
-  tool.add_examples({"npu-profile model.json --random-weights 0 --report -o table.json",
+  tool.add_examples({"npu-profile --machine --report -o host.json",
+                     "npu-profile model.json --random-weights 0 --report -o table.json",
                      "npu-profile sage.json -o table.json",
+                     "npu-profile sage.json --graph graph.mtx -k 8..16 -o table.json",
                      "npu-profile sage.json --quick --devices cpu,npu --report -o table.json",
                      "npu-profile --import lookup_table.json -o table.json"});
 }
 
+bool ProfileOptions::measures_machine(Tool& tool) {
+  if (!of_machine) {
+    if (staged.model.empty()) {
+      throw Error(ErrorCode::kUsage, "expected a MODEL, or --machine");
+    }
+    return false;
+  }
+  if (!staged.model.empty()) {
+    throw Error(ErrorCode::kUsage,
+                "--machine measures no model; leave out '" + staged.model + "' or --machine");
+  }
+  for (const char* option : {"--weights", "--random-weights", "--devices", "--nodes", "--degrees",
+                             "--runs", "--precision", "--quick", "--bandwidths", "--graph"}) {
+    if (tool.app().count(option) > 0) {
+      throw Error(ErrorCode::kUsage, std::string(option) + " is for models, not for --machine");
+    }
+  }
+  machine.target = staged.target;
+  machine.threads = staged.threads;
+  return true;
+}
+
 void ProfileOptions::finish(Tool& tool) {
+  const auto given = [&](const char* option) { return tool.app().count(option) > 0; };
+  if (given("--graph") && (given("--nodes") || given("--degrees"))) {
+    throw Error(ErrorCode::kUsage, "--graph says the sizes: leave --nodes and --degrees out");
+  }
+  if (!given("--graph") && (given("--parts") || given("--undirected"))) {
+    throw Error(ErrorCode::kUsage, "--parts and --undirected are about a graph: give --graph FILE");
+  }
   ordinary.weights.file = staged.weights;
   ordinary.threads = staged.threads;
   if (ordinary.precision.empty()) ordinary.precision = "f32";
@@ -86,10 +133,14 @@ void ProfileOptions::finish(Tool& tool) {
     staged.devices.push_back({name, backend});
   }
   if (!quick) return;
-  staged.runs = 3;
-  staged.nodes = {1000, 10000};
-  staged.degrees = {5, 20};
-  if (tool.app().count("--runs") == 0) ordinary.runs = 6;
+  if (!given("--nodes")) staged.nodes = {1000, 10000};
+  if (!given("--degrees")) staged.degrees = {5, 20};
+  staged.coarse = true;
+  staged.revisits = 1;
+  if (!given("--runs")) {
+    staged.runs = 3;
+    ordinary.runs = 6;
+  }
   ordinary.refinements = 1;
 }
 

@@ -11,6 +11,7 @@
 
 #include "io.hpp"
 #include "npu/support/text.hpp"
+#include "signals.hpp"
 
 namespace npu::cli {
 namespace {
@@ -34,8 +35,7 @@ extern "C" void request_stop(int signal) {
   const double seconds = static_cast<double>(now.tv_sec - first_request.tv_sec) +
                          1e-9 * static_cast<double>(now.tv_nsec - first_request.tv_nsec);
   if (seconds < 0.3) return;
-  std::signal(signal, SIG_DFL);
-  ::raise(signal);
+  end_by_signal(signal);
 }
 
 double seconds_since(Clock::time_point start) {
@@ -58,7 +58,7 @@ Progress::Progress(bool quiet)
 }
 
 Progress::~Progress() {
-  if (has_line_) write_message("\r\033[K");
+  if (has_line_) write_progress("");
 }
 
 bool Progress::interrupted() { return stop_requested != 0; }
@@ -74,9 +74,9 @@ bool Progress::show(double done, double remaining_s, const std::string& what) {
   if (visible_ && seconds_since(start_) >= kQuietSeconds &&
       (!has_line_ || seconds_since(shown_) >= kEverySeconds)) {
     const auto percent = std::lround(100 * std::clamp(done, 0.0, 1.0));
-    std::string line = "\r\033[K" + std::to_string(percent) + " %, ";
+    std::string line = std::to_string(percent) + " %, ";
     if (remaining_s >= 0) line += fixed_text(remaining_s, 0) + " s left, ";
-    write_message(line + what);
+    write_progress(line + what);
     shown_ = Clock::now();
     has_line_ = true;
   }

@@ -19,8 +19,10 @@
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/runtime/weight_store.hpp"
+#include "npu/support/file_io.hpp"
 #include "npu/support/text.hpp"
 #include "npu_version.hpp"
+#include "signals.hpp"
 
 namespace npu::cli {
 namespace {
@@ -76,6 +78,21 @@ CLI::Validator number_check(std::function<bool(Number)> accept, std::string comp
         return is_number && accept(value) ? std::string() : "value " + text + " " + complaint;
       },
       "");
+}
+
+// "; did you mean --target?" if an option that does not exist was given, and one is like it.
+std::string option_advice(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    const std::vector<std::string>& own = option->get_lnames();
+    names.insert(names.end(), own.begin(), own.end());
+  }
+  for (const std::string& word : app.remaining()) {
+    if (!word.starts_with("--")) continue;
+    const std::string name = nearest_option(word.substr(2, word.find('=') - 2), names);
+    return name.empty() ? std::string() : "; did you mean --" + name + "?";
+  }
+  return {};
 }
 
 std::string trimmed(std::string_view text) {
@@ -183,13 +200,16 @@ void Tool::start_logger() {
 bool Tool::shows_progress() const noexcept { return !quiet_ && logger_->levels().is_silent(); }
 
 int Tool::run(int argc, char** argv, const std::function<ExitStatus()>& body) {
+  keep_stdout_for_output();
+  install_signal_handlers(name_);
   const int parsed = parse(argc, argv);
   if (parsed >= 0) return parsed;
+  begin_body();
   const int status = guarded([&] {
     start_logger();
     return body();
   });
-  std::fflush(stdout);
+  end_body();
   return status;
 }
 
@@ -201,10 +221,11 @@ int Tool::parse(int argc, char** argv) {
   } catch (const CLI::CallForVersion&) {
     return guarded([&] { return write_text(name_ + " " NPU_VERSION "\n"), ExitStatus::kSuccess; });
   } catch (const CLI::ParseError& error) {
-    logger_->error(error.what());
+    logger_->error(error.what() + option_advice(app_));
     write_message("Try '" + name_ + " --help'.\n");
     return static_cast<int>(ExitStatus::kUsage);
   }
+  if (is_stdout(output_)) output_ = "-";
   if (has_input_ && app_.count("GRAPH") == 0 && ::isatty(STDIN_FILENO) == 1) {
     input_is_terminal_ = true;
   }
@@ -246,7 +267,7 @@ void Tool::stop_on_errors() {
 }
 
 Graph& Tool::read_graph() {
-  const std::string text = take_input();
+  const std::string text = read_text();
   if (Bundle::has_magic(text)) {
     throw Error(ErrorCode::kParse,
                 "is a compiled bundle, expected a document; npu-run runs bundles",
@@ -259,7 +280,7 @@ Graph& Tool::read_graph() {
   return *graph;
 }
 
-std::string Tool::take_input() {
+std::string Tool::read_text() {
   if (input_is_terminal_) {
     throw Error(ErrorCode::kUsage, "no GRAPH given and stdin is a terminal");
   }
@@ -269,10 +290,11 @@ std::string Tool::take_input() {
 }
 
 std::shared_ptr<const Bundle> Tool::read_bundle(bool required) {
-  if (input_ != "-") {
+  if (input_ != "-" && (is_regular_file(input_) || ::access(input_.c_str(), F_OK) != 0)) {
     return required || Bundle::is_bundle(input_) ? Bundle::open(input_) : nullptr;
   }
-  read_ahead_ = take_input();
+  // What can be read only once, as a pipe, is kept for read_graph.
+  read_ahead_ = read_text();
   has_read_ahead_ = true;
   if (!required && !Bundle::has_magic(read_ahead_)) return nullptr;
   return Bundle::from_bytes(read_ahead_, input_name(input_));
@@ -282,7 +304,7 @@ void Tool::write_bundle(BundleContent& content) {
   stop_on_errors();
   content.producer = name_ + " " NPU_VERSION;
   if (output_ != "-") return npu::write_bundle(output_, content);
-  if (::isatty(STDOUT_FILENO) == 1) {
+  if (output_is_terminal()) {
     throw Error(ErrorCode::kUsage, "stdout is a terminal, and a bundle is binary; give -o FILE");
   }
   write_text(bundle_bytes(content));
@@ -394,7 +416,7 @@ CLI::Validator seed() {
 CLI::Validator file_beside_stdout() {
   return CLI::Validator(
       [](std::string& text) {
-        return text == "-" || text.empty()
+        return is_stdout(text) || text.empty()
                    ? "'" + text + "' is no file name, and stdout carries the document"
                    : std::string();
       },

@@ -62,9 +62,11 @@ class Tool {
   /// Reads and verifies the document; the graph lives as long as the program. Ends the body with
   /// the diagnostics printed if it is not valid.
   Graph& read_graph();
-  /// The input as a bundle. A file is mapped, stdin is read into memory. Of an input that does not
-  /// start like one the result is null, and read_graph is to be called; if a bundle is required,
-  /// that is an error.
+  /// The bytes of the input.
+  std::string read_text();
+  /// The input as a bundle. A file is mapped, stdin or a pipe is read into memory. Of an input that
+  /// does not start like one the result is null, and read_graph is to be called; if a bundle is
+  /// required, that is an error.
   std::shared_ptr<const Bundle> read_bundle(bool required = false);
   /// Writes a bundle to --output at once, or keeps its bytes for stdout until the body has
   /// succeeded. Refuses a terminal.
@@ -103,7 +105,6 @@ class Tool {
   void flush_output();
   Assertion parse_assertion(const std::string& text) const;
   void start_logger();
-  std::string take_input();
 
   std::string name_;
   CLI::App app_;
@@ -118,7 +119,7 @@ class Tool {
   int verbose_ = 0;
   bool quiet_ = false;
   std::vector<std::string> assertion_texts_;
-  std::string read_ahead_;  // stdin, if read_bundle has looked at it
+  std::string read_ahead_;  // what can be read only once, if read_bundle has looked at it
   bool has_read_ahead_ = false;
   std::string pending_;
   bool has_pending_ = false;

@@ -9,7 +9,6 @@
 // one.
 #include "npu/compile/bundle.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,6 +27,7 @@
 #include "support/byte_order.hpp"
 #include "support/digest.hpp"
 #include "support/json_fields.hpp"
+#include "support/open_file.hpp"
 
 namespace npu {
 namespace {
@@ -83,13 +83,16 @@ bool Bundle::has_magic(std::string_view bytes) noexcept {
 }
 
 bool Bundle::is_bundle(const std::string& path) {
-  // Non-blocking, and regular files only: opening a pipe would take bytes from its reader.
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) return false;
-  std::array<char, kBundleMagic.size()> start{};
-  const ssize_t count = ::pread(file, start.data(), start.size(), 0);
-  ::close(file);
-  return count == static_cast<ssize_t>(start.size()) && has_magic({start.data(), start.size()});
+  // Regular files only: reading a pipe would take bytes from its reader.
+  if (!is_regular_file(path)) return false;
+  try {
+    const OpenedFile file = open_to_read(path);
+    std::array<char, kBundleMagic.size()> start{};
+    const ssize_t count = ::pread(file.descriptor.get(), start.data(), start.size(), 0);
+    return count == static_cast<ssize_t>(start.size()) && has_magic({start.data(), start.size()});
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 std::shared_ptr<const Bundle> Bundle::open(const std::string& path) {
@@ -439,9 +442,13 @@ std::string bundle_bytes(const BundleContent& content) {
   return bytes;
 }
 
-Json bundle_info(const Bundle& bundle) {
+Json bundle_info(const Bundle& bundle, const std::string& sha256) {
   Json info = {{"bundle_version", kBundleVersion}, {"bytes", bundle.size()}};
-  for (const auto& [key, value] : bundle.manifest().items()) info[key] = value;
+  if (!sha256.empty()) info["sha256"] = sha256;
+  // What is known of the file stands against what it says of itself.
+  for (const auto& [key, value] : bundle.manifest().items()) {
+    if (!info.contains(key)) info[key] = value;
+  }
   return info;
 }
 

@@ -5,9 +5,12 @@
 // number of processes need no lock. It starts with its key and digests of everything in it, which a
 // reader checks: what a crash of the machine, a full disk or a stray program left there is removed
 // and compiled again. That is why nothing is synced: a lost entry costs a compilation, no more.
-// A writer holds a lock on its temporary file for as long as it lives, so what a killed one left
-// behind is told from what is being written, and the next eviction removes it. Last use is the
+// Where a file cannot be without a name, its writer holds a lock on the temporary one, so what a
+// killed writer left behind is told from what is being written, and the next eviction removes it.
+// Last use is the
 // file's modification time, since access times are often switched off.
+// The digests guard against damage, not against somebody who can compute one: so what other users
+// could have written, entry or folder, is not used.
 // Finding is O(bytes of the entry), storing that and O(entries) for the eviction.
 #include "npu/compile/cache.hpp"
 
@@ -30,7 +33,10 @@
 #include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
 #include "support/byte_order.hpp"
+#include "support/descriptor.hpp"
 #include "support/digest.hpp"
+#include "support/new_file.hpp"
+#include "support/open_file.hpp"
 
 namespace npu {
 namespace {
@@ -38,25 +44,11 @@ namespace {
 // magic, key, sizes and digests of report and blob, digest of all of these: 8 + 32 + 5 * 8 bytes.
 constexpr std::string_view kEntryMagic = "npucach1";
 constexpr std::size_t kKeyBytes = 32;
-constexpr std::size_t kEntryHeaderBytes = 8 + kKeyBytes + 5 * 8;
+constexpr std::size_t kEntryHeaderBytes = 8 + kKeyBytes + 40;
 constexpr std::size_t kBlobAlignment = 4096;
 constexpr std::string_view kSuffix = ".npublob";
 constexpr std::string_view kTemporaryPrefix = "tmp-";
 constexpr int kStaleSeconds = 60;
-
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const noexcept { return value_; }
-
- private:
-  int value_;
-};
 
 std::uint64_t blob_offset(std::uint64_t report_size) {
   return (kEntryHeaderBytes + report_size + kBlobAlignment - 1) / kBlobAlignment * kBlobAlignment;
@@ -65,7 +57,9 @@ std::uint64_t blob_offset(std::uint64_t report_size) {
 bool make_folders(const std::string& path) {
   for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
     const std::string part = path.substr(0, slash);
-    if (::mkdir(part.c_str(), 0777) != 0 && errno != EEXIST) {
+    // 0755: whoever writes to the folder decides what is run, so not even a umask of 002 adds
+    // others.
+    if (::mkdir(part.c_str(), 0755) != 0 && errno != EEXIST) {
       struct stat status {};
       if (::stat(part.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return false;
     }
@@ -76,16 +70,6 @@ bool make_folders(const std::string& path) {
   if (S_ISDIR(status.st_mode)) return true;
   errno = ENOTDIR;
   return false;
-}
-
-bool write_all(int file, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(file, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(count));
-  }
-  return true;
 }
 
 /// The blob and report of an entry's bytes; nothing if anything in it is not as it was written.
@@ -114,11 +98,23 @@ std::optional<CachedBlob> parse_entry(const std::string& key,
                                 report_size);
   CachedBlob entry;
   entry.blob = {std::shared_ptr<const std::byte>(file, bytes + offset), blob_size};
-  entry.report = parse_json(report, file->path());
+  try {
+    entry.report = parse_json(report, file->path());
+  } catch (const Error&) {
+    return std::nullopt;
+  }
   return entry;
 }
 
-std::string message(const std::string& what, int code) { return what + ": " + std::strerror(code); }
+// Makes the folder if it is missing, and says why it cannot be used; empty if it can.
+std::string folder_fault(const std::string& folder) {
+  if (!make_folders(folder)) return std::string("cannot create it: ") + std::strerror(errno);
+  struct stat status {};
+  if (::stat(folder.c_str(), &status) != 0) {
+    return std::string("cannot look at it: ") + std::strerror(errno);
+  }
+  return distrust_reason(status);
+}
 
 }  // namespace
 
@@ -232,15 +228,11 @@ CompileCache::CompileCache(const CacheOptions& options) : limit_(options.limit_b
         [] { return "off: neither XDG_CACHE_HOME nor HOME is an absolute path"; });
     return;
   }
-  enabled_ = true;
-  // Once, before there are threads: asking for the mask changes it for a moment.
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  mode_ = 0666 & ~mask;
-  if (!make_folders(folder_)) {
-    warn(message("cannot create it", errno));
-    enabled_ = false;
+  if (const std::string fault = folder_fault(folder_); !fault.empty()) {
+    warn(fault);
+    return;
   }
+  enabled_ = true;
 }
 
 void CompileCache::warn(const std::string& text) {
@@ -266,17 +258,17 @@ std::optional<CachedBlob> CompileCache::find(const std::string& key) {
   if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) {
     return miss("nothing like it was compiled yet in " + folder_);
   }
-  std::optional<CachedBlob> entry;
+  std::shared_ptr<const MappedFile> file;
   try {
-    entry = parse_entry(key, std::make_shared<const MappedFile>(path));
+    file = std::make_shared<const MappedFile>(path, FileTrust::kOwn);
   } catch (const Error& error) {
-    // Evicted a moment ago, or not readable for this user: absent, either way.
-    if (::access(path.c_str(), F_OK) != 0) return miss("another process has evicted it just now");
-    if (::access(path.c_str(), R_OK) != 0) {
-      warn(error.message());
-      return miss("this user may not read " + path);
-    }
+    if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT)
+      return miss("another process has evicted it just now");
+    // Not readable, or not to be trusted: it stays, as what somebody else put there.
+    warn("entry " + key + std::string(kSuffix) + " " + error.message());
+    return miss("this user cannot use " + path);
   }
+  std::optional<CachedBlob> entry = parse_entry(key, file);
   if (!entry) {
     ::unlink(path.c_str());
     return miss("its entry was damaged and is removed");
@@ -313,22 +305,20 @@ void CompileCache::store(const std::string& key, const Blob& blob, const Json& r
   header += report_text;
   header.resize(offset, '\0');
 
-  const auto give_up = [&](int code) {
-    warn(message("cannot write", code));
+  const std::string path = folder_ + "/" + key + std::string(kSuffix);
+  try {
+    NewFile file(path,
+                 {.create_mode = 0644,
+                  .exists = ::faccessat(AT_FDCWD, path.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0,
+                  .temporary = folder_ + "/" + std::string(kTemporaryPrefix)});
+    file.write(header);
+    file.write({reinterpret_cast<const char*>(blob.data.get()), blob.size});
+    file.publish(false);
+  } catch (const Error& error) {
+    warn(error.message());
     const std::lock_guard lock(mutex_);
     is_writable_ = false;
-  };
-  std::string temporary = folder_ + "/" + std::string(kTemporaryPrefix) + "XXXXXX";
-  const Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (file.get() < 0) return give_up(errno);
-  ::flock(file.get(), LOCK_EX | LOCK_NB);
-  const std::string_view bytes(reinterpret_cast<const char*>(blob.data.get()), blob.size);
-  const std::string path = folder_ + "/" + key + std::string(kSuffix);
-  if (!write_all(file.get(), header) || !write_all(file.get(), bytes) ||
-      ::fchmod(file.get(), mode_) != 0 || ::rename(temporary.c_str(), path.c_str()) != 0) {
-    const int code = errno;
-    ::unlink(temporary.c_str());
-    return give_up(code);
+    return;
   }
   timer.done(
       [&] { return "kept " + key + ": " + bytes_text(static_cast<double>(offset + blob.size)); });

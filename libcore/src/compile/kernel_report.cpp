@@ -16,7 +16,7 @@ std::string text_of(const Json& row, const char* key) {
   return printable_text(value->get_ref<const std::string&>());
 }
 
-std::string number_of(const Json& row, const char* key) {
+std::string number_text(const Json& row, const char* key) {
   const Json* value = find_member(row, key);
   return value == nullptr || !value->is_number() ? "-" : value->dump();
 }
@@ -53,7 +53,7 @@ std::string format_kernel_report(const CompiledModel& model) {
       if (!step.is_object()) continue;
       const auto others = rejected(step);
       rows.push_back({std::to_string(i), text_of(step, "node"), text_of(step, "kind"),
-                      kernel_of(step), number_of(step, "estimate"), others.front()});
+                      kernel_of(step), number_text(step, "estimate"), others.front()});
       for (std::size_t j = 1; j < others.size(); ++j) {
         rows.push_back({"", "", "", "", "", others[j]});
       }

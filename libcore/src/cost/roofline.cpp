@@ -12,10 +12,19 @@ namespace npu {
 
 namespace {
 
+/// Whether the second operand is a kernel [out, in, 1, ...].
+bool has_pointwise_kernel(const Graph& graph, const Node& node) {
+  if (node.inputs.size() < 2) return false;
+  const Shape& shape = graph.tensor(node.inputs[1]).shape;
+  return shape.size() > 2 && std::all_of(shape.begin() + 2, shape.end(),
+                                         [](std::int64_t extent) { return extent == 1; });
+}
+
 /// What a node has to do, whatever the device.
 struct NodeWork {
   const Node* node = nullptr;
   bool grouped = false;
+  bool pointwise = false;
   // The dtype that is computed in: that of the last floating-point result, else of an operand.
   DType dtype = DType::kFloat32;
   double flops = 0;
@@ -30,6 +39,7 @@ struct NodeWork {
     if (const Json* groups = find_member(of_node.attrs(), "groups")) {
       grouped = groups->is_number() && *groups > 1;
     }
+    pointwise = has_pointwise_kernel(graph, of_node);
     for (const std::vector<TensorId>* list : {&of_node.inputs, &of_node.outputs}) {
       for (const TensorId id : *list) {
         if (is_floating_point(graph.tensor(id).dtype)) dtype = graph.tensor(id).dtype;
@@ -43,6 +53,7 @@ struct NodeWork {
     double bandwidth = device.memory_bandwidth;
     for (const OpRate& special : device.op_rates) {
       if (special.grouped && *special.grouped != grouped) continue;
+      if (special.pointwise && *special.pointwise != pointwise) continue;
       if (std::find(special.types.begin(), special.types.end(), node->op_type) ==
           special.types.end()) {
         continue;

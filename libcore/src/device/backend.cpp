@@ -3,28 +3,26 @@
 // another ABI version or writes nonsense is refused with a message; backends stay loaded, since
 // libraries below them (OpenMP, libtorch) do not survive unloading.
 //
-// Whatever a shared object does while it is loaded, its constructors do in the process that loads
-// it, and no check in that process can survive a crash there. A backend of NPU_BACKEND_PATH is
-// somebody else's, so a forked child loads it and asks for its description first; the backends of
-// the install are trusted, since loading libtorch twice would double the start of every run.
+// A backend of NPU_BACKEND_PATH is somebody else's, so a child process loads it and asks for its
+// description first (probe.hpp); the backends of the install are trusted, since loading libtorch
+// twice would double the start of every run.
 #include "npu/device/backend.hpp"
 
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <sys/wait.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
+#include <bit>
 #include <climits>
-#include <csignal>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
 
+#include "device/probe.hpp"
 #include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/log.hpp"
@@ -33,21 +31,28 @@
 namespace npu {
 namespace {
 
-constexpr unsigned kProbeSeconds = 60;
 constexpr std::uint32_t kOldestAbiVersion = 2;
+constexpr std::uint32_t kHighestRank = 1024;
 
-std::string program_folder() {
+// The file that runs: what the kernel says it is, or, where /proc is not mounted, what the kernel
+// was told to start.
+std::string program_file() {
   std::array<char, PATH_MAX> path;
   const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
-  if (length <= 0) return {};
-  const std::string_view text(path.data(), static_cast<std::size_t>(length));
-  return std::string(text.substr(0, text.rfind('/')));
+  if (length > 0) return std::string(path.data(), static_cast<std::size_t>(length));
+  const auto* told = std::bit_cast<const char*>(::getauxval(AT_EXECFN));
+  if (told == nullptr || ::realpath(told, path.data()) == nullptr) return {};
+  return path.data();
 }
 
-/// Where the install's own backends are; empty if the program's place is not known.
+/// Where the install's own backends are: beside the program's folder, or where the build was to be
+/// installed to, if the program's place is not known.
 std::string install_folder() {
-  const std::string folder = program_folder();
-  return folder.empty() ? folder : folder.substr(0, folder.rfind('/')) + "/lib/npu/backends";
+  const std::string folder = program_file();
+  const std::size_t slash = folder.rfind('/');
+  if (slash == std::string::npos) return NPU_INSTALL_PREFIX "/lib/npu/backends";
+  const std::size_t above = slash == 0 ? 0 : folder.rfind('/', slash - 1);
+  return folder.substr(0, above) + "/lib/npu/backends";
 }
 
 bool is_safe_name(std::string_view name) {
@@ -137,44 +142,6 @@ npu_backend_description description_of(const npu_backend_api& api, const std::st
   return description;
 }
 
-/// Loads a backend in a child process and throws if the child does not come back from that.
-void probe(const std::string& path, const std::string& name) {
-  const pid_t child = ::fork();
-  if (child < 0) return;  // out of processes; the load below is no worse than it ever was
-  if (child == 0) {
-    ::alarm(kProbeSeconds);
-    std::signal(SIGALRM, SIG_DFL);
-    for (const int number : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL})
-      std::signal(number, SIG_DFL);
-    // What it prints it would print twice, and stdout carries a document.
-    if (const int null = ::open("/dev/null", O_WRONLY); null >= 0) {
-      ::dup2(null, STDOUT_FILENO);
-      ::dup2(null, STDERR_FILENO);
-    }
-    try {
-      description_of(*checked_api(open_library(path), path), name);
-    } catch (...) {  // the parent finds the same fault and says which
-    }
-    ::_exit(0);
-  }
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return;
-  }
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
-    refuse(path, "the backend does not come back from loading within " +
-                     std::to_string(kProbeSeconds) + " s");
-  }
-  if (WIFSIGNALED(status)) {
-    refuse(path, "the backend crashes while it is loaded (signal " +
-                     std::to_string(WTERMSIG(status)) + ", " + ::strsignal(WTERMSIG(status)) + ")");
-  }
-  if (WEXITSTATUS(status) != 0) {
-    refuse(path, "the backend ends the process while it is loaded (exit status " +
-                     std::to_string(WEXITSTATUS(status)) + ")");
-  }
-}
-
 // Backends bring OpenMP. GNU's workers spin at barriers for milliseconds before they sleep, which
 // makes a run ten times slower as soon as another process wants a core. The library reads the
 // variable when it is loaded; whoever has set a policy keeps it.
@@ -196,7 +163,7 @@ npu_tensor view_of(const Tensor& tensor, const char* name) {
 std::vector<std::string> backend_search_path() {
   std::vector<std::string> folders;
   if (std::string folder = install_folder(); !folder.empty()) folders.push_back(std::move(folder));
-  if (const char* extra = std::getenv("NPU_BACKEND_PATH")) {
+  if (const char* extra = ::secure_getenv("NPU_BACKEND_PATH")) {
     std::string_view rest = extra;
     while (!rest.empty()) {
       const std::size_t end = std::min(rest.find(':'), rest.size());
@@ -230,7 +197,9 @@ std::shared_ptr<const Backend> Backend::load(std::string_view name) {
     limit_openmp_spinning();
     if (folder != install_folder()) {
       const LogTimer probing(LogModule::kDevice, LogLevel::kDebug);
-      probe(path, std::string(name));
+      const std::string fault = probe_load(
+          [&] { description_of(*checked_api(open_library(path), path), std::string(name)); });
+      if (!fault.empty()) refuse(path, "the backend " + fault);
       probing.done([&] {
         return path + ": comes from NPU_BACKEND_PATH, so a child process loaded it first";
       });
@@ -275,6 +244,10 @@ npu_tensor DeviceBuffer::describe() const {
   if (description.dtype < NPU_FLOAT32 || description.dtype > NPU_COMPLEX128 ||
       (description.rank > 0 && description.shape == nullptr)) {
     lies(backend, "describes a buffer wrongly");
+  }
+  if (description.rank > kHighestRank) {
+    lies(backend, "describes a buffer of rank " + std::to_string(description.rank) +
+                      ", expected at most " + std::to_string(kHighestRank));
   }
   return description;
 }

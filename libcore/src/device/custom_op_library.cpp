@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens a shared object of custom ops and checks what it says of itself.
+// Opens a shared object of custom ops and checks what it says of itself; in a child process first
+// (probe.hpp), which survives what it does meanwhile.
 //
 // The handle is never closed: a program may hold functions of it until the process ends, and a
 // library that started threads cannot be unloaded under them. Opening one twice costs nothing.
@@ -12,6 +13,7 @@
 #include <set>
 #include <string_view>
 
+#include "device/probe.hpp"
 #include "npu/support/error.hpp"
 
 namespace npu {
@@ -21,23 +23,18 @@ namespace {
   throw Error(ErrorCode::kIo, fmt::format("custom ops '{}': {}", path, text));
 }
 
-}  // namespace
-
-std::vector<npu_custom_op> load_custom_ops(const std::string& path) {
-  if (path.empty())
-    fail(path, "expected the name of a shared object");  // dlopen: the program itself
-  // dlopen looks for a bare name in the system's folders only.
-  const bool is_local = path.find('/') == path.npos && ::access(path.c_str(), F_OK) == 0;
-  const std::string file = is_local ? "./" + path : path;
+void* open_ops(const std::string& path, const std::string& file) {
   void* const handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    const char* text = ::dlerror();
-    std::string_view reason = text != nullptr ? text : "cannot be loaded";
-    if (const std::string prefix = file + ": "; reason.starts_with(prefix)) {
-      reason.remove_prefix(prefix.size());
-    }
-    fail(path, std::string(reason));
+  if (handle != nullptr) return handle;
+  const char* text = ::dlerror();
+  std::string_view reason = text != nullptr ? text : "cannot be loaded";
+  if (const std::string prefix = file + ": "; reason.starts_with(prefix)) {
+    reason.remove_prefix(prefix.size());
   }
+  fail(path, std::string(reason));
+}
+
+std::vector<npu_custom_op> ops_of(void* handle, const std::string& path) {
   const auto entry =
       reinterpret_cast<npu_custom_op_entry_function>(::dlsym(handle, NPU_CUSTOM_OP_ENTRY_NAME));
   if (entry == nullptr) fail(path, "exports no " NPU_CUSTOM_OP_ENTRY_NAME);
@@ -64,6 +61,22 @@ std::vector<npu_custom_op> load_custom_ops(const std::string& path) {
     ops.push_back(op);
   }
   return ops;
+}
+
+}  // namespace
+
+std::vector<npu_custom_op> load_custom_ops(const std::string& path) {
+  if (path.empty())
+    fail(path, "expected the name of a shared object");  // dlopen: the program itself
+  // dlopen looks for a bare name in the system's folders only.
+  const bool is_local = path.find('/') == path.npos && ::access(path.c_str(), F_OK) == 0;
+  const std::string file = is_local ? "./" + path : path;
+  // What is loaded already has done what it does when it is loaded.
+  if (::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) == nullptr) {
+    const std::string fault = probe_load([&] { ops_of(open_ops(path, file), path); });
+    if (!fault.empty()) fail(path, fault);
+  }
+  return ops_of(open_ops(path, file), path);
 }
 
 }  // namespace npu

@@ -25,7 +25,7 @@ constexpr std::array<std::pair<Kind, std::string_view>, 7> kTexts{{
 /// A kind whose detail follows.
 constexpr std::array<std::pair<Kind, std::string_view>, 3> kPrefixes{{
     {Kind::kCheaper, "cheaper on "},
-    {Kind::kGetitem, "getitem: "},
+    {Kind::kNotTakenApart, "getitem: "},
     {Kind::kRefused, ""},
 }};
 

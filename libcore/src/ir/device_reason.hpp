@@ -22,7 +22,7 @@ class DeviceReason {
     kMaxPartitions,    ///< there were too many partitions
     kCheaper,          ///< a strategy found it cheaper on the device `detail`
     kFollowsProducer,  ///< a getitem, which stays with what it takes apart
-    kGetitem,        ///< its results cannot be taken apart on a better device, because of `detail`
+    kNotTakenApart,  ///< its results cannot be taken apart on a better device, because of `detail`
     kUnsupportedOp,  ///< a better device does not know the op
     kRefused,        ///< in the words of a target's rule or of a backend, `detail`
   };
@@ -55,7 +55,7 @@ class DeviceReason {
   /// It says nothing of support. If the first device supports the node all the same, and the reason
   /// is of another kind, then something else keeps it from there, such as a failure to compile.
   bool is_preference() const noexcept {
-    return kind_ == Kind::kNone || kind_ == Kind::kCheaper || kind_ == Kind::kGetitem ||
+    return kind_ == Kind::kNone || kind_ == Kind::kCheaper || kind_ == Kind::kNotTakenApart ||
            kind_ == Kind::kFollowsProducer;
   }
 

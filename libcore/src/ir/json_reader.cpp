@@ -116,10 +116,12 @@ class GraphAssembler {
       }
     }
     if (const Json* kind = find_member(*npu, "kind"); kind != nullptr && *kind != "model") {
-      error("/npu/kind",
-            "expected a model, found " +
-                (kind->is_string() ? "a document of kind " + in_quotes(kind->get<std::string>())
-                                   : std::string(json_type_name(*kind))));
+      error(
+          "/npu/kind",
+          "expected a model, found " +
+              (kind->is_string() ? "a document of kind " + in_quotes(kind->get<std::string>())
+                                 : std::string(json_type_name(*kind))) +
+              (*kind == "plan" ? "; npu-run runs plans with --features FILE, or --simulate" : ""));
       return false;
     }
     for (const std::string_view key : {"target", "partition", "fusion"}) {

@@ -2,6 +2,9 @@
 // What tells hosts apart whose measured times must not be mixed. Reads /proc/cpuinfo.
 #include "npu/profile/host_fingerprint.hpp"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -21,6 +24,17 @@ Json host_fingerprint(std::int32_t threads) {
   json["cores"] = std::thread::hardware_concurrency();
   json["threads"] = threads;
   return json;
+}
+
+double host_memory_bytes() {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page = sysconf(_SC_PAGESIZE);
+  double bytes = pages > 0 && page > 0 ? static_cast<double>(pages) * static_cast<double>(page) : 0;
+  // "max" is no number.
+  std::ifstream group("/sys/fs/cgroup/memory.max");
+  double limit = 0;
+  if (group >> limit && limit > 0) bytes = bytes > 0 ? std::min(bytes, limit) : limit;
+  return bytes;
 }
 
 }  // namespace npu

@@ -22,6 +22,7 @@
 #include "cost/measured_cost.hpp"
 #include "cost/roofline.hpp"
 #include "npu/compile/compiler.hpp"
+#include "npu/ops/op_name.hpp"
 #include "npu/partition/partition_graph.hpp"
 #include "npu/passes/tag.hpp"
 #include "npu/profile/host_fingerprint.hpp"
@@ -41,7 +42,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int32_t kBurst = 5;
 constexpr double kWorthwhile = 0.01;  // less than the noise of a machine
-constexpr std::string_view kGetitem = "<built-in function getitem>";
 
 double us_since(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();

@@ -2,17 +2,24 @@
 // What all drawings for Graphviz have in common: escaping, and how they look. O(length).
 #include "support/dot.hpp"
 
+#include <algorithm>
+
+#include "npu/support/text.hpp"
+
 namespace npu::dot {
 
 std::string escaped(std::string_view text) {
   std::string result;
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    if (c == '\n') {
-      result += "\\n";
-    } else {
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    if (begin > 0) result += "\\n";
+    for (const char c : short_text(text.substr(begin, end - begin))) {
+      if (c == '"' || c == '\\') result += '\\';
       result += c;
+      // Graphviz reads entities of HTML: "&#27;" would become a control character in the SVG.
+      if (c == '&') result += "amp;";
     }
+    begin = end + 1;
   }
   return result;
 }

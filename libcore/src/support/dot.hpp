@@ -6,7 +6,8 @@
 
 namespace npu::dot {
 
-/// `text` for use between the quotes of a Graphviz string.
+/// `text` for use between the quotes of a Graphviz string, line by line: short_text, and nothing
+/// that Graphviz or a reader of its SVG would take for more than text.
 std::string escaped(std::string_view text);
 
 /// How a drawing begins: `digraph "name" {` and the looks of its nodes and edges, the same in all

@@ -31,6 +31,100 @@ std::size_t display_width(std::string_view text) {
   }));
 }
 
+// The longest name and the longest line that go to a terminal, in bytes: texts from outside may
+// have megabytes.
+constexpr std::size_t kLongestName = 200;
+constexpr std::size_t kLongestLine = 4000;
+
+// Length of the UTF-8 sequence at the start of `text`, 0 if there is none.
+std::size_t sequence_length(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text[0]);
+  const std::size_t length = lead < 0x80   ? 1
+                             : lead < 0xc2 ? 0
+                             : lead < 0xe0 ? 2
+                             : lead < 0xf0 ? 3
+                             : lead < 0xf5 ? 4
+                                           : 0;
+  if (length > text.size()) return 0;
+  for (std::size_t k = 1; k < length; ++k) {
+    const auto byte = static_cast<unsigned char>(text[k]);
+    // The second byte also rules out long forms, surrogates and what lies above U+10FFFF.
+    const unsigned low = k > 1 ? 0x80U : lead == 0xe0 ? 0xa0U : lead == 0xf0 ? 0x90U : 0x80U;
+    const unsigned high = k > 1 ? 0xbfU : lead == 0xed ? 0x9fU : lead == 0xf4 ? 0x8fU : 0xbfU;
+    if (byte < low || byte > high) return 0;
+  }
+  return length;
+}
+
+// Whether a character would do something to a terminal instead of being shown: C0 and C1 controls,
+// line and paragraph separators, what turns the direction of writing (U+202A to U+202E, U+2066 to
+// U+2069); or is none that XML may have (U+FFFE, U+FFFF).
+bool is_control(std::string_view sequence) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(sequence[i]); };
+  if (sequence.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7f;
+  if (sequence.size() == 2) return byte(0) == 0xc2 && byte(1) < 0xa0;
+  if (sequence.size() != 3) return false;
+  if (byte(0) == 0xe2 && byte(1) == 0x80) return byte(2) >= 0xa8 && byte(2) <= 0xae;
+  if (byte(0) == 0xe2 && byte(1) == 0x81) return byte(2) >= 0xa6 && byte(2) <= 0xa9;
+  return byte(0) == 0xef && byte(1) == 0xbf && byte(2) >= 0xbe;
+}
+
+void add_printable(std::string_view text, std::string& result) {
+  while (!text.empty()) {
+    const std::size_t length = sequence_length(text);
+    if (length == 0 || is_control(text.substr(0, length))) {
+      result += '?';
+    } else {
+      result += text.substr(0, length);
+    }
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+}
+
+// Printable, and of a long text no more than `limit` bytes: its begin, "..." and a fifth at its
+// end.
+void add_short(std::string_view text, std::size_t limit, std::string& result) {
+  if (text.size() <= limit) return add_printable(text, result);
+  std::size_t end = text.size() - limit / 5;
+  std::size_t begin = limit - limit / 5 - 3;
+  const auto is_inside = [&](std::size_t at) {
+    return (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80;
+  };
+  for (int i = 0; i < 3 && is_inside(begin); ++i) --begin;
+  for (int i = 0; i < 3 && end < text.size() && is_inside(end); ++i) ++end;
+  add_printable(text.substr(0, begin), result);
+  result += "...";
+  add_printable(text.substr(end), result);
+}
+
+// A line with its long words cut short, and then itself.
+void add_line(std::string_view line, std::string& result) {
+  std::string words;
+  while (!line.empty()) {
+    const std::size_t end = std::min(line.find(' '), line.size());
+    add_short(line.substr(0, end), kLongestName, words);
+    if (end < line.size()) words += ' ';
+    line.remove_prefix(std::min(end + 1, line.size()));
+  }
+  add_short(words, kLongestLine, result);
+}
+
+// Levenshtein's distance, one row at a time.
+std::size_t edit_distance(std::string_view word, std::string_view other) {
+  std::vector<std::size_t> row(other.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= word.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= other.size(); ++j) {
+      const std::size_t change = diagonal + (word[i - 1] == other[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({change, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
 }  // namespace
 
 std::string bytes_text(double bytes) { return scaled_text(bytes, "B"); }
@@ -61,29 +155,23 @@ std::optional<std::vector<std::int64_t>> integer_list(std::string_view text) {
 std::string printable_text(std::string_view text) {
   std::string result;
   result.reserve(text.size());
-  for (std::size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const std::size_t length = lead < 0x80   ? 1
-                               : lead < 0xc2 ? 0
-                               : lead < 0xe0 ? 2
-                               : lead < 0xf0 ? 3
-                               : lead < 0xf5 ? 4
-                                             : 0;
-    bool valid = length > 0 && length <= text.size() - i && lead >= 0x20 && lead != 0x7f;
-    for (std::size_t k = 1; valid && k < length; ++k) {
-      const auto byte = static_cast<unsigned char>(text[i + k]);
-      // The second byte also rules out long forms, surrogates and what lies above U+10FFFF.
-      const unsigned low = k > 1 ? 0x80U : lead == 0xe0 ? 0xa0U : lead == 0xf0 ? 0x90U : 0x80U;
-      const unsigned high = k > 1 ? 0xbfU : lead == 0xed ? 0x9fU : lead == 0xf4 ? 0x8fU : 0xbfU;
-      valid = byte >= low && byte <= high;
-    }
-    if (valid) {
-      result += text.substr(i, length);
-      i += length;
-    } else {
-      result += '?';
-      ++i;
-    }
+  add_printable(text, result);
+  return result;
+}
+
+std::string short_text(std::string_view text) {
+  std::string result;
+  add_short(text, kLongestName, result);
+  return result;
+}
+
+std::string terminal_text(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    add_line(text.substr(0, end), result);
+    if (end < text.size()) result += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
   }
   return result;
 }
@@ -98,9 +186,11 @@ std::string table_text(const std::vector<std::vector<std::string>>& rows) {
     if (right.back()) head.erase(0, 1);
   }
   widths.assign(right.size(), 0);
-  for (const auto& row : cells) {
-    for (std::size_t c = 0; c < row.size(); ++c)
+  for (auto& row : cells) {
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      row[c] = short_text(row[c]);
       widths[c] = std::max(widths[c], display_width(row[c]));
+    }
   }
   std::string text;
   for (const auto& row : cells) {
@@ -118,27 +208,47 @@ std::string table_text(const std::vector<std::vector<std::string>>& rows) {
 
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
+  if (word.size() > kLongestName) return best;  // no typo, and the distance is quadratic
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
-  std::vector<std::size_t> row;
   for (const std::string& candidate : candidates) {
-    // Levenshtein's distance, one row at a time.
-    row.resize(candidate.size() + 1);
-    std::iota(row.begin(), row.end(), std::size_t{0});
-    for (std::size_t i = 1; i <= word.size(); ++i) {
-      std::size_t diagonal = row[0];
-      row[0] = i;
-      for (std::size_t j = 1; j <= candidate.size(); ++j) {
-        const std::size_t change = diagonal + (word[i - 1] == candidate[j - 1] ? 0 : 1);
-        diagonal = row[j];
-        row[j] = std::min({change, row[j] + 1, row[j - 1] + 1});
-      }
-    }
-    if (row.back() < best_distance) {
-      best_distance = row.back();
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best_distance = distance;
       best = candidate;
     }
   }
   return best;
+}
+
+std::string nearest_option(std::string_view word, const std::vector<std::string>& options) {
+  if (word.empty() || word.size() > kLongestName) return {};
+  const auto shortest = [&](const auto& fits) {
+    std::string best;
+    for (const std::string& option : options) {
+      if (fits(option) && (best.empty() || option.size() < best.size())) best = option;
+    }
+    return best;
+  };
+  // A quarter of the letters is wrong, missing or too much; two change places at the cost of two.
+  std::string best;
+  std::size_t best_distance = (word.size() + 3) / 4 + 1;
+  for (const std::string& option : options) {
+    const std::size_t distance = edit_distance(word, option);
+    if (distance >= best_distance) continue;
+    best_distance = distance;
+    best = option;
+  }
+  if (!best.empty()) return best;
+  best = shortest([&](const std::string& option) { return option.starts_with(word); });
+  if (!best.empty() || word.size() < 2) return best;
+  // An abbreviation: its letters in their order, from the first on.
+  return shortest([&](const std::string& option) {
+    std::size_t found = 0;
+    for (const char c : option) {
+      if (found < word.size() && c == word[found]) ++found;
+    }
+    return found == word.size() && option[0] == word[0];
+  });
 }
 
 }  // namespace npu

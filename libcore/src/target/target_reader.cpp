@@ -66,12 +66,22 @@ class TargetReader {
     }
   }
 
+  std::int64_t read_bytes(const Json& json, const std::string& pointer, const std::string& key) {
+    const Json* bytes = find_member(json, key);
+    if (bytes == nullptr) return 0;
+    if (const auto count = count_of(*bytes)) return *count;
+    fields_.add(pointer + "/" + key,
+                fmt::format("expected an integer of at least 0, found {}", number_or_type(bytes)));
+    return 0;
+  }
+
   void read_device(const Json& json, const std::string& pointer, Target& target) {
     if (!fields_.check_object(json, pointer)) return;
-    fields_.check_keys(json, pointer,
-                       {"name", "backend", "options", "ops", "dtypes", "rank", "aliases", "align",
-                        "on_chip_bytes", "max_partition_flops", "peak_flops", "memory_bandwidth",
-                        "launch_overhead_us", "resident_weights", "node_overhead_us", "op_rates"});
+    fields_.check_keys(
+        json, pointer,
+        {"name", "backend", "options", "ops", "dtypes", "rank", "aliases", "align", "on_chip_bytes",
+         "memory_bytes", "max_partition_flops", "peak_flops", "memory_bandwidth",
+         "launch_overhead_us", "resident_weights", "node_overhead_us", "op_rates"});
     Device device;
     device.name = fields_.text(json, pointer, "name", true);
     if (target.find_device(device.name) != nullptr) {
@@ -101,15 +111,8 @@ class TargetReader {
         device.align = *align;
       }
     }
-    if (const Json* bytes = find_member(json, "on_chip_bytes")) {
-      if (const auto count = count_of(*bytes)) {
-        device.on_chip_bytes = *count;
-      } else {
-        fields_.add(
-            pointer + "/on_chip_bytes",
-            fmt::format("expected an integer of at least 0, found {}", number_or_type(bytes)));
-      }
-    }
+    device.on_chip_bytes = read_bytes(json, pointer, "on_chip_bytes");
+    read_bytes(json, pointer, "memory_bytes");  // kept in Target::json, see device_facts.hpp
     device.max_partition_flops =
         fields_.rate_member(json, pointer, "max_partition_flops", false, true);
     read_peaks(json, pointer, device);
@@ -133,7 +136,8 @@ class TargetReader {
     for (std::size_t i = 0; i < list.size(); ++i) {
       const std::string at = fmt::format("{}/{}", pointer, i);
       if (!fields_.check_object(list[i], at)) continue;
-      fields_.check_keys(list[i], at, {"types", "grouped", "peak_flops", "memory_bandwidth"});
+      fields_.check_keys(list[i], at,
+                         {"types", "grouped", "pointwise", "peak_flops", "memory_bandwidth"});
       OpRate rate;
       if (const Json* types = fields_.member(list[i], at, "types", true)) {
         rate.types = fields_.strings(*types, at + "/types", true);
@@ -142,6 +146,7 @@ class TargetReader {
         }
       }
       rate.grouped = fields_.flag(list[i], at, "grouped");
+      rate.pointwise = fields_.flag(list[i], at, "pointwise");
       rate.peak_flops = fields_.rate_member(list[i], at, "peak_flops", false, false);
       rate.memory_bandwidth = fields_.rate_member(list[i], at, "memory_bandwidth", false, false);
       device.op_rates.push_back(std::move(rate));

@@ -4,7 +4,7 @@
 npu-tag --force 'cpu=aten.linear*' "$TESTDATA/models/small/mlp.json" | npu-partition | npu-compile -o mlp.npub
 echo "$?"
 npu-compile --info mlp.npub >info
-sed -n 's/^  "\([a-z_]*\)".*/\1/p' info
+sed -n 's/^  "\([a-z_0-9]*\)".*/\1/p' info
 grep -c '"xxh3":"[0-9a-f]\{16\}"' info
 number bundle_version <info
 [ "$(number bytes <info)" = "$(wc -c <mlp.npub)" ] && echo "its size"

@@ -23,5 +23,7 @@ sed 's/"id": 3,/"id": 4,/' graphsage.json >ids.json
 plan graph.mtx --model ids.json --profile profile.json
 sed 's/"name": "gathered"/"name": "other"/' graphsage.json >names.json
 plan graph.mtx --model names.json --profile profile.json
+sed 's/"inputs": *\[{/"inputs": [7, {/' graphsage.json >types.json
+plan graph.mtx --model types.json --profile profile.json
 plan --verify profile.json
 plan --verify missing.json

@@ -8,7 +8,7 @@ points table.json >before
 [ -s before ] && echo "has points"
 npu-profile graphsage.json --nodes 20,40 --degrees 2 --runs 1 --devices cpu,npu -o table.json 2>/dev/null
 echo "exit $?"
-npu-profile graphsage.json --nodes 20,40 --degrees 2 --runs 1 --devices cpu,npu -o whole.json
+npu-profile graphsage.json --nodes 20,40 --degrees 2 --runs 1 --devices cpu,npu -o whole.json 2>/dev/null
 points table.json >after
 points whole.json >whole
 comm -23 before after

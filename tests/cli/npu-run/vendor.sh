@@ -10,9 +10,21 @@ run() { npu-run --no-cache part.json --random-weights 1 --random-inputs 1 "$@" 2
 run --verify cpu --report | sed -n 's/^\(npu2*\|cpu\)  *\([a-z]*\)  *\([0-9]*\)  *\([0-9]*\) .*/\1 \2 \3 nodes \4 partitions/p'
 comparison verify <report
 VENDOR_FAULT=old run --verify cpu && comparison verify <report
-for fault in crash exit abi table name shape dtype bytes status silent no-blob no-program no-buffer refuse; do
+for fault in crash exit exit-0 abi table name shape rank dtype bytes status silent no-blob no-program no-buffer refuse; do
   VENDOR_FAULT=$fault
   export VENDOR_FAULT
   echo "$fault: $(run)" | sed 's/ABI version [0-9]*, expected [0-9]*/ABI version N, expected M/'
   if [ -s report ]; then echo "wrote output"; fi
 done
+echo "it ends the program:"
+for fault in exit-compile exit-load exit-run; do
+  export VENDOR_FAULT=$fault
+  npu-run --no-cache part.json --random-weights 1 --random-inputs 1 >report
+  echo "$fault: exit $?"
+  if [ -s report ]; then echo "wrote output"; fi
+done 2>&1
+echo "it prints where the document goes:"
+export VENDOR_FAULT=print
+npu-run --no-cache part.json --random-weights 1 --random-inputs 1 2>messages | head -c 1
+echo
+sort -u messages

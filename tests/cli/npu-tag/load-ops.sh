@@ -17,6 +17,16 @@ try npu-tag --load-ops missing.so "$model"
 try npu-tag --load-ops "$model" "$model"
 try npu-tag --load-ops libm.so.6 "$model"
 try npu-tag --load-ops "" "$model"
+echo "libraries that do something when they are loaded:"
+ln -s "$(dirname "$(command -v npu-tag)")/../tests/libaten_bad_custom_ops.so" libbad.so
+for NPU_TEST_FAULT in exit-0 crash; do
+  export NPU_TEST_FAULT
+  try npu-tag --load-ops libbad.so "$model"
+done
+NPU_TEST_FAULT=print npu-tag --load-ops libbad.so "$TESTDATA/models/small/mlp.json" 2>messages | head -c 1
+echo
+cat messages
+unset NPU_TEST_FAULT
 try npu-tag --load-ops
 npu-tag --print-target | sed 's/"ops": *"\*"/"ops": []/' >none.json
 try npu-tag --target ./none.json --load-ops libmyops.so "$model"

@@ -6,8 +6,9 @@
 // npu::core reads the sub-IR; a vendor may as well parse the JSON with something else, since
 // npu/backend.h is all that the two sides share.
 //
-// VENDOR_FAULT makes it misbehave, for the tests of what the host does then: crash, exit, abi,
-// table, name, shape, dtype, bytes, status, silent, no-blob, no-program, no-buffer, text, refuse.
+// VENDOR_FAULT makes it misbehave, for the tests of what the host does then: crash, exit, exit-0,
+// print, abi, table, name, shape, rank, dtype, bytes, status, silent, no-blob, no-program,
+// no-buffer, text, refuse, and exit-compile, exit-load and exit-run, which call exit(0) there.
 // VENDOR_REFUSE=OP refuses partitions that have a node of that op. VENDOR_FAR=1 keeps buffers where
 // the host cannot see them. A node whose name starts with "meet" returns only once two of them run
 // at the same time.
@@ -16,6 +17,7 @@
 #include <condition_variable>
 #include <csignal>
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -55,6 +57,8 @@ struct AtLoad {
   AtLoad() {
     if (has_fault("crash")) std::raise(SIGSEGV);
     if (has_fault("exit")) std::_Exit(3);
+    if (has_fault("exit-0")) std::exit(0);
+    if (has_fault("print")) std::puts("the vendor greets");
   }
 } at_load;
 
@@ -106,6 +110,7 @@ npu_status compile(npu_device*, const char* sub_ir, size_t sub_ir_size, const np
                    size_t weight_count, const char*, npu_blob* blob, npu_error* error) {
   return guarded(error, [&]() -> npu_status {
     if (has_fault("no-blob")) return NPU_OK;
+    if (has_fault("exit-compile")) std::exit(0);
     if (has_fault("text")) {
       if (error != nullptr) std::memset(error->text, 0xff, sizeof error->text);
       return NPU_ERROR_UNSUPPORTED;
@@ -150,6 +155,7 @@ npu_status load(npu_device*, const void* blob, uint64_t blob_size, const npu_ten
                 size_t weight_count, npu_program** program, npu_error* error) {
   return guarded(error, [&]() -> npu_status {
     if (has_fault("no-program")) return NPU_OK;
+    if (has_fault("exit-load")) std::exit(0);
     if (weight_count != 0) return fail(error, NPU_ERROR_INVALID, "the blob has the weights");
     const auto* bytes = static_cast<const char*>(blob);
     const std::size_t header = kMagic.size() + sizeof(std::uint64_t);
@@ -208,7 +214,8 @@ npu_status buffer_export(const npu_buffer* buffer, void* data, uint64_t bytes, n
 }
 npu_status buffer_describe(const npu_buffer* buffer, npu_tensor* description, npu_error*) {
   description->dtype = buffer->dtype;
-  description->rank = static_cast<uint32_t>(buffer->shape.size());
+  description->rank =
+      has_fault("rank") ? 4'000'000'000U : static_cast<uint32_t>(buffer->shape.size());
   description->shape = buffer->shape.data();
   description->data = std::getenv("VENDOR_FAR") != nullptr ? nullptr : buffer->data.data();
   description->bytes = buffer->data.size() + (has_fault("bytes") ? 1U << 20 : 0);
@@ -245,6 +252,8 @@ npu_status run(npu_program* program, npu_buffer* const* inputs, size_t input_cou
       return unknown;
     }
     if (has_fault("silent")) return NPU_OK;
+    if (has_fault("exit-run")) std::exit(0);
+    if (has_fault("print")) std::puts("the vendor runs");
     const npu::Graph& graph = program->graph;
     if (input_count != graph.graph_inputs().size() ||
         output_count != graph.graph_outputs().size()) {

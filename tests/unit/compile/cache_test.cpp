@@ -166,6 +166,63 @@ TEST_CASE("what has not been used for longest goes first", "[compile][cache]") {
   CHECK_FALSE(cache.find(key_of(5)));
 }
 
+TEST_CASE("a folder that others can write to is not used", "[compile][cache]") {
+  const test::TemporaryFolder folder;
+  const mode_t old = ::umask(002);
+  CompileCache made(in(folder / "made"));
+  made.store(key_of(1), blob_of(1, 10), {{"number", 1}});
+  ::umask(old);
+  CHECK(is_blob(made.find(key_of(1)), 1, 10));  // folder and entry are not for the group
+  CHECK(made.take_warnings().empty());
+  for (const mode_t mode : {01777, 0775, 0757}) {
+    REQUIRE(::chmod((folder / "made").c_str(), mode) == 0);
+    CompileCache cache(in(folder / "made"));
+    CHECK_FALSE(cache.enabled());
+    CHECK_FALSE(cache.find(key_of(1)));
+    cache.store(key_of(2), blob_of(2, 10), {{"number", 2}});
+    CHECK(entries(folder / "made").size() == 1);
+    CHECK(cache.take_warnings() ==
+          std::vector<std::string>{"cache " + (folder / "made") +
+                                   ": may be written by others; chmod go-w makes it this user's "
+                                   "alone; going on without it"});
+  }
+}
+
+TEST_CASE("an entry that others could have written is not used, and stays", "[compile][cache]") {
+  const test::TemporaryFolder folder;
+  CompileCache cache(in(folder / "c"));
+  cache.store(key_of(1), blob_of(1, 10), {{"number", 1}});
+  const std::string path = entries(folder / "c").front();
+  const auto refused = [&](const std::string& reason) {
+    CompileCache next(in(folder / "c"));
+    CHECK_FALSE(next.find(key_of(1)));
+    CHECK_FALSE(next.find(key_of(1)));
+    CHECK(next.take_warnings() ==
+          std::vector<std::string>{"cache " + (folder / "c") + ": entry " + key_of(1) +
+                                   ".npublob " + reason + "; going on without it"});
+    CHECK(std::filesystem::symlink_status(path).type() != std::filesystem::file_type::not_found);
+  };
+  REQUIRE(::chmod(path.c_str(), 0666) == 0);
+  refused("may be written by others; chmod go-w makes it this user's alone");
+  if (::geteuid() == 0) {
+    REQUIRE(::chmod(path.c_str(), 0644) == 0);
+    REQUIRE(::chown(path.c_str(), 65534, 65534) == 0);
+    refused("belongs to user 65534, expected 0 (root)");
+  } else {
+    WARN("skipped: only root can make an entry of another user");
+  }
+  std::filesystem::rename(path, folder / "elsewhere");
+  std::filesystem::create_symlink("../elsewhere", path);
+  refused("is a symbolic link, expected a file");
+  std::filesystem::remove(path);
+  REQUIRE(::mkfifo(path.c_str(), 0644) == 0);
+  refused("is not a regular file, which mapping needs");  // and nobody waits for a writer
+  // What is compiled then takes the name.
+  CompileCache next(in(folder / "c"));
+  next.store(key_of(1), blob_of(1, 10), {{"number", 1}});
+  CHECK(is_blob(next.find(key_of(1)), 1, 10));
+}
+
 TEST_CASE("a folder that cannot be used costs one warning", "[compile][cache]") {
   const test::TemporaryFolder folder;
   write_file_atomically(folder / "file", "x");

@@ -70,6 +70,28 @@ TEST_CASE("cost: overhead of nodes, and rates of their own for some") {
   CHECK(us(convolution(1), 2, target) == 0);  // an alias has no overhead
 }
 
+TEST_CASE("cost: pointwise convolutions may have a rate of their own") {
+  const Target target = with({{"op_rates", Json::array({{{"types", {"aten.conv2d.default"}},
+                                                         {"pointwise", true},
+                                                         {"memory_bandwidth", 1e7}},
+                                                        {{"types", {"aten.conv2d.default"}},
+                                                         {"pointwise", false},
+                                                         {"memory_bandwidth", 2e7}}})}});
+  const auto convolution_of = [](std::int64_t kernel) {
+    return GraphBuilder()
+        .input("x", {1, 16, 10, 10})
+        .weight("w", {16, 16, kernel, kernel})
+        .node("y", "aten.conv2d.default", {"x", "p_w"}, {1, 16, 10, 10},
+              {{"padding", {kernel / 2, kernel / 2}}})
+        .output("y")
+        .build();
+  };
+  // Two tensors of 6,400 bytes, and 4 * 256 of the weight.
+  CHECK(us(convolution_of(1), 0, target) == Approx(1382.4));
+  // 9 times the weight, and twice the rate.
+  CHECK(us(convolution_of(3), 0, target) == Approx(1100.8));
+}
+
 TEST_CASE("cost: several devices at once cost the same as one by one") {
   const Graph graph = convolution(4);
   Target target = load_target("pytorch-apple");

@@ -24,7 +24,7 @@ TEST_CASE("device reason: texts of documents, and what they mean") {
       {"unsupported op", Kind::kUnsupportedOp, ""},
       {"cheaper on cpu", Kind::kCheaper, "cpu"},
       {"cheaper on ", Kind::kCheaper, ""},
-      {"getitem: unsupported op", Kind::kGetitem, "unsupported op"},
+      {"getitem: unsupported op", Kind::kNotTakenApart, "unsupported op"},
       {"dtype int64 of input 0 is not supported", Kind::kRefused,
        "dtype int64 of input 0 is not supported"},
       {"backend 'npu': no memory", Kind::kRefused, "backend 'npu': no memory"},

@@ -17,11 +17,13 @@
 #include "npu/support/file_io.hpp"
 #include "runtime/random_tensor.hpp"
 #include "runtime/trace.hpp"
+#include "same_bits.hpp"
 #include "target/support_check.hpp"
 #include "test_paths.hpp"
 
 using namespace npu;
 using npu::test::GraphBuilder;
+using npu::test::same_bits;
 using Kind = StepRecord::Kind;
 
 namespace {
@@ -48,11 +50,6 @@ std::vector<float> values_of(const Tensor& tensor) {
   return {tensor.as<float>(), tensor.as<float>() + tensor.element_count()};
 }
 using Values = std::vector<float>;
-
-bool same_bits(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
-         (a.bytes() == 0 || std::memcmp(a.data(), b.data(), a.bytes()) == 0);
-}
 
 Tensor every_bfloat16() {
   Tensor tensor(DType::kBFloat16, {65536});

@@ -2,11 +2,10 @@
 // Where the inputs of a run come from, what is refused, and what is written of its outputs.
 #include "runtime/run_inputs.hpp"
 
-#include <cstring>
-
 #include "catch.hpp"
 #include "graph_builder.hpp"
 #include "npu/tensor/safetensors.hpp"
+#include "same_bits.hpp"
 #include "support/temporary_folder.hpp"
 #include "tensor/npy.hpp"
 
@@ -30,11 +29,6 @@ Tensor floats(const std::vector<float>& values) {
   Tensor tensor(DType::kFloat32, {static_cast<std::int64_t>(values.size())});
   for (std::size_t i = 0; i < values.size(); ++i) tensor.as_mutable<float>()[i] = values[i];
   return tensor;
-}
-
-bool same_bits(const Tensor& a, const Tensor& b) {
-  return a.shape() == b.shape() && a.dtype() == b.dtype() &&
-         std::memcmp(a.data(), b.data(), a.bytes()) == 0;
 }
 
 std::vector<std::string> texts(const Diagnostics& diagnostics) {

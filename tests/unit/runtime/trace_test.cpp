@@ -7,6 +7,7 @@
 #include "npu/partition/strategies.hpp"
 
 using namespace npu;
+using Kind = StepRecord::Kind;
 using npu::test::GraphBuilder;
 
 namespace {
@@ -43,7 +44,6 @@ TEST_CASE("trace: one track per device, slices for steps and nodes, an arrow per
                           .build();
   const PartitionPlan plan = partition_convex(graph);
   RunRecord record;
-  using Kind = StepRecord::Kind;
   record.steps.push_back({.kind = Kind::kInput,
                           .device = "npu",
                           .start_us = 0,

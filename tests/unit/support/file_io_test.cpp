@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <thread>
 
@@ -141,14 +142,97 @@ TEST_CASE("file: a new file has the mode of the umask, an old one keeps its own"
   CHECK(read_file(folder / "new") == "y");
 }
 
-TEST_CASE("file: a symbolic link is written through") {
+TEST_CASE("file: a symbolic link is written through, whole or not at all") {
   const TemporaryFolder folder;
-  write_file_atomically(folder / "target", "a longer old content");
-  std::filesystem::create_symlink("target", folder / "link");
+  std::filesystem::create_directory(folder / "inner");
+  write_file_atomically(folder / "inner/target", "a longer old content");
+  REQUIRE(::chmod((folder / "inner/target").c_str(), 0604) == 0);
+  std::filesystem::create_symlink("inner/target", folder / "first");
+  std::filesystem::create_symlink("first", folder / "link");
+  {
+    const FileSizeLimit limit(1000);
+    CHECK(io_error([&] { write_file_atomically(folder / "link", std::string(100000, 'n')); }) ==
+          (folder / "inner/target") + ": error: cannot write: File too large");
+  }
+  CHECK(read_file(folder / "link") == "a longer old content");
   write_file_atomically(folder / "link", "new");
   CHECK(std::filesystem::is_symlink(folder / "link"));
-  CHECK(read_file(folder / "target") == "new");
-  CHECK(folder.entries() == 2);
+  CHECK(std::filesystem::is_symlink(folder / "first"));
+  CHECK(read_file(folder / "inner/target") == "new");
+  CHECK(mode_of(folder / "inner/target") == 0604);
+  CHECK(folder.entries() == 3);
+}
+
+TEST_CASE("file: a dangling link is made to lead to a new file, and a circle is refused") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "inner");
+  std::filesystem::create_symlink("inner/new", folder / "link");
+  write_file_atomically(folder / "link", "new");
+  CHECK(std::filesystem::is_symlink(folder / "link"));
+  CHECK(read_file(folder / "inner/new") == "new");
+  std::filesystem::create_symlink("nowhere/new", folder / "lost");
+  CHECK(io_error([&] { write_file_atomically(folder / "lost", "x"); }) ==
+        (folder / "nowhere/new") + ": error: cannot create: No such file or directory");
+  std::filesystem::create_symlink("round", folder / "round");
+  CHECK(io_error([&] { write_file_atomically(folder / "round", "x"); }) ==
+        (folder / "round") + ": error: cannot create: Too many levels of symbolic links");
+}
+
+TEST_CASE("file: an open file of /proc is written in place, as a shell would") {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "f", "a longer old content");
+  const int open_file = ::open((folder / "f").c_str(), O_RDWR);
+  REQUIRE(open_file >= 0);
+  write_file_atomically("/proc/self/fd/" + std::to_string(open_file), "new");
+  char content[4] = {};
+  CHECK(::pread(open_file, content, sizeof content, 0) == 3);  // the same file, no other one
+  ::close(open_file);
+  CHECK(read_file(folder / "f") == "new");
+}
+
+TEST_CASE("file: a link of another user in a folder for everybody is not followed") {
+  const TemporaryFolder folder;
+  if (::geteuid() != 0) {
+    WARN("skipped: only root can make a file of another user");
+    return;
+  }
+  constexpr uid_t kNobody = 65534;
+  std::filesystem::create_directory(folder / "public");
+  REQUIRE(::chmod((folder / "public").c_str(), 01777) == 0);
+  write_file_atomically(folder / "mine", "old");
+  std::filesystem::create_symlink("../mine", folder / "public/link");
+  REQUIRE(::lchown((folder / "public/link").c_str(), kNobody, kNobody) == 0);
+  CHECK(
+      io_error([&] { write_file_atomically(folder / "public/link", "x"); }) ==
+      (folder / "public/link") +
+          ": error: is a symbolic link of user 65534 in a folder that everybody may write to, and "
+          "is not followed");
+  CHECK(read_file(folder / "mine") == "old");
+}
+
+TEST_CASE("file: of what is this user's own, nothing is taken that others could have written") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "f";
+  write_file_atomically(path, "x");
+  REQUIRE(::chmod(path.c_str(), 0644) == 0);
+  CHECK(MappedFile(path, FileTrust::kOwn).size() == 1);
+  for (const mode_t mode : {0664, 0646}) {
+    REQUIRE(::chmod(path.c_str(), mode) == 0);
+    CHECK(io_error([&] { MappedFile file(path, FileTrust::kOwn); }) ==
+          path + ": error: may be written by others; chmod go-w makes it this user's alone");
+    CHECK(MappedFile(path).size() == 1);
+  }
+  REQUIRE(::chmod(path.c_str(), 0644) == 0);
+  std::filesystem::create_symlink("f", folder / "link");
+  CHECK(io_error([&] { MappedFile file(folder / "link", FileTrust::kOwn); }) ==
+        (folder / "link") + ": error: is a symbolic link, expected a file");
+  if (::geteuid() != 0) {
+    WARN("skipped: only root can make a file of another user");
+    return;
+  }
+  REQUIRE(::chown(path.c_str(), 65534, 65534) == 0);
+  CHECK(io_error([&] { MappedFile file(path, FileTrust::kOwn); }) ==
+        path + ": error: belongs to user 65534, expected 0 (root)");
 }
 
 TEST_CASE("file: a hard link's other name keeps the old content") {
@@ -193,16 +277,22 @@ TEST_CASE("file: pipes are read to their end and written in place") {
   CHECK(read_file(pipe) == content);
   writer.join();
   CHECK(std::filesystem::is_fifo(pipe));
-  CHECK(io_error([&] {
-          std::thread opener([&] { ::close(::open(pipe.c_str(), O_WRONLY)); });
-          try {
-            MappedFile file(pipe);
-          } catch (...) {
-            opener.join();
-            throw;
-          }
-          opener.join();
-        }) == pipe + ": error: is not a regular file, which mapping needs");
+}
+
+TEST_CASE("file: a pipe is refused as a mapping at once, and read once a writer comes") {
+  const TemporaryFolder folder;
+  const std::string pipe = folder / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  // Nobody ever writes to it.
+  CHECK(io_error([&] { MappedFile file(pipe); }) ==
+        pipe + ": error: is not a regular file, which mapping needs");
+  CHECK_FALSE(is_regular_file(pipe));
+  std::thread writer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    write_file_atomically(pipe, "late");
+  });
+  CHECK(read_file(pipe) == "late");
+  writer.join();
 }
 
 TEST_CASE("stream: is read whole, and a failed read is an error") {

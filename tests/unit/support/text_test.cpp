@@ -123,8 +123,57 @@ TEST_CASE("text from outside becomes printable UTF-8", "[support][text]") {
         "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80");
   CHECK(printable_text("a\nb\x1b[1m\x7f") == "a?b?[1m?");
   CHECK(printable_text("\xff\xc3") == "??");
-  CHECK(printable_text("\xc0\xaf") == "??");            // a long form of '/'
-  CHECK(printable_text("\xed\xa0\x80") == "???");       // a surrogate
-  CHECK(printable_text("\xf4\x90\x80\x80") == "????");  // above U+10FFFF
-  CHECK(printable_text("\xe2\x82") == "??");            // cut short
+  CHECK(printable_text("\xc0\xaf") == "??");                            // a long form of '/'
+  CHECK(printable_text("\xed\xa0\x80") == "???");                       // a surrogate
+  CHECK(printable_text("\xf4\x90\x80\x80") == "????");                  // above U+10FFFF
+  CHECK(printable_text("\xe2\x82") == "??");                            // cut short
+  CHECK(printable_text("\xc2\x9b[31m \xc2\xa0") == "?[31m \xc2\xa0");   // C1, and what follows it
+  CHECK(printable_text("\xe2\x80\xae gnp.\xe2\x81\xa6") == "? gnp.?");  // U+202E, U+2066
+  CHECK(printable_text("\xe2\x80\xa8\xe2\x80\xa9") == "??");            // U+2028, U+2029
+  CHECK(printable_text("\xe2\x80\xa7\xe2\x80\xaf") == "\xe2\x80\xa7\xe2\x80\xaf");  // around them
+  CHECK(printable_text("\xef\xbf\xbe\xef\xbf\xbd") == "?\xef\xbf\xbd");  // U+FFFE, U+FFFD
+}
+
+TEST_CASE("a long name loses its middle, between characters", "[support][text]") {
+  CHECK(short_text(std::string(200, 'a')) == std::string(200, 'a'));
+  const std::string name = std::string(300, 'a') + "end";
+  // 200 less 40 at the end less the dots, and the 40 at the end.
+  CHECK(short_text(name) == std::string(157, 'a') + "..." + std::string(37, 'a') + "end");
+  std::string umlauts;
+  for (int i = 0; i < 5'000'000; ++i) umlauts += "\xc3\xa4";
+  const std::string shown = short_text(umlauts);
+  CHECK(shown.size() <= 200);
+  CHECK(shown.find('?') == std::string::npos);
+  CHECK(short_text("a" + umlauts).find('?') == std::string::npos);
+  CHECK(short_text(std::string(1000, '\x80')).size() <= 200);
+}
+
+TEST_CASE("what goes to a terminal keeps its lines and nothing else", "[support][text]") {
+  CHECK(terminal_text("").empty());
+  CHECK(terminal_text("one\n\ntwo  words\n") == "one\n\ntwo  words\n");
+  CHECK(terminal_text("\x1b]0;title\a\r\n") == "?]0;title??\n");
+  const std::string word(100'000, 'w');
+  const std::string line = terminal_text("a '" + word + "' b\nnext");
+  CHECK(line.size() < 220);
+  CHECK(line.starts_with("a 'www"));
+  CHECK(line.ends_with("w' b\nnext"));
+  std::string words;
+  for (int i = 0; i < 10'000; ++i) words += "word ";
+  CHECK(terminal_text(words).size() == 4000);
+}
+
+TEST_CASE("the option that was meant", "[support][text]") {
+  const std::vector<std::string> options{"target", "threads", "trace",
+                                         "output", "dot",     "dot-level"};
+  CHECK(nearest_option("tgt", options) == "target");
+  CHECK(nearest_option("targets", options) == "target");
+  CHECK(nearest_option("tarteg", options) == "target");
+  CHECK(nearest_option("outptu", options) == "output");
+  CHECK(nearest_option("ouput", options) == "output");
+  CHECK(nearest_option("out", options) == "output");
+  CHECK(nearest_option("thr", options) == "threads");
+  CHECK(nearest_option("dto", options).empty());
+  CHECK(nearest_option("bench", options).empty());
+  CHECK(nearest_option("", options).empty());
+  CHECK(nearest_option(std::string(100'000, 'x'), options).empty());
 }

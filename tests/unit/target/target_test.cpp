@@ -9,6 +9,7 @@
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/json.hpp"
+#include "npu/target/device_facts.hpp"
 #include "target/embedded_targets.hpp"
 #include "target/support_check.hpp"
 
@@ -396,6 +397,28 @@ TEST_CASE("predicates are listed by name") {
   CHECK(std::is_sorted(list.begin(), list.end(),
                        [](const auto& a, const auto& b) { return a.name < b.name; }));
   for (const PredicateSummary& predicate : list) CHECK_FALSE(predicate.summary.empty());
+}
+
+TEST_CASE("memory and rules of devices", "[target]") {
+  const Target gpu = load_target("gpu");
+  CHECK(device_memory_bytes(gpu, "gpu") == std::int64_t{40} << 30);
+  CHECK(device_memory_bytes(gpu, "cpu") == 0);
+  CHECK(device_memory_bytes(gpu, "tpu") == 0);
+  const Target host = load_target("host");
+  CHECK(device_rules_digest(host, "gpu").empty());
+  const std::string rules = device_rules_digest(host, "npu");
+  CHECK(rules.size() == 32);
+  CHECK(rules != device_rules_digest(load_target("pytorch-apple"), "npu"));
+  // Rates, names and links are another matter.
+  Json changed = host.json;
+  changed["description"] = "elsewhere";
+  changed["devices"][0]["launch_overhead_us"] = 77;
+  CHECK(device_rules_digest(parse_target(changed, "t.json"), "npu") == rules);
+  changed["devices"][0]["rank"] = {0, 4};
+  CHECK(device_rules_digest(parse_target(changed, "t.json"), "npu") != rules);
+  changed["devices"][0]["memory_bytes"] = -1;
+  CHECK_THROWS_WITH(parse_target(changed, "t.json"),
+                    Catch::Matchers::Contains("memory_bytes: error: expected an integer"));
 }
 
 }  // namespace

@@ -2,16 +2,17 @@
 // Bits survive writing and reading, and no header leads outside the file.
 #include "npu/tensor/safetensors.hpp"
 
-#include <cstring>
 #include <random>
 
 #include "catch.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/json.hpp"
+#include "same_bits.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace npu;
 using namespace std::string_literals;
+using npu::test::same_bits;
 using npu::test::TemporaryFolder;
 
 namespace {
@@ -52,11 +53,6 @@ Tensor random_bits(DType dtype, const Shape& shape, std::mt19937& random) {
         static_cast<std::byte>(dtype == DType::kBool ? random() % 2 : random());
   }
   return tensor;
-}
-
-bool same_bits(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
-         (a.bytes() == 0 || std::memcmp(a.data(), b.data(), a.bytes()) == 0);
 }
 
 constexpr std::array<const char*, kDTypeCount> kNames{"F32", "F64", "F16", "BF16", "I8",  "U8",

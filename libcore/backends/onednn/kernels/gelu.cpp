@@ -25,9 +25,7 @@ template <typename V>
   p = p * t + 0.254829592F;
   const V rest = p * t * exp_vector_negative(-(magnitude * magnitude));  // 1 - erf(|x| / sqrt(2))
   const V factor = scaled < 0.0F ? rest : 2.0F - rest;
-  // 0 times infinity would be NaN: minus infinity gives 0.
-  const V result = x * 0.5F * factor;
-  return x < -30.0F ? V{} - 0.0F : result;
+  return x * 0.5F * factor;  // NaN for minus infinity, by the definition, as in PyTorch
 }
 
 template <typename V>

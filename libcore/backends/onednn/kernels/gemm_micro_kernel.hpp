@@ -26,6 +26,7 @@ struct GemmTile {
   float* difference;        ///< and stored here, which may be either of the two
   const float* ahead;       ///< 16 * blocks lines of a cache to fetch into L2
   float* target;            ///< rows are 32 floats apart
+  bool adds = false;        ///< to what target holds
 };
 
 using GemmMicroKernel = void (*)(const GemmTile&);
@@ -77,6 +78,15 @@ NPU_TARGET_AVX512 void gemm_micro_kernel_avx512(const GemmTile& call) {
       }
     }
   }
+  if (call.adds) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 2
+      for (int j = 0; j < kVectors; ++j) {
+        sums[i][j] += load_vector<V>(call.target + (2 * i + j) * kLanes);
+      }
+    }
+  }
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 2
@@ -112,6 +122,10 @@ template <int kRows>
 #pragma GCC unroll 6
   for (int i = 0; i < kRows; ++i) {
     float* to = call.target + (first + i) * 2 * kLanes + column;
+    if (call.adds) {
+      sums[i][0] += load_vector<V>(to);
+      sums[i][1] += load_vector<V>(to + 8);
+    }
     store_vector(to, sums[i][0]);
     store_vector(to + 8, sums[i][1]);
   }

@@ -7,6 +7,7 @@
 #include "kernels/attention.hpp"
 #include "kernels/broadcast.hpp"
 #include "kernels/copies.hpp"
+#include "kernels/elementwise.hpp"
 #include "kernels/expand_depthwise.hpp"
 #include "kernels/gather.hpp"
 #include "kernels/gelu.hpp"
@@ -16,6 +17,7 @@
 #include "kernels/pooling.hpp"
 #include "kernels/reductions.hpp"
 #include "kernels/scale_shift.hpp"
+#include "kernels/softmax.hpp"
 #include "kernels/squeeze_excite.hpp"
 #include "kernels/winograd.hpp"
 
@@ -27,8 +29,8 @@ using Kernel = std::variant<
     // Chosen among others.
     Winograd, PackedGemm, Gemv, Attention, ExpandDepthwise, SqueezeExcite,
     // What oneDNN has no primitive for, or only a slow one.
-    ScaleShift, Gelu, BroadcastBinary, RowNorm, WindowAverage, MiddleReduction, GatherRows,
-    Sequence,
+    ScaleShift, Gelu, Elementwise, Softmax, BroadcastBinary, RowNorm, WindowAverage,
+    MiddleReduction, GatherRows, Sequence,
     // Copies.
     Convert, RoundToBFloat16, CopyBytes, StridedCopy, PaddedCopy, Cast, PlainConcat,
     // Run when a program is compiled.

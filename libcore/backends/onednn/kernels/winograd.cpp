@@ -19,74 +19,32 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <utility>
+#include <cmath>
+#include <limits>
+#include <span>
 
 #include "kernels/gemm_micro_kernel.hpp"
 #include "kernels/simd.hpp"
+#include "kernels/winograd_guard.hpp"
+#include "kernels/winograd_transforms.hpp"
 
 namespace npu::onednn {
 
 namespace {
+
+using namespace winograd;
 
 constexpr std::int64_t kLanes = 16;
 constexpr std::int64_t kColumns = 2 * kLanes;  // target channels at a time
 constexpr std::int64_t kCacheFloats =
     std::int64_t{160} * 1024;  // of transformed sources and products in the second cache
 constexpr std::int64_t kSmallWeights = std::int64_t{128} * 1024;  // floats that stay in it, too
-
-/// The finite points for a number of products: those among small fractions that gave the least
-/// errors of results for random operands.
-constexpr std::array<double, 9> points_for(int products) {
-  if (products <= 4) return {0.0, 1.0, -1.0};
-  if (products <= 6) return {0.0, 0.75, -0.75, 1.5, -1.5};
-  if (products <= 8) return {0.0, 0.5, -0.5, 1.0, -1.0, 2.0, -2.0};
-  return {0.0, 0.5, -0.5, 0.75, -0.75, 1.25, -1.25, 2.0, -2.0};
-}
-
-/// result = A^T ((G g) * (B^T d)); the last point is infinity.
-template <int kTile, int kTaps>
-struct Matrices {
-  static constexpr int kCount = kTile + kTaps - 1;
-  double output[kTile][kCount]{};
-  double weight[kCount][kTaps]{};
-  double input[kCount][kCount]{};
-
-  constexpr Matrices() {
-    constexpr auto kPoints = points_for(kCount);
-    constexpr int kFinite = kCount - 1;
-    for (int j = 0; j < kFinite; ++j) {
-      double scale = 1.0;
-      for (int l = 0; l < kFinite; ++l) scale *= l == j ? 1.0 : kPoints[j] - kPoints[l];
-      double power = 1.0;
-      for (int i = 0; i < kTile; ++i, power *= kPoints[j]) output[i][j] = power;
-      power = 1.0;
-      for (int i = 0; i < kTaps; ++i, power *= kPoints[j]) weight[j][i] = power / scale;
-      multiply_out(input[j], kFinite, j);
-    }
-    output[kTile - 1][kFinite] = 1.0;
-    weight[kFinite][kTaps - 1] = 1.0;
-    multiply_out(input[kFinite], kFinite, -1);
-  }
-
- private:
-  /// The coefficients of the product of x - point over all points but one.
-  static constexpr void multiply_out(double* coefficients, int finite, int without) {
-    constexpr auto kPoints = points_for(kCount);
-    coefficients[0] = 1.0;
-    int degree = 0;
-    for (int l = 0; l < finite; ++l) {
-      if (l == without) continue;
-      for (int i = ++degree; i > 0; --i) {
-        coefficients[i] = coefficients[i - 1] - kPoints[l] * coefficients[i];
-      }
-      coefficients[0] *= -kPoints[l];
-    }
-  }
-};
-
-template <int kTile, int kTaps>
-constexpr Matrices<kTile, kTaps> kMatrices{};
+constexpr std::int64_t kMostTiles = 432;   // that fit into the cache, of the smallest ones
+constexpr std::int64_t kMostUneven = 512;  // that wait
+constexpr std::int64_t kMostPixels = 112;  // computed together by the definition
+constexpr std::int64_t kFewPixels = 56;    // whose sources stay in the L1, if weights do in the L2
+constexpr std::int64_t kWeightsInL2 = std::int64_t{256} * 1024;  // floats
+constexpr std::int64_t kMostSummed = Winograd::kMostSummed;
 
 /// What one unit of work is.
 struct Block {
@@ -113,16 +71,30 @@ std::int64_t tile_floats(const Winograd& call) {
   return call.filter.products() * (call.source_channels + kLanes + kColumns);
 }
 
+/// The transformed weights, behind which lie those of the definition.
+std::int64_t transformed_floats(const Winograd& call) {
+  return call.filter.products() * call.source_channels * call.target_channels;
+}
+
 /// Tiles that are transformed before weights are read. Where weights come from the second cache,
 /// few of them leave room for the weights.
 std::int64_t tiles_at_once(const Winograd& call) {
   const std::int64_t most = std::max<std::int64_t>(4, kCacheFloats / tile_floats(call));
-  const bool is_small = static_cast<std::int64_t>(call.weight_floats()) <= kSmallWeights;
+  const bool is_small = transformed_floats(call) <= kSmallWeights;
   return std::min(most, is_small ? kTileRows : call.tiles());
 }
 
 std::int64_t scratch_floats(const Winograd& call) {
-  return tile_floats(call) * tiles_at_once(call);
+  const std::int64_t by_definition =
+      kMostPixels * (kMostSummed + ceil_div(call.target_channels, kColumns) * kColumns);
+  return std::max(tile_floats(call) * tiles_at_once(call), by_definition);
+}
+
+/// Where the weights say how large the energy of a tile may be; behind it is a number for each 32
+/// target channels, not zero where their weights are uneven.
+std::int64_t limit_place(const Winograd& call) {
+  return transformed_floats(call) +
+         call.filter.all_taps() * call.source_channels * call.target_channels;
 }
 
 /// Whether threads share the target channels and not the tiles: each then reads its part of the
@@ -134,7 +106,7 @@ bool shares_channels(const Winograd& call) {
   if (ceil_div(call.target_channels, kColumns) < 2 * threads) return false;
   // In floats that come from memory or the last cache; a transform is worth about 2.5 for each of
   // its results.
-  const double weights = static_cast<double>(call.weight_floats());
+  const double weights = static_cast<double>(transformed_floats(call));
   const double sources =
       2.5 * static_cast<double>(tiles * call.filter.products() * call.source_channels);
   const double by_channels = weights * static_cast<double>(ceil_div(tiles, at_once)) +
@@ -147,91 +119,6 @@ bool shares_channels(const Winograd& call) {
 
 using V = Float16;
 #define NPU_INLINE [[gnu::always_inline]] inline
-
-template <typename Body, int... kIndex>
-NPU_INLINE void unroll(std::integer_sequence<int, kIndex...> /*indices*/, Body& body) {
-  (body(std::integral_constant<int, kIndex>{}), ...);
-}
-template <int kCount, typename Body>
-NPU_INLINE void unroll(Body body) {
-  unroll(std::make_integer_sequence<int, kCount>{}, body);
-}
-
-/// to[i * to_step] = sum over j of B^T[i][j] * from[j * from_step].
-template <int kTile, int kTaps>
-NPU_INLINE void transform_source(const V* from, std::int64_t from_step, V* to,
-                                 std::int64_t to_step) {
-  constexpr int kCount = kTile + kTaps - 1;
-  if constexpr (kCount == 1) {
-    *to = *from;
-    return;
-  } else {
-    constexpr int kLast = kCount - 1;
-    V d[kCount];
-    unroll<kCount>([&](auto i) __attribute__((always_inline)) { d[i] = from[i * from_step]; });
-    // All coefficients of the first row belong to even powers, of the last one to odd powers.
-    const auto sum = [&](auto row, auto parity) __attribute__((always_inline)) {
-      V result{};
-      unroll<kCount>([&](auto i) __attribute__((always_inline)) {
-        constexpr double kFactor = kMatrices<kTile, kTaps>.input[row][i];
-        if constexpr (i % 2 == parity && kFactor == 1.0) {
-          result += d[i];
-        } else if constexpr (i % 2 == parity && kFactor != 0.0) {
-          result += d[i] * static_cast<float>(kFactor);
-        }
-      });
-      return result;
-    };
-    constexpr std::integral_constant<int, 0> kEven;
-    constexpr std::integral_constant<int, 1> kOdd;
-    to[0] = sum(kEven, kEven);
-    to[kLast * to_step] =
-        sum(std::integral_constant<int, kLast>{}, std::integral_constant<int, kLast % 2>{});
-    unroll<(kCount - 2) / 2>([&](auto pair) __attribute__((always_inline)) {
-      constexpr std::integral_constant<int, 1 + 2 * pair> kRow;
-      const V even = sum(kRow, kEven);
-      const V odd = sum(kRow, kOdd);
-      to[kRow * to_step] = even + odd;
-      to[(kRow + 1) * to_step] = even - odd;
-    });
-  }
-}
-
-/// to[i * to_step] = sum over j of A^T[i][j] * from[j * from_step].
-template <int kTile, int kTaps>
-NPU_INLINE void transform_result(const V* from, std::int64_t from_step, V* to,
-                                 std::int64_t to_step) {
-  constexpr int kCount = kTile + kTaps - 1;
-  if constexpr (kCount == 1) {
-    *to = *from;
-    return;
-  } else {
-    constexpr int kPairs = (kCount - 2) / 2;
-    V sums[kPairs];
-    V differences[kPairs];
-    unroll<kPairs>([&](auto pair) __attribute__((always_inline)) {
-      const V plus = from[(1 + 2 * pair) * from_step];
-      const V minus = from[(2 + 2 * pair) * from_step];
-      sums[pair] = plus + minus;
-      differences[pair] = plus - minus;
-    });
-    unroll<kTile>([&](auto i) __attribute__((always_inline)) {
-      V result{};
-      if constexpr (i == 0) result = from[0];
-      if constexpr (i == kTile - 1) result += from[(kCount - 1) * from_step];
-      unroll<kPairs>([&](auto pair) __attribute__((always_inline)) {
-        constexpr double kFactor = kMatrices<kTile, kTaps>.output[i][1 + 2 * pair];
-        const V& term = i % 2 == 0 ? sums[pair] : differences[pair];
-        if constexpr (kFactor == 1.0) {
-          result += term;
-        } else {
-          result += term * static_cast<float>(kFactor);
-        }
-      });
-      to[i * to_step] = result;
-    });
-  }
-}
 
 /// Where a tile lies.
 struct Place {
@@ -247,57 +134,118 @@ NPU_INLINE Place place_of(const Winograd& call, std::int64_t tile) {
           tile % across * call.filter.tile[1]};
 }
 
-template <int kTileY, int kTapsY, int kTileX, int kTapsX>
-NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_t rows, float* to) {
-  constexpr int kCountY = kTileY + kTapsY - 1;
-  constexpr int kCountX = kTileX + kTapsX - 1;
-  const Winograd& call = *block.call;
+/// The tiles of a run that are transformed, and those of this run and earlier ones that wait to be
+/// computed by the definition.
+struct Sorted {
+  std::array<std::int32_t, kMostTiles> even;
+  std::array<std::int32_t, kMostUneven + kMostTiles> uneven;
+  std::int64_t even_count = 0;
+  std::int64_t uneven_count = 0;
+};
+
+/// 16 channels of a tile of the source.
+struct Patch {
+  const float* from;
+  std::int64_t row;  ///< floats from one row to the next
+};
+
+/// Those of the tile whose first element is at (y, x) of a plane: where they lie, or if the tile
+/// sticks out, copied with zeros around.
+template <int kCountY, int kCountX>
+NPU_INLINE Patch patch_at(const Winograd& call, const float* plane, std::int64_t y, std::int64_t x,
+                          bool inside, float* copy) {
   const std::int64_t height = call.source_extent[0];
   const std::int64_t width = call.source_extent[1];
+  if (inside) return {plane + (y * width + x) * kLanes, width * kLanes};
+  for (int r = 0; r < kCountY; ++r) {
+    for (int c = 0; c < kCountX; ++c) {
+      const bool exists = y + r >= 0 && y + r < height && x + c >= 0 && x + c < width;
+      store_vector(copy + (r * kCountX + c) * kLanes,
+                   exists ? load_vector<V>(plane + ((y + r) * width + x + c) * kLanes) : V{});
+    }
+  }
+  return {copy, std::int64_t{kCountX} * kLanes};
+}
+
+template <int kCount>
+NPU_INLINE void load_column(const Patch& patch, int column, V (&elements)[kCount]) {
+#pragma GCC unroll 10
+  for (int r = 0; r < kCount; ++r) {
+    elements[r] = load_vector<V>(patch.from + r * patch.row + column * kLanes);
+  }
+}
+
+/// Transforms the sources of `rows` tiles from `first` on. An uneven one is overwritten by the
+/// next; behind it a tile is looked at before it is transformed, since they come in crowds.
+template <int kTileY, int kTapsY, int kTileX, int kTapsX>
+NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_t rows, float* to,
+                             Sorted& sorted) {
+  constexpr int kCountY = kTileY + kTapsY - 1;
+  constexpr int kCountX = kTileX + kTapsX - 1;
+  using TileGuard = Guard<kTileY, kTapsY, kTileX, kTapsX>;
+  const Winograd& call = *block.call;
+  const std::int64_t plane = call.source_extent[0] * call.source_extent[1] * kLanes;
   const std::int64_t groups = call.source_channels / kLanes;
   const std::int64_t step = product_floats(call, rows);
-  for (std::int64_t i = 0; i < rows; ++i) {
-    const Place place = place_of(call, first + i);
+  const float limit = block.weight[limit_place(call)];
+  float copy[kCountY * kCountX * kLanes];
+  bool is_even = true;
+  sorted.even_count = 0;
+  for (std::int64_t tile = first; tile < first + rows; ++tile) {
+    const Place place = place_of(call, tile);
     const std::int64_t y = place.y - call.pad[0];
     const std::int64_t x = place.x - call.pad[1];
-    const bool inside = y >= 0 && x >= 0 && y + kCountY <= height && x + kCountX <= width;
-    for (std::int64_t group = 0; group < groups; ++group) {
-      const float* plane = block.source + (place.image * groups + group) * height * width * kLanes;
-      V patch[kCountY][kCountX];
-      if (inside) {
+    const bool inside = y >= 0 && x >= 0 && y + kCountY <= call.source_extent[0] &&
+                        x + kCountX <= call.source_extent[1];
+    const float* image = block.source + place.image * groups * plane;
+    if (!is_even) {
+      TileGuard guard;
+      for (std::int64_t group = 0; group < groups; ++group) {
+        const Patch patch =
+            patch_at<kCountY, kCountX>(call, image + group * plane, y, x, inside, copy);
 #pragma GCC unroll 10
-        for (int r = 0; r < kCountY; ++r) {
-          const float* line = plane + ((y + r) * width + x) * kLanes;
-#pragma GCC unroll 10
-          for (int c = 0; c < kCountX; ++c) patch[r][c] = load_vector<V>(line + c * kLanes);
-        }
-      } else {
-        for (int r = 0; r < kCountY; ++r) {
-          for (int c = 0; c < kCountX; ++c) {
-            const bool exists = y + r >= 0 && y + r < height && x + c >= 0 && x + c < width;
-            patch[r][c] = exists ? load_vector<V>(plane + ((y + r) * width + x + c) * kLanes) : V{};
-          }
+        for (int c = 0; c < kCountX; ++c) {
+          V column[kCountY];
+          load_column(patch, c, column);
+          guard.add(c, column);
         }
       }
-      V middle[kCountY][kCountX];
-#pragma GCC unroll 1
-      for (int c = 0; c < kCountX; ++c) {
-        transform_source<kTileY, kTapsY>(&patch[0][c], kCountX, &middle[0][c], kCountX);
-      }
-#pragma GCC unroll 1
-      for (int r = 0; r < kCountY; ++r) {
-        V line[kCountX];
-        transform_source<kTileX, kTapsX>(middle[r], 1, line, 1);
-        float* out = to + std::int64_t{r} * kCountX * step + (group * rows + i) * kLanes;
-#pragma GCC unroll 10
-        for (int c = 0; c < kCountX; ++c) store_vector(out + c * step, line[c]);
-      }
+      is_even = guard.is_even(y, x, call.source_extent, limit);
     }
+    if (is_even) {
+      TileGuard guard;
+      for (std::int64_t group = 0; group < groups; ++group) {
+        const Patch patch =
+            patch_at<kCountY, kCountX>(call, image + group * plane, y, x, inside, copy);
+        V middle[kCountY][kCountX];
+#pragma GCC unroll 10
+        for (int c = 0; c < kCountX; ++c) {
+          V column[kCountY];
+          load_column(patch, c, column);
+          guard.add(c, column);
+          transform_source<kTileY, kTapsY>(column, 1, &middle[0][c], kCountX);
+        }
+#pragma GCC unroll 1
+        for (int r = 0; r < kCountY; ++r) {
+          V line[kCountX];
+          transform_source<kTileX, kTapsX>(middle[r], 1, line, 1);
+          float* out =
+              to + std::int64_t{r} * kCountX * step + (group * rows + sorted.even_count) * kLanes;
+#pragma GCC unroll 10
+          for (int c = 0; c < kCountX; ++c) store_vector(out + c * step, line[c]);
+        }
+      }
+      is_even = guard.is_even(y, x, call.source_extent, limit);
+    }
+    sorted.even[static_cast<std::size_t>(sorted.even_count)] = static_cast<std::int32_t>(tile);
+    sorted.uneven[static_cast<std::size_t>(sorted.uneven_count)] = static_cast<std::int32_t>(tile);
+    sorted.even_count += is_even ? 1 : 0;
+    sorted.uneven_count += is_even ? 0 : 1;
   }
 }
 
 template <bool kAvx512, int kTileY, int kTapsY, int kTileX, int kTapsX>
-NPU_INLINE void store_results(const Block& block, std::int64_t first, std::int64_t rows,
+NPU_INLINE void store_results(const Block& block, std::span<const std::int32_t> tiles,
                               std::int64_t group, const float* from) {
   constexpr int kCountY = kTileY + kTapsY - 1;
   constexpr int kCountX = kTileX + kTapsX - 1;
@@ -305,8 +253,9 @@ NPU_INLINE void store_results(const Block& block, std::int64_t first, std::int64
   const std::int64_t height = call.target_extent[0];
   const std::int64_t width = call.target_extent[1];
   const V bias = call.has_bias ? load_vector<V>(block.bias + group * kLanes) : V{};
+  const auto rows = static_cast<std::int64_t>(tiles.size());
   for (std::int64_t i = 0; i < rows; ++i) {
-    const Place place = place_of(call, first + i);
+    const Place place = place_of(call, tiles[static_cast<std::size_t>(i)]);
     V middle[kTileY][kCountX];
     for (int c = 0; c < kCountX; ++c) {
       V column[kCountY];
@@ -333,6 +282,201 @@ NPU_INLINE void store_results(const Block& block, std::int64_t first, std::int64
   }
 }
 
+/// Where the weights of 32 target channels are to be computed by the definition.
+NPU_INLINE bool is_uneven_column(const Block& block, std::int64_t column) {
+  return block.weight[limit_place(*block.call) + 1 + column] != 0.0F;
+}
+
+/// Results that are computed together by the definition. Places are in vectors of 16 channels, of
+/// the first 16: those of a thread's part of a tensor that fits into memory.
+struct Pixels {
+  std::int32_t y[kMostPixels];  ///< where the receptive field begins, which may be outside
+  std::int32_t x[kMostPixels];
+  std::int32_t source[kMostPixels];
+  std::int32_t target[kMostPixels];
+  std::int64_t count = 0;
+};
+
+NPU_INLINE void add_pixel(const Winograd& call, const Place& place, Pixels& pixels) {
+  const std::int64_t y = place.y - call.pad[0];
+  const std::int64_t x = place.x - call.pad[1];
+  const std::int64_t source = call.source_channels / kLanes * call.source_extent[0];
+  const std::int64_t target = call.target_channels / kLanes * call.target_extent[0];
+  const std::int64_t i = pixels.count++;
+  pixels.y[i] = static_cast<std::int32_t>(y);
+  pixels.x[i] = static_cast<std::int32_t>(x);
+  pixels.source[i] =
+      static_cast<std::int32_t>((place.image * source + y) * call.source_extent[1] + x);
+  pixels.target[i] =
+      static_cast<std::int32_t>((place.image * target + place.y) * call.target_extent[1] + place.x);
+}
+
+/// Source elements [k block, pixel, 16] for the k blocks [begin, end): a tap and 16 channels each.
+NPU_INLINE void copy_fields(const Block& block, const Pixels& pixels, std::int64_t begin,
+                            std::int64_t end, float* to) {
+  const Winograd& call = *block.call;
+  const auto height = static_cast<std::uint32_t>(call.source_extent[0]);
+  const auto width = static_cast<std::uint32_t>(call.source_extent[1]);
+  const std::int64_t groups = call.source_channels / kLanes;
+  std::int32_t from[kMostPixels];
+  std::int64_t tap = -1;
+  for (std::int64_t at = begin; at < end; ++at) {
+    if (at / groups != tap) {
+      tap = at / groups;
+      const auto down = static_cast<std::int32_t>(tap / call.filter.taps[1]);
+      const auto right = static_cast<std::int32_t>(tap % call.filter.taps[1]);
+      const std::int32_t step = down * static_cast<std::int32_t>(width) + right;
+      for (std::int64_t i = 0; i < pixels.count; ++i) {
+        const bool exists = (static_cast<std::uint32_t>(pixels.y[i] + down) < height) &
+                            (static_cast<std::uint32_t>(pixels.x[i] + right) < width);
+        from[i] = exists ? pixels.source[i] + step : -1;
+      }
+    }
+    const float* plane = block.source + at % groups * height * width * kLanes;
+    for (std::int64_t i = 0; i < pixels.count; ++i, to += kLanes) {
+      store_vector(to, from[i] < 0 ? V{} : load_vector<V>(plane + from[i] * kLanes));
+    }
+  }
+}
+
+/// Where the definition's weights of 32 target channels lie: [taps, source channels, up to 32].
+NPU_INLINE const float* definition_weights(const Block& block, std::int64_t column) {
+  const Winograd& call = *block.call;
+  return block.weight + transformed_floats(call) +
+         column * kColumns * call.filter.all_taps() * call.source_channels;
+}
+
+/// Bias, epilogue and the way to the target for 32 target channels of some pixels.
+template <bool kAvx512>
+NPU_INLINE void store_pixels(const Block& block, const Pixels& pixels, std::int64_t column,
+                             std::int64_t vectors, const float* sums) {
+  const Winograd& call = *block.call;
+  for (std::int64_t vector = 0; vector < vectors; ++vector) {
+    const std::int64_t group = 2 * column + vector;
+    const V bias = call.has_bias ? load_vector<V>(block.bias + group * kLanes) : V{};
+    const std::int64_t plane = group * call.target_extent[0] * call.target_extent[1];
+    for (std::int64_t i = 0; i < pixels.count; ++i) {
+      const std::int64_t at = (plane + pixels.target[i]) * kLanes;
+      const V sum = load_vector<V>(sums + i * kColumns + vector * kLanes);
+      store_vector(block.target + at, apply_steps<kAvx512>(call.epilogue, sum + bias, block.target,
+                                                           block.operands, at));
+    }
+  }
+}
+
+/// A product of matrices, the left one of the pixels' receptive fields, for those columns of the
+/// block whose weights are as `of_uneven_columns` says, or for all if it says no and tiles are not
+/// even.
+template <bool kAvx512>
+NPU_INLINE void define_pixels(const Block& block, const Pixels& pixels, bool of_uneven_columns) {
+  const Winograd& call = *block.call;
+  const std::int64_t groups = call.target_channels / kLanes;
+  const std::int64_t blocks = call.filter.all_taps() * call.source_channels / kLanes;
+  const std::int64_t cuts = ceil_div(pixels.count, kTileRows);
+  float* sums = block.scratch + kMostPixels * kMostSummed;
+  const std::int64_t runs = ceil_div(blocks, kMostSummed / kLanes);
+  for (std::int64_t run = 0; run < runs; ++run) {
+    const std::int64_t begin = blocks * run / runs;
+    const std::int64_t end = blocks * (run + 1) / runs;
+    copy_fields(block, pixels, begin, end, block.scratch);
+    for (std::int64_t column = block.first_column; column < block.last_column; ++column) {
+      if (of_uneven_columns && !is_uneven_column(block, column)) continue;
+      const std::int64_t vectors = std::min<std::int64_t>(2, groups - 2 * column);
+      const auto& kernels =
+          vectors == 2 ? kGemmMicroKernels<kAvx512, 2> : kGemmMicroKernels<kAvx512, 1>;
+      const std::int64_t width = vectors * kLanes;
+      const float* weight = definition_weights(block, column) + begin * kLanes * width;
+      float* to = sums + (column - block.first_column) * kMostPixels * kColumns;
+      // The next column's weights are fetched.
+      const float* next = weight + kColumns * kLanes * blocks;
+      for (std::int64_t cut = 0; cut < cuts; ++cut) {
+        const std::int64_t first = pixels.count * cut / cuts;
+        const std::int64_t last = pixels.count * (cut + 1) / cuts;
+        kernels[static_cast<std::size_t>(last - first - 1)](
+            {block.scratch + first * kLanes, pixels.count * kLanes, end - begin, weight, nullptr,
+             nullptr, cut < vectors ? next + cut * (end - begin) * kLanes * kLanes : weight,
+             to + first * kColumns, begin != 0});
+      }
+      if (end == blocks) store_pixels<kAvx512>(block, pixels, column, vectors, to);
+    }
+  }
+}
+
+/// All results of some tiles.
+template <bool kAvx512>
+NPU_INLINE void define_tiles(const Block& block, std::span<const std::int32_t> tiles,
+                             bool of_uneven_columns) {
+  const Winograd& call = *block.call;
+  const auto end = [&](const Place& place) __attribute__((always_inline)) {
+    return Place{place.image, std::min(call.target_extent[0], place.y + call.filter.tile[0]),
+                 std::min(call.target_extent[1], place.x + call.filter.tile[1])};
+  };
+  std::int64_t left = 0;
+  for (const std::int32_t tile : tiles) {
+    const Place place = place_of(call, tile);
+    left += (end(place).y - place.y) * (end(place).x - place.x);
+  }
+  const bool is_small = limit_place(call) - transformed_floats(call) <= kWeightsInL2;
+  const std::int64_t most =
+      ceil_div(left, ceil_div(left, is_small ? kFewPixels : kMostPixels));  // in even parts
+  Pixels pixels;
+  for (const std::int32_t tile : tiles) {
+    const Place place = place_of(call, tile);
+    for (std::int64_t y = place.y; y < end(place).y; ++y) {
+      for (std::int64_t x = place.x; x < end(place).x; ++x) {
+        add_pixel(call, {place.image, y, x}, pixels);
+        if (pixels.count < most && pixels.count < left) continue;
+        define_pixels<kAvx512>(block, pixels, of_uneven_columns);
+        left -= pixels.count;
+        pixels.count = 0;
+      }
+    }
+  }
+}
+
+[[gnu::noinline]] NPU_TARGET_AVX2 void define_avx2(const Block& block,
+                                                   std::span<const std::int32_t> tiles,
+                                                   bool of_uneven_columns) {
+  define_tiles<false>(block, tiles, of_uneven_columns);
+}
+[[gnu::noinline]] NPU_TARGET_AVX512 void define_avx512(const Block& block,
+                                                       std::span<const std::int32_t> tiles,
+                                                       bool of_uneven_columns) {
+  define_tiles<true>(block, tiles, of_uneven_columns);
+}
+
+/// Products of `tiles` transformed tiles, of `stride` that there is room for, with the weights of
+/// 32 target channels. Sums over channels are cut, so that their rounding errors do not grow with
+/// the number of channels.
+template <bool kAvx512>
+NPU_INLINE void multiply(const Block& block, std::int64_t tiles, std::int64_t stride,
+                         std::int64_t column, std::int64_t vectors, float* products) {
+  const Winograd& call = *block.call;
+  const std::int64_t count = call.filter.products();
+  const std::int64_t channels = call.source_channels;
+  const std::int64_t cuts = ceil_div(tiles, kTileRows);
+  const auto& kernels =
+      vectors == 2 ? kGemmMicroKernels<kAvx512, 2> : kGemmMicroKernels<kAvx512, 1>;
+  const std::int64_t panel = channels * vectors * kLanes;
+  const float* weight = block.weight + column * kColumns * count * channels;
+  for (std::int64_t product = 0; product < count; ++product, weight += panel) {
+    for (std::int64_t cut = 0; cut < cuts; ++cut) {
+      const std::int64_t begin = tiles * cut / cuts;
+      const std::int64_t end = tiles * (cut + 1) / cuts;
+      const auto kernel = kernels[static_cast<std::size_t>(end - begin - 1)];
+      const float* from = block.scratch + product * product_floats(call, stride) + begin * kLanes;
+      // The next panel follows, the next column's first one behind the last; what lies behind
+      // all of them is fetched for nothing.
+      const float* ahead = cut < vectors ? weight + panel + cut * channels * kLanes : weight;
+      for (std::int64_t k = 0; k < channels; k += kMostSummed) {
+        kernel({from + k * stride, stride * kLanes, std::min(kMostSummed, channels - k) / kLanes,
+                weight + k * vectors * kLanes, nullptr, nullptr, ahead + k * kLanes,
+                products + (product * tiles + begin) * kColumns, k != 0});
+      }
+    }
+  }
+}
+
 template <bool kAvx512, int kTileY, int kTapsY, int kTileX, int kTapsX>
 NPU_INLINE void run_block(const Block& block) {
   constexpr int kProducts = (kTileY + kTapsY - 1) * (kTileX + kTapsX - 1);
@@ -342,35 +486,33 @@ NPU_INLINE void run_block(const Block& block) {
   float* products = block.scratch + kProducts * product_floats(call, at_once);
   const std::int64_t count = block.last_tile - block.first_tile;
   const std::int64_t runs = ceil_div(count, at_once);
+  bool has_uneven_columns = false;
+  for (std::int64_t column = block.first_column; column < block.last_column; ++column) {
+    has_uneven_columns = has_uneven_columns || is_uneven_column(block, column);
+  }
+  Sorted sorted;
   for (std::int64_t run = 0; run < runs; ++run) {
     const std::int64_t first = block.first_tile + count * run / runs;
     const std::int64_t rows = block.first_tile + count * (run + 1) / runs - first;
-    const std::int64_t cuts = ceil_div(rows, kTileRows);
-    load_sources<kTileY, kTapsY, kTileX, kTapsX>(block, first, rows, block.scratch);
-    for (std::int64_t column = block.first_column; column < block.last_column; ++column) {
+    load_sources<kTileY, kTapsY, kTileX, kTapsX>(block, first, rows, block.scratch, sorted);
+    const std::span<const std::int32_t> even(sorted.even.data(),
+                                             static_cast<std::size_t>(sorted.even_count));
+    for (std::int64_t column = block.first_column; !even.empty() && column < block.last_column;
+         ++column) {
+      if (has_uneven_columns && is_uneven_column(block, column)) continue;
       const std::int64_t vectors = std::min<std::int64_t>(2, groups - 2 * column);
-      const auto& kernels =
-          vectors == 2 ? kGemmMicroKernels<kAvx512, 2> : kGemmMicroKernels<kAvx512, 1>;
-      const std::int64_t panel = call.source_channels * vectors * kLanes;
-      const float* weight = block.weight + column * kColumns * kProducts * call.source_channels;
-      for (int product = 0; product < kProducts; ++product, weight += panel) {
-        for (std::int64_t cut = 0; cut < cuts; ++cut) {
-          const std::int64_t begin = rows * cut / cuts;
-          const std::int64_t end = rows * (cut + 1) / cuts;
-          // The next panel follows, the next column's first one behind the last; what lies behind
-          // all of them is fetched for nothing.
-          const float* ahead =
-              cut < vectors ? weight + panel + cut * call.source_channels * kLanes : weight;
-          kernels[static_cast<std::size_t>(end - begin - 1)](
-              {block.scratch + product * product_floats(call, rows) + begin * kLanes, rows * kLanes,
-               call.source_channels / kLanes, weight, nullptr, nullptr, ahead,
-               products + (product * rows + begin) * kColumns});
-        }
-      }
+      multiply<kAvx512>(block, sorted.even_count, rows, column, vectors, products);
       for (std::int64_t vector = 0; vector < vectors; ++vector) {
-        store_results<kAvx512, kTileY, kTapsY, kTileX, kTapsX>(
-            block, first, rows, 2 * column + vector, products + vector * kLanes);
+        store_results<kAvx512, kTileY, kTapsY, kTileX, kTapsX>(block, even, 2 * column + vector,
+                                                               products + vector * kLanes);
       }
+    }
+    // By the definition; the scratch memory is free again.
+    const auto define = kAvx512 ? define_avx512 : define_avx2;
+    if (has_uneven_columns && !even.empty()) define(block, even, true);
+    if (sorted.uneven_count >= kMostUneven || (run + 1 == runs && sorted.uneven_count != 0)) {
+      define(block, {sorted.uneven.data(), static_cast<std::size_t>(sorted.uneven_count)}, false);
+      sorted.uneven_count = 0;
     }
   }
 }
@@ -392,6 +534,7 @@ struct Kernel {
   Run avx2;
   Run avx512;
   void (*transform)(const Winograd& call, const float* weight, float* transformed);
+  double amplification;
 };
 
 /// [columns, products, source channels, up to kColumns].
@@ -428,14 +571,61 @@ void transform_all(const Winograd& call, const float* weight, float* transformed
   }
 }
 
+/// [columns, taps, source channels, up to kColumns].
+void order_by_definition(const Winograd& call, const float* weight, float* ordered) {
+  const std::int64_t taps = call.filter.all_taps();
+  const std::int64_t inputs = call.source_channels;
+#pragma omp parallel for num_threads(call.threads)
+  for (std::int64_t o = 0; o < call.target_channels; ++o) {
+    const std::int64_t column = o / kColumns;
+    const std::int64_t width = std::min(kColumns, call.target_channels - column * kColumns);
+    float* to = ordered + column * kColumns * taps * inputs + o % kColumns;
+    for (std::int64_t i = 0; i < inputs; ++i) {
+      for (std::int64_t tap = 0; tap < taps; ++tap) {
+        to[(tap * inputs + i) * width] = weight[(o * inputs + i) * taps + tap];
+      }
+    }
+  }
+}
+
+/// The largest energy of a tile for which nothing overflows, then for each kColumns target channels
+/// whether their weights are uneven: one of them not finite, or far above the mean magnitude,
+/// beside which the error that it brings to results that do not need it would be large.
+void judge_weights(const Winograd& call, const float* weight, float* judgement) {
+  constexpr double kMaxPeak = 256.0;
+  constexpr double kMaxGrowth = 1e5;  // of numbers on their way through transforms
+  constexpr double kMost = std::numeric_limits<float>::max();
+  const std::int64_t count = call.filter.all_taps() * call.source_channels;
+  std::fill_n(judgement, 1 + ceil_div(call.target_channels, kColumns), 0.0F);
+  double largest = 0.0;
+  for (std::int64_t o = 0; o < call.target_channels; ++o) {
+    double sum = 0.0;
+    double peak = 0.0;
+    for (std::int64_t i = o * count; i < (o + 1) * count; ++i) {
+      const double magnitude = std::abs(static_cast<double>(weight[i]));
+      sum += magnitude;
+      peak = std::max(peak, magnitude);
+    }
+    const bool is_even = sum <= kMost && peak * static_cast<double>(count) <= kMaxPeak * sum;
+    if (is_even) {
+      largest = std::max(largest, sum);
+    } else {
+      judgement[1 + o / kColumns] = 1.0F;
+    }
+  }
+  const double limit = kMost / (kMaxGrowth * std::max(largest, 1.0));
+  judgement[0] = static_cast<float>(std::min(kMost, limit * limit));
+}
+
 template <int kTileY, int kTapsY, int kTileX, int kTapsX>
-constexpr Kernel kernel() {
+Kernel kernel() {
   return {{{kTileY, kTileX}, {kTapsY, kTapsX}},
           run_avx2<kTileY, kTapsY, kTileX, kTapsX>,
           run_avx512<kTileY, kTapsY, kTileX, kTapsX>,
-          transform_all<kTileY, kTapsY, kTileX, kTapsX>};
+          transform_all<kTileY, kTapsY, kTileX, kTapsX>,
+          amplification<kTileY, kTapsY>() * amplification<kTileX, kTapsX>()};
 }
-constexpr Kernel kKernels[] = {
+const Kernel kKernels[] = {
     kernel<2, 3, 2, 3>(), kernel<4, 3, 4, 3>(), kernel<2, 5, 2, 5>(), kernel<1, 1, 4, 3>(),
     kernel<4, 3, 1, 1>(), kernel<1, 1, 4, 5>(), kernel<4, 5, 1, 1>(), kernel<1, 1, 2, 7>(),
     kernel<2, 7, 1, 1>(), kernel<1, 1, 4, 7>(), kernel<4, 7, 1, 1>(),
@@ -461,13 +651,21 @@ std::vector<Winograd::Filter> winograd_filters(std::int64_t kernel_height,
   return result;
 }
 
+double Winograd::rounding() const {
+  // The transform of a source adds as much as some ten channels more do.
+  constexpr double kTransform = 10.5;
+  constexpr double kOfASum = 0.307;  // times the square root of what is summed, for even operands
+  const auto summed = static_cast<double>(std::min(kMostSummed, source_channels));
+  return kOfASum * kernel_of(*this).amplification * std::sqrt(summed + kTransform);
+}
+
 std::int64_t Winograd::tiles() const {
   return batch * ceil_div(target_extent[0], filter.tile[0]) *
          ceil_div(target_extent[1], filter.tile[1]);
 }
 
 std::size_t Winograd::weight_floats() const {
-  return static_cast<std::size_t>(filter.products() * source_channels * target_channels);
+  return static_cast<std::size_t>(limit_place(*this) + 1 + ceil_div(target_channels, kColumns));
 }
 
 std::size_t Winograd::scratch_bytes() const {
@@ -481,6 +679,8 @@ WinogradWeights::Operands WinogradWeights::bind(Addresses addresses) {
 
 void WinogradWeights::run(const Operands& operands) const {
   kernel_of(winograd).transform(winograd, operands.source, operands.target);
+  order_by_definition(winograd, operands.source, operands.target + transformed_floats(winograd));
+  judge_weights(winograd, operands.source, operands.target + limit_place(winograd));
 }
 
 Winograd::Operands Winograd::bind(Addresses addresses) const {

@@ -7,6 +7,10 @@
 // layers of common networks with AVX-512, for which our own kernels are made; results do not depend
 // on them. Where Strassen's step is worth its sums is measured, too: they take a share of the time
 // that falls with the columns, with k and with the rows. O(filters of a kernel's size).
+//
+// Winograd's filters enlarge rounding errors, larger tiles more. Errors of convolutions one behind
+// the other add up as squares do, so each may have its part of what all of them together may; a
+// filter whose estimate is above that is refused, and a smaller tile taken.
 #include "lowering/choose_kernel.hpp"
 
 #include <algorithm>
@@ -23,6 +27,7 @@ constexpr double kMultiplyCost = 1.1;  // cycles for a vector that should take o
 constexpr double kThreads = 2.0;       // a few: what is chosen must not depend on their number
 constexpr double kWeightBytesPerCycle = 8.0;  // of all threads together
 constexpr double kMaxWinogradShare = 0.9;     // what is gained has to be worth the rounding
+constexpr double kMaxRounding = 256.0;        // of all convolutions, in 2^-24: 2^-16 in all
 constexpr double kStrassenShare = 7.0 / 8.0;
 constexpr std::int64_t kMinRows = 32;  // fewer are bound by the weights' way from memory
 constexpr std::int64_t kMinStrassenInner = 512;
@@ -66,7 +71,8 @@ double winograd_cycles(const Winograd& call) {
   const double per_tile = products * (sources * targets * kLanes * kMultiplyCost +
                                       sources * (is_flat ? 4.5 : 7.0) + targets * 5.0);
   return static_cast<double>(call.tiles()) * per_tile / kThreads +
-         static_cast<double>(call.weight_floats() * sizeof(float)) / kWeightBytesPerCycle;
+         products * static_cast<double>(call.source_channels * call.target_channels) *
+             sizeof(float) / kWeightBytesPerCycle;
 }
 
 /// Strassen's step takes an eighth of the multiplications away.
@@ -103,10 +109,28 @@ std::string winograd_refusal(const ConvolutionShape& shape, const Machine& machi
   if (shape.weight.size() != 4) return "it convolves in two dimensions only";
   if (!all_are(shape.spatial.stride, 1)) return "the stride is not 1";
   if (!all_are(shape.spatial.dilation, 1)) return "the convolution has dilation";
+  for (std::size_t i = 0; i < 2; ++i) {
+    // Each receptive field then has a cell of its tile in it that lies inside, as the guard needs.
+    const std::int64_t most = (shape.weight[i + 2] - 1) / 2;
+    if (shape.spatial.pad_begin[i] > most || shape.spatial.pad_end[i] > most) {
+      return "the padding is more than half of the kernel";
+    }
+  }
   return "";
 }
 
-/// The filter with the least cycles.
+/// "F(4 x 4, 3 x 3) rounds by 43 units of 2^-24, 36 are allowed".
+std::string rounding_refusal(const Winograd::Filter& filter, double rounding, double allowed) {
+  std::array<char, 128> text{};
+  std::snprintf(text.data(), text.size(),
+                "F(%d x %d, %d x %d) rounds by %.0f units of 2^-24, %.0f are allowed",
+                static_cast<int>(filter.tile[0]), static_cast<int>(filter.tile[1]),
+                static_cast<int>(filter.taps[0]), static_cast<int>(filter.taps[1]), rounding,
+                allowed);
+  return text.data();
+}
+
+/// The filter with the least cycles of those that round little enough.
 Candidate winograd_candidate(const ConvolutionShape& shape, const Machine& machine) {
   Candidate result{Winograd::kName, {}, {}, winograd_refusal(shape, machine)};
   if (!result.refusal.empty()) return result;
@@ -120,24 +144,34 @@ Candidate winograd_candidate(const ConvolutionShape& shape, const Machine& machi
     kernel.pad[i] = shape.spatial.pad_begin[i];
   }
   kernel.threads = machine.threads;
+  const double allowed = kMaxRounding / std::sqrt(static_cast<double>(shape.depth));
   for (const Winograd::Filter& filter : winograd_filters(shape.weight[2], shape.weight[3])) {
     kernel.filter = filter;
+    const double rounding = kernel.rounding();
+    if (rounding > allowed) {
+      result.refusal = rounding_refusal(filter, rounding, allowed);
+      continue;
+    }
     const double cycles = winograd_cycles(kernel);
     if (result.cycles && cycles >= *result.cycles) continue;
     result.cycles = cycles;
+    result.rounding = rounding;
     result.kernel = kernel;
   }
-  if (!result.cycles) {
+  if (result.cycles) result.refusal.clear();
+  if (!result.cycles && result.refusal.empty()) {
     result.refusal = "it has no filter of " + std::to_string(shape.weight[2]) + " by " +
                      std::to_string(shape.weight[3]);
-  } else if (const double share = *result.cycles / direct_cycles(shape);
-             share >= kMaxWinogradShare) {
-    std::array<char, 96> text{};
-    std::snprintf(text.data(), text.size(),
-                  "its estimate is %.2f of the definition's, which is not worth the rounding",
-                  share);
-    result.refusal = text.data();
-    result.cycles.reset();
+  } else if (result.cycles) {
+    const double share = *result.cycles / direct_cycles(shape);
+    if (share >= kMaxWinogradShare) {
+      std::array<char, 96> text{};
+      std::snprintf(text.data(), text.size(),
+                    "its estimate is %.2f of the definition's, which is not worth the rounding",
+                    share);
+      result.refusal = text.data();
+      result.cycles.reset();
+    }
   }
   return result;
 }
@@ -268,6 +302,7 @@ void refuse_first(std::vector<Candidate>& candidates, const char* reason) {
 KernelChoice choice_of(const std::vector<Candidate>& candidates) {
   KernelChoice result;
   result.cycles = candidates.front().cycles;
+  result.rounding = candidates.front().rounding;
   for (std::size_t i = 1; i < candidates.size(); ++i) {
     const Candidate& each = candidates[i];
     result.rejected.push_back(

@@ -146,7 +146,8 @@ ConvolutionShape shape_of(const Lowering& lowering, const ConvolutionCall& call)
           call.spatial,
           call.groups,
           lowering.is_constant(call.weight),
-          is_pinned(lowering.node())};
+          is_pinned(lowering.node()),
+          lowering.convolution_depth()};
 }
 
 /// Adds the kernel of our own that is the first candidate; nothing if that is oneDNN's, or if the

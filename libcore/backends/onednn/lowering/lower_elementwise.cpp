@@ -160,6 +160,16 @@ Value add_eltwise(Lowering& lowering, const Eltwise& eltwise, const Value& sourc
   return target;
 }
 
+/// The kernel of our own for an op's base name: oneDNN's function loses NaN or leaves its range.
+std::optional<Elementwise::Function> own_function(std::string_view name) {
+  using Function = Elementwise::Function;
+  if (name == "exp") return Function::kExp;
+  if (name == "hardsigmoid") return Function::kHardSigmoid;
+  if (name == "log_sigmoid") return Function::kLogSigmoid;
+  if (name == "softplus") return Function::kSoftplus;
+  return std::nullopt;
+}
+
 algorithm binary_algorithm(BinaryOp op) {
   switch (op) {
     case BinaryOp::kAdd:
@@ -352,6 +362,18 @@ void lower_unary(Lowering& lowering, const BoundNode& node) {
   const TensorId input = tensor_argument(lowering, node, "self");
   lowering.require_float("self", input);
   Value value = lowering.dense(lowering.operand(input));
+  if (const auto function = own_function(base_name(node.node().op_type))) {
+    unary_functions(lowering, node);                               // refuses what it does not run
+    if (has_padding(value.layout)) value = lowering.plain(value);  // f(0) is not 0
+    const bool in_place = lowering.can_overwrite(value);
+    if (in_place) lowering.note_overwritten(value);
+    const Value target = in_place ? value : lowering.temporary(value.type, value.layout);
+    const std::int64_t count = span_elements(value.layout);
+    lowering.add_kernel({value}, target,
+                        Elementwise{.function = *function, .type = value.type, .count = count});
+    return lowering.define_computed(lowering.result(), lowering.shape(input), lowering.dtype(input),
+                                    target);
+  }
   if (base_name(node.node().op_type) == "gelu" && node.string("approximate") == "none" &&
       value.type == DType::kFloat32) {
     const bool in_place = lowering.can_overwrite(value);

@@ -5,6 +5,18 @@
 namespace npu::onednn {
 
 Value add_softmax(Lowering& lowering, const Value& value, std::size_t dimension, bool logarithm) {
+  if (value.type == DType::kFloat32 && is_plain(value.layout)) {
+    // oneDNN's, which bfloat16 keeps, loses NaN.
+    const Shape shape = dimensions(value.layout);
+    Softmax kernel;
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      (i < dimension ? kernel.outer : i > dimension ? kernel.inner : kernel.count) *= shape[i];
+    }
+    kernel.logarithm = logarithm;
+    const Value target = lowering.temporary(value.type, value.layout);
+    lowering.add_kernel({value}, target, kernel);
+    return target;
+  }
   const Value source = lowering.dense(value);
   const Value target = lowering.temporary(source.type, source.layout);
   const auto kind = dnnl::prop_kind::forward_inference;

@@ -1,9 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions by Winograd's minimal filtering: channels in blocks of 16, weights transformed when
 // they are compiled.
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
 #include "lowering/convolution.hpp"
 
 namespace npu::onednn {
+
+std::int64_t convolution_depth(const Graph& graph) {
+  std::vector<std::int64_t> depths(graph.tensors().size(), 0);
+  std::int64_t deepest = 1;
+  for (const Node& node : graph.nodes()) {
+    std::int64_t depth = 0;
+    for (const TensorId id : node.inputs) {
+      depth = std::max(depth, depths[static_cast<std::size_t>(id.value)]);
+    }
+    if (node.op_type.starts_with("aten.conv") && node.inputs.size() > 1) {
+      const Shape& weight = graph.tensor(node.inputs[1]).shape;
+      const bool has_taps =
+          std::any_of(weight.begin() + std::min<std::ptrdiff_t>(2, std::ssize(weight)),
+                      weight.end(), [](std::int64_t extent) { return extent > 1; });
+      if (has_taps) ++depth;
+    }
+    for (const TensorId id : node.outputs) depths[static_cast<std::size_t>(id.value)] = depth;
+    deepest = std::max(deepest, depth);
+  }
+  return deepest;
+}
 
 std::optional<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call,
                                   const std::vector<Candidate>& candidates) {

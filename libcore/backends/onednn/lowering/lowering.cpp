@@ -60,6 +60,7 @@ Lowering::Lowering(const Graph& graph, std::optional<std::span<const npu_tensor>
       machine_(&machine),
       engine_(&engine),
       fusions_(find_fusions(graph)),
+      convolution_depth_(npu::onednn::convolution_depth(graph)),
       values_(graph.tensors().size()) {}
 
 bool Lowering::has_epilogue() const noexcept {
@@ -686,6 +687,7 @@ Plan Lowering::run() {
 
 Plan lower_graph(const Graph& graph, std::optional<std::span<const npu_tensor>> weights,
                  const Machine& machine, const dnnl::engine& engine) {
+  check_shapes(graph);
   return Lowering(graph, weights, machine, engine).run();
 }
 

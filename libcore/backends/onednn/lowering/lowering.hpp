@@ -51,6 +51,8 @@ class Lowering {
   Plan run();
 
   const Machine& machine() const noexcept { return *machine_; }
+  /// Convolutions of more than one tap on the longest way through the sub-IR; at least 1.
+  std::int64_t convolution_depth() const noexcept { return convolution_depth_; }
   /// The group being lowered, or null; an anchor has to do what its epilogue says.
   const FusionGroup* group() const noexcept { return group_; }
   /// True if the current node is an anchor with something behind it.
@@ -205,6 +207,7 @@ class Lowering {
   const Machine* machine_;
   const dnnl::engine* engine_;
   FusionPlan fusions_;
+  std::int64_t convolution_depth_;
   const FusionGroup* group_ = nullptr;
   bool allows_sum_ = true;
   bool binds_outputs_ = false;
@@ -221,6 +224,13 @@ class Lowering {
   std::map<std::int32_t, std::vector<TensorId>> readers_;  ///< tensors that lie in a buffer
   std::map<std::int32_t, std::vector<Copy>> copies_;  ///< by source buffer: reorders made so far
 };
+
+/// Throws Error for a sub-IR that no lowering function should see: kUnsupported for a tensor with
+/// an extent that oneDNN does not count, kInvalidGraph for a result whose stated shape is not the
+/// one that the operands give.
+void check_shapes(const Graph& graph);
+/// Convolutions of more than one tap on the longest way through a graph; at least 1.
+std::int64_t convolution_depth(const Graph& graph);
 
 /// Numbers as oneDNN takes them.
 inline dnnl::memory::dims dims(const std::vector<std::int64_t>& values) {

@@ -56,6 +56,7 @@ void add_kernel(const Step& step, Json& row) {
     row["implementation"] = step.primitive.impl_info_str();
   }
   if (step.choice.cycles) row["estimate"] = std::llround(*step.choice.cycles);
+  if (step.choice.rounding) row["rounding"] = std::round(*step.choice.rounding * 10.0) / 10.0;
   for (const KernelChoice::Rejected& each : step.choice.rejected) {
     row["why"].push_back({{"kernel", each.kernel}, {"reason", each.reason}});
   }

@@ -15,6 +15,9 @@ struct KernelChoice {
   };
   std::optional<double> cycles;  ///< by the estimate of the kernel that was taken
   std::vector<Rejected> rejected;
+  /// The rounding error to expect, root mean square, in units of 2^-24 of the results; set for
+  /// kernels that round more than the definition does.
+  std::optional<double> rounding{};
 };
 
 }  // namespace npu::onednn

@@ -61,6 +61,10 @@ class Bundle {
 
   const std::string& name() const noexcept { return name_; }
   std::uint64_t size() const noexcept { return size_; }
+  /// The file, as it is mapped.
+  std::string_view bytes() const noexcept {
+    return {reinterpret_cast<const char*>(data_.get()), static_cast<std::size_t>(size_)};
+  }
   /// What mapping and checking it took, in milliseconds.
   double open_ms() const noexcept { return open_ms_; }
   const Json& manifest() const noexcept { return manifest_; }
@@ -121,7 +125,8 @@ std::string bundle_bytes(const BundleContent& content);
 
 /// A table for people: sections, partitions and totals of a bundle.
 std::string format_bundle(const Bundle& bundle);
-/// The same as JSON, for `npu-compile --info`.
-Json bundle_info(const Bundle& bundle);
+/// The same as JSON, for `npu-compile --info`; a digest of the file stands in it unless it is
+/// empty.
+Json bundle_info(const Bundle& bundle, const std::string& sha256 = {});
 
 }  // namespace npu

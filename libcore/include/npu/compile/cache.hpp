@@ -50,8 +50,9 @@ struct CachedBlob {
 
 /// A folder with one file for each compiled partition. Any number of processes may use it at once
 /// and be killed at any moment. Every entry carries digests of all its bytes; one that does not
-/// match is removed and counts as absent. A folder that cannot be read or written costs a warning,
-/// never the run. Thread-safe.
+/// match is removed and counts as absent. Whoever can write an entry decides what is run, so a
+/// folder or an entry that other users could have written is not used. That, and a folder that
+/// cannot be read or written, costs a warning, never the run. Thread-safe.
 class CompileCache {
  public:
   explicit CompileCache(const CacheOptions& options);
@@ -75,7 +76,6 @@ class CompileCache {
   bool enabled_ = false;
   std::string folder_;
   std::int64_t limit_ = 0;
-  std::uint32_t mode_ = 0644;
   std::mutex mutex_;
   std::vector<std::string> warnings_;
   bool has_warned_ = false;

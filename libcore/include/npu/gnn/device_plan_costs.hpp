@@ -42,6 +42,7 @@ struct DevicePlanCost {
   double latency_ms = 0;                      ///< of the subgraph alone
   double transfer_ms = 0;                     ///< part of the above
   bool extrapolated = false;
+  bool disturbed = false;
   std::string refusal;  ///< why it does not fit; empty if it does
 };
 
@@ -81,6 +82,8 @@ class DevicePlanCosts {
  private:
   Estimate block_ms(std::int32_t device, std::int32_t first, std::int32_t last,
                     const SubgraphSize& subgraph, std::int32_t percent) const;
+  Estimate part_ms(std::int32_t device, std::int32_t first, std::int32_t last,
+                   const SubgraphSize& subgraph, std::int32_t percent) const;
   double split_time(std::int32_t device, const StageSegment& segment, const SubgraphSize& subgraph,
                     std::int32_t percent) const;
   double tensor_bytes(const StageTensor& tensor, const SubgraphSize& subgraph, double share) const;
@@ -95,6 +98,10 @@ class DevicePlanCosts {
   std::vector<std::int32_t> resources_;
   std::vector<std::string> resource_names_;
 };
+
+/// Why a layer has no legal structure: what stands against each device alone.
+std::string no_structure_reason(const DevicePlanCosts& costs, const PlanLayer& layer,
+                                const StageTable& profile);
 
 /// A device plan that a subgraph may run under.
 struct PlanCandidate {

@@ -57,6 +57,8 @@ struct RunReport {
 };
 
 Json to_json(const RunReport& report);
+/// What first_ms, measured_ms and predicted_ms are times of, for people; empty if nothing was run.
+std::string format_run_times(const RunReport& report);
 /// Every number at the top level of the report and in "bench".
 std::map<std::string, double> run_metrics(const RunReport& report);
 /// The blocks of the last run as Chrome trace JSON.

@@ -24,7 +24,7 @@ struct RunOptions {
   std::string plan;
   std::string features;
   std::string weights;  ///< empty: the file that the model names
-  std::string target = "host";
+  std::string target;   ///< whose backends run the devices; empty: those that the plan goes by
   std::vector<DeviceBackend> devices;  ///< on top of the target; the last one of a device counts
   std::string outputs;                 ///< .npy, or safetensors with the tensor "out"
   std::string expect;                  ///< .npy or safetensors to compare with

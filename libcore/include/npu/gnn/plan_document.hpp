@@ -72,6 +72,7 @@ struct PlanDevice {
   std::string name;
   std::string resource;
   bool is_static = false;
+  std::string backend = {};  ///< whose times were planned with; empty: not known
   bool operator==(const PlanDevice&) const = default;
 };
 
@@ -134,6 +135,7 @@ struct PlanAssignment {
   double latency_ms = 0;   ///< of the subgraph alone
   double transfer_ms = 0;  ///< part of it
   bool extrapolated = false;
+  bool disturbed = false;
   bool operator==(const PlanAssignment&) const = default;
 };
 
@@ -165,6 +167,7 @@ struct SweepRow {
   std::int64_t halo = 0;
   std::string infeasible;  ///< why there is no plan; then nothing below counts
   std::int64_t pad = 0;
+  std::string passed_over;  ///< why the plan is not taken, however short; empty: it counts
   double makespan_ms = 0;
   double lower_bound_ms = 0;
   double gap = 0;
@@ -205,7 +208,9 @@ struct Plan {
   std::optional<SingleDevice> best_single_device;
   double speedup = 0;  ///< over the best single device, if there is one
   std::int32_t plan_switches = 0;
-  std::int64_t extrapolated = 0;  ///< assignments outside of what was measured
+  std::int64_t extrapolated = 0;       ///< assignments outside of what was measured
+  std::int64_t disturbed = 0;          ///< assignments by times that other work disturbed
+  std::vector<std::string> uncertain;  ///< why predicted times may be far off; empty: they hold
   std::int64_t program_count = 0;
   double compile_ms = 0;
   std::vector<std::string> programs;  ///< of static devices

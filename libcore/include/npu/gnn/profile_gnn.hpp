@@ -21,6 +21,13 @@ struct ProfileOptions {
   std::vector<DeviceBackend> devices;  ///< empty: those of the target
   std::vector<std::int64_t> nodes{1000, 5000, 20000, 100000};
   std::vector<double> degrees{2, 10, 40};
+  /// In place of both: the graph that will be planned, with the numbers of parts that will be
+  /// tried.
+  std::string graph;
+  bool undirected = false;  ///< as npu-plan reads it
+  std::vector<std::int32_t> part_counts{16};
+  bool coarse = false;        ///< few points of the graph
+  std::int32_t revisits = 2;  ///< of points that other work disturbed
   std::int32_t runs = 7;
   std::int32_t warm_up = 1;
   std::int32_t threads = 0;

@@ -23,17 +23,22 @@ struct ProfileEntry {
   double m = 0;
   double ms = 0;        ///< median, as a part of a larger graph runs it
   double whole_ms = 0;  ///< as the whole graph in one part runs it; 0: the same
-  double mad_ms = 0;    ///< median absolute deviation
+  /// As a part that reads as many halo nodes as it owns; 0: halo nodes make no difference.
+  double halo_ms = 0;
+  std::optional<double> mad_ms = {};  ///< median absolute deviation, where runs are enough to tell
   std::int32_t runs = 1;
-  double peak_bytes = 0;  ///< 0: not known
-  double compile_ms = 0;  ///< of a static program; 0: not known
+  bool disturbed = false;  ///< other work held up every visit: the time is likely too long
+  double peak_bytes = 0;   ///< 0: not known
+  double compile_ms = 0;   ///< of a static program; 0: not known
 };
 
 struct ProfileDevice {
   std::string name;
-  std::string resource;     ///< devices that share one (the cores of a host) take turns
-  bool is_static = false;   ///< shapes are padded and programs compiled for them
-  double memory_bytes = 0;  ///< 0: no limit
+  std::string resource;      ///< devices that share one (the cores of a host) take turns
+  bool is_static = false;    ///< shapes are padded and programs compiled for them
+  double memory_bytes = 0;   ///< 0: no limit
+  std::string backend = {};  ///< that was measured; empty: not known
+  std::string rules = {};    ///< device_rules_digest of the target's device; empty: not known
 };
 
 /// Time of a transfer: latency_ms + bytes / bytes_per_s.
@@ -55,6 +60,7 @@ struct Estimate {
   double value = 0;
   bool known = false;         ///< the table has what it takes
   bool extrapolated = false;  ///< the point lies outside the measured ones
+  bool disturbed = false;     ///< a point that it comes from is
 };
 
 /// What npu-profile measures and npu-plan plans with.
@@ -63,10 +69,14 @@ class StageTable {
   /// Own documents (kind "profile") and the published form, an object of
   /// "n,m,DEVICE,stage": {"total_time_ms": t}. Throws Error kParse.
   static StageTable parse(const Json& json, const std::string& file);
-  /// Adds links from the published form: inter_device in GB/s, device_switch_overhead_ms.
+  /// Adds links from the published form: inter_device in GB/s, device_switch_overhead_ms, by keys
+  /// FROM_TO, where both are devices of the table in any case. Throws Error kParse.
   void add_bandwidths(const Json& json, const std::string& file);
   Json to_json() const;
 
+  std::string model;       ///< name; empty: not known
+  std::string model_hash;  ///< StagedModel::hash; empty: not known
+  std::string target;      ///< whose devices were measured; empty: not known
   std::vector<ProfileDevice> devices;
   std::vector<ProfileLink> links;
   std::vector<ProfileEntry> entries;
@@ -77,6 +87,7 @@ class StageTable {
   /// Builds the index; call it after entries change.
   void index();
   std::int32_t find_device(std::string_view name) const noexcept;  ///< -1 if there is none
+  std::string device_list() const;                                 ///< "cpu, npu"
   /// Time of a block; where no entry covers it, the sum over its stages.
   Estimate time_ms(std::int32_t device, std::int32_t layer, std::int32_t first, std::int32_t last,
                    double n, double m, Interpolation mode = Interpolation::kBilinear) const;
@@ -84,6 +95,12 @@ class StageTable {
   /// taken as they are.
   Estimate whole_ms(std::int32_t device, std::int32_t layer, std::int32_t first, std::int32_t last,
                     double n, double m, Interpolation mode = Interpolation::kBilinear) const;
+  /// As time_ms, of a part that reads `halo` nodes of other parts.
+  Estimate halo_ms(std::int32_t device, std::int32_t layer, std::int32_t first, std::int32_t last,
+                   double n, double m, double halo,
+                   Interpolation mode = Interpolation::kBilinear) const;
+  /// Whether the table says what halo nodes cost.
+  bool has_halo_times() const noexcept { return has_halo_times_; }
   Estimate peak_bytes(std::int32_t device, std::int32_t layer, std::int32_t first,
                       std::int32_t last, double n, double m) const;
   /// 0 where there is no such link or both ends are one device.
@@ -95,25 +112,32 @@ class StageTable {
   /// Time that a device takes to go over to another cluster; 0 if the table does not say.
   double switch_ms() const;
 
-  /// Raises entries that are below one with fewer nodes and edges (same block), pool adjacent
-  /// violators along the order of work. Returns how many changed.
+  /// Changes times of blocks as little as possible so that none falls although nodes and edges
+  /// grow: isotonic regression by least squares, weighted by spread, disturbed points by little.
+  /// Returns how many entries changed.
   std::int32_t repair_monotone();
+  /// Number of entries that are disturbed.
+  std::int32_t disturbed_count() const noexcept;
 
   struct HoldOut {
-    std::int32_t points = 0;
+    std::int32_t points = 0;  ///< 0: there is nothing to say
     double median_error = 0;  ///< relative
     double worst_error = 0;
     std::string worst;  ///< which entry
   };
   /// Leaves out each entry that others surround, and compares the interpolation with it.
   HoldOut leave_one_out() const;
+  /// What the document says of it: nothing of most tables that npu-profile has not written.
+  std::optional<HoldOut> stated_hold_out() const;
 
  private:
   struct Point {
     double ratio = 0;
     double ms = 0;
     double whole_ms = 0;
+    double halo_ms = 0;
     double peak = 0;
+    bool disturbed = false;
   };
   struct Series {
     std::vector<double> sizes;               ///< n, ascending
@@ -130,6 +154,7 @@ class StageTable {
   std::vector<Series> series_;
   std::vector<std::int32_t> slots_;  // by device, layer, first, last; -1: none
   std::int32_t layers_ = 0;
+  bool has_halo_times_ = false;
 };
 
 /// Reads a profile from a file.

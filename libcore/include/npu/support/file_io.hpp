@@ -10,26 +10,40 @@
 
 namespace npu {
 
-/// Reads a whole file. Throws Error kIo for a missing file, a directory or a failed read.
+class MappingMark;
+
+/// Whose bytes a file may hold.
+enum class FileTrust {
+  kAny,
+  kOwn,  ///< this user's or root's: no symbolic link, and nobody else may write to it
+};
+
+/// Whether `path` leads to a regular file: what can be mapped and read more than once.
+bool is_regular_file(const std::string& path);
+
+/// Reads a whole file, pipe or terminal. Throws Error kIo for a missing file, a directory or a
+/// failed read.
 std::string read_file(const std::string& path);
 
 /// Reads a whole stream; `name` stands for it in messages.
 std::string read_stream(std::FILE* stream, const std::string& name);
 
-/// Writes `content` to `path` so that a reader sees the old file or the new one, never a part: a
-/// temporary name in the same folder, fsync, rename. Devices, pipes and symbolic links are written
-/// in place, since renaming would replace them. Throws Error kIo.
+/// Writes `content` to `path` so that a reader sees the old file or the new one, never a part, and
+/// nothing is left if the process is ended on the way: see remove_unfinished_files. A symbolic link
+/// stays, and the file that it leads to is replaced, or made. Devices and pipes are written in
+/// place, since they cannot be replaced. Throws Error kIo.
 void write_file_atomically(const std::string& path, std::string_view content);
 /// As above, with the pieces one after another.
 void write_file_atomically(const std::string& path, const std::vector<std::string_view>& pieces);
 
-/// The bytes of a file, mapped read-only for as long as the object lives. A file that another
-/// process cuts short while it is mapped is outside the contract (SIGBUS), as for every mapped
-/// file.
+/// The bytes of a file, mapped read-only for as long as the object lives. If another process cuts
+/// the file short meanwhile, reading raises SIGBUS, as for every mapped file; mapped_file_at tells
+/// a handler which file that was.
 class MappedFile {
  public:
-  /// Throws Error kIo for a missing file, a directory or a failed mapping.
-  explicit MappedFile(const std::string& path);
+  /// Throws Error kIo for a missing file, a directory, one that `trust` rules out or a failed
+  /// mapping. Never waits, not even for a pipe, which cannot be mapped.
+  explicit MappedFile(const std::string& path, FileTrust trust = FileTrust::kAny);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -42,6 +56,7 @@ class MappedFile {
   std::string path_;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  std::unique_ptr<MappingMark> mark_;
 };
 
 }  // namespace npu

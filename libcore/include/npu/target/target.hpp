@@ -52,9 +52,10 @@ struct OpRule {
 /// Rates of some ops, where they differ from the device's.
 struct OpRate {
   std::vector<std::string> types;
-  std::optional<bool> grouped;  ///< only convolutions with groups > 1, or only others
-  double peak_flops = 0;        ///< FLOP/s of every dtype; 0: the device's
-  double memory_bandwidth = 0;  ///< bytes/s; 0: the device's
+  std::optional<bool> grouped;    ///< only convolutions with groups > 1, or only others
+  std::optional<bool> pointwise;  ///< only convolutions with 1 x 1 kernels, or only others
+  double peak_flops = 0;          ///< FLOP/s of every dtype; 0: the device's
+  double memory_bandwidth = 0;    ///< bytes/s; 0: the device's
 };
 
 /// One kind of processor of a target.

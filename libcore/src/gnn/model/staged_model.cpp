@@ -12,6 +12,7 @@
 #include <map>
 #include <set>
 
+#include "gnn/model/check_stage.hpp"
 #include "npu/csr/metis_partitioner.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/support/file_io.hpp"
@@ -121,6 +122,7 @@ class Reader {
     if (!json.is_object()) fail(file_, pointer, "expected an object");
     const Json* ir = find_member(json, "ir");
     if (ir == nullptr || !ir->is_object()) fail(file_, pointer + "/ir", "expected a document");
+    check_stage_document(*ir, file_, pointer + "/ir");
     StageInfo stage;
     stage.ir = *ir;
     if (const Json* name = find_member(json, "name"); name != nullptr && name->is_string()) {
@@ -165,15 +167,10 @@ class Reader {
       StageInfo& stage = layer.stages[static_cast<std::size_t>(s - 1)];
       const std::string& pointer = pointer_of(l, s);
       for (const char* key : {"graph_inputs", "graph_outputs"}) {
-        const Json* list = find_member(stage.ir, key);
-        if (list == nullptr || !list->is_array()) {
-          fail(file_, pointer, "the key '" + std::string(key) + "' is missing");
-        }
-        for (const Json& tensor : *list) {
-          const Json* name = find_member(tensor, "name");
-          if (name == nullptr || !name->is_string()) fail(file_, pointer, "a tensor has no name");
+        for (const Json& tensor : *find_member(stage.ir, key)) {
           const bool is_output = std::string_view(key) == "graph_outputs";
-          add_tensor(layer, by_name, *name, tensor, s, is_output, pointer);
+          add_tensor(layer, by_name, tensor["name"].get<std::string>(), tensor, s, is_output,
+                     pointer);
           if (is_output && count_symbol(tensor_shape(tensor), "m") > 0) {
             makes_edges[static_cast<std::size_t>(s - 1)] = true;
           }

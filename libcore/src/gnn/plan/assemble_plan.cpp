@@ -6,11 +6,17 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <set>
 
+#include "gnn/plan/check_plan.hpp"
 #include "npu/support/ids.hpp"
+#include "npu/support/text.hpp"
 
 namespace npu::gnn {
 namespace {
+
+// Half of the predictions of such a table are off by more.
+constexpr double kMostInterpolationError = 0.15;
 
 double rounded(double ms) { return std::round(ms * 1e6) / 1e6; }
 // A bound must not grow by rounding.
@@ -80,7 +86,7 @@ class Assembler {
     files.bandwidths = beside_output(options_.bandwidths);
     plan_.settings = options_.settings;
     for (const ProfileDevice& device : input_.profile.devices) {
-      plan_.devices.push_back({device.name, device.resource, device.is_static});
+      plan_.devices.push_back({device.name, device.resource, device.is_static, device.backend});
     }
   }
 
@@ -91,11 +97,9 @@ class Assembler {
   void add_subgraphs() {
     plan_.k = best_.k;
     plan_.pad = best_.pad;
-    const auto padded = [&](std::int64_t value) {
-      return std::max<std::int64_t>(1, (value + best_.pad - 1) / best_.pad) * best_.pad;
-    };
     for (const SubgraphSize& size : best_.sizes) {
-      plan_.subgraphs.push_back({size, padded(size.n), padded(size.m)});
+      plan_.subgraphs.push_back(
+          {size, padded_size(size.n, best_.pad), padded_size(size.m, best_.pad)});
     }
   }
 
@@ -150,6 +154,7 @@ class Assembler {
       assignment.latency_ms = rounded(cost.latency_ms);
       assignment.transfer_ms = rounded(cost.transfer_ms);
       assignment.extrapolated = cost.extrapolated;
+      assignment.disturbed = cost.disturbed;
     }
   }
 
@@ -172,6 +177,7 @@ class Assembler {
     for (const PlanCandidate& candidate : layer.chosen) {
       for (std::size_t d = 0; d < names_.size(); ++d) device_ms_[d] += candidate.cost.device_ms[d];
       if (candidate.cost.extrapolated) ++plan_.extrapolated;
+      if (candidate.cost.disturbed) ++plan_.disturbed;
     }
     max_load_ms_ += layer.selection.max_load;
     least_load_ms_ += layer.least_load_ms;
@@ -201,13 +207,44 @@ class Assembler {
     plan_.program_count = static_cast<std::int64_t>(plan_.programs.size());
     plan_.compile_ms = rounded(compile_ms_);
     add_best_single_device();
+    add_uncertainty();
+  }
+
+  // What a reader of the prediction has to know of the table.
+  void add_uncertainty() {
+    const std::string all = " of " + std::to_string(plan_.assignments.size()) + " assignments ";
+    if (plan_.extrapolated > 0) {
+      double largest = 0;
+      for (const ProfileEntry& entry : input_.profile.entries) {
+        largest = std::max(largest, entry.n);
+      }
+      plan_.uncertain.push_back(std::to_string(plan_.extrapolated) + all +
+                                "lie outside of what was measured (up to " +
+                                std::to_string(static_cast<std::int64_t>(largest)) +
+                                " nodes): npu-profile --graph measures at the sizes of a graph");
+    }
+    if (plan_.disturbed > 0) {
+      plan_.uncertain.push_back(std::to_string(plan_.disturbed) + all +
+                                "go by times that other work on the machine disturbed: "
+                                "npu-profile measures those again");
+    }
+    if (const auto held = input_.profile.stated_hold_out()) {
+      if (held->points == 0) {
+        plan_.uncertain.push_back("how well the table interpolates is not known");
+      } else if (held->median_error > kMostInterpolationError) {
+        plan_.uncertain.push_back("the table misses points that are left out of it by " +
+                                  fixed_text(100 * held->median_error, 0) + " % (median)");
+      }
+    }
   }
 
   void add_best_single_device() {
     const double* best_ms = nullptr;
+    std::set<std::string> seen;
     for (const PartsPlan& plan : all_) {
       for (const auto& [name, ms] : plan.single_ms) {
-        if (best_ms != nullptr && ms >= *best_ms) continue;
+        // In as few parts as it can have the graph in: more of them only add work.
+        if (!seen.insert(name).second || (best_ms != nullptr && ms >= *best_ms)) continue;
         best_ms = &ms;
         plan_.best_single_device = {name, rounded(ms), plan.k};
       }
@@ -224,6 +261,7 @@ class Assembler {
     row.infeasible = plan.infeasible;
     if (!row.infeasible.empty()) return row;
     row.pad = plan.pad;
+    row.passed_over = plan.passed_over;
     row.makespan_ms = rounded(plan.makespan_ms);
     row.lower_bound_ms = rounded_down(plan.lower_bound_ms);
     row.gap = gap_of(plan.makespan_ms, plan.lower_bound_ms);
@@ -276,7 +314,7 @@ PlanResult assemble_plan(const PlanInput& input, const PlanOptions& options,
                          const std::vector<PartsPlan>& plans) {
   const PartsPlan* best = nullptr;
   for (const PartsPlan& plan : plans) {
-    if (!plan.infeasible.empty()) continue;
+    if (!plan.is_eligible()) continue;
     if (best == nullptr || plan.makespan_ms < best->makespan_ms) best = &plan;
   }
   return Assembler(input, options, plans, *best).assemble();

@@ -20,9 +20,11 @@ struct PartsPlan {
   std::int64_t pad = 1000;
   std::vector<LayerPlan> layers;
   std::string infeasible;
+  std::string passed_over;  ///< why it is not taken, however short
   double makespan_ms = 0;
   double lower_bound_ms = 0;
   std::map<std::string, double> single_ms;  ///< whole graph on one device
+  bool is_eligible() const noexcept { return infeasible.empty() && passed_over.empty(); }
 };
 
 /// Where the plan's partition is kept; empty if nothing says where.

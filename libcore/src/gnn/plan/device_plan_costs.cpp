@@ -93,8 +93,29 @@ Estimate DevicePlanCosts::block_ms(std::int32_t device, std::int32_t first, std:
     return profile_.whole_ms(device, layer_.number, first, last, size.n, size.m,
                              settings_.interpolation);
   }
+  if (profile_.has_halo_times()) return part_ms(device, first, last, subgraph, percent);
   return profile_.time_ms(device, layer_.number, first, last, size.n, size.m,
                           settings_.interpolation);
+}
+
+// Of owned nodes with their edges, and of the halo that these read.
+Estimate DevicePlanCosts::part_ms(std::int32_t device, std::int32_t first, std::int32_t last,
+                                  const SubgraphSize& subgraph, std::int32_t percent) const {
+  const double share = percent / 100.0;
+  const double owned = share * static_cast<double>(subgraph.owned());
+  double edges = share * static_cast<double>(subgraph.m);
+  // A share of the owned nodes reads at most one source an edge, and never more than there are.
+  double local = std::min(static_cast<double>(subgraph.n), owned + edges);
+  double nodes = std::max(1.0, owned);
+  if (profile_.devices[index_of(device)].is_static) {
+    const auto pad = static_cast<double>(settings_.pad);
+    const auto padded = [&](double value) { return std::max(1.0, std::ceil(value / pad)) * pad; };
+    nodes = padded(nodes);
+    local = padded(local);
+    edges = padded(edges);
+  }
+  return profile_.halo_ms(device, layer_.number, first, last, nodes, edges,
+                          std::max(0.0, local - nodes), settings_.interpolation);
 }
 
 double DevicePlanCosts::tensor_bytes(const StageTensor& tensor, const SubgraphSize& subgraph,
@@ -266,6 +287,7 @@ DevicePlanCost DevicePlanCosts::cost(const DevicePlan& device_plan,
       const Estimate estimate =
           block_ms(share.device, segment.first, segment.last, subgraph, share.percent);
       cost.extrapolated = cost.extrapolated || estimate.extrapolated;
+      cost.disturbed = cost.disturbed || estimate.disturbed;
       row.push_back(estimate.value);
       if (cost.refusal.empty()) {
         cost.refusal = memory_refusal(share.device, segment, subgraph, share.percent);
@@ -356,6 +378,20 @@ double DevicePlanCosts::compile_ms(const DevicePlan& device_plan) const {
     }
   }
   return ms;
+}
+
+std::string no_structure_reason(const DevicePlanCosts& costs, const PlanLayer& layer,
+                                const StageTable& profile) {
+  std::string text = "layer " + std::to_string(layer.number) + " has no legal plan";
+  std::string separator = ": ";
+  for (std::size_t d = 0; d < profile.devices.size(); ++d) {
+    StageSegment segment{1, layer.stage_count, {{static_cast<std::int32_t>(d), 100}}};
+    const std::string refusal = costs.structure_refusal(DevicePlan{{std::move(segment)}});
+    if (refusal.empty()) continue;
+    text += separator + refusal;
+    separator = "; ";
+  }
+  return text;
 }
 
 std::vector<PlanCandidate> plan_candidates(const DevicePlanCosts& costs,

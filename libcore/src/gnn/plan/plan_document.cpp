@@ -295,6 +295,7 @@ Json assignment_json(const PlanAssignment& assignment) {
       {"pep", assignment.device_plan},       {"device_ms", times_json(assignment.device_ms)},
       {"latency_ms", assignment.latency_ms}, {"transfer_ms", assignment.transfer_ms}};
   if (assignment.extrapolated) json["extrapolated"] = true;
+  if (assignment.disturbed) json["disturbed"] = true;
   return json;
 }
 
@@ -307,6 +308,7 @@ PlanAssignment read_assignment(const JsonFields& fields) {
   assignment.latency_ms = fields.number("latency_ms", kMaxNumber);
   assignment.transfer_ms = fields.number_or("transfer_ms", kMaxNumber, 0);
   assignment.extrapolated = flag_or(fields, "extrapolated", false);
+  assignment.disturbed = flag_or(fields, "disturbed", false);
   return assignment;
 }
 
@@ -329,6 +331,8 @@ void write_totals(const Plan& plan, Json& json) {
   }
   json["plan_switches"] = plan.plan_switches;
   json["extrapolated"] = plan.extrapolated;
+  if (plan.disturbed > 0) json["disturbed"] = plan.disturbed;
+  if (!plan.uncertain.empty()) json["uncertain"] = plan.uncertain;
   json["compiles"] = {{"count", plan.program_count},
                       {"predicted_ms", plan.compile_ms},
                       {"programs", plan.programs}};
@@ -352,6 +356,8 @@ void read_totals(const JsonFields& fields, Plan& plan) {
   }
   plan.plan_switches = static_cast<std::int32_t>(integer_or(fields, "plan_switches", 0, kMaxId, 0));
   plan.extrapolated = integer_or(fields, "extrapolated", 0, kMaxCount, 0);
+  plan.disturbed = integer_or(fields, "disturbed", 0, kMaxCount, 0);
+  if (fields.has("uncertain")) plan.uncertain = texts_of(fields, "uncertain");
   if (fields.has("compiles")) {
     const JsonFields compiles(fields.object("compiles"), fields.file(), "/compiles", kStyle);
     plan.program_count = integer_or(compiles, "count", 0, kMaxCount, 0);
@@ -391,6 +397,7 @@ Json sweep_json(const SweepRow& row) {
     return json;
   }
   json["pad"] = row.pad;
+  if (!row.passed_over.empty()) json["passed_over"] = row.passed_over;
   json["makespan_ms"] = row.makespan_ms;
   json["lower_bound_ms"] = row.lower_bound_ms;
   json["gap"] = row.gap;
@@ -406,6 +413,7 @@ SweepRow read_sweep_row(const JsonFields& fields) {
   row.infeasible = fields.text_or("infeasible", {});
   if (!row.infeasible.empty()) return row;
   row.pad = fields.integer("pad", 1, kMaxCount);
+  row.passed_over = fields.text_or("passed_over", {});
   row.makespan_ms = fields.number("makespan_ms", kMaxNumber);
   row.lower_bound_ms = fields.number("lower_bound_ms", kMaxNumber);
   row.gap = fields.number("gap", kMaxNumber);
@@ -442,7 +450,10 @@ Json to_json(const Plan& plan) {
   write_files(plan.files, json);
   json["options"] = settings_json(plan.settings);
   json["devices"] = list_json(plan.devices, [](const PlanDevice& device) -> Json {
-    return {{"name", device.name}, {"resource", device.resource}, {"static", device.is_static}};
+    Json item = {
+        {"name", device.name}, {"resource", device.resource}, {"static", device.is_static}};
+    if (!device.backend.empty()) item["backend"] = device.backend;
+    return item;
   });
   json["k"] = plan.k;
   if (plan.partition) json["partition"] = partition_json(*plan.partition);
@@ -479,7 +490,8 @@ Plan plan_from_json(const Json& document, const std::string& file) {
   plan.files = read_files(fields);
   plan.settings = read_settings(JsonFields(fields.object("options"), file, "/options", kStyle));
   read_list<PlanDevice>(fields, "devices", plan.devices, [](const JsonFields& device) {
-    return PlanDevice{device.text("name"), device.text("resource"), device.flag("static")};
+    return PlanDevice{device.text("name"), device.text("resource"), device.flag("static"),
+                      device.text_or("backend", {})};
   });
   plan.k = static_cast<std::int32_t>(fields.integer("k", 1, kMaxId));
   if (!plan.files.graph.empty()) {

@@ -16,6 +16,7 @@
 #include <deque>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "gnn/plan/assemble_plan.hpp"
@@ -89,6 +90,14 @@ PartsPlan plan_for(const PlanInput& input, const PlanOptions& options, std::int3
     metis.seed_count = options.seed_count;
     metis.max_imbalance = {options.node_imbalance, options.edge_imbalance};
     metis.minimize_volume = options.minimize_volume;
+    // METIS counts each end of an undirected edge; what is read is the halo of the directed graph.
+    metis.volume_of = [&](const std::vector<std::int32_t>& part_of) {
+      std::int64_t halo = 0;
+      for (const SubgraphSize& size : subgraph_sizes(input.graph->in_edges, part_of, k)) {
+        halo += size.halo;
+      }
+      return halo;
+    };
     {
       const PhaseTimes::Scope phase(times, "METIS k = " + std::to_string(k));
       plan.partition = partition_with_metis(*simple, metis);
@@ -110,6 +119,10 @@ PartsPlan plan_for(const PlanInput& input, const PlanOptions& options, std::int3
     const std::vector<DevicePlan> legal = legal_structures(
         costs.back(), layer, static_cast<std::int32_t>(input.profile.devices.size()),
         options.settings.max_segments);
+    if (legal.empty()) {
+      plan.infeasible = no_structure_reason(costs.back(), layer, input.profile);
+      return plan;
+    }
     planners.emplace_back(costs.back(), input.profile, plan.sizes, options, switch_ms, times);
     if (!planners.back().select(legal, plan.layers.emplace_back(), plan.infeasible)) return plan;
     plan.lower_bound_ms += plan.layers.back().lower_bound_ms;
@@ -133,6 +146,32 @@ PartsPlan plan_for(const PlanInput& input, const PlanOptions& options, std::int3
     if (index_of(count) != input.layers.size()) plan.single_ms.erase(name);
   }
   return plan;
+}
+
+// The only device that a plan uses; nothing if there are several.
+std::optional<std::int32_t> only_device(const PartsPlan& plan) {
+  std::set<std::int32_t> used;
+  for (const LayerPlan& layer : plan.layers) {
+    for (const PlanCandidate& candidate : layer.chosen) {
+      for (const StageSegment& segment : candidate.device_plan.segments) {
+        for (const GroupShare& share : segment.shares) used.insert(share.device);
+      }
+    }
+  }
+  return used.size() == 1 ? std::optional(*used.begin()) : std::nullopt;
+}
+
+// Cutting a graph adds work: halo rows, and rows that are picked and put back. A device that could
+// have the graph in one part gains nothing by it, whatever the noise of a table says.
+void pass_over_cuts_for_one(const PlanInput& input, std::vector<PartsPlan>& plans) {
+  PartsPlan& plan = plans.back();
+  if (plan.k == 1 || !plan.infeasible.empty()) return;
+  const std::optional<std::int32_t> device = only_device(plan);
+  if (!device) return;
+  const std::string& name = input.profile.devices[index_of(*device)].name;
+  const PartsPlan& whole = plans.front();
+  if (whole.k != 1 || !whole.infeasible.empty() || !whole.single_ms.contains(name)) return;
+  plan.passed_over = "all on " + name + ", which can have the graph in one part";
 }
 
 }  // namespace
@@ -174,7 +213,8 @@ PlanResult find_plan(const PlanInput& input, const PlanOptions& options, Diagnos
         continue;
       }
       plans.push_back(plan_for(input, options, k, &graph, shortest_ms, times));
-      if (plans.back().infeasible.empty()) {
+      pass_over_cuts_for_one(input, plans);
+      if (plans.back().is_eligible()) {
         shortest_ms = std::min(shortest_ms, plans.back().makespan_ms);
       }
     }
@@ -194,6 +234,9 @@ PlanResult find_plan(const PlanInput& input, const PlanOptions& options, Diagnos
     result = assemble_plan(input, options, plans);
   }
   result.times = std::move(times);
+  for (const std::string& reason : result.plan.uncertain) {
+    diagnostics.warning({.file = options.profile}, "predicted times are uncertain: " + reason);
+  }
   return result;
 }
 

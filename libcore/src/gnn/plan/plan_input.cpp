@@ -7,8 +7,10 @@
 #include <set>
 #include <utility>
 
+#include "gnn/plan/check_plan.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"
+#include "npu/target/device_facts.hpp"
 
 namespace npu::gnn {
 namespace {
@@ -20,11 +22,8 @@ constexpr std::size_t kMaxDevices = 8;
 std::size_t device_named(const StageTable& profile, const std::string& name) {
   const std::int32_t device = profile.find_device(name);
   if (device >= 0) return index_of(device);
-  std::string list;
-  for (const ProfileDevice& known : profile.devices) {
-    list += (list.empty() ? "" : ", ") + known.name;
-  }
-  throw Error(ErrorCode::kUsage, "device '" + name + "' is not in the profile, which has " + list);
+  throw Error(ErrorCode::kUsage,
+              "device '" + name + "' is not in the profile, which has " + profile.device_list());
 }
 
 std::vector<SubgraphSize> parse_subgraphs(const Json& json, const std::string& file) {
@@ -82,9 +81,54 @@ PlanLayer default_layer(const StageTable& profile) {
   return layer;
 }
 
+// What the table does not say of memory the target may.
+void take_memory(const Target& target, StageTable& profile) {
+  for (ProfileDevice& device : profile.devices) {
+    if (device.memory_bytes > 0) continue;
+    device.memory_bytes = static_cast<double>(device_memory_bytes(target, device.name));
+  }
+}
+
+// Times are those of one model, on devices that run what the target says.
+void check_profile_fits(const PlanOptions& options, const StageTable& profile,
+                        const StagedModel& model, const Target& target) {
+  if (!profile.model_hash.empty() && profile.model_hash != model.hash) {
+    throw Error(ErrorCode::kInvalidGraph,
+                "the table was measured on another model ('" + profile.model + "', hash " +
+                    profile.model_hash + "); this one is '" + model.name + "', hash " + model.hash +
+                    ": measure it with npu-profile",
+                {.file = options.profile, .pointer = "/model_hash"});
+  }
+  for (const ProfileDevice& device : profile.devices) {
+    if (device.rules.empty()) continue;
+    const std::string rules = device_rules_digest(target, device.name);
+    if (rules == device.rules) continue;
+    throw Error(ErrorCode::kInvalidGraph,
+                "the table was measured for device '" + device.name + "' of target '" +
+                    profile.target + "', " +
+                    (rules.empty() ? "which target '" + options.settings.target + "' does not have"
+                                   : "which runs other ops than that of target '" +
+                                         options.settings.target + "'") +
+                    ": give --target as npu-profile got it, or measure for this one",
+                {.file = options.profile, .pointer = "/devices"});
+  }
+}
+
+// Links that plans may need and that nobody has given. What they carry counts nothing.
+std::string missing_links(const StageTable& profile) {
+  std::string list;
+  for (const ProfileDevice& from : profile.devices) {
+    for (const ProfileDevice& to : profile.devices) {
+      if (profile.has_link(from.name, to.name)) continue;
+      list += (list.empty() ? "" : ", ") + from.name + " -> " + to.name;
+    }
+  }
+  return list;
+}
+
 // The profile with nothing but the devices that are to be planned for, and what the settings say of
 // them.
-StageTable read_devices(const PlanOptions& options) {
+StageTable read_devices(const PlanOptions& options, const Target& target) {
   StageTable profile = read_profile(options.profile);
   if (!options.bandwidths.empty()) {
     profile.add_bandwidths(parse_json(read_file(options.bandwidths), options.bandwidths),
@@ -106,6 +150,7 @@ StageTable read_devices(const PlanOptions& options) {
                 "the profile has " + std::to_string(profile.devices.size()) + " devices, at most " +
                     std::to_string(kMaxDevices) + " can be planned for");
   }
+  take_memory(target, profile);
   for (const MemoryLimit& limit : settings.memory) {
     profile.devices[device_named(profile, limit.device)].memory_bytes =
         static_cast<double>(limit.bytes);
@@ -156,22 +201,59 @@ void exclude_stages(const PlanSettings& settings, PlanInput& input) {
 }
 
 // The model's layers, or the one that published tables are about.
-void read_layers(const PlanOptions& options, PlanInput& input, Diagnostics& diagnostics) {
+void read_layers(const PlanOptions& options, const Target& target, PlanInput& input,
+                 Diagnostics& diagnostics) {
   if (!options.model.empty()) {
     input.model = read_staged_model(options.model);
-    input.layers = layers_of(*input.model, load_target(options.settings.target), input.profile);
+    check_profile_fits(options, input.profile, *input.model, target);
+    input.layers = layers_of(*input.model, target, input.profile);
+    if (const std::string links = missing_links(input.profile);
+        options.settings.transfers && !links.empty()) {
+      diagnostics.warning({.file = options.profile},
+                          "the table has no links " + links +
+                              ": transfers over them count nothing; give --bandwidths FILE");
+    }
   } else {
     if (options.settings.transfers && !options.graph.empty()) {
       throw Error(ErrorCode::kUsage,
                   "transfers depend on the sizes of tensors: give --model FILE or --no-transfers");
     }
     if (options.settings.transfers) {
-      diagnostics.warning({.file = options.subgraphs},
-                          "without --model nothing is known of tensors: transfers count nothing");
+      diagnostics.warning(
+          {.file = options.subgraphs},
+          "without --model nothing is known of tensors: transfers count nothing" +
+              std::string(options.bandwidths.empty()
+                              ? ""
+                              : ", whatever the links of --bandwidths; give --model "
+                                "FILE or --no-transfers"));
     }
     input.layers.push_back(default_layer(input.profile));
   }
   exclude_stages(options.settings, input);
+}
+
+}  // namespace
+
+namespace {
+
+// Of the graph as a whole: k = 1 is always tried.
+void check_pad(std::int64_t pad, const PlanInput& input) {
+  std::int64_t nodes = 0;
+  std::int64_t edges = 0;
+  if (input.graph) {
+    nodes = input.graph->in_edges.node_count();
+    edges = input.graph->in_edges.entry_count();
+  }
+  for (const SubgraphSize& size : input.subgraphs) {
+    nodes = std::max(nodes, size.n);
+    edges = std::max(edges, size.m);
+  }
+  const std::int64_t most = largest_pad(nodes, edges);
+  if (pad <= most) return;
+  throw Error(ErrorCode::kUsage, "--pad " + std::to_string(pad) + ": expected at most " +
+                                     std::to_string(most) + " for a graph of " +
+                                     std::to_string(nodes) + " nodes and " + std::to_string(edges) +
+                                     " edges");
 }
 
 }  // namespace
@@ -183,7 +265,8 @@ std::unique_ptr<PlanInput> read_plan_input(const PlanOptions& options, Diagnosti
   if (options.graph.empty() == options.subgraphs.empty()) {
     throw Error(ErrorCode::kUsage, "expected a GRAPH or --subgraphs FILE, and not both");
   }
-  input->profile = read_devices(options);
+  const Target target = load_target(options.settings.target);
+  input->profile = read_devices(options, target);
   CostSettings& settings = input->settings;
   settings.interpolation = options.settings.interpolation;
   settings.transfers = options.settings.transfers;
@@ -191,7 +274,7 @@ std::unique_ptr<PlanInput> read_plan_input(const PlanOptions& options, Diagnosti
   settings.ratios = options.settings.ratios;
   settings.host =
       input->profile.find_device("cpu") >= 0 ? "cpu" : input->profile.devices.front().name;
-  read_layers(options, *input, diagnostics);
+  read_layers(options, target, *input, diagnostics);
   if (!options.graph.empty()) {
     input->graph = read_graph_file(options.graph, options.graph_options);
     for (const std::string& note : input->graph->notes) {
@@ -201,6 +284,7 @@ std::unique_ptr<PlanInput> read_plan_input(const PlanOptions& options, Diagnosti
     input->subgraphs = parse_subgraphs(parse_json(read_file(options.subgraphs), options.subgraphs),
                                        options.subgraphs);
   }
+  check_pad(options.pad, *input);
   return input;
 }
 

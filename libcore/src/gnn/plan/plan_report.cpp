@@ -17,7 +17,7 @@ std::string percent_text(double value) { return fixed_text(100 * value, 2) + " %
 
 std::string escaped(const std::string& text) {
   std::string result;
-  for (const char c : text) {
+  for (const char c : short_text(text)) {
     switch (c) {
       case '&':
         result += "&amp;";
@@ -69,6 +69,7 @@ std::string sweep_table(const Plan& plan) {
       best_ms = ms;
     }
     if (!best.empty()) best += " " + ms_text(best_ms) + " ms";
+    if (!row.passed_over.empty()) best += "; passed over: " + row.passed_over;
     rows.push_back({k, cut, halo, std::to_string(row.pad), ms_text(row.makespan_ms),
                     ms_text(row.lower_bound_ms), percent_text(row.gap), best});
   }
@@ -140,6 +141,7 @@ std::string format_plan_report(const Plan& plan) {
           ms_text(plan.compile_ms) + " ms), " + std::to_string(plan.plan_switches) +
           " plan switches, " + std::to_string(plan.extrapolated) +
           " estimates outside the measured range\n";
+  for (const std::string& reason : plan.uncertain) text += "uncertain: " + reason + "\n";
   return text;
 }
 
@@ -176,7 +178,7 @@ std::string gantt_svg(const PlanResult& result) {
            number(std::max(0.5, (task.end_ms - task.start_ms) * scale)) +
            "\" height=\"28\" fill=\"" + kColors[color % 10] +
            "\" stroke=\"white\" stroke-width=\"0.5\"><title>layer " + std::to_string(task.layer) +
-           ", subgraph " + std::to_string(task.subgraph) + " " + task.block + ": " +
+           ", subgraph " + std::to_string(task.subgraph) + " " + escaped(task.block) + ": " +
            number(task.start_ms) + " - " + number(task.end_ms) + " ms, " +
            escaped(task.device_plan) + "</title></rect>\n";
   }

@@ -16,6 +16,7 @@
 #include <numeric>
 #include <set>
 
+#include "gnn/plan/check_plan.hpp"
 #include "gnn/plan/replay_clusters.hpp"
 #include "npu/csr/metis_partitioner.hpp"
 #include "npu/gnn/partition_file.hpp"
@@ -38,10 +39,6 @@ std::string number_text(double value) {
   return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
 }
 
-std::int64_t padded(std::int64_t value, std::int64_t pad) {
-  return std::max<std::int64_t>(1, (value + pad - 1) / pad) * pad;
-}
-
 // What the plan was made with.
 PlanOptions options_of(const Plan& plan, const std::string& path) {
   PlanOptions options;
@@ -51,7 +48,7 @@ PlanOptions options_of(const Plan& plan, const std::string& path) {
   options.profile = path_beside(path, plan.files.profile);
   options.bandwidths = path_beside(path, plan.files.bandwidths);
   options.settings = plan.settings;
-  options.pad = plan.pad;
+  options.pad = 1;  // the plan's own is checked with its sizes
   if (plan.files.node_count_given) options.graph_options.node_count = plan.files.graph_nodes;
   options.graph_options.undirected = plan.files.undirected;
   return options;
@@ -92,7 +89,11 @@ class Verifier {
     input_ = read_plan_input(options_of(plan_, path_), ignored);
     input_->settings.pad = std::max<std::int64_t>(1, plan_.pad);
     for (const ProfileDevice& device : input_->profile.devices) names_.push_back(device.name);
+    if (input_->model && input_->model->hash != plan_.files.model_hash) {
+      complain("/model_hash", "the model has another hash: " + input_->model->hash);
+    }
     check_sizes();
+    check_pad();
     input_->settings.whole_graph = sizes_.size() == 1;
     PlanCheck sums;
     BoundSums bounds;
@@ -208,9 +209,20 @@ class Verifier {
       check_value("m", stated.size.m, size.m);
       check_value("halo", stated.size.halo, size.halo);
       check_value("cut_edges", stated.size.cut_edges, size.cut_edges);
-      check_value("n_pad", stated.padded_nodes, padded(size.n, pad));
-      check_value("m_pad", stated.padded_edges, padded(size.m, pad));
+      check_value("n_pad", stated.padded_nodes, padded_size(size.n, pad));
+      check_value("m_pad", stated.padded_edges, padded_size(size.m, pad));
     }
+  }
+
+  void check_pad() {
+    std::int64_t nodes = 0;
+    std::int64_t edges = 0;
+    for (const SubgraphSize& size : sizes_) {
+      nodes = std::max(nodes, size.n);
+      edges = std::max(edges, size.m);
+    }
+    const std::int64_t most = largest_pad(nodes, edges);
+    if (plan_.pad > most) complain("/pad", "expected at most " + std::to_string(most));
   }
 
   // The devices of a segment by index; empty if one of them is not in the profile.

@@ -13,22 +13,30 @@
 #include "npu/gnn/profile_gnn.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <memory>
 #include <numeric>
 #include <set>
 
+#include "gnn/profile/measure_links.hpp"
+#include "gnn/profile/profile_grid.hpp"
+#include "gnn/profile/sample_graph.hpp"
 #include "gnn/run/gnn_block.hpp"
 #include "gnn/run/plan_loader.hpp"
 #include "gnn/run/tensor_rows.hpp"
+#include "npu/gnn/graph_reader.hpp"
 #include "npu/gnn/staged_model.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/profile/host_fingerprint.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"
 #include "npu/support/text.hpp"
+#include "npu/target/device_facts.hpp"
 #include "npu/target/target.hpp"
+#include "profile/machine_watch.hpp"
 #include "support/statistics.hpp"
 
 namespace npu::gnn {
@@ -40,49 +48,6 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-std::uint64_t mixed(std::uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-  return value ^ (value >> 31);
-}
-
-double unit(std::uint64_t value) { return static_cast<double>(mixed(value) >> 11) * 0x1p-53; }
-
-// A node of n, drawn with a density that falls with its rank; the ranks are scattered.
-std::int64_t skewed_node(std::uint64_t draw, std::int64_t n) {
-  const double u = unit(draw);
-  const auto rank = static_cast<std::uint64_t>(u * u * static_cast<double>(n));
-  return static_cast<std::int64_t>(mixed(rank * 2 + 1) % static_cast<std::uint64_t>(n));
-}
-
-// n nodes and m edges, whose ends are drawn.
-SubgraphView skewed_graph(std::int64_t n, std::int64_t m) {
-  SubgraphView work;
-  work.owned = work.local = n;
-  work.offsets.assign(index_of(n) + 1, 0);
-  for (std::int64_t e = 0; e < m; ++e) {
-    ++work.offsets[index_of(skewed_node(3 * static_cast<std::uint64_t>(e) + 1, n)) + 1];
-  }
-  for (std::int64_t v = 0; v < n; ++v) work.offsets[index_of(v) + 1] += work.offsets[index_of(v)];
-  work.sources.resize(index_of(m));
-  for (std::int64_t e = 0; e < m; ++e) {
-    work.sources[index_of(e)] =
-        static_cast<std::int32_t>(skewed_node(3 * static_cast<std::uint64_t>(e) + 2, n));
-  }
-  return work;
-}
-
-Tensor filled(DType dtype, Shape shape, std::uint64_t seed) {
-  Tensor tensor(dtype, std::move(shape));
-  if (dtype == DType::kFloat32) {
-    for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
-      tensor.as_mutable<float>()[i] =
-          static_cast<float>(unit(seed + static_cast<std::uint64_t>(i)) * 2 - 1);
-    }
-  }
-  return tensor;
-}
-
 struct Point {
   std::int32_t device;
   std::int32_t layer;
@@ -92,6 +57,19 @@ struct Point {
   std::int64_t m;
   std::int32_t runs;  // timed ones, on this visit
 };
+
+struct Timing {
+  double ms = 0;  // median
+  std::vector<double> samples;
+  bool disturbed = false;
+};
+
+// Fewer runs say nothing of their spread.
+constexpr std::size_t kRunsForSpread = 3;
+// Runs that differ by more were disturbed by something, whatever the machine says.
+constexpr double kMostSpread = 0.15;
+// npu-plan's quantum of static shapes, unless it is told another one.
+constexpr std::int64_t kPad = 1000;
 
 // Bytes of what enters and leaves a block, and of its weights.
 double block_bytes(const LayerInfo& info, const Point& point) {
@@ -122,43 +100,104 @@ class Profiler {
   StageTable run(const std::function<bool(const ProfileProgress&, const StageTable&)>& progress) {
     model_ = read_staged_model(options_.model);
     weights_ = load_staged_weights(model_, options_.weights);
+    size_grid();
     open_devices();
     table_.fingerprint = host_fingerprint(options_.threads);
-    table_.extra["model"] = model_.name;
-    table_.extra["model_hash"] = model_.hash;
+    table_.model = model_.name;
+    table_.model_hash = model_.hash;
     take_over();
     const std::vector<Point> points = open_points();
-    for (const Point& point : points) graph_nodes_ = std::max(graph_nodes_, point.n);
-    const auto start = Clock::now();
-    for (std::size_t p = 0; p < points.size(); ++p) {
-      ProfileProgress state;
-      state.done = static_cast<std::int32_t>(p);
-      state.total = static_cast<std::int32_t>(points.size());
-      state.elapsed_s = ms_since(start) / 1000;
-      // Later points are larger; what is left is judged by bytes, not by count.
-      state.remaining_s =
-          done_bytes_ > 0 ? state.elapsed_s * (total_bytes_ - done_bytes_) / done_bytes_ : 0;
-      state.what = devices_[index_of(points[p].device)].name + "[" +
-                   std::to_string(points[p].first) + "-" + std::to_string(points[p].last) +
-                   "] n=" + std::to_string(points[p].n) + " m=" + std::to_string(points[p].m);
-      if (!progress(state, table_)) break;
-      measure(points[p]);
-      done_bytes_ += weight_of(points[p]);
+    for (const Point& point : points) graph_nodes_ = std::max(graph_nodes_, 2 * point.n);
+    total_ = static_cast<std::int32_t>(points.size());
+    start_ = Clock::now();
+    bool goes_on = true;
+    for (const Point& point : points) {
+      goes_on = goes_on && visit(point, progress);
     }
-    measure_links();
+    for (std::int32_t round = 0; goes_on && round < options_.revisits; ++round) {
+      const std::vector<Point> again = disturbed_points(points);
+      total_ += static_cast<std::int32_t>(again.size());
+      for (const Point& point : again) total_bytes_ += weight_of(point);
+      for (const Point& point : again) goes_on = goes_on && visit(point, progress);
+    }
+    tell_of_disturbance();
+    table_.links = measure_links(devices_);
     table_.index();
     table_.extra["repaired"] = table_.repair_monotone();
     const StageTable::HoldOut held = table_.leave_one_out();
-    table_.extra["leave_one_out"] = {{"points", held.points},
-                                     {"median_error", held.median_error},
-                                     {"worst_error", held.worst_error},
-                                     {"worst", held.worst}};
+    Json& stated = table_.extra["leave_one_out"] = {{"points", held.points}};
+    if (held.points > 0) {
+      stated["median_error"] = held.median_error;
+      stated["worst_error"] = held.worst_error;
+      stated["worst"] = held.worst;
+    }
     return std::move(table_);
   }
 
  private:
+  using Progress = std::function<bool(const ProfileProgress&, const StageTable&)>;
+
+  void size_grid() {
+    grid_ = {options_.nodes, options_.degrees};
+    if (options_.graph.empty()) return;
+    GraphReadOptions read;
+    read.undirected = options_.undirected;
+    const CsrGraph graph = read_graph_file(options_.graph, read).in_edges;
+    if (graph.node_count() == 0 || graph.entry_count() == 0) {
+      throw Error(ErrorCode::kInvalidGraph, "the graph has no edges to measure with",
+                  {.file = options_.graph});
+    }
+    const std::int32_t parts =
+        *std::max_element(options_.part_counts.begin(), options_.part_counts.end());
+    grid_ = grid_for_graph(graph.node_count(), graph.entry_count(), parts, kPad, options_.coarse);
+  }
+
+  // False if the user wants to stop.
+  bool visit(const Point& point, const Progress& progress) {
+    ProfileProgress state;
+    state.done = done_++;
+    state.total = total_;
+    state.elapsed_s = ms_since(start_) / 1000;
+    // Later points are larger; what is left is judged by bytes, not by count.
+    state.remaining_s =
+        done_bytes_ > 0 ? state.elapsed_s * (total_bytes_ - done_bytes_) / done_bytes_ : 0;
+    state.what = devices_[index_of(point.device)].name + "[" + std::to_string(point.first) + "-" +
+                 std::to_string(point.last) + "] n=" + std::to_string(point.n) +
+                 " m=" + std::to_string(point.m);
+    if (!progress(state, table_)) return false;
+    measure(point);
+    done_bytes_ += weight_of(point);
+    return true;
+  }
+
+  // The points whose visits were all disturbed, each once.
+  std::vector<Point> disturbed_points(const std::vector<Point>& visited) const {
+    std::vector<Point> again;
+    std::set<PointKey> seen;
+    for (Point point : visited) {
+      const auto found = entry_of_.find(key_of(point));
+      if (found == entry_of_.end() || !table_.entries[found->second].disturbed) continue;
+      if (!seen.insert(found->first).second) continue;
+      point.runs = (options_.runs + 1) / 2;
+      again.push_back(point);
+    }
+    return again;
+  }
+
+  void tell_of_disturbance() {
+    const std::int32_t disturbed = table_.disturbed_count();
+    if (disturbed == 0) return;
+    diagnostics_.warning({}, std::to_string(disturbed) + " of " +
+                                 std::to_string(table_.entries.size()) +
+                                 " points stay disturbed by other work on the machine (up to " +
+                                 std::to_string(runnable_) +
+                                 " threads wanted a core): the same command with -o measures them "
+                                 "again");
+  }
+
   void open_devices() {
     const Target target = load_target(options_.target);
+    table_.target = target.name;
     for (const auto& [name, backend] : wanted_devices(target)) {
       GnnDevice device;
       device.name = name;
@@ -169,7 +208,8 @@ class Profiler {
       device.threads = options_.threads;
       const Json backend_options = {{"threads", options_.threads}};
       device.instance = DeviceInstance::open(Backend::load(backend), backend_options.dump());
-      table_.devices.push_back({name, device.resource, device.is_static, 0});
+      table_.devices.push_back({name, device.resource, device.is_static, memory_of(target, device),
+                                backend, device_rules_digest(target, name)});
       auto& refusals = refusals_.emplace_back(model_.layers.size());
       const Device* description = target.find_device(name);
       for (std::size_t l = 0; l < model_.layers.size(); ++l) {
@@ -182,6 +222,13 @@ class Profiler {
       }
       devices_.push_back(std::move(device));
     }
+  }
+
+  // What the target says, else the machine's for what computes in it.
+  static double memory_of(const Target& target, const GnnDevice& device) {
+    const std::int64_t stated = device_memory_bytes(target, device.name);
+    if (stated > 0) return static_cast<double>(stated);
+    return device.resource == "host" ? host_memory_bytes() : 0;
   }
 
   // The devices to measure, all with a backend.
@@ -211,14 +258,16 @@ class Profiler {
     std::error_code ignored;
     if (options_.resume.empty() || !std::filesystem::exists(options_.resume, ignored)) return;
     const StageTable old = read_profile(options_.resume);
-    const Json* hash = find_member(old.extra, "model_hash");
-    if (hash == nullptr || *hash != model_.hash || old.fingerprint != table_.fingerprint) {
+    if (old.model_hash != model_.hash || old.fingerprint != table_.fingerprint) {
       throw Error(ErrorCode::kUsage,
                   "the table there is of another model or host; remove it, or write elsewhere",
                   {.file = options_.resume});
     }
     for (const ProfileEntry& entry : old.entries) {
-      if (table_.find_device(entry.device) >= 0) table_.entries.push_back(entry);
+      // What was disturbed is measured again.
+      if (table_.find_device(entry.device) >= 0 && !entry.disturbed) {
+        table_.entries.push_back(entry);
+      }
     }
     if (!table_.entries.empty()) {
       diagnostics_.note({.file = options_.resume},
@@ -270,8 +319,8 @@ class Profiler {
   std::vector<Point> all_points() {
     std::vector<Point> points;
     std::int32_t left_out = 0;
-    for (const std::int64_t n : options_.nodes) {
-      for (const double degree : options_.degrees) {
+    for (const std::int64_t n : grid_.nodes) {
+      for (const double degree : grid_.degrees) {
         const auto m = std::max<std::int64_t>(1, std::llround(degree * static_cast<double>(n)));
         for (std::size_t l = 0; l < model_.layers.size(); ++l) {
           const LayerInfo& info = model_.layers[l];
@@ -304,103 +353,162 @@ class Profiler {
     return points;
   }
 
-  // The visit that was disturbed less counts: other work only ever adds time.
-  void add(ProfileEntry entry) {
-    const auto [found, is_new] = entry_of_.emplace(key_of(entry), table_.entries.size());
+  // Of two visits the one that nothing disturbed counts, else the faster one: other work only ever
+  // adds time. The spread is that of all runs.
+  void add(ProfileEntry entry, std::vector<double> samples) {
+    const PointKey key = key_of(entry);
+    const auto [found, is_new] = entry_of_.emplace(key, table_.entries.size());
+    std::vector<double>& all = samples_[key];
+    all.insert(all.end(), samples.begin(), samples.end());
     if (is_new) {
       table_.entries.push_back(std::move(entry));
-      return;
+    } else {
+      ProfileEntry& known = table_.entries[found->second];
+      const auto merge = [&](double& kept, double next) {
+        if (kept <= 0 ||
+            (next > 0 && (known.disturbed == entry.disturbed ? next < kept : known.disturbed))) {
+          kept = next;
+        }
+      };
+      merge(known.ms, entry.ms);
+      merge(known.whole_ms, entry.whole_ms);
+      merge(known.halo_ms, entry.halo_ms);
+      known.compile_ms = std::min(known.compile_ms, entry.compile_ms);
+      known.disturbed = known.disturbed && entry.disturbed;
+      known.runs += entry.runs;
     }
     ProfileEntry& known = table_.entries[found->second];
-    if (entry.ms < known.ms) {
-      known.ms = entry.ms;
-      known.mad_ms = entry.mad_ms;
-    }
-    if (known.whole_ms <= 0 || (entry.whole_ms > 0 && entry.whole_ms < known.whole_ms)) {
-      known.whole_ms = entry.whole_ms;
-    }
-    known.compile_ms = std::min(known.compile_ms, entry.compile_ms);
-    known.runs += entry.runs;
+    if (all.size() >= kRunsForSpread) known.mad_ms = median_absolute_deviation(all, known.ms);
   }
 
-  void measure(const Point& point) {
-    const LayerInfo& info = model_.layers[index_of(point.layer - 1)];
-    const GnnDevice& device = devices_[index_of(point.device)];
-    // Hardly any graph has the very size of a static program: one node is padding.
-    const std::int64_t nodes = device.is_static ? std::max<std::int64_t>(1, point.n - 1) : point.n;
-    if (work_.owned != nodes || work_.edges() != point.m) work_ = skewed_graph(nodes, point.m);
-    const auto compile_start = Clock::now();
-    const BlockShape shape{point.n, point.n, point.m};
-    const GnnBlock block(model_, point.layer, point.first, point.last, shape, device, weights_);
-    const double compile_ms = ms_since(compile_start);
+  // A block at the sizes of a point, with what it reads.
+  struct Setup {
+    SubgraphView graph;
+    BlockShape shape;
+    std::unique_ptr<GnnBlock> block;
     std::map<std::string, BlockInput> inputs;
-    const Graph graph =
-        read_valid_graph(model_.block(point.layer, point.first, point.last, shape).dump(), "block");
-    bool reads_features = false;
+    double compile_ms = 0;
+  };
+
+  // `halo` further nodes lie beside the point's. Hardly any graph has the very size of a static
+  // program: one node is padding.
+  Setup set_up(const Point& point, std::int64_t halo) {
+    const GnnDevice& device = devices_[index_of(point.device)];
+    const std::int64_t padding = device.is_static && point.n > 1 ? 1 : 0;
+    Setup setup;
+    setup.shape = {point.n, point.n + halo, point.m};
+    const SubgraphView& last = graphs_[halo > 0 ? 1 : 0];
+    const std::int64_t local = point.n + halo - padding;
+    if (last.owned == point.n - padding && last.local == local && last.edges() == point.m) {
+      setup.graph = last;
+    } else {
+      setup.graph = graphs_[halo > 0 ? 1 : 0] =
+          skewed_graph(point.n - padding, local - (point.n - padding), point.m);
+    }
+    const auto start = Clock::now();
+    setup.block = std::make_unique<GnnBlock>(model_, point.layer, point.first, point.last,
+                                             setup.shape, device, weights_);
+    setup.compile_ms = ms_since(start);
+    const Graph graph = read_valid_graph(
+        model_.block(point.layer, point.first, point.last, setup.shape).dump(), "block");
     for (const TensorId id : graph.graph_inputs()) {
       const TensorInfo& tensor = graph.tensor(id);
       if (tensor.name == kEdgeInput) continue;
       if (tensor.name == kFeatureInput || tensor.name == kDegreeInput) {
-        reads_features = reads_features || tensor.name == kFeatureInput;
-        inputs[tensor.name] = {rows_of_graph(tensor), true, nullptr};
-      } else {
-        Shape shape_of_value = tensor.shape;
-        if (shape_of_value[0] == point.n) shape_of_value[0] = nodes;
-        inputs[tensor.name] = {filled(tensor.dtype, shape_of_value, 17), false, nullptr};
+        setup.inputs[tensor.name] = {rows_of_graph(tensor), true, nullptr};
+        continue;
+      }
+      Shape shape = tensor.shape;
+      if (shape[0] == point.n) {
+        shape[0] = setup.graph.owned;
+      } else if (shape[0] == point.n + halo) {
+        shape[0] = setup.graph.local;
+      }
+      setup.inputs[tensor.name] = {filled(tensor.dtype, shape, 17), false, nullptr};
+    }
+    return setup;
+  }
+
+  Timing time_part(const Setup& setup, bool ends_layer, std::int32_t runs) const {
+    return time_runs(runs, [&](std::int32_t run) {
+      SubgraphView part = part_of_larger_graph(setup.graph, graph_nodes_, run + options_.warm_up);
+      const auto start = Clock::now();
+      auto outputs = setup.block->run(part, setup.inputs);
+      if (ends_layer) store_outputs(outputs, part);
+      return ms_since(start);
+    });
+  }
+
+  // The graph in one part: its features were uploaded before, its result is taken as it is.
+  Timing time_whole(const Point& point, Setup setup) const {
+    for (auto& [name, input] : setup.inputs) {
+      if (!input.by_node) continue;
+      input.tensor = rows_of(input.tensor, 0, setup.graph.owned);
+      if (name == kFeatureInput && point.layer == 1) {
+        input.resident = devices_[index_of(point.device)].instance->import_tensor(input.tensor);
       }
     }
+    return time_runs(point.runs, [&](std::int32_t) {
+      const auto start = Clock::now();
+      setup.block->run(setup.graph, setup.inputs);
+      return ms_since(start);
+    });
+  }
+
+  void measure(const Point& point) {
+    const LayerInfo& info = model_.layers[index_of(point.layer - 1)];
     bool ends_layer = false;
+    bool reads_halo = false;
     for (const StageTensor& tensor : info.tensors) {
-      ends_layer =
-          ends_layer || (tensor.producer >= point.first && tensor.producer <= point.last &&
-                         !tensor.consumers.empty() && tensor.consumers.back() > info.stage_count());
+      const bool is_made = tensor.producer >= point.first && tensor.producer <= point.last;
+      const bool is_read =
+          std::any_of(tensor.consumers.begin(), tensor.consumers.end(),
+                      [&](std::int32_t c) { return c >= point.first && c <= point.last; });
+      ends_layer = ends_layer || (is_made && !tensor.consumers.empty() &&
+                                  tensor.consumers.back() > info.stage_count());
+      reads_halo = reads_halo || (tensor.local_rows && (is_made || is_read));
     }
+    Setup setup = set_up(point, 0);
+    const bool reads_features = setup.inputs.contains(std::string(kFeatureInput));
     ProfileEntry entry;
-    entry.device = device.name;
+    entry.device = devices_[index_of(point.device)].name;
     entry.layer = point.layer;
     entry.first = point.first;
     entry.last = point.last;
     entry.n = static_cast<double>(point.n);
     entry.m = static_cast<double>(point.m);
-    std::tie(entry.ms, entry.mad_ms) = time_runs(point.runs, [&](std::int32_t run) {
-      SubgraphView part = part_of_graph(run);
-      const auto start = Clock::now();
-      auto outputs = block.run(part, inputs);
-      if (ends_layer) store_outputs(outputs, part);
-      return ms_since(start);
-    });
+    Timing part = time_part(setup, ends_layer, point.runs);
+    entry.ms = part.ms;
+    entry.disturbed = part.disturbed;
+    if (devices_[index_of(point.device)].is_static) entry.compile_ms = setup.compile_ms;
+    if (reads_halo) {
+      const Timing halo = time_part(set_up(point, point.n), ends_layer, point.runs);
+      entry.halo_ms = halo.ms;
+      entry.disturbed = entry.disturbed || halo.disturbed;
+    }
     if ((reads_features && point.layer == 1) || ends_layer) {
-      // The graph in one part: its features were uploaded before, its result is taken as it is.
-      for (auto& [name, input] : inputs) {
-        if (!input.by_node) continue;
-        input.tensor = rows_of(input.tensor, 0, nodes);
-        if (name == kFeatureInput && point.layer == 1) {
-          input.resident = device.instance->import_tensor(input.tensor);
-        }
-      }
-      entry.whole_ms = time_runs(point.runs, [&](std::int32_t) {
-                         const auto start = Clock::now();
-                         block.run(work_, inputs);
-                         return ms_since(start);
-                       }).first;
+      const Timing whole = time_whole(point, std::move(setup));
+      entry.whole_ms = whole.ms;
+      entry.disturbed = entry.disturbed || whole.disturbed;
     }
     entry.runs = point.runs;
     entry.peak_bytes = std::ceil(block_bytes(info, point));
-    if (device.is_static) entry.compile_ms = compile_ms;
-    add(std::move(entry));
+    add(std::move(entry), std::move(part.samples));
   }
 
-  // Median and median absolute deviation.
   template <typename Run>
-  std::pair<double, double> time_runs(std::int32_t runs, const Run& run) const {
-    std::vector<double> times;
-    for (std::int32_t i = -options_.warm_up; i < runs; ++i) {
-      const double ms = run(i);
-      if (i >= 0) times.push_back(ms);
-    }
-    const double middle = lower_median(times);
-    for (double& time : times) time = std::abs(time - middle);
-    return {middle, lower_median(std::move(times))};
+  Timing time_runs(std::int32_t runs, const Run& run) const {
+    for (std::int32_t i = -options_.warm_up; i < 0; ++i) run(i);
+    Timing timing;
+    const MachineWatch watch;
+    for (std::int32_t i = 0; i < runs; ++i) timing.samples.push_back(run(i));
+    const MachineLoad load = watch.load();
+    runnable_ = std::max(runnable_, load.runnable);
+    timing.ms = lower_median(timing.samples);
+    const double spread = median_absolute_deviation(timing.samples, timing.ms);
+    timing.disturbed = is_disturbed(load) || (timing.samples.size() >= kRunsForSpread &&
+                                              spread > kMostSpread * timing.ms);
+    return timing;
   }
 
   // Features or degrees of a graph that the point's is a part of: as many rows as the largest point
@@ -415,25 +523,6 @@ class Profiler {
     return rows;
   }
 
-  // The point's graph as a part: its nodes are spread over those of the whole, and other ones in
-  // each run, so that no run finds the rows of the one before in a cache.
-  SubgraphView part_of_graph(std::int32_t run) const {
-    SubgraphView part = work_;
-    const std::int64_t all = std::max(graph_nodes_, work_.owned);
-    const std::int64_t shift = (run + options_.warm_up) * std::int64_t{7919};
-    part.nodes.resize(index_of(work_.owned));
-    for (std::int64_t v = 0; v < work_.owned; ++v) {
-      part.nodes[index_of(v)] = static_cast<std::int32_t>((v * all / work_.owned + shift) % all);
-    }
-    // Most of what a part reads belongs to other ones: sources lie anywhere.
-    part.base_sources.reserve(part.sources.size());
-    auto draw = static_cast<std::uint64_t>(shift);
-    for (std::size_t e = 0; e < part.sources.size(); ++e) {
-      part.base_sources.push_back(static_cast<std::int32_t>(skewed_node(++draw, all)));
-    }
-    return part;
-  }
-
   // What becomes of the results of a part: rows of the whole, written for the first time.
   static void store_outputs(const std::map<std::string, Tensor>& outputs,
                             const SubgraphView& part) {
@@ -446,49 +535,6 @@ class Profiler {
     }
   }
 
-  // Host to device and back, for every device: latency and rate by least squares.
-  void measure_links() {
-    if (devices_.empty()) return;
-    const std::string host = table_.find_device("cpu") >= 0 ? "cpu" : devices_.front().name;
-    for (const GnnDevice& device : devices_) {
-      if (device.name == host) continue;
-      ProfileLink in{host, device.name, 0, 0, Json::array(), false};
-      ProfileLink out{device.name, host, 0, 0, Json::array(), false};
-      for (std::int64_t bytes = 4096; bytes <= (std::int64_t{64} << 20); bytes *= 16) {
-        const Tensor tensor(DType::kFloat32, {bytes / 4});
-        std::vector<double> in_ms;
-        std::vector<double> out_ms;
-        for (int run = 0; run < 7; ++run) {
-          auto start = Clock::now();
-          const auto buffer = device.instance->import_tensor(tensor);
-          in_ms.push_back(ms_since(start));
-          start = Clock::now();
-          buffer->to_host();
-          out_ms.push_back(ms_since(start));
-          // Where buffers lie in host memory the times of blocks contain both copies.
-          in.in_block = out.in_block = true;
-        }
-        in.samples.push_back({bytes, lower_median(in_ms)});
-        out.samples.push_back({bytes, lower_median(out_ms)});
-      }
-      fit(in);
-      fit(out);
-      table_.links.push_back(std::move(in));
-      table_.links.push_back(std::move(out));
-    }
-  }
-
-  static void fit(ProfileLink& link) {
-    // The largest sample gives the rate, the smallest the latency: robust against the rest.
-    const Json& large = link.samples.back();
-    const Json& small = link.samples.front();
-    const double bytes = large[0].get<double>() - small[0].get<double>();
-    const double ms = std::max(1e-6, large[1].get<double>() - small[1].get<double>());
-    link.bytes_per_s = bytes / ms * 1e3;
-    link.latency_ms =
-        std::max(0.0, small[1].get<double>() - small[0].get<double>() / link.bytes_per_s * 1e3);
-  }
-
   const ProfileOptions& options_;
   Diagnostics& diagnostics_;
   StagedModel model_;
@@ -496,10 +542,16 @@ class Profiler {
   std::vector<GnnDevice> devices_;
   std::vector<std::vector<std::vector<std::string>>> refusals_;  // device, layer, stage
   StageTable table_;
-  SubgraphView work_;
-  std::int64_t graph_nodes_ = 0;  // of the largest point
+  ProfileGrid grid_;
+  std::array<SubgraphView, 2> graphs_;  // the last one without halo, and with
+  std::int64_t graph_nodes_ = 0;        // of the graph that points are parts of
   std::map<std::string, Tensor> graph_rows_;
-  std::map<PointKey, std::size_t> entry_of_;  // index into the entries
+  std::map<PointKey, std::size_t> entry_of_;         // index into the entries
+  std::map<PointKey, std::vector<double>> samples_;  // times as a part, of all visits
+  mutable std::int32_t runnable_ = 0;                // most threads that wanted a core
+  Clock::time_point start_;
+  std::int32_t done_ = 0;
+  std::int32_t total_ = 0;
   double total_bytes_ = 0;
   double done_bytes_ = 0;
 };
@@ -511,47 +563,6 @@ StageTable profile_stages(
     const std::function<bool(const ProfileProgress&, const StageTable&)>& progress,
     Diagnostics& diagnostics) {
   return Profiler(options, diagnostics).run(progress);
-}
-
-std::string format_profile_report(const StageTable& table) {
-  std::vector<std::vector<std::string>> rows{
-      {"device", ">layer", "block", ">points", ">smallest ms", ">largest ms", ">worst MAD"}};
-  for (std::size_t begin = 0; begin < table.entries.size();) {
-    const ProfileEntry& first = table.entries[begin];
-    std::size_t end = begin;
-    double least = first.ms;
-    double most = first.ms;
-    double noise = 0;
-    for (; end < table.entries.size(); ++end) {
-      const ProfileEntry& entry = table.entries[end];
-      if (entry.device != first.device || entry.layer != first.layer ||
-          entry.first != first.first || entry.last != first.last) {
-        break;
-      }
-      least = std::min(least, entry.ms);
-      most = std::max(most, entry.ms);
-      if (entry.ms > 0) noise = std::max(noise, entry.mad_ms / entry.ms);
-    }
-    rows.push_back({first.device, std::to_string(first.layer),
-                    std::to_string(first.first) + "-" + std::to_string(first.last),
-                    std::to_string(end - begin), fixed_text(least, 3), fixed_text(most, 3),
-                    fixed_text(100 * noise, 1) + " %"});
-    begin = end;
-  }
-  std::string text = table_text(rows);
-  for (const ProfileLink& link : table.links) {
-    text += link.from + " -> " + link.to + ": " + bytes_text(link.bytes_per_s) + "/s, " +
-            fixed_text(link.latency_ms * 1000, 1) + " us" +
-            (link.in_block ? " (contained in the blocks)" : "") + "\n";
-  }
-  const StageTable::HoldOut held = table.leave_one_out();
-  text += "interpolation, each of " + std::to_string(held.points) +
-          " points left out in turn: median error " + fixed_text(100 * held.median_error, 1) +
-          " %, worst " + fixed_text(100 * held.worst_error, 1) + " % " + held.worst + "\n";
-  if (const Json* repaired = find_member(table.extra, "repaired")) {
-    text += repaired->dump() + " points raised so that times grow with the graph\n";
-  }
-  return text;
 }
 
 }  // namespace npu::gnn

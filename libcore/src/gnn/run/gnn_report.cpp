@@ -3,6 +3,7 @@
 #include "npu/gnn/gnn_report.hpp"
 
 #include "npu/support/ids.hpp"
+#include "npu/support/text.hpp"
 #include "runtime/report_metrics.hpp"
 #include "support/chrome_trace.hpp"
 
@@ -44,7 +45,22 @@ void write_steps(const RunReport& report, Json& json) {
   for (const auto& [name, ms] : busy_ms) busy[name] = ms;
 }
 
+// Which runs the measured time is of.
+std::string measured_of(const RunReport& report) {
+  if (!report.bench) return "the first run";
+  return "the median of " + std::to_string(report.bench->runs) + " further runs";
+}
+
 }  // namespace
+
+std::string format_run_times(const RunReport& report) {
+  if (report.simulated_ms) return {};
+  std::string text = "first run " + fixed_text(report.first_ms, 3) +
+                     " ms: it also makes memory, threads and caches warm\n";
+  text += "measured_ms " + fixed_text(report.measured_ms, 3) + " is " + measured_of(report);
+  text += report.bench ? "\n" : "; --bench N measures further ones\n";
+  return text + "predicted " + fixed_text(report.predicted_ms, 3) + " ms, for runs when warm\n\n";
+}
 
 Json to_json(const RunReport& report) {
   if (report.simulated_ms) return simulated_json(report);
@@ -56,6 +72,7 @@ Json to_json(const RunReport& report) {
   json["predicted_ms"] = report.predicted_ms;
   json["first_ms"] = report.first_ms;
   json["measured_ms"] = report.measured_ms;
+  json["measured_of"] = measured_of(report);
   json["load_ms"] = report.load_ms;
   json["compile_ms"] = report.compile_ms;
   json["static_compiles"] = report.static_compiles;

@@ -107,6 +107,19 @@ void add_times(const std::vector<double>& times, bool is_bench, RunReport& repor
                   upper_percentile(sorted, 90)};
 }
 
+// Predictions are of the backends that were measured.
+void warn_of_other_backends(const Plan& plan, const std::vector<GnnDevice>& devices,
+                            Diagnostics& diagnostics) {
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    const std::string& measured = plan.devices[d].backend;
+    if (measured.empty() || devices[d].instance == nullptr || devices[d].backend == measured) {
+      continue;
+    }
+    diagnostics.warning({}, "device '" + devices[d].name + "' runs on " + devices[d].backend +
+                                "; the plan goes by times of " + measured);
+  }
+}
+
 void compare_and_write(const RunOptions& options, RunResult& result) {
   if (!options.expect.empty()) {
     const Tensor expected = read_features(options.expect);
@@ -141,6 +154,7 @@ RunResult computed(const RunOptions& options, Diagnostics& diagnostics) {
         ExecutorOptions{
             options.padding, [&](std::int32_t layer) { return progress.task_ended(layer); }, {}});
   }
+  warn_of_other_backends(loaded.plan, devices, diagnostics);
   progress.set_tasks(executor->graph());
   report.load_ms = ms_since(load_start);
   std::vector<double> run_ms;

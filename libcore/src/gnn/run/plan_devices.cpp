@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens the devices of a plan: each through the backend that the options name, else through that of
-// the target's device of its name. O(devices), plus what opening a backend takes.
+// the device of its name in the target that they name, else through the one that the plan's times
+// were measured on, else through that of the plan's target. O(devices), plus what opening a backend
+// takes.
 #include "gnn/run/plan_devices.hpp"
 
 #include <algorithm>
@@ -24,11 +26,31 @@ std::set<std::string> used_devices(const Plan& plan) {
   return used;
 }
 
+// The backend of a planned device, and the options that the target has for it.
+void choose_backend(const PlanDevice& planned, const RunOptions& options, const Target& target,
+                    GnnDevice& device, Json& backend_options) {
+  const auto chosen =
+      std::find_if(options.devices.rbegin(), options.devices.rend(),
+                   [&](const DeviceBackend& entry) { return entry.device == planned.name; });
+  if (chosen != options.devices.rend()) {
+    device.backend = chosen->backend;
+    return;
+  }
+  const Device* description = target.find_device(planned.name);
+  device.backend = planned.backend;
+  if (description == nullptr) return;
+  const bool asked = !options.target.empty() && !description->backend.empty();
+  if (asked || device.backend.empty()) device.backend = description->backend;
+  if (device.backend == description->backend && description->backend_options.is_object()) {
+    backend_options = description->backend_options;
+  }
+}
+
 }  // namespace
 
 std::vector<GnnDevice> open_devices(const Plan& plan, const RunOptions& options,
                                     CompileCache& cache, ProgramCounts& counts) {
-  const Target target = load_target(options.target);
+  const Target target = load_target(options.target.empty() ? plan.settings.target : options.target);
   const std::set<std::string> used = used_devices(plan);
   std::vector<GnnDevice> devices;
   for (const PlanDevice& planned : plan.devices) {
@@ -40,20 +62,13 @@ std::vector<GnnDevice> open_devices(const Plan& plan, const RunOptions& options,
     device.cache = &cache;
     device.counts = &counts;
     Json backend_options = Json::object();
-    const auto chosen =
-        std::find_if(options.devices.rbegin(), options.devices.rend(),
-                     [&](const DeviceBackend& entry) { return entry.device == planned.name; });
-    if (chosen != options.devices.rend()) {
-      device.backend = chosen->backend;
-    } else if (const Device* description = target.find_device(planned.name)) {
-      device.backend = description->backend;
-      if (description->backend_options.is_object()) backend_options = description->backend_options;
-    }
+    choose_backend(planned, options, target, device, backend_options);
     if (!used.contains(planned.name)) continue;
     if (device.backend.empty()) {
-      throw Error(
-          ErrorCode::kUnsupported,
-          "device '" + device.name + "' has no backend: give --device " + device.name + "=BACKEND");
+      throw Error(ErrorCode::kUnsupported, "neither the plan nor target '" + target.name +
+                                               "' names a backend for device '" + device.name +
+                                               "': give --device " + device.name +
+                                               "=BACKEND, such as " + device.name + "=aten");
     }
     backend_options["threads"] = options.threads;
     device.options = backend_options.dump();

@@ -4,14 +4,17 @@
 // + edges).
 #include "gnn/run/plan_loader.hpp"
 
+#include <algorithm>
 #include <type_traits>
 #include <utility>
 
+#include "gnn/plan/check_plan.hpp"
 #include "npu/csr/metis_partitioner.hpp"
 #include "npu/gnn/features.hpp"
 #include "npu/gnn/graph_reader.hpp"
 #include "npu/gnn/partition_file.hpp"
 #include "npu/support/file_io.hpp"
+#include "npu/support/ids.hpp"
 #include "npu/tensor/safetensors.hpp"
 
 namespace npu::gnn {
@@ -56,6 +59,35 @@ std::vector<std::int32_t> read_partition(const Plan& plan, const std::string& pa
   return part_of;
 }
 
+// The plan is that of the model and of the parts that were cut out.
+void check_sizes(const LoadedPlan& loaded, const std::string& file) {
+  const auto fail = [&](const std::string& pointer, const std::string& text) {
+    throw Error(ErrorCode::kInvalidGraph, text, {.file = file, .pointer = pointer});
+  };
+  std::int32_t layers = 0;
+  for (const PlanCluster& cluster : loaded.plan.clusters) layers = std::max(layers, cluster.layer);
+  if (index_of(layers) != loaded.model.layers.size()) {
+    fail("/clusters", "the plan has " + std::to_string(layers) + " layers, the model " +
+                          std::to_string(loaded.model.layers.size()));
+  }
+  for (std::size_t i = 0; i < loaded.plan.subgraphs.size(); ++i) {
+    const SubgraphSize& stated = loaded.plan.subgraphs[i].size;
+    const std::string pointer = "/subgraphs/" + std::to_string(i);
+    if (index_of(stated.id) >= loaded.parts.size()) {
+      fail(pointer + "/id", "part " + std::to_string(stated.id) + " is not below k");
+    }
+    const Subgraph& part = loaded.parts[index_of(stated.id)];
+    const auto compare = [&](const char* key, std::int64_t said, std::int64_t counted) {
+      if (said == counted) return;
+      fail(pointer + "/" + key,
+           "counted as " + std::to_string(counted) + ", the plan says " + std::to_string(said));
+    };
+    compare("n", stated.n, static_cast<std::int64_t>(part.nodes.size()));
+    compare("halo", stated.halo, static_cast<std::int64_t>(part.nodes.size()) - part.owned);
+    compare("m", stated.m, static_cast<std::int64_t>(part.sources.size()));
+  }
+}
+
 void check_features(const LoadedPlan& loaded, const std::string& file) {
   const Shape expected{loaded.nodes, loaded.model.layers.front().input_features};
   if (loaded.features.shape() == expected) return;
@@ -80,7 +112,9 @@ Plan read_runnable_plan(const std::string& path) {
   if (!is_plan(document)) {
     throw Error(ErrorCode::kParse, "expected a plan of npu-plan", {.file = path});
   }
-  return plan_from_json(document, path);
+  Plan plan = plan_from_json(document, path);
+  check_plan(plan, path);
+  return plan;
 }
 
 LoadedPlan load_plan(const RunOptions& options, PhaseTimes& times) {
@@ -103,12 +137,13 @@ LoadedPlan load_plan(const RunOptions& options, PhaseTimes& times) {
   const CsrGraph& graph = data.in_edges;
   loaded.nodes = graph.node_count();
   const std::vector<std::int32_t> part_of = read_partition(plan, options.plan, loaded.nodes);
+  loaded.parts =
+      timed(options, times, "subgraphs", [&] { return extract_subgraphs(graph, part_of, plan.k); });
+  check_sizes(loaded, options.plan);
   loaded.features =
       timed(options, times, "read the features", [&] { return read_features(options.features); });
   check_features(loaded, options.features);
   loaded.degree = degrees_of(graph);
-  loaded.parts =
-      timed(options, times, "subgraphs", [&] { return extract_subgraphs(graph, part_of, plan.k); });
   loaded.weights = load_staged_weights(loaded.model, options.weights);
   return loaded;
 }

@@ -7,12 +7,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "npu/ops/op_name.hpp"
 #include "npu/support/text.hpp"
 
 namespace npu::fusion {
 namespace {
-
-constexpr std::string_view kGetitem = "<built-in function getitem>";
 
 // What can be said of an op type without a node.
 struct OpFacts {

@@ -155,7 +155,8 @@ class Tagger {
         const Node& node = graph_.node(consumer);
         if (producer(node) != id) continue;
         result = check_support(graph_, consumer, device);
-        if (!result.supported) return {false, DeviceReason(Kind::kGetitem, result.reason).text()};
+        if (!result.supported)
+          return {false, DeviceReason(Kind::kNotTakenApart, result.reason).text()};
       }
     }
     return result;

@@ -1,12 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // A shared object of custom ops with one fault, chosen by the environment; aten_backend_test loads
-// it.
+// it. A fault of "exit-0", "crash" or "print" happens when it is loaded.
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
 #include "npu/custom_op.hpp"
 
 namespace {
+
+struct AtLoad {
+  AtLoad() {
+    const char* const fault = std::getenv("NPU_TEST_FAULT");
+    const std::string_view chosen = fault == nullptr ? "" : fault;
+    if (chosen == "exit-0") std::_Exit(0);
+    if (chosen == "crash") std::raise(SIGSEGV);
+    if (chosen == "print") std::puts("custom ops greet");
+  }
+} at_load;
+
 npu_status do_nothing(void* /*context*/, const npu_custom_op_call* /*call*/, npu_error* /*error*/) {
   return NPU_OK;
 }

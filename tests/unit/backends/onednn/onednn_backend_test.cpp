@@ -777,6 +777,89 @@ TEST_CASE("onednn refuses a sub-IR that contradicts itself", "[onednn]") {
   CHECK(refusal(model, NPU_ERROR_INVALID).find("node 'bad'") != std::string::npos);
 }
 
+TEST_CASE("onednn refuses extents that oneDNN does not count", "[onednn]") {
+  const std::int64_t rows =
+      GENERATE(std::int64_t{1} << 31, std::int64_t{1} << 32, std::int64_t{1} << 40);
+  const std::string op =
+      GENERATE(as<std::string>(), "aten.linear.default", "aten.mm.default", "aten.relu.default");
+  const std::string shape = "[" + std::to_string(rows) + ",8]";
+  const bool has_weight = op != "aten.relu.default";
+  const std::string operand = R"({"name":"w","shape":[8,8],"dtype":"float32"})";
+  const std::string x = R"({"name":"x","shape":)" + shape + R"(,"dtype":"float32"})";
+  const std::string y = R"({"name":"y","shape":)" + shape + R"(,"dtype":"float32"})";
+  const std::string text =
+      R"({"model_name":"m","graph_inputs":[)" + x + (has_weight ? "," + operand : "") +
+      R"(],"graph_outputs":[)" + y +
+      R"(],"weights":[],"weight_name_mapping":{},"nodes":[{"name":"y","op_type":")" + op +
+      R"(","inputs":[)" + x + (has_weight ? "," + operand : "") + R"(],"outputs":[)" + y +
+      R"(],"attrs":{}}]})";
+  const Device device = open_device();
+  npu_blob blob{};
+  npu_error error{};
+  CHECK(api().compile(device.get(), text.data(), text.size(), nullptr, 0, "{}", &blob, &error) ==
+        NPU_ERROR_UNSUPPORTED);
+  CHECK(std::string(error.text).find("an extent above 2147483647") != std::string::npos);
+}
+
+TEST_CASE("onednn refuses a stated result that the operands do not give", "[onednn]") {
+  struct Wrong {
+    const char* op;
+    const char* attrs;
+    Shape stated;
+    bool has_second;
+  };
+  const Wrong wrong = GENERATE(
+      Wrong{"aten.linear.default", "", {3, 8}, true}, Wrong{"aten.mm.default", "", {6, 4}, true},
+      Wrong{"aten.matmul.default", "", {1, 6, 8}, true},
+      Wrong{"aten.gelu.default", "", {8, 6}, false}, Wrong{"aten.add.Tensor", "", {6, 8, 8}, true},
+      Wrong{"aten.softmax.int", R"("dim":1)", {6, 7}, false},
+      Wrong{"aten.view.default", R"("size":[4,12])", {4, 11}, false},
+      Wrong{"aten.permute.default", R"("dims":[1,0])", {6, 8}, false},
+      Wrong{"aten.sum.dim_IntList", R"("dim":[1])", {8}, false},
+      Wrong{"aten.unsqueeze.default", R"("dim":0)", {6, 1, 8}, false});
+  Model model(NPU_FLOAT32);
+  model.input("x", random_array({6, 8}, 1));
+  if (wrong.has_second) model.input("z", random_array({8, 8}, 2));
+  if (wrong.has_second) {
+    model.node("bad", wrong.op, {"x", "z"}, wrong.attrs, Array(wrong.stated));
+  } else {
+    model.node("bad", wrong.op, {"x"}, wrong.attrs, Array(wrong.stated));
+  }
+  model.output("bad");
+  const std::string text = refusal(model, NPU_ERROR_INVALID);
+  INFO(wrong.op << ": " << text);
+  CHECK(text.find("node 'bad'") != std::string::npos);
+}
+
+TEST_CASE("onednn keeps NaN through exp, hardsigmoid and softmax behind a product", "[onednn]") {
+  Model model(NPU_FLOAT32);
+  Array x = random_array({2, 4}, 1);
+  x.values[1] = std::nan("");
+  model.input("x", x);
+  const Array w = model.input("w", random_array({4, 4}, 2));
+  Array product({2, 4});
+  for (std::size_t i = 0; i < 8; ++i) {
+    for (std::size_t k = 0; k < 4; ++k)
+      product.values[i] += x.values[i / 4 * 4 + k] * w.values[k * 4 + i % 4];
+  }
+  model.node("p", "aten.mm.default", {"x", "w"}, "", product);
+  const auto of = [&](auto function) {
+    Array result = product;
+    for (double& value : result.values) value = function(value);
+    return result;
+  };
+  model.node("e", "aten.exp.default", {"p"}, "", of([](double v) { return std::exp(v); }));
+  model.node("h", "aten.hardsigmoid.default", {"p"}, "",
+             of([](double v) { return std::isnan(v) ? v : clip(v + 3, 0, 6) / 6; }));
+  model.node("s", "aten.softplus.default", {"p"}, "",
+             of([](double v) { return std::log1p(std::exp(v)); }));
+  model.node("l", "aten.log_sigmoid.default", {"p"}, "",
+             of([](double v) { return -std::log1p(std::exp(-v)); }));
+  model.node("m", "aten.softmax.int", {"p"}, R"("dim":1)", softmax(product, 1, false));
+  for (const char* name : {"e", "h", "s", "l", "m"}) model.output(name);
+  check_model(model);
+}
+
 TEST_CASE("onednn refuses weights, blobs and buffers that do not fit", "[onednn]") {
   Model model(NPU_FLOAT32);
   const Array x = model.input("x", random_array({2, 6}, 1));

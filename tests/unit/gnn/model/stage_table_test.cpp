@@ -102,6 +102,51 @@ TEST_CASE("published tables", "[cost][profile]") {
                                        "device_switch_overhead_ms": {"CPU_NPU": 0.5}})"),
                        "b.json");
   CHECK(near(table.transfer_ms("cpu", "npu", 2e9), 1000.5));
+  const auto fault = [&](const char* text) {
+    try {
+      table.add_bandwidths(Json::parse(text), "b.json");
+    } catch (const Error& error) {
+      return error.location().pointer + ": " + error.message();
+    }
+    return std::string("no error");
+  };
+  CHECK(fault(R"({"inter_device": {"CPU_GPU": 2.0}})") ==
+        "/inter_device/CPU_GPU: expected a key FROM_TO with two devices of the table, which has "
+        "cpu, npu; found 'CPU_GPU'");
+  CHECK(fault(R"({"inter_device": {"CPU": 2.0}})").starts_with("/inter_device/CPU: expected"));
+  CHECK(fault(R"({"inter_device": {"CPU_CPU": 2.0}})").starts_with("/inter_device/CPU_CPU: "));
+  CHECK(fault(R"({"inter_device": {"NPU_CPU": 0}})") ==
+        "/inter_device/NPU_CPU: expected a positive number of GB/s, found 0");
+  CHECK(fault(R"({"inter_device": {"NPU_CPU": 1}, "device_switch_overhead_ms": {"CPU_NUP": 1}})") ==
+        "/device_switch_overhead_ms/CPU_NUP: 'inter_device' has no rate for 'CPU_NUP'");
+}
+
+TEST_CASE("names of devices may have underscores", "[cost][profile]") {
+  StageTable table =
+      StageTable::parse(Json::parse(R"({"npu": {"version": 1, "kind": "profile"}, "entries": [],
+                      "devices": [{"name": "big_gpu"}, {"name": "cpu"}]})"),
+                        "t.json");
+  table.add_bandwidths(Json::parse(R"({"inter_device": {"BIG_GPU_CPU": 1, "cpu_big_gpu": 2}})"),
+                       "b.json");
+  CHECK(near(table.transfer_ms("big_gpu", "cpu", 1e9), 1000));
+  CHECK(near(table.transfer_ms("cpu", "big_gpu", 1e9), 500));
+}
+
+TEST_CASE("halo nodes have a price of their own", "[cost][profile]") {
+  StageTable table = StageTable::parse(Json::parse(R"({"npu": {"version": 1, "kind": "profile"},
+    "devices": [{"name": "cpu"}], "entries": [
+    {"device": "cpu", "first": 1, "n": 100, "m": 100, "ms": 10, "halo_ms": 14},
+    {"device": "cpu", "first": 1, "n": 200, "m": 200, "ms": 20, "halo_ms": 28},
+    {"device": "cpu", "first": 2, "n": 100, "m": 100, "ms": 3},
+    {"device": "cpu", "first": 2, "n": 200, "m": 200, "ms": 4}]})"),
+                                       "t.json");
+  CHECK(table.has_halo_times());
+  CHECK(near(table.halo_ms(0, 1, 1, 1, 150, 150, 0).value, 15));
+  CHECK(near(table.halo_ms(0, 1, 1, 1, 150, 150, 75).value, 18));  // half of 6
+  CHECK(near(table.halo_ms(0, 1, 1, 1, 150, 150, 300).value, 27));
+  CHECK(near(table.halo_ms(0, 1, 2, 2, 150, 150, 300).value, 3.5));
+  CHECK(StageTable::parse(table.to_json(), "again.json").to_json() == table.to_json());
+  CHECK_FALSE(exact_table().has_halo_times());
 }
 
 TEST_CASE("repair makes times grow with the graph", "[cost][profile]") {
@@ -112,11 +157,42 @@ TEST_CASE("repair makes times grow with the graph", "[cost][profile]") {
     {"device": "cpu", "first": 1, "n": 20, "m": 20, "ms": 3},
     {"device": "cpu", "first": 1, "n": 20, "m": 40, "ms": 9}]})");
   StageTable table = StageTable::parse(json, "t.json");
-  CHECK(table.repair_monotone() == 2);
-  CHECK(table.entries[1].ms == 5);
-  CHECK(table.entries[2].ms == 5);
+  // 5, 4 and 3 ascend in n and m: pooled, weighted by 1 / ms^2.
+  const double pooled = (5.0 / 25 + 4.0 / 16 + 3.0 / 9) / (1.0 / 25 + 1.0 / 16 + 1.0 / 9);
+  CHECK(table.repair_monotone() == 3);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(near(table.entries[i].ms, pooled));
   CHECK(table.entries[3].ms == 9);
   CHECK(table.repair_monotone() == 0);
+}
+
+TEST_CASE("a spike does not lift larger points", "[cost][profile]") {
+  Json json = Json::parse(R"({"npu": {"version": 1, "kind": "profile"},
+    "devices": [{"name": "cpu"}], "entries": []})");
+  for (int i = 1; i <= 20; ++i) {
+    json["entries"].push_back({{"device", "cpu"},
+                               {"first", 1},
+                               {"n", 100 * i},
+                               {"m", 500 * i},
+                               {"ms", i == 2 ? 80.0 : 1.0 * i},
+                               {"mad_ms", i == 2 ? 30.0 : 0.02 * i},
+                               {"runs", 7}});
+  }
+  StageTable table = StageTable::parse(json, "t.json");
+  CHECK(table.repair_monotone() <= 2);
+  CHECK(table.entries[1].ms < 3.1);  // the spike
+  for (std::size_t i = 3; i < 20; ++i) CHECK(table.entries[i].ms == static_cast<double>(i + 1));
+  // As well where nothing is known of spreads but that the point was disturbed.
+  for (Json& entry : json["entries"]) {
+    entry.erase("mad_ms");
+    entry["runs"] = 1;
+    if (entry["n"] == 200) entry["disturbed"] = true;
+  }
+  table = StageTable::parse(json, "t.json");
+  table.repair_monotone();
+  CHECK(table.entries[1].ms < 3.1);
+  CHECK(table.disturbed_count() == 1);
+  CHECK(table.time_ms(0, 1, 1, 1, 150, 750).disturbed);
+  CHECK_FALSE(table.time_ms(0, 1, 1, 1, 450, 2250).disturbed);
 }
 
 TEST_CASE("a graph in one part has times of its own", "[cost][profile]") {
@@ -133,8 +209,9 @@ TEST_CASE("a graph in one part has times of its own", "[cost][profile]") {
   // Where only one of them was measured they are the same.
   CHECK(near(table.whole_ms(0, 1, 2, 2, 150, 150).value, 3.5));
   CHECK(near(table.whole_ms(0, 1, 1, 2, 150, 150).value, 10.5));
-  CHECK(table.repair_monotone() == 1);
-  CHECK(near(table.whole_ms(0, 1, 1, 1, 200, 200).value, 8));
+  // 8 and 6, weighted by 1 / ms^2: (8 / 64 + 6 / 36) / (1 / 64 + 1 / 36) = 6.72.
+  CHECK(table.repair_monotone() == 2);
+  CHECK(near(table.whole_ms(0, 1, 1, 1, 200, 200).value, 6.72));
   CHECK(StageTable::parse(table.to_json(), "again.json").to_json() == table.to_json());
   Json bad = json;
   bad["entries"][0]["whole_ms"] = -1;
@@ -162,6 +239,14 @@ TEST_CASE("documents that are refused", "[cost][profile]") {
     return std::string("no error");
   };
   const std::string head = R"({"npu": {"version": 1, "kind": "profile"}, )";
+  CHECK(fault(head + R"("devices": [{"name": "a"}], "entries": [], "transfers": [{"from": "a",
+                     "to": "b", "bytes_per_s": 1}]})") ==
+        "t.json: /transfers/0/to: error: device 'b' is not in 'devices'");
+  CHECK(fault(head + R"("devices": [{"name": "a"}], "entries": [{"device": "a", "first": 1,
+                     "n": 1e300, "m": 1, "ms": 1}]})") ==
+        "t.json: /entries/0/n: error: expected a count of at most 2^50");
+  CHECK(fault(R"({"10,20,CPU,1": 1, "10,20,cpu,1": 2})") ==
+        "t.json: error: cpu[1-1] is listed twice at n = 10, m = 20");
   CHECK(fault("[]") == "t.json: error: expected an object, found array");
   CHECK(fault(head + R"("devices": [], "entries": []})") ==
         "t.json: /devices: error: the profile has no devices");

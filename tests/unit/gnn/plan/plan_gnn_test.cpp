@@ -9,9 +9,11 @@
 
 #include "catch.hpp"
 #include "npu/gnn/simulate.hpp"
+#include "npu/gnn/staged_model.hpp"
 #include "npu/gnn/verify_plan.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/support/file_io.hpp"
+#include "npu/target/device_facts.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace npu;
@@ -274,4 +276,237 @@ TEST_CASE("settings that name what there is not are refused", "[plan]") {
   settings = {};
   settings.devices = {"cpu", "tpu"};
   CHECK(refusal(settings) == unknown);
+}
+
+namespace {
+
+// A model, a graph and a table in a folder, of which tests change the table.
+struct ModelPlan {
+  test::TemporaryFolder folder;
+  PlanOptions options;
+  Diagnostics diagnostics;
+
+  explicit ModelPlan(const std::string& model = "graphsage") {
+    options.graph = kFolder + "graph.mtx";
+    options.model = kFolder + model + ".json";
+    options.part_counts = {3};
+    options.pad = 16;
+    set_table(parse_json(read_file(kFolder + "profile.json"), "profile.json"));
+  }
+  void set_table(const Json& table) {
+    options.profile = folder / "table.json";
+    write_file_atomically(options.profile, table.dump());
+  }
+  Json table() const { return parse_json(read_file(options.profile), options.profile); }
+  std::string refusal() {
+    try {
+      make_plan(options, diagnostics);
+    } catch (const Error& error) {
+      return error.location().pointer + ": " + error.message();
+    }
+    return {};
+  }
+  // All warnings, one a line.
+  std::string warnings() const {
+    std::string text;
+    for (const Diagnostic& entry : diagnostics.entries()) {
+      if (entry.level == Level::kWarning) text += entry.text + "\n";
+    }
+    return text;
+  }
+};
+
+bool contains(const std::string& text, const std::string& part) {
+  INFO(text);
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("the table of another model or of other devices is refused", "[plan]") {
+  ModelPlan plan;
+  const std::string hash = read_staged_model(plan.options.model).hash;
+  Json table = plan.table();
+  table["model"] = "gat";
+  table["model_hash"] = "0123456789abcdef";
+  plan.set_table(table);
+  CHECK(plan.refusal() ==
+        "/model_hash: the table was measured on another model ('gat', hash "
+        "0123456789abcdef); this one is 'graphsage', hash " +
+            hash + ": measure it with npu-profile");
+  table["model_hash"] = hash;
+  plan.set_table(table);
+  CHECK(plan.refusal().empty());
+  const Target host = load_target("host");
+  table["target"] = "host";
+  table["devices"][2]["rules"] = device_rules_digest(host, "npu");
+  plan.set_table(table);
+  CHECK(plan.refusal().empty());
+  plan.options.settings.target = "pytorch-apple";
+  CHECK(contains(plan.refusal(),
+                 "/devices: the table was measured for device 'npu' of target 'host', which runs "
+                 "other ops than that of target 'pytorch-apple'"));
+  plan.options.settings.target = "tpu";
+  CHECK(contains(plan.refusal(), "which target 'tpu' does not have: give --target"));
+}
+
+TEST_CASE("a layer without a legal plan says why", "[plan]") {
+  ModelPlan plan;
+  Json table = plan.table();
+  // As a table of six stages has it.
+  Json entries = Json::array();
+  for (const Json& entry : table["entries"]) {
+    if (entry["last"] < 7) entries.push_back(entry);
+  }
+  table["entries"] = entries;
+  plan.set_table(table);
+  const std::string text = plan.refusal();
+  CHECK(contains(text, "layer 1 has no legal plan"));
+  CHECK(contains(text, "the profile has no times of cpu for stages 1-7"));
+  CHECK(contains(text, "npu does not run stage"));
+}
+
+TEST_CASE("memory comes from the table, the target or the options", "[plan]") {
+  ModelPlan plan;
+  Json table = plan.table();
+  const auto limits = [&] {
+    plan.set_table(table);
+    std::vector<double> bytes;
+    for (const ProfileDevice& device :
+         read_plan_input(plan.options, plan.diagnostics)->profile.devices) {
+      bytes.push_back(device.memory_bytes);
+    }
+    return bytes;
+  };
+  CHECK(limits() == std::vector<double>{0, 0, 0});
+  plan.options.settings.target = "gpu";
+  CHECK(limits() == std::vector<double>{0, 40.0 * (1 << 30), 0});
+  table["devices"][1]["memory_bytes"] = 5000;
+  CHECK(limits() == std::vector<double>{0, 5000, 0});
+  plan.options.settings.memory = {{"gpu", 7000}};
+  CHECK(limits() == std::vector<double>{0, 7000, 0});
+  // Plans are pruned by it without any option.
+  plan.options.settings = {};
+  for (Json& device : table["devices"]) device["memory_bytes"] = 1000;
+  plan.set_table(table);
+  CHECK(contains(plan.refusal(), " needs "));
+}
+
+TEST_CASE("links that are missing are told", "[plan]") {
+  ModelPlan plan;
+  CHECK(plan.refusal().empty());
+  CHECK_FALSE(contains(plan.warnings(), "no links"));
+  Json table = plan.table();
+  table["transfers"].erase(5);  // npu -> gpu
+  table["transfers"].erase(0);  // cpu -> gpu
+  plan.set_table(table);
+  CHECK(plan.refusal().empty());
+  CHECK(
+      contains(plan.warnings(),
+               "the table has no links cpu -> gpu, npu -> gpu: transfers over them count nothing; "
+               "give --bandwidths FILE"));
+}
+
+TEST_CASE("a quantum beyond the graph is refused", "[plan]") {
+  ModelPlan plan;
+  plan.options.pad = 100'000'000;
+  CHECK(plan.refusal() ==
+        ": --pad 100000000: expected at most 32000 for a graph of 60 nodes and 320 edges");
+}
+
+TEST_CASE("a graph is never cut for one device alone", "[plan]") {
+  // As a disturbed table has it: four parts are 40 % faster than the whole.
+  const auto table = [](bool with_limit) {
+    Json json = Json::parse(R"({"npu": {"version": 1, "kind": "profile"},
+                                "devices": [{"name": "cpu"}], "entries": []})");
+    if (with_limit) json["devices"][0]["memory_bytes"] = 60000;
+    for (const auto& [n, ms] : std::vector<std::pair<int, double>>{{10, 1}, {20, 3}, {60, 20}}) {
+      json["entries"].push_back({{"device", "cpu"},
+                                 {"first", 1},
+                                 {"last", 7},
+                                 {"n", n},
+                                 {"m", 5 * n},
+                                 {"ms", ms},
+                                 {"peak_bytes", 1000 * n}});
+    }
+    return json;
+  };
+  ModelPlan plan;
+  plan.options.part_counts = {4};
+  plan.set_table(table(false));
+  const Plan whole = plan_of(plan.options);
+  CHECK(whole.k == 1);
+  REQUIRE(whole.sweep.size() == 2);
+  CHECK(whole.sweep[1].makespan_ms < whole.makespan_ms);
+  CHECK(whole.sweep[1].passed_over == "all on cpu, which can have the graph in one part");
+  REQUIRE(whole.best_single_device);
+  CHECK(whole.best_single_device->k == 1);
+  CHECK(whole.speedup == 1);
+  // What does not fit has to be cut.
+  Json small = table(true);
+  small["devices"][0]["memory_bytes"] = 59000;
+  plan.set_table(small);
+  const Plan cut = plan_of(plan.options);
+  CHECK(cut.k == 4);
+  CHECK(cut.sweep[1].passed_over.empty());
+}
+
+TEST_CASE("a plan says what makes its times uncertain", "[plan]") {
+  ModelPlan plan;
+  plan.options.settings.devices = {"cpu"};
+  CHECK(plan.refusal().empty());
+  CHECK(plan_of(plan.options).uncertain.empty());
+  CHECK_FALSE(contains(plan.warnings(), "uncertain"));
+  plan.options.pad = 1000;  // shapes of 1000 nodes, where the table ends at 100
+  plan.options.settings.devices = {"cpu", "npu"};
+  Plan planned = plan_of(plan.options);
+  CHECK(planned.extrapolated > 0);
+  REQUIRE(planned.uncertain.size() == 1);
+  CHECK(contains(planned.uncertain[0],
+                 "lie outside of what was measured (up to 100 nodes): npu-profile --graph"));
+  plan.options.pad = 16;
+  plan.options.settings.devices = {"cpu"};
+  Json table = plan.table();
+  for (Json& entry : table["entries"]) entry["disturbed"] = true;
+  table["leave_one_out"] = {{"points", 0}};
+  plan.set_table(table);
+  planned = plan_of(plan.options);
+  CHECK(planned.disturbed == static_cast<std::int64_t>(planned.assignments.size()));
+  REQUIRE(planned.uncertain.size() == 2);
+  CHECK(contains(planned.uncertain[0], "go by times that other work on the machine disturbed"));
+  CHECK(contains(planned.uncertain[1], "how well the table interpolates is not known"));
+  CHECK(plan.refusal().empty());
+  CHECK(contains(plan.warnings(), "predicted times are uncertain: how well"));
+  table["leave_one_out"] = {{"points", 9}, {"median_error", 0.4}};
+  plan.set_table(table);
+  CHECK(contains(plan_of(plan.options).uncertain[1],
+                 "the table misses points that are left out of it by 40 % (median)"));
+  CHECK(plan_from_json(to_json(planned), "p.json") == planned);
+}
+
+TEST_CASE("halo nodes cost what the table says of them", "[plan]") {
+  // One layer of one device: ms = n / 10, and half as much for every halo node.
+  ModelPlan plan("gat");
+  Json table = Json::parse(R"({"npu": {"version": 1, "kind": "profile"},
+                               "devices": [{"name": "cpu"}], "entries": []})");
+  for (const int n : {1, 100}) {
+    for (const int degree : {0, 20}) {
+      table["entries"].push_back({{"device", "cpu"},
+                                  {"first", 1},
+                                  {"last", 7},
+                                  {"n", n},
+                                  {"m", n * degree},
+                                  {"ms", 0.1 * n},
+                                  {"halo_ms", 0.15 * n}});
+    }
+  }
+  plan.set_table(table);
+  plan.options.part_counts = {4};
+  const Plan planned = plan_of(plan.options);
+  REQUIRE(planned.sweep.size() == 2);
+  const SweepRow& row = planned.sweep[1];
+  REQUIRE(row.halo > 0);
+  // Both layers: all 60 nodes, and the halo.
+  CHECK(near(row.makespan_ms, 2 * (6 + 0.05 * static_cast<double>(row.halo)), 1e-5));
+  CHECK(near(planned.sweep[0].makespan_ms, 12, 1e-5));
 }

@@ -161,3 +161,53 @@ TEST_CASE("a report has the keys of npu-run(1), and numbers to assert", "[runtim
   CHECK(simulated.at("simulated") == true);
   CHECK(simulated.at("predicted_ms").get<double>() == report.predicted_ms);
 }
+
+TEST_CASE("a plan runs on the backends that its table was measured on", "[runtime][gnn]") {
+  if (!test::use_backends()) return;
+  const test::TemporaryFolder folder;
+  const std::string file = write_plan(folder, "gcn", 5);
+  RunOptions options = run_options(file, "gcn");
+  options.devices.clear();
+  Diagnostics diagnostics;
+  const auto message = [&] {
+    try {
+      run_plan(options, diagnostics);
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return std::string();
+  };
+  CHECK(message() ==
+        "neither the plan nor target 'host' names a backend for device 'gpu': give --device "
+        "gpu=BACKEND, such as gpu=aten");
+  Plan plan = read_plan(file);
+  for (PlanDevice& device : plan.devices) {
+    device.backend = device.name == "npu" ? "onednn" : "aten";
+  }
+  write_file_atomically(file, write_document(to_json(plan)));
+  CHECK(message().empty());
+  CHECK(diagnostics.entries().empty());
+  // Another backend is taken, and told.
+  options.devices = {{"npu", "aten"}};
+  CHECK(message().empty());
+  REQUIRE(diagnostics.entries().size() == 1);
+  CHECK(diagnostics.entries()[0].text ==
+        "device 'npu' runs on aten; the plan goes by times of onednn");
+}
+
+TEST_CASE("a report says which runs its times are of", "[runtime][gnn]") {
+  gnn::RunReport report;
+  report.first_ms = 50;
+  report.measured_ms = 50;
+  report.predicted_ms = 9;
+  CHECK(to_json(report).at("measured_of") == "the first run");
+  CHECK(format_run_times(report) ==
+        "first run 50.000 ms: it also makes memory, threads and caches warm\n"
+        "measured_ms 50.000 is the first run; --bench N measures further ones\n"
+        "predicted 9.000 ms, for runs when warm\n\n");
+  report.measured_ms = 10;
+  report.bench = {20, 10, 9, 12};
+  CHECK(to_json(report).at("measured_of") == "the median of 20 further runs");
+  report.simulated_ms = 9;
+  CHECK(format_run_times(report).empty());
+}

@@ -2,7 +2,7 @@
 // A plan is run with the files that it was made for, or not at all.
 #include "gnn/run/plan_loader.hpp"
 
-#include <functional>
+#include <algorithm>
 
 #include "catch.hpp"
 #include "npu/gnn/plan_gnn.hpp"
@@ -112,14 +112,50 @@ TEST_CASE("files that the plan was not made for are refused", "[gnn][plan_loader
   }
   {
     PlanFolder folder;
-    if (folder.plan.k > 1) {
-      folder.plan.k = 1;
-      CHECK(folder.refusal() == "plan.part: part 1 is not below k");
-    }
+    folder.plan.k = 1;
+    CHECK(folder.refusal() == "plan.json: the plan has 2 subgraphs, k says 1");
   }
   {
     PlanFolder folder;
     folder.run.features = kLoaderFolder + "gcn.expected.npy";
     CHECK(folder.refusal().find("the features are [60, ") != std::string::npos);
+  }
+}
+
+TEST_CASE("a plan that does not fit its graph is refused before it takes memory",
+          "[gnn][plan_loader]") {
+  {
+    PlanFolder folder;
+    folder.plan.pad = 4294968296;
+    CHECK(folder.refusal().starts_with("plan.json: expected a quantum in 1..32000 for subgraphs"));
+  }
+  {
+    // Consistent in itself, but of other parts.
+    PlanFolder folder;
+    folder.plan.subgraphs[0].size.n += 1;
+    CHECK(folder.refusal().starts_with("plan.json: counted as "));
+  }
+  {
+    PlanFolder folder;
+    folder.plan.subgraphs[1].size.m -= 1;
+    CHECK(folder.refusal().starts_with("plan.json: counted as "));
+  }
+  {
+    PlanFolder folder;
+    folder.plan.subgraphs[1].size.id = 2;
+    for (PlanCluster& cluster : folder.plan.clusters) {
+      std::replace(cluster.subgraphs.begin(), cluster.subgraphs.end(), std::int64_t{1},
+                   std::int64_t{2});
+    }
+    for (PlanAssignment& assignment : folder.plan.assignments) {
+      if (assignment.subgraph == 1) assignment.subgraph = 2;
+    }
+    CHECK(folder.refusal() == "plan.json: part 2 is not below k");
+  }
+  {
+    PlanFolder folder;
+    std::erase_if(folder.plan.clusters, [](const auto& cluster) { return cluster.layer == 2; });
+    std::erase_if(folder.plan.assignments, [](const auto& entry) { return entry.layer == 2; });
+    CHECK(folder.refusal() == "plan.json: the plan has 1 layers, the model 2");
   }
 }

@@ -67,6 +67,38 @@ TEST_CASE("Winograd's filter depends on how much its weights outweigh its produc
   CHECK(refusal_of("winograd", convolution(160, 272, 3, 3)).starts_with("its estimate is 1."));
 }
 
+TEST_CASE("Winograd's filter depends on how much it rounds and how much is behind one another",
+          "[onednn][choose]") {
+  // One by seven, many channels: F(1 x 4, 1 x 7) rounds by 43 units of 2^-24.
+  ConvolutionShape shape = convolution(192, 192, 1, 17);
+  shape.weight[3] = 7;
+  shape.source[3] = 17 + 6;
+  const auto first = [&](std::int64_t depth) {
+    shape.depth = depth;
+    return choose_convolution(shape, machine(VectorIsa::kAvx512)).front();
+  };
+  const auto tile = [&](std::int64_t depth) {
+    return std::get<Winograd>(first(depth).kernel).filter.tile[1];
+  };
+  CHECK(tile(1) == 4);
+  CHECK(tile(30) == 4);                 // 256 / sqrt(30) = 46.7
+  CHECK(tile(40) == 2);                 // 256 / sqrt(40) = 40.5
+  CHECK(first(1000).name == "onednn");  // 8.1
+  CHECK(refusal_of("winograd", choose_convolution(shape, machine(VectorIsa::kAvx512))) ==
+        "F(1 x 4, 1 x 7) rounds by 42 units of 2^-24, 8 are allowed");
+  CHECK(!first(1000).rounding);
+  // The choice states the estimate: it grows with the tile, and with channels only up to 128.
+  CHECK(*first(1).rounding > 2.0 * *first(40).rounding);
+  const auto rounding = [](std::int64_t channels) {
+    return *choose_convolution(convolution(channels, channels, 3, 56), machine(VectorIsa::kAvx512))
+                .front()
+                .rounding;
+  };
+  CHECK(rounding(32) < rounding(64));
+  CHECK(rounding(256) == rounding(512));
+  CHECK(choice_of({first(1)}).rounding == first(1).rounding);
+}
+
 TEST_CASE("every candidate says why it was not taken", "[onednn][choose]") {
   ConvolutionShape shape = convolution(64, 64, 3, 56);
   CHECK(refusal_of("winograd", shape, VectorIsa::kAvx2) == "it is fast with AVX-512 only");
@@ -87,6 +119,9 @@ TEST_CASE("every candidate says why it was not taken", "[onednn][choose]") {
   shape = convolution(64, 64, 3, 56);
   shape.is_pinned = true;
   CHECK(refusal_of("winograd", shape) == "npu-align keeps the node row-major");
+  shape = convolution(64, 64, 3, 56);
+  shape.spatial.pad_begin = {2, 2};
+  CHECK(refusal_of("winograd", shape) == "the padding is more than half of the kernel");
   CHECK(refusal_of("winograd", convolution(3, 64, 3, 56)) == "the channels are no multiples of 16");
   CHECK(refusal_of("winograd", convolution(64, 64, 4, 56)) == "it has no filter of 4 by 4");
   CHECK(refusal_of("strassen", convolution(64, 512, 1, 14)) ==

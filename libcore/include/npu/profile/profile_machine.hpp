@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "npu/profile/profile_progress.hpp"
+#include "npu/support/error.hpp"
+#include "npu/support/json.hpp"
+
+namespace npu {
+
+/// What `npu-profile --machine` can be asked for.
+struct ProfileMachineOptions {
+  std::string target = "host";  ///< built-in name or file; every device needs a backend
+  std::int32_t threads = 0;     ///< of each device; 0: all cores
+  double seconds = 5;           ///< rounds stop then; there are at least three
+};
+
+/// One rate of the roofline model, as the target had it and as it was measured.
+struct MachineRate {
+  std::string device;  ///< or "FROM -> TO" of a link
+  std::string what;    ///< "convolution, 3 x 3", "launch", ...
+  std::string unit;    ///< "FLOP/s", "B/s" or "us"
+  double before = 0;   ///< 0: the target had none
+  double measured = 0;
+  double spread = 0;  ///< median absolute deviation of the rounds, as a share of the time
+};
+
+struct MachineProfile {
+  Json target;  ///< as read, with rates of this machine in place of its own; npu-target(5)
+  std::vector<MachineRate> rates;
+  std::int32_t rounds = 0;
+};
+
+/// Measures what the roofline model needs of each device and link of a target: arithmetic by kind
+/// of op and dtype, memory, launches, nodes and copies. Every time is the difference of two short
+/// models that differ in the ops in question, run in turns. `progress` is told of each run; it
+/// returns false to stop, which throws Error kIo. Throws Error kUnsupported if a device has no
+/// backend or the backend is missing. An op or dtype that a device refuses keeps its rate, scaled
+/// as the device's float32 rate was.
+MachineProfile profile_machine(const ProfileMachineOptions& options,
+                               const std::function<bool(const ProfileProgress&)>& progress);
+
+/// A table for people: what was measured, beside what the target said.
+std::string format_machine_profile(const MachineProfile& profile);
+
+}  // namespace npu

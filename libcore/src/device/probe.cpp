@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whatever a shared object does while it is loaded, its constructors do in the process that loads
+// it, and no check in that process can survive a crash or an exit there. So a forked child loads it
+// first. The child answers through a pipe: that it ended with status 0 says nothing, since a
+// library may have called exit. The time is kept by the parent and ends with SIGKILL, since a
+// library may ignore every other signal.
+#include "device/probe.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <optional>
+#include <thread>
+
+#include "support/descriptor.hpp"
+
+namespace npu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr char kAnswer = 'k';
+
+[[noreturn]] void run_child(const std::function<void()>& load, int answer, pid_t parent) {
+  // Nobody waits for the child if the parent is gone.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(0);
+  for (int number = 1; number < SIGRTMIN; ++number) std::signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  // What it prints it would print twice, and stdout carries a document.
+  if (const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC); null >= 0) {
+    ::dup2(null, STDOUT_FILENO);
+    ::dup2(null, STDERR_FILENO);
+  }
+  try {
+    load();
+  } catch (...) {  // the parent finds the same fault and says which
+  }
+  const ssize_t written = ::write(answer, &kAnswer, 1);
+  ::_exit(written == 1 ? 0 : 1);
+}
+
+// Whether the child answers before `end`; also false once it can no more.
+bool answers(int pipe, Clock::time_point end) {
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+    struct pollfd wanted {
+      pipe, POLLIN, 0
+    };
+    const int ready = ::poll(&wanted, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
+    if (ready < 0 && errno == EINTR) continue;
+    char answer = '\0';
+    return ready > 0 && ::read(pipe, &answer, 1) == 1 && answer == kAnswer;
+  }
+}
+
+// The child's status; nothing if it still runs at `end`, or cannot be waited for.
+std::optional<int> status_until(pid_t child, Clock::time_point end) {
+  for (;;) {
+    int status = 0;
+    const pid_t ended = ::waitpid(child, &status, WNOHANG);
+    if (ended == child) return status;
+    if (ended < 0 && errno != EINTR) return std::nullopt;
+    if (Clock::now() >= end) return std::nullopt;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+std::string seconds_text(std::chrono::milliseconds time) {
+  return time.count() % 1000 == 0 ? std::to_string(time.count() / 1000) + " s"
+                                  : std::to_string(time.count()) + " ms";
+}
+
+}  // namespace
+
+std::string probe_load(const std::function<void()>& load, std::chrono::milliseconds time) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return {};  // out of files: the load is no worse than without
+  Descriptor read_end(ends[0]);
+  Descriptor write_end(ends[1]);
+  const pid_t parent = ::getpid();
+  const Clock::time_point end = Clock::now() + time;
+  const pid_t child = ::fork();
+  if (child < 0) return {};  // out of processes, likewise
+  if (child == 0) run_child(load, write_end.get(), parent);
+  write_end = Descriptor();
+  const bool came_back = answers(read_end.get(), end);
+  std::optional<int> status;
+  if (!came_back) status = status_until(child, end);
+  if (!status) {
+    ::kill(child, SIGKILL);
+    while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  if (came_back) return {};
+  if (!status) return "does not come back from loading within " + seconds_text(time);
+  if (WIFSIGNALED(*status)) {
+    const int number = WTERMSIG(*status);
+    return "crashes while it is loaded (signal " + std::to_string(number) + ", " +
+           ::strsignal(number) + ")";
+  }
+  return "ends the process while it is loaded (exit status " +
+         std::to_string(WEXITSTATUS(*status)) + ")";
+}
+
+}  // namespace npu

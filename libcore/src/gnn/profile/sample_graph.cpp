@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs to measure on: random, the same for the same sizes. O(nodes + edges).
+#include "gnn/profile/sample_graph.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "npu/support/ids.hpp"
+
+namespace npu::gnn {
+namespace {
+
+std::uint64_t mixed(std::uint64_t value) {
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+  return value ^ (value >> 31);
+}
+
+double unit(std::uint64_t value) { return static_cast<double>(mixed(value) >> 11) * 0x1p-53; }
+
+// A node of n, drawn with a density that falls with its rank; the ranks are scattered.
+std::int64_t skewed_node(std::uint64_t draw, std::int64_t n) {
+  const double u = unit(draw);
+  const auto rank = static_cast<std::uint64_t>(u * u * static_cast<double>(n));
+  return static_cast<std::int64_t>(mixed(rank * 2 + 1) % static_cast<std::uint64_t>(n));
+}
+
+}  // namespace
+
+SubgraphView skewed_graph(std::int64_t owned, std::int64_t halo, std::int64_t edges) {
+  SubgraphView work;
+  work.owned = owned;
+  work.local = owned + halo;
+  work.offsets.assign(index_of(owned) + 1, 0);
+  for (std::int64_t e = 0; e < edges; ++e) {
+    ++work.offsets[index_of(skewed_node(3 * static_cast<std::uint64_t>(e) + 1, owned)) + 1];
+  }
+  for (std::int64_t v = 0; v < owned; ++v) {
+    work.offsets[index_of(v) + 1] += work.offsets[index_of(v)];
+  }
+  work.sources.resize(index_of(edges));
+  for (std::int64_t e = 0; e < edges; ++e) {
+    work.sources[index_of(e)] =
+        static_cast<std::int32_t>(skewed_node(3 * static_cast<std::uint64_t>(e) + 2, work.local));
+  }
+  return work;
+}
+
+SubgraphView part_of_larger_graph(const SubgraphView& graph, std::int64_t all, std::int32_t run) {
+  SubgraphView part = graph;
+  all = std::max(all, graph.local);
+  const std::int64_t shift = run * std::int64_t{7919};
+  part.nodes.resize(index_of(graph.local));
+  for (std::int64_t v = 0; v < graph.local; ++v) {
+    part.nodes[index_of(v)] = static_cast<std::int32_t>((v * all / graph.local + shift) % all);
+  }
+  // Most of what a part reads belongs to other ones: sources lie anywhere.
+  part.base_sources.reserve(part.sources.size());
+  auto draw = static_cast<std::uint64_t>(shift);
+  for (std::size_t e = 0; e < part.sources.size(); ++e) {
+    part.base_sources.push_back(static_cast<std::int32_t>(skewed_node(++draw, all)));
+  }
+  return part;
+}
+
+Tensor filled(DType dtype, Shape shape, std::uint64_t seed) {
+  Tensor tensor(dtype, std::move(shape));
+  if (dtype == DType::kFloat32) {
+    for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
+      tensor.as_mutable<float>()[i] =
+          static_cast<float>(unit(seed + static_cast<std::uint64_t>(i)) * 2 - 1);
+    }
+  }
+  return tensor;
+}
+
+}  // namespace npu::gnn

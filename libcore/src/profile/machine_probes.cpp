@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+// The models that npu-profile --machine runs: short chains, made up in memory, in shapes that real
+// models have.
+//
+// A rate has to be what an op costs inside a model: its operands come from the caches where a
+// producer left them, in the layout of its neighbours, and an activation or a norm behind a
+// convolution runs as its epilogue. So no op is measured alone: each probe is a pair of chains that
+// share everything but the nodes in question.
+#include "profile/machine_probes.hpp"
+
+#include <set>
+
+#include "npu/ir/json_reader.hpp"
+#include "npu/ops/op_catalogue.hpp"
+#include "npu/support/json.hpp"
+#include "npu/tensor/dtype.hpp"
+
+namespace npu {
+namespace {
+
+using Shape = std::vector<std::int64_t>;
+
+/// Builds a document whose nodes follow each other.
+class Chain {
+ public:
+  Chain(const Target& target, Shape shape, std::string dtype = "float32")
+      : dtype_(std::move(dtype)), shape_(std::move(shape)) {
+    document_["model_name"] = "machine";
+    document_["graph_inputs"] = Json::array({mention("x", shape_)});
+    document_["graph_outputs"] = Json::array();
+    document_["weights"] = Json::array();
+    document_["weight_name_mapping"] = Json::object();
+    document_["nodes"] = Json::array();
+    document_["npu"] = {{"version", 1}, {"target", target.json}};
+  }
+
+  /// Nodes that follow run there.
+  Chain& on(const std::string& device) {
+    device_ = device;
+    return *this;
+  }
+
+  /// A node of the value so far, then weights of these shapes.
+  Chain& op(const std::string& type, const std::vector<Shape>& weights, const Json& attrs,
+            std::optional<Shape> result = {}) {
+    Json operands = Json::array({mention(last_, shape_)});
+    for (const Shape& shape : weights) operands.push_back(weight(type, shape, operands.size()));
+    return add(type, std::move(operands), attrs, std::move(result));
+  }
+
+  /// A node of the value so far and an earlier value of its shape.
+  Chain& op_with(const std::string& type, const std::vector<std::string>& others) {
+    Json operands = Json::array({mention(last_, shape_)});
+    for (const std::string& other : others) operands.push_back(mention(other, shape_));
+    return add(type, std::move(operands), Json::object(), {});
+  }
+
+  Chain& convolution(std::int64_t channels, std::int64_t kernel, std::int64_t groups = 1) {
+    const std::int64_t in = shape_[1];
+    const Json attrs = {{"padding", {kernel / 2, kernel / 2}}, {"groups", groups}};
+    return op("aten.conv2d.default", {{channels, in / groups, kernel, kernel}}, attrs,
+              Shape{shape_[0], channels, shape_[2], shape_[3]});
+  }
+
+  Chain& linear(std::int64_t features) {
+    Shape result = shape_;
+    const std::int64_t in = result.back();
+    result.back() = features;
+    return op("aten.linear.default", {{features, in}, {features}}, Json::object(), result);
+  }
+
+  const std::string& last() const { return last_; }
+  /// The value in front of the last one: who reads it keeps the two from melting into one kernel.
+  const std::string& before_last() const { return before_last_; }
+  const std::string& input() const { return input_; }
+
+  Graph graph() {
+    document_["graph_outputs"].push_back(mention(last_, shape_));
+    return read_valid_graph(document_.dump(), "machine probe");
+  }
+
+ private:
+  Json mention(const std::string& name, const Shape& shape) const {
+    return {{"name", name}, {"shape", shape}, {"dtype", dtype_}};
+  }
+
+  Json weight(const std::string& type, const Shape& shape, std::size_t operand) {
+    std::string name = "w" + std::to_string(document_["weights"].size());
+    // Made-up weights of this name are positive, as a variance has to be.
+    if (type == "aten.batch_norm.default" && operand == 4) name += "_var";
+    Json json = mention(name, shape);
+    document_["weights"].push_back(json);
+    return json;
+  }
+
+  Chain& add(const std::string& type, Json operands, const Json& attrs,
+             std::optional<Shape> result) {
+    if (result) shape_ = std::move(*result);
+    before_last_ = last_;
+    last_ = "n" + std::to_string(document_["nodes"].size());
+    Json node = {{"name", last_},
+                 {"op_type", type},
+                 {"inputs", std::move(operands)},
+                 {"outputs", Json::array({mention(last_, shape_)})},
+                 {"attrs", attrs}};
+    if (!device_.empty()) node["device"] = device_;
+    document_["nodes"].push_back(std::move(node));
+    return *this;
+  }
+
+  std::string dtype_;
+  std::string device_;
+  std::string input_ = "x";
+  std::string last_ = input_;
+  std::string before_last_ = input_;
+  Shape shape_;
+  Json document_ = Json::object();
+};
+
+const Shape kImage = {1, 96, 56, 56};
+const Shape kWords = {1, 128, 768};
+const Shape kHeads = {1, 12, 128, 64};
+const Shape kScores = {1, 12, 128, 128};
+const std::vector<std::string> kConvolutions = {"aten.conv2d.default", "aten.conv2d.padding",
+                                                "aten.convolution.default"};
+const std::string kAdd = "aten.add.Tensor";
+
+/// One kind of op, as a step of a chain.
+struct Kind {
+  std::string name;
+  std::vector<std::string> types;
+  bool by_flops;
+  Shape shape;
+  void (*context)(Chain&);  ///< in both models, in front of the op; null: nothing
+  void (*step)(Chain&, const std::string& type);
+  std::int32_t few, many;  ///< steps of the two models
+  std::optional<bool> grouped = {};
+  std::optional<bool> pointwise = {};
+};
+
+void pointwise_layer(Chain& chain) { chain.convolution(96, 1); }
+void linear_layer(Chain& chain) { chain.linear(768); }
+
+void unary(Chain& chain, const std::string& type) { chain.op(type, {}, Json::object()); }
+void clamp(Chain& chain, const std::string& type) {
+  chain.op(type, {}, {{"min_val", 0}, {"max_val", 6}});
+}
+void residual(Chain& chain, const std::string& type) { chain.op_with(type, {chain.input()}); }
+void batch_norm(Chain& chain, const std::string& type) {
+  chain.op(type, {{96}, {96}, {96}, {96}},
+           {{"training", false}, {"momentum", 0.1}, {"eps", 1e-5}, {"cudnn_enabled", true}});
+}
+void layer_norm(Chain& chain, const std::string& type) {
+  chain.op(type, {{768}, {768}}, {{"normalized_shape", {768}}});
+}
+void pool(Chain& chain, const std::string& type) {
+  chain.op(type, {}, {{"kernel_size", {3, 3}}, {"stride", {1, 1}}, {"padding", {1, 1}}});
+}
+void softmax(Chain& chain, const std::string& type) { chain.op(type, {}, {{"dim", -1}}); }
+
+/// What is bound by arithmetic.
+std::vector<Kind> arithmetic_kinds() {
+  const auto pair = [](Chain& chain, const std::string&) {
+    chain.convolution(384, 1).convolution(96, 1);
+  };
+  const auto depthwise = [](Chain& chain, const std::string&) { chain.convolution(96, 3, 96); };
+  const auto linear = [](Chain& chain, const std::string&) { chain.linear(768); };
+  const auto attention = [](Chain& chain, const std::string& type) {
+    const std::string value = chain.last();
+    chain.op_with(type, {value, value});
+  };
+  return {
+      {"convolution, pointwise",
+       kConvolutions,
+       true,
+       {1, 96, 28, 28},
+       nullptr,
+       pair,
+       2,
+       8,
+       {},
+       true},
+      {"convolution, grouped", kConvolutions, true, kImage, nullptr, depthwise, 3, 12, true, {}},
+      {"matrix product",
+       {"aten.linear.default", "aten.addmm.default", "aten.mm.default", "aten.matmul.default",
+        "aten.bmm.default", "aten.baddbmm.default"},
+       true,
+       kWords,
+       nullptr,
+       linear,
+       2,
+       8},
+      {"attention",
+       {"aten.scaled_dot_product_attention.default"},
+       true,
+       kHeads,
+       nullptr,
+       attention,
+       2,
+       10}};
+}
+
+/// What runs as an epilogue in models, and what is bound by memory.
+std::vector<Kind> memory_kinds() {
+  return {
+      {"batch norm", {"aten.batch_norm.default"}, false, kImage, pointwise_layer, batch_norm, 6, 6},
+      {"ReLU",
+       {"aten.relu.default", "aten.relu_.default"},
+       false,
+       kImage,
+       pointwise_layer,
+       unary,
+       6,
+       6},
+      {"clamp",
+       {"aten.hardtanh.default", "aten.hardtanh_.default", "aten.relu6.default",
+        "aten.relu6_.default", "aten.clamp.default", "aten.clamp_.default"},
+       false,
+       kImage,
+       pointwise_layer,
+       clamp,
+       6,
+       6},
+      {"sigmoid",
+       {"aten.silu.default", "aten.silu_.default", "aten.sigmoid.default", "aten.sigmoid_.default",
+        "aten.tanh.default", "aten.tanh_.default", "aten.hardswish.default",
+        "aten.hardswish_.default"},
+       false,
+       kImage,
+       pointwise_layer,
+       unary,
+       6,
+       6},
+      {"addition", {kAdd, "aten.add_.Tensor"}, false, kImage, pointwise_layer, residual, 6, 6},
+      {"GELU",
+       {"aten.gelu.default", "aten.gelu_.default"},
+       false,
+       kWords,
+       linear_layer,
+       unary,
+       6,
+       6},
+      {"layer norm", {"aten.layer_norm.default"}, false, kWords, linear_layer, layer_norm, 6, 6},
+      {"pooling",
+       {"aten.max_pool2d.default", "aten.avg_pool2d.default"},
+       false,
+       kImage,
+       nullptr,
+       pool,
+       3,
+       9},
+      {"softmax",
+       {"aten.softmax.int", "aten._softmax.default"},
+       false,
+       kScores,
+       nullptr,
+       softmax,
+       3,
+       12},
+  };
+}
+
+/// `with` false leaves the op out of a kind with a context.
+Graph chain_of(const Target& target, const Kind& kind, std::int32_t steps, bool with) {
+  Chain chain(target, kind.shape);
+  for (std::int32_t i = 0; i < steps; ++i) {
+    if (kind.context != nullptr) kind.context(chain);
+    if (with) kind.step(chain, kind.types.front());
+  }
+  return chain.graph();
+}
+
+MachineProbe repeated(const Target& target, const std::string& name, const Shape& shape,
+                      const std::string& dtype, std::int32_t few, std::int32_t many,
+                      void (*step)(Chain&)) {
+  MachineProbe probe;
+  probe.name = name;
+  for (const std::int32_t count : {few, many}) {
+    Chain chain(target, shape, dtype);
+    for (std::int32_t i = 0; i < count; ++i) step(chain);
+    (count == few ? probe.shorter : probe.longer) = chain.graph();
+  }
+  return probe;
+}
+
+void addition_step(Chain& chain) { chain.op_with(kAdd, {chain.before_last()}); }
+
+}  // namespace
+
+MachineProbe convolution_probe(const Target& target, const std::string& dtype) {
+  MachineProbe probe = repeated(target, "convolution, 3 x 3, " + dtype, {1, 128, 28, 28}, dtype, 1,
+                                5, [](Chain& chain) { chain.convolution(128, 3); });
+  probe.types = {"aten.conv2d.default"};
+  return probe;
+}
+
+MachineProbe memory_probe(const Target& target) {
+  MachineProbe probe =
+      repeated(target, "memory", {1, 64, 112, 112}, "float32", 2, 10, addition_step);
+  probe.types = {kAdd};
+  probe.by_flops = false;
+  return probe;
+}
+
+MachineProbe node_probe(const Target& target) {
+  MachineProbe probe = repeated(target, "node", {16}, "float32", 10, 90, addition_step);
+  probe.types = {kAdd};
+  probe.by_flops = false;
+  return probe;
+}
+
+std::vector<MachineProbe> kind_probes(const Target& target) {
+  std::vector<MachineProbe> probes;
+  std::vector<Kind> kinds = arithmetic_kinds();
+  for (Kind& kind : memory_kinds()) kinds.push_back(std::move(kind));
+  for (const Kind& kind : kinds) {
+    MachineProbe& probe = probes.emplace_back();
+    probe.name = kind.name;
+    probe.types = kind.types;
+    probe.grouped = kind.grouped;
+    probe.pointwise = kind.pointwise;
+    probe.by_flops = kind.by_flops;
+    probe.longer = chain_of(target, kind, kind.many, true);
+    probe.shorter = chain_of(target, kind, kind.few, kind.context == nullptr);
+  }
+  return probes;
+}
+
+Graph turns_of_additions(const Target& target, const std::string& first, const std::string& second,
+                         std::int32_t nodes) {
+  Chain chain(target, {16});
+  for (std::int32_t i = 0; i < nodes; ++i) {
+    addition_step(chain.on(i % 2 == 0 ? first : second));
+  }
+  return chain.graph();
+}
+
+Graph turns_of_layers(const Target& target, const std::string& convolutions,
+                      const std::string& additions, std::int32_t turns) {
+  Chain chain(target, {1, 64, 112, 112});
+  for (std::int32_t i = 0; i < turns; ++i) {
+    if (!convolutions.empty()) chain.on(convolutions).convolution(64, 1);
+    if (!additions.empty()) addition_step(chain.on(additions));
+  }
+  return chain.graph();
+}
+
+ProbeWork work_of(const MachineProbe& probe) {
+  ProbeWork work;
+  const std::set<std::string> types(probe.types.begin(), probe.types.end());
+  const auto count = [&](const Graph& graph, double sign) {
+    for (const Node& node : graph.nodes()) {
+      if (!types.contains(node.op_type)) continue;
+      work.nodes += sign;
+      work.flops += sign * node_flops(graph, node);
+      work.bytes += sign * node_bytes(graph, node);
+    }
+  };
+  count(probe.longer, 1);
+  count(probe.shorter, -1);
+  return work;
+}
+
+}  // namespace npu

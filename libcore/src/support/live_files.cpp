@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which files are mapped and which are being written, in a form that a signal handler can read.
+//
+// Both lists only grow: a slot is made once, linked in front with one atomic store, and reused when
+// it is free, so a handler can walk the list at any moment. A slot is taken and given back under a
+// mutex, which the handler never touches; what it reads besides are lock-free atomics, and texts
+// that change only while their slot is marked as free. O(live files) for each call.
+#include "support/live_files.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <climits>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+
+#include "npu/support/signal_hooks.hpp"
+#include "npu/support/text.hpp"
+
+namespace npu {
+
+struct MappingMark::Slot {
+  std::atomic<std::uintptr_t> begin{0};  ///< 0: free
+  std::atomic<std::uintptr_t> end{0};
+  std::array<char, 256> name{};  ///< holds every short_text
+  Slot* next = nullptr;
+};
+
+struct UnfinishedMark::Slot {
+  enum State : int { kFree, kLive, kRemoving };
+  std::atomic<int> state{kFree};
+  std::array<char, PATH_MAX> path{};
+  Slot* next = nullptr;
+};
+
+namespace {
+
+static_assert(std::atomic<std::uintptr_t>::is_always_lock_free);
+static_assert(std::atomic<int>::is_always_lock_free);
+
+std::mutex slot_mutex;
+std::atomic<MappingMark::Slot*> mapping_slots{nullptr};
+std::atomic<UnfinishedMark::Slot*> unfinished_slots{nullptr};
+
+// The first slot that `is_free`, or a new one. The slots stay until the process ends: a handler may
+// be reading them.
+template <typename Slot, typename IsFree>
+Slot* take_slot(std::atomic<Slot*>& slots, const IsFree& is_free) {
+  for (Slot* slot = slots.load(); slot != nullptr; slot = slot->next) {
+    if (is_free(*slot)) return slot;
+  }
+  auto* slot = new Slot;
+  slot->next = slots.load();
+  slots.store(slot);
+  return slot;
+}
+
+}  // namespace
+
+MappingMark::MappingMark(const void* address, std::size_t size, const std::string& path) {
+  const std::string name = short_text(path);
+  const std::lock_guard lock(slot_mutex);
+  slot_ = take_slot(mapping_slots, [](const Slot& slot) { return slot.begin.load() == 0; });
+  const std::size_t length = std::min(name.size(), slot_->name.size() - 1);
+  std::memcpy(slot_->name.data(), name.data(), length);
+  slot_->name[length] = '\0';
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  slot_->end.store(begin + size);
+  slot_->begin.store(begin);
+}
+
+MappingMark::~MappingMark() { slot_->begin.store(0); }
+
+const char* mapped_file_at(const void* address) noexcept {
+  const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+  for (const MappingMark::Slot* slot = mapping_slots.load(); slot != nullptr; slot = slot->next) {
+    const std::uintptr_t begin = slot->begin.load();
+    if (begin != 0 && begin <= wanted && wanted < slot->end.load()) return slot->name.data();
+  }
+  return nullptr;
+}
+
+UnfinishedMark::UnfinishedMark(const std::string& path) {
+  const std::lock_guard lock(slot_mutex);
+  Slot* slot = take_slot(unfinished_slots,
+                         [](const Slot& other) { return other.state.load() == Slot::kFree; });
+  if (path.size() >= slot->path.size()) return;
+  std::memcpy(slot->path.data(), path.c_str(), path.size() + 1);
+  slot->state.store(Slot::kLive);
+  slot_ = slot;
+}
+
+UnfinishedMark::~UnfinishedMark() {
+  if (slot_ == nullptr) return;
+  // A handler that is about to remove the file reads the path until the process is gone.
+  int expected = Slot::kLive;
+  slot_->state.compare_exchange_strong(expected, Slot::kFree);
+}
+
+void remove_unfinished_files() noexcept {
+  for (UnfinishedMark::Slot* slot = unfinished_slots.load(); slot != nullptr; slot = slot->next) {
+    int expected = UnfinishedMark::Slot::kLive;
+    if (slot->state.compare_exchange_strong(expected, UnfinishedMark::Slot::kRemoving)) {
+      ::unlink(slot->path.data());
+    }
+  }
+}
+
+}  // namespace npu

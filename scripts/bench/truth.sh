@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Prints how far predictions are from measurements on this machine: models under the default rates of the target `host`,
+# under the rates that npu-profile --machine measures, and under the profile of the model; then plans of graph neural
+# networks under tables of the graph's size. Everything is measured in seven rounds, in turns.
+#
+# Usage: scripts/bench/truth.sh [-d DIR] [-t THREADS] [-r ROUNDS] [-g] [-m] [MODEL...]
+#   MODEL  torchvision name or FILE.py:FUNCTION; default: the eight of vs_peers.sh, swin_t, fcn_resnet50, an LSTM, a U-Net
+#   -d DIR      where exports, graphs and tables are kept (default: as vs_peers.sh)
+#   -t THREADS  of every program (default: all cores)
+#   -r ROUNDS   (default 7)
+#   -g          graphs only
+#   -m          models only
+# Exit status 1 if a bar is missed: 25 % with the rates of the machine, 10 % with a profile, 15 % for plans of graphs
+# that are not marked as uncertain.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+folder=${XDG_CACHE_HOME:-$HOME/.cache}/npu-bench/zoo threads=$(nproc) rounds=7 parts=both
+while getopts d:t:r:gm option; do
+  case $option in
+    d) folder=$OPTARG ;;
+    t) threads=$OPTARG ;;
+    r) rounds=$OPTARG ;;
+    g) parts=graphs ;;
+    m) parts=models ;;
+    *) sed -n '3,17s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  esac
+done
+shift $((OPTIND - 1))
+[ $# -gt 0 ] || set -- resnet18 resnet50 mobilenet_v2 inception_v3 efficientnet_b0 densenet121 vit_b_16 \
+  "$root/testdata/models/bert_base.py:bert_base" swin_t segmentation.fcn_resnet50 \
+  "$root/scripts/bench/truth_models.py:lstm" "$root/scripts/bench/truth_models.py:unet"
+mkdir -p "$folder"
+status=0
+if [ "$parts" != graphs ]; then
+  names=()
+  for spec in "$@"; do
+    name=${spec##*:}
+    case $spec in
+      *:*) ;;
+      *) spec=torchvision:$spec ;;
+    esac
+    if [ ! -f "$folder/$name.json" ]; then
+      "$root/scripts/export_torch.py" "$spec" -o "$folder" >"$folder/$name.log" 2>&1 || {
+        echo "truth.sh: export of $name failed; see $folder/$name.log" >&2
+        continue
+      }
+    fi
+    names+=("$name")
+  done
+  "$root/scripts/bench/truth_of_models.py" --folder "$folder" --threads "$threads" --rounds "$rounds" "${names[@]}" || status=1
+fi
+if [ "$parts" != models ]; then
+  "$root/scripts/bench/gnn_prediction.py" -d "$folder/graphs" --threads "$threads" --rounds "$rounds" --limit 15 || status=1
+fi
+exit "$status"

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ends that no code of the program asks for. Handlers write with write(2) from texts that were made
+// before, since a signal may come while the heap or stderr is locked.
+#include "signals.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <new>
+
+#include "exit_status.hpp"
+#include "npu/support/signal_hooks.hpp"
+#include "npu/support/text.hpp"
+
+namespace npu::cli {
+namespace {
+
+// "PROGRAM: ", for handlers.
+std::array<char, 64> message_start{};
+std::atomic<pid_t> body_of{0};  // the process whose body runs; 0: none
+
+void say(const char* text) noexcept {
+  const ssize_t written = ::write(STDERR_FILENO, text, std::strlen(text));
+  static_cast<void>(written);  // there is nowhere to report it
+}
+
+[[noreturn]] void end_with(ExitStatus status) noexcept {
+  remove_unfinished_files();
+  ::_exit(static_cast<int>(status));
+}
+
+extern "C" void end_on_bus_error(int number, siginfo_t* info, void* /*context*/) {
+  const char* file = mapped_file_at(info->si_addr);
+  if (file == nullptr) return end_by_signal(number);
+  say(message_start.data());
+  say(file);
+  say(": error: was cut short while it was read; replace a file by renaming a new one over it\n");
+  end_with(ExitStatus::kBadInput);
+}
+
+extern "C" void end_on_signal(int number) { end_by_signal(number); }
+
+extern "C" void end_on_exit() {
+  // A child process that a library is probed in has no output to miss.
+  if (body_of.load() != ::getpid()) return;
+  say(message_start.data());
+  say("error: a library (a backend or custom ops) has ended the program before its output was "
+      "written\n");
+  end_with(ExitStatus::kInternal);
+}
+
+[[noreturn]] void end_on_terminate() {
+  say(message_start.data());
+  try {
+    if (std::current_exception()) std::rethrow_exception(std::current_exception());
+    say("internal error, please report: terminated\n");
+  } catch (const std::bad_alloc&) {
+    say("error: out of memory\n");
+    end_with(ExitStatus::kInfeasible);
+  } catch (const std::exception& error) {
+    say("internal error, please report: ");
+    say(terminal_text(error.what()).c_str());
+    say("\n");
+  } catch (...) {
+    say("internal error, please report: an exception of unknown type\n");
+  }
+  end_with(ExitStatus::kInternal);
+}
+
+}  // namespace
+
+void end_by_signal(int number) noexcept {
+  remove_unfinished_files();
+  std::signal(number, SIG_DFL);
+  ::raise(number);
+}
+
+void install_signal_handlers(const std::string& program) {
+  const std::string start = program + ": ";
+  std::memcpy(message_start.data(), start.c_str(),
+              std::min(start.size(), message_start.size() - 1));
+  std::signal(SIGXFSZ, SIG_IGN);
+  struct sigaction action {};
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_SIGINFO;
+  action.sa_sigaction = end_on_bus_error;
+  ::sigaction(SIGBUS, &action, nullptr);
+  action.sa_flags = 0;
+  action.sa_handler = end_on_signal;
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU}) {
+    struct sigaction before {};
+    // Whoever started the program with Ctrl-C ignored wants it to go on.
+    if (::sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) continue;
+    ::sigaction(number, &action, nullptr);
+  }
+  std::set_terminate(end_on_terminate);
+  std::atexit(end_on_exit);
+  std::at_quick_exit(end_on_exit);
+}
+
+void begin_body() noexcept { body_of.store(::getpid()); }
+
+void end_body() noexcept { body_of.store(0); }
+
+}  // namespace npu::cli
