@@ -51,6 +51,8 @@ inline constexpr int kEnumerators<BinaryOp> = 7;
 template <>
 inline constexpr int kEnumerators<ReductionOp> = 4;
 template <>
+inline constexpr int kEnumerators<Elementwise::Function> = 4;
+template <>
 inline constexpr int kEnumerators<EpilogueStep::Kind> = 8;
 
 namespace detail {
@@ -170,6 +172,19 @@ inline constexpr auto kFields<ScaleShift> = std::make_tuple(
 
 template <>
 inline constexpr auto kFields<Gelu> = std::make_tuple(NPU_FIELD(Gelu, count), NPU_FIELD(Gelu, isa));
+
+template <>
+inline constexpr auto kFields<Elementwise> = std::make_tuple(NPU_FIELD(Elementwise, function),
+                                                             NPU_FIELD(Elementwise, type),
+                                                             NPU_FIELD(Elementwise, count),
+                                                             NPU_FIELD(Elementwise, isa));
+
+template <>
+inline constexpr auto kFields<Softmax> = std::make_tuple(NPU_FIELD(Softmax, outer),
+                                                         NPU_FIELD(Softmax, count),
+                                                         NPU_FIELD(Softmax, inner),
+                                                         NPU_FIELD(Softmax, logarithm),
+                                                         NPU_FIELD(Softmax, isa));
 
 template <>
 inline constexpr auto kFields<BroadcastBinary> = std::make_tuple(

@@ -11,17 +11,11 @@
 #include <algorithm>
 #include <string>
 
-#include "npu/support/error.hpp"
+#include "kernels/refuse.hpp"
 
 namespace npu::onednn {
 
 namespace {
-
-[[noreturn]] void refuse(const std::string& text) { throw Error(ErrorCode::kInvalidGraph, text); }
-
-void require(bool holds, const char* text) {
-  if (!holds) refuse(text);
-}
 
 /// A count that is at least 0, at most kMaxOperandBytes.
 class Count {
@@ -155,7 +149,15 @@ const Winograd& checked_filter(const Winograd& kernel) {
   return kernel;
 }
 
+/// Transformed weights, those of the definition, and what was found out about them.
+Count weights_of(const Winograd& kernel) {
+  const Count channels = Count{kernel.source_channels} * kernel.target_channels;
+  return channels * kernel.filter.products() + channels * kernel.filter.all_taps() + 1 +
+         ceil_div(kernel.target_channels, 32);
+}
+
 Footprint footprint(const Winograd& kernel) {
+  constexpr std::int64_t kMostVectors = INT32_MAX;  // places of 16 channels have 32 bits
   checked_filter(kernel);
   require_isa(kernel.isa, VectorIsa::kAvx2);
   const Count batch = at_least_one(kernel.batch, "batch");
@@ -167,26 +169,31 @@ Footprint footprint(const Winograd& kernel) {
   for (int i = 0; i < 2; ++i) {
     source = source * at_least_one(kernel.source_extent[i], "source_extent");
     target = target * at_least_one(kernel.target_extent[i], "target_extent");
-    static_cast<void>(Count{kernel.pad[i]} +
-                      kernel.target_extent[i]);  // what is outside is not read
+    require(kernel.pad[i] >= 0 && kernel.pad[i] < kernel.filter.taps[i],
+            "'pad' is not below the taps");
   }
+  const Count border = Count{8} * (Count{kernel.source_extent[1]} + 8);
+  require(source.value() / 16 + border.value() <= kMostVectors &&
+              (target + 16 * 64).value() / 16 <= kMostVectors,
+          "a tensor has too many elements");
   Builder builder;
   builder.read(source)
-      .read(products * inputs * outputs)
+      .read(weights_of(kernel))
       .read_if(kernel.has_bias, outputs)
       .read_epilogue(kernel.epilogue, target)
       .write(target);
-  // Transformed sources and products of four tiles, or of as many as stay in the L2.
-  return builder.with_scratch(kernel, (products * (inputs + 48) * 4 + (1 << 18)) * kFloat);
+  // Transformed sources and products of four tiles, or of as many as stay in the L2; or 112 results
+  // of all channels.
+  const Count tiles = products * (inputs + 48) * 4 + (1 << 18);
+  return builder.with_scratch(kernel, (tiles + Count{112} * (outputs + 160)) * kFloat);
 }
 
 Footprint footprint(const WinogradWeights& kernel) {
   const Winograd& call = checked_filter(kernel.winograd);
   require(call.threads >= 1, "'threads' is below 1");
-  const Count channels = Count{call.source_channels} * Count{call.target_channels};
   return Builder()
-      .read(channels * Count{call.filter.taps[0] * call.filter.taps[1]})
-      .write(channels * Count{call.filter.products()})
+      .read(Count{call.source_channels} * call.target_channels * call.filter.all_taps())
+      .write(weights_of(call))
       .done();
 }
 
@@ -377,6 +384,23 @@ Footprint footprint(const Gelu& kernel) {
   require_isa(kernel.isa);
   const Count count = at_least_one(kernel.count, "count");
   return Builder().read(count, kFloat, true).write(count).done();
+}
+
+Footprint footprint(const Elementwise& kernel) {
+  require(is_float(kernel.type), "'type' is no float type");
+  require_isa(kernel.isa);
+  const Count count = at_least_one(kernel.count, "count");
+  return Builder()
+      .read(count, size_of(kernel.type), true)
+      .write(count, size_of(kernel.type))
+      .done();
+}
+
+Footprint footprint(const Softmax& kernel) {
+  require_isa(kernel.isa);
+  const Count elements = at_least_one(kernel.outer, "outer") * at_least_one(kernel.count, "count") *
+                         at_least_one(kernel.inner, "inner");
+  return Builder().read(elements, kFloat, true).write(elements).done();
 }
 
 Footprint footprint(const BroadcastBinary& kernel) {

@@ -10,11 +10,10 @@
 // Memory: in-place ops are functional. A step overwrites an operand only if it is the last to read
 // that memory (can_overwrite); operands of a concatenation become parts of its memory (place).
 // Constants: a step whose operands are all known at compile time goes to the prologue, which
-// compile runs: weight reorders, folded norms, conversions, whole sub-graphs of weights. Lowering
-// without weights, as load does, makes the same steps and leaves the prologue out. bfloat16: where
-// oneDNN has no bfloat16 primitives (CPUs before AVX-512), values are kept as float32 that are
-// rounded to bfloat16 after every op, which gives the same numbers. Where it has them but not for
-// some node, that node alone computes in float32.
+// compile runs: weight reorders, folded norms, conversions, whole sub-graphs of weights. bfloat16:
+// where oneDNN has no bfloat16 primitives (CPUs before AVX-512), values are kept as float32 that
+// are rounded to bfloat16 after every op, which gives the same numbers. Where it has them but not
+// for some node, that node alone computes in float32.
 #include "lowering/lowering.hpp"
 
 #include <algorithm>
@@ -53,8 +52,8 @@ std::string node_text(const Node& node) {
 
 std::string number_text(std::int64_t value) { return std::to_string(value); }
 
-Lowering::Lowering(const Graph& graph, std::optional<std::span<const npu_tensor>> weights,
-                   const Machine& machine, const dnnl::engine& engine)
+Lowering::Lowering(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine,
+                   const dnnl::engine& engine)
     : graph_(&graph),
       weight_tensors_(weights),
       machine_(&machine),
@@ -92,7 +91,21 @@ DType Lowering::storage_type(DType dtype) const noexcept {
   return dtype;
 }
 
+BufferInfo& Lowering::changed_buffer(BufferId buffer) {
+  BufferInfo& info = plan_.buffers[static_cast<std::size_t>(buffer.value)];
+  journal_.note([this, buffer, kind = info.kind, parent = info.parent, offset = info.parent_offset,
+                 has_parts = info.has_parts] {
+    BufferInfo& old = plan_.buffers[static_cast<std::size_t>(buffer.value)];
+    old.kind = kind;
+    old.parent = parent;
+    old.parent_offset = offset;
+    old.has_parts = has_parts;
+  });
+  return info;
+}
+
 BufferId Lowering::add_buffer(BufferInfo info) {
+  journal_.note([this] { plan_.buffers.pop_back(); });
   plan_.buffers.push_back(std::move(info));
   return BufferId{static_cast<std::int32_t>(plan_.buffers.size() - 1)};
 }
@@ -140,13 +153,15 @@ void Lowering::add_step(Step step) {
   }
   if (!constant) {
     if (step.kind == KernelKind::kCompute) step.choice = std::exchange(choice_, {});
+    journal_.note([this] { plan_.steps.pop_back(); });
     plan_.steps.push_back(std::move(step));
     return;
   }
   for (std::size_t i = step.read_count; i < step.operands.size(); ++i) {
-    buffer_of(step.operands[i]).kind = BufferKind::kConstant;
+    changed_buffer(step.operands[i].buffer).kind = BufferKind::kConstant;
   }
-  if (weight_tensors_) plan_.prologue.push_back(std::move(step));
+  journal_.note([this] { plan_.prologue.pop_back(); });
+  plan_.prologue.push_back(std::move(step));
 }
 
 void Lowering::add_primitive(const dnnl::primitive_desc_base& primitive,
@@ -216,17 +231,16 @@ const Value* Lowering::find_copy(const Value& value, DType type, const Layout& l
 Value Lowering::copied(const Value& value, DType type, const Layout& layout) {
   if (const Value* copy = find_copy(value, type, layout)) return *copy;
   const Value target = temporary(type, layout);
-  if (is_constant(value) && !weight_tensors_) {
-    // The content comes packed.
-    plan_.buffers[static_cast<std::size_t>(target.buffer.value)].kind = BufferKind::kConstant;
-  } else if (value.type != type) {
+  if (value.type != type) {
     const std::int64_t count = span_elements(value.layout);
     const DType from = value.type;
     add_kernel({value}, target, Convert{from, type, count}, KernelKind::kReorder);
   } else {
     copy_into(value, target, KernelKind::kReorder);
   }
-  copies_[value.buffer.value].push_back({value, target});
+  const std::int32_t from = value.buffer.value;
+  journal_.note([this, from] { copies_.at(from).pop_back(); });
+  copies_[from].push_back({value, target});
   return target;
 }
 
@@ -261,9 +275,12 @@ bool Lowering::can_overwrite(const Value& value) const {
 }
 
 void Lowering::note_overwritten(const Value& value) {
-  copies_.erase(value.buffer.value);
+  const auto is_there = [&](const Copy& copy) { return copy.to.buffer == value.buffer; };
   for (auto& [buffer, copies] : copies_) {
-    std::erase_if(copies, [&](const Copy& copy) { return copy.to.buffer == value.buffer; });
+    const bool is_source = buffer == value.buffer.value;
+    if (!is_source && std::none_of(copies.begin(), copies.end(), is_there)) continue;
+    journal_.keep(copies);
+    std::erase_if(copies, [&](const Copy& copy) { return is_source || is_there(copy); });
   }
 }
 
@@ -278,10 +295,10 @@ bool Lowering::can_place(const Value& value) const {
 }
 
 void Lowering::place(BufferId part, BufferId whole, std::int64_t offset_bytes) {
-  BufferInfo& info = plan_.buffers[static_cast<std::size_t>(part.value)];
+  BufferInfo& info = changed_buffer(part);
   info.parent = whole;
   info.parent_offset = static_cast<std::size_t>(offset_bytes);
-  plan_.buffers[static_cast<std::size_t>(whole.value)].has_parts = true;
+  changed_buffer(whole).has_parts = true;
 }
 
 const Lowering::Concat* Lowering::find_concat(const std::vector<Value>& values,
@@ -308,17 +325,20 @@ void Lowering::keep_until(const Value& value, NodeId reader) {
       group < 0 ? reader : fusions_.groups[static_cast<std::size_t>(group)].nodes.back();
   for (const TensorId id : readers_[value.buffer.value]) {
     std::int32_t& last_use = fusions_.last_use[static_cast<std::size_t>(id.value)];
+    journal_.keep(last_use);
     last_use = std::max(last_use, where.value);
   }
 }
 
 void Lowering::defer(TensorId result, Expansion expansion, NodeId reader) {
   keep_until(expansion.source, reader);
+  journal_.note([this, result] { deferred_.erase(result.value); });
   deferred_.insert_or_assign(result.value, std::move(expansion));
 }
 
 void Lowering::defer(TensorId result, const Norm& norm, NodeId reader) {
   keep_until(norm.source, reader);
+  journal_.note([this, result] { deferred_norms_.erase(result.value); });
   deferred_norms_.insert_or_assign(result.value, norm);
 }
 
@@ -332,9 +352,17 @@ const Lowering::Norm* Lowering::deferred_norm(TensorId tensor) const {
   return found == deferred_norms_.end() ? nullptr : &found->second;
 }
 
+std::optional<Value>& Lowering::changed_value(TensorId tensor) {
+  std::optional<Value>& value = values_[static_cast<std::size_t>(tensor.value)];
+  journal_.keep(value);
+  return value;
+}
+
 void Lowering::set_value(TensorId tensor, const Value& value) {
-  values_[static_cast<std::size_t>(tensor.value)] = value;
-  readers_[value.buffer.value].push_back(tensor);
+  changed_value(tensor) = value;
+  const std::int32_t buffer = value.buffer.value;
+  journal_.note([this, buffer] { readers_.at(buffer).pop_back(); });
+  readers_[buffer].push_back(tensor);
 }
 
 Value Lowering::in_layout(const Value& value, const Layout& layout) {
@@ -383,16 +411,11 @@ Value Lowering::weight(TensorId tensor) {
   const std::size_t index = plan_.weights.size();
   const Layout layout = plain_layout(info.shape, info.dtype);
   const auto bytes = static_cast<std::size_t>(info.bytes());
-  if (!weight_tensors_) {
-    plan_.weights.push_back(binding_of(info));
-    return {info.dtype, layout, add_buffer({BufferKind::kWeight, bytes, index, {}, {}, 0, false}),
-            0};
-  }
-  const auto found = std::find_if(weight_tensors_->begin(), weight_tensors_->end(),
+  const auto found = std::find_if(weight_tensors_.begin(), weight_tensors_.end(),
                                   [&](const npu_tensor& candidate) {
                                     return candidate.name != nullptr && info.name == candidate.name;
                                   });
-  if (found == weight_tensors_->end()) {
+  if (found == weight_tensors_.end()) {
     throw Error(ErrorCode::kInvalidGraph, "no data was passed for weight '" + info.name + "'");
   }
   const Shape given(found->shape, found->shape + found->rank);
@@ -407,13 +430,14 @@ Value Lowering::weight(TensorId tensor) {
                 "weight '" + info.name + "' was passed with " + std::to_string(found->bytes) +
                     " bytes; its shape needs " + std::to_string(info.bytes()));
   }
+  journal_.note([this] { plan_.weights.pop_back(); });
   plan_.weights.push_back(binding_of(info));
   return {info.dtype, layout, add_buffer({BufferKind::kWeight, bytes, index, {}, {}, 0, false}), 0};
 }
 
 Value Lowering::stored(TensorId tensor) {
   std::optional<Value>& value = values_[static_cast<std::size_t>(tensor.value)];
-  if (!value) value = weight(tensor);
+  if (!value) changed_value(tensor) = weight(tensor);
   // Inputs and weights come in the tensor's own type. The tensor is read from the copy from now on,
   // which nothing may overwrite before its last reader.
   if (value->type != storage_type(value->type)) {
@@ -426,7 +450,9 @@ Value Lowering::operand(TensorId tensor, DType type) {
   // A weight goes from its own type to the wanted one, not through the type that values are kept
   // in.
   std::optional<Value>& value = values_[static_cast<std::size_t>(tensor.value)];
-  if (!value && graph_->tensor(tensor).kind == TensorKind::kWeight) value = weight(tensor);
+  if (!value && graph_->tensor(tensor).kind == TensorKind::kWeight) {
+    changed_value(tensor) = weight(tensor);
+  }
   if (value && value->type == type) return *value;
   if (value && is_constant(*value) && value->type == DType::kFloat32) return in_type(*value, type);
   return in_type(stored(tensor), type);
@@ -542,23 +568,21 @@ void Lowering::lower_node(const Node& node) {
                                                                                 : DType::kFloat32;
   if (compute_type_ == DType::kFloat32) return lower_in_types(node);
 
-  const Mark before = mark();
   try {
+    Transaction attempt(journal_);
     lower_in_types(node);
+    attempt.keep();
+    return;
   } catch (const dnnl::error& error) {
     if (error.status != dnnl_unimplemented) throw;
-    undo(before);
-    compute_type_ = DType::kFloat32;
-    lower_in_types(node);
   }
-}
-
-Lowering::Mark Lowering::mark() const noexcept {
-  return {plan_.buffers.size(), plan_.prologue.size(), plan_.steps.size(), plan_.weights.size()};
+  choice_ = {};
+  compute_type_ = DType::kFloat32;
+  lower_in_types(node);
 }
 
 bool Lowering::try_group(const FusionGroup& group, bool with_sum) {
-  const Mark before = mark();
+  Transaction attempt(journal_);
   group_ = &group;
   allows_sum_ = with_sum;
   bool done = true;
@@ -591,7 +615,11 @@ bool Lowering::try_group(const FusionGroup& group, bool with_sum) {
   }
   group_ = nullptr;
   allows_sum_ = true;
-  if (!done) undo(before);
+  if (done) {
+    attempt.keep();
+  } else {
+    choice_ = {};
+  }
   return done;
 }
 
@@ -635,24 +663,6 @@ void Lowering::collect_constants() {
   }
 }
 
-void Lowering::undo(const Mark& mark) {
-  const auto is_new = [&](const Value& value) {
-    return static_cast<std::size_t>(value.buffer.value) >= mark.buffers;
-  };
-  plan_.buffers.resize(mark.buffers);
-  plan_.prologue.resize(mark.prologue);
-  plan_.steps.resize(mark.steps);
-  plan_.weights.resize(mark.weights);
-  choice_ = {};
-  for (auto& value : values_) {
-    if (value && is_new(*value)) value.reset();  // a weight is bound again when it is asked for
-  }
-  readers_.erase(readers_.lower_bound(static_cast<std::int32_t>(mark.buffers)), readers_.end());
-  for (auto& [buffer, copies] : copies_) {
-    std::erase_if(copies, [&](const Copy& copy) { return is_new(copy.to); });
-  }
-}
-
 Plan Lowering::run() {
   plan_.node_count = graph_->nodes().size();
   bind_inputs();
@@ -685,8 +695,8 @@ Plan Lowering::run() {
   return std::move(plan_);
 }
 
-Plan lower_graph(const Graph& graph, std::optional<std::span<const npu_tensor>> weights,
-                 const Machine& machine, const dnnl::engine& engine) {
+Plan lower_graph(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine,
+                 const dnnl::engine& engine) {
   check_shapes(graph);
   return Lowering(graph, weights, machine, engine).run();
 }

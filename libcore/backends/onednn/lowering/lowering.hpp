@@ -13,6 +13,7 @@
 
 #include "fusion/fusion.hpp"
 #include "kernels/epilogue.hpp"
+#include "lowering/journal.hpp"
 #include "lowering/machine.hpp"
 #include "npu/backend.h"
 #include "npu/ir/graph.hpp"
@@ -23,10 +24,9 @@ namespace npu::onednn {
 
 /// Lowers a verified sub-IR. Throws Error kUnsupported that names node, op, argument and reason for
 /// what this backend does not run, kInvalidGraph where the sub-IR contradicts itself or `weights`.
-/// Creates primitive descriptors, but no code. Without weights the plan has no prologue: its
-/// constants have to come from elsewhere.
-Plan lower_graph(const Graph& graph, std::optional<std::span<const npu_tensor>> weights,
-                 const Machine& machine, const dnnl::engine& engine);
+/// Creates primitive descriptors, but no code.
+Plan lower_graph(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine,
+                 const dnnl::engine& engine);
 
 /// What oneDNN or a kernel does not do to a result on the fly; lowering then makes a step of each
 /// node.
@@ -46,8 +46,8 @@ struct PrimitiveOperand {
 /// results in it; they need not know how tensors are kept.
 class Lowering {
  public:
-  Lowering(const Graph& graph, std::optional<std::span<const npu_tensor>> weights,
-           const Machine& machine, const dnnl::engine& engine);
+  Lowering(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine,
+           const dnnl::engine& engine);
   Plan run();
 
   const Machine& machine() const noexcept { return *machine_; }
@@ -69,6 +69,7 @@ class Lowering {
   void place(BufferId part, BufferId whole, std::int64_t offset_bytes);
   /// Remembers what a concatenation was made of.
   void note_concat(std::vector<Value> operands, const Value& whole) {
+    journal_.note([this] { concats_.pop_back(); });
     concats_.push_back({std::move(operands), whole});
   }
   /// The longest earlier concatenation, still free to be placed, of the values from `first` on;
@@ -177,15 +178,9 @@ class Lowering {
     Value from;
     Value to;
   };
-  /// How far the plan had grown, to take back what was added since.
-  struct Mark {
-    std::size_t buffers;
-    std::size_t prologue;
-    std::size_t steps;
-    std::size_t weights;
-  };
-  Mark mark() const noexcept;
-  void undo(const Mark& mark);
+  /// For a change that a transaction takes back.
+  BufferInfo& changed_buffer(BufferId buffer);
+  std::optional<Value>& changed_value(TensorId tensor);
   void set_value(TensorId tensor, const Value& value);
   void keep_until(const Value& value, NodeId reader);
   void lower_group(const FusionGroup& group);
@@ -203,7 +198,7 @@ class Lowering {
   void lower_in_types(const Node& node);
 
   const Graph* graph_;
-  std::optional<std::span<const npu_tensor>> weight_tensors_;
+  std::span<const npu_tensor> weight_tensors_;
   const Machine* machine_;
   const dnnl::engine* engine_;
   FusionPlan fusions_;
@@ -217,6 +212,7 @@ class Lowering {
   DType compute_type_ = DType::kFloat32;
   KernelChoice choice_;
   Plan plan_;
+  Journal journal_;  ///< of what follows, of plan_ and of fusions_.last_use
   std::vector<std::optional<Value>> values_;  ///< by TensorId
   std::vector<Concat> concats_;
   std::map<std::int32_t, Expansion> deferred_;             ///< by TensorId

@@ -16,7 +16,7 @@
 #include <new>
 #include <string>
 
-#include "npu/support/error.hpp"
+#include "kernels/refuse.hpp"
 #include "program/plan_format.hpp"
 
 namespace npu::onednn {
@@ -43,8 +43,6 @@ struct Header {
 std::uint64_t aligned(std::uint64_t offset, std::uint64_t alignment) {
   return (offset + alignment - 1) / alignment * alignment;
 }
-
-[[noreturn]] void refuse(const std::string& text) { throw Error(ErrorCode::kInvalidGraph, text); }
 
 const std::byte* checked(const std::byte* data, const Header& header, const Range& range) {
   if (range.offset > header.total || range.size > header.total - range.offset) {

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "kernels/footprint.hpp"
+#include "kernels/refuse.hpp"
 #include "npu/support/checked.hpp"
-#include "npu/support/error.hpp"
 #include "program/memory_plan.hpp"
 
 namespace npu::onednn {
@@ -23,12 +23,6 @@ constexpr std::uint64_t kMaxNodes = 1U << 24;
 constexpr std::uint64_t kMaxBytes = static_cast<std::uint64_t>(kMaxOperandBytes);
 constexpr std::int64_t kMaxExtent = std::int64_t{1} << 31;
 constexpr std::size_t kMaxLayoutRank = 12;
-
-[[noreturn]] void refuse(const std::string& text) { throw Error(ErrorCode::kInvalidGraph, text); }
-
-void require(bool holds, const char* text) {
-  if (!holds) refuse(text);
-}
 
 /// Extents in whole blocks; also the elements of one block.
 std::int64_t count_blocks(const LayoutRecord& layout, std::vector<std::int64_t>& counts) {

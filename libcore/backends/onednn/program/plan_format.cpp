@@ -8,13 +8,11 @@
 #include <string>
 #include <type_traits>
 
-#include "npu/support/error.hpp"
+#include "kernels/refuse.hpp"
 
 namespace npu::onednn {
 
 namespace {
-
-[[noreturn]] void refuse(const std::string& text) { throw Error(ErrorCode::kInvalidGraph, text); }
 
 class Writer {
  public:

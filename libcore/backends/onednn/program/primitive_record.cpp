@@ -10,23 +10,16 @@
 #include <algorithm>
 #include <string>
 
-#include "npu/support/error.hpp"
+#include "kernels/refuse.hpp"
 #include "program/check_plan.hpp"
 
 namespace npu::onednn {
 
 namespace {
 
-using Dims = dnnl::memory::dims;
 using Kind = PrimitiveKind;
 
 constexpr auto kInference = dnnl::prop_kind::forward_inference;
-
-[[noreturn]] void refuse(const std::string& text) { throw Error(ErrorCode::kInvalidGraph, text); }
-
-void require(bool holds, const char* text) {
-  if (!holds) refuse(text);
-}
 
 [[noreturn]] void cannot_store(const char* what) {
   throw Error(ErrorCode::kUnsupported, std::string("a blob cannot hold ") + what);

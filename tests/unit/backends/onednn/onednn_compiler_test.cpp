@@ -780,6 +780,20 @@ TEST_CASE("onednn keeps an operand that two nodes of a refused group read", "[on
   CHECK(compiled.error_against_cpu() < 1e-4);
 }
 
+TEST_CASE("onednn keeps an input that a refused group converted", "[onednn][compiler]") {
+  // The input is kept as bfloat16; the group of the convolution reads it first, and is refused.
+  GraphBuilder graph;
+  const Shape shape{1, 16, 4, 4};
+  graph.input("x", shape).input("z", shape).weight("w", {16, 16, 1, 1});
+  graph.node("c", "aten.conv2d.default", {"x", "p_w"}, shape);
+  graph.node("s", "aten.add.Tensor", {"c", "z"}, shape);
+  graph.node("m", "aten.sub.Tensor", {"s", "z"}, shape, {{"alpha", 0.5}});
+  graph.node("y", "aten.mul.Tensor", {"m", "x"}, shape).output("y");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-4);
+  check_bfloat16(graph, 5e-2);
+}
+
 TEST_CASE("onednn joins linear nodes with one input and finds attention", "[onednn][compiler]") {
   const bool written_out = GENERATE(false, true);
   const std::string mask = written_out ? GENERATE("", "mask") : "";

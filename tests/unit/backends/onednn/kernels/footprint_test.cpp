@@ -79,7 +79,9 @@ std::vector<Kernel> samples() {
     winograd.epilogue = {{EpilogueStep::Kind::kAdd, 0.0F, 0.0F}};
     result.emplace_back(winograd);
     winograd.filter = {{1, 4}, {1, 3}};
-    winograd.source_channels = 32;
+    winograd.pad[0] = 0;
+    winograd.source_channels = 160;
+    winograd.target_channels = 48;
     result.emplace_back(winograd);
     PackedGemm gemm;
     gemm.rows = 30;
@@ -136,6 +138,9 @@ std::vector<Kernel> samples() {
   scale.lanes = 16;
   result.emplace_back(scale);
   result.emplace_back(Gelu{37});
+  result.emplace_back(Elementwise{Elementwise::Function::kSoftplus, DType::kBFloat16, 37});
+  result.emplace_back(Softmax{3, 37, 1});
+  result.emplace_back(Softmax{2, 5, 37, true});
   result.emplace_back(BroadcastBinary{
       BinaryOp::kAdd, 1.0F, DType::kFloat32, DType::kFloat32, {3, 5}, {5, 1}, {0, 1}, {5, 1}});
   RowNorm norm;

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that move elements or only name them anew, for every dtype: aliases, reshapes, transposes,
-// slices, concatenation, gathers.
+// Ops that only name elements anew, or move them, for every dtype: aliases, reshapes, transposes,
+// slices, expansion, padding.
 //
 // Values are functional, so an alias is the same value and costs nothing. Permutes and slices are
 // strides and an offset over the same memory; whoever needs row-major order makes the copy.
 // Reshapes need row-major order, which a blocked value does not have. Expansion is written out.
 #include <algorithm>
-#include <cstring>
 
 #include "lowering/lowering.hpp"
+#include "lowering/movement.hpp"
 #include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
 
 namespace npu::onednn {
-
-namespace {
 
 std::int64_t element_count(const Shape& shape) {
   std::int64_t count = 1;
@@ -22,21 +20,9 @@ std::int64_t element_count(const Shape& shape) {
   return count;
 }
 
-/// The first tensor operand, whatever its argument is called.
 TensorId first_operand(const Lowering& lowering) {
   if (lowering.node().inputs.empty()) lowering.invalid("the op has no operand");
   return lowering.node().inputs.front();
-}
-
-/// Defines the result as the same elements in row-major order with another shape.
-void define_reshaped(Lowering& lowering, const Shape& shape) {
-  const TensorId self = first_operand(lowering);
-  if (element_count(shape) != element_count(lowering.shape(self))) {
-    lowering.invalid("shape " + shape_text(lowering.shape(self)) + " has other elements than " +
-                     shape_text(shape));
-  }
-  lowering.define_moved(lowering.result(), shape, lowering.dtype(self),
-                        lowering.reshaped(lowering.stored(self), shape));
 }
 
 void define_alias(Lowering& lowering) {
@@ -45,22 +31,6 @@ void define_alias(Lowering& lowering) {
                         lowering.stored(self));
 }
 
-void define_permuted(Lowering& lowering, const std::vector<std::size_t>& order) {
-  const TensorId self = first_operand(lowering);
-  const Shape& shape = lowering.shape(self);
-  Shape result;
-  std::vector<int> permutation(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    result.push_back(shape[order[i]]);
-    permutation[order[i]] = static_cast<int>(i);
-  }
-  Value value = lowering.stored(self);
-  if (!order.empty()) value.layout = value.layout.permute_axes(permutation);
-  lowering.define_moved(lowering.result(), result, lowering.dtype(self), value);
-}
-
-/// The layout of a tensor of another extent along `dimension` that has the same blocks, if all of
-/// it lies in one piece with that dimension outermost; nothing otherwise.
 std::optional<Layout> stacked_layout(const Layout& like, std::size_t dimension,
                                      std::int64_t extent) {
   const auto& data = like.data;
@@ -90,6 +60,33 @@ std::optional<Layout> stacked_layout(const Layout& like, std::size_t dimension,
     result.data.format_desc.blocking.strides[i] = extent / block * row;
   }
   return result;
+}
+
+namespace {
+
+/// Defines the result as the same elements in row-major order with another shape.
+void define_reshaped(Lowering& lowering, const Shape& shape) {
+  const TensorId self = first_operand(lowering);
+  if (element_count(shape) != element_count(lowering.shape(self))) {
+    lowering.invalid("shape " + shape_text(lowering.shape(self)) + " has other elements than " +
+                     shape_text(shape));
+  }
+  lowering.define_moved(lowering.result(), shape, lowering.dtype(self),
+                        lowering.reshaped(lowering.stored(self), shape));
+}
+
+void define_permuted(Lowering& lowering, const std::vector<std::size_t>& order) {
+  const TensorId self = first_operand(lowering);
+  const Shape& shape = lowering.shape(self);
+  Shape result;
+  std::vector<int> permutation(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    result.push_back(shape[order[i]]);
+    permutation[order[i]] = static_cast<int>(i);
+  }
+  Value value = lowering.stored(self);
+  if (!order.empty()) value.layout = value.layout.permute_axes(permutation);
+  lowering.define_moved(lowering.result(), result, lowering.dtype(self), value);
 }
 
 /// Whole blocks of the outermost dimension in memory, as a view with the same blocks; nothing if
@@ -160,113 +157,6 @@ void add_copy(Lowering& lowering, const Value& source, const Layout& space_layou
                    space.strides};
   copy.simplify();
   lowering.add_kernel({source}, target, std::move(copy));
-}
-
-/// True if blocks of all values are the same and divide the dimensions, so that primitives may join
-/// them.
-bool share_blocks(const std::vector<Value>& values) {
-  const auto& first = values.front().layout.data;
-  for (const Value& value : values) {
-    const auto& data = value.layout.data;
-    const auto& blocks = data.format_desc.blocking;
-    const auto& expected = first.format_desc.blocking;
-    if (data.format_kind != dnnl_blocked || blocks.inner_nblks != 1 || data.extra.flags != 0 ||
-        has_padding(value.layout) || !is_dense(value.layout) || expected.inner_nblks != 1 ||
-        blocks.inner_idxs[0] != expected.inner_idxs[0] ||
-        blocks.inner_blks[0] != expected.inner_blks[0]) {
-      return false;
-    }
-  }
-  return true;
-}
-
-/// Blocked values joined without leaving their layout; nothing if oneDNN has no primitive for it.
-std::optional<Value> add_blocked_concat(Lowering& lowering, const std::vector<Value>& values,
-                                        std::size_t dimension) {
-  std::vector<Layout> sources;
-  std::vector<PrimitiveOperand> reads;
-  for (const Value& value : values) {
-    sources.push_back(value.layout);
-    reads.push_back({DNNL_ARG_MULTIPLE_SRC + static_cast<int>(reads.size()), value});
-  }
-  try {
-    const dnnl::concat::primitive_desc primitive(static_cast<int>(dimension), sources,
-                                                 lowering.engine(), Lowering::attributes());
-    const Value target = lowering.temporary(values.front().type, primitive.dst_desc());
-    lowering.add_primitive(primitive, reads, target);
-    return target;
-  } catch (const dnnl::error& error) {
-    if (error.status != dnnl_unimplemented) throw;
-    return std::nullopt;
-  }
-}
-
-/// True for a layout that differs from another at most in the strides of dimensions of 1.
-bool same_memory(const Layout& a, const Layout& b) {
-  if (a == b) return true;
-  if (is_plain(a) && is_plain(b)) return dimensions(a) == dimensions(b);
-  Layout aligned = a;
-  for (int i = 0; i < a.data.ndims; ++i) {
-    if (a.data.dims[i] == 1 && i < b.data.ndims) {
-      aligned.data.format_desc.blocking.strides[i] = b.data.format_desc.blocking.strides[i];
-    }
-  }
-  return aligned == b;
-}
-
-/// Concatenation along the outermost dimension in memory: operands become parts of the result's
-/// memory, so that whoever computes them writes into it; those that cannot are copied there.
-/// Operands that make up an earlier concatenation (dense blocks) are placed with it as one. Nothing
-/// if no operand can be placed.
-std::optional<Value> add_placed_concat(Lowering& lowering, const std::vector<Value>& values,
-                                       std::size_t dimension, std::int64_t extent) {
-  std::optional<Layout> whole_layout;
-  for (const Value& value : values) {
-    if (value.layout.data.format_desc.blocking.inner_nblks == 1 && !whole_layout) {
-      whole_layout = stacked_layout(value.layout, dimension, extent);
-    }
-  }
-  if (!whole_layout) whole_layout = stacked_layout(values.front().layout, dimension, extent);
-  if (!whole_layout) return std::nullopt;
-  struct Part {
-    Layout layout;
-    std::int64_t offset = 0;
-  };
-  std::vector<Part> parts;
-  std::int64_t offset = 0;
-  bool places = false;
-  for (const Value& value : values) {
-    const auto layout = stacked_layout(*whole_layout, dimension, value.layout.data.dims[dimension]);
-    if (!layout || value.type != values.front().type) return std::nullopt;
-    parts.push_back({*layout, offset});
-    offset += span_elements(*layout) * static_cast<std::int64_t>(dtype_size(value.type));
-    places = places || (same_memory(value.layout, *layout) && lowering.can_place(value));
-  }
-  if (!places) return std::nullopt;
-  const Value whole = lowering.temporary(values.front().type, *whole_layout);
-  for (std::size_t i = 0; i < values.size();) {
-    if (const auto* earlier = lowering.find_concat(values, i)) {
-      const Layout expected =
-          *stacked_layout(*whole_layout, dimension, earlier->whole.layout.data.dims[dimension]);
-      if (same_memory(earlier->whole.layout, expected)) {
-        const std::size_t count = earlier->operands.size();
-        lowering.place(earlier->whole.buffer, whole.buffer, parts[i].offset);
-        i += count;
-        continue;
-      }
-    }
-    if (same_memory(values[i].layout, parts[i].layout) && lowering.can_place(values[i])) {
-      lowering.place(values[i].buffer, whole.buffer, parts[i].offset);
-      ++i;
-      continue;
-    }
-    const Value part = lowering.temporary(whole.type, parts[i].layout);
-    lowering.place(part.buffer, whole.buffer, parts[i].offset);
-    lowering.copy_into(values[i], part, KernelKind::kMove);
-    ++i;
-  }
-  lowering.note_concat(values, whole);
-  return whole;
 }
 
 }  // namespace
@@ -565,96 +455,6 @@ void lower_expand(Lowering& lowering, const BoundNode& node) {
   lowering.define_moved(lowering.result(), result, lowering.dtype(self), target);
 }
 
-namespace {
-
-/// Joins values along a dimension in which `result` has the whole extent.
-void define_joined(Lowering& lowering, std::vector<Value> values, std::size_t dimension,
-                   const Shape& result, DType dtype);
-
-}  // namespace
-
-void lower_stack(Lowering& lowering, const BoundNode& node) {
-  const std::vector<TensorId> tensors = node.tensors("tensors");
-  if (tensors.empty()) lowering.invalid("argument 'tensors': is empty");
-  const DType dtype = lowering.dtype(tensors.front());
-  const Shape shape = lowering.shape(tensors.front());
-  const std::size_t dimension =
-      normalize_dimension(lowering, "dim", node.integer("dim"), shape.size() + 1);
-  Shape part = shape;
-  part.insert(part.begin() + static_cast<std::ptrdiff_t>(dimension), 1);
-  std::vector<Value> values;
-  for (const TensorId tensor : tensors) {
-    if (lowering.dtype(tensor) != dtype) {
-      lowering.refuse("tensors", "operands of different dtypes are not supported");
-    }
-    if (lowering.shape(tensor) != shape) lowering.invalid("argument 'tensors': shapes differ");
-    values.push_back(lowering.reshaped(lowering.stored(tensor), part));
-  }
-  Shape result = part;
-  result[dimension] = static_cast<std::int64_t>(values.size());
-  if (values.size() == 1) {
-    return lowering.define_moved(lowering.result(), result, dtype, values.front());
-  }
-  define_joined(lowering, std::move(values), dimension, result, dtype);
-}
-
-void lower_cat(Lowering& lowering, const BoundNode& node) {
-  const std::vector<TensorId> tensors = node.tensors("tensors");
-  if (tensors.empty()) lowering.invalid("argument 'tensors': is empty");
-  const DType dtype = lowering.dtype(tensors.front());
-  Shape result = lowering.shape(tensors.front());
-  if (result.empty()) lowering.invalid("scalars cannot be concatenated");
-  const std::size_t dimension =
-      normalize_dimension(lowering, "dim", node.integer("dim"), result.size());
-  result[dimension] = 0;
-  std::vector<Value> values;
-  for (const TensorId tensor : tensors) {
-    Shape shape = lowering.shape(tensor);
-    if (lowering.dtype(tensor) != dtype) {
-      lowering.refuse("tensors", "operands of different dtypes are not supported");
-    }
-    if (shape.size() != result.size()) lowering.invalid("argument 'tensors': ranks differ");
-    const std::int64_t extent = shape[dimension];
-    shape[dimension] = result[dimension];
-    if (shape != result) {
-      lowering.invalid("argument 'tensors': shape " + shape_text(lowering.shape(tensor)) +
-                       " differs outside the dimension of concatenation");
-    }
-    result[dimension] += extent;
-    values.push_back(lowering.stored(tensor));
-  }
-  if (values.size() == 1) return define_alias(lowering);
-  define_joined(lowering, std::move(values), dimension, result, dtype);
-}
-
-namespace {
-
-void define_joined(Lowering& lowering, std::vector<Value> values, std::size_t dimension,
-                   const Shape& result, DType dtype) {
-  if (const auto value = add_placed_concat(lowering, values, dimension, result[dimension])) {
-    return lowering.define_moved(lowering.result(), result, dtype, *value);
-  }
-  if (share_blocks(values)) {
-    if (const auto value = add_blocked_concat(lowering, values, dimension)) {
-      return lowering.define_moved(lowering.result(), result, dtype, *value);
-    }
-  }
-  const DType type = values.front().type;
-  std::int64_t inner = static_cast<std::int64_t>(dtype_size(type));
-  for (std::size_t i = dimension + 1; i < result.size(); ++i) inner *= result[i];
-  PlainConcat call;
-  for (std::size_t i = 0; i < dimension; ++i) call.outer *= result[i];
-  for (Value& value : values) {
-    value = lowering.plain(value);
-    call.run_bytes.push_back(value.layout.data.dims[dimension] * inner);
-  }
-  const Value target = lowering.temporary(type, plain_layout(result, type));
-  lowering.add_kernel(std::span<const Value>(values), target, std::move(call), KernelKind::kMove);
-  lowering.define_moved(lowering.result(), result, dtype, target);
-}
-
-}  // namespace
-
 void lower_split(Lowering& lowering, const BoundNode& node) {
   const TensorId self = first_operand(lowering);
   Shape shape = lowering.shape(self);
@@ -725,57 +525,6 @@ void lower_unbind(Lowering& lowering, const BoundNode& node) {
         shape.empty() ? plain_layout({}, value.type) : strided_layout(shape, strides, value.type);
     lowering.define_moved(outputs[static_cast<std::size_t>(i)], shape, lowering.dtype(self), value);
   }
-}
-
-void lower_embedding(Lowering& lowering, const BoundNode& node) {
-  const TensorId weight = tensor_argument(lowering, node, "weight");
-  const TensorId indices = tensor_argument(lowering, node, "indices");
-  lowering.require_float("weight", weight);
-  const DType index_type = lowering.dtype(indices);
-  if (index_type != DType::kInt64 && index_type != DType::kInt32) {
-    lowering.refuse("indices", "dtype " + std::string(dtype_name(index_type)) +
-                                   " is not supported; use int64 or int32");
-  }
-  const Shape& table_shape = lowering.shape(weight);
-  if (table_shape.size() != 2) {
-    lowering.invalid("argument 'weight': expected rank 2, found shape " + shape_text(table_shape));
-  }
-  const Value table = lowering.plain(lowering.stored(weight));
-  const Value index = lowering.plain(lowering.stored(indices));
-  Shape result = lowering.shape(indices);
-  GatherRows call;
-  call.count = element_count(result);
-  call.rows = table_shape[0];
-  call.row_bytes = table_shape[1] * static_cast<std::int64_t>(dtype_size(table.type));
-  call.wide_indices = index_type == DType::kInt64;
-  result.push_back(table_shape[1]);
-  const Value target = lowering.temporary(table.type, plain_layout(result, table.type));
-  call.node = node_text(lowering.node());
-  lowering.add_kernel({table, index}, target, std::move(call));
-  lowering.define_moved(lowering.result(), result, lowering.dtype(weight), target);
-}
-
-void lower_arange(Lowering& lowering, const BoundNode& node) {
-  const DType dtype = lowering.dtype(lowering.result());
-  if (dtype != DType::kInt64) {
-    lowering.refuse("dtype", std::string(dtype_name(dtype)) + " is not supported; use int64");
-  }
-  const auto integer = [&](std::string_view argument, std::int64_t otherwise) {
-    if (node.find(argument) == nullptr) return otherwise;
-    const BoundArgument& bound = *node.find(argument);
-    if (!bound.value.is_number_integer()) lowering.refuse(argument, "only an integer is supported");
-    return bound.value.get<std::int64_t>();
-  };
-  const std::int64_t start = integer("start", 0);
-  const std::int64_t end = integer("end", 0);
-  const std::int64_t step = integer("step", 1);
-  if (step < 1 || end <= start)
-    lowering.refuse("", "only a growing sequence with elements is supported");
-  const Shape shape{(end - start - 1) / step + 1};
-  lowering.check_result(lowering.result(), shape, dtype);
-  const Value target = lowering.temporary(dtype, plain_layout(shape, dtype));
-  lowering.add_kernel(std::span<const Value>(), target, Sequence{start, step, shape[0]});
-  lowering.define_moved(lowering.result(), shape, dtype, target);
 }
 
 void lower_getitem(Lowering& lowering, const Node& node) {

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// How a PackedGemm is cut into tasks, and k into runs. The order of packed weights follows from the
+// runs of k.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/packed_gemm.hpp"
+
+namespace npu::onednn::packed_gemm {
+
+inline constexpr std::int64_t kLanes = 16;
+inline constexpr std::int64_t kPanel = 2 * kLanes;
+inline constexpr std::int64_t kMaxRows = 112;         // of a task
+inline constexpr std::int64_t kMinTaskRows = 24;      // worth a task of their own
+inline constexpr std::int64_t kMaxRun = 1024;         // of k: rows and two panels stay in the L2
+inline constexpr std::int64_t kMaxStrassenRun = 768;  // where there are 7 / 4 as many rows
+inline constexpr std::int64_t kPadding =
+    9 * kLanes;                            // copies 4 KiB apart would share places in a cache
+inline constexpr std::int64_t kTasks = 4;  // for each thread, wanted
+inline constexpr std::int64_t kMinTaskColumns = 768;  // of a task: copies are then worth their time
+
+/// Into how many tasks the rows are cut. With Strassen's step, that decides how results are
+/// rounded, and must not depend on the number of threads.
+inline std::int64_t row_chunks(const PackedGemm& call) {
+  const std::int64_t least = ceil_div(call.rows, kMaxRows);
+  if (call.use_strassen) return least <= 4 ? least : ceil_div(least, 4) * 4;  // to be shared evenly
+  const std::int64_t wanted = ceil_div(kTasks * call.threads, call.images);
+  return std::max(least, std::min(wanted, call.rows / kMinTaskRows));
+}
+
+/// k is cut in steps of this many.
+inline std::int64_t run_step(const PackedGemm& call) {
+  return call.use_strassen ? 2 * kLanes : kLanes;
+}
+
+inline std::int64_t runs(const PackedGemm& call) {
+  return ceil_div(call.inner, call.use_strassen ? kMaxStrassenRun : kMaxRun);
+}
+
+inline std::int64_t run_begin(const PackedGemm& call, std::int64_t run) {
+  const std::int64_t step = run_step(call);
+  return call.inner / step * run / runs(call) * step;
+}
+
+inline std::int64_t unit_columns(const PackedGemm& call) {
+  return call.use_strassen ? 2 * kPanel : kPanel;
+}
+
+inline std::int64_t units(const PackedGemm& call) {
+  return ceil_div(call.columns, unit_columns(call));
+}
+
+/// Into how many tasks the columns are cut.
+inline std::int64_t column_groups(const PackedGemm& call) {
+  const std::int64_t tasks = call.images * row_chunks(call);
+  const std::int64_t wanted = ceil_div(kTasks * call.threads, tasks);
+  const std::int64_t needed = ceil_div(call.threads, tasks);
+  const std::int64_t allowed = std::max<std::int64_t>(1, call.columns / kMinTaskColumns);
+  return std::min(units(call), std::max(needed, std::min(wanted, allowed)));
+}
+
+/// Where the parts of a thread's scratch memory begin, in floats.
+struct Scratch {
+  std::int64_t copy = 0;      ///< floats of one copy
+  std::int64_t products = 0;  ///< results of products, [8 or 1][rows][kPanel]
+  std::int64_t difference = 0;
+  std::int64_t partial = 0;  ///< sums of earlier runs
+  std::int64_t all = 0;
+};
+
+inline Scratch scratch_of(const PackedGemm& call) {
+  const std::int64_t most_rows = ceil_div(call.rows, row_chunks(call));
+  const std::int64_t rows = call.use_strassen ? ceil_div(most_rows, 2) : most_rows;
+  const std::int64_t step = run_step(call);
+  const std::int64_t longest = ceil_div(call.inner / step, runs(call)) * step;
+  const std::int64_t length = call.use_strassen ? longest / 2 : longest;
+  Scratch result;
+  result.copy = rows * length + kPadding;
+  result.products = (call.use_strassen ? 7 : 1) * result.copy;
+  result.difference = result.products + (call.use_strassen ? 8 : 1) * rows * kPanel + kPadding;
+  result.partial = result.difference + (call.use_strassen ? length * kPanel + kPadding : 0);
+  const std::int64_t columns = ceil_div(units(call), column_groups(call)) * unit_columns(call);
+  const std::int64_t padded_rows = call.use_strassen ? 2 * rows : rows;
+  result.all = result.partial + (runs(call) > 1 ? padded_rows * columns : 0);
+  return result;
+}
+
+}  // namespace npu::onednn::packed_gemm

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packs the weights of a product: for each run of k panels of 32 columns, one behind the other, in
+// which the columns of one k lie together. O(inner * columns).
+#include "kernels/packed_gemm_tasks.hpp"
+
+namespace npu::onednn {
+
+using namespace packed_gemm;
+
+std::size_t PackedGemm::scratch_bytes() const {
+  return static_cast<std::size_t>(scratch_of(*this).all * threads) * sizeof(float);
+}
+
+PackedGemmWeights::Operands PackedGemmWeights::bind(Addresses addresses) {
+  OperandReader in(addresses);
+  return {in.next<const float>(), in.next<float>()};
+}
+
+void PackedGemmWeights::run(const Operands& operands) const {
+  const std::int64_t count = runs(gemm);
+  for (std::int64_t run = 0; run < count; ++run) {
+    const std::int64_t begin = run_begin(gemm, run);
+    const std::int64_t length = run_begin(gemm, run + 1) - begin;
+#pragma omp parallel for num_threads(gemm.threads)
+    for (std::int64_t first = 0; first < gemm.columns; first += kPanel) {
+      const std::int64_t width = std::min(kPanel, gemm.columns - first);
+      float* to = operands.target + gemm.columns * begin + first * length;
+      for (std::int64_t column = 0; column < width; ++column) {
+        const float* from = operands.source + (first + column) * gemm.inner + begin;
+        for (std::int64_t k = 0; k < length; ++k) to[k * width + column] = from[k];
+      }
+    }
+  }
+}
+
+}  // namespace npu::onednn
