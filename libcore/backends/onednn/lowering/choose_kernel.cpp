@@ -109,13 +109,6 @@ std::string winograd_refusal(const ConvolutionShape& shape, const Machine& machi
   if (shape.weight.size() != 4) return "it convolves in two dimensions only";
   if (!all_are(shape.spatial.stride, 1)) return "the stride is not 1";
   if (!all_are(shape.spatial.dilation, 1)) return "the convolution has dilation";
-  for (std::size_t i = 0; i < 2; ++i) {
-    // Each receptive field then has a cell of its tile in it that lies inside, as the guard needs.
-    const std::int64_t most = (shape.weight[i + 2] - 1) / 2;
-    if (shape.spatial.pad_begin[i] > most || shape.spatial.pad_end[i] > most) {
-      return "the padding is more than half of the kernel";
-    }
-  }
   return "";
 }
 
