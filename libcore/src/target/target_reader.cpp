@@ -68,10 +68,11 @@ class TargetReader {
 
   void read_device(const Json& json, const std::string& pointer, Target& target) {
     if (!fields_.check_object(json, pointer)) return;
-    fields_.check_keys(json, pointer,
-                       {"name", "backend", "options", "ops", "dtypes", "rank", "aliases", "align",
-                        "on_chip_bytes", "max_partition_flops", "peak_flops", "memory_bandwidth",
-                        "launch_overhead_us", "resident_weights", "node_overhead_us", "op_rates"});
+    fields_.check_keys(
+        json, pointer,
+        {"name", "backend", "options", "ops", "dtypes", "rank", "aliases", "align", "fusion",
+         "on_chip_bytes", "max_partition_flops", "peak_flops", "memory_bandwidth",
+         "launch_overhead_us", "resident_weights", "node_overhead_us", "op_rates"});
     Device device;
     device.name = fields_.text(json, pointer, "name", true);
     if (target.find_device(device.name) != nullptr) {
@@ -100,6 +101,9 @@ class TargetReader {
         check_align_rules(*align, file_, pointer + "/align", diagnostics_);
         device.align = *align;
       }
+    }
+    if (const Json* patterns = find_member(json, "fusion")) {
+      device.fusion = fields_.strings(*patterns, pointer + "/fusion", true);
     }
     if (const Json* bytes = find_member(json, "on_chip_bytes")) {
       if (const auto count = count_of(*bytes)) {

@@ -96,6 +96,13 @@ struct TensorBinding {
   Shape shape;
 };
 
+/// A kernel that the fusion groups of the sub-IR did not predict.
+struct PlanSplit {
+  std::string pattern;  ///< of its group
+  NodeId node;          ///< that its time counts for
+  std::string reason;
+};
+
 /// A sub-IR lowered to steps: everything but memory and generated code.
 struct Plan {
   std::vector<BufferInfo> buffers;
@@ -107,6 +114,7 @@ struct Plan {
   std::vector<BufferId> constants;     ///< weights and constants that steps (not the prologue) read
   std::size_t node_count = 0;
   std::vector<std::vector<NodeId>> groups;  ///< nodes that were lowered together
+  std::vector<PlanSplit> splits;
 };
 
 }  // namespace npu::onednn

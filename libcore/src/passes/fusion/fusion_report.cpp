@@ -8,6 +8,7 @@
 #include <map>
 
 #include "npu/ops/op_catalogue.hpp"
+#include "npu/passes/fusion_groups.hpp"
 #include "npu/support/text.hpp"
 #include "passes/fusion/fusion_builder.hpp"
 
@@ -125,7 +126,7 @@ FusionReport fusion_report(const Graph& graph) {
     row.flops += traffic.flops;
     row.on_chip_bytes += traffic.on_chip_bytes;
     ++report.groups;
-    report.kernels += traffic.kernels > 0;
+    report.kernels += launches_kernel(graph, pattern, nodes) ? 1 : 0;
     report.largest_group = std::max(report.largest_group, static_cast<std::int64_t>(nodes.size()));
     report.flops += traffic.flops;
     report.traffic_bytes += traffic.input_bytes + traffic.output_bytes;
