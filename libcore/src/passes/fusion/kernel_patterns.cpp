@@ -132,7 +132,8 @@ std::optional<ConvolutionFacts> convolution_facts(const FusionBuilder& builder, 
 void claim_unused(FusionBuilder& builder, const Readers& readers) {
   for (std::int32_t n = 0; n < builder.size(); ++n) {
     ++builder.steps();
-    if (!readers.unused(n) || !builder.free(n) || !builder.enabled(Pattern::kUnused, n)) continue;
+    if (!readers.unused(n) || !builder.free(n) || builder.facts(n).alias) continue;
+    if (!builder.enabled(Pattern::kUnused, n)) continue;
     builder.add_group({n}, number_of(Pattern::kUnused), n);
   }
 }
@@ -150,7 +151,8 @@ void claim_constants(FusionBuilder& builder) {
     });
     if (!is_known) continue;
     known[index_of(n)] = 1;
-    if (builder.free(n)) builder.add_group({n}, number_of(Pattern::kConstant), n);
+    if (!builder.free(n) || builder.facts(n).alias) continue;
+    builder.add_group({n}, number_of(Pattern::kConstant), n);
   }
 }
 

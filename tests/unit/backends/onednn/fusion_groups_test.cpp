@@ -74,8 +74,8 @@ void check_prediction(const std::string& file, bool fuse) {
     const Json& report = partition.report;
     INFO(report.at("splits").dump());
     const auto splits = static_cast<std::int64_t>(report.at("splits").size());
-    CHECK(kernels_of(report) == report.at("kernels").get<std::int64_t>() -
-                                    report.at("reorders").get<std::int64_t>());
+    CHECK(kernels_of(report) ==
+          report.at("kernels").get<std::int64_t>() - report.at("reorders").get<std::int64_t>());
     CHECK(kernels_of(report) == report.at("predicted_kernels").get<std::int64_t>() + splits);
     if (has_avx512()) CHECK(splits == 0);
     for (const Json& split : report.at("splits")) {

@@ -102,8 +102,8 @@ class Model {
   std::map<std::string, std::pair<Array, npu_dtype>> tensors_;
 };
 
-/// A sub-IR with the groups that libcore makes for the backend; as it is if it is no document, or has
-/// groups already.
+/// A sub-IR with the groups that libcore makes for the backend; as it is if it is no document, or
+/// has groups already.
 std::string with_groups(const std::string& text);
 
 struct Compiled {
