@@ -188,17 +188,23 @@ TEST_CASE("a document without groups gets those of the device's patterns", "[one
   const std::vector<NodeId> all{{0}, {1}};
   const auto patterns_in = [&](const std::optional<std::vector<std::string>>& patterns) {
     const SubIr made = make_sub_ir(graph, all, find_boundary(graph, all), patterns);
+    const Json document = Json::parse(made.text);
     std::vector<std::string> found;
-    for (const Json& node : Json::parse(made.text).at("nodes")) {
+    for (const Json& node : document.at("nodes")) {
       found.push_back(node.at("fusion_pattern").get<std::string>());
     }
     return std::pair{found, made.predicted_kernels};
   };
   using Patterns = std::vector<std::string>;
-  CHECK(patterns_in(Patterns{"conv-post-ops"}) ==
-        std::pair{Patterns{"conv-post-ops", "conv-post-ops"}, std::int64_t{1}});
-  CHECK(patterns_in(Patterns{}) == std::pair{Patterns{"single", "single"}, std::int64_t{2}});
-  CHECK(patterns_in(std::nullopt) == std::pair{Patterns{"conv-act", "conv-act"}, std::int64_t{1}});
+  const auto [own, own_kernels] = patterns_in(Patterns{"conv-post-ops"});
+  CHECK(own == Patterns{"conv-post-ops", "conv-post-ops"});
+  CHECK(own_kernels == 1);
+  const auto [none, no_kernels] = patterns_in(Patterns{});
+  CHECK(none == Patterns{"single", "single"});
+  CHECK(no_kernels == 2);
+  const auto [general, general_kernels] = patterns_in(std::nullopt);
+  CHECK(general == Patterns{"conv-act", "conv-act"});
+  CHECK(general_kernels == 1);
 }
 
 }  // namespace npu

@@ -151,7 +151,8 @@ TEST_CASE("kernels: a batch norm joins the pointwise convolution behind it") {
   const std::int64_t channels = GENERATE(16, 24);
   Net net;
   const Shape image{1, channels, 8, 8};
-  net.input("x", image).bn("n", "x", image);
+  net.input("x", image);
+  net.bn("n", "x", image);
   net.node("r", "aten.relu.default", {"n"}, image);
   net.conv("c", "r", {32, channels, 1, 1}, {1, 32, 8, 8});
   net.node("y", "aten.relu.default", {"c"}, Shape{1, 32, 8, 8}).output("y");
