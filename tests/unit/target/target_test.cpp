@@ -216,7 +216,7 @@ TEST_CASE("bad-target: devices") {
   CHECK(faults_with("/devices/0/fusion", "all") ==
         TargetFaults{at + "/fusion: expected a list of strings, found string"});
   CHECK(faults_with("/devices/0/fusion/1", 3) ==
-        TargetFaults{at + "/fusion/1: expected a string, found number"});
+        TargetFaults{at + "/fusion/1: expected a string, found integer"});
 }
 
 TEST_CASE("bad-target: op rules") {

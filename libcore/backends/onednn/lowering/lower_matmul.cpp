@@ -77,6 +77,30 @@ dnnl::matmul::primitive_desc describe(Lowering& lowering, const MatmulCall& call
   return {dnnl::matmul::desc(a, b, target), attributes, lowering.engine()};
 }
 
+/// Brings both factors to matrices of equal batches, or, with one right matrix for all, the left
+/// ones below each other.
+void share_batches(Lowering& lowering, Value& a, Value& b, const Shape& batch) {
+  if (!all_ones(batch_of(b))) {
+    a = with_batch(lowering, a, batch);
+    b = with_batch(lowering, b, batch);
+    return;
+  }
+  const Shape a_shape = dimensions(a.layout);
+  const Shape b_shape = dimensions(b.layout);
+  const std::int64_t inner = a_shape.back();
+  if (a_shape.size() > 2) {
+    std::int64_t stacked = a_shape[a_shape.size() - 2];
+    for (const std::int64_t extent : batch_of(a)) stacked *= extent;
+    a = lowering.reshaped(a, {stacked, inner});
+  }
+  if (b_shape.size() > 2) {
+    // Dropping dimensions of 1 keeps the strides of the last two.
+    const auto strides = strides_of(b.layout);
+    b.layout = strided_layout({inner, b_shape.back()},
+                              {strides[strides.size() - 2], strides.back()}, b.type);
+  }
+}
+
 /// Memory for the result that already holds what is added to the product.
 Value filled_target(Lowering& lowering, const MatmulCall& call, const Layout& layout) {
   const std::size_t rank = dimensions(layout).size();
@@ -120,23 +144,7 @@ Value add_matmul(Lowering& lowering, const MatmulCall& call) {
   Shape result_shape = batch;
   result_shape.insert(result_shape.end(), {rows, columns});
 
-  if (all_ones(batch_of(b))) {  // one matrix for all: stack the left ones
-    if (a_shape.size() > 2) {
-      std::int64_t stacked = rows;
-      for (const std::int64_t extent : batch_of(a)) stacked *= extent;
-      a = lowering.reshaped(a, {stacked, inner});
-    }
-    if (b_shape.size() > 2) {
-      // Dropping dimensions of 1 keeps the strides of the last two.
-      const auto strides = strides_of(b.layout);
-      b.layout =
-          strided_layout({inner, columns}, {strides[strides.size() - 2], strides.back()}, b.type);
-    }
-  } else {
-    a = with_batch(lowering, a, batch);
-    b = with_batch(lowering, b, batch);
-  }
-
+  share_batches(lowering, a, b, batch);
   Shape target_shape = batch_of(a);
   target_shape.insert(target_shape.end(), {dimensions(a.layout)[a.layout.data.ndims - 2], columns});
   const Layout target_layout = plain_layout(target_shape, call.type);
