@@ -79,21 +79,22 @@ FusionGroup make_group(const Graph& graph, Kind kind, const std::vector<NodeId>&
   return group;
 }
 
-/// Why a group does not come out whole.
+/// Why a group does not come out whole; `first` is what is computed of it with its first node, null
+/// for that node alone.
 std::string refusal_of(const Graph& graph, const GivenGroup& given, const FusionGroup* first,
                        bool has_avx512) {
-  const std::string pattern = given.pattern.empty() ? "its pattern" : "'" + given.pattern + "'";
   const PatternRow* row = find_row(given.pattern);
-  if (row == nullptr) return "the backend has no kernel for " + pattern;
-  if (row->needs_avx512 && !has_avx512) return "the kernel of " + pattern + " needs AVX-512";
-  for (const NodeId id : given.nodes) {
-    if (first != nullptr &&
-        std::find(first->nodes.begin(), first->nodes.end(), id) != first->nodes.end()) {
-      continue;
-    }
-    return "the kernel of " + pattern + " does not compute node '" + graph.node(id).name + "'";
+  if (row != nullptr && row->needs_avx512 && !has_avx512) {
+    return "the kernel of '" + given.pattern + "' needs AVX-512";
   }
-  return "the kernel of " + pattern + " does not compute it";
+  for (const NodeId id : given.nodes) {
+    const bool is_computed = first == nullptr ? id == given.nodes.front()
+                                              : std::find(first->nodes.begin(), first->nodes.end(),
+                                                          id) != first->nodes.end();
+    if (is_computed || is_alias_node(graph, graph.node(id))) continue;
+    return "no kernel computes node '" + graph.node(id).name + "' with the rest of the group";
+  }
+  return "no kernel computes the group";
 }
 
 void find_last_uses(const Graph& graph, FusionPlan& plan) {

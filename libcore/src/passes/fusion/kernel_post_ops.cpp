@@ -165,9 +165,9 @@ class UnitMerger {
       for (std::int32_t n = builder_.size(); n-- > 0;) {
         const Anchor kind = anchor_kind(builder_, n);
         if (kind == Anchor::kNone || (kind == Anchor::kNorm) != norms) continue;
-        if (!builder_.free(n) || readers_.unused(n) || builder_.node(n).outputs.size() != 1) {
-          continue;
-        }
+        const Node& node = builder_.node(n);
+        if (!builder_.free(n) || readers_.unused(n)) continue;
+        if (node.inputs.empty() || node.outputs.size() != 1) continue;
         add_unit(n, kind);
       }
     }

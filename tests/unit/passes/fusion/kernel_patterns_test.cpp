@@ -244,6 +244,18 @@ TEST_CASE("kernels: the target of a document counts, and has to name patterns th
   }
 }
 
+TEST_CASE("kernels: anchors without operands are left alone") {
+  const std::string op = GENERATE("conv2d", "linear", "batch_norm");
+  Net net;
+  net.input("x", kImage);
+  net.node("a", "aten." + op + ".default", {}, kImage, Json{{"training", false}});
+  net.bn("n", "a", kImage);
+  net.conv("c", "n", {16, 16, 1, 1}, kImage).output("c");
+  Lines all;
+  for (const FusionPattern& pattern : fusion_patterns()) all.emplace_back(pattern.name);
+  CHECK_NOTHROW(groups_of(net.build(), only(all)));
+}
+
 TEST_CASE("kernels: within the groups that a graph has") {
   Net net;
   net.input("x", kImage);
