@@ -41,13 +41,11 @@ SubIr make_sub_ir(const Graph& graph, const std::vector<NodeId>& nodes,
   const bool is_fused = std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) {
     return graph.node(id).fusion_group.has_value();
   });
-  if (is_fused) return {std::move(text), predicted_kernels(graph, nodes)};
+  if (is_fused || !patterns) return {std::move(text), predicted_kernels(graph, nodes)};
   Graph part = read_valid_graph(text, "sub-IR");
   FuseOptions options;
-  if (patterns) {
-    options.patterns = {"none"};
-    options.patterns.insert(options.patterns.end(), patterns->begin(), patterns->end());
-  }
+  options.patterns = {"none"};
+  options.patterns.insert(options.patterns.end(), patterns->begin(), patterns->end());
   Diagnostics notes;
   fuse_ops(part, options, notes);
   std::vector<NodeId> all;

@@ -19,12 +19,13 @@ struct SubIr {
 };
 
 /// The fusion patterns of a device: its own, else those that a built-in target gives a device with
-/// the same backend; nothing: npu-fuse's defaults.
+/// the same backend; nothing if there are none.
 std::optional<std::vector<std::string>> device_patterns(const Device& device);
 std::optional<std::vector<std::string>> backend_patterns(const std::string& backend);
 
 /// The sub-IR of some nodes, in list order: with the fusion groups that the graph has, or, where
-/// none of the nodes is in one, with those that `patterns` make of them. O(size of the set).
+/// none of the nodes is in one, with those that `patterns` make of them, if given. O(size of the
+/// set).
 SubIr make_sub_ir(const Graph& graph, const std::vector<NodeId>& nodes,
                   const SubgraphBoundary& boundary,
                   const std::optional<std::vector<std::string>>& patterns);

@@ -11,6 +11,6 @@ npu-fuse tagged.json >own.json
 compile 0 7 own.json
 echo '$ --patterns linear-act'
 npu-fuse --patterns linear-act tagged.json >other.json
-compile 1 7 other.json
+compile 1 6 other.json
 echo '$ no groups'
 compile 0 7 tagged.json
