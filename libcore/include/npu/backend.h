@@ -111,11 +111,13 @@ typedef struct npu_backend_api {
   void (*close_device)(npu_device* device);
 
   /* Compiles a sub-IR: one JSON document of npu-ir(5) whose graph_inputs, graph_outputs, weights
-     and nodes stand alone. `weights` holds every weight and lifted constant that its nodes read, by
-     the tensor name that the nodes use. `options` is a JSON object (NULL: none): "precision" is
-     "f32" (the default: float32 tensors are computed in float32) or "bf16" (they may be stored and
-     computed in bfloat16, with accumulation, norms and softmax in float32; the sub-IR's inputs and
-     outputs keep their dtypes). A backend ignores keys that it does not know. */
+     and nodes stand alone. Nodes with the same "fusion_group" are to be one kernel, of the pattern
+     "fusion_pattern"; a backend may split groups, and may ignore both. `weights` holds every weight
+     and lifted constant that its nodes read, by the tensor name that the nodes use. `options` is a
+     JSON object (NULL: none): "precision" is "f32" (the default: float32 tensors are computed in
+     float32) or "bf16" (they may be stored and computed in bfloat16, with accumulation, norms and
+     softmax in float32; the sub-IR's inputs and outputs keep their dtypes). A backend ignores keys
+     that it does not know. */
   npu_status (*compile)(npu_device* device, const char* sub_ir, size_t sub_ir_size,
                         const npu_tensor* weights, size_t weight_count, const char* options,
                         npu_blob* blob, npu_error* error);
@@ -164,9 +166,11 @@ typedef struct npu_backend_api {
      which the host returns with blob_free. It is read from the blob alone; nothing is loaded. Known
      keys, each optional: "nodes" (of the sub-IR), "kernels" (that a run executes, after fusion),
      "reorders" (kernels that only change a layout or dtype), "flops", "weight_bytes" (packed),
-     "arena_bytes", "peak_live_bytes", "precision", "steps" (one object per kernel, in the order in
-     which a run executes them). Known keys of a step, each optional: "node" (the name of the node
-     that its time is charged to), "nodes" (all nodes that it computes, if more than one), "kind"
+     "arena_bytes", "peak_live_bytes", "precision", "splits" (one object per kernel that the fusion
+     groups did not predict: their "pattern", the "node" that it begins with and the "reason"),
+     "steps" (one object per kernel, in the order in which a run executes them). Known keys of a
+     step, each optional: "node" (the name of the node that its time is charged to), "nodes" (all
+     nodes that it computes, if more than one), "kind"
      ("compute", "move", or "reorder" for one that only changes a layout or dtype), "reads" or
      "writes" (the sub-IR's input or output that a step does nothing with but bring it into another
      layout), "kernel" (its name), "implementation" (where there are several of that kernel),

@@ -39,9 +39,26 @@ CompileNumbers read_compile_numbers(const Json& report) {
   return {.nodes = number_of(report, "nodes"),
           .kernels = number_of(report, "kernels"),
           .reorders = number_of(report, "reorders"),
+          .predicted_kernels = number_of(report, "predicted_kernels"),
           .flops = number_of(report, "flops"),
           .weight_bytes = number_of(report, "weight_bytes"),
           .arena_bytes = number_of(report, "arena_bytes")};
+}
+
+std::vector<GroupSplit> read_splits(const Json& report) {
+  std::vector<GroupSplit> splits;
+  const Json* list = find_member(report, "splits");
+  if (list == nullptr || !list->is_array()) return splits;
+  for (const Json& row : *list) {
+    if (!row.is_object()) continue;
+    const auto text = [&](const char* key) {
+      const Json* value = find_member(row, key);
+      if (value == nullptr || !value->is_string()) return std::string("-");
+      return printable_text(value->get_ref<const std::string&>());
+    };
+    splits.push_back({text("pattern"), text("node"), text("reason")});
+  }
+  return splits;
 }
 
 std::vector<std::string> number_cells(const CompileNumbers& numbers) {
@@ -56,6 +73,7 @@ CompileReport compile_report(const CompiledModel& model) {
     report.partitions.push_back({.device = partition.device,
                                  .backend = partition.backend,
                                  .numbers = read_compile_numbers(partition.report),
+                                 .splits = read_splits(partition.report),
                                  .blob_bytes = partition.blob.size,
                                  .compile_ms = partition.compile_ms,
                                  .cache_hit = partition.cache_hit});
@@ -85,6 +103,12 @@ std::string format_compile_report(const CompileReport& report) {
     text += std::to_string(refusal.nodes) + " nodes from '" + refusal.first_node +
             "' on went from " + refusal.device + " to " + refusal.to + ": " + refusal.reason + "\n";
   }
+  for (std::size_t i = 0; i < report.partitions.size(); ++i) {
+    for (const GroupSplit& split : report.partitions[i].splits) {
+      text += "partition " + std::to_string(i) + ": fusion group '" + split.pattern +
+              "' is split at '" + split.node + "': " + split.reason + "\n";
+    }
+  }
   std::vector<std::vector<std::string>> totals{{"total", ">"}};
   totals.push_back({"partitions", std::to_string(report.partitions.size())});
   totals.push_back({"compile ms", fixed_text(report.compile_ms, 1)});
@@ -110,6 +134,8 @@ std::map<std::string, double> compile_metrics(const CompileReport& report) {
       {"compile_ms", report.compile_ms},
       {"kernels", 0},
       {"reorders", 0},
+      {"predicted_kernels", 0},
+      {"splits", 0},
       {"flops", 0},
       {"weight_bytes", 0},
       {"arena_bytes", 0}};
@@ -117,6 +143,8 @@ std::map<std::string, double> compile_metrics(const CompileReport& report) {
   for (const CompiledRow& row : report.partitions) {
     metrics["kernels"] += row.numbers.kernels.value_or(0);
     metrics["reorders"] += row.numbers.reorders.value_or(0);
+    metrics["predicted_kernels"] += row.numbers.predicted_kernels.value_or(0);
+    metrics["splits"] += static_cast<double>(row.splits.size());
     metrics["flops"] += row.numbers.flops.value_or(0);
     metrics["weight_bytes"] += row.numbers.weight_bytes.value_or(0);
     metrics["arena_bytes"] += row.numbers.arena_bytes.value_or(0);

@@ -20,6 +20,7 @@
 #include <thread>
 #include <utility>
 
+#include "compile/sub_ir.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/partition/partition_graph.hpp"
@@ -61,7 +62,8 @@ std::vector<NamedTensor> partition_weights(const Graph& graph, const Partition& 
 }
 
 /// Numbers that every report has, whatever the backend says.
-void complete_report(Json& report, const Graph& graph, const Partition& partition) {
+void complete_report(Json& report, const Graph& graph, const Partition& partition,
+                     std::int64_t predicted_kernels) {
   double flops = 0;
   for (const NodeId id : partition.nodes) flops += node_flops(graph, graph.node(id));
   std::int64_t weight_bytes = 0;
@@ -69,6 +71,8 @@ void complete_report(Json& report, const Graph& graph, const Partition& partitio
     weight_bytes = saturating_add(weight_bytes, graph.tensor(id).bytes());
   }
   report["nodes"] = partition.nodes.size();
+  // A backend that counts no kernels runs node by node, or does not tell.
+  if (find_member(report, "kernels") != nullptr) report["predicted_kernels"] = predicted_kernels;
   if (find_member(report, "flops") == nullptr) report["flops"] = saturating_integer(flops);
   if (find_member(report, "weight_bytes") == nullptr) report["weight_bytes"] = weight_bytes;
 }
@@ -147,7 +151,9 @@ class Round {
     const auto start = Clock::now();
     const Partition& partition = plan_.partitions[index];
     std::string& sub_ir = sub_irs_[index];
-    sub_ir = write_subgraph(graph_, partition.nodes, partition.boundary);
+    const Device& device = device_named(target_, partition.device);
+    SubIr made = make_sub_ir(graph_, partition.nodes, partition.boundary, device_patterns(device));
+    sub_ir = std::move(made.text);
     // Only read while there are threads.
     if (const auto found = known_.find({partition.device, sub_ir}); found != known_.end()) {
       log(LogModule::kCompile, LogLevel::kDebug, [&] {
@@ -155,7 +161,6 @@ class Round {
       });
       return found->second;
     }
-    const Device& device = device_named(target_, partition.device);
     const auto backend = Backend::load(device.backend);
     const std::string device_text =
         backend_options_text(device, options_.threads, options_.backend_options);
@@ -187,7 +192,7 @@ class Round {
       if (opened == nullptr) opened = DeviceInstance::open(backend, device_text);
       compiled.blob = opened->compile(sub_ir, weights, compile_options_);
       compiled.report = opened->blob_report(compiled.blob);
-      complete_report(compiled.report, graph_, partition);
+      complete_report(compiled.report, graph_, partition, made.predicted_kernels);
       timer.done([&] { return partition_text(index) + ": " + report_text(compiled); });
       if (!key.empty()) cache_->store(key, compiled.blob, compiled.report);
     }

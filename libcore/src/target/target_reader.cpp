@@ -79,8 +79,8 @@ class TargetReader {
     if (!fields_.check_object(json, pointer)) return;
     fields_.check_keys(
         json, pointer,
-        {"name", "backend", "options", "ops", "dtypes", "rank", "aliases", "align", "on_chip_bytes",
-         "memory_bytes", "max_partition_flops", "peak_flops", "memory_bandwidth",
+        {"name", "backend", "options", "ops", "dtypes", "rank", "aliases", "align", "fusion",
+         "on_chip_bytes", "memory_bytes", "max_partition_flops", "peak_flops", "memory_bandwidth",
          "launch_overhead_us", "resident_weights", "node_overhead_us", "op_rates"});
     Device device;
     device.name = fields_.text(json, pointer, "name", true);
@@ -110,6 +110,9 @@ class TargetReader {
         check_align_rules(*align, file_, pointer + "/align", diagnostics_);
         device.align = *align;
       }
+    }
+    if (const Json* patterns = find_member(json, "fusion")) {
+      device.fusion = fields_.strings(*patterns, pointer + "/fusion", true);
     }
     device.on_chip_bytes = read_bytes(json, pointer, "on_chip_bytes");
     read_bytes(json, pointer, "memory_bytes");  // kept in Target::json, see device_facts.hpp

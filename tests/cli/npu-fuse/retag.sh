@@ -5,4 +5,4 @@ npu-tag "$model" | npu-partition | sed 's/"npu": {/"npu": {"note": 1, "layout": 
 npu-fuse old.json >new.json
 grep -c '"partition": \|"layout": ' new.json || :
 grep -c '"note"' new.json
-npu-tag new.json | grep -c '"fusion' || :
+npu-tag new.json | grep -c '"fusion_group"\|"fusion": {' || :

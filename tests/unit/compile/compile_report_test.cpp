@@ -20,13 +20,19 @@ CompiledPartition partition_of(const char* device, const char* backend, std::uin
 
 CompiledModel two_partitions() {
   CompiledModel model;
-  model.partitions.push_back(partition_of("npu", "onednn", 4096,
-                                          {{"nodes", 3},
-                                           {"kernels", 2},
-                                           {"reorders", 1},
-                                           {"flops", 2e6},
-                                           {"weight_bytes", 500},
-                                           {"arena_bytes", 64}}));
+  model.partitions.push_back(
+      partition_of("npu", "onednn", 4096,
+                   {{"nodes", 3},
+                    {"kernels", 2},
+                    {"reorders", 1},
+                    {"predicted_kernels", 0},
+                    {"splits",
+                     {{{"pattern", "conv-post-ops"}, {"node", "gelu"}, {"reason", "it is a pass"}},
+                      7,
+                      {{"pattern", 1}}}},
+                    {"flops", 2e6},
+                    {"weight_bytes", 500},
+                    {"arena_bytes", 64}}));
   model.partitions[0].cache_hit = true;
   model.partitions[0].compile_ms = 1.25;
   // A vendor's backend that reports nonsense.
@@ -67,6 +73,8 @@ TEST_CASE("compile report: tables") {
       "        1  cpu     vendor       4        -         -           -        -      -     10 B  "
       "       0.0  miss\n"
       "4 nodes from 'a' on went from npu to cpu: no\n"
+      "partition 0: fusion group 'conv-post-ops' is split at 'gelu': it is a pass\n"
+      "partition 0: fusion group '-' is split at '-': -\n"
       "\n"
       "total\n"
       "partitions                           2\n"
@@ -83,6 +91,8 @@ TEST_CASE("compile report: metrics sum what backends give") {
   CHECK(metrics.at("partitions") == 2);
   CHECK(metrics.at("refused") == 1);
   CHECK(metrics.at("kernels") == 2);
+  CHECK(metrics.at("predicted_kernels") == 0);
+  CHECK(metrics.at("splits") == 2);
   CHECK(metrics.at("blob_bytes") == 4106);
   CHECK(metrics.at("compile_ms") == 7);
   CHECK_FALSE(metrics.contains("worst_relative_error"));

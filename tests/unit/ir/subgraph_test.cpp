@@ -99,6 +99,19 @@ TEST_CASE("sub-IR: leaves out placement and keeps every other key") {
       R"({"name":"y","shape":[4],"dtype":"float32","producer_node":"y","producer_output_idx":0})");
 }
 
+TEST_CASE("sub-IR: says which fusion group a node is in, and its pattern") {
+  Graph graph = diamond();
+  graph.set_npu_member("fusion", Json{{"groups", {{{"id", 2}, {"pattern", "elementwise"}}}}});
+  const auto first_node = [&] {
+    return Json::parse(write_subgraph(graph, {{0}}, find_boundary(graph, {{0}})))["nodes"][0];
+  };
+  CHECK(first_node()["fusion_group"] == 2);
+  CHECK(first_node()["fusion_pattern"] == "elementwise");
+  graph.node({0}).fusion_group.reset();  // what the typed field says counts
+  CHECK_FALSE(first_node().contains("fusion_group"));
+  CHECK_FALSE(first_node().contains("fusion_pattern"));
+}
+
 TEST_CASE("sub-IR: several results keep their names and indices") {
   const Graph graph =
       GraphBuilder()

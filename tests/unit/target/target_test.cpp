@@ -27,6 +27,7 @@ Json valid() {
                {"types": ["aten.conv2d.default"], "dtypes": ["float16", "bfloat16"], "rank": [4, null],
                 "inputs": [2, 3], "attrs": {"groups": {"min": 1, "max": 8}}, "requires": ["not_empty"]}],
        "aliases": ["aten.view.default"], "align": {"channel_multiple": 32}, "on_chip_bytes": 262144,
+       "fusion": ["conv-post-ops", "unused"],
        "peak_flops": {"float32": 2e12, "bfloat16": 4e12}, "memory_bandwidth": 6e10,
        "launch_overhead_us": 30},
       {"name": "cpu", "backend": "aten", "ops": "*", "peak_flops": {"float64": 1e9, "float16": 5e8},
@@ -213,6 +214,10 @@ TEST_CASE("bad-target: devices") {
         TargetFaults{
             at +
             "/aliases/0: unknown op type 'aten.viewe.default'; did you mean 'aten.view.default'?"});
+  CHECK(faults_with("/devices/0/fusion", "all") ==
+        TargetFaults{at + "/fusion: expected a list of strings, found string"});
+  CHECK(faults_with("/devices/0/fusion/1", 3) ==
+        TargetFaults{at + "/fusion/1: expected a string, found integer"});
 }
 
 TEST_CASE("bad-target: op rules") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Marks nodes whose results no graph output needs, walking the list backwards. O(nodes + edges).
-#include "fusion/fusion.hpp"
+#include "fusion/check_groups.hpp"
 
 namespace npu::onednn {
 

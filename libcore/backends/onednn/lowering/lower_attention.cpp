@@ -158,17 +158,16 @@ void lower_attention_group(Lowering& lowering, const FusionGroup& group) {
   };
   AttentionCall call;
   double scale = 1.0;
+  const auto role_of = [](const Node& node) { return find_op(node.op_type)->role; };
   const auto take_factor = [&](const Node& node) {
     const BoundNode arguments(graph, node, find_op(node.op_type)->schema);
     const double number = arguments.number("other");
-    scale = base_name(node.op_type) == "div" ? scale / number : scale * number;
+    scale = role_of(node) == FusionRole::kDiv ? scale / number : scale * number;
   };
   const Node* first = nullptr;
   for (const NodeId id : group.nodes) {
     const Node& node = graph.node(id);
-    const bool is_product =
-        node.op_type == "aten.bmm.default" || node.op_type == "aten.matmul.default";
-    if (is_product && first == nullptr) first = &node;
+    if (role_of(node) == FusionRole::kMatmul && first == nullptr) first = &node;
   }
   const Node& last = graph.node(group.nodes.back());
   if (first == nullptr || first == &last) throw EpilogueRefused{};
@@ -189,14 +188,14 @@ void lower_attention_group(Lowering& lowering, const FusionGroup& group) {
     const Node& node = graph.node(id);
     if (&node == first) behind = true;
     if (!behind || &node == first) continue;
-    if (base_name(node.op_type) == "add") {
+    if (role_of(node) == FusionRole::kAdd) {
       before_mask = scale;
       call.mask = lowering.strided(lowering.operand(node.inputs[1], DType::kFloat32));
       const Shape& scores = lowering.shape(node.inputs[0]);
       if (broadcast_shape(lowering, lowering.shape(node.inputs[1]), scores) != scores) {
         throw EpilogueRefused{};
       }
-    } else if (base_name(node.op_type) == "mul" || base_name(node.op_type) == "div") {
+    } else if (role_of(node) == FusionRole::kMul || role_of(node) == FusionRole::kDiv) {
       take_factor(node);
     }
   }
@@ -204,7 +203,9 @@ void lower_attention_group(Lowering& lowering, const FusionGroup& group) {
   if (call.mask && before_mask != scale) throw EpilogueRefused{};
   call.scale = static_cast<float>(scale);
   const DType type = lowering.storage_type(dtype);
-  if (dtype == DType::kBFloat16 && type == DType::kFloat32) throw EpilogueRefused{};
+  if (dtype == DType::kBFloat16 && type == DType::kFloat32) {
+    throw EpilogueRefused{"without bfloat16 arithmetic every step is rounded by itself"};
+  }
   call.query = lowering.strided(lowering.operand(query, type));
   call.key = swapped_matrix(lowering.strided(lowering.operand(key, type)));
   call.value = lowering.strided(lowering.operand(last.inputs[1], type));

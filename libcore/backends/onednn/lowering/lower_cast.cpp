@@ -42,7 +42,11 @@ void lower_to(Lowering& lowering, const BoundNode& node) {
     return lowering.define_moved(lowering.result(), shape, to, value);
   }
   if (lowering.storage_type(to) != DType::kFloat32 || value.type != DType::kFloat32) {
-    return lowering.define_computed(lowering.result(), shape, to, value);
+    // A kernel of the node itself, not a conversion on the way to it.
+    const DType type = lowering.storage_type(to);
+    const Value target = lowering.temporary(type, with_type(value.layout, type));
+    lowering.add_kernel({value}, target, Convert{value.type, type, span_elements(value.layout)});
+    return lowering.define_computed(lowering.result(), shape, to, target);
   }
   // Kept as float32: a copy, which define_computed rounds.
   const Value target = lowering.temporary(value.type, value.layout);

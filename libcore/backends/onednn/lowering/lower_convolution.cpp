@@ -183,11 +183,11 @@ Value add_convolution(Lowering& lowering, const ConvolutionCall& call) {
         fused = describe(lowering, call, choice, attributes);
       } catch (const dnnl::error& error) {
         if (error.status != dnnl_unimplemented) throw;
-        throw EpilogueRefused{};
+        throw EpilogueRefused{"oneDNN has no convolution that does all that stands behind it"};
       }
       if (fused->dst_desc() != target || fused->src_desc() != source.layout ||
           (is_reference(*fused) && !is_reference(primitive))) {
-        throw EpilogueRefused{};
+        throw EpilogueRefused{"with what stands behind it the convolution would be a slower one"};
       }
       primitive = *fused;
     }
@@ -212,34 +212,6 @@ Value ordered_weights(Lowering& lowering, const Value& weight, std::size_t count
   return result;
 }
 
-std::optional<ConvolutionReader> convolution_reader(const Lowering& lowering, const Node& node,
-                                                    TensorId source) {
-  const bool is_known =
-      node.op_type == "aten.conv2d.default" || node.op_type == "aten.convolution.default";
-  if (!is_known || is_pinned(node) || node.inputs.size() < 2 || node.inputs[0] != source) {
-    return std::nullopt;
-  }
-  try {
-    const BoundNode bound(lowering.graph(), node, find_op(node.op_type)->schema);
-    const auto weight = bound.tensor("weight");
-    if (!weight || lowering.graph().tensor(*weight).kind != TensorKind::kWeight) {
-      return std::nullopt;
-    }
-    ConvolutionReader result{lowering.shape(source), lowering.shape(*weight), {}, 1};
-    if (result.source.size() != 4 || result.weight.size() != 4 ||
-        (node.op_type == "aten.convolution.default" && bound.boolean("transposed"))) {
-      return std::nullopt;
-    }
-    result.spatial.stride = spatial_argument(lowering, bound, "stride", 2, 1);
-    result.spatial.pad_begin = spatial_argument(lowering, bound, "padding", 2, 0);
-    result.spatial.dilation = spatial_argument(lowering, bound, "dilation", 2, 1);
-    result.groups = bound.integer("groups");
-    return result;
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
 std::vector<std::int64_t> spatial_argument(const Lowering& lowering, const BoundNode& node,
                                            std::string_view name, std::size_t rank,
                                            std::int64_t least) {
@@ -258,16 +230,14 @@ std::vector<std::int64_t> spatial_argument(const Lowering& lowering, const Bound
   return values;
 }
 
-void lower_convolution(Lowering& lowering, const BoundNode& node) {
-  if (node.node().op_type == "aten.convolution.default" && node.boolean("transposed")) {
-    return lower_transposed_convolution(lowering, node);
-  }
+namespace {
+
+/// Refuses operands of wrong ranks and dtypes.
+void check_operands(const Lowering& lowering, const BoundNode& node) {
   const TensorId input = tensor_argument(lowering, node, "input");
   const TensorId weight = tensor_argument(lowering, node, "weight");
-  const auto bias = node.tensor("bias");
   const Shape& input_shape = lowering.shape(input);
-  const Shape& weight_shape = lowering.shape(weight);
-  const std::size_t rank = weight_shape.size();
+  const std::size_t rank = lowering.shape(weight).size();
   const std::string& op = node.node().op_type;
   for (const auto& [name, tensor] : {std::pair{"input", input}, std::pair{"weight", weight}}) {
     lowering.require_float(name, tensor);
@@ -285,19 +255,57 @@ void lower_convolution(Lowering& lowering, const BoundNode& node) {
     lowering.refuse("input", "rank " + std::to_string(input_shape.size()) +
                                  " is not supported; a batch dimension is needed");
   }
+}
+
+/// How the filter walks over its source.
+Spatial read_spatial(const Lowering& lowering, const BoundNode& node, const Shape& weight) {
+  const std::size_t rank = weight.size() - 2;
   Spatial spatial;
-  spatial.stride = spatial_argument(lowering, node, "stride", rank - 2, 1);
-  spatial.dilation = spatial_argument(lowering, node, "dilation", rank - 2, 1);
-  if (op.ends_with(".padding")) {
-    const Shape kernel(weight_shape.begin() + 2, weight_shape.end());
+  spatial.stride = spatial_argument(lowering, node, "stride", rank, 1);
+  spatial.dilation = spatial_argument(lowering, node, "dilation", rank, 1);
+  if (node.node().op_type.ends_with(".padding")) {
+    const Shape kernel(weight.begin() + 2, weight.end());
     pad_by_name(lowering, node.string("padding"), kernel, spatial);
   } else {
-    spatial.pad_begin = spatial_argument(lowering, node, "padding", rank - 2, 0);
+    spatial.pad_begin = spatial_argument(lowering, node, "padding", rank, 0);
     spatial.pad_end = spatial.pad_begin;
   }
-  const std::int64_t groups = node.integer("groups");
-  if (groups < 1 || weight_shape[0] % groups != 0 || input_shape[1] != weight_shape[1] * groups) {
-    lowering.invalid("argument 'groups': " + number_text(groups) +
+  return spatial;
+}
+
+/// What the kernel of the node reads in place of its first operand, if it does the work of the node
+/// in front, too.
+const Value* front_source(const Lowering& lowering) {
+  if (const auto* norm = std::get_if<Lowering::Norm>(&lowering.front())) return &norm->source;
+  const auto* expansion = std::get_if<Lowering::Expansion>(&lowering.front());
+  return expansion == nullptr ? nullptr : &expansion->source;
+}
+
+Value add_with_front(Lowering& lowering, const ConvolutionCall& call) {
+  if (const auto* expansion = std::get_if<Lowering::Expansion>(&lowering.front())) {
+    return add_expand_depthwise(lowering, call, *expansion);
+  }
+  if (const auto* norm = std::get_if<Lowering::Norm>(&lowering.front())) {
+    return add_norm_pointwise(lowering, call, *norm);
+  }
+  return add_convolution(lowering, call);
+}
+
+}  // namespace
+
+ConvolutionCall read_convolution(Lowering& lowering, const BoundNode& node) {
+  check_operands(lowering, node);
+  const TensorId input = tensor_argument(lowering, node, "input");
+  const TensorId weight = tensor_argument(lowering, node, "weight");
+  const auto bias = node.tensor("bias");
+  const Shape& input_shape = lowering.shape(input);
+  const Shape& weight_shape = lowering.shape(weight);
+  ConvolutionCall call;
+  call.spatial = read_spatial(lowering, node, weight_shape);
+  call.groups = node.integer("groups");
+  if (call.groups < 1 || weight_shape[0] % call.groups != 0 ||
+      input_shape[1] != weight_shape[1] * call.groups) {
+    lowering.invalid("argument 'groups': " + number_text(call.groups) +
                      " groups do not fit an input of " + shape_text(input_shape) +
                      " and a weight of " + shape_text(weight_shape));
   }
@@ -305,18 +313,13 @@ void lower_convolution(Lowering& lowering, const BoundNode& node) {
     lowering.invalid("argument 'bias': expected shape [" + number_text(weight_shape[0]) +
                      "], found " + shape_text(lowering.shape(*bias)));
   }
-
   const DType type = lowering.compute_type();
-  const Shape output_shape = result_shape(lowering, input_shape, weight_shape, spatial);
-  lowering.check_result(node.node().outputs.front(), output_shape, lowering.dtype(input));
-  if (bias) lowering.require_float("bias", *bias);
-
-  ConvolutionCall call;
   call.type = type;
-  call.source = lowering.operand(input);
-  call.groups = groups;
-  call.spatial = spatial;
-  call.output = output_shape;
+  call.output = result_shape(lowering, input_shape, weight_shape, call.spatial);
+  lowering.check_result(node.node().outputs.front(), call.output, lowering.dtype(input));
+  if (bias) lowering.require_float("bias", *bias);
+  const Value* front = front_source(lowering);
+  call.source = front != nullptr ? *front : lowering.operand(input);
   std::optional<Value> bias_value;
   if (bias) bias_value = lowering.plain(lowering.operand(*bias, DType::kFloat32));
   // Folding wants the weights in float32 even where bfloat16 computes.
@@ -326,19 +329,17 @@ void lower_convolution(Lowering& lowering, const BoundNode& node) {
       bias_value, 1, false);
   call.weight = lowering.in_type(folded.weight, type);
   call.bias = folded.bias;
-  const auto add = [&] {
-    if (const auto* expansion = lowering.deferred(input)) {
-      return add_expand_depthwise(lowering, call, *expansion);
-    }
-    if (const auto* norm = lowering.deferred_norm(input)) {
-      const auto result = add_norm_pointwise(lowering, call, *norm);
-      if (!result) throw EpilogueRefused{};
-      return *result;
-    }
-    if (const auto result = defer_expansion(lowering, call)) return *result;
-    return add_convolution(lowering, call);
-  };
-  lowering.define_computed(node.node().outputs.front(), output_shape, lowering.dtype(input), add());
+  return call;
+}
+
+void lower_convolution(Lowering& lowering, const BoundNode& node) {
+  if (node.node().op_type == "aten.convolution.default" && node.boolean("transposed")) {
+    return lower_transposed_convolution(lowering, node);
+  }
+  const ConvolutionCall call = read_convolution(lowering, node);
+  const Value result = add_with_front(lowering, call);
+  lowering.define_computed(node.node().outputs.front(), call.output,
+                           lowering.dtype(tensor_argument(lowering, node, "input")), result);
 }
 
 }  // namespace npu::onednn

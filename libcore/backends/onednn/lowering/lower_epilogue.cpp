@@ -19,7 +19,14 @@ BoundNode bound(const Lowering& lowering, const Node& node) {
   return BoundNode(lowering.graph(), node, find_op(node.op_type)->schema);
 }
 
-bool is_norm(const Node& node) { return base_name(node.op_type) == "batch_norm"; }
+FusionRole role_of(const Node& node) { return find_op(node.op_type)->role; }
+
+bool is_norm(const Node& node) { return role_of(node) == FusionRole::kBatchNorm; }
+
+/// An op that leaves the running value's elements in their order.
+bool is_alias(const Node& node) {
+  return role_of(node) == FusionRole::kSameOrder || role_of(node) == FusionRole::kPermute;
+}
 
 class Builder {
  public:
@@ -27,7 +34,7 @@ class Builder {
       : lowering_(lowering), target_(target), anchor_reads_(anchor_reads) {}
 
   void add(const Node& node, std::int32_t operand) {
-    if (is_norm(node) || keeps_row_major(lowering_.graph(), node)) return;
+    if (is_norm(node) || is_alias(node)) return;
     const BoundNode arguments = bound(lowering_, node);
     if (node.inputs.size() == 2) {
       return add_binary_node(node, arguments, node.inputs[operand == 0 ? 1 : 0]);
@@ -71,8 +78,8 @@ class Builder {
     // One element for all, or one for every channel (dimension 1) or column (the last).
     Shape shape(static_cast<std::size_t>(target_.data.ndims), 1);
     if (count != 1) {
-      const auto* anchor = &lowering_.graph().node(lowering_.group()->nodes.front());
-      const bool by_channel = anchor->op_type.starts_with("aten.conv");
+      const Node& anchor = lowering_.graph().node(lowering_.group()->nodes.front());
+      const bool by_channel = role_of(anchor) == FusionRole::kConv;
       shape[by_channel ? 1 : shape.size() - 1] = count;
     }
     add_binary_operand(name, alpha,

@@ -1,65 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of one by one with a depthwise convolution behind them, as inverted residuals have
-// them: the first is left to the second, which computes both in one kernel. What has to hold for
-// the second is checked when the first is met, so that nothing is left that nobody computes.
+// A convolution of one by one and the depthwise convolution behind it, as inverted residuals have
+// them, in one kernel that never stores what is between the two.
 #include <algorithm>
 
 #include "lowering/convolution.hpp"
+#include "npu/ops/op_catalogue.hpp"
 
 namespace npu::onednn {
 
 namespace {
 
-/// In pixels, so that a thread's buffer has a few MiB at most.
-constexpr std::int64_t kWidestRow = 8192;
-
-/// A depthwise convolution that the kernel runs, on `channels` channels.
-bool suits_depthwise(const Lowering& lowering, const Node& node, TensorId source,
-                     std::int64_t channels) {
-  const auto reader = convolution_reader(lowering, node, source);
-  if (!reader) return false;
-  const Shape& weight = reader->weight;
-  const Spatial& spatial = reader->spatial;
-  return reader->source[3] <= kWidestRow && weight[0] == channels && weight[1] == 1 &&
-         weight[2] == weight[3] && reader->groups == channels &&
-         ExpandDepthwise::supports(weight[2], spatial.stride[0]) &&
-         spatial.stride[0] == spatial.stride[1] && all_are(spatial.dilation, 1) &&
-         std::max(spatial.pad_begin[0], spatial.pad_begin[1]) < weight[2] &&
-         lowering.dtype(source) == DType::kFloat32;
-}
-
-}  // namespace
-
-std::optional<Value> defer_expansion(Lowering& lowering, const ConvolutionCall& call) {
-  const Shape weight = dimensions(call.weight.layout);
-  if (!lowering.machine().has_avx512() || call.type != DType::kFloat32 || call.groups != 1 ||
-      weight.size() != 4 || weight[2] != 1 || weight[3] != 1 || weight[0] % 16 != 0 ||
-      !all_are(call.spatial.stride, 1) || !all_are(call.spatial.pad_begin, 0) ||
-      !lowering.is_constant(call.weight) || (call.bias && !lowering.is_constant(*call.bias)) ||
-      is_pinned(lowering.node())) {
-    return std::nullopt;
-  }
-  const NodeId last = lowering.has_epilogue() ? lowering.group()->nodes.back() : NodeId{};
-  const TensorId result = lowering.has_epilogue() ? lowering.graph().node(last).outputs.front()
-                                                  : lowering.node().outputs.front();
-  const NodeId reader = lowering.sole_reader(result);
-  if (reader.value < 0 || lowering.shape(result) != call.output ||
-      !suits_depthwise(lowering, lowering.graph().node(reader), result, weight[0])) {
-    return std::nullopt;
-  }
-  const Layout layout = blocked_layout(call.output, call.type);
+/// What stands behind the current part's anchor, none of it with an operand.
+std::vector<EpilogueStep> plain_epilogue(Lowering& lowering, const Layout& layout,
+                                         const ConvolutionCall& call) {
   const PostOps post = make_post_ops(lowering, layout, {call.source});
   const auto epilogue = epilogue_steps(post, layout);
   if (!epilogue || std::any_of(epilogue->begin(), epilogue->end(),
                                [](const EpilogueStep& step) { return step.has_operand(); })) {
-    return std::nullopt;
+    throw EpilogueRefused{};
   }
-  lowering.defer(result, {call.source, call.weight, call.bias, *epilogue}, reader);
-  return lowering.temporary(call.type, layout);
+  return *epilogue;
+}
+
+/// The convolution of one by one.
+Lowering::Expansion read_expansion(Lowering& lowering, const Node& node) {
+  const ConvolutionCall call =
+      read_convolution(lowering, BoundNode(lowering.graph(), node, find_op(node.op_type)->schema));
+  const Shape weight = dimensions(call.weight.layout);
+  if (call.type != DType::kFloat32) {
+    throw EpilogueRefused{"the kernel of both convolutions computes in float32 only"};
+  }
+  if (call.groups != 1 || weight.size() != 4 || weight[2] != 1 || weight[3] != 1 ||
+      weight[0] % 16 != 0 || !all_are(call.spatial.stride, 1) ||
+      !all_are(call.spatial.pad_begin, 0) || !lowering.is_constant(call.weight) ||
+      (call.bias && !lowering.is_constant(*call.bias)) || is_pinned(node)) {
+    throw EpilogueRefused{"the first convolution is no part of the second one's kernel"};
+  }
+  const Layout layout = blocked_layout(call.output, call.type);
+  return {call.source, call.weight, call.bias, plain_epilogue(lowering, layout, call)};
+}
+
+void check_depthwise(Lowering& lowering, const ConvolutionCall& call) {
+  const Shape weight = dimensions(call.weight.layout);
+  const Spatial& spatial = call.spatial;
+  if (call.type != DType::kFloat32 || weight.size() != 4 || weight[1] != 1 ||
+      weight[0] != call.groups || weight[2] != weight[3] ||
+      !ExpandDepthwise::supports(weight[2], spatial.stride[0]) ||
+      spatial.stride[0] != spatial.stride[1] || !all_are(spatial.dilation, 1) ||
+      spatial.pad_begin != spatial.pad_end ||
+      std::max(spatial.pad_begin[0], spatial.pad_begin[1]) >= weight[2] ||
+      !lowering.is_constant(call.weight) || (call.bias && !lowering.is_constant(*call.bias)) ||
+      is_pinned(lowering.node())) {
+    throw EpilogueRefused{"the kernel of both convolutions does not compute the second one"};
+  }
+}
+
+}  // namespace
+
+void lower_expand_depthwise_group(Lowering& lowering, const FusionGroup& group) {
+  lowering.enter_part(group.parts[0]);
+  const Lowering::Expansion expansion = read_expansion(lowering, lowering.node());
+  lowering.lower_with_front(group.parts[1], expansion);
 }
 
 Value add_expand_depthwise(Lowering& lowering, const ConvolutionCall& call,
                            const Lowering::Expansion& expansion) {
+  check_depthwise(lowering, call);
   const Shape source = dimensions(expansion.source.layout);
   ExpandDepthwise kernel;
   kernel.batch = source[0];
@@ -78,13 +84,7 @@ Value add_expand_depthwise(Lowering& lowering, const ConvolutionCall& call,
   kernel.threads = lowering.machine().threads;
 
   const Layout layout = blocked_layout(call.output, call.type);
-  const PostOps post = make_post_ops(lowering, layout, {call.source, expansion.source});
-  const auto epilogue = epilogue_steps(post, layout);
-  if (!epilogue) throw EpilogueRefused{};
-  for (const EpilogueStep& step : *epilogue) {
-    if (step.has_operand()) throw EpilogueRefused{};
-  }
-  kernel.depthwise_epilogue = *epilogue;
+  kernel.depthwise_epilogue = plain_epilogue(lowering, layout, call);
 
   const Value input =
       lowering.in_layout(expansion.source, blocked_layout(source, expansion.source.type));

@@ -58,7 +58,7 @@ Value with_batch(Lowering& lowering, const Value& value, const Shape& batch) {
   StridedCopy copy{dtype_size(value.type), space.extents, strides_in(space, source.layout),
                    space.strides};
   copy.simplify();
-  lowering.add_kernel({source}, target, std::move(copy));
+  lowering.add_kernel({source}, target, std::move(copy), KernelKind::kReorder);
   return target;
 }
 
@@ -75,6 +75,46 @@ dnnl::matmul::primitive_desc describe(Lowering& lowering, const MatmulCall& call
             lowering.engine()};
   }
   return {dnnl::matmul::desc(a, b, target), attributes, lowering.engine()};
+}
+
+/// Brings both factors to matrices of equal batches, or, with one right matrix for all, the left
+/// ones below each other.
+void share_batches(Lowering& lowering, Value& a, Value& b, const Shape& batch) {
+  if (!all_ones(batch_of(b))) {
+    a = with_batch(lowering, a, batch);
+    b = with_batch(lowering, b, batch);
+    return;
+  }
+  const Shape a_shape = dimensions(a.layout);
+  const Shape b_shape = dimensions(b.layout);
+  const std::int64_t inner = a_shape.back();
+  if (a_shape.size() > 2) {
+    std::int64_t stacked = a_shape[a_shape.size() - 2];
+    for (const std::int64_t extent : batch_of(a)) stacked *= extent;
+    a = lowering.reshaped(a, {stacked, inner});
+  }
+  if (b_shape.size() > 2) {
+    // Dropping dimensions of 1 keeps the strides of the last two.
+    const auto strides = strides_of(b.layout);
+    b.layout = strided_layout({inner, b_shape.back()},
+                              {strides[strides.size() - 2], strides.back()}, b.type);
+  }
+}
+
+/// Memory for the result that already holds what is added to the product.
+Value filled_target(Lowering& lowering, const MatmulCall& call, const Layout& layout) {
+  const std::size_t rank = dimensions(layout).size();
+  Shape shape = dimensions(call.addend->layout);
+  if (shape.size() < rank) shape.insert(shape.begin(), rank - shape.size(), 1);
+  shape.erase(shape.begin(), shape.end() - static_cast<std::ptrdiff_t>(rank));  // ones
+  const Value source = lowering.reshaped(*call.addend, shape);
+  const Value target = lowering.temporary(call.type, layout);
+  const Iteration space = iterate(layout);
+  StridedCopy copy{dtype_size(call.type), space.extents, strides_in(space, source.layout),
+                   space.strides};
+  copy.simplify();
+  lowering.add_kernel({source}, target, std::move(copy), KernelKind::kReorder);
+  return target;
 }
 
 /// Why none of our own kernels was asked.
@@ -104,29 +144,13 @@ Value add_matmul(Lowering& lowering, const MatmulCall& call) {
   Shape result_shape = batch;
   result_shape.insert(result_shape.end(), {rows, columns});
 
-  if (all_ones(batch_of(b))) {  // one matrix for all: stack the left ones
-    if (a_shape.size() > 2) {
-      std::int64_t stacked = rows;
-      for (const std::int64_t extent : batch_of(a)) stacked *= extent;
-      a = lowering.reshaped(a, {stacked, inner});
-    }
-    if (b_shape.size() > 2) {
-      // Dropping dimensions of 1 keeps the strides of the last two.
-      const auto strides = strides_of(b.layout);
-      b.layout =
-          strided_layout({inner, columns}, {strides[strides.size() - 2], strides.back()}, b.type);
-    }
-  } else {
-    a = with_batch(lowering, a, batch);
-    b = with_batch(lowering, b, batch);
-  }
-
+  share_batches(lowering, a, b, batch);
   Shape target_shape = batch_of(a);
   target_shape.insert(target_shape.end(), {dimensions(a.layout)[a.layout.data.ndims - 2], columns});
   const Layout target_layout = plain_layout(target_shape, call.type);
   const bool is_float32 =
       call.type == DType::kFloat32 && a.type == call.type && b.type == call.type;
-  if (lowering.is_constant(b) && call.scale == 1.0F && is_float32) {
+  if (lowering.is_constant(b) && call.scale == 1.0F && is_float32 && !call.addend) {
     if (const auto product = add_matrix_product(lowering, a, swapped(b), call.bias)) {
       return lowering.reshaped(*product, result_shape);
     }
@@ -145,7 +169,12 @@ Value add_matmul(Lowering& lowering, const MatmulCall& call) {
     primitive = describe_operands();
   }
   PostOps post;
-  if (lowering.has_epilogue()) {
+  if (call.addend) {
+    post.operations.append_sum(call.addend_scale);
+    post.accumulated = filled_target(lowering, call, target_layout);
+    const Layout right = packs ? any_layout(dimensions(b.layout), b.type) : b.layout;
+    primitive = describe(lowering, call, a.layout, right, target_layout, &post);
+  } else if (lowering.has_epilogue()) {
     if (call.type != lowering.compute_type()) throw EpilogueRefused{};
     post = make_post_ops(lowering, target_layout, {a, b});
     if (post.operations.len() != 0) {
@@ -235,7 +264,9 @@ void lower_shared_input(Lowering& lowering, const FusionGroup& group) {
   const TensorId input = first.inputs[0];
   const DType dtype = lowering.dtype(input);
   const DType type = lowering.compute_type();
-  if (dtype == DType::kBFloat16 && type != dtype) throw EpilogueRefused{};  // needs rounding
+  if (dtype == DType::kBFloat16 && type != dtype) {
+    throw EpilogueRefused{"without bfloat16 arithmetic every result is rounded by itself"};
+  }
   // The weights, and the biases, one below the other.
   const auto stack = [&](std::size_t operand, std::int64_t width, DType as) {
     std::vector<Value> parts;
@@ -309,13 +340,28 @@ void lower_addmm(Lowering& lowering, const BoundNode& node) {
   // Beside the plain bias, everything is kept in float32 until the sum is complete.
   std::int64_t self_elements = 1;
   for (const std::int64_t extent : self_shape) self_elements *= extent;
-  const bool is_bias = !self_shape.empty() && self_shape.back() == shape.back() &&
-                       self_elements == shape.back() && alpha == 1.0F && beta == 1.0F;
-  call.type = is_bias || beta == 0.0F ? lowering.compute_type() : DType::kFloat32;
-  if (is_bias) call.bias = lowering.operand(self, DType::kFloat32);
-  if (!is_bias && beta != 0.0F && lowering.has_epilogue()) throw EpilogueRefused{};
+  const bool is_row =
+      !self_shape.empty() && self_shape.back() == shape.back() && self_elements == shape.back();
+  // With beta 0 NaN in self has no effect.
+  if (beta != 0.0F) {
+    const Value addend = lowering.operand(self, DType::kFloat32);
+    const bool is_known = lowering.is_constant(addend);
+    if (is_row && alpha == 1.0F && beta == 1.0F) {
+      call.bias = addend;
+    } else if (is_row && is_known && alpha != 0.0F) {  // oneDNN scales the bias, too
+      call.bias =
+          add_binary(lowering, BinaryOp::kMultiply, addend, lowering.constant(beta / alpha), 1.0F);
+    } else if (lowering.has_epilogue()) {
+      throw EpilogueRefused{"what is added to the product is no bias"};
+    } else if (!is_known) {
+      call.addend = addend;
+      call.addend_scale = beta;
+    }
+  }
+  const bool is_sum = beta != 0.0F && !call.bias;
+  call.type = is_sum ? DType::kFloat32 : lowering.compute_type();
   Value value = add_matmul(lowering, call);
-  if (!is_bias && beta != 0.0F) {  // with beta 0 NaN in self has no effect
+  if (is_sum && !call.addend) {
     value =
         add_binary(lowering, BinaryOp::kAdd, value, lowering.operand(self, DType::kFloat32), beta);
   }

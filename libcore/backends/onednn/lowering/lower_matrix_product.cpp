@@ -4,21 +4,11 @@
 
 #include "lowering/convolution.hpp"
 #include "lowering/lowering.hpp"
+#include "npu/ops/op_catalogue.hpp"
 
 namespace npu::onednn {
 
 namespace {
-
-/// A node that add_norm_pointwise computes.
-bool takes_norm(const Lowering& lowering, const Node& node, TensorId source) {
-  const auto reader = convolution_reader(lowering, node, source);
-  if (!reader || reader->weight[1] != reader->source[1] ||
-      !is_pointwise(reader->weight, reader->spatial, reader->groups)) {
-    return false;
-  }
-  const Shape target{reader->source[0], reader->weight[0], reader->source[2], reader->source[3]};
-  return suits_norm(pointwise_gemm(target, reader->source[1]), lowering.machine());
-}
 
 /// What a product reads beside its source.
 struct Factors {
@@ -127,36 +117,36 @@ std::optional<Value> add_pointwise(Lowering& lowering, const ConvolutionCall& ca
                    blocked_layout(call.output, call.type));
 }
 
-std::optional<Value> add_norm_pointwise(Lowering& lowering, const ConvolutionCall& call,
-                                        const Lowering::Norm& norm) {
+Value add_norm_pointwise(Lowering& lowering, const ConvolutionCall& call,
+                         const Lowering::Norm& norm) {
   const Shape weight = dimensions(call.weight.layout);
-  if (call.type != DType::kFloat32 || !is_pointwise(weight, call.spatial, call.groups) ||
-      !lowering.is_constant(call.weight) || is_pinned(lowering.node())) {
-    return std::nullopt;
+  if (call.type != DType::kFloat32 || norm.source.type != DType::kFloat32) {
+    throw EpilogueRefused{"the kernel of a batch norm and a convolution computes in float32 only"};
+  }
+  if (!is_pointwise(weight, call.spatial, call.groups) || !lowering.is_constant(call.weight) ||
+      !lowering.is_constant(norm.vectors) || is_pinned(lowering.node()) ||
+      !suits_norm(pointwise_gemm(call.output, weight[1]), lowering.machine())) {
+    throw EpilogueRefused{"the batch norm is no part of the convolution's kernel"};
   }
   const Value source =
       lowering.in_layout(norm.source, blocked_layout(dimensions(norm.source.layout), call.type));
   PackedGemm gemm = pointwise_gemm(call.output, weight[1]);
   gemm.use_strassen = suits_strassen(gemm);
   gemm.threads = lowering.machine().threads;
-  return add_gemm(lowering, gemm, source, {call.weight, call.bias, &norm},
-                  blocked_layout(call.output, call.type),
-                  {{}, {{"onednn", "the batch norm in front would be a pass of its own"}}});
+  const auto result =
+      add_gemm(lowering, gemm, source, {call.weight, call.bias, &norm},
+               blocked_layout(call.output, call.type),
+               {{}, {{"onednn", "the batch norm in front would be a pass of its own"}}});
+  if (!result) throw EpilogueRefused{};
+  return *result;
 }
 
-std::optional<Value> defer_norm(Lowering& lowering, const Lowering::Norm& norm) {
-  const NodeId last = lowering.has_epilogue() ? lowering.group()->nodes.back() : NodeId{};
-  const TensorId result = lowering.has_epilogue() ? lowering.graph().node(last).outputs.front()
-                                                  : lowering.node().outputs.front();
-  const NodeId reader = lowering.sole_reader(result);
-  if (lowering.machine().prefer_bfloat16 || norm.source.type != DType::kFloat32 ||
-      lowering.dtype(result) != DType::kFloat32 || !lowering.is_constant(norm.vectors) ||
-      is_pinned(lowering.node()) || !reader.valid() ||
-      !takes_norm(lowering, lowering.graph().node(reader), result)) {
-    return std::nullopt;
-  }
-  lowering.defer(result, norm, reader);
-  return lowering.temporary(norm.source.type, norm.source.layout);
+void lower_norm_pointwise_group(Lowering& lowering, const FusionGroup& group) {
+  lowering.enter_part(group.parts[0]);
+  const Node& node = lowering.node();
+  const Lowering::Norm norm =
+      read_norm(lowering, BoundNode(lowering.graph(), node, find_op(node.op_type)->schema));
+  lowering.lower_with_front(group.parts[1], norm);
 }
 
 }  // namespace npu::onednn

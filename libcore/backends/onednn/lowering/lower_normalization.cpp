@@ -4,6 +4,7 @@
 #include "lowering/channel_layout.hpp"
 #include "lowering/convolution.hpp"
 #include "lowering/lowering.hpp"
+#include "npu/ops/op_catalogue.hpp"
 
 namespace npu::onednn {
 
@@ -49,7 +50,7 @@ NormalizedRows normalized_rows(Lowering& lowering, const BoundNode& node, const 
 
 }  // namespace
 
-void lower_batch_norm(Lowering& lowering, const BoundNode& node) {
+Lowering::Norm read_norm(Lowering& lowering, const BoundNode& node) {
   const TensorId input = tensor_argument(lowering, node, "input");
   lowering.require_float("input", input);
   if (node.boolean("training")) {
@@ -70,16 +71,15 @@ void lower_batch_norm(Lowering& lowering, const BoundNode& node) {
   // One factor and one term per channel, known before the program runs unless the statistics are
   // computed; a ReLU behind it comes for free.
   const std::int64_t channels = shape[1];
-  const Value source = lowering.dense(lowering.operand(input));
-  auto space = channel_layout(source.layout);
+  Lowering::Norm norm;
+  norm.source = lowering.dense(lowering.operand(input));
+  const auto space = channel_layout(norm.source.layout);
   if (!space) lowering.refuse("input", "its layout is not supported");
-  space->type = source.type;
-  space->has_shift = true;
   if (lowering.has_epilogue()) {
     const FusionGroup& group = *lowering.group();
     for (std::size_t i = 1; i < group.nodes.size(); ++i) {
-      const std::string_view name = base_name(lowering.graph().node(group.nodes[i]).op_type);
-      space->relu = space->relu || name == "relu";
+      const OpInfo* op = find_op(lowering.graph().node(group.nodes[i]).op_type);
+      norm.relu = norm.relu || (op != nullptr && op->role == FusionRole::kRelu);
     }
   }
   NormVectors fold;
@@ -93,18 +93,26 @@ void lower_batch_norm(Lowering& lowering, const BoundNode& node) {
   if (bias) reads.push_back(vector_operand(lowering, "bias", *bias, channels));
   // The vectors cover padded channels, too, with zeros.
   const Layout vectors = plain_layout({2, space->channels()}, DType::kFloat32);
-  const Value folded = lowering.temporary(DType::kFloat32, vectors);
+  norm.vectors = lowering.temporary(DType::kFloat32, vectors);
   fold.padded_channels = space->channels();
-  lowering.add_kernel(reads, folded, fold);
-  if (const auto left = defer_norm(lowering, {source, folded, space->relu})) {
-    lowering.define_computed(node.node().outputs.front(), shape, lowering.dtype(input), *left);
-    return;
-  }
+  lowering.add_kernel(reads, norm.vectors, fold);
+  return norm;
+}
+
+void lower_batch_norm(Lowering& lowering, const BoundNode& node) {
+  const TensorId input = tensor_argument(lowering, node, "input");
+  const Lowering::Norm norm = read_norm(lowering, node);
+  const Value& source = norm.source;
+  ScaleShift space = *channel_layout(source.layout);
+  space.type = source.type;
+  space.has_shift = true;
+  space.relu = norm.relu;
   const bool in_place = lowering.can_overwrite(source);
   if (in_place) lowering.note_overwritten(source);
   const Value target = in_place ? source : lowering.temporary(source.type, source.layout);
-  lowering.add_kernel({source, folded}, target, *space);
-  lowering.define_computed(node.node().outputs.front(), shape, lowering.dtype(input), target);
+  lowering.add_kernel({source, norm.vectors}, target, space);
+  lowering.define_computed(node.node().outputs.front(), lowering.shape(input),
+                           lowering.dtype(input), target);
 }
 
 void lower_layer_norm(Lowering& lowering, const BoundNode& node) {

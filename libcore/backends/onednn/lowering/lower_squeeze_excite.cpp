@@ -33,10 +33,9 @@ Layer read_layer(Lowering& lowering, NodeId id) {
   return layer;
 }
 
-EpilogueStep activation_of(std::string_view op) {
-  const std::string_view name = base_name(op);
-  if (name == "silu") return {EpilogueStep::Kind::kSwish, 1.0F, 0.0F};
-  if (name == "hardswish") return {EpilogueStep::Kind::kHardSwish, 0.0F, 0.0F};
+EpilogueStep activation_of(FusionRole role) {
+  if (role == FusionRole::kSilu) return {EpilogueStep::Kind::kSwish, 1.0F, 0.0F};
+  if (role == FusionRole::kHardSwish) return {EpilogueStep::Kind::kHardSwish, 0.0F, 0.0F};
   return {EpilogueStep::Kind::kRelu, 0.0F, 0.0F};
 }
 
@@ -66,7 +65,7 @@ void lower_squeeze_excite_group(Lowering& lowering, const FusionGroup& group) {
     source = lowering.in_layout(source, blocked_layout(shape, type));
     space = channel_layout(source.layout);
   }
-  if (!fits()) throw EpilogueRefused{};
+  if (!fits()) throw EpilogueRefused{"the channels do not lie in whole vectors"};
   SqueezeExcite kernel;
   kernel.type = type;
   kernel.batch = shape[0];
@@ -74,7 +73,7 @@ void lower_squeeze_excite_group(Lowering& lowering, const FusionGroup& group) {
   kernel.lanes = space->lanes;
   kernel.spatial = space->spatial;
   kernel.hidden = hidden_shape[0];
-  kernel.activation = activation_of(graph.node(group.nodes[2]).op_type);
+  kernel.activation = activation_of(find_op(graph.node(group.nodes[2]).op_type)->role);
   kernel.hard_gate = base_name(graph.node(group.nodes[4]).op_type) == "hardsigmoid";
   kernel.has_hidden_bias = hidden.bias.has_value();
   kernel.has_gate_bias = gate.bias.has_value();

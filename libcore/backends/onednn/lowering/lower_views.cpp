@@ -131,7 +131,7 @@ Value every_nth(Lowering& lowering, const Value& value, std::size_t dimension, s
   const Value result = lowering.temporary(value.type, plain_layout(shape, value.type));
   StridedCopy copy{dtype_size(value.type), shape, std::move(strides), strides_of(result.layout)};
   copy.simplify();
-  lowering.add_kernel({value}, result, std::move(copy));
+  lowering.add_kernel({value}, result, std::move(copy), KernelKind::kReorder);
   return result;
 }
 
@@ -156,7 +156,7 @@ void add_copy(Lowering& lowering, const Value& source, const Layout& space_layou
   StridedCopy copy{dtype_size(source.type), space.extents, strides_in(space, source.layout),
                    space.strides};
   copy.simplify();
-  lowering.add_kernel({source}, target, std::move(copy));
+  lowering.add_kernel({source}, target, std::move(copy), KernelKind::kReorder);
 }
 
 }  // namespace

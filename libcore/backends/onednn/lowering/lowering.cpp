@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns a sub-IR into steps: walks the nodes in order, keeps a value per tensor, and lets one
-// function per op add primitives or kernels. Nodes that find_fusions put into a group are lowered
+// function per op add primitives or kernels. Nodes that stand in a fusion group are lowered
 // together, where the last of them stands; if no kernel does what a group asks for, what was added
-// is taken back and its nodes are lowered one by one.
+// is taken back, its parts or nodes are lowered one by one, and the plan says why.
 //
 // Layouts: a value stays in the layout that its producer chose (blocked behind a convolution) until
 // a consumer or the host needs another; a reorder is made once per value and target layout. Views
@@ -58,7 +58,7 @@ Lowering::Lowering(const Graph& graph, std::span<const npu_tensor> weights, cons
       weight_tensors_(weights),
       machine_(&machine),
       engine_(&engine),
-      fusions_(find_fusions(graph)),
+      fusions_(check_groups(graph, machine.has_avx512())),
       convolution_depth_(npu::onednn::convolution_depth(graph)),
       values_(graph.tensors().size()) {}
 
@@ -134,9 +134,7 @@ bool Lowering::is_constant(const Value& value) const {
 
 void Lowering::add_step(Step step) {
   step.node = node_index_;
-  if (group_ != nullptr) {
-    step.group = static_cast<std::int32_t>(group_ - fusions_.groups.data());
-  }
+  step.group = group_index_;
   step.binds_output = binds_outputs_;
   const auto buffer_of = [&](const Operand& operand) -> BufferInfo& {
     return plan_.buffers[static_cast<std::size_t>(operand.buffer.value)];
@@ -319,39 +317,6 @@ const Lowering::Concat* Lowering::find_concat(const std::vector<Value>& values,
   return best;
 }
 
-void Lowering::keep_until(const Value& value, NodeId reader) {
-  const std::int32_t group = fusions_.group_of[static_cast<std::size_t>(reader.value)];
-  const NodeId where =
-      group < 0 ? reader : fusions_.groups[static_cast<std::size_t>(group)].nodes.back();
-  for (const TensorId id : readers_[value.buffer.value]) {
-    std::int32_t& last_use = fusions_.last_use[static_cast<std::size_t>(id.value)];
-    journal_.keep(last_use);
-    last_use = std::max(last_use, where.value);
-  }
-}
-
-void Lowering::defer(TensorId result, Expansion expansion, NodeId reader) {
-  keep_until(expansion.source, reader);
-  journal_.note([this, result] { deferred_.erase(result.value); });
-  deferred_.insert_or_assign(result.value, std::move(expansion));
-}
-
-void Lowering::defer(TensorId result, const Norm& norm, NodeId reader) {
-  keep_until(norm.source, reader);
-  journal_.note([this, result] { deferred_norms_.erase(result.value); });
-  deferred_norms_.insert_or_assign(result.value, norm);
-}
-
-const Lowering::Expansion* Lowering::deferred(TensorId tensor) const {
-  const auto found = deferred_.find(tensor.value);
-  return found == deferred_.end() ? nullptr : &found->second;
-}
-
-const Lowering::Norm* Lowering::deferred_norm(TensorId tensor) const {
-  const auto found = deferred_norms_.find(tensor.value);
-  return found == deferred_norms_.end() ? nullptr : &found->second;
-}
-
 std::optional<Value>& Lowering::changed_value(TensorId tensor) {
   std::optional<Value>& value = values_[static_cast<std::size_t>(tensor.value)];
   journal_.keep(value);
@@ -482,7 +447,7 @@ void Lowering::define_computed(TensorId tensor, const Shape& computed, DType dty
     result = in_type(result, storage_type(dtype));
   } else if (dtype == DType::kBFloat16 && result.type == DType::kFloat32) {
     const std::int64_t count = span_elements(result.layout);
-    add_kernel({result}, result, RoundToBFloat16{count});
+    add_kernel({result}, result, RoundToBFloat16{count}, KernelKind::kReorder);
   }
   set_value(tensor, result);
 }
@@ -536,7 +501,7 @@ void Lowering::bind_outputs() {
     const std::int64_t count = span_elements(target.layout);
     const Kernel kernel = from == to ? Kernel{CopyBytes{static_cast<std::int64_t>(bytes)}}
                                      : Kernel{Convert{from, to, count}};
-    add_kernel({value}, target, kernel, KernelKind::kMove);
+    add_kernel({value}, target, kernel, KernelKind::kReorder);
   }
 }
 
@@ -581,39 +546,65 @@ void Lowering::lower_node(const Node& node) {
   lower_in_types(node);
 }
 
+void Lowering::dispatch_group(const FusionGroup& group) {
+  using Kind = FusionGroup::Kind;
+  compute_type_ = storage_type(dtype(node_->outputs.front()));
+  switch (group.kind) {
+    case Kind::kAttention:
+      compute_type_ = DType::kFloat32;
+      return lower_attention_group(*this, group);
+    case Kind::kSharedInput:
+      return lower_shared_input(*this, group);
+    case Kind::kSqueezeExcite:
+      return lower_squeeze_excite_group(*this, group);
+    case Kind::kNormPointwise:
+      return lower_norm_pointwise_group(*this, group);
+    case Kind::kExpandDepthwise:
+      return lower_expand_depthwise_group(*this, group);
+    case Kind::kEpilogue:
+      return lower_node(*node_);
+  }
+}
+
+void Lowering::enter_part(const FusionGroup& part) {
+  group_ = &part;
+  node_ = &graph_->node(part.nodes.front());
+  compute_type_ = storage_type(dtype(node_->outputs.front()));
+}
+
+void Lowering::lower_with_front(const FusionGroup& part, Front front) {
+  front_ = std::move(front);
+  group_ = &part;
+  lower_node(graph_->node(part.nodes.front()));
+}
+
 bool Lowering::try_group(const FusionGroup& group, bool with_sum) {
   Transaction attempt(journal_);
   group_ = &group;
+  group_index_ = static_cast<std::int32_t>(plan_.groups.size());
+  plan_.groups.push_back(group.nodes);
+  journal_.note([this] { plan_.groups.pop_back(); });
   allows_sum_ = with_sum;
   bool done = true;
+  const auto refuse_group = [&](std::string reason) {
+    done = false;
+    refusal_ = std::move(reason);
+  };
   try {
     node_index_ = group.nodes.front().value;
     node_ = &graph_->nodes()[static_cast<std::size_t>(node_index_)];
-    switch (group.kind) {
-      case FusionGroup::Kind::kAttention:
-        compute_type_ = DType::kFloat32;
-        lower_attention_group(*this, group);
-        break;
-      case FusionGroup::Kind::kSharedInput:
-        compute_type_ = storage_type(dtype(node_->outputs.front()));
-        lower_shared_input(*this, group);
-        break;
-      case FusionGroup::Kind::kSqueezeExcite:
-        compute_type_ = storage_type(dtype(node_->outputs.front()));
-        lower_squeeze_excite_group(*this, group);
-        break;
-      default:
-        lower_node(*node_);
-    }
-  } catch (const EpilogueRefused&) {
-    done = false;
-  } catch (const Error&) {
-    done = false;  // lowered one by one, the node at fault is named
+    dispatch_group(group);
+  } catch (const EpilogueRefused& refused) {
+    refuse_group(refused.reason);
+  } catch (const Error& error) {
+    refuse_group(error.message());  // lowered one by one, the node at fault is named
   } catch (const dnnl::error& error) {
     if (error.status != dnnl_unimplemented && error.status != dnnl_invalid_arguments) throw;
-    done = false;
+    refuse_group(std::string("oneDNN has no primitive for it: ") + error.message);
   }
   group_ = nullptr;
+  group_index_ = -1;
+  front_ = {};
   allows_sum_ = true;
   if (done) {
     attempt.keep();
@@ -626,14 +617,50 @@ bool Lowering::try_group(const FusionGroup& group, bool with_sum) {
 void Lowering::lower_group(const FusionGroup& group) {
   if (try_group(group, true)) return;
   if (group.kind == FusionGroup::Kind::kEpilogue && try_group(group, false)) return;
-  // One by one: what a later node of the group reads must not be overwritten by an earlier one.
+  const std::int32_t stated =
+      fusions_.stated_of[static_cast<std::size_t>(group.nodes.front().value)];
+  std::string& known = fusions_.stated[static_cast<std::size_t>(stated)].refusal;
+  if (known.empty()) known = refusal_;
+  lower_pieces(group);
+}
+
+/// A group that no kernel computes: its parts, else its nodes.
+void Lowering::lower_pieces(const FusionGroup& group) {
+  // What a later node of the group reads must not be overwritten by an earlier one.
   const std::int32_t now = position_;
-  for (const NodeId id : group.nodes) {
+  const auto move_to = [&](NodeId id) {
     position_ = std::min(now, id.value);
     node_index_ = id.value;
-    lower_node(graph_->node(id));
+  };
+  for (const FusionGroup& part : group.parts) {
+    move_to(part.nodes.back());
+    lower_group(part);
+  }
+  if (group.parts.empty()) {
+    for (const NodeId id : group.nodes) {
+      move_to(id);
+      lower_node(graph_->node(id));
+    }
   }
   position_ = now;
+}
+
+/// One row for each kernel more than the groups of the sub-IR are.
+void Lowering::note_splits() {
+  std::vector<bool> counted(fusions_.stated.size(), false);
+  for (const Step& step : plan_.steps) {
+    if (step.kind == KernelKind::kReorder || step.node < 0) continue;
+    const auto stated =
+        static_cast<std::size_t>(fusions_.stated_of[static_cast<std::size_t>(step.node)]);
+    const StatedGroup& group = fusions_.stated[stated];
+    if (!counted[stated]) {
+      counted[stated] = true;
+      if (group.launches_kernel) continue;
+    }
+    plan_.splits.push_back(
+        {group.pattern, NodeId{step.node},
+         group.refusal.empty() ? "its kernels are more than one" : group.refusal});
+  }
 }
 
 /// Operands in parts of a buffer become operands in the buffer itself.
@@ -691,7 +718,7 @@ Plan Lowering::run() {
   bind_outputs();
   resolve_parts();
   collect_constants();
-  for (FusionGroup& group : fusions_.groups) plan_.groups.push_back(std::move(group.nodes));
+  note_splits();
   return std::move(plan_);
 }
 

@@ -9,9 +9,10 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
-#include "fusion/fusion.hpp"
+#include "fusion/check_groups.hpp"
 #include "kernels/epilogue.hpp"
 #include "lowering/journal.hpp"
 #include "lowering/machine.hpp"
@@ -28,9 +29,10 @@ namespace npu::onednn {
 Plan lower_graph(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine,
                  const dnnl::engine& engine);
 
-/// What oneDNN or a kernel does not do to a result on the fly; lowering then makes a step of each
-/// node.
-struct EpilogueRefused {};
+/// What oneDNN or a kernel does not do in one step; lowering then splits the group.
+struct EpilogueRefused {
+  const char* reason = "a kernel does not do all that stands behind its node";
+};
 
 /// One operand of a primitive.
 struct PrimitiveOperand {
@@ -80,24 +82,26 @@ class Lowering {
   };
   const Concat* find_concat(const std::vector<Value>& values, std::size_t first) const;
   bool can_place(BufferId buffer) const;
-  /// A convolution of one by one that its only reader, a depthwise convolution, computes.
+  /// A convolution of one by one that the depthwise convolution behind it computes.
   struct Expansion {
     Value source;
     Value weight;  ///< plain, [channels, source channels, 1, 1]
     std::optional<Value> bias;
     std::vector<EpilogueStep> epilogue;  ///< without operands
   };
-  /// Leaves a result to the node that alone reads it; its source stays as it is until then.
-  void defer(TensorId result, Expansion expansion, NodeId reader);
-  const Expansion* deferred(TensorId tensor) const;
-  /// A batch norm that its only reader, a convolution of one by one, computes.
+  /// A batch norm that the convolution of one by one behind it computes.
   struct Norm {
     Value source;
     Value vectors;  ///< [2, channels]: factors, terms
     bool relu = false;
   };
-  void defer(TensorId result, const Norm& norm, NodeId reader);
-  const Norm* deferred_norm(TensorId tensor) const;
+  /// What the kernel of the current convolution does to its source first.
+  using Front = std::variant<std::monostate, Norm, Expansion>;
+  const Front& front() const noexcept { return front_; }
+  /// Lowers an anchor of a group's part with the work of the part in front of it.
+  void lower_with_front(const FusionGroup& part, Front front);
+  /// The part whose anchor is read next, without lowering it.
+  void enter_part(const FusionGroup& part);
   std::size_t buffer_bytes(BufferId buffer) const {
     return plan_.buffers[static_cast<std::size_t>(buffer.value)].bytes;
   }
@@ -182,9 +186,11 @@ class Lowering {
   BufferInfo& changed_buffer(BufferId buffer);
   std::optional<Value>& changed_value(TensorId tensor);
   void set_value(TensorId tensor, const Value& value);
-  void keep_until(const Value& value, NodeId reader);
   void lower_group(const FusionGroup& group);
   bool try_group(const FusionGroup& group, bool with_sum);
+  void dispatch_group(const FusionGroup& group);
+  void lower_pieces(const FusionGroup& group);
+  void note_splits();
   void resolve_parts();
   void collect_constants();
   BufferId add_buffer(BufferInfo info);
@@ -204,6 +210,9 @@ class Lowering {
   FusionPlan fusions_;
   std::int64_t convolution_depth_;
   const FusionGroup* group_ = nullptr;
+  std::int32_t group_index_ = -1;  ///< in Plan::groups
+  std::string refusal_;            ///< of the last group that was tried
+  Front front_;
   bool allows_sum_ = true;
   bool binds_outputs_ = false;
   std::int32_t position_ = 0;  ///< in the list of nodes
@@ -215,8 +224,6 @@ class Lowering {
   Journal journal_;  ///< of what follows, of plan_ and of fusions_.last_use
   std::vector<std::optional<Value>> values_;  ///< by TensorId
   std::vector<Concat> concats_;
-  std::map<std::int32_t, Expansion> deferred_;             ///< by TensorId
-  std::map<std::int32_t, Norm> deferred_norms_;            ///< by TensorId
   std::map<std::int32_t, std::vector<TensorId>> readers_;  ///< tensors that lie in a buffer
   std::map<std::int32_t, std::vector<Copy>> copies_;  ///< by source buffer: reorders made so far
 };
@@ -309,6 +316,8 @@ bool is_reference(const dnnl::primitive_desc& primitive);
 void lower_attention_group(Lowering& lowering, const FusionGroup& group);
 void lower_shared_input(Lowering& lowering, const FusionGroup& group);
 void lower_squeeze_excite_group(Lowering& lowering, const FusionGroup& group);
+void lower_norm_pointwise_group(Lowering& lowering, const FusionGroup& group);
+void lower_expand_depthwise_group(Lowering& lowering, const FusionGroup& group);
 
 // Lowering functions, by family; see lowering_table.cpp for what uses them.
 void lower_convolution(Lowering& lowering, const BoundNode& node);
@@ -364,6 +373,8 @@ struct MatmulCall {
   std::optional<Value> bias;
   float scale = 1.0F;
   DType type = DType::kFloat32;
+  std::optional<Value> addend;  ///< float32 as `type` is, not constant; broadcasts to the result
+  float addend_scale = 1.0F;
 };
 Value add_matmul(Lowering& lowering, const MatmulCall& call);
 /// a [M, K] times the transpose of the constant weight [N, K], float32, plus the bias, where the

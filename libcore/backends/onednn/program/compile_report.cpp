@@ -30,7 +30,7 @@ void add_border(const Plan& plan, const Step& step, Json& row) {
   const auto buffer_of = [&](std::size_t operand) -> const BufferInfo& {
     return plan.buffers[static_cast<std::size_t>(step.operands[operand].buffer.value)];
   };
-  if (step.kind == KernelKind::kReorder && step.read_count > 0 &&
+  if (step.kind == KernelKind::kReorder && !step.binds_output && step.read_count > 0 &&
       buffer_of(0).kind == BufferKind::kInput) {
     row["reads"] = plan.inputs[buffer_of(0).index].name;
   } else if ((step.kind == KernelKind::kReorder || step.binds_output) &&
@@ -89,6 +89,12 @@ std::string compile_report(const Graph& graph, const Plan& plan, const StoredPla
     add_kernel(step, row);
     steps.push_back(std::move(row));
   }
+  Json splits = Json::array();
+  for (const PlanSplit& split : plan.splits) {
+    splits.push_back({{"pattern", split.pattern},
+                      {"node", graph.node(split.node).name},
+                      {"reason", split.reason}});
+  }
   const Json report = {{"nodes", graph.nodes().size()},
                        {"kernels", plan.steps.size()},
                        {"reorders", reorders},
@@ -97,6 +103,7 @@ std::string compile_report(const Graph& graph, const Plan& plan, const StoredPla
                        {"arena_bytes", stored.record.arena_bytes},
                        {"peak_live_bytes", stored.peak_live_bytes},
                        {"precision", bfloat16 ? "bf16" : "f32"},
+                       {"splits", std::move(splits)},
                        {"steps", std::move(steps)}};
   return report.dump();
 }

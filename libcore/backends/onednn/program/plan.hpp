@@ -80,6 +80,13 @@ struct PackedConstant {
   std::span<const std::byte> bytes;
 };
 
+/// A kernel that the fusion groups of the sub-IR did not predict.
+struct PlanSplit {
+  std::string pattern;  ///< of its group
+  NodeId node;          ///< that its time counts for
+  std::string reason;
+};
+
 /// A sub-IR lowered to steps: everything but memory and generated code.
 struct Plan {
   std::vector<BufferInfo> buffers;
@@ -92,6 +99,7 @@ struct Plan {
   std::size_t node_count = 0;
   std::size_t arena_bytes = 0;              ///< of a plan that was restored from a blob
   std::vector<std::vector<NodeId>> groups;  ///< nodes that were lowered together
+  std::vector<PlanSplit> splits;
 };
 
 }  // namespace npu::onednn

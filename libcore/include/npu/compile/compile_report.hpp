@@ -17,6 +17,7 @@ struct CompileNumbers {
   std::optional<double> nodes;
   std::optional<double> kernels;
   std::optional<double> reorders;
+  std::optional<double> predicted_kernels;  ///< without reorders
   std::optional<double> flops;
   std::optional<double> weight_bytes;
   std::optional<double> arena_bytes;
@@ -25,11 +26,21 @@ CompileNumbers read_compile_numbers(const Json& report);
 /// The same as table cells, in the order of the members; "-" for a number that is absent.
 std::vector<std::string> number_cells(const CompileNumbers& numbers);
 
+/// A fusion group that its backend did not compute as one kernel.
+struct GroupSplit {
+  std::string pattern;
+  std::string node;  ///< with which the next kernel begins
+  std::string reason;
+};
+/// Those that a backend's report lists, one for each kernel that was not predicted.
+std::vector<GroupSplit> read_splits(const Json& report);
+
 /// What a partition became.
 struct CompiledRow {
   std::string device;
   std::string backend;
   CompileNumbers numbers;
+  std::vector<GroupSplit> splits;
   std::uint64_t blob_bytes = 0;
   double compile_ms = 0;
   bool cache_hit = false;

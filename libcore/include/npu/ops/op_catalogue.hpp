@@ -20,10 +20,58 @@ enum class OpKind : std::uint8_t {
   kOpaque,       ///< anything else
 };
 
+/// What an op is to the patterns of fusion, besides its kind.
+enum class FusionRole : std::uint8_t {
+  kOther,
+  kConv,
+  kMatmul,
+  kLinear,     ///< a matrix product with the transpose of its second operand
+  kAttention,  ///< a scaled dot product attention in one op
+  kBatchNorm,
+  kRelu,  ///< from here to kRareActivation: activations
+  kLeakyRelu,
+  kClip,  ///< relu6, hardtanh, clamp
+  kSilu,
+  kHardSwish,
+  kSigmoid,
+  kHardSigmoid,
+  kGelu,
+  kActivation,      ///< elu, mish, tanh
+  kRareActivation,  ///< those that kernels seldom take as a post-op
+  kUnary,           ///< functions of one number that are no activations: abs, log, neg
+  kAdd,
+  kSub,
+  kRsub,
+  kMul,
+  kDiv,
+  kSquare,
+  kPower,  ///< a tensor to the power of a number
+  kMean,
+  kSqrt,
+  kRsqrt,
+  kSoftmax,
+  kSafeSoftmax,  ///< gives zeros where everything is masked
+  kLayerNorm,
+  kRmsNorm,
+  kWindow,         ///< a pooling with overlapping windows: reads each operand several times
+  kGlobalPool,     ///< adaptive average pooling
+  kGlobalMaxPool,  ///< adaptive max pooling
+  kCat,
+  kSameOrder,  ///< its result has the first operand's elements in the same row-major order
+  kPermute,
+};
+constexpr bool is_matrix_product(FusionRole role) noexcept {
+  return role == FusionRole::kMatmul || role == FusionRole::kLinear;
+}
+constexpr bool is_activation(FusionRole role) noexcept {
+  return role >= FusionRole::kRelu && role <= FusionRole::kRareActivation;
+}
+
 /// One row of the catalogue.
 struct OpInfo {
   std::string_view op_type;  ///< "aten.conv2d.default"
   OpKind kind = OpKind::kOpaque;
+  FusionRole role = FusionRole::kOther;
   bool is_alias = false;     ///< a view of its first operand where strides allow: moves no data
   bool is_in_place = false;  ///< overwrites its first operand in PyTorch; functional here
   Schema schema;

@@ -19,6 +19,7 @@ namespace npu {
 struct FusionPattern {
   std::string_view name;
   bool by_default = false;
+  bool in_all = true;  ///< one of those that "all" stands for
   std::string_view summary;
 };
 /// In the order in which they are tried.
@@ -53,8 +54,12 @@ std::vector<UserPattern> parse_fusion_patterns(const Json& json, const std::stri
 struct FuseOptions {
   /// Names of built-in patterns, "default", "all" or "none"; "-NAME" removes one.
   std::vector<std::string> patterns = {"default"};
+  /// What "default" stands for on a device, by its name, where its target says it.
+  std::map<std::string, std::vector<std::string>> device_patterns = {};
   std::vector<UserPattern> user_patterns = {};  ///< tried before all built-in ones
   std::int64_t max_ops = 256;                   ///< nodes of the largest group
+  /// Nodes join only within the groups that the graph has; one without a group stays alone.
+  bool within_groups = false;
 };
 
 /// Nodes that are compiled to one kernel.
@@ -68,13 +73,19 @@ struct FusionPlan {
   std::int64_t steps = 0;           ///< visits to nodes and edges, for tests of complexity
 };
 
+/// What "default" stands for on each device of a target that says so. Throws Error kInvalidGraph,
+/// located in `file` at /npu/target, for a name that is no built-in pattern.
+std::map<std::string, std::vector<std::string>> target_patterns(const Target& target,
+                                                                const std::string& file);
+
 /// Finds groups: each convex, on one device, and such that all groups together can be put in an
 /// order. Nodes without a device count as being on one of their own. Near O(nodes + edges). Throws
 /// Error kUsage for an unknown pattern.
 FusionPlan plan_fusion(const Graph& graph, const FuseOptions& options);
 
-/// As plan_fusion, and sets `fusion_group` of every node and `npu.fusion`; drops partitions and
-/// layouts of an earlier run. True if the graph changed.
+/// As plan_fusion with the patterns that `npu.target`, if there is one, gives its devices, and sets
+/// `fusion_group` of every node and `npu.fusion`; drops partitions and layouts of an earlier run.
+/// True if the graph changed.
 bool fuse_ops(Graph& graph, const FuseOptions& options, Diagnostics& diagnostics);
 
 /// What npu-fuse --report prints and --assert compares. Bytes of activations are what kernels read

@@ -68,9 +68,11 @@ struct Device {
   std::vector<DType> dtypes;  ///< for rules without dtypes of their own; empty: every dtype
   CountRange rank;            ///< for rules without a rank of their own
   std::vector<OpRule> rules;
-  std::vector<std::string> aliases;    ///< op types that cost nothing on the device; one without a
-                                       ///< rule runs with every dtype and rank
-  Json align;                          ///< the `align` section, or null
+  std::vector<std::string> aliases;  ///< op types that cost nothing on the device; one without a
+                                     ///< rule runs with every dtype and rank
+  Json align;                        ///< the `align` section, or null
+  /// The fusion patterns that "default" stands for on the device; nothing: those of npu-fuse.
+  std::optional<std::vector<std::string>> fusion;
   std::int64_t on_chip_bytes = 0;      ///< 0: not known, no limit
   double max_partition_flops = 0;      ///< FLOP in one partition; 0: no limit
   std::map<DType, double> peak_flops;  ///< FLOP/s

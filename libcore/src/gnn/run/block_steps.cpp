@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "compile/sub_ir.hpp"
 #include "npu/support/error.hpp"
 
 namespace npu::gnn {
@@ -92,9 +93,9 @@ class StepBuilder {
     // A result that only dead nodes read stays inside; the boundary cannot know that, but it costs
     // one export at most.
     step.boundary = find_boundary(graph_, nodes);
-    step.program =
-        load_gnn_program(device_, write_subgraph(graph_, nodes, step.boundary),
-                         weights_of(step.boundary), step.boundary.outputs.size(), nodes.size());
+    step.program = load_gnn_program(
+        device_, make_sub_ir(graph_, nodes, step.boundary, backend_patterns(device_.backend)).text,
+        weights_of(step.boundary), step.boundary.outputs.size(), nodes.size());
     steps_.emplace_back(std::move(step));
   }
 

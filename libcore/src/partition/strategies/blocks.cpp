@@ -301,8 +301,8 @@ class BlockFinder {
     for (const std::int32_t n : segment.nodes) {
       const Role role = facts_.facts(n).role;
       segment.anchored = segment.anchored || is_anchor(n);
-      softmax = softmax || role == Role::kSoftmax;
-      product = product || (role == Role::kMatmul && !fusion::is_projection(facts_, n));
+      softmax = softmax || role == Role::kSoftmax || role == Role::kSafeSoftmax;
+      product = product || (is_matrix_product(role) && !fusion::is_projection(facts_, n));
       segment.attends = segment.attends || role == Role::kAttention ||
                         facts_.node(n).op_type.find("multi_head_attention") != std::string::npos;
     }

@@ -12,8 +12,6 @@
 namespace npu::fusion {
 namespace {
 
-bool is_activation(Role role) { return role == Role::kActivation || role == Role::kSigmoid; }
-
 bool is_anchor(const FusionBuilder& builder, std::int32_t n) {
   return builder.facts(n).kind == OpKind::kAnchor && !builder.node(n).outputs.empty();
 }
@@ -36,7 +34,7 @@ char letter_of(const FusionBuilder& builder, std::int32_t n, TensorId entering) 
 // The pattern that a sequence of letters behind an anchor is, if any.
 std::optional<Pattern> named_pattern(Role role, std::string_view letters) {
   const bool conv = role == Role::kConv;
-  if (!conv && role != Role::kMatmul) return std::nullopt;
+  if (!conv && !is_matrix_product(role)) return std::nullopt;
   if (letters == "B") return conv ? Pattern::kConvBn : Pattern::kLinearBnAct;
   if (letters == "BA") return conv ? Pattern::kConvBnAct : Pattern::kLinearBnAct;
   if (letters == "A") return conv ? Pattern::kConvAct : Pattern::kLinearAct;
@@ -52,7 +50,7 @@ class AnchorGrower {
       : builder_(builder), anchor_(anchor), nodes_{anchor} {}
 
   void grow() {
-    const bool any = builder_.enabled(Pattern::kEpilogue);
+    const bool any = builder_.enabled(Pattern::kEpilogue, anchor_);
     std::int32_t current = anchor_;
     while (builder_.fits(nodes_.size() + 1)) {
       ++builder_.steps();
@@ -72,7 +70,7 @@ class AnchorGrower {
       nodes_.push_back(next);
       current = next;
       const auto pattern = named_pattern(builder_.facts(anchor_).role, letters_);
-      if (pattern && builder_.enabled(*pattern)) {
+      if (pattern && builder_.enabled(*pattern, anchor_)) {
         accept(*pattern);
       } else if (any) {
         accept(pattern.value_or(Pattern::kEpilogue));
@@ -125,8 +123,9 @@ void match_chains(FusionBuilder& builder) {
   if (!builder.enabled(Pattern::kChain)) return;
   for (std::int32_t n = 0; n < builder.size(); ++n) {
     const Role role = builder.facts(n).role;
-    const bool anchor = role == Role::kConv || role == Role::kMatmul;
-    if (!builder.free(n) || (!anchor && role != Role::kBatchNorm && role != Role::kAdd)) continue;
+    const bool anchor = role == Role::kConv || is_matrix_product(role);
+    if (!builder.free(n) || !builder.enabled(Pattern::kChain, n)) continue;
+    if (!anchor && role != Role::kBatchNorm && role != Role::kAdd) continue;
     std::vector<std::int32_t> nodes{n};
     std::int32_t next = next_of_chain(builder, n);
     if (anchor && next >= 0 && builder.fits(2) && builder.facts(next).role == Role::kBatchNorm) {

@@ -15,6 +15,8 @@
 namespace npu::fusion {
 namespace {
 
+bool is_softmax(Role role) { return role == Role::kSoftmax || role == Role::kSafeSoftmax; }
+
 constexpr std::size_t kMaxSteps = 16;   // of a chain between two ops of a block
 constexpr std::size_t kMaxBlock = 128;  // nodes behind one attention
 
@@ -48,7 +50,7 @@ bool find_product_above(FusionBuilder& builder, std::int32_t n, std::size_t dept
     const std::int32_t above = private_producer(builder, id, n);
     if (above < 0) continue;
     const NodeFacts& facts = builder.facts(above);
-    const bool product = facts.role == Role::kMatmul && !is_projection(builder, above);
+    const bool product = is_matrix_product(facts.role) && !is_projection(builder, above);
     if (!product && !facts.keeps_elements && !is_elementwise(builder, above)) continue;
     way.push_back(above);
     if (product || find_product_above(builder, above, depth - 1, budget, way)) return true;
@@ -104,7 +106,7 @@ std::vector<std::int32_t> attention_around(FusionBuilder& builder, std::int32_t 
     if (next < 0 || !builder.free(next) || !builder.same_device(next, softmax)) return {};
     const NodeFacts& facts = builder.facts(next);
     nodes.push_back(next);
-    if (facts.role == Role::kMatmul) {
+    if (is_matrix_product(facts.role)) {
       return is_projection(builder, next) ? std::vector<std::int32_t>() : nodes;
     }
     if (!facts.keeps_elements && !is_elementwise(builder, next)) return {};
@@ -324,15 +326,16 @@ std::vector<std::int32_t> gate_below(FusionBuilder& builder, std::int32_t multip
       const NodeFacts& facts = builder.facts(n);
       const TensorId first = builder.operands(n).front();
       nodes.push_back(n);
-      if (facts.role == Role::kGlobalPool || facts.role == Role::kMean) {
+      if (facts.role == Role::kGlobalPool || facts.role == Role::kGlobalMaxPool ||
+          facts.role == Role::kMean) {
         if (anchors == 0 || !gated || first != features) break;
         nodes.push_back(multiply);
         return nodes;
       }
-      const bool anchor = facts.role == Role::kConv || facts.role == Role::kMatmul;
+      const bool anchor = facts.role == Role::kConv || is_matrix_product(facts.role);
       if (!anchor && !facts.keeps_elements && !builder.is_epilogue_op(n, first)) break;
       anchors += anchor;
-      gated = gated || facts.role == Role::kSigmoid || facts.role == Role::kActivation;
+      gated = gated || is_activation(facts.role);
       reader = n;
       id = first;
     }
@@ -343,7 +346,7 @@ std::vector<std::int32_t> gate_below(FusionBuilder& builder, std::int32_t multip
 }  // namespace
 
 bool is_projection(const FusionBuilder& builder, std::int32_t n) {
-  if (builder.facts(n).role != Role::kMatmul) return false;
+  if (!is_matrix_product(builder.facts(n).role)) return false;
   const std::span<const TensorId> read = builder.operands(n);
   for (std::size_t i = 1; i < read.size(); ++i) {
     TensorId id = read[i];
@@ -360,7 +363,8 @@ bool is_projection(const FusionBuilder& builder, std::int32_t n) {
 void match_attention(FusionBuilder& builder) {
   if (!builder.enabled(Pattern::kAttention)) return;
   for (std::int32_t n = 0; n < builder.size(); ++n) {
-    if (!builder.free(n) || builder.facts(n).role != Role::kSoftmax) continue;
+    if (!builder.free(n) || !is_softmax(builder.facts(n).role)) continue;
+    if (!builder.enabled(Pattern::kAttention, n)) continue;
     std::vector<std::int32_t> nodes = attention_around(builder, n);
     if (nodes.empty() || !builder.fits(nodes.size())) continue;
     const std::int32_t sink = nodes.back();
@@ -372,10 +376,10 @@ void match_multi_head_attention(FusionBuilder& builder) {
   if (!builder.enabled(Pattern::kMultiHeadAttention)) return;
   for (std::int32_t n = 0; n < builder.size(); ++n) {
     const Role role = builder.facts(n).role;
-    if (!builder.free(n)) continue;
+    if (!builder.free(n) || !builder.enabled(Pattern::kMultiHeadAttention, n)) continue;
     std::vector<std::int32_t> nodes;
     if (role == Role::kAttention) nodes = {n};
-    if (role == Role::kSoftmax) nodes = attention_around(builder, n);
+    if (is_softmax(role)) nodes = attention_around(builder, n);
     if (nodes.empty()) continue;
     const std::int32_t core_sink = nodes.back();
     const std::size_t core = nodes.size();
@@ -391,6 +395,7 @@ void match_squeeze_excite(FusionBuilder& builder) {
   if (!builder.enabled(Pattern::kSqueezeExcite)) return;
   for (std::int32_t n = 0; n < builder.size(); ++n) {
     if (!builder.free(n) || builder.facts(n).role != Role::kMul) continue;
+    if (!builder.enabled(Pattern::kSqueezeExcite, n)) continue;
     std::vector<std::int32_t> nodes = gate_below(builder, n);
     if (nodes.empty() || !builder.fits(nodes.size())) continue;
     builder.add_group(std::move(nodes), number_of(Pattern::kSqueezeExcite), n);
@@ -398,20 +403,19 @@ void match_squeeze_excite(FusionBuilder& builder) {
 }
 
 void match_norms(FusionBuilder& builder) {
-  const bool rms = builder.enabled(Pattern::kRmsNorm);
-  const bool layer = builder.enabled(Pattern::kLayerNorm);
-  if (!rms && !layer) return;
+  if (!builder.enabled(Pattern::kRmsNorm) && !builder.enabled(Pattern::kLayerNorm)) return;
   for (std::int32_t n = 0; n < builder.size(); ++n) {
     const Role role = builder.facts(n).role;
     if (!builder.free(n) || (role != Role::kRsqrt && role != Role::kSqrt)) continue;
     bool is_layer_norm = false;
     std::vector<std::int32_t> nodes = norm_around(builder, n, is_layer_norm);
-    if (nodes.empty() || !(is_layer_norm ? layer : rms)) continue;
+    if (nodes.empty()) continue;
+    const Pattern pattern = is_layer_norm ? Pattern::kLayerNorm : Pattern::kRmsNorm;
+    if (!builder.enabled(pattern, n)) continue;
     if (!builder.fits(nodes.size())) continue;
     add_epilogue(builder, nodes);
     const std::int32_t sink = nodes.back();
-    builder.add_group(std::move(nodes),
-                      number_of(is_layer_norm ? Pattern::kLayerNorm : Pattern::kRmsNorm), sink);
+    builder.add_group(std::move(nodes), number_of(pattern), sink);
   }
 }
 

@@ -10,6 +10,7 @@
 // search for post-dominators and keeps groups convex; see FusionBuilder for why all of them
 // together can be ordered. Diamonds of element-wise ops are therefore split where they fork.
 // Near O(nodes + edges): blocks look at a bounded number of nodes around their centre.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
@@ -26,27 +27,45 @@ namespace {
 
 // In the order of fusion::Pattern.
 constexpr std::array<FusionPattern, fusion::kPatternCount> kPatterns{{
-    {"chain", false, "conv+bn+act, conv+bn, conv+act, add+act; stops at forks and joins"},
-    {"multi-head-attention", false, "projections, attention and output projection as one block"},
-    {"attention", true, "matmul, scale, mask, softmax and matmul"},
-    {"squeeze-excite", true, "pooled channel gate: pool, convolutions, sigmoid, multiply"},
-    {"rms-norm", true, "rms_norm, also written out, with element-wise ops before and behind"},
-    {"layer-norm", true, "layer_norm and group_norm, also written out, likewise"},
-    {"conv-bn-act", true, "convolution, batch norm, activation"},
-    {"conv-bn", true, "convolution, batch norm"},
-    {"conv-act", true, "convolution, activation"},
-    {"linear-act", true, "matrix product, activation"},
-    {"residual", true,
+    {"chain", false, false, "conv+bn+act, conv+bn, conv+act, add+act; stops at forks and joins"},
+    {"multi-head-attention", false, true,
+     "projections, attention and output projection as one block"},
+    {"attention", true, true, "matmul, scale, mask, softmax and matmul"},
+    {"squeeze-excite", true, true, "pooled channel gate: pool, convolutions, sigmoid, multiply"},
+    {"rms-norm", true, true, "rms_norm, also written out, with element-wise ops before and behind"},
+    {"layer-norm", true, true, "layer_norm and group_norm, also written out, likewise"},
+    {"conv-bn-act", true, true, "convolution, batch norm, activation"},
+    {"conv-bn", true, true, "convolution, batch norm"},
+    {"conv-act", true, true, "convolution, activation"},
+    {"linear-act", true, true, "matrix product, activation"},
+    {"residual", true, true,
      "convolution or matrix product, batch norm or none, add, activation or none"},
-    {"linear-bn-act", true, "matrix product, batch norm, activation or none"},
-    {"epilogue", true, "convolution or matrix product and any element-wise ops behind it"},
-    {"reduction", true, "reduction, pooling or softmax and element-wise ops around it"},
-    {"depthwise-pointwise", true, "depthwise convolution group and the pointwise one behind it"},
-    {"qkv-merge", false, "matrix products with weights that read one input"},
-    {"horizontal", true, "convolutions or matrix products on one input that meet in a cat"},
-    {"concat-slices", false, "cat whose operands are written where the result needs them"},
-    {"elementwise", true, "element-wise ops, of one shape or broadcast"},
-    {"injective", true, "cat, pad, embedding and the like into element-wise ops behind them"},
+    {"linear-bn-act", true, true, "matrix product, batch norm, activation or none"},
+    {"epilogue", true, true, "convolution or matrix product and any element-wise ops behind it"},
+    {"reduction", true, true, "reduction, pooling or softmax and element-wise ops around it"},
+    {"depthwise-pointwise", true, true,
+     "depthwise convolution group and the pointwise one behind it"},
+    {"qkv-merge", false, true, "matrix products with weights that read one input"},
+    {"horizontal", true, true, "convolutions or matrix products on one input that meet in a cat"},
+    {"concat-slices", false, true, "cat whose operands are written where the result needs them"},
+    {"elementwise", true, true, "element-wise ops, of one shape or broadcast"},
+    {"injective", true, true, "cat, pad, embedding and the like into element-wise ops behind them"},
+    // What kernels of a backend compute; a target asks for them.
+    {"scaled-attention", false, false,
+     "batched products around a softmax of rows, number factors and one mask"},
+    {"channel-gate", false, false,
+     "plane means, two pointwise convolutions with activations, multiply"},
+    {"linear-siblings", false, false,
+     "linear layers on one input whose results are reshaped or permuted"},
+    {"conv-post-ops", false, false, "convolution and what a primitive does before it stores"},
+    {"product-post-ops", false, false, "matrix product, likewise"},
+    {"norm-relu", false, false, "batch norm and ReLU"},
+    {"norm-pointwise", false, false, "batch norm, ReLU or none, and pointwise convolution group"},
+    {"expand-depthwise", false, false, "pointwise convolution group and the depthwise one behind"},
+    {"concat-in-place", false, false, "cat whose operands are written into its result; no kernel"},
+    {"no-copy", false, false, "copy that shares its operand's memory; no kernel"},
+    {"constant", false, false, "op on weights alone, computed when compiling; no kernel"},
+    {"unused", false, false, "op whose results nothing needs; no kernel"},
 }};
 
 Json names_of(const Graph& graph, const std::vector<TensorId>& tensors) {
@@ -100,10 +119,36 @@ std::string format_fusion_patterns() {
   return table_text(rows);
 }
 
+std::map<std::string, std::vector<std::string>> target_patterns(const Target& target,
+                                                                const std::string& file) {
+  std::map<std::string, std::vector<std::string>> result;
+  std::vector<std::string> known;
+  for (const FusionPattern& pattern : kPatterns) known.emplace_back(pattern.name);
+  for (std::size_t d = 0; d < target.devices.size(); ++d) {
+    const Device& device = target.devices[d];
+    if (!device.fusion) continue;
+    for (std::size_t i = 0; i < device.fusion->size(); ++i) {
+      const std::string& name = (*device.fusion)[i];
+      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+      const std::string nearest = nearest_word(name, known);
+      throw Error(
+          ErrorCode::kInvalidGraph,
+          "no fusion pattern '" + printable_text(name) + "'" +
+              (nearest.empty() ? "; npu-fuse --list-patterns lists them"
+                               : "; did you mean '" + nearest + "'?"),
+          {.file = file,
+           .pointer = "/npu/target/devices/" + std::to_string(d) + "/fusion/" + std::to_string(i)});
+    }
+    result.emplace(device.name, *device.fusion);
+  }
+  return result;
+}
+
 FusionPlan plan_fusion(const Graph& graph, const FuseOptions& options) {
   fusion::FusionBuilder builder(graph, options);
   fusion::match_user_patterns(builder);
   fusion::match_chains(builder);
+  fusion::match_kernels(builder);
   fusion::match_multi_head_attention(builder);
   fusion::match_attention(builder);
   fusion::match_squeeze_excite(builder);
@@ -138,8 +183,12 @@ void log_groups(const Graph& graph, const FusionPlan& plan, const LogTimer& time
 
 }  // namespace
 
-bool fuse_ops(Graph& graph, const FuseOptions& options, Diagnostics&) {
+bool fuse_ops(Graph& graph, const FuseOptions& given, Diagnostics&) {
   const LogTimer timer(LogModule::kPass);
+  FuseOptions options = given;
+  if (graph.npu_member("target") != nullptr) {
+    options.device_patterns.merge(target_patterns(graph_target(graph), graph.file));
+  }
   const FusionPlan plan = plan_fusion(graph, options);
   bool changed = false;
   Json groups = Json::array();

@@ -5,7 +5,7 @@
 #include "passes/fusion/fusion_builder.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <unordered_map>
 
 #include "npu/ops/op_name.hpp"
 #include "npu/support/text.hpp"
@@ -22,106 +22,13 @@ struct OpFacts {
   bool is_random = false;  // dropout: element-wise only when it does nothing
 };
 
-struct RoleRow {
-  std::string_view name;  // without overload, and without the underscore of in-place ops
-  Role role;
-};
-constexpr RoleRow kRoles[] = {
-    {"_convolution", Role::kConv},
-    {"convolution", Role::kConv},
-    {"conv1d", Role::kConv},
-    {"conv2d", Role::kConv},
-    {"conv3d", Role::kConv},
-    {"conv_transpose1d", Role::kConv},
-    {"conv_transpose2d", Role::kConv},
-    {"conv_transpose3d", Role::kConv},
-    {"linear", Role::kMatmul},
-    {"addmm", Role::kMatmul},
-    {"mm", Role::kMatmul},
-    {"bmm", Role::kMatmul},
-    {"baddbmm", Role::kMatmul},
-    {"addbmm", Role::kMatmul},
-    {"matmul", Role::kMatmul},
-    {"einsum", Role::kMatmul},
-    {"scaled_dot_product_attention", Role::kAttention},
-    {"_scaled_dot_product_flash_attention_for_cpu", Role::kAttention},
-    {"batch_norm", Role::kBatchNorm},
-    {"_native_batch_norm_legit_no_training", Role::kBatchNorm},
-    {"relu", Role::kActivation},
-    {"relu6", Role::kActivation},
-    {"hardtanh", Role::kActivation},
-    {"leaky_relu", Role::kActivation},
-    {"elu", Role::kActivation},
-    {"selu", Role::kActivation},
-    {"celu", Role::kActivation},
-    {"gelu", Role::kActivation},
-    {"silu", Role::kActivation},
-    {"mish", Role::kActivation},
-    {"sigmoid", Role::kSigmoid},
-    {"tanh", Role::kActivation},
-    {"hardsigmoid", Role::kSigmoid},
-    {"hardswish", Role::kActivation},
-    {"softplus", Role::kActivation},
-    {"log_sigmoid", Role::kActivation},
-    {"threshold", Role::kActivation},
-    {"clamp", Role::kActivation},
-    {"clamp_min", Role::kActivation},
-    {"prelu", Role::kActivation},
-    {"add", Role::kAdd},
-    {"sub", Role::kSub},
-    {"mul", Role::kMul},
-    {"div", Role::kDiv},
-    {"square", Role::kSquare},
-    {"mean", Role::kMean},
-    {"sqrt", Role::kSqrt},
-    {"rsqrt", Role::kRsqrt},
-    {"softmax", Role::kSoftmax},
-    {"_softmax", Role::kSoftmax},
-    {"_safe_softmax", Role::kSoftmax},
-    {"layer_norm", Role::kLayerNorm},
-    {"native_layer_norm", Role::kLayerNorm},
-    {"group_norm", Role::kLayerNorm},
-    {"native_group_norm", Role::kLayerNorm},
-    {"instance_norm", Role::kLayerNorm},
-    {"rms_norm", Role::kRmsNorm},
-    {"max_pool1d", Role::kWindow},
-    {"max_pool2d", Role::kWindow},
-    {"max_pool3d", Role::kWindow},
-    {"max_pool2d_with_indices", Role::kWindow},
-    {"avg_pool1d", Role::kWindow},
-    {"avg_pool2d", Role::kWindow},
-    {"avg_pool3d", Role::kWindow},
-    {"adaptive_avg_pool1d", Role::kGlobalPool},
-    {"adaptive_avg_pool2d", Role::kGlobalPool},
-    {"_adaptive_avg_pool2d", Role::kGlobalPool},
-    {"adaptive_avg_pool3d", Role::kGlobalPool},
-    {"adaptive_max_pool1d", Role::kGlobalPool},
-    {"adaptive_max_pool2d", Role::kGlobalPool},
-    {"cat", Role::kCat},
-    {"concat", Role::kCat},
-    {"masked_fill", Role::kMask},
-    {"where", Role::kMask},
-};
-
-Role role_of(std::string_view op_type) {
-  if (op_type == "aten.pow.Tensor_Scalar") return Role::kSquare;  // if the exponent is 2
-  if (!op_type.starts_with("aten.")) return Role::kOther;
-  std::string_view name = op_type.substr(5);
-  name = name.substr(0, name.find('.'));
-  if (name.ends_with('_')) name.remove_suffix(1);
-  for (const RoleRow& row : kRoles) {
-    if (row.name == name) return row.role;
-  }
-  return Role::kOther;
-}
-
 OpFacts facts_of(std::string_view op_type) {
   OpFacts facts;
   facts.is_getitem = op_type == kGetitem;
   const OpInfo* op = find_op(op_type);
   if (op == nullptr) return facts;
   facts.kind = op->kind;
-  facts.role = role_of(op_type);
+  facts.role = op->role;
   facts.is_random = op_type.find("dropout") != std::string_view::npos;
   facts.may_be_alias =
       op->is_alias || op_type.starts_with("aten.to.") || op_type.starts_with("aten.type_as.");
@@ -158,53 +65,91 @@ bool is_two(const Node& node) {
 
 }  // namespace
 
+namespace {
+
+[[noreturn]] void throw_unknown_pattern(std::string_view name) {
+  std::vector<std::string> names{"default", "all", "none"};
+  for (const FusionPattern& pattern : fusion_patterns()) names.emplace_back(pattern.name);
+  const std::string nearest = nearest_word(name, names);
+  throw Error(ErrorCode::kUsage, "--patterns: no pattern '" + std::string(name) + "'" +
+                                     (nearest.empty() ? "; --list-patterns lists them"
+                                                      : "; did you mean '" + nearest + "'?"));
+}
+
+}  // namespace
+
 FusionBuilder::FusionBuilder(const Graph& graph, const FuseOptions& options)
     : graph_(graph), options_(options) {
-  select_patterns();
+  enabled_.push_back(select_patterns(nullptr));
   collect_facts();
   find_sole_consumers();
   group_of_.assign(facts_.size(), -1);
   groups_.reserve(facts_.size());
 }
 
-void FusionBuilder::select_patterns() {
+FusionBuilder::PatternSet FusionBuilder::select_patterns(
+    const std::vector<std::string>* defaults) const {
   const std::span<const FusionPattern> patterns = fusion_patterns();
-  // "all" leaves out chain, which would take the nodes of every other pattern.
-  const auto set_all = [&](bool defaults_only) {
+  PatternSet enabled{};
+  const auto number = [&](std::string_view name) {
+    const auto found = std::find_if(patterns.begin(), patterns.end(),
+                                    [&](const FusionPattern& p) { return p.name == name; });
+    if (found == patterns.end()) throw_unknown_pattern(name);
+    return static_cast<std::size_t>(found - patterns.begin());
+  };
+  const auto set_defaults = [&] {
+    if (defaults != nullptr) {
+      for (const std::string& name : *defaults) enabled[number(name)] = true;
+      return;
+    }
     for (std::size_t p = 0; p < patterns.size(); ++p) {
-      const bool wanted =
-          defaults_only ? patterns[p].by_default : p != static_cast<std::size_t>(Pattern::kChain);
-      enabled_[p] = enabled_[p] || wanted;
+      enabled[p] = enabled[p] || patterns[p].by_default;
     }
   };
   for (std::size_t i = 0; i < options_.patterns.size(); ++i) {
     std::string_view name = options_.patterns[i];
     const bool remove = name.starts_with('-');
     if (remove) name.remove_prefix(1);
-    if (remove && i == 0) set_all(true);
+    if (remove && i == 0) set_defaults();
     if (!remove && name == "default") {
-      set_all(true);
+      set_defaults();
     } else if (!remove && name == "all") {
-      set_all(false);
-    } else if (remove || name != "none") {
-      const auto found = std::find_if(patterns.begin(), patterns.end(),
-                                      [&](const FusionPattern& p) { return p.name == name; });
-      if (found == patterns.end()) {
-        std::vector<std::string> names{"default", "all", "none"};
-        for (const FusionPattern& pattern : patterns) names.emplace_back(pattern.name);
-        const std::string nearest = nearest_word(name, names);
-        throw Error(ErrorCode::kUsage, "--patterns: no pattern '" + std::string(name) + "'" +
-                                           (nearest.empty() ? "; --list-patterns lists them"
-                                                            : "; did you mean '" + nearest + "'?"));
+      for (std::size_t p = 0; p < patterns.size(); ++p) {
+        enabled[p] = enabled[p] || patterns[p].in_all;
       }
-      enabled_[static_cast<std::size_t>(found - patterns.begin())] = !remove;
+    } else if (remove || name != "none") {
+      enabled[number(name)] = !remove;
     }
   }
+  return enabled;
+}
+
+bool FusionBuilder::enabled(Pattern pattern) const {
+  return std::any_of(enabled_.begin(), enabled_.end(),
+                     [&](const PatternSet& set) { return set[static_cast<std::size_t>(pattern)]; });
 }
 
 void FusionBuilder::collect_facts() {
   std::unordered_map<std::string_view, OpFacts> facts_by_type;
-  std::unordered_map<std::string_view, std::int32_t> devices;
+  struct DeviceFacts {
+    std::int32_t number;
+    std::int32_t patterns;
+  };
+  std::unordered_map<std::string_view, DeviceFacts> devices;
+  const auto device_facts = [&](const Node& node) {
+    // Nodes without a device are on a device of their own, number -1.
+    if (!node.device) return DeviceFacts{-1, 0};
+    const auto [found, is_new] = devices.emplace(*node.device, DeviceFacts{});
+    if (!is_new) return found->second;
+    found->second = {static_cast<std::int32_t>(devices.size()) - 1, 0};
+    const auto own = options_.device_patterns.find(*node.device);
+    if (own != options_.device_patterns.end()) {
+      found->second.patterns = static_cast<std::int32_t>(enabled_.size());
+      enabled_.push_back(select_patterns(&own->second));
+    }
+    return found->second;
+  };
+  std::unordered_map<std::int64_t, std::int32_t> groups;  // numbered, for within_groups
   const std::vector<Node>& nodes = graph_.nodes();
   facts_.resize(nodes.size());
   selected_.assign(nodes.size(), -1);
@@ -219,11 +164,14 @@ void FusionBuilder::collect_facts() {
     NodeFacts& facts = facts_[n];
     facts.kind = op.kind;
     facts.role = op.role;
-    // Nodes without a device are on a device of their own, number -1.
-    facts.device =
-        node.device
-            ? devices.emplace(*node.device, static_cast<std::int32_t>(devices.size())).first->second
-            : -1;
+    const DeviceFacts device = device_facts(node);
+    facts.device = device.number;
+    facts.patterns = device.patterns;
+    if (options_.within_groups) {
+      facts.device = node.fusion_group
+                         ? groups.emplace(*node.fusion_group, groups.size()).first->second
+                         : -2 - static_cast<std::int32_t>(n);
+    }
     facts.alias = op.may_be_alias && is_alias_node(graph_, node);
     if (op.is_getitem) selected_[n] = selected_operand(node);
     if (facts.role == Role::kBatchNorm && node.op_type.find("no_training") == std::string::npos &&
@@ -231,9 +179,7 @@ void FusionBuilder::collect_facts() {
       facts.kind = OpKind::kReduction;
       facts.role = Role::kOther;
     }
-    if (facts.role == Role::kSquare && node.op_type == "aten.pow.Tensor_Scalar" && !is_two(node)) {
-      facts.role = Role::kOther;
-    }
+    if (facts.role == Role::kPower && is_two(node)) facts.role = Role::kSquare;
     if (op.is_random && !facts.alias && !drops_nothing(node)) facts.kind = OpKind::kOpaque;
     if (facts.alias && node.outputs.size() == 1) {
       const std::span<const TensorId> read = operands(static_cast<std::int32_t>(n));
@@ -317,7 +263,7 @@ bool FusionBuilder::is_epilogue_op(std::int32_t n, TensorId id) const {
   if (result_elements(n) != elements(id)) return false;
   // Statistics and slopes are read per channel: the chain must not come in as one of them.
   const bool per_channel =
-      f.role == Role::kBatchNorm || (f.role == Role::kActivation && f.kind == OpKind::kBroadcast);
+      f.role == Role::kBatchNorm || (is_activation(f.role) && f.kind == OpKind::kBroadcast);
   return !per_channel || enters_first(n, id);
 }
 
@@ -359,7 +305,10 @@ FusionPlan FusionBuilder::finish() {
     }
     FusionGroup& out = plan.groups.emplace_back();
     out.nodes.push_back({n});
-    if (g < 0 || group(g).nodes.size() == 1) {
+    const PatternNumber pattern = g < 0 ? -1 : group(g).pattern;
+    const bool named = pattern >= 0 && pattern < static_cast<PatternNumber>(kPatternCount) &&
+                       is_kernelless(static_cast<Pattern>(pattern));
+    if (g < 0 || (group(g).nodes.size() == 1 && !named)) {
       out.pattern = facts(n).alias ? "alias" : "single";
       continue;
     }

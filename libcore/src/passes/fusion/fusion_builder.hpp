@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "npu/ir/graph.hpp"
@@ -38,41 +37,34 @@ enum class Pattern : std::uint8_t {
   kConcatSlices,
   kElementwise,
   kInjective,
+  kScaledAttention,  ///< from here on what kernels of a backend compute, see kernel_patterns.hpp
+  kChannelGate,
+  kLinearSiblings,
+  kConvPostOps,
+  kProductPostOps,
+  kNormRelu,
+  kNormPointwise,
+  kExpandDepthwise,
+  kConcatInPlace,
+  kNoCopy,
+  kConstant,
+  kUnused,
 };
-inline constexpr std::size_t kPatternCount = 20;
+inline constexpr std::size_t kPatternCount = 32;
+/// Patterns that give a node without a kernel a name of its own.
+constexpr bool is_kernelless(Pattern pattern) noexcept {
+  return pattern >= Pattern::kConcatInPlace;
+}
 
-/// What a node is to a pattern, besides its OpKind.
-enum class Role : std::uint8_t {
-  kOther,
-  kConv,
-  kMatmul,
-  kAttention,  ///< a scaled dot product attention in one op
-  kBatchNorm,  ///< as inference computes it
-  kActivation,
-  kAdd,
-  kSub,
-  kMul,
-  kDiv,
-  kSquare,
-  kMean,
-  kSqrt,
-  kRsqrt,
-  kSigmoid,  ///< sigmoid, hardsigmoid: an activation that gates use
-  kSoftmax,
-  kLayerNorm,
-  kRmsNorm,
-  kWindow,      ///< a pooling with overlapping windows: reads each operand several times
-  kGlobalPool,  ///< adaptive pooling
-  kCat,
-  kMask,  ///< masked_fill, where
-};
+using Role = FusionRole;
 
 struct NodeFacts {
   OpKind kind = OpKind::kOpaque;
   Role role = Role::kOther;
   bool alias = false;           ///< moves no data
   bool keeps_elements = false;  ///< an alias whose only result has all elements of its operand
-  std::int32_t device = 0;
+  std::int32_t device = 0;      ///< nodes with different numbers never stand in one group
+  std::int32_t patterns = 0;    ///< which patterns its device has
   /// The only node that reads any of the results; -1 if there is none, there are several, or a
   /// result is an output of the graph. A getitem reads only the result that it selects.
   std::int32_t sole_consumer = -1;
@@ -107,7 +99,11 @@ class FusionBuilder {
   std::int32_t size() const noexcept { return static_cast<std::int32_t>(facts_.size()); }
   const Node& node(std::int32_t n) const { return graph_.nodes()[static_cast<std::size_t>(n)]; }
   const NodeFacts& facts(std::int32_t n) const { return facts_[static_cast<std::size_t>(n)]; }
-  bool enabled(Pattern pattern) const { return enabled_[static_cast<std::size_t>(pattern)]; }
+  /// Whether any device has the pattern, and whether that of a node has it.
+  bool enabled(Pattern pattern) const;
+  bool enabled(Pattern pattern, std::int32_t n) const {
+    return enabled_[static_cast<std::size_t>(facts(n).patterns)][static_cast<std::size_t>(pattern)];
+  }
   bool is_output(TensorId id) const { return is_output_[static_cast<std::size_t>(id.value)] != 0; }
 
   bool free(std::int32_t n) const { return group_of_[static_cast<std::size_t>(n)] < 0; }
@@ -158,13 +154,16 @@ class FusionBuilder {
   std::int64_t& steps() noexcept { return steps_; }
 
  private:
-  void select_patterns();
+  using PatternSet = std::array<bool, kPatternCount>;
+
+  /// `defaults`: the patterns that a device has; null: those that are on by default.
+  PatternSet select_patterns(const std::vector<std::string>* defaults) const;
   void collect_facts();
   void find_sole_consumers();
 
   const Graph& graph_;
   const FuseOptions& options_;
-  std::array<bool, kPatternCount> enabled_{};
+  std::vector<PatternSet> enabled_;  ///< the first for devices without patterns of their own
   std::vector<NodeFacts> facts_;
   std::vector<std::int32_t> selected_;  ///< by node: the operand that a getitem selects, else -1
   std::vector<char> is_output_;
@@ -183,6 +182,7 @@ bool is_projection(const FusionBuilder& builder, std::int32_t n);
 // One verb for each stage, in the order in which plan_fusion calls them.
 void match_user_patterns(FusionBuilder& builder);
 void match_chains(FusionBuilder& builder);
+void match_kernels(FusionBuilder& builder);
 void match_multi_head_attention(FusionBuilder& builder);
 void match_attention(FusionBuilder& builder);
 void match_squeeze_excite(FusionBuilder& builder);

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "npu/ops/op_catalogue.hpp"
+#include "npu/passes/fusion_groups.hpp"
 #include "npu/support/text.hpp"
 #include "npu/target/target.hpp"
 #include "passes/fusion/fusion_builder.hpp"
@@ -146,8 +147,9 @@ FusionReport fusion_report(const Graph& graph) {
     row.flops += traffic.flops;
     row.on_chip_bytes += traffic.on_chip_bytes;
     ++report.groups;
-    report.kernels += traffic.kernels > 0;
-    if (traffic.kernels > 0) report.scheduling_us += launch_us(nodes.front());
+    const bool has_kernel = launches_kernel(graph, pattern, nodes);
+    report.kernels += has_kernel ? 1 : 0;
+    if (has_kernel) report.scheduling_us += launch_us(nodes.front());
     report.largest_group = std::max(report.largest_group, static_cast<std::int64_t>(nodes.size()));
     report.flops += traffic.flops;
     report.traffic_bytes += traffic.input_bytes + traffic.output_bytes;

@@ -68,7 +68,7 @@ void grow_reductions(FusionBuilder& builder) {
   for (std::int32_t n = builder.size(); n-- > 0;) {
     if (!builder.free(n) || builder.facts(n).kind != OpKind::kReduction) continue;
     const Pattern pattern = reduction_pattern(builder.facts(n).role);
-    if (!builder.enabled(pattern)) continue;
+    if (!builder.enabled(pattern, n)) continue;
     std::vector<std::int32_t> nodes{n};
     std::size_t accepted = 1;
     std::int32_t current = n;
@@ -93,12 +93,11 @@ void grow_reductions(FusionBuilder& builder) {
 }
 
 void absorb_elementwise(FusionBuilder& builder) {
-  const bool elementwise = builder.enabled(Pattern::kElementwise);
-  const bool injective = builder.enabled(Pattern::kInjective);
   for (std::int32_t n = builder.size(); n-- > 0;) {
     if (!builder.free(n) || builder.node(n).outputs.empty()) continue;
     const bool moves = is_injective(builder.facts(n));
-    if (moves ? !injective : !(elementwise && is_elementwise(builder.facts(n)))) continue;
+    if (!moves && !is_elementwise(builder.facts(n))) continue;
+    if (!builder.enabled(moves ? Pattern::kInjective : Pattern::kElementwise, n)) continue;
     const Reader reader = reader_of(builder, n);
     if (reader.member >= 0) {
       const std::int32_t g = builder.group_of(reader.member);

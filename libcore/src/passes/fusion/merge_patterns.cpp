@@ -76,6 +76,7 @@ void merge_depthwise_pointwise(FusionBuilder& builder) {
   for (std::int32_t g = 0; g < builder.group_count(); ++g) {
     if (!is_grown(builder, g) || builder.group(g).nodes.empty() || !builder.group(g).plain)
       continue;
+    if (!builder.enabled(Pattern::kDepthwisePointwise, builder.group(g).anchor)) continue;
     if (!is_depthwise(builder, builder.group(g).anchor)) continue;
     const std::int32_t sink = builder.group(g).sink;
     const std::int32_t next = builder.facts(sink).sole_consumer;
@@ -96,10 +97,11 @@ void merge_siblings(FusionBuilder& builder) {
   for (std::int32_t g = 0; g < builder.group_count(); ++g) {
     if (!is_grown(builder, g) || builder.group(g).nodes.empty()) continue;
     const std::int32_t anchor = builder.group(g).anchor;
+    if (!builder.enabled(Pattern::kQkvMerge, anchor)) continue;
     const std::span<const TensorId> read = builder.operands(anchor);
     // addmm has the bias first.
     const std::size_t input = builder.node(anchor).op_type.starts_with("aten.addmm.") ? 1 : 0;
-    if (builder.facts(anchor).role != Role::kMatmul || read.size() < input + 2) continue;
+    if (!is_matrix_product(builder.facts(anchor).role) || read.size() < input + 2) continue;
     if (builder.graph().tensor(read[input + 1]).kind != TensorKind::kWeight) continue;
     if (builder.graph().tensor(read[input]).kind == TensorKind::kWeight) continue;
     groups_by_input[read[input]].push_back(g);
@@ -141,6 +143,7 @@ void merge_horizontally(FusionBuilder& builder) {
   if (!builder.enabled(Pattern::kHorizontal)) return;
   for (std::int32_t cat = 0; cat < builder.size(); ++cat) {
     if (!builder.free(cat) || builder.facts(cat).role != Role::kCat) continue;
+    if (!builder.enabled(Pattern::kHorizontal, cat)) continue;
     std::map<std::pair<TensorId, Role>, std::vector<std::int32_t>> siblings;
     for (const TensorId id : builder.operands(cat)) {
       ++builder.steps();
@@ -175,6 +178,7 @@ void write_slices(FusionBuilder& builder) {
   if (!builder.enabled(Pattern::kConcatSlices)) return;
   for (std::int32_t cat = 0; cat < builder.size(); ++cat) {
     if (!builder.free(cat) || builder.facts(cat).role != Role::kCat) continue;
+    if (!builder.enabled(Pattern::kConcatSlices, cat)) continue;
     // Every operand has to be written by a kernel on this device, for this cat alone.
     std::int32_t last = -1;
     bool writable = !builder.operands(cat).empty();

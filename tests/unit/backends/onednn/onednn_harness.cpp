@@ -9,6 +9,10 @@
 #include <stdexcept>
 
 #include "catch.hpp"
+#include "compile/sub_ir.hpp"
+#include "npu/ir/json_reader.hpp"
+#include "npu/ir/subgraph.hpp"
+#include "npu/support/ids.hpp"
 #include "test_paths.hpp"
 
 namespace npu::test::onednn {
@@ -164,11 +168,25 @@ std::string Model::mention(const std::string& name) const {
          dtype_text(tensors_.at(name).second) + R"("})";
 }
 
+std::string with_groups(const std::string& text) {
+  try {
+    const Graph graph = read_valid_graph(text, "f");
+    std::vector<NodeId> all;
+    for (const NodeId id : ids_of<NodeId>(graph.nodes())) all.push_back(id);
+    SubgraphBoundary boundary = find_boundary(graph, all);
+    boundary.inputs = graph.graph_inputs();
+    boundary.outputs = graph.graph_outputs();
+    return make_sub_ir(graph, all, boundary, backend_patterns("onednn")).text;
+  } catch (const Error&) {
+    return text;  // for the backend to refuse
+  }
+}
+
 Compiled compile(npu_device* device, const Model& model) {
   Compiled result;
   npu_error error{};
   npu_blob blob{};
-  const std::string text = model.text();
+  const std::string text = with_groups(model.text());
   const auto weights = model.weight_views();
   result.status = api().compile(device, text.data(), text.size(), weights.data(), weights.size(),
                                 nullptr, &blob, &error);

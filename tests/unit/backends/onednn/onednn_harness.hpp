@@ -102,6 +102,10 @@ class Model {
   std::map<std::string, std::pair<Array, npu_dtype>> tensors_;
 };
 
+/// A sub-IR with the groups that libcore makes for the backend; as it is if it is no document, or
+/// has groups already.
+std::string with_groups(const std::string& text);
+
 struct Compiled {
   npu_status status = NPU_OK;
   std::string text;

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes the fusion groups of a sub-IR over, and verifies them: within each group the patterns that
+// this backend has kernels for are applied again, with the rules that npu-fuse has. A group that
+// comes out whole is lowered by what its pattern asks for; of another one what comes out is lowered
+// piece by piece, and the reason is kept for the report. Nodes of different groups never join, so
+// nothing is fused here that the document does not ask for. O(nodes + edges).
+#include "fusion/check_groups.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "npu/ops/op_catalogue.hpp"
+#include "npu/passes/fuse.hpp"
+#include "npu/passes/fusion_groups.hpp"
+#include "npu/support/ids.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+using Kind = FusionGroup::Kind;
+
+/// What a pattern of npu-fuse is lowered as.
+struct PatternRow {
+  std::string_view pattern;
+  Kind kind;
+  bool needs_avx512;
+};
+constexpr auto kPatternRows = std::to_array<PatternRow>({
+    {"scaled-attention", Kind::kAttention, false},
+    {"channel-gate", Kind::kSqueezeExcite, false},
+    {"linear-siblings", Kind::kSharedInput, false},
+    {"conv-post-ops", Kind::kEpilogue, false},
+    {"product-post-ops", Kind::kEpilogue, false},
+    {"norm-relu", Kind::kEpilogue, false},
+    {"norm-pointwise", Kind::kNormPointwise, true},
+    {"expand-depthwise", Kind::kExpandDepthwise, true},
+});
+
+const PatternRow* find_row(std::string_view pattern) {
+  const auto* row = std::find_if(kPatternRows.begin(), kPatternRows.end(),
+                                 [&](const PatternRow& each) { return each.pattern == pattern; });
+  return row == kPatternRows.end() ? nullptr : row;
+}
+
+FusionRole role_of(const Node& node) {
+  const OpInfo* op = find_op(node.op_type);
+  return op == nullptr ? FusionRole::kOther : op->role;
+}
+
+std::size_t index_of(NodeId id) { return static_cast<std::size_t>(id.value); }
+
+/// A chain from its anchor on.
+FusionGroup epilogue_group(const Graph& graph, std::vector<NodeId> nodes) {
+  FusionGroup group{Kind::kEpilogue, std::move(nodes), {}, {}};
+  TensorId value = graph.node(group.nodes.front()).outputs.front();
+  for (std::size_t i = 1; i < group.nodes.size(); ++i) {
+    const Node& node = graph.node(group.nodes[i]);
+    const auto position = std::find(node.inputs.begin(), node.inputs.end(), value);
+    group.operand.push_back(static_cast<std::int32_t>(position - node.inputs.begin()));
+    value = node.outputs.front();
+  }
+  return group;
+}
+
+FusionGroup make_group(const Graph& graph, Kind kind, const std::vector<NodeId>& nodes) {
+  if (kind == Kind::kEpilogue) return epilogue_group(graph, nodes);
+  FusionGroup group{kind, nodes, {}, {}};
+  if (kind == Kind::kNormPointwise || kind == Kind::kExpandDepthwise) {
+    const auto second = std::find_if(nodes.begin() + 1, nodes.end(), [&](NodeId id) {
+      return role_of(graph.node(id)) == FusionRole::kConv;
+    });
+    group.parts.push_back(epilogue_group(graph, {nodes.begin(), second}));
+    group.parts.push_back(epilogue_group(graph, {second, nodes.end()}));
+  }
+  return group;
+}
+
+/// Why a group does not come out whole; `first` is what is computed of it with its first node, null
+/// for that node alone.
+std::string refusal_of(const Graph& graph, const GivenGroup& given, const FusionGroup* first,
+                       bool has_avx512) {
+  const PatternRow* row = find_row(given.pattern);
+  if (row != nullptr && row->needs_avx512 && !has_avx512) {
+    return "the kernel of '" + given.pattern + "' needs AVX-512";
+  }
+  for (const NodeId id : given.nodes) {
+    const bool is_computed = first == nullptr ? id == given.nodes.front()
+                                              : std::find(first->nodes.begin(), first->nodes.end(),
+                                                          id) != first->nodes.end();
+    if (is_computed || is_alias_node(graph, graph.node(id))) continue;
+    return "no kernel computes node '" + graph.node(id).name + "' with the rest of the group";
+  }
+  return "no kernel computes the group";
+}
+
+void find_last_uses(const Graph& graph, FusionPlan& plan) {
+  plan.last_use.assign(graph.tensors().size(), -1);
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
+    if (plan.dead[i]) continue;
+    auto position = static_cast<std::int32_t>(i);
+    if (plan.group_of[i] >= 0) {
+      position = plan.groups[static_cast<std::size_t>(plan.group_of[i])].nodes.back().value;
+    }
+    for (const TensorId id : graph.nodes()[i].inputs) {
+      auto& last = plan.last_use[static_cast<std::size_t>(id.value)];
+      last = std::max(last, position);
+    }
+  }
+  for (const TensorId id : graph.graph_outputs()) {
+    plan.last_use[static_cast<std::size_t>(id.value)] = std::numeric_limits<std::int32_t>::max();
+  }
+}
+
+/// The groups that the backend computes, within those of the sub-IR.
+void take_groups(const Graph& graph, bool has_avx512, FusionPlan& plan) {
+  FuseOptions options;
+  options.patterns = {"none"};
+  options.within_groups = true;
+  for (const PatternRow& row : kPatternRows) {
+    if (has_avx512 || !row.needs_avx512) options.patterns.emplace_back(row.pattern);
+  }
+  for (const npu::FusionGroup& group : plan_fusion(graph, options).groups) {
+    const PatternRow* row = find_row(group.pattern);
+    if (row == nullptr || plan.dead[index_of(group.nodes.front())]) continue;
+    for (const NodeId id : group.nodes) {
+      plan.group_of[index_of(id)] = static_cast<std::int32_t>(plan.groups.size());
+    }
+    plan.groups.push_back(make_group(graph, row->kind, group.nodes));
+  }
+}
+
+/// What the sub-IR states, and where that is not what is computed.
+void note_stated(const Graph& graph, bool has_avx512, FusionPlan& plan) {
+  std::vector<NodeId> all;
+  for (const NodeId id : ids_of<NodeId>(graph.nodes())) all.push_back(id);
+  for (const GivenGroup& given : given_groups(graph, all)) {
+    StatedGroup stated;
+    stated.pattern = given.pattern;
+    stated.launches_kernel = launches_kernel(graph, given.pattern, given.nodes);
+    const std::int32_t g = plan.group_of[index_of(given.nodes.front())];
+    const FusionGroup* first = g < 0 ? nullptr : &plan.groups[static_cast<std::size_t>(g)];
+    if (given.nodes.size() > 1 && (first == nullptr || first->nodes != given.nodes)) {
+      stated.refusal = refusal_of(graph, given, first, has_avx512);
+    }
+    for (const NodeId id : given.nodes) {
+      plan.stated_of[index_of(id)] = static_cast<std::int32_t>(plan.stated.size());
+    }
+    plan.stated.push_back(std::move(stated));
+  }
+}
+
+}  // namespace
+
+NodeId only_consumer(const Graph& graph, const FusionPlan& plan, TensorId tensor) {
+  const auto& outputs = graph.graph_outputs();
+  if (std::find(outputs.begin(), outputs.end(), tensor) != outputs.end()) return {};
+  NodeId only;
+  for (const NodeId id : graph.tensor(tensor).consumers) {
+    if (plan.dead[index_of(id)]) continue;
+    if (only.valid()) return {};
+    only = id;
+  }
+  if (!only.valid()) return {};
+  const auto& inputs = graph.node(only).inputs;
+  return std::count(inputs.begin(), inputs.end(), tensor) == 1 ? only : NodeId{};
+}
+
+FusionPlan check_groups(const Graph& graph, bool has_avx512) {
+  FusionPlan plan;
+  plan.group_of.assign(graph.nodes().size(), -1);
+  plan.stated_of.assign(graph.nodes().size(), -1);
+  mark_dead_nodes(graph, plan);
+  take_groups(graph, has_avx512, plan);
+  note_stated(graph, has_avx512, plan);
+  find_last_uses(graph, plan);
+  return plan;
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "npu/ir/graph.hpp"
+
+namespace npu::onednn {
+
+/// Nodes that become one kernel.
+struct FusionGroup {
+  enum class Kind : std::uint8_t {
+    kEpilogue,         ///< an anchor, then element-wise nodes and aliases on its only result
+    kAttention,        ///< product, scale, mask, softmax, product
+    kSharedInput,      ///< linear nodes with one input: one product, of which each result is a part
+    kSqueezeExcite,    ///< mean, layer, activation, layer, gate, product
+    kNormPointwise,    ///< a batch norm and the convolution of one by one behind it, in two parts
+    kExpandDepthwise,  ///< a convolution of one by one and the depthwise one behind it, likewise
+  };
+  Kind kind = Kind::kEpilogue;
+  /// In list order; the first is the anchor, the last gives the result. kAttention: the first
+  /// product first. kSharedInput: every node is an anchor and has a result.
+  std::vector<NodeId> nodes;
+  /// kEpilogue: for each node behind the anchor, the position of the running value in its inputs.
+  std::vector<std::int32_t> operand;
+  std::vector<FusionGroup> parts;  ///< of kNormPointwise, kExpandDepthwise: two of kEpilogue
+};
+
+/// A group as npu-fuse made it, and why this backend does not compute it as one, if it does not.
+struct StatedGroup {
+  std::string pattern;
+  bool launches_kernel = false;
+  std::string refusal;
+};
+
+/// What is computed together, what is not computed at all, and when tensors are read last. Follows
+/// from the sub-IR and the machine alone, so that load finds what compile found.
+struct FusionPlan {
+  std::vector<FusionGroup> groups;
+  std::vector<std::int32_t> group_of;  ///< by node; -1 for none
+  std::vector<StatedGroup> stated;
+  std::vector<std::int32_t> stated_of;  ///< by node
+  std::vector<bool> dead;               ///< by node: no graph output needs it
+  /// By tensor: the position in the list of the last node that reads it, groups counting where they
+  /// are computed; -1 if nothing does, the largest value for a graph output.
+  std::vector<std::int32_t> last_use;
+};
+
+/// The sub-IR's groups, as far as this backend has kernels for them on a machine with AVX-512 or
+/// without; what is left of the others is smaller groups and single nodes, with a reason. O(nodes +
+/// edges).
+FusionPlan check_groups(const Graph& graph, bool has_avx512);
+
+/// Marks nodes that no graph output needs.
+void mark_dead_nodes(const Graph& graph, FusionPlan& plan);
+
+/// The only live consumer of a tensor that is no graph output and stands once in that node's
+/// inputs; an invalid id otherwise.
+NodeId only_consumer(const Graph& graph, const FusionPlan& plan, TensorId tensor);
+
+}  // namespace npu::onednn

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes what a backend gets to compile: the nodes, and which of them are to be one kernel.
+//
+// Backends look for no groups of their own. A document that npu-fuse has not seen is therefore
+// fused here, each part for itself: groups then stay within what a backend gets.
+#include "compile/sub_ir.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "npu/ir/json_reader.hpp"
+#include "npu/passes/fuse.hpp"
+#include "npu/passes/fusion_groups.hpp"
+#include "npu/support/error.hpp"
+#include "npu/support/ids.hpp"
+
+namespace npu {
+
+std::optional<std::vector<std::string>> backend_patterns(const std::string& backend) {
+  static const auto kByBackend = [] {
+    std::map<std::string, std::vector<std::string>> result;
+    for (const BuiltInTarget& known : built_in_targets()) {
+      for (const Device& device : load_target(known.name).devices) {
+        if (device.fusion) result.emplace(device.backend, *device.fusion);
+      }
+    }
+    return result;
+  }();
+  const auto found = kByBackend.find(backend);
+  return found == kByBackend.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<std::vector<std::string>> device_patterns(const Device& device) {
+  return device.fusion ? device.fusion : backend_patterns(device.backend);
+}
+
+SubIr make_sub_ir(const Graph& graph, const std::vector<NodeId>& nodes,
+                  const SubgraphBoundary& boundary,
+                  const std::optional<std::vector<std::string>>& patterns) {
+  std::string text = write_subgraph(graph, nodes, boundary);
+  const bool is_fused = std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) {
+    return graph.node(id).fusion_group.has_value();
+  });
+  if (is_fused || !patterns) return {std::move(text), predicted_kernels(graph, nodes)};
+  Graph part = read_valid_graph(text, "sub-IR");
+  FuseOptions options;
+  options.patterns = {"none"};
+  options.patterns.insert(options.patterns.end(), patterns->begin(), patterns->end());
+  Diagnostics notes;
+  fuse_ops(part, options, notes);
+  std::vector<NodeId> all;
+  for (const NodeId id : ids_of<NodeId>(part.nodes())) all.push_back(id);
+  const SubgraphBoundary same{part.graph_inputs(), part.graph_outputs(),
+                              find_boundary(part, all).weights};
+  return {write_subgraph(part, all, same), predicted_kernels(part, all)};
+}
+
+}  // namespace npu

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "npu/ir/graph.hpp"
+#include "npu/ir/subgraph.hpp"
+#include "npu/target/target.hpp"
+
+namespace npu {
+
+/// What a backend compiles.
+struct SubIr {
+  std::string text;
+  std::int64_t predicted_kernels = 0;  ///< by its fusion groups
+};
+
+/// The fusion patterns of a device: its own, else those that a built-in target gives a device with
+/// the same backend; nothing if there are none.
+std::optional<std::vector<std::string>> device_patterns(const Device& device);
+std::optional<std::vector<std::string>> backend_patterns(const std::string& backend);
+
+/// The sub-IR of some nodes, in list order: with the fusion groups that the graph has, or, where
+/// none of the nodes is in one, with those that `patterns` make of them, if given. O(size of the
+/// set).
+SubIr make_sub_ir(const Graph& graph, const std::vector<NodeId>& nodes,
+                  const SubgraphBoundary& boundary,
+                  const std::optional<std::vector<std::string>>& patterns);
+
+}  // namespace npu

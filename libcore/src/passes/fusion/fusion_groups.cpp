@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the groups that a document or a sub-IR states, and says which of them are kernels.
+#include "npu/passes/fusion_groups.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "npu/ops/op_catalogue.hpp"
+#include "npu/passes/fuse.hpp"
+#include "ops/align_class.hpp"
+#include "passes/fusion/fusion_builder.hpp"
+#include "support/json_fields.hpp"
+
+namespace npu {
+namespace {
+
+/// By id, as npu.fusion names them.
+std::unordered_map<std::int64_t, std::string> named_patterns(const Graph& graph) {
+  std::unordered_map<std::int64_t, std::string> result;
+  const Json* fusion = graph.npu_member("fusion");
+  const Json* groups = fusion == nullptr ? nullptr : member_list(*fusion, "groups");
+  if (groups == nullptr) return result;
+  for (const Json& group : *groups) {
+    const auto id = member_integer(group, "id");
+    const Json* pattern = find_member(group, "pattern");
+    if (id && pattern != nullptr && pattern->is_string()) {
+      result.emplace(*id, pattern->get<std::string>());
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<GivenGroup> given_groups(const Graph& graph, std::span<const NodeId> nodes) {
+  const auto named = named_patterns(graph);
+  std::vector<GivenGroup> groups;
+  std::unordered_map<std::int64_t, std::size_t> index;
+  for (const NodeId id : nodes) {
+    const Node& node = graph.node(id);
+    if (node.fusion_group) {
+      const auto [known, is_new] = index.emplace(*node.fusion_group, groups.size());
+      if (!is_new) {
+        groups[known->second].nodes.push_back(id);
+        continue;
+      }
+    }
+    GivenGroup& group = groups.emplace_back();
+    group.id = node.fusion_group;
+    group.nodes.push_back(id);
+    if (const Json* pattern = find_member(node.json, "fusion_pattern");
+        pattern != nullptr && pattern->is_string()) {
+      group.pattern = pattern->get<std::string>();
+    } else if (node.fusion_group) {
+      if (const auto found = named.find(*node.fusion_group); found != named.end()) {
+        group.pattern = found->second;
+      }
+    }
+  }
+  return groups;
+}
+
+bool launches_kernel(const Graph& graph, std::string_view pattern, std::span<const NodeId> nodes) {
+  const std::span<const FusionPattern> patterns = fusion_patterns();
+  for (std::size_t p = 0; p < patterns.size(); ++p) {
+    if (patterns[p].name == pattern && fusion::is_kernelless(static_cast<fusion::Pattern>(p))) {
+      return false;
+    }
+  }
+  return std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) {
+    const Node& node = graph.node(id);
+    return node.op_type != kChannelNorm && !is_alias_node(graph, node);
+  });
+}
+
+std::int64_t predicted_kernels(const Graph& graph, std::span<const NodeId> nodes) {
+  const std::vector<GivenGroup> groups = given_groups(graph, nodes);
+  return std::count_if(groups.begin(), groups.end(), [&](const GivenGroup& group) {
+    return launches_kernel(graph, group.pattern, group.nodes);
+  });
+}
+
+}  // namespace npu

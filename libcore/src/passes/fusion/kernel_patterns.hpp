@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Patterns of what kernels compute: a backend that has such a kernel takes the whole group, and a
+// target says by name which its devices have. Unlike the general patterns they ask for everything
+// that the kernel needs, down to shapes and dtypes, so that a backend can do each group as it is.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "passes/fusion/fusion_builder.hpp"
+
+namespace npu::fusion {
+
+/// Who reads what, without nodes that no graph output needs.
+class Readers {
+ public:
+  /// O(nodes + edges).
+  explicit Readers(const FusionBuilder& builder);
+  bool unused(std::int32_t n) const { return unused_[static_cast<std::size_t>(n)] != 0; }
+  /// The only node that reads a tensor, once; -1 if there is none, or it is a graph output, too.
+  std::int32_t only(TensorId id) const { return only_[static_cast<std::size_t>(id.value)]; }
+
+ private:
+  std::vector<char> unused_;
+  std::vector<std::int32_t> only_;
+};
+
+/// A convolution in two dimensions that is not transposed, with known weights.
+struct ConvolutionFacts {
+  Shape source;
+  Shape weight;
+  Shape result;
+  std::vector<std::int64_t> stride;
+  std::vector<std::int64_t> padding;
+  std::vector<std::int64_t> dilation;
+  std::int64_t groups = 1;
+
+  /// One point wide, of all channels, at every place.
+  bool is_pointwise() const;
+};
+/// Nothing for other nodes, and for those that npu-align keeps row-major.
+std::optional<ConvolutionFacts> convolution_facts(const FusionBuilder& builder, std::int32_t n);
+
+bool is_weight(const FusionBuilder& builder, TensorId id);
+/// Multiplication or division by a number.
+bool is_factor(const FusionBuilder& builder, std::int32_t n);
+/// True for an op whose result has its first operand's elements in the same row-major order.
+bool keeps_row_major(const FusionBuilder& builder, std::int32_t n);
+/// True for a dropout that drops.
+bool is_training(const Node& node);
+
+// The stages of match_kernels.
+void claim_unused(FusionBuilder& builder, const Readers& readers);
+void claim_constants(FusionBuilder& builder);
+void match_scaled_attention(FusionBuilder& builder, const Readers& readers);
+void match_channel_gates(FusionBuilder& builder, const Readers& readers);
+void match_linear_siblings(FusionBuilder& builder, const Readers& readers);
+void match_post_ops(FusionBuilder& builder, const Readers& readers);
+void place_concats(FusionBuilder& builder, const Readers& readers);
+void share_copies(FusionBuilder& builder);
+
+}  // namespace npu::fusion
