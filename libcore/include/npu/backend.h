@@ -168,8 +168,9 @@ typedef struct npu_backend_api {
      "reorders" (kernels that only change a layout or dtype), "flops", "weight_bytes" (packed),
      "arena_bytes", "peak_live_bytes", "precision", "splits" (one object per kernel that the fusion
      groups did not predict: their "pattern", the "node" that it begins with and the "reason"),
-     "steps" (one object per kernel, in the order in which a run executes them). Known keys of a step, each optional: "node" (the name of the node
-     that its time counts for), "nodes" (all nodes that it computes, where they are several), "kind"
+     "steps" (one object per kernel, in the order in which a run executes them). Known keys of a
+     step, each optional: "node" (the name of the node that its time counts for), "nodes" (all nodes
+     that it computes, where they are several), "kind"
      ("compute", "move", or "reorder" for one that only changes a layout or dtype), "reads" or
      "writes" (the sub-IR's input or output that a step does nothing with but bring it into another
      layout), "kernel" (its name), "implementation" (where there are several of that kernel),
