@@ -174,8 +174,8 @@ typedef struct npu_backend_api {
      ("compute", "move", or "reorder" for one that only changes a layout or dtype), "reads" or
      "writes" (the sub-IR's input or output that a step does nothing with but bring it into another
      layout), "kernel" (its name), "implementation" (where there are several of that kernel),
-     "estimate" (by which it was chosen, in cycles), "rounding" (the error of a result to expect, root
-     mean square, in units of 2^-24 of the results, where that is more than the op's definition
+     "estimate" (by which it was chosen, in cycles), "rounding" (the error of a result to expect,
+     root mean square, in units of 2^-24 of the results, where that is more than the op's definition
      gives) and "why" (an object with "kernel" and "reason" for each other candidate). May be NULL.
    */
   npu_status (*blob_report)(npu_device* device, const void* blob, uint64_t blob_size,
