@@ -6,28 +6,10 @@
 #include "options/part_counts.hpp"
 
 namespace npu::cli {
+namespace {
 
-void add_profile_options(Tool& tool, ProfileOptions& all) {
-  gnn::ProfileOptions& options = all.staged;
-  CLI::App& app = tool.app();
-  app.add_option("MODEL", options.model, "staged or ordinary model");
-  tool.add_output();
-  app.add_option("--weights", options.weights, "safetensors file [the one that the model names]")
-      ->type_name("FILE");
-  app.add_option("--random-weights", all.ordinary.weights.random_seed,
-                 "ordinary model: make weights up from a seed")
-      ->type_name("SEED")
-      ->check(seed());
-  app.add_option("--target", options.target, "target whose devices are measured")
-      ->type_name("NAME|FILE")
-      ->capture_default_str();
-  app.add_option("--devices", all.devices,
-                 "staged model: devices of the target, or NAME=BACKEND for one that it lacks [all]")
-      ->type_name("NAME,...")
-      ->delimiter(',')
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+/// For which sizes a staged model is measured.
+void add_sizes(CLI::App& app, gnn::ProfileOptions& options) {
   app.add_option("--nodes", options.nodes, "staged model: numbers of nodes to measure at")
       ->type_name("N,...")
       ->delimiter(',')
@@ -56,6 +38,32 @@ void add_profile_options(Tool& tool, ProfileOptions& all) {
           [&options](std::string& text) { return parse_part_counts(text, options.part_counts); },
           ""));
   app.add_flag("--undirected", options.undirected, "add missing reverse edges, with --graph");
+}
+
+}  // namespace
+
+void add_profile_options(Tool& tool, ProfileOptions& all) {
+  gnn::ProfileOptions& options = all.staged;
+  CLI::App& app = tool.app();
+  app.add_option("MODEL", options.model, "staged or ordinary model");
+  tool.add_output();
+  app.add_option("--weights", options.weights, "safetensors file [the one that the model names]")
+      ->type_name("FILE");
+  app.add_option("--random-weights", all.ordinary.weights.random_seed,
+                 "ordinary model: make weights up from a seed")
+      ->type_name("SEED")
+      ->check(seed());
+  app.add_option("--target", options.target, "target whose devices are measured")
+      ->type_name("NAME|FILE")
+      ->capture_default_str();
+  app.add_option("--devices", all.devices,
+                 "staged model: devices of the target, or NAME=BACKEND for one that it lacks [all]")
+      ->type_name("NAME,...")
+      ->delimiter(',')
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_sizes(app, options);
   app.add_option("--runs", options.runs,
                  "timed runs of each point [7], or of each placement of an ordinary model [20]")
       ->type_name("N")

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <memory>
 
+#include "gnn/profile/elapsed.hpp"
 #include "npu/device/backend.hpp"
 #include "npu/tensor/tensor.hpp"
 #include "support/statistics.hpp"
@@ -14,13 +15,7 @@
 namespace npu::gnn {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kRuns = 7;
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 // The largest sample gives the rate, the smallest the latency: robust against the rest.
 void fit(ProfileLink& link) {

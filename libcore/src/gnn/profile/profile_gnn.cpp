@@ -21,6 +21,7 @@
 #include <numeric>
 #include <set>
 
+#include "gnn/profile/elapsed.hpp"
 #include "gnn/profile/measure_links.hpp"
 #include "gnn/profile/profile_grid.hpp"
 #include "gnn/profile/sample_graph.hpp"
@@ -41,12 +42,6 @@
 
 namespace npu::gnn {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 struct Point {
   std::int32_t device;

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "npu/ops/op_name.hpp"
+#include "npu/support/ids.hpp"
 #include "npu/support/text.hpp"
 
 namespace npu::fusion {
@@ -34,8 +35,6 @@ OpFacts facts_of(std::string_view op_type) {
       op->is_alias || op_type.starts_with("aten.to.") || op_type.starts_with("aten.type_as.");
   return facts;
 }
-
-std::size_t index_of(std::int32_t value) { return static_cast<std::size_t>(value); }
 
 // The operand that a getitem selects, or -1.
 std::int32_t selected_operand(const Node& node) {

@@ -7,17 +7,14 @@
 #include <algorithm>
 
 #include "npu/ops/schema.hpp"
+#include "npu/support/ids.hpp"
 
 namespace npu::fusion {
 namespace {
 
-std::size_t index_of(std::int32_t value) { return static_cast<std::size_t>(value); }
-
 const TensorInfo& info_of(const FusionBuilder& builder, TensorId id) {
   return builder.graph().tensor(id);
 }
-
-constexpr std::int64_t kChannelBlock = 16;
 
 }  // namespace
 

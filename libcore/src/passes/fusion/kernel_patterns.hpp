@@ -12,6 +12,9 @@
 
 namespace npu::fusion {
 
+/// Kernels take channels in blocks of so many.
+inline constexpr std::int64_t kChannelBlock = 16;
+
 /// Who reads what, without nodes that no graph output needs.
 class Readers {
  public:

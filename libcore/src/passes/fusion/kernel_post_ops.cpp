@@ -19,7 +19,6 @@ namespace {
 constexpr std::size_t kMostNodes = 16;
 // What ExpandDepthwise asks for: a thread's rows take a few MiB at most.
 constexpr std::int64_t kWidestRow = 8192;
-constexpr std::int64_t kChannelBlock = 16;
 // Where a product with a norm in front takes less time than both.
 constexpr std::int64_t kMinNormChannels = 256;
 constexpr std::int64_t kMaxNormPixels = 1024;

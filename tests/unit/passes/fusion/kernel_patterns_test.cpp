@@ -13,7 +13,7 @@ using Lines = std::vector<std::string>;
 
 namespace {
 
-const Shape kImage{1, 16, 8, 8};
+const Shape kPicture{1, 16, 8, 8};
 
 FuseOptions only(Lines patterns) {
   patterns.insert(patterns.begin(), "none");
@@ -21,7 +21,7 @@ FuseOptions only(Lines patterns) {
 }
 
 /// Groups that a pattern made.
-Lines groups_of(const Graph& graph, const FuseOptions& options) {
+Lines lines_of(const Graph& graph, const FuseOptions& options) {
   Lines lines;
   for (const FusionGroup& group : plan_fusion(graph, options).groups) {
     if (group.pattern == "alias" || group.pattern == "single") continue;
@@ -32,15 +32,15 @@ Lines groups_of(const Graph& graph, const FuseOptions& options) {
   return lines;
 }
 
-class Net : public GraphBuilder {
+class KernelNet : public GraphBuilder {
  public:
-  Net& conv(const std::string& name, const std::string& in, const Shape& weight,
-            const Shape& result, const Json& attrs = Json::object()) {
+  KernelNet& conv(const std::string& name, const std::string& in, const Shape& weight,
+                  const Shape& result, const Json& attrs = Json::object()) {
     GraphBuilder::weight(name + "_w", weight);
     node(name, "aten.conv2d.default", {in, "p_" + name + "_w"}, result, attrs);
     return *this;
   }
-  Net& bn(const std::string& name, const std::string& in, const Shape& shape) {
+  KernelNet& bn(const std::string& name, const std::string& in, const Shape& shape) {
     Lines operands{in};
     for (const char* part : {"_g", "_b", "_m", "_v"}) {
       GraphBuilder::weight(name + part, {shape[1]});
@@ -50,8 +50,8 @@ class Net : public GraphBuilder {
          Json{{"training", false}, {"momentum", 0.1}, {"eps", 1e-5}, {"cudnn_enabled", true}});
     return *this;
   }
-  Net& linear(const std::string& name, const std::string& in, const Shape& result,
-              std::int64_t inner) {
+  KernelNet& linear(const std::string& name, const std::string& in, const Shape& result,
+                    std::int64_t inner) {
     GraphBuilder::weight(name + "_w", {result.back(), inner});
     node(name, "aten.linear.default", {in, "p_" + name + "_w"}, result);
     return *this;
@@ -63,33 +63,33 @@ Json padding(std::int64_t value) { return Json{{"padding", {value, value}}}; }
 }  // namespace
 
 TEST_CASE("kernels: what a primitive does before it stores") {
-  Net net;
-  net.input("x", kImage).input("z", kImage);
-  net.conv("c", "x", {16, 16, 3, 3}, kImage, padding(1)).bn("n", "c", kImage);
-  net.node("r", "aten.relu.default", {"n"}, kImage);
-  net.node("s", "aten.add.Tensor", {"r", "z"}, kImage);
+  KernelNet net;
+  net.input("x", kPicture).input("z", kPicture);
+  net.conv("c", "x", {16, 16, 3, 3}, kPicture, padding(1)).bn("n", "c", kPicture);
+  net.node("r", "aten.relu.default", {"n"}, kPicture);
+  net.node("s", "aten.add.Tensor", {"r", "z"}, kPicture);
   const std::string last = GENERATE("tanh", "gelu", "celu", "add.Tensor");
   net.node("y", "aten." + last + (last == "add.Tensor" ? "" : ".default"),
-           last == "add.Tensor" ? Lines{"s", "s"} : Lines{"s"}, kImage);
+           last == "add.Tensor" ? Lines{"s", "s"} : Lines{"s"}, kPicture);
   net.output("y");
   // GELU is a pass of its own, a primitive has no CELU, and a value that is read twice must be.
-  CHECK(groups_of(net.build(), only({"conv-post-ops"})) ==
+  CHECK(lines_of(net.build(), only({"conv-post-ops"})) ==
         Lines{last == "tanh" ? "conv-post-ops: c n r s y" : "conv-post-ops: c n r s"});
 }
 
 TEST_CASE("kernels: behind products, of two that are added the later one takes the sum") {
-  Net net;
+  KernelNet net;
   net.input("x", {4, 8});
   net.linear("a", "x", {4, 6}, 8).linear("b", "x", {4, 6}, 8);
   net.node("s", "aten.add.Tensor", {"a", "b"}, Shape{4, 6});
   net.node("v", "aten.view.default", {"s"}, Shape{2, 12}, Json{{"size", {2, 12}}});
   net.node("y", "aten.relu.default", {"v"}, Shape{2, 12}).output("y");
-  CHECK(groups_of(net.build(), only({"product-post-ops"})) == Lines{"product-post-ops: b s v y"});
+  CHECK(lines_of(net.build(), only({"product-post-ops"})) == Lines{"product-post-ops: b s v y"});
 }
 
 TEST_CASE("kernels: attention on batched products") {
   const std::string between = GENERATE("mask", "mask, factor", "factor, mask", "relu");
-  Net net;
+  KernelNet net;
   const Shape scores{2, 4, 4};
   net.input("q", {2, 4, 8}).input("k", {2, 8, 4}).input("v", {2, 4, 8}).input("m", {4, 4});
   net.node("p", "aten.bmm.default", {"q", "k"}, scores);
@@ -111,7 +111,7 @@ TEST_CASE("kernels: attention on batched products") {
   }
   net.node("s", "aten.softmax.int", {value}, scores, Json{{"dim", -1}});
   net.node("o", "aten.bmm.default", {"s", "v"}, Shape{2, 4, 8}).output("o");
-  const Lines found = groups_of(net.build(), only({"scaled-attention"}));
+  const Lines found = lines_of(net.build(), only({"scaled-attention"}));
   if (between == "mask") CHECK(found == Lines{"scaled-attention: p a s o"});
   if (between == "factor, mask") CHECK(found == Lines{"scaled-attention: p f a s o"});
   // A factor behind the mask would scale the mask, too.
@@ -120,7 +120,7 @@ TEST_CASE("kernels: attention on batched products") {
 
 TEST_CASE("kernels: channel gates of whole vectors") {
   const std::int64_t channels = GENERATE(16, 12);
-  Net net;
+  KernelNet net;
   const Shape image{1, channels, 8, 8};
   const Shape point{1, channels, 1, 1};
   net.input("x", image);
@@ -130,12 +130,12 @@ TEST_CASE("kernels: channel gates of whole vectors") {
   net.conv("b", "r", {channels, 4, 1, 1}, point);
   net.node("g", "aten.sigmoid.default", {"b"}, point);
   net.node("y", "aten.mul.Tensor", {"g", "x"}, image).output("y");
-  const Lines found = groups_of(net.build(), only({"channel-gate"}));
+  const Lines found = lines_of(net.build(), only({"channel-gate"}));
   CHECK(found == (channels == 16 ? Lines{"channel-gate: m a r b g y"} : Lines{}));
 }
 
 TEST_CASE("kernels: linear siblings whose results are only moved") {
-  Net net;
+  KernelNet net;
   net.input("x", {4, 8});
   net.linear("q", "x", {4, 6}, 8).linear("k", "x", {4, 6}, 8).linear("v", "x", {4, 6}, 8);
   for (const char* name : {"q", "k"}) {
@@ -144,57 +144,56 @@ TEST_CASE("kernels: linear siblings whose results are only moved") {
     net.output(std::string(name) + "t");
   }
   net.node("r", "aten.relu.default", {"v"}, Shape{4, 6}).output("r");
-  CHECK(groups_of(net.build(), only({"linear-siblings"})) == Lines{"linear-siblings: q k"});
+  CHECK(lines_of(net.build(), only({"linear-siblings"})) == Lines{"linear-siblings: q k"});
 }
 
 TEST_CASE("kernels: a batch norm joins the pointwise convolution behind it") {
   const std::int64_t channels = GENERATE(16, 24);
-  Net net;
+  KernelNet net;
   const Shape image{1, channels, 8, 8};
   net.input("x", image);
   net.bn("n", "x", image);
   net.node("r", "aten.relu.default", {"n"}, image);
   net.conv("c", "r", {32, channels, 1, 1}, {1, 32, 8, 8});
   net.node("y", "aten.relu.default", {"c"}, Shape{1, 32, 8, 8}).output("y");
-  const Lines found =
-      groups_of(net.build(), only({"conv-post-ops", "norm-relu", "norm-pointwise"}));
+  const Lines found = lines_of(net.build(), only({"conv-post-ops", "norm-relu", "norm-pointwise"}));
   CHECK(found == (channels == 16 ? Lines{"norm-pointwise: n r c y"}
                                  : Lines{"norm-relu: n r", "conv-post-ops: c y"}));
 }
 
 TEST_CASE("kernels: a pointwise convolution joins the depthwise one behind it") {
   const std::int64_t taps = GENERATE(3, 7);
-  Net net;
+  KernelNet net;
   net.input("x", {1, 8, 8, 8});
-  net.conv("e", "x", {16, 8, 1, 1}, kImage);
-  net.node("r", "aten.relu6.default", {"e"}, kImage);
+  net.conv("e", "x", {16, 8, 1, 1}, kPicture);
+  net.node("r", "aten.relu6.default", {"e"}, kPicture);
   Json attrs = padding(taps / 2);
   attrs["groups"] = 16;
-  net.conv("d", "r", {16, 1, taps, taps}, kImage, attrs);
-  net.node("y", "aten.relu6.default", {"d"}, kImage).output("y");
-  const Lines found = groups_of(net.build(), only({"conv-post-ops", "expand-depthwise"}));
+  net.conv("d", "r", {16, 1, taps, taps}, kPicture, attrs);
+  net.node("y", "aten.relu6.default", {"d"}, kPicture).output("y");
+  const Lines found = lines_of(net.build(), only({"conv-post-ops", "expand-depthwise"}));
   CHECK(found == (taps == 3 ? Lines{"expand-depthwise: e r d y"}
                             : Lines{"conv-post-ops: e r", "conv-post-ops: d y"}));
 }
 
 TEST_CASE("kernels: nodes that become none") {
-  Net net;
-  net.input("x", kImage).weight("w", {1, 16, 8, 8});
-  net.conv("a", "x", {16, 16, 1, 1}, kImage).conv("b", "x", {32, 16, 1, 1}, {1, 32, 8, 8});
-  net.node("k", "aten.exp.default", {"p_w"}, kImage);
-  net.node("u", "aten.exp.default", {"x"}, kImage);
+  KernelNet net;
+  net.input("x", kPicture).weight("w", {1, 16, 8, 8});
+  net.conv("a", "x", {16, 16, 1, 1}, kPicture).conv("b", "x", {32, 16, 1, 1}, {1, 32, 8, 8});
+  net.node("k", "aten.exp.default", {"p_w"}, kPicture);
+  net.node("u", "aten.exp.default", {"x"}, kPicture);
   net.node("cc", "aten.cat.default", {"a", "b"}, Shape{1, 48, 8, 8}, Json{{"dim", 1}});
   // A longer one in which the first lies as a whole; then one with an operand that lies elsewhere.
-  net.conv("d", "cc", {16, 48, 1, 1}, kImage);
+  net.conv("d", "cc", {16, 48, 1, 1}, kPicture);
   net.node("ccc", "aten.cat.default", {"a", "b", "d"}, Shape{1, 64, 8, 8}, Json{{"dim", 1}});
   net.node("no", "aten.cat.default", {"d", "a"}, Shape{1, 32, 8, 8}, Json{{"dim", 1}});
   net.node("cl", "aten.clone.default", {"no"}, Shape{1, 32, 8, 8});
-  net.node("y", "aten.add.Tensor", {"d", "k"}, kImage);
+  net.node("y", "aten.add.Tensor", {"d", "k"}, kPicture);
   net.output("y").output("ccc").output("cl");
   const Graph graph = net.build();
   const FuseOptions options = only({"concat-in-place", "no-copy", "constant", "unused"});
-  CHECK(groups_of(graph, options) == Lines{"constant: k", "unused: u", "concat-in-place: cc",
-                                           "concat-in-place: ccc", "no-copy: cl"});
+  CHECK(lines_of(graph, options) == Lines{"constant: k", "unused: u", "concat-in-place: cc",
+                                          "concat-in-place: ccc", "no-copy: cl"});
   Graph fused = graph;
   Diagnostics diagnostics;
   fuse_ops(fused, options, diagnostics);
@@ -202,31 +201,31 @@ TEST_CASE("kernels: nodes that become none") {
 }
 
 TEST_CASE("kernels: a target says which patterns its devices have") {
-  Net net;
-  net.input("x", kImage);
-  net.conv("a", "x", {16, 16, 1, 1}, kImage).on("npu");
-  net.node("b", "aten.gelu.default", {"a"}, kImage).on("npu");
-  net.conv("c", "b", {16, 16, 1, 1}, kImage).on("cpu");
-  net.node("d", "aten.gelu.default", {"c"}, kImage).on("cpu").output("d");
+  KernelNet net;
+  net.input("x", kPicture);
+  net.conv("a", "x", {16, 16, 1, 1}, kPicture).on("npu");
+  net.node("b", "aten.gelu.default", {"a"}, kPicture).on("npu");
+  net.conv("c", "b", {16, 16, 1, 1}, kPicture).on("cpu");
+  net.node("d", "aten.gelu.default", {"c"}, kPicture).on("cpu").output("d");
   const Graph graph = net.build();
   FuseOptions options;
-  CHECK(groups_of(graph, options) == Lines{"conv-act: a b", "conv-act: c d"});
+  CHECK(lines_of(graph, options) == Lines{"conv-act: a b", "conv-act: c d"});
   options.device_patterns["npu"] = {"conv-post-ops"};
-  CHECK(groups_of(graph, options) == Lines{"conv-act: c d"});
+  CHECK(lines_of(graph, options) == Lines{"conv-act: c d"});
   options.device_patterns["npu"] = {};
-  CHECK(groups_of(graph, options) == Lines{"conv-act: c d"});
+  CHECK(lines_of(graph, options) == Lines{"conv-act: c d"});
   options.patterns = {"default", "conv-act"};  // names hold for every device
-  CHECK(groups_of(graph, options) == Lines{"conv-act: a b", "conv-act: c d"});
+  CHECK(lines_of(graph, options) == Lines{"conv-act: a b", "conv-act: c d"});
   options.patterns = {"-conv-act", "-epilogue"};
   options.device_patterns["npu"] = {"conv-act"};
-  CHECK(groups_of(graph, options).empty());
+  CHECK(lines_of(graph, options).empty());
 }
 
 TEST_CASE("kernels: the target of a document counts, and has to name patterns that exist") {
-  Net net;
-  net.input("x", kImage);
-  net.conv("a", "x", {16, 16, 1, 1}, kImage).on("npu");
-  net.node("b", "aten.relu.default", {"a"}, kImage).on("npu").output("b");
+  KernelNet net;
+  net.input("x", kPicture);
+  net.conv("a", "x", {16, 16, 1, 1}, kPicture).on("npu");
+  net.node("b", "aten.relu.default", {"a"}, kPicture).on("npu").output("b");
   Graph graph = net.build();
   Json target = load_target("host").json;
   graph.set_npu_member("target", target);
@@ -246,27 +245,27 @@ TEST_CASE("kernels: the target of a document counts, and has to name patterns th
 
 TEST_CASE("kernels: anchors without operands are left alone") {
   const std::string op = GENERATE("conv2d", "linear", "batch_norm");
-  Net net;
-  net.input("x", kImage);
-  net.node("a", "aten." + op + ".default", {}, kImage, Json{{"training", false}});
-  net.bn("n", "a", kImage);
-  net.conv("c", "n", {16, 16, 1, 1}, kImage).output("c");
+  KernelNet net;
+  net.input("x", kPicture);
+  net.node("a", "aten." + op + ".default", {}, kPicture, Json{{"training", false}});
+  net.bn("n", "a", kPicture);
+  net.conv("c", "n", {16, 16, 1, 1}, kPicture).output("c");
   Lines all;
   for (const FusionPattern& pattern : fusion_patterns()) all.emplace_back(pattern.name);
-  CHECK_NOTHROW(groups_of(net.build(), only(all)));
+  CHECK_NOTHROW(lines_of(net.build(), only(all)));
 }
 
 TEST_CASE("kernels: within the groups that a graph has") {
-  Net net;
-  net.input("x", kImage);
-  net.conv("a", "x", {16, 16, 1, 1}, kImage).key("fusion_group", 3);
-  net.node("b", "aten.relu.default", {"a"}, kImage).key("fusion_group", 3);
-  net.node("c", "aten.tanh.default", {"b"}, kImage).key("fusion_group", 5);
-  net.node("d", "aten.tanh.default", {"c"}, kImage);
-  net.node("e", "aten.tanh.default", {"d"}, kImage).output("e");
+  KernelNet net;
+  net.input("x", kPicture);
+  net.conv("a", "x", {16, 16, 1, 1}, kPicture).key("fusion_group", 3);
+  net.node("b", "aten.relu.default", {"a"}, kPicture).key("fusion_group", 3);
+  net.node("c", "aten.tanh.default", {"b"}, kPicture).key("fusion_group", 5);
+  net.node("d", "aten.tanh.default", {"c"}, kPicture);
+  net.node("e", "aten.tanh.default", {"d"}, kPicture).output("e");
   const Graph graph = net.build();
   FuseOptions options = only({"conv-post-ops", "elementwise"});
-  CHECK(groups_of(graph, options) == Lines{"conv-post-ops: a b c d e"});
+  CHECK(lines_of(graph, options) == Lines{"conv-post-ops: a b c d e"});
   options.within_groups = true;
-  CHECK(groups_of(graph, options) == Lines{"conv-post-ops: a b"});
+  CHECK(lines_of(graph, options) == Lines{"conv-post-ops: a b"});
 }
