@@ -26,7 +26,8 @@ int main(int argc, char** argv) {
   npu::cli::Tool tool{"npu-compile", "Compile a document to one file that npu-run maps and runs."};
   npu::CompileModelOptions options;
   bool info = false;
-  tool.add_graph_io();
+  tool.add_graph_input();
+  tool.add_output();
   CLI::App& app = tool.app();
   app.add_option("-t,--target", options.target,
                  "target of a document that npu-tag has not seen [host]")

@@ -30,17 +30,16 @@ Readers::Readers(const FusionBuilder& builder)
     if (unused(n)) continue;
     for (const TensorId id : builder.node(n).inputs) needed[index_of(id.value)] = 1;
   }
-  for (std::size_t t = 0; t < only_.size(); ++t) {
-    const TensorId id{static_cast<std::int32_t>(t)};
-    std::int32_t readers = builder.is_output(id) ? 2 : 0;
-    for (const NodeId consumer : graph.tensor(id).consumers) {
-      if (unused(consumer.value)) continue;
-      const std::vector<TensorId>& inputs = builder.node(consumer.value).inputs;
-      readers += static_cast<std::int32_t>(std::count(inputs.begin(), inputs.end(), id));
-      if (readers > 1) break;
-      only_[t] = consumer.value;
+  // By tensor, how often it is read; the host reads outputs, which are so never read only once.
+  std::vector<char> readers(only_.size(), 0);
+  for (const TensorId id : graph.graph_outputs()) readers[index_of(id.value)] = 2;
+  for (std::int32_t n = 0; n < builder.size(); ++n) {
+    if (unused(n)) continue;
+    for (const TensorId id : builder.node(n).inputs) {
+      char& count = readers[index_of(id.value)];
+      only_[index_of(id.value)] = count == 0 ? n : -1;
+      count = count == 0 ? 1 : 2;
     }
-    if (readers != 1) only_[t] = -1;
   }
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 const Shape kPicture{1, 16, 8, 8};
 
-FuseOptions only(Lines patterns) {
+FuseOptions just(Lines patterns) {
   patterns.insert(patterns.begin(), "none");
   return {.patterns = patterns};
 }
@@ -73,7 +73,7 @@ TEST_CASE("kernels: what a primitive does before it stores") {
            last == "add.Tensor" ? Lines{"s", "s"} : Lines{"s"}, kPicture);
   net.output("y");
   // GELU is a pass of its own, a primitive has no CELU, and a value that is read twice must be.
-  CHECK(lines_of(net.build(), only({"conv-post-ops"})) ==
+  CHECK(lines_of(net.build(), just({"conv-post-ops"})) ==
         Lines{last == "tanh" ? "conv-post-ops: c n r s y" : "conv-post-ops: c n r s"});
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("kernels: behind products, of two that are added the later one takes t
   net.node("s", "aten.add.Tensor", {"a", "b"}, Shape{4, 6});
   net.node("v", "aten.view.default", {"s"}, Shape{2, 12}, Json{{"size", {2, 12}}});
   net.node("y", "aten.relu.default", {"v"}, Shape{2, 12}).output("y");
-  CHECK(lines_of(net.build(), only({"product-post-ops"})) == Lines{"product-post-ops: b s v y"});
+  CHECK(lines_of(net.build(), just({"product-post-ops"})) == Lines{"product-post-ops: b s v y"});
 }
 
 TEST_CASE("kernels: attention on batched products") {
@@ -111,7 +111,7 @@ TEST_CASE("kernels: attention on batched products") {
   }
   net.node("s", "aten.softmax.int", {value}, scores, Json{{"dim", -1}});
   net.node("o", "aten.bmm.default", {"s", "v"}, Shape{2, 4, 8}).output("o");
-  const Lines found = lines_of(net.build(), only({"scaled-attention"}));
+  const Lines found = lines_of(net.build(), just({"scaled-attention"}));
   if (between == "mask") CHECK(found == Lines{"scaled-attention: p a s o"});
   if (between == "factor, mask") CHECK(found == Lines{"scaled-attention: p f a s o"});
   // A factor behind the mask would scale the mask, too.
@@ -130,7 +130,7 @@ TEST_CASE("kernels: channel gates of whole vectors") {
   net.conv("b", "r", {channels, 4, 1, 1}, point);
   net.node("g", "aten.sigmoid.default", {"b"}, point);
   net.node("y", "aten.mul.Tensor", {"g", "x"}, image).output("y");
-  const Lines found = lines_of(net.build(), only({"channel-gate"}));
+  const Lines found = lines_of(net.build(), just({"channel-gate"}));
   CHECK(found == (channels == 16 ? Lines{"channel-gate: m a r b g y"} : Lines{}));
 }
 
@@ -144,7 +144,7 @@ TEST_CASE("kernels: linear siblings whose results are only moved") {
     net.output(std::string(name) + "t");
   }
   net.node("r", "aten.relu.default", {"v"}, Shape{4, 6}).output("r");
-  CHECK(lines_of(net.build(), only({"linear-siblings"})) == Lines{"linear-siblings: q k"});
+  CHECK(lines_of(net.build(), just({"linear-siblings"})) == Lines{"linear-siblings: q k"});
 }
 
 TEST_CASE("kernels: a batch norm joins the pointwise convolution behind it") {
@@ -156,7 +156,7 @@ TEST_CASE("kernels: a batch norm joins the pointwise convolution behind it") {
   net.node("r", "aten.relu.default", {"n"}, image);
   net.conv("c", "r", {32, channels, 1, 1}, {1, 32, 8, 8});
   net.node("y", "aten.relu.default", {"c"}, Shape{1, 32, 8, 8}).output("y");
-  const Lines found = lines_of(net.build(), only({"conv-post-ops", "norm-relu", "norm-pointwise"}));
+  const Lines found = lines_of(net.build(), just({"conv-post-ops", "norm-relu", "norm-pointwise"}));
   CHECK(found == (channels == 16 ? Lines{"norm-pointwise: n r c y"}
                                  : Lines{"norm-relu: n r", "conv-post-ops: c y"}));
 }
@@ -171,7 +171,7 @@ TEST_CASE("kernels: a pointwise convolution joins the depthwise one behind it") 
   attrs["groups"] = 16;
   net.conv("d", "r", {16, 1, taps, taps}, kPicture, attrs);
   net.node("y", "aten.relu6.default", {"d"}, kPicture).output("y");
-  const Lines found = lines_of(net.build(), only({"conv-post-ops", "expand-depthwise"}));
+  const Lines found = lines_of(net.build(), just({"conv-post-ops", "expand-depthwise"}));
   CHECK(found == (taps == 3 ? Lines{"expand-depthwise: e r d y"}
                             : Lines{"conv-post-ops: e r", "conv-post-ops: d y"}));
 }
@@ -191,7 +191,7 @@ TEST_CASE("kernels: nodes that become none") {
   net.node("y", "aten.add.Tensor", {"d", "k"}, kPicture);
   net.output("y").output("ccc").output("cl");
   const Graph graph = net.build();
-  const FuseOptions options = only({"concat-in-place", "no-copy", "constant", "unused"});
+  const FuseOptions options = just({"concat-in-place", "no-copy", "constant", "unused"});
   CHECK(lines_of(graph, options) == Lines{"constant: k", "unused: u", "concat-in-place: cc",
                                           "concat-in-place: ccc", "no-copy: cl"});
   Graph fused = graph;
@@ -252,7 +252,7 @@ TEST_CASE("kernels: anchors without operands are left alone") {
   net.conv("c", "n", {16, 16, 1, 1}, kPicture).output("c");
   Lines all;
   for (const FusionPattern& pattern : fusion_patterns()) all.emplace_back(pattern.name);
-  CHECK_NOTHROW(lines_of(net.build(), only(all)));
+  CHECK_NOTHROW(lines_of(net.build(), just(all)));
 }
 
 TEST_CASE("kernels: within the groups that a graph has") {
@@ -264,7 +264,7 @@ TEST_CASE("kernels: within the groups that a graph has") {
   net.node("d", "aten.tanh.default", {"c"}, kPicture);
   net.node("e", "aten.tanh.default", {"d"}, kPicture).output("e");
   const Graph graph = net.build();
-  FuseOptions options = only({"conv-post-ops", "elementwise"});
+  FuseOptions options = just({"conv-post-ops", "elementwise"});
   CHECK(lines_of(graph, options) == Lines{"conv-post-ops: a b c d e"});
   options.within_groups = true;
   CHECK(lines_of(graph, options) == Lines{"conv-post-ops: a b"});
