@@ -3,6 +3,7 @@
 // weights as [groups, O, I, ..], which is a view of PyTorch's [I, O / groups, ..] until they are
 // laid out.
 #include "lowering/lowering.hpp"
+#include "npu/ops/op_name.hpp"
 
 namespace npu::onednn {
 
@@ -44,24 +45,38 @@ Value widened_kernel(Lowering& lowering, const Value& kernel, const std::vector<
   return target;
 }
 
-}  // namespace
+/// A node with its arguments checked.
+struct TransposedCall {
+  TensorId input;
+  TensorId weight;
+  std::optional<TensorId> bias;
+  std::vector<std::int64_t> stride;
+  std::vector<std::int64_t> padding;
+  std::vector<std::int64_t> pad_end;  ///< what is cut off behind; below 0: added
+  std::vector<std::int64_t> dilation;
+  std::int64_t groups = 1;
+  std::int64_t channels = 0;  ///< of the result
+  Shape output;
+};
 
-void lower_transposed_convolution(Lowering& lowering, const BoundNode& node) {
-  const TensorId input = tensor_argument(lowering, node, "input");
-  const TensorId weight = tensor_argument(lowering, node, "weight");
-  const auto bias = node.tensor("bias");
-  const Shape& input_shape = lowering.shape(input);
-  const Shape& weight_shape = lowering.shape(weight);
-  const std::string& op = node.node().op_type;
-  for (const auto& [name, tensor] : {std::pair{"input", input}, std::pair{"weight", weight}}) {
+TransposedCall read_transposed_call(Lowering& lowering, const BoundNode& node) {
+  TransposedCall call;
+  call.input = tensor_argument(lowering, node, "input");
+  call.weight = tensor_argument(lowering, node, "weight");
+  call.bias = node.tensor("bias");
+  const Shape& input_shape = lowering.shape(call.input);
+  const Shape& weight_shape = lowering.shape(call.weight);
+  for (const auto& [name, tensor] :
+       {std::pair{"input", call.input}, std::pair{"weight", call.weight}}) {
     lowering.require_float(name, tensor);
-    if (lowering.dtype(tensor) != lowering.dtype(input)) {
+    if (lowering.dtype(tensor) != lowering.dtype(call.input)) {
       lowering.refuse(name, "its dtype differs from the input's");
     }
   }
   const std::size_t rank = weight_shape.size();
-  const bool fixed_rank = op.starts_with("aten.conv_transpose");
-  const std::size_t expected_rank = fixed_rank ? static_cast<std::size_t>(op[19] - '0') + 2 : rank;
+  const int fixed_rank = spatial_rank(node.node().op_type);
+  const std::size_t expected_rank =
+      fixed_rank > 0 ? static_cast<std::size_t>(fixed_rank) + 2 : rank;
   if (rank != expected_rank || rank < 3 || rank > 5) {
     lowering.refuse("weight", "rank " + std::to_string(rank) + " is not supported");
   }
@@ -69,78 +84,87 @@ void lower_transposed_convolution(Lowering& lowering, const BoundNode& node) {
     lowering.refuse("input", "rank " + std::to_string(input_shape.size()) +
                                  " is not supported; a batch dimension is needed");
   }
-  const auto stride = spatial_argument(lowering, node, "stride", rank - 2, 1);
-  const auto padding = spatial_argument(lowering, node, "padding", rank - 2, 0);
+  call.stride = spatial_argument(lowering, node, "stride", rank - 2, 1);
+  call.padding = spatial_argument(lowering, node, "padding", rank - 2, 0);
   const auto behind = spatial_argument(lowering, node, "output_padding", rank - 2, 0);
-  const auto dilation = spatial_argument(lowering, node, "dilation", rank - 2, 1);
-  const std::int64_t groups = node.integer("groups");
-  if (groups < 1 || weight_shape[0] % groups != 0 || input_shape[1] != weight_shape[0]) {
-    lowering.invalid("argument 'groups': " + number_text(groups) +
+  call.dilation = spatial_argument(lowering, node, "dilation", rank - 2, 1);
+  call.groups = node.integer("groups");
+  if (call.groups < 1 || weight_shape[0] % call.groups != 0 || input_shape[1] != weight_shape[0]) {
+    lowering.invalid("argument 'groups': " + number_text(call.groups) +
                      " groups do not fit an input of " + shape_text(input_shape) +
                      " and a weight of " + shape_text(weight_shape));
   }
-  const std::int64_t channels = weight_shape[1] * groups;
-  if (bias && lowering.shape(*bias) != Shape{channels}) {
-    lowering.invalid("argument 'bias': expected shape [" + number_text(channels) + "], found " +
-                     shape_text(lowering.shape(*bias)));
+  call.channels = weight_shape[1] * call.groups;
+  if (call.bias && lowering.shape(*call.bias) != Shape{call.channels}) {
+    lowering.invalid("argument 'bias': expected shape [" + number_text(call.channels) +
+                     "], found " + shape_text(lowering.shape(*call.bias)));
   }
-  Shape output{input_shape[0], channels};
-  std::vector<std::int64_t> pad_end;
+  call.output = {input_shape[0], call.channels};
   for (std::size_t i = 0; i + 2 < rank; ++i) {
-    if (behind[i] >= stride[i] && behind[i] >= dilation[i]) {
+    if (behind[i] >= call.stride[i] && behind[i] >= call.dilation[i]) {
       lowering.invalid("argument 'output_padding': " + number_text(behind[i]) +
                        " is below neither stride nor dilation");
     }
-    const std::int64_t extent = (input_shape[i + 2] - 1) * stride[i] - 2 * padding[i] +
-                                dilation[i] * (weight_shape[i + 2] - 1) + behind[i] + 1;
+    const std::int64_t extent = (input_shape[i + 2] - 1) * call.stride[i] - 2 * call.padding[i] +
+                                call.dilation[i] * (weight_shape[i + 2] - 1) + behind[i] + 1;
     if (extent < 1) lowering.invalid("the result would be empty");
-    output.push_back(extent);
-    pad_end.push_back(padding[i] - behind[i]);
+    call.output.push_back(extent);
+    call.pad_end.push_back(call.padding[i] - behind[i]);
   }
-  lowering.check_result(node.node().outputs.front(), output, lowering.dtype(input));
+  lowering.check_result(node.node().outputs.front(), call.output, lowering.dtype(call.input));
+  return call;
+}
 
+}  // namespace
+
+void lower_transposed_convolution(Lowering& lowering, const BoundNode& node) {
+  TransposedCall call = read_transposed_call(lowering, node);
+  const Shape& input_shape = lowering.shape(call.input);
+  const std::size_t rank = input_shape.size();
   const DType type = lowering.compute_type();
   std::optional<Value> bias_value;
-  if (bias) {
-    lowering.require_float("bias", *bias);
-    bias_value = lowering.plain(lowering.operand(*bias, DType::kFloat32));
+  if (call.bias) {
+    lowering.require_float("bias", *call.bias);
+    bias_value = lowering.plain(lowering.operand(*call.bias, DType::kFloat32));
   }
-  const FoldedWeights folded = fold_norms(
-      lowering,
-      lowering.plain(lowering.operand(weight, lowering.has_epilogue() ? DType::kFloat32 : type)),
-      bias_value, groups, true);
+  const FoldedWeights folded =
+      fold_norms(lowering,
+                 lowering.plain(lowering.operand(call.weight,
+                                                 lowering.has_epilogue() ? DType::kFloat32 : type)),
+                 bias_value, call.groups, true);
   // oneDNN wants less than a stride cut off behind; a tap of zeros makes room for more.
   std::vector<bool> widens(rank, false);
   bool widens_any = false;
   for (std::size_t i = 0; i + 2 < rank; ++i) {
-    if (pad_end[i] + stride[i] > 0) continue;
+    if (call.pad_end[i] + call.stride[i] > 0) continue;
     widens[i + 2] = true;
     widens_any = true;
-    pad_end[i] += dilation[i];
+    call.pad_end[i] += call.dilation[i];
   }
   Value kernel = lowering.in_type(folded.weight, type);
   if (widens_any) kernel = widened_kernel(lowering, kernel, widens);
-  const Value weights = turned_weight(lowering, kernel, groups);
-  dnnl::memory::dims gaps = dims(dilation);
+  const Value weights = turned_weight(lowering, kernel, call.groups);
+  dnnl::memory::dims gaps = dims(call.dilation);
   for (auto& value : gaps) value -= 1;  // oneDNN counts the gaps
   const auto describe = [&](const dnnl::primitive_attr& attributes) {
     const auto describe_with = [&](const auto&... bias_layout) {
       return dnnl::deconvolution_forward::desc(
           dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct,
           any_layout(input_shape, type), any_layout(dimensions(weights.layout), type),
-          bias_layout..., any_layout(output, type), dims(stride), gaps, dims(padding),
-          dims(pad_end));
+          bias_layout..., any_layout(call.output, type), dims(call.stride), gaps,
+          dims(call.padding), dims(call.pad_end));
     };
     if (!folded.bias) {
       return dnnl::deconvolution_forward::primitive_desc(describe_with(), attributes,
                                                          lowering.engine());
     }
     return dnnl::deconvolution_forward::primitive_desc(
-        describe_with(plain_layout({channels}, DType::kFloat32)), attributes, lowering.engine());
+        describe_with(plain_layout({call.channels}, DType::kFloat32)), attributes,
+        lowering.engine());
   };
   auto primitive = describe(Lowering::attributes());
   const Layout target_layout = primitive.dst_desc();
-  const Value source = lowering.in_layout(lowering.operand(input), primitive.src_desc());
+  const Value source = lowering.in_layout(lowering.operand(call.input), primitive.src_desc());
   const PostOps post = make_post_ops(lowering, target_layout, {source});
   if (post.operations.len() != 0) {
     dnnl::primitive_attr attributes = Lowering::attributes();
@@ -157,7 +181,8 @@ void lower_transposed_convolution(Lowering& lowering, const BoundNode& node) {
   reads.insert(reads.end(), post.reads.begin(), post.reads.end());
   const Value target = target_of(lowering, post, type, target_layout);
   lowering.add_primitive(primitive, reads, target);
-  lowering.define_computed(node.node().outputs.front(), output, lowering.dtype(input), target);
+  lowering.define_computed(node.node().outputs.front(), call.output, lowering.dtype(call.input),
+                           target);
 }
 
 }  // namespace npu::onednn

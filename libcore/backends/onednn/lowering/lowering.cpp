@@ -20,6 +20,7 @@
 #include <unordered_map>
 
 #include "npu/ops/op_catalogue.hpp"
+#include "npu/ops/op_name.hpp"
 #include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
 
@@ -28,17 +29,6 @@ namespace npu::onednn {
 namespace {
 
 constexpr std::size_t kMaxRank = 8;
-constexpr std::string_view kGetItem = "<built-in function getitem>";
-
-bool same_value(const Value& a, const Value& b) {
-  return a.type == b.type && a.offset == b.offset && a.buffer == b.buffer && a.layout == b.layout;
-}
-
-bool has_primitive_type(DType type) { return type == DType::kFloat32 || type == DType::kBFloat16; }
-
-std::size_t bytes_of(DType type, const Layout& layout) {
-  return static_cast<std::size_t>(span_elements(layout)) * dtype_size(type);
-}
 
 TensorBinding binding_of(const TensorInfo& tensor) {
   return {tensor.name, tensor.dtype, tensor.shape};
@@ -89,245 +79,6 @@ DType Lowering::storage_type(DType dtype) const noexcept {
     return DType::kBFloat16;
   }
   return dtype;
-}
-
-BufferInfo& Lowering::changed_buffer(BufferId buffer) {
-  BufferInfo& info = plan_.buffers[static_cast<std::size_t>(buffer.value)];
-  journal_.note([this, buffer, kind = info.kind, parent = info.parent, offset = info.parent_offset,
-                 has_parts = info.has_parts] {
-    BufferInfo& old = plan_.buffers[static_cast<std::size_t>(buffer.value)];
-    old.kind = kind;
-    old.parent = parent;
-    old.parent_offset = offset;
-    old.has_parts = has_parts;
-  });
-  return info;
-}
-
-BufferId Lowering::add_buffer(BufferInfo info) {
-  journal_.note([this] { plan_.buffers.pop_back(); });
-  plan_.buffers.push_back(std::move(info));
-  return BufferId{static_cast<std::int32_t>(plan_.buffers.size() - 1)};
-}
-
-Value Lowering::temporary(DType type, const Layout& layout) {
-  return {type, layout,
-          add_buffer({BufferKind::kArena, bytes_of(type, layout), 0, {}, {}, 0, false}), 0};
-}
-
-Value Lowering::constant(float number) {
-  const auto* bytes = static_cast<const std::byte*>(static_cast<const void*>(&number));
-  const BufferId buffer = add_buffer({BufferKind::kConstant,
-                                      sizeof number,
-                                      0,
-                                      std::vector<std::byte>(bytes, bytes + sizeof number),
-                                      {},
-                                      0,
-                                      false});
-  return {DType::kFloat32, plain_layout({1}, DType::kFloat32), buffer, 0};
-}
-
-bool Lowering::is_constant(const Value& value) const {
-  const BufferKind kind = plan_.buffers[static_cast<std::size_t>(value.buffer.value)].kind;
-  return kind == BufferKind::kWeight || kind == BufferKind::kConstant;
-}
-
-void Lowering::add_step(Step step) {
-  step.node = node_index_;
-  step.group = group_index_;
-  step.binds_output = binds_outputs_;
-  const auto buffer_of = [&](const Operand& operand) -> BufferInfo& {
-    return plan_.buffers[static_cast<std::size_t>(operand.buffer.value)];
-  };
-  bool constant = true;
-  for (std::size_t i = 0; i < step.read_count; ++i) {
-    const BufferKind kind = buffer_of(step.operands[i]).kind;
-    constant = constant && (kind == BufferKind::kWeight || kind == BufferKind::kConstant);
-  }
-  for (std::size_t i = step.read_count; i < step.operands.size(); ++i) {
-    // A part of another buffer is written by the program, whatever it is copied from.
-    const BufferInfo& buffer = buffer_of(step.operands[i]);
-    constant = constant && buffer.kind != BufferKind::kOutput && buffer.parent.value < 0;
-  }
-  if (!constant) {
-    if (step.kind == KernelKind::kCompute) step.choice = std::exchange(choice_, {});
-    journal_.note([this] { plan_.steps.pop_back(); });
-    plan_.steps.push_back(std::move(step));
-    return;
-  }
-  for (std::size_t i = step.read_count; i < step.operands.size(); ++i) {
-    changed_buffer(step.operands[i].buffer).kind = BufferKind::kConstant;
-  }
-  journal_.note([this] { plan_.prologue.pop_back(); });
-  plan_.prologue.push_back(std::move(step));
-}
-
-void Lowering::add_primitive(const dnnl::primitive_desc_base& primitive,
-                             std::initializer_list<PrimitiveOperand> reads, const Value& write) {
-  add_primitive(primitive, std::span(reads.begin(), reads.size()), write);
-}
-
-void Lowering::add_primitive(const dnnl::primitive_desc_base& primitive,
-                             std::span<const PrimitiveOperand> reads, const Value& write) {
-  Step step;
-  step.primitive = primitive;
-  const auto add_operand = [&](int argument, const Value& value) {
-    step.operands.push_back(value.operand());
-    step.arguments.push_back(argument);
-    step.layouts.push_back(value.layout);
-  };
-  for (const PrimitiveOperand& read : reads) add_operand(read.argument, read.value);
-  step.read_count = reads.size();
-  add_operand(DNNL_ARG_DST, write);
-  const Layout scratchpad = primitive.scratchpad_desc();
-  if (scratchpad.get_size() != 0) {
-    step.operands.push_back(
-        {add_buffer({BufferKind::kArena, scratchpad.get_size(), 0, {}, {}, 0, false}), 0});
-    step.arguments.push_back(DNNL_ARG_SCRATCHPAD);
-    step.layouts.push_back(scratchpad);
-  }
-  add_step(std::move(step));
-}
-
-void Lowering::add_kernel(std::initializer_list<Value> reads, const Value& write, Kernel kernel,
-                          KernelKind kind, std::size_t scratch_bytes) {
-  add_kernel(std::span(reads.begin(), reads.size()), write, std::move(kernel), kind, scratch_bytes);
-}
-
-void Lowering::add_kernel(std::span<const Value> reads, const Value& write, Kernel kernel,
-                          KernelKind kind, std::size_t scratch_bytes) {
-  Step step;
-  step.kind = kind;
-  for (const Value& read : reads) step.operands.push_back(read.operand());
-  step.read_count = reads.size();
-  step.operands.push_back(write.operand());
-  if (scratch_bytes != 0) {
-    step.operands.push_back(
-        {add_buffer({BufferKind::kArena, scratch_bytes, 0, {}, {}, 0, false}), 0});
-  }
-  set_isa(kernel, machine_->isa);
-  step.kernel = std::move(kernel);
-  add_step(std::move(step));
-}
-
-dnnl::primitive_attr Lowering::attributes() {
-  dnnl::primitive_attr attributes;
-  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  return attributes;
-}
-
-const Value* Lowering::find_copy(const Value& value, DType type, const Layout& layout) const {
-  const auto found = copies_.find(value.buffer.value);
-  if (found == copies_.end()) return nullptr;
-  for (const Copy& copy : found->second) {
-    if (same_value(copy.from, value) && copy.to.type == type && copy.to.layout == layout)
-      return &copy.to;
-  }
-  return nullptr;
-}
-
-Value Lowering::copied(const Value& value, DType type, const Layout& layout) {
-  if (const Value* copy = find_copy(value, type, layout)) return *copy;
-  const Value target = temporary(type, layout);
-  if (value.type != type) {
-    const std::int64_t count = span_elements(value.layout);
-    const DType from = value.type;
-    add_kernel({value}, target, Convert{from, type, count}, KernelKind::kReorder);
-  } else {
-    copy_into(value, target, KernelKind::kReorder);
-  }
-  const std::int32_t from = value.buffer.value;
-  journal_.note([this, from] { copies_.at(from).pop_back(); });
-  copies_[from].push_back({value, target});
-  return target;
-}
-
-void Lowering::copy_into(const Value& from, const Value& to, KernelKind kind) {
-  if (has_primitive_type(from.type) &&
-      (from.type == DType::kFloat32 || machine_->native_bfloat16)) {
-    const dnnl::reorder::primitive_desc reorder(engine(), from.layout, engine(), to.layout,
-                                                attributes());
-    const std::size_t steps = plan_.steps.size();
-    add_primitive(reorder, {{DNNL_ARG_SRC, from}}, to);
-    if (plan_.steps.size() != steps) plan_.steps.back().kind = kind;
-    return;
-  }
-  const Iteration space = iterate(to.layout);
-  StridedCopy copy{dtype_size(from.type), space.extents, strides_in(space, from.layout),
-                   space.strides};
-  copy.simplify();
-  add_kernel({from}, to, std::move(copy), kind);
-}
-
-bool Lowering::can_overwrite(const Value& value) const {
-  const BufferInfo& buffer = plan_.buffers[static_cast<std::size_t>(value.buffer.value)];
-  if (buffer.kind != BufferKind::kArena || buffer.parent.value >= 0 || buffer.has_parts ||
-      value.offset != 0 || buffer.bytes != bytes_of(value.type, value.layout)) {
-    return false;
-  }
-  const auto found = readers_.find(value.buffer.value);
-  if (found == readers_.end()) return true;
-  return std::all_of(found->second.begin(), found->second.end(), [&](TensorId id) {
-    return fusions_.last_use[static_cast<std::size_t>(id.value)] <= position_;
-  });
-}
-
-void Lowering::note_overwritten(const Value& value) {
-  const auto is_there = [&](const Copy& copy) { return copy.to.buffer == value.buffer; };
-  for (auto& [buffer, copies] : copies_) {
-    const bool is_source = buffer == value.buffer.value;
-    if (!is_source && std::none_of(copies.begin(), copies.end(), is_there)) continue;
-    journal_.keep(copies);
-    std::erase_if(copies, [&](const Copy& copy) { return is_source || is_there(copy); });
-  }
-}
-
-bool Lowering::can_place(BufferId buffer) const {
-  const BufferInfo& info = plan_.buffers[static_cast<std::size_t>(buffer.value)];
-  return info.kind == BufferKind::kArena && info.parent.value < 0;
-}
-
-bool Lowering::can_place(const Value& value) const {
-  return can_place(value.buffer) && value.offset == 0 &&
-         buffer_bytes(value.buffer) == bytes_of(value.type, value.layout);
-}
-
-void Lowering::place(BufferId part, BufferId whole, std::int64_t offset_bytes) {
-  BufferInfo& info = changed_buffer(part);
-  info.parent = whole;
-  info.parent_offset = static_cast<std::size_t>(offset_bytes);
-  changed_buffer(whole).has_parts = true;
-}
-
-const Lowering::Concat* Lowering::find_concat(const std::vector<Value>& values,
-                                              std::size_t first) const {
-  const Concat* best = nullptr;
-  for (const Concat& concat : concats_) {
-    const std::size_t count = concat.operands.size();
-    if (count > values.size() - first || (best != nullptr && count <= best->operands.size())) {
-      continue;
-    }
-    if (!can_place(concat.whole)) continue;
-    bool same = true;
-    for (std::size_t i = 0; same && i < count; ++i) {
-      same = same_value(concat.operands[i], values[first + i]);
-    }
-    if (same) best = &concat;
-  }
-  return best;
-}
-
-std::optional<Value>& Lowering::changed_value(TensorId tensor) {
-  std::optional<Value>& value = values_[static_cast<std::size_t>(tensor.value)];
-  journal_.keep(value);
-  return value;
-}
-
-void Lowering::set_value(TensorId tensor, const Value& value) {
-  changed_value(tensor) = value;
-  const std::int32_t buffer = value.buffer.value;
-  journal_.note([this, buffer] { readers_.at(buffer).pop_back(); });
-  readers_[buffer].push_back(tensor);
 }
 
 Value Lowering::in_layout(const Value& value, const Layout& layout) {
@@ -506,7 +257,7 @@ void Lowering::bind_outputs() {
 }
 
 void Lowering::lower_in_types(const Node& node) {
-  if (node.op_type == kGetItem) return lower_getitem(*this, node);
+  if (node.op_type == kGetitem) return lower_getitem(*this, node);
   const LoweringRow* row = find_lowering(node.op_type);
   const OpInfo* info = find_op(node.op_type);
   if (row == nullptr || info == nullptr) {

@@ -34,6 +34,11 @@ struct EpilogueRefused {
   const char* reason = "a kernel does not do all that stands behind its node";
 };
 
+/// True for what oneDNN's primitives compute.
+inline bool has_primitive_type(DType type) {
+  return type == DType::kFloat32 || type == DType::kBFloat16;
+}
+
 /// One operand of a primitive.
 struct PrimitiveOperand {
   int argument;  ///< DNNL_ARG_*
