@@ -17,7 +17,7 @@ struct FusionGroup {
     kSharedInput,      ///< linear nodes with one input: one product, of which each result is a part
     kSqueezeExcite,    ///< mean, layer, activation, layer, gate, product
     kNormPointwise,    ///< a batch norm and the convolution of one by one behind it, in two parts
-    kExpandDepthwise,  ///< a convolution of one by one and the depthwise one behind it, likewise
+    kExpandDepthwise,  ///< a pointwise convolution and the depthwise one behind it, likewise
   };
   Kind kind = Kind::kEpilogue;
   /// In list order; the first is the anchor, the last gives the result. kAttention: the first

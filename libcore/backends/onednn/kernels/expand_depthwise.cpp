@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One task is a band of rows of 32 channels of an image: it expands the rows that the band needs
-// into a buffer with a border of zeros, which stays in the second cache, and runs the depthwise
+// into a buffer with a border of zeros, which stays in the L2, and runs the depthwise
 // convolution over it. Rows that two bands need are computed twice, so bands are cut only for the
 // cache and to feed all threads. Between the two, the tensor that is largest in such networks is
 // neither written to memory nor read from it.
@@ -113,7 +113,7 @@ template <bool kAvx512>
 }
 
 /// An epilogue that is applied in registers: to clip, as ReLU does, too. Others take a pass over a
-/// row, which is still in the first cache.
+/// row, which is still in the L1.
 struct Clip {
   float low = 0.0F;
   float high = 0.0F;

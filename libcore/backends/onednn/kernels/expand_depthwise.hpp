@@ -10,7 +10,7 @@
 
 namespace npu::onednn {
 
-/// A convolution of one by one with a depthwise convolution behind it, in one pass: the front of an
+/// A pointwise convolution with a depthwise convolution behind it, in one pass: the front of an
 /// inverted residual (Sandler et al., "MobileNetV2", 2018). What is between them is never stored as
 /// a whole. float32, channels in blocks of 16 in source and target, AVX2 or AVX-512.
 struct ExpandDepthwise {

@@ -224,7 +224,7 @@ Footprint footprint(const PackedGemm& kernel) {
       .read_if(kernel.has_bias, kernel.columns)
       .read_epilogue(kernel.epilogue, target)
       .write(target);
-  // Eight copies of 112 rows of a run of k, and the sums of earlier runs.
+  // Eight copies of 112 rows of a KC block, and the sums of earlier runs.
   return builder.with_scratch(kernel,
                               (Count{128} * (Count{kernel.columns} + 64) + (1 << 21)) * kFloat);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every weight is used once for each row, so reading them in one run is all that matters: a thread
 // has a run of columns, whose weights lie one behind the other, and multiplies them with the rows,
-// which stay in the first cache. Sums of a column are kept in four vectors and added up at its end;
+// which stay in the L1. Sums of a column are kept in four vectors and added up at its end;
 // 16 columns at a time get bias and epilogue. O(rows * inner * columns / 16) multiply-adds of
 // vectors, inner * columns floats of memory read.
 #include "kernels/gemv.hpp"

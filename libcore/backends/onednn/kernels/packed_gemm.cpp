@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // A product with constant weights, by the classical algorithm or by one step of Strassen's in
-// Winograd's form, which takes seven products of quarters where the definition takes eight.
+// Winograd's form, which takes seven products of quadrants where the definition takes eight.
 //
 // A task has up to 112 rows and some of the columns. It walks through k in runs: it copies its rows
 // of one run into the L2, tile after tile as the innermost loop reads them (and
 // normalizes them on the way if a batch norm stands in front), and multiplies them with one panel
 // of 32 columns of weights after the other, while the next panel is fetched. For Strassen's step
 // the copies are the sums of quarters that it needs; the quarters of the weights are the halves of
-// a run of k and two panels side by side, and their differences are made by the product that reads
+// a KC block and two panels side by side, and their differences are made by the product that reads
 // them first, beside its multiplications.
 //
 // The step mixes two rows, so that the rounding error of a small row grows with a large
 // one, and an infinity in one makes NaN in both: where the sums of magnitudes of two rows differ by
-// more than a factor of 16, or are not finite, a run of k is computed by the definition.
+// more than a factor of 16, or are not finite, a KC block is computed by the definition.
 //
 // O(images * rows * inner * columns / 16) multiply-adds of vectors, times 7 / 8 with the step;
 // memory for each thread O(112 * run + rows of a task * columns of a task).
@@ -57,7 +57,7 @@ NPU_INLINE V magnitude(V value) {
   return value;
 }
 
-/// One run of k of a task.
+/// One KC block of a task.
 struct Run {
   std::int64_t begin;
   std::int64_t length;
@@ -116,7 +116,7 @@ NPU_INLINE void for_each_block(bool is_blocked, const Tiles& tiles, std::int64_t
   for (std::int64_t block = 0; block < blocks; ++block) visit(block, block + 1);
 }
 
-/// A run of k of `rows` of the task's rows, from `first` on, as the micro-kernel reads it.
+/// A KC block of `rows` of the task's rows, from `first` on, as the micro-kernel reads it.
 template <bool kHasNorm>
 NPU_INLINE void copy_rows(const Task& task, const Tiles& tiles, std::int64_t first,
                           std::int64_t rows, std::int64_t k, std::int64_t length, float* to) {
@@ -133,7 +133,7 @@ NPU_INLINE void copy_rows(const Task& task, const Tiles& tiles, std::int64_t fir
       });
 }
 
-/// Where the quarters of a run of k lie, and their sums.
+/// Where the quadrants of a KC block lie, and their sums.
 struct Sums {
   std::int64_t length;  ///< of a quarter
   std::int64_t half;    ///< from one quarter of the source to the one on its right, in floats
@@ -171,7 +171,7 @@ NPU_INLINE void copy_sums_at(const Task& task, const Sums& sums, const float* fr
   store_vector(out + 6 * sums.copy, a12 - s2);
 }
 
-/// All of them for a run of k. Returns whether the rows that were added are alike.
+/// All of them for a KC block. Returns whether the rows that were added are alike.
 template <bool kHasNorm>
 NPU_INLINE bool copy_sums(const Task& task, const Tiles& tiles, const Run& run, std::int64_t copy,
                           float* to) {
@@ -261,11 +261,11 @@ class Multiplier {
   const float* ahead_end_;
 };
 
-/// What is done to sums: later runs of k go on with them, or they get bias and epilogue, of which
+/// What is done to sums: later KC blocks go on with them, or they get bias and epilogue, of which
 /// the most frequent ones are told apart here and not for each vector.
 enum class Finish : std::uint8_t { kLater, kBias, kRelu, kSteps };
 
-/// Adds what earlier runs of k gave; keeps the sum for later ones, or finishes it.
+/// Adds what earlier KC blocks gave; keeps the sum for later ones, or finishes it.
 template <bool kAvx512, bool kIsFirst, Finish kFinish>
 NPU_INLINE void add_up(const Task& task, V value, V bias, std::int64_t place, float* partial) {
   if constexpr (!kIsFirst) value += load_vector<V>(partial);

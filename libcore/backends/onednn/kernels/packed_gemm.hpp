@@ -11,7 +11,7 @@
 namespace npu::onednn {
 
 /// target[image, row, column] = sum over k of source[image, row, k] * weight[column, k] with
-/// constant weights: a linear layer, or a convolution of one by one on channels in blocks of 16.
+/// constant weights: a linear layer, or a pointwise convolution on channels in blocks of 16.
 /// float32, AVX2 or AVX-512.
 struct PackedGemm {
   static constexpr std::string_view kName = "packed-gemm";
@@ -28,7 +28,7 @@ struct PackedGemm {
   std::int64_t columns = 16;  ///< with use_strassen multiples of 32 and of 64
   Steps source;
   Steps target;
-  bool use_strassen = false;  ///< seven products of quarters for eight (Strassen 1969, Winograd's
+  bool use_strassen = false;  ///< seven products of quadrants for eight (Strassen 1969, Winograd's
                               ///< form)
   bool has_norm = false;      ///< elements of the source are first multiplied with factors, one for
                               ///< each k, and terms added

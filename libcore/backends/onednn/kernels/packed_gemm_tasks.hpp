@@ -2,7 +2,7 @@
 #pragma once
 
 // How a PackedGemm is cut into tasks, and k into runs. The order of packed weights follows from the
-// runs of k.
+// KC blocks.
 
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packs the weights of a product: for each run of k panels of 32 columns, one behind the other, in
+// Packs the weights of a product: for each KC block panels of 32 columns, one behind the other, in
 // which the columns of one k lie together. O(inner * columns).
 #include "kernels/packed_gemm_tasks.hpp"
 

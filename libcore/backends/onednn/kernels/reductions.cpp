@@ -25,7 +25,7 @@ void reduce_middle(const MiddleReduction& call, const T* source, T* target) {
   constexpr double kStart = kOp == ReductionOp::kMaximum   ? -kInfinity
                             : kOp == ReductionOp::kMinimum ? kInfinity
                                                            : 0.0;
-  // Columns in groups, so that sums of one group stay in registers or the first cache.
+  // Columns in groups, so that sums of one group stay in registers or the L1.
   constexpr std::int64_t kGroup = 64;
   const std::int64_t groups = (call.inner + kGroup - 1) / kGroup;
 #pragma omp parallel for collapse(2) if (call.outer * call.count * call.inner >= kParallelElements)

@@ -39,14 +39,14 @@ namespace {
 using namespace winograd;
 
 constexpr std::int64_t kCacheFloats =
-    std::int64_t{160} * 1024;  // of transformed sources and products in the second cache
+    std::int64_t{160} * 1024;  // of transformed sources and products in the L2
 constexpr std::int64_t kSmallWeights = std::int64_t{128} * 1024;  // floats that stay in it, too
 constexpr std::int64_t kMostTiles = 432;   // that fit into the cache, of the smallest ones
 constexpr std::int64_t kMostUneven = 512;  // that wait
 
 /// Of the transformed sources of so many tiles for one of the products.
 std::int64_t product_floats(const Winograd& call, std::int64_t tiles) {
-  // A multiple of 4 KiB apart they would share their places in the first cache.
+  // A multiple of 4 KiB apart they would share their places in the L1.
   return tiles * call.source_channels + kLanes;
 }
 
@@ -54,7 +54,7 @@ std::int64_t tile_floats(const Winograd& call) {
   return call.filter.products() * (call.source_channels + kLanes + kColumns);
 }
 
-/// Tiles that are transformed before weights are read. Where weights come from the second cache,
+/// Tiles that are transformed before weights are read. Where weights come from the L2,
 /// few of them leave room for the weights.
 std::int64_t tiles_at_once(const Winograd& call) {
   const std::int64_t most = std::max<std::int64_t>(4, kCacheFloats / tile_floats(call));

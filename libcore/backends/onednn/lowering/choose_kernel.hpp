@@ -69,7 +69,7 @@ void refuse_first(std::vector<Candidate>& candidates, const char* reason);
 /// What the report says of a choice, `taken` being the candidate at the front.
 KernelChoice choice_of(const std::vector<Candidate>& candidates);
 
-/// The product that a convolution of one by one is, on channels in blocks of 16.
+/// The product that a pointwise convolution is, on channels in blocks of 16.
 PackedGemm pointwise_gemm(const Shape& target, std::int64_t source_channels);
 bool is_pointwise(const Shape& weight, const Spatial& spatial, std::int64_t groups);
 /// Whether a product with a batch norm in front takes less time than both.

@@ -47,7 +47,7 @@ std::optional<Value> add_winograd(Lowering& lowering, const ConvolutionCall& cal
 /// The same for a PackedGemm or a Gemv.
 std::optional<Value> add_pointwise(Lowering& lowering, const ConvolutionCall& call,
                                    const std::vector<Candidate>& candidates);
-/// A convolution of one by one with a norm in front; throws EpilogueRefused.
+/// A pointwise convolution with a norm in front; throws EpilogueRefused.
 Value add_norm_pointwise(Lowering& lowering, const ConvolutionCall& call,
                          const Lowering::Norm& norm);
 /// A depthwise convolution with one of one by one in front; throws EpilogueRefused.

@@ -4,8 +4,8 @@
 // With AVX-512 source and result have channels in blocks of 16 wherever oneDNN has a fast kernel
 // for that: as fast as what it would choose itself, and all convolutions then agree, so that no
 // reorder stands between them and a concatenation of channels is one of memory. Kernels with stride
-// 1 that minimal filtering suits go to lower_winograd.cpp. Else oneDNN chooses. Weights are laid
-// out once, when they are compiled.
+// 1 that Winograd's minimal filtering suits go to lower_winograd.cpp. Else oneDNN chooses. Weights
+// are laid out once, when they are compiled.
 #include <algorithm>
 #include <string_view>
 

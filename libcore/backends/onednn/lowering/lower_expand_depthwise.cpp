@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A convolution of one by one and the depthwise convolution behind it, as inverted residuals have
+// A pointwise convolution and the depthwise convolution behind it, as inverted residuals have
 // them, in one kernel that never stores what is between the two.
 #include <algorithm>
 

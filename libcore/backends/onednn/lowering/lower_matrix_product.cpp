@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear layers and convolutions of one by one by the products of our own, where they were chosen.
+// Linear layers and pointwise convolutions by the products of our own, where they were chosen.
 #include <algorithm>
 
 #include "lowering/convolution.hpp"

@@ -8,7 +8,7 @@ namespace npu::onednn {
 
 namespace {
 
-/// A convolution of one by one on one pixel.
+/// A pointwise convolution on one pixel.
 struct Layer {
   Value weight{};  ///< plain float32, [out, in, 1, 1]
   std::optional<Value> bias;

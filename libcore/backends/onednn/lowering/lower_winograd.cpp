@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions by Winograd's minimal filtering: channels in blocks of 16, weights transformed when
-// they are compiled.
+// Convolutions by Winograd's minimal filtering: channels in blocks of 16, weights
+// transformed when they are compiled.
 #include <algorithm>
 #include <iterator>
 #include <vector>

@@ -87,7 +87,7 @@ class Lowering {
   };
   const Concat* find_concat(const std::vector<Value>& values, std::size_t first) const;
   bool can_place(BufferId buffer) const;
-  /// A convolution of one by one that the depthwise convolution behind it computes.
+  /// A pointwise convolution that the depthwise convolution behind it computes.
   struct Expansion {
     Value source;
     Value weight;  ///< plain, [channels, source channels, 1, 1]

@@ -476,7 +476,7 @@ TEST_CASE("onednn multiplies matrices in seven products of quarters for eight",
     std::int64_t inner;
     std::int64_t columns;
   };
-  // One task and several, an odd number of rows, one run of k and several. The first is the
+  // One task and several, an odd number of rows, one KC block and several. The first is the
   // smallest of them.
   const auto [rows, inner, columns] =
       GENERATE(Case{32, 512, 256}, Case{57, 544, 320}, Case{113, 800, 256}, Case{230, 1600, 832});

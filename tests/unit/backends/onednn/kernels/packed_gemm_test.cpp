@@ -89,7 +89,7 @@ struct GemmSize {
 
 TEST_CASE("PackedGemm multiplies, by the definition and by Strassen's step", "[onednn][kernels]") {
   const bool use_strassen = GENERATE(false, true);
-  // One task and several, an odd number of rows, one run of k and two.
+  // One task and several, an odd number of rows, one KC block and two.
   const auto [rows, inner, columns] = GENERATE(GemmSize{1, 32, 64}, GemmSize{57, 96, 192},
                                                GemmSize{113, 1632, 128}, GemmSize{230, 64, 64});
   const auto steps =

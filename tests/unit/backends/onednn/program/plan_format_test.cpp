@@ -114,7 +114,7 @@ TEST_CASE("the order of packed weights belongs to the number of the format", "[o
   winograd.target_channels = 48;
   pack(WinogradWeights{winograd}, 32 * 48 * 9, winograd.weight_floats(), bytes);
   PackedGemm gemm;
-  gemm.inner = 2080;  // several runs of k
+  gemm.inner = 2080;  // several KC blocks
   gemm.columns = 48;
   pack(PackedGemmWeights{gemm}, gemm.weight_floats(), gemm.weight_floats(), bytes);
   gemm.use_strassen = true;
