@@ -372,8 +372,8 @@ TEST_CASE("memory comes from the table, the target or the options", "[plan]") {
   const auto limits = [&] {
     plan.set_table(table);
     std::vector<double> bytes;
-    for (const ProfileDevice& device :
-         read_plan_input(plan.options, plan.diagnostics)->profile.devices) {
+    const auto input = read_plan_input(plan.options, plan.diagnostics);
+    for (const ProfileDevice& device : input->profile.devices) {
       bytes.push_back(device.memory_bytes);
     }
     return bytes;
