@@ -7,12 +7,13 @@
 #        scripts/lint.sh --recent N    the N sources of C++ that changed last, by the log, and all of shell and Python
 #        scripts/lint.sh --scripts     all of shell and Python
 #
-# C++ is read through the compile commands of a build tree: $BUILD_DIR, build/ by default; scripts/quickstart.sh makes it.
+# C++ is read through the compile commands of build-lint/, which is configured here but not built: the release tree has
+# none for single files, whose folders it compiles as one. $BUILD_DIR names another tree.
 # All of libcore, the onednn backend and the tools is checked. The aten backend is not: clang 14 cannot read the headers
 # of libtorch 1.13 as C++20.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-build=${BUILD_DIR:-build}
+build=${BUILD_DIR:-build-lint}
 clang_tidy=${CLANG_TIDY:-$(command -v clang-tidy-14 || echo clang-tidy)}
 
 # need PROGRAM PACKAGE
@@ -30,8 +31,11 @@ checkable() {
 }
 
 need_compile_commands() {
+  if [[ -z ${BUILD_DIR:-} ]]; then
+    cmake --preset release -B "$build" -DNPU_UNITY=OFF >/dev/null || exit
+  fi
   [[ -f $build/compile_commands.json ]] || {
-    echo "lint.sh: $build/compile_commands.json not found; run cmake --preset release first" >&2
+    echo "lint.sh: $build/compile_commands.json not found; run cmake --preset dev first, or unset BUILD_DIR" >&2
     exit 1
   }
 }

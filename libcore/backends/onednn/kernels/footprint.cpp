@@ -174,7 +174,7 @@ Footprint footprint(const Winograd& kernel) {
   }
   const Count border = Count{8} * (Count{kernel.source_extent[1]} + 8);
   require(source.value() / 16 + border.value() <= kMostVectors &&
-              (target + 16 * 64).value() / 16 <= kMostVectors,
+              (target + Count{1024}).value() / 16 <= kMostVectors,
           "a tensor has too many elements");
   Builder builder;
   builder.read(source)
