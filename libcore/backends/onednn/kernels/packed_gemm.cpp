@@ -30,7 +30,17 @@ namespace npu::onednn {
 
 namespace {
 
-using namespace packed_gemm;
+using packed_gemm::column_groups;
+using packed_gemm::kLanes;
+using packed_gemm::kMaxRows;
+using packed_gemm::kPanel;
+using packed_gemm::row_chunks;
+using packed_gemm::run_begin;
+using packed_gemm::runs;
+using packed_gemm::Scratch;
+using packed_gemm::scratch_of;
+using packed_gemm::unit_columns;
+using packed_gemm::units;
 
 constexpr float kMaxRatio = 16.0F;  // of rows that are added
 

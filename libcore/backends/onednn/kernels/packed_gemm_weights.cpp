@@ -5,7 +5,10 @@
 
 namespace npu::onednn {
 
-using namespace packed_gemm;
+using packed_gemm::kPanel;
+using packed_gemm::run_begin;
+using packed_gemm::runs;
+using packed_gemm::scratch_of;
 
 std::size_t PackedGemm::scratch_bytes() const {
   return static_cast<std::size_t>(scratch_of(*this).all * threads) * sizeof(float);
