@@ -16,7 +16,7 @@ namespace npu {
 struct ProfileMachineOptions {
   std::string target = "host";  ///< built-in name or file; every device needs a backend
   std::int32_t threads = 0;     ///< of each device; 0: all cores
-  double seconds = 5;           ///< time after which rounds stop; at least three are run
+  double seconds = 4.7;         ///< time after which rounds stop; at least three are run
 };
 
 /// One rate of the roofline model, in the target and as measured.
