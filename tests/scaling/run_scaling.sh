@@ -34,7 +34,7 @@ check() {
   }' || failed=1
 }
 
-n=1000
+n=500
 for shape in cat inputs fan alternate norms; do
   for factor in 1 2 4; do
     awk -v shape=$shape -v n=$((n * factor)) -f "$here/scaling_documents.awk" >"$folder/model$factor"

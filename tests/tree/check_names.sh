@@ -4,13 +4,21 @@
 # build compiles the files of a folder together (NPU_UNITY), where the second would be a redefinition. Functions may
 # share a name if their parameters have other types. Files with their own compile options are compiled separately.
 #
+# File names consist of letters, digits and . _ + - only: others are slips of a shell or awk script.
+#
 # Reads text, not C++: in clang-format's layout such a name is on a line that is not indented.
 #
-# Usage: check_names.sh SOURCE-DIR   exits 1 with a line for each name that is there twice
+# Usage: check_names.sh SOURCE-DIR   exits 1 with a line for each name that is there twice, or odd
 set -eu
 LC_ALL=C
 export LC_ALL
 cd "$1"
+
+odd=$(find libcore tools scripts tests testdata man -name '*[!A-Za-z0-9._+-]*' ! -path '*/__pycache__*')
+if [ -n "$odd" ]; then
+  printf '%s: the name of a file consists of letters, digits and . _ + -\n' "$odd"
+  exit 1
+fi
 
 files=$(find libcore/src libcore/backends tools/common tests/unit -name '*.cpp' ! -name '*custom_ops.cpp' \
   ! -path '*/onednn/kernels/*' | sort)
