@@ -59,7 +59,7 @@ void profile_ordinary(Tool& tool, const npu::Graph& graph,
 void profile_machine(Tool& tool, const npu::ProfileMachineOptions& options) {
   npu::cli::Progress line(!tool.shows_progress());
   const auto progress = [&](const npu::ProfileProgress& state) { return show(line, state); };
-  const npu::MachineProfile profile = npu::profile_machine(options, progress);
+  const npu::MachineProfile profile = npu::profile_machine(options, progress, tool.diagnostics());
   tool.report(npu::format_machine_profile(profile));
   tool.write_text(npu::write_document(profile.target));
 }

@@ -55,11 +55,14 @@ class Chain {
     return add(type, std::move(operands), Json::object(), {});
   }
 
-  Chain& convolution(std::int64_t channels, std::int64_t kernel, std::int64_t groups = 1) {
+  Chain& convolution(std::int64_t channels, std::int64_t kernel, std::int64_t groups = 1,
+                     std::int64_t stride = 1) {
     const std::int64_t in = shape_[1];
-    const Json attrs = {{"padding", {kernel / 2, kernel / 2}}, {"groups", groups}};
-    return op("aten.conv2d.default", {{channels, in / groups, kernel, kernel}}, attrs,
-              Shape{shape_[0], channels, shape_[2], shape_[3]});
+    const Json attrs = {
+        {"stride", {stride, stride}}, {"padding", {kernel / 2, kernel / 2}}, {"groups", groups}};
+    const Shape result = {shape_[0], channels, (shape_[2] - 1) / stride + 1,
+                          (shape_[3] - 1) / stride + 1};
+    return op("aten.conv2d.default", {{channels, in / groups, kernel, kernel}}, attrs, result);
   }
 
   Chain& linear(std::int64_t features) {
@@ -67,6 +70,12 @@ class Chain {
     const std::int64_t in = result.back();
     result.back() = features;
     return op("aten.linear.default", {{features, in}, {features}}, Json::object(), result);
+  }
+
+  /// Appends the means of all channels, so that the result of a model costs next to nothing.
+  Chain& pool_to_one() {
+    return op("aten.adaptive_avg_pool2d.default", {}, {{"output_size", {1, 1}}},
+              Shape{shape_[0], shape_[1], 1, 1});
   }
 
   const std::string& last() const { return last_; }
@@ -121,8 +130,12 @@ const Shape kImage = {1, 96, 56, 56};
 const Shape kWords = {1, 128, 768};
 const Shape kHeads = {1, 12, 128, 64};
 const Shape kScores = {1, 12, 128, 128};
-const std::vector<std::string> kConvolutions = {"aten.conv2d.default", "aten.conv2d.padding",
-                                                "aten.convolution.default"};
+// The first is the one that probes use.
+const std::vector<std::string> kConvolutions = {
+    "aten.conv2d.default",        "aten.conv2d.padding",           "aten.convolution.default",
+    "aten.conv1d.default",        "aten.conv1d.padding",           "aten.conv3d.default",
+    "aten.conv3d.padding",        "aten.conv_transpose1d.default", "aten.conv_transpose2d.input",
+    "aten.conv_transpose3d.input"};
 const std::string kAdd = "aten.add.Tensor";
 
 /// One kind of op, as a step of a chain.
@@ -134,8 +147,20 @@ struct Kind {
   void (*context)(Chain&);  ///< in both models, before the op; null: nothing
   void (*step)(Chain&, const std::string& type);
   std::int32_t few, many;  ///< steps of the two models
-  std::optional<bool> grouped = {};
-  std::optional<bool> pointwise = {};
+  CountRange positions = {};
+};
+
+/// A convolution inside a network, and what else has its rate. Without a stride, the probe is a
+/// chain of such layers (a pointwise one and one back to the channels of the input, if it changes
+/// them); else one layer behind a pointwise one.
+struct Convolution {
+  std::string name;
+  Shape shape;
+  std::int64_t channels;
+  std::int64_t extent;  ///< of the kernel, in both dimensions
+  std::int64_t groups;
+  std::int64_t stride;
+  OpRate where;
 };
 
 void pointwise_layer(Chain& chain) { chain.convolution(96, 1); }
@@ -158,46 +183,88 @@ void pool(Chain& chain, const std::string& type) {
 }
 void softmax(Chain& chain, const std::string& type) { chain.op(type, {}, {{"dim", -1}}); }
 
+// Networks halve their images again and again and double their channels; the kernels that serve
+// them change on the way, from much data and few weights to the opposite.
+constexpr std::int64_t kLarge = 1568;  // positions: from 40 x 40 on, as at 56 x 56
+constexpr std::int64_t kMiddle = 392;  // from 20 x 20 on, as at 28 x 28
+constexpr std::int64_t kSmall = 98;    // from 10 x 10 on, as at 14 x 14; less, as at 7 x 7
+
+/// Layers as in ResNet and MobileNetV2. The first that matches a node applies.
+std::vector<Convolution> convolutions() {
+  const CountRange large{kLarge, {}}, middle{kMiddle, kLarge - 1}, small{kSmall, kMiddle - 1},
+      least{0, kSmall - 1}, rest{0, kMiddle - 1};
+  const auto grouped = [](CountRange positions, std::optional<bool> strided) {
+    return OpRate{.grouped = true, .strided = strided, .positions = positions};
+  };
+  const auto pointwise = [](CountRange positions) {
+    return OpRate{.pointwise = true, .positions = positions};
+  };
+  const auto strided = [](CountRange positions) {
+    return OpRate{.strided = true, .positions = positions};
+  };
+  const auto kernel = [](CountRange extents, CountRange positions) {
+    return OpRate{.kernel = extents, .positions = positions};
+  };
+  const CountRange three{9, 9};
+  return {
+      {"grouped, strided", {1, 144, 56, 56}, 144, 3, 144, 2, grouped({}, true)},
+      {"grouped, 56 x 56", {1, 96, 56, 56}, 96, 3, 96, 1, grouped(large, {})},
+      {"grouped, 28 x 28", {1, 192, 28, 28}, 192, 3, 192, 1, grouped(middle, {})},
+      {"grouped, 14 x 14", {1, 384, 14, 14}, 384, 3, 384, 1, grouped(rest, {})},
+      {"pointwise, 56 x 56", {1, 64, 56, 56}, 256, 1, 1, 1, pointwise(large)},
+      {"pointwise, 28 x 28", {1, 96, 28, 28}, 384, 1, 1, 1, pointwise(middle)},
+      {"pointwise, 14 x 14", {1, 192, 14, 14}, 768, 1, 1, 1, pointwise(small)},
+      {"pointwise, 7 x 7", {1, 512, 7, 7}, 2048, 1, 1, 1, pointwise(least)},
+      {"of an image", {1, 3, 224, 224}, 64, 7, 1, 2, strided({kLarge * 4, {}})},
+      {"strided, 28 x 28", {1, 64, 56, 56}, 128, 3, 1, 2, strided({kMiddle, kLarge * 4 - 1})},
+      {"strided, 14 x 14", {1, 128, 28, 28}, 256, 3, 1, 2, strided(small)},
+      {"strided, 7 x 7", {1, 256, 14, 14}, 512, 3, 1, 2, strided(least)},
+      {"3 x 3, 56 x 56", {1, 64, 56, 56}, 64, 3, 1, 1, kernel(three, large)},
+      {"3 x 3, 28 x 28", {1, 128, 28, 28}, 128, 3, 1, 1, kernel(three, middle)},
+      {"3 x 3, 14 x 14", {1, 256, 14, 14}, 256, 3, 1, 1, kernel(three, small)},
+      {"3 x 3, 7 x 7", {1, 512, 7, 7}, 512, 3, 1, 1, kernel(three, least)},
+      {"5 x 5", {1, 64, 28, 28}, 64, 5, 1, 1, kernel({2, {}}, {})},
+  };
+}
+
+/// A chain of `layers` of them.
+Graph layers_of(const Target& target, const Convolution& layer, std::int32_t layers) {
+  Chain chain(target, layer.shape);
+  const std::int64_t in = layer.shape[1];
+  if (layer.stride > 1) {
+    if (in > 3) chain.convolution(in, 1);
+    if (layers > 1) chain.convolution(layer.channels, layer.extent, layer.groups, layer.stride);
+    return chain.pool_to_one().graph();
+  }
+  for (std::int32_t i = 0; i < layers; ++i) {
+    chain.convolution(layer.channels, layer.extent, layer.groups);
+    if (layer.channels != in) chain.convolution(in, layer.extent, layer.groups);
+  }
+  return chain.graph();
+}
+
 /// Compute-bound ops.
 std::vector<Kind> arithmetic_kinds() {
-  const auto pair = [](Chain& chain, const std::string&) {
-    chain.convolution(384, 1).convolution(96, 1);
-  };
-  const auto depthwise = [](Chain& chain, const std::string&) { chain.convolution(96, 3, 96); };
   const auto linear = [](Chain& chain, const std::string&) { chain.linear(768); };
+  const auto wide = [](Chain& chain, const std::string&) { chain.linear(2048); };
   const auto attention = [](Chain& chain, const std::string& type) {
     const std::string value = chain.last();
     chain.op_with(type, {value, value});
   };
-  return {
-      {"convolution, pointwise",
-       kConvolutions,
-       true,
-       {1, 96, 28, 28},
-       nullptr,
-       pair,
-       2,
-       8,
-       {},
-       true},
-      {"convolution, grouped", kConvolutions, true, kImage, nullptr, depthwise, 3, 12, true, {}},
-      {"matrix product",
-       {"aten.linear.default", "aten.addmm.default", "aten.mm.default", "aten.matmul.default",
-        "aten.bmm.default", "aten.baddbmm.default"},
-       true,
-       kWords,
-       nullptr,
-       linear,
-       2,
-       8},
-      {"attention",
-       {"aten.scaled_dot_product_attention.default"},
-       true,
-       kHeads,
-       nullptr,
-       attention,
-       2,
-       10}};
+  const std::vector<std::string> products = {"aten.linear.default", "aten.addmm.default",
+                                             "aten.mm.default",     "aten.matmul.default",
+                                             "aten.bmm.default",    "aten.baddbmm.default"};
+  return {// Weights that exceed the caches: their way from memory is what counts.
+          {"matrix product, 1 row", products, true, {1, 2048}, nullptr, wide, 1, 4, {0, 7}},
+          {"matrix product", products, true, kWords, nullptr, linear, 2, 8},
+          {"attention",
+           {"aten.scaled_dot_product_attention.default"},
+           true,
+           kHeads,
+           nullptr,
+           attention,
+           2,
+           10}};
 }
 
 /// Ops that run in epilogues of models, and memory-bound ops.
@@ -290,35 +357,42 @@ void addition_step(Chain& chain) { chain.op_with(kAdd, {chain.before_last()}); }
 MachineProbe convolution_probe(const Target& target, const std::string& dtype) {
   MachineProbe probe = repeated(target, "convolution, 3 x 3, " + dtype, {1, 128, 28, 28}, dtype, 1,
                                 5, [](Chain& chain) { chain.convolution(128, 3); });
-  probe.types = {"aten.conv2d.default"};
+  probe.where.types = {"aten.conv2d.default"};
   return probe;
 }
 
 MachineProbe memory_probe(const Target& target) {
   MachineProbe probe =
       repeated(target, "memory", {1, 64, 112, 112}, "float32", 2, 10, addition_step);
-  probe.types = {kAdd};
+  probe.where.types = {kAdd};
   probe.by_flops = false;
   return probe;
 }
 
 MachineProbe node_probe(const Target& target) {
   MachineProbe probe = repeated(target, "node", {16}, "float32", 10, 90, addition_step);
-  probe.types = {kAdd};
+  probe.where.types = {kAdd};
   probe.by_flops = false;
   return probe;
 }
 
 std::vector<MachineProbe> kind_probes(const Target& target) {
   std::vector<MachineProbe> probes;
+  for (Convolution& layer : convolutions()) {
+    MachineProbe& probe = probes.emplace_back();
+    probe.name = "convolution, " + layer.name;
+    probe.where = std::move(layer.where);
+    probe.where.types = kConvolutions;
+    probe.longer = layers_of(target, layer, 4);
+    probe.shorter = layers_of(target, layer, 1);
+  }
   std::vector<Kind> kinds = arithmetic_kinds();
   for (Kind& kind : memory_kinds()) kinds.push_back(std::move(kind));
   for (const Kind& kind : kinds) {
     MachineProbe& probe = probes.emplace_back();
     probe.name = kind.name;
-    probe.types = kind.types;
-    probe.grouped = kind.grouped;
-    probe.pointwise = kind.pointwise;
+    probe.where.types = kind.types;
+    probe.where.positions = kind.positions;
     probe.by_flops = kind.by_flops;
     probe.longer = chain_of(target, kind, kind.many, true);
     probe.shorter = chain_of(target, kind, kind.few, kind.context == nullptr);
@@ -347,7 +421,7 @@ Graph turns_of_layers(const Target& target, const std::string& convolutions,
 
 ProbeWork work_of(const MachineProbe& probe) {
   ProbeWork work;
-  const std::set<std::string> types(probe.types.begin(), probe.types.end());
+  const std::set<std::string> types(probe.where.types.begin(), probe.where.types.end());
   const auto count = [&](const Graph& graph, double sign) {
     for (const Node& node : graph.nodes()) {
       if (!types.contains(node.op_type)) continue;

@@ -13,11 +13,9 @@ namespace npu {
 
 /// Two models of which the longer one has more nodes of some types, and otherwise the same work.
 struct MachineProbe {
-  std::string name;                ///< for people
-  std::vector<std::string> types;  ///< that share the rate; the longer model has more of the first
-  std::optional<bool> grouped;     ///< as in OpRate
-  std::optional<bool> pointwise;   ///< as in OpRate
-  bool by_flops = true;            ///< the rate is FLOP/s, else bytes/s
+  std::string name;      ///< for people
+  OpRate where;          ///< what shares the rate; the longer model has more of the first type
+  bool by_flops = true;  ///< the rate is FLOP/s, else bytes/s
   Graph longer;
   Graph shorter;
 };

@@ -80,9 +80,17 @@ void RateWriter::peak_flops(
 Json RateWriter::op_rate(const MachineProbe& probe, const ProbeTime& time) {
   const double us = work_us(time, node_overhead_us_);
   const double nodes = std::max(1.0, time.nodes);
-  Json json = {{"types", probe.types}};
-  if (probe.grouped) json["grouped"] = *probe.grouped;
-  if (probe.pointwise) json["pointwise"] = *probe.pointwise;
+  Json json = {{"types", probe.where.types}};
+  for (const auto& [key, flag] :
+       {std::pair("grouped", probe.where.grouped), std::pair("pointwise", probe.where.pointwise),
+        std::pair("strided", probe.where.strided)}) {
+    if (flag) json[key] = *flag;
+  }
+  for (const auto& [key, range] :
+       {std::pair("kernel", probe.where.kernel), std::pair("positions", probe.where.positions)}) {
+    if (range.min == 0 && !range.max) continue;
+    json[key] = {range.min, range.max ? Json(*range.max) : Json(nullptr)};
+  }
   if (probe.by_flops) {
     // Products of few rows with many weights are memory-bound nevertheless.
     json["peak_flops"] = rounded(1e6 * time.flops / nodes / us);

@@ -7,7 +7,7 @@
 // differences, in an order in which each needs only known ones: nodes, then launches and latencies,
 // then arithmetic and memory, then copies.
 //
-// Cost: the time asked for, or three rounds if that is longer; some 10 MB of tensors. Leaves out
+// Cost: the time asked for, or three rounds if that is longer; some 200 MB of tensors. Leaves out
 // how rates fall when both devices work at the same time.
 #include "npu/profile/profile_machine.hpp"
 
@@ -29,6 +29,7 @@
 #include "npu/target/target.hpp"
 #include "profile/machine_probes.hpp"
 #include "profile/machine_rates.hpp"
+#include "profile/machine_watch.hpp"
 #include "runtime/random_tensor.hpp"
 #include "support/statistics.hpp"
 
@@ -98,14 +99,17 @@ class MachineProfiler {
     for (const Link& link : target_.links) prepare_link(link);
     MachineProfile profile;
     double round_s = 0;
+    const MachineWatch watch;
     while (profile.rounds < kMinRounds || seconds_since(start_) + round_s < options_.seconds) {
       const double before = seconds_since(start_);
       for (Subject& subject : subjects_) measure(subject, profile.rounds == 0);
       round_s = seconds_since(start_) - before;
       ++profile.rounds;
     }
+    profile.disturbed = is_disturbed(watch.load());
     profile.target = target_.json;
-    profile.target["description"] = description();
+    profile.target["description"] =
+        description() + (profile.disturbed ? ", beside other work: uncertain" : "");
     for (Json& json : profile.target["devices"]) rate_device(json, profile.rates);
     if (const auto links = profile.target.find("links"); links != profile.target.end()) {
       for (Json& json : *links) rate_link(json, profile.rates);
@@ -328,8 +332,15 @@ class MachineProfiler {
 }  // namespace
 
 MachineProfile profile_machine(const ProfileMachineOptions& options,
-                               const std::function<bool(const ProfileProgress&)>& progress) {
-  return MachineProfiler(options, progress).run();
+                               const std::function<bool(const ProfileProgress&)>& progress,
+                               Diagnostics& diagnostics) {
+  MachineProfile profile = MachineProfiler(options, progress).run();
+  if (profile.disturbed) {
+    diagnostics.warning({},
+                        "other work on the machine disturbed the measurement, so that its rates "
+                        "are uncertain; measure again on a quiet machine");
+  }
+  return profile;
 }
 
 }  // namespace npu

@@ -140,7 +140,8 @@ class TargetReader {
       const std::string at = fmt::format("{}/{}", pointer, i);
       if (!fields_.check_object(list[i], at)) continue;
       fields_.check_keys(list[i], at,
-                         {"types", "grouped", "pointwise", "peak_flops", "memory_bandwidth"});
+                         {"types", "grouped", "pointwise", "strided", "kernel", "positions",
+                          "peak_flops", "memory_bandwidth"});
       OpRate rate;
       if (const Json* types = fields_.member(list[i], at, "types", true)) {
         rate.types = fields_.strings(*types, at + "/types", true);
@@ -150,6 +151,9 @@ class TargetReader {
       }
       rate.grouped = fields_.flag(list[i], at, "grouped");
       rate.pointwise = fields_.flag(list[i], at, "pointwise");
+      rate.strided = fields_.flag(list[i], at, "strided");
+      rate.kernel = fields_.range_member(list[i], at, "kernel");
+      rate.positions = fields_.range_member(list[i], at, "positions");
       rate.peak_flops = fields_.rate_member(list[i], at, "peak_flops", false, false);
       rate.memory_bandwidth = fields_.rate_member(list[i], at, "memory_bandwidth", false, false);
       device.op_rates.push_back(std::move(rate));

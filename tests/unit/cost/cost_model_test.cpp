@@ -2,9 +2,12 @@
 // Times of nodes from a target's rates.
 #include "npu/cost/cost_model.hpp"
 
+#include <cmath>
+
 #include "catch.hpp"
 #include "cost/roofline.hpp"
 #include "graph_builder.hpp"
+#include "npu/ops/op_catalogue.hpp"
 
 using namespace npu;
 using npu::test::GraphBuilder;
@@ -90,6 +93,48 @@ TEST_CASE("cost: pointwise convolutions may have a rate of their own") {
   CHECK(us(convolution_of(1), 0, target) == Approx(1382.4));
   // 9 times the weight, and twice the rate.
   CHECK(us(convolution_of(3), 0, target) == Approx(1100.8));
+}
+
+TEST_CASE("cost: rates by stride, extents of the kernel, and positions") {
+  // Rates tell the rows apart: the time of a node is 1 s over the number of its row.
+  const auto row = [](Json conditions) {
+    conditions["types"] = {"aten.conv2d.default", "aten.linear.default"};
+    return conditions;
+  };
+  const auto chosen = [&](const Graph& graph) {
+    Json rows = Json::array({row({{"strided", true}}), row({{"kernel", {9, 9}}}),
+                             row({{"kernel", {1, 25}}, {"positions", {0, 99}}}),
+                             row({{"kernel", {1, nullptr}}}), row({{"positions", {8, 8}}})});
+    double rate = 1e-6 * node_flops(graph, graph.nodes()[0]);
+    for (Json& json : rows) json["peak_flops"] = (rate *= 10);
+    const double time = us(graph, 0, with({{"op_rates", rows}, {"memory_bandwidth", 1e15}}));
+    return std::lround(std::log10(1e12 / time));
+  };
+  const auto convolution_of = [](std::int64_t kernel, std::int64_t size, Json attrs) {
+    attrs["padding"] = {kernel / 2, kernel / 2};
+    return GraphBuilder()
+        .input("x", {1, 16, size, size})
+        .weight("w", {16, 16, kernel, kernel})
+        .node("y", "aten.conv2d.default", {"x", "p_w"}, Shape{1, 16, size, size}, attrs)
+        .output("y")
+        .build();
+  };
+  const auto product_of = [](std::int64_t rows) {
+    return GraphBuilder()
+        .input("x", {2, rows, 16})
+        .weight("w", {16, 16})
+        .node("y", "aten.linear.default", {"x", "p_w"}, Shape{2, rows, 16})
+        .output("y")
+        .build();
+  };
+  CHECK(chosen(convolution_of(3, 10, {{"stride", {1, 2}}})) == 1);
+  CHECK(chosen(convolution_of(5, 10, {{"dilation", 2}})) == 1);
+  CHECK(chosen(convolution_of(3, 10, {{"stride", {1, 1}}})) == 2);
+  CHECK(chosen(convolution_of(5, 9, Json::object())) == 3);   // 81 positions
+  CHECK(chosen(convolution_of(5, 10, Json::object())) == 4);  // 100
+  CHECK(chosen(convolution_of(7, 9, Json::object())) == 4);   // 49 in the kernel
+  CHECK(chosen(product_of(4)) == 5);                          // 2 x 4 rows
+  CHECK(chosen(product_of(5)) > 5);                           // the device's rate
 }
 
 TEST_CASE("cost: several devices at once cost the same as one by one") {

@@ -33,16 +33,18 @@ struct MachineProfile {
   Json target;  ///< as read, but with the rates of this machine; npu-target(5)
   std::vector<MachineRate> rates;
   std::int32_t rounds = 0;
+  bool disturbed = false;  ///< by other work on the machine; the target's description says so too
 };
 
 /// Measures what the roofline model needs for each device and link of a target: arithmetic by kind
 /// of op and dtype, memory, launches, nodes and copies. Every time is the difference of two short
 /// models that differ in the ops in question, run in turns. `progress` is called for each run; if
-/// it returns false, Error kIo is thrown. Throws Error kUnsupported if a device has no backend or
-/// the backend is missing. An op or dtype that a device refuses keeps its rate, scaled like the
-/// device's float32 rate.
+/// it returns false, Error kIo is thrown. Warns if other work on the machine disturbed it. Throws
+/// Error kUnsupported if a device has no backend or the backend is missing. An op or dtype that a
+/// device refuses keeps its rate, scaled like the device's float32 rate.
 MachineProfile profile_machine(const ProfileMachineOptions& options,
-                               const std::function<bool(const ProfileProgress&)>& progress);
+                               const std::function<bool(const ProfileProgress&)>& progress,
+                               Diagnostics& diagnostics);
 
 /// A table for people: the measured rates beside those of the target.
 std::string format_machine_profile(const MachineProfile& profile);

@@ -51,11 +51,16 @@ struct OpRule {
 
 /// Rates of certain ops, if they differ from the device's.
 struct OpRate {
-  std::vector<std::string> types;
-  std::optional<bool> grouped;    ///< only convolutions with groups > 1 (true) or = 1 (false)
-  std::optional<bool> pointwise;  ///< only convolutions with 1x1 kernels (true) or others (false)
-  double peak_flops = 0;          ///< FLOP/s of every dtype; 0: the device's
-  double memory_bandwidth = 0;    ///< bytes/s; 0: the device's
+  std::vector<std::string> types = {};
+  // Conditions, all of which have to hold. A convolution has groups or a stride above 1, or not:
+  std::optional<bool> grouped = {};
+  std::optional<bool> pointwise = {};  ///< whether its kernel has extent 1 in all dimensions
+  std::optional<bool> strided = {};    ///< whether a stride or a dilation is above 1
+  CountRange kernel = {};              ///< product of the extents of its kernel; 0: no convolution
+  CountRange positions = {};           ///< elements of the first result for one channel; for ops
+                                       ///< other than convolutions, for one index of the last axis
+  double peak_flops = 0;               ///< FLOP/s of every dtype; 0: the device's
+  double memory_bandwidth = 0;         ///< bytes/s; 0: the device's
 };
 
 /// One kind of processor of a target.
