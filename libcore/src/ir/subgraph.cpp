@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "ir/fusion_section.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/support/ids.hpp"
 #include "support/json_fields.hpp"
@@ -28,27 +29,13 @@ bool is_placement_key(std::string_view key) {
          key == "fusion_pattern";
 }
 
-/// What npu.fusion calls the pattern of each group.
-std::unordered_map<std::int64_t, const Json*> patterns_of(const Graph& graph) {
-  std::unordered_map<std::int64_t, const Json*> patterns;
-  const Json* fusion = graph.npu_member("fusion");
-  const Json* groups = fusion == nullptr ? nullptr : member_list(*fusion, "groups");
-  if (groups == nullptr) return patterns;
-  for (const Json& group : *groups) {
-    const auto id = member_integer(group, "id");
-    const Json* pattern = find_member(group, "pattern");
-    if (id && pattern != nullptr && pattern->is_string()) patterns.emplace(*id, pattern);
-  }
-  return patterns;
-}
-
 /// Which group the node belongs to, and what it is, for the backend.
-void add_group(const Node& node, const std::unordered_map<std::int64_t, const Json*>& patterns,
+void add_group(const Node& node, const std::unordered_map<std::int64_t, std::string_view>& patterns,
                Json& json) {
   if (!node.fusion_group) return;
   json["fusion_group"] = *node.fusion_group;
   if (const auto found = patterns.find(*node.fusion_group); found != patterns.end()) {
-    json["fusion_pattern"] = *found->second;
+    json["fusion_pattern"] = found->second;
   } else if (const Json* stated = find_member(node.json, "fusion_pattern")) {
     json["fusion_pattern"] = *stated;
   }
@@ -136,7 +123,7 @@ std::string write_subgraph(const Graph& graph, const std::vector<NodeId>& nodes,
     for (const TensorId id : *list) array.push_back(tensor_json(graph.tensor(id)));
     document[key] = std::move(array);
   }
-  const auto patterns = patterns_of(graph);
+  const auto patterns = patterns_by_group(graph);
   Json array = Json::array();
   for (const NodeId id : nodes) {
     array.push_back(node_json(graph, graph.node(id), outside));

@@ -205,6 +205,16 @@ Candidate gemv_candidate(const Gemv& gemv, std::string refusal) {
   return result;
 }
 
+/// Kernels of our own that do not do an epilogue are no candidates for it.
+void ask_for_epilogue(std::vector<Candidate>& candidates, const Epilogue& epilogue) {
+  const std::string refusal = operand_kernel_refusal(epilogue);
+  for (Candidate& each : candidates) {
+    if (refusal.empty() || !each.is_own() || !each.cycles) continue;
+    each.cycles.reset();
+    each.refusal = refusal;
+  }
+}
+
 /// The cheapest first, then those that cost more, then those that are none.
 std::vector<Candidate> sorted(std::vector<Candidate> candidates) {
   std::stable_sort(candidates.begin(), candidates.end(),
@@ -245,7 +255,8 @@ bool is_pointwise(const Shape& weight, const Spatial& spatial, std::int64_t grou
          all_are(spatial.pad_end, 0);
 }
 
-std::vector<Candidate> choose_convolution(const ConvolutionShape& shape, const Machine& machine) {
+std::vector<Candidate> choose_convolution(const ConvolutionShape& shape, const Epilogue& epilogue,
+                                          const Machine& machine) {
   std::vector<Candidate> candidates;
   candidates.push_back(winograd_candidate(shape, machine));
   PackedGemm gemm = pointwise_gemm(shape.target, shape.weight[1]);
@@ -265,10 +276,12 @@ std::vector<Candidate> choose_convolution(const ConvolutionShape& shape, const M
   candidates.push_back(
       strassen_candidate(gemm, refusal.empty() ? strassen_refusal(gemm, machine) : refusal));
   candidates.push_back({kOneDnn, {}, direct_cycles(shape), ""});
+  ask_for_epilogue(candidates, epilogue);
   return sorted(std::move(candidates));
 }
 
-std::vector<Candidate> choose_product(const ProductShape& shape, const Machine& machine) {
+std::vector<Candidate> choose_product(const ProductShape& shape, const Epilogue& epilogue,
+                                      const Machine& machine) {
   PackedGemm gemm;
   gemm.rows = shape.rows;
   gemm.inner = shape.inner;
@@ -281,14 +294,16 @@ std::vector<Candidate> choose_product(const ProductShape& shape, const Machine& 
                   .columns = shape.columns,
                   .source_row = shape.source_row,
                   .threads = machine.threads};
-  return sorted({gemv_candidate(gemv, ""),
-                 strassen_candidate(gemm, strassen_refusal(gemm, machine)),
-                 {kOneDnn, {}, direct_cycles(gemm), ""}});
+  std::vector<Candidate> candidates{gemv_candidate(gemv, ""),
+                                    strassen_candidate(gemm, strassen_refusal(gemm, machine)),
+                                    {kOneDnn, {}, direct_cycles(gemm), ""}};
+  ask_for_epilogue(candidates, epilogue);
+  return sorted(std::move(candidates));
 }
 
-void refuse_first(std::vector<Candidate>& candidates, const char* reason) {
+void refuse_first(std::vector<Candidate>& candidates, std::string reason) {
   candidates.front().cycles.reset();
-  candidates.front().refusal = reason;
+  candidates.front().refusal = std::move(reason);
   candidates = sorted(std::move(candidates));
 }
 

@@ -11,6 +11,7 @@
 #include "kernels/gemv.hpp"
 #include "kernels/packed_gemm.hpp"
 #include "kernels/winograd.hpp"
+#include "lowering/epilogue.hpp"
 #include "lowering/machine.hpp"
 #include "npu/tensor/dtype.hpp"
 #include "npu/tensor/tensor.hpp"
@@ -54,17 +55,20 @@ struct Candidate {
   Kernel kernel;  ///< without epilogue, bias and norm; std::monostate: oneDNN's primitive
   std::optional<double> cycles;
   std::string refusal;  ///< set if `cycles` is not
+  bool is_own() const noexcept { return !std::holds_alternative<std::monostate>(kernel); }
   /// The rounding error of a result, root mean square, in units of 2^-24 of the results; set if the
   /// kernel rounds more than the definition does.
   std::optional<double> rounding{};
 };
 
-/// All candidates, the one to take first.
-std::vector<Candidate> choose_convolution(const ConvolutionShape& shape, const Machine& machine);
-std::vector<Candidate> choose_product(const ProductShape& shape, const Machine& machine);
+/// All candidates, the one to take first. Each says whether it does the epilogue.
+std::vector<Candidate> choose_convolution(const ConvolutionShape& shape, const Epilogue& epilogue,
+                                          const Machine& machine);
+std::vector<Candidate> choose_product(const ProductShape& shape, const Epilogue& epilogue,
+                                      const Machine& machine);
 
 /// Puts the first candidate behind the others for a reason that only lowering knows.
-void refuse_first(std::vector<Candidate>& candidates, const char* reason);
+void refuse_first(std::vector<Candidate>& candidates, std::string reason);
 
 /// What the report says of a choice, `taken` being the candidate at the front.
 KernelChoice choice_of(const std::vector<Candidate>& candidates);

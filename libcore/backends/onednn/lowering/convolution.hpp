@@ -37,23 +37,22 @@ Value ordered_weights(Lowering& lowering, const Value& weight, std::size_t count
 
 /// What a convolution's node and the current group's batch norms say, its source being what the
 /// kernel reads.
-ConvolutionCall read_convolution(Lowering& lowering, const BoundNode& node);
+Lowered<ConvolutionCall> read_convolution(Lowering& lowering, const BoundNode& node);
 
-/// Adds the first of the candidates, a Winograd kernel, if it does all of the current group's
-/// epilogue; else adds no computation and returns nothing.
-std::optional<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call,
-                                  const std::vector<Candidate>& candidates);
-
+/// Adds the first of the candidates, a Winograd kernel, or says what of the current group's
+/// epilogue it does not do.
+Lowered<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call,
+                            const std::vector<Candidate>& candidates);
 /// The same for a PackedGemm or a Gemv.
-std::optional<Value> add_pointwise(Lowering& lowering, const ConvolutionCall& call,
-                                   const std::vector<Candidate>& candidates);
-/// A pointwise convolution with a norm in front; throws EpilogueRefused.
-Value add_norm_pointwise(Lowering& lowering, const ConvolutionCall& call,
-                         const Lowering::Norm& norm);
-/// A depthwise convolution with one of one by one in front; throws EpilogueRefused.
-Value add_expand_depthwise(Lowering& lowering, const ConvolutionCall& call,
-                           const Lowering::Expansion& expansion);
+Lowered<Value> add_pointwise(Lowering& lowering, const ConvolutionCall& call,
+                             const std::vector<Candidate>& candidates);
+/// A pointwise convolution with a norm in front.
+Lowered<Value> add_norm_pointwise(Lowering& lowering, const ConvolutionCall& call,
+                                  const Lowering::Norm& norm);
+/// A depthwise convolution with a pointwise one in front.
+Lowered<Value> add_expand_depthwise(Lowering& lowering, const ConvolutionCall& call,
+                                    const Lowering::Expansion& expansion);
 /// What a batch norm multiplies by and adds, and whether a ReLU of the current group follows.
-Lowering::Norm read_norm(Lowering& lowering, const BoundNode& node);
+Lowered<Lowering::Norm> read_norm(Lowering& lowering, const BoundNode& node);
 
 }  // namespace npu::onednn

@@ -151,7 +151,7 @@ Value swapped_matrix(const Value& value) {
 
 }  // namespace
 
-void lower_attention_group(Lowering& lowering, const FusionGroup& group) {
+Lowered<Done> lower_attention_group(Lowering& lowering, const FusionGroup& group) {
   const Graph& graph = lowering.graph();
   const auto joins = [&](NodeId id) {
     return id.valid() && std::find(group.nodes.begin(), group.nodes.end(), id) != group.nodes.end();
@@ -170,7 +170,7 @@ void lower_attention_group(Lowering& lowering, const FusionGroup& group) {
     if (role_of(node) == FusionRole::kMatmul && first == nullptr) first = &node;
   }
   const Node& last = graph.node(group.nodes.back());
-  if (first == nullptr || first == &last) throw EpilogueRefused{};
+  if (first == nullptr || first == &last) return NotFused{"attention needs two matrix products"};
   const auto through_factors = [&](TensorId tensor) {
     while (joins(graph.tensor(tensor).producer)) {
       const Node& node = graph.node(graph.tensor(tensor).producer);
@@ -193,18 +193,18 @@ void lower_attention_group(Lowering& lowering, const FusionGroup& group) {
       call.mask = lowering.strided(lowering.operand(node.inputs[1], DType::kFloat32));
       const Shape& scores = lowering.shape(node.inputs[0]);
       if (broadcast_shape(lowering, lowering.shape(node.inputs[1]), scores) != scores) {
-        throw EpilogueRefused{};
+        return NotFused{"the mask does not broadcast to the scores"};
       }
     } else if (role_of(node) == FusionRole::kMul || role_of(node) == FusionRole::kDiv) {
       take_factor(node);
     }
   }
   // A factor behind the mask would have to scale the mask, too.
-  if (call.mask && before_mask != scale) throw EpilogueRefused{};
+  if (call.mask && before_mask != scale) return NotFused{"a factor stands behind the mask"};
   call.scale = static_cast<float>(scale);
   const DType type = lowering.storage_type(dtype);
   if (dtype == DType::kBFloat16 && type == DType::kFloat32) {
-    throw EpilogueRefused{"without bfloat16 arithmetic every step is rounded by itself"};
+    return NotFused{"without bfloat16 arithmetic every step is rounded by itself"};
   }
   call.query = lowering.strided(lowering.operand(query, type));
   call.key = swapped_matrix(lowering.strided(lowering.operand(key, type)));
@@ -212,6 +212,7 @@ void lower_attention_group(Lowering& lowering, const FusionGroup& group) {
   const TensorId result = last.outputs.front();
   const Value value = add_attention(lowering, call, result);
   lowering.define_moved(result, dimensions(value.layout), dtype, value);
+  return Done{};
 }
 
 void lower_attention(Lowering& lowering, const BoundNode& node) {

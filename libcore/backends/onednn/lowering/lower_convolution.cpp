@@ -150,54 +150,64 @@ ConvolutionShape shape_of(const Lowering& lowering, const ConvolutionCall& call)
           lowering.convolution_depth()};
 }
 
-/// Adds the kernel of our own that is the first candidate; nothing if that is oneDNN's, or if the
-/// kernel does not do the current group's epilogue, which then becomes its refusal.
-std::optional<Value> add_chosen(Lowering& lowering, const ConvolutionCall& call,
-                                std::vector<Candidate>& candidates) {
-  const Candidate& first = candidates.front();
-  if (std::holds_alternative<std::monostate>(first.kernel)) return std::nullopt;
-  const auto result = std::holds_alternative<Winograd>(first.kernel)
-                          ? add_winograd(lowering, call, candidates)
-                          : add_pointwise(lowering, call, candidates);
-  if (!result) refuse_first(candidates, "it does not do all that stands behind the node");
-  return result;
+/// Adds the cheapest kernel of our own that takes less time than oneDNN's and does the current
+/// group's epilogue; nothing if there is none.
+std::optional<Value> add_own(Lowering& lowering, const ConvolutionCall& call,
+                             std::vector<Candidate>& candidates) {
+  while (candidates.front().is_own()) {
+    auto result = std::holds_alternative<Winograd>(candidates.front().kernel)
+                      ? add_winograd(lowering, call, candidates)
+                      : add_pointwise(lowering, call, candidates);
+    if (result) return *std::move(result);
+    refuse_first(candidates, result.refusal().reason);
+  }
+  return std::nullopt;
 }
 
-Value add_convolution(Lowering& lowering, const ConvolutionCall& call) {
+using ConvolutionPrimitive = dnnl::convolution_forward::primitive_desc;
+
+/// The primitive with post-ops; it has to lie as the bare one does, and to be as fast.
+Lowered<ConvolutionPrimitive> with_post_ops(Lowering& lowering, const ConvolutionCall& call,
+                                            const Choice& choice, const ConvolutionPrimitive& bare,
+                                            const PostOps& post) {
+  dnnl::primitive_attr attributes = Lowering::attributes();
+  attributes.set_post_ops(post.operations);
+  try {
+    ConvolutionPrimitive fused = describe(lowering, call, choice, attributes);
+    if (fused.dst_desc() == bare.dst_desc() && fused.src_desc() == bare.src_desc() &&
+        (!is_reference(fused) || is_reference(bare))) {
+      return fused;
+    }
+  } catch (const dnnl::error& error) {
+    if (error.status != dnnl_unimplemented) throw;
+    return NotFused{"oneDNN has no convolution that does all that stands behind it"};
+  }
+  return NotFused{"with what stands behind it the convolution would be a slower one"};
+}
+
+Lowered<Value> add_convolution(Lowering& lowering, const ConvolutionCall& call) {
   std::vector<Candidate> candidates =
-      choose_convolution(shape_of(lowering, call), lowering.machine());
-  if (const auto result = add_chosen(lowering, call, candidates)) return *result;
+      choose_convolution(shape_of(lowering, call), lowering.epilogue(), lowering.machine());
+  if (const auto result = add_own(lowering, call, candidates)) return *result;
   auto [choice, primitive] = choose(lowering, call);
   // Laid out first: a sum must not overwrite the memory that the source is then read from.
   const Value source = lowering.in_layout(call.source, primitive.src_desc());
-  PostOps post;
-  if (lowering.has_epilogue()) {
-    // Post-ops want the layout of the result, which only the bare primitive tells.
-    const Layout target = primitive.dst_desc();
-    post = make_post_ops(lowering, target, {source});
-    if (post.operations.len() != 0) {
-      dnnl::primitive_attr attributes = Lowering::attributes();
-      attributes.set_post_ops(post.operations);
-      std::optional<dnnl::convolution_forward::primitive_desc> fused;
-      try {
-        fused = describe(lowering, call, choice, attributes);
-      } catch (const dnnl::error& error) {
-        if (error.status != dnnl_unimplemented) throw;
-        throw EpilogueRefused{"oneDNN has no convolution that does all that stands behind it"};
-      }
-      if (fused->dst_desc() != target || fused->src_desc() != source.layout ||
-          (is_reference(*fused) && !is_reference(primitive))) {
-        throw EpilogueRefused{"with what stands behind it the convolution would be a slower one"};
-      }
-      primitive = *fused;
-    }
+  // Post-ops want the layout of the result, which only the bare primitive tells.
+  const Layout layout = primitive.dst_desc();
+  const auto epilogue = bind_epilogue(lowering, layout, {source});
+  if (!epilogue) return epilogue.refusal();
+  const PostOps post = post_ops_of(*epilogue);
+  if (post.operations.len() != 0) {
+    auto fused = with_post_ops(lowering, call, choice, primitive, post);
+    if (!fused) return fused.refusal();
+    primitive = *std::move(fused);
   }
   const Value weights = lowering.in_layout(lowering.reshaped(call.weight, grouped_weight(call)),
                                            primitive.weights_desc());
   std::vector<PrimitiveOperand> reads{{DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, weights}};
   if (call.bias) reads.push_back({DNNL_ARG_BIAS, *call.bias});
   reads.insert(reads.end(), post.reads.begin(), post.reads.end());
-  const Value target = target_of(lowering, post, call.type, primitive.dst_desc());
+  const Value target = target_of(lowering, epilogue->accumulated, call.type, layout);
   lowering.note_choice(choice_of(candidates));
   lowering.add_primitive(primitive, reads, target);
   return target;
@@ -273,15 +283,15 @@ Spatial read_spatial(const Lowering& lowering, const BoundNode& node, const Shap
   return spatial;
 }
 
-/// What the kernel of the node reads in place of its first operand, if it does the work of the node
-/// in front, too.
+/// What the kernel of the node reads instead of its first operand, if it also does the work of the
+/// node in front.
 const Value* front_source(const Lowering& lowering) {
   if (const auto* norm = std::get_if<Lowering::Norm>(&lowering.front())) return &norm->source;
   const auto* expansion = std::get_if<Lowering::Expansion>(&lowering.front());
   return expansion == nullptr ? nullptr : &expansion->source;
 }
 
-Value add_with_front(Lowering& lowering, const ConvolutionCall& call) {
+Lowered<Value> add_with_front(Lowering& lowering, const ConvolutionCall& call) {
   if (const auto* expansion = std::get_if<Lowering::Expansion>(&lowering.front())) {
     return add_expand_depthwise(lowering, call, *expansion);
   }
@@ -293,7 +303,7 @@ Value add_with_front(Lowering& lowering, const ConvolutionCall& call) {
 
 }  // namespace
 
-ConvolutionCall read_convolution(Lowering& lowering, const BoundNode& node) {
+Lowered<ConvolutionCall> read_convolution(Lowering& lowering, const BoundNode& node) {
   check_operands(lowering, node);
   const TensorId input = tensor_argument(lowering, node, "input");
   const TensorId weight = tensor_argument(lowering, node, "weight");
@@ -323,23 +333,26 @@ ConvolutionCall read_convolution(Lowering& lowering, const BoundNode& node) {
   std::optional<Value> bias_value;
   if (bias) bias_value = lowering.plain(lowering.operand(*bias, DType::kFloat32));
   // Folding wants the weights in float32 even where bfloat16 computes.
-  const FoldedWeights folded = fold_norms(
-      lowering,
-      lowering.plain(lowering.operand(weight, lowering.has_epilogue() ? DType::kFloat32 : type)),
-      bias_value, 1, false);
-  call.weight = lowering.in_type(folded.weight, type);
-  call.bias = folded.bias;
+  const DType weight_type = lowering.has_epilogue() ? DType::kFloat32 : type;
+  const auto folded = fold_norms(lowering, lowering.plain(lowering.operand(weight, weight_type)),
+                                 bias_value, 1, false);
+  if (!folded) return folded.refusal();
+  call.weight = lowering.in_type(folded->weight, type);
+  call.bias = folded->bias;
   return call;
 }
 
-void lower_convolution(Lowering& lowering, const BoundNode& node) {
+Lowered<Done> lower_convolution(Lowering& lowering, const BoundNode& node) {
   if (node.node().op_type == "aten.convolution.default" && node.boolean("transposed")) {
     return lower_transposed_convolution(lowering, node);
   }
-  const ConvolutionCall call = read_convolution(lowering, node);
-  const Value result = add_with_front(lowering, call);
-  lowering.define_computed(node.node().outputs.front(), call.output,
-                           lowering.dtype(tensor_argument(lowering, node, "input")), result);
+  const auto call = read_convolution(lowering, node);
+  if (!call) return call.refusal();
+  const auto result = add_with_front(lowering, *call);
+  if (!result) return result.refusal();
+  lowering.define_computed(node.node().outputs.front(), call->output,
+                           lowering.dtype(tensor_argument(lowering, node, "input")), *result);
+  return Done{};
 }
 
 }  // namespace npu::onednn

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an anchor does to its result before it stores it: batch norms go into its weights, the rest
-// of a group's nodes become post-ops of its primitive.
+// What an anchor does to its result before it stores it.
 //
-// An addition becomes oneDNN's sum, in the memory of the other operand, if nothing reads that
-// operand later; else, like any arithmetic with a tensor, a binary post-op. Whatever has no
-// post-op is refused, and lowering makes a step of each node.
+// read_epilogue states it once for a group, without a kernel in mind; candidates look at that and
+// say whether they do it. bind_epilogue then finds the values that a kernel reads for it, for the
+// layout in which that kernel stores its result: an addition becomes a sum in the memory of the
+// other operand if nothing reads that operand later, else an operand like any other. The same bound
+// epilogue becomes post-ops of a primitive or steps of a kernel of our own. Batch norms are folded
+// into the anchor's weights. O(nodes of the group).
 #include <algorithm>
 
-#include "kernels/epilogue.hpp"
+#include "kernels/operands.hpp"
 #include "lowering/lowering.hpp"
 #include "npu/ops/op_catalogue.hpp"
 
@@ -15,8 +17,12 @@ namespace npu::onednn {
 
 namespace {
 
-BoundNode bound(const Lowering& lowering, const Node& node) {
-  return BoundNode(lowering.graph(), node, find_op(node.op_type)->schema);
+using Kind = EpilogueOp::Kind;
+using StepKind = EpilogueStep::Kind;
+using Operand = EpilogueOp::Operand;
+
+BoundNode bound(const Graph& graph, const Node& node) {
+  return BoundNode(graph, node, find_op(node.op_type)->schema);
 }
 
 FusionRole role_of(const Node& node) { return find_op(node.op_type)->role; }
@@ -28,190 +34,285 @@ bool is_alias(const Node& node) {
   return role_of(node) == FusionRole::kSameOrder || role_of(node) == FusionRole::kPermute;
 }
 
-class Builder {
- public:
-  Builder(Lowering& lowering, const Layout& target, std::initializer_list<Value> anchor_reads)
-      : lowering_(lowering), target_(target), anchor_reads_(anchor_reads) {}
-
-  void add(const Node& node, std::int32_t operand) {
-    if (is_norm(node) || is_alias(node)) return;
-    const BoundNode arguments = bound(lowering_, node);
-    if (node.inputs.size() == 2) {
-      return add_binary_node(node, arguments, node.inputs[operand == 0 ? 1 : 0]);
-    }
-    const std::string_view name = base_name(node.op_type);
-    if (name == "add" || name == "sub" || name == "mul" || name == "rsub") {
-      return add_function(number_function(lowering_, arguments));
-    }
-    if (name == "div") {
-      const Shape ones(static_cast<std::size_t>(target_.data.ndims), 1);
-      const Value divisor = lowering_.constant(static_cast<float>(arguments.number("other")));
-      return add_binary_operand(name, 1.0F, lowering_.reshaped(divisor, ones));
-    }
-    for (const Eltwise& function : unary_functions(lowering_, arguments)) add_function(function);
-  }
-
-  PostOps take() { return std::move(result_); }
-
- private:
-  void add_function(const Eltwise& function) {
-    result_.operations.append_eltwise(1.0F, function.function, function.alpha, function.beta);
-  }
-
-  void add_binary_node(const Node& node, const BoundNode& arguments, TensorId other) {
-    const std::string_view name = base_name(node.op_type);
-    float alpha = 1.0F;
-    if (arguments.find("alpha") != nullptr) {
-      if (arguments.tensor("alpha")) throw EpilogueRefused{};
-      alpha = static_cast<float>(arguments.number("alpha"));
-    }
-    std::int64_t elements = 1;
-    for (int i = 0; i < target_.data.ndims; ++i) elements *= target_.data.dims[i];
-    std::int64_t count = 1;
-    for (const std::int64_t extent : lowering_.shape(other)) count *= extent;
-    const bool is_sum = name == "add" || name == "sub";
-    if (count == elements) {
-      const Value value = full_operand(other);
-      if (is_sum && accumulate(value, name == "sub" ? -alpha : alpha)) return;
-      return add_binary_operand(name, alpha, value);
-    }
-    // One element for all, or one for every channel (dimension 1) or column (the last).
-    Shape shape(static_cast<std::size_t>(target_.data.ndims), 1);
-    if (count != 1) {
-      const Node& anchor = lowering_.graph().node(lowering_.group()->nodes.front());
-      const bool by_channel = role_of(anchor) == FusionRole::kConv;
-      shape[by_channel ? 1 : shape.size() - 1] = count;
-    }
-    add_binary_operand(name, alpha,
-                       lowering_.reshaped(lowering_.operand(other, DType::kFloat32), shape));
-  }
-
-  Value full_operand(TensorId other) {
-    Value value = lowering_.operand(other);
-    const Shape wanted = dimensions(target_);
-    if (dimensions(value.layout) != wanted) value = lowering_.reshaped(value, wanted);
-    return lowering_.in_layout(value, with_type(target_, value.type));
-  }
-
-  bool accumulate(const Value& value, float scale) {
-    if (!lowering_.allows_sum() || result_.accumulated) return false;
-    if (value.layout != target_ || !lowering_.can_overwrite(value)) return false;
-    const auto shares = [&](const Value& read) { return read.buffer == value.buffer; };
-    if (std::any_of(anchor_reads_.begin(), anchor_reads_.end(), shares)) return false;
-    for (const PrimitiveOperand& read : result_.reads) {
-      if (read.value.buffer == value.buffer) return false;
-    }
-    result_.operations.append_sum(scale);
-    result_.accumulated = value;
-    return true;
-  }
-
-  void add_binary_operand(std::string_view name, float alpha, const Value& value) {
-    if (alpha != 1.0F) throw EpilogueRefused{};
-    if (result_.accumulated && result_.accumulated->buffer == value.buffer) throw EpilogueRefused{};
-    const dnnl::algorithm function = name == "add"   ? dnnl::algorithm::binary_add
-                                     : name == "sub" ? dnnl::algorithm::binary_sub
-                                     : name == "mul" ? dnnl::algorithm::binary_mul
-                                                     : dnnl::algorithm::binary_div;
-    const int index = result_.operations.len();
-    result_.operations.append_binary(function, value.layout);
-    result_.reads.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(index) | DNNL_ARG_SRC_1, value});
-  }
-
-  Lowering& lowering_;
-  const Layout& target_;
-  std::vector<Value> anchor_reads_;
-  PostOps result_;
-};
-
-std::optional<Value> vector_of(Lowering& lowering, const BoundNode& node, std::string_view name,
-                               std::int64_t count) {
-  const auto tensor = node.tensor(name);
-  if (!tensor) return std::nullopt;
-  if (lowering.shape(*tensor) != Shape{count}) throw EpilogueRefused{};
-  lowering.require_float(name, *tensor);
-  return lowering.plain(lowering.operand(*tensor, DType::kFloat32));
-}
-
-std::optional<EpilogueStep> eltwise_step(const dnnl::post_ops& operations, int index) {
-  using Kind = EpilogueStep::Kind;
-  float scale = 1.0F;
-  float alpha = 0.0F;
-  float beta = 0.0F;
-  dnnl::algorithm function{};
-  operations.get_params_eltwise(index, scale, function, alpha, beta);
-  if (scale != 1.0F) return std::nullopt;
-  switch (function) {
+/// The function as kernels of our own do it.
+std::optional<EpilogueStep> step_of(const Eltwise& eltwise) {
+  switch (eltwise.function) {
     case dnnl::algorithm::eltwise_relu:
-      return EpilogueStep{Kind::kRelu, alpha, beta};
+      return EpilogueStep{StepKind::kRelu, eltwise.alpha, eltwise.beta};
     case dnnl::algorithm::eltwise_clip:
     case dnnl::algorithm::eltwise_clip_v2:
-      return EpilogueStep{Kind::kClip, alpha, beta};
+      return EpilogueStep{StepKind::kClip, eltwise.alpha, eltwise.beta};
     case dnnl::algorithm::eltwise_linear:
-      return EpilogueStep{Kind::kLinear, alpha, beta};
+      return EpilogueStep{StepKind::kLinear, eltwise.alpha, eltwise.beta};
     case dnnl::algorithm::eltwise_hardswish:
-      return EpilogueStep{Kind::kHardSwish, alpha, beta};
+      return EpilogueStep{StepKind::kHardSwish, eltwise.alpha, eltwise.beta};
     case dnnl::algorithm::eltwise_swish:
-      return EpilogueStep{Kind::kSwish, alpha, beta};
+      return EpilogueStep{StepKind::kSwish, eltwise.alpha, eltwise.beta};
     default:
       return std::nullopt;
   }
 }
 
+std::int64_t element_count(const Shape& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) count *= extent;
+  return count;
+}
+
+/// The arithmetic that an op of two operands stands for.
+std::optional<Kind> arithmetic_kind(std::string_view name) {
+  if (name == "add") return Kind::kAdd;
+  if (name == "sub") return Kind::kSubtract;
+  if (name == "mul") return Kind::kMultiply;
+  if (name == "div") return Kind::kDivide;
+  return std::nullopt;
+}
+
+/// Reads the nodes of one group.
+class Reader {
+ public:
+  Reader(const Lowering& lowering, const FusionGroup& group)
+      : lowering_(lowering), graph_(lowering.graph()) {
+    const Node& anchor = graph_.node(group.nodes.front());
+    elements_ = element_count(lowering.shape(anchor.outputs.front()));
+  }
+
+  /// Nothing, or why there is no such op in an epilogue.
+  std::optional<NotFused> add(const Node& node, std::int32_t position) {
+    if (is_norm(node) || is_alias(node)) return std::nullopt;
+    const BoundNode arguments = bound(graph_, node);
+    const std::string_view name = base_name(node.op_type);
+    if (node.inputs.size() == 2) {
+      return add_arithmetic(arguments, name, node.inputs[position == 0 ? 1 : 0]);
+    }
+    if (name == "add" || name == "sub" || name == "mul" || name == "rsub") {
+      add_function(name, number_function(lowering_, arguments));
+    } else if (name == "div") {
+      EpilogueOp op{.kind = Kind::kDivide, .operand = Operand::kNumber, .op = name};
+      op.number = static_cast<float>(arguments.number("other"));
+      result_.ops.push_back(op);
+    } else {
+      for (const Eltwise& function : unary_functions(lowering_, arguments)) {
+        add_function(name, function);
+      }
+    }
+    return std::nullopt;
+  }
+
+  Epilogue take() { return std::move(result_); }
+
+ private:
+  void add_function(std::string_view name, const Eltwise& function) {
+    EpilogueOp op{.kind = Kind::kFunction, .op = name, .function = function};
+    op.step = step_of(function);
+    result_.ops.push_back(op);
+  }
+
+  std::optional<NotFused> add_arithmetic(const BoundNode& arguments, std::string_view name,
+                                         TensorId other) {
+    const auto kind = arithmetic_kind(name);
+    if (!kind) return NotFused{"no kernel computes '" + std::string(name) + "' behind its node"};
+    EpilogueOp op{.kind = *kind, .op = name, .tensor = other};
+    if (arguments.find("alpha") != nullptr) {
+      if (arguments.tensor("alpha")) return NotFused{"a factor behind the node is a tensor"};
+      op.alpha = static_cast<float>(arguments.number("alpha"));
+    }
+    const std::int64_t count = element_count(lowering_.shape(other));
+    op.operand = count == elements_ ? Operand::kPerElement
+                 : count == 1       ? Operand::kOneElement
+                                    : Operand::kPerChannel;
+    result_.ops.push_back(op);
+    return std::nullopt;
+  }
+
+  const Lowering& lowering_;
+  const Graph& graph_;
+  std::int64_t elements_ = 1;
+  Epilogue result_;
+};
+
+/// Finds the values that the ops of one epilogue read.
+class Binder {
+ public:
+  Binder(Lowering& lowering, const Layout& target, std::initializer_list<Value> anchor_reads)
+      : lowering_(lowering), target_(target), anchor_reads_(anchor_reads) {}
+
+  /// Nothing, or why the op cannot be done.
+  std::optional<NotFused> add(const EpilogueOp& op) {
+    if (op.operand == Operand::kNone) {
+      result_.ops.push_back({op, std::nullopt, false});
+      return std::nullopt;
+    }
+    const Value value = operand_of(op);
+    if (accumulates(op, value)) {
+      result_.accumulated = value;
+      result_.ops.push_back({op, value, true});
+      return std::nullopt;
+    }
+    if (op.alpha != 1.0F) {
+      return NotFused{"no kernel multiplies what it adds behind the node by a number"};
+    }
+    if (result_.accumulated && result_.accumulated->buffer == value.buffer) {
+      return NotFused{"an operand behind the node lies where the result is stored"};
+    }
+    result_.ops.push_back({op, value, false});
+    return std::nullopt;
+  }
+
+  BoundEpilogue take() { return std::move(result_); }
+
+ private:
+  Value operand_of(const EpilogueOp& op) {
+    Shape shape(static_cast<std::size_t>(target_.data.ndims), 1);
+    switch (op.operand) {
+      case Operand::kNumber:
+        return lowering_.reshaped(lowering_.constant(op.number), shape);
+      case Operand::kPerElement: {
+        Value value = lowering_.operand(op.tensor);
+        const Shape wanted = dimensions(target_);
+        if (dimensions(value.layout) != wanted) value = lowering_.reshaped(value, wanted);
+        return lowering_.in_layout(value, with_type(target_, value.type));
+      }
+      default: {
+        if (op.operand == Operand::kPerChannel) {
+          const Node& anchor = lowering_.graph().node(lowering_.group()->nodes.front());
+          const bool by_channel = role_of(anchor) == FusionRole::kConv;
+          shape[by_channel ? 1 : shape.size() - 1] = element_count(lowering_.shape(op.tensor));
+        }
+        return lowering_.reshaped(lowering_.operand(op.tensor, DType::kFloat32), shape);
+      }
+    }
+  }
+
+  /// Whether the result may be stored over the term that is added to it.
+  bool accumulates(const EpilogueOp& op, const Value& value) const {
+    if (op.operand != Operand::kPerElement) return false;
+    if (op.kind != Kind::kAdd && op.kind != Kind::kSubtract) return false;
+    if (!lowering_.allows_sum() || result_.accumulated) return false;
+    if (value.layout != target_ || !lowering_.can_overwrite(value)) return false;
+    const auto shares = [&](const Value& read) { return read.buffer == value.buffer; };
+    return std::none_of(anchor_reads_.begin(), anchor_reads_.end(), shares) &&
+           std::none_of(result_.ops.begin(), result_.ops.end(),
+                        [&](const auto& each) { return each.operand && shares(*each.operand); });
+  }
+
+  Lowering& lowering_;
+  const Layout& target_;
+  std::vector<Value> anchor_reads_;
+  BoundEpilogue result_;
+};
+
+dnnl::algorithm binary_function(Kind kind) {
+  switch (kind) {
+    case Kind::kAdd:
+      return dnnl::algorithm::binary_add;
+    case Kind::kSubtract:
+      return dnnl::algorithm::binary_sub;
+    case Kind::kMultiply:
+      return dnnl::algorithm::binary_mul;
+    default:
+      return dnnl::algorithm::binary_div;
+  }
+}
+
+/// What is added to the accumulated value's memory is `factor` times that value.
+float accumulation_factor(const EpilogueOp& op) {
+  return op.kind == Kind::kSubtract ? -op.alpha : op.alpha;
+}
+
+std::optional<Value> vector_of(Lowering& lowering, const BoundNode& node, std::string_view name) {
+  const auto tensor = node.tensor(name);
+  if (!tensor) return std::nullopt;
+  lowering.require_float(name, *tensor);
+  return lowering.plain(lowering.operand(*tensor, DType::kFloat32));
+}
+
 }  // namespace
 
-PostOps make_post_ops(Lowering& lowering, const Layout& target,
-                      std::initializer_list<Value> anchor_reads) {
-  if (!lowering.has_epilogue()) return {};
-  Builder builder(lowering, target, anchor_reads);
-  const FusionGroup& group = *lowering.group();
+Lowered<Epilogue> read_epilogue(const Lowering& lowering, const FusionGroup& group) {
+  if (group.kind != FusionGroup::Kind::kEpilogue) return Epilogue{};
+  Reader reader(lowering, group);
   for (std::size_t i = 1; i < group.nodes.size(); ++i) {
-    builder.add(lowering.graph().node(group.nodes[i]), group.operand[i - 1]);
+    const Node& node = lowering.graph().node(group.nodes[i]);
+    if (auto refusal = reader.add(node, group.operand[i - 1])) return *std::move(refusal);
   }
-  return builder.take();
+  return reader.take();
 }
 
-Value target_of(Lowering& lowering, const PostOps& post, DType type, const Layout& layout) {
-  if (!post.accumulated) return lowering.temporary(type, layout);
-  lowering.note_overwritten(*post.accumulated);
-  return *post.accumulated;
+Lowered<BoundEpilogue> bind_epilogue(Lowering& lowering, const Layout& target,
+                                     std::initializer_list<Value> anchor_reads) {
+  Binder binder(lowering, target, anchor_reads);
+  for (const EpilogueOp& op : lowering.epilogue().ops) {
+    if (auto refusal = binder.add(op)) return *std::move(refusal);
+  }
+  return binder.take();
 }
 
-std::optional<std::vector<EpilogueStep>> epilogue_steps(const PostOps& post, const Layout& target) {
-  using Kind = EpilogueStep::Kind;
-  std::vector<EpilogueStep> result;
-  for (int i = 0; i < post.operations.len(); ++i) {
-    if (post.operations.kind(i) == dnnl::primitive::kind::eltwise) {
-      const auto step = eltwise_step(post.operations, i);
-      if (!step) return std::nullopt;
-      result.push_back(*step);
-    } else if (post.operations.kind(i) == dnnl::primitive::kind::sum) {
-      float scale = 1.0F;
-      post.operations.get_params_sum(i, scale);
-      result.push_back({Kind::kAccumulate, scale, 0.0F});
+std::vector<Value> BoundEpilogue::reads() const {
+  std::vector<Value> values;
+  for (const Op& op : ops) {
+    if (op.operand && !op.accumulates) values.push_back(*op.operand);
+  }
+  return values;
+}
+
+Value target_of(Lowering& lowering, const std::optional<Value>& accumulated, DType type,
+                const Layout& layout) {
+  if (!accumulated) return lowering.temporary(type, layout);
+  lowering.note_overwritten(*accumulated);
+  return *accumulated;
+}
+
+PostOps post_ops_of(const BoundEpilogue& epilogue) {
+  PostOps result;
+  for (const BoundEpilogue::Op& each : epilogue.ops) {
+    const EpilogueOp& op = each.op;
+    if (op.kind == Kind::kFunction) {
+      result.operations.append_eltwise(1.0F, op.function.function, op.function.alpha,
+                                       op.function.beta);
+    } else if (each.accumulates) {
+      result.operations.append_sum(accumulation_factor(op));
     } else {
-      dnnl::algorithm function{};
-      dnnl::memory::desc operand;
-      post.operations.get_params_binary(i, function, operand);
-      const bool is_sum = function == dnnl::algorithm::binary_add;
-      if (operand != target || (!is_sum && function != dnnl::algorithm::binary_mul)) {
-        return std::nullopt;
-      }
-      result.push_back({is_sum ? Kind::kAdd : Kind::kMultiply, 0.0F, 0.0F});
+      const int index = result.operations.len();
+      result.operations.append_binary(binary_function(op.kind), each.operand->layout);
+      result.reads.push_back(
+          {DNNL_ARG_ATTR_MULTIPLE_POST_OP(index) | DNNL_ARG_SRC_1, *each.operand});
     }
   }
   return result;
 }
 
-FoldedWeights fold_norms(Lowering& lowering, const Value& weight, const std::optional<Value>& bias,
-                         std::int64_t groups, bool transposed) {
+Lowered<std::vector<EpilogueStep>> steps_of(const BoundEpilogue& epilogue) {
+  std::vector<EpilogueStep> result;
+  for (const BoundEpilogue::Op& each : epilogue.ops) {
+    const EpilogueOp& op = each.op;
+    if (op.step) {
+      result.push_back(*op.step);
+    } else if (each.accumulates) {
+      result.push_back({StepKind::kAccumulate, accumulation_factor(op), 0.0F});
+    } else if (op.kind == Kind::kAdd || op.kind == Kind::kMultiply) {
+      result.push_back({op.kind == Kind::kAdd ? StepKind::kAdd : StepKind::kMultiply, 0.0F, 0.0F});
+    } else {
+      return NotFused{"it subtracts only what its result may be stored over"};
+    }
+  }
+  if (epilogue.reads().size() > kMaxEpilogueOperands) {
+    return NotFused{"it reads " + std::to_string(kMaxEpilogueOperands) +
+                    " tensors behind the node at most"};
+  }
+  return result;
+}
+
+Lowered<FoldedWeights> fold_norms(Lowering& lowering, const Value& weight,
+                                  const std::optional<Value>& bias, std::int64_t groups,
+                                  bool transposed) {
   FoldedWeights result{weight, bias};
   if (!lowering.has_epilogue()) return result;
   const FusionGroup& group = *lowering.group();
   for (std::size_t i = 1; i < group.nodes.size(); ++i) {
     const Node& node = lowering.graph().node(group.nodes[i]);
     if (!is_norm(node)) continue;
-    const BoundNode arguments = bound(lowering, node);
+    const BoundNode arguments = bound(lowering.graph(), node);
     const Shape shape = dimensions(weight.layout);
     NormFold fold;
     fold.epsilon = static_cast<float>(arguments.number("eps"));
@@ -220,11 +321,17 @@ FoldedWeights fold_norms(Lowering& lowering, const Value& weight, const std::opt
     fold.channels = transposed ? shape[1] : shape[0];
     for (std::size_t j = transposed ? 2 : 1; j < shape.size(); ++j) fold.inner *= shape[j];
     const std::int64_t channels = fold.channels * fold.groups;
-    const auto mean = vector_of(lowering, arguments, "running_mean", channels);
-    const auto variance = vector_of(lowering, arguments, "running_var", channels);
-    const auto scale = vector_of(lowering, arguments, "weight", channels);
-    const auto shift = vector_of(lowering, arguments, "bias", channels);
-    if (!mean || !variance) throw EpilogueRefused{};
+    for (const char* name : {"running_mean", "running_var", "weight", "bias"}) {
+      const auto tensor = arguments.tensor(name);
+      if (tensor && lowering.shape(*tensor) != Shape{channels}) {
+        return NotFused{"the batch norm's '" + std::string(name) + "' is not one number a channel"};
+      }
+    }
+    const auto mean = vector_of(lowering, arguments, "running_mean");
+    const auto variance = vector_of(lowering, arguments, "running_var");
+    const auto scale = vector_of(lowering, arguments, "weight");
+    const auto shift = vector_of(lowering, arguments, "bias");
+    if (!mean || !variance) return NotFused{"the batch norm has no running statistics"};
     const Value source = lowering.plain(lowering.in_type(result.weight, DType::kFloat32));
     std::vector<Value> reads{source, *variance};
     fold.has_scale = scale.has_value();

@@ -10,62 +10,67 @@ namespace npu::onednn {
 
 namespace {
 
-/// What stands behind the current part's anchor, none of it with an operand.
-std::vector<EpilogueStep> plain_epilogue(Lowering& lowering, const Layout& layout,
-                                         const ConvolutionCall& call) {
-  const PostOps post = make_post_ops(lowering, layout, {call.source});
-  const auto epilogue = epilogue_steps(post, layout);
-  if (!epilogue || std::any_of(epilogue->begin(), epilogue->end(),
-                               [](const EpilogueStep& step) { return step.has_operand(); })) {
-    throw EpilogueRefused{};
+/// What stands behind the current part's anchor, as steps without operands.
+Lowered<std::vector<EpilogueStep>> plain_steps(const Lowering& lowering) {
+  const Epilogue& epilogue = lowering.epilogue();
+  if (auto refusal = plain_kernel_refusal(epilogue); !refusal.empty()) {
+    return NotFused{std::move(refusal)};
   }
-  return *epilogue;
+  std::vector<EpilogueStep> steps;
+  for (const EpilogueOp& op : epilogue.ops) steps.push_back(*op.step);
+  return steps;
 }
 
 /// The convolution of one by one.
-Lowering::Expansion read_expansion(Lowering& lowering, const Node& node) {
-  const ConvolutionCall call =
+Lowered<Lowering::Expansion> read_expansion(Lowering& lowering, const Node& node) {
+  const auto read =
       read_convolution(lowering, BoundNode(lowering.graph(), node, find_op(node.op_type)->schema));
+  if (!read) return read.refusal();
+  const ConvolutionCall& call = *read;
   const Shape weight = dimensions(call.weight.layout);
   if (call.type != DType::kFloat32) {
-    throw EpilogueRefused{"the kernel of both convolutions computes in float32 only"};
+    return NotFused{"the kernel of both convolutions computes in float32 only"};
   }
   if (call.groups != 1 || weight.size() != 4 || weight[2] != 1 || weight[3] != 1 ||
       weight[0] % 16 != 0 || !all_are(call.spatial.stride, 1) ||
       !all_are(call.spatial.pad_begin, 0) || !lowering.is_constant(call.weight) ||
       (call.bias && !lowering.is_constant(*call.bias)) || is_pinned(node)) {
-    throw EpilogueRefused{"the first convolution is no part of the second one's kernel"};
+    return NotFused{"the first convolution is no part of the second one's kernel"};
   }
-  const Layout layout = blocked_layout(call.output, call.type);
-  return {call.source, call.weight, call.bias, plain_epilogue(lowering, layout, call)};
+  auto steps = plain_steps(lowering);
+  if (!steps) return steps.refusal();
+  return Lowering::Expansion{call.source, call.weight, call.bias, *std::move(steps)};
 }
 
-void check_depthwise(Lowering& lowering, const ConvolutionCall& call) {
+bool is_depthwise_part(Lowering& lowering, const ConvolutionCall& call) {
   const Shape weight = dimensions(call.weight.layout);
   const Spatial& spatial = call.spatial;
-  if (call.type != DType::kFloat32 || weight.size() != 4 || weight[1] != 1 ||
-      weight[0] != call.groups || weight[2] != weight[3] ||
-      !ExpandDepthwise::supports(weight[2], spatial.stride[0]) ||
-      spatial.stride[0] != spatial.stride[1] || !all_are(spatial.dilation, 1) ||
-      spatial.pad_begin != spatial.pad_end ||
-      std::max(spatial.pad_begin[0], spatial.pad_begin[1]) >= weight[2] ||
-      !lowering.is_constant(call.weight) || (call.bias && !lowering.is_constant(*call.bias)) ||
-      is_pinned(lowering.node())) {
-    throw EpilogueRefused{"the kernel of both convolutions does not compute the second one"};
-  }
+  return call.type == DType::kFloat32 && weight.size() == 4 && weight[1] == 1 &&
+         weight[0] == call.groups && weight[2] == weight[3] &&
+         ExpandDepthwise::supports(weight[2], spatial.stride[0]) &&
+         spatial.stride[0] == spatial.stride[1] && all_are(spatial.dilation, 1) &&
+         spatial.pad_begin == spatial.pad_end &&
+         std::max(spatial.pad_begin[0], spatial.pad_begin[1]) < weight[2] &&
+         lowering.is_constant(call.weight) && (!call.bias || lowering.is_constant(*call.bias)) &&
+         !is_pinned(lowering.node());
 }
 
 }  // namespace
 
-void lower_expand_depthwise_group(Lowering& lowering, const FusionGroup& group) {
-  lowering.enter_part(group.parts[0]);
-  const Lowering::Expansion expansion = read_expansion(lowering, lowering.node());
-  lowering.lower_with_front(group.parts[1], expansion);
+Lowered<Done> lower_expand_depthwise_group(Lowering& lowering, const FusionGroup& group) {
+  if (const auto done = lowering.enter_part(group.parts[0]); !done) return done;
+  auto expansion = read_expansion(lowering, lowering.node());
+  if (!expansion) return expansion.refusal();
+  return lowering.lower_with_front(group.parts[1], *std::move(expansion));
 }
 
-Value add_expand_depthwise(Lowering& lowering, const ConvolutionCall& call,
-                           const Lowering::Expansion& expansion) {
-  check_depthwise(lowering, call);
+Lowered<Value> add_expand_depthwise(Lowering& lowering, const ConvolutionCall& call,
+                                    const Lowering::Expansion& expansion) {
+  if (!is_depthwise_part(lowering, call)) {
+    return NotFused{"the kernel of both convolutions does not compute the second one"};
+  }
+  auto steps = plain_steps(lowering);
+  if (!steps) return steps.refusal();
   const Shape source = dimensions(expansion.source.layout);
   ExpandDepthwise kernel;
   kernel.batch = source[0];
@@ -84,7 +89,7 @@ Value add_expand_depthwise(Lowering& lowering, const ConvolutionCall& call,
   kernel.threads = lowering.machine().threads;
 
   const Layout layout = blocked_layout(call.output, call.type);
-  kernel.depthwise_epilogue = plain_epilogue(lowering, layout, call);
+  kernel.depthwise_epilogue = *std::move(steps);
 
   const Value input =
       lowering.in_layout(expansion.source, blocked_layout(source, expansion.source.type));

@@ -64,9 +64,9 @@ Value with_batch(Lowering& lowering, const Value& value, const Shape& batch) {
 
 dnnl::matmul::primitive_desc describe(Lowering& lowering, const MatmulCall& call, const Layout& a,
                                       const Layout& b, const Layout& target,
-                                      const PostOps* post = nullptr) {
+                                      const dnnl::post_ops& post = {}) {
   dnnl::primitive_attr attributes = Lowering::attributes();
-  if (post != nullptr) attributes.set_post_ops(post->operations);
+  if (post.len() != 0) attributes.set_post_ops(post);
   if (call.scale != 1.0F) attributes.set_output_scales(0, {call.scale});
   if (call.bias) {
     Shape bias(static_cast<std::size_t>(target.data.ndims), 1);
@@ -126,9 +126,43 @@ void note_no_own_product(Lowering& lowering, bool is_constant, bool is_float32) 
       {{}, {{std::string(Gemv::kName), reason}, {std::string(PackedGemm::kStrassenName), reason}}});
 }
 
+/// What is done to a product before it is stored, and where it is stored.
+struct ProductTarget {
+  dnnl::matmul::primitive_desc primitive;
+  std::vector<PrimitiveOperand> reads;
+  std::optional<Value> accumulated;
+};
+
+/// The bare primitive with the call's addend or the current group's epilogue. `describe_with` gives
+/// the primitive with post-ops.
+template <typename Describe>
+Lowered<ProductTarget> finish_product(Lowering& lowering, const MatmulCall& call,
+                                      const dnnl::matmul::primitive_desc& bare,
+                                      std::initializer_list<Value> factors, const Layout& layout,
+                                      const Describe& describe_with) {
+  if (call.addend) {
+    dnnl::post_ops sum;
+    sum.append_sum(call.addend_scale);
+    return ProductTarget{describe_with(sum), {}, filled_target(lowering, call, layout)};
+  }
+  if (!lowering.has_epilogue()) return ProductTarget{bare, {}, std::nullopt};
+  if (call.type != lowering.compute_type()) {
+    return NotFused{"the product is computed in float32 and rounded before what stands behind it"};
+  }
+  const auto epilogue = bind_epilogue(lowering, layout, factors);
+  if (!epilogue) return epilogue.refusal();
+  PostOps post = post_ops_of(*epilogue);
+  if (post.operations.len() == 0) return ProductTarget{bare, {}, std::nullopt};
+  auto fused = describe_with(post.operations);
+  if (is_reference(fused) && !is_reference(bare)) {
+    return NotFused{"with what stands behind it the product would be a slower one"};
+  }
+  return ProductTarget{std::move(fused), std::move(post.reads), epilogue->accumulated};
+}
+
 }  // namespace
 
-Value add_matmul(Lowering& lowering, const MatmulCall& call) {
+Lowered<Value> add_matmul(Lowering& lowering, const MatmulCall& call) {
   Value a = is_matrix_view(call.a.layout) ? call.a : lowering.plain(call.a);
   Value b = is_matrix_view(call.b.layout) ? call.b : lowering.plain(call.b);
   const Shape a_shape = dimensions(a.layout);
@@ -150,41 +184,27 @@ Value add_matmul(Lowering& lowering, const MatmulCall& call) {
   const Layout target_layout = plain_layout(target_shape, call.type);
   const bool is_float32 =
       call.type == DType::kFloat32 && a.type == call.type && b.type == call.type;
-  if (lowering.is_constant(b) && call.scale == 1.0F && is_float32 && !call.addend) {
+  const bool packs = lowering.is_constant(b);
+  if (packs && call.scale == 1.0F && is_float32 && !call.addend) {
     if (const auto product = add_matrix_product(lowering, a, swapped(b), call.bias)) {
       return lowering.reshaped(*product, result_shape);
     }
   } else {
-    note_no_own_product(lowering, lowering.is_constant(b), is_float32);
+    note_no_own_product(lowering, packs, is_float32);
   }
-  const bool packs = lowering.is_constant(b);
-  const auto describe_operands = [&] {
+  const auto describe_with = [&](const dnnl::post_ops& post) {
     const Layout right = packs ? any_layout(dimensions(b.layout), b.type) : b.layout;
-    return describe(lowering, call, a.layout, right, target_layout);
+    return describe(lowering, call, a.layout, right, target_layout, post);
   };
-  dnnl::matmul::primitive_desc primitive = describe_operands();
-  if (is_reference(primitive) && !(is_plain(a.layout) && is_plain(b.layout))) {
+  dnnl::matmul::primitive_desc bare = describe_with({});
+  if (is_reference(bare) && !(is_plain(a.layout) && is_plain(b.layout))) {
     a = lowering.plain(a);
     b = lowering.plain(b);
-    primitive = describe_operands();
+    bare = describe_with({});
   }
-  PostOps post;
-  if (call.addend) {
-    post.operations.append_sum(call.addend_scale);
-    post.accumulated = filled_target(lowering, call, target_layout);
-    const Layout right = packs ? any_layout(dimensions(b.layout), b.type) : b.layout;
-    primitive = describe(lowering, call, a.layout, right, target_layout, &post);
-  } else if (lowering.has_epilogue()) {
-    if (call.type != lowering.compute_type()) throw EpilogueRefused{};
-    post = make_post_ops(lowering, target_layout, {a, b});
-    if (post.operations.len() != 0) {
-      const Layout right = packs ? any_layout(dimensions(b.layout), b.type) : b.layout;
-      const bool was_reference = is_reference(primitive);
-      primitive = describe(lowering, call, a.layout, right, target_layout, &post);
-      if (is_reference(primitive) && !was_reference) throw EpilogueRefused{};
-    }
-  }
-  if (packs) b = lowering.in_layout(b, primitive.weights_desc());
+  const auto finished = finish_product(lowering, call, bare, {a, b}, target_layout, describe_with);
+  if (!finished) return finished.refusal();
+  if (packs) b = lowering.in_layout(b, finished->primitive.weights_desc());
 
   std::vector<PrimitiveOperand> reads{{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}};
   if (call.bias) {
@@ -192,9 +212,9 @@ Value add_matmul(Lowering& lowering, const MatmulCall& call) {
     bias.back() = columns;
     reads.push_back({DNNL_ARG_BIAS, lowering.reshaped(*call.bias, bias)});
   }
-  reads.insert(reads.end(), post.reads.begin(), post.reads.end());
-  const Value target = target_of(lowering, post, call.type, target_layout);
-  lowering.add_primitive(primitive, reads, target);
+  reads.insert(reads.end(), finished->reads.begin(), finished->reads.end());
+  const Value target = target_of(lowering, finished->accumulated, call.type, target_layout);
+  lowering.add_primitive(finished->primitive, reads, target);
   return lowering.reshaped(target, result_shape);
 }
 
@@ -218,7 +238,7 @@ void require_rank(const Lowering& lowering, std::string_view argument, TensorId 
 
 }  // namespace
 
-void lower_linear(Lowering& lowering, const BoundNode& node) {
+Lowered<Done> lower_linear(Lowering& lowering, const BoundNode& node) {
   const TensorId input = tensor_argument(lowering, node, "input");
   const TensorId weight = tensor_argument(lowering, node, "weight");
   const DType dtype = lowering.dtype(input);
@@ -249,23 +269,26 @@ void lower_linear(Lowering& lowering, const BoundNode& node) {
   const DType weight_type = lowering.has_epilogue() && lowering.dtype(weight) == DType::kFloat32
                                 ? DType::kFloat32
                                 : lowering.compute_type();
-  const FoldedWeights folded = fold_norms(
-      lowering, lowering.plain(lowering.operand(weight, weight_type)), bias_value, 1, false);
-  call.b = swapped(lowering.in_type(folded.weight, lowering.compute_type()));
-  call.bias = folded.bias;
+  const auto folded = fold_norms(lowering, lowering.plain(lowering.operand(weight, weight_type)),
+                                 bias_value, 1, false);
+  if (!folded) return folded.refusal();
+  call.b = swapped(lowering.in_type(folded->weight, lowering.compute_type()));
+  call.bias = folded->bias;
   shape.back() = weight_shape[0];
-  lowering.define_computed(lowering.result(), shape, dtype,
-                           lowering.reshaped(add_matmul(lowering, call), shape));
+  const auto product = add_matmul(lowering, call);
+  if (!product) return product.refusal();
+  lowering.define_computed(lowering.result(), shape, dtype, lowering.reshaped(*product, shape));
+  return Done{};
 }
 
-void lower_shared_input(Lowering& lowering, const FusionGroup& group) {
+Lowered<Done> lower_shared_input(Lowering& lowering, const FusionGroup& group) {
   const Graph& graph = lowering.graph();
   const Node& first = graph.node(group.nodes.front());
   const TensorId input = first.inputs[0];
   const DType dtype = lowering.dtype(input);
   const DType type = lowering.compute_type();
   if (dtype == DType::kBFloat16 && type != dtype) {
-    throw EpilogueRefused{"without bfloat16 arithmetic every result is rounded by itself"};
+    return NotFused{"without bfloat16 arithmetic every result is rounded by itself"};
   }
   // The weights, and the biases, one below the other.
   const auto stack = [&](std::size_t operand, std::int64_t width, DType as) {
@@ -290,7 +313,9 @@ void lower_shared_input(Lowering& lowering, const FusionGroup& group) {
   call.a = lowering.operand(input);
   call.b = swapped(stack(1, input_shape.back(), type));
   if (first.inputs.size() == 3) call.bias = stack(2, 1, DType::kFloat32);
-  const Value whole = add_matmul(lowering, call);
+  const auto product = add_matmul(lowering, call);
+  if (!product) return product.refusal();
+  const Value& whole = *product;
   std::int64_t begin = 0;
   for (const NodeId id : group.nodes) {
     const TensorId result = graph.node(id).outputs.front();
@@ -301,9 +326,10 @@ void lower_shared_input(Lowering& lowering, const FusionGroup& group) {
     begin += shape.back();
     lowering.define_moved(result, shape, dtype, part);
   }
+  return Done{};
 }
 
-void lower_addmm(Lowering& lowering, const BoundNode& node) {
+Lowered<Done> lower_addmm(Lowering& lowering, const BoundNode& node) {
   const TensorId self = tensor_argument(lowering, node, "self");
   const bool is_batched = node.node().op_type.starts_with("aten.baddbmm");
   const char* left_name = is_batched ? "batch1" : "mat1";
@@ -352,7 +378,7 @@ void lower_addmm(Lowering& lowering, const BoundNode& node) {
       call.bias =
           add_binary(lowering, BinaryOp::kMultiply, addend, lowering.constant(beta / alpha), 1.0F);
     } else if (lowering.has_epilogue()) {
-      throw EpilogueRefused{"what is added to the product is no bias"};
+      return NotFused{"what is added to the product is no bias"};
     } else if (!is_known) {
       call.addend = addend;
       call.addend_scale = beta;
@@ -360,15 +386,18 @@ void lower_addmm(Lowering& lowering, const BoundNode& node) {
   }
   const bool is_sum = beta != 0.0F && !call.bias;
   call.type = is_sum ? DType::kFloat32 : lowering.compute_type();
-  Value value = add_matmul(lowering, call);
+  const auto product = add_matmul(lowering, call);
+  if (!product) return product.refusal();
+  Value value = *product;
   if (is_sum && !call.addend) {
     value =
         add_binary(lowering, BinaryOp::kAdd, value, lowering.operand(self, DType::kFloat32), beta);
   }
   lowering.define_computed(lowering.result(), shape, dtype, value);
+  return Done{};
 }
 
-void lower_matmul(Lowering& lowering, const BoundNode& node) {
+Lowered<Done> lower_matmul(Lowering& lowering, const BoundNode& node) {
   const bool is_general = node.node().op_type.starts_with("aten.matmul");
   const TensorId left = tensor_argument(lowering, node, "self");
   const TensorId right = tensor_argument(lowering, node, is_general ? "other" : "mat2");
@@ -395,11 +424,13 @@ void lower_matmul(Lowering& lowering, const BoundNode& node) {
   // A vector is a row on the left and a column on the right; the dimension goes away again.
   if (a_shape.size() == 1) call.a = lowering.reshaped(call.a, {1, a_shape[0]});
   if (b_shape.size() == 1) call.b = lowering.reshaped(call.b, {b_shape[0], 1});
-  const Value value = add_matmul(lowering, call);
-  Shape shape = dimensions(value.layout);
+  const auto product = add_matmul(lowering, call);
+  if (!product) return product.refusal();
+  Shape shape = dimensions(product->layout);
   if (b_shape.size() == 1) shape.pop_back();
   if (a_shape.size() == 1) shape.erase(shape.end() - (b_shape.size() == 1 ? 1 : 2));
-  lowering.define_computed(lowering.result(), shape, dtype, lowering.reshaped(value, shape));
+  lowering.define_computed(lowering.result(), shape, dtype, lowering.reshaped(*product, shape));
+  return Done{};
 }
 
 }  // namespace npu::onednn

@@ -50,7 +50,7 @@ NormalizedRows normalized_rows(Lowering& lowering, const BoundNode& node, const 
 
 }  // namespace
 
-Lowering::Norm read_norm(Lowering& lowering, const BoundNode& node) {
+Lowered<Lowering::Norm> read_norm(Lowering& lowering, const BoundNode& node) {
   const TensorId input = tensor_argument(lowering, node, "input");
   lowering.require_float("input", input);
   if (node.boolean("training")) {
@@ -75,12 +75,12 @@ Lowering::Norm read_norm(Lowering& lowering, const BoundNode& node) {
   norm.source = lowering.dense(lowering.operand(input));
   const auto space = channel_layout(norm.source.layout);
   if (!space) lowering.refuse("input", "its layout is not supported");
-  if (lowering.has_epilogue()) {
-    const FusionGroup& group = *lowering.group();
-    for (std::size_t i = 1; i < group.nodes.size(); ++i) {
-      const OpInfo* op = find_op(lowering.graph().node(group.nodes[i]).op_type);
-      norm.relu = norm.relu || (op != nullptr && op->role == FusionRole::kRelu);
+  for (const EpilogueOp& op : lowering.epilogue().ops) {
+    if (!op.step || !op.step->is_plain_relu()) {
+      return NotFused{"the kernel of a batch norm does not compute '" + std::string(op.op) +
+                      "' behind it"};
     }
+    norm.relu = true;
   }
   NormVectors fold;
   fold.epsilon = static_cast<float>(node.number("eps"));
@@ -99,20 +99,22 @@ Lowering::Norm read_norm(Lowering& lowering, const BoundNode& node) {
   return norm;
 }
 
-void lower_batch_norm(Lowering& lowering, const BoundNode& node) {
+Lowered<Done> lower_batch_norm(Lowering& lowering, const BoundNode& node) {
   const TensorId input = tensor_argument(lowering, node, "input");
-  const Lowering::Norm norm = read_norm(lowering, node);
-  const Value& source = norm.source;
+  const auto norm = read_norm(lowering, node);
+  if (!norm) return norm.refusal();
+  const Value& source = norm->source;
   ScaleShift space = *channel_layout(source.layout);
   space.type = source.type;
   space.has_shift = true;
-  space.relu = norm.relu;
+  space.relu = norm->relu;
   const bool in_place = lowering.can_overwrite(source);
   if (in_place) lowering.note_overwritten(source);
   const Value target = in_place ? source : lowering.temporary(source.type, source.layout);
-  lowering.add_kernel({source, norm.vectors}, target, space);
+  lowering.add_kernel({source, norm->vectors}, target, space);
   lowering.define_computed(node.node().outputs.front(), lowering.shape(input),
                            lowering.dtype(input), target);
+  return Done{};
 }
 
 void lower_layer_norm(Lowering& lowering, const BoundNode& node) {

@@ -14,14 +14,14 @@ struct Layer {
   std::optional<Value> bias;
 };
 
-Layer read_layer(Lowering& lowering, NodeId id) {
+Lowered<Layer> read_layer(Lowering& lowering, NodeId id) {
   const Node& node = lowering.graph().node(id);
   const BoundNode bound(lowering.graph(), node, find_op(node.op_type)->schema);
   const bool is_transposed =
       node.op_type == "aten.convolution.default" && bound.boolean("transposed");
   if (is_transposed || bound.integer("groups") != 1 ||
       !all_are(spatial_argument(lowering, bound, "padding", 2, 0), 0)) {
-    throw EpilogueRefused{};
+    return NotFused{"a convolution of the gate has groups, padding, or is transposed"};
   }
   Layer layer;
   layer.weight =
@@ -29,7 +29,7 @@ Layer read_layer(Lowering& lowering, NodeId id) {
   if (const auto bias = bound.tensor("bias")) {
     layer.bias = lowering.plain(lowering.operand(*bias, DType::kFloat32));
   }
-  if (!lowering.is_constant(layer.weight)) throw EpilogueRefused{};
+  if (!lowering.is_constant(layer.weight)) return NotFused{"a weight of the gate is not constant"};
   return layer;
 }
 
@@ -41,19 +41,25 @@ EpilogueStep activation_of(FusionRole role) {
 
 }  // namespace
 
-void lower_squeeze_excite_group(Lowering& lowering, const FusionGroup& group) {
+Lowered<Done> lower_squeeze_excite_group(Lowering& lowering, const FusionGroup& group) {
   const Graph& graph = lowering.graph();
   const Node& product = graph.node(group.nodes[5]);
   const TensorId input = graph.node(group.nodes[0]).inputs.front();
   const Shape& shape = lowering.shape(input);
   const DType type = lowering.compute_type();
-  if (type != DType::kFloat32 && type != DType::kBFloat16) throw EpilogueRefused{};
-  const Layer hidden = read_layer(lowering, group.nodes[1]);
-  const Layer gate = read_layer(lowering, group.nodes[3]);
+  if (type != DType::kFloat32 && type != DType::kBFloat16) {
+    return NotFused{"the kernel computes in float32 and bfloat16 only"};
+  }
+  const auto read_hidden = read_layer(lowering, group.nodes[1]);
+  if (!read_hidden) return read_hidden.refusal();
+  const auto read_gate = read_layer(lowering, group.nodes[3]);
+  if (!read_gate) return read_gate.refusal();
+  const Layer& hidden = *read_hidden;
+  const Layer& gate = *read_gate;
   const Shape hidden_shape = dimensions(hidden.weight.layout);
   if (hidden_shape[1] != shape[1] ||
       dimensions(gate.weight.layout) != Shape{shape[1], hidden_shape[0], 1, 1}) {
-    throw EpilogueRefused{};
+    return NotFused{"the gate's weights do not fit its channels"};
   }
   Value source = lowering.operand(input, type);
   auto space = channel_layout(source.layout);
@@ -65,7 +71,7 @@ void lower_squeeze_excite_group(Lowering& lowering, const FusionGroup& group) {
     source = lowering.in_layout(source, blocked_layout(shape, type));
     space = channel_layout(source.layout);
   }
-  if (!fits()) throw EpilogueRefused{"the channels do not lie in whole vectors"};
+  if (!fits()) return NotFused{"the channels do not lie in whole vectors"};
   SqueezeExcite kernel;
   kernel.type = type;
   kernel.batch = shape[0];
@@ -91,6 +97,7 @@ void lower_squeeze_excite_group(Lowering& lowering, const FusionGroup& group) {
   const Value target = in_place ? source : lowering.temporary(type, source.layout);
   lowering.add_kernel(reads, target, kernel, KernelKind::kCompute, kernel.scratch_bytes());
   lowering.define_computed(product.outputs.front(), shape, lowering.dtype(input), target);
+  return Done{};
 }
 
 }  // namespace npu::onednn

@@ -117,7 +117,7 @@ TransposedCall read_transposed_call(Lowering& lowering, const BoundNode& node) {
 
 }  // namespace
 
-void lower_transposed_convolution(Lowering& lowering, const BoundNode& node) {
+Lowered<Done> lower_transposed_convolution(Lowering& lowering, const BoundNode& node) {
   TransposedCall call = read_transposed_call(lowering, node);
   const Shape& input_shape = lowering.shape(call.input);
   const std::size_t rank = input_shape.size();
@@ -127,11 +127,11 @@ void lower_transposed_convolution(Lowering& lowering, const BoundNode& node) {
     lowering.require_float("bias", *call.bias);
     bias_value = lowering.plain(lowering.operand(*call.bias, DType::kFloat32));
   }
-  const FoldedWeights folded =
-      fold_norms(lowering,
-                 lowering.plain(lowering.operand(call.weight,
-                                                 lowering.has_epilogue() ? DType::kFloat32 : type)),
-                 bias_value, call.groups, true);
+  const DType weight_type = lowering.has_epilogue() ? DType::kFloat32 : type;
+  const auto folded =
+      fold_norms(lowering, lowering.plain(lowering.operand(call.weight, weight_type)), bias_value,
+                 call.groups, true);
+  if (!folded) return folded.refusal();
   // oneDNN wants less than a stride cut off behind; a tap of zeros makes room for more.
   std::vector<bool> widens(rank, false);
   bool widens_any = false;
@@ -141,7 +141,7 @@ void lower_transposed_convolution(Lowering& lowering, const BoundNode& node) {
     widens_any = true;
     call.pad_end[i] += call.dilation[i];
   }
-  Value kernel = lowering.in_type(folded.weight, type);
+  Value kernel = lowering.in_type(folded->weight, type);
   if (widens_any) kernel = widened_kernel(lowering, kernel, widens);
   const Value weights = turned_weight(lowering, kernel, call.groups);
   dnnl::memory::dims gaps = dims(call.dilation);
@@ -154,7 +154,7 @@ void lower_transposed_convolution(Lowering& lowering, const BoundNode& node) {
           bias_layout..., any_layout(call.output, type), dims(call.stride), gaps,
           dims(call.padding), dims(call.pad_end));
     };
-    if (!folded.bias) {
+    if (!folded->bias) {
       return dnnl::deconvolution_forward::primitive_desc(describe_with(), attributes,
                                                          lowering.engine());
     }
@@ -165,24 +165,27 @@ void lower_transposed_convolution(Lowering& lowering, const BoundNode& node) {
   auto primitive = describe(Lowering::attributes());
   const Layout target_layout = primitive.dst_desc();
   const Value source = lowering.in_layout(lowering.operand(call.input), primitive.src_desc());
-  const PostOps post = make_post_ops(lowering, target_layout, {source});
+  const auto epilogue = bind_epilogue(lowering, target_layout, {source});
+  if (!epilogue) return epilogue.refusal();
+  const PostOps post = post_ops_of(*epilogue);
   if (post.operations.len() != 0) {
     dnnl::primitive_attr attributes = Lowering::attributes();
     attributes.set_post_ops(post.operations);
     primitive = describe(attributes);
     if (primitive.dst_desc() != target_layout || primitive.src_desc() != source.layout) {
-      throw EpilogueRefused{};
+      return NotFused{"with what stands behind it the convolution would be another one"};
     }
   }
   std::vector<PrimitiveOperand> reads{
       {DNNL_ARG_SRC, source},
       {DNNL_ARG_WEIGHTS, lowering.in_layout(weights, primitive.weights_desc())}};
-  if (folded.bias) reads.push_back({DNNL_ARG_BIAS, *folded.bias});
+  if (folded->bias) reads.push_back({DNNL_ARG_BIAS, *folded->bias});
   reads.insert(reads.end(), post.reads.begin(), post.reads.end());
-  const Value target = target_of(lowering, post, type, target_layout);
+  const Value target = target_of(lowering, epilogue->accumulated, type, target_layout);
   lowering.add_primitive(primitive, reads, target);
   lowering.define_computed(node.node().outputs.front(), call.output, lowering.dtype(call.input),
                            target);
+  return Done{};
 }
 
 }  // namespace npu::onednn

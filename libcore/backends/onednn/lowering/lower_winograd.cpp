@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions by Winograd's minimal filtering: channels in blocks of 16, weights
-// transformed when they are compiled.
+// Convolutions by Winograd's algorithm: channels in blocks of 16, weights transformed when
+// they are compiled.
 #include <algorithm>
 #include <iterator>
 #include <vector>
@@ -30,24 +30,25 @@ std::int64_t convolution_depth(const Graph& graph) {
   return deepest;
 }
 
-std::optional<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call,
-                                  const std::vector<Candidate>& candidates) {
+Lowered<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call,
+                            const std::vector<Candidate>& candidates) {
   Winograd kernel = std::get<Winograd>(candidates.front().kernel);
   // Laid out first: a sum must not overwrite the memory that the source is then read from.
   const Value source =
       lowering.in_layout(call.source, blocked_layout(dimensions(call.source.layout), call.type));
   const Layout layout = blocked_layout(call.output, call.type);
-  const PostOps post = make_post_ops(lowering, layout, {source});
-  const auto epilogue = epilogue_steps(post, layout);
-  if (!epilogue || post.reads.size() > kMaxEpilogueOperands) return std::nullopt;
+  const auto epilogue = bind_epilogue(lowering, layout, {source});
+  if (!epilogue) return epilogue.refusal();
+  auto steps = steps_of(*epilogue);
+  if (!steps) return steps.refusal();
   const Value weight =
       ordered_weights(lowering, call.weight, kernel.weight_floats(), WinogradWeights{kernel});
-  kernel.epilogue = *epilogue;
+  kernel.epilogue = *std::move(steps);
   kernel.has_bias = call.bias.has_value();
   std::vector<Value> reads{source, weight};
   if (call.bias) reads.push_back(*call.bias);
-  for (const PrimitiveOperand& operand : post.reads) reads.push_back(operand.value);
-  const Value target = target_of(lowering, post, call.type, layout);
+  for (const Value& operand : epilogue->reads()) reads.push_back(operand);
+  const Value target = target_of(lowering, epilogue->accumulated, call.type, layout);
   const std::size_t scratch = kernel.scratch_bytes();
   lowering.note_choice(choice_of(candidates));
   lowering.add_kernel(reads, target, std::move(kernel), KernelKind::kCompute, scratch);

@@ -256,18 +256,30 @@ void Lowering::bind_outputs() {
   }
 }
 
-void Lowering::lower_in_types(const Node& node) {
-  if (node.op_type == kGetitem) return lower_getitem(*this, node);
+Lowered<Done> Lowering::lower_in_types(const Node& node) {
+  if (node.op_type == kGetitem) {
+    lower_getitem(*this, node);
+    return Done{};
+  }
   const LoweringRow* row = find_lowering(node.op_type);
   const OpInfo* info = find_op(node.op_type);
   if (row == nullptr || info == nullptr) {
     throw Error(ErrorCode::kUnsupported,
                 node_text(node) + ": the onednn backend does not run this op");
   }
-  row->lower(*this, BoundNode(*graph_, node, info->schema));
+  const BoundNode bound(*graph_, node, info->schema);
+  if (const auto* anchor = std::get_if<AnchorFunction>(&row->lower)) return (*anchor)(*this, bound);
+  std::get<LowerFunction>(row->lower)(*this, bound);
+  return Done{};
 }
 
-void Lowering::lower_node(const Node& node) {
+/// A node that is in no group, so that nothing stands behind it that a kernel could refuse.
+void Lowering::lower_alone(const Node& node) {
+  const Lowered<Done> done = lower_node(node);
+  if (!done) refuse("", done.refusal().reason);
+}
+
+Lowered<Done> Lowering::lower_node(const Node& node) {
   node_ = &node;
   if (node.outputs.empty()) refuse("", "a node without results is not supported");
   for (const auto* tensors : {&node.inputs, &node.outputs}) {
@@ -286,18 +298,18 @@ void Lowering::lower_node(const Node& node) {
 
   try {
     Transaction attempt(journal_);
-    lower_in_types(node);
-    attempt.keep();
-    return;
+    const Lowered<Done> done = lower_in_types(node);
+    if (done) attempt.keep();
+    return done;
   } catch (const dnnl::error& error) {
     if (error.status != dnnl_unimplemented) throw;
   }
   choice_ = {};
   compute_type_ = DType::kFloat32;
-  lower_in_types(node);
+  return lower_in_types(node);
 }
 
-void Lowering::dispatch_group(const FusionGroup& group) {
+Lowered<Done> Lowering::dispatch_group(const FusionGroup& group) {
   using Kind = FusionGroup::Kind;
   compute_type_ = storage_type(dtype(node_->outputs.front()));
   switch (group.kind) {
@@ -315,48 +327,57 @@ void Lowering::dispatch_group(const FusionGroup& group) {
     case Kind::kEpilogue:
       return lower_node(*node_);
   }
+  return NotFused{};
 }
 
-void Lowering::enter_part(const FusionGroup& part) {
-  group_ = &part;
-  node_ = &graph_->node(part.nodes.front());
-  compute_type_ = storage_type(dtype(node_->outputs.front()));
-}
-
-void Lowering::lower_with_front(const FusionGroup& part, Front front) {
-  front_ = std::move(front);
-  group_ = &part;
-  lower_node(graph_->node(part.nodes.front()));
-}
-
-bool Lowering::try_group(const FusionGroup& group, bool with_sum) {
-  Transaction attempt(journal_);
+/// Makes it the current one, which says what stands behind its anchor.
+Lowered<Done> Lowering::set_group(const FusionGroup& group) {
   group_ = &group;
+  node_ = &graph_->node(group.nodes.front());
+  Lowered<Epilogue> epilogue = read_epilogue(*this, group);
+  if (!epilogue) return epilogue.refusal();
+  epilogue_ = *std::move(epilogue);
+  return Done{};
+}
+
+void Lowering::clear_group() {
+  group_ = nullptr;
+  group_index_ = -1;
+  epilogue_ = {};
+  front_ = {};
+  allows_sum_ = true;
+}
+
+Lowered<Done> Lowering::enter_part(const FusionGroup& part) {
+  Lowered<Done> done = set_group(part);
+  compute_type_ = storage_type(dtype(node_->outputs.front()));
+  return done;
+}
+
+Lowered<Done> Lowering::lower_with_front(const FusionGroup& part, Front front) {
+  front_ = std::move(front);
+  if (const auto done = set_group(part); !done) return done;
+  return lower_node(graph_->node(part.nodes.front()));
+}
+
+Lowered<Done> Lowering::try_group(const FusionGroup& group, bool with_sum) {
+  Transaction attempt(journal_);
   group_index_ = static_cast<std::int32_t>(plan_.groups.size());
   plan_.groups.push_back(group.nodes);
   journal_.note([this] { plan_.groups.pop_back(); });
   allows_sum_ = with_sum;
-  bool done = true;
-  const auto refuse_group = [&](std::string reason) {
-    done = false;
-    refusal_ = std::move(reason);
-  };
+  node_index_ = group.nodes.front().value;
+  Lowered<Done> done = Done{};
   try {
-    node_index_ = group.nodes.front().value;
-    node_ = &graph_->nodes()[static_cast<std::size_t>(node_index_)];
-    dispatch_group(group);
-  } catch (const EpilogueRefused& refused) {
-    refuse_group(refused.reason);
+    done = set_group(group);
+    if (done) done = dispatch_group(group);
   } catch (const Error& error) {
-    refuse_group(error.message());  // lowered one by one, the node at fault is named
+    done = NotFused{error.message()};  // lowered one by one, the node at fault is named
   } catch (const dnnl::error& error) {
     if (error.status != dnnl_unimplemented && error.status != dnnl_invalid_arguments) throw;
-    refuse_group(std::string("oneDNN has no primitive for it: ") + error.message);
+    done = NotFused{std::string("oneDNN has no primitive for it: ") + error.message};
   }
-  group_ = nullptr;
-  group_index_ = -1;
-  front_ = {};
-  allows_sum_ = true;
+  clear_group();
   if (done) {
     attempt.keep();
   } else {
@@ -366,12 +387,13 @@ bool Lowering::try_group(const FusionGroup& group, bool with_sum) {
 }
 
 void Lowering::lower_group(const FusionGroup& group) {
-  if (try_group(group, true)) return;
-  if (group.kind == FusionGroup::Kind::kEpilogue && try_group(group, false)) return;
+  Lowered<Done> done = try_group(group, true);
+  if (!done && group.kind == FusionGroup::Kind::kEpilogue) done = try_group(group, false);
+  if (done) return;
   const std::int32_t stated =
       fusions_.stated_of[static_cast<std::size_t>(group.nodes.front().value)];
   std::string& known = fusions_.stated[static_cast<std::size_t>(stated)].refusal;
-  if (known.empty()) known = refusal_;
+  if (known.empty()) known = done.refusal().reason;
   lower_pieces(group);
 }
 
@@ -390,7 +412,7 @@ void Lowering::lower_pieces(const FusionGroup& group) {
   if (group.parts.empty()) {
     for (const NodeId id : group.nodes) {
       move_to(id);
-      lower_node(graph_->node(id));
+      lower_alone(graph_->node(id));
     }
   }
   position_ = now;
@@ -452,7 +474,7 @@ Plan Lowering::run() {
     const std::int32_t group_index = fusions_.group_of[index];
     try {
       if (group_index < 0) {
-        lower_node(node);
+        lower_alone(node);
         continue;
       }
       const FusionGroup& group = fusions_.groups[static_cast<std::size_t>(group_index)];

@@ -14,7 +14,9 @@
 
 #include "fusion/check_groups.hpp"
 #include "kernels/epilogue.hpp"
+#include "lowering/epilogue.hpp"
 #include "lowering/journal.hpp"
+#include "lowering/lowered.hpp"
 #include "lowering/machine.hpp"
 #include "npu/backend.h"
 #include "npu/ir/graph.hpp"
@@ -28,11 +30,6 @@ namespace npu::onednn {
 /// Creates primitive descriptors, but no code.
 Plan lower_graph(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine,
                  const dnnl::engine& engine);
-
-/// What oneDNN or a kernel does not do in one step; lowering then splits the group.
-struct EpilogueRefused {
-  const char* reason = "a kernel does not do all that stands behind its node";
-};
 
 /// True for what oneDNN's primitives compute.
 inline bool has_primitive_type(DType type) {
@@ -64,7 +61,9 @@ class Lowering {
   const FusionGroup* group() const noexcept { return group_; }
   /// True if the current node is an anchor with something behind it.
   bool has_epilogue() const noexcept;
-  /// False once post-ops with a sum were refused.
+  /// What that is, batch norms aside; empty if there is nothing.
+  const Epilogue& epilogue() const noexcept { return epilogue_; }
+  /// False once an epilogue with a sum was refused.
   bool allows_sum() const noexcept { return allows_sum_; }
   /// True if the memory of a value may hold another one now: nothing reads it after this step.
   bool can_overwrite(const Value& value) const;
@@ -104,9 +103,9 @@ class Lowering {
   using Front = std::variant<std::monostate, Norm, Expansion>;
   const Front& front() const noexcept { return front_; }
   /// Lowers an anchor of a group's part with the work of the part in front of it.
-  void lower_with_front(const FusionGroup& part, Front front);
+  Lowered<Done> lower_with_front(const FusionGroup& part, Front front);
   /// The part whose anchor is read next, without lowering it.
-  void enter_part(const FusionGroup& part);
+  Lowered<Done> enter_part(const FusionGroup& part);
   std::size_t buffer_bytes(BufferId buffer) const {
     return plan_.buffers[static_cast<std::size_t>(buffer.value)].bytes;
   }
@@ -192,8 +191,10 @@ class Lowering {
   std::optional<Value>& changed_value(TensorId tensor);
   void set_value(TensorId tensor, const Value& value);
   void lower_group(const FusionGroup& group);
-  bool try_group(const FusionGroup& group, bool with_sum);
-  void dispatch_group(const FusionGroup& group);
+  Lowered<Done> try_group(const FusionGroup& group, bool with_sum);
+  Lowered<Done> dispatch_group(const FusionGroup& group);
+  Lowered<Done> set_group(const FusionGroup& group);
+  void clear_group();
   void lower_pieces(const FusionGroup& group);
   void note_splits();
   void resolve_parts();
@@ -205,8 +206,9 @@ class Lowering {
   void bind_inputs();
   void bind_outputs();
   Value weight(TensorId tensor);
-  void lower_node(const Node& node);
-  void lower_in_types(const Node& node);
+  void lower_alone(const Node& node);
+  Lowered<Done> lower_node(const Node& node);
+  Lowered<Done> lower_in_types(const Node& node);
 
   const Graph* graph_;
   std::span<const npu_tensor> weight_tensors_;
@@ -216,7 +218,7 @@ class Lowering {
   std::int64_t convolution_depth_;
   const FusionGroup* group_ = nullptr;
   std::int32_t group_index_ = -1;  ///< in Plan::groups
-  std::string refusal_;            ///< of the last group that was tried
+  Epilogue epilogue_;              ///< of group_
   Front front_;
   bool allows_sum_ = true;
   bool binds_outputs_ = false;
@@ -245,12 +247,6 @@ inline dnnl::memory::dims dims(const std::vector<std::int64_t>& values) {
   return {values.begin(), values.end()};
 }
 
-/// An element-wise function of oneDNN.
-struct Eltwise {
-  dnnl::algorithm function;
-  float alpha = 0.0F;
-  float beta = 0.0F;
-};
 /// The functions, applied one after the other, that a node of one operand stands for.
 std::vector<Eltwise> unary_functions(const Lowering& lowering, const BoundNode& node);
 /// The linear function that a node of arithmetic with a number stands for.
@@ -260,11 +256,13 @@ std::string_view base_name(std::string_view op_type);
 
 /// Lowers one node of one op type.
 using LowerFunction = void (*)(Lowering& lowering, const BoundNode& node);
+/// Likewise for an op that may be the anchor of a group, and may then be refused with it.
+using AnchorFunction = Lowered<Done> (*)(Lowering& lowering, const BoundNode& node);
 
 /// One row of the table of ops.
 struct LoweringRow {
   std::string_view op_type;
-  LowerFunction lower;
+  std::variant<LowerFunction, AnchorFunction> lower;
 };
 
 /// Every op that this backend lowers, by name.
@@ -291,22 +289,37 @@ std::vector<std::int64_t> spatial_argument(const Lowering& lowering, const Bound
 /// oneDNN has no pooling of that rank.
 std::optional<Value> add_plane_mean(Lowering& lowering, const Value& value);
 
-/// What a primitive does to its result before it stores it.
+/// What stands behind the anchor of a group. A group of another kind has nothing there.
+Lowered<Epilogue> read_epilogue(const Lowering& lowering, const FusionGroup& group);
+
+/// An epilogue with its operands as values that lie like the result, or broadcast to it.
+struct BoundEpilogue {
+  struct Op {
+    EpilogueOp op;
+    std::optional<Value> operand;
+    bool accumulates = false;  ///< the result is stored over the operand
+  };
+  std::vector<Op> ops;
+  std::optional<Value> accumulated;  ///< the operand that the result is stored over
+
+  /// The operands that a step reads beside that one, in order.
+  std::vector<Value> reads() const;
+};
+/// The current group's epilogue for a kernel whose result lies as `target` says. `anchor_reads` are
+/// operands that must not be overwritten.
+Lowered<BoundEpilogue> bind_epilogue(Lowering& lowering, const Layout& target,
+                                     std::initializer_list<Value> anchor_reads);
+/// Where a step stores its result: over the value that it is added to, or in memory of its own.
+Value target_of(Lowering& lowering, const std::optional<Value>& accumulated, DType type,
+                const Layout& layout);
+/// The epilogue as post-ops of a primitive, and what the primitive reads for it.
 struct PostOps {
   dnnl::post_ops operations;
   std::vector<PrimitiveOperand> reads;
-  std::optional<Value> accumulated;  ///< the result is added to this value, in its memory
 };
-/// The current group's epilogue as post-ops of a primitive whose result lies as `target` says.
-/// `anchor_reads` are operands that must not be overwritten. Throws EpilogueRefused.
-PostOps make_post_ops(Lowering& lowering, const Layout& target,
-                      std::initializer_list<Value> anchor_reads);
-/// Where a step with these post-ops stores its result: over the value that it is added to, or in
-/// memory of its own.
-Value target_of(Lowering& lowering, const PostOps& post, DType type, const Layout& layout);
-/// The post-ops for a kernel of our own whose target lies as `target` says; nothing if one of them
-/// is not an EpilogueStep.
-std::optional<std::vector<EpilogueStep>> epilogue_steps(const PostOps& post, const Layout& target);
+PostOps post_ops_of(const BoundEpilogue& epilogue);
+/// The epilogue as steps of a kernel of our own, which reads `epilogue.reads()`.
+Lowered<std::vector<EpilogueStep>> steps_of(const BoundEpilogue& epilogue);
 /// Weights [.., channels, ..] and bias with the batch norms of the current group's epilogue folded
 /// in. `weight` is float32 or bfloat16 and plain; dimension 0 counts channels, or for a transposed
 /// convolution dimension 1 within each of `groups` runs of dimension 0.
@@ -314,26 +327,27 @@ struct FoldedWeights {
   Value weight;
   std::optional<Value> bias;  ///< float32
 };
-FoldedWeights fold_norms(Lowering& lowering, const Value& weight, const std::optional<Value>& bias,
-                         std::int64_t groups, bool transposed);
+Lowered<FoldedWeights> fold_norms(Lowering& lowering, const Value& weight,
+                                  const std::optional<Value>& bias, std::int64_t groups,
+                                  bool transposed);
 /// True for oneDNN's plain loops, which stand in where no fast kernel fits.
 bool is_reference(const dnnl::primitive_desc& primitive);
-void lower_attention_group(Lowering& lowering, const FusionGroup& group);
-void lower_shared_input(Lowering& lowering, const FusionGroup& group);
-void lower_squeeze_excite_group(Lowering& lowering, const FusionGroup& group);
-void lower_norm_pointwise_group(Lowering& lowering, const FusionGroup& group);
-void lower_expand_depthwise_group(Lowering& lowering, const FusionGroup& group);
+Lowered<Done> lower_attention_group(Lowering& lowering, const FusionGroup& group);
+Lowered<Done> lower_shared_input(Lowering& lowering, const FusionGroup& group);
+Lowered<Done> lower_squeeze_excite_group(Lowering& lowering, const FusionGroup& group);
+Lowered<Done> lower_norm_pointwise_group(Lowering& lowering, const FusionGroup& group);
+Lowered<Done> lower_expand_depthwise_group(Lowering& lowering, const FusionGroup& group);
 
 // Lowering functions, by family; see lowering_table.cpp for what uses them.
-void lower_convolution(Lowering& lowering, const BoundNode& node);
-void lower_batch_norm(Lowering& lowering, const BoundNode& node);
+Lowered<Done> lower_convolution(Lowering& lowering, const BoundNode& node);
+Lowered<Done> lower_batch_norm(Lowering& lowering, const BoundNode& node);
 void lower_layer_norm(Lowering& lowering, const BoundNode& node);
 void lower_unary(Lowering& lowering, const BoundNode& node);
 void lower_binary(Lowering& lowering, const BoundNode& node);
 void lower_max_pool(Lowering& lowering, const BoundNode& node);
 void lower_average_pool(Lowering& lowering, const BoundNode& node);
 void lower_adaptive_average_pool(Lowering& lowering, const BoundNode& node);
-void lower_transposed_convolution(Lowering& lowering, const BoundNode& node);
+Lowered<Done> lower_transposed_convolution(Lowering& lowering, const BoundNode& node);
 void lower_group_norm(Lowering& lowering, const BoundNode& node);
 void lower_rms_norm(Lowering& lowering, const BoundNode& node);
 void lower_power(Lowering& lowering, const BoundNode& node);
@@ -345,9 +359,9 @@ void lower_narrow(Lowering& lowering, const BoundNode& node);
 void lower_pad(Lowering& lowering, const BoundNode& node);
 void lower_stack(Lowering& lowering, const BoundNode& node);
 void lower_softmax(Lowering& lowering, const BoundNode& node);
-void lower_linear(Lowering& lowering, const BoundNode& node);
-void lower_addmm(Lowering& lowering, const BoundNode& node);
-void lower_matmul(Lowering& lowering, const BoundNode& node);
+Lowered<Done> lower_linear(Lowering& lowering, const BoundNode& node);
+Lowered<Done> lower_addmm(Lowering& lowering, const BoundNode& node);
+Lowered<Done> lower_matmul(Lowering& lowering, const BoundNode& node);
 void lower_attention(Lowering& lowering, const BoundNode& node);
 void lower_alias(Lowering& lowering, const BoundNode& node);
 void lower_channel_norm(Lowering& lowering, const BoundNode& node);
@@ -381,10 +395,10 @@ struct MatmulCall {
   std::optional<Value> addend;  ///< float32 as `type` is, not constant; broadcasts to the result
   float addend_scale = 1.0F;
 };
-Value add_matmul(Lowering& lowering, const MatmulCall& call);
-/// a [M, K] times the transpose of the constant weight [N, K], float32, plus the bias, where the
-/// product of matrices of our own takes less time and does all of the current group's epilogue;
-/// else adds no computation and returns nothing.
+Lowered<Value> add_matmul(Lowering& lowering, const MatmulCall& call);
+/// a [M, K] times the transpose of the constant weight [N, K], float32, plus the bias, by the
+/// matrix product of our own that takes the least time and does all of the current group's
+/// epilogue; nothing if oneDNN's does.
 std::optional<Value> add_matrix_product(Lowering& lowering, const Value& a, const Value& weight,
                                         const std::optional<Value>& bias);
 /// Softmax or log-softmax of a dense float value along a dimension.

@@ -11,7 +11,7 @@ namespace npu::onednn {
 namespace {
 
 constexpr auto kRows = std::to_array<LoweringRow>({
-    {"<built-in function getitem>", nullptr},  // has no schema; Lowering calls lower_getitem
+    {"<built-in function getitem>", {}},  // has no schema; Lowering calls lower_getitem
     {"aten._adaptive_avg_pool2d.default", lower_adaptive_average_pool},
     {"aten._log_softmax.default", lower_softmax},
     {"aten._softmax.default", lower_softmax},

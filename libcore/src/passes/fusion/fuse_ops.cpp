@@ -15,6 +15,7 @@
 #include <cmath>
 #include <map>
 
+#include "ir/fusion_section.hpp"
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/passes/fuse.hpp"
 #include "npu/support/checked.hpp"
@@ -68,27 +69,30 @@ constexpr std::array<FusionPattern, fusion::kPatternCount> kPatterns{{
     {"unused", false, false, "op whose results nothing needs; no kernel"},
 }};
 
-Json names_of(const Graph& graph, const std::vector<TensorId>& tensors) {
-  Json names = Json::array();
+std::vector<std::string> names_of(const Graph& graph, const std::vector<TensorId>& tensors) {
+  std::vector<std::string> names;
+  names.reserve(tensors.size());
   for (const TensorId id : tensors) names.push_back(graph.tensor(id).name);
   return names;
 }
 
-Json group_json(const Graph& graph, const FusionGroup& group, std::size_t id,
-                fusion::TrafficMeter& meter) {
+FusionEntry entry_of(const Graph& graph, const FusionGroup& group, std::int64_t id,
+                     fusion::TrafficMeter& meter) {
   const fusion::GroupTraffic traffic = meter.measure(group.nodes, group.pattern == "concat-slices");
-  Json nodes = Json::array();
+  FusionEntry entry;
+  entry.id = id;
+  entry.pattern = group.pattern;
+  entry.device = graph.node(group.nodes.front()).device;
+  std::vector<std::string>& nodes = entry.nodes.emplace();
+  nodes.reserve(group.nodes.size());
   for (const NodeId node : group.nodes) nodes.push_back(graph.node(node).name);
-  Json json{{"id", id}, {"pattern", group.pattern}};
-  if (const auto& device = graph.node(group.nodes.front()).device) json["device"] = *device;
-  json["nodes"] = std::move(nodes);
-  json["inputs"] = names_of(graph, traffic.inputs);
-  json["outputs"] = names_of(graph, traffic.outputs);
-  json["flops"] = saturating_integer(traffic.flops);
-  json["bytes"] =
+  entry.inputs = names_of(graph, traffic.inputs);
+  entry.outputs = names_of(graph, traffic.outputs);
+  entry.flops = saturating_integer(traffic.flops);
+  entry.bytes =
       saturating_integer(traffic.input_bytes + traffic.weight_bytes + traffic.output_bytes);
-  json["on_chip_bytes"] = saturating_integer(traffic.on_chip_bytes);
-  return json;
+  entry.on_chip_bytes = saturating_integer(traffic.on_chip_bytes);
+  return entry;
 }
 
 Json metrics_json(const FusionReport& report) {
@@ -191,7 +195,8 @@ bool fuse_ops(Graph& graph, const FuseOptions& given, Diagnostics&) {
   }
   const FusionPlan plan = plan_fusion(graph, options);
   bool changed = false;
-  Json groups = Json::array();
+  FusionSection section;
+  section.groups.reserve(plan.groups.size());
   fusion::TrafficMeter meter(graph);
   for (std::size_t g = 0; g < plan.groups.size(); ++g) {
     const auto id = static_cast<std::int64_t>(g);
@@ -200,19 +205,17 @@ bool fuse_ops(Graph& graph, const FuseOptions& given, Diagnostics&) {
       graph.node(node).fusion_group = id;
       graph.node(node).partition.reset();
     }
-    groups.push_back(group_json(graph, plan.groups[g], g, meter));
+    section.groups.push_back(entry_of(graph, plan.groups[g], id, meter));
   }
   for (const std::string_view stale : {"partition", "layout"}) {
     if (graph.npu_member(stale) == nullptr) continue;
     graph.erase_npu_member(stale);
     changed = true;
   }
+  Json fusion = FusionSection::to_json(std::move(section));
+  fusion["metrics"] = metrics_json(fusion::report_of(graph, plan.groups));
   const Json* known = graph.npu_member("fusion");
-  const Json before = known == nullptr ? Json() : *known;
-  Json fusion{{"groups", std::move(groups)}};
-  graph.set_npu_member("fusion", fusion);
-  fusion["metrics"] = metrics_json(fusion_report(graph));
-  changed = changed || fusion != before;
+  changed = changed || known == nullptr || *known != fusion;
   graph.set_npu_member("fusion", std::move(fusion));
   log_groups(graph, plan, timer);
   return changed;

@@ -222,6 +222,9 @@ class TrafficMeter {
   std::int32_t stamp_ = 0;
 };
 
+/// The report of a graph whose nodes are in `groups`.
+FusionReport report_of(const Graph& graph, std::span<const FusionGroup> groups);
+
 /// Small letters, digits and single hyphens between them, at most 64.
 bool is_pattern_name(std::string_view name);
 

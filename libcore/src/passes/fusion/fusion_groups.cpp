@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ir/fusion_section.hpp"
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/passes/fuse.hpp"
 #include "ops/align_class.hpp"
@@ -12,28 +13,9 @@
 #include "support/json_fields.hpp"
 
 namespace npu {
-namespace {
-
-/// By id, as npu.fusion names them.
-std::unordered_map<std::int64_t, std::string> named_patterns(const Graph& graph) {
-  std::unordered_map<std::int64_t, std::string> result;
-  const Json* fusion = graph.npu_member("fusion");
-  const Json* groups = fusion == nullptr ? nullptr : member_list(*fusion, "groups");
-  if (groups == nullptr) return result;
-  for (const Json& group : *groups) {
-    const auto id = member_integer(group, "id");
-    const Json* pattern = find_member(group, "pattern");
-    if (id && pattern != nullptr && pattern->is_string()) {
-      result.emplace(*id, pattern->get<std::string>());
-    }
-  }
-  return result;
-}
-
-}  // namespace
 
 std::vector<GivenGroup> given_groups(const Graph& graph, std::span<const NodeId> nodes) {
-  const auto named = named_patterns(graph);
+  const auto named = patterns_by_group(graph);
   std::vector<GivenGroup> groups;
   std::unordered_map<std::int64_t, std::size_t> index;
   for (const NodeId id : nodes) {

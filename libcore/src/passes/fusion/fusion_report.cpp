@@ -9,6 +9,7 @@
 
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/passes/fusion_groups.hpp"
+#include "npu/support/ids.hpp"
 #include "npu/support/text.hpp"
 #include "npu/target/target.hpp"
 #include "passes/fusion/fusion_builder.hpp"
@@ -110,47 +111,39 @@ std::map<std::string, double, std::less<>> launch_times(const Graph& graph) {
 
 }  // namespace
 
-FusionReport fusion_report(const Graph& graph) {
+namespace fusion {
+
+FusionReport report_of(const Graph& graph, std::span<const FusionGroup> groups) {
   FusionReport report;
   const auto times = launch_times(graph);
   const auto launch_us = [&](NodeId id) {
     const auto found = times.find(graph.node(id).device.value_or(""));
     return found == times.end() ? 0 : found->second;
   };
-  fusion::TrafficMeter meter(graph);
-  std::map<std::int64_t, std::vector<NodeId>> groups;
-  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
-    const NodeId id{static_cast<std::int32_t>(n)};
-    const fusion::GroupTraffic alone = meter.measure({&id, 1}, false);
+  TrafficMeter meter(graph);
+  for (const NodeId id : ids_of<NodeId>(graph.nodes())) {
+    const GroupTraffic alone = meter.measure({&id, 1}, false);
     ++report.nodes;
     report.launches_before += alone.kernels;
     if (alone.kernels > 0) report.scheduling_us_before += launch_us(id);
     report.traffic_bytes_before += alone.input_bytes + alone.output_bytes;
     report.weight_bytes_before += alone.weight_bytes;
-    groups[graph.node(id).fusion_group.value_or(-1 - static_cast<std::int64_t>(n))].push_back(id);
   }
-  const Json* fusion = graph.npu_member("fusion");
-  const Json* described = fusion == nullptr ? nullptr : find_member(*fusion, "groups");
   std::map<std::string, FusionReport::Row> rows;
-  for (const auto& [id, nodes] : groups) {
-    std::string pattern = "single";
-    if (described != nullptr && described->is_array() && id >= 0 &&
-        static_cast<std::size_t>(id) < described->size()) {
-      const Json* name = find_member((*described)[static_cast<std::size_t>(id)], "pattern");
-      if (name != nullptr && name->is_string()) pattern = name->get<std::string>();
-    }
-    const fusion::GroupTraffic traffic = meter.measure(nodes, pattern == "concat-slices");
-    FusionReport::Row& row = rows[pattern];
-    row.pattern = pattern;
+  for (const FusionGroup& group : groups) {
+    const GroupTraffic traffic = meter.measure(group.nodes, group.pattern == "concat-slices");
+    const auto size = static_cast<std::int64_t>(group.nodes.size());
+    FusionReport::Row& row = rows[group.pattern];
+    row.pattern = group.pattern;
     ++row.groups;
-    row.nodes += static_cast<std::int64_t>(nodes.size());
+    row.nodes += size;
     row.flops += traffic.flops;
     row.on_chip_bytes += traffic.on_chip_bytes;
     ++report.groups;
-    const bool has_kernel = launches_kernel(graph, pattern, nodes);
+    const bool has_kernel = launches_kernel(graph, group.pattern, group.nodes);
     report.kernels += has_kernel ? 1 : 0;
-    if (has_kernel) report.scheduling_us += launch_us(nodes.front());
-    report.largest_group = std::max(report.largest_group, static_cast<std::int64_t>(nodes.size()));
+    if (has_kernel) report.scheduling_us += launch_us(group.nodes.front());
+    report.largest_group = std::max(report.largest_group, size);
     report.flops += traffic.flops;
     report.traffic_bytes += traffic.input_bytes + traffic.output_bytes;
     report.weight_bytes += traffic.weight_bytes;
@@ -161,6 +154,19 @@ FusionReport fusion_report(const Graph& graph) {
       report.rows.begin(), report.rows.end(),
       [](const FusionReport::Row& a, const FusionReport::Row& b) { return a.groups > b.groups; });
   return report;
+}
+
+}  // namespace fusion
+
+FusionReport fusion_report(const Graph& graph) {
+  const auto ids = ids_of<NodeId>(graph.nodes());
+  const std::vector<NodeId> nodes(ids.begin(), ids.end());
+  std::vector<FusionGroup> groups;
+  for (GivenGroup& group : given_groups(graph, nodes)) {
+    if (group.pattern.empty()) group.pattern = "single";
+    groups.push_back({std::move(group.pattern), std::move(group.nodes)});
+  }
+  return fusion::report_of(graph, groups);
 }
 
 std::string format_fusion_report(const FusionReport& report) {

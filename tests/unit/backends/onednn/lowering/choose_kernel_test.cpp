@@ -26,7 +26,7 @@ ConvolutionShape convolution(std::int64_t inputs, std::int64_t outputs, std::int
 }
 
 std::string taken(const ConvolutionShape& shape, VectorIsa isa = VectorIsa::kAvx512) {
-  return std::string(choose_convolution(shape, machine(isa)).front().name);
+  return std::string(choose_convolution(shape, {}, machine(isa)).front().name);
 }
 
 std::string refusal_of(std::string_view kernel, const std::vector<Candidate>& candidates) {
@@ -37,7 +37,7 @@ std::string refusal_of(std::string_view kernel, const std::vector<Candidate>& ca
 }
 std::string refusal_of(std::string_view kernel, const ConvolutionShape& shape,
                        VectorIsa isa = VectorIsa::kAvx512) {
-  return refusal_of(kernel, choose_convolution(shape, machine(isa)));
+  return refusal_of(kernel, choose_convolution(shape, {}, machine(isa)));
 }
 
 }  // namespace
@@ -58,7 +58,8 @@ TEST_CASE("a convolution's kernel is the cheapest of those that can compute it",
 TEST_CASE("Winograd's filter depends on how much its weights outweigh its products",
           "[onednn][choose]") {
   const auto filter = [](const ConvolutionShape& shape) {
-    return std::get<Winograd>(choose_convolution(shape, machine(VectorIsa::kAvx512)).front().kernel)
+    return std::get<Winograd>(
+               choose_convolution(shape, {}, machine(VectorIsa::kAvx512)).front().kernel)
         .filter;
   };
   CHECK(filter(convolution(64, 64, 3, 56)).tile[0] == 4);
@@ -75,7 +76,7 @@ TEST_CASE("Winograd's filter depends on how much it rounds and how much is behin
   shape.source[3] = 17 + 6;
   const auto first = [&](std::int64_t depth) {
     shape.depth = depth;
-    return choose_convolution(shape, machine(VectorIsa::kAvx512)).front();
+    return choose_convolution(shape, {}, machine(VectorIsa::kAvx512)).front();
   };
   const auto tile = [&](std::int64_t depth) {
     return std::get<Winograd>(first(depth).kernel).filter.tile[1];
@@ -84,13 +85,14 @@ TEST_CASE("Winograd's filter depends on how much it rounds and how much is behin
   CHECK(tile(30) == 4);                 // 256 / sqrt(30) = 46.7
   CHECK(tile(40) == 2);                 // 256 / sqrt(40) = 40.5
   CHECK(first(1000).name == "onednn");  // 8.1
-  CHECK(refusal_of("winograd", choose_convolution(shape, machine(VectorIsa::kAvx512))) ==
+  CHECK(refusal_of("winograd", choose_convolution(shape, {}, machine(VectorIsa::kAvx512))) ==
         "F(1 x 4, 1 x 7) rounds by 42 units of 2^-24, 8 are allowed");
   CHECK(!first(1000).rounding);
   // The choice states the estimate: it grows with the tile, and with channels only up to 128.
   CHECK(*first(1).rounding > 2.0 * *first(40).rounding);
   const auto rounding = [](std::int64_t channels) {
-    return *choose_convolution(convolution(channels, channels, 3, 56), machine(VectorIsa::kAvx512))
+    return *choose_convolution(convolution(channels, channels, 3, 56), {},
+                               machine(VectorIsa::kAvx512))
                 .front()
                 .rounding;
   };
@@ -135,19 +137,90 @@ TEST_CASE("every candidate says why it was not taken", "[onednn][choose]") {
 TEST_CASE("a few rows are a gemv on any machine, many rows Strassen's with AVX-512",
           "[onednn][choose]") {
   const auto name = [](std::int64_t rows, VectorIsa isa) {
-    return std::string(choose_product({rows, 512, 1000 / 64 * 64, 512}, machine(isa)).front().name);
+    return std::string(
+        choose_product({rows, 512, 1000 / 64 * 64, 512}, {}, machine(isa)).front().name);
   };
   CHECK(name(1, VectorIsa::kAny) == "gemv");
   CHECK(name(4, VectorIsa::kAvx512) == "gemv");
   CHECK(name(5, VectorIsa::kAvx512) == "onednn");
   CHECK(name(32, VectorIsa::kAvx512) == "strassen");
   CHECK(name(32, VectorIsa::kAvx2) == "onednn");
-  const auto candidates = choose_product({5, 512, 960, 512}, machine(VectorIsa::kAvx512));
+  const auto candidates = choose_product({5, 512, 960, 512}, {}, machine(VectorIsa::kAvx512));
   CHECK(refusal_of("gemv", candidates) == "it takes 4 rows at most, found 5");
 }
 
+namespace {
+
+EpilogueOp function(std::string_view op, std::optional<EpilogueStep> step) {
+  EpilogueOp result;
+  result.op = op;
+  result.step = step;
+  return result;
+}
+
+EpilogueOp arithmetic(EpilogueOp::Kind kind, EpilogueOp::Operand operand, std::string_view op) {
+  EpilogueOp result;
+  result.kind = kind;
+  result.operand = operand;
+  result.op = op;
+  return result;
+}
+
+using OpKind = EpilogueOp::Kind;
+using OpOperand = EpilogueOp::Operand;
+const EpilogueStep kRelu{EpilogueStep::Kind::kRelu, 0.0F, 0.0F};
+const EpilogueOp kResidual = arithmetic(OpKind::kAdd, OpOperand::kPerElement, "add");
+
+}  // namespace
+
+TEST_CASE("kernels say which epilogues they do", "[onednn][choose]") {
+  CHECK(operand_kernel_refusal({}).empty());
+  CHECK(plain_kernel_refusal({}).empty());
+  const Epilogue relu{{function("relu", kRelu)}};
+  CHECK(operand_kernel_refusal(relu).empty());
+  CHECK(plain_kernel_refusal(relu).empty());
+  const Epilogue residual{{kResidual, function("relu", kRelu)}};
+  CHECK(operand_kernel_refusal(residual).empty());
+  CHECK(plain_kernel_refusal(residual) == "it does not compute 'add' behind a convolution");
+  const Epilogue tanh{{function("relu", kRelu), function("tanh", std::nullopt)}};
+  CHECK(operand_kernel_refusal(tanh) == "it does not compute 'tanh' behind the node");
+  CHECK(plain_kernel_refusal(tanh) == "it does not compute 'tanh' behind a convolution");
+  for (const OpOperand operand : {OpOperand::kPerElement, OpOperand::kNumber}) {
+    CHECK(operand_kernel_refusal({{arithmetic(OpKind::kDivide, operand, "div")}}) ==
+          "it does not divide behind the node");
+  }
+  for (const OpOperand operand : {OpOperand::kOneElement, OpOperand::kPerChannel}) {
+    CHECK(operand_kernel_refusal({{arithmetic(OpKind::kMultiply, operand, "mul")}}) ==
+          "the operand of 'mul' behind the node would have to be broadcast");
+  }
+  // Whether the result may be stored over what is subtracted is known later.
+  const EpilogueOp difference = arithmetic(OpKind::kSubtract, OpOperand::kPerElement, "sub");
+  CHECK(operand_kernel_refusal({{difference}}).empty());
+  // Eight operands, and one more that the result is stored over.
+  CHECK(operand_kernel_refusal({std::vector(9, kResidual)}).empty());
+  CHECK(operand_kernel_refusal({std::vector(10, kResidual)}) ==
+        "more than 8 tensors are read behind the node");
+}
+
+TEST_CASE("a kernel that does not do the epilogue is not chosen", "[onednn][choose]") {
+  const Epilogue tanh{{function("tanh", std::nullopt)}};
+  const std::string why = "it does not compute 'tanh' behind the node";
+  const auto convolutions =
+      choose_convolution(convolution(64, 64, 3, 56), tanh, machine(VectorIsa::kAvx512));
+  CHECK(convolutions.front().name == "onednn");
+  CHECK(refusal_of("winograd", convolutions) == why);
+  // What is no candidate anyway keeps its own reason.
+  CHECK(refusal_of("gemv", convolutions) == "the convolution is not one of one by one");
+  const auto products = choose_product({1, 512, 960, 512}, tanh, machine(VectorIsa::kAvx512));
+  CHECK(products.front().name == "onednn");
+  CHECK(refusal_of("gemv", products) == why);
+  const Epilogue residual{{kResidual}};
+  CHECK(choose_product({1, 512, 960, 512}, residual, machine(VectorIsa::kAvx512)).front().name ==
+        "gemv");
+}
+
 TEST_CASE("a choice that lowering refuses falls to the next candidate", "[onednn][choose]") {
-  auto candidates = choose_convolution(convolution(64, 64, 3, 56), machine(VectorIsa::kAvx512));
+  auto candidates = choose_convolution(convolution(64, 64, 3, 56), {}, machine(VectorIsa::kAvx512));
   KernelChoice choice = choice_of(candidates);
   REQUIRE(choice.rejected.size() == 3);
   CHECK(choice.rejected[0].kernel == "onednn");
