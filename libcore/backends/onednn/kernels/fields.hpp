@@ -54,6 +54,8 @@ template <>
 inline constexpr int kEnumerators<Elementwise::Function> = 4;
 template <>
 inline constexpr int kEnumerators<EpilogueStep::Kind> = 8;
+template <>
+inline constexpr int kEnumerators<Recurrence::Cell> = 4;
 
 namespace detail {
 
@@ -231,6 +233,26 @@ inline constexpr auto kFields<Sequence> = std::make_tuple(NPU_FIELD(Sequence, st
                                                           NPU_FIELD(Sequence, count));
 
 template <>
+inline constexpr auto kFields<Tap> = std::make_tuple(NPU_FIELD(Tap, index), NPU_FIELD(Tap, weight));
+
+template <>
+inline constexpr auto kFields<Resample> = std::make_tuple(
+    NPU_FIELD(Resample, type), NPU_FIELD(Resample, planes), NPU_FIELD(Resample, lanes),
+    NPU_FIELD(Resample, extents), NPU_FIELD(Resample, width), NPU_FIELD(Resample, taps),
+    NPU_FIELD(Resample, isa));
+
+template <>
+inline constexpr auto kFields<Recurrence> = std::make_tuple(
+    NPU_FIELD(Recurrence, cell), NPU_FIELD(Recurrence, layers), NPU_FIELD(Recurrence, directions),
+    NPU_FIELD(Recurrence, batch), NPU_FIELD(Recurrence, steps), NPU_FIELD(Recurrence, inputs),
+    NPU_FIELD(Recurrence, hidden), NPU_FIELD(Recurrence, batch_first), NPU_FIELD(Recurrence, isa));
+
+template <>
+inline constexpr auto kFields<RecurrenceWeights> =
+    std::make_tuple(NPU_FIELD(RecurrenceWeights, cell), NPU_FIELD(RecurrenceWeights, inputs),
+                    NPU_FIELD(RecurrenceWeights, hidden), NPU_FIELD(RecurrenceWeights, has_biases));
+
+template <>
 inline constexpr auto kFields<Convert> = std::make_tuple(NPU_FIELD(Convert, from),
                                                          NPU_FIELD(Convert, to),
                                                          NPU_FIELD(Convert, count));
@@ -303,7 +325,7 @@ constexpr bool lists_all_kernels(const std::variant<Kernels...>* /*type*/) {
 static_assert(lists_all_kernels(static_cast<const Kernel*>(nullptr)) &&
                   lists_all_fields<EpilogueStep>() && lists_all_fields<Winograd::Filter>() &&
                   lists_all_fields<PackedGemm::Steps>() && lists_all_fields<Window>() &&
-                  lists_all_fields<NormFold>(),
+                  lists_all_fields<Tap>() && lists_all_fields<NormFold>(),
               "a field of a kernel is not listed above");
 
 }  // namespace npu::onednn
