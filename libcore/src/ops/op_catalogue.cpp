@@ -922,6 +922,10 @@ constexpr OpRow kOpRows[] = {
      "(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool "
      "align_corners) -> Tensor",
      kNone, FlopRule(kResult, 8)},
+    {"aten.grid_sampler_2d.default", kOpaque, kMoves,
+     "(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool "
+     "align_corners) -> Tensor",
+     kNone, FlopRule(kResult, 8)},
     {"aten.affine_grid_generator.default", kOpaque, kMoves,
      "(Tensor theta, int[] size, bool align_corners) -> Tensor"},
 

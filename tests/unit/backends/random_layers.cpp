@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random nodes of ops that are layers of their own: resampling and recurrent networks.
+// Random nodes of ops that are layers of their own: resampling, recurrent networks and instance
+// norm.
 #include <string_view>
 
 #include "random_nodes.hpp"
@@ -101,11 +102,62 @@ void recurrence(RandomNode& c, const std::string& op) {
   finish_results(c, op, results, attrs);
 }
 
+void grid_sample(RandomNode& c, const std::string& op) {
+  Random& r = c.random;
+  const Shape input{r.pick(1, 3), r.one_of<std::int64_t>({1, 3, 16}), r.pick(1, 9), r.pick(1, 9)};
+  const Shape grid{input[0], r.pick(1, 9), r.pick(1, 20), 2};
+  c.operand(input);
+  c.operand(grid, true);
+  c.finish(op, {input[0], input[1], grid[1], grid[2]},
+           {{"interpolation_mode", r.pick(0, 2)},
+            {"padding_mode", r.pick(0, 2)},
+            {"align_corners", r.coin()}});
+}
+
+void instance_norm(RandomNode& c, const std::string& op) {
+  Random& r = c.random;
+  Shape shape = r.shape(3, 5, 9);
+  shape[1] = r.one_of<std::int64_t>({1, 5, 16, 24});
+  shape.back() += 1;
+  const Shape channels{shape[1]};
+  const bool own_statistics = r.coin();
+  c.operand(shape);
+  Json none = Json::array();
+  for (const char* name : {"weight", "bias"}) {
+    if (r.coin()) {
+      c.operand(channels, true);
+    } else {
+      none.push_back(name);
+    }
+  }
+  if (own_statistics) {
+    none.push_back("running_mean");
+    none.push_back("running_var");
+  } else {
+    c.operand(channels, true);
+    c.operand(channels, true, Values::kPositive);
+  }
+  c.finish(op, shape,
+           {{"use_input_stats", own_statistics},
+            {"momentum", 0.1},
+            {"eps", 1e-3},
+            {"cudnn_enabled", true},
+            {"_none_args", none}});
+}
+
 }  // namespace
 
 bool draw_layer(RandomNode& node, const std::string& op) {
   if (op.find("upsample") != std::string::npos) {
     upsample(node, op);
+    return true;
+  }
+  if (op.find("grid_sampler") != std::string::npos) {
+    grid_sample(node, op);
+    return true;
+  }
+  if (op.find("instance_norm") != std::string::npos) {
+    instance_norm(node, op);
     return true;
   }
   for (const std::string_view name : {"aten.lstm.", "aten.gru.", "aten.rnn_"}) {

@@ -56,6 +56,10 @@ template <>
 inline constexpr int kEnumerators<EpilogueStep::Kind> = 8;
 template <>
 inline constexpr int kEnumerators<Recurrence::Cell> = 4;
+template <>
+inline constexpr int kEnumerators<GridSample::Mode> = 3;
+template <>
+inline constexpr int kEnumerators<GridSample::Padding> = 3;
 
 namespace detail {
 
@@ -240,6 +244,20 @@ inline constexpr auto kFields<Resample> = std::make_tuple(
     NPU_FIELD(Resample, type), NPU_FIELD(Resample, planes), NPU_FIELD(Resample, lanes),
     NPU_FIELD(Resample, extents), NPU_FIELD(Resample, width), NPU_FIELD(Resample, taps),
     NPU_FIELD(Resample, isa));
+
+template <>
+inline constexpr auto kFields<GridSample> =
+    std::make_tuple(NPU_FIELD(GridSample, mode), NPU_FIELD(GridSample, padding),
+                    NPU_FIELD(GridSample, align_corners), NPU_FIELD(GridSample, batch),
+                    NPU_FIELD(GridSample, channels), NPU_FIELD(GridSample, source_extent),
+                    NPU_FIELD(GridSample, target_extent), NPU_FIELD(GridSample, isa));
+
+template <>
+inline constexpr auto kFields<GroupNorm> = std::make_tuple(
+    NPU_FIELD(GroupNorm, type), NPU_FIELD(GroupNorm, outer), NPU_FIELD(GroupNorm, channels),
+    NPU_FIELD(GroupNorm, spatial), NPU_FIELD(GroupNorm, lanes), NPU_FIELD(GroupNorm, group_size),
+    NPU_FIELD(GroupNorm, epsilon), NPU_FIELD(GroupNorm, has_weight), NPU_FIELD(GroupNorm, has_bias),
+    NPU_FIELD(GroupNorm, vector), NPU_FIELD(GroupNorm, isa));
 
 template <>
 inline constexpr auto kFields<Recurrence> = std::make_tuple(

@@ -140,6 +140,8 @@ namespace npu::onednn {
 
 // Footprints that have files of their own.
 Footprint footprint(const Resample& kernel);
+Footprint footprint(const GridSample& kernel);
+Footprint footprint(const GroupNorm& kernel);
 Footprint footprint(const Recurrence& kernel);
 Footprint footprint(const RecurrenceWeights& kernel);
 

@@ -29,4 +29,21 @@ Footprint footprint(const Resample& kernel) {
   return builder.with_scratch(kernel, Count{kernel.width[0] * kernel.width[1]} * row * kFloat);
 }
 
+Footprint footprint(const GridSample& kernel) {
+  constexpr std::int64_t kMostElements = 1 << 30;   // places in a plane have 32 bits
+  constexpr std::int64_t kMostPositions = 1 << 22;  // float32 counts them with halves between
+  require_isa(kernel.isa);
+  Count plane = 1;
+  Count result = 1;
+  for (int i = 0; i < 2; ++i) {
+    require(kernel.source_extent[i] <= kMostPositions, "'source_extent' is above 2^22");
+    plane = plane * at_least_one(kernel.source_extent[i], "source_extent");
+    result = result * at_least_one(kernel.target_extent[i], "target_extent");
+  }
+  require(plane.value() <= kMostElements, "a plane has too many elements");
+  const Count batch = at_least_one(kernel.batch, "batch");
+  const Count planes = batch * at_least_one(kernel.channels, "channels");
+  return Builder().read(planes * plane).read(batch * result * 2).write(planes * result).done();
+}
+
 }  // namespace npu::onednn

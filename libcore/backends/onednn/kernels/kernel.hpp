@@ -12,6 +12,8 @@
 #include "kernels/gather.hpp"
 #include "kernels/gelu.hpp"
 #include "kernels/gemv.hpp"
+#include "kernels/grid_sample.hpp"
+#include "kernels/group_norm.hpp"
 #include "kernels/norms.hpp"
 #include "kernels/packed_gemm.hpp"
 #include "kernels/pooling.hpp"
@@ -32,7 +34,7 @@ using Kernel = std::variant<
     Winograd, PackedGemm, Gemv, Attention, ExpandDepthwise, SqueezeExcite,
     // What oneDNN has no primitive for, or only a slow one.
     ScaleShift, Gelu, Elementwise, Softmax, BroadcastBinary, RowNorm, WindowAverage,
-    MiddleReduction, GatherRows, Sequence, Resample, Recurrence,
+    MiddleReduction, GatherRows, Sequence, Resample, Recurrence, GridSample, GroupNorm,
     // Copies.
     Convert, RoundToBFloat16, CopyBytes, StridedCopy, PaddedCopy, Cast, PlainConcat,
     // Run when a program is compiled.

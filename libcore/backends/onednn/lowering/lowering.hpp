@@ -339,6 +339,8 @@ void lower_rms_norm(Lowering& lowering, const BoundNode& node);
 void lower_power(Lowering& lowering, const BoundNode& node);
 void lower_reduction(Lowering& lowering, const BoundNode& node);
 void lower_reshape_as(Lowering& lowering, const BoundNode& node);
+void lower_grid_sample(Lowering& lowering, const BoundNode& node);
+void lower_instance_norm(Lowering& lowering, const BoundNode& node);
 void lower_recurrence(Lowering& lowering, const BoundNode& node);
 void lower_resample(Lowering& lowering, const BoundNode& node);
 void lower_unflatten(Lowering& lowering, const BoundNode& node);
