@@ -146,6 +146,19 @@ bool one_dtype(const Candidate& candidate) {
          std::all_of(candidate.node.outputs.begin(), candidate.node.outputs.end(), agrees);
 }
 
+// An LSTM's state is smaller than its cell if a product follows (proj_size).
+bool no_projection(const Candidate& candidate) {
+  const BoundArgument* states = candidate.bound->find("hx");
+  if (states == nullptr) return true;
+  const auto shape_of = [&](std::int32_t input) -> const Shape& {
+    return candidate.graph.tensor(candidate.node.inputs[static_cast<std::size_t>(input)]).shape;
+  };
+  const auto& inputs = states->inputs;
+  return std::all_of(inputs.begin(), inputs.end(), [&](std::int32_t input) {
+    return shape_of(input) == shape_of(inputs.front());
+  });
+}
+
 // A clamp with low > high gives high in PyTorch, which no clip primitive guarantees.
 bool ordered_bounds(const Candidate& candidate) {
   const BoundNode& bound = *candidate.bound;
@@ -216,6 +229,8 @@ constexpr PredicateRow kPredicates[] = {
     {"mean_over_last_or_spatial", mean_over_last_or_spatial, true, "mean over other axes",
      "dim is the last axis, or the last two of a tensor of rank 4"},
     {"no_cast", no_cast, false, "cast", "the result has the first operand's dtype"},
+    {"no_projection", no_projection, true, "projection of the hidden state (proj_size)",
+     "all tensors of hx have one shape"},
     {"not_empty", not_empty, false, "empty tensor", "no operand or result has a dimension of 0"},
     {"one_dtype", one_dtype, false, "mixed dtypes", "all operands and results have one dtype"},
     {"ordered_bounds", ordered_bounds, true, "lower bound above upper bound",

@@ -606,7 +606,9 @@ Generator generator_of(const std::string& op) {
 
 }  // namespace
 
-void draw_node(RandomNode& node, const std::string& op) { generator_of(op)(node, op); }
+void draw_node(RandomNode& node, const std::string& op) {
+  if (!draw_layer(node, op)) generator_of(op)(node, op);
+}
 
 Tensor random_values(const TensorInfo& info, Values kind, Random& random) {
   Tensor tensor(info.dtype, info.shape);

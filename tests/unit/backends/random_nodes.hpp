@@ -71,6 +71,8 @@ struct RandomNode {
 
 /// Draws operands, attributes and results of a node of `op`, one of the npu table.
 void draw_node(RandomNode& node, const std::string& op);
+/// The same for resampling and recurrent layers; false for another op.
+bool draw_layer(RandomNode& node, const std::string& op);
 
 /// Values that bfloat16 holds, so that both dtypes get the same.
 Tensor random_values(const TensorInfo& info, Values kind, Random& random);

@@ -408,6 +408,32 @@ TEST_CASE("ordered_bounds") {
         "lower bound above upper bound");
 }
 
+TEST_CASE("no_projection") {
+  const auto lstm = [](std::int64_t projected) {
+    const Shape state{1, 2, projected};
+    return test::GraphBuilder()
+        .input("x", {3, 2, 5})
+        .input("h", state)
+        .input("c", {1, 2, 4})
+        .weight("w", {16, 5})
+        .weight("v", {16, projected})
+        .node_with_results("n", "aten.lstm.input", {"x", "h", "c", "p_w", "p_v"},
+                           {{3, 2, projected}, state, {1, 2, 4}},
+                           {{"has_biases", false},
+                            {"num_layers", 1},
+                            {"dropout", 0.0},
+                            {"train", false},
+                            {"bidirectional", false},
+                            {"batch_first", false},
+                            {"_tensor_list_sizes", {2, 2}}},
+                           "float32")
+        .output("n_0");
+  };
+  const Target target = requiring("aten.lstm.input", "no_projection");
+  CHECK(reason(lstm(4), target).empty());
+  CHECK(reason(lstm(3), target) == "projection of the hidden state (proj_size)");
+}
+
 TEST_CASE("claims that pytorch-apple's kernels cannot keep are not made") {
   const Target target = load_target("pytorch-apple");
   CHECK(reason(conv(), target).empty());

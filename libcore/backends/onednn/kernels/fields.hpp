@@ -54,6 +54,12 @@ template <>
 inline constexpr int kEnumerators<Elementwise::Function> = 4;
 template <>
 inline constexpr int kEnumerators<EpilogueStep::Kind> = 8;
+template <>
+inline constexpr int kEnumerators<Recurrence::Cell> = 4;
+template <>
+inline constexpr int kEnumerators<GridSample::Mode> = 3;
+template <>
+inline constexpr int kEnumerators<GridSample::Padding> = 3;
 
 namespace detail {
 
@@ -231,6 +237,40 @@ inline constexpr auto kFields<Sequence> = std::make_tuple(NPU_FIELD(Sequence, st
                                                           NPU_FIELD(Sequence, count));
 
 template <>
+inline constexpr auto kFields<Tap> = std::make_tuple(NPU_FIELD(Tap, index), NPU_FIELD(Tap, weight));
+
+template <>
+inline constexpr auto kFields<Resample> = std::make_tuple(
+    NPU_FIELD(Resample, type), NPU_FIELD(Resample, planes), NPU_FIELD(Resample, lanes),
+    NPU_FIELD(Resample, extents), NPU_FIELD(Resample, width), NPU_FIELD(Resample, taps),
+    NPU_FIELD(Resample, isa));
+
+template <>
+inline constexpr auto kFields<GridSample> =
+    std::make_tuple(NPU_FIELD(GridSample, mode), NPU_FIELD(GridSample, padding),
+                    NPU_FIELD(GridSample, align_corners), NPU_FIELD(GridSample, batch),
+                    NPU_FIELD(GridSample, channels), NPU_FIELD(GridSample, source_extent),
+                    NPU_FIELD(GridSample, target_extent), NPU_FIELD(GridSample, isa));
+
+template <>
+inline constexpr auto kFields<GroupNorm> = std::make_tuple(
+    NPU_FIELD(GroupNorm, type), NPU_FIELD(GroupNorm, outer), NPU_FIELD(GroupNorm, channels),
+    NPU_FIELD(GroupNorm, spatial), NPU_FIELD(GroupNorm, lanes), NPU_FIELD(GroupNorm, group_size),
+    NPU_FIELD(GroupNorm, epsilon), NPU_FIELD(GroupNorm, has_weight), NPU_FIELD(GroupNorm, has_bias),
+    NPU_FIELD(GroupNorm, vector), NPU_FIELD(GroupNorm, isa));
+
+template <>
+inline constexpr auto kFields<Recurrence> = std::make_tuple(
+    NPU_FIELD(Recurrence, cell), NPU_FIELD(Recurrence, layers), NPU_FIELD(Recurrence, directions),
+    NPU_FIELD(Recurrence, batch), NPU_FIELD(Recurrence, steps), NPU_FIELD(Recurrence, inputs),
+    NPU_FIELD(Recurrence, hidden), NPU_FIELD(Recurrence, batch_first), NPU_FIELD(Recurrence, isa));
+
+template <>
+inline constexpr auto kFields<RecurrenceWeights> =
+    std::make_tuple(NPU_FIELD(RecurrenceWeights, cell), NPU_FIELD(RecurrenceWeights, inputs),
+                    NPU_FIELD(RecurrenceWeights, hidden), NPU_FIELD(RecurrenceWeights, has_biases));
+
+template <>
 inline constexpr auto kFields<Convert> = std::make_tuple(NPU_FIELD(Convert, from),
                                                          NPU_FIELD(Convert, to),
                                                          NPU_FIELD(Convert, count));
@@ -303,7 +343,7 @@ constexpr bool lists_all_kernels(const std::variant<Kernels...>* /*type*/) {
 static_assert(lists_all_kernels(static_cast<const Kernel*>(nullptr)) &&
                   lists_all_fields<EpilogueStep>() && lists_all_fields<Winograd::Filter>() &&
                   lists_all_fields<PackedGemm::Steps>() && lists_all_fields<Window>() &&
-                  lists_all_fields<NormFold>(),
+                  lists_all_fields<Tap>() && lists_all_fields<NormFold>(),
               "a field of a kernel is not listed above");
 
 }  // namespace npu::onednn

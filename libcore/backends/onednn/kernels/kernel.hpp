@@ -12,10 +12,14 @@
 #include "kernels/gather.hpp"
 #include "kernels/gelu.hpp"
 #include "kernels/gemv.hpp"
+#include "kernels/grid_sample.hpp"
+#include "kernels/group_norm.hpp"
 #include "kernels/norms.hpp"
 #include "kernels/packed_gemm.hpp"
 #include "kernels/pooling.hpp"
+#include "kernels/recurrence.hpp"
 #include "kernels/reductions.hpp"
+#include "kernels/resample.hpp"
 #include "kernels/scale_shift.hpp"
 #include "kernels/softmax.hpp"
 #include "kernels/squeeze_excite.hpp"
@@ -30,12 +34,12 @@ using Kernel = std::variant<
     Winograd, PackedGemm, Gemv, Attention, ExpandDepthwise, SqueezeExcite,
     // What oneDNN has no primitive for, or only a slow one.
     ScaleShift, Gelu, Elementwise, Softmax, BroadcastBinary, RowNorm, WindowAverage,
-    MiddleReduction, GatherRows, Sequence,
+    MiddleReduction, GatherRows, Sequence, Resample, Recurrence, GridSample, GroupNorm,
     // Copies.
     Convert, RoundToBFloat16, CopyBytes, StridedCopy, PaddedCopy, Cast, PlainConcat,
     // Run when a program is compiled.
     WinogradWeights, PackedGemmWeights, PanelWeights, GateWeights, FoldNormWeights, FoldNormBias,
-    NormVectors>;
+    NormVectors, RecurrenceWeights>;
 
 std::string_view kernel_name(const Kernel& kernel);
 

@@ -48,12 +48,43 @@ NormalizedRows normalized_rows(Lowering& lowering, const BoundNode& node, const 
   return result;
 }
 
+/// Norms of groups of channels, in blocks if the operand has them and groups fit in.
+void lower_groups(Lowering& lowering, const BoundNode& node, TensorId input,
+                  std::int64_t group_size) {
+  const Shape& shape = lowering.shape(input);
+  const auto weight = node.tensor("weight");
+  const auto bias = node.tensor("bias");
+  Value source = lowering.operand(input);
+  const auto space = channel_layout(source.layout);
+  GroupNorm call;
+  call.lanes = space && !is_strided(source.layout) ? space->lanes : 1;
+  if (call.lanes != GroupNorm::kMaxLanes || !GroupNorm::supports(call.lanes, group_size)) {
+    call.lanes = 1;
+    source = lowering.plain(source);
+  }
+  call.type = source.type;
+  call.outer = shape[0];
+  call.channels = ceil_div(shape[1], call.lanes) * call.lanes;
+  for (std::size_t i = 2; i < shape.size(); ++i) call.spatial *= shape[i];
+  call.group_size = group_size;
+  call.vector = shape[1];
+  call.epsilon = static_cast<float>(node.number("eps"));
+  call.has_weight = weight.has_value();
+  call.has_bias = bias.has_value();
+  std::vector<Value> reads{source};
+  if (weight) reads.push_back(vector_operand(lowering, "weight", *weight, shape[1]));
+  if (bias) reads.push_back(vector_operand(lowering, "bias", *bias, shape[1]));
+  const Value target = lowering.temporary(call.type, source.layout);
+  lowering.add_kernel(reads, target, call);
+  lowering.define_computed(lowering.result(), shape, lowering.dtype(input), target);
+}
+
 }  // namespace
 
 Lowered<Lowering::Norm> read_norm(Lowering& lowering, const BoundNode& node) {
   const TensorId input = tensor_argument(lowering, node, "input");
   lowering.require_float("input", input);
-  if (node.boolean("training")) {
+  if (node.find("training") != nullptr && node.boolean("training")) {
     lowering.refuse("training", "only inference with running statistics is supported");
   }
   const Shape& shape = lowering.shape(input);
@@ -152,23 +183,18 @@ void lower_group_norm(Lowering& lowering, const BoundNode& node) {
     lowering.invalid("argument 'num_groups': " + number_text(groups) + " does not divide " +
                      number_text(shape[1]) + " channels");
   }
-  const auto weight = node.tensor("weight");
-  const auto bias = node.tensor("bias");
-  RowNorm call;
-  call.outer = shape[0];
-  call.groups = groups;
-  call.rows = shape[1] / groups;
-  for (std::size_t i = 2; i < shape.size(); ++i) call.inner *= shape[i];
-  call.epsilon = static_cast<float>(node.number("eps"));
-  call.has_weight = weight.has_value();
-  call.has_bias = bias.has_value();
-  std::vector<Value> reads{lowering.plain(lowering.operand(input))};
-  call.type = reads.front().type;
-  if (weight) reads.push_back(vector_operand(lowering, "weight", *weight, shape[1]));
-  if (bias) reads.push_back(vector_operand(lowering, "bias", *bias, shape[1]));
-  const Value target = lowering.temporary(call.type, reads.front().layout);
-  lowering.add_kernel(reads, target, call);
-  lowering.define_computed(lowering.result(), shape, lowering.dtype(input), target);
+  lower_groups(lowering, node, input, shape[1] / groups);
+}
+
+void lower_instance_norm(Lowering& lowering, const BoundNode& node) {
+  const TensorId input = tensor_argument(lowering, node, "input");
+  if (!node.boolean("use_input_stats")) return lower_batch_norm(lowering, node);
+  lowering.require_float("input", input);
+  if (lowering.shape(input).size() < 2) lowering.refuse("input", "rank 2 or more is needed");
+  if (node.tensor("running_mean") || node.tensor("running_var")) {
+    lowering.refuse("running_mean", "statistics that are updated are not supported");
+  }
+  lower_groups(lowering, node, input, 1);
 }
 
 void lower_rms_norm(Lowering& lowering, const BoundNode& node) {

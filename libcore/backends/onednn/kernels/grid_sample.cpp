@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Places and factors of some positions are computed first, a vector of positions at a time, and
+// then used for every channel. A place outside the source has the value 0 and keeps its factor, so
+// that a position that is no number gives none. Positions follow PyTorch's order of operations,
+// since a rounding decides between two elements. O(positions * channels * taps).
+#include "kernels/grid_sample.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/elements.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+using Mode = GridSample::Mode;
+using Padding = GridSample::Padding;
+
+constexpr std::int64_t kPositions = 64;  // whose places are computed together
+constexpr int kMostTaps = 16;
+
+/// Positions [first, last) of one image.
+struct SampleTask {
+  const GridSample* call;
+  const float* source;
+  const float* grid;
+  float* target;
+  std::int64_t first;
+  std::int64_t last;
+};
+
+struct Places {
+  float weight[kMostTaps][kPositions];
+  std::int32_t offset[kMostTaps][kPositions];  ///< -1 outside the source
+};
+
+template <typename V>
+using IntegerVector = typename IntegersOf<V>::Type;
+
+/// Positions that integers hold; what is no number stays.
+template <typename V>
+[[gnu::always_inline]] inline V within_integers(V x) {
+  constexpr float kLimit = 1 << 22;
+  x = x < -kLimit ? V{} - kLimit : x;
+  return x > kLimit ? V{} + kLimit : x;
+}
+
+/// The next smaller whole number; far outside, where whole numbers are all there is, x itself.
+template <typename V>
+[[gnu::always_inline]] inline V floor_vector(V x) {
+  const V clipped = within_integers(x);
+  const V toward_zero = __builtin_convertvector(
+      __builtin_convertvector(clipped == clipped ? clipped : V{}, IntegerVector<V>), V);
+  const V below = toward_zero > clipped ? toward_zero - 1.0F : toward_zero;
+  return clipped == x ? below : x;
+}
+
+/// From -1..1 to elements.
+template <typename V>
+[[gnu::always_inline]] inline V unnormalized(V x, std::int64_t extent, bool align_corners) {
+  if (align_corners) return (x + 1.0F) * (static_cast<float>(extent - 1) / 2);
+  return (x + 1.0F) * (static_cast<float>(extent) / 2) - 0.5F;
+}
+
+/// Into 0..extent - 1; what is no number becomes 0.
+template <typename V>
+[[gnu::always_inline]] inline V clipped_position(V x, std::int64_t extent) {
+  const float last = static_cast<float>(extent - 1);
+  x = x > 0.0F ? x : V{};
+  return x < last ? x : V{} + last;
+}
+
+template <typename V>
+[[gnu::always_inline]] inline V reflected(V x, std::int64_t extent, bool align_corners) {
+  if (align_corners && extent == 1) return V{};
+  const float low = align_corners ? 0.0F : -0.5F;
+  const float twice = 2.0F * static_cast<float>(align_corners ? extent - 1 : extent);
+  const V from_low = x - low;
+  const V distance = from_low < 0.0F ? -from_low : from_low;
+  const V extra = distance - floor_vector<V>(distance / twice) * twice;
+  const V back = twice - extra;
+  return (extra < back ? extra : back) + low;
+}
+
+template <typename V>
+[[gnu::always_inline]] inline V padded_position(const GridSample& call, V x, std::int64_t extent) {
+  if (call.padding == Padding::kZeros) return x;
+  if (call.padding == Padding::kReflection) x = reflected<V>(x, extent, call.align_corners);
+  return clipped_position<V>(x, extent);
+}
+
+/// A whole position as an index; -1 outside the dimension.
+template <typename V>
+[[gnu::always_inline]] inline IntegerVector<V> index_within(V x, std::int64_t extent) {
+  using Int = IntegerVector<V>;
+  const auto last = static_cast<float>(extent - 1);
+  const V inside = x >= 0.0F ? x : V{} - 1.0F;
+  const Int index = __builtin_convertvector(inside <= last ? inside : V{} - 1.0F, Int);
+  return index;
+}
+
+template <typename V>
+[[gnu::always_inline]] inline IntegerVector<V> offset_of(IntegerVector<V> y, IntegerVector<V> x,
+                                                         std::int64_t width) {
+  using Int = IntegerVector<V>;
+  const Int offset = y * static_cast<std::int32_t>(width) + x;
+  return (y < 0) | (x < 0) ? Int{} - 1 : offset;
+}
+
+/// Cubic convolution with A = -0.75 (Keys 1981).
+template <typename V>
+[[gnu::always_inline]] inline void cubic_factors(V t, V (&factors)[4]) {
+  constexpr float kA = -0.75F;
+  const auto far = [](V x) { return ((kA * x - 5.0F * kA) * x + 8.0F * kA) * x - 4.0F * kA; };
+  const auto near = [](V x) { return ((kA + 2.0F) * x - (kA + 3.0F)) * x * x + 1.0F; };
+  factors[0] = far(t + 1.0F);
+  factors[1] = near(t);
+  factors[2] = near(1.0F - t);
+  factors[3] = far(2.0F - t);
+}
+
+/// The elements of one dimension that a position is made of.
+template <typename V>
+struct AxisTaps {
+  V factor[4];
+  IntegerVector<V> index[4];
+};
+
+template <typename V>
+[[gnu::always_inline]] inline void find_taps(const GridSample& call, V coordinate,
+                                             std::int64_t extent, AxisTaps<V>& taps) {
+  V x = unnormalized<V>(coordinate, extent, call.align_corners);
+  if (call.mode == Mode::kBicubic) {  // places are brought inside, not the position
+    const V below = floor_vector<V>(x);
+    cubic_factors<V>(x - below, taps.factor);
+    for (int i = 0; i < 4; ++i) {
+      const V place = below + static_cast<float>(i - 1);
+      taps.index[i] = index_within<V>(padded_position<V>(call, place, extent), extent);
+    }
+    return;
+  }
+  x = padded_position<V>(call, x, extent);
+  if (call.mode == Mode::kNearest) {
+    constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: sums are whole numbers, ties even
+    taps.factor[0] = V{} + 1.0F;
+    taps.index[0] = index_within<V>((within_integers(x) + kRound) - kRound, extent);
+    return;
+  }
+  const V below = floor_vector<V>(x);
+  taps.factor[1] = x - below;
+  taps.factor[0] = 1.0F - taps.factor[1];
+  taps.index[0] = index_within<V>(below, extent);
+  taps.index[1] = index_within<V>(below + 1.0F, extent);
+}
+
+int taps_along(Mode mode) { return mode == Mode::kBicubic ? 4 : mode == Mode::kBilinear ? 2 : 1; }
+
+template <typename V>
+[[gnu::always_inline]] inline void find_places(const SampleTask& task, Places& places) {
+  constexpr std::int64_t kVector = sizeof(V) / sizeof(float);
+  const GridSample& call = *task.call;
+  const std::int64_t count = task.last - task.first;
+  const int each = taps_along(call.mode);
+  for (std::int64_t begin = 0; begin < count; begin += kVector) {
+    float x[kVector]{};
+    float y[kVector]{};
+    for (std::int64_t i = 0; i < std::min(kVector, count - begin); ++i) {
+      x[i] = task.grid[2 * (task.first + begin + i)];
+      y[i] = task.grid[2 * (task.first + begin + i) + 1];
+    }
+    AxisTaps<V> columns;
+    AxisTaps<V> rows;
+    find_taps<V>(call, load_vector<V>(x), call.source_extent[1], columns);
+    find_taps<V>(call, load_vector<V>(y), call.source_extent[0], rows);
+    for (int i = 0; i < each * each; ++i) {
+      const V weight = rows.factor[i / each] * columns.factor[i % each];
+      const auto offset =
+          offset_of<V>(rows.index[i / each], columns.index[i % each], call.source_extent[1]);
+      store_vector(places.weight[i] + begin, weight);
+      std::memcpy(places.offset[i] + begin, &offset, sizeof offset);
+    }
+  }
+}
+
+template <int kTaps>
+[[gnu::always_inline]] inline void sample_plane(const float* plane, const Places& places,
+                                                std::int64_t count, float* target) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    float sum = 0.0F;
+#pragma GCC unroll 16
+    for (int tap = 0; tap < kTaps; ++tap) {
+      const std::int32_t offset = places.offset[tap][i];
+      const float value = offset < 0 ? 0.0F : plane[offset];
+      sum = tap == 0 ? value * places.weight[tap][i] : sum + value * places.weight[tap][i];
+    }
+    target[i] = sum;
+  }
+}
+
+template <typename V>
+[[gnu::always_inline]] inline void sample(const SampleTask& task) {
+  const GridSample& call = *task.call;
+  const std::int64_t plane = call.source_extent[0] * call.source_extent[1];
+  const std::int64_t result = call.target_extent[0] * call.target_extent[1];
+  const std::int64_t count = task.last - task.first;
+  Places places;
+  find_places<V>(task, places);
+  for (std::int64_t channel = 0; channel < call.channels; ++channel) {
+    const float* from = task.source + channel * plane;
+    float* to = task.target + channel * result + task.first;
+    switch (call.mode) {
+      case Mode::kBilinear:
+        sample_plane<4>(from, places, count, to);
+        break;
+      case Mode::kNearest:
+        sample_plane<1>(from, places, count, to);
+        break;
+      case Mode::kBicubic:
+        sample_plane<16>(from, places, count, to);
+        break;
+    }
+  }
+}
+
+void sample_anywhere(const SampleTask& task) { sample<Float8>(task); }
+NPU_TARGET_AVX2 void sample_avx2(const SampleTask& task) { sample<Float8>(task); }
+NPU_TARGET_AVX512 void sample_avx512(const SampleTask& task) { sample<Float16>(task); }
+
+}  // namespace
+
+void GridSample::run(const Operands& operands) const {
+  const auto body = for_isa(isa, sample_anywhere, sample_avx2, sample_avx512);
+  const std::int64_t plane = source_extent[0] * source_extent[1];
+  const std::int64_t result = target_extent[0] * target_extent[1];
+  const std::int64_t chunks = ceil_div(result, kPositions);
+#pragma omp parallel for schedule(static) if (batch * result * (channels + 4) >= kParallelElements)
+  for (std::int64_t piece = 0; piece < batch * chunks; ++piece) {
+    const std::int64_t image = piece / chunks;
+    const std::int64_t first = piece % chunks * kPositions;
+    body({this, operands.source + image * channels * plane, operands.grid + image * result * 2,
+          operands.target + image * channels * result, first,
+          std::min(first + kPositions, result)});
+  }
+}
+
+}  // namespace npu::onednn

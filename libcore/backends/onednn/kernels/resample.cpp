@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resampling in two passes over rows: a row of the source is resampled along the last dimension
+// once and kept, and a row of the result is a weighted sum of kept rows. Rows of a plane come in
+// order, so that the rows that one needs are mostly those of the one before. A piece of work is a
+// run of rows of one plane; what an element is added up from does not depend on the pieces.
+// O(rows of the source * row of the result + elements of the result * width of the other
+// dimensions).
+#include "kernels/resample.hpp"
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include "kernels/elements.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+constexpr std::int64_t kMaxSlots = Resample::kMaxWidth * Resample::kMaxWidth;
+
+/// Rows [first, last) of one plane of the result.
+struct ResampleTask {
+  const Resample* call;
+  const std::byte* source;
+  std::byte* target;
+  float* rows;  ///< of this thread
+  std::int64_t plane;
+  std::int64_t first;
+  std::int64_t last;
+};
+
+/// The rows of the source that are kept, and where.
+struct KeptRows {
+  std::int64_t row[kMaxSlots];
+};
+
+/// One row of the source along the last dimension, lanes of a vector at a time.
+template <typename V, typename T>
+[[gnu::always_inline]] inline void resample_lanes(const Resample& call, const T* from, float* to) {
+  constexpr std::int64_t kVector = sizeof(V) / sizeof(float);
+  const std::int64_t width = call.width[2];
+  const std::int64_t count = call.target_extent(2);
+  const std::int64_t whole = call.lanes / kVector * kVector;
+  const Tap* taps = call.taps[2].data();
+  for (std::int64_t x = 0; x < count; ++x, taps += width, to += call.lanes) {
+    for (std::int64_t lane = 0; lane < whole; lane += kVector) {
+      V sum = load_as_floats<V>(from + taps[0].index * call.lanes + lane) * taps[0].weight;
+      for (std::int64_t i = 1; i < width; ++i) {
+        sum += load_as_floats<V>(from + taps[i].index * call.lanes + lane) * taps[i].weight;
+      }
+      store_vector(to + lane, sum);
+    }
+    for (std::int64_t lane = whole; lane < call.lanes; ++lane) {
+      float sum = load(from[taps[0].index * call.lanes + lane]) * taps[0].weight;
+      for (std::int64_t i = 1; i < width; ++i) {
+        sum += load(from[taps[i].index * call.lanes + lane]) * taps[i].weight;
+      }
+      to[lane] = sum;
+    }
+  }
+}
+
+template <int kWidth, typename T>
+[[gnu::always_inline]] inline void resample_elements(const Resample& call, const T* from,
+                                                     float* to) {
+  const std::int64_t count = call.target_extent(2);
+  const Tap* taps = call.taps[2].data();
+  for (std::int64_t x = 0; x < count; ++x, taps += kWidth) {
+    float sum = load(from[taps[0].index]) * taps[0].weight;
+#pragma GCC unroll 4
+    for (int i = 1; i < kWidth; ++i) sum += load(from[taps[i].index]) * taps[i].weight;
+    to[x] = sum;
+  }
+}
+
+template <typename V, typename T>
+[[gnu::always_inline]] inline void resample_row(const Resample& call, const T* from, float* to) {
+  if (call.lanes != 1) return resample_lanes<V>(call, from, to);
+  switch (call.width[2]) {
+    case 1:
+      return resample_elements<1>(call, from, to);
+    case 2:
+      return resample_elements<2>(call, from, to);
+    case 3:
+      return resample_elements<3>(call, from, to);
+    default:
+      return resample_elements<4>(call, from, to);
+  }
+}
+
+/// The sum of rows, each with its weight.
+template <typename V, typename T>
+[[gnu::always_inline]] inline void add_rows(const float* const* rows, const float* weights,
+                                            std::int64_t slots, std::int64_t count, T* to) {
+  constexpr std::int64_t kVector = sizeof(V) / sizeof(float);
+  std::int64_t i = 0;
+  for (; i + kVector <= count; i += kVector) {
+    V sum = load_vector<V>(rows[0] + i) * weights[0];
+    for (std::int64_t s = 1; s < slots; ++s) sum += load_vector<V>(rows[s] + i) * weights[s];
+    store_floats(to + i, sum);
+  }
+  for (; i < count; ++i) {
+    float sum = rows[0][i] * weights[0];
+    for (std::int64_t s = 1; s < slots; ++s) sum += rows[s][i] * weights[s];
+    store(to[i], sum);
+  }
+}
+
+/// The slot that keeps a row of the source; one that no row of `needed` is in if it has to be made.
+std::int64_t slot_of(const KeptRows& kept, std::int64_t slots, std::int64_t row,
+                     const std::int64_t* needed) {
+  for (std::int64_t s = 0; s < slots; ++s) {
+    if (kept.row[s] == row) return s;
+  }
+  for (std::int64_t s = 0; s < slots; ++s) {
+    if (std::find(needed, needed + slots, kept.row[s]) == needed + slots) return s;
+  }
+  return 0;  // not reached: another row than `slots` needed ones is kept
+}
+
+template <typename V, typename T>
+[[gnu::always_inline]] inline void resample_typed(const ResampleTask& task) {
+  const Resample& call = *task.call;
+  const std::int64_t slots = call.width[0] * call.width[1];
+  const std::int64_t row = call.target_extent(2) * call.lanes;
+  const std::int64_t source_row = call.extents[2] * call.lanes;
+  const std::int64_t rows = call.target_extent(1);
+  const T* source =
+      elements<T>(task.source) + task.plane * call.extents[0] * call.extents[1] * source_row;
+  T* target = elements<T>(task.target) + task.plane * call.target_extent(0) * rows * row;
+  KeptRows kept;
+  std::fill_n(kept.row, slots, -1);
+  for (std::int64_t r = task.first; r < task.last; ++r) {
+    const Tap* outer = call.taps[0].data() + r / rows * call.width[0];
+    const Tap* inner = call.taps[1].data() + r % rows * call.width[1];
+    std::int64_t needed[kMaxSlots];
+    float weights[kMaxSlots];
+    const float* from[kMaxSlots];
+    for (std::int64_t s = 0; s < slots; ++s) {
+      const Tap& a = outer[s / call.width[1]];
+      const Tap& b = inner[s % call.width[1]];
+      needed[s] = a.index * call.extents[1] + b.index;
+      weights[s] = a.weight * b.weight;
+    }
+    for (std::int64_t s = 0; s < slots; ++s) {
+      const std::int64_t slot = slot_of(kept, slots, needed[s], needed);
+      float* to = task.rows + slot * row;
+      if (kept.row[slot] != needed[s]) {
+        resample_row<V>(call, source + needed[s] * source_row, to);
+        kept.row[slot] = needed[s];
+      }
+      from[s] = to;
+    }
+    add_rows<V>(from, weights, slots, row, target + r * row);
+  }
+}
+
+template <typename V>
+[[gnu::always_inline]] inline void resample_any(const ResampleTask& task) {
+  task.call->type == DType::kFloat32 ? resample_typed<V, float>(task)
+                                     : resample_typed<V, BFloat16>(task);
+}
+
+void resample_anywhere(const ResampleTask& task) { resample_any<Float8>(task); }
+NPU_TARGET_AVX2 void resample_avx2(const ResampleTask& task) { resample_any<Float8>(task); }
+NPU_TARGET_AVX512 void resample_avx512(const ResampleTask& task) { resample_any<Float16>(task); }
+
+}  // namespace
+
+Resample::Operands Resample::bind(Addresses addresses) {
+  OperandReader in(addresses);
+  return {in.next<const std::byte>(), in.next<std::byte>(), in.next<float>()};
+}
+
+void Resample::run(const Operands& operands) const {
+  constexpr std::int64_t kMinRows = 8;  // of a piece: its first ones are resampled anew
+  const auto body = for_isa(isa, resample_anywhere, resample_avx2, resample_avx512);
+  const std::int64_t rows = target_extent(0) * target_extent(1);
+  const std::int64_t row = target_extent(2) * lanes;
+  const std::int64_t parts = std::clamp<std::int64_t>(
+      ceil_div(4 * std::int64_t{threads}, planes), 1, std::max<std::int64_t>(1, rows / kMinRows));
+  const bool is_small = planes * rows * row < kParallelElements;
+  const std::int64_t kept = width[0] * width[1] * row;
+#pragma omp parallel for num_threads(is_small ? 1 : threads)
+  for (std::int64_t piece = 0; piece < planes * parts; ++piece) {
+    const std::int64_t part = piece % parts;
+    body({this, operands.source, operands.target, operands.scratch + omp_get_thread_num() * kept,
+          piece / parts, rows * part / parts, rows * (part + 1) / parts});
+  }
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "kernels/operands.hpp"
+#include "kernels/simd.hpp"
+#include "npu/tensor/dtype.hpp"
+
+namespace npu::onednn {
+
+/// One element of a source dimension, and the factor that it counts with.
+struct Tap {
+  std::int64_t index = 0;
+  float weight = 1.0F;
+};
+
+/// Resamples the last dimensions of [planes, extents.., lanes]: each element of the result is a sum
+/// of products along every dimension, as nearest, linear and cubic interpolation are. Lanes lie
+/// together: 16 for channels in blocks of 16, else 1.
+struct Resample {
+  static constexpr std::string_view kName = "resample";
+  static constexpr std::int64_t kMaxWidth = 4;
+  DType type = DType::kFloat32;
+  std::int64_t planes = 1;
+  std::int64_t lanes = 1;
+  std::int64_t extents[3]{1, 1, 1};
+  std::int64_t width[3]{1, 1, 1};  ///< taps of one element of the result
+  std::vector<Tap> taps[3]{{Tap{}}, {Tap{}}, {Tap{}}};
+  int threads = 1;
+  VectorIsa isa = VectorIsa::kAny;
+
+  /// The extent of the result.
+  std::int64_t target_extent(int i) const {
+    return static_cast<std::int64_t>(taps[i].size()) / width[i];
+  }
+  /// Each thread keeps the rows that it has resampled along the last dimension.
+  std::size_t scratch_bytes() const {
+    return static_cast<std::size_t>(threads * width[0] * width[1] * target_extent(2) * lanes) *
+           sizeof(float);
+  }
+
+  struct Operands {
+    const std::byte* source;
+    std::byte* target;
+    float* scratch;  ///< of scratch_bytes()
+  };
+  static Operands bind(Addresses addresses);
+  void run(const Operands& operands) const;
+};
+
+}  // namespace npu::onednn
