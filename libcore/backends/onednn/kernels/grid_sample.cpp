@@ -103,9 +103,8 @@ template <typename V>
 template <typename V>
 [[gnu::always_inline]] inline IntegerVector<V> offset_of(IntegerVector<V> y, IntegerVector<V> x,
                                                          std::int64_t width) {
-  using Int = IntegerVector<V>;
-  const Int offset = y * static_cast<std::int32_t>(width) + x;
-  return (y < 0) | (x < 0) ? Int{} - 1 : offset;
+  // All bits are set where one of them is negative.
+  return (y * static_cast<std::int32_t>(width) + x) | ((y | x) >> 31);
 }
 
 /// Cubic convolution with A = -0.75 (Keys 1981).
@@ -156,6 +155,27 @@ template <typename V>
 
 int taps_along(Mode mode) { return mode == Mode::kBicubic ? 4 : mode == Mode::kBilinear ? 2 : 1; }
 
+/// x and y of positions that lie one behind the other.
+template <typename V>
+struct Coordinates {
+  V x;
+  V y;
+};
+
+template <typename V>
+[[gnu::always_inline]] inline Coordinates<V> load_coordinates(const float* from) {
+  const V a = load_vector<V>(from);
+  const V b = load_vector<V>(from + sizeof(V) / sizeof(float));
+  if constexpr (sizeof(V) == 64) {
+    return {
+        __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
+        __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)};
+  } else {
+    return {__builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14),
+            __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15)};
+  }
+}
+
 template <typename V>
 [[gnu::always_inline]] inline void find_places(const SampleTask& task, Places& places) {
   constexpr std::int64_t kVector = sizeof(V) / sizeof(float);
@@ -163,16 +183,17 @@ template <typename V>
   const std::int64_t count = task.last - task.first;
   const int each = taps_along(call.mode);
   for (std::int64_t begin = 0; begin < count; begin += kVector) {
-    float x[kVector]{};
-    float y[kVector]{};
-    for (std::int64_t i = 0; i < std::min(kVector, count - begin); ++i) {
-      x[i] = task.grid[2 * (task.first + begin + i)];
-      y[i] = task.grid[2 * (task.first + begin + i) + 1];
+    const float* from = task.grid + 2 * (task.first + begin);
+    float rest[2 * kVector]{};
+    if (count - begin < kVector) {
+      std::copy_n(from, 2 * (count - begin), rest);
+      from = rest;
     }
+    const auto [x, y] = load_coordinates<V>(from);
     AxisTaps<V> columns;
     AxisTaps<V> rows;
-    find_taps<V>(call, load_vector<V>(x), call.source_extent[1], columns);
-    find_taps<V>(call, load_vector<V>(y), call.source_extent[0], rows);
+    find_taps<V>(call, x, call.source_extent[1], columns);
+    find_taps<V>(call, y, call.source_extent[0], rows);
     for (int i = 0; i < each * each; ++i) {
       const V weight = rows.factor[i / each] * columns.factor[i % each];
       const auto offset =
@@ -183,18 +204,52 @@ template <typename V>
   }
 }
 
-template <int kTaps>
+/// Elements of a plane at offsets; 0 at -1.
+template <typename V>
+[[gnu::always_inline]] inline V gather_vector(const float* plane, const std::int32_t* offsets) {
+  using Int = IntegerVector<V>;
+  Int offset;
+  std::memcpy(&offset, offsets, sizeof offset);
+#if NPU_HAS_X86 && !defined(__clang__)
+  if constexpr (sizeof(V) == 64) {  // one instruction for what GCC makes sixteen loads of
+    constexpr int kScale = sizeof(float);
+    const auto inside = static_cast<std::uint16_t>(~__builtin_ia32_cvtd2mask512(offset));
+    return __builtin_ia32_gathersiv16sf(V{}, plane, offset, inside, kScale);
+  }
+#endif
+  const Int inside = offset < 0 ? Int{} : offset;
+  std::int32_t at[sizeof(V) / sizeof(float)];
+  std::memcpy(at, &inside, sizeof at);
+  V values;
+  if constexpr (sizeof(V) == 64) {
+    values =
+        V{plane[at[0]],  plane[at[1]],  plane[at[2]],  plane[at[3]], plane[at[4]],  plane[at[5]],
+          plane[at[6]],  plane[at[7]],  plane[at[8]],  plane[at[9]], plane[at[10]], plane[at[11]],
+          plane[at[12]], plane[at[13]], plane[at[14]], plane[at[15]]};
+  } else {
+    values = V{plane[at[0]], plane[at[1]], plane[at[2]], plane[at[3]],
+               plane[at[4]], plane[at[5]], plane[at[6]], plane[at[7]]};
+  }
+  return offset < 0 ? V{} : values;
+}
+
+template <typename V, int kTaps>
 [[gnu::always_inline]] inline void sample_plane(const float* plane, const Places& places,
                                                 std::int64_t count, float* target) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    float sum = 0.0F;
-#pragma GCC unroll 16
+  constexpr std::int64_t kVector = sizeof(V) / sizeof(float);
+  for (std::int64_t begin = 0; begin < count; begin += kVector) {
+    V sum{};
     for (int tap = 0; tap < kTaps; ++tap) {
-      const std::int32_t offset = places.offset[tap][i];
-      const float value = offset < 0 ? 0.0F : plane[offset];
-      sum = tap == 0 ? value * places.weight[tap][i] : sum + value * places.weight[tap][i];
+      sum += gather_vector<V>(plane, places.offset[tap] + begin) *
+             load_vector<V>(places.weight[tap] + begin);
     }
-    target[i] = sum;
+    float values[kVector];
+    if (count - begin >= kVector) {
+      store_vector(target + begin, sum);
+    } else {
+      store_vector(values, sum);
+      std::copy_n(values, count - begin, target + begin);
+    }
   }
 }
 
@@ -211,13 +266,13 @@ template <typename V>
     float* to = task.target + channel * result + task.first;
     switch (call.mode) {
       case Mode::kBilinear:
-        sample_plane<4>(from, places, count, to);
+        sample_plane<V, 4>(from, places, count, to);
         break;
       case Mode::kNearest:
-        sample_plane<1>(from, places, count, to);
+        sample_plane<V, 1>(from, places, count, to);
         break;
       case Mode::kBicubic:
-        sample_plane<16>(from, places, count, to);
+        sample_plane<V, 16>(from, places, count, to);
         break;
     }
   }
