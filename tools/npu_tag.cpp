@@ -42,6 +42,9 @@ int main(int argc, char** argv) {
       ->expected(1)
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_flag_callback(
+      "--no-fold", [&options] { options.fold = false; },
+      "give nodes that follow from weights alone a device, too, which computes them in every run");
   CLI::Option* list_ops =
       app.add_option("--list-ops", list_ops_device,
                      "list what each device of the target, or DEVICE alone, supports, and exit")

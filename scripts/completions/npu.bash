@@ -113,7 +113,7 @@ _npu_complete() {
 
   case ${COMP_WORDS[0]##*/} in
     npu-tag)
-      options="$common -o --output --json-infinity -t --target --devices --exclude-device --force --keep-tags --load-ops --list-ops --list-targets --print-target"
+      options="$common -o --output --json-infinity -t --target --devices --exclude-device --force --keep-tags --no-fold --load-ops --list-ops --list-targets --print-target"
       ;;
     npu-fuse)
       options="$common -o --output --json-infinity -p --patterns --pattern-file --max-ops --list-patterns"

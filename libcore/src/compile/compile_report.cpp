@@ -67,7 +67,7 @@ std::vector<std::string> number_cells(const CompileNumbers& numbers) {
           cell(numbers.weight_bytes, bytes_text), cell(numbers.arena_bytes, bytes_text)};
 }
 
-CompileReport compile_report(const CompiledModel& model) {
+CompileReport compile_report(const CompiledModel& model, const FoldedConstants& folded) {
   CompileReport report;
   for (const CompiledPartition& partition : model.partitions) {
     report.partitions.push_back({.device = partition.device,
@@ -81,7 +81,9 @@ CompileReport compile_report(const CompiledModel& model) {
   report.refusals = model.refusals;
   report.cache_hits = model.cache_hits;
   report.cache_misses = model.cache_misses;
-  report.compile_ms = model.compile_ms;
+  report.compile_ms = model.compile_ms + folded.ms;
+  report.folded = folded;
+  if (!folded.device.empty()) ++(folded.cache_hit ? report.cache_hits : report.cache_misses);
   return report;
 }
 
@@ -111,6 +113,10 @@ std::string format_compile_report(const CompileReport& report) {
   }
   std::vector<std::vector<std::string>> totals{{"total", ">"}};
   totals.push_back({"partitions", std::to_string(report.partitions.size())});
+  if (report.folded.nodes > 0) {
+    totals.push_back({"folded nodes", std::to_string(report.folded.nodes)});
+    totals.push_back({"folded constants", bytes_text(static_cast<double>(report.folded.bytes))});
+  }
   totals.push_back({"compile ms", fixed_text(report.compile_ms, 1)});
   totals.push_back({"cache", report.cache_enabled
                                  ? std::to_string(report.cache_hits) + " hits, " +
@@ -138,7 +144,9 @@ std::map<std::string, double> compile_metrics(const CompileReport& report) {
       {"splits", 0},
       {"flops", 0},
       {"weight_bytes", 0},
-      {"arena_bytes", 0}};
+      {"arena_bytes", 0},
+      {"folded_nodes", static_cast<double>(report.folded.nodes)},
+      {"folded_bytes", static_cast<double>(report.folded.bytes)}};
   double blob_bytes = 0;
   for (const CompiledRow& row : report.partitions) {
     metrics["kernels"] += row.numbers.kernels.value_or(0);

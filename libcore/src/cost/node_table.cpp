@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "ir/folded_nodes.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
 #include "support/digest.hpp"
@@ -235,7 +236,9 @@ std::string model_digest(const Graph& graph) {
     for (const TensorId id : *list) add_tensor(id);
     digest.add("");
   }
-  for (const Node& node : graph.nodes()) {
+  // Of the model, whether parts of it are folded or not.
+  for (const Node* each : document_nodes(graph)) {
+    const Node& node = *each;
     digest.add(node.name);
     digest.add(node.op_type);
     Json attrs = node.attrs();

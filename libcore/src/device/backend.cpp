@@ -62,6 +62,10 @@ bool is_safe_name(std::string_view name) {
   });
 }
 
+std::string backend_file(std::string_view name) {
+  return "npu_backend_" + std::string(name) + ".so";
+}
+
 [[noreturn]] void refuse(const std::string& path, const std::string& text) {
   throw Error(ErrorCode::kUnsupported, text, {.file = path});
 }
@@ -175,6 +179,15 @@ std::vector<std::string> backend_search_path() {
   return folders;
 }
 
+std::string Backend::find_file(std::string_view name) {
+  if (!is_safe_name(name)) return {};
+  for (const std::string& folder : backend_search_path()) {
+    std::string path = folder + "/" + backend_file(name);
+    if (::access(path.c_str(), F_OK) == 0) return path;
+  }
+  return {};
+}
+
 std::shared_ptr<const Backend> Backend::load(std::string_view name) {
   static std::mutex mutex;
   static std::map<std::string, std::shared_ptr<const Backend>, std::less<>> loaded;
@@ -184,7 +197,7 @@ std::shared_ptr<const Backend> Backend::load(std::string_view name) {
     throw Error(ErrorCode::kUnsupported,
                 "'" + std::string(name) + "' is no backend name; expected a-z, 0-9, '_' and '-'");
   }
-  const std::string file = "npu_backend_" + std::string(name) + ".so";
+  const std::string file = backend_file(name);
   std::string tried;
   const std::vector<std::string> folders = backend_search_path();
   for (const std::string& folder : folders) {

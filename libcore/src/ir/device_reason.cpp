@@ -12,13 +12,14 @@ namespace {
 
 using Kind = DeviceReason::Kind;
 
-constexpr std::array<std::pair<Kind, std::string_view>, 7> kTexts{{
+constexpr std::array<std::pair<Kind, std::string_view>, 8> kTexts{{
     {Kind::kForced, "forced"},
     {Kind::kKept, "kept"},
     {Kind::kMinNodes, "min nodes"},
     {Kind::kMinFlops, "min flops"},
     {Kind::kMaxPartitions, "max partitions"},
     {Kind::kFollowsProducer, "follows its producer"},
+    {Kind::kConstant, "constant"},
     {Kind::kUnsupportedOp, "unsupported op"},
 }};
 

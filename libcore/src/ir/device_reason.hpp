@@ -23,6 +23,7 @@ class DeviceReason {
     kCheaper,          ///< a strategy found it cheaper on the device `detail`
     kFollowsProducer,  ///< a getitem, which stays with its producer
     kNotTakenApart,    ///< the getitem of its results cannot run on a better device: `detail`
+    kConstant,         ///< it is folded, and on no device
     kUnsupportedOp,    ///< a better device does not know the op
     kRefused,          ///< `detail` is the text of a target's rule or of a backend
   };

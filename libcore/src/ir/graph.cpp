@@ -2,6 +2,8 @@
 // Look-ups by name, and the accessors of the `npu` member.
 #include "npu/ir/graph.hpp"
 
+#include <algorithm>
+
 namespace npu {
 
 std::int64_t TensorInfo::bytes() const noexcept {
@@ -41,8 +43,18 @@ void Graph::erase_npu_member(std::string_view key) {
   if (Json* npu = find_member(document_, "npu")) npu->erase(std::string(key));
 }
 
+const std::string& Graph::producer_name(const TensorInfo& tensor) const {
+  return tensor.is_folded() ? folded_[static_cast<std::size_t>(tensor.folded)].node.name
+                            : node(tensor.producer).name;
+}
+
 InputLocation Graph::location(NodeId id, std::string_view below) const {
-  return {.file = file, .pointer = "/nodes/" + std::to_string(id.value) + std::string(below)};
+  // Folded nodes before it count in the document's list.
+  const auto behind =
+      std::upper_bound(folded_.begin(), folded_.end(), id.value,
+                       [](std::int32_t n, const FoldedNode& folded) { return n < folded.before; });
+  const auto place = id.value + (behind - folded_.begin());
+  return {.file = file, .pointer = "/nodes/" + std::to_string(place) + std::string(below)};
 }
 
 }  // namespace npu

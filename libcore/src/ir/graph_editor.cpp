@@ -18,7 +18,7 @@ namespace npu {
 
 TensorSource source_of(const Graph& graph, TensorId id) {
   const TensorInfo& tensor = graph.tensor(id);
-  if (tensor.kind == TensorKind::kResult) return {graph.node(tensor.producer).name, tensor.result};
+  if (is_computed(tensor)) return {graph.producer_name(tensor), tensor.result};
   return {tensor.name, 0};
 }
 
@@ -56,21 +56,49 @@ void GraphEditor::insert_before(NodeId place, Json node) {
   inserted_[place].push_back(std::move(node));
 }
 
+void GraphEditor::fold(NodeId id) {
+  has_edits_ = true;
+  Node& node = graph_.node(id);
+  node.device.reset();
+  node.partition.reset();
+  node.fusion_group.reset();
+  json(id)["folded"] = true;
+}
+
+void GraphEditor::unfold_all() {
+  has_edits_ = true;
+  unfold_ = true;
+}
+
 void GraphEditor::commit() {
   if (!has_edits_) return;
   Json nodes = Json::array();
+  auto folded = graph_.folded().begin();
+  const auto take_folded = [&](std::int32_t place) {
+    for (; folded != graph_.folded().end() && folded->before == place; ++folded) {
+      if (unfold_) {
+        folded->node.json.erase("folded");
+        folded->node.device_reason.reset();
+      }
+      edit_node({}, folded->node);
+      nodes.push_back(std::move(folded->node.json));
+    }
+  };
   const auto insert = [&](NodeId place) {
     const auto here = inserted_.find(place);
     if (here == inserted_.end()) return;
     for (Json& node : here->second) nodes.push_back(std::move(node));
   };
   for (const NodeId id : ids_of<NodeId>(graph_.nodes())) {
+    take_folded(id.value);
     insert(id);
     if (removed_[id] != 0) continue;
-    edit_node(id);
+    edit_node(id, graph_.node(id));
     nodes.push_back(std::move(graph_.node(id).json));
   }
-  insert(id_at<NodeId>(graph_.nodes().size()));
+  const auto end = id_at<NodeId>(graph_.nodes().size());
+  take_folded(end.value);
+  insert(end);
   Json document = std::move(graph_.document());
   Json& outputs = document["graph_outputs"];
   for (std::size_t i = 0; i < graph_.graph_outputs().size(); ++i) {
@@ -114,8 +142,7 @@ void GraphEditor::store_fields(Node& node) {
   store("partition", node.partition);
 }
 
-void GraphEditor::edit_node(NodeId id) {
-  Node& node = graph_.node(id);
+void GraphEditor::edit_node(NodeId id, Node& node) {
   expand_mentions(graph_, node);
   store_fields(node);
   if (!node.inputs.empty()) {

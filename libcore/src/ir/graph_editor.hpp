@@ -39,6 +39,10 @@ class GraphEditor {
   /// Inserts a node object before node `place`; an id past the last one appends. Nodes inserted at
   /// the same place keep the order of the calls.
   void insert_before(NodeId place, Json node);
+  /// Folds a node (npu-ir(5)), which loses its device, partition and fusion group.
+  void fold(NodeId id);
+  /// Makes every folded node one that runs.
+  void unfold_all();
   /// The object of a node with all that the document says of it, to change what no other function
   /// does and the graph does not know.
   Json& json(NodeId id);
@@ -55,12 +59,14 @@ class GraphEditor {
 
   static void edit_mention(Json& mention, const Edit& edit);
   static void store_fields(Node& node);
-  void edit_node(NodeId id);
+  /// `id` is invalid for a folded node.
+  void edit_node(NodeId id, Node& node);
 
   Graph& graph_;
   IdVector<TensorId, Edit> tensors_;
   IdVector<NodeId, char> removed_;
   bool has_edits_ = false;
+  bool unfold_ = false;
   std::map<std::pair<NodeId, std::size_t>, Edit> operands_;
   std::map<NodeId, std::vector<Json>> inserted_;
 };

@@ -19,6 +19,7 @@
 #include "ir/mention_form.hpp"
 #include "ir/verify_graph.hpp"
 #include "npu/support/checked.hpp"
+#include "npu/support/ids.hpp"
 #include "npu/support/log.hpp"
 
 namespace npu {
@@ -97,6 +98,58 @@ class GraphAssembler {
     read_graph_outputs();
     check_tensors_complete();
     if (!diagnostics_.has_errors()) verify_graph(graph_, diagnostics_);
+    if (!diagnostics_.has_errors()) set_folded_apart();
+  }
+
+  // The nodes that are marked as folded leave the list, and their results become weights.
+  void set_folded_apart() {
+    std::vector<Node>& nodes = graph_.nodes_;
+    std::vector<NodeId> moved(nodes.size());  // invalid: folded
+    std::int32_t kept = 0;
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+      const Json* mark = find_member(nodes[n].json, "folded");
+      if (mark == nullptr || *mark != true) moved[n].value = kept++;
+    }
+    if (index_of(kept) == nodes.size()) return;
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+      if (!moved[n].valid()) check_folded(n);
+    }
+    std::vector<Node> all = std::exchange(nodes, {});
+    nodes.reserve(index_of(kept));
+    graph_.node_by_name_.clear();
+    for (std::size_t n = 0; n < all.size(); ++n) {
+      if (moved[n].valid()) {
+        graph_.node_by_name_.emplace(all[n].name, moved[n]);
+        nodes.push_back(std::move(all[n]));
+      } else {
+        for (const TensorId id : all[n].outputs) make_folded(graph_.tensors_[index_of(id)]);
+        graph_.folded_.push_back({std::move(all[n]), static_cast<std::int32_t>(nodes.size())});
+      }
+    }
+    for (TensorInfo& tensor : graph_.tensors_) {
+      if (tensor.producer.valid()) tensor.producer = moved[index_of(tensor.producer)];
+      std::erase_if(tensor.consumers, [&](NodeId id) { return !moved[index_of(id)].valid(); });
+      for (NodeId& id : tensor.consumers) id = moved[index_of(id)];
+    }
+  }
+
+  void make_folded(TensorInfo& tensor) {
+    tensor.kind = TensorKind::kWeight;
+    tensor.producer = {};
+    tensor.weight_key = tensor.name;
+    tensor.folded = static_cast<std::int32_t>(graph_.folded_.size());
+  }
+
+  // Whether its op may be folded is for those to say who know ops.
+  void check_folded(std::size_t n) {
+    const Node& node = graph_.nodes_[n];
+    const char* key = node.device         ? "device"
+                      : node.partition    ? "partition"
+                      : node.fusion_group ? "fusion_group"
+                                          : nullptr;
+    if (key == nullptr) return;
+    error("/nodes/" + std::to_string(n) + "/" + key,
+          "node " + in_quotes(node.name) + " is folded, but has a " + key);
   }
 
   // Where a mention stands, turned into a JSON Pointer only when a message needs it.
@@ -453,6 +506,9 @@ class GraphAssembler {
           continue;
         }
         (key == "partition" ? node.partition : node.fusion_group) = value.get<std::int64_t>();
+      } else if (key == "folded" && !value.is_boolean() && !value.is_null()) {
+        error(pointer() + "/folded",
+              "expected true or false, found " + std::string(json_type_name(value)));
       } else if (key == "attrs" && !value.is_object() && !value.is_null()) {
         error(pointer() + "/attrs",
               "expected an object, found " + std::string(json_type_name(value)));

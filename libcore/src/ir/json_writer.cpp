@@ -10,6 +10,7 @@
 #include <cmath>
 #include <utility>
 
+#include "ir/folded_nodes.hpp"
 #include "ir/mention_form.hpp"
 #include "npu/support/error.hpp"
 
@@ -122,8 +123,7 @@ void append_mentions(std::string& text, const Graph& graph, const std::vector<Te
     text += '"';
     if (names_producer(tensor, form)) {
       text += ",\"producer_node\":";
-      const bool is_result = tensor.kind == TensorKind::kResult;
-      append_string(text, is_result ? graph.node(tensor.producer).name : tensor.name);
+      append_string(text, is_computed(tensor) ? graph.producer_name(tensor) : tensor.name);
       text += ",\"producer_output_idx\":";
       append_integer(text, tensor.result);
     }
@@ -255,9 +255,11 @@ void set_form_of_document(Json& document, NonFiniteForm form) {
 
 void set_non_finite_form(Graph& graph, NonFiniteForm form) {
   set_form_of_constants(graph.document(), form);
-  for (Node& node : graph.nodes()) {
+  const auto set = [&](Node& node) {
     if (Json* attrs = find_member(node.json, "attrs")) set_form_of_attrs(*attrs, form);
-  }
+  };
+  for (Node& node : graph.nodes()) set(node);
+  for (FoldedNode& folded : graph.folded()) set(folded.node);
 }
 
 std::string write_document(const Json& document) {
@@ -278,8 +280,8 @@ std::string write_graph(const Graph& graph) {
     append_string(text, key);
     text += ": ";
     if (key == "nodes") {
-      append_lines(text, graph.nodes(), 2,
-                   [&](const Node& node) { append_node(text, graph, node); });
+      append_lines(text, document_nodes(graph), 2,
+                   [&](const Node* node) { append_node(text, graph, *node); });
     } else {
       append_broken(text, value, 2, depth_of(key));
     }

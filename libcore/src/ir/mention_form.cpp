@@ -14,19 +14,18 @@ bool names_producer(const TensorInfo& tensor, MentionForm form) noexcept {
     case MentionForm::kBare:
       return false;
     case MentionForm::kResults:
-      return tensor.kind == TensorKind::kResult;
+      return is_computed(tensor);
     case MentionForm::kAllButWeights:
       break;
   }
-  return tensor.kind != TensorKind::kWeight;
+  return tensor.kind != TensorKind::kWeight || tensor.is_folded();
 }
 
 Json mention_json(const Graph& graph, TensorId id, MentionForm form) {
   const TensorInfo& tensor = graph.tensor(id);
   Json json = {{"name", tensor.name}, {"shape", tensor.shape}, {"dtype", dtype_name(tensor.dtype)}};
   if (names_producer(tensor, form)) {
-    const bool is_result = tensor.kind == TensorKind::kResult;
-    json["producer_node"] = is_result ? graph.node(tensor.producer).name : tensor.name;
+    json["producer_node"] = is_computed(tensor) ? graph.producer_name(tensor) : tensor.name;
     json["producer_output_idx"] = tensor.result;
   }
   return json;

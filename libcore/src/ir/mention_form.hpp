@@ -22,6 +22,11 @@ enum class MentionForm : std::uint8_t {
   kAllButWeights,  ///< those of results and of graph inputs, which name themselves
 };
 
+/// Whether a node computes the tensor, folded or not.
+inline bool is_computed(const TensorInfo& tensor) noexcept {
+  return tensor.kind == TensorKind::kResult || tensor.is_folded();
+}
+
 /// The form that stands in `json` in place of a list; nothing if that is the list itself.
 std::optional<MentionForm> mention_form(const Json& json) noexcept;
 /// Whether a mention of a tensor names its producer in a list of this form.

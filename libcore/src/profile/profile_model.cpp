@@ -22,6 +22,7 @@
 #include "cost/measured_cost.hpp"
 #include "cost/roofline.hpp"
 #include "npu/compile/compiler.hpp"
+#include "npu/compile/fold_constants.hpp"
 #include "npu/ops/op_name.hpp"
 #include "npu/partition/partition_graph.hpp"
 #include "npu/passes/tag.hpp"
@@ -80,6 +81,7 @@ class ModelProfiler {
     if (source.file.empty() && !source.random_seed) source.file = weights_file_of(graph_);
     weights_ = load_weights(graph_, source, diagnostics_);
     if (diagnostics_.has_errors()) return {};
+    fold_constants(graph_, target_, compile_options(), nullptr, weights_);
     for (const TensorId id : graph_.graph_inputs()) inputs_.push_back(random_input(graph_, id, 0));
     add_devices();
     measure_copies();
@@ -140,6 +142,14 @@ class ModelProfiler {
     }
   }
 
+  CompileOptions compile_options() const {
+    CompileOptions compile;
+    compile.precision = options_.precision;
+    compile.threads = options_.threads;
+    compile.jobs = 0;
+    return compile;
+  }
+
   /// False if the placement is a candidate already.
   bool add_candidate(std::string name, const std::string& base_of, Graph graph, Strategy strategy,
                      const CostModel& cost) {
@@ -154,11 +164,8 @@ class ModelProfiler {
     const PartitionPlan plan = partition_graph(candidate->graph, partition, notes).plan;
     const std::vector<std::string> asked = devices_of(candidate->graph);
     if (!placements_.insert(asked).second) return false;
-    CompileOptions compile;
-    compile.precision = options_.precision;
-    compile.threads = options_.threads;
-    compile.jobs = 0;
-    candidate->model = compile_graph(candidate->graph, plan, target_, weights_, compile, nullptr);
+    candidate->model =
+        compile_graph(candidate->graph, plan, target_, weights_, compile_options(), nullptr);
     for (const Refusal& refusal : candidate->model.refusals) {
       diagnostics_.warning({.file = graph_.file}, std::to_string(refusal.nodes) + " nodes from '" +
                                                       refusal.first_node + "' on go to " +

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "npu/compile/fold_constants.hpp"
 #include "npu/device/custom_op_library.hpp"
 #include "npu/partition/partition_graph.hpp"
 #include "npu/passes/tag.hpp"
@@ -102,12 +103,14 @@ CompileModelResult compile_model(Graph& graph, const CompileModelOptions& option
   if (diagnostics.has_errors()) return result;
   WeightSource source = options.weights;
   if (source.file.empty() && !source.random_seed) source.file = weights_file_of(graph);
-  const std::vector<Tensor> weights = load_weights(graph, source, diagnostics);
+  std::vector<Tensor> weights = load_weights(graph, source, diagnostics);
   if (diagnostics.has_errors()) return result;
 
   CompileCache cache(options.cache);
   std::optional<double> worst_error;
+  FoldedConstants folded;
   try {
+    folded = fold_constants(graph, target, compile, &cache, weights);
     result.model = compile_graph(graph, plan, target, weights, compile, &cache);
     if (options.measure_precision && compile.precision != "f32") {
       worst_error = measure_error(graph, result.model, target, weights, compile, cache);
@@ -124,7 +127,7 @@ CompileModelResult compile_model(Graph& graph, const CompileModelOptions& option
                                                   ", since " + refusal.device +
                                                   " refuses them: " + refusal.reason);
   }
-  result.report = compile_report(result.model);
+  result.report = compile_report(result.model, folded);
   result.report.cache_enabled = cache.enabled();
   result.report.precision = compile.precision;
   result.report.worst_relative_error = worst_error;

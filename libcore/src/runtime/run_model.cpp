@@ -14,13 +14,16 @@
 #include <functional>
 #include <map>
 
+#include "ir/folded_nodes.hpp"
 #include "npu/compile/compiler.hpp"
+#include "npu/compile/fold_constants.hpp"
 #include "npu/device/custom_op_library.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/partition/metrics.hpp"
 #include "npu/runtime/backend_ops.hpp"
 #include "npu/runtime/compile_model.hpp"
 #include "npu/support/file_io.hpp"
+#include "npu/support/ids.hpp"
 #include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
 #include "npu/target/target.hpp"
@@ -81,18 +84,23 @@ std::string list_registered_ops(const RunModelOptions& options, const std::strin
 
 namespace {
 
-/// Every weight of a bundle's graph: those in the bundle, the rest from the source that was given.
+/// Every weight of a graph that a bundle was made of, by TensorId: those in the bundle, or, if it
+/// lacks one, all from the source that was given.
 std::vector<Tensor> whole_weights(const Bundle& bundle, const Graph& graph,
-                                  const std::vector<Tensor>& bundled,
                                   const RunModelOptions& options, Diagnostics& diagnostics) {
-  bool complete = true;
-  for (std::size_t i = 0; i < bundled.size(); ++i) {
-    const TensorInfo& tensor = graph.tensors()[i];
-    complete =
-        complete && (tensor.kind != TensorKind::kWeight ||
-                     (bundled[i].dtype() == tensor.dtype && bundled[i].shape() == tensor.shape));
+  std::vector<Tensor> weights(graph.tensors().size());
+  for (const BundleWeight& entry : bundle.weights()) {
+    const TensorId id = graph.find_tensor(entry.name);
+    if (id.valid()) weights[index_of(id)] = bundle.weight(entry);
   }
-  if (complete) return bundled;
+  bool complete = true;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const TensorInfo& tensor = graph.tensors()[i];
+    complete = complete && (tensor.kind != TensorKind::kWeight || tensor.is_folded() ||
+                            (weights[i].dtype() == tensor.dtype &&
+                             weights[i].shape() == tensor.shape && weights[i].data() != nullptr));
+  }
+  if (complete) return weights;
   WeightSource source = options.weights;
   const Json* seed = find_member(bundle.manifest(), "random_weights");
   if (source.file.empty() && !source.random_seed && seed != nullptr && seed->is_number_unsigned()) {
@@ -167,18 +175,40 @@ RunReport report_of(const Graph& graph, const ReadyModel& model, const Executor&
   return report;
 }
 
-/// Whether the comparisons of these options compile the graph anew, for which they need all of its
-/// weights.
-bool compiles_again(const RunModelOptions& options) {
-  return !options.verify_device.empty() ||
-         (options.measure_precision && options.precision == "bf16");
+bool measures_precision(const RunModelOptions& options) {
+  return options.measure_precision && options.precision == "bf16";
 }
 
-/// Makes the comparisons that the options ask for. `all_weights` returns every weight of the graph,
-/// for comparisons that compile it anew.
+/// What the comparisons of the options compile anew.
+struct References {
+  std::vector<Tensor> weights;  ///< every weight of the graph, folded results included
+  Graph whole;                  ///< the graph with nothing folded: another way to the same results
+  std::vector<Tensor> whole_weights;
+};
+
+/// `load` returns the weights of a graph but for folded results.
+References make_references(const Graph& graph, const ReadyModel& model,
+                           const RunModelOptions& options, const CompileOptions& compile,
+                           const std::function<std::vector<Tensor>(const Graph&)>& load,
+                           const Diagnostics& diagnostics) {
+  References references;
+  if (measures_precision(options)) {
+    references.weights = load(graph);
+    if (diagnostics.has_errors()) return references;
+    fold_constants(graph, model.target, compile, nullptr, references.weights);
+  }
+  if (!options.verify_device.empty()) {
+    references.whole = graph;
+    unfold_nodes(references.whole);
+    references.whole_weights = load(references.whole);
+  }
+  return references;
+}
+
+/// Makes the comparisons that the options ask for.
 void compare(const Graph& graph, const ReadyModel& model, const std::vector<Tensor>& inputs,
              const std::vector<Tensor>& outputs, const RunModelOptions& options,
-             const std::function<std::vector<Tensor>()>& all_weights, RunReport& report) {
+             const References& references, RunReport& report) {
   const ExecutorOptions devices = executor_options(options);
   const ToleranceOptions tolerance{
       .rtol = options.rtol, .atol = options.atol, .is_narrow = options.precision == "bf16"};
@@ -186,13 +216,13 @@ void compare(const Graph& graph, const ReadyModel& model, const std::vector<Tens
     report.expect =
         compare_outputs(graph, outputs, expected_outputs(graph, options.expect), tolerance);
   }
-  if (options.measure_precision && options.precision == "bf16") {
-    Executor reference(graph, model.plan, model.target, all_weights(), devices);
+  if (measures_precision(options)) {
+    Executor reference(graph, model.plan, model.target, references.weights, devices);
     report.worst_relative_error = worst_relative_error(outputs, reference.run(inputs, nullptr));
   }
   if (!options.verify_device.empty()) {
-    const PartitionPlan whole = single_partition_plan(graph, options.verify_device);
-    Executor reference(graph, whole, model.target, all_weights(), devices);
+    const PartitionPlan whole = single_partition_plan(references.whole, options.verify_device);
+    Executor reference(references.whole, whole, model.target, references.whole_weights, devices);
     RunRecord record;
     const std::vector<Tensor> expected = reference.run(inputs, &record);
     report.verify = compare_outputs(graph, outputs, {expected.begin(), expected.end()}, tolerance);
@@ -203,13 +233,12 @@ void compare(const Graph& graph, const ReadyModel& model, const std::vector<Tens
 
 /// Runs, compares, times and reports.
 RunReport run_ready(const Graph& graph, const ReadyModel& model, const std::vector<Tensor>& inputs,
-                    const RunModelOptions& options,
-                    const std::function<std::vector<Tensor>()>& all_weights) {
+                    const RunModelOptions& options, const References& references) {
   Executor executor(graph, model.plan, model.target, model.weights, executor_options(options),
                     model.partitions, model.devices);
   const Runs runs = run_all(executor, inputs, options.bench, !options.trace.empty());
   RunReport report = report_of(graph, model, executor, runs, options.precision);
-  compare(graph, model, inputs, runs.outputs, options, all_weights, report);
+  compare(graph, model, inputs, runs.outputs, options, references, report);
   if (!options.trace.empty()) {
     write_file_atomically(options.trace, write_trace(graph, model.plan, runs.last));
   }
@@ -229,9 +258,17 @@ void check_options(const RunModelOptions& options, const Graph& graph, const Tar
   }
 }
 
+CompileOptions compile_options(const RunModelOptions& options) {
+  const ExecutorOptions devices = executor_options(options);
+  CompileOptions compile;
+  compile.precision = options.precision;
+  compile.threads = devices.threads;
+  compile.backend_options = devices.backend_options;
+  return compile;
+}
+
 RunReport run_document(Graph& graph, RunModelOptions options, Diagnostics& diagnostics) {
   if (options.precision.empty()) options.precision = "f32";
-  const ExecutorOptions devices = executor_options(options);
   ReadyModel model;
   model.target = choose_target(graph, options, diagnostics);
   model.plan = choose_plan(graph, model.target, diagnostics);
@@ -242,25 +279,27 @@ RunReport run_document(Graph& graph, RunModelOptions options, Diagnostics& diagn
   WeightSource source = options.weights;
   // A seed asks for random weights; the file that the document names is then not needed.
   if (source.file.empty() && !source.random_seed) source.file = weights_file_of(graph);
-  model.weights = load_weights(graph, source, diagnostics);
+  const auto load = [&](const Graph& whole) { return load_weights(whole, source, diagnostics); };
+  model.weights = load(graph);
   if (diagnostics.has_errors()) return {};
 
   CompileCache cache(options.cache);
-  CompileOptions compile;
-  compile.precision = options.precision;
-  compile.threads = devices.threads;
-  compile.backend_options = devices.backend_options;
+  const CompileOptions compile = compile_options(options);
+  const FoldedConstants folded =
+      fold_constants(graph, model.target, compile, &cache, model.weights);
   CompiledModel compiled =
       compile_plan(graph, model.plan, model.target, model.weights, compile, &cache);
   for (const std::string& warning : cache.take_warnings()) diagnostics.warning({}, warning);
   model.partitions = std::move(compiled.partitions);
   model.devices = std::move(compiled.devices);
-  model.ready_ms = compiled.compile_ms;
+  model.ready_ms = folded.ms + compiled.compile_ms;
   model.compile = {.ms = compiled.compile_ms,
                    .cache_enabled = cache.enabled(),
                    .cache_hits = compiled.cache_hits,
                    .cache_misses = compiled.cache_misses};
-  return run_ready(graph, model, inputs, options, [&] { return model.weights; });
+  const References references = make_references(graph, model, options, compile, load, diagnostics);
+  if (diagnostics.has_errors()) return {};
+  return run_ready(graph, model, inputs, options, references);
 }
 
 RunReport run_opened(const Bundle& bundle, const RunModelOptions& given, Diagnostics& diagnostics) {
@@ -291,12 +330,13 @@ RunReport run_opened(const Bundle& bundle, const RunModelOptions& given, Diagnos
 
   const std::vector<Tensor> inputs =
       gather_inputs(graph, options.inputs, options.random_inputs, diagnostics);
-  std::vector<Tensor> all_weights;
-  if (compiles_again(options) && !diagnostics.has_errors()) {
-    all_weights = whole_weights(bundle, graph, model.weights, options, diagnostics);
-  }
   if (diagnostics.has_errors()) return {};
-  return run_ready(graph, model, inputs, options, [&] { return all_weights; });
+  const References references = make_references(
+      graph, model, options, compile_options(options),
+      [&](const Graph& whole) { return whole_weights(bundle, whole, options, diagnostics); },
+      diagnostics);
+  if (diagnostics.has_errors()) return {};
+  return run_ready(graph, model, inputs, options, references);
 }
 
 /// Adds the file to a backend's error, which names only node and argument.

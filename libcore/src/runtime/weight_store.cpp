@@ -158,7 +158,7 @@ std::vector<Tensor> load_weights(const Graph& graph, const WeightSource& source,
   std::vector<Tensor> weights(graph.tensors().size());
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const TensorInfo& tensor = graph.tensors()[i];
-    if (tensor.kind != TensorKind::kWeight) continue;
+    if (tensor.kind != TensorKind::kWeight || tensor.is_folded()) continue;
     const SafetensorsEntry* entry = file ? find_entry(*file, tensor) : nullptr;
     if (entry != nullptr) {
       if (entry->dtype != tensor.dtype || entry->shape != tensor.shape) {

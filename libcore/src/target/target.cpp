@@ -126,4 +126,10 @@ Target graph_target(const Graph& graph) {
   return parse_target(*json, graph.file, "/npu/target");
 }
 
+const Device* folding_device(const Target& target) noexcept {
+  const auto found = std::find_if(target.devices.rbegin(), target.devices.rend(),
+                                  [](const Device& device) { return !device.backend.empty(); });
+  return found == target.devices.rend() ? nullptr : &*found;
+}
+
 }  // namespace npu

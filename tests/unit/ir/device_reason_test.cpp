@@ -21,6 +21,7 @@ TEST_CASE("device reason: texts of documents, and what they mean") {
       {"min flops", Kind::kMinFlops, ""},
       {"max partitions", Kind::kMaxPartitions, ""},
       {"follows its producer", Kind::kFollowsProducer, ""},
+      {"constant", Kind::kConstant, ""},
       {"unsupported op", Kind::kUnsupportedOp, ""},
       {"cheaper on cpu", Kind::kCheaper, "cpu"},
       {"cheaper on ", Kind::kCheaper, ""},
@@ -53,8 +54,9 @@ TEST_CASE("device reason: hands and limits fix a node, preferences and refusals 
     CHECK(reason.is_by_hand() == by_hand);
     CHECK(reason.is_by_limit() == by_limit);
     CHECK(reason.is_fixed() == (by_hand || by_limit));
-    // A kind is one of the four: fixed, preference, unsupported, refused.
-    const bool refusal = kind == Kind::kUnsupportedOp || kind == Kind::kRefused;
+    // A kind is one of the five: fixed, preference, folded, unsupported, refused.
+    const bool refusal =
+        kind == Kind::kConstant || kind == Kind::kUnsupportedOp || kind == Kind::kRefused;
     CHECK(reason.is_preference() == (!reason.is_fixed() && !refusal));
   }
 }

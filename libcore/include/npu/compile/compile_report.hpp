@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "npu/compile/compiler.hpp"
+#include "npu/compile/fold_constants.hpp"
 #include "npu/support/json.hpp"
 
 namespace npu {
@@ -54,12 +55,14 @@ struct CompileReport {
   std::int64_t cache_hits = 0;
   std::int64_t cache_misses = 0;
   double compile_ms = 0;
+  FoldedConstants folded;
   std::string precision;
   std::optional<double> worst_relative_error;  ///< of bf16 against f32
 };
 
-/// The report of a model; the caller adds cache_enabled, precision and worst_relative_error.
-CompileReport compile_report(const CompiledModel& model);
+/// The report of a model and the constants that were folded for it; the caller adds cache_enabled,
+/// precision and worst_relative_error.
+CompileReport compile_report(const CompiledModel& model, const FoldedConstants& folded = {});
 
 /// Tables for people: partitions, refusals, totals.
 std::string format_compile_report(const CompileReport& report);

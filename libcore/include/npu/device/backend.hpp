@@ -25,6 +25,9 @@ class Backend {
   /// with the file that was found.
   static std::shared_ptr<const Backend> load(std::string_view name);
 
+  /// The file that load() would take, found the same way but not opened; empty if there is none.
+  static std::string find_file(std::string_view name);
+
   const std::string& name() const noexcept { return name_; }
   const std::string& path() const noexcept { return path_; }
   const std::string& version() const noexcept { return version_; }

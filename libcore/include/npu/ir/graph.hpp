@@ -46,7 +46,10 @@ struct TensorInfo {
   std::int32_t result = 0;   ///< which result of the producer
   std::string weight_key;    ///< kWeight: the state-dict key that weights[] and the weight file use
   bool is_constant = false;  ///< kWeight: its data is in the document's `constants`
+  std::int32_t folded = -1;  ///< kWeight: the place in Graph::folded() of the node that computes it
   std::vector<NodeId> consumers;  ///< ascending, each node once
+
+  bool is_folded() const noexcept { return folded >= 0; }
 
   /// Row-major size. The reader has checked that it fits in 63 bits.
   std::int64_t bytes() const noexcept;
@@ -69,6 +72,13 @@ struct Node {
   const Json& attrs() const noexcept;
 };
 
+/// A node that no device runs: its results follow from weights and constants alone, are computed
+/// once, when the model is compiled, and are weights to all other nodes.
+struct FoldedNode {
+  Node node;                ///< `json` has "folded": true
+  std::int32_t before = 0;  ///< it stands in the document before this node of Graph::nodes()
+};
+
 /// Lets a map with string keys be searched by string_view.
 struct NameHash {
   using is_transparent = void;
@@ -88,6 +98,9 @@ class Graph {
   const std::string& model_name() const noexcept { return model_name_; }
   const std::vector<Node>& nodes() const noexcept { return nodes_; }
   std::vector<Node>& nodes() noexcept { return nodes_; }
+  /// Those that are folded (npu-ir(5)), in list order; they are not among nodes().
+  const std::vector<FoldedNode>& folded() const noexcept { return folded_; }
+  std::vector<FoldedNode>& folded() noexcept { return folded_; }
   const Node& node(NodeId id) const { return nodes_[static_cast<std::size_t>(id.value)]; }
   Node& node(NodeId id) { return nodes_[static_cast<std::size_t>(id.value)]; }
   const std::vector<TensorInfo>& tensors() const noexcept { return tensors_; }
@@ -97,7 +110,7 @@ class Graph {
   const std::vector<TensorId>& graph_inputs() const noexcept { return graph_inputs_; }
   const std::vector<TensorId>& graph_outputs() const noexcept { return graph_outputs_; }
 
-  /// Invalid if there is no such tensor or node.
+  /// Invalid if there is no such tensor or node; a folded node has no NodeId.
   TensorId find_tensor(std::string_view name) const;
   NodeId find_node(std::string_view name) const;
 
@@ -110,6 +123,9 @@ class Graph {
   void set_npu_member(std::string_view key, Json value);
   void erase_npu_member(std::string_view key);
 
+  /// The name of the node that computes a result, folded or not.
+  const std::string& producer_name(const TensorInfo& tensor) const;
+
   /// "/nodes/3" etc., with the file, for diagnostics.
   InputLocation location(NodeId id, std::string_view below = {}) const;
 
@@ -117,6 +133,7 @@ class Graph {
   friend class GraphAssembler;
   std::string model_name_;
   std::vector<Node> nodes_;
+  std::vector<FoldedNode> folded_;
   std::vector<TensorInfo> tensors_;
   std::vector<TensorId> graph_inputs_;
   std::vector<TensorId> graph_outputs_;

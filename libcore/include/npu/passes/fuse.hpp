@@ -100,6 +100,7 @@ struct FusionReport {
   };
   std::vector<Row> rows;  ///< most groups first, then by name
   std::int64_t nodes = 0;
+  std::int64_t folded = 0;  ///< nodes that are folded: in no group
   std::int64_t groups = 0;
   std::int64_t kernels = 0;          ///< groups that move data: launches after fusion
   std::int64_t launches_before = 0;  ///< nodes that move data

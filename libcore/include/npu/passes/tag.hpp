@@ -22,12 +22,15 @@ struct ForceRule {
 struct TagOptions {
   std::vector<ForceRule> force = {};  ///< a later rule overrides an earlier one
   bool keep_tags =
-      false;  ///< a node keeps its `dev_info` or `device` if the target has that device
+      false;         ///< a node keeps its `dev_info` or `device` if the target has that device
+  bool fold = true;  ///< nodes that follow from weights and constants alone belong to no device
 };
 
 /// Gives every node a device: the first of the target, in its order, that runs the node, unless a
-/// rule or a kept tag says otherwise. A getitem goes where its producer goes. Sets `npu.target` and
-/// each node's device and device_reason, and drops partitions and fusion groups of an earlier run.
+/// rule or a kept tag says otherwise. A getitem goes where its producer goes. Nodes that follow
+/// from weights and constants alone, and that the device would compute in every run or that would
+/// cut the graph, are folded (npu-ir(5)); ids change if there are any. Sets `npu.target` and each
+/// node's device and device_reason, and drops partitions and fusion groups of an earlier run.
 /// Adds an error for a forced or kept device that cannot run its node and for a node that no device
 /// runs; a warning for a glob that matches nothing. The graph is unchanged if there are errors.
 /// True if the graph changed. Throws Error kUsage for a rule with a device that does not exist.
@@ -37,7 +40,7 @@ bool tag_ops(Graph& graph, const Target& target, const TagOptions& options,
 /// Nodes of one op type that went to one device for one reason.
 struct TagReportRow {
   std::string op_type;
-  std::string device;
+  std::string device;  ///< empty: folded
   std::string reason;  ///< empty on the preferred device
   std::int64_t count = 0;
   double flops = 0;
@@ -56,7 +59,8 @@ struct TagReport {
   std::vector<TagReportRow>
       rows;  ///< by device in the target's order, then most nodes first, then name
   std::vector<DeviceShare> devices;  ///< in the target's order
-  std::int64_t nodes = 0;
+  std::int64_t nodes = 0;            ///< without the folded ones, which do not run
+  std::int64_t folded = 0;
   double flops = 0;
   double bytes = 0;
 };
@@ -70,10 +74,10 @@ std::string format_tag_report(const TagReport& report);
 /// The second table alone: devices with their share.
 std::string format_coverage(const TagReport& report);
 
-/// nodes, flops, bytes; nodes_<device>, flops_<device>, bytes_<device>; coverage_nodes,
-/// coverage_flops, coverage_bytes: the share on the target's first device, 0 to 1 (1 if there is
-/// nothing to run); unsupported_ops: the number of op types with a node that is elsewhere although
-/// it was not placed there by hand.
+/// nodes, flops, bytes, nodes_folded; nodes_<device>, flops_<device>, bytes_<device>;
+/// coverage_nodes, coverage_flops, coverage_bytes: the share on the target's first device, 0 to 1
+/// (1 if there is nothing to run); unsupported_ops: the number of op types with a node that is
+/// elsewhere although it was not placed there by hand.
 std::map<std::string, double> tag_metrics(const TagReport& report);
 
 }  // namespace npu

@@ -25,9 +25,10 @@ std::string weights_file_of(const Graph& graph);
 /// it (empty: stdout, whose reader resolves it against the working directory).
 void rebase_weights_file(Graph& graph, const std::string& output);
 
-/// Data for every weight that a node or a graph output reads, by TensorId (others stay empty). A
-/// lifted constant takes its data from `constants` unless the file has it. Collects one error per
-/// weight that is missing or differs in dtype or shape from the graph's declaration.
+/// Data for every weight that a node or a graph output reads, by TensorId (others stay empty, and
+/// so do results of folded nodes, which fold_constants computes). A lifted constant takes its data
+/// from `constants` unless the file has it. Collects one error per weight that is missing or
+/// differs in dtype or shape from the graph's declaration.
 std::vector<Tensor> load_weights(const Graph& graph, const WeightSource& source,
                                  Diagnostics& diagnostics);
 

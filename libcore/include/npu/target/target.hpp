@@ -119,6 +119,10 @@ struct Target {
   const Link* find_link(std::string_view from, std::string_view to) const noexcept;
 };
 
+/// The device that computes the nodes that are folded: the last one with a backend, which runs what
+/// others do not. Null if no device has one.
+const Device* folding_device(const Target& target) noexcept;
+
 struct BuiltInTarget {
   std::string name;
   std::string description;

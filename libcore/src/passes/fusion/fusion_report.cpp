@@ -153,6 +153,7 @@ FusionReport report_of(const Graph& graph, std::span<const FusionGroup> groups) 
   std::stable_sort(
       report.rows.begin(), report.rows.end(),
       [](const FusionReport::Row& a, const FusionReport::Row& b) { return a.groups > b.groups; });
+  report.folded = static_cast<std::int64_t>(graph.folded().size());
   return report;
 }
 
@@ -176,6 +177,8 @@ std::string format_fusion_report(const FusionReport& report) {
     rows.push_back({row.pattern, std::to_string(row.groups), std::to_string(row.nodes),
                     flops_text(row.flops), bytes_text(row.on_chip_bytes)});
   }
+  // In no group, and no launch.
+  if (report.folded > 0) rows.push_back({"folded", "-", std::to_string(report.folded), "-", "-"});
   const auto count_row = [](const std::string& name, std::int64_t before, std::int64_t after) {
     return std::vector<std::string>{
         name, std::to_string(before), std::to_string(after),
@@ -208,6 +211,7 @@ std::string format_fusion_report(const FusionReport& report) {
 std::map<std::string, double> fusion_metrics(const FusionReport& report) {
   std::map<std::string, double> metrics{
       {"nodes", static_cast<double>(report.nodes)},
+      {"nodes_folded", static_cast<double>(report.folded)},
       {"groups", static_cast<double>(report.groups)},
       {"kernels", static_cast<double>(report.kernels)},
       {"launches", static_cast<double>(report.kernels)},

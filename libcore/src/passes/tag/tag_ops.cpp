@@ -2,7 +2,8 @@
 // Gives every node the device that will run it.
 //
 // Input:  a verified graph and a target.
-// Output: the same graph with device and device_reason set and the target in `npu.target`.
+// Output: the same graph with device and device_reason set, constants folded, and the target in
+//         `npu.target`.
 // Each node is decided alone, in list order, so O(nodes x devices x rules of the op); only getitem
 // nodes look at their producer, since a list of tensors cannot be sent from device to device. Views
 // and other zero-cost aliases are tagged as any op is, by the table: the contiguous strategy's
@@ -16,11 +17,13 @@
 #include <tuple>
 
 #include "ir/device_reason.hpp"
+#include "ir/folded_nodes.hpp"
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/ops/op_name.hpp"
 #include "npu/passes/tag.hpp"
 #include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
+#include "passes/tag/find_constants.hpp"
 #include "target/support_check.hpp"
 
 namespace npu {
@@ -50,14 +53,21 @@ class Tagger {
          Diagnostics& diagnostics)
       : graph_(graph), target_(target), options_(options), diagnostics_(diagnostics) {}
 
+  // The device of every node, null where none runs it, whatever the faults.
+  std::vector<const Device*> devices() {
+    choose_all();
+    std::vector<const Device*> devices;
+    for (const Tag& tag : tags_) devices.push_back(tag.device);
+    return devices;
+  }
+
+  // Whether a rule or a kept tag places the node.
+  bool is_placed_by_hand(const Node& node) { return requested(node).has_value(); }
+
   // One tag per node; empty if there is an error.
   std::vector<Tag> run() {
     const std::size_t errors = diagnostics_.error_count();
-    check_rules();
-    tags_.resize(graph_.nodes().size());
-    for (std::size_t i = 0; i < tags_.size(); ++i) {
-      tags_[i] = choose(NodeId{static_cast<std::int32_t>(i)});
-    }
+    choose_all();
     for (std::size_t r = 0; r < options_.force.size(); ++r) {
       if (used_.contains(r)) continue;
       diagnostics_.warning({.file = graph_.file},
@@ -69,6 +79,14 @@ class Tagger {
   }
 
  private:
+  void choose_all() {
+    check_rules();
+    tags_.resize(graph_.nodes().size());
+    for (std::size_t i = 0; i < tags_.size(); ++i) {
+      tags_[i] = choose(NodeId{static_cast<std::int32_t>(i)});
+    }
+  }
+
   void check_rules() {
     for (const ForceRule& rule : options_.force) {
       if (target_.find_device(rule.device) != nullptr) continue;
@@ -200,6 +218,7 @@ void log_tags(const Graph& graph, const Target& target, const LogTimer& timer) {
       text += (&device == &target.devices.front() ? " " : ", ") + std::to_string(count) +
               " nodes on " + device.name;
     }
+    if (!graph.folded().empty()) text += ", " + std::to_string(graph.folded().size()) + " folded";
     return text;
   });
   if (!log_wants(LogModule::kPass, LogLevel::kDebug)) return;
@@ -214,14 +233,56 @@ void log_tags(const Graph& graph, const Target& target, const LogTimer& timer) {
 
 }  // namespace
 
+namespace {
+
+/// By node: whether it is folded; empty if none is.
+std::vector<char> nodes_to_fold(const Graph& graph, const Target& target,
+                                const TagOptions& options) {
+  if (!options.fold) return {};
+  Diagnostics ignored;  // of the graph as it is not going to be
+  Tagger tagger(graph, target, options, ignored);
+  std::vector<char> is_fixed;
+  for (const Node& node : graph.nodes()) is_fixed.push_back(tagger.is_placed_by_hand(node) ? 1 : 0);
+  std::vector<char> chosen = find_constants(graph, target, is_fixed);
+  const auto has_any = [&] { return std::find(chosen.begin(), chosen.end(), 1) != chosen.end(); };
+  if (has_any()) chosen = choose_folded(graph, chosen, tagger.devices());
+  if (!has_any()) chosen.clear();
+  return chosen;
+}
+
+/// Which nodes are folded, by name.
+std::vector<std::string> folded_names(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const FoldedNode& folded : graph.folded()) names.push_back(folded.node.name);
+  return names;
+}
+
+}  // namespace
+
 bool tag_ops(Graph& graph, const Target& target, const TagOptions& options,
              Diagnostics& diagnostics) {
   const LogTimer timer(LogModule::kPass);
   const std::size_t errors = diagnostics.error_count();
+  const std::vector<std::string> folded_before = folded_names(graph);
+  std::optional<Graph> before;  // for an error, if nodes are folded or no longer are
+  const auto keep = [&] {
+    if (!before) before = graph;
+  };
+  if (!graph.folded().empty()) {
+    keep();
+    unfold_nodes(graph);
+  }
+  if (const std::vector<char> fold = nodes_to_fold(graph, target, options); !fold.empty()) {
+    keep();
+    fold_nodes(graph, fold);
+  }
   const std::vector<Tag> tags = Tagger(graph, target, options, diagnostics).run();
-  if (diagnostics.error_count() != errors) return false;
+  if (diagnostics.error_count() != errors) {
+    if (before) graph = *std::move(before);
+    return false;
+  }
 
-  bool changed = false;
+  bool changed = folded_names(graph) != folded_before;
   const auto set = [&changed](auto& field, auto value) {
     if (field == value) return;
     field = std::move(value);
@@ -242,6 +303,9 @@ bool tag_ops(Graph& graph, const Target& target, const TagOptions& options,
       changed = true;
     }
   }
+  for (FoldedNode& folded : graph.folded()) {
+    DeviceReason(Kind::kConstant).store(folded.node);
+  }
   for (const std::string_view stale : {"fusion", "partition", "layout"}) {
     if (graph.npu_member(stale) == nullptr) continue;
     graph.erase_npu_member(stale);
@@ -255,6 +319,20 @@ bool tag_ops(Graph& graph, const Target& target, const TagOptions& options,
   log_tags(graph, target, timer);
   return changed;
 }
+
+namespace {
+
+void add_to(TagReportRow& row, const Node& node, const std::string& device, double flops,
+            double bytes) {
+  row.op_type = node.op_type;
+  row.device = device;
+  row.reason = node.device_reason.value_or("");
+  ++row.count;
+  row.flops += flops;
+  row.bytes += bytes;
+}
+
+}  // namespace
 
 TagReport tag_report(const Graph& graph, const Target& target) {
   TagReport report;
@@ -277,19 +355,22 @@ TagReport tag_report(const Graph& graph, const Target& target) {
     share.flops += flops;
     share.bytes += bytes;
     const std::string reason = node.device_reason.value_or("");
-    TagReportRow& row = rows[{found->second, node.op_type, reason}];
-    row.op_type = node.op_type;
-    row.device = share.device;
-    row.reason = reason;
-    ++row.count;
-    row.flops += flops;
-    row.bytes += bytes;
+    add_to(rows[{found->second, node.op_type, reason}], node, share.device, flops, bytes);
   }
+  for (const FoldedNode& folded : graph.folded()) {
+    const Node& node = folded.node;
+    ++report.folded;
+    add_to(rows[{order.size(), node.op_type, node.device_reason.value_or("")}], node, "",
+           node_flops(graph, node), node_bytes(graph, node));
+  }
+  const auto place = [&](const TagReportRow& row) {
+    return row.device.empty() ? order.size() : order.at(row.device);
+  };
   for (auto& [key, row] : rows) report.rows.push_back(std::move(row));
-  std::stable_sort(
-      report.rows.begin(), report.rows.end(), [&](const TagReportRow& a, const TagReportRow& b) {
-        return std::tuple(order.at(a.device), -a.count) < std::tuple(order.at(b.device), -b.count);
-      });
+  std::stable_sort(report.rows.begin(), report.rows.end(),
+                   [&](const TagReportRow& a, const TagReportRow& b) {
+                     return std::tuple(place(a), -a.count) < std::tuple(place(b), -b.count);
+                   });
   return report;
 }
 
@@ -297,8 +378,9 @@ std::string format_tag_report(const TagReport& report) {
   std::vector<std::vector<std::string>> ops{
       {"op", "device", ">nodes", ">flops", ">bytes", "reason"}};
   for (const TagReportRow& row : report.rows) {
-    ops.push_back({row.op_type, row.device, std::to_string(row.count), flops_text(row.flops),
-                   bytes_text(row.bytes), row.reason.empty() ? "-" : row.reason});
+    ops.push_back({row.op_type, row.device.empty() ? "-" : row.device, std::to_string(row.count),
+                   flops_text(row.flops), bytes_text(row.bytes),
+                   row.reason.empty() ? "-" : row.reason});
   }
   return table_text(ops) + "\n" + format_coverage(report);
 }
@@ -312,13 +394,15 @@ std::string format_coverage(const TagReport& report) {
                        flops_text(share.flops), percent(share.flops, report.flops),
                        bytes_text(share.bytes), percent(share.bytes, report.bytes)});
   }
+  if (report.folded > 0) devices.push_back({"folded", std::to_string(report.folded)});
   return table_text(devices);
 }
 
 std::map<std::string, double> tag_metrics(const TagReport& report) {
   std::map<std::string, double> metrics{{"nodes", static_cast<double>(report.nodes)},
                                         {"flops", report.flops},
-                                        {"bytes", report.bytes}};
+                                        {"bytes", report.bytes},
+                                        {"nodes_folded", static_cast<double>(report.folded)}};
   for (const DeviceShare& share : report.devices) {
     metrics["nodes_" + share.device] = static_cast<double>(share.nodes);
     metrics["flops_" + share.device] = share.flops;
@@ -332,8 +416,8 @@ std::map<std::string, double> tag_metrics(const TagReport& report) {
   metrics["coverage_bytes"] = coverage(first.bytes, report.bytes);
   std::set<std::string> unsupported;
   for (const TagReportRow& row : report.rows) {
-    if (row.device == first.device || DeviceReason::parse(row.reason).is_by_hand() ||
-        row.op_type == kGetitem) {
+    if (row.device.empty() || row.device == first.device ||
+        DeviceReason::parse(row.reason).is_by_hand() || row.op_type == kGetitem) {
       continue;
     }
     unsupported.insert(row.op_type);
