@@ -28,6 +28,9 @@ constexpr double kThreads = 2.0;       // a few: what is chosen must not depend 
 constexpr double kWeightBytesPerCycle = 8.0;  // of all threads together
 constexpr double kMaxWinogradShare = 0.9;     // what is gained has to be worth the rounding
 constexpr double kMaxRounding = 256.0;        // of all convolutions, in 2^-24: 2^-16 in all
+// A smaller tile rounds less: it is taken where it costs the whole sub-IR no more than this.
+constexpr double kFreeShare = 1e-3;
+constexpr double kCopyCycles = 40.0;  // for 16 channels of a pixel
 constexpr double kStrassenShare = 7.0 / 8.0;
 constexpr std::int64_t kMinRows = 32;  // fewer are bound by the weights' way from memory
 constexpr std::int64_t kMinStrassenInner = 512;
@@ -108,7 +111,9 @@ std::string winograd_refusal(const ConvolutionShape& shape, const Machine& machi
   if (auto refusal = common_refusal(shape, machine); !refusal.empty()) return refusal;
   if (shape.weight.size() != 4) return "it convolves in two dimensions only";
   if (!all_are(shape.spatial.stride, 1)) return "the stride is not 1";
-  if (!all_are(shape.spatial.dilation, 1)) return "the convolution has dilation";
+  if (!all_are(shape.spatial.dilation, 1) && !splits_into_phases(shape)) {
+    return "the convolution has dilation, of which its extents or its padding are no multiples";
+  }
   return "";
 }
 
@@ -123,7 +128,27 @@ std::string rounding_refusal(const Winograd::Filter& filter, double rounding, do
   return text.data();
 }
 
-/// The filter with the least cycles of those that round little enough.
+/// The time to bring pixels of a convolution with dilation together and apart again.
+double phase_copy_cycles(const ConvolutionShape& shape) {
+  if (all_are(shape.spatial.dilation, 1)) return 0.0;
+  double vectors = 0.0;
+  for (const Shape& each : {shape.source, shape.target}) {
+    double elements = 1.0;
+    for (const std::int64_t extent : each) elements *= static_cast<double>(extent);
+    vectors += elements / static_cast<double>(kLanes);
+  }
+  return vectors * kCopyCycles / kThreads;
+}
+
+/// Whether a filter is to be taken in place of `other`: it is faster, unless that takes only `free`
+/// cycles more and rounds less; or it is slower by less and rounds less itself.
+bool is_better(double cycles, double rounding, const Candidate& other, double free) {
+  const bool rounds_less = rounding < *other.rounding;
+  return rounds_less ? cycles <= *other.cycles + free : cycles + free < *other.cycles;
+}
+
+/// The filter with the least cycles of those that round little enough, or one that rounds less at
+/// next to no cost.
 Candidate winograd_candidate(const ConvolutionShape& shape, const Machine& machine) {
   Candidate result{Winograd::kName, {}, {}, winograd_refusal(shape, machine)};
   if (!result.refusal.empty()) return result;
@@ -132,12 +157,16 @@ Candidate winograd_candidate(const ConvolutionShape& shape, const Machine& machi
   kernel.source_channels = shape.weight[1];
   kernel.target_channels = shape.weight[0];
   for (std::size_t i = 0; i < 2; ++i) {
-    kernel.source_extent[i] = shape.source[i + 2];
-    kernel.target_extent[i] = shape.target[i + 2];
-    kernel.pad[i] = shape.spatial.pad_begin[i];
+    const std::int64_t dilation = shape.spatial.dilation[i];
+    kernel.batch *= dilation;
+    kernel.source_extent[i] = shape.source[i + 2] / dilation;
+    kernel.target_extent[i] = shape.target[i + 2] / dilation;
+    kernel.pad[i] = shape.spatial.pad_begin[i] / dilation;
   }
   kernel.threads = machine.threads;
+  const double copies = phase_copy_cycles(shape);
   const double allowed = kMaxRounding / std::sqrt(static_cast<double>(shape.depth));
+  const double free = kFreeShare * direct_cycles(shape.sub_ir_flops / 2.0, 0.0);
   for (const Winograd::Filter& filter : winograd_filters(shape.weight[2], shape.weight[3])) {
     kernel.filter = filter;
     const double rounding = kernel.rounding();
@@ -145,8 +174,8 @@ Candidate winograd_candidate(const ConvolutionShape& shape, const Machine& machi
       result.refusal = rounding_refusal(filter, rounding, allowed);
       continue;
     }
-    const double cycles = winograd_cycles(kernel);
-    if (result.cycles && cycles >= *result.cycles) continue;
+    const double cycles = winograd_cycles(kernel) + copies;
+    if (result.cycles && !is_better(cycles, rounding, result, free)) continue;
     result.cycles = cycles;
     result.rounding = rounding;
     result.kernel = kernel;
@@ -226,6 +255,17 @@ std::vector<Candidate> sorted(std::vector<Candidate> candidates) {
 }
 
 }  // namespace
+
+bool splits_into_phases(const ConvolutionShape& shape) {
+  for (std::size_t i = 0; i < shape.spatial.dilation.size(); ++i) {
+    const std::int64_t dilation = shape.spatial.dilation[i];
+    if (shape.spatial.stride[i] != 1 || shape.source[i + 2] % dilation != 0 ||
+        shape.target[i + 2] % dilation != 0 || shape.spatial.pad_begin[i] % dilation != 0) {
+      return false;
+    }
+  }
+  return true;
+}
 
 bool suits_strassen(const PackedGemm& gemm) {
   return gemm.rows >= kMinRows && gemm.inner % (2 * kLanes) == 0 &&

@@ -38,6 +38,7 @@ struct ConvolutionShape {
   bool has_constant_weight = true;
   bool is_pinned = false;  ///< npu-align keeps the node row-major
   std::int64_t depth = 1;  ///< convolutions one behind the other, this one included, of the sub-IR
+  double sub_ir_flops = 0.0;  ///< of all nodes of the sub-IR
 };
 
 /// target [rows, columns] = source [rows, inner] * the transpose of a constant weight, in float32.
@@ -66,6 +67,10 @@ std::vector<Candidate> choose_convolution(const ConvolutionShape& shape, const E
                                           const Machine& machine);
 std::vector<Candidate> choose_product(const ProductShape& shape, const Epilogue& epilogue,
                                       const Machine& machine);
+
+/// True if a convolution with dilation is the same as ones without, each of the pixels that are a
+/// multiple of the dilation apart. Its kernel then has that many images more.
+bool splits_into_phases(const ConvolutionShape& shape);
 
 /// Puts the first candidate behind the others for a reason that only lowering knows.
 void refuse_first(std::vector<Candidate>& candidates, std::string reason);

@@ -147,7 +147,8 @@ ConvolutionShape shape_of(const Lowering& lowering, const ConvolutionCall& call)
           call.groups,
           lowering.is_constant(call.weight),
           is_pinned(lowering.node()),
-          lowering.convolution_depth()};
+          lowering.convolution_depth(),
+          lowering.sub_ir_flops()};
 }
 
 /// Adds the cheapest kernel of our own that takes less time than oneDNN's and does the current

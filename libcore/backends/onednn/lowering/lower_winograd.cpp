@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions by Winograd's algorithm: channels in blocks of 16, weights transformed when
-// they are compiled.
+// Convolutions by Winograd's minimal filtering: channels in blocks of 16, weights
+// transformed when they are compiled. With dilation, pixels that are a multiple of it apart become
+// images of their own.
 #include <algorithm>
 #include <iterator>
 #include <vector>
@@ -30,8 +31,39 @@ std::int64_t convolution_depth(const Graph& graph) {
   return deepest;
 }
 
-Lowered<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call,
-                            const std::vector<Candidate>& candidates) {
+namespace {
+
+/// Copies pixels between an image in blocks of channels and the images of its phases, [N, dilation,
+/// dilation, blocks, h, w] of which each has those that are a multiple of the dilation apart.
+StridedCopy phase_copy(const Shape& image, const std::vector<std::int64_t>& dilation,
+                       bool gathers) {
+  constexpr std::size_t kElement = 16;  // bytes
+  constexpr std::int64_t kPixel = 16 * sizeof(float) / kElement;
+  const std::int64_t blocks = image[1] / 16;
+  const std::int64_t h = image[2] / dilation[0];
+  const std::int64_t w = image[3] / dilation[1];
+  const std::int64_t row = image[3] * kPixel;
+  const std::int64_t plane = image[2] * row;
+  const std::int64_t phase = blocks * h * w * kPixel;
+  StridedCopy copy{kElement,
+                   {image[0], dilation[0], dilation[1], blocks, h, w, kPixel},
+                   {blocks * plane, row, kPixel, plane, dilation[0] * row, dilation[1] * kPixel, 1},
+                   {dilation[0] * dilation[1] * phase, dilation[1] * phase, phase, h * w * kPixel,
+                    w * kPixel, kPixel, 1}};
+  if (!gathers) std::swap(copy.source_strides, copy.target_strides);
+  return copy;
+}
+
+/// The shape of the images of all phases.
+Shape phases_of(const Shape& image, const std::vector<std::int64_t>& dilation) {
+  return {image[0] * dilation[0] * dilation[1], image[1], image[2] / dilation[0],
+          image[3] / dilation[1]};
+}
+
+}  // namespace
+
+std::optional<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call,
+                                  const std::vector<Candidate>& candidates) {
   Winograd kernel = std::get<Winograd>(candidates.front().kernel);
   // Laid out first: a sum must not overwrite the memory that the source is then read from.
   const Value source =
@@ -41,18 +73,36 @@ Lowered<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call,
   if (!epilogue) return epilogue.refusal();
   auto steps = steps_of(*epilogue);
   if (!steps) return steps.refusal();
+  const bool has_phases = !all_are(call.spatial.dilation, 1);
+  if (has_phases && (!epilogue->reads().empty() || epilogue->accumulated)) {
+    return NotFused{"operands of the epilogue lie like the result, not like its phases"};
+  }
   const Value weight =
       ordered_weights(lowering, call.weight, kernel.weight_floats(), WinogradWeights{kernel});
   kernel.epilogue = *std::move(steps);
   kernel.has_bias = call.bias.has_value();
   std::vector<Value> reads{source, weight};
+  const std::vector<std::int64_t>& dilation = call.spatial.dilation;
+  if (has_phases) {
+    const Shape image = dimensions(source.layout);
+    reads[0] = lowering.temporary(call.type, blocked_layout(phases_of(image, dilation), call.type));
+    lowering.add_kernel({source}, reads[0], phase_copy(image, dilation, true),
+                        KernelKind::kReorder);
+  }
   if (call.bias) reads.push_back(*call.bias);
   for (const Value& operand : epilogue->reads()) reads.push_back(operand);
-  const Value target = target_of(lowering, epilogue->accumulated, call.type, layout);
+  const Value target =
+      has_phases ? lowering.temporary(call.type,
+                                      blocked_layout(phases_of(call.output, dilation), call.type))
+                 : target_of(lowering, epilogue->accumulated, call.type, layout);
   const std::size_t scratch = kernel.scratch_bytes();
   lowering.note_choice(choice_of(candidates));
   lowering.add_kernel(reads, target, std::move(kernel), KernelKind::kCompute, scratch);
-  return target;
+  if (!has_phases) return target;
+  const Value result = lowering.temporary(call.type, layout);
+  lowering.add_kernel({target}, result, phase_copy(call.output, dilation, false),
+                      KernelKind::kReorder);
+  return result;
 }
 
 }  // namespace npu::onednn

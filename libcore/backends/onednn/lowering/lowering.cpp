@@ -50,7 +50,9 @@ Lowering::Lowering(const Graph& graph, std::span<const npu_tensor> weights, cons
       engine_(&engine),
       fusions_(check_groups(graph, machine.has_avx512())),
       convolution_depth_(npu::onednn::convolution_depth(graph)),
-      values_(graph.tensors().size()) {}
+      values_(graph.tensors().size()) {
+  for (const Node& node : graph.nodes()) sub_ir_flops_ += node_flops(graph, node);
+}
 
 bool Lowering::has_epilogue() const noexcept {
   return group_ != nullptr && group_->kind == FusionGroup::Kind::kEpilogue;

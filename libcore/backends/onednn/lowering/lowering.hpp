@@ -57,6 +57,8 @@ class Lowering {
   const Machine& machine() const noexcept { return *machine_; }
   /// Convolutions of more than one tap on the longest way through the sub-IR; at least 1.
   std::int64_t convolution_depth() const noexcept { return convolution_depth_; }
+  /// Floating-point operations of all nodes.
+  double sub_ir_flops() const noexcept { return sub_ir_flops_; }
   /// The group being lowered, or null; an anchor has to do what its epilogue says.
   const FusionGroup* group() const noexcept { return group_; }
   /// True if the current node is an anchor with something behind it.
@@ -216,6 +218,7 @@ class Lowering {
   const dnnl::engine* engine_;
   FusionPlan fusions_;
   std::int64_t convolution_depth_;
+  double sub_ir_flops_ = 0.0;
   const FusionGroup* group_ = nullptr;
   std::int32_t group_index_ = -1;  ///< in Plan::groups
   Epilogue epilogue_;              ///< of group_

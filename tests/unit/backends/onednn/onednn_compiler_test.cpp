@@ -406,6 +406,33 @@ TEST_CASE("onednn convolves by Winograd's filters, with any borders and epilogue
   check_threads(compiled, graph, {1, 3});
 }
 
+TEST_CASE("onednn convolves pixels that are a dilation apart by Winograd's filters",
+          "[onednn][compiler]") {
+  const Shape dilation = GENERATE(Shape{2, 2}, Shape{4, 2}, Shape{1, 3});
+  const std::string epilogue = GENERATE("none", "norm, relu", "add");
+  const Shape shape{2, 64, 24, 18};
+  GraphBuilder graph;
+  graph.input("x", shape).weight("w", {64, 64, 3, 3}).weight("b", {64});
+  graph.node("c", "aten.conv2d.default", {"x", "p_w", "p_b"}, shape,
+             {{"padding", dilation}, {"dilation", dilation}});
+  if (epilogue == "none") graph.output("c");
+  if (epilogue == "norm, relu") {
+    add_norm(graph, "n", "c", shape).node("y", "aten.relu.default", {"n"}, shape).output("y");
+  }
+  if (epilogue == "add") {
+    graph.input("z", shape).node("s", "aten.add.Tensor", {"c", "z"}, shape).output("s");
+  }
+  INFO("dilation " << dilation[0] << " x " << dilation[1] << ", epilogue " << epilogue);
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 2e-5);
+  if (epilogue != "add") {
+    check_chosen(compiled, "winograd");
+  } else {  // what is added does not lie like the phases
+    CHECK(runs_kernel(compiled, "convolution"));
+  }
+  check_threads(compiled, graph, {1, 3});
+}
+
 TEST_CASE("onednn expands and filters by channel in one kernel", "[onednn][compiler]") {
   const std::int64_t taps = GENERATE(3, 5);
   const std::int64_t stride = GENERATE(1, 2);
