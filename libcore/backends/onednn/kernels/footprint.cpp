@@ -11,128 +11,16 @@
 #include <algorithm>
 #include <string>
 
-#include "kernels/refuse.hpp"
+#include "kernels/footprint_builder.hpp"
 
 namespace npu::onednn {
 
 namespace {
 
-/// A count that is at least 0, at most kMaxOperandBytes.
-class Count {
- public:
-  constexpr Count(std::int64_t value) : value_(value) {  // NOLINT: numbers are counts
-    if (value < 0 || value > kMaxOperandBytes) refuse("a size is negative or too large");
-  }
-  std::int64_t value() const { return value_; }
-
-  friend Count operator+(Count a, Count b) { return {a.value_ + b.value_}; }
-  friend Count operator*(Count a, Count b) {
-    std::int64_t product = 0;
-    if (__builtin_mul_overflow(a.value_, b.value_, &product)) refuse("a size is too large");
-    return {product};
-  }
-
- private:
-  std::int64_t value_;
-};
-
-/// A field that counts something, of which there is at least one.
-Count at_least_one(std::int64_t value, const char* field) {
-  if (value < 1) refuse(std::string("'") + field + "' is " + std::to_string(value));
-  return {value};
-}
-
-bool is_float(DType type) { return type == DType::kFloat32 || type == DType::kBFloat16; }
-
-Count size_of(DType type) { return {static_cast<std::int64_t>(dtype_size(type))}; }
-
-constexpr std::int64_t kFloat = sizeof(float);
-
-class Builder {
- public:
-  Builder& read(Count elements, Count element_size = kFloat, bool may_be_target = false) {
-    result_.reads.push_back(access(elements, element_size));
-    result_.reads.back().may_be_target = may_be_target;
-    return *this;
-  }
-  Builder& read_if(bool exists, Count elements) { return exists ? read(elements) : *this; }
-  /// What an epilogue adds or multiplies with, which lies like the target.
-  Builder& read_epilogue(const std::vector<EpilogueStep>& steps, Count elements) {
-    std::size_t operands = 0;
-    for (const EpilogueStep& step : steps) {
-      if (!step.reads_operand()) continue;
-      require(++operands <= kMaxEpilogueOperands, "'epilogue' reads too many operands");
-      read(elements);
-    }
-    return *this;
-  }
-  Builder& write(Count elements, Count element_size = kFloat) {
-    result_.write = access(elements, element_size);
-    return *this;
-  }
-  /// `each` bytes for each of `threads` are an upper bound, which keeps
-  /// the kernel's own formula from overflowing.
-  template <typename Each>
-  Footprint with_scratch(const Each& kernel, Count each) {
-    require(kernel.threads >= 1, "'threads' is below 1");
-    static_cast<void>(each * Count{kernel.threads});
-    result_.scratch_bytes = kernel.scratch_bytes();
-    require(result_.scratch_bytes <= static_cast<std::size_t>(kMaxOperandBytes),
-            "the scratch memory is too large");
-    return std::move(result_);
-  }
-  Footprint done() { return std::move(result_); }
-
- private:
-  static Access access(Count elements, Count element_size) {
-    const Count bytes = elements * element_size;
-    require(bytes.value() > 0, "an operand has no elements");
-    return {static_cast<std::size_t>(bytes.value()),
-            static_cast<std::size_t>(std::min<std::int64_t>(element_size.value(), 8))};
-  }
-
-  Footprint result_;
-};
-
-void require_isa(VectorIsa isa, VectorIsa least = VectorIsa::kAny) {
-  require(isa >= least, "'isa' is below what the kernel needs");
-  require(isa <= cpu_vector_isa(), "'isa' is more than this CPU has");
-}
-
 void require_no_operands(const std::vector<EpilogueStep>& steps) {
   for (const EpilogueStep& step : steps) {
     require(!step.has_operand(), "an epilogue reads an operand where none can");
   }
-}
-
-/// One more than the last of `count` elements that are `stride` apart, from element 0 on.
-Count last_of(Count count, std::int64_t stride) {
-  return {(count * Count{stride}).value() - stride};
-}
-
-/// Elements from the first to the last one of an iteration space.
-Count span_of(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& strides) {
-  require(!extents.empty() && extents.size() == strides.size(),
-          "extents and strides are not of one rank");
-  Count span = 1;
-  for (std::size_t i = 0; i < extents.size(); ++i) {
-    span = span + last_of(at_least_one(extents[i], "extents"), strides[i]);
-  }
-  return span;
-}
-
-Count count_of(const std::vector<std::int64_t>& extents) {
-  Count count = 1;
-  for (const std::int64_t extent : extents) count = count * at_least_one(extent, "extents");
-  return count;
-}
-
-/// The same for a target. No element is written twice, which bounds the time by the memory.
-Count target_span_of(const std::vector<std::int64_t>& extents,
-                     const std::vector<std::int64_t>& strides) {
-  const Count span = span_of(extents, strides);
-  require(count_of(extents).value() <= span.value(), "target strides repeat elements");
-  return span;
 }
 
 const Winograd& checked_filter(const Winograd& kernel) {
@@ -176,7 +64,7 @@ Footprint footprint(const Winograd& kernel) {
   require(source.value() / 16 + border.value() <= kMostVectors &&
               (target + Count{1024}).value() / 16 <= kMostVectors,
           "a tensor has too many elements");
-  Builder builder;
+  FootprintBuilder builder;
   builder.read(source)
       .read(weights_of(kernel))
       .read_if(kernel.has_bias, outputs)
@@ -191,7 +79,7 @@ Footprint footprint(const Winograd& kernel) {
 Footprint footprint(const WinogradWeights& kernel) {
   const Winograd& call = checked_filter(kernel.winograd);
   require(call.threads >= 1, "'threads' is below 1");
-  return Builder()
+  return FootprintBuilder()
       .read(Count{call.source_channels} * call.target_channels * call.filter.all_taps())
       .write(weights_of(call))
       .done();
@@ -217,7 +105,7 @@ Footprint footprint(const PackedGemm& kernel) {
   const Count target = span(kernel.target, kernel.columns);
   require((images * rows * kernel.columns).value() <= target.value(),
           "steps of the target repeat elements");
-  Builder builder;
+  FootprintBuilder builder;
   builder.read(span(kernel.source, kernel.inner))
       .read(Count{kernel.inner} * kernel.columns)
       .read_if(kernel.has_norm, Count{2} * kernel.inner)
@@ -233,7 +121,7 @@ Footprint footprint(const PackedGemmWeights& kernel) {
   const PackedGemm& call = checked_blocks(kernel.gemm);
   require(call.threads >= 1, "'threads' is below 1");
   const Count weights = Count{call.inner} * call.columns;
-  return Builder().read(weights).write(weights).done();
+  return FootprintBuilder().read(weights).write(weights).done();
 }
 
 Footprint footprint(const Gemv& kernel) {
@@ -243,7 +131,7 @@ Footprint footprint(const Gemv& kernel) {
   const Count inner = at_least_one(kernel.inner, "inner");
   const Count columns = at_least_one(kernel.columns, "columns");
   const Count target = Count{kernel.rows} * columns;
-  return Builder()
+  return FootprintBuilder()
       .read(last_of(kernel.rows, kernel.source_row) + inner)
       .read(inner * columns)
       .read_if(kernel.has_bias, columns)
@@ -279,7 +167,7 @@ Footprint footprint(const Attention& kernel) {
   const Count result = span(kernel.result_offsets, queries, values, result_strides);
   require((Count{static_cast<std::int64_t>(planes)} * queries * values).value() <= result.value(),
           "results repeat elements");
-  Builder builder;
+  FootprintBuilder builder;
   builder.read(span(kernel.query_offsets, queries, width, kernel.query_strides), size)
       .read(span(kernel.key_offsets, keys, width, kernel.key_strides), size)
       .read(span(kernel.value_offsets, keys, values, kernel.value_strides), size);
@@ -315,7 +203,7 @@ Footprint footprint(const ExpandDepthwise& kernel) {
             "results lie outside the source");
     buffer = buffer * (to * kernel.stride + kernel.taps);
   }
-  Builder builder;
+  FootprintBuilder builder;
   builder.read(source)
       .read(channels * inputs)
       .read(channels * (kernel.taps * kernel.taps))
@@ -328,7 +216,7 @@ Footprint footprint(const ExpandDepthwise& kernel) {
 Footprint footprint(const PanelWeights& kernel) {
   const Count weights =
       at_least_one(kernel.channels, "channels") * at_least_one(kernel.inner, "inner");
-  return Builder().read(weights).write(weights).done();
+  return FootprintBuilder().read(weights).write(weights).done();
 }
 
 Footprint footprint(const SqueezeExcite& kernel) {
@@ -342,7 +230,7 @@ Footprint footprint(const SqueezeExcite& kernel) {
   const Count hidden = at_least_one(kernel.hidden, "hidden");
   const Count elements =
       at_least_one(kernel.batch, "batch") * channels * at_least_one(kernel.spatial, "spatial");
-  Builder builder;
+  FootprintBuilder builder;
   builder.read(elements, size_of(kernel.type), true)
       .read(hidden * channels)
       .read(hidden * channels)
@@ -356,7 +244,7 @@ Footprint footprint(const GateWeights& kernel) {
   const Count channels = at_least_one(kernel.channels, "channels");
   const Count lanes = at_least_one(kernel.lanes, "lanes");
   const Count hidden = at_least_one(kernel.hidden, "hidden");
-  return Builder()
+  return FootprintBuilder()
       .read(channels * hidden)
       .write(Count{ceil_div(channels.value(), lanes.value())} * lanes * hidden)
       .done();
@@ -373,7 +261,7 @@ Footprint footprint(const ScaleShift& kernel) {
   const Count elements = outer * channels * at_least_one(kernel.spatial, "spatial");
   const Count scales = channels * (kernel.scale_by_outer ? outer : Count{1});
   const Count shifts = kernel.has_shift ? channels * 2 : channels;
-  return Builder()
+  return FootprintBuilder()
       .read(elements, size_of(kernel.type), true)
       .read(std::max(scales.value(), shifts.value()), size_of(kernel.scale_type))
       .write(elements, size_of(kernel.type))
@@ -383,14 +271,14 @@ Footprint footprint(const ScaleShift& kernel) {
 Footprint footprint(const Gelu& kernel) {
   require_isa(kernel.isa);
   const Count count = at_least_one(kernel.count, "count");
-  return Builder().read(count, kFloat, true).write(count).done();
+  return FootprintBuilder().read(count, kFloat, true).write(count).done();
 }
 
 Footprint footprint(const Elementwise& kernel) {
   require(is_float(kernel.type), "'type' is no float type");
   require_isa(kernel.isa);
   const Count count = at_least_one(kernel.count, "count");
-  return Builder()
+  return FootprintBuilder()
       .read(count, size_of(kernel.type), true)
       .write(count, size_of(kernel.type))
       .done();
@@ -400,14 +288,14 @@ Footprint footprint(const Softmax& kernel) {
   require_isa(kernel.isa);
   const Count elements = at_least_one(kernel.outer, "outer") * at_least_one(kernel.count, "count") *
                          at_least_one(kernel.inner, "inner");
-  return Builder().read(elements, kFloat, true).write(elements).done();
+  return FootprintBuilder().read(elements, kFloat, true).write(elements).done();
 }
 
 Footprint footprint(const BroadcastBinary& kernel) {
   require(is_float(kernel.type) && is_float(kernel.b_type), "a type is no float type");
   require(kernel.type == DType::kBFloat16 || kernel.b_type == DType::kFloat32,
           "'b_type' is not float32, as 'type' is");
-  return Builder()
+  return FootprintBuilder()
       .read(span_of(kernel.extents, kernel.a_strides), size_of(kernel.type),
             kernel.a_strides == kernel.target_strides)
       .read(span_of(kernel.extents, kernel.b_strides), size_of(kernel.b_type))
@@ -422,7 +310,7 @@ Footprint footprint(const RowNorm& kernel) {
   const Count inner = at_least_one(kernel.inner, "inner");
   const Count elements = at_least_one(kernel.outer, "outer") * groups * rows * inner;
   const Count vector = kernel.per_column ? inner : groups * rows;
-  return Builder()
+  return FootprintBuilder()
       .read(elements, size_of(kernel.type))
       .read_if(kernel.has_weight, vector)
       .read_if(kernel.has_bias, vector)
@@ -445,13 +333,16 @@ Footprint footprint(const WindowAverage& kernel) {
               "the divisor of a window is not in 1..2^20");
     }
   }
-  return Builder().read(source, size_of(kernel.type)).write(target, size_of(kernel.type)).done();
+  return FootprintBuilder()
+      .read(source, size_of(kernel.type))
+      .write(target, size_of(kernel.type))
+      .done();
 }
 
 Footprint footprint(const MiddleReduction& kernel) {
   require(is_float(kernel.type), "'type' is no float type");
   const Count results = at_least_one(kernel.outer, "outer") * at_least_one(kernel.inner, "inner");
-  return Builder()
+  return FootprintBuilder()
       .read(results * at_least_one(kernel.count, "count"), size_of(kernel.type))
       .write(results, size_of(kernel.type))
       .done();
@@ -460,7 +351,7 @@ Footprint footprint(const MiddleReduction& kernel) {
 Footprint footprint(const GatherRows& kernel) {
   const Count row = at_least_one(kernel.row_bytes, "row_bytes");
   const Count count = at_least_one(kernel.count, "count");
-  return Builder()
+  return FootprintBuilder()
       .read(at_least_one(kernel.rows, "rows") * row, 1)
       .read(count, kernel.wide_indices ? 8 : 4)
       .write(count * row, 1)
@@ -473,7 +364,7 @@ Footprint footprint(const Sequence& kernel) {
   require(!__builtin_mul_overflow(kernel.step, kernel.count, &last) &&
               !__builtin_add_overflow(kernel.start, last, &last),
           "'step' leads out of the numbers of 64 bits");
-  return Builder().write(count, 8).done();
+  return FootprintBuilder().write(count, 8).done();
 }
 
 Footprint footprint(const Convert& kernel) {
@@ -481,17 +372,20 @@ Footprint footprint(const Convert& kernel) {
               (kernel.from == DType::kBFloat16 && kernel.to == DType::kFloat32),
           "'from' and 'to' are not float32 and bfloat16");
   const Count count = at_least_one(kernel.count, "count");
-  return Builder().read(count, size_of(kernel.from)).write(count, size_of(kernel.to)).done();
+  return FootprintBuilder()
+      .read(count, size_of(kernel.from))
+      .write(count, size_of(kernel.to))
+      .done();
 }
 
 Footprint footprint(const RoundToBFloat16& kernel) {
   const Count count = at_least_one(kernel.count, "count");
-  return Builder().read(count, kFloat, true).write(count).done();
+  return FootprintBuilder().read(count, kFloat, true).write(count).done();
 }
 
 Footprint footprint(const CopyBytes& kernel) {
   const Count bytes = at_least_one(kernel.bytes, "bytes");
-  return Builder().read(bytes, 1).write(bytes, 1).done();
+  return FootprintBuilder().read(bytes, 1).write(bytes, 1).done();
 }
 
 Footprint footprint(const StridedCopy& kernel) {
@@ -499,7 +393,7 @@ Footprint footprint(const StridedCopy& kernel) {
   require(size == 1 || size == 2 || size == 4 || size == 8 || size == 16,
           "'element_size' is not 1, 2, 4, 8 or 16");
   const auto bytes = static_cast<std::int64_t>(size);
-  return Builder()
+  return FootprintBuilder()
       .read(span_of(kernel.extents, kernel.source_strides), bytes)
       .write(target_span_of(kernel.extents, kernel.target_strides), bytes)
       .done();
@@ -521,13 +415,16 @@ Footprint footprint(const PaddedCopy& kernel) {
 Footprint footprint(const Cast& kernel) {
   require(Cast::supports(kernel.from) && Cast::supports(kernel.to), "there is no such cast");
   const Count count = at_least_one(kernel.count, "count");
-  return Builder().read(count, size_of(kernel.from)).write(count, size_of(kernel.to)).done();
+  return FootprintBuilder()
+      .read(count, size_of(kernel.from))
+      .write(count, size_of(kernel.to))
+      .done();
 }
 
 Footprint footprint(const PlainConcat& kernel) {
   const Count outer = at_least_one(kernel.outer, "outer");
   require(!kernel.run_bytes.empty(), "'run_bytes' is empty");
-  Builder builder;
+  FootprintBuilder builder;
   Count row = 0;
   for (const std::int64_t bytes : kernel.run_bytes) {
     builder.read(outer * at_least_one(bytes, "run_bytes"), 1);
@@ -542,7 +439,7 @@ Footprint footprint(const FoldNormWeights& kernel) {
       at_least_one(fold.groups, "groups") * at_least_one(fold.channels, "channels");
   const Count weights =
       channels * at_least_one(fold.rows, "rows") * at_least_one(fold.inner, "inner");
-  return Builder()
+  return FootprintBuilder()
       .read(weights)
       .read(channels)
       .read_if(fold.has_scale, channels)
@@ -554,7 +451,7 @@ Footprint footprint(const FoldNormBias& kernel) {
   const NormFold& fold = kernel.fold;
   const Count channels =
       at_least_one(fold.groups, "groups") * at_least_one(fold.channels, "channels");
-  return Builder()
+  return FootprintBuilder()
       .read(channels)
       .read(channels)
       .read_if(fold.has_scale, channels)
@@ -567,7 +464,7 @@ Footprint footprint(const FoldNormBias& kernel) {
 Footprint footprint(const NormVectors& kernel) {
   const Count channels = at_least_one(kernel.channels, "channels");
   require(kernel.padded_channels >= kernel.channels, "'padded_channels' is below 'channels'");
-  return Builder()
+  return FootprintBuilder()
       .read(channels)
       .read(channels)
       .read_if(kernel.has_scale, channels)

@@ -14,11 +14,14 @@
 #include "kernels/gemv.hpp"
 #include "kernels/norms.hpp"
 #include "kernels/packed_gemm.hpp"
+#include "kernels/parts.hpp"
 #include "kernels/pooling.hpp"
 #include "kernels/reductions.hpp"
 #include "kernels/scale_shift.hpp"
+#include "kernels/scans.hpp"
 #include "kernels/softmax.hpp"
 #include "kernels/squeeze_excite.hpp"
+#include "kernels/typed_binary.hpp"
 #include "kernels/winograd.hpp"
 
 namespace npu::onednn {
@@ -30,9 +33,11 @@ using Kernel = std::variant<
     Winograd, PackedGemm, Gemv, Attention, ExpandDepthwise, SqueezeExcite,
     // What oneDNN has no primitive for, or only a slow one.
     ScaleShift, Gelu, Elementwise, Softmax, BroadcastBinary, RowNorm, WindowAverage,
-    MiddleReduction, GatherRows, Sequence,
+    MiddleReduction, GatherRows, Sequence, TypedBinary, Select, IntegerReduction, ArgReduction,
+    RunningSum,
     // Copies.
-    Convert, RoundToBFloat16, CopyBytes, StridedCopy, PaddedCopy, Cast, PlainConcat,
+    Convert, RoundToBFloat16, CopyBytes, StridedCopy, PaddedCopy, Cast, PlainConcat, CopyParts,
+    Triangle, IndexedCopy,
     // Run when a program is compiled.
     WinogradWeights, PackedGemmWeights, PanelWeights, GateWeights, FoldNormWeights, FoldNormBias,
     NormVectors>;

@@ -14,8 +14,8 @@ namespace {
 
 /// What belongs to kPlanFormat. If one of these differs, the format has changed: raise kPlanFormat,
 /// and put its new number and digests here.
-constexpr std::uint32_t kFormat = 2;
-constexpr std::uint64_t kPlanDigest = 0xa3bb6c1d147cd6e8U;
+constexpr std::uint32_t kFormat = 3;
+constexpr std::uint64_t kPlanDigest = 0x6c44411f7b29255aU;
 constexpr std::uint64_t kWeightsDigest = 0xee487303b697fce7U;
 
 /// FNV-1a.
