@@ -48,10 +48,17 @@ GraphBuilder& GraphBuilder::node_with_results(const std::string& name, const std
                                               const std::vector<std::string>& inputs,
                                               const std::vector<Shape>& results, const Json& attrs,
                                               const std::string& dtype) {
+  const std::vector<std::string> dtypes(results.size(), dtype);
+  return node_with_typed_results(name, op_type, inputs, results, dtypes, attrs);
+}
+
+GraphBuilder& GraphBuilder::node_with_typed_results(
+    const std::string& name, const std::string& op_type, const std::vector<std::string>& inputs,
+    const std::vector<Shape>& results, const std::vector<std::string>& dtypes, const Json& attrs) {
   Json json = without_results(name, op_type, inputs, attrs);
   for (std::size_t i = 0; i < results.size(); ++i) {
     const std::string result = name + "_" + std::to_string(i);
-    remember(result, results[i], dtype);
+    remember(result, results[i], dtypes[i]);
     json["outputs"].push_back(mention(result));
   }
   document_["nodes"].push_back(std::move(json));

@@ -34,6 +34,11 @@ class GraphBuilder {
                                   const std::vector<Shape>& results,
                                   const Json& attrs = Json::object(),
                                   const std::string& dtype = "float32");
+  /// The same with a dtype for each result.
+  GraphBuilder& node_with_typed_results(const std::string& name, const std::string& op_type,
+                                        const std::vector<std::string>& inputs,
+                                        const std::vector<Shape>& results,
+                                        const std::vector<std::string>& dtypes, const Json& attrs);
   /// `device` of the node that was added last.
   GraphBuilder& on(const std::string& device);
   GraphBuilder& key(const std::string& name, const Json& value);

@@ -559,20 +559,22 @@ constexpr OpRow kOpRows[] = {
      "(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", kNone, kNoFlops,
      Role::kSameOrder},
     {"aten.copy.default", kElementwise, kMoves,
-     "(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", kNone, kNoFlops},
+     "(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", kNone, kNoFlops, Role::kFill},
     {"aten.copy_.default", kElementwise, kMoves,
-     "(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor", kNone, kNoFlops},
+     "(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor", kNone, kNoFlops,
+     Role::kFill},
     {"aten.lift_fresh_copy.default", kElementwise, kMoves, "(Tensor self) -> Tensor", kNone,
      kNoFlops},
     {"aten.fill.Scalar", kElementwise, kMoves, "(Tensor self, Scalar value) -> Tensor", kNone,
-     kNoFlops},
+     kNoFlops, Role::kFill},
     {"aten.fill_.Scalar", kElementwise, kMoves, "(Tensor(a!) self, Scalar value) -> Tensor", kNone,
-     kNoFlops},
+     kNoFlops, Role::kFill},
     {"aten.fill.Tensor", kElementwise, kMoves, "(Tensor self, Tensor value) -> Tensor", kNone,
-     kNoFlops},
+     kNoFlops, Role::kFill},
     {"aten.fill_.Tensor", kElementwise, kMoves, "(Tensor(a!) self, Tensor value) -> Tensor", kNone,
-     kNoFlops},
-    {"aten.zero_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone, kNoFlops},
+     kNoFlops, Role::kFill},
+    {"aten.zero_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone, kNoFlops,
+     Role::kFill},
 
     // Views.
     {"aten.view.default", kInjective, kAlias, "(Tensor self, SymInt[] size) -> Tensor", kReshape,
@@ -673,6 +675,9 @@ constexpr OpRow kOpRows[] = {
      kConcatenate, kByKind, Role::kCat},
     {"aten.stack.default", kInjective, kMoves, "(Tensor[] tensors, int dim=0) -> Tensor",
      kConcatenate},
+    {"aten.meshgrid.default", kInjective, kMoves, "(Tensor[] tensors) -> Tensor[]"},
+    {"aten.meshgrid.indexing", kInjective, kMoves,
+     "(Tensor[] tensors, *, str indexing) -> Tensor[]"},
     {"aten.repeat.default", kInjective, kMoves, "(Tensor self, SymInt[] repeats) -> Tensor"},
     {"aten.tile.default", kInjective, kMoves, "(Tensor self, int[] dims) -> Tensor"},
     {"aten.repeat_interleave.self_int", kInjective, kMoves,
@@ -943,7 +948,7 @@ constexpr OpRow kOpRows[] = {
     {"aten.full_like.default", kOpaque, kMoves,
      "(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? "
      "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     kNone, kNoFlops},
+     kNone, kNoFlops, Role::kFill},
     {"aten.zeros.default", kOpaque, kMoves,
      "(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
      "bool? pin_memory=None) -> Tensor",
@@ -951,7 +956,7 @@ constexpr OpRow kOpRows[] = {
     {"aten.zeros_like.default", kOpaque, kMoves,
      "(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
      "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     kNone, kNoFlops},
+     kNone, kNoFlops, Role::kFill},
     {"aten.ones.default", kOpaque, kMoves,
      "(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
      "bool? pin_memory=None) -> Tensor",
@@ -959,7 +964,7 @@ constexpr OpRow kOpRows[] = {
     {"aten.ones_like.default", kOpaque, kMoves,
      "(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
      "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     kNone, kNoFlops},
+     kNone, kNoFlops, Role::kFill},
     {"aten.empty.memory_format", kOpaque, kMoves,
      "(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
      "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
@@ -971,15 +976,15 @@ constexpr OpRow kOpRows[] = {
     {"aten.new_zeros.default", kOpaque, kMoves,
      "(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "
      "device=None, bool? pin_memory=None) -> Tensor",
-     kNone, kNoFlops},
+     kNone, kNoFlops, Role::kFill},
     {"aten.new_ones.default", kOpaque, kMoves,
      "(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "
      "device=None, bool? pin_memory=None) -> Tensor",
-     kNone, kNoFlops},
+     kNone, kNoFlops, Role::kFill},
     {"aten.new_full.default", kOpaque, kMoves,
      "(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? "
      "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     kNone, kNoFlops},
+     kNone, kNoFlops, Role::kFill},
     {"aten.new_empty.default", kOpaque, kMoves,
      "(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "
      "device=None, bool? pin_memory=None) -> Tensor",

@@ -208,6 +208,7 @@ TEST_CASE("npu-tag refuses nodes just outside the npu table", "[differential]") 
     Random random(7);
     RandomNode half(random, "float16");
     draw_node(half, op);
+    if (half.graph.text().find("float16") == std::string::npos) continue;  // takes no floats
     CHECK_FALSE(takes(half.graph));
     ++refused;
   }

@@ -8,12 +8,7 @@
 
 namespace npu::test {
 
-namespace {
-
-using Ints = std::vector<std::int64_t>;
-using Generator = std::function<void(RandomNode&, const std::string& op)>;
-
-Shape broadcast(Random& random, const Shape& shape) {
+Shape broadcast_from(Random& random, const Shape& shape) {
   Shape result = shape;
   for (auto& extent : result) {
     if (random.pick(0, 3) == 0) extent = 1;
@@ -22,6 +17,11 @@ Shape broadcast(Random& random, const Shape& shape) {
   if (random.pick(0, 2) == 0) result.erase(result.begin(), result.begin() + cut);
   return result;
 }
+
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+using Generator = std::function<void(RandomNode&, const std::string& op)>;
 
 std::int64_t digit(const std::string& op, const std::string& before) {
   const std::size_t at = op.find(before);
@@ -203,7 +203,7 @@ void addmm(RandomNode& c, const std::string& op) {
     const std::int64_t batch = r.pick(1, 4);
     for (Shape* shape : {&result, &left, &right}) shape->insert(shape->begin(), batch);
   }
-  Shape self = broadcast(r, result);
+  Shape self = broadcast_from(r, result);
   if (self.empty()) self = {n};
   c.operand(self, true);
   c.operand(left);
@@ -229,8 +229,8 @@ void product(RandomNode& c, const std::string& op) {
     for (Shape* shape : {&result, &left, &right}) shape->insert(shape->begin(), batch);
   } else if (op == "aten.matmul.default") {
     const Shape batch = r.shape(0, 2, 4);
-    const Shape a = broadcast(r, batch);
-    const Shape b = broadcast(r, batch);
+    const Shape a = broadcast_from(r, batch);
+    const Shape b = broadcast_from(r, batch);
     left.insert(left.begin(), a.begin(), a.end());
     right.insert(right.begin(), b.begin(), b.end());
     Shape both(std::max(a.size(), b.size()), 1);
@@ -283,8 +283,26 @@ void attention(RandomNode& c, const std::string& op) {
 void unary(RandomNode& c, const std::string& op) {
   Random& r = c.random;
   const Shape shape = r.shape(0, 5);
+  const bool takes_integers = op.starts_with("aten.neg") || op.starts_with("aten.abs.") ||
+                              op.starts_with("aten.relu.") || op.starts_with("aten.clamp");
+  if (takes_integers && c.dtype != "float16" && r.pick(0, 2) == 0) {
+    const auto type = r.one_of<std::string>({"int8", "int16", "int32", "int64"});
+    c.operand(shape, false, Values::kAny, type);
+    Json bounds = Json::object();
+    if (op.find("clamp") != std::string::npos && op.find("_max") == std::string::npos) {
+      bounds["min"] = -3;
+    }
+    if (op.find("clamp") != std::string::npos && op.find("_min") == std::string::npos) {
+      bounds["max"] = 2;
+    }
+    return c.finish(op, shape, bounds, type);
+  }
   const bool positive = op.find("sqrt") != std::string::npos || op.starts_with("aten.log.");
-  c.operand(shape, false, positive ? Values::kPositive : Values::kAny);
+  const bool inverts = op.find("reciprocal") != std::string::npos;
+  c.operand(shape, false,
+            positive  ? Values::kPositive
+            : inverts ? Values::kAwayFromZero
+                      : Values::kAny);
   Json attrs = Json::object();
   if (op.find("clamp.") != std::string::npos || op.find("clamp_.") != std::string::npos) {
     attrs = {{"min", -0.5}, {"max", 0.75}};
@@ -311,6 +329,8 @@ void binary(RandomNode& c, const std::string& op) {
   const bool power = op.find("pow") != std::string::npos;
   const bool divides = op.find("div") != std::string::npos;
   const bool has_alpha = op.find("add") != std::string::npos || op.find("sub") != std::string::npos;
+  const bool takes_integers = !power && op.find("div_") == std::string::npos;
+  if (takes_integers && c.dtype != "float16" && r.pick(0, 2) == 0) return draw_typed_binary(c, op);
   const Shape shape = r.shape(0, 5);
   Json attrs = Json::object();
   if (has_alpha && r.pick(0, 2) == 0) attrs["alpha"] = r.one_of<double>({2.0, -0.5});
@@ -327,7 +347,7 @@ void binary(RandomNode& c, const std::string& op) {
       attrs["other"] = value;
     }
   } else {
-    c.operand(broadcast(r, shape), true, divides ? Values::kAwayFromZero : Values::kAny);
+    c.operand(broadcast_from(r, shape), true, divides ? Values::kAwayFromZero : Values::kAny);
   }
   c.finish(op, shape, attrs);
 }
@@ -345,8 +365,16 @@ void softmax(RandomNode& c, const std::string& op) {
 void reduction(RandomNode& c, const std::string& op) {
   Random& r = c.random;
   const Shape shape = r.shape(1, 5);
-  c.operand(shape);
-  if (op == "aten.mean.default" || op == "aten.sum.default") return c.finish(op, {});
+  const bool is_extremum = op.find("am") != std::string::npos;
+  const bool is_mean = op.find("mean") != std::string::npos;
+  std::string type = c.dtype;
+  if (!is_mean && c.dtype != "float16" && r.pick(0, 2) == 0)
+    type = r.one_of<std::string>({"int32", "int64", "bool"});
+  c.operand(shape, false, Values::kAny, type);
+  if (!is_extremum && type != c.dtype) type = "int64";
+  if (op == "aten.mean.default" || op == "aten.sum.default") {
+    return c.finish(op, {}, Json::object(), type);
+  }
   Ints dims;
   Shape result;
   const bool keep = r.coin();
@@ -356,7 +384,7 @@ void reduction(RandomNode& c, const std::string& op) {
     if (!reduced) result.push_back(shape[i]);
     if (reduced && keep) result.push_back(1);
   }
-  c.finish(op, result, {{"dim", dims}, {"keepdim", keep}});
+  c.finish(op, result, {{"dim", dims}, {"keepdim", keep}}, type);
 }
 
 void embedding(RandomNode& c, const std::string& op) {
@@ -597,17 +625,47 @@ Generator generator_of(const std::string& op) {
     }
   }
   for (const std::string_view name :
-       {"relu", "elu", "silu", "mish", "sigmoid", "tanh", "swish", "abs", "exp.", "exp_.", "neg",
-        "sqrt", "square", "log", "clamp", "softplus"}) {
+       {"relu",  "elu",      "silu",       "mish",      "sigmoid",   "tanh",      "swish",
+        "abs",   "exp.",     "exp_.",      "neg",       "sqrt",      "square",    "log",
+        "clamp", "softplus", "reciprocal", "aten.sin.", "aten.cos.", "aten.erf.", "aten.floor.",
+        "ceil",  "round",    "trunc",      "aten.sign."}) {
     if (has(name) && !has("expand")) return unary;
   }
   return movement;
 }
 
+void set_value(Tensor& tensor, std::int64_t i, double value) {
+  const auto set = [&]<typename T>(T element) { tensor.as_mutable<T>()[i] = element; };
+  switch (tensor.dtype()) {
+    case DType::kFloat32:
+      return set(static_cast<float>(value));
+    case DType::kFloat64:
+      return set(value);
+    case DType::kBFloat16:
+      return set(float_to_bfloat16(static_cast<float>(value)));
+    case DType::kInt8:
+      return set(static_cast<std::int8_t>(value));
+    case DType::kUInt8:
+      return set(static_cast<std::uint8_t>(std::abs(value)));
+    case DType::kInt16:
+      return set(static_cast<std::int16_t>(value));
+    case DType::kInt32:
+      return set(static_cast<std::int32_t>(value));
+    case DType::kInt64:
+      return set(static_cast<std::int64_t>(value));
+    case DType::kBool:
+      return set(value > 0.0);
+    default:
+      return;
+  }
+}
+
 }  // namespace
 
 void draw_node(RandomNode& node, const std::string& op) {
-  if (!draw_layer(node, op)) generator_of(op)(node, op);
+  if (draw_layer(node, op)) return;
+  if (const NodeGenerator typed = typed_generator_of(op)) return typed(node, op);
+  generator_of(op)(node, op);
 }
 
 Tensor random_values(const TensorInfo& info, Values kind, Random& random) {
@@ -619,22 +677,10 @@ Tensor random_values(const TensorInfo& info, Values kind, Random& random) {
       value = static_cast<double>(random.pick(8, 32)) / (random.coin() ? 16.0 : -16.0);
     }
     if (kind == Values::kIndices) value = static_cast<double>(random.pick(0, 7));
-    switch (info.dtype) {
-      case DType::kFloat32:
-        tensor.as_mutable<float>()[i] = static_cast<float>(value);
-        break;
-      case DType::kBFloat16:
-        tensor.as_mutable<std::uint16_t>()[i] = float_to_bfloat16(static_cast<float>(value));
-        break;
-      case DType::kInt64:
-        tensor.as_mutable<std::int64_t>()[i] = static_cast<std::int64_t>(value);
-        break;
-      case DType::kInt32:
-        tensor.as_mutable<std::int32_t>()[i] = static_cast<std::int32_t>(value);
-        break;
-      default:  // zeros do for what only lends its dtype
-        break;
-    }
+    if (kind == Values::kAnyIndices) value = static_cast<double>(random.pick(-8, 7));
+    // As many integers around zero, so that comparisons go both ways.
+    if (is_integer(info.dtype) && kind <= Values::kAwayFromZero) value = std::round(value * 4);
+    set_value(tensor, i, value);
   }
   return tensor;
 }

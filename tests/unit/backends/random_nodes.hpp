@@ -35,7 +35,13 @@ struct Random {
 };
 
 /// What values an operand gets.
-enum class Values { kAny, kPositive, kAwayFromZero, kIndices };
+enum class Values {
+  kAny,
+  kPositive,
+  kAwayFromZero,
+  kIndices,    ///< 0 to 7
+  kAnyIndices  ///< -8 to 7
+};
 
 /// A node under construction.
 struct RandomNode {
@@ -73,6 +79,14 @@ struct RandomNode {
 void draw_node(RandomNode& node, const std::string& op);
 /// The same for resampling and recurrent layers; false for another op.
 bool draw_layer(RandomNode& node, const std::string& op);
+
+/// The same for ops of integers and truth, and those that index or put tensors together: a function
+/// that draws a node of `op`, or null.
+using NodeGenerator = void (*)(RandomNode& node, const std::string& op);
+NodeGenerator typed_generator_of(const std::string& op);
+void draw_typed_binary(RandomNode& node, const std::string& op);
+/// A shape that broadcasts to another one.
+Shape broadcast_from(Random& random, const Shape& shape);
 
 /// Values that bfloat16 holds, so that both dtypes get the same.
 Tensor random_values(const TensorInfo& info, Values kind, Random& random);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of one operand for which oneDNN 2.6 gives wrong results at the ends of their range:
-// exp(NaN) is infinite there, hardsigmoid(NaN) 0, softplus below 0 and log_sigmoid above it.
+// Functions of one operand that oneDNN 2.6 does not have, or for which it gives wrong results at
+// the ends of their range: exp(NaN) is infinite there, hardsigmoid(NaN) 0, softplus below 0 and
+// log_sigmoid above it.
 //
 // O(count), bound by memory; cut among threads in runs that stay in the L1. log(1 + t) for t in
 // (0, 1] is 2 artanh(t / (2 + t)), a series in at most a third: its error is a few units in the
@@ -9,7 +10,7 @@
 
 #include <algorithm>
 
-#include "kernels/simd.hpp"
+#include "kernels/elementwise_functions.hpp"
 
 namespace npu::onednn {
 
@@ -41,6 +42,18 @@ template <Elementwise::Function kFunction, typename V>
   if constexpr (kFunction == Function::kSoftplus) {
     return (x > 0.0F ? x : V{}) + log_of_one_and_exp(x);
   }
+  if constexpr (kFunction == Function::kReciprocal) return 1.0F / x;
+  if constexpr (kFunction == Function::kReciprocalRoot) return reciprocal_root_vector(x);
+  if constexpr (kFunction == Function::kSine) return sine_vector<false>(x);
+  if constexpr (kFunction == Function::kCosine) return sine_vector<true>(x);
+  if constexpr (kFunction == Function::kErf) return erf_vector(x);
+  if constexpr (kFunction == Function::kFloor) return floor_vector(x);
+  if constexpr (kFunction == Function::kCeil) return ceil_vector(x);
+  if constexpr (kFunction == Function::kRound) return nearest_integer(x);
+  if constexpr (kFunction == Function::kTruncate) return truncate_vector(x);
+  if constexpr (kFunction == Function::kSign) {
+    return (x > 0.0F ? V{} + 1.0F : V{}) - (x < 0.0F ? V{} + 1.0F : V{});
+  }
   return (x < 0.0F ? x : V{}) - log_of_one_and_exp(x);
 }
 
@@ -71,6 +84,26 @@ template <typename V, typename T>
       return run_function<Function::kSoftplus, V>(source, target, count);
     case Function::kLogSigmoid:
       return run_function<Function::kLogSigmoid, V>(source, target, count);
+    case Function::kReciprocal:
+      return run_function<Function::kReciprocal, V>(source, target, count);
+    case Function::kReciprocalRoot:
+      return run_function<Function::kReciprocalRoot, V>(source, target, count);
+    case Function::kSine:
+      return run_function<Function::kSine, V>(source, target, count);
+    case Function::kCosine:
+      return run_function<Function::kCosine, V>(source, target, count);
+    case Function::kErf:
+      return run_function<Function::kErf, V>(source, target, count);
+    case Function::kFloor:
+      return run_function<Function::kFloor, V>(source, target, count);
+    case Function::kCeil:
+      return run_function<Function::kCeil, V>(source, target, count);
+    case Function::kRound:
+      return run_function<Function::kRound, V>(source, target, count);
+    case Function::kTruncate:
+      return run_function<Function::kTruncate, V>(source, target, count);
+    case Function::kSign:
+      return run_function<Function::kSign, V>(source, target, count);
   }
 }
 

@@ -10,8 +10,8 @@
 
 namespace npu::onednn {
 
-/// Functions of one operand whose primitives lose NaN or leave their range; computed in float32.
-/// NaN gives NaN.
+/// Functions of one operand that oneDNN does not have, or whose primitives lose NaN or leave their
+/// range; computed in float32. NaN gives NaN.
 struct Elementwise {
   static constexpr std::string_view kName = "elementwise";
   enum class Function : std::uint8_t {
@@ -19,6 +19,16 @@ struct Elementwise {
     kHardSigmoid,  ///< clip(x / 6 + 1 / 2, 0, 1)
     kSoftplus,     ///< log(1 + exp(x)), never negative
     kLogSigmoid,   ///< -log(1 + exp(-x)), never positive
+    kReciprocal,
+    kReciprocalRoot,  ///< 1 / sqrt(x)
+    kSine,
+    kCosine,
+    kErf,
+    kFloor,
+    kCeil,
+    kRound,  ///< halves to the even number
+    kTruncate,
+    kSign,  ///< of NaN 0, as in PyTorch
   };
   Function function = Function::kExp;
   DType type = DType::kFloat32;  ///< float32 or bfloat16

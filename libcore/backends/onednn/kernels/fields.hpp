@@ -49,9 +49,13 @@ inline constexpr int kEnumerators<VectorIsa> = 3;
 template <>
 inline constexpr int kEnumerators<BinaryOp> = 7;
 template <>
-inline constexpr int kEnumerators<ReductionOp> = 4;
+inline constexpr int kEnumerators<ReductionOp> = 7;
 template <>
-inline constexpr int kEnumerators<Elementwise::Function> = 4;
+inline constexpr int kEnumerators<Elementwise::Function> = 14;
+template <>
+inline constexpr int kEnumerators<TypedBinary::Op> = 21;
+template <>
+inline constexpr int kEnumerators<IntegerReduction::Op> = 6;
 template <>
 inline constexpr int kEnumerators<EpilogueStep::Kind> = 8;
 template <>
@@ -302,6 +306,67 @@ inline constexpr auto kFields<PlainConcat> = std::make_tuple(NPU_FIELD(PlainConc
                                                              NPU_FIELD(PlainConcat, run_bytes));
 
 template <>
+inline constexpr auto kFields<TypedBinary> = std::make_tuple(
+    NPU_FIELD(TypedBinary, op), NPU_FIELD(TypedBinary, type), NPU_FIELD(TypedBinary, alpha),
+    NPU_FIELD(TypedBinary, extents), NPU_FIELD(TypedBinary, a_strides),
+    NPU_FIELD(TypedBinary, b_strides), NPU_FIELD(TypedBinary, target_strides),
+    NPU_FIELD(TypedBinary, node), NPU_FIELD(TypedBinary, isa));
+
+template <>
+inline constexpr auto kFields<Select> = std::make_tuple(
+    NPU_FIELD(Select, element_size), NPU_FIELD(Select, extents),
+    NPU_FIELD(Select, condition_strides), NPU_FIELD(Select, a_strides),
+    NPU_FIELD(Select, b_strides), NPU_FIELD(Select, target_strides), NPU_FIELD(Select, isa));
+
+template <>
+inline constexpr auto kFields<IntegerReduction> =
+    std::make_tuple(NPU_FIELD(IntegerReduction, op), NPU_FIELD(IntegerReduction, type),
+                    NPU_FIELD(IntegerReduction, outer), NPU_FIELD(IntegerReduction, count),
+                    NPU_FIELD(IntegerReduction, inner));
+
+template <>
+inline constexpr auto kFields<ArgReduction> = std::make_tuple(NPU_FIELD(ArgReduction, type),
+                                                              NPU_FIELD(ArgReduction, greatest),
+                                                              NPU_FIELD(ArgReduction, has_values),
+                                                              NPU_FIELD(ArgReduction, outer),
+                                                              NPU_FIELD(ArgReduction, count),
+                                                              NPU_FIELD(ArgReduction, inner));
+
+template <>
+inline constexpr auto kFields<RunningSum> = std::make_tuple(NPU_FIELD(RunningSum, type),
+                                                            NPU_FIELD(RunningSum, outer),
+                                                            NPU_FIELD(RunningSum, count),
+                                                            NPU_FIELD(RunningSum, inner));
+
+template <>
+inline constexpr auto kFields<CopyParts::Part> = std::make_tuple(NPU_FIELD(CopyParts::Part, source),
+                                                                 NPU_FIELD(CopyParts::Part, from),
+                                                                 NPU_FIELD(CopyParts::Part, to),
+                                                                 NPU_FIELD(CopyParts::Part, copy));
+
+template <>
+inline constexpr auto kFields<CopyParts> = std::make_tuple(NPU_FIELD(CopyParts, sources),
+                                                           NPU_FIELD(CopyParts, parts));
+
+template <>
+inline constexpr auto kFields<Triangle> = std::make_tuple(
+    NPU_FIELD(Triangle, element_size), NPU_FIELD(Triangle, planes), NPU_FIELD(Triangle, rows),
+    NPU_FIELD(Triangle, columns), NPU_FIELD(Triangle, diagonal), NPU_FIELD(Triangle, upper));
+
+template <>
+inline constexpr auto kFields<IndexedCopy::Index> =
+    std::make_tuple(NPU_FIELD(IndexedCopy::Index, extent), NPU_FIELD(IndexedCopy::Index, step),
+                    NPU_FIELD(IndexedCopy::Index, strides));
+
+template <>
+inline constexpr auto kFields<IndexedCopy> =
+    std::make_tuple(NPU_FIELD(IndexedCopy, type), NPU_FIELD(IndexedCopy, scatters),
+                    NPU_FIELD(IndexedCopy, accumulates), NPU_FIELD(IndexedCopy, wraps),
+                    NPU_FIELD(IndexedCopy, count), NPU_FIELD(IndexedCopy, extents),
+                    NPU_FIELD(IndexedCopy, indexed_strides), NPU_FIELD(IndexedCopy, other_strides),
+                    NPU_FIELD(IndexedCopy, indices), NPU_FIELD(IndexedCopy, node));
+
+template <>
 inline constexpr auto kFields<WinogradWeights> = std::make_tuple(NPU_FIELD(WinogradWeights,
                                                                            winograd));
 
@@ -343,7 +408,8 @@ constexpr bool lists_all_kernels(const std::variant<Kernels...>* /*type*/) {
 static_assert(lists_all_kernels(static_cast<const Kernel*>(nullptr)) &&
                   lists_all_fields<EpilogueStep>() && lists_all_fields<Winograd::Filter>() &&
                   lists_all_fields<PackedGemm::Steps>() && lists_all_fields<Window>() &&
-                  lists_all_fields<Tap>() && lists_all_fields<NormFold>(),
+                  lists_all_fields<Tap>() && lists_all_fields<CopyParts::Part>() &&
+                  lists_all_fields<IndexedCopy::Index>() && lists_all_fields<NormFold>(),
               "a field of a kernel is not listed above");
 
 }  // namespace npu::onednn

@@ -15,8 +15,6 @@
 
 namespace npu::onednn {
 
-using namespace footprint_builder;
-
 namespace {
 
 const Winograd& checked_filter(const Winograd& kernel) {
@@ -60,7 +58,7 @@ Footprint footprint(const Winograd& kernel) {
   require(source.value() / 16 + border.value() <= kMostVectors &&
               (target + Count{1024}).value() / 16 <= kMostVectors,
           "a tensor has too many elements");
-  Builder builder;
+  FootprintBuilder builder;
   builder.read(source)
       .read(weights_of(kernel))
       .read_if(kernel.has_bias, outputs)
@@ -75,7 +73,7 @@ Footprint footprint(const Winograd& kernel) {
 Footprint footprint(const WinogradWeights& kernel) {
   const Winograd& call = checked_filter(kernel.winograd);
   require(call.threads >= 1, "'threads' is below 1");
-  return Builder()
+  return FootprintBuilder()
       .read(Count{call.source_channels} * call.target_channels * call.filter.all_taps())
       .write(weights_of(call))
       .done();
@@ -101,7 +99,7 @@ Footprint footprint(const PackedGemm& kernel) {
   const Count target = span(kernel.target, kernel.columns);
   require((images * rows * kernel.columns).value() <= target.value(),
           "steps of the target repeat elements");
-  Builder builder;
+  FootprintBuilder builder;
   builder.read(span(kernel.source, kernel.inner))
       .read(Count{kernel.inner} * kernel.columns)
       .read_if(kernel.has_norm, Count{2} * kernel.inner)
@@ -117,7 +115,7 @@ Footprint footprint(const PackedGemmWeights& kernel) {
   const PackedGemm& call = checked_blocks(kernel.gemm);
   require(call.threads >= 1, "'threads' is below 1");
   const Count weights = Count{call.inner} * call.columns;
-  return Builder().read(weights).write(weights).done();
+  return FootprintBuilder().read(weights).write(weights).done();
 }
 
 Footprint footprint(const Gemv& kernel) {
@@ -127,7 +125,7 @@ Footprint footprint(const Gemv& kernel) {
   const Count inner = at_least_one(kernel.inner, "inner");
   const Count columns = at_least_one(kernel.columns, "columns");
   const Count target = Count{kernel.rows} * columns;
-  return Builder()
+  return FootprintBuilder()
       .read(last_of(kernel.rows, kernel.source_row) + inner)
       .read(inner * columns)
       .read_if(kernel.has_bias, columns)
@@ -163,7 +161,7 @@ Footprint footprint(const Attention& kernel) {
   const Count result = span(kernel.result_offsets, queries, values, result_strides);
   require((Count{static_cast<std::int64_t>(planes)} * queries * values).value() <= result.value(),
           "results repeat elements");
-  Builder builder;
+  FootprintBuilder builder;
   builder.read(span(kernel.query_offsets, queries, width, kernel.query_strides), size)
       .read(span(kernel.key_offsets, keys, width, kernel.key_strides), size)
       .read(span(kernel.value_offsets, keys, values, kernel.value_strides), size);
@@ -199,7 +197,7 @@ Footprint footprint(const ExpandDepthwise& kernel) {
             "results lie outside the source");
     buffer = buffer * (to * kernel.stride + kernel.taps);
   }
-  Builder builder;
+  FootprintBuilder builder;
   builder.read(source)
       .read(channels * inputs)
       .read(channels * (kernel.taps * kernel.taps))
@@ -212,7 +210,7 @@ Footprint footprint(const ExpandDepthwise& kernel) {
 Footprint footprint(const PanelWeights& kernel) {
   const Count weights =
       at_least_one(kernel.channels, "channels") * at_least_one(kernel.inner, "inner");
-  return Builder().read(weights).write(weights).done();
+  return FootprintBuilder().read(weights).write(weights).done();
 }
 
 Footprint footprint(const SqueezeExcite& kernel) {
@@ -226,7 +224,7 @@ Footprint footprint(const SqueezeExcite& kernel) {
   const Count hidden = at_least_one(kernel.hidden, "hidden");
   const Count elements =
       at_least_one(kernel.batch, "batch") * channels * at_least_one(kernel.spatial, "spatial");
-  Builder builder;
+  FootprintBuilder builder;
   builder.read(elements, size_of(kernel.type), true)
       .read(hidden * channels)
       .read(hidden * channels)
@@ -240,7 +238,7 @@ Footprint footprint(const GateWeights& kernel) {
   const Count channels = at_least_one(kernel.channels, "channels");
   const Count lanes = at_least_one(kernel.lanes, "lanes");
   const Count hidden = at_least_one(kernel.hidden, "hidden");
-  return Builder()
+  return FootprintBuilder()
       .read(channels * hidden)
       .write(Count{ceil_div(channels.value(), lanes.value())} * lanes * hidden)
       .done();
@@ -257,7 +255,7 @@ Footprint footprint(const ScaleShift& kernel) {
   const Count elements = outer * channels * at_least_one(kernel.spatial, "spatial");
   const Count scales = channels * (kernel.scale_by_outer ? outer : Count{1});
   const Count shifts = kernel.has_shift ? channels * 2 : channels;
-  return Builder()
+  return FootprintBuilder()
       .read(elements, size_of(kernel.type), true)
       .read(std::max(scales.value(), shifts.value()), size_of(kernel.scale_type))
       .write(elements, size_of(kernel.type))
@@ -267,14 +265,14 @@ Footprint footprint(const ScaleShift& kernel) {
 Footprint footprint(const Gelu& kernel) {
   require_isa(kernel.isa);
   const Count count = at_least_one(kernel.count, "count");
-  return Builder().read(count, kFloat, true).write(count).done();
+  return FootprintBuilder().read(count, kFloat, true).write(count).done();
 }
 
 Footprint footprint(const Elementwise& kernel) {
   require(is_float(kernel.type), "'type' is no float type");
   require_isa(kernel.isa);
   const Count count = at_least_one(kernel.count, "count");
-  return Builder()
+  return FootprintBuilder()
       .read(count, size_of(kernel.type), true)
       .write(count, size_of(kernel.type))
       .done();
@@ -284,14 +282,14 @@ Footprint footprint(const Softmax& kernel) {
   require_isa(kernel.isa);
   const Count elements = at_least_one(kernel.outer, "outer") * at_least_one(kernel.count, "count") *
                          at_least_one(kernel.inner, "inner");
-  return Builder().read(elements, kFloat, true).write(elements).done();
+  return FootprintBuilder().read(elements, kFloat, true).write(elements).done();
 }
 
 Footprint footprint(const BroadcastBinary& kernel) {
   require(is_float(kernel.type) && is_float(kernel.b_type), "a type is no float type");
   require(kernel.type == DType::kBFloat16 || kernel.b_type == DType::kFloat32,
           "'b_type' is not float32, as 'type' is");
-  return Builder()
+  return FootprintBuilder()
       .read(span_of(kernel.extents, kernel.a_strides), size_of(kernel.type),
             kernel.a_strides == kernel.target_strides)
       .read(span_of(kernel.extents, kernel.b_strides), size_of(kernel.b_type))
@@ -306,7 +304,7 @@ Footprint footprint(const RowNorm& kernel) {
   const Count inner = at_least_one(kernel.inner, "inner");
   const Count elements = at_least_one(kernel.outer, "outer") * groups * rows * inner;
   const Count vector = kernel.per_column ? inner : groups * rows;
-  return Builder()
+  return FootprintBuilder()
       .read(elements, size_of(kernel.type))
       .read_if(kernel.has_weight, vector)
       .read_if(kernel.has_bias, vector)
@@ -329,13 +327,16 @@ Footprint footprint(const WindowAverage& kernel) {
               "the divisor of a window is not in 1..2^20");
     }
   }
-  return Builder().read(source, size_of(kernel.type)).write(target, size_of(kernel.type)).done();
+  return FootprintBuilder()
+      .read(source, size_of(kernel.type))
+      .write(target, size_of(kernel.type))
+      .done();
 }
 
 Footprint footprint(const MiddleReduction& kernel) {
   require(is_float(kernel.type), "'type' is no float type");
   const Count results = at_least_one(kernel.outer, "outer") * at_least_one(kernel.inner, "inner");
-  return Builder()
+  return FootprintBuilder()
       .read(results * at_least_one(kernel.count, "count"), size_of(kernel.type))
       .write(results, size_of(kernel.type))
       .done();
@@ -344,7 +345,7 @@ Footprint footprint(const MiddleReduction& kernel) {
 Footprint footprint(const GatherRows& kernel) {
   const Count row = at_least_one(kernel.row_bytes, "row_bytes");
   const Count count = at_least_one(kernel.count, "count");
-  return Builder()
+  return FootprintBuilder()
       .read(at_least_one(kernel.rows, "rows") * row, 1)
       .read(count, kernel.wide_indices ? 8 : 4)
       .write(count * row, 1)
@@ -357,7 +358,7 @@ Footprint footprint(const Sequence& kernel) {
   require(!__builtin_mul_overflow(kernel.step, kernel.count, &last) &&
               !__builtin_add_overflow(kernel.start, last, &last),
           "'step' leads out of the numbers of 64 bits");
-  return Builder().write(count, 8).done();
+  return FootprintBuilder().write(count, 8).done();
 }
 
 Footprint footprint(const Convert& kernel) {
@@ -365,17 +366,20 @@ Footprint footprint(const Convert& kernel) {
               (kernel.from == DType::kBFloat16 && kernel.to == DType::kFloat32),
           "'from' and 'to' are not float32 and bfloat16");
   const Count count = at_least_one(kernel.count, "count");
-  return Builder().read(count, size_of(kernel.from)).write(count, size_of(kernel.to)).done();
+  return FootprintBuilder()
+      .read(count, size_of(kernel.from))
+      .write(count, size_of(kernel.to))
+      .done();
 }
 
 Footprint footprint(const RoundToBFloat16& kernel) {
   const Count count = at_least_one(kernel.count, "count");
-  return Builder().read(count, kFloat, true).write(count).done();
+  return FootprintBuilder().read(count, kFloat, true).write(count).done();
 }
 
 Footprint footprint(const CopyBytes& kernel) {
   const Count bytes = at_least_one(kernel.bytes, "bytes");
-  return Builder().read(bytes, 1).write(bytes, 1).done();
+  return FootprintBuilder().read(bytes, 1).write(bytes, 1).done();
 }
 
 Footprint footprint(const StridedCopy& kernel) {
@@ -383,7 +387,7 @@ Footprint footprint(const StridedCopy& kernel) {
   require(size == 1 || size == 2 || size == 4 || size == 8 || size == 16,
           "'element_size' is not 1, 2, 4, 8 or 16");
   const auto bytes = static_cast<std::int64_t>(size);
-  return Builder()
+  return FootprintBuilder()
       .read(span_of(kernel.extents, kernel.source_strides), bytes)
       .write(target_span_of(kernel.extents, kernel.target_strides), bytes)
       .done();
@@ -405,13 +409,16 @@ Footprint footprint(const PaddedCopy& kernel) {
 Footprint footprint(const Cast& kernel) {
   require(Cast::supports(kernel.from) && Cast::supports(kernel.to), "there is no such cast");
   const Count count = at_least_one(kernel.count, "count");
-  return Builder().read(count, size_of(kernel.from)).write(count, size_of(kernel.to)).done();
+  return FootprintBuilder()
+      .read(count, size_of(kernel.from))
+      .write(count, size_of(kernel.to))
+      .done();
 }
 
 Footprint footprint(const PlainConcat& kernel) {
   const Count outer = at_least_one(kernel.outer, "outer");
   require(!kernel.run_bytes.empty(), "'run_bytes' is empty");
-  Builder builder;
+  FootprintBuilder builder;
   Count row = 0;
   for (const std::int64_t bytes : kernel.run_bytes) {
     builder.read(outer * at_least_one(bytes, "run_bytes"), 1);
@@ -426,7 +433,7 @@ Footprint footprint(const FoldNormWeights& kernel) {
       at_least_one(fold.groups, "groups") * at_least_one(fold.channels, "channels");
   const Count weights =
       channels * at_least_one(fold.rows, "rows") * at_least_one(fold.inner, "inner");
-  return Builder()
+  return FootprintBuilder()
       .read(weights)
       .read(channels)
       .read_if(fold.has_scale, channels)
@@ -438,7 +445,7 @@ Footprint footprint(const FoldNormBias& kernel) {
   const NormFold& fold = kernel.fold;
   const Count channels =
       at_least_one(fold.groups, "groups") * at_least_one(fold.channels, "channels");
-  return Builder()
+  return FootprintBuilder()
       .read(channels)
       .read(channels)
       .read_if(fold.has_scale, channels)
@@ -451,7 +458,7 @@ Footprint footprint(const FoldNormBias& kernel) {
 Footprint footprint(const NormVectors& kernel) {
   const Count channels = at_least_one(kernel.channels, "channels");
   require(kernel.padded_channels >= kernel.channels, "'padded_channels' is below 'channels'");
-  return Builder()
+  return FootprintBuilder()
       .read(channels)
       .read(channels)
       .read_if(kernel.has_scale, channels)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What footprints are made with: counts that do not overflow, checks of fields, and the list of
-// what a step reads and writes.
+// What footprints are computed with: counts that do not overflow, the spans of iteration spaces,
+// and the list of operands.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +13,7 @@
 #include "kernels/footprint.hpp"
 #include "kernels/refuse.hpp"
 
-namespace npu::onednn::footprint_builder {
+namespace npu::onednn {
 
 /// A count that is at least 0, at most kMaxOperandBytes.
 class Count {
@@ -46,16 +46,16 @@ inline Count size_of(DType type) { return {static_cast<std::int64_t>(dtype_size(
 
 inline constexpr std::int64_t kFloat = sizeof(float);
 
-class Builder {
+class FootprintBuilder {
  public:
-  Builder& read(Count elements, Count element_size = kFloat, bool may_be_target = false) {
+  FootprintBuilder& read(Count elements, Count element_size = kFloat, bool may_be_target = false) {
     result_.reads.push_back(access(elements, element_size));
     result_.reads.back().may_be_target = may_be_target;
     return *this;
   }
-  Builder& read_if(bool exists, Count elements) { return exists ? read(elements) : *this; }
+  FootprintBuilder& read_if(bool exists, Count elements) { return exists ? read(elements) : *this; }
   /// What an epilogue adds or multiplies with, which lies like the target.
-  Builder& read_epilogue(const std::vector<EpilogueStep>& steps, Count elements) {
+  FootprintBuilder& read_epilogue(const std::vector<EpilogueStep>& steps, Count elements) {
     std::size_t operands = 0;
     for (const EpilogueStep& step : steps) {
       if (!step.reads_operand()) continue;
@@ -64,7 +64,7 @@ class Builder {
     }
     return *this;
   }
-  Builder& write(Count elements, Count element_size = kFloat) {
+  FootprintBuilder& write(Count elements, Count element_size = kFloat) {
     result_.write = access(elements, element_size);
     return *this;
   }
@@ -134,15 +134,19 @@ inline Count target_span_of(const std::vector<std::int64_t>& extents,
   return span;
 }
 
-}  // namespace npu::onednn::footprint_builder
-
-namespace npu::onednn {
-
 // Footprints that have files of their own.
 Footprint footprint(const Resample& kernel);
 Footprint footprint(const GridSample& kernel);
 Footprint footprint(const GroupNorm& kernel);
 Footprint footprint(const Recurrence& kernel);
 Footprint footprint(const RecurrenceWeights& kernel);
+Footprint footprint(const TypedBinary& kernel);
+Footprint footprint(const Select& kernel);
+Footprint footprint(const IntegerReduction& kernel);
+Footprint footprint(const ArgReduction& kernel);
+Footprint footprint(const RunningSum& kernel);
+Footprint footprint(const CopyParts& kernel);
+Footprint footprint(const Triangle& kernel);
+Footprint footprint(const IndexedCopy& kernel);
 
 }  // namespace npu::onednn

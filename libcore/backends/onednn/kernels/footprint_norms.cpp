@@ -4,8 +4,6 @@
 
 namespace npu::onednn {
 
-using namespace footprint_builder;
-
 Footprint footprint(const GroupNorm& kernel) {
   require(is_float(kernel.type), "'type' is no float type");
   require_isa(kernel.isa);
@@ -20,7 +18,7 @@ Footprint footprint(const GroupNorm& kernel) {
           "'vector' is not in 1..'channels'");
   const Count elements =
       at_least_one(kernel.outer, "outer") * channels * at_least_one(kernel.spatial, "spatial");
-  return Builder()
+  return FootprintBuilder()
       .read(elements, size_of(kernel.type), true)
       .read_if(kernel.has_weight, kernel.vector)
       .read_if(kernel.has_bias, kernel.vector)

@@ -4,8 +4,6 @@
 
 namespace npu::onednn {
 
-using namespace footprint_builder;
-
 namespace {
 
 constexpr std::int64_t kMostLayers = 1024;
@@ -28,7 +26,7 @@ Footprint footprint(const Recurrence& kernel) {
   const Count states = Count{kernel.layers} * kernel.directions * kernel.batch * kernel.hidden;
   // Gates of all steps, two outputs and cells.
   const Count scratch = (rows + kernel.batch) * kernel.directions * (Count{kernel.hidden} + 16) * 8;
-  Builder builder;
+  FootprintBuilder builder;
   builder.read(rows * kernel.inputs)
       .read(states)
       .read_if(kernel.cell == Recurrence::Cell::kLstm, states);
@@ -43,7 +41,7 @@ Footprint footprint(const RecurrenceWeights& kernel) {
   const Recurrence layer = kernel.layer();
   check_weights(layer, kernel.inputs);
   const Count rows = Count{layer.gates()} * kernel.hidden;
-  return Builder()
+  return FootprintBuilder()
       .read(rows * kernel.inputs)
       .read(rows * kernel.hidden)
       .read_if(kernel.has_biases, rows)

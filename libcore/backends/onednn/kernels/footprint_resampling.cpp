@@ -4,8 +4,6 @@
 
 namespace npu::onednn {
 
-using namespace footprint_builder;
-
 Footprint footprint(const Resample& kernel) {
   require(is_float(kernel.type), "'type' is no float type");
   require_isa(kernel.isa);
@@ -24,7 +22,7 @@ Footprint footprint(const Resample& kernel) {
     target = target * kernel.target_extent(i);
   }
   const Count row = Count{kernel.target_extent(2)} * kernel.lanes;
-  Builder builder;
+  FootprintBuilder builder;
   builder.read(source, size_of(kernel.type)).write(target, size_of(kernel.type));
   return builder.with_scratch(kernel, Count{kernel.width[0] * kernel.width[1]} * row * kFloat);
 }
@@ -43,7 +41,7 @@ Footprint footprint(const GridSample& kernel) {
   require(plane.value() <= kMostElements, "a plane has too many elements");
   const Count batch = at_least_one(kernel.batch, "batch");
   const Count planes = batch * at_least_one(kernel.channels, "channels");
-  return Builder().read(planes * plane).read(batch * result * 2).write(planes * result).done();
+  return FootprintBuilder().read(planes * plane).read(batch * result * 2).write(planes * result).done();
 }
 
 }  // namespace npu::onednn

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/operands.hpp"
+#include "npu/tensor/dtype.hpp"
 
 namespace npu::onednn {
 
@@ -26,6 +28,45 @@ struct GatherRows {
   };
   static Operands bind(Addresses addresses) { return {addresses[0], addresses[1], addresses[2]}; }
   /// Throws Error kInfeasible if an index is not in [0, rows).
+  void run(const Operands& operands) const;
+};
+
+/// Elements of a tensor by indices, in an iteration space: read, or written over those of a copy of
+/// the tensor, in the order of the space.
+struct IndexedCopy {
+  static constexpr std::string_view kName = "indexed-copy";
+  static constexpr std::size_t kMostIndices = 8;
+  /// int64 numbers for one dimension of the indexed tensor.
+  struct Index {
+    std::int64_t extent = 1;            ///< of the dimension
+    std::int64_t step = 1;              ///< its stride
+    std::vector<std::int64_t> strides;  ///< of the numbers in the iteration space
+  };
+  DType type = DType::kFloat32;
+  bool scatters = false;     ///< writes to the indexed tensor, else reads it
+  bool accumulates = false;  ///< adds what it writes
+  bool wraps = false;        ///< an index counts from the end if it is negative
+  std::int64_t count = 1;    ///< elements of the indexed tensor
+  std::vector<std::int64_t> extents;
+  std::vector<std::int64_t> indexed_strides;  ///< of the indexed tensor; 0 where indices move it
+  std::vector<std::int64_t> other_strides;    ///< of what is written: the target, or the values
+  std::vector<Index> indices;
+  std::string node{};  ///< for messages
+
+  void simplify();
+
+  struct Operands {
+    const std::byte* indexed;
+    const std::byte* values;  ///< null unless it scatters
+    Addresses indices;
+    std::byte* target;
+  };
+  Operands bind(Addresses addresses) const {
+    const std::size_t before = scatters ? 2 : 1;
+    return {addresses[0], scatters ? addresses[1] : nullptr,
+            addresses.subspan(before, addresses.size() - before - 1), addresses.back()};
+  }
+  /// Throws Error kInfeasible if an index is outside its dimension.
   void run(const Operands& operands) const;
 };
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#include "kernels/elements.hpp"
 
 namespace npu::onednn {
 
@@ -30,6 +33,27 @@ void row_offsets(std::int64_t row, const std::vector<std::int64_t>& extents, std
     const std::int64_t index = row % extents[i - 1];
     row /= extents[i - 1];
     for (std::size_t k = 0; k < kLists; ++k) offsets[k] += index * (*lists[k])[i - 1];
+  }
+}
+
+/// Calls body(count, offsets) for every row of a space, one long row in pieces, on all threads.
+template <std::size_t kLists, typename Body>
+void for_each_row(const std::vector<std::int64_t>& extents,
+                  const std::vector<std::int64_t>* const (&lists)[kLists], const Body& body) {
+  const std::int64_t width = extents.back();
+  const std::int64_t total = product(extents);
+  const std::int64_t rows = total / width;
+  constexpr std::int64_t kPiece = 8192;
+  const std::int64_t pieces = rows == 1 ? (width + kPiece - 1) / kPiece : 1;
+#pragma omp parallel for collapse(2) if (total >= kParallelElements)
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t piece = 0; piece < pieces; ++piece) {
+      std::int64_t offsets[kLists];
+      row_offsets(row, extents, 1, lists, offsets);
+      const std::int64_t begin = pieces == 1 ? 0 : piece * kPiece;
+      for (std::size_t k = 0; k < kLists; ++k) offsets[k] += begin * lists[k]->back();
+      body(pieces == 1 ? width : std::min(kPiece, width - begin), offsets);
+    }
   }
 }
 

@@ -16,13 +16,16 @@
 #include "kernels/group_norm.hpp"
 #include "kernels/norms.hpp"
 #include "kernels/packed_gemm.hpp"
+#include "kernels/parts.hpp"
 #include "kernels/pooling.hpp"
 #include "kernels/recurrence.hpp"
 #include "kernels/reductions.hpp"
 #include "kernels/resample.hpp"
 #include "kernels/scale_shift.hpp"
+#include "kernels/scans.hpp"
 #include "kernels/softmax.hpp"
 #include "kernels/squeeze_excite.hpp"
+#include "kernels/typed_binary.hpp"
 #include "kernels/winograd.hpp"
 
 namespace npu::onednn {
@@ -34,9 +37,11 @@ using Kernel = std::variant<
     Winograd, PackedGemm, Gemv, Attention, ExpandDepthwise, SqueezeExcite,
     // What oneDNN has no primitive for, or only a slow one.
     ScaleShift, Gelu, Elementwise, Softmax, BroadcastBinary, RowNorm, WindowAverage,
-    MiddleReduction, GatherRows, Sequence, Resample, Recurrence, GridSample, GroupNorm,
+    MiddleReduction, GatherRows, Sequence, Resample, Recurrence, GridSample, GroupNorm, TypedBinary,
+    Select, IntegerReduction, ArgReduction, RunningSum,
     // Copies.
-    Convert, RoundToBFloat16, CopyBytes, StridedCopy, PaddedCopy, Cast, PlainConcat,
+    Convert, RoundToBFloat16, CopyBytes, StridedCopy, PaddedCopy, Cast, PlainConcat, CopyParts,
+    Triangle, IndexedCopy,
     // Run when a program is compiled.
     WinogradWeights, PackedGemmWeights, PanelWeights, GateWeights, FoldNormWeights, FoldNormBias,
     NormVectors, RecurrenceWeights>;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums, means and extrema along one dimension. Each number is computed by one thread in one order,
-// whatever their number. O(elements).
+// Sums, means, products, norms and extrema along one dimension. Each number is computed by one
+// thread in one order, whatever their number. O(elements).
 #include "kernels/reductions.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "kernels/elements.hpp"
@@ -16,6 +17,9 @@ template <ReductionOp kOp>
 inline double reduce(double sum, double value) {
   if constexpr (kOp == ReductionOp::kMaximum) return value > sum || value != value ? value : sum;
   if constexpr (kOp == ReductionOp::kMinimum) return value < sum || value != value ? value : sum;
+  if constexpr (kOp == ReductionOp::kProduct) return sum * value;
+  if constexpr (kOp == ReductionOp::kNorm1) return sum + std::abs(value);
+  if constexpr (kOp == ReductionOp::kNorm2) return sum + value * value;
   return sum + value;
 }
 
@@ -24,6 +28,7 @@ void reduce_middle(const MiddleReduction& call, const T* source, T* target) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   constexpr double kStart = kOp == ReductionOp::kMaximum   ? -kInfinity
                             : kOp == ReductionOp::kMinimum ? kInfinity
+                            : kOp == ReductionOp::kProduct ? 1.0
                                                            : 0.0;
   // Columns in groups, so that sums of one group stay in registers or the L1.
   constexpr std::int64_t kGroup = 64;
@@ -40,7 +45,8 @@ void reduce_middle(const MiddleReduction& call, const T* source, T* target) {
         for (std::int64_t j = 0; j < width; ++j) {
           const auto value = static_cast<double>(load(row[j]));
           // A NaN stays: every comparison with it is false.
-          if (kOp == ReductionOp::kMean || kOp == ReductionOp::kSum || sums[j] == sums[j]) {
+          constexpr bool kExtremum = kOp == ReductionOp::kMaximum || kOp == ReductionOp::kMinimum;
+          if (!kExtremum || sums[j] == sums[j]) {
             sums[j] = reduce<kOp>(sums[j], value);
           }
         }
@@ -48,7 +54,8 @@ void reduce_middle(const MiddleReduction& call, const T* source, T* target) {
       T* to = target + outer * call.inner + begin;
       for (std::int64_t j = 0; j < width; ++j) {
         const double divisor = kOp == ReductionOp::kMean ? static_cast<double>(call.count) : 1.0;
-        store(to[j], static_cast<float>(sums[j] / divisor));
+        const double sum = kOp == ReductionOp::kNorm2 ? std::sqrt(sums[j]) : sums[j];
+        store(to[j], static_cast<float>(sum / divisor));
       }
     }
   }
@@ -65,6 +72,12 @@ void reduce_typed(const MiddleReduction& call, const T* source, T* target) {
       return reduce_middle<ReductionOp::kMaximum>(call, source, target);
     case ReductionOp::kMinimum:
       return reduce_middle<ReductionOp::kMinimum>(call, source, target);
+    case ReductionOp::kProduct:
+      return reduce_middle<ReductionOp::kProduct>(call, source, target);
+    case ReductionOp::kNorm1:
+      return reduce_middle<ReductionOp::kNorm1>(call, source, target);
+    case ReductionOp::kNorm2:
+      return reduce_middle<ReductionOp::kNorm2>(call, source, target);
   }
 }
 

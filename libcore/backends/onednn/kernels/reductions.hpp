@@ -10,10 +10,18 @@
 
 namespace npu::onednn {
 
-enum class ReductionOp : std::uint8_t { kMean, kSum, kMaximum, kMinimum };
+enum class ReductionOp : std::uint8_t {
+  kMean,
+  kSum,
+  kMaximum,
+  kMinimum,
+  kProduct,
+  kNorm1,  ///< the sum of magnitudes
+  kNorm2,  ///< the root of the sum of squares
+};
 
-/// Reduces the middle dimension of a row-major [outer, count, inner] tensor; sums are float64,
-/// extrema propagate NaN.
+/// Reduces the middle dimension of a row-major [outer, count, inner] tensor; sums and products are
+/// float64, extrema propagate NaN.
 struct MiddleReduction {
   static constexpr std::string_view kName = "reduction";
   ReductionOp op = ReductionOp::kMean;

@@ -160,13 +160,24 @@ Value add_eltwise(Lowering& lowering, const Eltwise& eltwise, const Value& sourc
   return target;
 }
 
-/// The kernel of our own for an op's base name: oneDNN's function loses NaN or leaves its range.
+/// The kernel of our own for an op's base name: oneDNN has no such function, or one that loses NaN
+/// or leaves its range.
 std::optional<Elementwise::Function> own_function(std::string_view name) {
   using Function = Elementwise::Function;
   if (name == "exp") return Function::kExp;
   if (name == "hardsigmoid") return Function::kHardSigmoid;
   if (name == "log_sigmoid") return Function::kLogSigmoid;
   if (name == "softplus") return Function::kSoftplus;
+  if (name == "reciprocal") return Function::kReciprocal;
+  if (name == "rsqrt") return Function::kReciprocalRoot;
+  if (name == "sin") return Function::kSine;
+  if (name == "cos") return Function::kCosine;
+  if (name == "erf") return Function::kErf;
+  if (name == "floor") return Function::kFloor;
+  if (name == "ceil") return Function::kCeil;
+  if (name == "round") return Function::kRound;
+  if (name == "trunc") return Function::kTruncate;
+  if (name == "sign") return Function::kSign;
   return std::nullopt;
 }
 
@@ -360,10 +371,15 @@ Eltwise number_function(const Lowering& lowering, const BoundNode& node) {
 
 void lower_unary(Lowering& lowering, const BoundNode& node) {
   const TensorId input = tensor_argument(lowering, node, "self");
+  if (!is_floating_point(lowering.dtype(input))) {
+    const bool is_clamp = base_name(node.node().op_type).starts_with("clamp");
+    return is_clamp ? lower_typed_clamp(lowering, node) : lower_typed_unary(lowering, node);
+  }
   lowering.require_float("self", input);
   Value value = lowering.dense(lowering.operand(input));
   if (const auto function = own_function(base_name(node.node().op_type))) {
-    unary_functions(lowering, node);                               // refuses what it does not run
+    if (node.arguments().size() > 1)
+      unary_functions(lowering, node);                             // refuses what it does not run
     if (has_padding(value.layout)) value = lowering.plain(value);  // f(0) is not 0
     const bool in_place = lowering.can_overwrite(value);
     if (in_place) lowering.note_overwritten(value);
@@ -390,6 +406,7 @@ void lower_unary(Lowering& lowering, const BoundNode& node) {
 }
 
 void lower_binary(Lowering& lowering, const BoundNode& node) {
+  if (!has_one_float_dtype(lowering, node)) return lower_typed_binary(lowering, node);
   const std::string_view name = base_name(node.node().op_type);
   const TensorId self = tensor_argument(lowering, node, "self");
   lowering.require_float("self", self);

@@ -35,9 +35,7 @@ void lower_embedding(Lowering& lowering, const BoundNode& node) {
 
 void lower_arange(Lowering& lowering, const BoundNode& node) {
   const DType dtype = lowering.dtype(lowering.result());
-  if (dtype != DType::kInt64) {
-    lowering.refuse("dtype", std::string(dtype_name(dtype)) + " is not supported; use int64");
-  }
+  if (dtype != DType::kInt64) return lower_linspace(lowering, node);
   const auto integer = [&](std::string_view argument, std::int64_t otherwise) {
     if (node.find(argument) == nullptr) return otherwise;
     const BoundArgument& bound = *node.find(argument);

@@ -186,7 +186,7 @@ void lower_group_norm(Lowering& lowering, const BoundNode& node) {
   lower_groups(lowering, node, input, shape[1] / groups);
 }
 
-void lower_instance_norm(Lowering& lowering, const BoundNode& node) {
+Lowered<Done> lower_instance_norm(Lowering& lowering, const BoundNode& node) {
   const TensorId input = tensor_argument(lowering, node, "input");
   if (!node.boolean("use_input_stats")) return lower_batch_norm(lowering, node);
   lowering.require_float("input", input);
@@ -195,6 +195,7 @@ void lower_instance_norm(Lowering& lowering, const BoundNode& node) {
     lowering.refuse("running_mean", "statistics that are updated are not supported");
   }
   lower_groups(lowering, node, input, 1);
+  return Done{};
 }
 
 void lower_rms_norm(Lowering& lowering, const BoundNode& node) {

@@ -383,13 +383,7 @@ void lower_pad(Lowering& lowering, const BoundNode& node) {
   lowering.define_computed(lowering.result(), result, lowering.dtype(self), target);
 }
 
-void lower_slice(Lowering& lowering, const BoundNode& node) {
-  const TensorId self = first_operand(lowering);
-  Shape shape = lowering.shape(self);
-  if (shape.empty()) lowering.invalid("a scalar has no dimension to slice");
-  const std::size_t dimension =
-      normalize_dimension(lowering, "dim", node.integer("dim"), shape.size());
-  const std::int64_t extent = shape[dimension];
+SliceRange slice_range(const Lowering& lowering, const BoundNode& node, std::int64_t extent) {
   const auto clamped = [&](std::string_view argument, std::int64_t otherwise) {
     if (node.is_none(argument)) return otherwise;
     std::int64_t value = node.integer(argument);
@@ -401,8 +395,20 @@ void lower_slice(Lowering& lowering, const BoundNode& node) {
   const std::int64_t step = node.integer("step");
   if (step < 1) lowering.invalid("argument 'step': " + number_text(step) + " is not positive");
   if (end <= start) lowering.refuse("", "an empty slice is not supported");
-  const Value run = sliced(lowering, lowering.stored(self), dimension, start, end - start);
-  shape[dimension] = (end - start - 1) / step + 1;
+  return {start, step, (end - start - 1) / step + 1};
+}
+
+void lower_slice(Lowering& lowering, const BoundNode& node) {
+  const TensorId self = first_operand(lowering);
+  Shape shape = lowering.shape(self);
+  if (shape.empty()) lowering.invalid("a scalar has no dimension to slice");
+  const std::size_t dimension =
+      normalize_dimension(lowering, "dim", node.integer("dim"), shape.size());
+  const std::int64_t extent = shape[dimension];
+  const auto [start, step, count] = slice_range(lowering, node, extent);
+  const Value run =
+      sliced(lowering, lowering.stored(self), dimension, start, (count - 1) * step + 1);
+  shape[dimension] = count;
   lowering.define_moved(lowering.result(), shape, lowering.dtype(self),
                         step == 1 ? run : every_nth(lowering, run, dimension, step));
 }

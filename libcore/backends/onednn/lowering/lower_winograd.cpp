@@ -62,8 +62,8 @@ Shape phases_of(const Shape& image, const std::vector<std::int64_t>& dilation) {
 
 }  // namespace
 
-std::optional<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call,
-                                  const std::vector<Candidate>& candidates) {
+Lowered<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call,
+                            const std::vector<Candidate>& candidates) {
   Winograd kernel = std::get<Winograd>(candidates.front().kernel);
   // Laid out first: a sum must not overwrite the memory that the source is then read from.
   const Value source =

@@ -157,6 +157,8 @@ class Lowering {
   bool is_constant(const Value& value) const;
   Value temporary(DType type, const Layout& layout);
   Value constant(float number);
+  /// Row-major elements of `type` that are known now.
+  Value constant(DType type, const Shape& shape, std::vector<std::byte> bytes);
 
   /// Adds a primitive; its scratchpad operand is added here.
   void add_primitive(const dnnl::primitive_desc_base& primitive,
@@ -357,7 +359,7 @@ void lower_power(Lowering& lowering, const BoundNode& node);
 void lower_reduction(Lowering& lowering, const BoundNode& node);
 void lower_reshape_as(Lowering& lowering, const BoundNode& node);
 void lower_grid_sample(Lowering& lowering, const BoundNode& node);
-void lower_instance_norm(Lowering& lowering, const BoundNode& node);
+Lowered<Done> lower_instance_norm(Lowering& lowering, const BoundNode& node);
 void lower_recurrence(Lowering& lowering, const BoundNode& node);
 void lower_resample(Lowering& lowering, const BoundNode& node);
 void lower_unflatten(Lowering& lowering, const BoundNode& node);
@@ -387,6 +389,35 @@ void lower_cat(Lowering& lowering, const BoundNode& node);
 void lower_split(Lowering& lowering, const BoundNode& node);
 void lower_unbind(Lowering& lowering, const BoundNode& node);
 void lower_arange(Lowering& lowering, const BoundNode& node);
+void lower_fill(Lowering& lowering, const BoundNode& node);
+void lower_linspace(Lowering& lowering, const BoundNode& node);
+void lower_meshgrid(Lowering& lowering, const BoundNode& node);
+void lower_copy(Lowering& lowering, const BoundNode& node);
+void lower_roll(Lowering& lowering, const BoundNode& node);
+void lower_flip(Lowering& lowering, const BoundNode& node);
+void lower_repeat(Lowering& lowering, const BoundNode& node);
+void lower_repeat_interleave(Lowering& lowering, const BoundNode& node);
+void lower_slice_scatter(Lowering& lowering, const BoundNode& node);
+void lower_select_scatter(Lowering& lowering, const BoundNode& node);
+void lower_shuffle(Lowering& lowering, const BoundNode& node);
+void lower_triangle(Lowering& lowering, const BoundNode& node);
+void lower_typed_binary(Lowering& lowering, const BoundNode& node);
+void lower_typed_unary(Lowering& lowering, const BoundNode& node);
+void lower_typed_clamp(Lowering& lowering, const BoundNode& node);
+void lower_where(Lowering& lowering, const BoundNode& node);
+void lower_masked_fill(Lowering& lowering, const BoundNode& node);
+void lower_index(Lowering& lowering, const BoundNode& node);
+void lower_index_put(Lowering& lowering, const BoundNode& node);
+void lower_index_select(Lowering& lowering, const BoundNode& node);
+void lower_gather(Lowering& lowering, const BoundNode& node);
+void lower_scatter(Lowering& lowering, const BoundNode& node);
+Lowered<Done> lower_einsum(Lowering& lowering, const BoundNode& node);
+void lower_vector_norm(Lowering& lowering, const BoundNode& node);
+void lower_integer_reduction(Lowering& lowering, const BoundNode& node);
+void lower_arg_reduction(Lowering& lowering, const BoundNode& node);
+void lower_running_sum(Lowering& lowering, const BoundNode& node);
+/// True for arithmetic on floats of one dtype, perhaps with a number, that is not rounded.
+bool has_one_float_dtype(const Lowering& lowering, const BoundNode& node);
 void lower_embedding(Lowering& lowering, const BoundNode& node);
 /// getitem has no schema.
 void lower_getitem(Lowering& lowering, const Node& node);

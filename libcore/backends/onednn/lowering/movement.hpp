@@ -21,4 +21,12 @@ void define_alias(Lowering& lowering);
 std::optional<Layout> stacked_layout(const Layout& like, std::size_t dimension,
                                      std::int64_t extent);
 
+/// What start, end and step choose of a dimension: `count` elements, which is not 0.
+struct SliceRange {
+  std::int64_t start = 0;
+  std::int64_t step = 1;
+  std::int64_t count = 1;
+};
+SliceRange slice_range(const Lowering& lowering, const BoundNode& node, std::int64_t extent);
+
 }  // namespace npu::onednn

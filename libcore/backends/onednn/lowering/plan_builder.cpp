@@ -46,16 +46,15 @@ Value Lowering::temporary(DType type, const Layout& layout) {
           add_buffer({BufferKind::kArena, bytes_of(type, layout), 0, {}, {}, 0, false}), 0};
 }
 
+Value Lowering::constant(DType type, const Shape& shape, std::vector<std::byte> bytes) {
+  const std::size_t count = bytes.size();
+  return {type, plain_layout(shape, type),
+          add_buffer({BufferKind::kConstant, count, 0, std::move(bytes), {}, 0, false}), 0};
+}
+
 Value Lowering::constant(float number) {
   const auto* bytes = static_cast<const std::byte*>(static_cast<const void*>(&number));
-  const BufferId buffer = add_buffer({BufferKind::kConstant,
-                                      sizeof number,
-                                      0,
-                                      std::vector<std::byte>(bytes, bytes + sizeof number),
-                                      {},
-                                      0,
-                                      false});
-  return {DType::kFloat32, plain_layout({1}, DType::kFloat32), buffer, 0};
+  return constant(DType::kFloat32, {1}, {bytes, bytes + sizeof number});
 }
 
 bool Lowering::is_constant(const Value& value) const {

@@ -59,6 +59,7 @@ enum class FusionRole : std::uint8_t {
   kCat,
   kSameOrder,  ///< its result has the first operand's elements in the same row-major order
   kPermute,
+  kFill,  ///< of its first operand only shape and dtype count, not what it holds
 };
 constexpr bool is_matrix_product(FusionRole role) noexcept {
   return role == FusionRole::kMatmul || role == FusionRole::kLinear;

@@ -140,7 +140,9 @@ void claim_constants(FusionBuilder& builder) {
     ++builder.steps();
     if (!builder.enabled(Pattern::kConstant, n)) continue;
     const std::vector<TensorId>& inputs = builder.node(n).inputs;
-    const bool is_known = std::all_of(inputs.begin(), inputs.end(), [&](TensorId id) {
+    const bool skips_first = builder.facts(n).role == Role::kFill && !inputs.empty();
+    const auto first = inputs.begin() + (skips_first ? 1 : 0);
+    const bool is_known = std::all_of(first, inputs.end(), [&](TensorId id) {
       const std::int32_t above = builder.producer(id);
       return is_weight(builder, id) || (above >= 0 && known[index_of(above)] != 0 &&
                                         builder.node(above).device == builder.node(n).device);

@@ -206,6 +206,22 @@ std::vector<Kernel> samples() {
   result.emplace_back(PaddedCopy{DType::kFloat32, 1.0F, 40, 7, {4, {3, 5}, {5, 1}, {8, 1}}});
   result.emplace_back(Cast{DType::kFloat32, DType::kInt64, 21});
   result.emplace_back(PlainConcat{3, {5, 7}});
+  using Binary = TypedBinary::Op;
+  result.emplace_back(
+      TypedBinary{Binary::kFloorDivide, DType::kBFloat16, 1, {3, 5}, {5, 1}, {0, 1}, {5, 1}, "d"});
+  result.emplace_back(
+      TypedBinary{Binary::kLess, DType::kInt64, 1, {3, 5}, {5, 1}, {1, 0}, {5, 1}, "l"});
+  result.emplace_back(Select{2, {3, 5}, {5, 1}, {0, 0}, {5, 1}, {5, 1}});
+  result.emplace_back(IntegerReduction{IntegerReduction::Op::kProduct, DType::kInt32, 2, 3, 5});
+  result.emplace_back(ArgReduction{DType::kBFloat16, true, true, 2, 3, 5});
+  result.emplace_back(RunningSum{DType::kFloat32, 2, 3, 5});
+  result.emplace_back(CopyParts{
+      2, {{0, 14, 0, {4, {3, 5}, {-5, -1}, {5, 1}}}, {1, 2, 6, {4, {2, 3}, {4, 0}, {5, 1}}}}});
+  result.emplace_back(Triangle{8, 2, 3, 5, 1, true});
+  result.emplace_back(IndexedCopy{
+      DType::kFloat32, false, false, true, 20, {3, 5}, {0, 1}, {5, 1}, {{4, 5, {1, 0}}}, "i"});
+  result.emplace_back(IndexedCopy{
+      DType::kInt64, true, true, false, 20, {3, 5}, {5, 0}, {5, 1}, {{5, 1, {5, 1}}}, "s"});
   if (isa >= VectorIsa::kAvx2) {
     result.emplace_back(WinogradWeights{std::get<Winograd>(result[0])});
     result.emplace_back(PackedGemmWeights{std::get<PackedGemm>(result[2])});

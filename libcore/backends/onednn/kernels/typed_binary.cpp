@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arithmetic on integers, and on floats what rounds to integers; comparisons, logic and selection
+// on any type, with broadcasting. Rows of the iteration space are shared among threads; the
+// innermost loops are plain ones, compiled once for each instruction set. O(elements).
+#include "kernels/typed_binary.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#include "kernels/elements.hpp"
+#include "kernels/iteration_space.hpp"
+#include "npu/support/error.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+using Op = TypedBinary::Op;
+
+template <typename T>
+[[gnu::always_inline]] inline T wrapped(std::make_unsigned_t<T> value) {
+  return static_cast<T>(value);
+}
+
+/// b is not 0.
+template <Op kOp, typename T>
+[[gnu::always_inline]] inline T divide(T a, T b) {
+  if (b == -1) {  // the smallest number has no opposite
+    if constexpr (kOp == Op::kRemainder || kOp == Op::kFmod) return 0;
+    return wrapped<T>(0 - static_cast<std::make_unsigned_t<T>>(a));
+  }
+  const T quotient = a / b;
+  const T rest = a % b;
+  const bool rounds = rest != 0 && (rest < 0) != (b < 0);
+  if constexpr (kOp == Op::kFloorDivide) return rounds ? quotient - 1 : quotient;
+  if constexpr (kOp == Op::kRemainder) return rounds ? rest + b : rest;
+  return kOp == Op::kFmod ? rest : quotient;
+}
+
+template <Op kOp>
+inline float divide_floats(float a, float b) {
+  if constexpr (kOp == Op::kTruncateDivide) return std::trunc(a / b);
+  const float rest = std::fmod(a, b);
+  if constexpr (kOp == Op::kFmod) return rest;
+  const bool rounds = rest != 0.0F && (rest < 0.0F) != (b < 0.0F);
+  if constexpr (kOp == Op::kRemainder) return rounds ? rest + b : rest;
+  if (b == 0.0F) return a / b;
+  const float quotient = (a - rest) / b - (rounds ? 1.0F : 0.0F);
+  if (quotient == 0.0F) return std::copysign(0.0F, a / b);
+  const float below = std::floor(quotient);
+  return quotient - below > 0.5F ? below + 1.0F : below;
+}
+
+template <Op kOp, typename T>
+[[gnu::always_inline]] inline T integer_result(T a, T b, std::int64_t alpha) {
+  using Unsigned = std::make_unsigned_t<T>;
+  const auto x = static_cast<Unsigned>(a);
+  const auto y = static_cast<Unsigned>(b);
+  if constexpr (kOp == Op::kAdd) return wrapped<T>(x + static_cast<Unsigned>(alpha) * y);
+  if constexpr (kOp == Op::kMultiply) return wrapped<T>(x * y);
+  if constexpr (kOp == Op::kMinimum) return a < b ? a : b;
+  if constexpr (kOp == Op::kMaximum) return a > b ? a : b;
+  if constexpr (kOp == Op::kAbsoluteDifference) return wrapped<T>(a < b ? y - x : x - y);
+  if constexpr (kOp == Op::kBitAnd) return a & b;
+  if constexpr (kOp == Op::kBitOr) return a | b;
+  if constexpr (kOp == Op::kBitXor) return a ^ b;
+  if constexpr (kOp >= Op::kFloorDivide) return divide<kOp>(a, b);
+}
+
+template <Op kOp, typename T>
+[[gnu::always_inline]] inline bool truth(T a, T b) {
+  if constexpr (kOp == Op::kEqual) return a == b;
+  if constexpr (kOp == Op::kNotEqual) return a != b;
+  if constexpr (kOp == Op::kLess) return a < b;
+  if constexpr (kOp == Op::kLessEqual) return a <= b;
+  if constexpr (kOp == Op::kGreater) return a > b;
+  if constexpr (kOp == Op::kGreaterEqual) return a >= b;
+  if constexpr (kOp == Op::kLogicalAnd) return static_cast<int>(a != T{}) & (b != T{});
+  if constexpr (kOp == Op::kLogicalOr) return static_cast<int>(a != T{}) | (b != T{});
+  return (a != T{}) != (b != T{});
+}
+
+template <typename T>
+[[gnu::always_inline]] inline auto value_of(T element) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    return load(element);
+  } else {
+    return element;
+  }
+}
+
+/// What an element of the target is: bool where the op gives truth.
+template <Op kOp, typename T>
+using ResultOf = std::conditional_t<TypedBinary::gives_bool(kOp), std::uint8_t, T>;
+
+template <Op kOp, typename T>
+[[gnu::always_inline]] inline void put(ResultOf<kOp, T>& target, T a, T b, std::int64_t alpha) {
+  if constexpr (TypedBinary::gives_bool(kOp)) {
+    target = truth<kOp>(value_of(a), value_of(b)) ? 1 : 0;
+  } else if constexpr (std::is_integral_v<T>) {
+    target = integer_result<kOp>(a, b, alpha);
+  } else {
+    store(target, divide_floats<kOp>(load(a), load(b)));
+  }
+}
+
+/// One row of an iteration space.
+struct Row {
+  const TypedBinary* call;
+  const std::byte* a;
+  const std::byte* b;
+  std::byte* target;
+  std::int64_t count;
+};
+
+template <Op kOp, typename T>
+[[gnu::always_inline]] inline void run_row(const Row& row) {
+  const T* a = elements<T>(row.a);
+  const T* b = elements<T>(row.b);
+  auto* target = elements<ResultOf<kOp, T>>(row.target);
+  const std::int64_t alpha = row.call->alpha;
+  const std::int64_t a_stride = row.call->a_strides.back();
+  const std::int64_t b_stride = row.call->b_strides.back();
+  const std::int64_t target_stride = row.call->target_strides.back();
+  if (target_stride == 1 && a_stride == 1 && b_stride == 1) {
+    for (std::int64_t i = 0; i < row.count; ++i) put<kOp, T>(target[i], a[i], b[i], alpha);
+  } else if (target_stride == 1 && a_stride == 1 && b_stride == 0) {
+    const T right = b[0];
+    for (std::int64_t i = 0; i < row.count; ++i) put<kOp, T>(target[i], a[i], right, alpha);
+  } else {
+    for (std::int64_t i = 0; i < row.count; ++i) {
+      put<kOp, T>(target[i * target_stride], a[i * a_stride], b[i * b_stride], alpha);
+    }
+  }
+}
+
+template <Op kOp>
+[[gnu::always_inline]] inline void run_typed(const Row& row) {
+  constexpr bool kBits = kOp >= Op::kBitAnd && kOp <= Op::kBitXor;
+  constexpr bool kFloats = kOp >= Op::kFloorDivide;
+  switch (row.call->type) {
+    case DType::kInt32:
+      return run_row<kOp, std::int32_t>(row);
+    case DType::kInt64:
+      return run_row<kOp, std::int64_t>(row);
+    case DType::kBool:
+      if constexpr (kBits || TypedBinary::gives_bool(kOp)) return run_row<kOp, std::uint8_t>(row);
+      return;
+    case DType::kFloat32:
+      if constexpr (kFloats) return run_row<kOp, float>(row);
+      return;
+    default:
+      if constexpr (kFloats) return run_row<kOp, BFloat16>(row);
+      return;
+  }
+}
+
+[[gnu::always_inline]] inline void run_op(const Row& row) {
+  switch (row.call->op) {
+    case Op::kAdd:
+      return run_typed<Op::kAdd>(row);
+    case Op::kMultiply:
+      return run_typed<Op::kMultiply>(row);
+    case Op::kMinimum:
+      return run_typed<Op::kMinimum>(row);
+    case Op::kMaximum:
+      return run_typed<Op::kMaximum>(row);
+    case Op::kAbsoluteDifference:
+      return run_typed<Op::kAbsoluteDifference>(row);
+    case Op::kBitAnd:
+      return run_typed<Op::kBitAnd>(row);
+    case Op::kBitOr:
+      return run_typed<Op::kBitOr>(row);
+    case Op::kBitXor:
+      return run_typed<Op::kBitXor>(row);
+    case Op::kFloorDivide:
+      return run_typed<Op::kFloorDivide>(row);
+    case Op::kTruncateDivide:
+      return run_typed<Op::kTruncateDivide>(row);
+    case Op::kRemainder:
+      return run_typed<Op::kRemainder>(row);
+    case Op::kFmod:
+      return run_typed<Op::kFmod>(row);
+    case Op::kEqual:
+      return run_typed<Op::kEqual>(row);
+    case Op::kNotEqual:
+      return run_typed<Op::kNotEqual>(row);
+    case Op::kLess:
+      return run_typed<Op::kLess>(row);
+    case Op::kLessEqual:
+      return run_typed<Op::kLessEqual>(row);
+    case Op::kGreater:
+      return run_typed<Op::kGreater>(row);
+    case Op::kGreaterEqual:
+      return run_typed<Op::kGreaterEqual>(row);
+    case Op::kLogicalAnd:
+      return run_typed<Op::kLogicalAnd>(row);
+    case Op::kLogicalOr:
+      return run_typed<Op::kLogicalOr>(row);
+    case Op::kLogicalXor:
+      return run_typed<Op::kLogicalXor>(row);
+  }
+}
+
+void row_anywhere(const Row& row) { run_op(row); }
+NPU_TARGET_AVX2 void row_avx2(const Row& row) { run_op(row); }
+NPU_TARGET_AVX512 void row_avx512(const Row& row) { run_op(row); }
+
+/// One row of a selection.
+struct SelectRow {
+  const Select* call;
+  const std::byte* condition;
+  const std::byte* a;
+  const std::byte* b;
+  std::byte* target;
+  std::int64_t count;
+};
+
+template <typename T>
+[[gnu::always_inline]] inline void select_row(const SelectRow& row) {
+  const auto* condition = elements<std::uint8_t>(row.condition);
+  const T* a = elements<T>(row.a);
+  const T* b = elements<T>(row.b);
+  T* target = elements<T>(row.target);
+  const std::int64_t strides[4]{row.call->condition_strides.back(), row.call->a_strides.back(),
+                                row.call->b_strides.back(), row.call->target_strides.back()};
+  const bool in_runs = strides[0] == 1 && strides[3] == 1;
+  if (in_runs && strides[1] == 1 && strides[2] == 1) {
+    for (std::int64_t i = 0; i < row.count; ++i) target[i] = condition[i] != 0 ? a[i] : b[i];
+  } else if (in_runs && strides[1] == 0 && strides[2] == 1) {
+    const T left = a[0];
+    for (std::int64_t i = 0; i < row.count; ++i) target[i] = condition[i] != 0 ? left : b[i];
+  } else {
+    for (std::int64_t i = 0; i < row.count; ++i) {
+      const bool holds = condition[i * strides[0]] != 0;
+      target[i * strides[3]] = holds ? a[i * strides[1]] : b[i * strides[2]];
+    }
+  }
+}
+
+[[gnu::always_inline]] inline void select_sized(const SelectRow& row) {
+  switch (row.call->element_size) {
+    case 1:
+      return select_row<std::uint8_t>(row);
+    case 2:
+      return select_row<std::uint16_t>(row);
+    case 4:
+      return select_row<std::uint32_t>(row);
+    default:
+      return select_row<std::uint64_t>(row);
+  }
+}
+
+void select_anywhere(const SelectRow& row) { select_sized(row); }
+NPU_TARGET_AVX2 void select_avx2(const SelectRow& row) { select_sized(row); }
+NPU_TARGET_AVX512 void select_avx512(const SelectRow& row) { select_sized(row); }
+
+/// True if one of the integers in an iteration space is 0.
+template <typename T>
+bool has_zero(const TypedBinary& call, const T* values) {
+  std::vector<std::int64_t> extents;
+  std::vector<std::int64_t> strides;
+  for (std::size_t i = 0; i < call.extents.size(); ++i) {
+    if (call.b_strides[i] == 0) continue;
+    extents.push_back(call.extents[i]);
+    strides.push_back(call.b_strides[i]);
+  }
+  const std::int64_t count = product(extents);
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t offset[1];
+    row_offsets(i, extents, 0, {&strides}, offset);
+    if (values[offset[0]] == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool TypedBinary::supports(Op op, DType type) noexcept {
+  switch (type) {
+    case DType::kInt32:
+    case DType::kInt64:
+      return true;
+    case DType::kBool:
+      return (op >= Op::kBitAnd && op <= Op::kBitXor) || gives_bool(op);
+    case DType::kFloat32:
+    case DType::kBFloat16:
+      return op >= Op::kFloorDivide;
+    default:
+      return false;
+  }
+}
+
+void TypedBinary::simplify() { simplify_space(extents, {&target_strides, &a_strides, &b_strides}); }
+
+void TypedBinary::run(const Operands& operands) const {
+  const bool divides = op >= Op::kFloorDivide && op <= Op::kFmod;
+  if (divides && type == DType::kInt32 ? has_zero(*this, elements<std::int32_t>(operands.b))
+                                       : divides && type == DType::kInt64 &&
+                                             has_zero(*this, elements<std::int64_t>(operands.b))) {
+    throw Error(ErrorCode::kInfeasible, node + ": an integer is divided by zero");
+  }
+  const auto body = for_isa(isa, row_anywhere, row_avx2, row_avx512);
+  const auto size = static_cast<std::int64_t>(dtype_size(type));
+  const std::int64_t target_size = gives_bool(op) ? 1 : size;
+  for_each_row(extents, {&a_strides, &b_strides, &target_strides},
+               [&](std::int64_t count, const std::int64_t(&offsets)[3]) {
+                 body({this, operands.a + offsets[0] * size, operands.b + offsets[1] * size,
+                       operands.target + offsets[2] * target_size, count});
+               });
+}
+
+void Select::simplify() {
+  simplify_space(extents, {&target_strides, &condition_strides, &a_strides, &b_strides});
+}
+
+void Select::run(const Operands& operands) const {
+  const auto body = for_isa(isa, select_anywhere, select_avx2, select_avx512);
+  const auto size = static_cast<std::int64_t>(element_size);
+  for_each_row(extents, {&condition_strides, &a_strides, &b_strides, &target_strides},
+               [&](std::int64_t count, const std::int64_t(&offsets)[4]) {
+                 body({this, operands.condition + offsets[0], operands.a + offsets[1] * size,
+                       operands.b + offsets[2] * size, operands.target + offsets[3] * size, count});
+               });
+}
+
+}  // namespace npu::onednn

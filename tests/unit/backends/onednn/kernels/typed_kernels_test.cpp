@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels on integers, truth and indices, and those that put tensors together from parts, by hand.
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "catch.hpp"
+#include "kernels/kernel.hpp"
+#include "npu/support/error.hpp"
+
+namespace npu::onednn {
+namespace {
+
+/// Runs a kernel on vectors; `count` elements of the target.
+template <typename To, typename... From>
+std::vector<To> run(Kernel kernel, std::size_t count, std::vector<From>... reads) {
+  set_isa(kernel, cpu_vector_isa());
+  std::vector<To> target(count);
+  std::vector<std::byte*> addresses{static_cast<std::byte*>(static_cast<void*>(reads.data()))...};
+  addresses.push_back(static_cast<std::byte*>(static_cast<void*>(target.data())));
+  run_kernel(kernel, addresses);
+  return target;
+}
+
+using Longs = std::vector<std::int64_t>;
+using Ints = std::vector<std::int32_t>;
+using Bytes = std::vector<std::uint8_t>;
+using Floats = std::vector<float>;
+using Op = TypedBinary::Op;
+
+TypedBinary pairwise(Op op, DType type, std::int64_t count) {
+  return {op, type, 1, {count}, {1}, {1}, {1}, "node 'n'"};
+}
+
+}  // namespace
+
+TEST_CASE("integers are divided as PyTorch rounds", "[onednn][kernels][typed]") {
+  const Ints a{7, -7, 7, -7, 6, INT32_MIN};
+  const Ints b{2, 2, -2, -2, 3, -1};
+  const auto result = [&](Op op) {
+    return run<std::int32_t>(pairwise(op, DType::kInt32, 6), 6, a, b);
+  };
+  CHECK(result(Op::kFloorDivide) == Ints{3, -4, -4, 3, 2, INT32_MIN});
+  CHECK(result(Op::kTruncateDivide) == Ints{3, -3, -3, 3, 2, INT32_MIN});
+  CHECK(result(Op::kRemainder) == Ints{1, 1, -1, -1, 0, 0});
+  CHECK(result(Op::kFmod) == Ints{1, -1, 1, -1, 0, 0});
+  CHECK_THROWS_WITH(
+      run<std::int64_t>(pairwise(Op::kRemainder, DType::kInt64, 2), 2, Longs{1, 2}, Longs{3, 0}),
+      Catch::Contains("node 'n': an integer is divided by zero"));
+}
+
+TEST_CASE("integers wrap around", "[onednn][kernels][typed]") {
+  TypedBinary add = pairwise(Op::kAdd, DType::kInt64, 2);
+  add.alpha = -1;
+  CHECK(run<std::int64_t>(add, 2, Longs{INT64_MIN, 5}, Longs{1, 7}) == Longs{INT64_MAX, -2});
+  CHECK(run<std::int32_t>(pairwise(Op::kMultiply, DType::kInt32, 1), 1, Ints{1 << 30}, Ints{4}) ==
+        Ints{0});
+  CHECK(run<std::int32_t>(pairwise(Op::kAbsoluteDifference, DType::kInt32, 2), 2,
+                          Ints{INT32_MIN, -3}, Ints{0, 0}) == Ints{INT32_MIN, 3});
+}
+
+TEST_CASE("floats are divided as PyTorch rounds", "[onednn][kernels][typed]") {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const Floats a{7.5F, -7.5F, 1.0F, -1.0F};
+  const Floats b{2.0F, 2.0F, 0.0F, 0.5F};
+  const auto result = [&](Op op) { return run<float>(pairwise(op, DType::kFloat32, 4), 4, a, b); };
+  CHECK(result(Op::kFloorDivide) == Floats{3.0F, -4.0F, kInfinity, -2.0F});
+  CHECK(result(Op::kTruncateDivide) == Floats{3.0F, -3.0F, kInfinity, -2.0F});
+  const Floats rest = result(Op::kRemainder);
+  CHECK(rest[0] == 1.5F);
+  CHECK(rest[1] == 0.5F);
+  CHECK(std::isnan(rest[2]));
+}
+
+TEST_CASE("comparisons with NaN are false but for inequality", "[onednn][kernels][typed]") {
+  const float nan = std::nanf("");
+  const Floats a{1.0F, nan, 2.0F};
+  const Floats b{2.0F, 1.0F, 2.0F};
+  const auto result = [&](Op op) {
+    return run<std::uint8_t>(pairwise(op, DType::kFloat32, 3), 3, a, b);
+  };
+  CHECK(result(Op::kLess) == Bytes{1, 0, 0});
+  CHECK(result(Op::kGreaterEqual) == Bytes{0, 0, 1});
+  CHECK(result(Op::kEqual) == Bytes{0, 0, 1});
+  CHECK(result(Op::kNotEqual) == Bytes{1, 1, 0});
+  CHECK(result(Op::kLogicalAnd) == Bytes{1, 1, 1});  // NaN is not 0
+}
+
+TEST_CASE("a selection broadcasts", "[onednn][kernels][typed]") {
+  Select call;
+  call.element_size = 4;
+  call.extents = {2, 3};
+  call.condition_strides = {0, 1};
+  call.a_strides = {0, 0};
+  call.b_strides = {3, 1};
+  call.target_strides = {3, 1};
+  CHECK(run<float>(call, 6, Bytes{1, 0, 1}, Floats{9.0F}, Floats{1, 2, 3, 4, 5, 6}) ==
+        Floats{9, 2, 9, 9, 5, 9});
+}
+
+TEST_CASE("elements are read and written by index", "[onednn][kernels][typed]") {
+  // x[[2, -1], :] of a 3 x 2 tensor.
+  IndexedCopy read{DType::kFloat32,  false,     false, true, 6, {2, 2}, {0, 1}, {2, 1},
+                   {{3, 2, {1, 0}}}, "node 'n'"};
+  CHECK(run<float>(read, 4, Floats{1, 2, 3, 4, 5, 6}, Longs{2, -1}) == Floats{5, 6, 5, 6});
+  read.wraps = false;
+  CHECK_THROWS_WITH(run<float>(read, 4, Floats{1, 2, 3, 4, 5, 6}, Longs{2, -1}),
+                    Catch::Contains("node 'n': an index is outside its dimension"));
+  // x[[0, 0, 2]] = values, and += values: of two for one element the later one counts.
+  IndexedCopy written{DType::kInt64, true, false, true,          3,
+                      {3},           {0},  {1},   {{3, 1, {1}}}, "node 'n'"};
+  CHECK(run<std::int64_t>(written, 3, Longs{7, 8, 9}, Longs{1, 2, 3}, Longs{0, 0, -1}) ==
+        Longs{2, 8, 3});
+  written.accumulates = true;
+  CHECK(run<std::int64_t>(written, 3, Longs{7, 8, 9}, Longs{1, 2, 3}, Longs{0, 0, 2}) ==
+        Longs{10, 8, 12});
+  CHECK_THROWS_AS(run<std::int64_t>(written, 3, Longs{7, 8, 9}, Longs{1, 2, 3}, Longs{0, 3, 2}),
+                  Error);
+}
+
+TEST_CASE("parts are copied backwards and over each other", "[onednn][kernels][typed]") {
+  const CopyParts call{2, {{0, 5, 0, {4, {6}, {-1}, {1}}}, {1, 0, 1, {4, {2}, {0}, {2}}}}};
+  CHECK(run<float>(call, 6, Floats{1, 2, 3, 4, 5, 6}, Floats{9}) == Floats{6, 9, 4, 9, 2, 1});
+}
+
+TEST_CASE("triangles of matrices", "[onednn][kernels][typed]") {
+  const Ints matrix{1, 2, 3, 4, 5, 6};
+  CHECK(run<std::int32_t>(Triangle{4, 1, 2, 3, 0, false}, 6, matrix) == Ints{1, 0, 0, 4, 5, 0});
+  CHECK(run<std::int32_t>(Triangle{4, 1, 2, 3, 1, true}, 6, matrix) == Ints{0, 2, 3, 0, 0, 6});
+  CHECK(run<std::int32_t>(Triangle{4, 1, 2, 3, -5, true}, 6, matrix) == matrix);
+}
+
+TEST_CASE("reductions and running sums of integers", "[onednn][kernels][typed]") {
+  using Reduce = IntegerReduction::Op;
+  const Ints values{1, 2, 3, 4, 5, 6};  // [1, 3, 2]
+  const auto reduced = [&](Reduce op) {
+    return run<std::int64_t>(IntegerReduction{op, DType::kInt32, 1, 3, 2}, 2, values);
+  };
+  CHECK(reduced(Reduce::kSum) == Longs{9, 12});
+  CHECK(reduced(Reduce::kProduct) == Longs{15, 48});
+  CHECK(run<std::uint8_t>(IntegerReduction{Reduce::kAll, DType::kBool, 2, 2, 1}, 2,
+                          Bytes{1, 1, 1, 0}) == Bytes{1, 0});
+  CHECK(run<std::int64_t>(RunningSum{DType::kInt64, 1, 3, 1}, 3, Longs{1, 2, 3}) == Longs{1, 3, 6});
+}
+
+TEST_CASE("the first of equal extrema counts, and NaN before all", "[onednn][kernels][typed]") {
+  const float nan = std::nanf("");
+  const ArgReduction call{DType::kFloat32, true, false, 2, 4, 1};
+  CHECK(run<std::int64_t>(call, 2, Floats{1, 5, 5, 2, 3, nan, 9, nan}) == Longs{1, 1});
+  ArgReduction least{DType::kFloat32, false, true, 1, 3, 1};
+  const auto both = run<float>(least, 3, Floats{4, -2, 3});
+  std::int64_t place = 0;
+  std::memcpy(&place, both.data(), sizeof place);
+  CHECK(place == 1);
+  CHECK(both[2] == -2.0F);
+}
+
+TEST_CASE("functions that oneDNN does not have, at the ends of their range",
+          "[onednn][kernels][typed]") {
+  using Function = Elementwise::Function;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const Floats values{0.0F,  -0.0F, 0.5F,      1.5F,       2.5F,   -0.3F, -2.5F,    1e9F,
+                      -1e9F, 1e-4F, 8388609.F, 12345.678F, 3e-39F, 100.F, kInfinity};
+  const auto close = [&](Function function, double (*expected)(double), double tolerance) {
+    const auto result =
+        run<float>(Elementwise{function, DType::kFloat32, static_cast<std::int64_t>(values.size())},
+                   values.size(), values);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double wanted = expected(static_cast<double>(values[i]));
+      INFO(static_cast<int>(function) << " of " << values[i] << ": " << result[i]);
+      if (std::isnan(wanted) || std::isinf(wanted)) {
+        CHECK(std::isnan(result[i]) == std::isnan(wanted));
+        if (std::isinf(wanted)) CHECK(static_cast<double>(result[i]) == wanted);
+      } else {
+        CHECK(std::abs(static_cast<double>(result[i]) - wanted) <=
+              tolerance * (1e-30 + std::max(std::abs(wanted), 1e-3)));
+        if (tolerance == 0) CHECK(std::signbit(result[i]) == std::signbit(wanted));
+      }
+    }
+  };
+  close(
+      Function::kFloor, [](double x) { return std::floor(x); }, 0);
+  close(
+      Function::kCeil, [](double x) { return std::ceil(x); }, 0);
+  close(
+      Function::kTruncate, [](double x) { return std::trunc(x); }, 0);
+  close(
+      Function::kRound, [](double x) { return std::nearbyint(x); }, 0);
+  close(
+      Function::kErf, [](double x) { return std::erf(x); }, 1e-6);
+  close(
+      Function::kSine, [](double x) { return std::sin(x); }, 1e-4);
+  close(
+      Function::kCosine, [](double x) { return std::cos(x); }, 1e-4);
+  close(
+      Function::kReciprocalRoot,
+      [](double x) { return x == 0 ? std::copysign(HUGE_VAL, x) : 1 / std::sqrt(x); }, 1e-6);
+}
+
+}  // namespace npu::onednn
