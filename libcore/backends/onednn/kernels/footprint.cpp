@@ -15,7 +15,17 @@
 
 namespace npu::onednn {
 
-using namespace footprint_builder;
+using footprint_builder::at_least_one;
+using footprint_builder::Builder;
+using footprint_builder::Count;
+using footprint_builder::is_float;
+using footprint_builder::kFloat;
+using footprint_builder::last_of;
+using footprint_builder::require_isa;
+using footprint_builder::require_no_operands;
+using footprint_builder::size_of;
+using footprint_builder::span_of;
+using footprint_builder::target_span_of;
 
 namespace {
 

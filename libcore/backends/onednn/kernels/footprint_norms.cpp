@@ -4,7 +4,12 @@
 
 namespace npu::onednn {
 
-using namespace footprint_builder;
+using footprint_builder::at_least_one;
+using footprint_builder::Builder;
+using footprint_builder::Count;
+using footprint_builder::is_float;
+using footprint_builder::require_isa;
+using footprint_builder::size_of;
 
 Footprint footprint(const GroupNorm& kernel) {
   require(is_float(kernel.type), "'type' is no float type");

@@ -4,7 +4,11 @@
 
 namespace npu::onednn {
 
-using namespace footprint_builder;
+using footprint_builder::at_least_one;
+using footprint_builder::Builder;
+using footprint_builder::Count;
+using footprint_builder::kFloat;
+using footprint_builder::require_isa;
 
 namespace {
 
