@@ -9,11 +9,11 @@ namespace npu::test {
 
 namespace {
 
-using Ints = std::vector<std::int64_t>;
+using Sizes = std::vector<std::int64_t>;
 
 /// Sizes or factors of an overload that takes lists: Tensor, output_size, scale_factors.
 Json size_by_list(Random& r, const Shape& input, Shape& result) {
-  Ints size;
+  Sizes size;
   std::vector<double> factors;
   const bool by_size = r.coin();
   for (std::size_t i = 2; i < input.size(); ++i) {
@@ -40,7 +40,7 @@ void upsample(RandomNode& c, const std::string& op) {
   } else {
     const bool with_scales = r.pick(0, 2) == 0;
     const std::string names = "dhw";
-    Ints size;
+    Sizes size;
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t factor = r.pick(1, 3);
       const std::int64_t extent = input[static_cast<std::size_t>(i) + 2];
@@ -96,7 +96,7 @@ void recurrence(RandomNode& c, const std::string& op) {
                       {"train", false},
                       {"bidirectional", directions == 2},
                       {"batch_first", batch_first},
-                      {"_tensor_list_sizes", is_lstm ? Ints{2, parameters} : Ints{parameters}}};
+                      {"_tensor_list_sizes", is_lstm ? Sizes{2, parameters} : Sizes{parameters}}};
   std::vector<Shape> results{output, state};
   if (is_lstm) results.push_back(state);
   finish_results(c, op, results, attrs);

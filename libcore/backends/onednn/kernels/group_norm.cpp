@@ -52,13 +52,13 @@ template <bool kSquares>
 
 template <bool kSquares, typename T>
 [[gnu::always_inline]] inline double sum_of_run(const T* from, std::int64_t count, double mean) {
-  constexpr int kUnroll = 4;
+  constexpr std::int64_t kUnroll = 4;
   Double8 sums[kUnroll]{};
   const Double8 means = Double8{} + mean;
   std::int64_t i = 0;
   for (; i + 8 * kUnroll <= count; i += 8 * kUnroll) {
 #pragma GCC unroll 4
-    for (int j = 0; j < kUnroll; ++j) {
+    for (std::int64_t j = 0; j < kUnroll; ++j) {
       sums[j] += summand<kSquares>(load_doubles(from + i + 8 * j), means);
     }
   }

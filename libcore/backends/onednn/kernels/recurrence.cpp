@@ -287,12 +287,8 @@ class Layer {
         target_(index + 1 == call.layers ? operands.target : between(index)) {}
 
   void run() {
-    // A start of threads costs as much as some 10^5 multiply-adds.
-    constexpr double kMinWork = 2e5;
-    const double work = static_cast<double>(call_.steps * call_.batch * space_.row) *
-                        static_cast<double>(inner_ + call_.hidden);
     start_cells();
-#pragma omp parallel num_threads(work < kMinWork ? 1 : call_.threads)
+#pragma omp parallel num_threads(wanted_threads())
     {
       const int team = omp_get_num_threads();
       project_all(team);
@@ -309,6 +305,13 @@ class Layer {
     std::int64_t last;
   };
 
+  /// A start of threads costs as much as some 10^5 multiply-adds.
+  int wanted_threads() const {
+    constexpr double kMinWork = 2e5;
+    const double work = static_cast<double>(call_.steps * call_.batch * space_.row) *
+                        static_cast<double>(inner_ + call_.hidden);
+    return work < kMinWork ? 1 : call_.threads;
+  }
   float* between(std::int64_t layer) const {
     return operands_.scratch + space_.between + layer % 2 * call_.output_floats();
   }

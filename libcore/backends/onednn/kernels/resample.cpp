@@ -166,6 +166,12 @@ void resample_anywhere(const ResampleTask& task) { resample_any<Float8>(task); }
 NPU_TARGET_AVX2 void resample_avx2(const ResampleTask& task) { resample_any<Float8>(task); }
 NPU_TARGET_AVX512 void resample_avx512(const ResampleTask& task) { resample_any<Float16>(task); }
 
+int wanted_threads(const Resample& call) {
+  std::int64_t elements = call.planes * call.lanes;
+  for (int i = 0; i < 3; ++i) elements *= call.target_extent(i);
+  return elements < kParallelElements ? 1 : call.threads;
+}
+
 }  // namespace
 
 Resample::Operands Resample::bind(Addresses addresses) {
@@ -180,9 +186,8 @@ void Resample::run(const Operands& operands) const {
   const std::int64_t row = target_extent(2) * lanes;
   const std::int64_t parts = std::clamp<std::int64_t>(
       ceil_div(4 * std::int64_t{threads}, planes), 1, std::max<std::int64_t>(1, rows / kMinRows));
-  const bool is_small = planes * rows * row < kParallelElements;
   const std::int64_t kept = width[0] * width[1] * row;
-#pragma omp parallel for num_threads(is_small ? 1 : threads)
+#pragma omp parallel for num_threads(wanted_threads(*this))
   for (std::int64_t piece = 0; piece < planes * parts; ++piece) {
     const std::int64_t part = piece % parts;
     body({this, operands.source, operands.target, operands.scratch + omp_get_thread_num() * kept,

@@ -51,7 +51,7 @@ Value with_batch(Lowering& lowering, const Value& value, const Shape& batch) {
   Shape full = batch;
   full.insert(full.end(), shape.end() - 2, shape.end());
   shape.insert(shape.begin(), full.size() - shape.size(), 1);
-  if (shape == full) return value;
+  if (shape == full) return lowering.reshaped(value, shape);
   const Value source = lowering.reshaped(value, shape);
   const Value target = lowering.temporary(value.type, plain_layout(full, value.type));
   const Iteration space = iterate(target.layout);

@@ -367,6 +367,7 @@ TEST_CASE("onednn matrix products of any rank", "[onednn]") {
   check_matmul(dtype, "aten.matmul.default", {2, 1, 4, 5}, {3, 5, 6}, {2, 3, 4, 6}, weight);
   check_matmul(dtype, "aten.matmul.default", {2, 3, 4, 5}, {2, 3, 5, 6}, {2, 3, 4, 6}, weight);
   check_matmul(dtype, "aten.matmul.default", {2, 3, 4, 5}, {1, 1, 5, 6}, {2, 3, 4, 6}, weight);
+  check_matmul(dtype, "aten.matmul.default", {4, 4, 5}, {1, 4, 5, 6}, {1, 4, 4, 6}, weight);
   check_matmul(dtype, "aten.matmul.default", {5}, {3, 5, 6}, {3, 6}, weight);
   check_matmul(dtype, "aten.matmul.default", {3, 4, 5}, {5}, {3, 4}, weight);
 }

@@ -105,7 +105,7 @@ TEST_CASE("a convolution with dilation is many without", "[onednn][choose]") {
   ConvolutionShape shape = convolution(512, 512, 3, 28);
   shape.source = shape.target = {3, 512, 28, 24};
   shape.spatial = {{1, 1}, {4, 2}, {4, 2}, {4, 2}};
-  const auto first = choose_convolution(shape, Epilogue{}, machine(VectorIsa::kAvx512)).front();
+  const auto first = choose_convolution(shape, {}, machine(VectorIsa::kAvx512)).front();
   REQUIRE(first.name == "winograd");
   const auto& kernel = std::get<Winograd>(first.kernel);
   CHECK(kernel.batch == 3 * 4 * 2);
@@ -121,7 +121,7 @@ TEST_CASE("a smaller tile is taken where it costs next to nothing", "[onednn][ch
   ConvolutionShape shape = convolution(64, 64, 3, 56);
   const auto tile = [&](double flops) {
     shape.sub_ir_flops = flops;
-    const auto first = choose_convolution(shape, Epilogue{}, machine(VectorIsa::kAvx512)).front();
+    const auto first = choose_convolution(shape, {}, machine(VectorIsa::kAvx512)).front();
     return std::get<Winograd>(first.kernel).filter.tile[0];
   };
   CHECK(tile(0.0) == 4);
