@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch norms as numbers for weights or channels, made when a program is compiled, and group and
-// RMS norms. Statistics are float64. O(elements).
+// RMS norms. Statistics are float64; so is the rest of a row whose numbers are so large that their
+// differences could overflow float32. O(elements).
 #include "kernels/norms.hpp"
 
 #include <algorithm>
@@ -11,6 +12,23 @@
 namespace npu::onednn {
 
 namespace {
+
+/// Below this, neither a difference from the mean nor the mean itself overflows float32, and the
+/// factor is a normal number.
+constexpr double kMaxFloatRange = 1e37;
+
+/// The elements of one row of a piece, (x - mean) * factor, with weight and bias.
+template <typename Number, typename T>
+void norm_row(const T* from, std::int64_t count, Number mean, Number factor, const float* weight,
+              const float* bias, bool per_column, T* to) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t at = per_column ? i : 0;
+    auto value = static_cast<float>((static_cast<Number>(load(from[i])) - mean) * factor);
+    if (weight != nullptr) value *= weight[at];
+    if (bias != nullptr) value += bias[at];
+    store(to[i], value);
+  }
+}
 
 template <typename T>
 void norm_rows(const RowNorm& call, const T* source, const float* weight, const float* bias,
@@ -31,17 +49,22 @@ void norm_rows(const RowNorm& call, const T* source, const float* weight, const 
       const double difference = static_cast<double>(load(from[i])) - mean;
       squares += difference * difference;
     }
-    const auto factor = static_cast<float>(
-        1.0 / std::sqrt(squares / static_cast<double>(count) + static_cast<double>(call.epsilon)));
-    const auto center = static_cast<float>(mean);
+    const double factor =
+        1.0 / std::sqrt(squares / static_cast<double>(count) + static_cast<double>(call.epsilon));
+    // The root of the sum is at least the largest difference. NaN takes the way in float32.
+    const bool is_large = std::sqrt(squares) >= kMaxFloatRange || std::abs(mean) >= kMaxFloatRange;
     for (std::int64_t row = 0; row < call.rows; ++row) {
       const std::int64_t channel = piece % call.groups * call.rows + row;
-      for (std::int64_t i = 0; i < call.inner; ++i) {
-        const std::int64_t at = call.per_column ? i : channel;
-        float value = (load(from[row * call.inner + i]) - center) * factor;
-        if (weight != nullptr) value *= weight[at];
-        if (bias != nullptr) value += bias[at];
-        store(to[row * call.inner + i], value);
+      const std::int64_t first = call.per_column ? 0 : channel;
+      const float* row_weight = weight == nullptr ? nullptr : weight + first;
+      const float* row_bias = bias == nullptr ? nullptr : bias + first;
+      const T* row_from = from + row * call.inner;
+      T* row_to = to + row * call.inner;
+      if (is_large) {
+        norm_row(row_from, call.inner, mean, factor, row_weight, row_bias, call.per_column, row_to);
+      } else {
+        norm_row(row_from, call.inner, static_cast<float>(mean), static_cast<float>(factor),
+                 row_weight, row_bias, call.per_column, row_to);
       }
     }
   }

@@ -212,7 +212,8 @@ template <bool kAvx512, typename V>
   }
 }
 
-/// 1 / (1 + exp(-x)) with a relative error of about 3e-7 where it is above 1e-6; NaN for NaN.
+/// 1 / (1 + exp(-x)) with a relative error of about 3e-7 where it is above 1e-6; 0 below -87, so
+/// that the largest numbers times it vanish as well; NaN for NaN.
 template <bool kAvx512, typename V>
 [[gnu::always_inline]] inline V sigmoid_vector(V x) {
   using Int = typename IntegersOf<V>::Type;
@@ -232,37 +233,35 @@ template <bool kAvx512, typename V>
   const Int exponent = bits << 23;
   V factor;
   std::memcpy(&factor, &exponent, sizeof factor);
-  return reciprocal_vector<kAvx512>(p * factor + 1.0F);
+  constexpr float kLowest = -87.0F;
+  return x < kLowest ? V{} : reciprocal_vector<kAvx512>(p * factor + 1.0F);
 }
 
-/// All elements added up in halves.
-template <typename V>
-[[gnu::always_inline]] inline float sum_of_elements(V value) {
+/// All elements combined in halves: element i with element i + n / 2, and so on.
+template <typename V, typename Combine>
+[[gnu::always_inline]] inline float folded_in_halves(V value, const Combine& combine) {
   constexpr int kLanes = sizeof(V) / sizeof(float);
   float parts[kLanes];
   store_vector(parts, value);
 #pragma GCC unroll 4
   for (int half = kLanes / 2; half > 0; half /= 2) {
 #pragma GCC unroll 8
-    for (int i = 0; i < half; ++i) parts[i] += parts[i + half];
+    for (int i = 0; i < half; ++i) parts[i] = combine(parts[i], parts[i + half]);
   }
   return parts[0];
+}
+
+template <typename V>
+[[gnu::always_inline]] inline float sum_of_elements(V value) {
+  return folded_in_halves(
+      value, [](float a, float b) __attribute__((always_inline)) { return a + b; });
 }
 
 /// The largest element; NaN is passed over unless all are NaN.
 template <typename V>
 [[gnu::always_inline]] inline float largest_element(V value) {
-  constexpr int kLanes = sizeof(V) / sizeof(float);
-  float parts[kLanes];
-  store_vector(parts, value);
-#pragma GCC unroll 4
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-#pragma GCC unroll 8
-    for (int i = 0; i < half; ++i) {
-      parts[i] = parts[i + half] > parts[i] ? parts[i + half] : parts[i];
-    }
-  }
-  return parts[0];
+  return folded_in_halves(
+      value, [](float a, float b) __attribute__((always_inline)) { return b > a ? b : a; });
 }
 
 }  // namespace npu::onednn

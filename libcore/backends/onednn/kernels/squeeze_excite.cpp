@@ -32,6 +32,16 @@ struct Part {
   std::int64_t last;
 };
 
+/// The mean of a block of channels whose sums overflow float32: parts of the elements are added.
+/// What is infinite or NaN in the source stays so.
+template <typename V, typename T>
+[[gnu::always_inline]] inline V mean_of_large(const T* from, std::int64_t spatial, float factor) {
+  constexpr std::int64_t kLanes = sizeof(V) / sizeof(float);
+  V sum{};
+  for (std::int64_t i = 0; i < spatial; ++i) sum += load_as_floats<V>(from + i * kLanes) * factor;
+  return sum;
+}
+
 template <typename V, typename T>
 [[gnu::always_inline]] inline void compute_means(const Part& part) {
   constexpr std::int64_t kLanes = sizeof(V) / sizeof(float);
@@ -47,7 +57,10 @@ template <typename V, typename T>
       for (int j = 0; j < 4; ++j) sums[j] += load_as_floats<V>(from + (i + j) * kLanes);
     }
     for (; i < spatial; ++i) sums[0] += load_as_floats<V>(from + i * kLanes);
-    store_vector(part.means + group * kLanes, ((sums[0] + sums[1]) + (sums[2] + sums[3])) * factor);
+    V mean = ((sums[0] + sums[1]) + (sums[2] + sums[3])) * factor;
+    // An infinity or NaN less itself is NaN, all else 0.
+    if (sum_of_elements(mean - mean) != 0.0F) mean = mean_of_large<V>(from, spatial, factor);
+    store_vector(part.means + group * kLanes, mean);
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads edge lists. Ids may be any 64-bit integers: those that occur are numbered in ascending
 // order, through a table where they are dense, else by sorting. O(bytes), and O(edges log edges)
-// for the sorting; 16 bytes an edge while reading.
+// for the sorting; 16 bytes per edge while reading.
 #include "gnn/graph/edge_list.hpp"
 
 #include <algorithm>
@@ -74,7 +74,7 @@ bool is_head(std::string_view line, const std::string& file) {
   return !starts_like_a_number(head.word());
 }
 
-// The ends of all edges, as the file has them.
+// The ends of all edges, with the ids of the file.
 IdArrays read_ids(LineReader& lines, const std::string& file, const GraphReadOptions& options,
                   DataGraph& data, bool& says_undirected) {
   IdArrays ends;

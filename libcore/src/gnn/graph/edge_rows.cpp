@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the readers of graphs share: edges in file order become rows by target with a counting sort.
-// O(nodes + edges), where sources stand in order already; memory: 4 bytes an edge on top.
+// Shared by all graph readers: a counting sort turns edges in file order into rows by target.
+// O(nodes + edges) where sources are in order already; 4 more bytes of memory per edge.
 #include "gnn/graph/edge_rows.hpp"
 
 #include <algorithm>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads graphs: finds out the format and leaves the file to its reader.
+// Reads graphs: detects the format and calls the reader of that format.
 //
 // Every reader collects the two ends of the directed edges in file order, which then become rows by
-// target (edge_rows.cpp). O(bytes + nodes + edges); while reading, a graph takes 8 bytes an edge
+// target (edge_rows.cpp). O(bytes + nodes + edges); while reading, a graph takes 8 bytes per edge
 // (16 for edge lists, whose ids may have 64 bits), then 4 more for the rows. Values and weights of
-// edges are checked and left out; the weights of a METIS file are kept.
+// edges are checked but not stored, except for the weights of a METIS file.
 #include "npu/gnn/graph_reader.hpp"
 
 #include <algorithm>

@@ -81,7 +81,7 @@ class LineReader {
   }
   [[noreturn]] void fail_file(const std::string& text) const { fail_at(0, 0, text); }
 
-  /// For edge lists: commas separate, too.
+  /// For edge lists: commas are separators as well.
   void separate_by_commas() { commas_ = true; }
 
  private:

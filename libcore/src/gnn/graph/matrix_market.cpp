@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads MatrixMarket files: graphs in coordinate form, features in coordinate or array form. The
-// whole file is checked, every fault has its line. O(bytes).
+// whole file is checked, and every fault is reported with its line. O(bytes).
 #include "gnn/graph/matrix_market.hpp"
 
 #include <utility>
@@ -21,7 +21,7 @@ struct MatrixMarketHeader {
   std::int64_t entries = 0;
 };
 
-// Leaves `lines` behind the size line.
+// Leaves `lines` after the size line.
 MatrixMarketHeader read_matrix_market_header(LineReader& lines) {
   MatrixMarketHeader header;
   if (!lines.next() || lower(lines.word()) != "%%matrixmarket") {

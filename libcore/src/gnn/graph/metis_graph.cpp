@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads graphs in the format of METIS: undirected, every edge in the lines of both its ends, nodes
-// counted from 1. The header promises what the lines hold, and that is checked. O(bytes + edges log
+// counted from 1. What the header promises is checked against the lines. O(bytes + edges log
 // degree).
 #include "gnn/graph/metis_graph.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which part each node belongs to: one number a line, as METIS writes it. O(bytes).
+// The part that each node belongs to: one number per line, as METIS writes it. O(bytes).
 #include "npu/gnn/partition_file.hpp"
 
 #include <array>

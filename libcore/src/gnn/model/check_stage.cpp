@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks the types in the document of a stage, once, where it is read, so that whoever cuts blocks
-// out of it may look at members without asking. O(size of the document).
+// Checks the types in the document of a stage once, where it is read, so that code that cuts blocks
+// out of it can use members without checking them again. O(size of the document).
 #include "gnn/model/check_stage.hpp"
 
 #include <string_view>

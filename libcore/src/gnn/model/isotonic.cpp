@@ -2,8 +2,8 @@
 // Isotonic regression over the partial order of the plane, exactly, by partition (Spouge, Wan and
 // Wilbur, J. Optim. Theory Appl. 2003): of a set of points with mean a, those that the optimum puts
 // above a are the upper set that gains most over a, a maximum closure, which a minimum cut finds.
-// Where none gains anything the whole set has the value a; else both halves are solved alone.
-// O(points) cuts of O(points^2) arcs: for tables of some dozens of points a block.
+// If no upper set gains anything, the whole set has the value a; else each half is solved by
+// itself. O(points) cuts of O(points^2) arcs: meant for tables of a few dozen points per block.
 #include "gnn/model/isotonic.hpp"
 
 #include <algorithm>

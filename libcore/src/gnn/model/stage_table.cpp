@@ -23,8 +23,8 @@ auto entry_key(const ProfileEntry& entry) {
   return std::tuple(entry.device, entry.layer, entry.first, entry.last, entry.n, entry.m);
 }
 
-// How far a time is to be trusted: one over the square of its spread. Of a spread that nobody knows
-// and of a disturbed time it is assumed.
+// How far a time can be trusted: one over the square of its spread. The spread is assumed where it
+// is not known and where the time was disturbed.
 double weight_of(const ProfileEntry& entry, double ms) {
   constexpr double kLeastSpread = 0.01;
   constexpr double kUnknownSpread = 0.05;

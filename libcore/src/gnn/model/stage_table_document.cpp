@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stage tables as documents: own ones (kind "profile"), and the published form, which is read
-// alone. O(size of the document).
+// Stage tables as documents: our own (kind "profile"), and the published form, which is only read.
+// O(size of the document).
 #include <algorithm>
 #include <charconv>
 #include <cmath>

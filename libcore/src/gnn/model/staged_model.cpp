@@ -2,10 +2,11 @@
 // Reads models that are a sequence of stages, and cuts blocks of stages out as documents with
 // static shapes.
 //
-// A stage that makes something per edge looks at both ends of it, so whatever it reads per node
-// needs rows for halo nodes; so does, by induction, what makes that. Every other stage computes the
-// owned nodes alone. Where a tensor with halo rows is read by a stage of owned rows, a block gets a
-// slice node (owned nodes come first). O(stages * nodes of their IR) for each block.
+// A stage that computes something per edge reads both ends of it, so whatever it reads per node
+// needs rows for halo nodes, and so, by induction, do the stages that compute that. Every other
+// stage computes only the owned nodes. Where a tensor with halo rows is read by a stage of owned
+// rows, a block gets a slice node (owned nodes come first). O(stages * nodes of their IR) for each
+// block.
 #include "npu/gnn/staged_model.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the plan out of what the planner found for every number of parts: names in place of
-// indices, times rounded, totals over the layers. O(subgraphs + plans tried).
+// Builds the plan document from what the planner found for every number of parts: names instead of
+// indices, rounded times, totals over the layers. O(subgraphs + plans tried).
 #include "gnn/plan/assemble_plan.hpp"
 
 #include <algorithm>

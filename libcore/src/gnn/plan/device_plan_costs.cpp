@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan costs a subgraph, from measured tables.
+// The cost of a subgraph under a plan, from measured tables.
 //
 // A block is looked up as a whole where the table has it, since summing its stages overestimates a
 // fused block several times. Sizes: a block computes its owned nodes (or all local ones where edges
@@ -130,7 +130,7 @@ double DevicePlanCosts::tensor_bytes(const StageTensor& tensor, const SubgraphSi
   return tensor.node_bytes * rows + tensor.edge_bytes * share * edges + tensor.fixed_bytes;
 }
 
-// Time of a share with transfers from and to the host, which stand in for those between segments.
+// Time of a share with transfers from and to the host, as an estimate of those between segments.
 double DevicePlanCosts::split_time(std::int32_t device, const StageSegment& segment,
                                    const SubgraphSize& subgraph, std::int32_t percent) const {
   double ms = block_ms(device, segment.first, segment.last, subgraph, percent).value;
@@ -250,8 +250,8 @@ std::string DevicePlanCosts::memory_refusal(std::int32_t device, const StageSegm
   double bytes =
       profile_.peak_bytes(device, layer_.number, segment.first, segment.last, size.n, size.m).value;
   if (layer_.info != nullptr) {
-    // Halo rows are read whatever the table, which knows no halo, says; and where it has no
-    // memory, everything that enters, leaves or is made counts as alive at once.
+    // Halo rows are read as well, of which the table knows nothing; where the table states no
+    // memory, all inputs, outputs and intermediate results count as live at the same time.
     double estimate = 0;
     double halo = 0;
     for (const StageTensor& tensor : layer_.info->tensors) {

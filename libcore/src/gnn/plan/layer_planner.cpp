@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans one layer of a graph neural network for one partition: every legal plan of every subgraph
 // with its balanced split, selection by load, then a search for the order and the changes of plans
-// with the shortest schedule, as a simulation of the workers has it.
+// that give the shortest schedule in a simulation of the workers.
 //
 // O(subgraphs * plans) estimates, the selection, and a fixed number of simulated tasks.
 #include "gnn/plan/layer_planner.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix games with few rows by the primal simplex method: maximise the sum of x subject to
 // (columns * x) <= 1 and x >= 0. Scaled to sum 1, x is the answer and the dual prices are the
-// weights. The basis has one entry a row and stays feasible when columns are added, which start as
-// slacks. O(rows * columns + rows^2) for a pivot.
+// weights. The basis has one entry per row and stays feasible when columns are added, since these
+// start outside it. O(rows * columns + rows^2) per pivot.
 #include "gnn/plan/matrix_game.hpp"
 
 #include <algorithm>

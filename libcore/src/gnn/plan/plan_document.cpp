@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The document of kind "plan": the one place that knows its keys.
 //
-// to_json writes what plan_from_json reads, in a fixed order of keys, so that the same plan is the
-// same bytes. What nothing but a reader of tables looks at may be missing from a document; what the
-// verifier or the runner needs may not. O(size of the document).
+// to_json writes what plan_from_json reads, in a fixed order of keys, so that equal plans give
+// equal bytes. Keys that only people read may be missing from a document; those that the verifier
+// or the runner needs may not. O(size of the document).
 #include "npu/gnn/plan_document.hpp"
 
 #include <algorithm>

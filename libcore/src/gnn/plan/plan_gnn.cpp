@@ -3,9 +3,9 @@
 //
 // For each number of parts k (1 is always tried): METIS with two balance constraints, sizes with
 // halo, every legal plan of every subgraph with its balanced split, selection by load, then a
-// search for the order and the changes of plans with the shortest schedule, as a simulation of the
-// workers has it. The k with the smallest makespan wins. Layers follow one another with a barrier,
-// so each is planned alone and times add up.
+// search for the order and the changes of plans that give the shortest schedule in a simulation of
+// the workers. The k with the smallest makespan wins. A barrier separates layers, so each is
+// planned by itself and their times add up.
 //
 // Cost for each k: METIS, then O(subgraphs * plans) estimates, the selection, and the search, which
 // simulates a fixed number of tasks. Nothing depends on a clock: the same input gives the same

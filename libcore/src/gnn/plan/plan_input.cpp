@@ -114,7 +114,7 @@ void check_profile_fits(const PlanOptions& options, const StageTable& profile,
   }
 }
 
-// Links that plans may need and that nobody has given. What they carry counts nothing.
+// Links that plans may need but for which no rate is given. Transfers over them cost nothing.
 std::string missing_links(const StageTable& profile) {
   std::string list;
   for (const ProfileDevice& from : profile.devices) {

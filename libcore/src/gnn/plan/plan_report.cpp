@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans for people: tables, a drawing and a trace of the simulated schedule. Nothing is computed
-// anew. O(size of the plan).
+// Plans for people: tables, a drawing and a trace of the simulated schedule. Nothing is recomputed.
+// O(size of the plan).
 #include "npu/gnn/plan_report.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executes the clusters of a layer event by event, for the check of a plan: every step looks at all
-// tasks that are left and starts the one that can start first. O(tasks^2).
+// Executes the clusters of a layer event by event to check a plan: every step looks at all
+// remaining tasks and starts the one that can start first. O(tasks^2).
 #include "gnn/plan/replay_clusters.hpp"
 
 #include <algorithm>

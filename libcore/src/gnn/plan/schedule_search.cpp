@@ -2,10 +2,10 @@
 // Local search for a short schedule: threshold accepting (Dueck and Scheuer, 1990) over the order
 // of priority and the option of each item, with simulate()'s rules.
 //
-// What is minimised is the end of the last resource plus a fraction of the mean end of all of them,
-// which tells schedules of the same length apart. One simulation takes O(tasks * resources) plus a
-// word of 64 waiting items looked at for each start; the number of simulations follows from the
-// work allowed. Random numbers depend on nothing but the problem's size.
+// The objective is the end of the last resource plus a fraction of the mean end of all of them,
+// which tells schedules of the same length apart. One simulation takes O(tasks * resources), and
+// each start looks at a word of 64 waiting items; the number of simulations follows from the work
+// allowed. Random numbers depend only on the size of the problem.
 #include "gnn/plan/schedule_search.hpp"
 
 #include <algorithm>

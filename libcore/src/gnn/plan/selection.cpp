@@ -5,12 +5,12 @@
 // Bound: for weights w on the simplex, max_r load_r >= sum_r w_r load_r, and the right side is
 // minimised item by item. Its maximum over w is the Lagrangian dual, equal to the LP relaxation
 // (selection_dual.cpp). With R resources at most R items are fractional in the LP, so the gap
-// shrinks as items get more. Choice: the dual's own, repaired by single and pair switches from
-// several starts (selection_local.cpp); then, for few items, an exhaustive search that ends with
-// the optimum or a proven bound (selection_search.cpp). Candidates that another one beats in every
-// resource are left out beforehand (selection_table.cpp).
+// shrinks as the number of items grows. Choice: the dual's own, repaired by single and pair
+// switches from several starts (selection_local.cpp); then, for few items, an exhaustive search
+// that ends with the optimum or a proven bound (selection_search.cpp). Candidates that another one
+// beats in every resource are left out beforehand (selection_table.cpp).
 //
-// Searches stop after a given amount of work, never after a time, so that the result repeats.
+// Searches stop after a given amount of work, never after a time, so results are reproducible.
 #include "npu/gnn/selection.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local search for a small largest load: single switches, then pairs of switches, then the same
-// from a few random switches away. O(candidates) for a round of single switches, O(items^2 *
-// candidates^2) for a pass over pairs, which larger problems go without.
+// Local search that minimises the largest load: single switches, then pairs of switches, then the
+// same again after a few random switches. O(candidates) for a round of single switches, O(items^2 *
+// candidates^2) for a pass over pairs, which large problems do without.
 #include <algorithm>
 #include <array>
 
@@ -11,7 +11,7 @@
 namespace npu::gnn {
 namespace {
 
-// One pass over pairs of items, applying each pair of switches that helps at once.
+// One pass over pairs of items; a pair of switches that helps is applied immediately.
 std::int64_t pair_switches(const SelectionTable& table, SelectionState& state, std::int64_t budget,
                            bool& improved) {
   std::int64_t work = 0;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds and proves the choice with the smallest largest load, for some dozens of items.
+// Finds the choice whose largest load is smallest, and proves it, for a few dozen items.
 //
 // A probe asks whether some choice keeps every load below a target, by depth-first branch and
 // bound. A node leaves each item some of its candidates; its bound is the Lagrangian one, maximised
-// by cutting planes from the weights of its parent. Every weight vector that is tried also strikes
-// out candidates: with any of them the bound would reach the target. A node branches on the item
+// by cutting planes from the weights of its parent. Every weight vector that is tried also removes
+// candidates: those with any of which the bound would reach the target. A node branches on the item
 // that the relaxation splits most, into the candidates that load one resource less than the split
 // does and those that load it more: lists have many candidates that differ little, and halves of
 // them differ where single ones do not.
 //
 // The target is found by bisection between the bound and the incumbent: a probe without an answer
 // raises the one, an answer lowers the other. The last probe starts at the incumbent and ends with
-// the optimum. Work is counted in candidates looked at, and limited; what has been proven until
-// then stands. Time does not matter, so the result repeats.
+// the optimum. Work is counted in candidates looked at, and limited; what was proven before the
+// limit holds. No clock is read, so the result is reproducible.
 #include <algorithm>
 #include <cmath>
 #include <limits>

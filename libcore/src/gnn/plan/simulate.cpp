@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Discrete-event simulation of a plan: list scheduling with one queue a device.
+// Discrete-event simulation of a plan: list scheduling with one queue per device.
 //
 // Every step starts the task that can start first (ties: by device, then by priority). Its start is
 // no later than that of any task that becomes ready afterwards, so the schedule is what work-
@@ -101,7 +101,7 @@ class Simulation {
         const double start =
             std::max(idle_from, states_[index_of(task.item)].ready[index_of(task.segment)]);
         if (start < best.ms) best = {start, d, q};
-        if (start <= idle_from) break;  // nothing behind it starts earlier
+        if (start <= idle_from) break;  // nothing after it starts earlier
       }
     }
     return best;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks a plan against its inputs without the code that found it.
 //
-// Sizes are counted anew with sets, structure and legality by definition, loads by summing, the
-// makespan by replaying the clusters event by event (replay_clusters.cpp), and the bound by
-// evaluating the stored multipliers over all candidates. A bound that a search raised above that of
-// the multipliers is proven anew by another search (verify_selection.cpp); one that would take too
-// long is reported as not proven here. O(edges log nodes) for the sizes, O(tasks^2) for the replay.
+// Sizes are counted again with sets, structure and legality are checked by definition, loads by
+// summing, the makespan by replaying the clusters event by event (replay_clusters.cpp), and the
+// bound by evaluating the stored multipliers over all candidates. A bound that a search raised
+// above that of the multipliers is proven again by another search (verify_selection.cpp); one that
+// would take too long is reported as not proven here. O(edges log nodes) for the sizes, O(tasks^2)
+// for the replay.
 #include "npu/gnn/verify_plan.hpp"
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 // it: only the problem as it was given and Lagrangian bounds.
 //
 // Branch and bound on halves of candidate lists. The weights of a node follow subgradients with
-// Polyak's step towards the bound to prove; each of them strikes out candidates that cannot be part
-// of a choice below it. A node ends when its weights prove the bound, or with a choice. The item
+// Polyak's step towards the bound to prove; each of them removes candidates that cannot be part of
+// a choice below it. A node ends when its weights prove the bound, or with a choice. The item
 // whose candidates differ most is halved at the middle. Needs several times the work of the search.
 #include <algorithm>
 #include <cmath>
@@ -66,8 +66,8 @@ class BoundChecker {
     descend(std::move(above), std::move(weights));
   }
 
-  // True if some weights prove the bound for what the lists leave. Candidates that no choice below
-  // the bound can have are taken out; the best weights are left behind.
+  // True if some weights prove the bound for the remaining candidates. Candidates that no choice
+  // below the bound can have are removed; `weights` becomes the best ones.
   bool holds(Lists& lists, std::vector<double>& weights) {
     constexpr int kSteps = 25;
     std::vector<double> now = weights;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Latency and rate of links, from copies of 4 KiB to 64 MiB. What goes from one accelerator to
-// another runs over the host's memory, as it does when a plan runs. O(devices^2) copies.
+// another goes through the host's memory, as it does when a plan runs. O(devices^2) copies.
 #include "gnn/profile/measure_links.hpp"
 
 #include <algorithm>

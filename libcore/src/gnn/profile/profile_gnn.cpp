@@ -2,12 +2,12 @@
 // Measures the blocks of a staged model as they will run: compiled for the device, aggregation
 // fused, weights resident, inputs and results in host memory. A point is measured as a part of a
 // larger graph, which picks its rows of the features and writes its rows of the result; where that
-// makes a difference, as the whole graph in one part, too. Graphs have skewed degrees, as real ones
-// do. Each point is visited twice; a visit runs it `warm_up` times without a clock and half of
-// `runs` times with one; the smaller median and its median absolute deviation are kept. Times that
+// makes a difference, also as the whole graph in one part. Graphs have skewed degrees, like real
+// ones. Each point is visited twice; a visit runs it `warm_up` times untimed and half of `runs`
+// times timed; the smaller median and its median absolute deviation are kept. Times that
 // fall although nodes and edges grow are raised afterwards (monotone repair), and the table says
-// how well it predicts points that are left out of it. Already measured points of a table of the
-// same host and model are taken over.
+// how well it predicts points that are left out of it. Points that a table of the same host and
+// model already has are reused.
 //
 // Cost: (blocks * points * runs) executions; memory: the tensors of one point, weights aside.
 #include "npu/gnn/profile_gnn.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes to measure at, from the graph that will be planned. Parts of METIS have nearly the same
-// numbers of nodes and edges, so their sizes are known without cutting.
+// Sizes to measure at, from the graph that will be planned. METIS makes parts of nearly equal
+// numbers of nodes and edges, so their sizes are known without partitioning.
 #include "gnn/profile/profile_grid.hpp"
 
 #include <algorithm>

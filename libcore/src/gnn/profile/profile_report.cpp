@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stage table has, for people. O(points^2) for the points that are left out in turn.
+// What a stage table contains, for people. O(points^2) for the points that are left out in turn.
 #include <algorithm>
 #include <optional>
 

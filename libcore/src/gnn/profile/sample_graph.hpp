@@ -8,7 +8,7 @@
 
 namespace npu::gnn {
 
-/// A graph of `owned` nodes and `edges` edges with skewed degrees, as real ones have them, whose
+/// A graph of `owned` nodes and `edges` edges with skewed degrees, like real ones, whose
 /// edges come from the owned nodes and from `halo` further ones.
 SubgraphView skewed_graph(std::int64_t owned, std::int64_t halo, std::int64_t edges);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts a block into programs for the backend between the own kernels, in order of need: what the
-// outputs need is collected up to the own kernels behind it; these get their operands first, the
-// same way. O(nodes * own kernels), plus compiling.
+// Cuts a block into programs for the backend between our own kernels. It works backwards from the
+// outputs: what they need is collected up to our own kernels, whose operands are then computed
+// first in the same way. O(nodes * own kernels), plus compiling.
 #include "gnn/run/block_steps.hpp"
 
 #include <algorithm>

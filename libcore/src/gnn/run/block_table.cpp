@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles blocks where they are asked for first. On static devices tasks of nearly the same size
+// Compiles blocks when they are first asked for. On static devices tasks of nearly the same size
 // share a program, because shapes are padded to a quantum. O(log blocks), plus the compilation.
 #include "gnn/run/block_table.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Segment reduction over compressed rows, the aggregation of graph neural networks on a CPU.
 //
-// Each row is summed into its place in the output, which stays in the nearest cache, while the rows
-// that it reads stream in; the next edge's row is asked for ahead of time. O(edges * width) with no
-// memory beside the output. Threads take contiguous rows with about the same number of edges.
+// Each row is summed into its place in the output, which stays in L1, while the rows that it reads
+// stream in; the next edge's row is prefetched. O(edges * width), with no memory besides the
+// output. Threads take contiguous rows with about the same number of edges.
 #include "gnn/run/csr_kernels.hpp"
 
 #include <algorithm>

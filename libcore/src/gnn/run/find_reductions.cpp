@@ -3,8 +3,8 @@
 //
 // An index_add of messages by target is traced back through aliases, a factor per edge and a
 // gather: that chain becomes one segment reduction (csr_kernels.cpp), so gathered rows and messages
-// never exist. A division of the sum by the clamped number of edges is taken along as a mean, and
-// what is done to single elements of the sum alone is done where it is stored. O(nodes).
+// are never stored. A division of the sum by the clamped number of edges makes the reduction a
+// mean, and element-wise ops on the sum are applied where it is stored. O(nodes).
 #include "gnn/run/find_reductions.hpp"
 
 #include <algorithm>
@@ -91,7 +91,7 @@ class ReductionFinder {
     return reduction;
   }
 
-  // The message behind a product with a factor per edge, which goes to the reduction.
+  // The message without a factor per edge, which becomes part of the reduction.
   TensorId without_factor(TensorId message, const Shape& shape, Reduction& reduction) const {
     const Node* product = matcher_.producer(message);
     if (product == nullptr || product->op_type != "aten.mul.Tensor" ||
@@ -208,7 +208,7 @@ class ReductionFinder {
     reduction.addend = columns.tensor;
     reduction.addend_column = columns.first;
     reduction.addend_stride = columns.stride;
-    // The memory of a matrix product is nobody else's.
+    // Nothing else uses the memory of a matrix product's result.
     const std::string& op = graph_.node(info.producer).op_type;
     reduction.overwrites =
         columns.tensor == other && matcher_.only_reader(other) != nullptr &&

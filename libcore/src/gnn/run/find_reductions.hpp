@@ -36,12 +36,12 @@ struct OwnedSlice {
   bool is_collected = false;  ///< a program reads all rows of that input, so they are there anyway
 };
 
-/// What is computed without the backend, by the node whose result it makes.
+/// What is computed without the backend, by the node whose result it gives.
 using OwnKernels = std::map<std::int32_t, std::variant<Reduction, OwnedSlice>>;
 
-/// Finds every index_add of messages by target and what it reads: the aliases, the factor per edge
-/// and the gather behind it, the division that makes a mean of it, and the bias, addition and relu
-/// that alone read it. `edges` is the block's number of edges. O(nodes).
+/// Finds every index_add of messages by target with what becomes part of it: the aliases, factor
+/// per edge and gather that it reads, the division that makes it a mean, and the bias, addition and
+/// relu that are its only readers. `edges` is the block's number of edges. O(nodes).
 OwnKernels find_reductions(const Graph& graph, std::int64_t edges,
                            const std::map<std::string, Tensor>& weights);
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a block of stages on a device.
 //
-// On a device in host memory aggregations over edges run here (find_reductions.cpp), and what
-// remains is cut into programs for the backend, between them (block_steps.cpp). On a static device
-// the whole block is one program over padded tensors: rows beyond the real ones are computed and
-// thrown away, and padded edges read a row that exists.
+// On a device in host memory, aggregations over edges run here (find_reductions.cpp), and the rest
+// is cut into programs for the backend (block_steps.cpp). On a static device the whole block is one
+// program over padded tensors: padding rows are computed and discarded, and padding edges read a
+// row that exists.
 //
-// O(nodes of the block) to build; running is the backend's cost plus one copy of what enters and
-// leaves it.
+// O(nodes of the block) to build; running costs what the backend takes plus one copy of inputs and
+// outputs.
 #include "gnn/run/gnn_block.hpp"
 
 #include <algorithm>
@@ -141,7 +141,7 @@ class BlockRun {
                                          : allocate_on(*device_.instance, DType::kFloat32, shape);
     if (reduction.rows.valid()) {
       SegmentReduce reduce = described(reduction, shape);
-      // The addend's memory is the program's result, which nobody else holds.
+      // The addend's memory is the program's result, which nothing else refers to.
       reduce.out = const_cast<float*>(placed.tensor.as<float>());
       segment_reduce(reduce, device_.threads);
     } else {
@@ -177,7 +177,7 @@ class BlockRun {
         targets[e] = v;
       }
     }
-    // Padded edges lie between rows that exist and that nobody looks at, where there is one.
+    // Padding edges go from a padding row to itself, if there is one, so no result depends on them.
     const std::int64_t sink = shape_.local > view_.local ? shape_.local - 1 : 0;
     for (std::int64_t e = view_.edges(); e < shape_.edges; ++e) sources[e] = targets[e] = sink;
     return edges;

@@ -36,8 +36,8 @@ struct BlockInput {
 };
 
 /// A block of stages, compiled for one shape on one device. Aggregation over edges runs as a
-/// segment reduction of our own where the device computes in host memory; everything else is the
-/// backend's.
+/// segment reduction of our own where the device computes in host memory; the backend computes
+/// everything else.
 class GnnBlock {
  public:
   /// `shape` is what is compiled: padded for static devices. `weights` by state-dict key. Refers to

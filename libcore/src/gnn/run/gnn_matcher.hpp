@@ -60,7 +60,7 @@ class GnnMatcher {
     return !tensor.shape.empty() && tensor.shape[0] == edges && tensor.dtype == DType::kFloat32;
   }
 
-  /// The tensor [m, H] (or [m]) behind an unsqueeze that makes it a factor of [m, H, C] or [m, C].
+  /// The tensor [m, H] (or [m]) that an unsqueeze makes a factor of [m, H, C] or [m, C].
   TensorId factor_of(TensorId id, const Shape& message) const {
     const TensorInfo& tensor = graph_.tensor(id);
     if (tensor.shape.size() != message.size() || tensor.shape.back() != 1) return {};
@@ -76,7 +76,7 @@ class GnnMatcher {
     std::int64_t first = 0;
     std::int64_t stride = 0;  ///< columns of the tensor
   };
-  /// The tensor behind a slice of columns, or the tensor itself.
+  /// The tensor that a slice takes columns of, or the tensor itself.
   Columns columns_of(TensorId id) const {
     const Node* node = producer(id);
     const Shape& shape = graph_.tensor(id).shape;

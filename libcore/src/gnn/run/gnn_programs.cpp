@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs of the blocks of graph neural networks, through the compile cache. The same block at the
 // same padded size has the same sub-IR, so a plan that ran before finds all of its programs.
-// Devices without static shapes compile for exact sizes and at no cost worth a file: they go
-// without. O(bytes of weights) for the key, plus the backend's cost.
+// Devices without static shapes compile for exact sizes, so fast that caching is not worthwhile.
+// O(bytes of weights) for the key, plus the backend's cost.
 #include "gnn/run/gnn_programs.hpp"
 
 #include <thread>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What running a plan came to, as the document that npu-run writes and as a trace. O(steps).
+// The report of running a plan: the document that npu-run writes, and a trace. O(steps).
 #include "npu/gnn/gnn_report.hpp"
 
 #include "npu/support/ids.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a plan of npu-plan: loads it (plan_loader.cpp), opens its devices, computes it once and as
-// often again as is asked for (plan_executor.cpp), compares, and reports. The cost is that of its
-// parts.
+// Runs a plan of npu-plan: loads it (plan_loader.cpp), opens its devices, runs it once and then as
+// often as asked for (plan_executor.cpp), compares, and reports. The cost is that of these steps.
 #include "npu/gnn/gnn_runner.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear(aggregate(x[source])) = aggregate(linear(x)[source]) + bias: with fewer columns behind the
-// linear layer than in front of it, its results are cheaper to gather than its operands.
+// linear(aggregate(x[source])) = aggregate(linear(x)[source]) + bias: if the linear layer
+// has fewer output columns than input columns, its results are cheaper to gather than its operands.
 //
 // The chain is gather, an optional factor per edge, index_add, an optional division by the number
 // of edges, linear; each but the first is the only reader of the one before it. Moving costs the
@@ -101,7 +101,7 @@ class Finder {
     const auto halo = static_cast<double>(x[0] - shape_.owned);
     const double saved =
         static_cast<double>(shape_.edges) * sizeof(float) * (width - static_cast<double>(columns));
-    // Halo rows are multiplied, too, and rows of a part are collected for that.
+    // Halo rows are multiplied as well, and the rows of a part are gathered for that.
     const double collected = halo > 0 ? 2.0 * static_cast<double>(x[0]) * sizeof(float) * width : 0;
     const double added = halo * 2.0 * width * static_cast<double>(columns) / kOperationsPerByte;
     return saved > collected + added;

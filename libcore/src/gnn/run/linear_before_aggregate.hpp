@@ -8,9 +8,9 @@
 
 namespace npu::gnn {
 
-/// A block with every linear layer that alone reads an aggregation moved in front of its gather,
-/// where that moves fewer bytes: sums and means of rows go through a matrix as well before as
-/// behind. Results differ by rounding. `file` is named in errors.
+/// The block with every linear layer that is the only reader of an aggregation moved before the
+/// gather of that aggregation, where that moves fewer bytes: sums and means of rows commute with a
+/// product. Results differ by rounding. `file` is named in errors.
 Json linear_before_aggregate(const Json& block, const BlockShape& shape, const std::string& file);
 
 }  // namespace npu::gnn

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a plan of npu-plan and the files that it names. A plan is of use with the very model, graph
+// Reads a plan of npu-plan and the files that it names. A plan is valid only for the model, graph
 // and partition that it was made for, so their hashes and sizes are compared. O(bytes of the files
 // + edges).
 #include "gnn/run/plan_loader.hpp"

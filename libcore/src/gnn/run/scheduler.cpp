@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work-conserving workers with one queue: what the plan's simulation assumes, and what makes up for
-// a device that fails.
+// Work-conserving workers with one queue: what the plan's simulation assumes, and what compensates
+// for a device that fails.
 //
-// One mutex guards who does what; nothing that takes time happens under it. A task is computed, its
-// values are given back, and its program for another device is compiled while others go on: a task
-// whose device has failed is in the state kMoving until its new device is ready for it, so that
-// nobody takes it and the layer does not end without it. If the new device fails meanwhile, the
-// worker that moves the task finds another one. O(tasks) for each task taken.
+// One mutex guards the states of tasks and devices; nothing slow happens while it is held: tasks
+// are computed, values are released, and programs for another device are compiled without it. A
+// task whose device has failed is in the state kMoving until its new device is ready for it, so
+// that no worker takes it and the layer does not end without it. If the new device fails meanwhile,
+// the worker that moves the task finds another one. O(tasks) for each task taken.
 #include "gnn/run/scheduler.hpp"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ void Scheduler::run_layer(std::size_t layer) {
     orphans.push_back({layer, t});
   }
   if (!orphans.empty()) give_to_others(orphans, failures_.back());
-  // A device that has nothing to do waits, too: it may have to take over from one that fails. If
+  // A device without work waits as well: it may have to take over from one that fails. If
   // there is only one, it runs on this thread.
   std::vector<std::int32_t> present;
   for (std::size_t d = 0; d < devices_.size(); ++d) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of values between segments: a share that is the whole subgraph hands tensors over as they
-// are; others copy what is theirs. O(bytes of the share).
+// Rows of values between segments: a share that is the whole subgraph passes tensors on without a
+// copy; others copy their rows. O(bytes of the share).
 #include "gnn/run/segment_values.hpp"
 
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes tasks out of a plan. A share of a segment is a subgraph of its own: its owned nodes first,
+// Turns a plan into tasks. A share of a segment is a subgraph of its own: its owned nodes first,
 // then what their edges read, so that splitting never changes a sum.
 //
 // O(edges) for every segment; memory: the rows of every share.

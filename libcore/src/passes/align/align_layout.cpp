@@ -5,11 +5,11 @@
 // Input:  a verified document: partitioned, tagged or bare.
 // Output: the same with `align_mode` on every op of a device that has an `align` section,
 //         npu.channel_norm nodes, npu.layout, and npu.partition and npu.fusion brought up to date.
-// The steps stand in align/: align_problem reads the rules, align_solve chooses, channel_norms
-// takes conversions out and align_rewrite puts them in, align_origins says why, align_section
-// writes it down, verify_alignment checks the result by the document alone. Everything but the
-// minimum cut is linear but for sorting; the cut is near linear on these networks
-// (npu/flow/min_cut.hpp).
+// The steps are in align/: align_problem reads the rules, align_solve chooses, channel_norms
+// removes conversions and align_rewrite inserts them, align_origins finds the reasons,
+// align_section writes npu.layout, and verify_alignment checks the result from the document alone.
+// Everything except the minimum cut is linear apart from sorting; the cut is nearly linear on these
+// networks (npu/flow/min_cut.hpp).
 #include <stdexcept>
 #include <unordered_map>
 
@@ -62,7 +62,7 @@ std::vector<align::Removal> unwanted(const Graph& graph, const Problem& problem,
   return removals;
 }
 
-// Weights and biases have a layout of the backend's own.
+// The backend chooses the layout of weights and biases.
 bool takes_parameters(const Node& node) {
   switch (align_class(node.op_type)) {
     case AlignClass::kGemm:
@@ -75,8 +75,8 @@ bool takes_parameters(const Node& node) {
   }
 }
 
-// What the modes ask for and nobody has to pay: constants are converted when they are packed, the
-// others are the same bytes in both layouts.
+// Conversions that the modes call for but that cost nothing: constants are converted when they are
+// packed, the others are the same bytes in both layouts.
 void find_free_conversions(const Graph& graph, const Problem& problem,
                            const std::vector<AlignMode>& modes,
                            std::vector<AlignRemoval>& removed) {
@@ -135,8 +135,8 @@ void complete_conversions(const Graph& graph, const std::vector<AlignConversion>
   result.conversions = std::move(ordered);
 }
 
-// Modes without conversions that do nothing: those are taken out as they are found, which makes
-// another problem of the document.
+// Chooses modes, and removes conversions that do nothing as they are found; each removal changes
+// the problem, which is then solved again.
 std::vector<AlignMode> settle(Graph& graph, Problem& problem, AlignResult& result,
                               Diagnostics& diagnostics) {
   std::vector<AlignMode> modes;
@@ -198,7 +198,7 @@ void check_result(const Graph& graph) {
   }
 }
 
-/// Tells how many conversions there are and, for -vv, which two ops each stands between.
+/// Logs how many conversions there are and, for -vv, the two ops that each is between.
 void log_layout(const AlignResult& result, const LogTimer& timer) {
   timer.done([&] {
     return "align, " + result.options.algorithm + " by " + result.options.weight + ": " +
@@ -240,7 +240,7 @@ AlignResult align_layout(Graph& graph, const AlignOptions& options, Diagnostics&
   result.options = options;
   const Json* old_layout = graph.npu_member("layout");
   const Json before = old_layout == nullptr ? Json() : *old_layout;
-  // Groups that an earlier run has split stay split, so their report stays, too.
+  // Groups that an earlier run has split stay split, so their report stays as well.
   result.splits = AlignLayout::from_json(&before).splits;
   align::remove_channel_norms(graph, align::own_channel_norms(graph));
 

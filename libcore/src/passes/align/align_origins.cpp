@@ -2,8 +2,8 @@
 // Why each conversion is there.
 //
 // A conversion is forced by two decisions that meet there. Each is the nearest op or boundary with
-// a fixed layout that the tensor's form on that side is connected to; one breadth-first search from
-// all of them at once finds them for every conversion. O(units + uses).
+// a fixed layout that the tensor's form on that side is connected to; one breadth-first search that
+// starts from all of them finds them for every conversion. O(units + uses).
 #include "passes/align/align_origins.hpp"
 
 namespace npu::align {

@@ -14,7 +14,7 @@ struct Origin {
   std::string name;
   std::string rule;
 };
-/// For every conversion the nearest op or boundary that fixes the layout before and behind it.
+/// For every conversion the nearest op or boundary that fixes the layout before and after it.
 std::vector<std::pair<Origin, Origin>> origins_of(const Graph& graph, const Problem& problem,
                                                   const std::vector<AlignMode>& modes,
                                                   const std::vector<Conversion>& conversions);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads off a document what the choice of layouts depends on: the mode that the rules of a device
-// give each op, the units that get one mode, and the tensors between them.
+// Collects from a document what the choice of layouts depends on: the mode that the rules of a
+// device give each op, the units that get one mode, and the tensors between them.
 //
 // The rules, first match wins: an existing channel_norm by its direction; dev_info; results without
 // an aligned form (dtype, rank); ops and classes that the target's `align` section names; slices;
-// everything else takes both. O(nodes + edges) but for sorting the uses of a tensor.
+// everything else takes both. O(nodes + edges), apart from sorting the uses of a tensor.
 #include "passes/align/align_problem.hpp"
 
 #include <spdlog/fmt/fmt.h>
@@ -270,8 +270,8 @@ class ProblemBuilder {
     }
   }
 
-  // True if a rule pins an op none of whose tensors lies differently in the two layouts, as flatten
-  // behind a global pooling. It goes along with its group.
+  // True if a rule pins an op whose tensors are all the same bytes in both layouts, such as a
+  // flatten after a global pooling. It follows its group.
   bool is_indifferent(NodeId id) const {
     const NodeMode& mode = problem_.node_modes[index_of(id)];
     if (mode.rule == "dev_info" || mode.rule == "channel_norm") return false;

@@ -97,7 +97,7 @@ struct Conversion {
 
 /// Those to NALIGN first, else by value; `modes` has kAlign or kNalign for every unit.
 std::vector<Conversion> conversions_of(const Problem& problem, const std::vector<AlignMode>& modes);
-/// Those that were in the document count, too.
+/// Those that were in the document count as well.
 AlignCosts costs_of(const Problem& problem, const std::vector<AlignMode>& modes,
                     const std::vector<Conversion>& conversions);
 

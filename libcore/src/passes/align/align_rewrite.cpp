@@ -80,7 +80,7 @@ class Inserter {
     }
     editor_.commit();
     if (!conversions.empty()) plans.finish(graph_, partition_of_new_);
-    // Groups that an earlier run has split stand in the document as they are.
+    // The document already describes the groups that an earlier run has split.
     const auto first_new =
         result_.splits.end() - static_cast<std::ptrdiff_t>(problem_.splits.size());
     update_fusion(graph_, {first_new, result_.splits.end()});
@@ -98,7 +98,7 @@ class Inserter {
   }
 
   std::string unique_name(const std::string& wanted) {
-    int& last = suffix_of_[wanted];  // those before it are taken still
+    int& last = suffix_of_[wanted];  // lower ones are still taken
     std::string name = last == 0 ? wanted : wanted + "_" + std::to_string(last);
     while (is_taken(name)) name = wanted + "_" + std::to_string(++last);
     taken_.insert(name);
@@ -149,7 +149,7 @@ class Inserter {
     const Region& region = problem_.regions[index_of(value.region)];
     const TensorInfo& tensor = graph_.tensor(value.tensor);
     const std::string layout = aligned_layout_name(region.rules.layout);
-    // From outside a region comes the row-major form, which a conversion there may make.
+    // What comes from outside a region is row-major, perhaps made so by a conversion there.
     const auto outside = row_major_source_.find(value.tensor.value);
     const TensorSource before = value.producer < 0 && outside != row_major_source_.end()
                                     ? outside->second

@@ -20,8 +20,8 @@ namespace {
 
 using Names = std::unordered_set<std::string_view>;
 
-// Names in `now` that are not listed take the places of those that do not stand in `still`, then
-// the end.
+// Names in `now` that are not listed yet replace those that are not in `still`; the rest is
+// appended.
 void update_names(const Graph& graph, const std::vector<TensorId>& now, const Names& still,
                   std::vector<std::string>& names) {
   const Names listed(names.begin(), names.end());
@@ -57,7 +57,7 @@ void update_borders(const Graph& graph, BoundaryFinder& boundaries,
   if (entry.outputs) update_names(graph, boundary.outputs, makes, *entry.outputs);
 }
 
-// What a part of a split group no longer has in common with the whole.
+// Sets what differs between a part of a split group and the whole.
 void become_part(const Graph& graph, const std::vector<NodeId>& members, std::int64_t id,
                  FusionEntry& entry) {
   entry.id = id;
@@ -102,7 +102,7 @@ void update_fusion(Graph& graph, const std::vector<AlignSplit>& splits) {
     }
     update_borders(graph, boundaries, members[*entry.id], entry);
   }
-  // New ids are the places behind the old ones.
+  // New ids follow the old ones, and an id is a place in the list.
   std::stable_sort(appended.begin(), appended.end(),
                    [](const FusionEntry& a, const FusionEntry& b) { return a.id < b.id; });
   std::move(appended.begin(), appended.end(), std::back_inserter(fusion->groups));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and matrix products with what runs behind them, and the plain chains that stop at
+// Convolutions and matrix products with the ops after them, and the plain chains that stop at
 // forks and joins.
 //
 // An anchor takes ops along results that have one reader. Anchors are visited from the last to the
@@ -31,7 +31,7 @@ char letter_of(const FusionBuilder& builder, std::int32_t n, TensorId entering) 
   return 'E';
 }
 
-// The pattern that a sequence of letters behind an anchor is, if any.
+// The pattern that a sequence of letters after an anchor stands for, if any.
 std::optional<Pattern> named_pattern(Role role, std::string_view letters) {
   const bool conv = role == Role::kConv;
   if (!conv && !is_matrix_product(role)) return std::nullopt;

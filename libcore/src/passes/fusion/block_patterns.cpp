@@ -18,7 +18,7 @@ namespace {
 bool is_softmax(Role role) { return role == Role::kSoftmax || role == Role::kSafeSoftmax; }
 
 constexpr std::size_t kMaxSteps = 16;   // of a chain between two ops of a block
-constexpr std::size_t kMaxBlock = 128;  // nodes behind one attention
+constexpr std::size_t kMaxBlock = 128;  // nodes of one attention block
 
 bool contains(const std::vector<std::int32_t>& nodes, std::int32_t n) {
   return std::find(nodes.begin(), nodes.end(), n) != nodes.end();
@@ -117,7 +117,7 @@ std::vector<std::int32_t> attention_around(FusionBuilder& builder, std::int32_t 
 
 // ---- multi-head attention ----
 
-// Adds what stands above the core up to the projections: a node joins when all of its readers have.
+// Adds what lies between the projections and the core: a node joins once all of its readers have.
 // Gives the number of projections.
 std::size_t add_projections(FusionBuilder& builder, std::vector<std::int32_t>& nodes) {
   std::priority_queue<std::int32_t> candidates;  // the last one first: its readers are decided
@@ -281,7 +281,7 @@ std::vector<std::int32_t> norm_around(FusionBuilder& builder, std::int32_t root,
   return nodes;
 }
 
-// Scale and shift by weights, and any other element-wise op behind a norm.
+// Scale and shift by weights, and any other element-wise op after a norm.
 void add_epilogue(FusionBuilder& builder, std::vector<std::int32_t>& nodes) {
   std::vector<std::int32_t> way;
   std::size_t accepted = 0;

@@ -4,8 +4,8 @@
 // Input:  a verified graph, tagged or not.
 // Output: the same graph with fusion_group of every node and npu.fusion; no node is added or moved.
 // Each pattern claims nodes that no earlier one has: a user's patterns, then blocks that are found
-// by their shape (attention, norms, gates), then convolutions and matrix products with what stands
-// behind them, merges of such groups, and last element-wise ops by their kind, as TVM does (Chen et
+// by their shape (attention, norms, gates), then convolutions and matrix products with the ops
+// after them, merges of such groups, and last element-wise ops by their kind, as in TVM (Chen et
 // al., OSDI 2018, section 3). Most patterns follow results that have one reader, which needs no
 // search for post-dominators and keeps groups convex; see FusionBuilder for why all of them
 // together can be ordered. Diamonds of element-wise ops are therefore split where they fork.

@@ -51,7 +51,7 @@ enum class Pattern : std::uint8_t {
   kUnused,
 };
 inline constexpr std::size_t kPatternCount = 32;
-/// Patterns that give a node without a kernel a name of its own.
+/// Patterns whose only purpose is to name nodes that need no kernel.
 constexpr bool is_kernelless(Pattern pattern) noexcept {
   return pattern >= Pattern::kConcatInPlace;
 }
@@ -63,7 +63,7 @@ struct NodeFacts {
   Role role = Role::kOther;
   bool alias = false;           ///< moves no data
   bool keeps_elements = false;  ///< an alias whose only result has all elements of its operand
-  std::int32_t device = 0;      ///< nodes with different numbers never stand in one group
+  std::int32_t device = 0;      ///< nodes with different numbers are never in one group
   std::int32_t patterns = 0;    ///< which patterns its device has
   /// The only node that reads any of the results; -1 if there is none, there are several, or a
   /// result is an output of the graph. A getitem reads only the result that it selects.
@@ -113,7 +113,7 @@ class FusionBuilder {
   bool same_device(std::int32_t a, std::int32_t b) const {
     return facts(a).device == facts(b).device;
   }
-  /// Whether `count` nodes may stand in one group.
+  /// Whether a group may have `count` nodes.
   bool fits(std::size_t count) const {
     return static_cast<std::int64_t>(count) <= options_.max_ops;
   }
@@ -144,7 +144,7 @@ class FusionBuilder {
   /// Elements of the first result; 0 if there is none.
   std::int64_t result_elements(std::int32_t n) const;
 
-  /// An element-wise op that can run in a kernel behind the result `id`: it reads it in a place
+  /// An element-wise op that can run in a kernel after the result `id`: it reads it in a place
   /// where element i is needed for element i, and its result has as many elements.
   bool is_epilogue_op(std::int32_t n, TensorId id) const;
 
@@ -174,7 +174,7 @@ class FusionBuilder {
 
 /// A convolution with one filter per channel.
 bool is_depthwise(const FusionBuilder& builder, std::int32_t n);
-/// A convolution with a filter of one point that sees every channel, at every place.
+/// A convolution with a filter of one point that reads all channels, with stride 1.
 bool is_pointwise(const FusionBuilder& builder, std::int32_t n);
 /// A matrix product with a weight, directly or through aliases of it.
 bool is_projection(const FusionBuilder& builder, std::int32_t n);
@@ -195,7 +195,7 @@ void merge_horizontally(FusionBuilder& builder);
 void write_slices(FusionBuilder& builder);
 void absorb_elementwise(FusionBuilder& builder);
 
-/// What a group reads and writes, as npu.fusion has it.
+/// What a group reads and writes, as npu.fusion states it.
 struct GroupTraffic {
   std::vector<TensorId> inputs;   ///< graph inputs and results of other groups
   std::vector<TensorId> outputs;  ///< results that others or the graph's outputs need
@@ -211,7 +211,7 @@ struct GroupTraffic {
 class TrafficMeter {
  public:
   explicit TrafficMeter(const Graph& graph);
-  /// `writes_slices`: operands of the group's cat from outside stand in its result already.
+  /// `writes_slices`: operands of the group's cat from outside are in its result already.
   GroupTraffic measure(std::span<const NodeId> nodes, bool writes_slices);
 
  private:

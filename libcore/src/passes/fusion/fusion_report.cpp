@@ -76,7 +76,8 @@ GroupTraffic TrafficMeter::measure(std::span<const NodeId> nodes, bool writes_sl
       }
     }
   }
-  if (writes_slices) traffic.on_chip_bytes -= slice_bytes;  // it goes out, as a part of the result
+  if (writes_slices)
+    traffic.on_chip_bytes -= slice_bytes;  // it leaves the chip as part of the result
   if (traffic.kernels == 0) {
     traffic.input_bytes = traffic.output_bytes = traffic.weight_bytes = 0;
   }
@@ -99,7 +100,7 @@ std::string change_text(double before, double after) {
 
 namespace {
 
-// What launching a node takes, by device.
+// The time to launch a node, by device.
 std::map<std::string, double, std::less<>> launch_times(const Graph& graph) {
   std::map<std::string, double, std::less<>> times;
   if (graph.npu_member("target") == nullptr) return times;

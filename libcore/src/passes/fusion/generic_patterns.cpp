@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kinds of ops allow, whatever their names: reductions with their neighbours, and trees of
+// Patterns that depend only on the kinds of ops: reductions with their neighbours, and trees of
 // element-wise ops.
 //
 // Both look from a node to its only reader. Nodes are visited from the last to the first, so the

@@ -24,8 +24,8 @@ bool broadcasts_to(const Shape& from, const Shape& to) {
   return true;
 }
 
-/// A product of queries and transposed keys, numbers as factors before or behind it, one mask,
-/// softmax over the last dimension, product with the values.
+/// A product of queries and transposed keys, numbers as factors before or after it, one mask, a
+/// softmax over the last dimension, and the product with the values.
 class AttentionMatch {
  public:
   AttentionMatch(FusionBuilder& builder, const Readers& readers)
@@ -85,8 +85,8 @@ class AttentionMatch {
            (a.dtype == DType::kFloat32 || a.dtype == DType::kBFloat16);
   }
 
-  /// A factor or the mask between product and softmax; a factor behind the mask would have to scale
-  /// the mask, too.
+  /// A factor or the mask between product and softmax; a factor after the mask would have to scale
+  /// the mask as well.
   bool join_above(std::int32_t n) {
     if (is_factor(builder_, n)) {
       has_factor_ = true;
@@ -148,8 +148,7 @@ class AttentionMatch {
   bool has_factor_ = false;
 };
 
-/// A tensor times a gate that is computed from the tensor's channel means by two convolutions of
-/// one by one.
+/// A tensor times a gate that two pointwise convolutions compute from the tensor's channel means.
 class ChannelGateMatch {
  public:
   ChannelGateMatch(FusionBuilder& builder, const Readers& readers)
@@ -245,8 +244,8 @@ class ChannelGateMatch {
   std::vector<std::int32_t> nodes_;
 };
 
-/// A linear layer with known weights whose result is only reshaped or permuted: one that goes into
-/// an activation or a sum is worth more with that behind it.
+/// A linear layer with known weights whose result is only reshaped or permuted: one that feeds an
+/// activation or a sum saves more by fusing that.
 bool is_plain_linear(const FusionBuilder& builder, const Readers& readers, std::int32_t n,
                      TensorId input) {
   const Node& node = builder.node(n);

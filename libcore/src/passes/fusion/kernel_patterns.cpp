@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the patterns of kernels share, and those of nodes that become none: results that nothing
-// needs, results of weights alone, and concatenations whose operands are written in place. O(nodes
-// + edges).
+// What the kernel patterns share, and the patterns of nodes that need no kernel: results that
+// nothing needs, results of weights alone, and concatenations whose operands are written in place.
+// O(nodes + edges).
 #include "passes/fusion/kernel_patterns.hpp"
 
 #include <algorithm>
@@ -114,11 +114,11 @@ std::optional<ConvolutionFacts> convolution_facts(const FusionBuilder& builder, 
       return values;
     };
     facts.stride = spatial("stride");
-    facts.padding = spatial("padding");  // a name is left to the general convolution
+    facts.padding = spatial("padding");  // padding by name is left to the general convolution
     facts.dilation = spatial("dilation");
     facts.groups = bound.integer("groups");
   } catch (const Error&) {
-    return std::nullopt;  // whoever lowers the node says what is wrong with it
+    return std::nullopt;  // the backend that lowers the node says what is wrong with it
   }
   const bool complete =
       facts.stride.size() == 2 && facts.padding.size() == 2 && facts.dilation.size() == 2;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Patterns of what kernels compute: a backend that has such a kernel takes the whole group, and a
-// target says by name which its devices have. Unlike the general patterns they ask for everything
-// that the kernel needs, down to shapes and dtypes, so that a backend can do each group as it is.
+// target names the patterns that its devices have. Unlike the general patterns they ask for
+// everything that the kernel needs, down to shapes and dtypes, so that a backend can do each group
+// as it is.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ class Readers {
   /// O(nodes + edges).
   explicit Readers(const FusionBuilder& builder);
   bool unused(std::int32_t n) const { return unused_[static_cast<std::size_t>(n)] != 0; }
-  /// The only node that reads a tensor, once; -1 if there is none, or it is a graph output, too.
+  /// The only node that reads a tensor, once; -1 if there is none, or if it is a graph output.
   std::int32_t only(TensorId id) const { return only_[static_cast<std::size_t>(id.value)]; }
 
  private:
@@ -39,7 +40,7 @@ struct ConvolutionFacts {
   std::vector<std::int64_t> dilation;
   std::int64_t groups = 1;
 
-  /// One point wide, of all channels, at every place.
+  /// A filter of one point that reads all channels, with stride 1.
   bool is_pointwise() const;
 };
 /// Nothing for other nodes, and for those that npu-align keeps row-major.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a convolution, a matrix product or a batch norm does to its result before it is stored, and
-// which of these kernels do the work of the one in front of them, too.
+// which of these kernels also do the work of the one before them.
 //
-// From each anchor the walk follows the only reader of the running value: batch norms go into known
-// weights, then activations, sums and products with another tensor, aliases. Anchors are visited
-// from the end of the list, so that of two whose results are added the one computed later takes the
-// addition and the other result is there by then. Then a batch norm joins the pointwise convolution
-// behind it, and a pointwise convolution the depthwise one behind it, where a kernel does both.
-// O(nodes + edges).
+// From each anchor the walk follows the only reader of the running value: batch norms, which are
+// folded into known weights, then activations, sums and products with another tensor, and aliases.
+// Anchors are visited from the end of the list, so that of two whose results are added the one that
+// is computed later takes the addition, when the other result exists. Then a batch norm joins the
+// pointwise convolution after it, and a pointwise convolution the depthwise one after it, where a
+// kernel does both. O(nodes + edges).
 #include <algorithm>
 
 #include "npu/ops/schema.hpp"
@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kMostNodes = 16;
 // What ExpandDepthwise asks for: a thread's rows take a few MiB at most.
 constexpr std::int64_t kWidestRow = 8192;
-// Where a product with a norm in front takes less time than both.
+// Where a product with a norm before it takes less time as one kernel than as two.
 constexpr std::int64_t kMinNormChannels = 256;
 constexpr std::int64_t kMaxNormPixels = 1024;
 constexpr std::size_t kMostOperands = 8;
@@ -47,7 +47,7 @@ bool is_post_function(Role role) {
 
 bool is_arithmetic(Role role) { return role >= Role::kAdd && role <= Role::kDiv; }
 
-/// An anchor and what stands behind it.
+/// An anchor and the nodes after it.
 struct Unit {
   std::int32_t anchor = -1;
   std::vector<std::int32_t> nodes;  ///< the anchor first, the last gives the result
@@ -96,7 +96,7 @@ class PostOpWalk {
     const auto bound = BoundNode::try_bind(builder_.graph(), node, op->schema, error);
     if (!bound) return false;
     if (builder_.facts(n).role == Role::kBatchNorm) return position == 0 && joins_norm(*bound);
-    // A pass over the result takes less time than the post-op of a primitive.
+    // A separate pass over the result takes less time than the primitive's post-op.
     if (op->role == Role::kGelu && value().dtype == DType::kFloat32 &&
         find_member(node.attrs(), "approximate") == nullptr) {
       return false;
@@ -109,7 +109,7 @@ class PostOpWalk {
     return joins_one;
   }
 
-  /// Batch norm behind a convolution with known weights: a factor and a term per channel.
+  /// Batch norm after a convolution with known weights: a factor and a term per channel.
   bool joins_norm(const BoundNode& node) const {
     const Node& anchor = builder_.node(nodes_.front());
     const bool is_linear = builder_.facts(nodes_.front()).role == Role::kLinear;
@@ -160,7 +160,7 @@ class UnitMerger {
       : builder_(builder), readers_(readers), unit_of_(static_cast<std::size_t>(builder.size())) {}
 
   void run() {
-    // A batch norm is an anchor only if no convolution takes it in.
+    // A batch norm is an anchor only if no convolution absorbs it.
     for (const bool norms : {false, true}) {
       for (std::int32_t n = builder_.size(); n-- > 0;) {
         const Anchor kind = anchor_kind(builder_, n);
@@ -268,8 +268,8 @@ class UnitMerger {
                        [&](TensorId id) { return is_weight(builder_, id); });
   }
 
-  /// Whether all that stands behind an anchor is what kernels do that are no primitives, with so
-  /// many operands as large as the result.
+  /// Whether our own kernels, as opposed to oneDNN's primitives, do everything after an anchor,
+  /// with at most so many operands of the result's size.
   bool has_simple_post_ops(const Unit& unit, std::size_t most_operands) const {
     std::size_t operands = 0;
     for (std::size_t i = 1; i < unit.nodes.size(); ++i) {

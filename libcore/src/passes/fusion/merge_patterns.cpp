@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Merges of groups that already exist: depthwise with pointwise convolutions, matrix products on
-// one input, branches that meet in a cat, and cats that nobody has to run.
+// one input, branches that meet in a cat, and cats that need no kernel.
 //
 // Merging groups of one reader each keeps a single exit. Matrix products on one input have several
-// exits; they are merged only if that input is all that they read besides weights, which makes the
-// group single-entry. O(nodes + edges).
+// exits; they are merged only if they read nothing else besides weights, so that the group has a
+// single entry. O(nodes + edges).
 #include <algorithm>
 #include <map>
 
@@ -29,7 +29,7 @@ bool is_depthwise(const FusionBuilder& builder, std::int32_t n) {
          weight[0] % input[1] == 0;
 }
 
-// A filter of one point that sees every channel, at every place.
+// A filter of one point that reads all channels, with stride 1.
 bool is_pointwise(const FusionBuilder& builder, std::int32_t n) {
   const std::span<const TensorId> read = builder.operands(n);
   if (builder.facts(n).role != Role::kConv || read.size() < 2 || builder.node(n).outputs.empty()) {
@@ -117,7 +117,7 @@ void merge_siblings(FusionBuilder& builder) {
           .push_back(g);
     }
     for (auto& [key, groups] : classes) {
-      // In topological order, so that a sibling that reads another one (a gate) comes behind it.
+      // In topological order, so that a sibling that reads another one (a gate) comes after it.
       std::sort(groups.begin(), groups.end(), [&](std::int32_t a, std::int32_t b) {
         return builder.group(a).sink < builder.group(b).sink;
       });
@@ -158,7 +158,7 @@ void merge_horizontally(FusionBuilder& builder) {
     std::vector<std::int32_t> groups;
     std::size_t nodes = 1;
     for (auto& [key, list] : siblings) {
-      std::sort(list.begin(), list.end());  // a tensor may stand in the cat twice
+      std::sort(list.begin(), list.end());  // a tensor may be in the cat twice
       list.erase(std::unique(list.begin(), list.end()), list.end());
       if (list.size() < 2) continue;
       groups.insert(groups.end(), list.begin(), list.end());
@@ -191,7 +191,7 @@ void write_slices(FusionBuilder& builder) {
                  builder.facts(producer).kind != OpKind::kOpaque;
       last = std::max(last, producer);
     }
-    // A tensor that stands in it twice would need two places.
+    // A tensor that is in it twice would need two places.
     std::vector<TensorId> distinct(read.begin(), read.end());
     std::sort(distinct.begin(), distinct.end());
     if (!writable || std::adjacent_find(distinct.begin(), distinct.end()) != distinct.end())

@@ -270,7 +270,7 @@ class ChainMatcher {
         }
       }
       const bool moved = !next.empty();
-      // An alias may also stand between two elements.
+      // There may also be an alias between two elements.
       if (!nodes.empty() && builder_.facts(current).keeps_elements) {
         next.insert(states.begin(), states.end());
       }

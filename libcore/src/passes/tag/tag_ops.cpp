@@ -164,7 +164,7 @@ class Tagger {
     return {};
   }
 
-  // A device that runs an op with several results has to hand them out, too.
+  // A device that runs an op with several results also has to run the getitems of them.
   SupportResult check(NodeId id, const Device& device) const {
     SupportResult result = check_support(graph_, id, device);
     if (!result.supported) return result;
