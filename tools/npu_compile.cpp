@@ -5,6 +5,7 @@
 #include "npu/ir/json_writer.hpp"
 #include "npu/runtime/compile_model.hpp"
 #include "run_options.hpp"
+#include "tag_options.hpp"
 #include "tool.hpp"
 
 namespace {
@@ -29,9 +30,10 @@ int main(int argc, char** argv) {
   tool.add_graph_input();
   tool.add_output();
   CLI::App& app = tool.app();
-  app.add_option("-t,--target", options.target,
+  app.add_option("-t,--target", options.where.target,
                  "target of a document that npu-tag has not seen [host]")
       ->type_name("NAME|FILE");
+  npu::cli::add_device_options(tool, options.where);
   tool.add_precision(options.compile.precision, "compute float32 tensors as f32 or bf16 [f32]");
   app.add_option("--weights", options.weights.file,
                  "safetensors file with the weights; default: npu.weights_file of the document")

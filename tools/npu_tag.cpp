@@ -12,20 +12,19 @@ int main(int argc, char** argv) {
   npu::cli::Tool tool{"npu-tag",
                       "Assign every node to the first device of a target that supports it."};
   npu::TagOptions options;
-  std::string target_name = "host";
   std::vector<std::string> force;
   std::vector<std::string> load_ops;
-  npu::cli::DeviceArguments devices;
+  npu::DeviceChoice where{.target = "host"};
   std::string list_ops_device;
   bool list_targets = false;
   bool print_target = false;
   tool.add_graph_io();
   CLI::App& app = tool.app();
-  app.add_option("-t,--target", target_name,
+  app.add_option("-t,--target", where.target,
                  "built-in target, or a file if it has a '/' or ends in .json")
       ->type_name("NAME|FILE")
       ->capture_default_str();
-  npu::cli::add_device_options(tool, devices);
+  npu::cli::add_device_options(tool, where);
   app.add_option(
          "--force", force,
          "put nodes whose op type or name matches GLOB on DEVICE; repeatable, the last match wins")
@@ -64,7 +63,7 @@ int main(int argc, char** argv) {
   return tool.run(argc, argv, [&] {
     if (list_targets) return tool.write_text(npu::format_targets()), npu::cli::ExitStatus::kSuccess;
     const npu::Target target = npu::with_custom_ops(
-        npu::select_devices(npu::load_target(target_name), devices.wanted, devices.excluded),
+        npu::select_devices(npu::load_target(where.target), where.devices, where.excluded),
         load_ops);
     if (print_target)
       return tool.write_text(npu::format_target(target)), npu::cli::ExitStatus::kSuccess;

@@ -55,7 +55,7 @@ def chain(attrs):
 
 def run_ours(path):
     report = subprocess.run(
-        ["npu-run", "--random-inputs", "0", "--threads", "1", "--bench", "50", path],
+        ["npu-run", "-q", "--devices", "cpu", "--random-inputs", "0", "--threads", "1", "--bench", "50", path],
         stdout=subprocess.PIPE, check=True).stdout
     return json.loads(report)["bench"]["median_ms"] * 1e6 / nodes
 

@@ -123,7 +123,7 @@ _npu_complete() {
       options+=" -k --parts --imbalance --best-effort --seed --what-if --verify --profile"
       ;;
     npu-compile)
-      options="$common -o --output -t --target --precision --weights --random-weights -j --jobs --threads"
+      options="$common -o --output -t --target --devices --exclude-device --precision --weights --random-weights -j --jobs --threads"
       options+=" --no-fallback --load-ops --promote --cache-dir --no-cache --cache-limit --info"
       ;;
     npu-align)
@@ -141,7 +141,7 @@ _npu_complete() {
       ;;
     npu-run)
       options="$common --weights --random-weights --inputs --random-inputs --outputs --expect --verify"
-      options+=" --rtol --atol --bench --threads --target --trace --no-overlap --precision --cache-dir --no-cache --cache-limit --load-ops --promote --list-ops"
+      options+=" --rtol --atol --bench --threads --target --devices --exclude-device --trace --no-overlap --precision --cache-dir --no-cache --cache-limit --load-ops --promote --list-ops"
       options+=" --require-digest"
       options+=" --features --device --simulate"
       ;;

@@ -14,7 +14,7 @@ gnn::RunOptions joined(const std::string& plan, const RunModelOptions& shared,
   gnn::RunOptions run = options.run;
   run.plan = plan;
   run.weights = shared.weights.file;
-  if (!shared.target.empty()) run.target = shared.target;
+  if (!shared.where.target.empty()) run.target = shared.where.target;
   for (const std::string& text : options.devices) {
     const auto [device, backend] = split_key_value(text, "--device", "NAME=BACKEND");
     run.devices.push_back({device, backend});

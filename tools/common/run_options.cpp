@@ -3,6 +3,7 @@
 #include "run_options.hpp"
 
 #include "named_value.hpp"
+#include "tag_options.hpp"
 
 namespace npu::cli {
 
@@ -63,9 +64,10 @@ void add_run_options(Tool& tool, RunModelOptions& options, PlanRunOptions& plan_
       ->type_name("N")
       ->check(in_range(0, 1024))
       ->capture_default_str();
-  app.add_option("--target", options.target,
+  app.add_option("--target", options.where.target,
                  "target of a document that npu-tag has not seen [host]")
       ->type_name("NAME|FILE");
+  add_device_options(tool, options.where);
   app.add_option("--trace", options.trace, "write the last run as Chrome trace JSON")
       ->type_name("FILE")
       ->check(file_beside_stdout());
@@ -96,7 +98,8 @@ bool complain_of_mismatches(Tool& tool, const RunModelOptions& options, const Ru
 
 void add_run_examples(Tool& tool) {
   tool.add_examples(
-      {"npu-tag model.json | npu-partition | npu-run --random-inputs 0 --verify cpu",
+      {"npu-run model.json --random-inputs 0 --verify cpu",
+       "npu-run --devices cpu model.json --random-inputs 0 --outputs reference.safetensors",
        "npu-run model.part.json --inputs in.safetensors --expect out.safetensors",
        "npu-run plan.json --features x.npy --outputs out.npy --trace trace.json",
        "npu-run model.part.json --random-inputs 0 --bench 20 --threads 2 --trace trace.json",

@@ -15,9 +15,9 @@ ForceRule parse_force_rule(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-void add_device_options(Tool& tool, DeviceArguments& devices) {
+void add_device_options(Tool& tool, DeviceChoice& where) {
   tool.app()
-      .add_option("--devices", devices.wanted,
+      .add_option("--devices", where.devices,
                   "use these devices of the target alone, in this order")
       ->type_name("DEVICE,...")
       ->delimiter(',')
@@ -25,7 +25,7 @@ void add_device_options(Tool& tool, DeviceArguments& devices) {
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   tool.app()
-      .add_option("--exclude-device", devices.excluded, "leave a device out; repeatable")
+      .add_option("--exclude-device", where.excluded, "leave a device out; repeatable")
       ->type_name("DEVICE")
       ->expected(1)
       ->allow_extra_args(false)

@@ -183,7 +183,7 @@ std::optional<std::string> file_digest(const std::string& backend) {
 }
 
 std::vector<Tensor> compute(const Graph& graph, const FoldedPart& part, const Device& device,
-                            const std::string& device_text, std::string sub_ir,
+                            const std::string& device_text, const std::string& sub_ir,
                             std::vector<NamedTensor> weights) {
   const auto opened = DeviceInstance::open(Backend::load(device.backend), device_text);
   const auto program = opened->compile_and_load(sub_ir, std::move(weights), part.results.size(),
@@ -225,7 +225,7 @@ FoldedConstants fold_constants(const Graph& graph, const Target& target,
                 {.file = graph.file});
   }
   const LogTimer timer(LogModule::kCompile);
-  std::string sub_ir = write_document(part.document);
+  const std::string sub_ir = write_document(part.document);
   std::vector<NamedTensor> read;
   for (const TensorId id : part.weights) {
     read.push_back({graph.tensor(id).name, weights[index_of(id)]});
@@ -248,7 +248,7 @@ FoldedConstants fold_constants(const Graph& graph, const Target& target,
   }
   done.cache_hit = results.has_value();
   if (!results) {
-    results = compute(graph, part, *device, device_text, std::move(sub_ir), std::move(read));
+    results = compute(graph, part, *device, device_text, sub_ir, std::move(read));
     if (!key.empty()) cache->store(key, pack(*results), Json::object());
   }
   for (std::size_t i = 0; i < part.results.size(); ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operation behind npu-compile: tag and partition the document if it is not, find weights,
+// The operation behind npu-compile: place the document if it says nothing of devices, find weights,
 // compile, and measure what a lower precision costs.
 //
 // The error of bf16 is measured, not estimated: the model runs in both precisions on random inputs,
@@ -11,48 +11,15 @@
 
 #include "npu/compile/fold_constants.hpp"
 #include "npu/device/custom_op_library.hpp"
-#include "npu/partition/partition_graph.hpp"
-#include "npu/passes/tag.hpp"
 #include "npu/runtime/compare.hpp"
 #include "npu/runtime/executor.hpp"
-#include "npu/target/custom_ops.hpp"
+#include "runtime/place_model.hpp"
 #include "runtime/random_tensor.hpp"
 
 namespace npu {
 namespace {
 
 constexpr std::uint64_t kSamples = 3;
-
-bool is_tagged(const Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
-                     [](const Node& node) { return node.device.has_value(); });
-}
-
-/// The plan of the document, made with defaults if it has none.
-PartitionPlan plan_of(Graph& graph, const CompileModelOptions& options, Target& target,
-                      Diagnostics& diagnostics) {
-  const bool has_plan = graph.npu_member("partition") != nullptr;
-  if (!is_tagged(graph) && !has_plan) {
-    target = with_custom_ops(load_target(options.target.empty() ? "host" : options.target),
-                             options.load_ops);
-    tag_ops(graph, target, {}, diagnostics);
-    if (diagnostics.has_errors()) return {};
-    // tag_ops writes the target even if there are no nodes to tag.
-    return partition_graph(graph, {}, diagnostics).plan;
-  }
-  if (graph.npu_member("target") == nullptr) {
-    target = load_target(options.target.empty() ? "host" : options.target);
-    graph.set_npu_member("target", target.json);
-  }
-  target = graph_target(graph);
-  if (!options.target.empty() && options.target != target.name) {
-    diagnostics.warning({.file = graph.file},
-                        "--target " + options.target +
-                            " is ignored: the document is tagged for target '" + target.name + "'");
-  }
-  return has_plan ? read_partition_plan(graph, diagnostics)
-                  : partition_graph(graph, {}, diagnostics).plan;
-}
 
 double measure_error(const Graph& graph, const CompiledModel& model, const Target& target,
                      const std::vector<Tensor>& weights, const CompileOptions& options,
@@ -98,8 +65,8 @@ CompileModelResult compile_model(Graph& graph, const CompileModelOptions& option
   if (!options.load_ops.empty()) compile.backend_options["load_ops"] = options.load_ops;
   if (options.promote) compile.backend_options["promote"] = true;
 
-  Target target;
-  const PartitionPlan plan = plan_of(graph, options, target, diagnostics);
+  const PlacedModel placed = place_model(graph, options.where, options.load_ops, diagnostics);
+  const Target& target = placed.target;
   if (diagnostics.has_errors()) return result;
   WeightSource source = options.weights;
   if (source.file.empty() && !source.random_seed) source.file = weights_file_of(graph);
@@ -111,7 +78,7 @@ CompileModelResult compile_model(Graph& graph, const CompileModelOptions& option
   FoldedConstants folded;
   try {
     folded = fold_constants(graph, target, compile, &cache, weights);
-    result.model = compile_graph(graph, plan, target, weights, compile, &cache);
+    result.model = compile_graph(graph, placed.plan, target, weights, compile, &cache);
     if (options.measure_precision && compile.precision != "f32") {
       worst_error = measure_error(graph, result.model, target, weights, compile, cache);
     }
@@ -121,12 +88,8 @@ CompileModelResult compile_model(Graph& graph, const CompileModelOptions& option
     throw Error(error.code(), error.message(), {.file = graph.file});
   }
   for (const std::string& warning : cache.take_warnings()) diagnostics.warning({}, warning);
-  for (const Refusal& refusal : result.model.refusals) {
-    diagnostics.warning({.file = graph.file}, std::to_string(refusal.nodes) + " nodes from '" +
-                                                  refusal.first_node + "' on go to " + refusal.to +
-                                                  ", since " + refusal.device +
-                                                  " refuses them: " + refusal.reason);
-  }
+  warn_of_refusals(graph, result.model, diagnostics);
+  if (placed.by_cost()) diagnostics.note({.file = graph.file}, placed.note);
   result.report = compile_report(result.model, folded);
   result.report.cache_enabled = cache.enabled();
   result.report.precision = compile.precision;

@@ -28,42 +28,13 @@
 #include "npu/support/text.hpp"
 #include "npu/target/target.hpp"
 #include "runtime/compare_outputs.hpp"
+#include "runtime/place_model.hpp"
 #include "runtime/run_inputs.hpp"
 #include "runtime/run_summary.hpp"
 #include "runtime/trace.hpp"
 
 namespace npu {
 namespace {
-
-Target choose_target(const Graph& graph, const RunModelOptions& options, Diagnostics& diagnostics) {
-  if (graph.npu_member("target") == nullptr) {
-    return load_target(options.target.empty() ? "host" : options.target);
-  }
-  Target target = graph_target(graph);
-  if (!options.target.empty() && options.target != target.name) {
-    diagnostics.warning({.file = graph.file},
-                        "--target " + options.target +
-                            " is ignored: the document is tagged for target '" + target.name + "'");
-  }
-  return target;
-}
-
-/// The plan of the document; a document without device tags gets one partition on the last device.
-PartitionPlan choose_plan(Graph& graph, const Target& target, Diagnostics& diagnostics) {
-  if (graph.npu_member("partition") != nullptr) return read_partition_plan(graph, diagnostics);
-  const auto tagged = std::find_if(graph.nodes().begin(), graph.nodes().end(),
-                                   [](const Node& node) { return node.device.has_value(); });
-  if (tagged != graph.nodes().end()) {
-    diagnostics.error({.file = graph.file},
-                      "node '" + tagged->name +
-                          "' has a device, but the document has no partitions; "
-                          "run npu-partition first");
-    return {};
-  }
-  const std::string& device = target.devices.back().name;
-  for (Node& node : graph.nodes()) node.device = device;
-  return single_partition_plan(graph, device);
-}
 
 /// The options that the devices are opened with. Libraries are checked here, so that a bad one is
 /// refused even if no step of the plan needs it.
@@ -78,7 +49,9 @@ ExecutorOptions executor_options(const RunModelOptions& options) {
 }  // namespace
 
 std::string list_registered_ops(const RunModelOptions& options, const std::string& device) {
-  const Target target = load_target(options.target.empty() ? "host" : options.target);
+  const Target target =
+      select_devices(load_target(options.where.target.empty() ? "host" : options.where.target),
+                     options.where.devices, options.where.excluded);
   return format_backend_ops(target, device, executor_options(options));
 }
 
@@ -258,6 +231,17 @@ void check_options(const RunModelOptions& options, const Graph& graph, const Tar
   }
 }
 
+/// A document that is tagged lacks a plan only because a program was forgotten.
+void check_has_plan(const Graph& graph, Diagnostics& diagnostics) {
+  if (graph.npu_member("partition") != nullptr) return;
+  const auto tagged = std::find_if(graph.nodes().begin(), graph.nodes().end(),
+                                   [](const Node& node) { return node.device.has_value(); });
+  if (tagged == graph.nodes().end()) return;
+  diagnostics.error({.file = graph.file}, "node '" + tagged->name +
+                                              "' has a device, but the document has no partitions; "
+                                              "run npu-partition first");
+}
+
 CompileOptions compile_options(const RunModelOptions& options) {
   const ExecutorOptions devices = executor_options(options);
   CompileOptions compile;
@@ -269,9 +253,12 @@ CompileOptions compile_options(const RunModelOptions& options) {
 
 RunReport run_document(Graph& graph, RunModelOptions options, Diagnostics& diagnostics) {
   if (options.precision.empty()) options.precision = "f32";
+  check_has_plan(graph, diagnostics);
+  if (diagnostics.has_errors()) return {};
+  PlacedModel placed = place_model(graph, options.where, options.load_ops, diagnostics);
+  if (diagnostics.has_errors()) return {};
   ReadyModel model;
-  model.target = choose_target(graph, options, diagnostics);
-  model.plan = choose_plan(graph, model.target, diagnostics);
+  model.target = std::move(placed.target);
   check_options(options, graph, model.target);
   if (diagnostics.has_errors()) return {};
   const std::vector<Tensor> inputs =
@@ -287,9 +274,14 @@ RunReport run_document(Graph& graph, RunModelOptions options, Diagnostics& diagn
   const CompileOptions compile = compile_options(options);
   const FoldedConstants folded =
       fold_constants(graph, model.target, compile, &cache, model.weights);
+  // A plan that was asked for is not changed.
   CompiledModel compiled =
-      compile_plan(graph, model.plan, model.target, model.weights, compile, &cache);
+      placed.by_cost()
+          ? compile_graph(graph, placed.plan, model.target, model.weights, compile, &cache)
+          : compile_plan(graph, placed.plan, model.target, model.weights, compile, &cache);
   for (const std::string& warning : cache.take_warnings()) diagnostics.warning({}, warning);
+  warn_of_refusals(graph, compiled, diagnostics);
+  model.plan = std::move(compiled.plan);
   model.partitions = std::move(compiled.partitions);
   model.devices = std::move(compiled.devices);
   model.ready_ms = folded.ms + compiled.compile_ms;
@@ -299,7 +291,9 @@ RunReport run_document(Graph& graph, RunModelOptions options, Diagnostics& diagn
                    .cache_misses = compiled.cache_misses};
   const References references = make_references(graph, model, options, compile, load, diagnostics);
   if (diagnostics.has_errors()) return {};
-  return run_ready(graph, model, inputs, options, references);
+  RunReport report = run_ready(graph, model, inputs, options, references);
+  if (placed.by_cost()) diagnostics.note({.file = graph.file}, placed.note);
+  return report;
 }
 
 RunReport run_opened(const Bundle& bundle, const RunModelOptions& given, Diagnostics& diagnostics) {
@@ -313,12 +307,13 @@ RunReport run_opened(const Bundle& bundle, const RunModelOptions& given, Diagnos
   options.precision = bundle.precision();
   Graph graph = read_graph(bundle.document(), bundle.name(), diagnostics);
   if (diagnostics.has_errors()) return {};
-  ReadyModel model;
-  model.target = choose_target(graph, options, diagnostics);
   if (graph.npu_member("partition") == nullptr) {
     throw Error(ErrorCode::kParse, "its document has no plan", {.file = bundle.name()});
   }
-  model.plan = read_partition_plan(graph, diagnostics);
+  PlacedModel placed = place_model(graph, options.where, {}, diagnostics);
+  ReadyModel model;
+  model.target = std::move(placed.target);
+  model.plan = std::move(placed.plan);
   check_options(options, graph, model.target);
   if (diagnostics.has_errors()) return {};
   model.weights = bundled_weights(bundle, graph);

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Whenever a compiler is ended, it leaves the old bundle or the new one, and nothing beside it.
 . "$CASES/lib.sh"
-model=$TESTDATA/models/small/residual.json
+model=residual.json
+npu-tag "$TESTDATA/models/small/residual.json" | npu-partition -o $model
 npu-compile --no-cache "$model" -o good.npub
 mkdir out cache
 cp good.npub out/b.npub

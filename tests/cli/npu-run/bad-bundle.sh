@@ -6,7 +6,7 @@ for file in "$TESTDATA"/bad/bundle/*.npub; do
   npu-compile --info "$file" >info 2>message && echo "$file is described"
 done
 echo "damage of a real one:"
-npu-compile "$TESTDATA/models/small/mlp.json" -o m.npub
+npu-compile -q "$TESTDATA/models/small/mlp.json" -o m.npub
 size=$(wc -c <m.npub)
 for cut in 0 8 64 4096 $((size / 2)) $((size - 1)); do
   head -c "$cut" m.npub >cut.npub

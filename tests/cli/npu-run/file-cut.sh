@@ -10,7 +10,7 @@ cat >wide.json <<'X'
    "inputs": [{"name": "x", "shape": [1, 1024], "dtype": "float32"}, {"name": "p_w", "shape": [1024, 1024], "dtype": "float32"}],
    "outputs": [{"name": "y", "shape": [1, 1024], "dtype": "float32"}]}]}
 X
-npu-compile --no-cache --random-weights 0 wide.json -o wide.npub || exit
+npu-compile -q --no-cache --random-weights 0 wide.json -o wide.npub || exit
 # Runs for minutes, unless the file is cut; a slow machine takes longer to come to the run.
 cut_while_running() {
   for after in 1 3 9 27; do

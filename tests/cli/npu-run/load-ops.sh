@@ -24,7 +24,7 @@ try npu-run --load-ops missing.so --random-inputs 0 "$model"
 try npu-run --load-ops "$model" --random-inputs 0 "$model"
 for fault in null version twice function clash; do
   echo "$fault:"
-  NPU_TEST_FAULT=$fault npu-run --load-ops libbad.so --random-inputs 0 "$model"
+  NPU_TEST_FAULT=$fault npu-run --load-ops libbad.so --devices cpu --random-inputs 0 "$CASES/npu-run/two_inputs.json"
 done
 echo "twice the same ops:"
 cp libmyops.so copy.so

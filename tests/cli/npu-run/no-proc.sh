@@ -8,7 +8,7 @@ fi
 model=$TESTDATA/models/small/mlp.json
 cat >job <<X
 umount -l /proc
-npu-compile --no-cache $model -o x.npub
+npu-compile -q --no-cache $model -o x.npub
 echo "exit \$?"
 npu-run x.npub --random-inputs 0 >report
 echo "exit \$?"
@@ -16,6 +16,6 @@ npu-tag --print-target | sed 's/"onednn"/"nothing"/' >nothing.json
 NPU_BACKEND_PATH=nowhere npu-compile --target ./nothing.json $model -o z.npub 2>&1 | sed 's|of: [^,]*/lib/npu/backends|of: FOLDER|'
 X
 unshare -m sh job
-npu-compile --no-cache "$model" -o y.npub
+npu-compile -q --no-cache "$model" -o y.npub
 cmp x.npub y.npub
 ls *.npub

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A bundle is pinned by its SHA-256.
 . "$CASES/lib.sh"
-npu-compile "$TESTDATA/models/small/mlp.json" -o mlp.npub
+npu-compile -q "$TESTDATA/models/small/mlp.json" -o mlp.npub
 digest=$(npu-compile --info mlp.npub | sed -n 's/^  "sha256": "\([0-9a-f]*\)",$/\1/p')
 [ "$digest  mlp.npub" = "$(sha256sum mlp.npub)" ] && echo "as sha256sum says"
 [ "$(npu-compile --info - <mlp.npub | grep sha256)" = "  \"sha256\": \"$digest\"," ] && echo "of stdin, too"

@@ -48,7 +48,7 @@ TEST_CASE("compile: a target beside that of the document is not used") {
   use_vendor_backend();
   Graph graph = random_vendor_graph(5, 4);
   CompileModelOptions options = without_cache();
-  options.target = "host";
+  options.where.target = "host";
   Diagnostics diagnostics;
   compile_model(graph, options, diagnostics);
   REQUIRE(diagnostics.entries().size() == 1);

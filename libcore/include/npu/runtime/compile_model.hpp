@@ -10,12 +10,13 @@
 #include "npu/ir/graph.hpp"
 #include "npu/runtime/weight_store.hpp"
 #include "npu/support/error.hpp"
+#include "npu/target/select_devices.hpp"
 
 namespace npu {
 
 /// The options of npu-compile(1).
 struct CompileModelOptions {
-  std::string target;                 ///< for documents without `npu.target`; empty: "host"
+  DeviceChoice where;                 ///< for documents without devices and partitions
   WeightSource weights;               ///< an empty file means `npu.weights_file`
   std::vector<std::string> load_ops;  ///< shared objects of custom ops, see npu/custom_op.hpp
   bool promote = false;  ///< promote operands of different dtypes rather than refuse them
@@ -31,10 +32,10 @@ struct CompileModelResult {
   CompileReport report;
 };
 
-/// Compiles a document to the content of a bundle. A document that is not tagged or partitioned is
-/// tagged or partitioned with defaults; `graph` is left with the plan that was compiled. Collects
-/// faults of the document's weights in `diagnostics`, and warnings for nodes that backends refused;
-/// the result is meaningful only if there is no error.
+/// Compiles a document to the content of a bundle. A document that is tagged only is partitioned;
+/// one that is not tagged is placed by cost, and a note says how. `graph` is left with the plan
+/// that was compiled. Collects faults of the document's weights in `diagnostics`, and warnings for
+/// nodes that backends refused; the result is meaningful only if there is no error.
 CompileModelResult compile_model(Graph& graph, const CompileModelOptions& options,
                                  Diagnostics& diagnostics);
 

@@ -13,6 +13,7 @@
 #include "npu/runtime/run_report.hpp"
 #include "npu/runtime/weight_store.hpp"
 #include "npu/support/error.hpp"
+#include "npu/target/select_devices.hpp"
 
 namespace npu {
 
@@ -24,7 +25,7 @@ struct InputFile {
 
 /// The options of npu-run(1).
 struct RunModelOptions {
-  std::string target;    ///< for documents without `npu.target`; empty: "host"
+  DeviceChoice where;    ///< for documents without devices and partitions
   WeightSource weights;  ///< an empty file means `npu.weights_file`
   std::vector<InputFile> inputs;
   std::optional<std::uint64_t> random_inputs;
@@ -43,9 +44,9 @@ struct RunModelOptions {
   ExecutorOptions executor;
 };
 
-/// Runs a document on its devices: partitioned as it says or, if it has no device tags, as a whole
-/// on the last device of the target. Collects faults of inputs and weights in `diagnostics`; the
-/// result is meaningful only if there are none.
+/// Runs a document on its devices: partitioned as it says or, if it has no device tags, placed by
+/// cost, and a note in `diagnostics` says how. Collects faults of inputs and weights in
+/// `diagnostics`; the result is meaningful only if there are none.
 RunReport run_model(Graph& graph, const RunModelOptions& options, Diagnostics& diagnostics);
 
 /// Runs a bundle: nothing is compiled, and its sections are used where they are mapped. If the
