@@ -12,7 +12,7 @@ LC_ALL=C
 export LC_ALL
 cd "$1"
 
-files=$(find libcore/src libcore/backends tools/common tests/unit -name '*.cpp' ! -name '*custom_ops.cpp' \
+files=$(find libcore/src libcore/backends libcore/frontends tools/common tests/unit -name '*.cpp' ! -name '*custom_ops.cpp' \
   ! -path '*/onednn/kernels/*' | sort)
 # shellcheck disable=SC2086 # a list of files without blanks
 exec awk '
