@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-KNOWN = re.compile(r"'([^']*)' has to be known at import")
+DEPENDS = re.compile(r"it depends on ('.*')")
 
 
 def varint(data, at):
@@ -96,7 +96,8 @@ def run_case(options, folder, case):
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode == 0:
                 break
-            more = [n for n in KNOWN.findall(done.stderr) if n in given and n not in frozen]
+            wanted = [n for line in DEPENDS.findall(done.stderr) for n in line[1:-1].split("', '")]
+            more = [n for n in wanted if n in given and n not in frozen]
             if not more:
                 return f"refused {case}: {first_error(done.stderr)}"
             frozen.append(more[0])

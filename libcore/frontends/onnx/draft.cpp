@@ -3,9 +3,18 @@
 // exist before it. O(1) for each.
 #include "draft.hpp"
 
+#include <algorithm>
+#include <memory>
+
 #include "npu/support/checked.hpp"
 
 namespace npu::onnx {
+
+Tensor in_shape(const Tensor& tensor, const Shape& shape) {
+  if (tensor.shape() == shape) return tensor;
+  const auto owner = std::make_shared<const Tensor>(tensor);
+  return Tensor(tensor.dtype(), shape, std::shared_ptr<const std::byte>(owner, owner->data()));
+}
 
 std::int64_t Value::count() const noexcept { return checked_element_count(shape).value_or(0); }
 
@@ -40,6 +49,16 @@ Value* Draft::add_known(Tensor tensor) {
 
 Value* Draft::add_unknown() { return add_value(); }
 
+Value* Draft::view_of(Value* constant, Shape shape) {
+  Value* value = add_value();
+  *value = *constant;
+  value->name.clear();
+  value->known.reset();
+  value->shape = std::move(shape);
+  if (constant->known) value->known = in_shape(*constant->known, value->shape);
+  return value;
+}
+
 Value* Draft::transpose_of(Value* matrix) {
   if (matrix->stored == nullptr) {
     return emit("aten.t.default", {matrix}, Json::object(), matrix->dtype,
@@ -64,6 +83,24 @@ Value* Draft::emit(std::string op, std::vector<Value*> inputs, Json attrs, DType
   nodes_.push_back(
       {std::move(op), std::move(inputs), std::move(attrs), std::vector<Value*>{value}, origin_});
   return value;
+}
+
+std::vector<const Value*> Draft::inputs_behind(const Value* value) const {
+  constexpr std::size_t kMostInputs = 8;
+  constexpr std::size_t kMostValues = 1000;
+  std::vector<const Value*> seen{value};
+  std::vector<const Value*> inputs;
+  for (std::size_t i = 0; i < seen.size() && seen.size() < kMostValues; ++i) {
+    if (seen[i]->kind == Value::Kind::kInput && inputs.size() < kMostInputs) {
+      inputs.push_back(seen[i]);
+    }
+    const DraftNode* node = producer(seen[i]);
+    if (node == nullptr) continue;
+    for (const Value* operand : node->inputs) {
+      if (std::find(seen.begin(), seen.end(), operand) == seen.end()) seen.push_back(operand);
+    }
+  }
+  return inputs;
 }
 
 std::vector<Value*> Draft::emit_several(std::string op, std::vector<Value*> inputs, Json attrs,

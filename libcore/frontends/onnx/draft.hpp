@@ -32,6 +32,9 @@ struct Value {
   std::int64_t count() const noexcept;
 };
 
+/// The same data in other dimensions, shared.
+Tensor in_shape(const Tensor& tensor, const Shape& shape);
+
 struct ResultType {
   DType dtype;
   Shape shape;
@@ -63,6 +66,8 @@ class Draft {
   Value* add_stored(const OnnxTensor& tensor, DType dtype);
   Value* add_known(Tensor tensor);
   Value* add_unknown();
+  /// A constant in other dimensions, of which nothing is copied.
+  Value* view_of(Value* constant, Shape shape);
   /// The transpose of a constant matrix, of which nothing is copied.
   Value* transpose_of(Value* matrix);
 
@@ -77,6 +82,8 @@ class Draft {
   const DraftNode* producer(const Value* value) const noexcept {
     return value->node < 0 ? nullptr : &nodes_[static_cast<std::size_t>(value->node)];
   }
+  /// The graph inputs that a value is computed from; those that are found first, at most 8.
+  std::vector<const Value*> inputs_behind(const Value* value) const;
   std::deque<DraftNode>& nodes() noexcept { return nodes_; }
   std::vector<Value*>& inputs() noexcept { return inputs_; }
   std::vector<Value*>& outputs() noexcept { return outputs_; }

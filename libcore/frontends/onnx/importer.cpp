@@ -280,12 +280,13 @@ const Tensor* Importer::known(Value* value, std::int64_t most) {
   if (value->count() > most || value->transposed) return nullptr;
   const OnnxTensor& stored = *value->stored;
   if (!stored.is_external) {
-    value->known = decode_onnx_tensor(stored, bytes_, most);
+    value->known = in_shape(decode_onnx_tensor(stored, bytes_, most), value->shape);
   } else {
     WeightPlace place;
     OnnxTensor inline_tensor = stored;
     inline_tensor.raw = external_data(stored, place);
-    value->known = decode_onnx_tensor(inline_tensor, *inline_tensor.raw, most);
+    value->known =
+        in_shape(decode_onnx_tensor(inline_tensor, *inline_tensor.raw, most), value->shape);
   }
   return &*value->known;
 }

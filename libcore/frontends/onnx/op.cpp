@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "npu/support/checked.hpp"
@@ -54,8 +55,13 @@ const Tensor& Op::constant(std::size_t index, std::string_view what) {
   const Tensor* tensor = importer_.known(in(index));
   if (tensor == nullptr) {
     const std::string name = printable_text(inputs_[index]->name);
+    std::string inputs;
+    for (const Value* input : draft().inputs_behind(inputs_[index])) {
+      inputs += (inputs.empty() ? " '" : ", '") + printable_text(input->name) + "'";
+    }
     refuse(std::string(what) + (name.empty() ? "" : " '" + name + "'") +
-           " has to be known at import; --freeze gives a graph input a value");
+           " has to be known at import" +
+           (inputs.empty() ? "" : "; --freeze gives inputs values, and it depends on" + inputs));
   }
   return *tensor;
 }
@@ -166,6 +172,7 @@ Value* Op::view(Value* value, Shape shape) {
   if (checked_element_count(shape) != checked_element_count(value->shape)) {
     refuse("shape " + shape_text(value->shape) + " does not become " + shape_text(shape));
   }
+  if (value->is_constant() && !value->transposed) return draft().view_of(value, std::move(shape));
   Json attrs{{"shape", shape}};
   return emit("aten.reshape.default", {value}, std::move(attrs), value->dtype, std::move(shape));
 }
@@ -184,6 +191,30 @@ Value* Op::cast(Value* value, DType dtype) {
               dtype, value->shape);
 }
 
+// The slice of a constant that shapes are made of; null for others.
+Value* Op::known_slice(Value* value, std::int64_t axis, std::int64_t start, std::int64_t end,
+                       std::int64_t step) {
+  constexpr std::int64_t kMostReals = 1024;
+  const bool is_real = is_floating_point(value->dtype);
+  const Tensor* whole = importer_.known(value, is_real ? kMostReals : Importer::kMostKnown);
+  if (whole == nullptr) return nullptr;
+  const auto at = static_cast<std::size_t>(axis);
+  Shape shape = value->shape;
+  shape[at] = (end - start) / step + ((end - start) % step != 0 ? 1 : 0);
+  Tensor part(value->dtype, shape);
+  const std::size_t block =
+      static_cast<std::size_t>(product(shape, at + 1, shape.size())) * dtype_size(value->dtype);
+  const std::int64_t rows = product(shape, 0, at);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t i = 0; i < shape[at]; ++i) {
+      const auto from = static_cast<std::size_t>(r * value->shape[at] + start + i * step);
+      const auto to = static_cast<std::size_t>(r * shape[at] + i);
+      std::memcpy(part.mutable_data() + to * block, whole->data() + from * block, block);
+    }
+  }
+  return constant_value(std::move(part));
+}
+
 Value* Op::slice(Value* value, std::int64_t axis, std::int64_t start, std::int64_t end,
                  std::int64_t step) {
   const auto at = static_cast<std::size_t>(axis);
@@ -191,6 +222,7 @@ Value* Op::slice(Value* value, std::int64_t axis, std::int64_t start, std::int64
   start = std::clamp<std::int64_t>(start, 0, extent);
   end = std::clamp<std::int64_t>(end, start, extent);
   if (start == 0 && end == extent && step == 1) return value;
+  if (Value* part = known_slice(value, axis, start, end, step)) return part;
   Shape shape = value->shape;
   shape[at] = (end - start) / step + ((end - start) % step != 0 ? 1 : 0);
   Json attrs{{"dim", axis}, {"start", start}, {"end", end}};

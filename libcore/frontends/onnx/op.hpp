@@ -103,6 +103,8 @@ class Op {
   std::optional<double> single(Value* value);
 
  private:
+  Value* known_slice(Value* value, std::int64_t axis, std::int64_t start, std::int64_t end,
+                     std::int64_t step);
   const AttributeProto* resolve(const AttributeProto& attribute, const Scope* scope) const;
 
   Importer& importer_;

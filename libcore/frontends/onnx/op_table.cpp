@@ -72,7 +72,7 @@ constexpr OpRow kOnnxRows[] = {
     {"", "Floor", 1, import_unary, "aten.floor"},
     {"", "Gather", 1, import_gather, "aten.embedding, aten.select, aten.index_select"},
     {"", "GatherElements", 11, import_gather_elements, "aten.gather"},
-    {"", "GRU", 3, import_recurrent, "aten.gru"},
+    {"", "GRU", 3, import_recurrent, "aten.gru; step by step with linear_before_reset 0"},
     {"", "GatherND", 11, import_gather_nd, "aten.index"},
     {"", "Gelu", 20, import_activation, "aten.gelu"},
     {"", "Gemm", 1, import_gemm, "aten.linear, aten.addmm, aten.mm"},

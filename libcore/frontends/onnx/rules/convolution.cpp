@@ -131,7 +131,7 @@ void import_conv_transpose(Op& op) {
   const Ints kernel(w->shape.begin() + 2, w->shape.end());
   const Ints strides = checked_list(op, "strides", spatial, 1, 1);
   const Ints dilations = checked_list(op, "dilations", spatial, 1, 1);
-  const Ints extra = checked_list(op, "output_padding", spatial, 0, 0);
+  Ints extra = checked_list(op, "output_padding", spatial, 0, 0);
   const Ints pads = checked_list(op, "pads", 2 * spatial, 0, 0);
   const std::string auto_pad = op.text("auto_pad", "NOTSET");
   const bool is_same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
@@ -146,7 +146,13 @@ void import_conv_transpose(Op& op) {
                    extra[i]);
     if (wanted || is_same) {
       const std::int64_t size = wanted ? (*wanted)[i] : x->shape[i + 2] * strides[i];
-      const std::int64_t total = full.back() - size;
+      std::int64_t total = full.back() - size;
+      if (total < 0 && extra[i] - total < std::max(strides[i], dilations[i])) {
+        // The stated size reaches further than the windows: as output_padding does.
+        extra[i] -= total;
+        full.back() = size;
+        total = 0;
+      }
       begin.push_back(auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2);
       end.push_back(total - begin.back());
     } else {

@@ -348,7 +348,10 @@ void import_identity(Op& op) { op.set(0, op.in(0)); }
 void import_dropout(Op& op) {
   if (op.opset() < 7 && op.integer("is_test", 0) == 0)
     Op::refuse("is_test is 0: drops in training");
-  if (op.has_input(2) && op.number(2, "training_mode") != 0) Op::refuse("drops in training mode");
+  const bool drops = op.opset() < 12 || !op.has_input(1) || op.single(op.in(1)) != 0.0;
+  if (drops && op.has_input(2) && op.number(2, "training_mode") != 0) {
+    Op::refuse("drops in training mode");
+  }
   Value* x = op.in(0);
   op.set(0, x);
   if (op.wants(1)) {

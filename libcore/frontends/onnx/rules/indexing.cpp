@@ -26,7 +26,7 @@ Value* from_begin(Op& op, Value* index, std::int64_t extent) {
     return op.integer_constant(values, index->shape);
   }
   Value* wide = op.cast(index, DType::kInt64);
-  return op.emit_like("aten.remainder.Tensor", {wide}, Json{{"other", extent}});
+  return op.emit_like("aten.remainder.Scalar", {wide}, Json{{"other", extent}});
 }
 
 Ints counting(std::int64_t count) {

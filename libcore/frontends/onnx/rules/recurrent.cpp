@@ -64,9 +64,6 @@ Recurrence read_recurrence(Op& op) {
   if (op.attribute("clip") != nullptr) Op::refuse("'clip' is not imported");
   if (op.integer("input_forget", 0) != 0) Op::refuse("'input_forget' is not imported");
   if (op.has_input(7)) Op::refuse("peepholes are not imported");
-  if (net.kind == "GRU" && op.integer("linear_before_reset", 0) == 0) {
-    Op::refuse("linear_before_reset is 0, which PyTorch's GRU is not");
-  }
   check_activations(op, net);
   return net;
 }
@@ -112,10 +109,85 @@ std::string aten_name(Op& op, const Recurrence& net) {
   return "aten.rnn_relu.input";
 }
 
+// The rows [first, first + count) of one direction's weights or biases.
+Value* rows_of(Op& op, Value* weights, std::int64_t direction, std::int64_t first,
+               std::int64_t count) {
+  Value* own = op.slice(weights, 0, direction, direction + 1);
+  own = op.view(own, Shape(own->shape.begin() + 1, own->shape.end()));
+  return op.slice(own, 0, first, first + count);
+}
+
+// A GRU whose reset gate comes before the product, which PyTorch's has not: step by step. Returns
+// the states of all steps, [steps, batch, hidden].
+Value* unrolled_gru(Op& op, const Recurrence& net, Value* x, Value* state, std::int64_t direction) {
+  const std::int64_t hidden = net.hidden;
+  const auto linear = [&](Value* a, Value* weights, std::int64_t first, std::int64_t count,
+                          std::int64_t bias_first) {
+    std::vector<Value*> operands{a, rows_of(op, weights, direction, first, count)};
+    if (op.has_input(3)) {
+      operands.push_back(rows_of(op, op.in(3), direction, bias_first + first, count));
+    }
+    Shape shape = a->shape;
+    shape.back() = count;
+    return op.emit("aten.linear.default", operands, Json::object(), a->dtype, shape);
+  };
+  Value* inputs = linear(x, op.in(1), 0, 3 * hidden, 0);
+  std::vector<Value*> states;
+  for (std::int64_t t = 0; t < net.steps; ++t) {
+    Value* step = op.view(op.slice(inputs, 0, t, t + 1), {net.batch, 3 * hidden});
+    Value* gates = linear(state, op.in(2), 0, 2 * hidden, 3 * hidden);
+    gates = op.emit_like("aten.sigmoid.default",
+                         {op.binary("add", gates, op.slice(step, 1, 0, 2 * hidden))});
+    Value* update = op.slice(gates, 1, 0, hidden);
+    Value* kept = op.binary("mul", op.slice(gates, 1, hidden, 2 * hidden), state);
+    Value* next = linear(kept, op.in(2), 2 * hidden, hidden, 3 * hidden);
+    next = op.emit_like("aten.tanh.default",
+                        {op.binary("add", next, op.slice(step, 1, 2 * hidden, 3 * hidden))});
+    state = op.binary("add", next, op.binary("mul", update, op.binary("sub", state, next)));
+    states.push_back(op.view(state, {1, net.batch, hidden}));
+  }
+  if (states.size() == 1) return states[0];
+  return op.emit("aten.cat.default", states, Json{{"dim", 0}}, x->dtype,
+                 {net.steps, net.batch, hidden});
+}
+
+void import_unrolled_gru(Op& op, const Recurrence& net) {
+  constexpr std::int64_t kMostSteps = 512;
+  if (net.steps < 1 || net.steps > kMostSteps) {
+    Op::refuse("linear_before_reset is 0 with more than " + std::to_string(kMostSteps) + " steps");
+  }
+  Value* x = net.is_batch_first ? op.permute(op.in(0), {1, 0, 2}) : op.in(0);
+  Value* initial = initial_state(op, net, 5, x->dtype);
+  std::vector<Value*> all;
+  std::vector<Value*> last;
+  for (std::int64_t d = 0; d < net.directions; ++d) {
+    const Json flip{{"dims", Ints{0}}};
+    const bool is_backward = net.is_reverse || d == 1;
+    Value* own = is_backward ? op.emit_like("aten.flip.default", {x}, flip) : x;
+    Value* state = op.view(op.slice(initial, 0, d, d + 1), {net.batch, net.hidden});
+    Value* states = unrolled_gru(op, net, own, state, d);
+    last.push_back(op.slice(states, 0, net.steps - 1, net.steps));
+    if (is_backward) states = op.emit_like("aten.flip.default", {states}, flip);
+    all.push_back(op.view(states, {net.steps, 1, net.batch, net.hidden}));
+  }
+  Value* y = all[0];
+  Value* h = last[0];
+  if (net.directions == 2) {
+    y = op.emit("aten.cat.default", all, Json{{"dim", 1}}, x->dtype,
+                {net.steps, 2, net.batch, net.hidden});
+    h = op.emit("aten.cat.default", last, Json{{"dim", 0}}, x->dtype, {2, net.batch, net.hidden});
+  }
+  op.set(0, net.is_batch_first ? op.permute(y, {2, 0, 1, 3}) : y);
+  op.set(1, net.is_batch_first ? op.permute(h, {1, 0, 2}) : h);
+}
+
 }  // namespace
 
 void import_recurrent(Op& op) {
   const Recurrence net = read_recurrence(op);
+  if (net.kind == "GRU" && op.integer("linear_before_reset", 0) == 0) {
+    return import_unrolled_gru(op, net);
+  }
   Value* x = op.in(0);
   if (net.is_batch_first) x = op.permute(x, {1, 0, 2});
   if (net.is_reverse) x = op.emit_like("aten.flip.default", {x}, Json{{"dims", Ints{0}}});

@@ -33,15 +33,15 @@ double place_of_result(const Mode& mode, const Axis& axis, std::int64_t i) {
   const auto extent = static_cast<double>(axis.extent);
   const double size = axis.scale * extent;
   if (mode.coordinates == "align_corners") {
-    return axis.size == 1 ? 0 : x * (extent - 1) / (static_cast<double>(axis.size) - 1);
+    // The length that the scale states, which need not be whole.
+    return size == 1 ? 0 : x * (extent - 1) / (size - 1);
   }
   if (mode.coordinates == "asymmetric") return x / axis.scale;
   if (mode.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / axis.scale;
   if (mode.coordinates == "tf_crop_and_resize") {
     const double width = axis.roi_end - axis.roi_begin;
-    const double inside = axis.size == 1
-                              ? width * (extent - 1) / 2
-                              : x * width * (extent - 1) / (static_cast<double>(axis.size) - 1);
+    const double inside =
+        size == 1 ? width * (extent - 1) / 2 : x * width * (extent - 1) / (size - 1);
     return inside + axis.roi_begin * (extent - 1);
   }
   if (mode.coordinates == "pytorch_half_pixel" && axis.size == 1) return 0;
@@ -189,7 +189,9 @@ std::vector<Axis> read_axes(Op& op, const Value* x) {
   for (const std::int64_t axis : op.list("axes").value_or(Ints{})) {
     chosen.push_back(Op::axis_of(axis, x->rank()));
   }
-  for (std::int64_t i = 0; chosen.empty() && i < x->rank(); ++i) chosen.push_back(i);
+  if (chosen.empty()) {
+    for (std::int64_t i = 0; i < x->rank(); ++i) chosen.push_back(i);
+  }
   const std::vector<double> scales = scales_of(op);
   const bool has_sizes = op.opset() >= 11 && op.node().op_type == "Resize" && op.has_input(3);
   const Ints sizes = has_sizes ? op.integers(3, "the sizes") : Ints{};
