@@ -310,6 +310,10 @@ std::optional<double> real_result(std::string_view name, double a, double b) {
   if (name == "Sub") return a - b;
   if (name == "Mul") return a * b;
   if (name == "Div") return a / b;
+  // Those whose rounding is that of their exact value.
+  if (name == "Pow" && b == 2) return a * a;
+  if (name == "Pow" && b == 0.5) return std::sqrt(a);
+  if (name == "Pow" && b == -0.5) return 1 / std::sqrt(a);
   return std::nullopt;
 }
 
@@ -440,6 +444,7 @@ const std::map<std::string_view, Fold>& folds() {
                                                       {"Mul", fold_binary},
                                                       {"Neg", fold_unary},
                                                       {"NonZero", fold_non_zero},
+                                                      {"Pow", fold_binary},
                                                       {"Not", fold_unary},
                                                       {"Or", fold_binary},
                                                       {"Range", fold_range},

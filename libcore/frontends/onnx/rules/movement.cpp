@@ -2,6 +2,7 @@
 // Ops that make constants, change shapes and move elements, and If, whose branch is known.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "npu/support/checked.hpp"
 #include "rules/rules.hpp"
@@ -55,12 +56,34 @@ SliceRange clamped(std::int64_t start, std::int64_t end, std::int64_t step, std:
           std::clamp<std::int64_t>(end, -1, extent - 1), step};
 }
 
+// The axis the other way round.
+Value* flipped(Op& op, Value* value, std::int64_t axis) {
+  const Tensor* known = is_floating_point(value->dtype) ? nullptr : op.importer().known(value);
+  if (known == nullptr) {
+    return op.emit_like("aten.flip.default", {value}, Json{{"dims", Ints{axis}}});
+  }
+  const auto at = static_cast<std::size_t>(axis);
+  const Shape& shape = value->shape;
+  Tensor turned(value->dtype, shape);
+  const std::size_t block =
+      static_cast<std::size_t>(product(shape, at + 1, shape.size())) * dtype_size(value->dtype);
+  const std::int64_t rows = product(shape, 0, at);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t i = 0; i < shape[at]; ++i) {
+      const auto from = static_cast<std::size_t>((r + 1) * shape[at] - 1 - i);
+      const auto to = static_cast<std::size_t>(r * shape[at] + i);
+      std::memcpy(turned.mutable_data() + to * block, known->data() + from * block, block);
+    }
+  }
+  return op.constant_value(std::move(turned));
+}
+
 Value* sliced(Op& op, Value* value, std::int64_t axis, SliceRange range) {
   const std::int64_t extent = value->shape[static_cast<std::size_t>(axis)];
   if (range.step > 0) return op.slice(value, axis, range.start, range.end, range.step);
   // From the end: the flipped axis forwards.
-  Value* flipped = op.emit_like("aten.flip.default", {value}, Json{{"dims", Ints{axis}}});
-  return op.slice(flipped, axis, extent - 1 - range.start, extent - 1 - range.end,
+  Value* turned = flipped(op, value, axis);
+  return op.slice(turned, axis, extent - 1 - range.start, extent - 1 - range.end,
                   range.step == INT64_MIN ? INT64_MAX : -range.step);
 }
 
