@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
   bool info = false;
   tool.add_graph_input();
   tool.add_output();
+  tool.add_import_options();
   CLI::App& app = tool.app();
   app.add_option("-t,--target", options.where.target,
                  "target of a document that npu-tag has not seen [host]")

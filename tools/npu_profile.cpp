@@ -79,6 +79,7 @@ int main(int argc, char** argv) {
   Tool tool{"npu-profile", "Measure a model on each device, for npu-partition and npu-plan."};
   npu::cli::ProfileOptions options;
   npu::cli::add_profile_options(tool, options);
+  tool.add_import_options();
   return tool.run(argc, argv, [&] {
     if (!options.import.empty()) {
       return convert(tool, options.import, options.bandwidths), npu::cli::ExitStatus::kSuccess;
@@ -88,9 +89,15 @@ int main(int argc, char** argv) {
     }
     options.finish(tool);
     npu::cli::keep_freed_memory();
-    const std::string file = npu::cli::input_name(options.staged.model);
-    const std::string text = npu::cli::read_input(options.staged.model);
-    if (npu::gnn::is_staged_model(npu::parse_json(text, file))) {
+    const std::string& model = options.staged.model;
+    if (const auto imported = tool.imported(model, {})) {
+      return profile_ordinary(tool, *imported, options.ordinary), npu::cli::ExitStatus::kSuccess;
+    }
+    const std::string file = npu::cli::input_name(model);
+    const std::string text = npu::cli::read_input(model);
+    if (const auto imported = tool.imported("-", text)) {
+      profile_ordinary(tool, *imported, options.ordinary);
+    } else if (npu::gnn::is_staged_model(npu::parse_json(text, file))) {
       profile_staged(tool, options.staged);
     } else {
       const npu::Graph graph = npu::read_graph(text, file, tool.diagnostics());

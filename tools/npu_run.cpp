@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   std::string list_ops_device;
   std::string digest;
   tool.add_graph_input();
+  tool.add_import_options();
   CLI::App& app = tool.app();
   npu::cli::add_run_options(tool, options, plan_options);
   app.add_option("--require-digest", digest,

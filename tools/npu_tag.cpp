@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-tag -- assign every node to the first device of a target that supports it.
+#include "npu/frontend/frontend.hpp"
 #include "npu/passes/tag.hpp"
 #include "npu/target/custom_ops.hpp"
 #include "npu/target/list_ops.hpp"
@@ -7,6 +8,8 @@
 #include "npu/target/target.hpp"
 #include "tag_options.hpp"
 #include "tool.hpp"
+
+using npu::cli::ExitStatus;
 
 int main(int argc, char** argv) {
   npu::cli::Tool tool{"npu-tag",
@@ -16,6 +19,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> load_ops;
   npu::DeviceChoice where{.target = "host"};
   std::string list_ops_device;
+  std::string frontend;
   bool list_targets = false;
   bool print_target = false;
   tool.add_graph_io();
@@ -49,6 +53,9 @@ int main(int argc, char** argv) {
                      "list what each device of the target, or DEVICE alone, supports, and exit")
           ->type_name("[DEVICE]")
           ->expected(0, 1);
+  app.add_option("--frontend", frontend, "list what this frontend imports")
+      ->type_name("NAME")
+      ->needs(list_ops);
   app.add_flag("--list-targets", list_targets, "list the built-in targets and exit");
   app.add_flag("--print-target", print_target, "print the target's description and exit");
   tool.add_report("op types and coverage by device");
@@ -61,21 +68,21 @@ int main(int argc, char** argv) {
        "npu-tag --target my_npu.json --assert 'coverage_flops>=0.95' model.json >model.tagged.json",
        "npu-tag --list-ops npu | grep conv"});
   return tool.run(argc, argv, [&] {
-    if (list_targets) return tool.write_text(npu::format_targets()), npu::cli::ExitStatus::kSuccess;
+    if (!frontend.empty())
+      return tool.write_text(npu::list_frontend_ops(frontend)), ExitStatus::kSuccess;
+    if (list_targets) return tool.write_text(npu::format_targets()), ExitStatus::kSuccess;
     const npu::Target target = npu::with_custom_ops(
         npu::select_devices(npu::load_target(where.target), where.devices, where.excluded),
         load_ops);
-    if (print_target)
-      return tool.write_text(npu::format_target(target)), npu::cli::ExitStatus::kSuccess;
+    if (print_target) return tool.write_text(npu::format_target(target)), ExitStatus::kSuccess;
     if (list_ops->count() > 0) {
-      return tool.write_text(npu::format_target_ops(target, list_ops_device)),
-             npu::cli::ExitStatus::kSuccess;
+      return tool.write_text(npu::format_target_ops(target, list_ops_device)), ExitStatus::kSuccess;
     }
     for (const std::string& rule : force) options.force.push_back(npu::cli::parse_force_rule(rule));
     npu::Graph& graph = tool.read_graph();
     npu::tag_ops(graph, target, options, tool.diagnostics());
     tool.stop_on_errors();
-    npu::cli::ExitStatus status = npu::cli::ExitStatus::kSuccess;
+    ExitStatus status = ExitStatus::kSuccess;
     if (tool.wants_report() || tool.has_asserts()) {
       const npu::TagReport report = npu::tag_report(graph, target);
       tool.report(npu::format_tag_report(report));

@@ -113,21 +113,21 @@ _npu_complete() {
 
   case ${COMP_WORDS[0]##*/} in
     npu-tag)
-      options="$common -o --output --json-infinity -t --target --devices --exclude-device --force --keep-tags --no-fold --load-ops --list-ops --list-targets --print-target"
+      options="$common --bind --freeze -o --output --json-infinity -t --target --devices --exclude-device --force --keep-tags --no-fold --load-ops --list-ops --frontend --list-targets --print-target"
       ;;
     npu-fuse)
-      options="$common -o --output --json-infinity -p --patterns --pattern-file --max-ops --list-patterns"
+      options="$common --bind --freeze -o --output --json-infinity -p --patterns --pattern-file --max-ops --list-patterns"
       ;;
     npu-partition)
-      options="$common -o --output --json-infinity -s --strategy --min-nodes --depth --min-flops --max-partitions --memory-limit --dot --dot-level"
+      options="$common --bind --freeze -o --output --json-infinity -s --strategy --min-nodes --depth --min-flops --max-partitions --memory-limit --dot --dot-level"
       options+=" -k --parts --imbalance --best-effort --seed --what-if --verify --profile"
       ;;
     npu-compile)
-      options="$common -o --output -t --target --devices --exclude-device --precision --weights --random-weights -j --jobs --threads"
+      options="$common --bind --freeze -o --output -t --target --devices --exclude-device --precision --weights --random-weights -j --jobs --threads"
       options+=" --no-fallback --load-ops --promote --cache-dir --no-cache --cache-limit --info"
       ;;
     npu-align)
-      options="$common -o --output --json-infinity -a --algorithm -w --weight -t --target --explain --dot"
+      options="$common --bind --freeze -o --output --json-infinity -a --algorithm -w --weight -t --target --explain --dot"
       ;;
     npu-plan)
       options="$common -o --output --model --profile --bandwidths --subgraphs --target -k --parts --seeds --seed"
@@ -136,11 +136,11 @@ _npu_complete() {
       options+=" --gantt --trace --verify"
       ;;
     npu-profile)
-      options="${common% --assert} -o --output --weights --random-weights --target --devices --nodes --degrees --graph -k --parts --undirected"
+      options="${common% --assert} --bind --freeze -o --output --weights --random-weights --target --devices --nodes --degrees --graph -k --parts --undirected"
       options+=" --runs --threads --max-bytes --precision --quick --machine --import --bandwidths"
       ;;
     npu-run)
-      options="$common --weights --random-weights --inputs --random-inputs --outputs --expect --verify"
+      options="$common --bind --freeze --weights --random-weights --inputs --random-inputs --outputs --expect --verify"
       options+=" --rtol --atol --bench --threads --target --devices --exclude-device --trace --no-overlap --precision --cache-dir --no-cache --cache-limit --load-ops --promote --list-ops"
       options+=" --require-digest"
       options+=" --features --device --simulate"

@@ -8,6 +8,7 @@
 #   examples   the EXAMPLES of every page run
 #   readme     the first example of README.md runs
 #   changelog  its first section is Unreleased
+#   onnx       the table of ops in npu-onnx(7) is that of the frontend
 #   versions   the table of versions in npu(7) is what the sources say, and other versions are met as it says
 # Exits 1 with a line for each fault, 77 if groff is missing.
 set -eu
@@ -114,7 +115,7 @@ check_pages() {
     [ ! -s "$scratch/groff" ] || fault "$(cat "$scratch/groff")"
     sections=$(sed -n 's/^\.Sh //p' "$page" | grep -v -x ENVIRONMENT | paste -sd,)
     case $page in
-      *.5 | *-internals.7 | *-security.7) expected="NAME,SYNOPSIS,DESCRIPTION,EXAMPLES,SEE ALSO,BUGS" ;;
+      *.5 | *-internals.7 | *-onnx.7 | *-security.7) expected="NAME,SYNOPSIS,DESCRIPTION,EXAMPLES,SEE ALSO,BUGS" ;;
       *) expected="NAME,SYNOPSIS,DESCRIPTION,OPTIONS,EXIT STATUS,EXAMPLES,SEE ALSO,BUGS" ;;
     esac
     [ "$sections" = "$expected" ] || fault "$page: sections are $sections, expected $expected"
@@ -124,6 +125,15 @@ check_pages() {
       [ -f "$source/man/$reference" ] || fault "$page refers to man/$reference, which does not exist"
     done <"$scratch/references"
   done
+}
+
+# The table of ops in npu-onnx(7) is what the frontend lists.
+check_onnx() {
+  sed -n '/^\.\\" ops begin/,/^\.\\" ops end/p' "$source/man/npu-onnx.7" | sed '1d;$d' >"$scratch/page"
+  npu-tag --list-ops --frontend onnx | "$source/scripts/onnx_op_table.sh" >"$scratch/table"
+  [ -s "$scratch/table" ] || fault "the frontend lists no op"
+  cmp -s "$scratch/page" "$scratch/table" ||
+    fault "man/npu-onnx.7 lacks ops or has others; npu-tag --list-ops --frontend onnx | scripts/onnx_op_table.sh prints its table"
 }
 
 # A folder to run examples in, which begin at the top of the repository.
@@ -258,6 +268,7 @@ case $check in
   readme) check_readme ;;
   changelog) check_changelog ;;
   versions) check_versions ;;
+  onnx) check_onnx ;;
   *) fault "unknown check '$check'" ;;
 esac
 exit $failed

@@ -22,7 +22,7 @@ list=$(awk '/^A module includes only those above it/ { here = 1; next } here && 
   exit 1
 }
 
-files=$(find libcore/src libcore/include libcore/backends tools -name '*.[ch]pp' -o -name '*.h' | sort)
+files=$(find libcore/src libcore/include libcore/backends libcore/frontends tools -name '*.[ch]pp' -o -name '*.h' | sort)
 # shellcheck disable=SC2086 # a list of files without blanks
 exec awk -v list="$list" '
   BEGIN {
@@ -49,7 +49,7 @@ exec awk -v list="$list" '
   # The module of a file of the repository.
   function module(path,    stem, top) {
     if (path ~ "^tools/") return "tools"
-    if (path ~ "^libcore/backends/") {
+    if (path ~ "^libcore/(backends|frontends)/") {
       sub("^libcore/", "", path)
       sub("/[^/]*$", "", path)
       return listed(path)
@@ -78,6 +78,7 @@ exec awk -v list="$list" '
     if ("libcore/include/" name in known) return "libcore/include/" name
     if ("libcore/src/" name in known) return "libcore/src/" name
     if ("libcore/backends/onednn/" name in known) return "libcore/backends/onednn/" name
+    if ("libcore/frontends/onnx/" name in known) return "libcore/frontends/onnx/" name
     if ("libcore/backends/aten/" name in known) return "libcore/backends/aten/" name
     if ("tools/common/" name in known) return "tools/common/" name
     return ""

@@ -20,7 +20,7 @@ if [ -n "$odd" ]; then
   exit 1
 fi
 
-files=$(find libcore/src libcore/backends tools/common tests/unit -name '*.cpp' ! -name '*custom_ops.cpp' \
+files=$(find libcore/src libcore/backends libcore/frontends tools/common tests/unit -name '*.cpp' ! -name '*custom_ops.cpp' \
   ! -path '*/onednn/kernels/*' | sort)
 # shellcheck disable=SC2086 # a list of files without blanks
 exec awk '

@@ -21,7 +21,7 @@ cd "$1"
 allowed=tests/tree/long.txt
 [ "$mode" = check ] || allowed=/dev/null
 
-files=$(find libcore/src libcore/include libcore/backends tools -name '*.[ch]pp' -o -name '*.h' | sort)
+files=$(find libcore/src libcore/include libcore/backends libcore/frontends tools -name '*.[ch]pp' -o -name '*.h' | sort)
 # shellcheck disable=SC2086 # a list of files without blanks
 exec awk -v mode="$mode" -v allowed="$allowed" '
   function too_long(name, size, limit) {
@@ -34,7 +34,7 @@ exec awk -v mode="$mode" -v allowed="$allowed" '
   }
 
   function close_file() {
-    if (file ~ "^libcore/(src|backends)/" && lines > 600 && !excused) too_long("-", lines, 600)
+    if (file ~ "^libcore/(src|backends|frontends)/" && lines > 600 && !excused) too_long("-", lines, 600)
   }
 
   function close_function(size,    name) {

@@ -20,7 +20,7 @@ gnn::RunOptions joined(const std::string& plan, const RunModelOptions& shared,
     run.devices.push_back({device, backend});
   }
   run.outputs = shared.outputs;
-  run.expect = shared.expect;
+  if (!shared.expect.empty()) run.expect = shared.expect.back().path;
   run.rtol = shared.rtol.value_or(1e-4);
   run.atol = shared.atol.value_or(1e-5);
   run.trace = shared.trace;

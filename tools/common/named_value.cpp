@@ -11,7 +11,8 @@ NamedValue split_named_value(const std::string& text) {
 }
 
 InputFile parse_input_file(const std::string& text) {
-  if (!text.ends_with(".npy")) return {.input = std::nullopt, .path = text};
+  if (!text.ends_with(".npy") && !text.ends_with(".pb"))
+    return {.input = std::nullopt, .path = text};
   NamedValue named = split_named_value(text);
   return {.input = std::move(named.name), .path = std::move(named.value)};
 }

@@ -32,7 +32,8 @@ void add_run_options(Tool& tool, RunModelOptions& options, PlanRunOptions& plan_
          [&options](const std::vector<std::string>& texts) {
            for (const std::string& text : texts) options.inputs.push_back(parse_input_file(text));
          },
-         "safetensors file, NAME=FILE.npy, or FILE.npy for a single input; repeatable")
+         "safetensors file, NAME=FILE.npy or NAME=FILE.pb (ONNX), or without NAME for a single "
+         "input or a .pb file that names it; repeatable")
       ->type_name("FILE")
       ->expected(1)
       ->allow_extra_args(false)
@@ -41,12 +42,20 @@ void add_run_options(Tool& tool, RunModelOptions& options, PlanRunOptions& plan_
       ->type_name("SEED")
       ->check(seed());
   app.add_option("--outputs", options.outputs,
-                 "write the outputs: safetensors, or .npy for a single one")
+                 "write the outputs: safetensors, or .npy or .pb for a single one")
       ->type_name("FILE")
       ->check(file_beside_stdout());
-  app.add_option("--expect", options.expect,
-                 "compare the outputs with a safetensors file; exit 4 if they differ")
-      ->type_name("FILE");
+  app.add_option_function<std::vector<std::string>>(
+         "--expect",
+         [&options](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts) options.expect.push_back(parse_input_file(text));
+         },
+         "compare the outputs with a safetensors file, or with [NAME=]FILE.pb, repeatable; exit 4 "
+         "if they differ")
+      ->type_name("FILE")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--verify", options.verify_device,
                  "run the whole graph on DEVICE, too, and compare; exit 4 if the outputs differ")
       ->type_name("DEVICE")
@@ -91,7 +100,8 @@ bool complain_of_mismatches(Tool& tool, const RunModelOptions& options, const Ru
       within = false;
     }
   };
-  look(report.expect, "--expect " + options.expect);
+  look(report.expect,
+       "--expect " + (options.expect.empty() ? std::string() : options.expect.back().path));
   look(report.verify, "--verify " + options.verify_device);
   return within;
 }

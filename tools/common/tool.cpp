@@ -126,6 +126,7 @@ void Tool::add_graph_input() {
 void Tool::add_graph_io() {
   add_graph_input();
   add_output();
+  add_import_options();
   app_.add_option("--json-infinity", infinity_,
                   "write infinities and NaN as strings (text), bare as Python's json module does "
                   "(bare), or as they were read (keep)")
@@ -272,15 +273,64 @@ void Tool::stop_on_errors() {
   if (diagnostics_.has_errors()) throw StopOnDiagnostics{};
 }
 
+void Tool::add_import_options() {
+  const auto repeatable = [this](const char* name, std::vector<std::string>& values,
+                                 const char* type, const char* text) {
+    app_.add_option(name, values, text)
+        ->type_name(type)
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  };
+  repeatable("--bind", bindings_, "NAME=N",
+             "give a symbolic dimension of a model such as ONNX a value; repeatable");
+  repeatable("--freeze", frozen_, "INPUT=FILE",
+             "make an input of a model such as ONNX a constant, from a .npy or .pb file; "
+             "repeatable");
+}
+
+ImportOptions Tool::import_options() const {
+  ImportOptions options;
+  for (const std::string& text : bindings_) add_binding(options, text);
+  for (const std::string& text : frozen_) add_frozen(options, text);
+  return options;
+}
+
+std::optional<Graph> Tool::imported(const std::string& input, const std::string& text) {
+  const bool is_file = text.empty() && input != "-" && is_regular_file(input);
+  std::optional<Graph> graph;
+  if (is_file) {
+    const MappedFile file(input);
+    const std::string_view bytes(reinterpret_cast<const char*>(file.data()), file.size());
+    if (!begins_like_document(bytes) && !Bundle::has_magic(bytes)) {
+      graph = import_model(input, bytes, import_options(), diagnostics_);
+    }
+  } else if (!text.empty() && !begins_like_document(text) && !Bundle::has_magic(text)) {
+    graph = import_model("", text, import_options(), diagnostics_);
+  }
+  if (graph) stop_on_errors();
+  const bool says = is_file || !text.empty();
+  if (says && !graph && !(bindings_.empty() && frozen_.empty())) {
+    throw Error(ErrorCode::kUsage,
+                "--bind and --freeze are for models that a frontend imports, and '" +
+                    input_name(input) + "' is none");
+  }
+  return graph;
+}
+
 Graph& Tool::read_graph() {
+  // Never freed: the process is about to end, and freeing a large document takes 10 % of its time.
+  static Graph* const graph = new Graph;
+  if (!has_read_ahead_ && !input_is_terminal_) {
+    if (std::optional<Graph> model = imported(input_, {})) return *graph = *std::move(model);
+  }
   const std::string text = read_text();
   if (Bundle::has_magic(text)) {
     throw Error(ErrorCode::kParse,
                 "is a compiled bundle, expected a document; npu-run runs bundles",
                 {.file = input_name(input_)});
   }
-  // Never freed: the process is about to end, and freeing a large document takes 10 % of its time.
-  static Graph* const graph = new Graph;
+  if (std::optional<Graph> model = imported("-", text)) return *graph = *std::move(model);
   *graph = npu::read_graph(text, input_name(input_), diagnostics_);
   stop_on_errors();
   return *graph;

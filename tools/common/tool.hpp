@@ -6,12 +6,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "exit_status.hpp"
 #include "npu/compile/bundle.hpp"
 #include "npu/compile/cache.hpp"
+#include "npu/frontend/frontend.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/support/error.hpp"
 
@@ -34,7 +36,7 @@ class Tool {
   CLI::App& app() noexcept { return app_; }
   Diagnostics& diagnostics() noexcept { return diagnostics_; }
 
-  /// [GRAPH] (default "-") and -o/--output (default "-").
+  /// [GRAPH] (default "-"), -o/--output (default "-") and add_import_options.
   void add_graph_io();
   /// Only -o/--output (default "-"), for tools that add their inputs themselves.
   void add_output();
@@ -59,9 +61,15 @@ class Tool {
   /// code.
   int run(int argc, char** argv, const std::function<ExitStatus()>& body);
 
-  /// Reads and verifies the document; the graph lives as long as the program. If it is not valid,
-  /// prints the diagnostics and ends the body.
+  /// --bind and --freeze, for tools that take models of other formats.
+  void add_import_options();
+  /// Reads and verifies the document; the graph lives as long as the program. A model of another
+  /// format is imported (npu/frontend/frontend.hpp). If it is not valid, prints the diagnostics and
+  /// ends the body.
   Graph& read_graph();
+  /// The graph if the input is of a format that a frontend reads: a file with an empty `text`, else
+  /// the bytes `text` of a pipe.
+  std::optional<Graph> imported(const std::string& input, const std::string& text);
   /// The bytes of the input.
   std::string read_text();
   /// The input as a bundle. A file is mapped, stdin or a pipe is read into memory. For an input
@@ -105,6 +113,7 @@ class Tool {
   void flush_output();
   Assertion parse_assertion(const std::string& text) const;
   void start_logger();
+  ImportOptions import_options() const;
 
   std::string name_;
   CLI::App app_;
@@ -114,6 +123,8 @@ class Tool {
   std::string input_ = "-";
   std::string output_ = "-";
   std::string infinity_ = "keep";
+  std::vector<std::string> bindings_;
+  std::vector<std::string> frozen_;
   bool has_input_ = false;
   bool input_is_terminal_ = false;
   bool wants_report_ = false;

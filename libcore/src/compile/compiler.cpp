@@ -384,6 +384,7 @@ BundleContent bundle_content(const Graph& graph, const CompiledModel& model, con
   // The bundle holds the weights that it needs, so that it can be moved anywhere by itself.
   Graph document = graph;
   document.erase_npu_member("weights_file");
+  document.erase_npu_member("weights_map");
   content.document = write_graph(document);
   return content;
 }

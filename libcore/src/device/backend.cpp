@@ -9,19 +9,15 @@
 #include "npu/device/backend.hpp"
 
 #include <dlfcn.h>
-#include <sys/auxv.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <climits>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
 
+#include "device/library_folders.hpp"
 #include "device/probe.hpp"
 #include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
@@ -34,33 +30,6 @@ namespace {
 
 constexpr std::uint32_t kOldestAbiVersion = 2;
 constexpr std::uint32_t kHighestRank = 1024;
-
-// The file that runs: what the kernel says it is, or, where /proc is not mounted, what the kernel
-// was told to start.
-std::string program_file() {
-  std::array<char, PATH_MAX> path;
-  const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
-  if (length > 0) return std::string(path.data(), static_cast<std::size_t>(length));
-  const auto* told = std::bit_cast<const char*>(::getauxval(AT_EXECFN));
-  if (told == nullptr || ::realpath(told, path.data()) == nullptr) return {};
-  return path.data();
-}
-
-/// Where the install's own backends are: beside the program's folder, or where the build was to be
-/// installed to, if the program's place is not known.
-std::string install_folder() {
-  const std::string folder = program_file();
-  const std::size_t slash = folder.rfind('/');
-  if (slash == std::string::npos) return NPU_INSTALL_PREFIX "/lib/npu/backends";
-  const std::size_t above = slash == 0 ? 0 : folder.rfind('/', slash - 1);
-  return folder.substr(0, above) + "/lib/npu/backends";
-}
-
-bool is_safe_name(std::string_view name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-  });
-}
 
 std::string backend_file(std::string_view name) {
   return "npu_backend_" + std::string(name) + ".so";
@@ -166,21 +135,11 @@ npu_tensor view_of(const Tensor& tensor, const char* name) {
 }  // namespace
 
 std::vector<std::string> backend_search_path() {
-  std::vector<std::string> folders;
-  if (std::string folder = install_folder(); !folder.empty()) folders.push_back(std::move(folder));
-  if (const char* extra = ::secure_getenv("NPU_BACKEND_PATH")) {
-    std::string_view rest = extra;
-    while (!rest.empty()) {
-      const std::size_t end = std::min(rest.find(':'), rest.size());
-      if (end > 0) folders.emplace_back(rest.substr(0, end));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
-  }
-  return folders;
+  return library_folders("backends", "NPU_BACKEND_PATH");
 }
 
 std::string Backend::find_file(std::string_view name) {
-  if (!is_safe_name(name)) return {};
+  if (!is_library_name(name)) return {};
   for (const std::string& folder : backend_search_path()) {
     std::string path = folder + "/" + backend_file(name);
     if (::access(path.c_str(), F_OK) == 0) return path;
@@ -193,7 +152,7 @@ std::shared_ptr<const Backend> Backend::load(std::string_view name) {
   static std::map<std::string, std::shared_ptr<const Backend>, std::less<>> loaded;
   const std::lock_guard lock(mutex);
   if (const auto found = loaded.find(name); found != loaded.end()) return found->second;
-  if (!is_safe_name(name)) {
+  if (!is_library_name(name)) {
     throw Error(ErrorCode::kUnsupported,
                 "'" + std::string(name) + "' is no backend name; expected a-z, 0-9, '_' and '-'");
   }
@@ -209,7 +168,7 @@ std::shared_ptr<const Backend> Backend::load(std::string_view name) {
     }
     const LogTimer timer(LogModule::kDevice);
     limit_openmp_spinning();
-    if (folder != install_folder()) {
+    if (folder != install_folder("backends")) {
       const LogTimer probing(LogModule::kDevice, LogLevel::kDebug);
       if (!is_regular_file(path)) refuse(path, "is not a regular file, expected a shared object");
       const std::string fault = probe_load(
@@ -243,7 +202,7 @@ std::shared_ptr<const Backend> Backend::load(std::string_view name) {
   }
   throw Error(ErrorCode::kUnsupported,
               "backend '" + std::string(name) + "' (" + file + ") is in none of: " + tried +
-                  (program_file().empty() ? " (/proc does not say where the program lies)" : "") +
+                  (!knows_program_file() ? " (/proc does not say where the program lies)" : "") +
                   "; set NPU_BACKEND_PATH to its folder");
 }
 

@@ -3,7 +3,9 @@
 // its dtype. O(bytes).
 #include "runtime/compare_outputs.hpp"
 
+#include "npu/support/error.hpp"
 #include "npu/tensor/safetensors.hpp"
+#include "tensor/onnx_tensor.hpp"
 
 namespace npu {
 namespace {
@@ -44,6 +46,35 @@ std::vector<std::optional<Tensor>> expected_outputs(const Graph& graph, const st
       entry = &file.entries().front();
     }
     expected.push_back(entry == nullptr ? std::nullopt : std::optional(file.tensor(*entry)));
+  }
+  return expected;
+}
+
+std::vector<std::optional<Tensor>> expected_outputs(const Graph& graph,
+                                                    const std::vector<InputFile>& files) {
+  std::vector<std::optional<Tensor>> expected(graph.graph_outputs().size());
+  for (const InputFile& file : files) {
+    if (!file.path.ends_with(".pb")) {
+      const auto found = expected_outputs(graph, file.path);
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        if (found[i]) expected[i] = found[i];
+      }
+      continue;
+    }
+    std::string name;
+    const Tensor tensor = read_onnx_tensor(file.path, &name);
+    if (file.input) name = *file.input;
+    bool is_placed = false;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const bool is_it = graph.tensor(graph.graph_outputs()[i]).name == name ||
+                         (expected.size() == 1 && !file.input);
+      if (is_it) expected[i] = tensor;
+      is_placed = is_placed || is_it;
+    }
+    if (!is_placed) {
+      throw Error(ErrorCode::kUsage, "--expect " + file.path + ": the graph has no output '" +
+                                         name + "'; say which as NAME=FILE.pb");
+    }
   }
   return expected;
 }

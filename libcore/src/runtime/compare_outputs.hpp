@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "npu/ir/graph.hpp"
+#include "npu/runtime/run_model.hpp"
 #include "npu/runtime/run_report.hpp"
 #include "npu/tensor/tensor.hpp"
 
@@ -26,5 +27,9 @@ ComparisonReport compare_outputs(const Graph& graph, const std::vector<Tensor>& 
 /// The expected outputs in a safetensors file, by name; a single one may have any name. Throws
 /// Error for a file that cannot be read.
 std::vector<std::optional<Tensor>> expected_outputs(const Graph& graph, const std::string& path);
+/// The same from several files, of which .pb files hold one output each: the one that the file is
+/// said to be, else the one that it names, else the only one.
+std::vector<std::optional<Tensor>> expected_outputs(const Graph& graph,
+                                                    const std::vector<InputFile>& files);
 
 }  // namespace npu

@@ -9,6 +9,7 @@
 
 #include "runtime/random_tensor.hpp"
 #include "tensor/npy.hpp"
+#include "tensor/onnx_tensor.hpp"
 
 namespace npu {
 namespace {
@@ -43,6 +44,8 @@ class InputGatherer {
   void read(const InputFile& file) {
     if (file.path.ends_with(".npy")) {
       read_npy_file(file);
+    } else if (file.path.ends_with(".pb")) {
+      read_onnx_file(file);
     } else {
       read_safetensors(file.path);
     }
@@ -78,6 +81,20 @@ class InputGatherer {
       return;
     }
     place(id, read_npy(file.path, &graph_.tensor(id).dtype), file.path);
+  }
+
+  void read_onnx_file(const InputFile& file) {
+    std::string name;
+    const Tensor tensor = read_onnx_tensor(file.path, &name);
+    if (file.input) name = *file.input;
+    TensorId id = find_input(graph_, name);
+    if (!id.valid() && !file.input && graph_.graph_inputs().size() == 1) {
+      id = graph_.graph_inputs().front();
+    }
+    if (id.valid()) return place(id, tensor, file.path);
+    diagnostics_.error({}, "--inputs " + file.path + ": '" + name +
+                               "' is none of the graph's inputs: " + input_names(graph_) +
+                               "; say which as NAME=FILE.pb");
   }
 
   void read_safetensors(const std::string& path) {
@@ -129,6 +146,10 @@ void write_outputs(const Graph& graph, const std::vector<Tensor>& outputs,
                    const std::string& path) {
   if (path.ends_with(".npy")) {
     write_npy(path, outputs.front());
+    return;
+  }
+  if (path.ends_with(".pb")) {
+    write_onnx_tensor(path, graph.tensor(graph.graph_outputs().front()).name, outputs.front());
     return;
   }
   std::vector<std::pair<std::string, Tensor>> named;

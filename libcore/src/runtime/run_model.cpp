@@ -224,9 +224,10 @@ void check_options(const RunModelOptions& options, const Graph& graph, const Tar
     throw Error(ErrorCode::kUsage, "--verify " + options.verify_device + ": target '" +
                                        target.name + "' has no such device");
   }
-  if (options.outputs.ends_with(".npy") && graph.graph_outputs().size() != 1) {
+  const bool holds_one = options.outputs.ends_with(".npy") || options.outputs.ends_with(".pb");
+  if (holds_one && graph.graph_outputs().size() != 1) {
     throw Error(ErrorCode::kUsage,
-                "--outputs " + options.outputs + ": a .npy file holds one tensor, the graph has " +
+                "--outputs " + options.outputs + ": such a file holds one tensor, the graph has " +
                     std::to_string(graph.graph_outputs().size()) + " outputs; use .safetensors");
   }
 }

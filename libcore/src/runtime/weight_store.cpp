@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 
+#include "frontend/weight_map.hpp"
 #include "npu/ops/schema.hpp"
 #include "npu/support/log.hpp"
 #include "runtime/random_tensor.hpp"
@@ -119,6 +120,7 @@ std::string weights_file_of(const Graph& graph) {
 }
 
 void rebase_weights_file(Graph& graph, const std::string& output) {
+  rebase_weight_map(graph, output);
   const Json* member = graph.npu_member("weights_file");
   const std::filesystem::path path(weights_file_of(graph));
   if (path.empty() || std::filesystem::path(member->get<std::string>()).is_absolute()) return;
@@ -155,6 +157,9 @@ std::vector<Tensor> load_weights(const Graph& graph, const WeightSource& source,
   const LogTimer timer(LogModule::kRead);
   std::unique_ptr<const SafetensorsFile> file;
   if (!source.file.empty()) file = std::make_unique<const SafetensorsFile>(source.file);
+  // Weights that are made up take the place of the document's own.
+  std::optional<WeightMap> map;
+  if (!source.random_seed) map = WeightMap::of(graph);
   std::vector<Tensor> weights(graph.tensors().size());
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const TensorInfo& tensor = graph.tensors()[i];
@@ -169,6 +174,8 @@ std::vector<Tensor> load_weights(const Graph& graph, const WeightSource& source,
         continue;
       }
       weights[i] = file->tensor(*entry);
+    } else if (auto mapped = map ? map->find(tensor) : std::nullopt) {
+      weights[i] = *std::move(mapped);
     } else if (tensor.is_constant) {
       weights[i] = constant_tensor(graph, tensor);
     } else if (source.random_seed) {

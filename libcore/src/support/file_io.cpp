@@ -86,15 +86,27 @@ void write_file_atomically(const std::string& path, const std::vector<std::strin
 
 MappedFile::MappedFile(const std::string& path, FileTrust trust) : path_(path) {
   const OpenedFile file = open_to_read(path, trust);
-  if (!S_ISREG(file.status.st_mode)) {
-    throw Error(ErrorCode::kIo, "is not a regular file, which mapping needs", {.file = path});
+  map(file.descriptor.get(), S_ISREG(file.status.st_mode),
+      static_cast<std::size_t>(file.status.st_size));
+}
+
+MappedFile::MappedFile(const std::string& folder, const std::string& name)
+    : path_(folder.empty() ? name : folder + "/" + name) {
+  const OpenedFile file = open_beneath(folder, name);
+  map(file.descriptor.get(), S_ISREG(file.status.st_mode),
+      static_cast<std::size_t>(file.status.st_size));
+}
+
+void MappedFile::map(int descriptor, bool is_regular, std::size_t size) {
+  if (!is_regular) {
+    throw Error(ErrorCode::kIo, "is not a regular file, which mapping needs", {.file = path_});
   }
-  size_ = static_cast<std::size_t>(file.status.st_size);
-  if (size_ == 0) return;
-  void* address = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.descriptor.get(), 0);
-  if (address == MAP_FAILED) fail_io(path, "cannot map", errno);
+  if (size == 0) return;
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  if (address == MAP_FAILED) fail_io(path_, "cannot map", errno);
+  size_ = size;
   data_ = static_cast<const std::byte*>(address);
-  mark_ = std::make_unique<MappingMark>(address, size_, path);
+  mark_ = std::make_unique<MappingMark>(address, size_, path_);
 }
 
 MappedFile::~MappedFile() {

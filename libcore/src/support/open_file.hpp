@@ -21,6 +21,11 @@ struct OpenedFile {
 /// that others could have written.
 OpenedFile open_to_read(const std::string& path, FileTrust trust = FileTrust::kAny);
 
+/// Opens the file `name` below `folder` (empty: the working directory) for reading. The name comes
+/// from outside: an absolute one, "..", and symbolic links that lead out of the folder throw Error
+/// kIo before anything is opened.
+OpenedFile open_beneath(const std::string& folder, const std::string& name);
+
 /// Why the bytes of a file or a folder are not to be trusted: another user owns it or may write to
 /// it. Empty if neither holds. Root is always trusted.
 std::string distrust_reason(const struct stat& status);

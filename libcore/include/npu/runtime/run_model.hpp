@@ -19,7 +19,7 @@ namespace npu {
 
 /// A file with inputs: safetensors with any number of them, or .npy with one.
 struct InputFile {
-  std::optional<std::string> input;  ///< .npy: the input's name; optional if there is only one
+  std::optional<std::string> input;  ///< .npy, .pb: the name; optional if there is only one
   std::string path;
 };
 
@@ -29,8 +29,8 @@ struct RunModelOptions {
   WeightSource weights;  ///< an empty file means `npu.weights_file`
   std::vector<InputFile> inputs;
   std::optional<std::uint64_t> random_inputs;
-  std::string outputs;         ///< file to write: safetensors, or .npy for a single output
-  std::string expect;          ///< safetensors with the expected outputs
+  std::string outputs;            ///< file to write: safetensors, or .npy for a single output
+  std::vector<InputFile> expect;  ///< safetensors with the expected outputs
   std::string verify_device;   ///< device of the target to run the whole graph on, for comparison
   std::optional<double> rtol;  ///< default: 1e-3; 2e-2 for outputs of 16-bit floats
   std::optional<double> atol;  ///< default: 1e-4; 2e-2 for outputs of 16-bit floats

@@ -21,14 +21,16 @@ struct WeightSource {
 /// directory for stdin). Empty if the document names none.
 std::string weights_file_of(const Graph& graph);
 
-/// Rewrites a relative `npu.weights_file` so that a reader of the document at `output` can resolve
-/// it (empty: stdout, whose reader resolves it against the working directory).
+/// Rewrites a relative `npu.weights_file`, and the path in `npu.weights_map`, so that a reader of
+/// the document at `output` can resolve it (empty: stdout, whose reader resolves it against the
+/// working directory).
 void rebase_weights_file(Graph& graph, const std::string& output);
 
 /// Data for every weight that a node or a graph output reads, by TensorId (others stay empty, and
 /// so do results of folded nodes, which fold_constants computes). A lifted constant takes its data
-/// from `constants` unless the file has it. Collects one error per weight that is missing or
-/// differs in dtype or shape from the graph's declaration.
+/// from `constants` unless the file has it; what neither the file nor a seed gives is looked up in
+/// `npu.weights_map`. Collects one error per weight that is missing or differs in dtype or shape
+/// from the graph's declaration.
 std::vector<Tensor> load_weights(const Graph& graph, const WeightSource& source,
                                  Diagnostics& diagnostics);
 

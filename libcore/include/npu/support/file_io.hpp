@@ -44,6 +44,9 @@ class MappedFile {
   /// Throws Error kIo for a missing file, a directory, one that `trust` rules out or a failed
   /// mapping. Never waits, not even for a pipe, which cannot be mapped.
   explicit MappedFile(const std::string& path, FileTrust trust = FileTrust::kAny);
+  /// The file `name` below `folder` (empty: the working directory). Absolute names, "..", and
+  /// symbolic links that lead out of the folder throw Error kIo, whatever they lead to.
+  MappedFile(const std::string& folder, const std::string& name);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -53,6 +56,8 @@ class MappedFile {
   const std::string& path() const noexcept { return path_; }
 
  private:
+  void map(int descriptor, bool is_regular, std::size_t size);
+
   std::string path_;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;

@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: Apache-2.0
+// Evaluates what models compute with shapes: integer and float arithmetic, comparisons and moves of
+// small constants. Only ops whose result is exact are computed, so a folded constant is the one
+// that a device would have made; everything else stays in the document. O(elements), of which no
+// operand and no result has more than Importer::kMostKnown.
+#include "fold.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "npu/support/checked.hpp"
+
+namespace npu::onnx {
+namespace {
+
+/// A small constant: reals if the dtype is a float, else integers.
+struct Numbers {
+  DType dtype = DType::kInt64;
+  Shape shape;
+  std::vector<double> reals;
+  Ints ints;
+
+  bool is_real() const { return is_floating_point(dtype); }
+  std::size_t size() const { return is_real() ? reals.size() : ints.size(); }
+};
+
+using Operands = std::vector<Numbers>;
+using Result = std::optional<Numbers>;
+
+Numbers numbers_of(const Tensor& tensor) {
+  Numbers numbers{tensor.dtype(), tensor.shape(), {}, {}};
+  for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
+    if (numbers.is_real()) {
+      numbers.reals.push_back(tensor.value_as_double(i));
+    } else if (tensor.dtype() == DType::kInt64) {
+      numbers.ints.push_back(tensor.as<std::int64_t>()[i]);
+    } else {
+      numbers.ints.push_back(static_cast<std::int64_t>(tensor.value_as_double(i)));
+    }
+  }
+  return numbers;
+}
+
+template <typename T>
+void store(Tensor& tensor, const Ints& values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    tensor.as_mutable<T>()[i] = static_cast<T>(values[i]);
+  }
+}
+
+std::optional<Tensor> tensor_of(const Numbers& numbers) {
+  Tensor tensor(numbers.dtype, numbers.shape);
+  for (std::size_t i = 0; i < numbers.reals.size(); ++i) {
+    const double value = numbers.reals[i];
+    if (numbers.dtype == DType::kFloat32) {
+      tensor.as_mutable<float>()[i] = static_cast<float>(value);
+    } else if (numbers.dtype == DType::kFloat64) {
+      tensor.as_mutable<double>()[i] = value;
+    } else if (numbers.dtype == DType::kFloat16) {
+      tensor.as_mutable<std::uint16_t>()[i] = float_to_float16(static_cast<float>(value));
+    } else {
+      tensor.as_mutable<std::uint16_t>()[i] = float_to_bfloat16(static_cast<float>(value));
+    }
+  }
+  switch (numbers.dtype) {
+    case DType::kInt8:
+      store<std::int8_t>(tensor, numbers.ints);
+      break;
+    case DType::kUInt8:
+      store<std::uint8_t>(tensor, numbers.ints);
+      break;
+    case DType::kInt16:
+      store<std::int16_t>(tensor, numbers.ints);
+      break;
+    case DType::kInt32:
+      store<std::int32_t>(tensor, numbers.ints);
+      break;
+    case DType::kInt64:
+      store<std::int64_t>(tensor, numbers.ints);
+      break;
+    case DType::kBool:
+      for (std::size_t i = 0; i < numbers.ints.size(); ++i) {
+        tensor.as_mutable<std::uint8_t>()[i] = numbers.ints[i] != 0 ? 1 : 0;
+      }
+      break;
+    case DType::kComplex64:
+    case DType::kComplex128:
+      return std::nullopt;
+    default:
+      break;
+  }
+  return tensor;
+}
+
+bool is_small(const Shape& shape) {
+  const auto count = checked_element_count(shape);
+  return count && *count <= Importer::kMostKnown;
+}
+
+// ---- Moves ----
+
+// A tensor whose element i is element from(i) of `numbers`.
+Numbers taken(const Numbers& numbers, const Shape& shape,
+              const std::function<std::size_t(const Ints&)>& from) {
+  Numbers result{numbers.dtype, shape, {}, {}};
+  Ints at(shape.size(), 0);
+  const std::int64_t count = checked_element_count(shape).value_or(0);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::size_t source = from(at);
+    if (numbers.is_real()) {
+      result.reals.push_back(numbers.reals[source]);
+    } else {
+      result.ints.push_back(numbers.ints[source]);
+    }
+    for (std::size_t d = shape.size(); d-- > 0;) {
+      if (++at[d] < shape[d]) break;
+      at[d] = 0;
+    }
+  }
+  return result;
+}
+
+Ints strides_of(const Shape& shape) {
+  Ints strides(shape.size(), 1);
+  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+// The element of a tensor of `shape` that broadcasting reads for index `at` of a larger one.
+std::size_t broadcast_index(const Shape& shape, const Ints& at) {
+  std::size_t index = 0;
+  const std::size_t skip = at.size() - shape.size();
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    index = index * static_cast<std::size_t>(shape[d]) +
+            (shape[d] == 1 ? 0 : static_cast<std::size_t>(at[skip + d]));
+  }
+  return index;
+}
+
+Numbers reshaped(Numbers numbers, Shape shape) {
+  numbers.shape = std::move(shape);
+  return numbers;
+}
+
+Result fold_gather(Op& op, const Operands& in) {
+  if (in.size() != 2 || in[1].is_real()) return std::nullopt;
+  const Shape& data = in[0].shape;
+  const auto axis = static_cast<std::size_t>(
+      Op::axis_of(op.integer("axis", 0), static_cast<std::int64_t>(data.size())));
+  Shape shape(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(axis));
+  shape.insert(shape.end(), in[1].shape.begin(), in[1].shape.end());
+  shape.insert(shape.end(), data.begin() + static_cast<std::ptrdiff_t>(axis) + 1, data.end());
+  if (!is_small(shape)) return std::nullopt;
+  for (const std::int64_t index : in[1].ints) {
+    if (index < -data[axis] || index >= data[axis]) Op::refuse("an index is out of range");
+  }
+  const Ints strides = strides_of(data);
+  return taken(in[0], shape, [&](const Ints& at) {
+    const std::size_t rank = in[1].shape.size();
+    const Ints index_at(at.begin() + static_cast<std::ptrdiff_t>(axis),
+                        at.begin() + static_cast<std::ptrdiff_t>(axis + rank));
+    std::int64_t index = in[1].ints[broadcast_index(in[1].shape, index_at)];
+    if (index < 0) index += data[axis];
+    std::int64_t source = index * strides[axis];
+    for (std::size_t d = 0; d < data.size(); ++d) {
+      if (d < axis) source += at[d] * strides[d];
+      if (d > axis) source += at[d + rank - 1] * strides[d];
+    }
+    return static_cast<std::size_t>(source);
+  });
+}
+
+Result fold_concat(Op& op, const Operands& in) {
+  if (in.empty()) return std::nullopt;
+  const std::int64_t axis = op.integer("axis", op.opset() < 4 ? 1 : 0);
+  Shape shape = in[0].shape;
+  const auto at_axis =
+      static_cast<std::size_t>(Op::axis_of(axis, static_cast<std::int64_t>(shape.size())));
+  Numbers result{in[0].dtype, {}, {}, {}};
+  shape[at_axis] = 0;
+  for (const Numbers& part : in) {
+    if (part.dtype != in[0].dtype || part.shape.size() != shape.size()) return std::nullopt;
+    if (product(part.shape, 0, at_axis) != 1) return std::nullopt;  // rows would interleave
+    shape[at_axis] += part.shape[at_axis];
+    result.reals.insert(result.reals.end(), part.reals.begin(), part.reals.end());
+    result.ints.insert(result.ints.end(), part.ints.begin(), part.ints.end());
+  }
+  if (!is_small(shape) ||
+      checked_element_count(shape) != static_cast<std::int64_t>(result.size())) {
+    return std::nullopt;
+  }
+  return reshaped(std::move(result), shape);
+}
+
+Result fold_transpose(Op& op, const Operands& in) {
+  const std::size_t rank = in[0].shape.size();
+  Ints order;
+  for (std::size_t i = rank; i-- > 0;) order.push_back(static_cast<std::int64_t>(i));
+  if (auto given = op.list("perm")) order = *given;
+  if (order.size() != rank) return std::nullopt;
+  Shape shape;
+  for (const std::int64_t axis : order) {
+    if (axis < 0 || axis >= static_cast<std::int64_t>(rank)) return std::nullopt;
+    shape.push_back(in[0].shape[static_cast<std::size_t>(axis)]);
+  }
+  if (checked_element_count(shape) != checked_element_count(in[0].shape)) return std::nullopt;
+  const Ints strides = strides_of(in[0].shape);
+  return taken(in[0], shape, [&](const Ints& at) {
+    std::int64_t source = 0;
+    for (std::size_t d = 0; d < rank; ++d)
+      source += at[d] * strides[static_cast<std::size_t>(order[d])];
+    return static_cast<std::size_t>(source);
+  });
+}
+
+Result fold_expand(Op& /*op*/, const Operands& in) {
+  if (in.size() != 2 || in[1].is_real()) return std::nullopt;
+  const Shape shape = broadcast(in[0].shape, in[1].ints);
+  if (!is_small(shape)) return std::nullopt;
+  return taken(in[0], shape, [&](const Ints& at) { return broadcast_index(in[0].shape, at); });
+}
+
+Result fold_fill(Op& op, const Operands& in) {
+  if (in.size() != 1 || in[0].is_real() || !is_small(in[0].ints)) return std::nullopt;
+  Numbers value{DType::kFloat32, {}, {0}, {}};
+  if (const AttributeProto* given = op.attribute("value"); given != nullptr && given->tensor) {
+    value = numbers_of(decode_onnx_tensor(*given->tensor, op.importer().bytes(), 1));
+  }
+  if (value.size() != 1) return std::nullopt;
+  return taken(value, in[0].ints, [](const Ints&) { return std::size_t{0}; });
+}
+
+Result fold_range(Op& /*op*/, const Operands& in) {
+  if (in.size() != 3 || in[0].is_real() || in[0].size() != 1) return std::nullopt;
+  const std::int64_t start = in[0].ints[0];
+  const std::int64_t limit = in[1].ints[0];
+  const std::int64_t step = in[2].ints[0];
+  if (step == 0) Op::refuse("a step of 0");
+  Numbers result{in[0].dtype, {0}, {}, {}};
+  for (std::int64_t value = start; step > 0 ? value < limit : value > limit;) {
+    result.ints.push_back(value);
+    if (result.ints.size() > static_cast<std::size_t>(Importer::kMostKnown)) return std::nullopt;
+    if (__builtin_add_overflow(value, step, &value)) break;
+  }
+  result.shape = {static_cast<std::int64_t>(result.ints.size())};
+  return result;
+}
+
+// ---- Arithmetic ----
+
+Result fold_cast(Op& op, const Operands& in) {
+  const auto dtype = onnx_dtype(op.integer("to", 0));
+  if (!dtype || *dtype == DType::kComplex64 || *dtype == DType::kComplex128) return std::nullopt;
+  Numbers result{*dtype, in[0].shape, {}, {}};
+  for (std::size_t i = 0; i < in[0].size(); ++i) {
+    const double real = in[0].is_real() ? in[0].reals[i] : static_cast<double>(in[0].ints[i]);
+    if (result.is_real()) {
+      result.reals.push_back(real);
+    } else if (*dtype == DType::kBool) {
+      result.ints.push_back(real != 0 ? 1 : 0);
+    } else if (in[0].is_real()) {
+      if (!(std::abs(real) < 0x1p31)) return std::nullopt;
+      result.ints.push_back(static_cast<std::int64_t>(real));
+    } else {
+      result.ints.push_back(in[0].ints[i]);
+    }
+  }
+  return result;
+}
+
+Result fold_unary(Op& op, const Operands& in) {
+  const std::string_view name = op.node().op_type;
+  Numbers result = in[0];
+  for (double& x : result.reals) {
+    if (name == "Neg") x = -x;
+    if (name == "Abs") x = std::abs(x);
+    if (name == "Floor") x = std::floor(x);
+    if (name == "Ceil") x = std::ceil(x);
+    if (name == "Sqrt") x = std::sqrt(x);
+  }
+  for (std::int64_t& x : result.ints) {
+    if (x == INT64_MIN) return std::nullopt;
+    if (name == "Neg") x = -x;
+    if (name == "Abs") x = std::abs(x);
+    if (name == "Not") x = x != 0 ? 0 : 1;
+  }
+  return result;
+}
+
+std::optional<std::int64_t> integer_result(std::string_view name, std::int64_t a, std::int64_t b) {
+  std::int64_t value = 0;
+  if (name == "Add" && !__builtin_add_overflow(a, b, &value)) return value;
+  if (name == "Sub" && !__builtin_sub_overflow(a, b, &value)) return value;
+  if (name == "Mul" && !__builtin_mul_overflow(a, b, &value)) return value;
+  if (name == "Div" && b != 0 && b != -1) return a / b;
+  if (name == "Mod" && b > 0) return (a % b + b) % b;
+  if (name == "Min") return std::min(a, b);
+  if (name == "Max") return std::max(a, b);
+  if (name == "And") return a != 0 && b != 0;
+  if (name == "Or") return a != 0 || b != 0;
+  if (name == "Xor") return (a != 0) != (b != 0);
+  return std::nullopt;
+}
+
+std::optional<double> real_result(std::string_view name, double a, double b) {
+  if (name == "Add") return a + b;
+  if (name == "Sub") return a - b;
+  if (name == "Mul") return a * b;
+  if (name == "Div") return a / b;
+  // Those whose rounding is that of their exact value.
+  if (name == "Pow" && b == 2) return a * a;
+  if (name == "Pow" && b == 0.5) return std::sqrt(a);
+  if (name == "Pow" && b == -0.5) return 1 / std::sqrt(a);
+  return std::nullopt;
+}
+
+template <typename T>
+std::optional<bool> comparison(std::string_view name, T a, T b) {
+  if (name == "Equal") return a == b;
+  if (name == "Greater") return a > b;
+  if (name == "Less") return a < b;
+  if (name == "GreaterOrEqual") return a >= b;
+  if (name == "LessOrEqual") return a <= b;
+  return std::nullopt;
+}
+
+Result fold_binary(Op& op, const Operands& in) {
+  if (in.size() != 2 || in[0].dtype != in[1].dtype || op.opset() < 7) return std::nullopt;
+  if (op.integer("fmod", 0) != 0) return std::nullopt;
+  const Shape shape = broadcast(in[0].shape, in[1].shape);
+  if (!is_small(shape)) return std::nullopt;
+  const Numbers a =
+      taken(in[0], shape, [&](const Ints& at) { return broadcast_index(in[0].shape, at); });
+  const Numbers b =
+      taken(in[1], shape, [&](const Ints& at) { return broadcast_index(in[1].shape, at); });
+  Numbers result{in[0].dtype, shape, {}, {}};
+  const std::string_view name = op.node().op_type;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const auto truth = a.is_real() ? comparison(name, a.reals[i], b.reals[i])
+                                   : comparison(name, a.ints[i], b.ints[i]);
+    if (truth) {
+      result.dtype = DType::kBool;
+      result.ints.push_back(*truth ? 1 : 0);
+    } else if (a.is_real()) {
+      const auto value = real_result(name, a.reals[i], b.reals[i]);
+      if (!value) return std::nullopt;
+      result.reals.push_back(*value);
+    } else {
+      const auto value = integer_result(name, a.ints[i], b.ints[i]);
+      if (!value) return std::nullopt;
+      result.ints.push_back(*value);
+    }
+  }
+  if (a.size() == 0 && comparison(name, 0, 0)) result.dtype = DType::kBool;
+  return result;
+}
+
+Result fold_where(Op& /*op*/, const Operands& in) {
+  if (in.size() != 3 || in[1].dtype != in[2].dtype) return std::nullopt;
+  const Shape shape = broadcast(broadcast(in[0].shape, in[1].shape), in[2].shape);
+  if (!is_small(shape)) return std::nullopt;
+  const auto wide = [&](const Numbers& x) {
+    return taken(x, shape, [&](const Ints& at) { return broadcast_index(x.shape, at); });
+  };
+  const Numbers condition = wide(in[0]);
+  Numbers result = wide(in[1]);
+  const Numbers other = wide(in[2]);
+  for (std::size_t i = 0; i < condition.size(); ++i) {
+    if (condition.ints[i] != 0) continue;
+    if (result.is_real()) {
+      result.reals[i] = other.reals[i];
+    } else {
+      result.ints[i] = other.ints[i];
+    }
+  }
+  return result;
+}
+
+// Products, sums and extrema of all elements of a list of integers.
+Result fold_reduce(Op& op, const Operands& in) {
+  if (in[0].is_real() || in[0].shape.size() != 1 || in[0].ints.empty()) return std::nullopt;
+  if (op.integer("noop_with_empty_axes", 0) != 0) return std::nullopt;
+  const std::string_view name = op.node().op_type;
+  const std::string_view verb = name == "ReduceProd"  ? "Mul"
+                                : name == "ReduceSum" ? "Add"
+                                : name == "ReduceMax" ? "Max"
+                                                      : "Min";
+  std::int64_t value = in[0].ints[0];
+  for (std::size_t i = 1; i < in[0].ints.size(); ++i) {
+    const auto next = integer_result(verb, value, in[0].ints[i]);
+    if (!next) return std::nullopt;
+    value = *next;
+  }
+  const Shape shape = op.integer("keepdims", 1) != 0 ? Shape{1} : Shape{};
+  return Numbers{in[0].dtype, shape, {}, {value}};
+}
+
+Result fold_non_zero(Op& /*op*/, const Operands& in) {
+  const std::size_t rank = in[0].shape.size();
+  std::vector<Ints> found;
+  Ints at(rank, 0);
+  for (std::size_t i = 0; i < in[0].size(); ++i) {
+    if (in[0].is_real() ? in[0].reals[i] != 0 : in[0].ints[i] != 0) found.push_back(at);
+    for (std::size_t d = rank; d-- > 0;) {
+      if (++at[d] < in[0].shape[d]) break;
+      at[d] = 0;
+    }
+  }
+  Numbers result{DType::kInt64,
+                 {static_cast<std::int64_t>(rank), static_cast<std::int64_t>(found.size())},
+                 {},
+                 {}};
+  for (std::size_t d = 0; d < rank; ++d) {
+    for (const Ints& place : found) result.ints.push_back(place[d]);
+  }
+  return is_small(result.shape) ? Result(result) : std::nullopt;
+}
+
+using Fold = Result (*)(Op& op, const Operands& in);
+
+const std::map<std::string_view, Fold>& folds() {
+  static const std::map<std::string_view, Fold> table{{"Abs", fold_unary},
+                                                      {"Add", fold_binary},
+                                                      {"And", fold_binary},
+                                                      {"Cast", fold_cast},
+                                                      {"Ceil", fold_unary},
+                                                      {"Concat", fold_concat},
+                                                      {"ConstantOfShape", fold_fill},
+                                                      {"Div", fold_binary},
+                                                      {"Equal", fold_binary},
+                                                      {"Expand", fold_expand},
+                                                      {"Floor", fold_unary},
+                                                      {"Gather", fold_gather},
+                                                      {"Greater", fold_binary},
+                                                      {"GreaterOrEqual", fold_binary},
+                                                      {"Less", fold_binary},
+                                                      {"LessOrEqual", fold_binary},
+                                                      {"Max", fold_binary},
+                                                      {"Min", fold_binary},
+                                                      {"Mod", fold_binary},
+                                                      {"Mul", fold_binary},
+                                                      {"Neg", fold_unary},
+                                                      {"NonZero", fold_non_zero},
+                                                      {"Pow", fold_binary},
+                                                      {"Not", fold_unary},
+                                                      {"Or", fold_binary},
+                                                      {"Range", fold_range},
+                                                      {"ReduceMax", fold_reduce},
+                                                      {"ReduceMin", fold_reduce},
+                                                      {"ReduceProd", fold_reduce},
+                                                      {"ReduceSum", fold_reduce},
+                                                      {"Sqrt", fold_unary},
+                                                      {"Sub", fold_binary},
+                                                      {"Transpose", fold_transpose},
+                                                      {"Where", fold_where},
+                                                      {"Xor", fold_binary}};
+  return table;
+}
+
+}  // namespace
+
+bool fold(Op& op) {
+  if (!op.node().domain.empty() && op.node().domain != "ai.onnx") return false;
+  const auto found = folds().find(op.node().op_type);
+  if (found == folds().end() || op.input_count() == 0 || !op.wants(0)) return false;
+  Operands in;
+  for (std::size_t i = 0; i < op.input_count(); ++i) {
+    if (!op.has_input(i)) return false;
+    const DType dtype = op.in(i)->dtype;
+    if (dtype == DType::kComplex64 || dtype == DType::kComplex128) return false;
+    const Tensor* tensor = op.importer().known(op.in(i));
+    if (tensor == nullptr) return false;
+    in.push_back(numbers_of(*tensor));
+  }
+  const Result result = found->second(op, in);
+  if (!result) return false;
+  auto tensor = tensor_of(*result);
+  if (!tensor) return false;
+  op.set(0, op.constant_value(*std::move(tensor)));
+  return true;
+}
+
+}  // namespace npu::onnx

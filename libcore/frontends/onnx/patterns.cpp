@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds activations, norms and linear layers in the pieces that exporters take them apart into. A
+// pattern is looked for from its last node backwards, when that node is imported, so every operand
+// exists. Constants are compared as far as float32 holds them. O(1) a node.
+#include "patterns.hpp"
+
+#include <cmath>
+
+namespace npu::onnx {
+namespace {
+
+const DraftNode* made_by(Op& op, const Value* value, std::string_view name) {
+  const DraftNode* node = op.draft().producer(value);
+  return node != nullptr && node->op == name ? node : nullptr;
+}
+
+bool is_near(double value, double wanted) {
+  return std::abs(value - wanted) <= 1e-6 * std::abs(wanted);
+}
+
+// The number that a node of one operand adds, multiplies with or divides by.
+std::optional<double> number_of(const DraftNode& node, const char* key = "other") {
+  const Json* value = find_member(node.attrs, key);
+  if (node.inputs.size() != 1 || value == nullptr || !value->is_number()) return std::nullopt;
+  return value->get<double>();
+}
+
+bool is_scaled_by(Op& op, const Value* value, std::string_view name, double factor,
+                  Value*& operand) {
+  const DraftNode* node = made_by(op, value, name);
+  if (node == nullptr) return false;
+  const auto number = number_of(*node);
+  if (!number || !is_near(*number, factor)) return false;
+  operand = node->inputs[0];
+  return true;
+}
+
+// 1 + erf(x / sqrt(2)).
+bool is_gelu_factor(Op& op, const Value* value, const Value* x) {
+  Value* erf_value = nullptr;
+  if (!is_scaled_by(op, value, "aten.add.Tensor", 1, erf_value)) return false;
+  const DraftNode* erf = made_by(op, erf_value, "aten.erf.default");
+  if (erf == nullptr) return false;
+  Value* operand = nullptr;
+  return (is_scaled_by(op, erf->inputs[0], "aten.div.Tensor", std::sqrt(2.0), operand) ||
+          is_scaled_by(op, erf->inputs[0], "aten.mul.Tensor", std::sqrt(0.5), operand)) &&
+         operand == x;
+}
+
+Value* gelu_of(Op& op, Value* x) { return op.emit_like("aten.gelu.default", {x}); }
+
+// x * f(x) for the functions that make an activation of it.
+Value* self_gated(Op& op, Value* x, Value* gate) {
+  if (const DraftNode* sigmoid = made_by(op, gate, "aten.sigmoid.default")) {
+    if (sigmoid->inputs[0] == x) return op.emit_like("aten.silu.default", {x});
+  }
+  if (const DraftNode* sigmoid = made_by(op, gate, "aten.hardsigmoid.default")) {
+    if (sigmoid->inputs[0] == x) return op.emit_like("aten.hardswish.default", {x});
+  }
+  // (0.5 x) (1 + erf)
+  Value* inner = nullptr;
+  if (is_scaled_by(op, x, "aten.mul.Tensor", 0.5, inner) && is_gelu_factor(op, gate, inner)) {
+    return gelu_of(op, inner);
+  }
+  return nullptr;
+}
+
+bool is_float_constant(const Value* value) {
+  return value->is_constant() && is_floating_point(value->dtype);
+}
+
+// A norm's node with `operands` operands, whose normalized shape is that of the constant.
+const DraftNode* norm_for(Op& op, Value* norm, Value* constant, std::size_t operands) {
+  const DraftNode* node = made_by(op, norm, "aten.layer_norm.default");
+  if (node == nullptr || node->inputs.size() != operands || !is_float_constant(constant) ||
+      constant->dtype != norm->dtype) {
+    return nullptr;
+  }
+  const Json* shape = find_member(node->attrs, "normalized_shape");
+  return shape != nullptr && *shape == Json(constant->shape) ? node : nullptr;
+}
+
+// The dims of a mean that keeps them, if they are the last ones.
+std::optional<Shape> normalized_dims(const DraftNode& mean, const Value* x) {
+  const Json* dims = find_member(mean.attrs, "dim");
+  const Json* keep = find_member(mean.attrs, "keepdim");
+  if (dims == nullptr || keep == nullptr || mean.inputs[0]->shape.size() != x->shape.size()) {
+    return std::nullopt;
+  }
+  const std::size_t count = dims->size();
+  if (count == 0 || count > x->shape.size()) return std::nullopt;
+  const std::size_t first = x->shape.size() - count;
+  for (std::size_t i = 0; i < count; ++i) {
+    if ((*dims)[i] != static_cast<std::int64_t>(first + i)) return std::nullopt;
+  }
+  return Shape(x->shape.begin() + static_cast<std::ptrdiff_t>(first), x->shape.end());
+}
+
+Value* layer_norm_of(Op& op, Value* centred, Value* deviation) {
+  const DraftNode* sub = made_by(op, centred, "aten.sub.Tensor");
+  if (sub == nullptr || sub->inputs.size() != 2) return nullptr;
+  Value* x = sub->inputs[0];
+  const DraftNode* mean = made_by(op, sub->inputs[1], "aten.mean.dim");
+  if (mean == nullptr || mean->inputs[0] != x) return nullptr;
+  const auto dims = normalized_dims(*mean, x);
+  const DraftNode* sqrt = made_by(op, deviation, "aten.sqrt.default");
+  if (!dims || sqrt == nullptr) return nullptr;
+  const DraftNode* add = made_by(op, sqrt->inputs[0], "aten.add.Tensor");
+  if (add == nullptr) return nullptr;
+  const auto eps = number_of(*add);
+  const DraftNode* variance = made_by(op, add->inputs[0], "aten.mean.dim");
+  if (!eps || variance == nullptr || variance->attrs != mean->attrs) return nullptr;
+  const DraftNode* square = made_by(op, variance->inputs[0], "aten.pow.Tensor_Scalar");
+  const bool is_square = square != nullptr && number_of(*square, "exponent") == 2.0;
+  if (!is_square) square = made_by(op, variance->inputs[0], "aten.mul.Tensor");
+  if (square == nullptr) return nullptr;
+  for (const Value* factor : square->inputs) {
+    if (factor != centred) return nullptr;
+  }
+  if (!is_square && square->inputs.size() != 2) return nullptr;
+  return op.emit_like("aten.layer_norm.default", {x},
+                      Json{{"normalized_shape", *dims}, {"eps", *eps}});
+}
+
+}  // namespace
+
+Value* match_product(Op& op, Value* a, Value* b) {
+  for (int turn = 0; turn < 2; ++turn, std::swap(a, b)) {
+    if (Value* value = self_gated(op, a, b)) return value;
+    if (const DraftNode* norm = norm_for(op, a, b, 1)) {
+      return op.emit("aten.layer_norm.default", {norm->inputs[0], b}, Json(norm->attrs), a->dtype,
+                     a->shape);
+    }
+  }
+  return nullptr;
+}
+
+Value* match_scaled(Op& op, Value* a, double factor) {
+  if (!is_near(factor, 0.5)) return nullptr;
+  const DraftNode* product = made_by(op, a, "aten.mul.Tensor");
+  if (product == nullptr || product->inputs.size() != 2) return nullptr;
+  Value* x = product->inputs[0];
+  Value* gate = product->inputs[1];
+  for (int turn = 0; turn < 2; ++turn, std::swap(x, gate)) {
+    if (is_gelu_factor(op, gate, x)) return gelu_of(op, x);
+  }
+  return nullptr;
+}
+
+Value* match_sum(Op& op, Value* a, Value* b) {
+  for (int turn = 0; turn < 2; ++turn, std::swap(a, b)) {
+    if (const DraftNode* norm = norm_for(op, a, b, 2)) {
+      return op.emit("aten.layer_norm.default", {norm->inputs[0], norm->inputs[1], b},
+                     Json(norm->attrs), a->dtype, a->shape);
+    }
+    const DraftNode* linear = made_by(op, a, "aten.linear.default");
+    if (linear == nullptr || linear->inputs.size() != 2 || !is_float_constant(b)) continue;
+    if (b->dtype == a->dtype && b->rank() == 1 && b->shape[0] == a->shape.back()) {
+      return op.emit("aten.linear.default", {linear->inputs[0], linear->inputs[1], b},
+                     Json::object(), a->dtype, a->shape);
+    }
+  }
+  return nullptr;
+}
+
+Value* match_quotient(Op& op, Value* a, Value* b) {
+  if (const auto six = op.single(b); six && is_near(*six, 6)) {
+    const DraftNode* product = made_by(op, a, "aten.mul.Tensor");
+    if (product == nullptr || product->inputs.size() != 2) return nullptr;
+    Value* x = product->inputs[0];
+    Value* clip = product->inputs[1];
+    for (int turn = 0; turn < 2; ++turn, std::swap(x, clip)) {
+      const DraftNode* clipped = made_by(op, clip, "aten.hardtanh.default");
+      Value* operand = nullptr;
+      if (clipped != nullptr && number_of(*clipped, "min_val") == 0.0 &&
+          number_of(*clipped, "max_val") == 6.0 &&
+          is_scaled_by(op, clipped->inputs[0], "aten.add.Tensor", 3, operand) && operand == x) {
+        return op.emit_like("aten.hardswish.default", {x});
+      }
+    }
+    return nullptr;
+  }
+  return layer_norm_of(op, a, b);
+}
+
+}  // namespace npu::onnx

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "op.hpp"
+
+namespace npu::onnx {
+
+// Exporters take ops apart that ONNX did not have in their opset. These put them together again;
+// each returns the new value, or null if the operands are something else. What is left over is not
+// written, since nothing needs it.
+
+/// x * sigmoid(x), x * hardsigmoid(x), a norm without a weight times one, and 0.5 x (1 + erf(x/√2))
+/// in two orders.
+Value* match_product(Op& op, Value* a, Value* b);
+/// As above, for a product with a number.
+Value* match_scaled(Op& op, Value* a, double factor);
+/// A product with constant weights plus a bias, and a norm with a weight plus a bias.
+Value* match_sum(Op& op, Value* a, Value* b);
+/// (x - mean) / sqrt(var + eps), and x * clip(x + 3, 0, 6) / 6.
+Value* match_quotient(Op& op, Value* a, Value* b);
+
+}  // namespace npu::onnx

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of single elements and of two operands with broadcasting.
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "patterns.hpp"
+#include "rules/rules.hpp"
+
+namespace npu::onnx {
+namespace {
+
+// Before opset 7 the second operand was aligned at an axis, and only if `broadcast` was set.
+Value* second_operand(Op& op) {
+  Value* a = op.in(0);
+  Value* b = op.in(1);
+  if (op.opset() >= 7 || op.integer("broadcast", 0) == 0) return b;
+  const std::int64_t axis = op.integer("axis", a->rank() - b->rank());
+  const std::int64_t at = axis < 0 ? axis + a->rank() : axis;
+  if (at < 0 || at + b->rank() > a->rank()) Op::refuse("axis does not fit its operands");
+  Shape shape = b->shape;
+  shape.resize(static_cast<std::size_t>(a->rank() - at), 1);
+  return op.view(b, shape);
+}
+
+Value* minimum_or_maximum(Op& op, const char* name, Value* a, Value* b) {
+  return op.emit(name, {a, b}, Json::object(), a->dtype, broadcast(a->shape, b->shape));
+}
+
+bool is_complex(DType dtype) { return dtype == DType::kComplex64 || dtype == DType::kComplex128; }
+
+}  // namespace
+
+void import_unary(Op& op) {
+  static const std::map<std::string_view, const char*> names{{"Abs", "abs"},
+                                                             {"Acos", "acos"},
+                                                             {"Acosh", "acosh"},
+                                                             {"Asin", "asin"},
+                                                             {"Asinh", "asinh"},
+                                                             {"Atan", "atan"},
+                                                             {"Atanh", "atanh"},
+                                                             {"Ceil", "ceil"},
+                                                             {"Cos", "cos"},
+                                                             {"Cosh", "cosh"},
+                                                             {"Erf", "erf"},
+                                                             {"Exp", "exp"},
+                                                             {"Floor", "floor"},
+                                                             {"IsNaN", "isnan"},
+                                                             {"Log", "log"},
+                                                             {"Neg", "neg"},
+                                                             {"Not", "logical_not"},
+                                                             {"Reciprocal", "reciprocal"},
+                                                             {"Relu", "relu"},
+                                                             {"Round", "round"},
+                                                             {"Sigmoid", "sigmoid"},
+                                                             {"Sign", "sign"},
+                                                             {"Sin", "sin"},
+                                                             {"Sinh", "sinh"},
+                                                             {"Sqrt", "sqrt"},
+                                                             {"Tan", "tan"},
+                                                             {"Tanh", "tanh"},
+                                                             {"BitwiseNot", "bitwise_not"},
+                                                             {"HardSwish", "hardswish"},
+                                                             {"Mish", "mish"},
+                                                             {"Softplus", "softplus"}};
+  const char* name = names.at(op.node().op_type);
+  Value* x = op.in(0);
+  const bool is_truth = op.node().op_type == "Not" || op.node().op_type == "IsNaN";
+  op.set(0, op.emit("aten." + std::string(name) + ".default", {x}, Json::object(),
+                    is_truth ? DType::kBool : x->dtype, x->shape));
+}
+
+void import_arithmetic(Op& op) {
+  const std::string_view name = op.node().op_type;
+  Value* a = op.in(0);
+  Value* b = second_operand(op);
+  if (a->dtype != b->dtype) Op::refuse("operands of two types");
+  if (name == "Add") {
+    Value* found = match_sum(op, a, b);
+    return op.set(0, found != nullptr ? found : op.binary("add", a, b));
+  }
+  if (name == "Mul") {
+    Value* found = match_product(op, a, b);
+    for (int turn = 0; turn < 2 && found == nullptr; ++turn, std::swap(a, b)) {
+      if (const auto factor = op.single(b)) found = match_scaled(op, a, *factor);
+    }
+    return op.set(0, found != nullptr ? found : op.binary("mul", a, b));
+  }
+  if (name == "Sub") {
+    if (const auto number = op.single(a); number && a->rank() <= b->rank()) {
+      return op.set(0, op.emit_like("aten.rsub.Scalar", {b},
+                                    Json{{"other", json_number_of(*number, b->dtype)}}));
+    }
+    return op.set(0, op.binary("sub", a, b));
+  }
+  if (Value* found = match_quotient(op, a, b)) return op.set(0, found);
+  if (is_floating_point(a->dtype) || is_complex(a->dtype)) {
+    return op.set(0, op.binary("div", a, b));
+  }
+  op.set(0, op.emit("aten.div.Tensor_mode", {a, b}, Json{{"rounding_mode", "trunc"}}, a->dtype,
+                    broadcast(a->shape, b->shape)));
+}
+
+void import_logical(Op& op) {
+  static const std::map<std::string_view, const char*> names{
+      {"And", "logical_and.default"},     {"Or", "logical_or.default"},
+      {"Xor", "logical_xor.default"},     {"BitwiseAnd", "bitwise_and.Tensor"},
+      {"BitwiseOr", "bitwise_or.Tensor"}, {"BitwiseXor", "bitwise_xor.Tensor"}};
+  Value* a = op.in(0);
+  Value* b = second_operand(op);
+  op.set(0, op.emit("aten." + std::string(names.at(op.node().op_type)), {a, b}, Json::object(),
+                    a->dtype, broadcast(a->shape, b->shape)));
+}
+
+void import_comparison(Op& op) {
+  static const std::map<std::string_view, const char*> names{{"Equal", "eq"},
+                                                             {"Greater", "gt"},
+                                                             {"GreaterOrEqual", "ge"},
+                                                             {"Less", "lt"},
+                                                             {"LessOrEqual", "le"}};
+  op.set(0, op.compare(names.at(op.node().op_type), op.in(0), second_operand(op)));
+}
+
+void import_variadic(Op& op) {
+  const std::string_view name = op.node().op_type;
+  Value* value = op.in(0);
+  for (std::size_t i = 1; i < op.input_count(); ++i) {
+    if (name == "Max") {
+      value = minimum_or_maximum(op, "aten.maximum.default", value, op.in(i));
+    } else if (name == "Min") {
+      value = minimum_or_maximum(op, "aten.minimum.default", value, op.in(i));
+    } else {
+      value = op.binary("add", value, op.in(i));
+    }
+  }
+  if (name == "Mean") value = op.scalar("div", value, static_cast<double>(op.input_count()));
+  op.set(0, value);
+}
+
+void import_pow(Op& op) {
+  Value* base = op.in(0);
+  Value* exponent = second_operand(op);
+  const DType dtype = base->dtype;
+  if (const auto number = op.single(exponent); number && exponent->rank() <= base->rank()) {
+    const bool is_whole = *number == std::floor(*number) && std::abs(*number) < 1e9;
+    if (is_floating_point(dtype) || (is_whole && *number >= 0)) {
+      Json value = *number;
+      if (is_whole) value = static_cast<std::int64_t>(*number);
+      return op.set(0, op.emit_like("aten.pow.Tensor_Scalar", {base}, Json{{"exponent", value}}));
+    }
+  }
+  const bool is_real = is_floating_point(exponent->dtype) || is_floating_point(dtype);
+  const DType wide = is_real && !is_floating_point(dtype) ? exponent->dtype : dtype;
+  Value* power = op.emit("aten.pow.Tensor_Tensor", {op.cast(base, wide), op.cast(exponent, wide)},
+                         Json::object(), wide, broadcast(base->shape, exponent->shape));
+  op.set(0, op.cast(power, dtype));
+}
+
+void import_mod(Op& op) {
+  Value* a = op.in(0);
+  Value* b = op.in(1);
+  const bool is_fmod = op.integer("fmod", 0) != 0;
+  if (!is_fmod && is_floating_point(a->dtype)) Op::refuse("floats need fmod=1");
+  op.set(0, op.emit(is_fmod ? "aten.fmod.Tensor" : "aten.remainder.Tensor", {a, b}, Json::object(),
+                    a->dtype, broadcast(a->shape, b->shape)));
+}
+
+void import_bit_shift(Op& op) {
+  const std::string direction = op.text("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT")
+    Op::refuse("direction is neither LEFT nor RIGHT");
+  Value* a = op.in(0);
+  Value* b = op.in(1);
+  op.set(0, op.emit(direction == "LEFT" ? "aten.bitwise_left_shift.Tensor"
+                                        : "aten.bitwise_right_shift.Tensor",
+                    {a, b}, Json::object(), a->dtype, broadcast(a->shape, b->shape)));
+}
+
+void import_where(Op& op) {
+  Value* a = op.in(1);
+  Value* b = op.in(2);
+  if (a->dtype != b->dtype) Op::refuse("operands of two types");
+  const Shape shape = broadcast(op.in(0)->shape, broadcast(a->shape, b->shape));
+  op.set(0, op.emit("aten.where.self", {op.in(0), a, b}, Json::object(), a->dtype, shape));
+}
+
+void import_clip(Op& op) {
+  Value* x = op.in(0);
+  std::optional<double> low;
+  std::optional<double> high;
+  Value* low_value = op.opset() < 11 ? nullptr : op.maybe_in(1);
+  Value* high_value = op.opset() < 11 ? nullptr : op.maybe_in(2);
+  if (op.opset() < 11) {
+    if (op.attribute("min") != nullptr) low = op.real("min", 0);
+    if (op.attribute("max") != nullptr) high = op.real("max", 0);
+  } else {
+    if (low_value != nullptr) low = op.single(low_value);
+    if (high_value != nullptr) high = op.single(high_value);
+  }
+  if ((low_value != nullptr && !low) || (high_value != nullptr && !high)) {
+    Value* value = x;
+    if (low_value != nullptr)
+      value = minimum_or_maximum(op, "aten.maximum.default", value, low_value);
+    if (high_value != nullptr) {
+      value = minimum_or_maximum(op, "aten.minimum.default", value, high_value);
+    }
+    return op.set(0, value);
+  }
+  // Exporters of old opsets state the ends of float32 for "no bound".
+  constexpr double kEnd = std::numeric_limits<float>::max();
+  if (is_floating_point(x->dtype) && low && *low <= -kEnd && x->dtype == DType::kFloat32)
+    low.reset();
+  if (is_floating_point(x->dtype) && high && *high >= kEnd && x->dtype == DType::kFloat32)
+    high.reset();
+  if (!low && !high) return op.set(0, x);
+  if (low && high && *low <= *high && is_floating_point(x->dtype)) {
+    return op.set(
+        0, op.emit_like("aten.hardtanh.default", {x}, Json{{"min_val", *low}, {"max_val", *high}}));
+  }
+  Json attrs = Json::object();
+  if (low) attrs["min"] = json_number_of(*low, x->dtype);
+  if (high) attrs["max"] = json_number_of(*high, x->dtype);
+  op.set(0, op.emit_like("aten.clamp.default", {x}, std::move(attrs)));
+}
+
+void import_activation(Op& op) {
+  const std::string_view name = op.node().op_type;
+  Value* x = op.in(0);
+  if (name == "LeakyRelu") {
+    return op.set(0, op.emit_like("aten.leaky_relu.default", {x},
+                                  Json{{"negative_slope", op.real("alpha", 0.01F)}}));
+  }
+  if (name == "Elu") {
+    return op.set(0, op.emit_like("aten.elu.default", {x}, Json{{"alpha", op.real("alpha", 1)}}));
+  }
+  if (name == "Celu") {
+    return op.set(0, op.emit_like("aten.celu.default", {x}, Json{{"alpha", op.real("alpha", 1)}}));
+  }
+  if (name == "Selu") {
+    return op.set(0, op.emit_like("aten.elu.default", {x},
+                                  Json{{"alpha", op.real("alpha", 1.67326319217681884765625)},
+                                       {"scale", op.real("gamma", 1.05070102214813232421875)}}));
+  }
+  if (name == "ThresholdedRelu") {
+    return op.set(0, op.emit_like("aten.threshold.default", {x},
+                                  Json{{"threshold", op.real("alpha", 1)}, {"value", 0}}));
+  }
+  if (name == "Gelu") {
+    Json attrs = Json::object();
+    if (op.text("approximate", "none") == "tanh") attrs["approximate"] = "tanh";
+    return op.set(0, op.emit_like("aten.gelu.default", {x}, std::move(attrs)));
+  }
+  if (name == "Swish") {
+    const double alpha = op.real("alpha", 1);
+    if (alpha == 1) return op.set(0, op.emit_like("aten.silu.default", {x}));
+    Value* gate = op.emit_like("aten.sigmoid.default", {op.scalar("mul", x, alpha)});
+    return op.set(0, op.binary("mul", x, gate));
+  }
+  // Softsign: x / (1 + |x|)
+  Value* size = op.scalar("add", op.emit_like("aten.abs.default", {x}), 1);
+  op.set(0, op.binary("div", x, size));
+}
+
+void import_prelu(Op& op) {
+  Value* x = op.in(0);
+  Value* slope = op.in(1);
+  const bool is_single = slope->count() == 1;
+  bool is_channel = x->rank() >= 2 && slope->is_constant();
+  // Which axes of x the slope's stand for: before opset 7 a vector stood for the channels.
+  Shape aligned = slope->shape;
+  if (op.opset() < 7 && slope->rank() == 1 && x->rank() > 2) {
+    aligned.resize(static_cast<std::size_t>(x->rank() - 1), 1);
+  }
+  if (broadcast(x->shape, aligned) != x->shape) Op::refuse("the slope does not fit its operand");
+  const std::size_t skip = x->shape.size() - aligned.size();
+  for (std::size_t i = 0; i < aligned.size(); ++i) {
+    is_channel = is_channel && (aligned[i] == 1 || i + skip == 1);
+  }
+  if (slope->is_constant() && (is_single || is_channel)) {
+    Value* weight = op.view(slope, {slope->count()});
+    return op.set(0, op.emit_like("aten.prelu.default", {x, weight}));
+  }
+  Value* zero = op.constant_value(Tensor(x->dtype, {}));
+  Value* scaled = op.binary("mul", x, op.view(slope, aligned));
+  Value* negative = op.compare("lt", x, zero);
+  op.set(0, op.emit("aten.where.self", {negative, scaled, x}, Json::object(), x->dtype, x->shape));
+}
+
+void import_hard_sigmoid(Op& op) {
+  Value* x = op.in(0);
+  const double alpha = op.real("alpha", 0.2F);
+  const double beta = op.real("beta", 0.5);
+  if (std::abs(alpha - 1.0 / 6) < 1e-7 && beta == 0.5) {
+    return op.set(0, op.emit_like("aten.hardsigmoid.default", {x}));
+  }
+  Value* line = op.scalar("add", op.scalar("mul", x, alpha), beta);
+  op.set(0, op.emit_like("aten.clamp.default", {line}, Json{{"min", 0}, {"max", 1}}));
+}
+
+void import_shrink(Op& op) {
+  Value* x = op.in(0);
+  const double lambda = op.real("lambd", 0.5);
+  const double bias = op.real("bias", 0);
+  const auto threshold = [&](const char* name, double bound) {
+    return op.emit("aten." + std::string(name) + ".Scalar", {x},
+                   Json{{"other", json_number_of(bound, DType::kFloat32)}}, DType::kBool, x->shape);
+  };
+  Value* zero = op.constant_value(Tensor(x->dtype, {}));
+  Value* above =
+      op.emit("aten.where.self", {threshold("gt", lambda), op.scalar("sub", x, bias), zero},
+              Json::object(), x->dtype, x->shape);
+  op.set(0, op.emit("aten.where.self", {threshold("lt", -lambda), op.scalar("add", x, bias), above},
+                    Json::object(), x->dtype, x->shape));
+}
+
+void import_is_inf(Op& op) {
+  Value* x = op.in(0);
+  const bool positive = op.integer("detect_positive", 1) != 0;
+  const bool negative = op.integer("detect_negative", 1) != 0;
+  if (positive && negative) {
+    return op.set(0, op.emit("aten.isinf.default", {x}, Json::object(), DType::kBool, x->shape));
+  }
+  if (!positive && !negative) {
+    return op.set(0, op.emit("aten.zeros_like.default", {x}, Json{{"dtype", "torch.bool"}},
+                             DType::kBool, x->shape));
+  }
+  op.set(0, op.emit("aten.eq.Scalar", {x}, Json{{"other", positive ? "inf" : "-inf"}}, DType::kBool,
+                    x->shape));
+}
+
+void import_cast(Op& op) {
+  DType wanted = DType::kFloat32;
+  if (op.node().op_type == "CastLike") {
+    wanted = op.in(1)->dtype;
+  } else if (op.opset() < 6) {
+    Op::refuse("names its type as a text, as before opset 6");
+  } else {
+    const std::int64_t to = op.integer("to", 0);
+    const auto dtype = onnx_dtype(to);
+    if (!dtype) Op::refuse("to type " + onnx_dtype_text(to) + ", which npu-tools does not have");
+    wanted = *dtype;
+  }
+  op.set(0, op.cast(op.in(0), wanted));
+}
+
+void import_identity(Op& op) { op.set(0, op.in(0)); }
+
+void import_dropout(Op& op) {
+  if (op.opset() < 7 && op.integer("is_test", 0) == 0)
+    Op::refuse("is_test is 0: drops in training");
+  const bool drops = op.opset() < 12 || !op.has_input(1) || op.single(op.in(1)) != 0.0;
+  if (drops && op.has_input(2) && op.number(2, "training_mode") != 0) {
+    Op::refuse("drops in training mode");
+  }
+  Value* x = op.in(0);
+  op.set(0, x);
+  if (op.wants(1)) {
+    op.set(1, op.emit("aten.ones_like.default", {x}, Json{{"dtype", "torch.bool"}}, DType::kBool,
+                      x->shape));
+  }
+}
+
+}  // namespace npu::onnx

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops that pick or place elements by index. Negative indices count from the end; those that are
+// constants are made positive here, others by nodes.
+#include <algorithm>
+#include <cmath>
+
+#include "rules/rules.hpp"
+
+namespace npu::onnx {
+namespace {
+
+// Indices of an axis of `extent` elements as int64 numbers of at least 0.
+Value* from_begin(Op& op, Value* index, std::int64_t extent) {
+  if (!is_integer(index->dtype))
+    Op::refuse("indices of type " + std::string(dtype_name(index->dtype)));
+  if (const Tensor* known = op.importer().known(index)) {
+    Ints values;
+    for (std::int64_t i = 0; i < known->element_count(); ++i) {
+      std::int64_t value = static_cast<std::int64_t>(known->value_as_double(i));
+      if (value < -extent || value >= extent) {
+        Op::refuse("index " + std::to_string(value) + " of a dimension of " +
+                   std::to_string(extent));
+      }
+      values.push_back(value < 0 ? value + extent : value);
+    }
+    return op.integer_constant(values, index->shape);
+  }
+  Value* wide = op.cast(index, DType::kInt64);
+  return op.emit_like("aten.remainder.Scalar", {wide}, Json{{"other", extent}});
+}
+
+Ints counting(std::int64_t count) {
+  if (count > Importer::kMostKnown) Op::refuse("an axis that is too long");
+  Ints values;
+  for (std::int64_t i = 0; i < count; ++i) values.push_back(i);
+  return values;
+}
+
+std::int64_t axis_attribute(Op& op, const Value* x, std::int64_t absent) {
+  return Op::axis_of(op.integer("axis", absent), x->rank());
+}
+
+// The columns of an index of GatherND and ScatterND as indices of the first axes of `data`, after
+// `batch` axes that count.
+std::vector<Value*> columns_of(Op& op, Value* index, const Shape& data, std::int64_t batch) {
+  const std::int64_t width = index->shape.back();
+  if (width < 1 || width + batch > static_cast<std::int64_t>(data.size())) {
+    Op::refuse("indices of shape " + shape_text(index->shape) + " do not fit");
+  }
+  Shape shape(index->shape.begin(), index->shape.end() - 1);
+  std::vector<Value*> columns;
+  for (std::int64_t b = 0; b < batch; ++b) {
+    Shape place(shape.size(), 1);
+    place[static_cast<std::size_t>(b)] = shape[static_cast<std::size_t>(b)];
+    columns.push_back(op.integer_constant(counting(shape[static_cast<std::size_t>(b)]), place));
+  }
+  for (std::int64_t i = 0; i < width; ++i) {
+    Value* column = op.view(op.slice(index, index->rank() - 1, i, i + 1), shape);
+    columns.push_back(from_begin(op, column, data[static_cast<std::size_t>(batch + i)]));
+  }
+  return columns;
+}
+
+}  // namespace
+
+void import_gather(Op& op) {
+  Value* x = op.in(0);
+  const std::int64_t axis = axis_attribute(op, x, 0);
+  const auto at = static_cast<std::size_t>(axis);
+  const std::int64_t extent = x->shape[at];
+  Shape shape(x->shape.begin(), x->shape.begin() + axis);
+  const Shape index_shape = op.in(1)->shape;
+  shape.insert(shape.end(), index_shape.begin(), index_shape.end());
+  shape.insert(shape.end(), x->shape.begin() + axis + 1, x->shape.end());
+  if (const Tensor* known = op.importer().known(op.in(1), 1);
+      known != nullptr && index_shape.empty()) {
+    auto place = static_cast<std::int64_t>(known->value_as_double(0));
+    if (place < -extent || place >= extent) Op::refuse("an index is out of range");
+    if (place < 0) place += extent;
+    return op.set(
+        0, op.emit("aten.select.int", {x}, Json{{"dim", axis}, {"index", place}}, x->dtype, shape));
+  }
+  // A table: its indices count from its begin, or the lookup fails.
+  if (x->is_constant() && axis == 0 && x->rank() == 2 && !index_shape.empty() &&
+      is_floating_point(x->dtype)) {
+    Value* index = op.in(1)->is_constant() ? from_begin(op, op.in(1), extent) : op.in(1);
+    return op.set(0,
+                  op.emit("aten.embedding.default", {x, index}, Json::object(), x->dtype, shape));
+  }
+  Value* index = from_begin(op, op.in(1), extent);
+  Value* flat = op.view(index, {index->count()});
+  Shape flat_shape = x->shape;
+  flat_shape[at] = index->count();
+  Value* value =
+      op.emit("aten.index_select.default", {x, flat}, Json{{"dim", axis}}, x->dtype, flat_shape);
+  op.set(0, op.view(value, shape));
+}
+
+void import_gather_elements(Op& op) {
+  Value* x = op.in(0);
+  const std::int64_t axis = axis_attribute(op, x, 0);
+  if (op.in(1)->rank() != x->rank()) Op::refuse("indices of another rank");
+  Value* index = from_begin(op, op.in(1), x->shape[static_cast<std::size_t>(axis)]);
+  op.set(0,
+         op.emit("aten.gather.default", {x, index}, Json{{"dim", axis}}, x->dtype, index->shape));
+}
+
+void import_gather_nd(Op& op) {
+  Value* x = op.in(0);
+  Value* index = op.in(1);
+  const std::int64_t batch = op.integer("batch_dims", 0);
+  if (index->rank() < 1 || batch < 0 || batch >= index->rank())
+    Op::refuse("'batch_dims' do not fit");
+  const auto columns = columns_of(op, index, x->shape, batch);
+  Shape shape(index->shape.begin(), index->shape.end() - 1);
+  shape.insert(shape.end(), x->shape.begin() + static_cast<std::ptrdiff_t>(columns.size()),
+               x->shape.end());
+  std::vector<Value*> operands{x};
+  operands.insert(operands.end(), columns.begin(), columns.end());
+  op.set(0, op.emit("aten.index.Tensor", operands,
+                    Json{{"_tensor_list_sizes", Ints{static_cast<std::int64_t>(columns.size())}}},
+                    x->dtype, shape));
+}
+
+void import_scatter_elements(Op& op) {
+  Value* x = op.in(0);
+  const std::int64_t axis = axis_attribute(op, x, 0);
+  if (op.in(1)->rank() != x->rank() || op.in(2)->shape != op.in(1)->shape) {
+    Op::refuse("indices and updates do not fit");
+  }
+  Value* index = from_begin(op, op.in(1), x->shape[static_cast<std::size_t>(axis)]);
+  const std::string reduction = op.text("reduction", "none");
+  if (reduction == "none") {
+    return op.set(0, op.emit_like("aten.scatter.src", {x, index, op.in(2)}, Json{{"dim", axis}}));
+  }
+  const std::string verb = reduction == "add"   ? "sum"
+                           : reduction == "mul" ? "prod"
+                           : reduction == "max" ? "amax"
+                           : reduction == "min" ? "amin"
+                                                : "";
+  if (verb.empty()) Op::refuse("reduction '" + reduction + "'");
+  op.set(0, op.emit_like("aten.scatter_reduce.two", {x, index, op.in(2)},
+                         Json{{"dim", axis}, {"reduce", verb}}));
+}
+
+void import_scatter_nd(Op& op) {
+  Value* x = op.in(0);
+  const std::string reduction = op.text("reduction", "none");
+  if (reduction != "none" && reduction != "add") Op::refuse("reduction '" + reduction + "'");
+  if (op.in(1)->rank() < 1) Op::refuse("indices without columns");
+  const auto columns = columns_of(op, op.in(1), x->shape, 0);
+  std::vector<Value*> operands{x};
+  operands.insert(operands.end(), columns.begin(), columns.end());
+  operands.push_back(op.in(2));
+  Json attrs{{"_tensor_list_sizes", Ints{static_cast<std::int64_t>(columns.size())}}};
+  if (reduction == "add") attrs["accumulate"] = true;
+  op.set(0, op.emit_like("aten.index_put.default", operands, std::move(attrs)));
+}
+
+void import_one_hot(Op& op) {
+  Value* index = op.in(0);
+  const auto depth = static_cast<std::int64_t>(op.number(1, "the depth"));
+  Value* values = op.in(2);
+  if (depth < 1 || values->count() != 2) Op::refuse("depth or values do not fit");
+  const std::int64_t rank = index->rank() + 1;
+  const std::int64_t axis = Op::axis_of(op.integer("axis", -1), rank);
+  Shape shape = index->shape;
+  shape.insert(shape.begin() + axis, 1);
+  Shape place_shape(static_cast<std::size_t>(rank), 1);
+  place_shape[static_cast<std::size_t>(axis)] = depth;
+  Value* places = op.integer_constant(counting(depth), place_shape);
+  Value* hits = nullptr;
+  // Indices from -depth on count from the end; what is further out hits nothing.
+  Value* wide = op.view(op.cast(index, DType::kInt64), shape);
+  Value* below = op.emit("aten.lt.Scalar", {wide}, Json{{"other", 0}}, DType::kBool, shape);
+  Value* shifted =
+      op.emit("aten.where.self",
+              {below, op.emit_like("aten.add.Tensor", {wide}, Json{{"other", depth}}), wide},
+              Json::object(), DType::kInt64, shape);
+  hits = op.compare("eq", shifted, places);
+  Value* off = op.view(op.slice(values, 0, 0, 1), {});
+  Value* on = op.view(op.slice(values, 0, 1, 2), {});
+  op.set(0,
+         op.emit("aten.where.self", {hits, on, off}, Json::object(), values->dtype, hits->shape));
+}
+
+void import_trilu(Op& op) {
+  Value* x = op.in(0);
+  const auto diagonal = op.has_input(1) ? static_cast<std::int64_t>(op.number(1, "k")) : 0;
+  const bool is_upper = op.integer("upper", 1) != 0;
+  op.set(0, op.emit_like(is_upper ? "aten.triu.default" : "aten.tril.default", {x},
+                         Json{{"diagonal", diagonal}}));
+}
+
+void import_cum_sum(Op& op) {
+  Value* x = op.in(0);
+  const std::int64_t axis =
+      Op::axis_of(static_cast<std::int64_t>(op.number(1, "the axis")), x->rank());
+  const Json flip{{"dims", Ints{axis}}};
+  const bool is_reverse = op.integer("reverse", 0) != 0;
+  Value* value = is_reverse ? op.emit_like("aten.flip.default", {x}, flip) : x;
+  Json attrs{{"dim", axis}};
+  if (!is_floating_point(x->dtype)) attrs["dtype"] = "torch." + std::string(dtype_name(x->dtype));
+  if (op.integer("exclusive", 0) != 0) {
+    // One zero in front, and without the last.
+    std::vector<std::pair<std::int64_t, std::int64_t>> pads(x->shape.size(), {0, 0});
+    pads[static_cast<std::size_t>(axis)] = {1, -1};
+    value = op.pad(value, pads, 0);
+  }
+  value = op.emit_like("aten.cumsum.default", {value}, std::move(attrs));
+  op.set(0, is_reverse ? op.emit_like("aten.flip.default", {value}, flip) : value);
+}
+
+void import_top_k(Op& op) {
+  Value* x = op.in(0);
+  const std::int64_t axis = axis_attribute(op, x, -1);
+  const std::int64_t k =
+      op.opset() < 10 ? op.integer("k", 0) : static_cast<std::int64_t>(op.number(1, "k"));
+  Shape shape = x->shape;
+  if (k < 0 || k > shape[static_cast<std::size_t>(axis)]) Op::refuse("k does not fit its operand");
+  shape[static_cast<std::size_t>(axis)] = k;
+  // Of equal elements ONNX takes those with the lowest index first: a stable sort does, too.
+  Json attrs{{"stable", true}, {"dim", axis}, {"descending", op.integer("largest", 1) != 0}};
+  const auto results = op.draft().emit_several("aten.sort.stable", {x}, std::move(attrs),
+                                               {{x->dtype, x->shape}, {DType::kInt64, x->shape}});
+  op.set(0, op.slice(results[0], axis, 0, k));
+  op.set(1, op.slice(results[1], axis, 0, k));
+}
+
+void import_range(Op& op) {
+  const double start = op.number(0, "the start");
+  const double limit = op.number(1, "the limit");
+  const double step = op.number(2, "the step");
+  const DType dtype = op.in(0)->dtype;
+  const double count = step == 0 ? -1 : std::max(std::ceil((limit - start) / step), 0.0);
+  if (!(count >= 0 && count <= static_cast<double>(Importer::kMostKnown)))
+    Op::refuse("too many numbers");
+  Tensor tensor(dtype, {static_cast<std::int64_t>(count)});
+  for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
+    if (dtype == DType::kFloat32) {
+      tensor.as_mutable<float>()[i] =
+          static_cast<float>(start) + static_cast<float>(i) * static_cast<float>(step);
+    } else if (dtype == DType::kFloat64) {
+      tensor.as_mutable<double>()[i] = start + static_cast<double>(i) * step;
+    } else {
+      Op::refuse("numbers of type " + std::string(dtype_name(dtype)));
+    }
+  }
+  op.set(0, op.constant_value(std::move(tensor)));
+}
+
+void import_eye_like(Op& op) {
+  Value* x = op.in(0);
+  const std::int64_t shift = op.integer("k", 0);
+  const auto dtype = op.attribute("dtype") == nullptr ? std::optional(x->dtype)
+                                                      : onnx_dtype(op.integer("dtype", 1));
+  if (x->rank() != 2 || !dtype || x->count() > Importer::kMostKnown)
+    Op::refuse("its operand does not fit");
+  Ints values;
+  for (std::int64_t r = 0; r < x->shape[0]; ++r) {
+    for (std::int64_t c = 0; c < x->shape[1]; ++c) values.push_back(c - r == shift ? 1 : 0);
+  }
+  op.set(0, op.cast(op.integer_constant(values, x->shape), *dtype));
+}
+
+void import_reverse_sequence(Op& op) {
+  Value* x = op.in(0);
+  const std::int64_t batch_axis = Op::axis_of(op.integer("batch_axis", 1), x->rank());
+  const std::int64_t time_axis = Op::axis_of(op.integer("time_axis", 0), x->rank());
+  const Ints lengths = op.integers(1, "the lengths");
+  if (x->rank() < 2 || batch_axis + time_axis != 1) Op::refuse("its axes are not the first two");
+  const std::int64_t batch = x->shape[static_cast<std::size_t>(batch_axis)];
+  const std::int64_t time = x->shape[static_cast<std::size_t>(time_axis)];
+  if (static_cast<std::int64_t>(lengths.size()) != batch || batch * time > Importer::kMostKnown) {
+    Op::refuse("the lengths do not fit");
+  }
+  Ints index;
+  for (std::int64_t i = 0; i < x->shape[0] * x->shape[1]; ++i) {
+    const std::int64_t first = i / x->shape[1];
+    const std::int64_t second = i % x->shape[1];
+    const std::int64_t b = batch_axis == 0 ? first : second;
+    const std::int64_t t = batch_axis == 0 ? second : first;
+    const std::int64_t length = lengths[static_cast<std::size_t>(b)];
+    index.push_back(t < length ? length - 1 - t : t);
+  }
+  Shape index_shape(x->shape.size(), 1);
+  index_shape[0] = x->shape[0];
+  index_shape[1] = x->shape[1];
+  Value* places = op.expand(op.integer_constant(index, index_shape), x->shape);
+  op.set(0, op.emit_like("aten.gather.default", {x, places}, Json{{"dim", time_axis}}));
+}
+
+}  // namespace npu::onnx

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of matrices. A product with a constant matrix becomes aten.linear, whose weight is the
+// transpose: the document says so, and nothing is copied.
+#include <algorithm>
+#include <map>
+
+#include "rules/rules.hpp"
+
+namespace npu::onnx {
+namespace {
+
+Value* transposed(Op& op, Value* matrix) {
+  if (matrix->is_constant() && matrix->stored != nullptr) return op.draft().transpose_of(matrix);
+  return op.permute(matrix, {1, 0});
+}
+
+bool is_stored_matrix(const Value* value) {
+  return value->is_constant() && value->stored != nullptr && value->rank() == 2 &&
+         is_floating_point(value->dtype);
+}
+
+Shape product_shape(const Shape& a, const Shape& b) {
+  if (a.empty() || b.empty()) Op::refuse("an operand is no matrix");
+  Shape left = a.size() == 1 ? Shape{1, a[0]} : a;
+  Shape right = b.size() == 1 ? Shape{b[0], 1} : b;
+  if (left.back() != right[right.size() - 2]) {
+    Op::refuse("shapes " + shape_text(a) + " and " + shape_text(b) + " do not fit together");
+  }
+  Shape shape =
+      broadcast(Shape(left.begin(), left.end() - 2), Shape(right.begin(), right.end() - 2));
+  if (a.size() > 1) shape.push_back(left[left.size() - 2]);
+  if (b.size() > 1) shape.push_back(right.back());
+  return shape;
+}
+
+}  // namespace
+
+void import_mat_mul(Op& op) {
+  Value* a = op.in(0);
+  Value* b = op.in(1);
+  if (a->dtype != b->dtype) Op::refuse("operands of two types");
+  const Shape shape = product_shape(a->shape, b->shape);
+  if (is_stored_matrix(b) && a->rank() >= 2) {
+    return op.set(
+        0, op.emit("aten.linear.default", {a, transposed(op, b)}, Json::object(), a->dtype, shape));
+  }
+  op.set(0, op.emit("aten.matmul.default", {a, b}, Json::object(), a->dtype, shape));
+}
+
+void import_gemm(Op& op) {
+  Value* a = op.in(0);
+  Value* b = op.in(1);
+  Value* c = op.maybe_in(2);
+  if (a->rank() != 2 || b->rank() != 2) Op::refuse("an operand is no matrix");
+  const double alpha = op.real("alpha", 1);
+  const double beta = op.real("beta", 1);
+  const bool turns_b = op.integer("transB", 0) != 0;
+  if (op.integer("transA", 0) != 0) a = transposed(op, a);
+  const std::int64_t columns = b->shape[turns_b ? 0 : 1];
+  if (a->shape[1] != b->shape[turns_b ? 1 : 0]) {
+    Op::refuse("shapes " + shape_text(a->shape) + " and " + shape_text(b->shape) +
+               " do not fit together");
+  }
+  const Shape shape{a->shape[0], columns};
+  if (c != nullptr && broadcast(c->shape, shape) != shape) {
+    Op::refuse("C of shape " + shape_text(c->shape) + " does not fit the product");
+  }
+  const bool is_row = c != nullptr && c->is_constant() && c->count() == columns &&
+                      (c->rank() == 1 || (c->rank() == 2 && c->shape[0] == 1));
+  const bool is_linear = alpha == 1 && is_floating_point(a->dtype) &&
+                         (c == nullptr || (is_row && beta == 1)) &&
+                         (turns_b || is_stored_matrix(b));
+  if (is_linear) {
+    std::vector<Value*> operands{a, turns_b ? b : transposed(op, b)};
+    if (c != nullptr) operands.push_back(op.view(c, {columns}));
+    return op.set(0, op.emit("aten.linear.default", operands, Json::object(), a->dtype, shape));
+  }
+  if (turns_b) b = transposed(op, b);
+  if (c == nullptr) {
+    Value* value = op.emit("aten.mm.default", {a, b}, Json::object(), a->dtype, shape);
+    return op.set(0, alpha == 1 ? value : op.scalar("mul", value, alpha));
+  }
+  Json attrs = Json::object();
+  if (beta != 1) attrs["beta"] = json_number_of(beta, a->dtype);
+  if (alpha != 1) attrs["alpha"] = json_number_of(alpha, a->dtype);
+  op.set(0, op.emit("aten.addmm.default", {c, a, b}, std::move(attrs), a->dtype, shape));
+}
+
+void import_einsum(Op& op) {
+  std::string equation;
+  for (const char c : op.text("equation", "")) {
+    if (c != ' ') equation += c;
+  }
+  std::vector<Value*> operands;
+  for (std::size_t i = 0; i < op.input_count(); ++i) operands.push_back(op.in(i));
+  const std::size_t arrow = equation.find("->");
+  std::string_view left = std::string_view(equation).substr(0, arrow);
+  std::map<char, std::int64_t> extents;
+  std::map<char, int> uses;
+  Shape ellipsis;
+  for (const Value* operand : operands) {
+    const std::string_view term = left.substr(0, left.find(','));
+    left.remove_prefix(std::min(term.size() + 1, left.size()));
+    const std::size_t dots = term.find("...");
+    const std::size_t letters = term.size() - (dots == term.npos ? 0 : 3);
+    const std::size_t rank = operand->shape.size();
+    if (letters > rank || (dots == term.npos && letters != rank))
+      Op::refuse("the equation does not fit");
+    std::size_t axis = 0;
+    for (std::size_t i = 0; i < term.size(); ++i) {
+      if (term[i] == '.') {
+        const auto begin = operand->shape.begin() + static_cast<std::ptrdiff_t>(axis);
+        ellipsis =
+            broadcast(ellipsis, Shape(begin, begin + static_cast<std::ptrdiff_t>(rank - letters)));
+        axis += rank - letters;
+        i += 2;
+        continue;
+      }
+      auto& extent = extents.emplace(term[i], 1).first->second;
+      if (extent == 1) extent = operand->shape[axis];
+      if (operand->shape[axis] != extent && operand->shape[axis] != 1)
+        Op::refuse("operands do not fit");
+      ++uses[term[i]];
+      ++axis;
+    }
+  }
+  Shape shape;
+  if (arrow == std::string::npos) {
+    shape = ellipsis;
+    for (const auto& [letter, count] : uses) {
+      if (count == 1) shape.push_back(extents[letter]);
+    }
+  } else {
+    const std::string_view right = std::string_view(equation).substr(arrow + 2);
+    for (std::size_t i = 0; i < right.size(); ++i) {
+      if (right[i] == '.') {
+        shape.insert(shape.end(), ellipsis.begin(), ellipsis.end());
+        i += 2;
+      } else if (extents.count(right[i]) == 0) {
+        Op::refuse("the equation does not fit");
+      } else {
+        shape.push_back(extents[right[i]]);
+      }
+    }
+  }
+  const DType dtype = operands.empty() ? DType::kFloat32 : operands[0]->dtype;
+  op.set(0, op.emit("aten.einsum.default", operands,
+                    Json{{"equation", equation},
+                         {"_tensor_list_sizes", Ints{static_cast<std::int64_t>(operands.size())}}},
+                    dtype, shape));
+}
+
+void import_det(Op& op) {
+  Value* x = op.in(0);
+  if (x->rank() < 2) Op::refuse("its operand is no matrix");
+  op.set(0, op.emit("aten.linalg_det.default", {x}, Json::object(), x->dtype,
+                    Shape(x->shape.begin(), x->shape.end() - 2)));
+}
+
+}  // namespace npu::onnx

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resize and Upsample. Sizes are known, so along each axis any mode is a constant matrix: nearest
+// picks one element for each result (index_select), linear and cubic weigh 2 or 4 (a product with
+// the matrix). Where ATen has an op that is equal, that is used.
+#include <algorithm>
+#include <cmath>
+
+#include "rules/rules.hpp"
+
+namespace npu::onnx {
+namespace {
+
+struct Mode {
+  std::string kind;         // nearest, linear, cubic
+  std::string coordinates;  // half_pixel, ...
+  std::string rounding;     // nearest_mode
+  double cubic_a = -0.75;
+  bool excludes_outside = false;
+  double extrapolation = 0;
+};
+
+struct Axis {
+  std::int64_t extent = 1;
+  std::int64_t size = 1;
+  double scale = 1;
+  double roi_begin = 0;
+  double roi_end = 1;
+};
+
+// Where result `i` lies in the operand.
+double place_of_result(const Mode& mode, const Axis& axis, std::int64_t i) {
+  const auto x = static_cast<double>(i);
+  const auto extent = static_cast<double>(axis.extent);
+  const double size = axis.scale * extent;
+  if (mode.coordinates == "align_corners") {
+    // The length that the scale states, which need not be whole.
+    return size == 1 ? 0 : x * (extent - 1) / (size - 1);
+  }
+  if (mode.coordinates == "asymmetric") return x / axis.scale;
+  if (mode.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / axis.scale;
+  if (mode.coordinates == "tf_crop_and_resize") {
+    const double width = axis.roi_end - axis.roi_begin;
+    const double inside =
+        size == 1 ? width * (extent - 1) / 2 : x * width * (extent - 1) / (size - 1);
+    return inside + axis.roi_begin * (extent - 1);
+  }
+  if (mode.coordinates == "pytorch_half_pixel" && axis.size == 1) return 0;
+  if (mode.coordinates == "half_pixel_symmetric") {
+    const double adjustment = static_cast<double>(axis.size) / size;
+    return extent / 2 * (1 - adjustment) + (x + 0.5) / axis.scale - 0.5;
+  }
+  return (x + 0.5) / axis.scale - 0.5;
+}
+
+std::int64_t nearest_place(const Mode& mode, double x) {
+  double place = std::floor(x);
+  if (mode.rounding == "round_prefer_floor") place = std::ceil(x - 0.5);
+  if (mode.rounding == "round_prefer_ceil") place = std::floor(x + 0.5);
+  if (mode.rounding == "ceil") place = std::ceil(x);
+  return static_cast<std::int64_t>(place);
+}
+
+std::vector<double> weights_at(const Mode& mode, double ratio) {
+  if (mode.kind == "linear") return {1 - ratio, ratio};
+  const double a = mode.cubic_a;
+  const auto near = [&](double t) { return ((a + 2) * t - (a + 3)) * t * t + 1; };
+  const auto far = [&](double t) { return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a; };
+  return {far(ratio + 1), near(ratio), near(1 - ratio), far(2 - ratio)};
+}
+
+bool is_outside(const Mode& mode, const Axis& axis, double x) {
+  return mode.coordinates == "tf_crop_and_resize" &&
+         (x < 0 || x > static_cast<double>(axis.extent - 1));
+}
+
+Value* picked(Op& op, Value* x, std::size_t at, const Mode& mode, const Axis& axis) {
+  Ints index;
+  for (std::int64_t i = 0; i < axis.size; ++i) {
+    const double place = place_of_result(mode, axis, i);
+    if (is_outside(mode, axis, place)) Op::refuse("nearest elements outside of the operand");
+    index.push_back(std::clamp<std::int64_t>(nearest_place(mode, place), 0, axis.extent - 1));
+  }
+  Shape shape = x->shape;
+  shape[at] = axis.size;
+  return op.emit("aten.index_select.default", {x, op.integer_constant(index, {axis.size})},
+                 Json{{"dim", at}}, x->dtype, shape);
+}
+
+// The matrix of an axis, [extent, size], and whether result i lies outside.
+Tensor matrix_of(const Mode& mode, const Axis& axis, std::vector<bool>& outside) {
+  Tensor matrix(DType::kFloat32, {axis.extent, axis.size});
+  std::vector<double> column(static_cast<std::size_t>(axis.extent));
+  for (std::int64_t i = 0; i < axis.size; ++i) {
+    const double x = place_of_result(mode, axis, i);
+    outside.push_back(is_outside(mode, axis, x));
+    const double whole = std::floor(x);
+    std::vector<double> weights = weights_at(mode, x - whole);
+    const std::int64_t first = static_cast<std::int64_t>(whole) - (weights.size() == 4 ? 1 : 0);
+    double sum = 0;
+    for (std::size_t k = 0; k < weights.size(); ++k) {
+      const std::int64_t at = first + static_cast<std::int64_t>(k);
+      if (mode.excludes_outside && (at < 0 || at >= axis.extent)) weights[k] = 0;
+      sum += weights[k];
+    }
+    std::fill(column.begin(), column.end(), 0);
+    for (std::size_t k = 0; k < weights.size(); ++k) {
+      const std::int64_t at =
+          std::clamp<std::int64_t>(first + static_cast<std::int64_t>(k), 0, axis.extent - 1);
+      column[static_cast<std::size_t>(at)] += mode.excludes_outside ? weights[k] / sum : weights[k];
+    }
+    for (std::int64_t r = 0; r < axis.extent; ++r) {
+      matrix.as_mutable<float>()[r * axis.size + i] =
+          outside.back() ? 0 : static_cast<float>(column[static_cast<std::size_t>(r)]);
+    }
+  }
+  return matrix;
+}
+
+Value* weighed(Op& op, Value* x, std::size_t at, const Mode& mode, const Axis& axis) {
+  std::vector<bool> outside;
+  const Tensor matrix = matrix_of(mode, axis, outside);
+  Ints order;
+  for (std::int64_t i = 0; i < x->rank(); ++i) order.push_back(i);
+  std::swap(order[at], order.back());  // its own inverse
+  Value* last = op.permute(x, order);
+  Shape shape = last->shape;
+  shape.back() = axis.size;
+  Value* value = op.emit("aten.matmul.default", {last, op.constant_value(matrix)}, Json::object(),
+                         x->dtype, shape);
+  if (std::find(outside.begin(), outside.end(), true) != outside.end()) {
+    Tensor mask(DType::kBool, {axis.size});
+    for (std::size_t i = 0; i < outside.size(); ++i)
+      mask.as_mutable<std::uint8_t>()[i] = outside[i] ? 1 : 0;
+    Tensor fill(DType::kFloat32, {});
+    fill.as_mutable<float>()[0] = static_cast<float>(mode.extrapolation);
+    value = op.emit("aten.where.self", {op.constant_value(mask), op.constant_value(fill), value},
+                    Json::object(), x->dtype, shape);
+  }
+  return op.permute(value, order);
+}
+
+Mode read_mode(Op& op) {
+  Mode mode;
+  mode.kind = op.text("mode", "nearest");
+  const bool is_old = op.node().op_type == "Upsample" || op.opset() < 11;
+  mode.coordinates =
+      is_old ? "asymmetric" : op.text("coordinate_transformation_mode", "half_pixel");
+  mode.rounding = is_old ? "floor" : op.text("nearest_mode", "round_prefer_floor");
+  mode.cubic_a = op.real("cubic_coeff_a", -0.75);
+  mode.excludes_outside = op.integer("exclude_outside", 0) != 0;
+  mode.extrapolation = op.real("extrapolation_value", 0);
+  if (mode.kind == "bilinear") mode.kind = "linear";
+  if (mode.kind != "nearest" && mode.kind != "linear" && mode.kind != "cubic") {
+    Op::refuse("mode '" + mode.kind + "'");
+  }
+  const auto known = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+                      "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"};
+  if (std::find(known.begin(), known.end(), mode.coordinates) == known.end()) {
+    Op::refuse("coordinate_transformation_mode '" + mode.coordinates + "'");
+  }
+  if (op.integer("antialias", 0) != 0) Op::refuse("antialias is not imported");
+  return mode;
+}
+
+std::vector<double> reals_of(const Tensor& tensor) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
+    values.push_back(tensor.value_as_double(i));
+  }
+  return values;
+}
+
+std::vector<double> scales_of(Op& op) {
+  if (op.node().op_type == "Upsample" && op.opset() < 9) {
+    const AttributeProto* scales = op.attribute("scales");
+    if (scales == nullptr) Op::refuse("'scales' are missing");
+    return {scales->floats.begin(), scales->floats.end()};
+  }
+  const std::size_t index = op.node().op_type == "Upsample" || op.opset() < 11 ? 1 : 2;
+  return op.has_input(index) ? reals_of(op.constant(index, "the scales")) : std::vector<double>{};
+}
+
+std::vector<Axis> read_axes(Op& op, const Value* x) {
+  std::vector<Axis> axes(x->shape.size());
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    axes[i].extent = axes[i].size = x->shape[i];
+  }
+  Ints chosen;
+  for (const std::int64_t axis : op.list("axes").value_or(Ints{})) {
+    chosen.push_back(Op::axis_of(axis, x->rank()));
+  }
+  if (chosen.empty()) {
+    for (std::int64_t i = 0; i < x->rank(); ++i) chosen.push_back(i);
+  }
+  const std::vector<double> scales = scales_of(op);
+  const bool has_sizes = op.opset() >= 11 && op.node().op_type == "Resize" && op.has_input(3);
+  const Ints sizes = has_sizes ? op.integers(3, "the sizes") : Ints{};
+  if ((scales.empty() ? sizes.size() : scales.size()) != chosen.size()) {
+    Op::refuse("scales and sizes do not fit their operand");
+  }
+  const std::string policy = op.text("keep_aspect_ratio_policy", "stretch");
+  double common = policy == "not_larger" ? INFINITY : 0;
+  for (std::size_t i = 0; i < sizes.size() && policy != "stretch"; ++i) {
+    const double scale = static_cast<double>(sizes[i]) /
+                         static_cast<double>(x->shape[static_cast<std::size_t>(chosen[i])]);
+    common = policy == "not_larger" ? std::min(common, scale) : std::max(common, scale);
+  }
+  std::vector<double> roi;
+  if (op.opset() >= 11 && op.node().op_type == "Resize" && op.has_input(1)) {
+    roi = reals_of(op.constant(1, "the region"));
+  }
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    Axis& axis = axes[static_cast<std::size_t>(chosen[i])];
+    const auto extent = static_cast<double>(axis.extent);
+    if (!scales.empty()) {
+      axis.scale = scales[i];
+      const double size = std::floor(extent * axis.scale);
+      if (!(size >= 0 && size < 0x1p31)) Op::refuse("a scale of " + std::to_string(axis.scale));
+      axis.size = static_cast<std::int64_t>(size);
+    } else if (policy == "stretch") {
+      axis.size = sizes[i];
+      axis.scale = static_cast<double>(axis.size) / extent;
+    } else {
+      axis.scale = common;
+      axis.size = static_cast<std::int64_t>(std::floor(extent * common + 0.5));
+    }
+    if (axis.size < 0 || axis.size > 1 << 20 || axis.extent < 1 || !(axis.scale > 0)) {
+      if (axis.size != axis.extent) Op::refuse("a size of " + std::to_string(axis.size));
+    }
+    if (roi.size() == 2 * chosen.size()) {
+      axis.roi_begin = roi[i];
+      axis.roi_end = roi[i + chosen.size()];
+    }
+  }
+  return axes;
+}
+
+bool is_changed(const Mode& mode, const Axis& axis) {
+  return axis.size != axis.extent || axis.scale != 1 ||
+         (mode.coordinates == "tf_crop_and_resize" && (axis.roi_begin != 0 || axis.roi_end != 1));
+}
+
+// Two spatial axes in a form that ATen has with the same results; null for others.
+Value* with_torch(Op& op, Value* x, const Mode& mode, const std::vector<Axis>& axes) {
+  if (x->rank() != 4 || x->dtype != DType::kFloat32 || is_changed(mode, axes[0]) ||
+      is_changed(mode, axes[1])) {
+    return nullptr;
+  }
+  bool is_whole = true;
+  bool is_stated = true;
+  for (std::size_t i = 2; i < 4; ++i) {
+    is_whole = is_whole && axes[i].size % axes[i].extent == 0 &&
+               axes[i].scale == static_cast<double>(axes[i].size / axes[i].extent);
+    is_stated = is_stated && axes[i].size > 1 &&
+                std::abs(axes[i].scale * static_cast<double>(axes[i].extent) -
+                         static_cast<double>(axes[i].size)) < 1e-6;
+  }
+  const Shape shape{x->shape[0], x->shape[1], axes[2].size, axes[3].size};
+  const Ints size{axes[2].size, axes[3].size};
+  if (mode.kind == "nearest" && mode.coordinates == "asymmetric" && mode.rounding == "floor" &&
+      is_whole) {
+    return op.emit("aten.upsample_nearest2d.default", {x}, Json{{"output_size", size}}, x->dtype,
+                   shape);
+  }
+  const bool is_half = mode.coordinates == "half_pixel" || mode.coordinates == "pytorch_half_pixel";
+  const bool is_corner = mode.coordinates == "align_corners";
+  if (mode.kind == "linear" && !mode.excludes_outside && is_stated && (is_half || is_corner)) {
+    return op.emit("aten.upsample_bilinear2d.default", {x},
+                   Json{{"output_size", size}, {"align_corners", is_corner}}, x->dtype, shape);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void import_resize(Op& op) {
+  Value* x = op.in(0);
+  const Mode mode = read_mode(op);
+  const std::vector<Axis> axes = read_axes(op, x);
+  if (Value* value = with_torch(op, x, mode, axes)) return op.set(0, value);
+  const DType dtype = x->dtype;
+  if (mode.kind != "nearest" && dtype != DType::kFloat32) Op::refuse("interpolates float32 only");
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (!is_changed(mode, axes[i])) continue;
+    if (mode.kind == "nearest") {
+      x = picked(op, x, i, mode, axes[i]);
+    } else {
+      if (axes[i].extent * axes[i].size > 1 << 20) Op::refuse("an axis that is too long");
+      x = weighed(op, x, i, mode, axes[i]);
+    }
+  }
+  op.set(0, x);
+}
+
+}  // namespace npu::onnx

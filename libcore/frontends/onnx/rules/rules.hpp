@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "op.hpp"
+
+namespace npu::onnx {
+
+// One function for each op, or for several that differ in a name only; op_table.cpp says which.
+
+// elementwise.cpp
+void import_unary(Op& op);
+void import_arithmetic(Op& op);
+void import_logical(Op& op);
+void import_comparison(Op& op);
+void import_variadic(Op& op);
+void import_pow(Op& op);
+void import_mod(Op& op);
+void import_bit_shift(Op& op);
+void import_where(Op& op);
+void import_clip(Op& op);
+void import_activation(Op& op);
+void import_prelu(Op& op);
+void import_hard_sigmoid(Op& op);
+void import_shrink(Op& op);
+void import_is_inf(Op& op);
+void import_cast(Op& op);
+void import_identity(Op& op);
+void import_dropout(Op& op);
+
+// movement.cpp
+void import_constant(Op& op);
+void import_constant_of_shape(Op& op);
+void import_shape(Op& op);
+void import_size(Op& op);
+void import_reshape(Op& op);
+void import_flatten(Op& op);
+void import_squeeze(Op& op);
+void import_unsqueeze(Op& op);
+void import_transpose(Op& op);
+void import_concat(Op& op);
+void import_split(Op& op);
+void import_slice(Op& op);
+void import_expand(Op& op);
+void import_tile(Op& op);
+void import_pad(Op& op);
+void import_depth_to_space(Op& op);
+void import_space_to_depth(Op& op);
+void import_if(Op& op);
+
+// indexing.cpp
+void import_gather(Op& op);
+void import_gather_elements(Op& op);
+void import_gather_nd(Op& op);
+void import_scatter_elements(Op& op);
+void import_scatter_nd(Op& op);
+void import_one_hot(Op& op);
+void import_trilu(Op& op);
+void import_cum_sum(Op& op);
+void import_top_k(Op& op);
+void import_range(Op& op);
+void import_eye_like(Op& op);
+void import_reverse_sequence(Op& op);
+
+// matrix.cpp
+void import_mat_mul(Op& op);
+void import_gemm(Op& op);
+void import_einsum(Op& op);
+void import_det(Op& op);
+
+// convolution.cpp
+void import_conv(Op& op);
+void import_conv_transpose(Op& op);
+
+// pooling.cpp
+void import_max_pool(Op& op);
+void import_average_pool(Op& op);
+void import_lp_pool(Op& op);
+void import_global_pool(Op& op);
+
+// normalization.cpp
+void import_batch_norm(Op& op);
+void import_instance_norm(Op& op);
+void import_layer_norm(Op& op);
+void import_group_norm(Op& op);
+void import_mean_variance_norm(Op& op);
+void import_lp_norm(Op& op);
+void import_lrn(Op& op);
+void import_softmax(Op& op);
+void import_hardmax(Op& op);
+
+// reduction.cpp
+void import_reduce(Op& op);
+void import_arg_extremum(Op& op);
+
+// loss.cpp
+void import_nll_loss(Op& op);
+void import_cross_entropy(Op& op);
+
+// recurrent.cpp
+void import_recurrent(Op& op);
+
+// quantized.cpp
+void import_quantize(Op& op);
+void import_dequantize(Op& op);
+void import_dynamic_quantize(Op& op);
+void import_mat_mul_integer(Op& op);
+void import_qlinear_mat_mul(Op& op);
+void import_conv_integer(Op& op);
+void import_qlinear_conv(Op& op);
+
+// signal.cpp
+void import_window(Op& op);
+void import_grid_sample(Op& op);
+
+// resize.cpp
+void import_resize(Op& op);
+
+/// A convolution of two operands with the attributes of Conv; `bias` may be null.
+Value* convolve(Op& op, Value* x, Value* w, Value* bias);
+
+/// What SAME pads add, for convolutions and pools alike: {begin, end} of each spatial axis.
+struct Window {
+  Ints kernel;
+  Ints strides;
+  Ints dilations;
+  Ints begin;
+  Ints end;
+};
+/// Reads kernel_shape, strides, dilations, pads and auto_pad for `spatial` axes of `shape`.
+Window read_window(Op& op, const Shape& shape, const Ints& kernel);
+
+}  // namespace npu::onnx

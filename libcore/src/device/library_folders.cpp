@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The folders that are searched for backends and frontends: the one beside the program, and those
+// of an environment variable. Reads /proc/self/exe.
+#include "device/library_folders.hpp"
+
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <climits>
+#include <cstdlib>
+
+namespace npu {
+namespace {
+
+// The file that runs: what the kernel says it is, or, where /proc is not mounted, what the kernel
+// was told to start.
+std::string program_file() {
+  std::array<char, PATH_MAX> path;
+  const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
+  if (length > 0) return std::string(path.data(), static_cast<std::size_t>(length));
+  const auto* told = std::bit_cast<const char*>(::getauxval(AT_EXECFN));
+  if (told == nullptr || ::realpath(told, path.data()) == nullptr) return {};
+  return path.data();
+}
+
+}  // namespace
+
+bool knows_program_file() { return !program_file().empty(); }
+
+std::string install_folder(std::string_view kind) {
+  const std::string folder = program_file();
+  const std::size_t slash = folder.rfind('/');
+  if (slash == std::string::npos) return NPU_INSTALL_PREFIX "/lib/npu/" + std::string(kind);
+  const std::size_t above = slash == 0 ? 0 : folder.rfind('/', slash - 1);
+  return folder.substr(0, above) + "/lib/npu/" + std::string(kind);
+}
+
+std::vector<std::string> library_folders(std::string_view kind, const char* variable) {
+  std::vector<std::string> folders;
+  if (std::string folder = install_folder(kind); !folder.empty()) {
+    folders.push_back(std::move(folder));
+  }
+  if (const char* extra = ::secure_getenv(variable)) {
+    std::string_view rest = extra;
+    while (!rest.empty()) {
+      const std::size_t end = std::min(rest.find(':'), rest.size());
+      if (end > 0) folders.emplace_back(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+  }
+  return folders;
+}
+
+bool is_library_name(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+}
+
+}  // namespace npu

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace npu {
+
+/// Where the install's own shared objects of a kind ("backends", "frontends") are: beside the
+/// program's folder, or where the build was to be installed to, if the program's place is not
+/// known.
+std::string install_folder(std::string_view kind);
+
+/// The install's folder, then those of the environment variable `variable`, separated by colons. A
+/// program with raised privileges ignores the variable.
+std::vector<std::string> library_folders(std::string_view kind, const char* variable);
+
+/// Whether the system says where the program lies.
+bool knows_program_file();
+
+/// Whether a name of a shared object consists of a-z, 0-9, '_' and '-'.
+bool is_library_name(std::string_view name);
+
+}  // namespace npu

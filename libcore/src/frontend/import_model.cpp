@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks the frontends for a model of another format. The frontend sees bytes and answers with bytes:
+// this file opens what lies beside the model, checks the table of weights against the files, and
+// writes it into the document as npu.weights_map. O(size of the files), which are digested.
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+
+#include "frontend/weight_map.hpp"
+#include "npu/frontend/frontend.hpp"
+#include "npu/ir/json_reader.hpp"
+#include "npu/support/file_io.hpp"
+#include "npu/support/log.hpp"
+#include "npu/support/text.hpp"
+#include "tensor/npy.hpp"
+#include "tensor/onnx_tensor.hpp"
+
+namespace npu {
+namespace {
+
+constexpr std::uint64_t kMostDocumentBytes = std::uint64_t{1} << 32;
+constexpr std::uint64_t kMostEntries = std::uint64_t{1} << 24;
+
+std::string error_text(const npu_frontend_error& error) {
+  return printable_text(std::string_view(error.text, ::strnlen(error.text, sizeof error.text)));
+}
+
+void set_error_text(npu_frontend_error* error, std::string_view text) {
+  if (error == nullptr) return;
+  const std::size_t size = std::min(text.size(), sizeof error->text - 1);
+  std::memcpy(error->text, text.data(), size);
+  error->text[size] = '\0';
+}
+
+// The element `index` of an array whose elements may be larger or smaller than ours.
+template <typename T>
+T element_of(const T* first, std::uint64_t stride, std::uint64_t index) {
+  T element{};
+  std::memcpy(&element, reinterpret_cast<const std::byte*>(first) + stride * index,
+              std::min<std::uint64_t>(stride, sizeof element));
+  return element;
+}
+
+/// The files that an import reads; file 0 is the model.
+class ImportedFiles {
+ public:
+  ImportedFiles(std::string path, std::string_view bytes) : path_(std::move(path)), bytes_(bytes) {}
+
+  static std::int32_t open(void* context, const char* name, npu_frontend_file* file,
+                           npu_frontend_error* error) {
+    try {
+      return static_cast<ImportedFiles*>(context)->open_one(name, *file, error);
+    } catch (const std::exception& fault) {
+      set_error_text(error, fault.what());
+      return 1;
+    }
+  }
+
+  std::uint64_t size(std::uint64_t file) const {
+    return file == 0 ? bytes_.size() : files_[file - 1].mapped->size();
+  }
+  std::uint64_t count() const { return files_.size() + 1; }
+
+  /// `files` of npu.weights_map.
+  Json table() const {
+    Json table = Json::array();
+    table.push_back(weight_file_entry("path", std::filesystem::path(path_).filename().string(),
+                                      bytes_.data(), bytes_.size()));
+    for (const OpenFile& file : files_) {
+      table.push_back(
+          weight_file_entry("name", file.name, file.mapped->data(), file.mapped->size()));
+    }
+    return table;
+  }
+
+ private:
+  struct OpenFile {
+    std::string name;
+    std::unique_ptr<const MappedFile> mapped;
+  };
+
+  std::int32_t open_one(const char* name, npu_frontend_file& file, npu_frontend_error* error) {
+    if (path_.empty()) {
+      set_error_text(error, "data in another file needs the model as a file, not as a pipe");
+      return 1;
+    }
+    auto found = std::find_if(files_.begin(), files_.end(),
+                              [&](const OpenFile& known) { return known.name == name; });
+    if (found == files_.end()) {
+      const std::string folder = std::filesystem::path(path_).parent_path().string();
+      files_.push_back({name, std::make_unique<const MappedFile>(folder, name)});
+      found = files_.end() - 1;
+    }
+    file.number = static_cast<std::uint64_t>(found - files_.begin()) + 1;
+    file.data = found->mapped->data();
+    file.size = found->mapped->size();
+    return 0;
+  }
+
+  std::string path_;
+  std::string_view bytes_;
+  std::deque<OpenFile> files_;
+};
+
+/// One call of import_model, with what it returned.
+class Import {
+ public:
+  Import(const Frontend& frontend, const std::string& path, std::string_view bytes,
+         const ImportOptions& options, ImportedFiles& files)
+      : frontend_(frontend) {
+    require("bind", "--bind", options.bindings.empty());
+    require("freeze", "--freeze", options.frozen.empty());
+    for (const auto& [name, value] : options.bindings) {
+      bindings_.push_back({sizeof(npu_frontend_binding), name.c_str(), value});
+    }
+    for (const auto& [name, tensor] : options.frozen) {
+      frozen_.push_back({sizeof(npu_frontend_tensor), name.c_str(),
+                         static_cast<std::uint32_t>(tensor.dtype()),
+                         static_cast<std::uint32_t>(tensor.shape().size()), tensor.shape().data(),
+                         tensor.data(), tensor.bytes()});
+    }
+    npu_frontend_request request{};
+    request.struct_size = sizeof request;
+    request.path = path.empty() ? nullptr : path.c_str();
+    request.data = bytes.data();
+    request.size = bytes.size();
+    request.bindings = bindings_.data();
+    request.binding_count = bindings_.size();
+    request.binding_stride = sizeof(npu_frontend_binding);
+    request.frozen = frozen_.data();
+    request.frozen_count = frozen_.size();
+    request.frozen_stride = sizeof(npu_frontend_tensor);
+    request.context = &files;
+    request.open_file = &ImportedFiles::open;
+    result_.struct_size = sizeof result_;
+    error_.struct_size = sizeof error_;
+    status_ = frontend.api().import_model(&request, &result_, &error_);
+  }
+  ~Import() { frontend_.api().import_free(&result_); }
+  Import(const Import&) = delete;
+  Import& operator=(const Import&) = delete;
+
+  /// Hands over the messages; throws if there is no document and no reason.
+  void report(const std::string& file, Diagnostics& diagnostics) const {
+    if (result_.message_count > kMostEntries) lies("too many messages");
+    for (std::uint64_t i = 0; i < result_.message_count; ++i) {
+      const auto message = element_of(result_.messages, result_.message_stride, i);
+      std::string text = message.text == nullptr ? "" : printable_text(message.text);
+      if (message.level == NPU_FRONTEND_NOTE) {
+        diagnostics.note({.file = file}, std::move(text));
+      } else if (message.level == NPU_FRONTEND_WARNING) {
+        diagnostics.warning({.file = file}, std::move(text));
+      } else {
+        diagnostics.error({.file = file}, std::move(text));
+      }
+    }
+    if (status_ == 0 || diagnostics.has_errors()) return;
+    const std::string text = error_text(error_);
+    throw Error(ErrorCode::kParse, text.empty() ? "the frontend failed without a message" : text,
+                {.file = file});
+  }
+
+  std::string_view document() const {
+    if (result_.document == nullptr || result_.document_size > kMostDocumentBytes) {
+      lies("no document, or one that is too large");
+    }
+    return {result_.document, result_.document_size};
+  }
+
+  /// `tensors` of npu.weights_map.
+  Json weights(const ImportedFiles& files) const {
+    if (result_.weight_count > kMostEntries) lies("too many weights");
+    Json table = Json::array();
+    for (std::uint64_t i = 0; i < result_.weight_count; ++i) {
+      const auto weight = element_of(result_.weights, result_.weight_stride, i);
+      if (weight.name == nullptr || weight.file >= files.count()) lies("a weight in no file");
+      const std::uint64_t size = files.size(weight.file);
+      if (weight.offset > size || weight.bytes > size - weight.offset) {
+        lies("weight '" + printable_text(weight.name) + "' behind the end of its file");
+      }
+      table.push_back(weight_range_entry(weight.name, {.file = weight.file,
+                                                       .offset = weight.offset,
+                                                       .bytes = weight.bytes,
+                                                       .is_varint = is_varint(weight.encoding),
+                                                       .transposed = weight.transposed != 0}));
+    }
+    return table;
+  }
+
+ private:
+  void require(const char* feature, const char* option, bool is_unused) const {
+    if (is_unused || frontend_.has_feature(feature)) return;
+    throw Error(ErrorCode::kUsage, std::string(option) + ": frontend '" + frontend_.name() +
+                                       "' has no feature '" + feature + "'");
+  }
+  bool is_varint(std::uint32_t encoding) const {
+    if (encoding > NPU_FRONTEND_VARINT) lies("a weight in an unknown encoding");
+    return encoding == NPU_FRONTEND_VARINT;
+  }
+  [[noreturn]] void lies(const std::string& text) const {
+    throw Error(ErrorCode::kUnsupported, "frontend '" + frontend_.name() + "' returned " + text);
+  }
+
+  const Frontend& frontend_;
+  std::vector<npu_frontend_binding> bindings_;
+  std::vector<npu_frontend_tensor> frozen_;
+  npu_frontend_result result_{};
+  npu_frontend_error error_{};
+  std::int32_t status_ = 1;
+};
+
+}  // namespace
+
+void add_binding(ImportOptions& options, const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  std::int64_t value = 0;
+  if (equals != text.npos && equals > 0) {
+    const char* const end = text.data() + text.size();
+    const auto [last, error] = std::from_chars(text.data() + equals + 1, end, value);
+    if (error == std::errc() && last == end && value >= 0) {
+      options.bindings.emplace_back(text.substr(0, equals), value);
+      return;
+    }
+  }
+  throw Error(ErrorCode::kUsage, "--bind " + text + ": expected NAME=N, for example 'batch=1'");
+}
+
+void add_frozen(ImportOptions& options, const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == text.npos || equals == 0 || equals + 1 == text.size()) {
+    throw Error(ErrorCode::kUsage,
+                "--freeze " + text + ": expected INPUT=FILE, for example 'sizes=sizes.npy'");
+  }
+  const std::string file = text.substr(equals + 1);
+  options.frozen.emplace_back(text.substr(0, equals),
+                              file.ends_with(".pb") ? read_onnx_tensor(file) : read_npy(file));
+}
+
+bool begins_like_document(std::string_view bytes) noexcept {
+  const std::size_t begin = bytes.find_first_not_of(" \t\r\n");
+  return begin != bytes.npos && bytes[begin] == '{';
+}
+
+std::optional<Graph> import_model(const std::string& path, std::string_view bytes,
+                                  const ImportOptions& options, Diagnostics& diagnostics) {
+  for (const auto& frontend : Frontend::all()) {
+    if (frontend->api().recognises(bytes.data(), bytes.size()) == 0) continue;
+    const LogTimer timer(LogModule::kRead);
+    const std::string file = path.empty() ? "<stdin>" : path;
+    ImportedFiles files(path, bytes);
+    const Import import(*frontend, path, bytes, options, files);
+    import.report(file, diagnostics);
+    if (diagnostics.has_errors()) return Graph();
+    Json tensors = import.weights(files);
+    if (!tensors.empty() && path.empty()) {
+      throw Error(ErrorCode::kIo,
+                  "the weights of a model from a pipe cannot be read again: give the model as a "
+                  "file, as in 'npu-tag model.onnx'",
+                  {.file = file});
+    }
+    Graph graph = read_graph(import.document(), file, diagnostics);
+    if (!tensors.empty()) {
+      graph.set_npu_member("weights_map",
+                           Json{{"files", files.table()}, {"tensors", std::move(tensors)}});
+    }
+    timer.done([&] {
+      return file + ": imported by frontend '" + frontend->name() + "', " +
+             std::to_string(graph.nodes().size()) + " nodes";
+    });
+    return graph;
+  }
+  return std::nullopt;
+}
+
+}  // namespace npu

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX models through the frontend that the build made: what becomes of them, and what is refused.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "catch.hpp"
+#include "frontend/onnx_model.hpp"
+#include "frontend/weight_map.hpp"
+#include "npu/frontend/frontend.hpp"
+#include "npu/runtime/weight_store.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace npu;
+using namespace npu::test;
+
+namespace {
+
+struct Imported {
+  Graph graph;
+  std::string errors;
+};
+
+Imported import_bytes(const std::string& bytes, const ImportOptions& options = {},
+                      const std::string& path = "") {
+  Diagnostics diagnostics;
+  Imported imported;
+  auto graph = import_model(path, bytes, options, diagnostics);
+  REQUIRE(graph);
+  imported.graph = *std::move(graph);
+  for (const Diagnostic& diagnostic : diagnostics.entries()) {
+    imported.errors += diagnostic.text + "\n";
+  }
+  return imported;
+}
+
+Proto unary_graph(std::string_view op, const std::vector<std::int64_t>& shape) {
+  return Proto()
+      .message(1, onnx_node(op, {"x"}, {"y"}, "first"))
+      .message(11, onnx_value("x", shape))
+      .message(12, onnx_value("y", shape));
+}
+
+void write(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+}  // namespace
+
+TEST_CASE("onnx: nodes, inputs and outputs keep their names", "[frontend]") {
+  const Imported model = import_bytes(onnx_model(unary_graph("Relu", {2, 3})).text());
+  CHECK(model.errors.empty());
+  REQUIRE(model.graph.nodes().size() == 1);
+  CHECK(model.graph.nodes()[0].name == "first");
+  CHECK(model.graph.nodes()[0].op_type == "aten.relu.default");
+  CHECK(model.graph.tensor(model.graph.graph_outputs()[0]).name == "y");
+}
+
+TEST_CASE("onnx: everything that is refused is reported at once", "[frontend]") {
+  const Proto graph = Proto()
+                          .message(1, onnx_node("Nothing", {"x"}, {"a"}, "one"))
+                          .message(1, onnx_node("Relu", {"a"}, {"b"}, "two"))
+                          .message(1, onnx_node("Unique", {"x"}, {"c"}, "three"))
+                          .message(1, onnx_node("Relu", {"missing"}, {"d"}, "four"))
+                          .message(11, onnx_value("x", {4}))
+                          .message(12, onnx_value("b", {4}));
+  CHECK(import_bytes(onnx_model(graph).text()).errors ==
+        "node 'one' (Nothing-13): is not an op that is imported\n"
+        "node 'three' (Unique-13): the shape of its result depends on data\n"
+        "node 'four' (Relu-13): reads 'missing', which nothing before it makes\n");
+}
+
+TEST_CASE("onnx: symbolic dimensions are bound, and listed if they are not", "[frontend]") {
+  const std::string bytes = onnx_model(unary_graph("Relu", {0, 3})).text();
+  CHECK(import_bytes(bytes).errors ==
+        "dimension 0 of input 'x' is symbolic; give it a value with --bind s=N\n");
+  ImportOptions options;
+  add_binding(options, "s=5");
+  const Imported bound = import_bytes(bytes, options);
+  CHECK(bound.errors.empty());
+  CHECK(bound.graph.tensor(bound.graph.graph_inputs()[0]).shape == Shape{5, 3});
+  add_binding(options, "t=5");
+  CHECK(import_bytes(bytes, options).errors == "--bind: no input has the symbolic dimension 't'\n");
+  CHECK_THROWS_AS(add_binding(options, "s=-1"), Error);
+  CHECK_THROWS_AS(add_binding(options, "s"), Error);
+}
+
+TEST_CASE("onnx: a product with a constant matrix is linear, its weight a range of the file",
+          "[frontend]") {
+  const TemporaryFolder folder;
+  // W is 2 x 3; the document has its transpose.
+  const Proto graph = Proto()
+                          .message(1, onnx_node("MatMul", {"x", "W"}, {"p"}))
+                          .message(1, onnx_node("Add", {"p", "b"}, {"y"}))
+                          .message(5, onnx_tensor("W", {2, 3}, {1, 2, 3, 4, 5, 6}))
+                          .message(5, onnx_tensor("b", {3}, {7, 8, 9}))
+                          .message(11, onnx_value("x", {4, 2}))
+                          .message(12, onnx_value("y", {4, 3}));
+  const std::string path = folder / "model.onnx";
+  const std::string bytes = onnx_model(graph).text();
+  write(path, bytes);
+  Imported model = import_bytes(bytes, {}, path);
+  CHECK(model.errors.empty());
+  REQUIRE(model.graph.nodes().size() == 1);
+  CHECK(model.graph.nodes()[0].op_type == "aten.linear.default");
+  Diagnostics diagnostics;
+  const auto weights = load_weights(model.graph, {}, diagnostics);
+  CHECK_FALSE(diagnostics.has_errors());
+  const Tensor& w = weights[static_cast<std::size_t>(model.graph.find_tensor("W.t").value)];
+  CHECK(w.shape() == Shape{3, 2});
+  CHECK(std::vector<float>(w.as<float>(), w.as<float>() + 6) ==
+        std::vector<float>{1, 4, 2, 5, 3, 6});
+  // Whoever changes the file is told.
+  write(path, bytes + std::string(2, '\0'));
+  CHECK_THROWS_WITH(load_weights(model.graph, {}, diagnostics),
+                    Catch::Contains("has changed since the document was made"));
+  // Through a pipe the values go into the document.
+  const Imported piped = import_bytes(bytes);
+  CHECK(piped.graph.npu_member("weights_map") == nullptr);
+  CHECK(constant_tensor(piped.graph, piped.graph.tensor(piped.graph.find_tensor("W.t")))
+            .as<float>()[1] == 4);
+}
+
+TEST_CASE("onnx: external data comes from below the model's folder only", "[frontend]") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "in");
+  write(folder / "secret", std::string(64, 'x'));
+  write(folder / "in/data", std::string(64, '\0'));
+  std::filesystem::create_symlink("../secret", folder / "in/link");
+  std::filesystem::create_symlink("data", folder / "in/near");
+  const auto errors_for = [&](const std::string& location, const std::string& offset) {
+    const Proto tensor = Proto()
+                             .number(1, 4)
+                             .number(2, 1)
+                             .bytes(8, "w")
+                             .number(14, 1)
+                             .message(13, Proto().bytes(1, "location").bytes(2, location))
+                             .message(13, Proto().bytes(1, "offset").bytes(2, offset))
+                             .message(13, Proto().bytes(1, "length").bytes(2, "16"));
+    const Proto graph = Proto()
+                            .message(1, onnx_node("Add", {"x", "w"}, {"y"}))
+                            .message(5, tensor)
+                            .message(11, onnx_value("x", {4}))
+                            .message(12, onnx_value("y", {4}));
+    const std::string bytes = onnx_model(graph).text();
+    write(folder / "in/model.onnx", bytes);
+    return import_bytes(bytes, {}, folder / "in/model.onnx").errors;
+  };
+  CHECK(errors_for("data", "48").empty());
+  CHECK(errors_for("near", "0").empty());
+  CHECK(errors_for("data", "49").find("lies behind the end of 'data'") != std::string::npos);
+  CHECK(errors_for("data", "18446744073709551615").find("behind the end") != std::string::npos);
+  CHECK(errors_for("data", "-1").find("expected a number") != std::string::npos);
+  CHECK(errors_for("../secret", "0").find("is not below the folder") != std::string::npos);
+  CHECK(errors_for(folder / "secret", "0").find("is not below the folder") != std::string::npos);
+  CHECK(errors_for("link", "0").find("leads out of its folder") != std::string::npos);
+  CHECK(errors_for("", "0").find("is not below the folder") != std::string::npos);
+  CHECK(errors_for("none", "0").find("No such file") != std::string::npos);
+}
+
+TEST_CASE("onnx: hostile models get one line each", "[frontend]") {
+  // A dimension of 2^63 - 1, twice.
+  CHECK(import_bytes(onnx_model(unary_graph("Relu", {INT64_MAX, INT64_MAX})).text())
+            .errors.find("is too large") != std::string::npos);
+  // 10 GB that are not there.
+  const Proto claim = Proto().number(1, 2'500'000'000).number(2, 1).bytes(8, "w").bytes(9, "1234");
+  const Proto graph = unary_graph("Relu", {2}).message(5, claim);
+  CHECK(import_bytes(onnx_model(graph).text()).errors ==
+        "constant 'w' of shape [2500000000] needs 10000000000 bytes, its data has 4\n");
+  // Functions that call each other.
+  const auto function = [](const char* name, const char* callee) {
+    return Proto().bytes(1, name).bytes(4, "x").bytes(5, "y").bytes(10, "d").message(
+        7, onnx_node(callee, {"x"}, {"y"}).bytes(7, "d"));
+  };
+  const Proto caller = Proto()
+                           .message(1, onnx_node("f", {"x"}, {"y"}).bytes(7, "d"))
+                           .message(11, onnx_value("x", {2}))
+                           .message(12, onnx_value("y", {2}));
+  const Proto cyclic = onnx_model(caller)
+                           .message(8, Proto().bytes(1, "d").number(2, 1))
+                           .message(25, function("f", "g"))
+                           .message(25, function("g", "f"));
+  CHECK(import_bytes(cyclic.text()).errors.find("functions call each other more than 64 deep") !=
+        std::string::npos);
+  // If in If in If ...
+  Proto inner = unary_graph("Relu", {2});
+  for (int depth = 0; depth < 100; ++depth) {
+    const Proto branch = Proto().bytes(1, "then_branch").message(6, inner).number(20, 5);
+    inner = Proto().message(1, onnx_node("If", {"x"}, {"y"}).message(5, branch));
+  }
+  CHECK(import_bytes(onnx_model(inner).text()).errors.find("nested more than 64 deep") !=
+        std::string::npos);
+}
+
+TEST_CASE("onnx: pads that differ at the two ends become a node", "[frontend]") {
+  const Proto conv =
+      onnx_node("Conv", {"x", "w"}, {"y"}, "c").message(5, onnx_ints("pads", {0, 1, 2, 1}));
+  const Proto graph = Proto()
+                          .message(1, conv)
+                          .message(5, onnx_tensor("w", {1, 1, 3, 3}, std::vector<float>(9, 1)))
+                          .message(11, onnx_value("x", {1, 1, 5, 5}))
+                          .message(12, onnx_value("y", {1, 1, 5, 5}));
+  const Imported model = import_bytes(onnx_model(graph).text());
+  CHECK(model.errors.empty());
+  REQUIRE(model.graph.nodes().size() == 2);
+  CHECK(model.graph.nodes()[0].name == "c:1");
+  CHECK(model.graph.nodes()[0].attrs()["pad"] == Json({1, 1, 0, 2}));
+  CHECK(model.graph.nodes()[1].name == "c");
+  CHECK(model.graph.tensor(model.graph.graph_outputs()[0]).shape == Shape{1, 1, 5, 5});
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace npu::test {
+
+/// Writes ONNX's messages, as the tests need them: a field is a number and a value.
+class Proto {
+ public:
+  Proto& number(std::uint32_t field, std::uint64_t value) {
+    put(field << 3);
+    put(value);
+    return *this;
+  }
+  Proto& bytes(std::uint32_t field, std::string_view value) {
+    put(field << 3 | 2);
+    put(value.size());
+    text_ += value;
+    return *this;
+  }
+  Proto& message(std::uint32_t field, const Proto& value) { return bytes(field, value.text_); }
+  const std::string& text() const { return text_; }
+
+ private:
+  void put(std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7) text_ += static_cast<char>(value | 0x80);
+    text_ += static_cast<char>(value);
+  }
+  std::string text_;
+};
+
+/// A float32 input, output or value; a dimension of 0 is symbolic, called s.
+inline Proto onnx_value(std::string_view name, const std::vector<std::int64_t>& shape) {
+  Proto dims;
+  for (const std::int64_t extent : shape) {
+    Proto dim;
+    if (extent == 0) {
+      dim.bytes(2, "s");
+    } else {
+      dim.number(1, static_cast<std::uint64_t>(extent));
+    }
+    dims.message(1, dim);
+  }
+  return Proto().bytes(1, name).message(2,
+                                        Proto().message(1, Proto().number(1, 1).message(2, dims)));
+}
+
+inline Proto onnx_node(std::string_view op, const std::vector<std::string>& inputs,
+                       const std::vector<std::string>& outputs, std::string_view name = "") {
+  Proto node;
+  for (const std::string& input : inputs) node.bytes(1, input);
+  for (const std::string& output : outputs) node.bytes(2, output);
+  if (!name.empty()) node.bytes(3, name);
+  return node.bytes(4, op);
+}
+
+inline Proto onnx_ints(std::string_view name, const std::vector<std::int64_t>& values) {
+  Proto attribute;
+  attribute.bytes(1, name).number(20, 7);
+  for (const std::int64_t value : values) attribute.number(8, static_cast<std::uint64_t>(value));
+  return attribute;
+}
+
+/// A float32 initializer with raw_data.
+inline Proto onnx_tensor(std::string_view name, const std::vector<std::int64_t>& shape,
+                         const std::vector<float>& values) {
+  Proto tensor;
+  for (const std::int64_t extent : shape) tensor.number(1, static_cast<std::uint64_t>(extent));
+  std::string raw(values.size() * 4, '\0');
+  if (!values.empty()) std::memcpy(raw.data(), values.data(), raw.size());
+  return tensor.number(2, 1).bytes(8, name).bytes(9, raw);
+}
+
+inline Proto onnx_model(const Proto& graph, std::uint64_t opset = 13) {
+  return Proto().number(1, 8).message(7, graph).message(8, Proto().number(2, opset));
+}
+
+}  // namespace npu::test
