@@ -21,7 +21,7 @@ bool has_pointwise_kernel(const Graph& graph, const Node& node) {
 }
 
 /// The work of a node, independent of the device.
-struct NodeWork {
+struct RooflineWork {
   const Node* node = nullptr;
   bool grouped = false;
   bool pointwise = false;
@@ -31,7 +31,7 @@ struct NodeWork {
   double bytes = 0;
   double bytes_without_weights = 0;
 
-  NodeWork(const Graph& graph, const Node& of_node)
+  RooflineWork(const Graph& graph, const Node& of_node)
       : node(&of_node),
         flops(node_flops(graph, of_node)),
         bytes(node_bytes(graph, of_node)),
@@ -71,7 +71,7 @@ struct NodeWork {
 }  // namespace
 
 double node_us(const Graph& graph, const Node& node, const Device& device) {
-  return device.is_alias(node.op_type) ? 0 : NodeWork(graph, node).us(device);
+  return device.is_alias(node.op_type) ? 0 : RooflineWork(graph, node).us(device);
 }
 
 double transfer_us(const Target& target, std::string_view from, std::string_view to, double bytes) {
@@ -90,7 +90,7 @@ class RooflineCost final : public CostModel {
   void node_us_on_each(const Graph& graph, NodeId id, std::span<const Device> devices,
                        std::span<double> us) const override {
     const Node& node = graph.node(id);
-    const NodeWork work(graph, node);
+    const RooflineWork work(graph, node);
     for (std::size_t d = 0; d < devices.size(); ++d) {
       us[d] = devices[d].is_alias(node.op_type) ? 0 : work.us(devices[d]);
     }

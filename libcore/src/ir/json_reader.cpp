@@ -314,8 +314,8 @@ class GraphAssembler {
 
   /// Adds what `mention` states, or reports where it contradicts earlier mentions.
   void merge(TensorId id, const Mention& mention, const Place& place) {
-    TensorInfo& tensor = graph_.tensors_[static_cast<std::size_t>(id.value)];
-    Known& known = known_[static_cast<std::size_t>(id.value)];
+    TensorInfo& tensor = graph_.tensors_[index_of(id)];
+    Known& known = known_[index_of(id)];
     if (mention.has_shape) {
       if (!known.shape) {
         tensor.shape = mention.shape;
@@ -502,7 +502,7 @@ class GraphAssembler {
       return;
     }
     const TensorId id = add_tensor(mention, TensorKind::kResult, place);
-    TensorInfo& tensor = graph_.tensors_[static_cast<std::size_t>(id.value)];
+    TensorInfo& tensor = graph_.tensors_[index_of(id)];
     tensor.producer = NodeId{static_cast<std::int32_t>(place.node)};
     tensor.result = static_cast<std::int32_t>(place.index);
     node.outputs.push_back(id);
@@ -555,7 +555,7 @@ class GraphAssembler {
     if (entry == weights_.end() && constant == constants_.end()) return {};
 
     const TensorId weight = add_tensor(mention, TensorKind::kWeight, place);
-    TensorInfo& tensor = graph_.tensors_[static_cast<std::size_t>(weight.value)];
+    TensorInfo& tensor = graph_.tensors_[index_of(weight)];
     tensor.weight_key = key;
     if (entry != weights_.end()) {
       merge(weight, entry->second.mention, {.list = "weights", .index = entry->second.index});
@@ -575,8 +575,8 @@ class GraphAssembler {
       error(pointer, "expected an object with data and dtype");
       return;
     }
-    TensorInfo& tensor = graph_.tensors_[static_cast<std::size_t>(id.value)];
-    Known& known = known_[static_cast<std::size_t>(id.value)];
+    TensorInfo& tensor = graph_.tensors_[index_of(id)];
+    Known& known = known_[index_of(id)];
     if (const Json* dtype = find_member(json, "dtype"); dtype != nullptr && !dtype->is_null()) {
       const auto parsed =
           dtype->is_string() ? parse_dtype(dtype->get<std::string>()) : std::nullopt;
@@ -645,7 +645,7 @@ class GraphAssembler {
     for (std::size_t n = 0; n < graph_.nodes_.size(); ++n) {
       const NodeId id{static_cast<std::int32_t>(n)};
       for (const TensorId input : graph_.nodes_[n].inputs) {
-        auto& consumers = graph_.tensors_[static_cast<std::size_t>(input.value)].consumers;
+        auto& consumers = graph_.tensors_[index_of(input)].consumers;
         if (consumers.empty() || consumers.back() != id) consumers.push_back(id);
       }
     }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "npu/support/error.hpp"
+#include "npu/support/ids.hpp"
 #include "npu/support/json.hpp"
 #include "npu/tensor/tensor.hpp"
 
@@ -88,12 +89,10 @@ class Graph {
   const std::string& model_name() const noexcept { return model_name_; }
   const std::vector<Node>& nodes() const noexcept { return nodes_; }
   std::vector<Node>& nodes() noexcept { return nodes_; }
-  const Node& node(NodeId id) const { return nodes_[static_cast<std::size_t>(id.value)]; }
-  Node& node(NodeId id) { return nodes_[static_cast<std::size_t>(id.value)]; }
+  const Node& node(NodeId id) const { return nodes_[index_of(id)]; }
+  Node& node(NodeId id) { return nodes_[index_of(id)]; }
   const std::vector<TensorInfo>& tensors() const noexcept { return tensors_; }
-  const TensorInfo& tensor(TensorId id) const {
-    return tensors_[static_cast<std::size_t>(id.value)];
-  }
+  const TensorInfo& tensor(TensorId id) const { return tensors_[index_of(id)]; }
   const std::vector<TensorId>& graph_inputs() const noexcept { return graph_inputs_; }
   const std::vector<TensorId>& graph_outputs() const noexcept { return graph_outputs_; }
 

@@ -61,17 +61,12 @@ void update_borders(const Graph& graph, BoundaryFinder& boundaries,
 void become_part(const Graph& graph, const std::vector<NodeId>& members, std::int64_t id,
                  FusionEntry& entry) {
   entry.id = id;
+  const NodeWork work = work_of(graph, members);
   std::vector<std::string>& nodes = entry.nodes.emplace();
-  double flops = 0;
-  double bytes = 0;
-  for (const NodeId node : members) {
-    nodes.push_back(graph.node(node).name);
-    flops += node_flops(graph, graph.node(node));
-    bytes += node_bytes(graph, graph.node(node));
-  }
+  for (const NodeId node : members) nodes.push_back(graph.node(node).name);
   if (members.size() == 1) entry.pattern = "single";
-  if (entry.flops) entry.flops = saturating_integer(flops);
-  if (entry.bytes) entry.bytes = saturating_integer(bytes);
+  if (entry.flops) entry.flops = saturating_integer(work.flops);
+  if (entry.bytes) entry.bytes = saturating_integer(work.bytes);
   entry.on_chip_bytes.reset();
 }
 
