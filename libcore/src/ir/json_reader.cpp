@@ -307,7 +307,9 @@ class GraphAssembler {
     tensor.name = mention.name;
     tensor.kind = kind;
     known_.push_back({.first = place});
-    graph_.tensor_by_name_.emplace(tensor.name, id);
+    graph_.tensor_names_.insert(tensor.name, id.value, [&](std::int32_t i) -> const std::string& {
+      return graph_.tensors_[index_of(i)].name;
+    });
     merge(id, mention, place);
     return id;
   }
@@ -416,8 +418,8 @@ class GraphAssembler {
   }
 
   void reserve(std::size_t nodes) {
-    graph_.node_by_name_.reserve(nodes);
-    graph_.tensor_by_name_.reserve(2 * nodes);
+    graph_.node_names_.reserve(nodes);
+    graph_.tensor_names_.reserve(nodes);
   }
 
   // A null for the name or the op type of a streamed node, which knows them, is no fault.
@@ -461,11 +463,12 @@ class GraphAssembler {
     if (node.name.empty()) error(pointer(), "the node has no name");
     if (node.op_type.empty()) error(pointer(), "node " + in_quotes(node.name) + " has no op_type");
     if (node.name.empty()) return;
-    const NodeId id{static_cast<std::int32_t>(index)};
-    const auto [where, added] = graph_.node_by_name_.emplace(node.name, id);
-    if (!added) {
+    const std::int32_t taken = graph_.node_names_.insert(
+        node.name, static_cast<std::int32_t>(index),
+        [&](std::int32_t i) -> const std::string& { return graph_.nodes_[index_of(i)].name; });
+    if (taken >= 0) {
       error(pointer() + "/name", "node " + in_quotes(node.name) + " stands at /nodes/" +
-                                     std::to_string(where->second.value) + " already");
+                                     std::to_string(taken) + " already");
     }
   }
 

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "npu/ir/name_table.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
 #include "npu/support/json.hpp"
@@ -96,7 +97,7 @@ class Graph {
   const std::vector<TensorId>& graph_inputs() const noexcept { return graph_inputs_; }
   const std::vector<TensorId>& graph_outputs() const noexcept { return graph_outputs_; }
 
-  /// Invalid if there is no such tensor or node.
+  /// Invalid if there is no such tensor or node. Names are those that the graph was read with.
   TensorId find_tensor(std::string_view name) const;
   NodeId find_node(std::string_view name) const;
 
@@ -119,8 +120,8 @@ class Graph {
   std::vector<TensorInfo> tensors_;
   std::vector<TensorId> graph_inputs_;
   std::vector<TensorId> graph_outputs_;
-  NameIndex<TensorId> tensor_by_name_;
-  NameIndex<NodeId> node_by_name_;
+  NameTable tensor_names_;
+  NameTable node_names_;
   Json document_;
 };
 
