@@ -44,17 +44,30 @@ void update_names(const Graph& graph, const std::vector<TensorId>& now, const Na
   names = std::move(updated);
 }
 
+bool are_named(const Graph& graph, const std::vector<TensorId>& tensors,
+               const std::vector<std::string>& names) {
+  return std::equal(
+      tensors.begin(), tensors.end(), names.begin(), names.end(),
+      [&](TensorId id, const std::string& name) { return graph.tensor(id).name == name; });
+}
+
 void update_borders(const Graph& graph, BoundaryFinder& boundaries,
                     const std::vector<NodeId>& members, FusionEntry& entry) {
   const SubgraphBoundary boundary = boundaries.find(members);
-  Names reads;
-  Names makes;
-  for (const NodeId id : members) {
-    for (const TensorId input : graph.node(id).inputs) reads.insert(graph.tensor(input).name);
-    for (const TensorId output : graph.node(id).outputs) makes.insert(graph.tensor(output).name);
+  if (entry.inputs && !are_named(graph, boundary.inputs, *entry.inputs)) {
+    Names reads;
+    for (const NodeId id : members) {
+      for (const TensorId input : graph.node(id).inputs) reads.insert(graph.tensor(input).name);
+    }
+    update_names(graph, boundary.inputs, reads, *entry.inputs);
   }
-  if (entry.inputs) update_names(graph, boundary.inputs, reads, *entry.inputs);
-  if (entry.outputs) update_names(graph, boundary.outputs, makes, *entry.outputs);
+  if (entry.outputs && !are_named(graph, boundary.outputs, *entry.outputs)) {
+    Names makes;
+    for (const NodeId id : members) {
+      for (const TensorId output : graph.node(id).outputs) makes.insert(graph.tensor(output).name);
+    }
+    update_names(graph, boundary.outputs, makes, *entry.outputs);
+  }
 }
 
 // Sets what differs between a part of a split group and the whole.
