@@ -16,14 +16,15 @@ int main(int argc, char** argv) {
                  "optimal: the fewest conversions, by a minimum cut; greedy: one forward pass")
       ->type_name("NAME")
       ->capture_default_str();
-  app.add_option("-w,--weight", options.weight,
-                 "what a conversion costs: count (1), bytes (that it writes), time (predicted)")
+  app.add_option(
+         "-w,--weight", options.weight,
+         "what to minimise: count (of conversions), bytes (that they write) or time (predicted)")
       ->type_name("NAME")
       ->capture_default_str();
   app.add_option("-t,--target", options.target,
-                 "target whose layout rules hold for a document without tags; see npu-target(5)")
+                 "target whose layout rules apply to a document without tags; see npu-target(5)")
       ->type_name("NAME|FILE");
-  app.add_flag("--explain", explain, "print every conversion and what forces it to stderr");
+  app.add_flag("--explain", explain, "print to stderr every conversion and what forces it");
   app.add_option("--dot", dot, "write a Graphviz drawing of modes and conversions")
       ->type_name("FILE")
       ->check(npu::cli::file_beside_stdout());

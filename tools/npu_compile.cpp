@@ -39,11 +39,11 @@ int main(int argc, char** argv) {
   app.add_option("--weights", options.weights.file,
                  "safetensors file with the weights; default: npu.weights_file of the document")
       ->type_name("FILE");
-  app.add_option("--random-weights", options.weights.random_seed, "make weights up from a seed")
+  app.add_option("--random-weights", options.weights.random_seed, "random weights from a seed")
       ->type_name("SEED")
       ->check(npu::cli::seed());
   app.add_option("-j,--jobs", options.compile.jobs,
-                 "partitions that compile at the same time; 0 means all cores")
+                 "how many partitions compile at the same time; 0 means all cores")
       ->type_name("N")
       ->check(npu::cli::in_range(0, 1024))
       ->capture_default_str();
@@ -57,8 +57,9 @@ int main(int argc, char** argv) {
       "fail if a backend refuses a partition, instead of using the next device");
   npu::cli::add_custom_op_options(tool, options.load_ops, options.promote);
   tool.add_cache(options.cache);
-  app.add_flag("--info", info, "print what the bundle GRAPH holds as JSON, and exit");
-  tool.add_report("what every partition became and, with bf16, how far it is from f32");
+  app.add_flag("--info", info, "print as JSON what the bundle GRAPH holds, and exit");
+  tool.add_report(
+      "what each partition was compiled to and, with bf16, how far its results are from f32");
   tool.add_assert(
       "partitions, kernels, reorders, refused, cache_hits, compile_ms, ...; see npu-compile(1)");
   tool.add_examples({"npu-compile model.json -o model.npub && npu-run model.npub --random-inputs 0",

@@ -10,9 +10,9 @@ int main(int argc, char** argv) {
   bool list_patterns = false;
   tool.add_graph_io();
   CLI::App& app = tool.app();
-  app.add_option("-p,--patterns", options.patterns,
-                 "comma-separated patterns; default, all and none stand for several, -NAME takes "
-                 "one away")
+  app.add_option(
+         "-p,--patterns", options.patterns,
+         "patterns to apply, comma-separated: names, or default, all or none; -NAME removes one")
       ->type_name("LIST")
       ->expected(1)
       ->allow_extra_args(false)
@@ -21,12 +21,12 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--pattern-file", pattern_file, "JSON file with further patterns, tried first")
       ->type_name("FILE");
-  app.add_option("--max-ops", options.max_ops, "ops of the largest group")
+  app.add_option("--max-ops", options.max_ops, "most ops in one group")
       ->type_name("N")
       ->capture_default_str()
       ->check(npu::cli::in_range(1, 1'000'000));
   app.add_flag("--list-patterns", list_patterns, "list the built-in patterns and exit");
-  tool.add_report("patterns, and launches and traffic before and after");
+  tool.add_report("groups by pattern, and launches and memory traffic before and after");
   tool.add_assert("groups, kernels, launches, traffic_bytes, ...; see npu-fuse(1)");
   tool.add_examples({"npu-tag model.json | npu-fuse | npu-partition | npu-run --random-inputs 0",
                      "npu-fuse --report --assert 'kernels<=56' model.json -o model.fused.json",

@@ -21,11 +21,10 @@ int main(int argc, char** argv) {
                       "check the plan and the proof in GRAPH, and write what was checked");
   npu::cli::add_dot_options(tool, dot, level_name);
   tool.app()
-      .add_option("--profile", profile,
-                  "take times from a table that npu-profile measured of this model")
+      .add_option("--profile", profile, "use times that npu-profile measured for this model")
       ->type_name("FILE")
       ->check(npu::cli::not_empty());
-  tool.add_report("steps, metrics, and operators with the reason for their device");
+  tool.add_report("steps, metrics, and why each operator is on its device");
   tool.add_assert(
       "partitions, transfers, transfer_bytes, copied_bytes, predicted_us, ...; see "
       "npu-partition(1)");

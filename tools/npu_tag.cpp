@@ -37,9 +37,9 @@ int main(int argc, char** argv) {
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--keep-tags", options.keep_tags,
-               "keep the device that a node carries in dev_info or device");
+               "keep devices that nodes already have, in dev_info or device");
   app.add_option("--load-ops", load_ops,
-                 "shared object of custom ops (npu/custom_op.hpp) that devices with every op run; "
+                 "shared library of custom ops (npu/custom_op.hpp), for devices that run every op; "
                  "repeatable")
       ->type_name("LIBRARY")
       ->expected(1)

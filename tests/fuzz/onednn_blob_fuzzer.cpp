@@ -5,7 +5,8 @@
 // blob, 2 the header, 3 the plan) and the byte to put there. After "CUT" four bytes say where the
 // edited blob ends; after "NUM" the fifth byte of an edit is the index of a number of 64 bits that
 // is put into the plan, as its counts, sizes and offsets are; after "RAW" the rest of the input is
-// the blob itself.
+// the blob itself. After "IR:" the rest is a sub-IR, which is compiled: a blob no longer holds one,
+// so this is where shapes can be stated that the operands do not give.
 #include <dlfcn.h>
 
 #include <cstddef>
@@ -123,17 +124,48 @@ const std::string& model_text() {
   return text;
 }
 
+/// Its weights, all with the same data, which has to be as long as the longest.
+std::vector<npu_tensor> weights_of(const npu::Graph& graph, const std::vector<float>& values) {
+  std::vector<npu_tensor> weights;
+  for (const npu::TensorInfo& info : graph.tensors()) {
+    if (info.kind != npu::TensorKind::kWeight) continue;
+    weights.push_back({info.name.c_str(), static_cast<npu_dtype>(info.dtype),
+                       static_cast<std::uint32_t>(info.shape.size()), info.shape.data(),
+                       values.data(), static_cast<std::uint64_t>(info.bytes())});
+  }
+  return weights;
+}
+
+/// A sub-IR is refused with a reason, or gives a blob. It is what libcore has verified, so a text
+/// that is no graph at all says nothing here.
+void compile(const std::string& text) {
+  constexpr std::int64_t kMostBytes = 1 << 16;
+  npu::Graph graph;
+  try {
+    graph = npu::read_valid_graph(text, "sub-IR");
+  } catch (const npu::Error&) {
+    return;
+  }
+  for (const npu::TensorInfo& info : graph.tensors()) {
+    if (info.kind == npu::TensorKind::kWeight && info.bytes() > kMostBytes) return;
+  }
+  const std::vector<float> values(kMostBytes / sizeof(float), 0.25F);
+  const std::vector<npu_tensor> weights = weights_of(graph, values);
+  npu_blob made{};
+  npu_error error{};
+  if (api().compile(device(), text.data(), text.size(), weights.data(), weights.size(), "{}", &made,
+                    &error) == NPU_OK) {
+    api().blob_free(&made);
+  } else {
+    require(error.text[0] != '\0', "errors say what");
+  }
+}
+
 const std::vector<char>& compiled() {
   static const std::vector<char> blob = [] {
     const npu::Graph graph = npu::read_valid_graph(model_text(), "model");
     const std::vector<float> values(16 * 16 * 9, 0.25F);
-    std::vector<npu_tensor> weights;
-    for (const npu::TensorInfo& info : graph.tensors()) {
-      if (info.kind != npu::TensorKind::kWeight) continue;
-      weights.push_back({info.name.c_str(), static_cast<npu_dtype>(info.dtype),
-                         static_cast<std::uint32_t>(info.shape.size()), info.shape.data(),
-                         values.data(), static_cast<std::uint64_t>(info.bytes())});
-    }
+    const std::vector<npu_tensor> weights = weights_of(graph, values);
     npu_blob made{};
     npu_error error{};
     require(api().compile(device(), model_text().data(), model_text().size(), weights.data(),
@@ -228,6 +260,11 @@ void run(npu_program* program) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (text.starts_with("IR:")) {
+    compile(std::string(text.substr(3)));
+    return 0;
+  }
   const std::vector<char> blob = edited(data, size);
   npu_error error{};
   npu_blob report{};

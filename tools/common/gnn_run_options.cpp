@@ -35,7 +35,7 @@ gnn::RunOptions joined(const std::string& plan, const RunModelOptions& shared,
 void add_plan_run_options(Tool& tool, PlanRunOptions& options) {
   CLI::App& app = tool.app();
   app.add_option("--features", options.run.features,
-                 "run a plan of npu-plan on these node features: .npy, safetensors or .mtx")
+                 "run GRAPH, a plan by npu-plan, on these node features: .npy, safetensors or .mtx")
       ->type_name("FILE");
   app.add_option("--device", options.devices, "plan: run device NAME on BACKEND; repeatable")
       ->type_name("NAME=BACKEND")

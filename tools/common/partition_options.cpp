@@ -28,7 +28,7 @@ void add_partition_options(Tool& tool, PartitionArguments& arguments) {
       ->capture_default_str()
       ->check(in_range(1, 1'000'000'000));
   tool.app()
-      .add_option("--depth", options.depth, "levels of blocks within blocks; strategy blocks only")
+      .add_option("--depth", options.depth, "levels of nested blocks, for --strategy blocks")
       ->type_name("N")
       ->capture_default_str()
       ->check(in_range(1, 64));
@@ -40,12 +40,13 @@ void add_partition_options(Tool& tool, PartitionArguments& arguments) {
       ->check(finite_at_least_zero());
   tool.app()
       .add_option("--max-partitions", options.max_partitions,
-                  "allow no more partitions than this; what saves least time moves")
+                  "most partitions; while there are more, the one that saves the least time moves "
+                  "to the next device")
       ->type_name("N")
       ->check(in_range(1, 1'000'000'000));
   tool.app()
       .add_option("--memory-limit", options.memory_limit,
-                  "cut partitions that need more memory at once")
+                  "split partitions whose peak memory is above this")
       ->type_name("BYTES")
       ->check(in_range(1, INT64_MAX));
   tool.app()
@@ -54,20 +55,22 @@ void add_partition_options(Tool& tool, PartitionArguments& arguments) {
       ->capture_default_str()
       ->check(in_range(1, 1'000'000));
   tool.app()
-      .add_option("--imbalance", options.imbalance,
-                  "how far above the mean a part's work may be, for --strategy metis")
+      .add_option(
+          "--imbalance", options.imbalance,
+          "how far a part's work may exceed the mean, as a share of the mean, for --strategy metis")
       ->type_name("SHARE")
       ->capture_default_str()
       ->check(finite_at_least_zero());
   tool.app().add_flag("--best-effort", options.best_effort,
-                      "take the most even parts where --imbalance is impossible, and say so");
+                      "where --imbalance cannot be met, take the most even parts and warn");
   tool.app()
       .add_option("--seed", options.seed, "random seed, for --strategy metis")
       ->type_name("N")
       ->capture_default_str()
       ->check(seed());
-  tool.app().add_flag("--what-if", options.what_if,
-                      "rank what keeps nodes from the first device by what it costs");
+  tool.app().add_flag(
+      "--what-if", options.what_if,
+      "rank the reasons that keep nodes off the first device by the time that they cost");
 }
 
 PartitionOptions parsed(const PartitionArguments& arguments) {
@@ -91,9 +94,9 @@ void add_dot_options(Tool& tool, std::string& file, std::string& level) {
                          ->type_name("FILE")
                          ->check(file_beside_stdout());
   tool.app()
-      .add_option("--dot-level", level,
-                  "what a box of the drawing is: node, group or partition; by default the finest "
-                  "of which there are at most 40")
+      .add_option(
+          "--dot-level", level,
+          "what a box stands for: node, group or partition [the finest with at most 40 boxes]")
       ->type_name("LEVEL")
       ->check(one_of({"node", "group", "partition"}))
       ->needs(dot);

@@ -77,13 +77,16 @@ void add_files(Tool& tool, gnn::PlanOptions& options) {
                  "graph: MatrixMarket, METIS .graph, .safetensors, else an edge list; - is stdin");
   tool.add_output();
   app.add_option("--model", options.model, "staged model")->type_name("FILE");
-  app.add_option("--profile", options.profile, "table of npu-profile, or of published form")
+  app.add_option("--profile", options.profile,
+                 "stage table by npu-profile, or table of published form (npu-gnn(5))")
       ->type_name("FILE");
   app.add_option("--bandwidths", options.bandwidths, "link rates of published form")
       ->type_name("FILE");
-  app.add_option("--subgraphs", options.subgraphs, "JSON list of id, n and m in place of GRAPH")
+  app.add_option("--subgraphs", options.subgraphs,
+                 "instead of GRAPH: JSON list of subgraphs with id, n (nodes) and m (edges)")
       ->type_name("FILE");
-  app.add_option("--target", options.settings.target, "target whose devices decide what is legal")
+  app.add_option("--target", options.settings.target,
+                 "target that says which device can run which stage")
       ->type_name("NAME|FILE")
       ->capture_default_str();
 }
@@ -100,15 +103,16 @@ void add_parts(CLI::App& app, gnn::PlanOptions& options) {
       ->type_name("SEED")
       ->check(seed())
       ->capture_default_str();
-  app.add_option("--node-imbalance", options.node_imbalance, "goal for the nodes of a part [1.05]")
+  app.add_option("--node-imbalance", options.node_imbalance,
+                 "goal: most nodes of a part, as a multiple of the mean [1.05]")
       ->type_name("X")
       ->check(imbalance());
   app.add_option("--edge-imbalance", options.edge_imbalance,
-                 "goal for the in-edges of a part [1.03]")
+                 "goal: most in-edges of a part, as a multiple of the mean [1.03]")
       ->type_name("X")
       ->check(imbalance());
   app.add_flag("--minimize-halo", options.minimize_volume,
-               "let METIS minimise the halo in place of the edge cut");
+               "let METIS minimise halo nodes instead of the edge cut");
   app.add_option_function<std::int64_t>(
          "--nodes",
          [&options](const std::int64_t& count) { options.graph_options.node_count = count; },
@@ -120,12 +124,13 @@ void add_parts(CLI::App& app, gnn::PlanOptions& options) {
 
 void add_search(CLI::App& app, gnn::PlanOptions& options) {
   add_parsed(app, "--pad", options.pad, parse_pad,
-             "quantum of static shapes, or auto: least padded work plus compiles [1000]")
+             "round static shapes up to multiples of N; auto: the N with the least padded work and "
+             "compile time [1000]")
       ->type_name("N|auto");
   add_parsed(app, "--ratios", options.settings.ratios, parse_ratios,
-             "shares of devices to try, in place of a search")
+             "shares of the work by device to try, instead of a search")
       ->type_name("LIST");
-  app.add_option("--segments", options.settings.max_segments, "longest pipeline")
+  app.add_option("--segments", options.settings.max_segments, "most segments of a pipeline")
       ->type_name("N")
       ->check(in_range(1, 8))
       ->capture_default_str();
@@ -162,12 +167,13 @@ void add_search(CLI::App& app, gnn::PlanOptions& options) {
           },
           ""));
   app.add_flag_callback(
-      "--no-transfers", [&options] { options.settings.transfers = false; }, "leave transfers out");
+      "--no-transfers", [&options] { options.settings.transfers = false; },
+      "count no time for transfers between devices");
 }
 
 void add_devices(CLI::App& app, PlanOptions& options) {
   app.add_option("--devices", options.plan.settings.devices,
-                 "plan for these devices of the profile alone")
+                 "plan only for these devices of the profile")
       ->type_name("NAME,...")
       ->delimiter(',')
       ->expected(1)
@@ -179,7 +185,7 @@ void add_devices(CLI::App& app, PlanOptions& options) {
   add_repeatable(app, "--memory", options.memory, "memory limit of a device; repeatable")
       ->type_name("DEVICE=BYTES");
   add_repeatable(app, "--resource", options.resources,
-                 "devices of one resource take turns; repeatable")
+                 "devices with the same resource take turns; repeatable")
       ->type_name("DEVICE=NAME");
 }
 
@@ -243,7 +249,7 @@ void add_plan_options(Tool& tool, PlanOptions& options) {
   add_search(app, options.plan);
   add_devices(app, options);
   app.add_option("--partition-file", options.plan.partition_file,
-                 "where the partition goes [beside the plan, ending in .part]")
+                 "file for the partition [beside the plan, ending in .part]")
       ->type_name("FILE")
       ->check(file_beside_stdout());
 }

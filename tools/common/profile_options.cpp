@@ -45,12 +45,13 @@ void add_sizes(CLI::App& app, gnn::ProfileOptions& options) {
 void add_profile_options(Tool& tool, ProfileOptions& all) {
   gnn::ProfileOptions& options = all.staged;
   CLI::App& app = tool.app();
-  app.add_option("MODEL", options.model, "staged or ordinary model");
+  app.add_option("MODEL", options.model,
+                 "model as a document, or staged model of a graph neural network (npu-gnn(5))");
   tool.add_output();
   app.add_option("--weights", options.weights, "safetensors file [the one that the model names]")
       ->type_name("FILE");
   app.add_option("--random-weights", all.ordinary.weights.random_seed,
-                 "ordinary model: make weights up from a seed")
+                 "ordinary model: random weights from a seed")
       ->type_name("SEED")
       ->check(seed());
   app.add_option("--target", options.target, "target whose devices are measured")
@@ -73,22 +74,24 @@ void add_profile_options(Tool& tool, ProfileOptions& all) {
       ->check(in_range(0, 1024))
       ->capture_default_str();
   app.add_option("--max-bytes", options.max_bytes,
-                 "staged model: leave out points whose tensors take more")
+                 "staged model: skip points whose tensors take more")
       ->type_name("BYTES")
       ->check(in_range(1, INT64_MAX))
       ->capture_default_str();
   tool.add_precision(all.ordinary.precision,
                      "ordinary model: compute float32 tensors as f32 or bf16 [f32]");
   app.add_flag("--quick", all.quick,
-               "a coarse grid and 3 runs, or 6 runs of each placement and one refinement");
-  app.add_option("--import", all.import, "convert a table of published form in place of measuring")
+               "measure less: a coarse grid and 3 runs; ordinary model: 6 runs of each placement "
+               "and one refinement");
+  app.add_option("--import", all.import,
+                 "convert a table of published form (npu-gnn(5)) instead of measuring")
       ->type_name("FILE");
   app.add_option("--bandwidths", all.bandwidths, "link rates of published form, with --import")
       ->type_name("FILE");
   app.add_flag(
       "--machine", all.of_machine,
-      "measure the rates of this machine in 5 s, in place of a model, and write the target");
-  tool.add_report("times, links and how well they predict");
+      "measure the rates of this machine, in 5 s, instead of a model, and write them as a target");
+  tool.add_report("times, links, and how well they predict");
   tool.add_examples({"npu-profile --machine --report -o host.json",
                      "npu-profile model.json --random-weights 0 --report -o table.json",
                      "npu-profile sage.json -o table.json",

@@ -10,13 +10,12 @@
 #include <ctime>
 
 #include "io.hpp"
+#include "npu/support/elapsed.hpp"
 #include "npu/support/text.hpp"
 #include "signals.hpp"
 
 namespace npu::cli {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 volatile std::sig_atomic_t stop_requested = 0;
 
@@ -36,10 +35,6 @@ extern "C" void request_stop(int signal) {
                          1e-9 * static_cast<double>(now.tv_nsec - first_request.tv_nsec);
   if (seconds < 0.3) return;
   end_by_signal(signal);
-}
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace npu::cli {
 void add_custom_op_options(Tool& tool, std::vector<std::string>& load_ops, bool& promote) {
   CLI::App& app = tool.app();
   app.add_option("--load-ops", load_ops,
-                 "shared object of custom ops (npu/custom_op.hpp); repeatable")
+                 "shared library of custom ops (npu/custom_op.hpp); repeatable")
       ->type_name("LIBRARY")
       ->expected(1)
       ->allow_extra_args(false)
@@ -24,7 +24,7 @@ void add_run_options(Tool& tool, RunModelOptions& options, PlanRunOptions& plan_
   app.add_option("--weights", options.weights.file,
                  "safetensors file with the weights; default: npu.weights_file of the document")
       ->type_name("FILE");
-  app.add_option("--random-weights", options.weights.random_seed, "make weights up from a seed")
+  app.add_option("--random-weights", options.weights.random_seed, "random weights from a seed")
       ->type_name("SEED")
       ->check(seed());
   app.add_option_function<std::vector<std::string>>(
@@ -38,7 +38,8 @@ void add_run_options(Tool& tool, RunModelOptions& options, PlanRunOptions& plan_
       ->expected(1)
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--random-inputs", options.random_inputs, "make missing inputs up from a seed")
+  app.add_option("--random-inputs", options.random_inputs,
+                 "random values from a seed for inputs that are not given")
       ->type_name("SEED")
       ->check(seed());
   app.add_option("--outputs", options.outputs,
@@ -57,7 +58,7 @@ void add_run_options(Tool& tool, RunModelOptions& options, PlanRunOptions& plan_
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--verify", options.verify_device,
-                 "run the whole graph on DEVICE, too, and compare; exit 4 if the outputs differ")
+                 "also run the whole graph on DEVICE and compare; exit 4 if the outputs differ")
       ->type_name("DEVICE")
       ->check(not_empty());
   app.add_option("--rtol", options.rtol, "relative tolerance [1e-3; 2e-2 for 16-bit floats]")

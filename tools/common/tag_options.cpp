@@ -18,7 +18,7 @@ ForceRule parse_force_rule(const std::string& text) {
 void add_device_options(Tool& tool, DeviceChoice& where) {
   tool.app()
       .add_option("--devices", where.devices,
-                  "use these devices of the target alone, in this order")
+                  "use only these devices of the target, in this order of preference")
       ->type_name("DEVICE,...")
       ->delimiter(',')
       ->expected(1)

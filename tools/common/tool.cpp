@@ -110,7 +110,7 @@ Tool::Tool(std::string name, std::string summary)
   app_.set_version_flag("--version", name_ + " " NPU_VERSION, "print the version and exit");
   app_.set_help_flag("-h,--help", "print this help and exit");
   app_.add_flag("-v,--verbose", verbose_,
-                "tell on stderr what each stage does and how long it takes; -vv: and why. NPU_LOG "
+                "log to stderr what each stage does and how long it takes; -vv: also why. NPU_LOG "
                 "sets levels by module, see npu(7)")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app_.add_flag("-q,--quiet", quiet_, "print errors only");
@@ -146,12 +146,11 @@ void Tool::add_cache(CacheOptions& cache) {
                   "folder of compiled partitions [$XDG_CACHE_HOME/npu, ~/.cache/npu]")
       ->type_name("DIR");
   app_.add_flag_callback(
-      "--no-cache", [&cache] { cache.enabled = false; },
-      "neither look partitions up nor keep them");
+      "--no-cache", [&cache] { cache.enabled = false; }, "neither read nor write the cache");
   app_.add_option_function<std::string>(
           "--cache-limit",
           [&cache](const std::string& text) { cache.limit_bytes = *parse_byte_size(text); },
-          "most bytes of the cache: a number, k, M, G or T may follow [8G]")
+          "largest size of the cache in bytes; k, M, G or T may follow the number [8G]")
       ->type_name("SIZE")
       ->check(byte_size());
 }
@@ -184,7 +183,7 @@ void Tool::add_assert(const std::string& names) {
 }
 
 void Tool::add_report(const std::string& what) {
-  app_.add_flag("--report", wants_report_, "print " + what + " to stderr");
+  app_.add_flag("--report", wants_report_, "print to stderr " + what);
 }
 
 void Tool::add_examples(const std::vector<std::string>& lines) {

@@ -29,6 +29,19 @@
 namespace npu::aten {
 namespace {
 
+/// Takes the tensors out of a step's lists, which must not keep them alive.
+void empty_lists(Step& step) {
+  for (StepArgument& argument : step.arguments) {
+    if (argument.kind == StepArgument::Kind::kTensorList) {
+      c10::List<at::Tensor> list = argument.constant.toTensorList();
+      for (std::size_t i = 0; i < list.size(); ++i) list.set(i, at::Tensor());
+    } else if (argument.kind == StepArgument::Kind::kOptionalTensorList) {
+      auto list = argument.constant.to<c10::List<c10::optional<at::Tensor>>>();
+      for (std::size_t i = 0; i < list.size(); ++i) list.set(i, c10::nullopt);
+    }
+  }
+}
+
 bool is_reduced_precision(c10::ScalarType type) {
   return type == c10::ScalarType::Half || type == c10::ScalarType::BFloat16;
 }
@@ -127,17 +140,7 @@ void Program::forget_values() noexcept {
   }
   stack_.clear();
   // A step that failed may have left tensors in its lists.
-  if (current_ < steps_.size()) {
-    for (StepArgument& argument : steps_[current_].arguments) {
-      if (argument.kind == StepArgument::Kind::kTensorList) {
-        c10::List<at::Tensor> list = argument.constant.toTensorList();
-        for (std::size_t i = 0; i < list.size(); ++i) list.set(i, at::Tensor());
-      } else if (argument.kind == StepArgument::Kind::kOptionalTensorList) {
-        auto list = argument.constant.to<c10::List<c10::optional<at::Tensor>>>();
-        for (std::size_t i = 0; i < list.size(); ++i) list.set(i, c10::nullopt);
-      }
-    }
-  }
+  if (current_ < steps_.size()) empty_lists(steps_[current_]);
 }
 
 // True if the error says that a 16-bit kernel is missing and the op was not widened yet.
@@ -296,16 +299,7 @@ void Program::call(Step& step) {
   } else {
     call_custom(step);
   }
-  // The lists must not keep tensors alive.
-  for (StepArgument& argument : step.arguments) {
-    if (argument.kind == StepArgument::Kind::kTensorList) {
-      c10::List<at::Tensor> list = argument.constant.toTensorList();
-      for (std::size_t i = 0; i < list.size(); ++i) list.set(i, at::Tensor());
-    } else if (argument.kind == StepArgument::Kind::kOptionalTensorList) {
-      auto list = argument.constant.to<c10::List<c10::optional<at::Tensor>>>();
-      for (std::size_t i = 0; i < list.size(); ++i) list.set(i, c10::nullopt);
-    }
-  }
+  empty_lists(step);
 }
 
 void Program::take_results(Step& step, const std::vector<at::Tensor>& written) {

@@ -167,7 +167,7 @@ class ProgramBuilder {
   std::vector<Slot> add_graph(const Graph& graph, const std::vector<Slot>& inputs) {
     SlotTable slots(graph.tensors().size(), kNoSlot);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      slots[static_cast<std::size_t>(graph.graph_inputs()[i].value)] = inputs[i];
+      slots[index_of(graph.graph_inputs()[i])] = inputs[i];
     }
     for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
       if (depth_ == 0) top_node_ = n;
@@ -180,7 +180,7 @@ class ProgramBuilder {
 
   // The slot of an operand; a weight gets one when it is first read.
   Slot read(const Graph& graph, TensorId id, SlotTable& slots) {
-    Slot& slot = slots[static_cast<std::size_t>(id.value)];
+    Slot& slot = slots[index_of(id)];
     const TensorInfo& tensor = graph.tensor(id);
     if (slot == kNoSlot && tensor.kind == TensorKind::kWeight) {
       const auto known = weight_slots_.find(tensor.name);
@@ -261,7 +261,7 @@ class ProgramBuilder {
       place.fail(NPU_ERROR_INVALID, fmt::format("result '{}': expected {}, but value {} is {}",
                                                 to.name, text_of(to), position, text_of(from)));
     }
-    slots[static_cast<std::size_t>(node.outputs[0].value)] = read(graph, source, slots);
+    slots[index_of(node.outputs[0])] = read(graph, source, slots);
   }
 
   // A region in which nothing is computed hands on what it gets.
@@ -278,7 +278,7 @@ class ProgramBuilder {
                  "attrs.body");
     }
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-      slots[static_cast<std::size_t>(node.outputs[i].value)] = read(graph, node.inputs[i], slots);
+      slots[index_of(node.outputs[i])] = read(graph, node.inputs[i], slots);
     }
   }
 
@@ -316,7 +316,7 @@ class ProgramBuilder {
     --depth_;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       check(node.outputs[i], inner.graph_outputs()[i]);
-      slots[static_cast<std::size_t>(node.outputs[i].value)] = outputs[i];
+      slots[index_of(node.outputs[i])] = outputs[i];
     }
   }
 
@@ -331,7 +331,7 @@ class ProgramBuilder {
   void add_results(const Graph& graph, const Node& node, SlotTable& slots, Step& step) {
     for (const TensorId id : node.outputs) {
       const Slot slot = new_slot();
-      slots[static_cast<std::size_t>(id.value)] = slot;
+      slots[index_of(id)] = slot;
       step.results.push_back(describe(graph.tensor(id), slot));
     }
   }

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -21,6 +20,7 @@
 
 #include "npu/compile/compile_report.hpp"
 #include "npu/support/checked.hpp"
+#include "npu/support/elapsed.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/text.hpp"
@@ -96,15 +96,14 @@ bool Bundle::is_bundle(const std::string& path) {
 }
 
 std::shared_ptr<const Bundle> Bundle::open(const std::string& path) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   const auto file = std::make_shared<const MappedFile>(path);
   std::shared_ptr<Bundle> bundle(new Bundle);
   bundle->name_ = path;
   bundle->data_ = {file, file->data()};
   bundle->size_ = file->size();
   bundle->parse();
-  bundle->open_ms_ =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  bundle->open_ms_ = milliseconds_since(start);
   return bundle;
 }
 

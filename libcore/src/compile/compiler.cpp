@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <exception>
 #include <optional>
@@ -25,6 +24,7 @@
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/partition/partition_graph.hpp"
 #include "npu/support/checked.hpp"
+#include "npu/support/elapsed.hpp"
 #include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
 #include "support/thread_pool.hpp"
@@ -32,12 +32,6 @@
 
 namespace npu {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double milliseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 const Device& device_named(const Target& target, const std::string& name) {
   const Device* device = target.find_device(name);
@@ -56,7 +50,7 @@ std::vector<NamedTensor> partition_weights(const Graph& graph, const Partition& 
                                            const std::vector<Tensor>& weights) {
   std::vector<NamedTensor> used;
   for (const TensorId id : partition.boundary.weights) {
-    used.push_back({graph.tensor(id).name, weights[static_cast<std::size_t>(id.value)]});
+    used.push_back({graph.tensor(id).name, weights[index_of(id)]});
   }
   return used;
 }
@@ -378,8 +372,7 @@ BundleContent bundle_content(const Graph& graph, const CompiledModel& model, con
     if (graph.tensor(id).kind == TensorKind::kWeight) kept.insert(id);
   }
   for (const TensorId id : kept) {
-    content.weights.emplace_back(graph.tensor(id).name,
-                                 weights[static_cast<std::size_t>(id.value)]);
+    content.weights.emplace_back(graph.tensor(id).name, weights[index_of(id)]);
   }
   // The bundle holds the weights that it needs, so that it can be moved anywhere by itself.
   Graph document = graph;
@@ -447,7 +440,7 @@ std::vector<Tensor> bundled_weights(const Bundle& bundle, const Graph& graph) {
                       ") is no weight of its document",
                   {.file = bundle.name()});
     }
-    weights[static_cast<std::size_t>(id.value)] = bundle.weight(entry);
+    weights[index_of(id)] = bundle.weight(entry);
   }
   return weights;
 }

@@ -80,7 +80,7 @@ const OpRate* special_rate(const Graph& graph, const Node& node, const Device& d
 }
 
 /// The work of a node, independent of the device.
-struct NodeWork {
+struct RooflineWork {
   const Graph& graph;
   const Node& node;
   // The dtype of the arithmetic: that of the last floating-point result, else of an operand.
@@ -89,7 +89,7 @@ struct NodeWork {
   double bytes = 0;
   double bytes_without_weights = 0;
 
-  NodeWork(const Graph& of_graph, const Node& of_node)
+  RooflineWork(const Graph& of_graph, const Node& of_node)
       : graph(of_graph),
         node(of_node),
         flops(node_flops(graph, of_node)),
@@ -119,7 +119,7 @@ struct NodeWork {
 }  // namespace
 
 double node_us(const Graph& graph, const Node& node, const Device& device) {
-  return device.is_alias(node.op_type) ? 0 : NodeWork(graph, node).us(device);
+  return device.is_alias(node.op_type) ? 0 : RooflineWork(graph, node).us(device);
 }
 
 double transfer_us(const Target& target, std::string_view from, std::string_view to, double bytes) {
@@ -138,7 +138,7 @@ class RooflineCost final : public CostModel {
   void node_us_on_each(const Graph& graph, NodeId id, std::span<const Device> devices,
                        std::span<double> us) const override {
     const Node& node = graph.node(id);
-    const NodeWork work(graph, node);
+    const RooflineWork work(graph, node);
     for (std::size_t d = 0; d < devices.size(); ++d) {
       us[d] = devices[d].is_alias(node.op_type) ? 0 : work.us(devices[d]);
     }

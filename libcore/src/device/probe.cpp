@@ -19,12 +19,11 @@
 #include <optional>
 #include <thread>
 
+#include "npu/support/elapsed.hpp"
 #include "support/descriptor.hpp"
 
 namespace npu {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr char kAnswer = 'k';
 

@@ -19,13 +19,13 @@ const Json& Node::attrs() const noexcept {
 }
 
 TensorId Graph::find_tensor(std::string_view name) const {
-  const auto found = tensor_by_name_.find(name);
-  return found == tensor_by_name_.end() ? TensorId{} : found->second;
+  return {tensor_names_.find(
+      name, [&](std::int32_t i) -> const std::string& { return tensors_[index_of(i)].name; })};
 }
 
 NodeId Graph::find_node(std::string_view name) const {
-  const auto found = node_by_name_.find(name);
-  return found == node_by_name_.end() ? NodeId{} : found->second;
+  return {node_names_.find(
+      name, [&](std::int32_t i) -> const std::string& { return nodes_[index_of(i)].name; })};
 }
 
 const Json* Graph::npu_member(std::string_view key) const noexcept {

@@ -116,15 +116,20 @@ class GraphAssembler {
     }
     std::vector<Node> all = std::exchange(nodes, {});
     nodes.reserve(index_of(kept));
-    graph_.node_by_name_.clear();
     for (std::size_t n = 0; n < all.size(); ++n) {
       if (moved[n].valid()) {
-        graph_.node_by_name_.emplace(all[n].name, moved[n]);
         nodes.push_back(std::move(all[n]));
       } else {
         for (const TensorId id : all[n].outputs) make_folded(graph_.tensors_[index_of(id)]);
         graph_.folded_.push_back({std::move(all[n]), static_cast<std::int32_t>(nodes.size())});
       }
+    }
+    graph_.node_names_ = {};
+    graph_.node_names_.reserve(nodes.size());
+    for (std::int32_t n = 0; n < kept; ++n) {
+      graph_.node_names_.insert(
+          nodes[index_of(n)].name, n,
+          [&](std::int32_t i) -> const std::string& { return nodes[index_of(i)].name; });
     }
     for (TensorInfo& tensor : graph_.tensors_) {
       if (tensor.producer.valid()) tensor.producer = moved[index_of(tensor.producer)];
@@ -360,15 +365,17 @@ class GraphAssembler {
     tensor.name = mention.name;
     tensor.kind = kind;
     known_.push_back({.first = place});
-    graph_.tensor_by_name_.emplace(tensor.name, id);
+    graph_.tensor_names_.insert(tensor.name, id.value, [&](std::int32_t i) -> const std::string& {
+      return graph_.tensors_[index_of(i)].name;
+    });
     merge(id, mention, place);
     return id;
   }
 
   /// Adds what `mention` states, or reports where it contradicts earlier mentions.
   void merge(TensorId id, const Mention& mention, const Place& place) {
-    TensorInfo& tensor = graph_.tensors_[static_cast<std::size_t>(id.value)];
-    Known& known = known_[static_cast<std::size_t>(id.value)];
+    TensorInfo& tensor = graph_.tensors_[index_of(id)];
+    Known& known = known_[index_of(id)];
     if (mention.has_shape) {
       if (!known.shape) {
         tensor.shape = mention.shape;
@@ -469,8 +476,8 @@ class GraphAssembler {
   }
 
   void reserve(std::size_t nodes) {
-    graph_.node_by_name_.reserve(nodes);
-    graph_.tensor_by_name_.reserve(2 * nodes);
+    graph_.node_names_.reserve(nodes);
+    graph_.tensor_names_.reserve(nodes);
   }
 
   // A null for the name or the op type of a streamed node, which knows them, is no fault.
@@ -517,11 +524,12 @@ class GraphAssembler {
     if (node.name.empty()) error(pointer(), "the node has no name");
     if (node.op_type.empty()) error(pointer(), "node " + in_quotes(node.name) + " has no op_type");
     if (node.name.empty()) return;
-    const NodeId id{static_cast<std::int32_t>(index)};
-    const auto [where, added] = graph_.node_by_name_.emplace(node.name, id);
-    if (!added) {
+    const std::int32_t taken = graph_.node_names_.insert(
+        node.name, static_cast<std::int32_t>(index),
+        [&](std::int32_t i) -> const std::string& { return graph_.nodes_[index_of(i)].name; });
+    if (taken >= 0) {
       error(pointer() + "/name", "node " + in_quotes(node.name) + " stands at /nodes/" +
-                                     std::to_string(where->second.value) + " already");
+                                     std::to_string(taken) + " already");
     }
   }
 
@@ -558,7 +566,7 @@ class GraphAssembler {
       return;
     }
     const TensorId id = add_tensor(mention, TensorKind::kResult, place);
-    TensorInfo& tensor = graph_.tensors_[static_cast<std::size_t>(id.value)];
+    TensorInfo& tensor = graph_.tensors_[index_of(id)];
     tensor.producer = NodeId{static_cast<std::int32_t>(place.node)};
     tensor.result = static_cast<std::int32_t>(place.index);
     node.outputs.push_back(id);
@@ -611,7 +619,7 @@ class GraphAssembler {
     if (entry == weights_.end() && constant == constants_.end()) return {};
 
     const TensorId weight = add_tensor(mention, TensorKind::kWeight, place);
-    TensorInfo& tensor = graph_.tensors_[static_cast<std::size_t>(weight.value)];
+    TensorInfo& tensor = graph_.tensors_[index_of(weight)];
     tensor.weight_key = key;
     if (entry != weights_.end()) {
       merge(weight, entry->second.mention, {.list = "weights", .index = entry->second.index});
@@ -631,8 +639,8 @@ class GraphAssembler {
       error(pointer, "expected an object with data and dtype");
       return;
     }
-    TensorInfo& tensor = graph_.tensors_[static_cast<std::size_t>(id.value)];
-    Known& known = known_[static_cast<std::size_t>(id.value)];
+    TensorInfo& tensor = graph_.tensors_[index_of(id)];
+    Known& known = known_[index_of(id)];
     if (const Json* dtype = find_member(json, "dtype"); dtype != nullptr && !dtype->is_null()) {
       const auto parsed =
           dtype->is_string() ? parse_dtype(dtype->get<std::string>()) : std::nullopt;
@@ -701,7 +709,7 @@ class GraphAssembler {
     for (std::size_t n = 0; n < graph_.nodes_.size(); ++n) {
       const NodeId id{static_cast<std::int32_t>(n)};
       for (const TensorId input : graph_.nodes_[n].inputs) {
-        auto& consumers = graph_.tensors_[static_cast<std::size_t>(input.value)].consumers;
+        auto& consumers = graph_.tensors_[index_of(input)].consumers;
         if (consumers.empty() || consumers.back() != id) consumers.push_back(id);
       }
     }

@@ -30,8 +30,7 @@ std::vector<NodeId> topological_order(const Graph& graph) {
   std::vector<std::int32_t> waiting(count, 0);
   for (const TensorInfo& tensor : graph.tensors()) {
     if (!tensor.producer.valid()) continue;
-    for (const NodeId consumer : tensor.consumers)
-      ++waiting[static_cast<std::size_t>(consumer.value)];
+    for (const NodeId consumer : tensor.consumers) ++waiting[index_of(consumer)];
   }
   std::priority_queue<std::int32_t, std::vector<std::int32_t>, std::greater<>> ready;
   for (std::size_t n = 0; n < count; ++n) {
@@ -45,7 +44,7 @@ std::vector<NodeId> topological_order(const Graph& graph) {
     order.push_back(id);
     for (const TensorId output : graph.node(id).outputs) {
       for (const NodeId consumer : graph.tensor(output).consumers) {
-        if (--waiting[static_cast<std::size_t>(consumer.value)] == 0) ready.push(consumer.value);
+        if (--waiting[index_of(consumer)] == 0) ready.push(consumer.value);
       }
     }
   }
@@ -56,7 +55,7 @@ std::vector<NodeId> find_cycle(const Graph& graph) {
   const std::vector<NodeId> order = topological_order(graph);
   if (order.size() == graph.nodes().size()) return {};
   std::vector<char> done(graph.nodes().size(), 0);
-  for (const NodeId id : order) done[static_cast<std::size_t>(id.value)] = 1;
+  for (const NodeId id : order) done[index_of(id)] = 1;
   // Every remaining node has a remaining producer, so a walk to producers must meet itself.
   NodeId current;
   for (std::size_t n = 0; n < done.size() && !current.valid(); ++n) {
@@ -64,17 +63,17 @@ std::vector<NodeId> find_cycle(const Graph& graph) {
   }
   std::vector<NodeId> path;
   std::vector<std::int32_t> position(graph.nodes().size(), -1);
-  while (position[static_cast<std::size_t>(current.value)] < 0) {
-    position[static_cast<std::size_t>(current.value)] = static_cast<std::int32_t>(path.size());
+  while (position[index_of(current)] < 0) {
+    position[index_of(current)] = static_cast<std::int32_t>(path.size());
     path.push_back(current);
     for (const NodeId producer : producers_of(graph, graph.node(current))) {
-      if (done[static_cast<std::size_t>(producer.value)] == 0) {
+      if (done[index_of(producer)] == 0) {
         current = producer;
         break;
       }
     }
   }
-  path.erase(path.begin(), path.begin() + position[static_cast<std::size_t>(current.value)]);
+  path.erase(path.begin(), path.begin() + position[index_of(current)]);
   std::reverse(path.begin(), path.end());
   // Begin at the node that comes first in the list, so that the message is stable and readable.
   std::rotate(path.begin(), std::min_element(path.begin(), path.end()), path.end());

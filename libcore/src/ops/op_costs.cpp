@@ -318,4 +318,13 @@ double node_bytes(const Graph& graph, const Node& node, bool with_weights) {
   return operands + results;
 }
 
+NodeWork work_of(const Graph& graph, std::span<const NodeId> nodes) {
+  NodeWork work;
+  for (const NodeId id : nodes) {
+    work.flops += node_flops(graph, graph.node(id));
+    work.bytes += node_bytes(graph, graph.node(id));
+  }
+  return work;
+}
+
 }  // namespace npu

@@ -53,7 +53,7 @@ void connect_fused_nodes(const Graph& graph, const std::vector<std::int32_t>& fu
     for (const NodeId member : fused.members[u]) {
       for (const TensorId output : graph.node(member).outputs) {
         for (const NodeId consumer : graph.tensor(output).consumers) {
-          const std::int32_t next = fused_node_of[static_cast<std::size_t>(consumer.value)];
+          const std::int32_t next = fused_node_of[index_of(consumer)];
           if (static_cast<std::size_t>(next) == u) continue;
           if (last_seen[static_cast<std::size_t>(next)] == static_cast<std::int32_t>(u)) continue;
           last_seen[static_cast<std::size_t>(next)] = static_cast<std::int32_t>(u);
@@ -122,8 +122,7 @@ void connect_fused_nodes(const Graph& graph, const std::vector<std::int32_t>& fu
       NodeId reader;
       for (const TensorId output : graph.node(member).outputs) {
         for (const NodeId consumer : graph.tensor(output).consumers) {
-          if (fused.fused_node_of[static_cast<std::size_t>(consumer.value)] == to)
-            reader = consumer;
+          if (fused.fused_node_of[index_of(consumer)] == to) reader = consumer;
           if (reader.valid()) break;
         }
         if (reader.valid()) break;

@@ -46,7 +46,7 @@ void connect_partitions(const Graph& graph, PartitionPlan& plan) {
   for (std::size_t p = 0; p < plan.partitions.size(); ++p) {
     const Partition& partition = plan.partitions[p];
     for (const NodeId id : partition.nodes) {
-      partition_of[static_cast<std::size_t>(id.value)] = static_cast<std::int32_t>(p);
+      partition_of[index_of(id)] = static_cast<std::int32_t>(p);
     }
     const auto device = std::find(devices.begin(), devices.end(), partition.device);
     device_of_partition.push_back(static_cast<std::int32_t>(device - devices.begin()));
@@ -68,11 +68,11 @@ void connect_partitions(const Graph& graph, PartitionPlan& plan) {
     for (const TensorId input : partition.boundary.inputs) {
       const TensorInfo& tensor = graph.tensor(input);
       if (tensor.kind != TensorKind::kResult) continue;
-      const std::int32_t from = partition_of[static_cast<std::size_t>(tensor.producer.value)];
+      const std::int32_t from = partition_of[index_of(tensor.producer)];
       const std::int32_t source = device_of_partition[static_cast<std::size_t>(from)];
       if (source == device) continue;
-      char& is_there = resident[static_cast<std::size_t>(input.value) * devices.size() +
-                                static_cast<std::size_t>(device)];
+      char& is_there =
+          resident[index_of(input) * devices.size() + static_cast<std::size_t>(device)];
       if (std::exchange(is_there, char{1}) != 0) continue;
       Transfer& transfer = by_source[static_cast<std::size_t>(source)];
       transfer.from = transfer.tensors.empty() ? from : std::max(transfer.from, from);
@@ -111,22 +111,17 @@ Json names_of(const Graph& graph, const std::vector<TensorId>& tensors) {
 }
 
 Json partition_json(const Graph& graph, const Partition& partition, std::size_t id) {
-  double flops = 0;
-  double bytes = 0;
+  const NodeWork work = work_of(graph, partition.nodes);
   Json nodes = Json::array();
-  for (const NodeId node : partition.nodes) {
-    nodes.push_back(graph.node(node).name);
-    flops += node_flops(graph, graph.node(node));
-    bytes += node_bytes(graph, graph.node(node));
-  }
+  for (const NodeId node : partition.nodes) nodes.push_back(graph.node(node).name);
   // Counts are whole numbers; written as integers they are exact at any size.
   return {{"id", id},
           {"device", partition.device},
           {"nodes", std::move(nodes)},
           {"inputs", names_of(graph, partition.boundary.inputs)},
           {"outputs", names_of(graph, partition.boundary.outputs)},
-          {"flops", saturating_integer(flops)},
-          {"bytes", saturating_integer(bytes)}};
+          {"flops", saturating_integer(work.flops)},
+          {"bytes", saturating_integer(work.bytes)}};
 }
 
 Json step_json(const Graph& graph, const PartitionPlan& plan, const PlanStep& step) {
@@ -216,7 +211,7 @@ class PlanReader {
         error(place, "the graph has no node " + name.dump());
         continue;
       }
-      auto& owner = partition_of_[static_cast<std::size_t>(node.value)];
+      auto& owner = partition_of_[index_of(node)];
       if (owner >= 0) {
         error(place, "node '" + graph_.node(node).name + "' is in partition " +
                          std::to_string(owner) + " already");
@@ -294,7 +289,7 @@ class PlanReader {
       if (step.kind == PlanStep::Kind::kTransfer) {
         const Transfer& transfer = plan_.transfers[static_cast<std::size_t>(step.index)];
         for (const TensorId id : transfer.tensors) {
-          auto& places = devices[static_cast<std::size_t>(id.value)];
+          auto& places = devices[index_of(id)];
           if (places.empty()) {
             error(pointer,
                   "tensor '" + graph_.tensor(id).name + "' is transferred before it is produced");
@@ -311,7 +306,7 @@ class PlanReader {
       for (const TensorId input : partition.boundary.inputs) {
         const TensorInfo& tensor = graph_.tensor(input);
         if (tensor.kind != TensorKind::kResult) continue;
-        const auto& places = devices[static_cast<std::size_t>(input.value)];
+        const auto& places = devices[index_of(input)];
         if (!places.contains(partition.device)) {
           error(pointer, "partition " + std::to_string(step.index) + " reads tensor '" +
                              tensor.name + "', which is " +
@@ -320,7 +315,7 @@ class PlanReader {
         }
       }
       for (const TensorId output : partition.boundary.outputs) {
-        devices[static_cast<std::size_t>(output.value)].insert(partition.device);
+        devices[index_of(output)].insert(partition.device);
       }
     }
     for (std::size_t p = 0; p < done.size(); ++p) {

@@ -12,7 +12,6 @@
 #include "npu/profile/profile_machine.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <deque>
 #include <map>
@@ -24,6 +23,7 @@
 #include "npu/profile/host_fingerprint.hpp"
 #include "npu/runtime/executor.hpp"
 #include "npu/runtime/weight_store.hpp"
+#include "npu/support/elapsed.hpp"
 #include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
 #include "npu/target/target.hpp"
@@ -39,10 +39,6 @@ namespace {
 constexpr std::int32_t kMinRounds = 3;
 constexpr std::int32_t kTurns = 40;      // small additions that change device
 constexpr std::int32_t kLargeTurns = 4;  // layers that do
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 /// A model that is ready to run, and the times of its runs.
 struct Subject {
@@ -322,7 +318,7 @@ class MachineProfiler {
   const ProfileMachineOptions& options_;
   const std::function<bool(const ProfileProgress&)>& progress_;
   Target target_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Clock::time_point start_ = Clock::now();
   std::deque<Subject> subjects_;  // executors keep references to what lies in them
   std::map<std::string, DeviceProbes> devices_;
   std::map<std::pair<std::string, std::string>, LinkSubjects> links_;

@@ -14,7 +14,6 @@
 #include "npu/profile/profile_model.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <memory>
 #include <set>
@@ -28,6 +27,7 @@
 #include "npu/passes/tag.hpp"
 #include "npu/profile/host_fingerprint.hpp"
 #include "npu/runtime/executor.hpp"
+#include "npu/support/elapsed.hpp"
 #include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
 #include "partition/placement/placement_problem.hpp"
@@ -39,14 +39,8 @@
 namespace npu {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::int32_t kBurst = 5;
 constexpr double kWorthwhile = 0.01;  // less than the noise of a machine
-
-double us_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-}
 
 std::vector<std::string> devices_of(const Graph& graph) {
   std::vector<std::string> devices;
@@ -225,7 +219,7 @@ class ModelProfiler {
       candidate.samples.push_back(
           take_apart(candidate.graph, candidate.model.plan, candidate.model.partitions, record));
     }
-    burst_s_ = us_since(start) / 1e6;
+    burst_s_ = seconds_since(start);
     timer.done([&] { return candidate.name + ": " + std::to_string(runs) + " timed runs"; });
     ++done_;
   }
@@ -234,7 +228,7 @@ class ModelProfiler {
     ProfileProgress state;
     state.done = done_;
     state.total = done_ + rounds_left * static_cast<std::int32_t>(candidates_.size());
-    state.elapsed_s = us_since(start_) / 1e6;
+    state.elapsed_s = seconds_since(start_);
     state.remaining_s = burst_s_ * static_cast<double>(state.total - state.done);
     state.what = candidate.name;
     if (!progress_(state)) throw Error(ErrorCode::kIo, "interrupted; nothing was written");
@@ -249,7 +243,7 @@ class ModelProfiler {
         for (int run = 0; run < 7; ++run) {
           const auto start = Clock::now();
           const auto buffer = instance->import_tensor(tensor);
-          times.push_back(us_since(start));
+          times.push_back(microseconds_since(start));
         }
         const double time = median(std::move(times));
         for (const NodeTableDevice& from : devices_) {

@@ -58,7 +58,7 @@ class Dissection {
   }
 
  private:
-  double& node_us(NodeId id) { return sample_.node_us[static_cast<std::size_t>(id.value)]; }
+  double& node_us(NodeId id) { return sample_.node_us[index_of(id)]; }
 
   void add_partition(const StepRecord& step, double us) {
     const auto index = static_cast<std::size_t>(step.index);

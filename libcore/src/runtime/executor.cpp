@@ -17,29 +17,19 @@
 #include "npu/runtime/executor.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <optional>
 #include <set>
 
+#include "npu/support/elapsed.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
 #include "support/thread_pool.hpp"
 
 namespace npu {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double microseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-}
-
-}  // namespace
-
 /// The copy of a tensor on a device, as the schedule sees it.
 struct Executor::Slot {
   TensorId tensor;
@@ -150,7 +140,7 @@ void Executor::load_partitions(const std::vector<Tensor>& weights,
       ++weight_uploads_;
       weight_bytes_ += info.bytes();
       if (compiled[p].holds_weights) continue;
-      const Tensor& weight = weights[static_cast<std::size_t>(id.value)];
+      const Tensor& weight = weights[index_of(id)];
       if (weight.dtype() != info.dtype || weight.shape() != info.shape) {
         throw Error(ErrorCode::kInvalidGraph,
                     "weight '" + info.name + "' of partition " + std::to_string(p) + " is missing");
@@ -175,7 +165,7 @@ void Executor::load_partitions(const std::vector<Tensor>& weights,
   for (std::size_t i = 0; i < output_weights_.size(); ++i) {
     const TensorId id = graph_.graph_outputs()[i];
     if (graph_.tensor(id).kind == TensorKind::kWeight) {
-      output_weights_[i] = weights[static_cast<std::size_t>(id.value)];
+      output_weights_[i] = weights[index_of(id)];
     }
   }
 }

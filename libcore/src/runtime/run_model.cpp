@@ -10,7 +10,6 @@
 #include "npu/runtime/run_model.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <map>
 
@@ -22,6 +21,7 @@
 #include "npu/partition/metrics.hpp"
 #include "npu/runtime/backend_ops.hpp"
 #include "npu/runtime/compile_model.hpp"
+#include "npu/support/elapsed.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"
 #include "npu/support/log.hpp"
@@ -298,7 +298,7 @@ RunReport run_document(Graph& graph, RunModelOptions options, Diagnostics& diagn
 }
 
 RunReport run_opened(const Bundle& bundle, const RunModelOptions& given, Diagnostics& diagnostics) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   RunModelOptions options = given;
   if (!options.precision.empty() && options.precision != bundle.precision()) {
     throw Error(ErrorCode::kUsage, "--precision " + options.precision +
@@ -319,9 +319,7 @@ RunReport run_opened(const Bundle& bundle, const RunModelOptions& given, Diagnos
   if (diagnostics.has_errors()) return {};
   model.weights = bundled_weights(bundle, graph);
   model.partitions = bundled_partitions(bundle, model.plan, model.target);
-  model.ready_ms =
-      bundle.open_ms() +
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  model.ready_ms = bundle.open_ms() + milliseconds_since(start);
   model.bundle = {.bytes = bundle.size(), .open_ms = bundle.open_ms()};
 
   const std::vector<Tensor> inputs =

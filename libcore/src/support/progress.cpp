@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "npu/support/elapsed.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
@@ -31,14 +32,14 @@ void PhaseTimes::add(const PhaseTimes& other) {
 }
 
 PhaseTimes::Scope::Scope(PhaseTimes& times, std::string phase)
-    : times_(times), phase_(std::move(phase)), start_(std::chrono::steady_clock::now()) {}
+    : times_(times), phase_(std::move(phase)), start_(Clock::now()) {}
 
 PhaseTimes::Scope::~Scope() {
-  const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start_;
+  const double spent_ms = milliseconds_since(start_);
   if (log_wants(LogModule::kGnn, LogLevel::kInfo)) {
-    log_text(LogModule::kGnn, LogLevel::kInfo, phase_, spent.count());
+    log_text(LogModule::kGnn, LogLevel::kInfo, phase_, spent_ms);
   }
-  times_.add(phase_, spent.count());
+  times_.add(phase_, spent_ms);
 }
 
 std::string format_phase_times(const PhaseTimes& times) {

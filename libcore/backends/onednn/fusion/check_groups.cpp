@@ -51,8 +51,6 @@ FusionRole role_of(const Node& node) {
   return op == nullptr ? FusionRole::kOther : op->role;
 }
 
-std::size_t index_of(NodeId id) { return static_cast<std::size_t>(id.value); }
-
 /// A chain from its anchor on.
 FusionGroup epilogue_group(const Graph& graph, std::vector<NodeId> nodes) {
   FusionGroup group{Kind::kEpilogue, std::move(nodes), {}, {}};
@@ -106,12 +104,12 @@ void find_last_uses(const Graph& graph, FusionPlan& plan) {
       position = plan.groups[static_cast<std::size_t>(plan.group_of[i])].nodes.back().value;
     }
     for (const TensorId id : graph.nodes()[i].inputs) {
-      auto& last = plan.last_use[static_cast<std::size_t>(id.value)];
+      auto& last = plan.last_use[index_of(id)];
       last = std::max(last, position);
     }
   }
   for (const TensorId id : graph.graph_outputs()) {
-    plan.last_use[static_cast<std::size_t>(id.value)] = std::numeric_limits<std::int32_t>::max();
+    plan.last_use[index_of(id)] = std::numeric_limits<std::int32_t>::max();
   }
 }
 

@@ -16,7 +16,7 @@ std::int64_t convolution_depth(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
     std::int64_t depth = 0;
     for (const TensorId id : node.inputs) {
-      depth = std::max(depth, depths[static_cast<std::size_t>(id.value)]);
+      depth = std::max(depth, depths[index_of(id)]);
     }
     if (node.op_type.starts_with("aten.conv") && node.inputs.size() > 1) {
       const Shape& weight = graph.tensor(node.inputs[1]).shape;
@@ -25,7 +25,7 @@ std::int64_t convolution_depth(const Graph& graph) {
                       weight.end(), [](std::int64_t extent) { return extent > 1; });
       if (has_taps) ++depth;
     }
-    for (const TensorId id : node.outputs) depths[static_cast<std::size_t>(id.value)] = depth;
+    for (const TensorId id : node.outputs) depths[index_of(id)] = depth;
     deepest = std::max(deepest, depth);
   }
   return deepest;

@@ -154,7 +154,7 @@ Value Lowering::weight(TensorId tensor) {
 }
 
 Value Lowering::stored(TensorId tensor) {
-  std::optional<Value>& value = values_[static_cast<std::size_t>(tensor.value)];
+  std::optional<Value>& value = values_[index_of(tensor)];
   if (!value) changed_value(tensor) = weight(tensor);
   // Inputs and weights come in the tensor's own type. The tensor is read from the copy from now on,
   // which nothing may overwrite before its last reader.
@@ -167,7 +167,7 @@ Value Lowering::stored(TensorId tensor) {
 Value Lowering::operand(TensorId tensor, DType type) {
   // A weight goes from its own type to the wanted one, not through the type that values are kept
   // in.
-  std::optional<Value>& value = values_[static_cast<std::size_t>(tensor.value)];
+  std::optional<Value>& value = values_[index_of(tensor)];
   if (!value && graph_->tensor(tensor).kind == TensorKind::kWeight) {
     changed_value(tensor) = weight(tensor);
   }
@@ -218,7 +218,7 @@ void Lowering::bind_inputs() {
     plan_.inputs.push_back(binding_of(info));
     if (info.bytes() == 0) continue;
     const auto bytes = static_cast<std::size_t>(info.bytes());
-    values_[static_cast<std::size_t>(id.value)] =
+    values_[index_of(id)] =
         Value{info.dtype, plain_layout(info.shape, info.dtype),
               add_buffer({BufferKind::kInput, bytes, index, {}, {}, 0, false}), 0};
   }
@@ -237,7 +237,7 @@ void Lowering::bind_outputs() {
                                                std::to_string(kMaxRank) + " is not supported");
     }
     const Value value = plain(stored(id));
-    BufferInfo& buffer = plan_.buffers[static_cast<std::size_t>(value.buffer.value)];
+    BufferInfo& buffer = plan_.buffers[index_of(value.buffer)];
     const auto bytes = static_cast<std::size_t>(info.bytes());
     const bool writes_in_place = buffer.kind == BufferKind::kArena && value.offset == 0 &&
                                  value.type == info.dtype && buffer.bytes == bytes &&
@@ -392,8 +392,7 @@ void Lowering::lower_group(const FusionGroup& group) {
   Lowered<Done> done = try_group(group, true);
   if (!done && group.kind == FusionGroup::Kind::kEpilogue) done = try_group(group, false);
   if (done) return;
-  const std::int32_t stated =
-      fusions_.stated_of[static_cast<std::size_t>(group.nodes.front().value)];
+  const std::int32_t stated = fusions_.stated_of[index_of(group.nodes.front())];
   std::string& known = fusions_.stated[static_cast<std::size_t>(stated)].refusal;
   if (known.empty()) known = done.refusal().reason;
   lower_pieces(group);
@@ -443,7 +442,7 @@ void Lowering::resolve_parts() {
   for (Step& step : plan_.steps) {
     for (Operand& operand : step.operands) {
       for (;;) {
-        const BufferInfo& buffer = plan_.buffers[static_cast<std::size_t>(operand.buffer.value)];
+        const BufferInfo& buffer = plan_.buffers[index_of(operand.buffer)];
         if (buffer.parent.value < 0) break;
         operand.buffer = buffer.parent;
         operand.offset_bytes += static_cast<std::int64_t>(buffer.parent_offset);
@@ -456,7 +455,7 @@ void Lowering::collect_constants() {
   std::vector<bool> seen(plan_.buffers.size(), false);
   for (const Step& step : plan_.steps) {
     for (std::size_t i = 0; i < step.read_count; ++i) {
-      const auto index = static_cast<std::size_t>(step.operands[i].buffer.value);
+      const auto index = index_of(step.operands[i].buffer);
       const BufferKind kind = plan_.buffers[index].kind;
       if (seen[index] || (kind != BufferKind::kWeight && kind != BufferKind::kConstant)) continue;
       seen[index] = true;
@@ -482,7 +481,7 @@ Plan Lowering::run() {
       const FusionGroup& group = fusions_.groups[static_cast<std::size_t>(group_index)];
       const bool at_first = group.kind == FusionGroup::Kind::kSharedInput;
       const NodeId where = at_first ? group.nodes.front() : group.nodes.back();
-      if (static_cast<std::size_t>(where.value) == index) lower_group(group);
+      if (index_of(where) == index) lower_group(group);
     } catch (const dnnl::error& error) {
       if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
       throw Error(ErrorCode::kUnsupported,

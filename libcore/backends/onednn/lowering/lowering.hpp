@@ -108,9 +108,7 @@ class Lowering {
   Lowered<Done> lower_with_front(const FusionGroup& part, Front front);
   /// The part whose anchor is read next, without lowering it.
   Lowered<Done> enter_part(const FusionGroup& part);
-  std::size_t buffer_bytes(BufferId buffer) const {
-    return plan_.buffers[static_cast<std::size_t>(buffer.value)].bytes;
-  }
+  std::size_t buffer_bytes(BufferId buffer) const { return plan_.buffers[index_of(buffer)].bytes; }
   /// The node that alone reads this tensor; invalid if there is none or it is a graph output.
   NodeId sole_reader(TensorId tensor) const { return only_consumer(*graph_, fusions_, tensor); }
 

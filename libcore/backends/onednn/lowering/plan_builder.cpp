@@ -23,10 +23,10 @@ std::size_t bytes_of(DType type, const Layout& layout) {
 }  // namespace
 
 BufferInfo& Lowering::changed_buffer(BufferId buffer) {
-  BufferInfo& info = plan_.buffers[static_cast<std::size_t>(buffer.value)];
+  BufferInfo& info = plan_.buffers[index_of(buffer)];
   journal_.note([this, buffer, kind = info.kind, parent = info.parent, offset = info.parent_offset,
                  has_parts = info.has_parts] {
-    BufferInfo& old = plan_.buffers[static_cast<std::size_t>(buffer.value)];
+    BufferInfo& old = plan_.buffers[index_of(buffer)];
     old.kind = kind;
     old.parent = parent;
     old.parent_offset = offset;
@@ -58,7 +58,7 @@ Value Lowering::constant(float number) {
 }
 
 bool Lowering::is_constant(const Value& value) const {
-  const BufferKind kind = plan_.buffers[static_cast<std::size_t>(value.buffer.value)].kind;
+  const BufferKind kind = plan_.buffers[index_of(value.buffer)].kind;
   return kind == BufferKind::kWeight || kind == BufferKind::kConstant;
 }
 
@@ -67,7 +67,7 @@ void Lowering::add_step(Step step) {
   step.group = group_index_;
   step.binds_output = binds_outputs_;
   const auto buffer_of = [&](const Operand& operand) -> BufferInfo& {
-    return plan_.buffers[static_cast<std::size_t>(operand.buffer.value)];
+    return plan_.buffers[index_of(operand.buffer)];
   };
   bool constant = true;
   for (std::size_t i = 0; i < step.read_count; ++i) {
@@ -190,16 +190,15 @@ void Lowering::copy_into(const Value& from, const Value& to, KernelKind kind) {
 }
 
 bool Lowering::can_overwrite(const Value& value) const {
-  const BufferInfo& buffer = plan_.buffers[static_cast<std::size_t>(value.buffer.value)];
+  const BufferInfo& buffer = plan_.buffers[index_of(value.buffer)];
   if (buffer.kind != BufferKind::kArena || buffer.parent.value >= 0 || buffer.has_parts ||
       value.offset != 0 || buffer.bytes != bytes_of(value.type, value.layout)) {
     return false;
   }
   const auto found = readers_.find(value.buffer.value);
   if (found == readers_.end()) return true;
-  return std::all_of(found->second.begin(), found->second.end(), [&](TensorId id) {
-    return fusions_.last_use[static_cast<std::size_t>(id.value)] <= position_;
-  });
+  return std::all_of(found->second.begin(), found->second.end(),
+                     [&](TensorId id) { return fusions_.last_use[index_of(id)] <= position_; });
 }
 
 void Lowering::note_overwritten(const Value& value) {
@@ -213,7 +212,7 @@ void Lowering::note_overwritten(const Value& value) {
 }
 
 bool Lowering::can_place(BufferId buffer) const {
-  const BufferInfo& info = plan_.buffers[static_cast<std::size_t>(buffer.value)];
+  const BufferInfo& info = plan_.buffers[index_of(buffer)];
   return info.kind == BufferKind::kArena && info.parent.value < 0;
 }
 
@@ -248,7 +247,7 @@ const Lowering::Concat* Lowering::find_concat(const std::vector<Value>& values,
 }
 
 std::optional<Value>& Lowering::changed_value(TensorId tensor) {
-  std::optional<Value>& value = values_[static_cast<std::size_t>(tensor.value)];
+  std::optional<Value>& value = values_[index_of(tensor)];
   journal_.keep(value);
   return value;
 }

@@ -28,7 +28,7 @@ const char* kind_name(KernelKind kind) {
 /// What a step that only changes a layout is there for, by the tensor at the sub-IR's border.
 void add_border(const Plan& plan, const Step& step, Json& row) {
   const auto buffer_of = [&](std::size_t operand) -> const BufferInfo& {
-    return plan.buffers[static_cast<std::size_t>(step.operands[operand].buffer.value)];
+    return plan.buffers[index_of(step.operands[operand].buffer)];
   };
   if (step.kind == KernelKind::kReorder && !step.binds_output && step.read_count > 0 &&
       buffer_of(0).kind == BufferKind::kInput) {
@@ -70,7 +70,7 @@ std::string compile_report(const Graph& graph, const Plan& plan, const StoredPla
   for (const Node& node : graph.nodes()) flops += node_flops(graph, node);
   std::size_t weight_bytes = 0;
   for (const BufferId id : plan.constants) {
-    weight_bytes += plan.buffers[static_cast<std::size_t>(id.value)].bytes;
+    weight_bytes += plan.buffers[index_of(id)].bytes;
   }
   std::int64_t reorders = 0;
   Json steps = Json::array();

@@ -54,7 +54,7 @@ class Packer {
     }
     PackedConstants result;
     for (const BufferId id : plan_.constants) {
-      const auto index = static_cast<std::size_t>(id.value);
+      const auto index = index_of(id);
       result.constants.push_back({{addresses_[index], plan_.buffers[index].bytes}});
       if (owned_[index]) result.owned.push_back(std::move(owned_[index]));
     }
@@ -120,7 +120,7 @@ Program::Program(Plan plan, const std::vector<PackedConstant>& constants,
       std::memcpy(owned_.back().get(), address, constants[i].bytes.size());
       address = owned_.back().get();
     }
-    addresses_[static_cast<std::size_t>(plan_.constants[i].value)] = address;
+    addresses_[index_of(plan_.constants[i])] = address;
   }
   executables_.reserve(plan_.steps.size());
   for (const Step& step : plan_.steps) executables_.push_back(prepare(step, engine_));
@@ -144,8 +144,7 @@ void Program::execute(Executable& executable, const std::vector<std::byte*>& add
   const Step& step = *executable.step;
   for (std::size_t i = 0; i < step.operands.size(); ++i) {
     const Operand& operand = step.operands[i];
-    std::byte* address =
-        addresses[static_cast<std::size_t>(operand.buffer.value)] + operand.offset_bytes;
+    std::byte* address = addresses[index_of(operand.buffer)] + operand.offset_bytes;
     if (address == executable.addresses[i]) continue;
     executable.addresses[i] = address;
     if (!step.kernel) executable.memories[i].set_data_handle(address);

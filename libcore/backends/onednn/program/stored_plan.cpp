@@ -21,7 +21,7 @@ std::vector<std::int64_t> number_buffers(const Plan& plan) {
   std::vector<std::int64_t> numbers(plan.buffers.size(), -1);
   for (const Step& step : plan.steps) {
     for (std::size_t i = 0; i <= step.read_count; ++i) {
-      numbers[static_cast<std::size_t>(step.operands[i].buffer.value)] = 0;
+      numbers[index_of(step.operands[i].buffer)] = 0;
     }
   }
   std::int64_t next = 0;
@@ -41,13 +41,12 @@ StepRecord record_of(const Plan& plan, const Step& step, const std::vector<std::
   record.node = step.node;
   for (std::size_t i = 0; i <= step.read_count; ++i) {
     const Operand& operand = step.operands[i];
-    const std::int64_t buffer = numbers[static_cast<std::size_t>(operand.buffer.value)];
+    const std::int64_t buffer = numbers[index_of(operand.buffer)];
     record.operands.push_back(
         {static_cast<std::uint32_t>(buffer), static_cast<std::uint64_t>(operand.offset_bytes)});
   }
   if (step.operands.size() > step.read_count + 1) {
-    record.scratch_bytes =
-        plan.buffers[static_cast<std::size_t>(step.operands.back().buffer.value)].bytes;
+    record.scratch_bytes = plan.buffers[index_of(step.operands.back().buffer)].bytes;
   }
   if (step.kernel) {
     record.kernel = step.kernel;
@@ -123,7 +122,7 @@ StoredPlan store_plan(const Plan& plan) {
     if (numbers[i] >= 0) record.buffers.push_back(record_of(plan.buffers[i]));
   }
   for (std::size_t i = 0; i < plan.constants.size(); ++i) {
-    const auto number = numbers[static_cast<std::size_t>(plan.constants[i].value)];
+    const auto number = numbers[index_of(plan.constants[i])];
     record.buffers[static_cast<std::size_t>(number)].index = i;
   }
   for (const Step& step : plan.steps) record.steps.push_back(record_of(plan, step, numbers));

@@ -10,7 +10,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "npu/ir/name_table.hpp"
 #include "npu/support/error.hpp"
+#include "npu/support/ids.hpp"
 #include "npu/support/json.hpp"
 #include "npu/tensor/tensor.hpp"
 
@@ -101,16 +103,15 @@ class Graph {
   /// Those that are folded (npu-ir(5)), in list order; they are not among nodes().
   const std::vector<FoldedNode>& folded() const noexcept { return folded_; }
   std::vector<FoldedNode>& folded() noexcept { return folded_; }
-  const Node& node(NodeId id) const { return nodes_[static_cast<std::size_t>(id.value)]; }
-  Node& node(NodeId id) { return nodes_[static_cast<std::size_t>(id.value)]; }
+  const Node& node(NodeId id) const { return nodes_[index_of(id)]; }
+  Node& node(NodeId id) { return nodes_[index_of(id)]; }
   const std::vector<TensorInfo>& tensors() const noexcept { return tensors_; }
-  const TensorInfo& tensor(TensorId id) const {
-    return tensors_[static_cast<std::size_t>(id.value)];
-  }
+  const TensorInfo& tensor(TensorId id) const { return tensors_[index_of(id)]; }
   const std::vector<TensorId>& graph_inputs() const noexcept { return graph_inputs_; }
   const std::vector<TensorId>& graph_outputs() const noexcept { return graph_outputs_; }
 
-  /// Invalid if there is no such tensor or node; a folded node has no NodeId.
+  /// Invalid if there is no such tensor or node; a folded node has no NodeId. Names are those that
+  /// the graph was read with.
   TensorId find_tensor(std::string_view name) const;
   NodeId find_node(std::string_view name) const;
 
@@ -137,8 +138,8 @@ class Graph {
   std::vector<TensorInfo> tensors_;
   std::vector<TensorId> graph_inputs_;
   std::vector<TensorId> graph_outputs_;
-  NameIndex<TensorId> tensor_by_name_;
-  NameIndex<NodeId> node_by_name_;
+  NameTable tensor_names_;
+  NameTable node_names_;
   Json document_;
 };
 

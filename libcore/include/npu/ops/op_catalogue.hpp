@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -95,5 +96,12 @@ double node_flops(const Graph& graph, const Node& node);
 /// Bytes that a node must at least read and write: each operand once, and its results. 0 for an
 /// alias. With `with_weights` false, operands that are weights do not count.
 double node_bytes(const Graph& graph, const Node& node, bool with_weights = true);
+
+/// The sums over several nodes, each by itself.
+struct NodeWork {
+  double flops = 0;
+  double bytes = 0;
+};
+NodeWork work_of(const Graph& graph, std::span<const NodeId> nodes);
 
 }  // namespace npu

@@ -4,11 +4,10 @@
 #include "gnn/profile/measure_links.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 
-#include "gnn/profile/elapsed.hpp"
 #include "npu/device/backend.hpp"
+#include "npu/support/elapsed.hpp"
 #include "npu/tensor/tensor.hpp"
 #include "support/statistics.hpp"
 
@@ -35,7 +34,7 @@ double copy_ms(const Tensor& tensor, DeviceInstance* from, DeviceInstance* to) {
   const auto start = Clock::now();
   const Tensor fetched = source == nullptr ? tensor : source->to_host();
   if (to != nullptr) to->import_tensor(fetched);
-  return ms_since(start);
+  return milliseconds_since(start);
 }
 
 }  // namespace

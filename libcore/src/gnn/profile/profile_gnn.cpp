@@ -14,14 +14,12 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <memory>
 #include <numeric>
 #include <set>
 
-#include "gnn/profile/elapsed.hpp"
 #include "gnn/profile/measure_links.hpp"
 #include "gnn/profile/profile_grid.hpp"
 #include "gnn/profile/sample_graph.hpp"
@@ -32,6 +30,7 @@
 #include "npu/gnn/staged_model.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/profile/host_fingerprint.hpp"
+#include "npu/support/elapsed.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"
 #include "npu/support/text.hpp"
@@ -152,7 +151,7 @@ class Profiler {
     ProfileProgress state;
     state.done = done_++;
     state.total = total_;
-    state.elapsed_s = ms_since(start_) / 1000;
+    state.elapsed_s = seconds_since(start_);
     // Later points are larger; what is left is judged by bytes, not by count.
     state.remaining_s =
         done_bytes_ > 0 ? state.elapsed_s * (total_bytes_ - done_bytes_) / done_bytes_ : 0;
@@ -403,7 +402,7 @@ class Profiler {
     const auto start = Clock::now();
     setup.block = std::make_unique<GnnBlock>(model_, point.layer, point.first, point.last,
                                              setup.shape, device, weights_);
-    setup.compile_ms = ms_since(start);
+    setup.compile_ms = milliseconds_since(start);
     const Graph graph = read_valid_graph(
         model_.block(point.layer, point.first, point.last, setup.shape).dump(), "block");
     for (const TensorId id : graph.graph_inputs()) {
@@ -430,7 +429,7 @@ class Profiler {
       const auto start = Clock::now();
       auto outputs = setup.block->run(part, setup.inputs);
       if (ends_layer) store_outputs(outputs, part);
-      return ms_since(start);
+      return milliseconds_since(start);
     });
   }
 
@@ -446,7 +445,7 @@ class Profiler {
     return time_runs(point.runs, [&](std::int32_t) {
       const auto start = Clock::now();
       setup.block->run(setup.graph, setup.inputs);
-      return ms_since(start);
+      return milliseconds_since(start);
     });
   }
 

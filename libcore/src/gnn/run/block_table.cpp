@@ -4,17 +4,11 @@
 #include "gnn/run/block_table.hpp"
 
 #include <algorithm>
-#include <chrono>
 
+#include "npu/support/elapsed.hpp"
 #include "npu/support/ids.hpp"
 
 namespace npu::gnn {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-}  // namespace
-
 BlockTable::BlockTable(const StagedModel& model, const std::map<std::string, Tensor>& weights,
                        const std::vector<GnnDevice>& devices, std::int64_t pad)
     : model_(model), weights_(weights), devices_(devices), pad_(std::max<std::int64_t>(1, pad)) {}
@@ -28,7 +22,7 @@ const GnnBlock& BlockTable::block(std::int32_t layer, const ShareTask& task, std
   if (block == nullptr) {
     const auto start = Clock::now();
     block = std::make_unique<GnnBlock>(model_, layer, task.first, task.last, shape, on, weights_);
-    compile_ms_ += std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    compile_ms_ += milliseconds_since(start);
     fused_ += block->fused_reductions();
   }
   return *block;

@@ -4,7 +4,6 @@
 #include "npu/gnn/gnn_runner.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include "gnn/run/plan_loader.hpp"
 #include "npu/gnn/features.hpp"
 #include "npu/gnn/verify_plan.hpp"
+#include "npu/support/elapsed.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/tensor/safetensors.hpp"
 #include "support/statistics.hpp"
@@ -20,11 +20,6 @@
 
 namespace npu::gnn {
 namespace {
-
-double ms_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-      .count();
-}
 
 RunResult simulated(const RunOptions& options, Diagnostics& diagnostics) {
   RunResult result;
@@ -138,7 +133,7 @@ RunResult computed(const RunOptions& options, Diagnostics& diagnostics) {
   RunResult result;
   RunReport& report = result.report;
   PhaseTimes times;
-  const auto load_start = std::chrono::steady_clock::now();
+  const auto load_start = Clock::now();
   const LoadedPlan loaded = load_plan(options, times);
   CompileCache cache(options.cache);
   ProgramCounts counts;
@@ -155,13 +150,13 @@ RunResult computed(const RunOptions& options, Diagnostics& diagnostics) {
   }
   warn_of_other_backends(loaded.plan, devices, diagnostics);
   progress.set_tasks(executor->graph());
-  report.load_ms = ms_since(load_start);
+  report.load_ms = milliseconds_since(load_start);
   std::vector<double> run_ms;
   for (std::int32_t run = 0; run <= options.bench; ++run) {
     progress.start(run);
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     executor->execute();
-    run_ms.push_back(ms_since(start));
+    run_ms.push_back(milliseconds_since(start));
     times.add("run", run_ms.back());
   }
   result.output = executor->output();

@@ -13,6 +13,7 @@
 #include <exception>
 #include <utility>
 
+#include "npu/support/elapsed.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
 
@@ -29,12 +30,9 @@ Scheduler::Scheduler(std::vector<std::vector<SchedulerTask>> tasks,
   start();
 }
 
-void Scheduler::start() { start_ = std::chrono::steady_clock::now(); }
+void Scheduler::start() { start_ = Clock::now(); }
 
-double Scheduler::now_ms() const {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_)
-      .count();
-}
+double Scheduler::now_ms() const { return milliseconds_since(start_); }
 
 bool Scheduler::Item::is_done() const noexcept {
   return std::all_of(open.begin(), open.end(), [](std::int32_t count) { return count == 0; });

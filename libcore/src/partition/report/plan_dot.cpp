@@ -41,7 +41,7 @@ std::vector<std::int32_t> partition_of_nodes(const Graph& graph, const Partition
   std::vector<std::int32_t> result(graph.nodes().size(), -1);
   for (std::size_t p = 0; p < plan.partitions.size(); ++p) {
     for (const NodeId id : plan.partitions[p].nodes) {
-      result[static_cast<std::size_t>(id.value)] = static_cast<std::int32_t>(p);
+      result[index_of(id)] = static_cast<std::int32_t>(p);
     }
   }
   return result;
@@ -62,7 +62,7 @@ std::vector<std::int64_t> groups_of_nodes(const Graph& graph) {
   const std::vector<std::vector<NodeId>> blocks = find_blocks(graph, 1);
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     for (const NodeId id : blocks[b]) {
-      groups[static_cast<std::size_t>(id.value)] = static_cast<std::int64_t>(b);
+      groups[index_of(id)] = static_cast<std::int64_t>(b);
     }
   }
   return groups;
@@ -84,7 +84,7 @@ std::vector<Box> boxes_of(const Graph& graph, const PartitionPlan& plan, DotLeve
     for (const NodeId id : nodes) {
       std::size_t box = boxes.size();
       if (level == DotLevel::kGroup) {
-        box = box_of_group.emplace(groups[static_cast<std::size_t>(id.value)], box).first->second;
+        box = box_of_group.emplace(groups[index_of(id)], box).first->second;
       }
       if (box == boxes.size()) boxes.push_back({{}, partition});
       boxes[box].nodes.push_back(id);
@@ -105,7 +105,7 @@ class PlanDrawing {
         box_of_(graph.nodes().size(), -1) {
     for (std::size_t b = 0; b < boxes_.size(); ++b) {
       for (const NodeId id : boxes_[b].nodes) {
-        box_of_[static_cast<std::size_t>(id.value)] = static_cast<std::int32_t>(b);
+        box_of_[index_of(id)] = static_cast<std::int32_t>(b);
       }
     }
   }
@@ -130,13 +130,13 @@ class PlanDrawing {
  private:
   std::string name_of(NodeId id) const {
     if (level_ == DotLevel::kNode) return "n" + std::to_string(id.value);
-    return "b" + std::to_string(box_of_[static_cast<std::size_t>(id.value)]);
+    return "b" + std::to_string(box_of_[index_of(id)]);
   }
   const Partition& partition_of(NodeId id) const {
     return plan_
         .partitions[static_cast<std::size_t>(partition_of_[static_cast<std::size_t>(id.value)])];
   }
-  bool is_drawn(NodeId id) const { return box_of_[static_cast<std::size_t>(id.value)] >= 0; }
+  bool is_drawn(NodeId id) const { return box_of_[index_of(id)] >= 0; }
 
   std::string_view colour_of(const std::string& device) {
     const auto found = std::find(devices_.begin(), devices_.end(), device);
@@ -226,11 +226,10 @@ class PlanDrawing {
     std::map<std::pair<std::int32_t, std::int32_t>, double> copied_bytes;
     for (const TensorInfo& tensor : graph_.tensors()) {
       if (tensor.kind != TensorKind::kResult || !is_drawn(tensor.producer)) continue;
-      const std::int32_t from = box_of_[static_cast<std::size_t>(tensor.producer.value)];
+      const std::int32_t from = box_of_[index_of(tensor.producer)];
       std::vector<std::int32_t> readers;
       for (const NodeId consumer : tensor.consumers) {
-        if (is_drawn(consumer))
-          readers.push_back(box_of_[static_cast<std::size_t>(consumer.value)]);
+        if (is_drawn(consumer)) readers.push_back(box_of_[index_of(consumer)]);
       }
       std::sort(readers.begin(), readers.end());  // boxes are in the order of the partitions
       std::vector<std::string_view> there{partition_of(tensor.producer).device};

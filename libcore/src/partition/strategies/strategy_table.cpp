@@ -17,17 +17,19 @@ StrategyOutcome by_tags(Graph& graph, const Target&, const PartitionOptions&, Di
 constexpr std::array kStrategies{
     StrategyInfo{Strategy::kContiguous, "contiguous", "maximal runs of one device in list order",
                  &by_tags<partition_contiguous>},
-    StrategyInfo{Strategy::kConvex, "convex", "fewest partitions by dependence",
+    StrategyInfo{Strategy::kConvex, "convex", "the fewest partitions that the data flow allows",
                  &by_tags<partition_convex>},
     StrategyInfo{Strategy::kMinCut, "mincut",
-                 "least predicted time, also by moving nodes to other devices", &partition_min_cut},
-    StrategyInfo{Strategy::kBlocks, "blocks", "the parts that a model is built of, by structure",
-                 &partition_blocks},
+                 "least predicted time; moves nodes to other devices where that pays",
+                 &partition_min_cut},
+    StrategyInfo{Strategy::kBlocks, "blocks",
+                 "the building blocks of the model, found by its structure", &partition_blocks},
     StrategyInfo{Strategy::kResources, "resources",
-                 "within on-chip memory, with the least traffic between partitions",
+                 "partitions that fit into on-chip memory, with the least traffic between them",
                  &partition_resources},
     StrategyInfo{Strategy::kMetis, "metis",
-                 "parts of equal work with little between them, in number", &partition_metis},
+                 "as many parts as --parts says, of about equal work, with few edges between them",
+                 &partition_metis},
 };
 
 }  // namespace

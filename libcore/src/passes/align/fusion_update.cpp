@@ -44,34 +44,42 @@ void update_names(const Graph& graph, const std::vector<TensorId>& now, const Na
   names = std::move(updated);
 }
 
+bool are_named(const Graph& graph, const std::vector<TensorId>& tensors,
+               const std::vector<std::string>& names) {
+  return std::equal(
+      tensors.begin(), tensors.end(), names.begin(), names.end(),
+      [&](TensorId id, const std::string& name) { return graph.tensor(id).name == name; });
+}
+
 void update_borders(const Graph& graph, BoundaryFinder& boundaries,
                     const std::vector<NodeId>& members, FusionEntry& entry) {
   const SubgraphBoundary boundary = boundaries.find(members);
-  Names reads;
-  Names makes;
-  for (const NodeId id : members) {
-    for (const TensorId input : graph.node(id).inputs) reads.insert(graph.tensor(input).name);
-    for (const TensorId output : graph.node(id).outputs) makes.insert(graph.tensor(output).name);
+  if (entry.inputs && !are_named(graph, boundary.inputs, *entry.inputs)) {
+    Names reads;
+    for (const NodeId id : members) {
+      for (const TensorId input : graph.node(id).inputs) reads.insert(graph.tensor(input).name);
+    }
+    update_names(graph, boundary.inputs, reads, *entry.inputs);
   }
-  if (entry.inputs) update_names(graph, boundary.inputs, reads, *entry.inputs);
-  if (entry.outputs) update_names(graph, boundary.outputs, makes, *entry.outputs);
+  if (entry.outputs && !are_named(graph, boundary.outputs, *entry.outputs)) {
+    Names makes;
+    for (const NodeId id : members) {
+      for (const TensorId output : graph.node(id).outputs) makes.insert(graph.tensor(output).name);
+    }
+    update_names(graph, boundary.outputs, makes, *entry.outputs);
+  }
 }
 
 // Sets what differs between a part of a split group and the whole.
 void become_part(const Graph& graph, const std::vector<NodeId>& members, std::int64_t id,
                  FusionEntry& entry) {
   entry.id = id;
+  const NodeWork work = work_of(graph, members);
   std::vector<std::string>& nodes = entry.nodes.emplace();
-  double flops = 0;
-  double bytes = 0;
-  for (const NodeId node : members) {
-    nodes.push_back(graph.node(node).name);
-    flops += node_flops(graph, graph.node(node));
-    bytes += node_bytes(graph, graph.node(node));
-  }
+  for (const NodeId node : members) nodes.push_back(graph.node(node).name);
   if (members.size() == 1) entry.pattern = "single";
-  if (entry.flops) entry.flops = saturating_integer(flops);
-  if (entry.bytes) entry.bytes = saturating_integer(bytes);
+  if (entry.flops) entry.flops = saturating_integer(work.flops);
+  if (entry.bytes) entry.bytes = saturating_integer(work.bytes);
   entry.on_chip_bytes.reset();
 }
 

@@ -56,19 +56,14 @@ Json names_of(const Graph& graph, const std::vector<TensorId>& tensors) {
 void update_partition(const Graph& graph, BoundaryFinder& boundaries,
                       const std::vector<NodeId>& members, Json& partition) {
   const SubgraphBoundary boundary = boundaries.find(members);
+  const NodeWork work = work_of(graph, members);
   Json nodes = Json::array();
-  double flops = 0;
-  double bytes = 0;
-  for (const NodeId id : members) {
-    nodes.push_back(graph.node(id).name);
-    flops += node_flops(graph, graph.node(id));
-    bytes += node_bytes(graph, graph.node(id));
-  }
+  for (const NodeId id : members) nodes.push_back(graph.node(id).name);
   partition["nodes"] = std::move(nodes);
   partition["inputs"] = names_of(graph, boundary.inputs);
   partition["outputs"] = names_of(graph, boundary.outputs);
-  partition["flops"] = saturating_integer(flops);
-  partition["bytes"] = saturating_integer(bytes);
+  partition["flops"] = saturating_integer(work.flops);
+  partition["bytes"] = saturating_integer(work.bytes);
 }
 
 void update_partitions(const Graph& graph, Json& plan,

@@ -104,7 +104,7 @@ class FusionBuilder {
   bool enabled(Pattern pattern, std::int32_t n) const {
     return enabled_[static_cast<std::size_t>(facts(n).patterns)][static_cast<std::size_t>(pattern)];
   }
-  bool is_output(TensorId id) const { return is_output_[static_cast<std::size_t>(id.value)] != 0; }
+  bool is_output(TensorId id) const { return is_output_[index_of(id)] != 0; }
 
   bool free(std::int32_t n) const { return group_of_[static_cast<std::size_t>(n)] < 0; }
   std::int32_t group_of(std::int32_t n) const { return group_of_[static_cast<std::size_t>(n)]; }

@@ -22,17 +22,14 @@ TrafficMeter::TrafficMeter(const Graph& graph)
       is_output_(graph.tensors().size(), 0),
       member_(graph.nodes().size(), 0),
       seen_(graph.tensors().size(), 0) {
-  for (const TensorId id : graph.graph_outputs())
-    is_output_[static_cast<std::size_t>(id.value)] = 1;
+  for (const TensorId id : graph.graph_outputs()) is_output_[index_of(id)] = 1;
 }
 
 GroupTraffic TrafficMeter::measure(std::span<const NodeId> nodes, bool writes_slices) {
   ++stamp_;
   GroupTraffic traffic;
-  const auto inside = [&](NodeId id) {
-    return id.valid() && member_[static_cast<std::size_t>(id.value)] == stamp_;
-  };
-  for (const NodeId id : nodes) member_[static_cast<std::size_t>(id.value)] = stamp_;
+  const auto inside = [&](NodeId id) { return id.valid() && member_[index_of(id)] == stamp_; };
+  for (const NodeId id : nodes) member_[index_of(id)] = stamp_;
   double slice_bytes = 0;
   for (const NodeId id : nodes) {
     const Node& node = graph_.node(id);
@@ -48,7 +45,7 @@ GroupTraffic TrafficMeter::measure(std::span<const NodeId> nodes, bool writes_sl
         if (slices) slice_bytes += static_cast<double>(tensor.bytes());
         continue;
       }
-      auto& seen = seen_[static_cast<std::size_t>(node.inputs[i].value)];
+      auto& seen = seen_[index_of(node.inputs[i])];
       if (seen == stamp_) continue;
       seen = stamp_;
       auto bytes = static_cast<double>(tensor.bytes());
@@ -65,7 +62,7 @@ GroupTraffic TrafficMeter::measure(std::span<const NodeId> nodes, bool writes_sl
     }
     for (const TensorId output : node.outputs) {
       const TensorInfo& tensor = graph_.tensor(output);
-      bool needed = is_output_[static_cast<std::size_t>(output.value)] != 0;
+      bool needed = is_output_[index_of(output)] != 0;
       for (const NodeId consumer : tensor.consumers) needed = needed || !inside(consumer);
       const auto bytes = static_cast<double>(tensor.bytes());
       if (needed) {

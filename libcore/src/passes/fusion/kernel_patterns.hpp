@@ -23,7 +23,7 @@ class Readers {
   explicit Readers(const FusionBuilder& builder);
   bool unused(std::int32_t n) const { return unused_[static_cast<std::size_t>(n)] != 0; }
   /// The only node that reads a tensor, once; -1 if there is none, or if it is a graph output.
-  std::int32_t only(TensorId id) const { return only_[static_cast<std::size_t>(id.value)]; }
+  std::int32_t only(TensorId id) const { return only_[index_of(id)]; }
 
  private:
   std::vector<char> unused_;

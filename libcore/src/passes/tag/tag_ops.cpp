@@ -128,7 +128,7 @@ class Tagger {
     const Node& node = graph_.node(id);
     std::optional<Tag> wish = requested(node);
     if (const NodeId from = producer(node); from.valid() && from < id) {
-      const Tag& tag = tags_[static_cast<std::size_t>(from.value)];
+      const Tag& tag = tags_[index_of(from)];
       if (tag.device == nullptr) return {};  // reported at the producer
       if (wish && wish->reason.kind() == Kind::kForced && wish->device != tag.device) {
         diagnostics_.error(
