@@ -25,9 +25,25 @@ template <typename V>
   return value;
 }
 
+#if NPU_HAS_X86 && !defined(__clang__)
+/// True for vectors of functions that are compiled for AVX-512.
+template <typename V>
+inline constexpr bool kIsAvx512 = sizeof(V) == 64;
+/// Rounded to an integer: 8 to the nearest, 9 down, 10 up, 11 towards zero.
+#define NPU_ROUND_AVX512(x, mode)                                                  \
+  if constexpr (kIsAvx512<V>) {                                                    \
+    return __builtin_ia32_rndscaleps_mask(x, mode, V{}, std::uint16_t{0xFFFF}, 4); \
+  }
+#else
+template <typename V>
+inline constexpr bool kIsAvx512 = false;
+#define NPU_ROUND_AVX512(x, mode)
+#endif
+
 /// The nearest integer, of two the even one; zeros keep their sign.
 template <typename V>
 [[gnu::always_inline]] inline V nearest_integer(V x) {
+  NPU_ROUND_AVX512(x, 8)
   constexpr float kWhole = 8388608.0F;  // from 2^23 on all floats are integers
   const V magnitude = x < 0.0F ? -x : x;
   const V rounded = (magnitude + kWhole) - kWhole;
@@ -36,18 +52,21 @@ template <typename V>
 
 template <typename V>
 [[gnu::always_inline]] inline V floor_vector(V x) {
+  NPU_ROUND_AVX512(x, 9)
   const V nearest = nearest_integer(x);
   return with_sign_of(nearest > x ? nearest - 1.0F : nearest, x);
 }
 
 template <typename V>
 [[gnu::always_inline]] inline V ceil_vector(V x) {
+  NPU_ROUND_AVX512(x, 10)
   const V nearest = nearest_integer(x);
   return with_sign_of(nearest < x ? nearest + 1.0F : nearest, x);
 }
 
 template <typename V>
 [[gnu::always_inline]] inline V truncate_vector(V x) {
+  NPU_ROUND_AVX512(x, 11)
   const V magnitude = x < 0.0F ? -x : x;
   return with_sign_of(floor_vector(magnitude), x);
 }
@@ -55,6 +74,11 @@ template <typename V>
 /// 1 / sqrt(x) by Newton's method from the exponent's half, to about one unit in the last place.
 template <typename V>
 [[gnu::always_inline]] inline V reciprocal_root_vector(V x) {
+#if NPU_HAS_X86 && !defined(__clang__)
+  if constexpr (kIsAvx512<V>) {
+    return 1.0F / __builtin_ia32_sqrtps512_mask(x, V{}, std::uint16_t{0xFFFF}, 4);
+  }
+#endif
   using Int = typename IntegersOf<V>::Type;
   constexpr float kSmallest = 1.17549435e-38F;
   const V normal = x < kSmallest ? x * 16777216.0F : x;  // 2^24
@@ -79,7 +103,8 @@ template <bool kCosine, typename V>
 [[gnu::always_inline]] inline V sine_vector(V x) {
   using Int = typename IntegersOf<V>::Type;
   constexpr float kLargest = 8192.0F;
-  const Int is_large = !(x <= kLargest && x >= -kLargest);
+  const V magnitude = x < 0.0F ? -x : x;
+  const Int is_large = ~(magnitude <= kLargest);  // NaN, too
   const V small = is_large ? V{} : x;
   const V shifted = small * 0.636619772F + 12582912.0F;
   Int quadrant;
@@ -101,9 +126,11 @@ template <bool kCosine, typename V>
   V result = (quadrant & 1) == 0 ? sine : cosine;
   result = (quadrant & 2) == 0 ? result : -result;
   constexpr int kLanes = sizeof(V) / sizeof(float);
-  bool any_large = false;
-  for (int i = 0; i < kLanes; ++i) any_large = any_large || is_large[i] != 0;
-  if (any_large) {
+  std::uint64_t parts[kLanes / 2];
+  std::memcpy(parts, &is_large, sizeof parts);
+  std::uint64_t any_large = 0;
+  for (const std::uint64_t part : parts) any_large |= part;
+  if (any_large != 0) {
     for (int i = 0; i < kLanes; ++i) {
       if (is_large[i] != 0) result[i] = kCosine ? std::cos(x[i]) : std::sin(x[i]);
     }

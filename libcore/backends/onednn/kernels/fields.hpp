@@ -226,7 +226,8 @@ inline constexpr auto kFields<MiddleReduction> = std::make_tuple(NPU_FIELD(Middl
                                                                  NPU_FIELD(MiddleReduction, type),
                                                                  NPU_FIELD(MiddleReduction, outer),
                                                                  NPU_FIELD(MiddleReduction, count),
-                                                                 NPU_FIELD(MiddleReduction, inner));
+                                                                 NPU_FIELD(MiddleReduction, inner),
+                                                                 NPU_FIELD(MiddleReduction, isa));
 
 template <>
 inline constexpr auto kFields<GatherRows> = std::make_tuple(NPU_FIELD(GatherRows, count),

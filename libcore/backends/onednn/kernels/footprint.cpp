@@ -335,6 +335,7 @@ Footprint footprint(const WindowAverage& kernel) {
 
 Footprint footprint(const MiddleReduction& kernel) {
   require(is_float(kernel.type), "'type' is no float type");
+  require_isa(kernel.isa);
   const Count results = at_least_one(kernel.outer, "outer") * at_least_one(kernel.inner, "inner");
   return FootprintBuilder()
       .read(results * at_least_one(kernel.count, "count"), size_of(kernel.type))

@@ -98,6 +98,22 @@ bool copy_piece(const IndexedCopy& call, const IndexedCopy::Operands& operands, 
     }
     return true;
   }
+  if (call.indices.size() == 1) {  // the common case
+    const IndexedCopy::Index& index = call.indices.front();
+    const std::int64_t* number = elements<std::int64_t>(operands.indices[0]) + at[0];
+    const std::int64_t extent = index.extent;
+    const std::int64_t step = index.step;
+    const std::int64_t wrap = call.wraps ? extent : 0;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t place = *number < 0 ? *number + wrap : *number;
+      if (static_cast<std::uint64_t>(place) >= static_cast<std::uint64_t>(extent)) return false;
+      move(indexed + place * step, other);
+      indexed += indexed_step;
+      other += other_step;
+      number += steps[0];
+    }
+    return true;
+  }
   for (std::int64_t i = begin; i < end; ++i) {
     const std::int64_t offset = pointed_at(call, operands.indices, at);
     if (offset < 0) return false;

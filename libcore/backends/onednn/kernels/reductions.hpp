@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "kernels/copies.hpp"
+#include "kernels/simd.hpp"
 #include "npu/tensor/dtype.hpp"
 
 namespace npu::onednn {
@@ -29,6 +30,7 @@ struct MiddleReduction {
   std::int64_t outer = 1;
   std::int64_t count = 1;
   std::int64_t inner = 1;
+  VectorIsa isa = VectorIsa::kAny;
 
   using Operands = UnaryOperands;
   static Operands bind(Addresses addresses) { return bind_unary(addresses); }

@@ -51,6 +51,21 @@ void reduce_integers(const IntegerReduction& call, const T* source, To* target) 
                                       ? INT64_MIN
                                       : kOp == IntegerOp::kProduct || kOp == IntegerOp::kAll;
   for_each_group(call, [&](std::int64_t from, std::int64_t to, std::int64_t width) {
+    if (call.inner == 1) {
+      constexpr std::int64_t kLanes = 8;
+      std::int64_t lanes[kLanes];
+      std::fill_n(lanes, kLanes, kStart);
+      const T* row = source + from;
+      const std::int64_t whole = call.count / kLanes * kLanes;
+      for (std::int64_t i = 0; i < whole; i += kLanes) {
+        for (std::int64_t j = 0; j < kLanes; ++j) lanes[j] = reduce<kOp>(lanes[j], row[i + j]);
+      }
+      for (std::int64_t i = whole; i < call.count; ++i) lanes[0] = reduce<kOp>(lanes[0], row[i]);
+      std::int64_t sum = lanes[0];
+      for (std::int64_t j = 1; j < kLanes; ++j) sum = reduce<kOp>(sum, lanes[j]);
+      target[to] = static_cast<To>(sum);
+      return;
+    }
     std::int64_t sums[kColumns];
     std::fill_n(sums, width, kStart);
     for (std::int64_t i = 0; i < call.count; ++i) {
@@ -95,11 +110,34 @@ inline bool is_better(T value, T best) {
   return value != value || (kGreatest ? value > best : value < best);
 }
 
+/// Among elements that follow each other: the extremum first, then where it stands.
+template <bool kGreatest, typename T>
+std::int64_t place_in_run(const T* row, std::int64_t count) {
+  auto best = comparable(row[0]);
+  bool has_nan = best != best;
+  for (std::int64_t i = 1; i < count; ++i) {
+    const auto value = comparable(row[i]);
+    has_nan |= value != value;
+    best = (kGreatest ? value > best : value < best) ? value : best;
+  }
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto value = comparable(row[i]);
+    if (has_nan ? value != value : value == best) return i;
+  }
+  return 0;
+}
+
 template <bool kGreatest, typename T>
 void find_places(const ArgReduction& call, const T* source, std::byte* target) {
   auto* places = elements<std::int64_t>(target);
   T* values = elements<T>(target + call.outer * call.inner * 8);
   for_each_group(call, [&](std::int64_t from, std::int64_t to, std::int64_t width) {
+    if (call.inner == 1) {
+      const std::int64_t place = place_in_run<kGreatest>(source + from, call.count);
+      places[to] = place;
+      if (call.has_values) values[to] = source[from + place];
+      return;
+    }
     T best[kColumns];
     std::int64_t place[kColumns]{};
     std::copy_n(source + from, width, best);
@@ -127,18 +165,26 @@ void find_typed(const ArgReduction& call, const std::byte* source, std::byte* ta
 
 template <typename Sum, typename T>
 void add_up(const RunningSum& call, const T* source, T* target) {
+  const auto put = [](T& to, Sum& sum, const T& from) {
+    if constexpr (std::is_integral_v<Sum>) {
+      sum += static_cast<Sum>(from);
+      to = static_cast<T>(sum);
+    } else {
+      sum += static_cast<Sum>(load(from));
+      store(to, static_cast<float>(sum));
+    }
+  };
   for_each_group(call, [&](std::int64_t from, std::int64_t /*to*/, std::int64_t width) {
+    if (call.inner == 1) {
+      Sum sum{};
+      for (std::int64_t i = from; i < from + call.count; ++i) put(target[i], sum, source[i]);
+      return;
+    }
     Sum sums[kColumns]{};
     for (std::int64_t i = 0; i < call.count; ++i) {
       const std::int64_t row = from + i * call.inner;
       for (std::int64_t j = 0; j < width; ++j) {
-        if constexpr (std::is_integral_v<Sum>) {
-          sums[j] += static_cast<Sum>(source[row + j]);
-          target[row + j] = static_cast<T>(sums[j]);
-        } else {
-          sums[j] += static_cast<Sum>(load(source[row + j]));
-          store(target[row + j], static_cast<float>(sums[j]));
-        }
+        put(target[row + j], sums[j], source[row + j]);
       }
     }
   });

@@ -30,6 +30,14 @@ template <Op kOp, typename T>
     if constexpr (kOp == Op::kRemainder || kOp == Op::kFmod) return 0;
     return wrapped<T>(0 - static_cast<std::make_unsigned_t<T>>(a));
   }
+  if constexpr (sizeof(T) == 8) {
+    if (static_cast<std::uint64_t>(a | b) >> 32 == 0) {  // half as wide, in half the time
+      const auto x = static_cast<std::uint32_t>(a);
+      const auto y = static_cast<std::uint32_t>(b);
+      constexpr bool kRest = kOp == Op::kRemainder || kOp == Op::kFmod;
+      return static_cast<T>(kRest ? x % y : x / y);
+    }
+  }
   const T quotient = a / b;
   const T rest = a % b;
   const bool rounds = rest != 0 && (rest < 0) != (b < 0);
@@ -76,8 +84,10 @@ template <Op kOp, typename T>
   if constexpr (kOp == Op::kLessEqual) return a <= b;
   if constexpr (kOp == Op::kGreater) return a > b;
   if constexpr (kOp == Op::kGreaterEqual) return a >= b;
-  if constexpr (kOp == Op::kLogicalAnd) return static_cast<int>(a != T{}) & (b != T{});
-  if constexpr (kOp == Op::kLogicalOr) return static_cast<int>(a != T{}) | (b != T{});
+  if constexpr (kOp == Op::kLogicalAnd)
+    return (static_cast<int>(a != T{}) & static_cast<int>(b != T{})) != 0;
+  if constexpr (kOp == Op::kLogicalOr)
+    return (static_cast<int>(a != T{}) | static_cast<int>(b != T{})) != 0;
   return (a != T{}) != (b != T{});
 }
 
@@ -123,13 +133,14 @@ template <Op kOp, typename T>
   const std::int64_t a_stride = row.call->a_strides.back();
   const std::int64_t b_stride = row.call->b_strides.back();
   const std::int64_t target_stride = row.call->target_strides.back();
+  const std::int64_t count = row.count;  // a store of bytes might change what `row` points to
   if (target_stride == 1 && a_stride == 1 && b_stride == 1) {
-    for (std::int64_t i = 0; i < row.count; ++i) put<kOp, T>(target[i], a[i], b[i], alpha);
+    for (std::int64_t i = 0; i < count; ++i) put<kOp, T>(target[i], a[i], b[i], alpha);
   } else if (target_stride == 1 && a_stride == 1 && b_stride == 0) {
     const T right = b[0];
-    for (std::int64_t i = 0; i < row.count; ++i) put<kOp, T>(target[i], a[i], right, alpha);
+    for (std::int64_t i = 0; i < count; ++i) put<kOp, T>(target[i], a[i], right, alpha);
   } else {
-    for (std::int64_t i = 0; i < row.count; ++i) {
+    for (std::int64_t i = 0; i < count; ++i) {
       put<kOp, T>(target[i * target_stride], a[i * a_stride], b[i * b_stride], alpha);
     }
   }
@@ -226,13 +237,14 @@ template <typename T>
   const std::int64_t strides[4]{row.call->condition_strides.back(), row.call->a_strides.back(),
                                 row.call->b_strides.back(), row.call->target_strides.back()};
   const bool in_runs = strides[0] == 1 && strides[3] == 1;
+  const std::int64_t count = row.count;
   if (in_runs && strides[1] == 1 && strides[2] == 1) {
-    for (std::int64_t i = 0; i < row.count; ++i) target[i] = condition[i] != 0 ? a[i] : b[i];
+    for (std::int64_t i = 0; i < count; ++i) target[i] = condition[i] != 0 ? a[i] : b[i];
   } else if (in_runs && strides[1] == 0 && strides[2] == 1) {
     const T left = a[0];
-    for (std::int64_t i = 0; i < row.count; ++i) target[i] = condition[i] != 0 ? left : b[i];
+    for (std::int64_t i = 0; i < count; ++i) target[i] = condition[i] != 0 ? left : b[i];
   } else {
-    for (std::int64_t i = 0; i < row.count; ++i) {
+    for (std::int64_t i = 0; i < count; ++i) {
       const bool holds = condition[i * strides[0]] != 0;
       target[i * strides[3]] = holds ? a[i * strides[1]] : b[i * strides[2]];
     }
@@ -266,11 +278,16 @@ bool has_zero(const TypedBinary& call, const T* values) {
     extents.push_back(call.extents[i]);
     strides.push_back(call.b_strides[i]);
   }
-  const std::int64_t count = product(extents);
-  for (std::int64_t i = 0; i < count; ++i) {
+  if (extents.empty()) return values[0] == 0;
+  const std::int64_t width = extents.back();
+  const std::int64_t rows = product(extents) / width;
+  for (std::int64_t row = 0; row < rows; ++row) {
     std::int64_t offset[1];
-    row_offsets(i, extents, 0, {&strides}, offset);
-    if (values[offset[0]] == 0) return true;
+    row_offsets(row, extents, 1, {&strides}, offset);
+    const T* first = values + offset[0];
+    std::int64_t zeros = 0;
+    for (std::int64_t i = 0; i < width; ++i) zeros += first[i * strides.back()] == 0 ? 1 : 0;
+    if (zeros != 0) return true;
   }
   return false;
 }
