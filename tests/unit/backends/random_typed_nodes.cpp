@@ -2,12 +2,11 @@
 // Random nodes of the ops of integers and truth, and of those that make tensors, index them or put
 // them together from parts.
 #include <algorithm>
-#include <functional>
-#include <numeric>
 #include <set>
 #include <string_view>
 
 #include "random_nodes.hpp"
+#include "reference_ops.hpp"
 
 namespace npu::test {
 
@@ -17,10 +16,6 @@ using Integers = std::vector<std::int64_t>;
 using Names = std::vector<std::string>;
 
 std::string name_of(const std::string& op) { return op.substr(5, op.find('.', 5) - 5); }
-
-std::int64_t count_of(const Shape& shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
-}
 
 bool is_float(const std::string& type) { return type == "float32" || type == "bfloat16"; }
 

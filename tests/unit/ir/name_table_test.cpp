@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "npu/ir/name_table.hpp"
 
+#include <functional>
 #include <string>
 
 #include "catch.hpp"
@@ -10,18 +11,18 @@ using namespace npu;
 namespace {
 
 /// A list of names and its table.
-struct Names {
+struct NamedList {
   std::vector<std::string> list;
   NameTable table;
 
   std::int32_t add(const std::string& name) {
     list.push_back(name);
-    return table.insert(name, static_cast<std::int32_t>(list.size()) - 1, of());
+    return table.insert(name, static_cast<std::int32_t>(list.size()) - 1, name_of());
   }
-  std::int32_t find(std::string_view name) const { return table.find(name, of()); }
+  std::int32_t find(std::string_view name) const { return table.find(name, name_of()); }
 
  private:
-  auto of() const {
+  std::function<const std::string&(std::int32_t)> name_of() const {
     return
         [this](std::int32_t i) -> const std::string& { return list[static_cast<std::size_t>(i)]; };
   }
@@ -30,7 +31,7 @@ struct Names {
 }  // namespace
 
 TEST_CASE("name table: an empty one finds nothing") {
-  Names names;
+  NamedList names;
   CHECK(names.find("a") == -1);
   CHECK(names.find("") == -1);
   names.table.reserve(100);
@@ -38,7 +39,7 @@ TEST_CASE("name table: an empty one finds nothing") {
 }
 
 TEST_CASE("name table: the first element keeps a name") {
-  Names names;
+  NamedList names;
   CHECK(names.add("a") == -1);
   CHECK(names.add("") == -1);
   CHECK(names.add("a") == 0);
@@ -52,12 +53,12 @@ TEST_CASE("name table: the first element keeps a name") {
 TEST_CASE("name table: finds all of many names, however it has grown") {
   const bool reserves = GENERATE(false, true);
   constexpr std::int32_t kCount = 20'000;
-  Names names;
+  NamedList names;
   if (reserves) names.table.reserve(kCount);
   for (std::int32_t i = 0; i < kCount; ++i) {
     REQUIRE(names.add("node_" + std::to_string(i)) == -1);
   }
-  const Names copy = names;
+  const NamedList copy = names;
   for (std::int32_t i = 0; i < kCount; ++i) {
     REQUIRE(names.find("node_" + std::to_string(i)) == i);
     REQUIRE(copy.find("node_" + std::to_string(i)) == i);

@@ -11,6 +11,7 @@
 
 #include "kernels/operands.hpp"
 #include "lowering/lowering.hpp"
+#include "lowering/movement.hpp"
 #include "npu/ops/op_catalogue.hpp"
 
 namespace npu::onednn {
@@ -19,7 +20,6 @@ namespace {
 
 using Kind = EpilogueOp::Kind;
 using StepKind = EpilogueStep::Kind;
-using Operand = EpilogueOp::Operand;
 
 BoundNode bound(const Graph& graph, const Node& node) {
   return BoundNode(graph, node, find_op(node.op_type)->schema);
@@ -53,12 +53,6 @@ std::optional<EpilogueStep> step_of(const Eltwise& eltwise) {
   }
 }
 
-std::int64_t element_count(const Shape& shape) {
-  std::int64_t count = 1;
-  for (const std::int64_t extent : shape) count *= extent;
-  return count;
-}
-
 /// The arithmetic that an op of two operands stands for.
 std::optional<Kind> arithmetic_kind(std::string_view name) {
   if (name == "add") return Kind::kAdd;
@@ -88,7 +82,7 @@ class Reader {
     if (name == "add" || name == "sub" || name == "mul" || name == "rsub") {
       add_function(name, number_function(lowering_, arguments));
     } else if (name == "div") {
-      EpilogueOp op{.kind = Kind::kDivide, .operand = Operand::kNumber, .op = name};
+      EpilogueOp op{.kind = Kind::kDivide, .operand = EpilogueOp::Operand::kNumber, .op = name};
       op.number = static_cast<float>(arguments.number("other"));
       result_.ops.push_back(op);
     } else {
@@ -118,9 +112,9 @@ class Reader {
       op.alpha = static_cast<float>(arguments.number("alpha"));
     }
     const std::int64_t count = element_count(lowering_.shape(other));
-    op.operand = count == elements_ ? Operand::kPerElement
-                 : count == 1       ? Operand::kOneElement
-                                    : Operand::kPerChannel;
+    op.operand = count == elements_ ? EpilogueOp::Operand::kPerElement
+                 : count == 1       ? EpilogueOp::Operand::kOneElement
+                                    : EpilogueOp::Operand::kPerChannel;
     result_.ops.push_back(op);
     return std::nullopt;
   }
@@ -139,7 +133,7 @@ class Binder {
 
   /// Nothing, or why the op cannot be done.
   std::optional<NotFused> add(const EpilogueOp& op) {
-    if (op.operand == Operand::kNone) {
+    if (op.operand == EpilogueOp::Operand::kNone) {
       result_.ops.push_back({op, std::nullopt, false});
       return std::nullopt;
     }
@@ -165,16 +159,16 @@ class Binder {
   Value operand_of(const EpilogueOp& op) {
     Shape shape(static_cast<std::size_t>(target_.data.ndims), 1);
     switch (op.operand) {
-      case Operand::kNumber:
+      case EpilogueOp::Operand::kNumber:
         return lowering_.reshaped(lowering_.constant(op.number), shape);
-      case Operand::kPerElement: {
+      case EpilogueOp::Operand::kPerElement: {
         Value value = lowering_.operand(op.tensor);
         const Shape wanted = dimensions(target_);
         if (dimensions(value.layout) != wanted) value = lowering_.reshaped(value, wanted);
         return lowering_.in_layout(value, with_type(target_, value.type));
       }
       default: {
-        if (op.operand == Operand::kPerChannel) {
+        if (op.operand == EpilogueOp::Operand::kPerChannel) {
           const Node& anchor = lowering_.graph().node(lowering_.group()->nodes.front());
           const bool by_channel = role_of(anchor) == FusionRole::kConv;
           shape[by_channel ? 1 : shape.size() - 1] = element_count(lowering_.shape(op.tensor));
@@ -186,7 +180,7 @@ class Binder {
 
   /// Whether the result may be stored over the term that is added to it.
   bool accumulates(const EpilogueOp& op, const Value& value) const {
-    if (op.operand != Operand::kPerElement) return false;
+    if (op.operand != EpilogueOp::Operand::kPerElement) return false;
     if (op.kind != Kind::kAdd && op.kind != Kind::kSubtract) return false;
     if (!lowering_.allows_sum() || result_.accumulated) return false;
     if (value.layout != target_ || !lowering_.can_overwrite(value)) return false;
