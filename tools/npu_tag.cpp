@@ -11,6 +11,24 @@
 
 using npu::cli::ExitStatus;
 
+namespace {
+
+ExitStatus tag(npu::cli::Tool& tool, const npu::Target& target, const npu::TagOptions& options) {
+  npu::Graph& graph = tool.read_graph();
+  npu::tag_ops(graph, target, options, tool.diagnostics());
+  tool.stop_on_errors();
+  ExitStatus status = ExitStatus::kSuccess;
+  if (tool.wants_report() || tool.has_asserts()) {
+    const npu::TagReport report = npu::tag_report(graph, target);
+    tool.report(npu::format_tag_report(report));
+    status = tool.check_asserts(npu::tag_metrics(report));
+  }
+  tool.write_graph(graph);
+  return status;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   npu::cli::Tool tool{"npu-tag",
                       "Assign every node to the first device of a target that supports it."};
@@ -79,16 +97,6 @@ int main(int argc, char** argv) {
       return tool.write_text(npu::format_target_ops(target, list_ops_device)), ExitStatus::kSuccess;
     }
     for (const std::string& rule : force) options.force.push_back(npu::cli::parse_force_rule(rule));
-    npu::Graph& graph = tool.read_graph();
-    npu::tag_ops(graph, target, options, tool.diagnostics());
-    tool.stop_on_errors();
-    ExitStatus status = ExitStatus::kSuccess;
-    if (tool.wants_report() || tool.has_asserts()) {
-      const npu::TagReport report = npu::tag_report(graph, target);
-      tool.report(npu::format_tag_report(report));
-      status = tool.check_asserts(npu::tag_metrics(report));
-    }
-    tool.write_graph(graph);
-    return status;
+    return tag(tool, target, options);
   });
 }

@@ -115,9 +115,12 @@ endif()
 # ---- A vendor's backend ----
 
 if(HAS_ATEN)
-  # It is found only through NPU_BACKEND_PATH; then it runs a partition of a bundle.
-  set(compile "${prefix}/bin/npu-compile" "${SOURCE_DIR}/tests/cli/npu-compile/branches.json"
-    --target "${CMAKE_CURRENT_LIST_DIR}/consumer/vendor_target.json" --no-cache --random-weights 1 -o vendor.npub)
+  # It is found only through NPU_BACKEND_PATH; then it runs a partition of a bundle. The partitions are made beforehand:
+  # by cost, so small a model would run on libtorch alone.
+  run("${prefix}/bin/npu-tag" "${SOURCE_DIR}/tests/cli/npu-compile/branches.json"
+    --target "${CMAKE_CURRENT_LIST_DIR}/consumer/vendor_target.json" -o vendor_tagged.json)
+  run("${prefix}/bin/npu-partition" vendor_tagged.json -s contiguous -o vendor_plan.json)
+  set(compile "${prefix}/bin/npu-compile" vendor_plan.json --no-cache --random-weights 1 -o vendor.npub)
   execute_process(COMMAND ${compile} WORKING_DIRECTORY "${SCRATCH}" RESULT_VARIABLE result ERROR_VARIABLE errors)
   if(NOT result EQUAL 1 OR NOT errors MATCHES "set NPU_BACKEND_PATH to its folder")
     message(FATAL_ERROR "without its folder, compiling for the vendor exits with ${result}\n${errors}")

@@ -14,7 +14,7 @@ LC_ALL=C
 export LC_ALL
 cd "$1"
 
-odd=$(find libcore tools scripts tests testdata man -name '*[!A-Za-z0-9._+-]*' ! -path '*/__pycache__*')
+odd=$(find . -path './.git' -prune -o -path './build*' -prune -o -name '*[!A-Za-z0-9._+-]*' ! -path '*/__pycache__*' -print)
 if [ -n "$odd" ]; then
   printf '%s: the name of a file consists of letters, digits and . _ + -\n' "$odd"
   exit 1

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "npu/compile/fold_constants.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/partition/strategies.hpp"
 #include "npu/passes/tag.hpp"
@@ -85,7 +86,7 @@ std::vector<Tensor> weights_of(const OpCase& one, const Graph& graph) {
   std::vector<Tensor> weights(graph.tensors().size());
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const TensorInfo& tensor = graph.tensors()[i];
-    if (tensor.kind != TensorKind::kWeight) continue;
+    if (tensor.kind != TensorKind::kWeight || tensor.is_folded()) continue;
     const SafetensorsEntry* entry = one.tensors->find(one.prefix + "weight/" + tensor.weight_key);
     if (entry == nullptr && tensor.is_constant) {
       weights[i] = constant_tensor(graph, tensor);
@@ -101,7 +102,8 @@ std::vector<Tensor> run_case(const OpCase& one, const Graph& graph, const Partit
   std::vector<Tensor> inputs;
   for (const TensorId id : graph.graph_inputs())
     inputs.push_back(one.tensor("in/" + graph.tensor(id).name));
-  const std::vector<Tensor> weights = weights_of(one, graph);
+  std::vector<Tensor> weights = weights_of(one, graph);
+  fold_constants(graph, target, {.threads = 1}, nullptr, weights);
   ExecutorOptions options;
   options.threads = 1;
   Executor executor(graph, plan, target, weights, options);

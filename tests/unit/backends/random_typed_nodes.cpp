@@ -39,8 +39,10 @@ void comparison(RandomNode& c, const std::string& op) {
     if (type == "bool") {
       attrs["other"] = r.coin();
     } else {
-      attrs["other"] =
-          is_float(type) ? Json(r.one_of<double>({0.5, -1.0, 0.0})) : Json(r.pick(-3, 5));
+      attrs["other"] = is_float(type)
+                           ? Json(r.one_of<double>({0.5, -1.0, 0.0}))
+                           // PyTorch's versions differ where the dtype does not hold the number.
+                           : Json(r.pick(type == "uint8" ? 0 : -3, 5));
     }
   } else if (op.find("_not.") == std::string::npos && name_of(op) != "isnan") {
     c.operand(broadcast_from(r, shape), true, Values::kAny, type);
@@ -386,13 +388,15 @@ void reduced(RandomNode& c, const std::string& op) {
   const std::int64_t dim = r.pick(0, rank - 1);
   const bool keep = r.coin();
   const bool is_norm = name.find("norm") != std::string::npos;
-  std::string type = is_norm ? c.dtype : any_type(c, {"int32", "int64", "bool"});
+  const bool is_arg = name == "argmax" || name == "argmin";
+  std::string type = is_norm  ? c.dtype
+                     : is_arg ? any_type(c, {"int32", "int64"})  // PyTorch: not of truth
+                              : any_type(c, {"int32", "int64", "bool"});
   c.operand(shape, false, name == "prod" ? Values::kPositive : Values::kAny, type);
   Shape result = shape;
   if (keep) result[static_cast<std::size_t>(dim)] = 1;
   if (!keep) result.erase(result.begin() + dim);
   Json attrs = {{"dim", dim}, {"keepdim", keep}};
-  const bool is_arg = name == "argmax" || name == "argmin";
   if (op.ends_with("dims") || is_norm) attrs["dim"] = Integers{dim - rank};
   const bool is_flat = (op.ends_with(".default") && !is_arg && !is_norm) || (is_arg && r.coin());
   if (is_flat) {

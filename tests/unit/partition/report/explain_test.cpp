@@ -34,7 +34,7 @@ TEST_CASE("explain: a status for every way to a device") {
                     .node("a", "aten.relu.default", {"x"})
                     .node("b", "aten.relu.default", {"a"})
                     .node("c", "aten.relu.default", {"b"})
-                    .node("d", "aten.sin.default", {"c"})
+                    .node("d", "aten.atan.default", {"c"})
                     .node("e", "aten.relu.default", {"d"})
                     .node("f", "aten.relu.default", {"e"})
                     .output("f")

@@ -70,8 +70,8 @@ Graph runnable_graph(std::mt19937& random, int nodes) {
       const char* const binary[] = {"aten.add.Tensor", "aten.mul.Tensor", "aten.maximum.default"};
       builder.node(name, binary[below(3)], {pick(), pick()});
     } else {
-      const char* const unary[] = {"aten.relu.default", "aten.tanh.default", "aten.sin.default",
-                                   "aten.cos.default"};
+      const char* const unary[] = {"aten.relu.default", "aten.tanh.default", "aten.atan.default",
+                                   "aten.asinh.default"};
       builder.node(name, unary[below(4)], {pick()});
     }
     values.push_back(name);
