@@ -38,7 +38,8 @@ def parse_options(argv):
         description="Export a PyTorch model as an IR document with weights, inputs and results.",
         epilog="""\
 SPEC is one of
-  torchvision:NAME      a torchvision classification model, e.g. torchvision:resnet18
+  torchvision:NAME      a torchvision model that classifies images (torchvision:resnet18), segments them
+                        (fcn_resnet50), classifies videos (r3d_18) or estimates optical flow (raft_small)
   FILE.py:FUNCTION      a function without required arguments that returns (model, example
                         inputs); --batch is passed as its parameter `batch`
 

@@ -28,7 +28,7 @@ while getopts d:t:r:gm option; do
 done
 shift $((OPTIND - 1))
 [ $# -gt 0 ] || set -- resnet18 resnet50 mobilenet_v2 inception_v3 efficientnet_b0 densenet121 vit_b_16 \
-  "$root/testdata/models/bert_base.py:bert_base" swin_t segmentation.fcn_resnet50 \
+  "$root/testdata/models/bert_base.py:bert_base" swin_t fcn_resnet50 \
   "$root/scripts/bench/truth_models.py:lstm" "$root/scripts/bench/truth_models.py:unet"
 mkdir -p "$folder"
 status=0

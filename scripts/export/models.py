@@ -14,27 +14,49 @@ from export.patches import ordinary_attention
 
 # The image size that a model needs, where it is not 224.
 IMAGE_SIZES = {"inception_v3": 299, "swin_v2_t": 256, "swin_v2_s": 256, "swin_v2_b": 256}
+# What a model of another kind than classification of images is shown: tensors for a batch of one.
+EXAMPLES = {
+    "segmentation": [(3, 224, 224)],
+    "video": [(3, 16, 112, 112)],
+    "optical_flow": [(3, 128, 160), (3, 128, 160)],  # multiples of 8, at least 128
+}
+VIDEO_SIZES = {"s3d": (3, 16, 224, 224), "mvit_v1_b": (3, 16, 224, 224), "mvit_v2_s": (3, 16, 224, 224)}
+
+
+def torchvision_models():
+    """The functions that make models, by name, each with its kind; no kind: classification of images."""
+    import torchvision
+
+    found = {}
+    for kind in ("", *EXAMPLES):
+        module = getattr(torchvision.models, kind, None) if kind else torchvision.models
+        for name, item in vars(module).items() if module else ():
+            if inspect.isfunction(item) and "weights" in inspect.signature(item).parameters:
+                found.setdefault(name, (item, kind))
+    return found
 
 
 def load_torchvision(name, batch):
-    import torchvision
-
-    models = torchvision.models
-    functions = {key: item for key, item in vars(models).items() if inspect.isfunction(item)}
-    known = sorted(k for k, f in functions.items() if "weights" in inspect.signature(f).parameters)
+    known = torchvision_models()
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=4, cutoff=0.5)
-        advice = f"; did you mean {', '.join(near)}?" if near else f"; known: {', '.join(known)}"
-        raise UserError(f"torchvision has no classification model '{name}'{advice}")
+        near = difflib.get_close_matches(name, sorted(known), n=4, cutoff=0.5)
+        advice = f"; did you mean {', '.join(near)}?" if near else f"; known: {', '.join(sorted(known))}"
+        raise UserError(f"torchvision has no model '{name}'{advice}")
+    function, kind = known[name]
     # Their truncated-normal initialisation takes minutes and has no benefit here.
     extra = {"init_weights": False} if name in ("googlenet", "inception_v3") else {}
-    model = getattr(models, name)(weights=None, **extra)
+    if "weights_backbone" in inspect.signature(function).parameters:
+        extra["weights_backbone"] = None  # would be downloaded
+    model = function(weights=None, **extra)
     # Heads that start at zero and layer scales that start at 1e-6 would hide everything before them.
     for parameter in model.parameters():
         if parameter.dim() > 1 and parameter.numel() > 1 and parameter.abs().max() < 1e-3:
             torch.nn.init.normal_(parameter, std=0.05)
     size = IMAGE_SIZES.get(name, 224)
-    return model, (torch.randn(batch or 1, 3, size, size),)
+    shapes = [(3, size, size)] if not kind else EXAMPLES[kind]
+    if name in VIDEO_SIZES:
+        shapes = [VIDEO_SIZES[name]]
+    return model, tuple(torch.randn(batch or 1, *shape) for shape in shapes)
 
 
 def load_function(path, function_name, batch):
