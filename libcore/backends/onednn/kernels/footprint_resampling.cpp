@@ -41,7 +41,11 @@ Footprint footprint(const GridSample& kernel) {
   require(plane.value() <= kMostElements, "a plane has too many elements");
   const Count batch = at_least_one(kernel.batch, "batch");
   const Count planes = batch * at_least_one(kernel.channels, "channels");
-  return FootprintBuilder().read(planes * plane).read(batch * result * 2).write(planes * result).done();
+  return FootprintBuilder()
+      .read(planes * plane)
+      .read(batch * result * 2)
+      .write(planes * result)
+      .done();
 }
 
 }  // namespace npu::onednn

@@ -29,21 +29,31 @@ inline std::int64_t pointed_at(const IndexedCopy& call, Addresses indices, const
   return offset;
 }
 
+/// BFloat16 is added as float, truth by or, 32 bits as the type says, 64 bits as integers.
+inline void add_element(const IndexedCopy& /*call*/, std::uint16_t* to, const std::uint16_t* from) {
+  BFloat16 sum;
+  store(sum, load(BFloat16{*to}) + load(BFloat16{*from}));
+  *to = sum.bits;
+}
+inline void add_element(const IndexedCopy& /*call*/, std::uint8_t* to, const std::uint8_t* from) {
+  *to |= *from;
+}
 template <typename T>
-inline void move_element(const IndexedCopy& call, T* to, const T* from) {
-  if (!call.accumulates) {
-    *to = *from;
-  } else if constexpr (sizeof(T) == 2) {
-    BFloat16 sum;
-    store(sum, load(BFloat16{*to}) + load(BFloat16{*from}));
-    *to = sum.bits;
-  } else if constexpr (sizeof(T) == 1) {
-    *to |= *from;
-  } else if (call.type == DType::kFloat32) {
+inline void add_element(const IndexedCopy& call, T* to, const T* from) {
+  if (call.type == DType::kFloat32) {
     *elements<float>(static_cast<std::byte*>(static_cast<void*>(to))) +=
         *elements<float>(static_cast<const std::byte*>(static_cast<const void*>(from)));
   } else {
     *to += *from;
+  }
+}
+
+template <typename T>
+inline void move_element(const IndexedCopy& call, T* to, const T* from) {
+  if (call.accumulates) {
+    add_element(call, to, from);
+  } else {
+    *to = *from;
   }
 }
 
