@@ -150,20 +150,15 @@ template <Op kOp>
 [[gnu::always_inline]] inline void run_typed(const Row& row) {
   constexpr bool kBits = kOp >= Op::kBitAnd && kOp <= Op::kBitXor;
   constexpr bool kFloats = kOp >= Op::kFloorDivide;
-  switch (row.call->type) {
-    case DType::kInt32:
-      return run_row<kOp, std::int32_t>(row);
-    case DType::kInt64:
-      return run_row<kOp, std::int64_t>(row);
-    case DType::kBool:
-      if constexpr (kBits || TypedBinary::gives_bool(kOp)) return run_row<kOp, std::uint8_t>(row);
-      return;
-    case DType::kFloat32:
-      if constexpr (kFloats) return run_row<kOp, float>(row);
-      return;
-    default:
-      if constexpr (kFloats) return run_row<kOp, BFloat16>(row);
-      return;
+  const DType type = row.call->type;
+  if (type == DType::kInt32) return run_row<kOp, std::int32_t>(row);
+  if (type == DType::kInt64) return run_row<kOp, std::int64_t>(row);
+  if constexpr (kBits || TypedBinary::gives_bool(kOp)) {
+    if (type == DType::kBool) return run_row<kOp, std::uint8_t>(row);
+  }
+  if constexpr (kFloats) {
+    if (type == DType::kFloat32) return run_row<kOp, float>(row);
+    if (type == DType::kBFloat16) return run_row<kOp, BFloat16>(row);
   }
 }
 

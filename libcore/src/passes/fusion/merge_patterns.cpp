@@ -107,7 +107,8 @@ void merge_siblings(FusionBuilder& builder) {
     groups_by_input[read[input]].push_back(g);
   }
   std::vector<char> marks(static_cast<std::size_t>(builder.group_count()), 0);
-  for (auto& [x, all] : groups_by_input) {
+  for (auto& [input, all] : groups_by_input) {
+    const auto x = input;  // clang 14 does not let lambdas take structured bindings
     // One merged product for each device and dtype of weights.
     std::map<std::pair<std::int32_t, DType>, std::vector<std::int32_t>> classes;
     for (const std::int32_t g : all) {
