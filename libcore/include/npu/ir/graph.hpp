@@ -22,14 +22,14 @@ namespace npu {
 struct NodeId {
   std::int32_t value = -1;
   bool valid() const noexcept { return value >= 0; }
-  auto operator<=>(const NodeId&) const = default;
+  auto operator<=>(const NodeId&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 /// Index of a tensor in Graph::tensors().
 struct TensorId {
   std::int32_t value = -1;
   bool valid() const noexcept { return value >= 0; }
-  auto operator<=>(const TensorId&) const = default;
+  auto operator<=>(const TensorId&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 enum class TensorKind : std::uint8_t {

@@ -35,8 +35,7 @@ namespace {
 /// What every conversion and every padding costs, as integers that add up to less than 2^62.
 class Prices {
  public:
-  Prices(const Problem& problem, const AlignOptions& options)
-      : problem_(problem), options_(options) {
+  Prices(const Problem& problem, const AlignOptions& options) : options_(options) {
     constexpr std::int64_t kLargest = std::int64_t{1} << 60;
     std::int64_t primary = 1;
     std::int64_t padding = 0;
@@ -73,7 +72,6 @@ class Prices {
     return std::max<std::int64_t>(1, saturating_integer(std::round(us * 1000)));  // nanoseconds
   }
 
-  const Problem& problem_;
   const AlignOptions& options_;
   int primary_shift_ = 0;
   int padding_shift_ = 0;
