@@ -25,7 +25,7 @@ ci_packages=(
   git clang clang-format-14 clang-tidy-14 libclang-rt-14-dev
   shellcheck pyflakes3 python3
   dpkg-dev fakeroot lintian zsh valgrind
-  python3-torch python3-numpy
+  python3-torch python3-numpy libonnx-testdata
 )
 
 say() { printf '\n==> %s\n' "$*"; }
