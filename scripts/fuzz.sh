@@ -42,7 +42,7 @@ backends=$PWD/build/lib/npu/backends
 [ -f "$backends/npu_backend_onednn.so" ] || backends=
 cmake -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   -DCMAKE_C_COMPILER="${CC:-clang}" -DCMAKE_CXX_COMPILER="${CXX:-clang++}" \
-  -DNPU_FUZZ=ON -DNPU_SANITIZE=address,undefined -DNPU_BACKEND_ATEN=OFF -DNPU_BACKEND_ONEDNN=OFF \
+  -DNPU_FUZZ=ON -DNPU_UNITY=ON -DNPU_SANITIZE=address,undefined -DNPU_BACKEND_ATEN=OFF -DNPU_BACKEND_ONEDNN=OFF \
   -DNPU_FUZZ_BACKEND_DIR="$backends" >/dev/null
 # One line for each target: its name, then the folders of inputs that it starts from.
 list=build-fuzz/tests/fuzz/fuzzers.txt
