@@ -77,6 +77,7 @@ class Draft {
   std::vector<Value*> emit_several(std::string op, std::vector<Value*> inputs, Json attrs,
                                    const std::vector<ResultType>& results);
   void set_origin(std::string name) { origin_ = std::move(name); }
+  const std::string& origin() const noexcept { return origin_; }
 
   /// The node that makes a value; null for inputs and constants.
   const DraftNode* producer(const Value* value) const noexcept {

@@ -254,6 +254,7 @@ Result fold_range(Op& /*op*/, const Operands& in) {
 Result fold_cast(Op& op, const Operands& in) {
   const auto dtype = onnx_dtype(op.integer("to", 0));
   if (!dtype || *dtype == DType::kComplex64 || *dtype == DType::kComplex128) return std::nullopt;
+  if (op.opset() < 6 || (*dtype == DType::kBFloat16 && op.opset() < 19)) return std::nullopt;
   Numbers result{*dtype, in[0].shape, {}, {}};
   for (std::size_t i = 0; i < in[0].size(); ++i) {
     const double real = in[0].is_real() ? in[0].reals[i] : static_cast<double>(in[0].ints[i]);
@@ -280,12 +281,14 @@ Result fold_unary(Op& op, const Operands& in) {
     if (name == "Floor") x = std::floor(x);
     if (name == "Ceil") x = std::ceil(x);
     if (name == "Sqrt") x = std::sqrt(x);
+    if (name == "Relu") x = x > 0 ? x : std::isnan(x) ? x : 0;
   }
   for (std::int64_t& x : result.ints) {
     if (x == INT64_MIN) return std::nullopt;
     if (name == "Neg") x = -x;
     if (name == "Abs") x = std::abs(x);
     if (name == "Not") x = x != 0 ? 0 : 1;
+    if (name == "Relu") x = std::max<std::int64_t>(x, 0);
   }
   return result;
 }
@@ -452,6 +455,7 @@ const std::map<std::string_view, Fold>& folds() {
                                                       {"ReduceMin", fold_reduce},
                                                       {"ReduceProd", fold_reduce},
                                                       {"ReduceSum", fold_reduce},
+                                                      {"Relu", fold_unary},
                                                       {"Sqrt", fold_unary},
                                                       {"Sub", fold_binary},
                                                       {"Transpose", fold_transpose},

@@ -6,9 +6,8 @@
 #include <fstream>
 
 #include "catch.hpp"
-#include "frontend/onnx_model.hpp"
+#include "frontend/onnx_imported.hpp"
 #include "frontend/weight_map.hpp"
-#include "npu/frontend/frontend.hpp"
 #include "npu/runtime/weight_store.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -16,24 +15,6 @@ using namespace npu;
 using namespace npu::test;
 
 namespace {
-
-struct Imported {
-  Graph graph;
-  std::string errors;
-};
-
-Imported import_bytes(const std::string& bytes, const ImportOptions& options = {},
-                      const std::string& path = "") {
-  Diagnostics diagnostics;
-  Imported imported;
-  auto graph = import_model(path, bytes, options, diagnostics);
-  REQUIRE(graph);
-  imported.graph = *std::move(graph);
-  for (const Diagnostic& diagnostic : diagnostics.entries()) {
-    imported.errors += diagnostic.text + "\n";
-  }
-  return imported;
-}
 
 Proto unary_graph(std::string_view op, const std::vector<std::int64_t>& shape) {
   return Proto()
@@ -67,7 +48,8 @@ TEST_CASE("onnx: everything that is refused is reported at once", "[frontend]") 
                           .message(12, onnx_value("b", {4}));
   CHECK(import_bytes(onnx_model(graph).text()).errors ==
         "node 'one' (Nothing-13): is not an op that is imported\n"
-        "node 'three' (Unique-13): the shape of its result depends on data\n"
+        "node 'three' (Unique-13): the shape of its result depends on data: 'x' has to be known at "
+        "import; --freeze gives inputs values, and it depends on 'x'\n"
         "node 'four' (Relu-13): reads 'missing', which nothing before it makes\n");
 }
 

@@ -101,6 +101,19 @@ void import_layer_norm(Op& op) {
   op.set(0, value);
 }
 
+void import_rms_norm(Op& op) {
+  Value* x = op.in(0);
+  Value* weight = op.in(1);
+  const std::int64_t axis = Op::axis_of(op.integer("axis", -1), x->rank());
+  const Shape normalized(x->shape.begin() + axis, x->shape.end());
+  Json attrs{{"normalized_shape", normalized}, {"eps", op.real("epsilon", 1e-5F)}};
+  if (weight->shape == normalized) {
+    return op.set(0, op.emit_like("aten.rms_norm.default", {x, weight}, std::move(attrs)));
+  }
+  Value* value = op.emit_like("aten.rms_norm.default", {x}, std::move(attrs));
+  op.set(0, op.binary("mul", value, weight));
+}
+
 void import_group_norm(Op& op) {
   Value* x = op.in(0);
   const std::int64_t groups = op.integer("num_groups", 0);

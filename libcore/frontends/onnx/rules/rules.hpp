@@ -45,7 +45,6 @@ void import_tile(Op& op);
 void import_pad(Op& op);
 void import_depth_to_space(Op& op);
 void import_space_to_depth(Op& op);
-void import_if(Op& op);
 
 // indexing.cpp
 void import_gather(Op& op);
@@ -55,11 +54,31 @@ void import_scatter_elements(Op& op);
 void import_scatter_nd(Op& op);
 void import_one_hot(Op& op);
 void import_trilu(Op& op);
-void import_cum_sum(Op& op);
+void import_cumulative(Op& op);
 void import_top_k(Op& op);
 void import_range(Op& op);
 void import_eye_like(Op& op);
 void import_reverse_sequence(Op& op);
+
+// data_dependent.cpp
+void import_compress(Op& op);
+void import_non_zero(Op& op);
+void import_unique(Op& op);
+void import_non_max_suppression(Op& op);
+
+// control.cpp
+void import_if(Op& op);
+void import_loop(Op& op);
+void import_scan(Op& op);
+
+// sampling.cpp
+void import_grid_sample(Op& op);
+void import_affine_grid(Op& op);
+void import_roi_align(Op& op);
+void import_deform_conv(Op& op);
+void import_col2im(Op& op);
+void import_center_crop_pad(Op& op);
+void import_max_unpool(Op& op);
 
 // matrix.cpp
 void import_mat_mul(Op& op);
@@ -81,6 +100,7 @@ void import_global_pool(Op& op);
 void import_batch_norm(Op& op);
 void import_instance_norm(Op& op);
 void import_layer_norm(Op& op);
+void import_rms_norm(Op& op);
 void import_group_norm(Op& op);
 void import_mean_variance_norm(Op& op);
 void import_lp_norm(Op& op);
@@ -110,7 +130,9 @@ void import_qlinear_conv(Op& op);
 
 // signal.cpp
 void import_window(Op& op);
-void import_grid_sample(Op& op);
+void import_dft(Op& op);
+void import_stft(Op& op);
+void import_mel_weights(Op& op);
 
 // resize.cpp
 void import_resize(Op& op);
