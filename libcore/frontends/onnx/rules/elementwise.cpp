@@ -370,6 +370,20 @@ void import_cast(Op& op) {
                                                                       : op.cast(x, wanted));
 }
 
+void import_bit_cast(Op& op) {
+  Value* x = op.in(0);
+  const std::int64_t to = op.integer("to", 0);
+  const auto dtype = onnx_dtype(to);
+  if (!dtype) Op::refuse("to type " + onnx_dtype_text(to) + ", which npu-tools does not have");
+  if (dtype_size(*dtype) != dtype_size(x->dtype) || *dtype == DType::kBool ||
+      x->dtype == DType::kBool) {
+    Op::refuse("types of different sizes");
+  }
+  if (*dtype == x->dtype) return op.set(0, x);
+  op.set(0, op.emit("aten.view.dtype", {x},
+                    Json{{"dtype", "torch." + std::string(dtype_name(*dtype))}}, *dtype, x->shape));
+}
+
 void import_identity(Op& op) { op.set(0, op.in(0)); }
 
 void import_dropout(Op& op) {

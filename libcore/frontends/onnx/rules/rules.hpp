@@ -24,6 +24,7 @@ void import_hard_sigmoid(Op& op);
 void import_shrink(Op& op);
 void import_is_inf(Op& op);
 void import_cast(Op& op);
+void import_bit_cast(Op& op);
 void import_identity(Op& op);
 void import_dropout(Op& op);
 
@@ -80,6 +81,20 @@ void import_col2im(Op& op);
 void import_center_crop_pad(Op& op);
 void import_max_unpool(Op& op);
 
+// attention.cpp
+void import_attention(Op& op);
+void import_rotary(Op& op);
+void import_tensor_scatter(Op& op);
+
+// microsoft.cpp
+void import_skip_norm(Op& op);
+void import_simplified_norm(Op& op);
+void import_biased_gelu(Op& op);
+void import_fused_conv(Op& op);
+void import_fused_mat_mul(Op& op);
+void import_group_query_attention(Op& op);
+void import_mat_mul_n_bits(Op& op);
+
 // matrix.cpp
 void import_mat_mul(Op& op);
 void import_gemm(Op& op);
@@ -89,6 +104,7 @@ void import_det(Op& op);
 // convolution.cpp
 void import_conv(Op& op);
 void import_conv_transpose(Op& op);
+void import_causal_conv(Op& op);
 
 // pooling.cpp
 void import_max_pool(Op& op);
@@ -127,6 +143,12 @@ void import_mat_mul_integer(Op& op);
 void import_qlinear_mat_mul(Op& op);
 void import_conv_integer(Op& op);
 void import_qlinear_conv(Op& op);
+void import_qlinear_arithmetic(Op& op);
+void import_qlinear_activation(Op& op);
+void import_qlinear_pool(Op& op);
+void import_qlinear_concat(Op& op);
+void import_qgemm(Op& op);
+void import_mat_mul_to_float(Op& op);
 
 // signal.cpp
 void import_window(Op& op);
@@ -139,6 +161,9 @@ void import_resize(Op& op);
 
 /// A convolution of two operands with the attributes of Conv; `bias` may be null.
 Value* convolve(Op& op, Value* x, Value* w, Value* bias);
+
+/// The shape of a product of matrices, with batches that broadcast; refuses if there is none.
+Shape matrix_product_shape(const Shape& a, const Shape& b);
 
 /// What SAME pads add, for convolutions and pools alike: {begin, end} of each spatial axis.
 struct Window {

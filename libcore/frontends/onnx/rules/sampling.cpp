@@ -371,6 +371,7 @@ void import_col2im(Op& op) {
   Ints counts;
   Ints padded;
   for (std::size_t i = 0; i < spatial; ++i) {
+    if (window.begin[i] < 0 || window.end[i] < 0) Op::refuse("negative pads");
     padded.push_back(image[i] + window.begin[i] + window.end[i]);
     const std::int64_t reach = (block[i] - 1) * window.dilations[i] + 1;
     if (padded[i] < reach) Op::refuse("a block is larger than the image");
