@@ -470,17 +470,24 @@ bool fold(Op& op) {
   if (!op.node().domain.empty() && op.node().domain != "ai.onnx") return false;
   const auto found = folds().find(op.node().op_type);
   if (found == folds().end() || op.input_count() == 0 || !op.wants(0)) return false;
+  // Shapes always fold; what is larger, only as far as a hostile model cannot make it last.
+  constexpr std::int64_t kSmall = 256;
   Operands in;
+  std::int64_t elements = 0;
   for (std::size_t i = 0; i < op.input_count(); ++i) {
     if (!op.has_input(i)) return false;
     const DType dtype = op.in(i)->dtype;
     if (dtype == DType::kComplex64 || dtype == DType::kComplex128) return false;
     const Tensor* tensor = op.importer().known(op.in(i));
     if (tensor == nullptr) return false;
+    elements += tensor->element_count();
     in.push_back(numbers_of(*tensor));
   }
+  if (elements > kSmall && !op.importer().may_spend(elements)) return false;
   const Result result = found->second(op, in);
   if (!result) return false;
+  const auto size = static_cast<std::int64_t>(result->size());
+  if (size > kSmall && !op.importer().may_spend(size)) return false;
   auto tensor = tensor_of(*result);
   if (!tensor) return false;
   op.set(0, op.constant_value(*std::move(tensor)));

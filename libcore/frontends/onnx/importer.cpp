@@ -299,6 +299,19 @@ const Tensor* Importer::known(Value* value, std::int64_t most) {
   return &*value->known;
 }
 
+bool Importer::may_spend(std::int64_t elements) noexcept {
+  if (elements > kMostWork - work_) return false;
+  work_ += elements;
+  return true;
+}
+
+void Importer::spend(std::int64_t elements) {
+  if (!may_spend(elements)) {
+    throw Exhausted("its nodes look at more than " + std::to_string(kMostWork) +
+                    " elements that are known");
+  }
+}
+
 // ---- Nodes ----
 
 std::string Importer::label(const NodeProto& node, const Scope& scope, std::size_t index) const {
@@ -318,8 +331,7 @@ void Importer::run_nodes(const std::vector<NodeProto>& nodes, Scope& scope) {
 
 void Importer::run_node(const NodeProto& node, Scope& scope, std::size_t index) {
   if (++steps_ > kMostNodes || draft_.size() > kMostNodes) {
-    throw Error(ErrorCode::kUnsupported,
-                "the model unfolds into more than " + std::to_string(kMostNodes) + " nodes");
+    throw Exhausted("the model unfolds into more than " + std::to_string(kMostNodes) + " nodes");
   }
   const std::string name = label(node, scope, index);
   const std::string_view domain = own_domain(node.domain);
@@ -344,6 +356,8 @@ void Importer::run_node(const NodeProto& node, Scope& scope, std::size_t index) 
     }
   } catch (const Refusal& refusal) {
     refuse(refusal.reason);
+  } catch (const Exhausted&) {
+    throw;
   } catch (const Error& error) {
     refuse(error.message());
   }

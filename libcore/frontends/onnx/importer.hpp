@@ -104,6 +104,10 @@ class Importer {
                                const std::vector<Value*>& inputs, const std::string& prefix);
   /// Nodes that were walked over so far, those of bodies once for each run.
   std::size_t steps() const noexcept { return steps_; }
+  /// Counts elements that are looked at here; false if there would be more than kMostWork in all.
+  bool may_spend(std::int64_t elements) noexcept;
+  /// The same, but throws Exhausted.
+  void spend(std::int64_t elements);
   Value* constant_of(const OnnxTensor& tensor);
   /// The same for the tensor of an attribute, once however often its node is imported.
   Value* attribute_constant(const OnnxTensor& tensor);
@@ -112,6 +116,7 @@ class Importer {
 
   static constexpr std::int64_t kMostKnown = 65536;
   static constexpr std::size_t kMostNodes = 200'000;
+  static constexpr std::int64_t kMostWork = 32'000'000;
 
  private:
   void read_opsets();
@@ -138,6 +143,7 @@ class Importer {
   std::map<const OnnxTensor*, Value*> attribute_constants_;
   std::set<std::string> unbound_;
   std::size_t steps_ = 0;
+  std::int64_t work_ = 0;
 };
 
 }  // namespace npu::onnx

@@ -165,6 +165,27 @@ TEST_CASE("onnx: hostile models get one line each", "[frontend]") {
                            .message(25, function("g", "f"));
   CHECK(import_bytes(cyclic.text()).errors.find("functions call each other more than 64 deep") !=
         std::string::npos);
+  // Each function calls the next one twice; the last one adds 65536 known numbers.
+  Proto bomb = Proto()
+                   .message(1, onnx_node("ConstantOfShape", {"n"}, {"z"}))
+                   .message(1, onnx_node("f0", {"z"}, {"q"}).bytes(7, "d"))
+                   .message(1, onnx_node("Relu", {"x"}, {"y"}))
+                   .message(5, onnx_integers("n", {1}, {65536}))
+                   .message(11, onnx_value("x", {2}))
+                   .message(12, onnx_value("y", {2}));
+  Proto unfolding = onnx_model(bomb).message(8, Proto().bytes(1, "d").number(2, 1));
+  for (int i = 0; i < 30; ++i) {
+    const std::string callee = "f" + std::to_string(i + 1);
+    Proto body = Proto().bytes(1, "f" + std::to_string(i)).bytes(4, "x").bytes(5, "y");
+    if (i == 29) {
+      body.message(7, onnx_node("Add", {"x", "x"}, {"y"}));
+    } else {
+      body.message(7, onnx_node(callee, {"x"}, {"t"}).bytes(7, "d"))
+          .message(7, onnx_node(callee, {"t"}, {"y"}).bytes(7, "d"));
+    }
+    unfolding.message(25, body.bytes(10, "d").message(9, Proto().number(2, 13)));
+  }
+  CHECK(import_bytes(unfolding.text()).errors == "the model unfolds into more than 200000 nodes\n");
   // If in If in If ...
   Proto inner = unary_graph("Relu", {2});
   for (int depth = 0; depth < 100; ++depth) {

@@ -44,7 +44,7 @@ bool overlaps(const Box& a, const Box& b, float threshold) {
 }
 
 // The boxes of one batch that one class keeps, best first.
-Ints kept_boxes(const std::vector<Box>& boxes, const float* scores, std::int64_t most,
+Ints kept_boxes(Op& op, const std::vector<Box>& boxes, const float* scores, std::int64_t most,
                 float iou_threshold, std::optional<float> score_threshold) {
   Ints order(boxes.size());
   std::iota(order.begin(), order.end(), 0);
@@ -54,6 +54,7 @@ Ints kept_boxes(const std::vector<Box>& boxes, const float* scores, std::int64_t
   for (const std::int64_t box : order) {
     if (static_cast<std::int64_t>(kept.size()) >= most) break;
     if (score_threshold && !(scores[box] > *score_threshold)) break;
+    op.importer().spend(static_cast<std::int64_t>(kept.size()) + 1);
     const Box& candidate = boxes[static_cast<std::size_t>(box)];
     const bool is_free = std::none_of(kept.begin(), kept.end(), [&](std::int64_t other) {
       return overlaps(candidate, boxes[static_cast<std::size_t>(other)], iou_threshold);
@@ -176,6 +177,7 @@ void import_unique(Op& op) {
     slices.after = product(x.shape(), at + 1, x.shape().size());
   }
   if (dtype_size(x.dtype()) > 8) Op::refuse("complex numbers have no order");
+  op.importer().spend(16 * x.element_count());
   const Found found = unique_slices(slices, op.integer("sorted", 1) != 0);
   const auto kinds = static_cast<std::int64_t>(found.first.size());
   Shape shape = axis < 0 ? Shape{kinds} : x.shape();
@@ -206,6 +208,7 @@ void import_non_max_suppression(Op& op) {
   if (op.has_input(4)) least = static_cast<float>(op.number(4, "score_threshold"));
   const bool is_center = op.integer("center_point_box", 0) != 0;
   const Shape& shape = scores.shape();
+  op.importer().spend(scores.element_count());
   if (boxes.dtype() != DType::kFloat32 || scores.dtype() != DType::kFloat32 || shape.size() != 3 ||
       boxes.shape() != Shape{shape[0], shape[2], 4}) {
     Op::refuse("boxes and scores do not fit together");
@@ -218,7 +221,7 @@ void import_non_max_suppression(Op& op) {
     }
     for (std::int64_t c = 0; c < shape[1]; ++c) {
       const float* own = scores.as<float>() + (b * shape[1] + c) * shape[2];
-      for (const std::int64_t box : kept_boxes(corners, own, most, iou, least)) {
+      for (const std::int64_t box : kept_boxes(op, corners, own, most, iou, least)) {
         chosen.insert(chosen.end(), {b, c, box});
       }
     }
