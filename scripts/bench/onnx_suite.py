@@ -196,7 +196,7 @@ def main(argv):
     parser.add_argument("--data", default="/usr/share/libonnx-testdata/data", help="the cases")
     parser.add_argument("--devices", default="cpu", help="devices for npu-tag")
     parser.add_argument("--jobs", type=int, default=2, help="cases at the same time")
-    parser.add_argument("--cases", default="*", help="pattern of KIND/CASE")
+    parser.add_argument("--cases", default="*", help="patterns of KIND/CASE, by commas")
     parser.add_argument("--rtol", default="1e-3", help="relative tolerance")
     parser.add_argument("--atol", default="1e-7", help="absolute tolerance")
     parser.add_argument("--bundles", action="store_true", help="compile, and run the bundles")
@@ -204,7 +204,8 @@ def main(argv):
     options = parser.parse_args(argv)
     models = sorted(glob.glob(os.path.join(options.data, "*", "*", "model.onnx")))
     cases = [os.path.relpath(os.path.dirname(path), options.data) for path in models]
-    cases = [case for case in cases if fnmatch.fnmatch(case, options.cases)]
+    patterns = options.cases.split(",")
+    cases = [case for case in cases if any(fnmatch.fnmatch(case, one) for one in patterns)]
     counts = {}
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for line in pool.map(lambda case: run_case(options, case), cases):

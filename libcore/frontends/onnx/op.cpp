@@ -131,7 +131,7 @@ double Op::real(std::string_view name, double absent) const {
   const AttributeProto* found = attribute(name);
   if (found == nullptr) return absent;
   if (found->type != AttributeType::kFloat) refuse("'" + std::string(name) + "' is no float");
-  return found->f;
+  return from_float(found->f);
 }
 
 std::string Op::text(std::string_view name, std::string_view absent) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,10 @@
 namespace npu::onnx {
 
 using Ints = std::vector<std::int64_t>;
+
+/// A number that ONNX states in float32.
+constexpr double from_float(float value) { return static_cast<double>(value); }
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// One node while it is imported: its operands, attributes and results, and what rules share. What
 /// a rule cannot import it refuses, which ends the rule.

@@ -33,7 +33,7 @@ Value* both(Op& op, Value* mask, Value* allowed) {
     return op.emit("aten.logical_and.default", {mask, allowed}, Json::object(), DType::kBool,
                    shape);
   }
-  return op.emit("aten.where.self", {allowed, mask, infinity_of(op, mask->dtype, -INFINITY)},
+  return op.emit("aten.where.self", {allowed, mask, infinity_of(op, mask->dtype, -kInfinity)},
                  Json::object(), mask->dtype, shape);
 }
 
@@ -46,7 +46,7 @@ Value* whole_mask(Op& op, const Heads& heads) {
   if (mask != nullptr && mask->rank() > 0 && mask->shape.back() < keys && mask->shape.back() != 1) {
     std::vector<std::pair<std::int64_t, std::int64_t>> pads(mask->shape.size(), {0, 0});
     pads.back().second = keys - mask->shape.back();
-    mask = op.pad(mask, pads, mask->dtype == DType::kBool ? 0 : -INFINITY);
+    mask = op.pad(mask, pads, mask->dtype == DType::kBool ? 0 : -kInfinity);
   }
   Value* valid = heads.valid == nullptr ? nullptr : op.view(heads.valid, {batch, 1, 1, 1});
   if (heads.is_causal) {
@@ -111,7 +111,7 @@ Attended attend_in_steps(Op& op, const Heads& heads, Value* mask, std::int64_t m
     if (mode == 1) result.scores = scores;
   }
   if (mask != nullptr && mask->dtype == DType::kBool) {
-    scores = op.emit("aten.where.self", {mask, scores, infinity_of(op, wide, -INFINITY)},
+    scores = op.emit("aten.where.self", {mask, scores, infinity_of(op, wide, -kInfinity)},
                      Json::object(), wide, broadcast(mask->shape, shape));
   } else if (mask != nullptr) {
     scores = op.binary("add", scores, op.cast(mask, wide));

@@ -208,7 +208,7 @@ void import_clip(Op& op) {
     return op.set(0, value);
   }
   // Exporters of old opsets state the ends of float32 for "no bound".
-  constexpr double kEnd = std::numeric_limits<float>::max();
+  constexpr double kEnd = from_float(std::numeric_limits<float>::max());
   if (is_floating_point(x->dtype) && low && *low <= -kEnd && x->dtype == DType::kFloat32)
     low.reset();
   if (is_floating_point(x->dtype) && high && *high >= kEnd && x->dtype == DType::kFloat32)
@@ -229,7 +229,7 @@ void import_activation(Op& op) {
   Value* x = op.in(0);
   if (name == "LeakyRelu") {
     return op.set(0, op.emit_like("aten.leaky_relu.default", {x},
-                                  Json{{"negative_slope", op.real("alpha", 0.01F)}}));
+                                  Json{{"negative_slope", op.real("alpha", from_float(0.01F))}}));
   }
   if (name == "Elu") {
     return op.set(0, op.emit_like("aten.elu.default", {x}, Json{{"alpha", op.real("alpha", 1)}}));
@@ -289,7 +289,7 @@ void import_prelu(Op& op) {
 
 void import_hard_sigmoid(Op& op) {
   Value* x = op.in(0);
-  const double alpha = op.real("alpha", 0.2F);
+  const double alpha = op.real("alpha", from_float(0.2F));
   const double beta = op.real("beta", 0.5);
   if (std::abs(alpha - 1.0 / 6) < 1e-7 && beta == 0.5) {
     return op.set(0, op.emit_like("aten.hardsigmoid.default", {x}));

@@ -16,7 +16,7 @@ Value* layer_norm(Op& op, Value* x, Value* weight, Value* bias, bool is_simplifi
   }
   std::vector<Value*> operands{x, weight};
   if (bias != nullptr) operands.push_back(bias);
-  const double eps = op.real("epsilon", is_simplified ? 1e-6F : 1e-12F);
+  const double eps = op.real("epsilon", is_simplified ? from_float(1e-6F) : from_float(1e-12F));
   return op.emit_like(is_simplified ? "aten.rms_norm.default" : "aten.layer_norm.default", operands,
                       Json{{"normalized_shape", normalized}, {"eps", eps}});
 }
@@ -94,8 +94,8 @@ void import_biased_gelu(Op& op) {
   Value* x = op.in(0);
   if (op.has_input(1)) x = op.binary("add", x, op.in(1));
   if (name == "QuickGelu") {
-    Value* gate =
-        op.emit_like("aten.sigmoid.default", {op.scalar("mul", x, op.real("alpha", 1.702F))});
+    Value* gate = op.emit_like("aten.sigmoid.default",
+                               {op.scalar("mul", x, op.real("alpha", from_float(1.702F)))});
     return op.set(0, op.binary("mul", x, gate));
   }
   Json attrs = Json::object();

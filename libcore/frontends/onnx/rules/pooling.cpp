@@ -232,7 +232,7 @@ void import_max_pool(Op& op) {
   if (is_plain) {
     attrs["padding"] = pool.window.begin;
   } else {
-    x = op.pad(x, pads_of(pool.window), -INFINITY);
+    x = op.pad(x, pads_of(pool.window), -kInfinity);
   }
   if (has_dilation(pool.window)) attrs["dilation"] = pool.window.dilations;
   if (!pool.is_even && pool.is_torch_ceil) attrs["ceil_mode"] = true;

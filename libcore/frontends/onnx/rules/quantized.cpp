@@ -206,7 +206,7 @@ void import_qlinear_activation(Op& op) {
     x = op.emit_like("aten.sigmoid.default", {x});
   } else {
     x = op.emit_like("aten.leaky_relu.default", {x},
-                     Json{{"negative_slope", op.real("alpha", 0.01F)}});
+                     Json{{"negative_slope", op.real("alpha", from_float(0.01F))}});
   }
   set_quantized(op, x, 3, 4);
 }

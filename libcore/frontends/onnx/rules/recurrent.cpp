@@ -38,10 +38,12 @@ std::vector<Activation> read_activations(Op& op, const Recurrence& net) {
     bool has_beta;
     double beta;
   };
-  constexpr Numbers kDefaults[] = {
-      {"Affine", true, 1, true, 0},           {"LeakyRelu", true, 0.01F, false, 0},
-      {"ThresholdedRelu", true, 1, false, 0}, {"ScaledTanh", true, 1, true, 1},
-      {"HardSigmoid", true, 0.2F, true, 0.5}, {"Elu", true, 1, false, 0}};
+  constexpr Numbers kDefaults[] = {{"Affine", true, 1, true, 0},
+                                   {"LeakyRelu", true, from_float(0.01F), false, 0},
+                                   {"ThresholdedRelu", true, 1, false, 0},
+                                   {"ScaledTanh", true, 1, true, 1},
+                                   {"HardSigmoid", true, from_float(0.2F), true, 0.5},
+                                   {"Elu", true, 1, false, 0}};
   std::size_t alpha = 0;
   std::size_t beta = 0;
   std::vector<Activation> activations;

@@ -211,7 +211,9 @@ std::vector<double> scales_of(Op& op) {
   if (op.node().op_type == "Upsample" && op.opset() < 9) {
     const AttributeProto* scales = op.attribute("scales");
     if (scales == nullptr) Op::refuse("'scales' are missing");
-    return {scales->floats.begin(), scales->floats.end()};
+    std::vector<double> values;
+    for (const float scale : scales->floats) values.push_back(from_float(scale));
+    return values;
   }
   const std::size_t index = op.node().op_type == "Upsample" || op.opset() < 11 ? 1 : 2;
   return op.has_input(index) ? reals_of(op.constant(index, "the scales")) : std::vector<double>{};
@@ -236,7 +238,7 @@ std::vector<Axis> read_axes(Op& op, const Value* x) {
     Op::refuse("scales and sizes do not fit their operand");
   }
   const std::string policy = op.text("keep_aspect_ratio_policy", "stretch");
-  double common = policy == "not_larger" ? INFINITY : 0;
+  double common = policy == "not_larger" ? kInfinity : 0;
   for (std::size_t i = 0; i < sizes.size() && policy != "stretch"; ++i) {
     const double scale = static_cast<double>(sizes[i]) /
                          static_cast<double>(x->shape[static_cast<std::size_t>(chosen[i])]);
@@ -252,7 +254,8 @@ std::vector<Axis> read_axes(Op& op, const Value* x) {
     if (!scales.empty()) {
       axis.scale = scales[i];
       // In float32, as ONNX infers the shape.
-      const double size = std::floor(static_cast<float>(extent) * static_cast<float>(axis.scale));
+      const double size =
+          from_float(std::floor(static_cast<float>(extent) * static_cast<float>(axis.scale)));
       if (!(size >= 0 && size < 0x1p31)) Op::refuse("a scale of " + std::to_string(axis.scale));
       axis.size = static_cast<std::int64_t>(size);
     } else if (policy == "stretch") {
