@@ -16,6 +16,7 @@
 #   -r ROUNDS   rounds (default 3); what is printed is the median over the rounds
 #   -e RUNS     timed runs of PyTorch in a round (default 5; 0: leave it out)
 #   -k N        compare the top-1 class of bf16 with that of f32 on N random inputs (default 0)
+#   -o          compile the .onnx files that the peer runs, instead of the documents of export_torch.py
 #   -i          install the peers and export the models, and stop
 #
 # Installs what is missing: Debian's python3-torch and python3-torchvision (needs root or sudo), and
@@ -25,8 +26,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 bench=$root/scripts/bench
 PATH=$root/build/bin:$PATH
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/npu-bench
-folder=$cache/zoo threads='1 2' precisions=f32 runs=20 rounds=3 eager=5 top1=0 install_only=0
-while getopts d:t:p:n:r:e:k:i option; do
+folder=$cache/zoo threads='1 2' precisions=f32 runs=20 rounds=3 eager=5 top1=0 source=json install_only=0
+while getopts d:t:p:n:r:e:k:oi option; do
   case $option in
     d) folder=$OPTARG ;;
     t) threads=$OPTARG ;;
@@ -35,8 +36,9 @@ while getopts d:t:p:n:r:e:k:i option; do
     r) rounds=$OPTARG ;;
     e) eager=$OPTARG ;;
     k) top1=$OPTARG ;;
+    o) source=onnx ;;
     i) install_only=1 ;;
-    *) sed -n '3,24s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '3,25s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 shift $((OPTIND - 1))
@@ -81,15 +83,20 @@ export_model() { # $1: SPEC, $2: name
     "$root/scripts/export_torch.py" "$1" -o "$folder" >"$folder/$2.log" 2>&1 ||
       fail "export of $2 failed; see $folder/$2.log"
   fi
-  if [ ! -f "$folder/$2.onnx" ]; then
+  # Written again if the exporter has changed, since names of inputs did.
+  if [ ! -f "$folder/$2.onnx" ] || [ "$bench/export_onnx.py" -nt "$folder/$2.onnx" ]; then
     "$bench/export_onnx.py" "$1" -o "$folder" >"$folder/$2.onnx.log" 2>&1 ||
       fail "export of $2 to ONNX failed; see $folder/$2.onnx.log"
   fi
 }
 
+bundle_of() { # $1: name, $2: precision, $3: threads
+  if [ "$source" = onnx ]; then echo "$folder/$1.onnx.$2.$3.npub"; else echo "$folder/$1.$2.$3.npub"; fi
+}
+
 compile_model() { # $1: name, $2: precision, $3: threads
-  npu-compile -q --no-cache --precision "$2" --threads "$3" "$folder/$1.json" \
-    -o "$folder/$1.$2.$3.npub"
+  npu-compile -q --no-cache --precision "$2" --threads "$3" "$folder/$1.$source" \
+    -o "$(bundle_of "$1" "$2" "$3")"
 }
 
 # One round of one model; results are appended to files of $scratch.
@@ -97,7 +104,7 @@ round() { # $1: SPEC, $2: name, $3: threads
   local precision
   for precision in $precisions; do
     # A wrong result is reported in its column; it does not end the script.
-    npu-run "$folder/$2.$precision.$3.npub" --threads "$3" --bench "$runs" \
+    npu-run "$(bundle_of "$2" "$precision" "$3")" --threads "$3" --bench "$runs" \
       --inputs "$folder/$2.inputs.safetensors" --expect "$folder/$2.outputs.safetensors" \
       >"$scratch/ours" 2>"$scratch/complaint" ||
       grep -q 'out of tolerance' "$scratch/complaint" || { cat "$scratch/complaint" >&2; return 1; }
@@ -169,11 +176,11 @@ if [ "$top1" -gt 0 ] && [[ $precisions == *bf16* ]]; then
   for spec in "${names[@]}"; do
     name=${spec##*:}
     count=${threads##* }
-    [ -f "$folder/$name.f32.$count.npub" ] || compile_model "$name" f32 "$count"
+    [ -f "$(bundle_of "$name" f32 "$count")" ] || compile_model "$name" f32 "$count"
     same=0
     for ((seed = 1; seed <= top1; ++seed)); do
       for precision in f32 bf16; do
-        npu-run -q "$folder/$name.$precision.$count.npub" --random-inputs "$seed" \
+        npu-run -q "$(bundle_of "$name" "$precision" "$count")" --random-inputs "$seed" \
           --outputs "$scratch/$precision.safetensors" >/dev/null
       done
       [ "$(node "$bench/top1.js" "$scratch/f32.safetensors" "$scratch/bf16.safetensors")" = same ] && same=$((same + 1))

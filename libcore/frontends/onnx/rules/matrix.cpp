@@ -19,7 +19,9 @@ bool is_stored_matrix(const Value* value) {
          is_floating_point(value->dtype);
 }
 
-Shape product_shape(const Shape& a, const Shape& b) {
+}  // namespace
+
+Shape matrix_product_shape(const Shape& a, const Shape& b) {
   if (a.empty() || b.empty()) Op::refuse("an operand is no matrix");
   Shape left = a.size() == 1 ? Shape{1, a[0]} : a;
   Shape right = b.size() == 1 ? Shape{b[0], 1} : b;
@@ -33,13 +35,11 @@ Shape product_shape(const Shape& a, const Shape& b) {
   return shape;
 }
 
-}  // namespace
-
 void import_mat_mul(Op& op) {
   Value* a = op.in(0);
   Value* b = op.in(1);
   if (a->dtype != b->dtype) Op::refuse("operands of two types");
-  const Shape shape = product_shape(a->shape, b->shape);
+  const Shape shape = matrix_product_shape(a->shape, b->shape);
   if (is_stored_matrix(b) && a->rank() >= 2) {
     return op.set(
         0, op.emit("aten.linear.default", {a, transposed(op, b)}, Json::object(), a->dtype, shape));
