@@ -204,11 +204,11 @@ inline constexpr auto kFields<BroadcastBinary> = std::make_tuple(
     NPU_FIELD(BroadcastBinary, b_strides), NPU_FIELD(BroadcastBinary, target_strides));
 
 template <>
-inline constexpr auto kFields<RowNorm> = std::make_tuple(
-    NPU_FIELD(RowNorm, type), NPU_FIELD(RowNorm, outer), NPU_FIELD(RowNorm, groups),
-    NPU_FIELD(RowNorm, rows), NPU_FIELD(RowNorm, inner), NPU_FIELD(RowNorm, epsilon),
-    NPU_FIELD(RowNorm, is_rms), NPU_FIELD(RowNorm, per_column), NPU_FIELD(RowNorm, has_weight),
-    NPU_FIELD(RowNorm, has_bias));
+inline constexpr auto kFields<RmsNorm> = std::make_tuple(NPU_FIELD(RmsNorm, type),
+                                                         NPU_FIELD(RmsNorm, rows),
+                                                         NPU_FIELD(RmsNorm, inner),
+                                                         NPU_FIELD(RmsNorm, epsilon),
+                                                         NPU_FIELD(RmsNorm, has_weight));
 
 template <>
 inline constexpr auto kFields<Window> = std::make_tuple(NPU_FIELD(Window, begin),

@@ -297,17 +297,13 @@ Footprint footprint(const BroadcastBinary& kernel) {
       .done();
 }
 
-Footprint footprint(const RowNorm& kernel) {
+Footprint footprint(const RmsNorm& kernel) {
   require(is_float(kernel.type), "'type' is no float type");
-  const Count groups = at_least_one(kernel.groups, "groups");
-  const Count rows = at_least_one(kernel.rows, "rows");
   const Count inner = at_least_one(kernel.inner, "inner");
-  const Count elements = at_least_one(kernel.outer, "outer") * groups * rows * inner;
-  const Count vector = kernel.per_column ? inner : groups * rows;
+  const Count elements = at_least_one(kernel.rows, "rows") * inner;
   return FootprintBuilder()
       .read(elements, size_of(kernel.type))
-      .read_if(kernel.has_weight, vector)
-      .read_if(kernel.has_bias, vector)
+      .read_if(kernel.has_weight, inner)
       .write(elements, size_of(kernel.type))
       .done();
 }

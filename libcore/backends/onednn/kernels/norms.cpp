@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch norms as numbers for weights or channels, made when a program is compiled, and group and
-// RMS norms. Statistics are float64; so is the rest of a row whose numbers are so large that their
-// differences could overflow float32. O(elements).
+// Batch norms as numbers for weights or channels, made when a program is compiled, and RMS norms.
+// Sums are float64; so are the products of a row whose numbers are so large that the factor is no
+// normal number of float32. O(elements).
 #include "kernels/norms.hpp"
 
 #include <algorithm>
@@ -13,59 +13,38 @@ namespace npu::onednn {
 
 namespace {
 
-/// Below this, neither a difference from the mean nor the mean itself overflows float32, and the
+/// Below this, the root of the sum of squares is no smaller than the largest element, and the
 /// factor is a normal number.
 constexpr double kMaxFloatRange = 1e37;
 
-/// The elements of one row of a piece, (x - mean) * factor, with weight and bias.
+/// The elements of one row times the factor, with weights.
 template <typename Number, typename T>
-void norm_row(const T* from, std::int64_t count, Number mean, Number factor, const float* weight,
-              const float* bias, bool per_column, T* to) {
+void scale_row(const T* from, std::int64_t count, Number factor, const float* weight, T* to) {
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t at = per_column ? i : 0;
-    auto value = static_cast<float>((static_cast<Number>(load(from[i])) - mean) * factor);
-    if (weight != nullptr) value *= weight[at];
-    if (bias != nullptr) value += bias[at];
+    auto value = static_cast<float>(static_cast<Number>(load(from[i])) * factor);
+    if (weight != nullptr) value *= weight[i];
     store(to[i], value);
   }
 }
 
 template <typename T>
-void norm_rows(const RowNorm& call, const T* source, const float* weight, const float* bias,
-               T* target) {
-  const std::int64_t count = call.rows * call.inner;
-  const std::int64_t pieces = call.outer * call.groups;
-#pragma omp parallel for if (pieces * count >= kParallelElements)
-  for (std::int64_t piece = 0; piece < pieces; ++piece) {
-    const T* from = source + piece * count;
-    T* to = target + piece * count;
-    double sum = 0.0;
+void norm_rows(const RmsNorm& call, const T* source, const float* weight, T* target) {
+#pragma omp parallel for if (call.rows * call.inner >= kParallelElements)
+  for (std::int64_t row = 0; row < call.rows; ++row) {
+    const T* from = source + row * call.inner;
+    T* to = target + row * call.inner;
     double squares = 0.0;
-    if (!call.is_rms) {
-      for (std::int64_t i = 0; i < count; ++i) sum += static_cast<double>(load(from[i]));
+    for (std::int64_t i = 0; i < call.inner; ++i) {
+      const auto value = static_cast<double>(load(from[i]));
+      squares += value * value;
     }
-    const double mean = sum / static_cast<double>(count);
-    for (std::int64_t i = 0; i < count; ++i) {
-      const double difference = static_cast<double>(load(from[i])) - mean;
-      squares += difference * difference;
-    }
-    const double factor =
-        1.0 / std::sqrt(squares / static_cast<double>(count) + static_cast<double>(call.epsilon));
-    // The root of the sum is at least the largest difference. NaN takes the way in float32.
-    const bool is_large = std::sqrt(squares) >= kMaxFloatRange || std::abs(mean) >= kMaxFloatRange;
-    for (std::int64_t row = 0; row < call.rows; ++row) {
-      const std::int64_t channel = piece % call.groups * call.rows + row;
-      const std::int64_t first = call.per_column ? 0 : channel;
-      const float* row_weight = weight == nullptr ? nullptr : weight + first;
-      const float* row_bias = bias == nullptr ? nullptr : bias + first;
-      const T* row_from = from + row * call.inner;
-      T* row_to = to + row * call.inner;
-      if (is_large) {
-        norm_row(row_from, call.inner, mean, factor, row_weight, row_bias, call.per_column, row_to);
-      } else {
-        norm_row(row_from, call.inner, static_cast<float>(mean), static_cast<float>(factor),
-                 row_weight, row_bias, call.per_column, row_to);
-      }
+    const double factor = 1.0 / std::sqrt(squares / static_cast<double>(call.inner) +
+                                          static_cast<double>(call.epsilon));
+    // NaN takes the way in float32.
+    if (std::sqrt(squares) >= kMaxFloatRange) {
+      scale_row(from, call.inner, factor, weight, to);
+    } else {
+      scale_row(from, call.inner, static_cast<float>(factor), weight, to);
     }
   }
 }
@@ -140,18 +119,17 @@ void NormVectors::run(const Operands& operands) const {
   }
 }
 
-RowNorm::Operands RowNorm::bind(Addresses addresses) const {
+RmsNorm::Operands RmsNorm::bind(Addresses addresses) const {
   OperandReader in(addresses);
-  return {in.next<const std::byte>(), in.next_if<const float>(has_weight),
-          in.next_if<const float>(has_bias), in.next<std::byte>()};
+  return {in.next<const std::byte>(), in.next_if<const float>(has_weight), in.next<std::byte>()};
 }
 
-void RowNorm::run(const Operands& operands) const {
+void RmsNorm::run(const Operands& operands) const {
   if (type == DType::kFloat32) {
-    norm_rows(*this, elements<float>(operands.source), operands.weight, operands.bias,
+    norm_rows(*this, elements<float>(operands.source), operands.weight,
               elements<float>(operands.target));
   } else {
-    norm_rows(*this, elements<BFloat16>(operands.source), operands.weight, operands.bias,
+    norm_rows(*this, elements<BFloat16>(operands.source), operands.weight,
               elements<BFloat16>(operands.target));
   }
 }

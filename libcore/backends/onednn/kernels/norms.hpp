@@ -75,27 +75,18 @@ struct NormVectors {
   void run(const Operands& operands) const;
 };
 
-/// Group norm of a row-major [outer, groups, rows, inner] tensor whose mean and variance are over
-/// the last two dimensions; weight and bias have groups * rows elements. With one row and one group
-/// and per_column, an RMS norm of rows of `inner` elements with a weight of as many. float32
-/// statistics; weight and bias are float32.
-struct RowNorm {
-  static constexpr std::string_view kName = "row-norm";
+/// RMS norm of each of [rows, inner], by float32 weights [inner]. Sums are float64.
+struct RmsNorm {
+  static constexpr std::string_view kName = "rms-norm";
   DType type = DType::kFloat32;
-  std::int64_t outer = 1;
-  std::int64_t groups = 1;
   std::int64_t rows = 1;
   std::int64_t inner = 1;
   float epsilon = 0.0F;
-  bool is_rms = false;      ///< no mean is taken off
-  bool per_column = false;  ///< weight and bias run along the inner dimension
   bool has_weight = false;
-  bool has_bias = false;
 
   struct Operands {
     const std::byte* source;
-    const float* weight;  ///< null without, as the next
-    const float* bias;
+    const float* weight;  ///< null without
     std::byte* target;
   };
   Operands bind(Addresses addresses) const;

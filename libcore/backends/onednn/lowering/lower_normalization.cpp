@@ -203,11 +203,9 @@ void lower_rms_norm(Lowering& lowering, const BoundNode& node) {
   lowering.require_float("input", input);
   const Shape& shape = lowering.shape(input);
   const auto [rows, width] = normalized_rows(lowering, node, shape);
-  RowNorm call;
-  call.outer = rows;
+  RmsNorm call;
+  call.rows = rows;
   call.inner = width;
-  call.is_rms = true;
-  call.per_column = true;
   // PyTorch's default is the dtype's smallest step at 1.
   const float step = lowering.dtype(input) == DType::kFloat32 ? 1.1920929e-7F : 7.8125e-3F;
   call.epsilon = node.is_none("eps") ? step : static_cast<float>(node.number("eps"));

@@ -143,11 +143,10 @@ std::vector<Kernel> samples() {
   result.emplace_back(Softmax{2, 5, 37, true});
   result.emplace_back(BroadcastBinary{
       BinaryOp::kAdd, 1.0F, DType::kFloat32, DType::kFloat32, {3, 5}, {5, 1}, {0, 1}, {5, 1}});
-  RowNorm norm;
-  norm.outer = norm.groups = 2;
+  RmsNorm norm;
   norm.rows = 3;
   norm.inner = 5;
-  norm.has_weight = norm.has_bias = true;
+  norm.has_weight = true;
   result.emplace_back(norm);
   WindowAverage average;
   average.planes = 2;

@@ -14,8 +14,8 @@ namespace {
 
 /// What belongs to kPlanFormat. If one of these differs, the format has changed: raise kPlanFormat,
 /// and put its new number and digests here.
-constexpr std::uint32_t kFormat = 5;
-constexpr std::uint64_t kPlanDigest = 0xbf56f025bb36f761U;
+constexpr std::uint32_t kFormat = 6;
+constexpr std::uint64_t kPlanDigest = 0x6a0b812d0597b144U;
 constexpr std::uint64_t kWeightsDigest = 0xee487303b697fce7U;
 
 /// FNV-1a.
