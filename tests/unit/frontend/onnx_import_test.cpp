@@ -186,6 +186,14 @@ TEST_CASE("onnx: hostile models get one line each", "[frontend]") {
     unfolding.message(25, body.bytes(10, "d").message(9, Proto().number(2, 13)));
   }
   CHECK(import_bytes(unfolding.text()).errors == "the model unfolds into more than 200000 nodes\n");
+  // Text that is not UTF-8 never reaches the document.
+  const Proto equation = Proto().bytes(1, "equation").bytes(4, "i\xff,i->i").number(20, 3);
+  Proto product = Proto()
+                      .message(1, onnx_node("Einsum", {"x", "x"}, {"y"}, "e").message(5, equation))
+                      .message(11, onnx_value("x", {2}))
+                      .message(12, onnx_value("y", {2}));
+  CHECK(import_bytes(onnx_model(product).text()).errors ==
+        "node 'e' (Einsum-13): the equation has another character than letters\n");
   // If in If in If ...
   Proto inner = unary_graph("Relu", {2});
   for (int depth = 0; depth < 100; ++depth) {

@@ -182,7 +182,7 @@ std::optional<ScanResults> scan(Op& op, Trips& trips, const GraphProto& body, co
 }
 
 // Opset 8: every element of a batch by itself.
-void import_batched_scan(Op& op, Trips& trips, const GraphProto& body, ScanForm form) {
+void import_batched_scan(Op& op, Trips& trips, const GraphProto& body, const ScanForm& form) {
   const std::size_t operands = op.input_count() - 1;
   const std::int64_t batch = op.in(1)->rank() > 0 ? op.in(1)->shape[0] : 0;
   if (batch < 1 || batch > 1024) Op::refuse("a batch of " + std::to_string(batch));
@@ -287,7 +287,7 @@ void import_scan(Op& op) {
   form.result_axes = list_or_zeros(op, "scan_output_axes", stacks);
   form.result_directions = list_or_zeros(op, "scan_output_directions", stacks);
   Trips trips(op, body);
-  if (is_batched) return import_batched_scan(op, trips, body, std::move(form));
+  if (is_batched) return import_batched_scan(op, trips, body, form);
   std::vector<Value*> states;
   std::vector<Value*> items;
   for (std::size_t i = 0; i < op.input_count(); ++i) {

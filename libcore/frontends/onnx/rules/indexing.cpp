@@ -150,14 +150,13 @@ namespace {
 Value* reduced_rows(Op& op, Value* x, const std::vector<Value*>& columns, Value* updates,
                     const std::string& verb) {
   const std::size_t width = columns.size();
-  Value* row = nullptr;
-  for (std::size_t i = 0; i < width; ++i) {
+  const auto scaled = [&](std::size_t i) {
     const std::int64_t stride = product(x->shape, i + 1, width);
-    Value* part = stride == 1
-                      ? columns[i]
-                      : op.emit_like("aten.mul.Tensor", {columns[i]}, Json{{"other", stride}});
-    row = row == nullptr ? part : op.binary("add", row, part);
-  }
+    if (stride == 1) return columns[i];
+    return op.emit_like("aten.mul.Tensor", {columns[i]}, Json{{"other", stride}});
+  };
+  Value* row = scaled(0);
+  for (std::size_t i = 1; i < width; ++i) row = op.binary("add", row, scaled(i));
   const std::int64_t rows = product(x->shape, 0, width);
   const std::int64_t rest = product(x->shape, width, x->shape.size());
   const std::int64_t count = row->count();

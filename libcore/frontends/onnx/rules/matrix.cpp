@@ -3,6 +3,7 @@
 // transpose: the document says so, and nothing is copied.
 #include <algorithm>
 #include <map>
+#include <string_view>
 
 #include "rules/rules.hpp"
 
@@ -89,6 +90,10 @@ void import_gemm(Op& op) {
 void import_einsum(Op& op) {
   std::string equation;
   for (const char c : op.text("equation", "")) {
+    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (!is_letter && std::string_view(" ,.->").find(c) == std::string_view::npos) {
+      Op::refuse("the equation has another character than letters");
+    }
     if (c != ' ') equation += c;
   }
   std::vector<Value*> operands;

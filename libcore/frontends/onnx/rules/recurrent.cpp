@@ -33,17 +33,17 @@ std::vector<Activation> read_activations(Op& op, const Recurrence& net) {
   const std::vector<float> betas = numbers("activation_beta");
   struct Numbers {
     const char* name;
-    bool has_alpha;
     double alpha;
-    bool has_beta;
     double beta;
+    bool has_alpha;
+    bool has_beta;
   };
-  constexpr Numbers kDefaults[] = {{"Affine", true, 1, true, 0},
-                                   {"LeakyRelu", true, from_float(0.01F), false, 0},
-                                   {"ThresholdedRelu", true, 1, false, 0},
-                                   {"ScaledTanh", true, 1, true, 1},
-                                   {"HardSigmoid", true, from_float(0.2F), true, 0.5},
-                                   {"Elu", true, 1, false, 0}};
+  constexpr Numbers kDefaults[] = {{"Affine", 1, 0, true, true},
+                                   {"LeakyRelu", from_float(0.01F), 0, true, false},
+                                   {"ThresholdedRelu", 1, 0, true, false},
+                                   {"ScaledTanh", 1, 1, true, true},
+                                   {"HardSigmoid", from_float(0.2F), 0.5, true, true},
+                                   {"Elu", 1, 0, true, false}};
   std::size_t alpha = 0;
   std::size_t beta = 0;
   std::vector<Activation> activations;

@@ -291,8 +291,9 @@ Value* with_torch(Op& op, Value* x, const Mode& mode, const std::vector<Axis>& a
   bool is_whole = true;
   bool is_stated = true;
   for (std::size_t i = 2; i < 4; ++i) {
+    const std::int64_t factor = axes[i].size / axes[i].extent;
     is_whole = is_whole && axes[i].size % axes[i].extent == 0 &&
-               axes[i].scale == static_cast<double>(axes[i].size / axes[i].extent);
+               axes[i].scale == static_cast<double>(factor);
     is_stated = is_stated && axes[i].size > 1 &&
                 std::abs(axes[i].scale * static_cast<double>(axes[i].extent) -
                          static_cast<double>(axes[i].size)) < 1e-6;
