@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "kernels/elements.hpp"
+#include "kernels/share_work.hpp"
 
 namespace npu::onednn {
 
@@ -35,39 +36,41 @@ void norm_rows(const RowNorm& call, const T* source, const float* weight, const 
                T* target) {
   const std::int64_t count = call.rows * call.inner;
   const std::int64_t pieces = call.outer * call.groups;
-#pragma omp parallel for if (pieces * count >= kParallelElements)
-  for (std::int64_t piece = 0; piece < pieces; ++piece) {
-    const T* from = source + piece * count;
-    T* to = target + piece * count;
-    double sum = 0.0;
-    double squares = 0.0;
-    if (!call.is_rms) {
-      for (std::int64_t i = 0; i < count; ++i) sum += static_cast<double>(load(from[i]));
-    }
-    const double mean = sum / static_cast<double>(count);
-    for (std::int64_t i = 0; i < count; ++i) {
-      const double difference = static_cast<double>(load(from[i])) - mean;
-      squares += difference * difference;
-    }
-    const double factor =
-        1.0 / std::sqrt(squares / static_cast<double>(count) + static_cast<double>(call.epsilon));
-    // The root of the sum is at least the largest difference. NaN takes the way in float32.
-    const bool is_large = std::sqrt(squares) >= kMaxFloatRange || std::abs(mean) >= kMaxFloatRange;
-    for (std::int64_t row = 0; row < call.rows; ++row) {
-      const std::int64_t channel = piece % call.groups * call.rows + row;
-      const std::int64_t first = call.per_column ? 0 : channel;
-      const float* row_weight = weight == nullptr ? nullptr : weight + first;
-      const float* row_bias = bias == nullptr ? nullptr : bias + first;
-      const T* row_from = from + row * call.inner;
-      T* row_to = to + row * call.inner;
-      if (is_large) {
-        norm_row(row_from, call.inner, mean, factor, row_weight, row_bias, call.per_column, row_to);
-      } else {
-        norm_row(row_from, call.inner, static_cast<float>(mean), static_cast<float>(factor),
-                 row_weight, row_bias, call.per_column, row_to);
-      }
-    }
-  }
+  share_pieces(
+      pieces, threads_for(pieces * count >= kParallelElements), [&](std::int64_t piece, int) {
+        const T* from = source + piece * count;
+        T* to = target + piece * count;
+        double sum = 0.0;
+        double squares = 0.0;
+        if (!call.is_rms) {
+          for (std::int64_t i = 0; i < count; ++i) sum += static_cast<double>(load(from[i]));
+        }
+        const double mean = sum / static_cast<double>(count);
+        for (std::int64_t i = 0; i < count; ++i) {
+          const double difference = static_cast<double>(load(from[i])) - mean;
+          squares += difference * difference;
+        }
+        const double factor = 1.0 / std::sqrt(squares / static_cast<double>(count) +
+                                              static_cast<double>(call.epsilon));
+        // The root of the sum is at least the largest difference. NaN takes the way in float32.
+        const bool is_large =
+            std::sqrt(squares) >= kMaxFloatRange || std::abs(mean) >= kMaxFloatRange;
+        for (std::int64_t row = 0; row < call.rows; ++row) {
+          const std::int64_t channel = piece % call.groups * call.rows + row;
+          const std::int64_t first = call.per_column ? 0 : channel;
+          const float* row_weight = weight == nullptr ? nullptr : weight + first;
+          const float* row_bias = bias == nullptr ? nullptr : bias + first;
+          const T* row_from = from + row * call.inner;
+          T* row_to = to + row * call.inner;
+          if (is_large) {
+            norm_row(row_from, call.inner, mean, factor, row_weight, row_bias, call.per_column,
+                     row_to);
+          } else {
+            norm_row(row_from, call.inner, static_cast<float>(mean), static_cast<float>(factor),
+                     row_weight, row_bias, call.per_column, row_to);
+          }
+        }
+      });
 }
 
 /// One number for a channel of a batch norm.
