@@ -5,7 +5,8 @@
 //
 // Input: the time that threads waited for a CPU, and how many CPUs were idle. Two rules keep the
 // number steady. It falls only if the wait is a considerable part of the last 30 ms or so of runs,
-// and longer than a single tick. It rises only if CPUs were idle on average over some time, which
+// longer than a single tick, and no CPU is idle meanwhile: a system may take its time to spread
+// threads that have just woken. It rises only if CPUs were idle on average over some time, which
 // doubles whenever it fell again soon. O(1).
 #include "support/thread_governor.hpp"
 
@@ -19,6 +20,7 @@ namespace {
 constexpr double kMemory = 0.03;       // of runs, after which what was recorded counts 1 / e
 constexpr double kMostWait = 0.15;     // of the time of runs
 constexpr double kLeastWait = 0.0025;  // less than a tick of 4 ms
+constexpr double kMostIdle = 0.5;      // of a CPU, for fewer threads
 constexpr double kLeastIdle = 0.75;    // of a CPU, for another thread
 constexpr double kShortPause = 0.1;    // idle times are counted in hundredths of a second
 constexpr double kLongPause = 3.2;
@@ -26,12 +28,16 @@ constexpr double kSteady = 1.0;  // how long a raised number lasts that was rais
 
 }  // namespace
 
-bool ThreadGovernor::record_runs(double busy, double waited, double now) {
+bool ThreadGovernor::record_runs(double busy, double waited) {
   if (!(busy > 0.0)) return false;
   const double kept = std::exp(-busy / kMemory);
   busy_ = busy_ * kept + busy;
   waited_ = waited_ * kept + std::max(waited, 0.0);
-  if (threads_ == 1 || waited_ < kLeastWait || waited_ < kMostWait * busy_) return false;
+  return threads_ > 1 && waited_ >= kLeastWait && waited_ >= kMostWait * busy_;
+}
+
+bool ThreadGovernor::confirm(double idle_cpus, double now) {
+  if (threads_ == 1 || !(busy_ > 0.0) || idle_cpus >= kMostIdle) return false;
   // As many threads too many as were waiting on average.
   const double surplus = std::max(1.0, std::ceil(waited_ / busy_ - kMostWait));
   threads_ = surplus < threads_ ? threads_ - static_cast<int>(surplus) : 1;

@@ -13,8 +13,12 @@ class ThreadGovernor {
   bool is_reduced() const noexcept { return threads_ < most_; }
 
   /// Runs took `busy` seconds, during which their threads were ready, but had no CPU, for `waited`
-  /// seconds in all. Returns whether that changed the number of threads.
-  bool record_runs(double busy, double waited, double now);
+  /// seconds in all. Returns whether that is too long; idle CPUs decide what follows.
+  bool record_runs(double busy, double waited);
+  /// Threads wait too long while so many CPUs are idle on average. If there are none, neighbours
+  /// have them, and the number of threads falls; else the system has yet to spread the threads.
+  /// Returns whether it fell.
+  bool confirm(double idle_cpus, double now);
   /// With fewer threads than most: whether it is time to look for idle CPUs.
   bool wants_idle(double now) const noexcept { return is_reduced() && now >= look_at_; }
   /// So many CPUs were idle on average since the last call, or since the number of threads fell.

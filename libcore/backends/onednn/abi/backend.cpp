@@ -21,7 +21,6 @@
 #include <string>
 #include <vector>
 
-#include "abi/run_threads.hpp"
 #include "lowering/lowering.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/support/checked.hpp"
@@ -33,12 +32,13 @@
 #include "program/plan_format.hpp"
 #include "program/program.hpp"
 #include "program/stored_plan.hpp"
+#include "support/run_threads.hpp"
 
 struct npu_device {
   dnnl::engine engine;
   npu::onednn::Machine machine;
   int threads = 1;
-  npu::onednn::RunThreads run_threads{1};
+  npu::RunThreads run_threads{1};
 };
 
 struct npu_program {
@@ -374,6 +374,15 @@ npu_status buffer_describe(const npu_buffer* buffer, npu_tensor* description, np
 
 void buffer_free(npu_buffer* buffer) { delete buffer; }
 
+/// The numbers of OpenMP's threads for this one.
+std::vector<std::int64_t> openmp_team(int threads) {
+  std::vector<std::int64_t> team(static_cast<std::size_t>(threads), 0);
+#pragma omp parallel num_threads(threads)
+  team[static_cast<std::size_t>(omp_get_thread_num())] = this_thread_number();
+  std::erase(team, 0);
+  return team;
+}
+
 /// Runs it on what `program` holds of addresses.
 void run_on_threads(npu_program& program) {
   npu_device& device = *program.device;
@@ -384,7 +393,7 @@ void run_on_threads(npu_program& program) {
   const auto begin = Clock::now();
   chosen.run(program.inputs, program.outputs);
   const double seconds = seconds_since(begin);
-  device.run_threads.note_run(seconds);
+  device.run_threads.note_run(seconds, [threads] { return openmp_team(threads); });
 }
 
 npu_status run(npu_program* program, npu_buffer* const* inputs, size_t input_count,

@@ -18,8 +18,6 @@
 // thread O(products * block * channels in).
 #include "kernels/winograd.hpp"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -27,6 +25,7 @@
 #include <span>
 
 #include "kernels/gemm_micro_kernel.hpp"
+#include "kernels/share_work.hpp"
 #include "kernels/simd.hpp"
 #include "kernels/winograd_block.hpp"
 #include "kernels/winograd_guard.hpp"
@@ -351,8 +350,7 @@ void transform_all(const Winograd& call, const float* weight, float* transformed
   const auto& by_row = kMatrices<kTileY, kTapsY>.weight;
   const auto& by_column = kMatrices<kTileX, kTapsX>.weight;
   const std::int64_t inputs = call.source_channels;
-#pragma omp parallel for num_threads(call.threads)
-  for (std::int64_t o = 0; o < call.target_channels; ++o) {
+  share_pieces(call.target_channels, call.threads, [&](std::int64_t o, int) {
     const std::int64_t column = o / kColumns;
     const std::int64_t width = std::min(kColumns, call.target_channels - column * kColumns);
     float* to = transformed + column * kColumns * kCountY * kCountX * inputs + o % kColumns;
@@ -374,15 +372,14 @@ void transform_all(const Winograd& call, const float* weight, float* transformed
         }
       }
     }
-  }
+  });
 }
 
 /// [columns, taps, source channels, up to kColumns].
 void order_by_definition(const Winograd& call, const float* weight, float* ordered) {
   const std::int64_t taps = call.filter.all_taps();
   const std::int64_t inputs = call.source_channels;
-#pragma omp parallel for num_threads(call.threads)
-  for (std::int64_t o = 0; o < call.target_channels; ++o) {
+  share_pieces(call.target_channels, call.threads, [&](std::int64_t o, int) {
     const std::int64_t column = o / kColumns;
     const std::int64_t width = std::min(kColumns, call.target_channels - column * kColumns);
     float* to = ordered + column * kColumns * taps * inputs + o % kColumns;
@@ -391,7 +388,7 @@ void order_by_definition(const Winograd& call, const float* weight, float* order
         to[(tap * inputs + i) * width] = weight[(o * inputs + i) * taps + tap];
       }
     }
-  }
+  });
 }
 
 /// The largest energy of a tile for which nothing overflows, then for each kColumns target channels
@@ -499,21 +496,28 @@ void Winograd::run(const Operands& operands) const {
   const Kernel& kernel = kernel_of(*this);
   const Run body = isa == VectorIsa::kAvx512 ? kernel.avx512 : kernel.avx2;
   const std::int64_t count = tiles();
-  // Whole numbers of blocks for each thread.
+  // Some blocks for each thread, of full micro-kernels and large enough for what is read for each.
+  constexpr std::int64_t kBlocks = 4;
   const std::int64_t columns = ceil_div(target_channels, kColumns);
-  const std::int64_t blocks =
-      shares_channels(*this) ? 1 : std::min<std::int64_t>(threads, ceil_div(count, kTileRows));
+  const std::int64_t units = ceil_div(count, kTileRows);
+  const std::int64_t least = std::min<std::int64_t>(threads, units);
+  const std::int64_t blocks = shares_channels(*this)
+                                  ? 1
+                                  : std::clamp(count / (2 * tiles_at_once(*this)), least,
+                                               std::max(least, kBlocks * threads));
+  const auto begin_of = [&](std::int64_t block) {
+    return blocks == least ? count * block / blocks
+                           : std::min(count, units * block / blocks * kTileRows);
+  };
   const std::int64_t parts = std::min(columns, ceil_div(threads, blocks));
   const std::int64_t floats = scratch_floats(*this);
-#pragma omp parallel for collapse(2) num_threads(threads) schedule(static)
-  for (std::int64_t block = 0; block < blocks; ++block) {
-    for (std::int64_t part = 0; part < parts; ++part) {
-      body({this, operands.source, operands.weight, operands.bias, operands.epilogue.data(),
-            operands.target, operands.scratch + omp_get_thread_num() * floats,
-            count * block / blocks, count * (block + 1) / blocks, columns * part / parts,
-            columns * (part + 1) / parts});
-    }
-  }
+  share_pieces(blocks * parts, threads, [&](std::int64_t piece, int thread) {
+    const std::int64_t block = piece / parts;
+    const std::int64_t part = piece % parts;
+    body({this, operands.source, operands.weight, operands.bias, operands.epilogue.data(),
+          operands.target, operands.scratch + thread * floats, begin_of(block), begin_of(block + 1),
+          columns * part / parts, columns * (part + 1) / parts});
+  });
 }
 
 }  // namespace npu::onednn

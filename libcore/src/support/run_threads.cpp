@@ -1,30 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures whether the threads of runs get the CPUs that they need, and leaves the decision to
-// ThreadGovernor. The shares of oneDNN's loops are fixed when a loop starts, so a thread without a
-// CPU holds up all others; nothing but fewer threads helps against that.
+// ThreadGovernor.
 //
 // Delays are read when runs have taken some hundred microseconds since they were read last: about
 // 1 % of the time of short runs, and nothing beside that of long ones.
-#include "abi/run_threads.hpp"
+#include "support/run_threads.hpp"
 
-#include <omp.h>
-
-#include <vector>
+#include <chrono>
+#include <optional>
 
 #include "npu/support/elapsed.hpp"
 
-namespace npu::onednn {
+namespace npu {
 
-void RunThreads::watch_team() {
-  std::vector<std::int64_t> team(static_cast<std::size_t>(governor_.threads()), 0);
-#pragma omp parallel num_threads(static_cast <int>(team.size()))
-  team[static_cast<std::size_t>(omp_get_thread_num())] = this_thread_number();
-  std::erase(team, 0);
-  is_measurable_ = delays_.watch(team);
-}
-
-void RunThreads::note_run(double seconds) {
+void RunThreads::note_run(double seconds, const std::function<std::vector<std::int64_t>()>& team) {
   constexpr double kWindow = 300e-6;
+  constexpr double kSuspicion = 0.05;  // idle times are counted in hundredths of a second
   busy_ += seconds;
   if (!is_measurable_ || busy_ < kWindow) return;
   const double busy = busy_;
@@ -40,12 +31,18 @@ void RunThreads::note_run(double seconds) {
   const auto waited = caller == caller_ ? delays_.read() : std::nullopt;
   if (!waited) {  // another team: its delays count from now on
     caller_ = caller;
-    return watch_team();
+    is_measurable_ = delays_.watch(team());
+    return;
   }
-  if (governor_.record_runs(busy, *waited, now)) {
-    caller_ = -1;
+  if (!governor_.record_runs(busy, *waited)) {
+    suspected_at_ = -1.0;
+  } else if (suspected_at_ < 0.0) {
+    suspected_at_ = now;
     idle_.read(now);
+  } else if (now - suspected_at_ >= kSuspicion) {
+    suspected_at_ = -1.0;
+    if (governor_.confirm(idle_.read(now).value_or(0.0), now)) caller_ = -1;
   }
 }
 
-}  // namespace npu::onednn
+}  // namespace npu
