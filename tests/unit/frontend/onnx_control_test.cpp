@@ -133,3 +133,38 @@ TEST_CASE("onnx: results whose shape depends on data fold from constants", "[fro
         "node 'n' (NonZero-13): the shape of its result depends on data: 'x' has to be known at "
         "import; --freeze gives inputs values, and it depends on 'x'\n");
 }
+
+TEST_CASE("onnx: numbers of nodes that overflow or are missing are refused", "[frontend]") {
+  const auto errors = [](const Proto& node, std::vector<Proto> values, const Proto& initializer) {
+    Proto graph;
+    graph.message(1, node).message(5, initializer).message(12, onnx_value("y", {1}));
+    for (const Proto& value : values) graph.message(11, value);
+    // Imports of ONNX's own ops and of ONNX Runtime's.
+    Proto model = onnx_model(graph);
+    model.message(8, Proto().bytes(1, "com.microsoft").number(2, 1));
+    return import_bytes(model.text()).errors;
+  };
+  // heads + 2 * kv_heads is 2^64.
+  const Proto attention =
+      onnx_node("GroupQueryAttention", {"q", "", "", "", "", "last"}, {"y"}, "gqa")
+          .bytes(7, "com.microsoft")
+          .message(5, onnx_int("num_heads", 2))
+          .message(5, onnx_int("kv_num_heads", INT64_MAX));
+  const std::string heads =
+      errors(attention, {onnx_value("q", {1, 2, 8})}, onnx_integers("last", {1}, {1}));
+  CHECK_THAT(heads, Catch::Contains("'num_heads' do not fit"));
+  const Proto unpool = onnx_node("MaxUnpool", {"x", "at"}, {"y"}, "unpool")
+                           .message(5, onnx_ints("kernel_shape", {INT64_MAX}))
+                           .message(5, onnx_ints("strides", {INT64_MAX}));
+  const std::string large =
+      errors(unpool, {onnx_value("x", {1, 1, 2})}, onnx_integers("at", {1, 1, 2}, {0, 1}));
+  CHECK_THAT(large, Catch::Contains("too large"));
+  const Proto loop =
+      onnx_node("Loop", {"m", "", "x"}, {"y"}, "loop")
+          .message(5,
+                   onnx_graph(
+                       "body",
+                       Proto().message(12, onnx_value("c", {})).message(12, onnx_value("s", {1}))));
+  const std::string trips = errors(loop, {onnx_value("x", {1})}, onnx_integers("m", {0}, {}));
+  CHECK_THAT(trips, Catch::Contains("the trip count is expected to be one number"));
+}

@@ -142,23 +142,6 @@ Value* rows_at(Op& op, Value* table, Value* positions) {
 
 }  // namespace
 
-Value* concatenated(Op& op, const std::vector<Value*>& parts, std::int64_t axis) {
-  Shape shape = parts[0]->shape;
-  const auto at = static_cast<std::size_t>(axis);
-  shape[at] = 0;
-  for (const Value* part : parts) {
-    Shape other = part->shape;
-    if (other.size() != shape.size() || part->dtype != parts[0]->dtype) {
-      Op::refuse("operands of two types or ranks");
-    }
-    const std::int64_t extent = other[at];
-    other[at] = shape[at];
-    if (other != shape) Op::refuse("shapes do not fit together");
-    if (__builtin_add_overflow(shape[at], extent, &shape[at])) Op::refuse("too large");
-  }
-  return op.emit("aten.cat.default", parts, Json{{"dim", axis}}, parts[0]->dtype, shape);
-}
-
 Value* split_heads(Op& op, Value* x, std::int64_t heads) {
   if (x->rank() != 3 || heads < 1 || x->shape[2] % heads != 0) {
     Op::refuse("shape " + shape_text(x->shape) + " has no " + std::to_string(heads) + " heads");

@@ -36,7 +36,4 @@ Value* merge_heads(Op& op, Value* x);
 /// length, half of the rotated size].
 Value* rotated(Op& op, Value* x, Value* cos, Value* sin, bool is_interleaved);
 
-/// Operands one after another along an axis.
-Value* concatenated(Op& op, const std::vector<Value*>& parts, std::int64_t axis);
-
 }  // namespace npu::onnx

@@ -196,13 +196,6 @@ Value* turned(Op& op, const Recurrence& net, Value* x) {
   return op.emit_like("aten.gather.default", {x, places}, Json{{"dim", 0}});
 }
 
-Value* joined(Op& op, const std::vector<Value*>& parts, std::int64_t axis) {
-  if (parts.size() == 1) return parts[0];
-  Shape shape = parts[0]->shape;
-  shape[static_cast<std::size_t>(axis)] *= static_cast<std::int64_t>(parts.size());
-  return op.emit("aten.cat.default", parts, Json{{"dim", axis}}, parts[0]->dtype, shape);
-}
-
 }  // namespace
 
 void import_cells(Op& op, const Recurrence& net) {
@@ -227,14 +220,14 @@ void import_cells(Op& op, const Recurrence& net) {
     state = Cells(op, net, d).run(own, state, states);
     last_hidden.push_back(op.view(state.hidden, stacked_shape));
     if (is_lstm) last_cell.push_back(op.view(state.cell, stacked_shape));
-    Value* y = joined(op, states, 0);
+    Value* y = concatenated(op, states, 0);
     if (net.is_backward(d)) y = turned(op, net, y);
     all.push_back(op.view(y, {net.steps, 1, net.batch, net.hidden}));
   }
-  Value* y = joined(op, all, 1);
+  Value* y = concatenated(op, all, 1);
   op.set(0, net.is_batch_first ? op.permute(y, {2, 0, 1, 3}) : y);
   const auto set_state = [&](std::size_t index, const std::vector<Value*>& parts) {
-    Value* state = joined(op, parts, 0);
+    Value* state = concatenated(op, parts, 0);
     op.set(index, net.is_batch_first ? op.permute(state, {1, 0, 2}) : state);
   };
   set_state(1, last_hidden);

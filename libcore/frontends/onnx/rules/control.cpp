@@ -235,9 +235,7 @@ void import_loop(Op& op) {
   }
   std::int64_t most = INT64_MAX;
   if (op.has_input(0)) {
-    const Ints count = op.integers(0, "the trip count");
-    if (count.size() != 1) Op::refuse("the trip count is expected to be one number");
-    most = count[0];
+    most = integer_operand(op, 0, "the trip count");
   }
   bool goes_on = !op.has_input(1) || op.number(1, "the condition") != 0;
   Tensor truth(DType::kBool, {});

@@ -135,7 +135,7 @@ void import_causal_conv(Op& op) {
   Value* padded = nullptr;
   if (op.has_input(3)) {
     if (op.in(3)->shape != Shape{shape[0], shape[1], kept}) Op::refuse("the state does not fit");
-    padded = op.emit("aten.cat.default", {op.in(3), x}, Json{{"dim", 2}}, x->dtype, shape);
+    padded = concatenated(op, {op.in(3), x}, 2);
   } else {
     padded = op.pad(x, {{0, 0}, {0, 0}, {kept, 0}}, 0);
   }

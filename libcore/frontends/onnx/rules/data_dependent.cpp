@@ -202,7 +202,7 @@ void import_non_max_suppression(Op& op) {
   const Tensor& boxes = op.constant(0, kDecides);
   const Tensor& scores = op.constant(1, kDecides);
   const std::int64_t most =
-      op.has_input(2) ? op.integers(2, "max_output_boxes_per_class").at(0) : 0;
+      op.has_input(2) ? integer_operand(op, 2, "max_output_boxes_per_class") : 0;
   const auto iou = static_cast<float>(op.has_input(3) ? op.number(3, "iou_threshold") : 0);
   std::optional<float> least;
   if (op.has_input(4)) least = static_cast<float>(op.number(4, "score_threshold"));

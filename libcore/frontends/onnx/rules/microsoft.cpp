@@ -138,7 +138,10 @@ void import_group_query_attention(Op& op) {
   Value* q = op.in(0);
   Value* k = op.maybe_in(1);
   Value* v = op.maybe_in(2);
-  if (q->rank() != 3 || heads < 1 || kv < 1) Op::refuse("'num_heads' do not fit");
+  constexpr std::int64_t kMostHeads = 1 << 20;
+  if (q->rank() != 3 || heads < 1 || kv < 1 || heads > kMostHeads || kv > kMostHeads) {
+    Op::refuse("'num_heads' do not fit");
+  }
   if (k == nullptr) {
     // All three in one.
     if (q->shape[2] % (heads + 2 * kv) != 0) Op::refuse("'num_heads' do not fit");

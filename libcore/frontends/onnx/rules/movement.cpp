@@ -89,6 +89,30 @@ Value* sliced(Op& op, Value* value, std::int64_t axis, SliceRange range) {
 
 }  // namespace
 
+Value* concatenated(Op& op, const std::vector<Value*>& parts, std::int64_t axis) {
+  if (parts.size() == 1) return parts[0];
+  Shape shape = parts[0]->shape;
+  const auto at = static_cast<std::size_t>(axis);
+  shape[at] = 0;
+  for (const Value* part : parts) {
+    Shape other = part->shape;
+    if (other.size() != shape.size() || part->dtype != parts[0]->dtype) {
+      Op::refuse("operands of two types or ranks");
+    }
+    const std::int64_t extent = other[at];
+    other[at] = shape[at];
+    if (other != shape) Op::refuse("shapes do not fit together");
+    if (__builtin_add_overflow(shape[at], extent, &shape[at])) Op::refuse("too large");
+  }
+  return op.emit("aten.cat.default", parts, Json{{"dim", axis}}, parts[0]->dtype, shape);
+}
+
+std::int64_t integer_operand(Op& op, std::size_t index, std::string_view what) {
+  const Ints values = op.integers(index, what);
+  if (values.size() != 1) Op::refuse(std::string(what) + " is expected to be one number");
+  return values[0];
+}
+
 void import_constant(Op& op) {
   for (const AttributeProto& given : op.node().attributes) {
     const AttributeProto* attribute = op.attribute(given.name);

@@ -2,7 +2,6 @@
 // Quantized ops in terms of plain ones, as ONNX defines them: it divides by the scale and rounds
 // ties to even. Sums of products of integers are exact: in int32 for matrices, in float64, which
 // holds all of them, for convolutions, since ATen has none of integers.
-#include "rules/attention.hpp"
 #include "rules/rules.hpp"
 
 namespace npu::onnx {
@@ -227,7 +226,7 @@ void import_qlinear_concat(Op& op) {
   }
   if (parts.empty()) Op::refuse("has no operand");
   const std::int64_t axis = Op::axis_of(op.integer("axis", 0), parts[0]->rank());
-  set_quantized(op, parts.size() == 1 ? parts[0] : concatenated(op, parts, axis), 0, 1);
+  set_quantized(op, concatenated(op, parts, axis), 0, 1);
 }
 
 void import_qgemm(Op& op) {

@@ -162,6 +162,12 @@ void import_resize(Op& op);
 /// A convolution of two operands with the attributes of Conv; `bias` may be null.
 Value* convolve(Op& op, Value* x, Value* w, Value* bias);
 
+/// Operands one after another along an axis.
+Value* concatenated(Op& op, const std::vector<Value*>& parts, std::int64_t axis);
+
+/// The one number of an operand that has to be constant; refuses if it is not.
+std::int64_t integer_operand(Op& op, std::size_t index, std::string_view what);
+
 /// The shape of a product of matrices, with batches that broadcast; refuses if there is none.
 Shape matrix_product_shape(const Shape& a, const Shape& b);
 

@@ -448,10 +448,16 @@ void import_max_unpool(Op& op) {
   if (strides.size() != spatial || pads.size() != 2 * spatial) Op::refuse("pads do not fit");
   Shape shape{x->shape[0], x->shape[1]};
   for (std::size_t i = 0; i < spatial; ++i) {
+    std::int64_t reach = 0;
     std::int64_t extent = 0;
-    if (__builtin_mul_overflow(x->shape[i + 2] - 1, strides[i], &extent)) Op::refuse("too large");
-    shape.push_back(extent + kernel[i] - pads[i] - pads[i + spatial]);
-    if (shape.back() < 0 || extent < 0) Op::refuse("pads do not fit");
+    if (__builtin_mul_overflow(x->shape[i + 2] - 1, strides[i], &reach) ||
+        __builtin_add_overflow(reach, kernel[i], &extent) ||
+        __builtin_sub_overflow(extent, pads[i], &extent) ||
+        __builtin_sub_overflow(extent, pads[i + spatial], &extent)) {
+      Op::refuse("too large");
+    }
+    if (extent < 0 || reach < 0) Op::refuse("pads do not fit");
+    shape.push_back(extent);
   }
   const Ints stated = op.has_input(2) ? op.integers(2, "the shape of the result") : shape;
   if (stated.size() != shape.size()) Op::refuse("the shape of the result does not fit");

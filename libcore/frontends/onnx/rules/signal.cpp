@@ -9,12 +9,6 @@
 namespace npu::onnx {
 namespace {
 
-std::int64_t integer_operand(Op& op, std::size_t index, std::string_view what) {
-  const Ints values = op.integers(index, what);
-  if (values.size() != 1) Op::refuse(std::string(what) + " is expected to be one number");
-  return values[0];
-}
-
 // A signal whose last axis is [real] or [real, imaginary], without that axis.
 Value* complex_of(Op& op, Value* x) {
   Value* wide = op.cast(x, DType::kFloat64);
