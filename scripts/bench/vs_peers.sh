@@ -136,7 +136,7 @@ round_with_neighbour() { # $1: name, $2: threads
   local precision
   start_neighbour
   for precision in $precisions; do
-    npu-run -q "$folder/$1.$precision.$2.npub" --threads "$2" --bench "$runs" \
+    npu-run -q "$(bundle_of "$1" "$precision" "$2")" --threads "$2" --bench "$runs" \
       --inputs "$folder/$1.inputs.safetensors" >>"$scratch/busy.$precision"
   done
   node "$bench/run_onnx.js" "$folder/$1.onnx" "$folder/$1.inputs.safetensors" "$runs" "$2" >>"$scratch/busy.ort"

@@ -32,6 +32,7 @@
 #include "program/plan_format.hpp"
 #include "program/program.hpp"
 #include "program/stored_plan.hpp"
+#include "program/thread_scope.hpp"
 #include "support/run_threads.hpp"
 
 struct npu_device {
@@ -121,19 +122,6 @@ npu_status guarded(npu_error* error, Body&& body) noexcept {
 void require(bool condition, const char* text) {
   if (!condition) throw StatusError{NPU_ERROR_INVALID, text};
 }
-
-class ThreadScope {
- public:
-  explicit ThreadScope(int threads) : before_(omp_get_max_threads()) {
-    if (before_ != threads) omp_set_num_threads(threads);
-  }
-  ~ThreadScope() { omp_set_num_threads(before_); }
-  ThreadScope(const ThreadScope&) = delete;
-  ThreadScope& operator=(const ThreadScope&) = delete;
-
- private:
-  int before_;
-};
 
 const std::string& version_text() {
   static const std::string text = [] {

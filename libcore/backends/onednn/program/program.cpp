@@ -5,14 +5,13 @@
 // can be made once; the C++ one builds a map and a vector on every call.
 #include "program/program.hpp"
 
-#include <omp.h>
-
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 
 #include "npu/support/error.hpp"
+#include "program/thread_scope.hpp"
 
 namespace npu::onednn {
 
@@ -130,26 +129,6 @@ Program::Program(Plan plan, const std::vector<PackedConstant>& constants,
   for (const Step& step : plan_.steps) executables_.push_back(prepare(step, engine_));
 }
 
-namespace {
-
-/// OpenMP's number of threads while it lives; 0 leaves it alone.
-class StepThreads {
- public:
-  explicit StepThreads(int threads) : before_(threads == 0 ? 0 : omp_get_max_threads()) {
-    if (before_ != threads) omp_set_num_threads(threads);
-  }
-  ~StepThreads() {
-    if (before_ != 0) omp_set_num_threads(before_);
-  }
-  StepThreads(const StepThreads&) = delete;
-  StepThreads& operator=(const StepThreads&) = delete;
-
- private:
-  int before_;
-};
-
-}  // namespace
-
 Program::Executable Program::prepare(const Step& step, const dnnl::engine& engine) {
   Executable executable;
   executable.step = &step;
@@ -177,7 +156,7 @@ void Program::execute(Executable& executable, const std::vector<std::byte*>& add
     run_kernel(*step.kernel, executable.addresses);
     return;
   }
-  const StepThreads threads(step.threads);
+  const ThreadScope threads(step.threads);
   const dnnl_status_t status = dnnl_primitive_execute(executable.primitive.get(), stream.get(),
                                                       static_cast<int>(executable.arguments.size()),
                                                       executable.arguments.data());

@@ -4,8 +4,6 @@
 // O(steps + buffers * log(buffers)) and the time that oneDNN takes for descriptors.
 #include "program/stored_plan.hpp"
 
-#include <omp.h>
-
 #include <string>
 #include <string_view>
 
@@ -14,6 +12,7 @@
 #include "program/check_plan.hpp"
 #include "program/memory_plan.hpp"
 #include "program/primitive_record.hpp"
+#include "program/thread_scope.hpp"
 
 namespace npu::onednn {
 
@@ -122,9 +121,8 @@ std::vector<dnnl::primitive_desc_base> make_primitives(const PlanRecord& record,
     try {
       result[i] = make_primitive(*record.steps[i].primitive, engine);
       if (threads.of_run == threads.most || !cuts_sums(result[i])) continue;
-      omp_set_num_threads(threads.most);  // its scratch memory is for as many
+      const ThreadScope all(threads.most);  // its scratch memory is for as many
       result[i] = make_primitive(*record.steps[i].primitive, engine);
-      omp_set_num_threads(threads.of_run);
     } catch (const Error& error) {
       throw Error(error.code(), "the blob's plan is damaged, or made for another CPU: step " +
                                     std::to_string(i) + " (primitive): " + error.message());
