@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -25,7 +26,7 @@ struct WindowAverage {
   DType type = DType::kFloat32;
   std::int64_t planes = 1;
   std::int64_t extents[3]{1, 1, 1};
-  std::vector<Window> windows[3]{{{0, 1, 1}}, {{0, 1, 1}}, {{0, 1, 1}}};
+  std::array<std::vector<Window>, 3> windows{{{{0, 1, 1}}, {{0, 1, 1}}, {{0, 1, 1}}}};
   std::int64_t divisor_override = 0;  ///< 0: the product of the windows' divisors
 
   using Operands = UnaryOperands;

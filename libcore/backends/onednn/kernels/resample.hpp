@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -29,7 +30,7 @@ struct Resample {
   std::int64_t lanes = 1;
   std::int64_t extents[3]{1, 1, 1};
   std::int64_t width[3]{1, 1, 1};  ///< taps of one element of the result
-  std::vector<Tap> taps[3]{{Tap{}}, {Tap{}}, {Tap{}}};
+  std::array<std::vector<Tap>, 3> taps{{{Tap{}}, {Tap{}}, {Tap{}}}};
   int threads = 1;
   VectorIsa isa = VectorIsa::kAny;
 

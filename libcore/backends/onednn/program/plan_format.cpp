@@ -4,6 +4,7 @@
 // one byte, a kernel its name and its fields. O(bytes) both ways.
 #include "program/plan_format.hpp"
 
+#include <array>
 #include <cstring>
 #include <string>
 #include <type_traits>
@@ -33,6 +34,10 @@ class Writer {
   template <typename T>
   void put(const std::vector<T>& list) {
     put(static_cast<std::uint32_t>(list.size()));
+    for (const T& each : list) put(each);
+  }
+  template <typename T, std::size_t kCount>
+  void put(const std::array<T, kCount>& list) {
     for (const T& each : list) put(each);
   }
   template <typename T>
@@ -97,6 +102,10 @@ class Reader {
         refuse("step " + std::to_string(i) + ": " + error.message());
       }
     }
+  }
+  template <typename T, std::size_t kCount>
+  void get(std::array<T, kCount>& list) {
+    for (T& each : list) get(each);
   }
   template <typename T>
   void get(std::optional<T>& value) {

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
 #include <random>
 
@@ -264,6 +265,10 @@ class Mutator {
   void change(std::vector<T>& list) {
     for (T& each : list) change(each);
     if (draw(4 * one_in_) == 0) list.resize(static_cast<std::size_t>(draw(4)));
+  }
+  template <typename T, std::size_t kCount>
+  void change(std::array<T, kCount>& list) {
+    for (T& each : list) change(each);
   }
   void change(std::string& text) { text += "x"; }
 

@@ -3,6 +3,7 @@
 // they end too early.
 #include "program/plan_format.hpp"
 
+#include <array>
 #include <cstring>
 #include <string>
 
@@ -49,6 +50,10 @@ class Filler {
   template <typename T>
   void fill(std::vector<T>& list) {
     list.resize(2);
+    for (T& each : list) fill(each);
+  }
+  template <typename T, std::size_t kCount>
+  void fill(std::array<T, kCount>& list) {
     for (T& each : list) fill(each);
   }
   template <typename T>
