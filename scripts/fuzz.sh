@@ -6,7 +6,9 @@
 #
 # Usage: scripts/fuzz.sh [SECONDS [NAME...]]        60 seconds each and all targets unless said otherwise
 #        scripts/fuzz.sh --runs NUMBER [NAME...]    a fixed number of runs from a fixed seed, as .ci/run does; what
-#                                                   it learns is forgotten, so every run does the same
+#                                                   it learns is forgotten, so every run does the same; inputs
+#                                                   have at most 4 KiB, for the target passes, which takes seconds
+#                                                   for each, 1 KiB
 #        scripts/fuzz.sh --list                     the targets with their seed inputs
 #
 # The targets are those that npu_add_fuzzer() in tests/fuzz/CMakeLists.txt names; onednn_blob is among them if
@@ -17,7 +19,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 limit=(-max_total_time=60 -timeout=10) runs=0
 case ${1:-} in
   -h | --help)
-    sed -n '3,14s/^# \{0,1\}//p' "$0"
+    sed -n '3,16s/^# \{0,1\}//p' "$0"
     exit 0
     ;;
   --list) ;;
@@ -42,7 +44,7 @@ backends=$PWD/build/lib/npu/backends
 [ -f "$backends/npu_backend_onednn.so" ] || backends=
 cmake -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   -DCMAKE_C_COMPILER="${CC:-clang}" -DCMAKE_CXX_COMPILER="${CXX:-clang++}" \
-  -DNPU_FUZZ=ON -DNPU_SANITIZE=address,undefined -DNPU_BACKEND_ATEN=OFF -DNPU_BACKEND_ONEDNN=OFF \
+  -DNPU_FUZZ=ON -DNPU_UNITY=ON -DNPU_SANITIZE=address,undefined -DNPU_BACKEND_ATEN=OFF -DNPU_BACKEND_ONEDNN=OFF \
   -DNPU_FUZZ_BACKEND_DIR="$backends" >/dev/null
 # One line for each target: its name, then the folders of inputs that it starts from.
 list=build-fuzz/tests/fuzz/fuzzers.txt
@@ -69,6 +71,7 @@ for name in "${names[@]}"; do
   if [ "$runs" -gt 0 ]; then
     # Whole models take seconds each under sanitizers, and every test run replays them: only small inputs here.
     max_len=4096
+    [ "$name" != passes ] || max_len=1024
     inputs=build-fuzz/inputs-of-run/$name
     rm -rf "$inputs" "$inputs.seeds"
     mkdir -p "$inputs.seeds"

@@ -13,7 +13,8 @@ using npu::cli::ExitStatus;
 
 namespace {
 
-ExitStatus tag(npu::cli::Tool& tool, const npu::Target& target, const npu::TagOptions& options) {
+ExitStatus tag(npu::cli::Tool& tool, const npu::Target& target, const npu::TagOptions& options,
+               const std::string& weights_out) {
   npu::Graph& graph = tool.read_graph();
   npu::tag_ops(graph, target, options, tool.diagnostics());
   tool.stop_on_errors();
@@ -23,6 +24,7 @@ ExitStatus tag(npu::cli::Tool& tool, const npu::Target& target, const npu::TagOp
     tool.report(npu::format_tag_report(report));
     status = tool.check_asserts(npu::tag_metrics(report));
   }
+  if (!weights_out.empty()) npu::write_imported_weights(graph, weights_out);
   tool.write_graph(graph);
   return status;
 }
@@ -38,10 +40,14 @@ int main(int argc, char** argv) {
   npu::DeviceChoice where{.target = "host"};
   std::string list_ops_device;
   std::string frontend;
+  std::string weights_out;
   bool list_targets = false;
   bool print_target = false;
   tool.add_graph_io();
   CLI::App& app = tool.app();
+  app.add_option("--weights-out", weights_out,
+                 "write the weights of a model such as ONNX here, decoded, as safetensors")
+      ->type_name("FILE");
   app.add_option("-t,--target", where.target,
                  "built-in target, or a file if it has a '/' or ends in .json")
       ->type_name("NAME|FILE")
@@ -97,6 +103,6 @@ int main(int argc, char** argv) {
       return tool.write_text(npu::format_target_ops(target, list_ops_device)), ExitStatus::kSuccess;
     }
     for (const std::string& rule : force) options.force.push_back(npu::cli::parse_force_rule(rule));
-    return tag(tool, target, options);
+    return tag(tool, target, options, weights_out);
   });
 }

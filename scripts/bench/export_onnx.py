@@ -3,7 +3,9 @@
 """Exports a model to ONNX, with the weights and example inputs that export_torch.py gives it.
 
 Input:  SPEC, as for export_torch.py (torchvision:NAME or FILE.py:FUNCTION), the same seed.
-Output: DIR/NAME.onnx, opset 14, batch norms as PyTorch folds them in evaluation mode.
+Output: DIR/NAME.onnx, opset 14, batch norms as PyTorch folds them in evaluation mode. Inputs and
+outputs are called as in DIR/NAME.inputs.safetensors and DIR/NAME.outputs.safetensors, if those are
+there, so that npu-run takes them.
 
 Only the peers of vs_peers.sh need this. --eager N times the model in PyTorch itself, instead, and
 prints one JSON object; --outputs FILE keeps what it computed.
@@ -14,6 +16,7 @@ import json
 import math
 import os
 import resource
+import struct
 import sys
 import time
 
@@ -55,7 +58,21 @@ def build_model(spec, seed):
     return torch, model, example, what
 
 
+def tensor_names(path):
+    """The names in a safetensors file, in its order; none if there is no such file."""
+    if not os.path.exists(path):
+        return None
+    with open(path, "rb") as file:
+        (size,) = struct.unpack("<Q", file.read(8))
+        return [name for name in json.loads(file.read(size)) if name != "__metadata__"]
+
+
 def write_onnx(torch, model, example, path):
+    stem = path.removesuffix(".onnx")
+    names = {
+        "input_names": tensor_names(stem + ".inputs.safetensors"),
+        "output_names": tensor_names(stem + ".outputs.safetensors"),
+    }
     backend = torch._C._nn
     original = getattr(backend, "_scaled_dot_product_attention", None)
     if original is not None:
@@ -64,7 +81,7 @@ def write_onnx(torch, model, example, path):
         from export.patches import ordinary_attention
 
         with torch.no_grad(), ordinary_attention():
-            torch.onnx.export(model, example, path + ".part", opset_version=OPSET)
+            torch.onnx.export(model, example, path + ".part", opset_version=OPSET, **names)
     finally:
         if original is not None:
             backend._scaled_dot_product_attention = original

@@ -5,7 +5,7 @@
 Input:  folders KIND/CASE with model.onnx and test_data_set_0/{input,output}_N.pb.
 Output: "pass CASE", "differs CASE: why" or "refused CASE: why".
 
-Tolerances are those of ONNX's runner, rtol 1e-3 and atol 1e-7. An operand that the import has to
+Tolerances are those of ONNX's runner, rtol 1e-3 and atol 1e-7, unless others are given. An operand that the import has to
 know (a shape, axes, a scale) is a graph input in many cases; it is frozen from the data set, and
 nothing else is.
 """
@@ -79,46 +79,115 @@ def first_error(text):
     return line.split("error: ", 1)[-1]
 
 
-def run_case(options, folder, case):
-    with open(os.path.join(folder, case, "model.onnx"), "rb") as file:
-        model = file.read()
-    inputs, outputs = names_of(model)
-    given = data_files(os.path.join(folder, case), "input", inputs)
-    expected = data_files(os.path.join(folder, case), "output", outputs)
-    frozen = []
-    with tempfile.TemporaryDirectory() as work:
-        document = os.path.join(work, "model.json")
+def shape_of_tensor(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    dims = []
+    for number, value in fields(data):
+        if number != 1:
+            continue
+        if isinstance(value, int):
+            dims.append(value)
+            continue
+        at = 0
+        while at < len(value):
+            dim, at = varint(value, at)
+            dims.append(dim)
+    return dims
+
+
+def stated_shapes(model):
+    """The shapes of the inputs that state one without symbols."""
+    graph = next(value for number, value in fields(model) if number == 7)
+    shapes = {}
+    for number, value in fields(graph):
+        if number != 11:
+            continue
+        name = next((v.decode() for n, v in fields(value) if n == 1), "")
+        for _, kind in (field for field in fields(value) if field[0] == 2):
+            for _, tensor in (field for field in fields(kind) if field[0] == 1):
+                for _, shape in (field for field in fields(tensor) if field[0] == 2):
+                    dims = [dict(fields(dim)).get(1) for n, dim in fields(shape) if n == 1]
+                    if None not in dims:
+                        shapes[name] = dims
+    return shapes
+
+
+class Case:
+    """One case, with its files in a scratch folder."""
+
+    def __init__(self, options, case, work):
+        self.options, self.case, self.work = options, case, work
+        self.folder = os.path.join(options.data, case)
+        self.model = os.path.join(self.folder, "model.onnx")
+        with open(self.model, "rb") as file:
+            model = file.read()
+        inputs, outputs = names_of(model)
+        self.given = data_files(self.folder, "input", inputs)
+        self.expected = data_files(self.folder, "output", outputs)
+        # Data of another shape than the model states can only stand for the model's own.
+        stated = stated_shapes(model)
+        self.frozen = [
+            name
+            for name, path in self.given.items()
+            if name in stated and shape_of_tensor(path) != stated[name]
+        ]
+
+    def path(self, name):
+        return os.path.join(self.work, name)
+
+    def call(self, program, *arguments):
+        command = [os.path.join(self.options.bin, program), "-q", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    def imported(self):
+        """Whether the import works, freezing what it asks for; else why not."""
         while True:
-            command = [os.path.join(options.bin, "npu-tag"), "-q", "--devices", options.devices]
-            for name in frozen:
-                command += ["--freeze", f"{name}={given[name]}"]
-            command += [os.path.join(folder, case, "model.onnx"), "-o", document]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            frozen = [part for n in self.frozen for part in ("--freeze", f"{n}={self.given[n]}")]
+            devices = ["--devices", self.options.devices]
+            done = self.call(
+                "npu-tag", *devices, *frozen, self.model, "-o", self.path("model.json")
+            )
             if done.returncode == 0:
-                break
+                return ""
             wanted = [n for line in DEPENDS.findall(done.stderr) for n in line[1:-1].split("', '")]
-            more = [n for n in wanted if n in given and n not in frozen]
+            more = [n for n in wanted if n in self.given and n not in self.frozen]
             if not more:
-                return f"refused {case}: {first_error(done.stderr)}"
-            frozen.append(more[0])
-        if options.import_only:
-            return f"imported {case}"
-        plan = os.path.join(work, "plan.json")
-        command = [os.path.join(options.bin, "npu-partition"), "-q", document, "-o", plan]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            return f"differs {case}: {first_error(done.stderr)}"
-        command = [os.path.join(options.bin, "npu-run"), "-q", "--rtol", "1e-3", "--atol", "1e-7"]
-        command += ["--threads", "1", plan]
-        for name, path in given.items():
-            if name not in frozen:
-                command += ["--inputs", f"{name}={path}"]
-        for name, path in expected.items():
-            command += ["--expect", f"{name}={path}"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+                return first_error(done.stderr)
+            self.frozen.append(more[0])
+
+    def run(self, plan):
+        arguments = ["--rtol", self.options.rtol, "--atol", self.options.atol]
+        arguments += ["--threads", "1", plan]
+        for name, path in self.given.items():
+            if name not in self.frozen:
+                arguments += ["--inputs", f"{name}={path}"]
+        for name, path in self.expected.items():
+            arguments += ["--expect", f"{name}={path}"]
+        return self.call("npu-run", *arguments)
+
+    def line(self):
+        why = self.imported()
+        if why:
+            return f"refused {self.case}: {why}"
+        if self.options.import_only:
+            return f"imported {self.case}"
+        plan = self.path("plan.json")
+        done = self.call("npu-partition", self.path("model.json"), "-o", plan)
+        if done.returncode == 0 and self.options.bundles:
+            bundle = self.path("model.npub")
+            done = self.call("npu-compile", plan, "-o", bundle)
+            plan = bundle
         if done.returncode == 0:
-            return f"pass {case}"
-        return f"differs {case}: {first_error(done.stderr)}"
+            done = self.run(plan)
+        if done.returncode == 0:
+            return f"pass {self.case}"
+        return f"differs {self.case}: {first_error(done.stderr)}"
+
+
+def run_case(options, case):
+    with tempfile.TemporaryDirectory() as work:
+        return Case(options, case, work).line()
 
 
 def main(argv):
@@ -127,15 +196,19 @@ def main(argv):
     parser.add_argument("--data", default="/usr/share/libonnx-testdata/data", help="the cases")
     parser.add_argument("--devices", default="cpu", help="devices for npu-tag")
     parser.add_argument("--jobs", type=int, default=2, help="cases at the same time")
-    parser.add_argument("--cases", default="*", help="pattern of KIND/CASE")
+    parser.add_argument("--cases", default="*", help="patterns of KIND/CASE, by commas")
+    parser.add_argument("--rtol", default="1e-3", help="relative tolerance")
+    parser.add_argument("--atol", default="1e-7", help="absolute tolerance")
+    parser.add_argument("--bundles", action="store_true", help="compile, and run the bundles")
     parser.add_argument("--import-only", action="store_true", help="stop after npu-tag")
     options = parser.parse_args(argv)
     models = sorted(glob.glob(os.path.join(options.data, "*", "*", "model.onnx")))
     cases = [os.path.relpath(os.path.dirname(path), options.data) for path in models]
-    cases = [case for case in cases if fnmatch.fnmatch(case, options.cases)]
+    patterns = options.cases.split(",")
+    cases = [case for case in cases if any(fnmatch.fnmatch(case, one) for one in patterns)]
     counts = {}
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for line in pool.map(lambda case: run_case(options, options.data, case), cases):
+        for line in pool.map(lambda case: run_case(options, case), cases):
             print(line, flush=True)
             counts[line.split()[0]] = counts.get(line.split()[0], 0) + 1
     text = ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))

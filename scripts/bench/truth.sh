@@ -4,26 +4,28 @@
 # under the rates that npu-profile --machine measures, and under the profile of the model; then plans of graph neural
 # networks under tables of the graph's size. Everything is measured in seven rounds, in turns.
 #
-# Usage: scripts/bench/truth.sh [-d DIR] [-t THREADS] [-r ROUNDS] [-g] [-m] [MODEL...]
+# Usage: scripts/bench/truth.sh [-d DIR] [-D DIR] [-t THREADS] [-r ROUNDS] [-g] [-m] [MODEL...]
 #   MODEL  torchvision name or FILE.py:FUNCTION; default: the eight of vs_peers.sh, swin_t, fcn_resnet50, an LSTM, a U-Net
 #   -d DIR      where exports, graphs and tables are kept (default: as vs_peers.sh)
 #   -t THREADS  of every program (default: all cores)
 #   -r ROUNDS   (default 7)
+#   -D DIR      folder with cora.mtx, citeseer.mtx and 4elt.graph, for plans of those graphs, too
 #   -g          graphs only
 #   -m          models only
 # Exit status 1 if a bar is missed: 25 % with the rates of the machine, 10 % with a profile, 15 % for plans of graphs
 # that are not marked as uncertain.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-folder=${XDG_CACHE_HOME:-$HOME/.cache}/npu-bench/zoo threads=$(nproc) rounds=7 parts=both
-while getopts d:t:r:gm option; do
+folder=${XDG_CACHE_HOME:-$HOME/.cache}/npu-bench/zoo threads=$(nproc) rounds=7 parts=both data=()
+while getopts d:D:t:r:gm option; do
   case $option in
     d) folder=$OPTARG ;;
+    D) data=(--data "$OPTARG") ;;
     t) threads=$OPTARG ;;
     r) rounds=$OPTARG ;;
     g) parts=graphs ;;
     m) parts=models ;;
-    *) sed -n '3,17s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '3,18s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 shift $((OPTIND - 1))
@@ -51,6 +53,6 @@ if [ "$parts" != graphs ]; then
   "$root/scripts/bench/truth_of_models.py" --folder "$folder" --threads "$threads" --rounds "$rounds" "${names[@]}" || status=1
 fi
 if [ "$parts" != models ]; then
-  "$root/scripts/bench/gnn_prediction.py" -d "$folder/graphs" --threads "$threads" --rounds "$rounds" --limit 15 || status=1
+  "$root/scripts/bench/gnn_prediction.py" -d "$folder/graphs" "${data[@]}" --threads "$threads" --rounds "$rounds" --limit 15 || status=1
 fi
 exit "$status"

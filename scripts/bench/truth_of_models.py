@@ -52,7 +52,7 @@ def main():
     missed = 0
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         scratch = pathlib.Path(folder)
-        machine = scratch / "machine.json"
+        machine = scratch / "rates.json"
         tool("npu-profile", "--machine", "--threads", options.threads, "-o", machine)
         for model in options.models:
             # Beside the model, so that its weights are found.

@@ -16,6 +16,9 @@
 #   -r ROUNDS   rounds (default 3); what is printed is the median over the rounds
 #   -e RUNS     timed runs of PyTorch in a round (default 5; 0: leave it out)
 #   -k N        compare the top-1 class of bf16 with that of f32 on N random inputs (default 0)
+#   -o          compile the .onnx files that the peer runs, instead of the documents of export_torch.py
+#   -b          then the same beside a busy loop on the last core, which half a run's threads meet: medians and
+#               90th percentiles (take -n 500 -r 1 or so; needs taskset and two cores)
 #   -i          install the peers and export the models, and stop
 #
 # Installs what is missing: Debian's python3-torch and python3-torchvision (needs root or sudo), and
@@ -25,8 +28,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 bench=$root/scripts/bench
 PATH=$root/build/bin:$PATH
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/npu-bench
-folder=$cache/zoo threads='1 2' precisions=f32 runs=20 rounds=3 eager=5 top1=0 install_only=0
-while getopts d:t:p:n:r:e:k:i option; do
+folder=$cache/zoo threads='1 2' precisions=f32 runs=20 rounds=3 eager=5 top1=0 source=json busy=0 install_only=0
+while getopts d:t:p:n:r:e:k:boi option; do
   case $option in
     d) folder=$OPTARG ;;
     t) threads=$OPTARG ;;
@@ -35,8 +38,10 @@ while getopts d:t:p:n:r:e:k:i option; do
     r) rounds=$OPTARG ;;
     e) eager=$OPTARG ;;
     k) top1=$OPTARG ;;
+    o) source=onnx ;;
+    b) busy=1 ;;
     i) install_only=1 ;;
-    *) sed -n '3,24s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '3,27s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 shift $((OPTIND - 1))
@@ -44,11 +49,22 @@ shift $((OPTIND - 1))
   vit_b_16 "$root/testdata/models/bert_base.py:bert_base"
 mkdir -p "$folder" "$cache/ort"
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+neighbour=
+trap 'stop_neighbour; rm -rf "$scratch"' EXIT
 
 fail() {
   echo "vs_peers.sh: $*" >&2
   exit 1
+}
+
+start_neighbour() {
+  taskset -c "$(($(nproc) - 1))" sh -c 'while :; do :; done' &
+  neighbour=$!
+  sleep 0.3
+}
+stop_neighbour() {
+  [ -z "$neighbour" ] || kill "$neighbour" 2>/dev/null || true
+  neighbour=
 }
 
 install_peers() {
@@ -81,15 +97,20 @@ export_model() { # $1: SPEC, $2: name
     "$root/scripts/export_torch.py" "$1" -o "$folder" >"$folder/$2.log" 2>&1 ||
       fail "export of $2 failed; see $folder/$2.log"
   fi
-  if [ ! -f "$folder/$2.onnx" ]; then
+  # Written again if the exporter has changed, since names of inputs did.
+  if [ ! -f "$folder/$2.onnx" ] || [ "$bench/export_onnx.py" -nt "$folder/$2.onnx" ]; then
     "$bench/export_onnx.py" "$1" -o "$folder" >"$folder/$2.onnx.log" 2>&1 ||
       fail "export of $2 to ONNX failed; see $folder/$2.onnx.log"
   fi
 }
 
+bundle_of() { # $1: name, $2: precision, $3: threads
+  if [ "$source" = onnx ]; then echo "$folder/$1.onnx.$2.$3.npub"; else echo "$folder/$1.$2.$3.npub"; fi
+}
+
 compile_model() { # $1: name, $2: precision, $3: threads
-  npu-compile -q --no-cache --precision "$2" --threads "$3" "$folder/$1.json" \
-    -o "$folder/$1.$2.$3.npub"
+  npu-compile -q --no-cache --precision "$2" --threads "$3" "$folder/$1.$source" \
+    -o "$(bundle_of "$1" "$2" "$3")"
 }
 
 # One round of one model; results are appended to files of $scratch.
@@ -97,7 +118,7 @@ round() { # $1: SPEC, $2: name, $3: threads
   local precision
   for precision in $precisions; do
     # A wrong result is reported in its column; it does not end the script.
-    npu-run "$folder/$2.$precision.$3.npub" --threads "$3" --bench "$runs" \
+    npu-run "$(bundle_of "$2" "$precision" "$3")" --threads "$3" --bench "$runs" \
       --inputs "$folder/$2.inputs.safetensors" --expect "$folder/$2.outputs.safetensors" \
       >"$scratch/ours" 2>"$scratch/complaint" ||
       grep -q 'out of tolerance' "$scratch/complaint" || { cat "$scratch/complaint" >&2; return 1; }
@@ -108,6 +129,40 @@ round() { # $1: SPEC, $2: name, $3: threads
   if [ "$eager" -gt 0 ]; then
     "$bench/export_onnx.py" "$1" --eager "$eager" --threads "$3" >>"$scratch/torch" 2>/dev/null
   fi
+}
+
+# One model beside a busy loop, by every program; results are in files of $scratch.
+round_with_neighbour() { # $1: name, $2: threads
+  local precision
+  start_neighbour
+  for precision in $precisions; do
+    npu-run -q "$folder/$1.$precision.$2.npub" --threads "$2" --bench "$runs" \
+      --inputs "$folder/$1.inputs.safetensors" >>"$scratch/busy.$precision"
+  done
+  node "$bench/run_onnx.js" "$folder/$1.onnx" "$folder/$1.inputs.safetensors" "$runs" "$2" >>"$scratch/busy.ort"
+  stop_neighbour
+}
+
+# A table of all models beside a busy loop.
+beside_neighbour() { # $1: threads
+  local spec name precision i
+  printf '\n%s thread(s), beside a busy loop on one of %s cores; p90: 90th percentile\n%-16s %-5s %8s %8s %8s %8s %8s %8s\n' \
+    "$1" "$(nproc)" model prec ours ORT ratio 'ours p90' 'ORT p90' ratio
+  for spec in "${names[@]}"; do
+    name=${spec##*:}
+    rm -f "$scratch"/busy.*
+    for ((i = 0; i < rounds; ++i)); do round_with_neighbour "$name" "$1"; done
+    for precision in $precisions; do
+      printf '%-16s %-5s' "$name" "$precision"
+      for key in median_ms p90_ms; do
+        ours=$(field "$key" "$scratch/busy.$precision" | median)
+        ort=$(field "$key" "$scratch/busy.ort" | median)
+        printf ' %8.2f %8.2f %8s' "$ours" "$ort" "$(ratio "$ours" "$ort")"
+      done
+      echo
+    done
+  done
+  echo
 }
 
 install_peers
@@ -128,8 +183,8 @@ printf 'ONNX Runtime %s, PyTorch %s, %s; %s runs in each of %s rounds; times in 
   "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores" "$runs" "$rounds"
 for count in $threads; do
   for precision in $precisions; do : >"$scratch/ratios.$precision"; : >"$scratch/paired.$precision"; : >"$scratch/load.$precision"; : >"$scratch/memory.$precision"; done
-  printf '\n%s thread(s)\n%-16s %-5s %8s %8s %8s %8s %8s | %8s %8s %7s | %7s %7s %7s | %9s %9s\n' "$count" \
-    model prec ours ORT ratio paired torch load 'ORT load' ratio RSS 'ORT RSS' ratio 'max abs' 'ORT rel'
+  printf '\n%s thread(s)\n%-16s %-5s %8s %8s %8s %8s %8s %8s %8s | %8s %8s %7s | %7s %7s %7s | %9s %9s\n' "$count" \
+    model prec ours ORT ratio paired p90 'ORT p90' torch load 'ORT load' ratio RSS 'ORT RSS' ratio 'max abs' 'ORT rel'
   for spec in "${names[@]}"; do
     name=${spec##*:}
     for precision in $precisions; do compile_model "$name" "$precision" "$count"; : >"$scratch/$precision"; done
@@ -151,12 +206,14 @@ for count in $threads; do
       echo "$pairs" >>"$scratch/paired.$precision"
       ratio "$load" "$ort_load" >>"$scratch/load.$precision"; echo >>"$scratch/load.$precision"
       ratio "$rss" "$ort_rss" >>"$scratch/memory.$precision"; echo >>"$scratch/memory.$precision"
-      printf '%-16s %-5s %8.2f %8.2f %8s %8.3f %8s | %8.1f %8.1f %7s | %7s %7s %7s | %9.1e %9.1e\n' "$name" "$precision" \
-        "$ours" "$ort" "$(ratio "$ours" "$ort")" "$pairs" "${torch:--}" "$load" "$ort_load" \
+      printf '%-16s %-5s %8.2f %8.2f %8s %8.3f %8.2f %8.2f %8s | %8.1f %8.1f %7s | %7s %7s %7s | %9.1e %9.1e\n' "$name" "$precision" \
+        "$ours" "$ort" "$(ratio "$ours" "$ort")" "$pairs" "$(field p90_ms "$scratch/$precision" | median)" \
+        "$(field p90_ms "$scratch/ort" | median)" "${torch:--}" "$load" "$ort_load" \
         "$(ratio "$load" "$ort_load")" "$(mega "$rss")" "$(mega "$ort_rss")" "$(ratio "$rss" "$ort_rss")" \
         "$error" "$(field relative_error "$scratch/ort" | sort -g | tail -n 1)"
     done
   done
+  [ "$busy" = 0 ] || beside_neighbour "$count"
   for precision in $precisions; do
     printf 'geometric mean, %s: time %s, paired %s, load %s, memory %s (ours / ONNX Runtime); worst time %s\n' "$precision" \
       "$(geomean <"$scratch/ratios.$precision")" "$(geomean <"$scratch/paired.$precision")" "$(geomean <"$scratch/load.$precision")" \
@@ -169,11 +226,11 @@ if [ "$top1" -gt 0 ] && [[ $precisions == *bf16* ]]; then
   for spec in "${names[@]}"; do
     name=${spec##*:}
     count=${threads##* }
-    [ -f "$folder/$name.f32.$count.npub" ] || compile_model "$name" f32 "$count"
+    [ -f "$(bundle_of "$name" f32 "$count")" ] || compile_model "$name" f32 "$count"
     same=0
     for ((seed = 1; seed <= top1; ++seed)); do
       for precision in f32 bf16; do
-        npu-run -q "$folder/$name.$precision.$count.npub" --random-inputs "$seed" \
+        npu-run -q "$(bundle_of "$name" "$precision" "$count")" --random-inputs "$seed" \
           --outputs "$scratch/$precision.safetensors" >/dev/null
       done
       [ "$(node "$bench/top1.js" "$scratch/f32.safetensors" "$scratch/bf16.safetensors")" = same ] && same=$((same + 1))

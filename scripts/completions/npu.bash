@@ -104,7 +104,7 @@ _npu_complete() {
       COMPREPLY=("${COMPREPLY[@]/#/$before}")
       return
       ;;
-    -o | --output | --cache-dir | --pattern-file | --dot | --weights | --inputs | --outputs | --expect | --trace | --load-ops)
+    -o | --output | --weights-out | --cache-dir | --pattern-file | --dot | --weights | --inputs | --outputs | --expect | --trace | --load-ops)
       _npu_files "$current"
       return
       ;;
@@ -117,7 +117,7 @@ _npu_complete() {
 
   case ${COMP_WORDS[0]##*/} in
     npu-tag)
-      options="$common --bind --freeze -o --output --json-infinity -t --target --devices --exclude-device --force --keep-tags --no-fold --load-ops --list-ops --frontend --list-targets --print-target"
+      options="$common --bind --freeze -o --output --json-infinity --weights-out -t --target --devices --exclude-device --force --keep-tags --no-fold --load-ops --list-ops --frontend --list-targets --print-target"
       ;;
     npu-fuse)
       options="$common --bind --freeze -o --output --json-infinity -p --patterns --pattern-file --max-ops --list-patterns"

@@ -45,7 +45,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
           npu::gnn::parse_graph(bytes.substr(0, 4096), "fuzz", options);
       if (graph.in_edges.node_count() < (1 << 20)) check(graph);
     } catch (const npu::Error& error) {
-      require(!error.message().empty() && error.location().file == "fuzz",
+      // A header inside the file is named behind it.
+      require(!error.message().empty() && error.location().file.starts_with("fuzz"),
               "errors say what and where");
     } catch (const std::bad_alloc&) {
     }

@@ -39,6 +39,11 @@ Value* Draft::add_stored(const OnnxTensor& tensor, DType dtype) {
 }
 
 Value* Draft::add_known(Tensor tensor) {
+  known_bytes_ += static_cast<std::size_t>(tensor.element_count()) * dtype_size(tensor.dtype());
+  if (known_bytes_ > kMostKnownBytes) {
+    throw Exhausted("the constants that its nodes make have more than " +
+                    std::to_string(kMostKnownBytes) + " bytes");
+  }
   Value* value = add_value();
   value->kind = Value::Kind::kConstant;
   value->dtype = tensor.dtype();

@@ -8,11 +8,18 @@
 #include <string_view>
 #include <vector>
 
+#include "npu/support/error.hpp"
 #include "npu/support/json.hpp"
 #include "npu/tensor/tensor.hpp"
 #include "tensor/onnx_tensor.hpp"
 
 namespace npu::onnx {
+
+/// The import asks for more than it may have, and ends.
+class Exhausted : public Error {
+ public:
+  explicit Exhausted(const std::string& what) : Error(ErrorCode::kUnsupported, what) {}
+};
 
 /// One value of the model: a graph input, a constant, or the result of an ATen node.
 struct Value {
@@ -62,8 +69,12 @@ struct WeightPlace {
 /// The document under construction. Values live as long as the draft.
 class Draft {
  public:
+  /// All constants that the import computes; more is refused, since a small file can ask for it.
+  static constexpr std::size_t kMostKnownBytes = std::size_t{1} << 28;
+
   Value* add_input(std::string name, DType dtype, Shape shape);
   Value* add_stored(const OnnxTensor& tensor, DType dtype);
+  /// Throws Exhausted above kMostKnownBytes in all.
   Value* add_known(Tensor tensor);
   Value* add_unknown();
   /// A constant in other dimensions, of which nothing is copied.
@@ -77,6 +88,7 @@ class Draft {
   std::vector<Value*> emit_several(std::string op, std::vector<Value*> inputs, Json attrs,
                                    const std::vector<ResultType>& results);
   void set_origin(std::string name) { origin_ = std::move(name); }
+  const std::string& origin() const noexcept { return origin_; }
 
   /// The node that makes a value; null for inputs and constants.
   const DraftNode* producer(const Value* value) const noexcept {
@@ -97,6 +109,7 @@ class Draft {
   std::vector<Value*> inputs_;
   std::vector<Value*> outputs_;
   std::string origin_;
+  std::size_t known_bytes_ = 0;
 };
 
 }  // namespace npu::onnx

@@ -254,6 +254,7 @@ Result fold_range(Op& /*op*/, const Operands& in) {
 Result fold_cast(Op& op, const Operands& in) {
   const auto dtype = onnx_dtype(op.integer("to", 0));
   if (!dtype || *dtype == DType::kComplex64 || *dtype == DType::kComplex128) return std::nullopt;
+  if (op.opset() < 6 || (*dtype == DType::kBFloat16 && op.opset() < 19)) return std::nullopt;
   Numbers result{*dtype, in[0].shape, {}, {}};
   for (std::size_t i = 0; i < in[0].size(); ++i) {
     const double real = in[0].is_real() ? in[0].reals[i] : static_cast<double>(in[0].ints[i]);
@@ -280,12 +281,14 @@ Result fold_unary(Op& op, const Operands& in) {
     if (name == "Floor") x = std::floor(x);
     if (name == "Ceil") x = std::ceil(x);
     if (name == "Sqrt") x = std::sqrt(x);
+    if (name == "Relu") x = x > 0 ? x : std::isnan(x) ? x : 0;
   }
   for (std::int64_t& x : result.ints) {
     if (x == INT64_MIN) return std::nullopt;
     if (name == "Neg") x = -x;
     if (name == "Abs") x = std::abs(x);
     if (name == "Not") x = x != 0 ? 0 : 1;
+    if (name == "Relu") x = std::max<std::int64_t>(x, 0);
   }
   return result;
 }
@@ -452,6 +455,7 @@ const std::map<std::string_view, Fold>& folds() {
                                                       {"ReduceMin", fold_reduce},
                                                       {"ReduceProd", fold_reduce},
                                                       {"ReduceSum", fold_reduce},
+                                                      {"Relu", fold_unary},
                                                       {"Sqrt", fold_unary},
                                                       {"Sub", fold_binary},
                                                       {"Transpose", fold_transpose},
@@ -466,17 +470,24 @@ bool fold(Op& op) {
   if (!op.node().domain.empty() && op.node().domain != "ai.onnx") return false;
   const auto found = folds().find(op.node().op_type);
   if (found == folds().end() || op.input_count() == 0 || !op.wants(0)) return false;
+  // Shapes always fold; what is larger, only as far as a hostile model cannot make it last.
+  constexpr std::int64_t kSmall = 256;
   Operands in;
+  std::int64_t elements = 0;
   for (std::size_t i = 0; i < op.input_count(); ++i) {
     if (!op.has_input(i)) return false;
     const DType dtype = op.in(i)->dtype;
     if (dtype == DType::kComplex64 || dtype == DType::kComplex128) return false;
     const Tensor* tensor = op.importer().known(op.in(i));
     if (tensor == nullptr) return false;
+    elements += tensor->element_count();
     in.push_back(numbers_of(*tensor));
   }
+  if (elements > kSmall && !op.importer().may_spend(elements)) return false;
   const Result result = found->second(op, in);
   if (!result) return false;
+  const auto size = static_cast<std::int64_t>(result->size());
+  if (size > kSmall && !op.importer().may_spend(size)) return false;
   auto tensor = tensor_of(*result);
   if (!tensor) return false;
   op.set(0, op.constant_value(*std::move(tensor)));

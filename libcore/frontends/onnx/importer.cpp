@@ -202,6 +202,14 @@ Value* Importer::constant_of(const OnnxTensor& tensor) {
   return value;
 }
 
+Value* Importer::attribute_constant(const OnnxTensor& tensor) {
+  const auto found = attribute_constants_.find(&tensor);
+  if (found != attribute_constants_.end()) return found->second;
+  Value* value = constant_of(tensor);
+  attribute_constants_.emplace(&tensor, value);
+  return value;
+}
+
 void Importer::read_initializers(const GraphProto& graph, Scope& scope) {
   if (graph.sparse_initializers > 0) add_error("the graph has sparse initializers");
   for (const OnnxTensor& tensor : graph.initializers) {
@@ -291,6 +299,19 @@ const Tensor* Importer::known(Value* value, std::int64_t most) {
   return &*value->known;
 }
 
+bool Importer::may_spend(std::int64_t elements) noexcept {
+  if (elements > kMostWork - work_) return false;
+  work_ += elements;
+  return true;
+}
+
+void Importer::spend(std::int64_t elements) {
+  if (!may_spend(elements)) {
+    throw Exhausted("its nodes look at more than " + std::to_string(kMostWork) +
+                    " elements that are known");
+  }
+}
+
 // ---- Nodes ----
 
 std::string Importer::label(const NodeProto& node, const Scope& scope, std::size_t index) const {
@@ -310,8 +331,7 @@ void Importer::run_nodes(const std::vector<NodeProto>& nodes, Scope& scope) {
 
 void Importer::run_node(const NodeProto& node, Scope& scope, std::size_t index) {
   if (++steps_ > kMostNodes || draft_.size() > kMostNodes) {
-    throw Error(ErrorCode::kUnsupported,
-                "the model unfolds into more than " + std::to_string(kMostNodes) + " nodes");
+    throw Exhausted("the model unfolds into more than " + std::to_string(kMostNodes) + " nodes");
   }
   const std::string name = label(node, scope, index);
   const std::string_view domain = own_domain(node.domain);
@@ -336,6 +356,8 @@ void Importer::run_node(const NodeProto& node, Scope& scope, std::size_t index) 
     }
   } catch (const Refusal& refusal) {
     refuse(refusal.reason);
+  } catch (const Exhausted&) {
+    throw;
   } catch (const Error& error) {
     refuse(error.message());
   }
@@ -413,9 +435,7 @@ void Importer::run_function(const FunctionProto& function, const NodeProto& node
   }
 }
 
-std::vector<Value*> Importer::run_body(const GraphProto& body, const Scope& outer,
-                                       const std::vector<Value*>& inputs,
-                                       const std::string& prefix) {
+Scope Importer::body_scope(const GraphProto& body, const Scope& outer) {
   if (outer.depth >= kDeepestScope) {
     throw Refusal{"bodies are nested more than " + std::to_string(kDeepestScope) + " deep"};
   }
@@ -423,8 +443,18 @@ std::vector<Value*> Importer::run_body(const GraphProto& body, const Scope& oute
   scope.outer = &outer;
   scope.opsets = outer.opsets;
   scope.depth = outer.depth + 1;
-  scope.prefix = prefix;
   read_initializers(body, scope);
+  return scope;
+}
+
+std::vector<Value*> Importer::run_body(const GraphProto& body, const Scope& constants,
+                                       const std::vector<Value*>& inputs,
+                                       const std::string& prefix) {
+  Scope scope;
+  scope.outer = &constants;
+  scope.opsets = constants.opsets;
+  scope.depth = constants.depth;
+  scope.prefix = prefix;
   if (inputs.size() != body.inputs.size()) {
     throw Refusal{"its body has " + std::to_string(body.inputs.size()) + " inputs, expected " +
                   std::to_string(inputs.size())};

@@ -96,15 +96,27 @@ class Importer {
   /// Where the data of a stored constant lies; nothing if it is encoded so that no range holds it.
   std::optional<WeightPlace> place_of(const Value& value);
 
-  /// Imports the nodes of a graph into a scope of their own, for If and Loop.
-  std::vector<Value*> run_body(const GraphProto& body, const Scope& outer,
+  /// The initializers of a body in a scope of their own, which all its runs share. Refuses bodies
+  /// that are nested too deep.
+  Scope body_scope(const GraphProto& body, const Scope& outer);
+  /// Imports the nodes of a graph into a scope inside of `constants`, for If, Loop and Scan.
+  std::vector<Value*> run_body(const GraphProto& body, const Scope& constants,
                                const std::vector<Value*>& inputs, const std::string& prefix);
+  /// Nodes that were walked over so far, those of bodies once for each run.
+  std::size_t steps() const noexcept { return steps_; }
+  /// Counts elements that are looked at here; false if there would be more than kMostWork in all.
+  bool may_spend(std::int64_t elements) noexcept;
+  /// The same, but throws Exhausted.
+  void spend(std::int64_t elements);
   Value* constant_of(const OnnxTensor& tensor);
+  /// The same for the tensor of an attribute, once however often its node is imported.
+  Value* attribute_constant(const OnnxTensor& tensor);
   void add_error(std::string text) { findings_.push_back({true, std::move(text)}); }
   void add_note(std::string text) { findings_.push_back({false, std::move(text)}); }
 
   static constexpr std::int64_t kMostKnown = 65536;
   static constexpr std::size_t kMostNodes = 200'000;
+  static constexpr std::int64_t kMostWork = 32'000'000;
 
  private:
   void read_opsets();
@@ -128,8 +140,10 @@ class Importer {
   std::map<std::string_view, std::int64_t> opsets_;
   std::map<const FunctionProto*, std::map<std::string_view, std::int64_t>> function_opsets_;
   std::map<std::string, ExternalFile, std::less<>> files_;
+  std::map<const OnnxTensor*, Value*> attribute_constants_;
   std::set<std::string> unbound_;
   std::size_t steps_ = 0;
+  std::int64_t work_ = 0;
 };
 
 }  // namespace npu::onnx

@@ -52,11 +52,15 @@ Value* Op::in(std::size_t index) const {
 }
 
 const Tensor& Op::constant(std::size_t index, std::string_view what) {
-  const Tensor* tensor = importer_.known(in(index));
+  return known_or_refuse(in(index), what);
+}
+
+const Tensor& Op::known_or_refuse(Value* value, std::string_view what) {
+  const Tensor* tensor = importer_.known(value);
   if (tensor == nullptr) {
-    const std::string name = printable_text(inputs_[index]->name);
+    const std::string name = printable_text(value->name);
     std::string inputs;
-    for (const Value* input : draft().inputs_behind(inputs_[index])) {
+    for (const Value* input : draft().inputs_behind(value)) {
       inputs += (inputs.empty() ? " '" : ", '") + printable_text(input->name) + "'";
     }
     refuse(std::string(what) + (name.empty() ? "" : " '" + name + "'") +
@@ -127,7 +131,7 @@ double Op::real(std::string_view name, double absent) const {
   const AttributeProto* found = attribute(name);
   if (found == nullptr) return absent;
   if (found->type != AttributeType::kFloat) refuse("'" + std::string(name) + "' is no float");
-  return found->f;
+  return from_float(found->f);
 }
 
 std::string Op::text(std::string_view name, std::string_view absent) const {

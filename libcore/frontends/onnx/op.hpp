@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,10 @@ namespace npu::onnx {
 
 using Ints = std::vector<std::int64_t>;
 
+/// A number that ONNX states in float32.
+constexpr double from_float(float value) { return static_cast<double>(value); }
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
 /// One node while it is imported: its operands, attributes and results, and what rules share. What
 /// a rule cannot import it refuses, which ends the rule.
 class Op {
@@ -23,6 +28,7 @@ class Op {
         node_(node),
         scope_(scope),
         opset_(opset),
+        origin_(importer.draft().origin()),
         inputs_(std::move(inputs)),
         outputs_(node.outputs.size(), nullptr) {}
 
@@ -33,6 +39,8 @@ class Op {
   Importer& importer() noexcept { return importer_; }
   Draft& draft() noexcept { return importer_.draft(); }
   std::int64_t opset() const noexcept { return opset_; }
+  /// What the nodes of the draft are called after.
+  const std::string& origin() const noexcept { return origin_; }
 
   // ---- Operands ----
 
@@ -47,6 +55,8 @@ class Op {
   }
   /// The data of an operand that has to be constant; refuses if it is not.
   const Tensor& constant(std::size_t index, std::string_view what);
+  /// The same for any value.
+  const Tensor& known_or_refuse(Value* value, std::string_view what);
   Ints integers(std::size_t index, std::string_view what);
   /// From the attribute `name` or, for newer opsets, operand `index`; nothing if both are absent.
   std::optional<Ints> integers_or_attribute(std::string_view name, std::size_t index);
@@ -111,6 +121,7 @@ class Op {
   const NodeProto& node_;
   const Scope& scope_;
   std::int64_t opset_;
+  std::string origin_;
   std::vector<Value*> inputs_;
   std::vector<Value*> outputs_;
 };

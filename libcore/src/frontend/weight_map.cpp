@@ -8,7 +8,9 @@
 #include <cstring>
 #include <filesystem>
 
+#include "npu/frontend/frontend.hpp"
 #include "npu/support/checked.hpp"
+#include "npu/tensor/safetensors.hpp"
 #include "support/digest.hpp"
 
 namespace npu {
@@ -210,6 +212,30 @@ std::optional<Tensor> WeightMap::find(const TensorInfo& tensor) {
   }
   const auto& owner = files_[static_cast<std::size_t>(range.file)].mapped;
   return Tensor(tensor.dtype, tensor.shape, std::shared_ptr<const std::byte>(owner, data));
+}
+
+void write_imported_weights(Graph& graph, const std::string& path) {
+  auto map = WeightMap::of(graph);
+  if (!map) {
+    throw Error(ErrorCode::kUsage,
+                "--weights-out is for the weights of models that a frontend imports, and there are "
+                "none here");
+  }
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  for (const TensorInfo& tensor : graph.tensors()) {
+    if (auto found = map->find(tensor)) tensors.emplace_back(tensor.name, *std::move(found));
+  }
+  write_safetensors(path, tensors);
+  graph.erase_npu_member("weights_map");
+  const auto folder = [](const std::filesystem::path& file) {
+    return std::filesystem::absolute(file.parent_path() / ".").lexically_normal();
+  };
+  const std::filesystem::path file(path);
+  const bool is_apart = file.is_absolute();
+  const std::string base = graph.file == "<stdin>" ? "" : graph.file;
+  graph.set_npu_member(
+      "weights_file",
+      is_apart ? path : (folder(file) / file.filename()).lexically_relative(folder(base)).string());
 }
 
 void rebase_weight_map(Graph& graph, const std::string& output) {

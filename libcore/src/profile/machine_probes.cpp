@@ -43,9 +43,7 @@ class Chain {
   /// Appends a node that reads the current value and weights of these shapes.
   Chain& op(const std::string& type, const std::vector<Shape>& weights, const Json& attrs,
             std::optional<Shape> result = {}) {
-    Json operands = Json::array({mention(last_, shape_)});
-    for (const Shape& shape : weights) operands.push_back(weight(type, shape, operands.size()));
-    return add(type, std::move(operands), attrs, std::move(result));
+    return add(type, operands(type, weights), attrs, std::move(result));
   }
 
   /// Appends a node that reads the current value and an earlier value of its shape.
@@ -65,11 +63,39 @@ class Chain {
     return op("aten.conv2d.default", {{channels, in / groups, kernel, kernel}}, attrs, result);
   }
 
+  /// Doubles the image, each position by itself.
+  Chain& transposed_convolution() {
+    const std::int64_t channels = shape_[1];
+    return op("aten.conv_transpose2d.input", {{channels, channels, 2, 2}}, {{"stride", {2, 2}}},
+              Shape{shape_[0], channels, 2 * shape_[2], 2 * shape_[3]});
+  }
+
   Chain& linear(std::int64_t features) {
     Shape result = shape_;
     const std::int64_t in = result.back();
     result.back() = features;
     return op("aten.linear.default", {{features, in}, {features}}, Json::object(), result);
+  }
+
+  /// Appends a layer of an LSTM over the rows of the value, with the state from weights.
+  Chain& lstm(const std::string& type) {
+    const std::int64_t width = shape_.back();
+    const Shape state = {1, shape_[0], width};
+    add(type,
+        operands(type,
+                 {state, state, {4 * width, width}, {4 * width, width}, {4 * width}, {4 * width}}),
+        {{"_tensor_list_sizes", {2, 4}},
+         {"has_biases", true},
+         {"num_layers", 1},
+         {"dropout", 0.0},
+         {"train", false},
+         {"bidirectional", false},
+         {"batch_first", true}},
+        {});
+    for (const char* name : {"_h", "_c"}) {
+      document_["nodes"].back()["outputs"].push_back(mention(last_ + name, state));
+    }
+    return *this;
   }
 
   /// Appends the means of all channels, so that the result of a model costs next to nothing.
@@ -91,6 +117,13 @@ class Chain {
  private:
   Json mention(const std::string& name, const Shape& shape) const {
     return {{"name", name}, {"shape", shape}, {"dtype", dtype_}};
+  }
+
+  /// The current value and weights of these shapes.
+  Json operands(const std::string& type, const std::vector<Shape>& weights) {
+    Json list = Json::array({mention(last_, shape_)});
+    for (const Shape& shape : weights) list.push_back(weight(type, shape, list.size()));
+    return list;
   }
 
   Json weight(const std::string& type, const Shape& shape, std::size_t operand) {
@@ -130,12 +163,11 @@ const Shape kImage = {1, 96, 56, 56};
 const Shape kWords = {1, 128, 768};
 const Shape kHeads = {1, 12, 128, 64};
 const Shape kScores = {1, 12, 128, 128};
+const Shape kSteps = {1, 32, 128};
 // The first is the one that probes use.
 const std::vector<std::string> kConvolutions = {
-    "aten.conv2d.default",        "aten.conv2d.padding",           "aten.convolution.default",
-    "aten.conv1d.default",        "aten.conv1d.padding",           "aten.conv3d.default",
-    "aten.conv3d.padding",        "aten.conv_transpose1d.default", "aten.conv_transpose2d.input",
-    "aten.conv_transpose3d.input"};
+    "aten.conv2d.default", "aten.conv2d.padding", "aten.convolution.default", "aten.conv1d.default",
+    "aten.conv1d.padding", "aten.conv3d.default", "aten.conv3d.padding"};
 const std::string kAdd = "aten.add.Tensor";
 
 /// One kind of op, as a step of a chain.
@@ -178,6 +210,8 @@ void batch_norm(Chain& chain, const std::string& type) {
 void layer_norm(Chain& chain, const std::string& type) {
   chain.op(type, {{768}, {768}}, {{"normalized_shape", {768}}});
 }
+void recurrence(Chain& chain, const std::string& type) { chain.lstm(type); }
+void rise(Chain& chain, const std::string& /*type*/) { chain.transposed_convolution(); }
 void pool(Chain& chain, const std::string& type) {
   chain.op(type, {}, {{"kernel_size", {3, 3}}, {"stride", {1, 1}}, {"padding", {1, 1}}});
 }
@@ -264,7 +298,25 @@ std::vector<Kind> arithmetic_kinds() {
            nullptr,
            attention,
            2,
-           10}};
+           10},
+          {"transposed convolution",
+           {"aten.conv_transpose2d.input", "aten.conv_transpose1d.default",
+            "aten.conv_transpose3d.input"},
+           true,
+           {1, 64, 14, 14},
+           nullptr,
+           rise,
+           1,
+           3},
+          // Steps wait for each other, and read their weights again.
+          {"recurrence",
+           {"aten.lstm.input", "aten.gru.input", "aten.rnn_tanh.input", "aten.rnn_relu.input"},
+           true,
+           kSteps,
+           nullptr,
+           recurrence,
+           1,
+           4}};
 }
 
 /// Ops that run in epilogues of models, and memory-bound ops.

@@ -16,13 +16,13 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <tuple>
 
 #include "npu/compile/compiler.hpp"
 #include "npu/device/backend.hpp"
 #include "npu/partition/partition_graph.hpp"
 #include "npu/profile/host_fingerprint.hpp"
 #include "npu/runtime/executor.hpp"
-#include "npu/runtime/weight_store.hpp"
 #include "npu/support/elapsed.hpp"
 #include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
@@ -98,7 +98,7 @@ class MachineProfiler {
     const MachineWatch watch;
     while (profile.rounds < kMinRounds || seconds_since(start_) + round_s < options_.seconds) {
       const double before = seconds_since(start_);
-      for (Subject& subject : subjects_) measure(subject, profile.rounds == 0);
+      for (Subject& subject : subjects_) measure(subject);
       round_s = seconds_since(start_) - before;
       ++profile.rounds;
     }
@@ -181,8 +181,7 @@ class MachineProfiler {
       PartitionOptions partition;
       partition.strategy = Strategy::kContiguous;
       const PartitionPlan plan = partition_graph(subject.graph, partition).plan;
-      Diagnostics faults;
-      subject.weights = load_weights(subject.graph, {.file = {}, .random_seed = 0}, faults);
+      subject.weights = weights_of(subject.graph);
       CompileOptions compile;
       compile.threads = options_.threads;
       subject.model = compile_plan(subject.graph, plan, target_, subject.weights, compile, nullptr);
@@ -209,10 +208,23 @@ class MachineProfiler {
     }
   }
 
-  void measure(Subject& subject, bool is_first) {
+  /// Random ones, shared by all models that have weights of the same name and type.
+  std::vector<Tensor> weights_of(const Graph& graph) {
+    std::vector<Tensor> weights(graph.tensors().size());
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const TensorInfo& tensor = graph.tensors()[i];
+      if (tensor.kind != TensorKind::kWeight) continue;
+      const auto [place, is_new] =
+          weights_.try_emplace(std::make_tuple(tensor.weight_key, tensor.dtype, tensor.shape));
+      if (is_new) place->second = random_weight(tensor.dtype, tensor.shape, tensor.weight_key, 0);
+      weights[i] = place->second;
+    }
+    return weights;
+  }
+
+  void measure(Subject& subject) {
     tell(subject.name);
     RunRecord record;
-    if (is_first) subject.executor->run(subject.inputs, nullptr);
     subject.executor->run(subject.inputs, &record);
     subject.us.push_back(record.total_us);
     if (subject.model.partitions.size() < 2) return;
@@ -323,6 +335,7 @@ class MachineProfiler {
   std::map<std::string, DeviceProbes> devices_;
   std::map<std::pair<std::string, std::string>, LinkSubjects> links_;
   std::map<std::string, std::shared_ptr<DeviceInstance>> open_;
+  std::map<std::tuple<std::string, DType, Shape>, Tensor> weights_;  // by name and type
 };
 
 }  // namespace

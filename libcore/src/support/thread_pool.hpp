@@ -36,8 +36,11 @@ class ThreadPool {
   bool stop_ = false;
 };
 
-/// Calls job(i) for each i below `count` concurrently, on threads that the process keeps; if
-/// another call is using them, one after the other on the calling thread. `job` must not throw.
-void run_together(std::size_t count, const std::function<void(std::size_t)>& job);
+/// Calls job(i) once for each i below `count`, on the calling thread and up to `threads` - 1 others
+/// that the process keeps; each takes the next one when it is done with one. Threads that come late
+/// are not waited for, and fewer are used while other programs take their CPUs. If another call is
+/// using them, the calling thread does all. `job` must not throw.
+void run_pieces(std::size_t count, std::size_t threads,
+                const std::function<void(std::size_t)>& job);
 
 }  // namespace npu

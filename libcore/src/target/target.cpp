@@ -123,7 +123,10 @@ Target graph_target(const Graph& graph) {
                 "the document has no target description; run npu-tag on it first",
                 {.file = graph.file, .pointer = "/npu"});
   }
-  return parse_target(*json, graph.file, "/npu/target");
+  // Passes of one program ask again and again; comparing and copying costs less than reading.
+  thread_local std::optional<Target> last;
+  if (!last || last->json != *json) last = parse_target(*json, graph.file, "/npu/target");
+  return *last;
 }
 
 const Device* folding_device(const Target& target) noexcept {

@@ -25,6 +25,14 @@ grep -o '"path": *"[^"]*"' sub/tagged.json
 npu-partition sub/tagged.json -o plan.json
 grep -o '"path": *"[^"]*"' plan.json
 run plan.json
+echo "== weights of their own, and the model is not needed"
+cp sub/mlp.onnx gone.onnx
+mkdir apart
+npu-tag gone.onnx --weights-out apart/w.safetensors | npu-partition -o sub/apart.json
+rm gone.onnx
+grep -o '"weights_[a-z]*": *"[^"]*"' sub/apart.json
+run sub/apart.json
+try_silent npu-tag "$DATA/models/small/mlp.json" --weights-out none.safetensors
 echo "== TensorProto files"
 npu-run --no-cache sub/mlp.onnx --inputs "$in" --outputs y.pb >report
 npu-run --no-cache sub/mlp.onnx --inputs "$in" --expect y.pb >report && comparison expect <report

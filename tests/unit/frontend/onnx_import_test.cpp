@@ -6,9 +6,8 @@
 #include <fstream>
 
 #include "catch.hpp"
-#include "frontend/onnx_model.hpp"
+#include "frontend/onnx_imported.hpp"
 #include "frontend/weight_map.hpp"
-#include "npu/frontend/frontend.hpp"
 #include "npu/runtime/weight_store.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -16,24 +15,6 @@ using namespace npu;
 using namespace npu::test;
 
 namespace {
-
-struct Imported {
-  Graph graph;
-  std::string errors;
-};
-
-Imported import_bytes(const std::string& bytes, const ImportOptions& options = {},
-                      const std::string& path = "") {
-  Diagnostics diagnostics;
-  Imported imported;
-  auto graph = import_model(path, bytes, options, diagnostics);
-  REQUIRE(graph);
-  imported.graph = *std::move(graph);
-  for (const Diagnostic& diagnostic : diagnostics.entries()) {
-    imported.errors += diagnostic.text + "\n";
-  }
-  return imported;
-}
 
 Proto unary_graph(std::string_view op, const std::vector<std::int64_t>& shape) {
   return Proto()
@@ -67,7 +48,8 @@ TEST_CASE("onnx: everything that is refused is reported at once", "[frontend]") 
                           .message(12, onnx_value("b", {4}));
   CHECK(import_bytes(onnx_model(graph).text()).errors ==
         "node 'one' (Nothing-13): is not an op that is imported\n"
-        "node 'three' (Unique-13): the shape of its result depends on data\n"
+        "node 'three' (Unique-13): the shape of its result depends on data: 'x' has to be known at "
+        "import; --freeze gives inputs values, and it depends on 'x'\n"
         "node 'four' (Relu-13): reads 'missing', which nothing before it makes\n");
 }
 
@@ -183,6 +165,35 @@ TEST_CASE("onnx: hostile models get one line each", "[frontend]") {
                            .message(25, function("g", "f"));
   CHECK(import_bytes(cyclic.text()).errors.find("functions call each other more than 64 deep") !=
         std::string::npos);
+  // Each function calls the next one twice; the last one adds 65536 known numbers.
+  Proto bomb = Proto()
+                   .message(1, onnx_node("ConstantOfShape", {"n"}, {"z"}))
+                   .message(1, onnx_node("f0", {"z"}, {"q"}).bytes(7, "d"))
+                   .message(1, onnx_node("Relu", {"x"}, {"y"}))
+                   .message(5, onnx_integers("n", {1}, {65536}))
+                   .message(11, onnx_value("x", {2}))
+                   .message(12, onnx_value("y", {2}));
+  Proto unfolding = onnx_model(bomb).message(8, Proto().bytes(1, "d").number(2, 1));
+  for (int i = 0; i < 30; ++i) {
+    const std::string callee = "f" + std::to_string(i + 1);
+    Proto body = Proto().bytes(1, "f" + std::to_string(i)).bytes(4, "x").bytes(5, "y");
+    if (i == 29) {
+      body.message(7, onnx_node("Add", {"x", "x"}, {"y"}));
+    } else {
+      body.message(7, onnx_node(callee, {"x"}, {"t"}).bytes(7, "d"))
+          .message(7, onnx_node(callee, {"t"}, {"y"}).bytes(7, "d"));
+    }
+    unfolding.message(25, body.bytes(10, "d").message(9, Proto().number(2, 13)));
+  }
+  CHECK(import_bytes(unfolding.text()).errors == "the model unfolds into more than 200000 nodes\n");
+  // Text that is not UTF-8 never reaches the document.
+  const Proto equation = Proto().bytes(1, "equation").bytes(4, "i\xff,i->i").number(20, 3);
+  Proto product = Proto()
+                      .message(1, onnx_node("Einsum", {"x", "x"}, {"y"}, "e").message(5, equation))
+                      .message(11, onnx_value("x", {2}))
+                      .message(12, onnx_value("y", {2}));
+  CHECK(import_bytes(onnx_model(product).text()).errors ==
+        "node 'e' (Einsum-13): the equation has another character than letters\n");
   // If in If in If ...
   Proto inner = unary_graph("Relu", {2});
   for (int depth = 0; depth < 100; ++depth) {

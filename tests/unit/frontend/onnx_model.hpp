@@ -66,6 +66,30 @@ inline Proto onnx_ints(std::string_view name, const std::vector<std::int64_t>& v
   return attribute;
 }
 
+inline Proto onnx_int(std::string_view name, std::int64_t value) {
+  return Proto().bytes(1, name).number(3, static_cast<std::uint64_t>(value)).number(20, 2);
+}
+
+inline Proto onnx_graph(std::string_view name, const Proto& graph) {
+  return Proto().bytes(1, name).message(6, graph).number(20, 5);
+}
+
+/// An initializer of int64 or, with `type` 9, bool.
+inline Proto onnx_integers(std::string_view name, const std::vector<std::int64_t>& shape,
+                           const std::vector<std::int64_t>& values, std::uint64_t type = 7) {
+  Proto tensor;
+  for (const std::int64_t extent : shape) tensor.number(1, static_cast<std::uint64_t>(extent));
+  std::string raw;
+  for (const std::int64_t value : values) {
+    if (type == 9) {
+      raw += static_cast<char>(value);
+    } else {
+      raw.append(reinterpret_cast<const char*>(&value), sizeof value);
+    }
+  }
+  return tensor.number(2, type).bytes(8, name).bytes(9, raw);
+}
+
 /// A float32 initializer with raw_data.
 inline Proto onnx_tensor(std::string_view name, const std::vector<std::int64_t>& shape,
                          const std::vector<float>& values) {

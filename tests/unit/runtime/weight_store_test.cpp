@@ -12,7 +12,6 @@
 
 using namespace npu;
 using namespace npu::test;
-using Lines = std::vector<std::string>;
 
 namespace {
 
@@ -45,10 +44,10 @@ const Tensor& weight(const Graph& graph, const std::vector<Tensor>& weights, con
   return weights.at(static_cast<std::size_t>(graph.find_tensor(name).value));
 }
 
-Lines faults(const Graph& graph, const WeightSource& source) {
+std::vector<std::string> faults(const Graph& graph, const WeightSource& source) {
   Diagnostics diagnostics;
   load_weights(graph, source, diagnostics);
-  Lines lines;
+  std::vector<std::string> lines;
   for (const Diagnostic& diagnostic : diagnostics.entries()) {
     lines.push_back(diagnostic.location.file + ": " + diagnostic.text);
   }
@@ -121,26 +120,29 @@ TEST_CASE("weights: everything that is missing or of another type is listed") {
   const std::string file = folder / "w";
   write_safetensors(file, {});
   CHECK(faults(two_weights(), {.file = file, .random_seed = {}}) ==
-        Lines{file + ": weight 'layer.w' (float32 [2]) is missing",
-              file + ": weight 'b' (int64 []) is missing"});
+        std::vector<std::string>{file + ": weight 'layer.w' (float32 [2]) is missing",
+                                 file + ": weight 'b' (int64 []) is missing"});
   write_safetensors(file, {{"layer.w", as_floats({1, 2, 3})}, {"b", as_floats({1})}});
   CHECK(faults(two_weights(), {.file = file, .random_seed = {}}) ==
-        Lines{file + ": weight 'layer.w' is float32 [3], the graph says float32 [2]",
-              file + ": weight 'b' is float32 [1], the graph says int64 []"});
+        std::vector<std::string>{
+            file + ": weight 'layer.w' is float32 [3], the graph says float32 [2]",
+            file + ": weight 'b' is float32 [1], the graph says int64 []"});
   // Either of the two alone.
   Tensor bfloats(DType::kBFloat16, {2});
   write_safetensors(file, {{"layer.w", bfloats}, {"b", int64_scalar(1)}});
   CHECK(faults(two_weights(), {.file = file, .random_seed = {}}) ==
-        Lines{file + ": weight 'layer.w' is bfloat16 [2], the graph says float32 [2]"});
+        std::vector<std::string>{file +
+                                 ": weight 'layer.w' is bfloat16 [2], the graph says float32 [2]"});
   write_safetensors(file, {{"layer.w", as_floats({1})}, {"b", int64_scalar(1)}});
   CHECK(faults(two_weights(), {.file = file, .random_seed = {}}) ==
-        Lines{file + ": weight 'layer.w' is float32 [1], the graph says float32 [2]"});
+        std::vector<std::string>{file +
+                                 ": weight 'layer.w' is float32 [1], the graph says float32 [2]"});
 }
 
 TEST_CASE("weights: without file and seed the advice comes once") {
-  CHECK(
-      faults(two_weights(), {}) ==
-      Lines{"m.json: weight 'layer.w' has no data: give --weights FILE or --random-weights SEED"});
+  CHECK(faults(two_weights(), {}) ==
+        std::vector<std::string>{
+            "m.json: weight 'layer.w' has no data: give --weights FILE or --random-weights SEED"});
 }
 
 TEST_CASE("weights: a file that is missing or damaged is an error") {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/thread_pool.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <thread>
+#include <vector>
 
 #include "catch.hpp"
 
@@ -44,8 +46,28 @@ TEST_CASE("Jobs of a round run at the same time") {
   CHECK(arrived == 3);
 }
 
-TEST_CASE("A round within a round of the process's threads runs one job after the other") {
+TEST_CASE("Every piece is done once, whatever the number of threads") {
+  for (const std::size_t threads : {0, 1, 2, 3, 8}) {
+    for (const std::size_t count : {0, 1, 2, 7, 100}) {
+      std::vector<int> times(count, 0);  // not atomic: TSan watches
+      run_pieces(count, threads, [&](std::size_t i) { ++times[i]; });
+      INFO(threads << " threads, " << count << " pieces");
+      CHECK(std::all_of(times.begin(), times.end(), [](int each) { return each == 1; }));
+    }
+  }
+}
+
+TEST_CASE("Rounds of pieces one after the other see what the one before wrote") {
+  std::vector<int> values(64, 0);
+  for (int round = 0; round < 500; ++round) {
+    run_pieces(64, 3, [&](std::size_t i) { ++values[63 - i]; });
+    run_pieces(64, 2, [&](std::size_t i) { ++values[i]; });
+  }
+  CHECK(std::all_of(values.begin(), values.end(), [](int each) { return each == 1000; }));
+}
+
+TEST_CASE("Pieces of pieces are done by the thread that has them") {
   std::atomic<int> inner = 0;
-  run_together(2, [&](std::size_t) { run_together(2, [&](std::size_t) { ++inner; }); });
+  run_pieces(2, 2, [&](std::size_t) { run_pieces(2, 2, [&](std::size_t) { ++inner; }); });
   CHECK(inner == 4);
 }

@@ -6,8 +6,9 @@
 // and the packed constants. load checks the plan, uses the constants where they lie in the blob,
 // and generates code. A plan states every layout, so that it runs on any number of threads: only
 // its scratch memory depends on that, and is planned again if it grows. Thread counts are a
-// property of the calling thread in OpenMP: every call that works sets
-// its device's and puts the host's back.
+// property of the calling thread in OpenMP: every call that works sets its device's and puts the
+// host's back. Runs beside busy neighbours get fewer threads: oneDNN cuts its loops when code is
+// generated, so a second program for fewer threads is made when it is first needed.
 #include "npu/backend.h"
 
 #include <omp.h>
@@ -23,6 +24,7 @@
 #include "lowering/lowering.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/support/checked.hpp"
+#include "npu/support/elapsed.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/json.hpp"
 #include "program/blob.hpp"
@@ -30,17 +32,26 @@
 #include "program/plan_format.hpp"
 #include "program/program.hpp"
 #include "program/stored_plan.hpp"
+#include "support/run_threads.hpp"
 
 struct npu_device {
   dnnl::engine engine;
   npu::onednn::Machine machine;
   int threads = 1;
+  npu::RunThreads run_threads{1};
 };
 
 struct npu_program {
   npu_device* device = nullptr;
+  const void* blob = nullptr;
+  std::uint64_t blob_size = 0;
   std::unique_ptr<npu::onednn::Program> program;
-  std::vector<const std::byte*> inputs;  ///< reused by every run
+  /// For fewer threads than the device's, made when there is a neighbour; null if it cannot be
+  /// made.
+  std::unique_ptr<npu::onednn::Program> reduced;
+  int reduced_threads = 0;                   ///< those that `reduced` was made for
+  npu::onednn::Program* last_run = nullptr;  ///< `program` or `reduced`
+  std::vector<const std::byte*> inputs;      ///< reused by every run
   std::vector<std::byte*> outputs;
 };
 
@@ -113,8 +124,8 @@ void require(bool condition, const char* text) {
 
 class ThreadScope {
  public:
-  explicit ThreadScope(const npu_device& device) : before_(omp_get_max_threads()) {
-    if (before_ != device.threads) omp_set_num_threads(device.threads);
+  explicit ThreadScope(int threads) : before_(omp_get_max_threads()) {
+    if (before_ != threads) omp_set_num_threads(threads);
   }
   ~ThreadScope() { omp_set_num_threads(before_); }
   ThreadScope(const ThreadScope&) = delete;
@@ -212,6 +223,7 @@ npu_status open_device(const char* options, npu_device** device, npu_error* erro
     require(device != nullptr, "device is null");
     auto opened = std::make_unique<npu_device>();
     opened->threads = threads_option(options);
+    opened->run_threads = RunThreads(opened->threads);
     opened->engine = dnnl::engine(dnnl::engine::kind::cpu, 0);
     opened->machine = detect_machine();
     opened->machine.threads = opened->threads;
@@ -256,7 +268,7 @@ npu_status compile(npu_device* device, const char* sub_ir, size_t sub_ir_size,
   return guarded(error, [&] {
     require(device != nullptr && sub_ir != nullptr && blob != nullptr, "an argument is null");
     const CompileOptions compile_options = read_compile_options(options == nullptr ? "" : options);
-    const ThreadScope threads(*device);
+    const ThreadScope threads(device->threads);
     const std::string_view text(sub_ir, sub_ir_size);
     const auto weight_span = checked_weights(weights, weight_count);
     const Graph graph = read_valid_graph(text, "sub-IR");
@@ -276,18 +288,44 @@ void blob_free(npu_blob* blob) {
   *blob = {nullptr, 0};
 }
 
+/// With threads set for OpenMP, too.
+std::unique_ptr<Program> make_program(const npu_program& program, int threads) {
+  const BlobView content = read_blob(program.blob, program.blob_size);
+  const dnnl::engine& engine = program.device->engine;
+  return std::make_unique<Program>(restore_plan(read_plan(content.plan), content.constants, engine,
+                                                {threads, program.device->threads}),
+                                   content.constants, engine, program.program.get());
+}
+
+/// The program for this number of threads, which is set for OpenMP; the device's own if there is
+/// none, which has the same results.
+Program& program_for(npu_program& program, int threads) {
+  if (threads == program.device->threads) return *program.program;
+  if (threads != program.reduced_threads) {
+    program.last_run = program.program.get();
+    program.reduced.reset();
+    program.reduced_threads = threads;
+    try {
+      program.reduced = make_program(program, threads);
+    } catch (const std::exception&) {
+      // Memory may be short; a slow run is better than none.
+    }
+  }
+  return program.reduced ? *program.reduced : *program.program;
+}
+
 npu_status load(npu_device* device, const void* blob, uint64_t blob_size,
                 const npu_tensor* /*weights*/, size_t /*weight_count*/, npu_program** program,
                 npu_error* error) {
   return guarded(error, [&] {
     require(device != nullptr && program != nullptr, "an argument is null");
-    const ThreadScope threads(*device);
-    const BlobView content = read_blob(blob, blob_size);
+    const ThreadScope threads(device->threads);
     auto loaded = std::make_unique<npu_program>();
     loaded->device = device;
-    loaded->program = std::make_unique<Program>(
-        restore_plan(read_plan(content.plan), content.constants, device->engine, device->threads),
-        content.constants, device->engine);
+    loaded->blob = blob;
+    loaded->blob_size = blob_size;
+    loaded->program = make_program(*loaded, device->threads);
+    loaded->last_run = loaded->program.get();
     loaded->inputs.resize(loaded->program->inputs().size());
     loaded->outputs.resize(loaded->program->outputs().size());
     *program = loaded.release();
@@ -337,6 +375,28 @@ npu_status buffer_describe(const npu_buffer* buffer, npu_tensor* description, np
 
 void buffer_free(npu_buffer* buffer) { delete buffer; }
 
+/// The numbers of OpenMP's threads for this one.
+std::vector<std::int64_t> openmp_team(int threads) {
+  std::vector<std::int64_t> team(static_cast<std::size_t>(threads), 0);
+#pragma omp parallel num_threads(threads)
+  team[static_cast<std::size_t>(omp_get_thread_num())] = this_thread_number();
+  std::erase(team, 0);
+  return team;
+}
+
+/// Runs it on what `program` holds of addresses.
+void run_on_threads(npu_program& program) {
+  npu_device& device = *program.device;
+  const int threads = device.run_threads.threads();
+  const ThreadScope scope(threads);
+  Program& chosen = program_for(program, threads);
+  program.last_run = &chosen;
+  const auto begin = Clock::now();
+  chosen.run(program.inputs, program.outputs);
+  const double seconds = seconds_since(begin);
+  device.run_threads.note_run(seconds, [threads] { return openmp_team(threads); });
+}
+
 npu_status run(npu_program* program, npu_buffer* const* inputs, size_t input_count,
                npu_buffer** outputs, size_t output_count, npu_error* error) {
   return guarded(error, [&] {
@@ -365,10 +425,7 @@ npu_status run(npu_program* program, npu_buffer* const* inputs, size_t input_cou
               "an output buffer is passed twice, or as an input, too");
       program->outputs[i] = outputs[i]->memory.get();
     }
-    {
-      const ThreadScope threads(*program->device);
-      loaded.run(program->inputs, program->outputs);
-    }
+    run_on_threads(*program);
     for (size_t i = 0; i < output_count; ++i) {
       if (made[i]) outputs[i] = made[i].release();
     }
@@ -388,7 +445,7 @@ npu_status node_times(const npu_program* program, uint64_t* nanoseconds, size_t 
                       npu_error* error) {
   return guarded(error, [&] {
     require(program != nullptr && (nanoseconds != nullptr || count == 0), "an argument is null");
-    const auto times = program->program->node_times();
+    const auto times = program->last_run->node_times();
     require(count == times.size(), "another number of nodes than the program has");
     std::copy(times.begin(), times.end(), nanoseconds);
   });
@@ -410,7 +467,7 @@ npu_status step_times(const npu_program* program, uint64_t* nanoseconds, size_t 
                       npu_error* error) {
   return guarded(error, [&] {
     require(program != nullptr && (nanoseconds != nullptr || count == 0), "an argument is null");
-    const auto times = program->program->step_times();
+    const auto times = program->last_run->step_times();
     require(count == times.size(), "another number of steps than the program has");
     std::copy(times.begin(), times.end(), nanoseconds);
   });

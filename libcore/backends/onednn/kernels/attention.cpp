@@ -11,13 +11,12 @@
 // * width); memory O(keys * width + block * keys) per thread.
 #include "kernels/attention.hpp"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <limits>
 
+#include "kernels/share_work.hpp"
 #include "kernels/simd.hpp"
 
 namespace npu::onednn {
@@ -337,16 +336,13 @@ void Attention::run(const Operands& operands) const {
       std::clamp<std::int64_t>(ceil_div(std::int64_t{4} * threads, planes), 1, blocks);
   const std::int64_t part_rows = (blocks + parts - 1) / parts * kBlock;
   const std::int64_t floats = workspace_floats(*this);
-#pragma omp parallel for collapse(2) num_threads(threads) schedule(dynamic)
-  for (std::int64_t plane = 0; plane < planes; ++plane) {
-    for (std::int64_t part = 0; part < parts; ++part) {
-      const std::int64_t first = part * part_rows;
-      if (first >= queries) continue;
-      body({this, plane, first, std::min(queries, first + part_rows), operands.query, operands.key,
-            operands.value, operands.mask, operands.result,
-            operands.scratch + omp_get_thread_num() * floats});
-    }
-  }
+  share_pieces(planes * parts, threads, [&](std::int64_t piece, int thread) {
+    const std::int64_t plane = piece / parts;
+    const std::int64_t first = piece % parts * part_rows;
+    if (first >= queries) return;
+    body({this, plane, first, std::min(queries, first + part_rows), operands.query, operands.key,
+          operands.value, operands.mask, operands.result, operands.scratch + thread * floats});
+  });
 }
 
 }  // namespace npu::onednn

@@ -8,6 +8,7 @@
 
 #include "kernels/elements.hpp"
 #include "kernels/iteration_space.hpp"
+#include "kernels/share_work.hpp"
 
 namespace npu::onednn {
 
@@ -51,28 +52,25 @@ void binary_all(const BroadcastBinary& call, const A* a, const B* b, A* target) 
   const std::int64_t count = call.extents[last];
   const std::int64_t total = product(call.extents);
   const std::int64_t rows = total / count;
+  const int threads = threads_for(total >= kParallelElements);
   if (rows == 1) {  // one long row: cut it so that threads share it
     constexpr std::int64_t kPiece = 8192;
-    const std::int64_t pieces = (count + kPiece - 1) / kPiece;
-#pragma omp parallel for if (total >= kParallelElements)
-    for (std::int64_t piece = 0; piece < pieces; ++piece) {
-      const std::int64_t begin = piece * kPiece;
-      binary_row<kOp>(std::min(kPiece, count - begin), a + begin * call.a_strides[last],
-                      call.a_strides[last], b + begin * call.b_strides[last], call.b_strides[last],
+    share_range(count, kPiece, threads, [&](std::int64_t begin, std::int64_t end) {
+      binary_row<kOp>(end - begin, a + begin * call.a_strides[last], call.a_strides[last],
+                      b + begin * call.b_strides[last], call.b_strides[last],
                       target + begin * call.target_strides[last], call.target_strides[last],
                       call.alpha);
-    }
+    });
     return;
   }
-#pragma omp parallel for if (total >= kParallelElements)
-  for (std::int64_t row = 0; row < rows; ++row) {
+  share_pieces(rows, threads, [&](std::int64_t row, int) {
     std::int64_t offsets[3];
     row_offsets(row, call.extents, 1, {&call.a_strides, &call.b_strides, &call.target_strides},
                 offsets);
     binary_row<kOp>(count, a + offsets[0], call.a_strides[last], b + offsets[1],
                     call.b_strides[last], target + offsets[2], call.target_strides[last],
                     call.alpha);
-  }
+  });
 }
 
 template <typename A, typename B>

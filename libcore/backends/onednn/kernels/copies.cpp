@@ -10,6 +10,7 @@
 
 #include "kernels/elements.hpp"
 #include "kernels/iteration_space.hpp"
+#include "kernels/share_work.hpp"
 
 namespace npu::onednn {
 
@@ -34,31 +35,31 @@ void copy_elements(const StridedCopy& copy, const std::byte* source_bytes,
   // A transposing copy walks square tiles so that the lines of both sides stay in the cache.
   constexpr std::int64_t kTile = 32;
   const std::int64_t bands = (lines + kTile - 1) / kTile;
-#pragma omp parallel for collapse(2) if (total >= kParallelElements)
-  for (std::int64_t plane = 0; plane < planes; ++plane) {
-    for (std::int64_t band = 0; band < bands; ++band) {
-      std::int64_t offsets[2];
-      row_offsets(plane, copy.extents, inner, {&copy.source_strides, &copy.target_strides},
-                  offsets);
-      const T* from = source + offsets[0];
-      T* to = target + offsets[1];
-      if (!transposes && source_column == 1 && target_column == 1) {
-        std::memcpy(to, from, static_cast<std::size_t>(columns) * sizeof(T));
-        continue;
-      }
-      const std::int64_t last_line = std::min(lines, (band + 1) * kTile);
-      for (std::int64_t begin = 0; begin < columns; begin += transposes ? kTile : columns) {
-        const std::int64_t end = transposes ? std::min(columns, begin + kTile) : columns;
-        for (std::int64_t line = band * kTile; line < last_line; ++line) {
-          const T* from_line = from + line * source_line;
-          T* to_line = to + line * target_line;
-          for (std::int64_t i = begin; i < end; ++i) {
-            to_line[i * target_column] = from_line[i * source_column];
+  share_pieces(
+      planes * bands, threads_for(total >= kParallelElements), [&](std::int64_t piece, int) {
+        const std::int64_t plane = piece / bands;
+        const std::int64_t band = piece % bands;
+        std::int64_t offsets[2];
+        row_offsets(plane, copy.extents, inner, {&copy.source_strides, &copy.target_strides},
+                    offsets);
+        const T* from = source + offsets[0];
+        T* to = target + offsets[1];
+        if (!transposes && source_column == 1 && target_column == 1) {
+          std::memcpy(to, from, static_cast<std::size_t>(columns) * sizeof(T));
+          return;
+        }
+        const std::int64_t last_line = std::min(lines, (band + 1) * kTile);
+        for (std::int64_t begin = 0; begin < columns; begin += transposes ? kTile : columns) {
+          const std::int64_t end = transposes ? std::min(columns, begin + kTile) : columns;
+          for (std::int64_t line = band * kTile; line < last_line; ++line) {
+            const T* from_line = from + line * source_line;
+            T* to_line = to + line * target_line;
+            for (std::int64_t i = begin; i < end; ++i) {
+              to_line[i * target_column] = from_line[i * source_column];
+            }
           }
         }
-      }
-    }
-  }
+      });
 }
 
 template <typename From, typename To>
@@ -87,10 +88,19 @@ inline To cast_value(From value) {
   }
 }
 
+/// Calls body(i) for every element; on threads where there are enough of them.
+template <typename Body>
+void share_elements(std::int64_t count, const Body& body) {
+  constexpr std::int64_t kRun = 8192;
+  share_range(count, kRun, threads_for(count >= kParallelElements),
+              [&](std::int64_t first, std::int64_t last) {
+                for (std::int64_t i = first; i < last; ++i) body(i);
+              });
+}
+
 template <typename From, typename To>
 void cast_all(const From* source, To* target, std::int64_t count) {
-#pragma omp parallel for if (count >= kParallelElements)
-  for (std::int64_t i = 0; i < count; ++i) target[i] = cast_value<From, To>(source[i]);
+  share_elements(count, [&](std::int64_t i) { target[i] = cast_value<From, To>(source[i]); });
 }
 
 template <typename Body>
@@ -125,20 +135,18 @@ void Convert::run(const Operands& operands) const {
   if (from == DType::kFloat32 && to == DType::kBFloat16) {
     const auto* values = elements<float>(operands.source);
     auto* results = elements<std::uint16_t>(operands.target);
-#pragma omp parallel for simd if (count >= kParallelElements)
-    for (std::int64_t i = 0; i < count; ++i) results[i] = rounded_bits(values[i]);
+    share_elements(count, [&](std::int64_t i) { results[i] = rounded_bits(values[i]); });
   } else {
     const auto* values = elements<BFloat16>(operands.source);
     auto* results = elements<float>(operands.target);
-#pragma omp parallel for simd if (count >= kParallelElements)
-    for (std::int64_t i = 0; i < count; ++i) results[i] = load(values[i]);
+    share_elements(count, [&](std::int64_t i) { results[i] = load(values[i]); });
   }
 }
 
 void RoundToBFloat16::run(const Operands& operands) const {
   auto* values = elements<float>(operands.target);
-#pragma omp parallel for simd if (count >= kParallelElements)
-  for (std::int64_t i = 0; i < count; ++i) values[i] = load(BFloat16{rounded_bits(values[i])});
+  share_elements(count,
+                 [&](std::int64_t i) { values[i] = load(BFloat16{rounded_bits(values[i])}); });
 }
 
 void CopyBytes::run(const Operands& operands) const {
@@ -194,8 +202,8 @@ void PlainConcat::run(const Operands& operands) const {
   const auto count = static_cast<std::int64_t>(run_bytes.size());
   std::int64_t row_bytes = 0;
   for (const std::int64_t bytes : run_bytes) row_bytes += bytes;
-#pragma omp parallel for if (outer * row_bytes >= 4 * kParallelElements)
-  for (std::int64_t row = 0; row < outer; ++row) {
+  const int threads = threads_for(outer * row_bytes >= 4 * kParallelElements);
+  share_pieces(outer, threads, [&](std::int64_t row, int) {
     std::byte* to = operands.target + row * row_bytes;
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t bytes = run_bytes[static_cast<std::size_t>(i)];
@@ -203,7 +211,7 @@ void PlainConcat::run(const Operands& operands) const {
                   static_cast<std::size_t>(bytes));
       to += bytes;
     }
-  }
+  });
 }
 
 }  // namespace npu::onednn

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "kernels/elementwise_functions.hpp"
+#include "kernels/share_work.hpp"
 
 namespace npu::onednn {
 
@@ -136,12 +137,10 @@ NPU_TARGET_AVX512 void run_avx512(const Part& part) { run_part<Float16>(part); }
 void Elementwise::run(const Operands& operands) const {
   const auto body = for_isa(isa, run_anywhere, run_avx2, run_avx512);
   constexpr std::int64_t kRun = 4096;
-  const std::int64_t runs = ceil_div(count, kRun);
-#pragma omp parallel for if (runs > 4)
-  for (std::int64_t run = 0; run < runs; ++run) {
-    const std::int64_t begin = run * kRun;
-    body({this, operands.source, operands.target, begin, std::min(kRun, count - begin)});
-  }
+  share_range(count, kRun, threads_for(count > 4 * kRun),
+              [&](std::int64_t begin, std::int64_t end) {
+                body({this, operands.source, operands.target, begin, end - begin});
+              });
 }
 
 }  // namespace npu::onednn

@@ -7,14 +7,13 @@
 // O(pixels * source channels * channels / 16 + results * taps^2 / 16) multiply-adds of vectors.
 #include "kernels/expand_depthwise.hpp"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <optional>
 #include <utility>
 
+#include "kernels/share_work.hpp"
 #include "kernels/simd.hpp"
 
 namespace npu::onednn {
@@ -358,17 +357,15 @@ void ExpandDepthwise::run(const Operands& operands) const {
   const std::int64_t columns = ceil_div(channels, kColumns);
   const std::int64_t height = target_extent[0];
   const std::int64_t floats = scratch_floats(*this);
-#pragma omp parallel for collapse(3) num_threads(threads) schedule(dynamic)
-  for (std::int64_t image = 0; image < batch; ++image) {
-    for (std::int64_t column = 0; column < columns; ++column) {
-      for (std::int64_t cut = 0; cut < cuts; ++cut) {
-        body({this, operands.source, operands.expand_weight, operands.expand_bias,
-              operands.depthwise_weight, operands.depthwise_bias, operands.target,
-              operands.scratch + omp_get_thread_num() * floats, image, column, height * cut / cuts,
-              height * (cut + 1) / cuts});
-      }
-    }
-  }
+  share_pieces(batch * columns * cuts, threads, [&](std::int64_t piece, int thread) {
+    const std::int64_t image = piece / cuts / columns;
+    const std::int64_t column = piece / cuts % columns;
+    const std::int64_t cut = piece % cuts;
+    body({this, operands.source, operands.expand_weight, operands.expand_bias,
+          operands.depthwise_weight, operands.depthwise_bias, operands.target,
+          operands.scratch + thread * floats, image, column, height * cut / cuts,
+          height * (cut + 1) / cuts});
+  });
 }
 
 }  // namespace npu::onednn

@@ -6,10 +6,12 @@
 #include "kernels/gather.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "kernels/elements.hpp"
 #include "kernels/iteration_space.hpp"
+#include "kernels/share_work.hpp"
 #include "npu/support/error.hpp"
 
 namespace npu::onednn {
@@ -148,13 +150,12 @@ bool copy_indexed(const IndexedCopy& call, const IndexedCopy::Operands& operands
                 static_cast<std::size_t>(call.count) * sizeof(T));
   }
   const bool is_shared = !call.scatters && total >= kParallelElements;
-  bool failed = false;
-#pragma omp parallel for reduction(|| : failed) if (is_shared)
-  for (std::int64_t i = 0; i < rows * pieces; ++i) {
+  std::atomic<bool> failed = false;
+  share_pieces(rows * pieces, threads_for(is_shared), [&](std::int64_t i, int) {
     const std::int64_t begin = i % pieces * length;
     const std::int64_t end = std::min(width, begin + length);
-    failed = !copy_piece<T>(call, operands, i / pieces, begin, end) || failed;
-  }
+    if (!copy_piece<T>(call, operands, i / pieces, begin, end)) failed = true;
+  });
   return !failed;
 }
 
@@ -195,11 +196,11 @@ void GatherRows::run(const Operands& operands) const {
     throw Error(ErrorCode::kInfeasible,
                 node + ": an index is not in 0.." + std::to_string(rows - 1));
   }
-#pragma omp parallel for if (count * row_bytes >= 4 * kParallelElements)
-  for (std::int64_t i = 0; i < count; ++i) {
+  const int threads = threads_for(count * row_bytes >= 4 * kParallelElements);
+  share_pieces(count, threads, [&](std::int64_t i, int) {
     std::memcpy(operands.target + i * row_bytes, operands.table + index_at(i) * row_bytes,
                 static_cast<std::size_t>(row_bytes));
-  }
+  });
 }
 
 void Sequence::run(const Operands& operands) const {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "kernels/share_work.hpp"
 #include "kernels/simd.hpp"
 
 namespace npu::onednn {
@@ -63,12 +64,10 @@ Gelu::Operands Gelu::bind(Addresses addresses) {
 void Gelu::run(const Operands& operands) const {
   const auto body = for_isa(isa, run_anywhere, run_avx2, run_avx512);
   constexpr std::int64_t kRun = 4096;
-  const std::int64_t runs = (count + kRun - 1) / kRun;
-#pragma omp parallel for if (runs > 4)
-  for (std::int64_t run = 0; run < runs; ++run) {
-    const std::int64_t begin = run * kRun;
-    body(operands.source + begin, operands.target + begin, std::min(kRun, count - begin));
-  }
+  share_range(count, kRun, threads_for(count > 4 * kRun),
+              [&](std::int64_t begin, std::int64_t end) {
+                body(operands.source + begin, operands.target + begin, end - begin);
+              });
 }
 
 }  // namespace npu::onednn

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "kernels/share_work.hpp"
 #include "kernels/simd.hpp"
 
 namespace npu::onednn {
@@ -134,15 +135,15 @@ Gemv::Operands Gemv::bind(Addresses addresses) const {
 void Gemv::run(const Operands& operands) const {
   const auto body = for_isa(isa, run_anywhere, run_avx2, run_avx512);
   const std::int64_t groups = ceil_div(columns, kGroup);
-  // One run of memory for each thread: its prefetcher starts anew with each.
-  const std::int64_t parts = std::clamp<std::int64_t>(inner * columns / kMinFloats, 1,
-                                                      std::min<std::int64_t>(threads, groups));
-#pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static) if (parts > 1)
-  for (std::int64_t part = 0; part < parts; ++part) {
+  // Few runs of memory for each thread: its prefetcher starts anew with each.
+  constexpr std::int64_t kParts = 4;
+  const std::int64_t parts = std::clamp<std::int64_t>(
+      inner * columns / kMinFloats, 1, std::min<std::int64_t>(kParts * threads, groups));
+  share_pieces(parts, threads, [&](std::int64_t part, int) {
     body({this, operands.source, operands.weight, operands.bias, operands.epilogue.data(),
           operands.target, groups * part / parts * kGroup,
           std::min(columns, groups * (part + 1) / parts * kGroup)});
-  }
+  });
 }
 
 }  // namespace npu::onednn

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "kernels/elements.hpp"
+#include "kernels/share_work.hpp"
 
 namespace npu::onednn {
 
@@ -289,14 +290,14 @@ void GridSample::run(const Operands& operands) const {
   const std::int64_t plane = source_extent[0] * source_extent[1];
   const std::int64_t result = target_extent[0] * target_extent[1];
   const std::int64_t chunks = ceil_div(result, kPositions);
-#pragma omp parallel for schedule(static) if (batch * result * (channels + 4) >= kParallelElements)
-  for (std::int64_t piece = 0; piece < batch * chunks; ++piece) {
+  const int threads = threads_for(batch * result * (channels + 4) >= kParallelElements);
+  share_pieces(batch * chunks, threads, [&](std::int64_t piece, int) {
     const std::int64_t image = piece / chunks;
     const std::int64_t first = piece % chunks * kPositions;
     body({this, operands.source + image * channels * plane, operands.grid + image * result * 2,
           operands.target + image * channels * result, first,
           std::min(first + kPositions, result)});
-  }
+  });
 }
 
 }  // namespace npu::onednn

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "kernels/elements.hpp"
+#include "kernels/share_work.hpp"
 
 namespace npu::onednn {
 
@@ -218,11 +219,11 @@ void GroupNorm::run(const Operands& operands) const {
   const auto body = for_isa(isa, norm_anywhere, norm_avx2, norm_avx512);
   const std::int64_t each = std::max(group_size, lanes);
   const std::int64_t pieces = channels / each;
-#pragma omp parallel for schedule(static) if (outer * channels * spatial >= kParallelElements)
-  for (std::int64_t piece = 0; piece < outer * pieces; ++piece) {
+  const int threads = threads_for(outer * channels * spatial >= kParallelElements);
+  share_pieces(outer * pieces, threads, [&](std::int64_t piece, int) {
     body({this, operands.source, operands.weight, operands.bias, operands.target, piece / pieces,
           piece % pieces * each, each});
-  }
+  });
 }
 
 }  // namespace npu::onednn

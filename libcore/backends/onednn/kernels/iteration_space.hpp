@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/elements.hpp"
+#include "kernels/share_work.hpp"
 
 namespace npu::onednn {
 
@@ -45,16 +46,16 @@ void for_each_row(const std::vector<std::int64_t>& extents,
   const std::int64_t rows = total / width;
   constexpr std::int64_t kPiece = 8192;
   const std::int64_t pieces = rows == 1 ? (width + kPiece - 1) / kPiece : 1;
-#pragma omp parallel for collapse(2) if (total >= kParallelElements)
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t piece = 0; piece < pieces; ++piece) {
-      std::int64_t offsets[kLists];
-      row_offsets(row, extents, 1, lists, offsets);
-      const std::int64_t begin = pieces == 1 ? 0 : piece * kPiece;
-      for (std::size_t k = 0; k < kLists; ++k) offsets[k] += begin * lists[k]->back();
-      body(pieces == 1 ? width : std::min(kPiece, width - begin), offsets);
-    }
-  }
+  const int threads = threads_for(total >= kParallelElements);
+  share_pieces(rows * pieces, threads, [&](std::int64_t index, int) {
+    const std::int64_t row = index / pieces;
+    const std::int64_t piece = index % pieces;
+    std::int64_t offsets[kLists];
+    row_offsets(row, extents, 1, lists, offsets);
+    const std::int64_t begin = pieces == 1 ? 0 : piece * kPiece;
+    for (std::size_t k = 0; k < kLists; ++k) offsets[k] += begin * lists[k]->back();
+    body(pieces == 1 ? width : std::min(kPiece, width - begin), offsets);
+  });
 }
 
 }  // namespace npu::onednn

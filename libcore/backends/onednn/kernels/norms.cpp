@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "kernels/elements.hpp"
+#include "kernels/share_work.hpp"
 
 namespace npu::onednn {
 
@@ -29,24 +30,29 @@ void scale_row(const T* from, std::int64_t count, Number factor, const float* we
 
 template <typename T>
 void norm_rows(const RmsNorm& call, const T* source, const float* weight, T* target) {
-#pragma omp parallel for if (call.rows * call.inner >= kParallelElements)
-  for (std::int64_t row = 0; row < call.rows; ++row) {
-    const T* from = source + row * call.inner;
-    T* to = target + row * call.inner;
-    double squares = 0.0;
-    for (std::int64_t i = 0; i < call.inner; ++i) {
-      const auto value = static_cast<double>(load(from[i]));
-      squares += value * value;
+  constexpr std::int64_t kElements = 4096;  // of a piece, about
+  const auto run_rows = [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t row = first; row < last; ++row) {
+      const T* from = source + row * call.inner;
+      T* to = target + row * call.inner;
+      double squares = 0.0;
+      for (std::int64_t i = 0; i < call.inner; ++i) {
+        const auto value = static_cast<double>(load(from[i]));
+        squares += value * value;
+      }
+      const double factor = 1.0 / std::sqrt(squares / static_cast<double>(call.inner) +
+                                            static_cast<double>(call.epsilon));
+      // NaN takes the way in float32.
+      if (std::sqrt(squares) >= kMaxFloatRange) {
+        scale_row(from, call.inner, factor, weight, to);
+      } else {
+        scale_row(from, call.inner, static_cast<float>(factor), weight, to);
+      }
     }
-    const double factor = 1.0 / std::sqrt(squares / static_cast<double>(call.inner) +
-                                          static_cast<double>(call.epsilon));
-    // NaN takes the way in float32.
-    if (std::sqrt(squares) >= kMaxFloatRange) {
-      scale_row(from, call.inner, factor, weight, to);
-    } else {
-      scale_row(from, call.inner, static_cast<float>(factor), weight, to);
-    }
-  }
+  };
+  share_range(call.rows,
+              std::max<std::int64_t>(1, kElements / std::max<std::int64_t>(call.inner, 1)),
+              threads_for(call.rows * call.inner >= kParallelElements), run_rows);
 }
 
 /// One number for a channel of a batch norm.

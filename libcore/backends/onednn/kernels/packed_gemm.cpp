@@ -18,13 +18,12 @@
 // memory for each thread O(112 * run + rows of a task * columns of a task).
 #include "kernels/packed_gemm.hpp"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cfloat>
 
 #include "kernels/gemm_micro_kernel.hpp"
 #include "kernels/packed_gemm_tasks.hpp"
+#include "kernels/share_work.hpp"
 
 namespace npu::onednn {
 
@@ -551,16 +550,14 @@ void PackedGemm::run(const Operands& operands) const {
   const std::int64_t groups = column_groups(*this);
   const std::int64_t all_units = units(*this);
   const std::int64_t floats = scratch_of(*this).all;
-#pragma omp parallel for collapse(3) num_threads(threads) schedule(dynamic)
-  for (std::int64_t image = 0; image < images; ++image) {
-    for (std::int64_t group = 0; group < groups; ++group) {
-      for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
-        body({this, &operands, operands.scratch + omp_get_thread_num() * floats, image,
-              rows * chunk / chunks, rows * (chunk + 1) / chunks, all_units * group / groups,
-              all_units * (group + 1) / groups});
-      }
-    }
-  }
+  share_pieces(images * groups * chunks, threads, [&](std::int64_t piece, int thread) {
+    const std::int64_t image = piece / chunks / groups;
+    const std::int64_t group = piece / chunks % groups;
+    const std::int64_t chunk = piece % chunks;
+    body({this, &operands, operands.scratch + thread * floats, image, rows * chunk / chunks,
+          rows * (chunk + 1) / chunks, all_units * group / groups,
+          all_units * (group + 1) / groups});
+  });
 }
 
 }  // namespace npu::onednn

@@ -2,6 +2,7 @@
 // Packs the weights of a product: for each KC block panels of two vectors of columns, one behind
 // the other, in which the columns of one k lie together. O(inner * columns).
 #include "kernels/packed_gemm_tasks.hpp"
+#include "kernels/share_work.hpp"
 
 namespace npu::onednn {
 
@@ -25,15 +26,14 @@ void PackedGemmWeights::run(const Operands& operands) const {
   for (std::int64_t run = 0; run < count; ++run) {
     const std::int64_t begin = run_begin(gemm, run);
     const std::int64_t length = run_begin(gemm, run + 1) - begin;
-#pragma omp parallel for num_threads(gemm.threads)
-    for (std::int64_t first = 0; first < gemm.columns; first += most) {
-      const std::int64_t width = std::min(most, gemm.columns - first);
+    share_range(gemm.columns, most, gemm.threads, [&](std::int64_t first, std::int64_t last) {
+      const std::int64_t width = last - first;
       float* to = operands.target + gemm.columns * begin + first * length;
       for (std::int64_t column = 0; column < width; ++column) {
         const float* from = operands.source + (first + column) * gemm.inner + begin;
         for (std::int64_t k = 0; k < length; ++k) to[k * width + column] = from[k];
       }
-    }
+    });
   }
 }
 

@@ -4,6 +4,7 @@
 #include "kernels/pooling.hpp"
 
 #include "kernels/elements.hpp"
+#include "kernels/share_work.hpp"
 
 namespace npu::onednn {
 
@@ -16,8 +17,8 @@ void average_windows(const WindowAverage& call, const T* source, T* target) {
   const std::int64_t width = call.extents[2];
   const std::int64_t plane_elements = call.extents[0] * height * width;
   const auto outputs = static_cast<std::int64_t>(slices.size() * rows.size() * columns.size());
-#pragma omp parallel for if (call.planes * plane_elements >= kParallelElements)
-  for (std::int64_t plane = 0; plane < call.planes; ++plane) {
+  const int threads = threads_for(call.planes * plane_elements >= kParallelElements);
+  share_pieces(call.planes, threads, [&](std::int64_t plane, int) {
     const T* from = source + plane * plane_elements;
     T* to = target + plane * outputs;
     for (const Window& slice : slices) {
@@ -38,7 +39,7 @@ void average_windows(const WindowAverage& call, const T* source, T* target) {
         }
       }
     }
-  }
+  });
 }
 
 }  // namespace

@@ -10,9 +10,9 @@
 // O(steps * batch * directions * gates * hidden * (inputs + hidden) / 16) multiply-adds of vectors.
 #include "kernels/recurrence.hpp"
 
-#include <omp.h>
-
 #include <algorithm>
+
+#include "kernels/share_work.hpp"
 
 namespace npu::onednn {
 
@@ -284,16 +284,13 @@ class Layer {
         inner_(call.inputs_of(index)),
         space_(call),
         source_(index == 0 ? operands.input : between(index - 1)),
-        target_(index + 1 == call.layers ? operands.target : between(index)) {}
+        target_(index + 1 == call.layers ? operands.target : between(index)),
+        team_(wanted_threads()) {}
 
   void run() {
     start_cells();
-#pragma omp parallel num_threads(wanted_threads())
-    {
-      const int team = omp_get_num_threads();
-      project_all(team);
-      run_steps(team);
-    }
+    project_all();
+    run_steps();
     keep_states();
   }
 
@@ -349,14 +346,13 @@ class Layer {
   }
 
   /// What the gates get from the inputs of all steps.
-  void project_all(int team) {
+  void project_all() {
     const auto body = for_isa(call_.isa, project_anywhere, project_avx2, project_avx512);
     const std::int64_t rows = call_.steps * call_.batch;
     const std::int64_t pieces = call_.directions * call_.blocks();
     const std::int64_t chunks =
-        std::clamp<std::int64_t>(ceil_div(std::int64_t{4} * team, pieces), 1, ceil_div(rows, 12));
-#pragma omp for schedule(static)
-    for (std::int64_t piece = 0; piece < pieces * chunks; ++piece) {
+        std::clamp<std::int64_t>(ceil_div(std::int64_t{4} * team_, pieces), 1, ceil_div(rows, 12));
+    share_pieces(pieces * chunks, team_, [&](std::int64_t piece, int) {
       const std::int64_t block = piece / chunks;
       const std::int64_t chunk = piece % chunks;
       const std::int64_t direction = block / call_.blocks();
@@ -365,35 +361,36 @@ class Layer {
             biases(direction) + own * block_floats(), operands_.scratch + block * block_floats(),
             space_.row, rows * chunk / chunks, rows * (chunk + 1) / chunks},
            call_.cell);
-    }
+    });
   }
 
-  void run_steps(int team) {
+  void run_steps() {
     constexpr std::int64_t kSharedFloats = 1 << 18;  // of weights: more than the L2 of one core
     const std::int64_t parts =
-        std::min(call_.batch, ceil_div(std::int64_t{team}, call_.directions));
+        std::min(call_.batch, ceil_div(std::int64_t{team_}, call_.directions));
     const std::int64_t tasks = call_.directions * parts;
     const auto rows_of = [&](std::int64_t task) {
       const std::int64_t part = task % parts;
       return Rows{task / parts, call_.batch * part / parts, call_.batch * (part + 1) / parts};
     };
     const bool shares_steps =
-        tasks < team && call_.blocks() * block_floats() * call_.hidden >= kSharedFloats;
+        tasks < team_ && call_.blocks() * block_floats() * call_.hidden >= kSharedFloats;
     if (!shares_steps) {
-#pragma omp for schedule(static)
-      for (std::int64_t task = 0; task < tasks; ++task) {
+      share_pieces(tasks, team_, [&](std::int64_t task, int) {
         for (std::int64_t at = 0; at < call_.steps; ++at) {
           run_step(rows_of(task), at, 0, call_.blocks());
         }
-      }
+      });
       return;
     }
-    const std::int64_t thread = omp_get_thread_num();
-    const std::int64_t first = call_.blocks() * thread / team;
-    const std::int64_t last = call_.blocks() * (thread + 1) / team;
+    // Each thread begins with the same blocks in every step: their weights are in its cache.
+    const std::int64_t pieces = std::min(call_.blocks(), std::int64_t{4} * team_);
     for (std::int64_t at = 0; at < call_.steps; ++at) {
-      for (std::int64_t task = 0; task < tasks; ++task) run_step(rows_of(task), at, first, last);
-#pragma omp barrier
+      share_pieces(pieces, team_, [&](std::int64_t piece, int) {
+        const std::int64_t first = call_.blocks() * piece / pieces;
+        const std::int64_t last = call_.blocks() * (piece + 1) / pieces;
+        for (std::int64_t task = 0; task < tasks; ++task) run_step(rows_of(task), at, first, last);
+      });
     }
   }
 
@@ -450,6 +447,7 @@ class Layer {
   RecurrenceScratch space_;
   const float* source_;
   float* target_;
+  int team_;
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "kernels/elements.hpp"
+#include "kernels/share_work.hpp"
 
 namespace npu::onednn {
 
@@ -117,12 +118,10 @@ void reduce_inner(const MiddleReduction& call, const T* source, T* target) {
   const auto body =
       for_isa(call.isa, rows_anywhere<kOp, T>, rows_avx2<kOp, T>, rows_avx512<kOp, T>);
   const std::int64_t step = std::max<std::int64_t>(1, 4096 / call.count);
-  const std::int64_t pieces = (call.outer + step - 1) / step;
-#pragma omp parallel for if (call.outer * call.count >= kParallelElements)
-  for (std::int64_t piece = 0; piece < pieces; ++piece) {
-    const std::int64_t begin = piece * step;
-    body({&call, source, target, begin, std::min(call.outer, begin + step)});
-  }
+  const int threads = threads_for(call.outer * call.count >= kParallelElements);
+  share_range(call.outer, step, threads, [&](std::int64_t first, std::int64_t last) {
+    body({&call, source, target, first, last});
+  });
 }
 
 template <ReductionOp kOp, typename T>
@@ -131,29 +130,28 @@ void reduce_middle(const MiddleReduction& call, const T* source, T* target) {
   // Columns in groups, so that sums of one group stay in registers or the L1.
   constexpr std::int64_t kGroup = 64;
   const std::int64_t groups = (call.inner + kGroup - 1) / kGroup;
-#pragma omp parallel for collapse(2) if (call.outer * call.count * call.inner >= kParallelElements)
-  for (std::int64_t outer = 0; outer < call.outer; ++outer) {
-    for (std::int64_t group = 0; group < groups; ++group) {
-      const std::int64_t begin = group * kGroup;
-      const std::int64_t width = std::min(kGroup, call.inner - begin);
-      double sums[kGroup];
-      std::fill_n(sums, kGroup, kStartOf<kOp>);
-      for (std::int64_t i = 0; i < call.count; ++i) {
-        const T* row = source + (outer * call.count + i) * call.inner + begin;
-        for (std::int64_t j = 0; j < width; ++j) {
-          const auto value = static_cast<double>(load(row[j]));
-          // A NaN stays: every comparison with it is false.
-          if (!kIsExtremum<kOp> || sums[j] == sums[j]) {
-            sums[j] = reduce<kOp>(sums[j], value);
-          }
+  const int threads = threads_for(call.outer * call.count * call.inner >= kParallelElements);
+  share_pieces(call.outer * groups, threads, [&](std::int64_t piece, int) {
+    const std::int64_t outer = piece / groups;
+    const std::int64_t begin = piece % groups * kGroup;
+    const std::int64_t width = std::min(kGroup, call.inner - begin);
+    double sums[kGroup];
+    std::fill_n(sums, kGroup, kStartOf<kOp>);
+    for (std::int64_t i = 0; i < call.count; ++i) {
+      const T* row = source + (outer * call.count + i) * call.inner + begin;
+      for (std::int64_t j = 0; j < width; ++j) {
+        const auto value = static_cast<double>(load(row[j]));
+        // A NaN stays: every comparison with it is false.
+        if (!kIsExtremum<kOp> || sums[j] == sums[j]) {
+          sums[j] = reduce<kOp>(sums[j], value);
         }
       }
-      T* to = target + outer * call.inner + begin;
-      for (std::int64_t j = 0; j < width; ++j) {
-        store(to[j], finished<kOp>(sums[j], call.count));
-      }
     }
-  }
+    T* to = target + outer * call.inner + begin;
+    for (std::int64_t j = 0; j < width; ++j) {
+      store(to[j], finished<kOp>(sums[j], call.count));
+    }
+  });
 }
 
 template <typename T>

@@ -7,11 +7,10 @@
 // dimensions).
 #include "kernels/resample.hpp"
 
-#include <omp.h>
-
 #include <algorithm>
 
 #include "kernels/elements.hpp"
+#include "kernels/share_work.hpp"
 
 namespace npu::onednn {
 
@@ -187,12 +186,11 @@ void Resample::run(const Operands& operands) const {
   const std::int64_t parts = std::clamp<std::int64_t>(
       ceil_div(4 * std::int64_t{threads}, planes), 1, std::max<std::int64_t>(1, rows / kMinRows));
   const std::int64_t kept = width[0] * width[1] * row;
-#pragma omp parallel for num_threads(wanted_threads(*this))
-  for (std::int64_t piece = 0; piece < planes * parts; ++piece) {
+  share_pieces(planes * parts, wanted_threads(*this), [&](std::int64_t piece, int thread) {
     const std::int64_t part = piece % parts;
-    body({this, operands.source, operands.target, operands.scratch + omp_get_thread_num() * kept,
-          piece / parts, rows * part / parts, rows * (part + 1) / parts});
-  }
+    body({this, operands.source, operands.target, operands.scratch + thread * kept, piece / parts,
+          rows * part / parts, rows * (part + 1) / parts});
+  });
 }
 
 }  // namespace npu::onednn

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "kernels/elements.hpp"
+#include "kernels/share_work.hpp"
 #include "kernels/simd.hpp"
 
 namespace npu::onednn {
@@ -136,16 +137,15 @@ void ScaleShift::run(const Operands& operands) const {
   const std::int64_t rows = outer * groups;
   const std::int64_t parts = rows >= 16 ? 1 : std::min<std::int64_t>(spatial, 16);
   const std::int64_t step = (spatial + parts - 1) / parts;
-#pragma omp parallel for collapse(2) if (rows * spatial * lanes >= kParallelElements)
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t part = 0; part < parts; ++part) {
-      const std::int64_t first = part * step;
-      const std::int64_t last = std::min(spatial, first + step);
-      if (first >= last) continue;
-      body({this, operands.source, operands.scale, shift, operands.target, row / groups,
-            row % groups, first, last});
-    }
-  }
+  const int threads = threads_for(rows * spatial * lanes >= kParallelElements);
+  share_pieces(rows * parts, threads, [&](std::int64_t piece, int) {
+    const std::int64_t row = piece / parts;
+    const std::int64_t first = piece % parts * step;
+    const std::int64_t last = std::min(spatial, first + step);
+    if (first >= last) return;
+    body({this, operands.source, operands.scale, shift, operands.target, row / groups, row % groups,
+          first, last});
+  });
 }
 
 }  // namespace npu::onednn

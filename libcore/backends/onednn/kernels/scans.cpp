@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "kernels/elements.hpp"
+#include "kernels/share_work.hpp"
 
 namespace npu::onednn {
 
@@ -20,14 +21,13 @@ constexpr std::int64_t kColumns = 64;  ///< that one thread reduces at a time
 template <typename Kernel, typename Body>
 void for_each_group(const Kernel& call, const Body& body) {
   const std::int64_t groups = (call.inner + kColumns - 1) / kColumns;
-#pragma omp parallel for collapse(2) if (call.outer * call.count * call.inner >= kParallelElements)
-  for (std::int64_t outer = 0; outer < call.outer; ++outer) {
-    for (std::int64_t group = 0; group < groups; ++group) {
-      const std::int64_t begin = group * kColumns;
-      body(outer * call.count * call.inner + begin, outer * call.inner + begin,
-           std::min(kColumns, call.inner - begin));
-    }
-  }
+  const int threads = threads_for(call.outer * call.count * call.inner >= kParallelElements);
+  share_pieces(call.outer * groups, threads, [&](std::int64_t piece, int) {
+    const std::int64_t outer = piece / groups;
+    const std::int64_t begin = piece % groups * kColumns;
+    body(outer * call.count * call.inner + begin, outer * call.inner + begin,
+         std::min(kColumns, call.inner - begin));
+  });
 }
 
 using IntegerOp = IntegerReduction::Op;

@@ -13,6 +13,7 @@
 #include <limits>
 
 #include "kernels/elements.hpp"
+#include "kernels/share_work.hpp"
 #include "kernels/simd.hpp"
 
 namespace npu::onednn {
@@ -142,27 +143,22 @@ NPU_TARGET_AVX512 void run_avx512(const Part& part) { run_part<Float16>(part); }
 
 void Softmax::run(const Operands& operands) const {
   const auto body = for_isa(isa, run_anywhere, run_avx2, run_avx512);
-  const bool is_parallel = outer * count * inner >= kParallelElements;
+  const int threads = threads_for(outer * count * inner >= kParallelElements);
   if (inner == 1) {
     const std::int64_t rows = std::max<std::int64_t>(1, 4096 / count);
-    const std::int64_t parts = ceil_div(outer, rows);
-#pragma omp parallel for if (is_parallel)
-    for (std::int64_t part = 0; part < parts; ++part) {
-      body({this, operands.source, operands.target, part * rows,
-            std::min(outer, (part + 1) * rows)});
-    }
+    share_range(outer, rows, threads, [&](std::int64_t first, std::int64_t last) {
+      body({this, operands.source, operands.target, first, last});
+    });
     return;
   }
   constexpr std::int64_t kColumns = 64;
   const std::int64_t groups = ceil_div(inner, kColumns);
-#pragma omp parallel for collapse(2) if (is_parallel)
-  for (std::int64_t index = 0; index < outer; ++index) {
-    for (std::int64_t group = 0; group < groups; ++group) {
-      const std::int64_t begin = index * count * inner;
-      body({this, operands.source + begin, operands.target + begin, group * kColumns,
-            std::min(inner, (group + 1) * kColumns)});
-    }
-  }
+  share_pieces(outer * groups, threads, [&](std::int64_t piece, int) {
+    const std::int64_t group = piece % groups;
+    const std::int64_t begin = piece / groups * count * inner;
+    body({this, operands.source + begin, operands.target + begin, group * kColumns,
+          std::min(inner, (group + 1) * kColumns)});
+  });
 }
 
 }  // namespace npu::onednn

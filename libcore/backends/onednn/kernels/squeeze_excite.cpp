@@ -5,8 +5,7 @@
 // O(channels * (spatial + hidden) / lanes) vectors.
 #include "kernels/squeeze_excite.hpp"
 
-#include <omp.h>
-
+#include "kernels/share_work.hpp"
 #include "kernels/simd.hpp"
 
 namespace npu::onednn {
@@ -169,35 +168,20 @@ void SqueezeExcite::run(const Operands& operands) const {
   const auto body = for_isa(isa, run_anywhere, run_avx2, run_avx512);
   const std::int64_t groups = channels / lanes;
   const std::int64_t image_bytes = channels * spatial * static_cast<std::int64_t>(dtype_size(type));
-#pragma omp parallel num_threads(threads) if (channels * spatial >= kParallelElements)
-  {
-    const std::int64_t count = omp_get_num_threads();
-    const std::int64_t me = omp_get_thread_num();
-    for (std::int64_t image = 0; image < batch; ++image) {
-      Part part{this,
-                operands.source + image * image_bytes,
-                operands.hidden_weight,
-                operands.hidden_bias,
-                operands.gate_weight,
-                operands.gate_bias,
-                operands.target + image * image_bytes,
-                operands.scratch,
-                operands.scratch + channels,
-                Part::Step::kMean,
-                groups * me / count,
-                groups * (me + 1) / count};
-      body(part);
-#pragma omp barrier
-      part.step = Part::Step::kHidden;
-      part.first = hidden * me / count;
-      part.last = hidden * (me + 1) / count;
-      body(part);
-#pragma omp barrier
-      part.step = Part::Step::kScale;
-      part.first = groups * me / count;
-      part.last = groups * (me + 1) / count;
-      body(part);
-    }
+  const int team = channels * spatial >= kParallelElements ? threads : 1;
+  for (std::int64_t image = 0; image < batch; ++image) {
+    const auto run_step = [&](Part::Step step, std::int64_t count) {
+      const std::int64_t pieces = std::min<std::int64_t>(count, std::int64_t{2} * team);
+      share_pieces(pieces, team, [&](std::int64_t piece, int) {
+        body({this, operands.source + image * image_bytes, operands.hidden_weight,
+              operands.hidden_bias, operands.gate_weight, operands.gate_bias,
+              operands.target + image * image_bytes, operands.scratch, operands.scratch + channels,
+              step, count * piece / pieces, count * (piece + 1) / pieces});
+      });
+    };
+    run_step(Part::Step::kMean, groups);
+    run_step(Part::Step::kHidden, hidden);
+    run_step(Part::Step::kScale, groups);
   }
 }
 

@@ -19,8 +19,6 @@
 // each thread O(products * block * channels in).
 #include "kernels/winograd.hpp"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -28,6 +26,7 @@
 #include <span>
 
 #include "kernels/gemm_micro_kernel.hpp"
+#include "kernels/share_work.hpp"
 #include "kernels/simd.hpp"
 #include "kernels/winograd_block.hpp"
 #include "kernels/winograd_guard.hpp"
@@ -359,8 +358,7 @@ void transform_all(const Winograd& call, const float* weight, float* transformed
   const auto& by_column = kMatrices<kTileX, kTapsX>.weight;
   const std::int64_t inputs = call.source_channels;
   const std::int64_t most = columns_at_once(call);
-#pragma omp parallel for num_threads(call.threads)
-  for (std::int64_t o = 0; o < call.target_channels; ++o) {
+  share_pieces(call.target_channels, call.threads, [&](std::int64_t o, int) {
     const std::int64_t column = o / most;
     const std::int64_t width = std::min(most, call.target_channels - column * most);
     float* to = transformed + column * most * kCountY * kCountX * inputs + o % most;
@@ -382,7 +380,7 @@ void transform_all(const Winograd& call, const float* weight, float* transformed
         }
       }
     }
-  }
+  });
 }
 
 /// [columns, taps, source channels, up to columns_at_once].
@@ -390,8 +388,7 @@ void order_by_definition(const Winograd& call, const float* weight, float* order
   const std::int64_t taps = call.filter.all_taps();
   const std::int64_t inputs = call.source_channels;
   const std::int64_t most = columns_at_once(call);
-#pragma omp parallel for num_threads(call.threads)
-  for (std::int64_t o = 0; o < call.target_channels; ++o) {
+  share_pieces(call.target_channels, call.threads, [&](std::int64_t o, int) {
     const std::int64_t column = o / most;
     const std::int64_t width = std::min(most, call.target_channels - column * most);
     float* to = ordered + column * most * taps * inputs + o % most;
@@ -400,7 +397,7 @@ void order_by_definition(const Winograd& call, const float* weight, float* order
         to[(tap * inputs + i) * width] = weight[(o * inputs + i) * taps + tap];
       }
     }
-  }
+  });
 }
 
 /// The largest energy of a tile for which nothing overflows, then for each columns_at_once target
@@ -508,21 +505,29 @@ void Winograd::run(const Operands& operands) const {
   const Kernel& kernel = kernel_of(*this);
   const Run body = isa == VectorIsa::kAvx512 ? kernel.avx512 : kernel.avx2;
   const std::int64_t count = tiles();
-  // Whole numbers of blocks for each thread.
+  // Some blocks for each thread, of full micro-kernels and large enough for what is read for each.
+  constexpr std::int64_t kBlocks = 4;
+  const std::int64_t rows = isa == VectorIsa::kAvx512 ? kTileRowsOf<Float16> : kTileRowsOf<Float8>;
   const std::int64_t columns = columns_of(*this);
-  const std::int64_t blocks =
-      shares_channels(*this) ? 1 : std::min<std::int64_t>(threads, ceil_div(count, kFewTiles));
+  const std::int64_t units = ceil_div(count, rows);
+  const std::int64_t least = std::min<std::int64_t>(threads, units);
+  const std::int64_t blocks = shares_channels(*this)
+                                  ? 1
+                                  : std::clamp(count / (2 * tiles_at_once(*this)), least,
+                                               std::max(least, kBlocks * threads));
+  const auto begin_of = [&](std::int64_t block) {
+    return blocks == least ? count * block / blocks
+                           : std::min(count, units * block / blocks * rows);
+  };
   const std::int64_t parts = std::min(columns, ceil_div(threads, blocks));
   const std::int64_t floats = scratch_floats(*this);
-#pragma omp parallel for collapse(2) num_threads(threads) schedule(static)
-  for (std::int64_t block = 0; block < blocks; ++block) {
-    for (std::int64_t part = 0; part < parts; ++part) {
-      body({this, operands.source, operands.weight, operands.bias, operands.epilogue.data(),
-            operands.target, operands.scratch + omp_get_thread_num() * floats,
-            count * block / blocks, count * (block + 1) / blocks, columns * part / parts,
-            columns * (part + 1) / parts});
-    }
-  }
+  share_pieces(blocks * parts, threads, [&](std::int64_t piece, int thread) {
+    const std::int64_t block = piece / parts;
+    const std::int64_t part = piece % parts;
+    body({this, operands.source, operands.weight, operands.bias, operands.epilogue.data(),
+          operands.target, operands.scratch + thread * floats, begin_of(block), begin_of(block + 1),
+          columns * part / parts, columns * (part + 1) / parts});
+  });
 }
 
 }  // namespace npu::onednn

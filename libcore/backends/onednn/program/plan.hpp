@@ -72,6 +72,7 @@ struct Step {
   dnnl::primitive_desc_base primitive;  ///< set for a primitive,
   std::vector<int> arguments;           ///< with DNNL_ARG_* and
   std::vector<Layout> layouts;          ///< the layout of each operand
+  int threads = 0;                      ///< always so many; 0: those of the run
   KernelChoice choice;                  ///< what speaks for it, where there were others
 };
 

@@ -5,6 +5,8 @@
 // can be made once; the C++ one builds a map and a vector on every call.
 #include "program/program.hpp"
 
+#include <omp.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -99,14 +101,16 @@ PackedConstants pack_constants(const Plan& plan, std::span<const npu_tensor> wei
 }
 
 Program::Program(Plan plan, const std::vector<PackedConstant>& constants,
-                 const dnnl::engine& engine)
+                 const dnnl::engine& engine, const Program* sibling)
     : plan_(std::move(plan)),
       engine_(engine),
       stream_(engine),
       addresses_(plan_.buffers.size(), nullptr),
       node_times_(plan_.node_count, 0),
       step_times_(plan_.steps.size(), 0) {
-  arena_ = allocate_aligned(plan_.arena_bytes);
+  const bool can_share = sibling != nullptr && sibling->plan_.arena_bytes >= plan_.arena_bytes;
+  arena_ =
+      can_share ? sibling->arena_ : std::shared_ptr<std::byte>(allocate_aligned(plan_.arena_bytes));
   for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
     if (plan_.buffers[i].kind == BufferKind::kArena) {
       addresses_[i] = arena_.get() + plan_.buffers[i].arena_offset;
@@ -125,6 +129,26 @@ Program::Program(Plan plan, const std::vector<PackedConstant>& constants,
   executables_.reserve(plan_.steps.size());
   for (const Step& step : plan_.steps) executables_.push_back(prepare(step, engine_));
 }
+
+namespace {
+
+/// OpenMP's number of threads while it lives; 0 leaves it alone.
+class StepThreads {
+ public:
+  explicit StepThreads(int threads) : before_(threads == 0 ? 0 : omp_get_max_threads()) {
+    if (before_ != threads) omp_set_num_threads(threads);
+  }
+  ~StepThreads() {
+    if (before_ != 0) omp_set_num_threads(before_);
+  }
+  StepThreads(const StepThreads&) = delete;
+  StepThreads& operator=(const StepThreads&) = delete;
+
+ private:
+  int before_;
+};
+
+}  // namespace
 
 Program::Executable Program::prepare(const Step& step, const dnnl::engine& engine) {
   Executable executable;
@@ -153,6 +177,7 @@ void Program::execute(Executable& executable, const std::vector<std::byte*>& add
     run_kernel(*step.kernel, executable.addresses);
     return;
   }
+  const StepThreads threads(step.threads);
   const dnnl_status_t status = dnnl_primitive_execute(executable.primitive.get(), stream.get(),
                                                       static_cast<int>(executable.arguments.size()),
                                                       executable.arguments.data());

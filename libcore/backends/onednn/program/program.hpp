@@ -35,8 +35,10 @@ PackedConstants pack_constants(const Plan& plan, std::span<const npu_tensor> wei
 class Program {
  public:
   /// Generates code for a plan that was restored from a blob. The constants are those of the blob
-  /// and used where they are; they have to outlive the program.
-  Program(Plan plan, const std::vector<PackedConstant>& constants, const dnnl::engine& engine);
+  /// and used where they are; they have to outlive the program. Programs of which only one runs at
+  /// a time can share memory: that of `sibling` is used if it is large enough.
+  Program(Plan plan, const std::vector<PackedConstant>& constants, const dnnl::engine& engine,
+          const Program* sibling = nullptr);
 
   const std::vector<TensorBinding>& inputs() const noexcept { return plan_.inputs; }
   const std::vector<TensorBinding>& outputs() const noexcept { return plan_.outputs; }
@@ -64,7 +66,7 @@ class Program {
   Plan plan_;
   dnnl::engine engine_;
   dnnl::stream stream_;
-  AlignedMemory arena_;
+  std::shared_ptr<std::byte> arena_;
   std::vector<AlignedMemory> owned_;   ///< constants that did not lie at an aligned address
   std::vector<std::byte*> addresses_;  ///< by BufferId
   std::vector<Executable> executables_;

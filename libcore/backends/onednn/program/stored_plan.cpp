@@ -4,7 +4,10 @@
 // O(steps + buffers * log(buffers)) and the time that oneDNN takes for descriptors.
 #include "program/stored_plan.hpp"
 
+#include <omp.h>
+
 #include <string>
+#include <string_view>
 
 #include "kernels/footprint.hpp"
 #include "npu/support/error.hpp"
@@ -93,14 +96,35 @@ void add_step(Plan& plan, StepRecord& record, const dnnl::primitive_desc_base& p
   }
 }
 
-/// The descriptors of the primitives, by step.
+/// oneDNN's GEMM cuts the sums themselves among threads, so their number decides on bits.
+bool cuts_sums(const dnnl::primitive_desc_base& primitive) {
+  return primitive && std::string_view(primitive.impl_info_str()).starts_with("gemm");
+}
+
+/// The number of threads that a primitive gets in every run: one where there is little work, so
+/// that no number of threads changes a bit; else `most`; 0 for one whose bits do not depend on it.
+int fixed_threads(const dnnl::primitive_desc_base& primitive, const PrimitiveRecord& record,
+                  int most) {
+  constexpr std::int64_t kFewRows = 4;
+  if (!cuts_sums(primitive)) return 0;
+  if (record.kind != PrimitiveKind::kMatmul) return most;
+  const std::vector<std::int64_t>& shape = record.layouts.back().extents;
+  return shape[shape.size() - 2] <= kFewRows ? 1 : most;
+}
+
+/// The descriptors of the primitives, by step. OpenMP's number of threads is that of the run.
 std::vector<dnnl::primitive_desc_base> make_primitives(const PlanRecord& record,
-                                                       const dnnl::engine& engine) {
+                                                       const dnnl::engine& engine,
+                                                       const ThreadCounts& threads) {
   std::vector<dnnl::primitive_desc_base> result(record.steps.size());
   for (std::size_t i = 0; i < record.steps.size(); ++i) {
     if (!record.steps[i].primitive) continue;
     try {
       result[i] = make_primitive(*record.steps[i].primitive, engine);
+      if (threads.of_run == threads.most || !cuts_sums(result[i])) continue;
+      omp_set_num_threads(threads.most);  // its scratch memory is for as many
+      result[i] = make_primitive(*record.steps[i].primitive, engine);
+      omp_set_num_threads(threads.of_run);
     } catch (const Error& error) {
       throw Error(error.code(), "the blob's plan is damaged, or made for another CPU: step " +
                                     std::to_string(i) + " (primitive): " + error.message());
@@ -131,11 +155,12 @@ StoredPlan store_plan(const Plan& plan) {
 }
 
 Plan restore_plan(PlanRecord record, std::span<const PackedConstant> constants,
-                  const dnnl::engine& engine, int threads) {
+                  const dnnl::engine& engine, const ThreadCounts& threads) {
   for (StepRecord& step : record.steps) {
-    if (step.kernel) set_threads(*step.kernel, threads);
+    if (step.kernel) set_threads(*step.kernel, threads.of_run);
   }
-  const std::vector<dnnl::primitive_desc_base> primitives = make_primitives(record, engine);
+  const std::vector<dnnl::primitive_desc_base> primitives =
+      make_primitives(record, engine, threads);
   std::vector<std::size_t> scratch_bytes;
   for (const dnnl::primitive_desc_base& each : primitives) {
     scratch_bytes.push_back(each ? each.scratchpad_desc().get_size() : 0);
@@ -156,6 +181,9 @@ Plan restore_plan(PlanRecord record, std::span<const PackedConstant> constants,
   }
   for (std::size_t i = 0; i < record.steps.size(); ++i) {
     add_step(plan, record.steps[i], primitives[i]);
+    if (!primitives[i]) continue;
+    plan.steps.back().threads =
+        fixed_threads(primitives[i], *record.steps[i].primitive, threads.most);
   }
   return plan;
 }

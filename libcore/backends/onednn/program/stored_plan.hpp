@@ -17,10 +17,15 @@ struct StoredPlan {
 };
 StoredPlan store_plan(const Plan& plan);
 
+struct ThreadCounts {
+  int of_run = 1;  ///< what OpenMP says now
+  int most = 1;    ///< of the device
+};
+
 /// A plan to run, without a prologue, from a record of any origin; `constants` are those of its
-/// blob. Kernels run on `threads` threads, as primitives do on as many as OpenMP says now. Throws
-/// Error kInvalidGraph for a record that cannot run here.
+/// blob. Whatever `threads` says of runs, results have the same bits. Throws Error kInvalidGraph
+/// for a record that cannot run here.
 Plan restore_plan(PlanRecord record, std::span<const PackedConstant> constants,
-                  const dnnl::engine& engine, int threads);
+                  const dnnl::engine& engine, const ThreadCounts& threads);
 
 }  // namespace npu::onednn

@@ -119,6 +119,34 @@ Value* convolve(Op& op, Value* x, Value* w, Value* bias) {
   return op.emit(conv_name("", spatial, false), operands, std::move(attrs), x->dtype, shape);
 }
 
+void import_causal_conv(Op& op) {
+  Value* x = op.in(0);
+  Value* w = op.in(1);
+  if (x->rank() != 3 || w->rank() != 3 || w->shape[0] != x->shape[1] || w->shape[1] != 1) {
+    Op::refuse("operand and weights do not fit together");
+  }
+  const std::int64_t kept = w->shape[2] - 1;
+  const std::string activation = op.text("activation", "none");
+  if (activation != "none" && activation != "silu" && activation != "swish") {
+    Op::refuse("activation '" + activation + "'");
+  }
+  Shape shape = x->shape;
+  shape[2] += kept;
+  Value* padded = nullptr;
+  if (op.has_input(3)) {
+    if (op.in(3)->shape != Shape{shape[0], shape[1], kept}) Op::refuse("the state does not fit");
+    padded = op.emit("aten.cat.default", {op.in(3), x}, Json{{"dim", 2}}, x->dtype, shape);
+  } else {
+    padded = op.pad(x, {{0, 0}, {0, 0}, {kept, 0}}, 0);
+  }
+  std::vector<Value*> operands{padded, w};
+  if (op.has_input(2)) operands.push_back(op.in(2));
+  Value* y =
+      op.emit("aten.conv1d.default", operands, Json{{"groups", x->shape[1]}}, x->dtype, x->shape);
+  op.set(0, activation == "none" ? y : op.emit_like("aten.silu.default", {y}));
+  op.set(1, op.slice(padded, 2, x->shape[2], shape[2]));
+}
+
 void import_conv_transpose(Op& op) {
   Value* x = op.in(0);
   Value* w = op.in(1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of single elements and of two operands with broadcasting.
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 
@@ -207,7 +208,7 @@ void import_clip(Op& op) {
     return op.set(0, value);
   }
   // Exporters of old opsets state the ends of float32 for "no bound".
-  constexpr double kEnd = std::numeric_limits<float>::max();
+  constexpr double kEnd = from_float(std::numeric_limits<float>::max());
   if (is_floating_point(x->dtype) && low && *low <= -kEnd && x->dtype == DType::kFloat32)
     low.reset();
   if (is_floating_point(x->dtype) && high && *high >= kEnd && x->dtype == DType::kFloat32)
@@ -228,7 +229,7 @@ void import_activation(Op& op) {
   Value* x = op.in(0);
   if (name == "LeakyRelu") {
     return op.set(0, op.emit_like("aten.leaky_relu.default", {x},
-                                  Json{{"negative_slope", op.real("alpha", 0.01F)}}));
+                                  Json{{"negative_slope", op.real("alpha", from_float(0.01F))}}));
   }
   if (name == "Elu") {
     return op.set(0, op.emit_like("aten.elu.default", {x}, Json{{"alpha", op.real("alpha", 1)}}));
@@ -288,7 +289,7 @@ void import_prelu(Op& op) {
 
 void import_hard_sigmoid(Op& op) {
   Value* x = op.in(0);
-  const double alpha = op.real("alpha", 0.2F);
+  const double alpha = op.real("alpha", from_float(0.2F));
   const double beta = op.real("beta", 0.5);
   if (std::abs(alpha - 1.0 / 6) < 1e-7 && beta == 0.5) {
     return op.set(0, op.emit_like("aten.hardsigmoid.default", {x}));
@@ -328,19 +329,59 @@ void import_is_inf(Op& op) {
                     x->shape));
 }
 
+namespace {
+
+// Before opset 6 types had names; those of ONNX's enumeration.
+std::int64_t type_of_name(const std::string& name) {
+  constexpr const char* kNames[] = {"FLOAT",  "UINT8",  "INT8",   "UINT16",    "INT16",
+                                    "INT32",  "INT64",  "STRING", "BOOL",      "FLOAT16",
+                                    "DOUBLE", "UINT32", "UINT64", "COMPLEX64", "COMPLEX128"};
+  for (std::size_t i = 0; i < std::size(kNames); ++i) {
+    if (name == kNames[i]) return static_cast<std::int64_t>(i) + 1;
+  }
+  Op::refuse("to type '" + name + "', which ONNX does not have");
+}
+
+// Before opset 19 ONNX did not say how bfloat16 is rounded, and its own results are cut off.
+Value* cut_to_bfloat16(Op& op, Value* x) {
+  Value* bits = op.emit("aten.view.dtype", {op.cast(x, DType::kFloat32)},
+                        Json{{"dtype", "torch.int32"}}, DType::kInt32, x->shape);
+  bits = op.emit_like("aten.bitwise_and.Scalar", {bits}, Json{{"other", -65536}});
+  Value* cut = op.emit("aten.view.dtype", {bits}, Json{{"dtype", "torch.float32"}}, DType::kFloat32,
+                       x->shape);
+  return op.cast(cut, DType::kBFloat16);
+}
+
+}  // namespace
+
 void import_cast(Op& op) {
   DType wanted = DType::kFloat32;
   if (op.node().op_type == "CastLike") {
     wanted = op.in(1)->dtype;
-  } else if (op.opset() < 6) {
-    Op::refuse("names its type as a text, as before opset 6");
   } else {
-    const std::int64_t to = op.integer("to", 0);
+    const std::int64_t to = op.opset() < 6 ? type_of_name(op.text("to", "")) : op.integer("to", 0);
     const auto dtype = onnx_dtype(to);
     if (!dtype) Op::refuse("to type " + onnx_dtype_text(to) + ", which npu-tools does not have");
     wanted = *dtype;
   }
-  op.set(0, op.cast(op.in(0), wanted));
+  Value* x = op.in(0);
+  const bool is_wider = x->dtype == DType::kFloat32 || x->dtype == DType::kFloat64;
+  op.set(0, wanted == DType::kBFloat16 && op.opset() < 19 && is_wider ? cut_to_bfloat16(op, x)
+                                                                      : op.cast(x, wanted));
+}
+
+void import_bit_cast(Op& op) {
+  Value* x = op.in(0);
+  const std::int64_t to = op.integer("to", 0);
+  const auto dtype = onnx_dtype(to);
+  if (!dtype) Op::refuse("to type " + onnx_dtype_text(to) + ", which npu-tools does not have");
+  if (dtype_size(*dtype) != dtype_size(x->dtype) || *dtype == DType::kBool ||
+      x->dtype == DType::kBool) {
+    Op::refuse("types of different sizes");
+  }
+  if (*dtype == x->dtype) return op.set(0, x);
+  op.set(0, op.emit("aten.view.dtype", {x},
+                    Json{{"dtype", "torch." + std::string(dtype_name(*dtype))}}, *dtype, x->shape));
 }
 
 void import_identity(Op& op) { op.set(0, op.in(0)); }
@@ -348,8 +389,8 @@ void import_identity(Op& op) { op.set(0, op.in(0)); }
 void import_dropout(Op& op) {
   if (op.opset() < 7 && op.integer("is_test", 0) == 0)
     Op::refuse("is_test is 0: drops in training");
-  const bool drops = op.opset() < 12 || !op.has_input(1) || op.single(op.in(1)) != 0.0;
-  if (drops && op.has_input(2) && op.number(2, "training_mode") != 0) {
+  if (op.has_input(2) && op.number(2, "training_mode") != 0 &&
+      (!op.has_input(1) || op.number(1, "the ratio of a dropout in training") != 0)) {
     Op::refuse("drops in training mode");
   }
   Value* x = op.in(0);

@@ -61,6 +61,14 @@ std::vector<Value*> columns_of(Op& op, Value* index, const Shape& data, std::int
   return columns;
 }
 
+std::string reduction_verb(const std::string& reduction) {
+  if (reduction == "add") return "sum";
+  if (reduction == "mul") return "prod";
+  if (reduction == "max") return "amax";
+  if (reduction == "min") return "amin";
+  Op::refuse("reduction '" + reduction + "'");
+}
+
 }  // namespace
 
 void import_gather(Op& op) {
@@ -80,14 +88,12 @@ void import_gather(Op& op) {
     return op.set(
         0, op.emit("aten.select.int", {x}, Json{{"dim", axis}, {"index", place}}, x->dtype, shape));
   }
-  // A table: its indices count from its begin, or the lookup fails.
+  Value* index = from_begin(op, op.in(1), extent);
   if (x->is_constant() && axis == 0 && x->rank() == 2 && !index_shape.empty() &&
       is_floating_point(x->dtype)) {
-    Value* index = op.in(1)->is_constant() ? from_begin(op, op.in(1), extent) : op.in(1);
     return op.set(0,
                   op.emit("aten.embedding.default", {x, index}, Json::object(), x->dtype, shape));
   }
-  Value* index = from_begin(op, op.in(1), extent);
   Value* flat = op.view(index, {index->count()});
   Shape flat_shape = x->shape;
   flat_shape[at] = index->count();
@@ -133,22 +139,45 @@ void import_scatter_elements(Op& op) {
   if (reduction == "none") {
     return op.set(0, op.emit_like("aten.scatter.src", {x, index, op.in(2)}, Json{{"dim", axis}}));
   }
-  const std::string verb = reduction == "add"   ? "sum"
-                           : reduction == "mul" ? "prod"
-                           : reduction == "max" ? "amax"
-                           : reduction == "min" ? "amin"
-                                                : "";
-  if (verb.empty()) Op::refuse("reduction '" + reduction + "'");
+  const std::string verb = reduction_verb(reduction);
   op.set(0, op.emit_like("aten.scatter_reduce.two", {x, index, op.in(2)},
                          Json{{"dim", axis}, {"reduce", verb}}));
 }
 
+namespace {
+
+// Products and extrema over the slices that columns of indices pick, which are rows of a matrix.
+Value* reduced_rows(Op& op, Value* x, const std::vector<Value*>& columns, Value* updates,
+                    const std::string& verb) {
+  const std::size_t width = columns.size();
+  const auto scaled = [&](std::size_t i) {
+    const std::int64_t stride = product(x->shape, i + 1, width);
+    if (stride == 1) return columns[i];
+    return op.emit_like("aten.mul.Tensor", {columns[i]}, Json{{"other", stride}});
+  };
+  Value* row = scaled(0);
+  for (std::size_t i = 1; i < width; ++i) row = op.binary("add", row, scaled(i));
+  const std::int64_t rows = product(x->shape, 0, width);
+  const std::int64_t rest = product(x->shape, width, x->shape.size());
+  const std::int64_t count = row->count();
+  if (updates->count() != count * rest) Op::refuse("indices and updates do not fit");
+  Value* places = op.expand(op.view(row, {count, 1}), {count, rest});
+  Value* result = op.emit_like("aten.scatter_reduce.two",
+                               {op.view(x, {rows, rest}), places, op.view(updates, {count, rest})},
+                               Json{{"dim", 0}, {"reduce", verb}});
+  return op.view(result, x->shape);
+}
+
+}  // namespace
+
 void import_scatter_nd(Op& op) {
   Value* x = op.in(0);
   const std::string reduction = op.text("reduction", "none");
-  if (reduction != "none" && reduction != "add") Op::refuse("reduction '" + reduction + "'");
   if (op.in(1)->rank() < 1) Op::refuse("indices without columns");
   const auto columns = columns_of(op, op.in(1), x->shape, 0);
+  if (reduction != "none" && reduction != "add") {
+    return op.set(0, reduced_rows(op, x, columns, op.in(2), reduction_verb(reduction)));
+  }
   std::vector<Value*> operands{x};
   operands.insert(operands.end(), columns.begin(), columns.end());
   operands.push_back(op.in(2));
@@ -192,7 +221,7 @@ void import_trilu(Op& op) {
                          Json{{"diagonal", diagonal}}));
 }
 
-void import_cum_sum(Op& op) {
+void import_cumulative(Op& op) {
   Value* x = op.in(0);
   const std::int64_t axis =
       Op::axis_of(static_cast<std::int64_t>(op.number(1, "the axis")), x->rank());
@@ -201,13 +230,15 @@ void import_cum_sum(Op& op) {
   Value* value = is_reverse ? op.emit_like("aten.flip.default", {x}, flip) : x;
   Json attrs{{"dim", axis}};
   if (!is_floating_point(x->dtype)) attrs["dtype"] = "torch." + std::string(dtype_name(x->dtype));
+  const bool is_sum = op.node().op_type == "CumSum";
   if (op.integer("exclusive", 0) != 0) {
-    // One zero in front, and without the last.
+    // One neutral element in front, and without the last.
     std::vector<std::pair<std::int64_t, std::int64_t>> pads(x->shape.size(), {0, 0});
     pads[static_cast<std::size_t>(axis)] = {1, -1};
-    value = op.pad(value, pads, 0);
+    value = op.pad(value, pads, is_sum ? 0 : 1);
   }
-  value = op.emit_like("aten.cumsum.default", {value}, std::move(attrs));
+  value = op.emit_like(is_sum ? "aten.cumsum.default" : "aten.cumprod.default", {value},
+                       std::move(attrs));
   op.set(0, is_reverse ? op.emit_like("aten.flip.default", {value}, flip) : value);
 }
 

@@ -3,6 +3,7 @@
 // transpose: the document says so, and nothing is copied.
 #include <algorithm>
 #include <map>
+#include <string_view>
 
 #include "rules/rules.hpp"
 
@@ -19,7 +20,9 @@ bool is_stored_matrix(const Value* value) {
          is_floating_point(value->dtype);
 }
 
-Shape product_shape(const Shape& a, const Shape& b) {
+}  // namespace
+
+Shape matrix_product_shape(const Shape& a, const Shape& b) {
   if (a.empty() || b.empty()) Op::refuse("an operand is no matrix");
   Shape left = a.size() == 1 ? Shape{1, a[0]} : a;
   Shape right = b.size() == 1 ? Shape{b[0], 1} : b;
@@ -33,13 +36,11 @@ Shape product_shape(const Shape& a, const Shape& b) {
   return shape;
 }
 
-}  // namespace
-
 void import_mat_mul(Op& op) {
   Value* a = op.in(0);
   Value* b = op.in(1);
   if (a->dtype != b->dtype) Op::refuse("operands of two types");
-  const Shape shape = product_shape(a->shape, b->shape);
+  const Shape shape = matrix_product_shape(a->shape, b->shape);
   if (is_stored_matrix(b) && a->rank() >= 2) {
     return op.set(
         0, op.emit("aten.linear.default", {a, transposed(op, b)}, Json::object(), a->dtype, shape));
@@ -89,6 +90,10 @@ void import_gemm(Op& op) {
 void import_einsum(Op& op) {
   std::string equation;
   for (const char c : op.text("equation", "")) {
+    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (!is_letter && std::string_view(" ,.->").find(c) == std::string_view::npos) {
+      Op::refuse("the equation has another character than letters");
+    }
     if (c != ' ') equation += c;
   }
   std::vector<Value*> operands;

@@ -94,7 +94,7 @@ void import_constant(Op& op) {
     const AttributeProto* attribute = op.attribute(given.name);
     if (attribute == nullptr) continue;
     if (attribute->type == AttributeType::kTensor) {
-      return op.set(0, op.importer().constant_of(*attribute->tensor));
+      return op.set(0, op.importer().attribute_constant(*attribute->tensor));
     }
     return op.set(0, op.constant_value(tensor_of_attribute(*attribute)));
   }
@@ -416,18 +416,6 @@ void import_space_to_depth(Op& op) {
   const std::int64_t w = x->shape[3] / size;
   Value* blocks = op.permute(op.view(x, {n, c, h, size, w, size}), {0, 3, 5, 1, 2, 4});
   op.set(0, op.view(blocks, {n, c * size * size, h, w}));
-}
-
-void import_if(Op& op) {
-  const double condition = op.number(0, "the condition");
-  const AttributeProto* branch = op.attribute(condition != 0 ? "then_branch" : "else_branch");
-  if (branch == nullptr || !branch->graph) Op::refuse("has no such branch");
-  const std::string prefix =
-      op.scope().prefix + std::string(op.node().name.empty() ? op.node().op_type : op.node().name) +
-      "/";
-  const auto results = op.importer().run_body(*branch->graph, op.scope(), {}, prefix);
-  if (results.size() != op.output_count()) Op::refuse("its branch has another number of results");
-  for (std::size_t i = 0; i < results.size(); ++i) op.set(i, results[i]);
 }
 
 }  // namespace npu::onnx

@@ -21,8 +21,8 @@ void import_batch_norm(Op& op) {
   if (op.opset() < 7 && op.integer("is_test", 0) == 0)
     Op::refuse("is_test is 0: norms in training");
   if (op.opset() < 9 && op.integer("spatial", 1) == 0) Op::refuse("spatial is 0");
-  const double eps = op.real("epsilon", 1e-5F);
-  const double momentum = op.real("momentum", 0.9F);
+  const double eps = op.real("epsilon", from_float(1e-5F));
+  const double momentum = op.real("momentum", from_float(0.9F));
   for (std::size_t i = 1; i < 5; ++i) check_channels(x, op.in(i));
   if (op.integer("training_mode", 0) == 0) {
     for (std::size_t i = 1; i < op.output_count(); ++i) {
@@ -62,7 +62,7 @@ void import_instance_norm(Op& op) {
                          Json{{"_none_args", {"running_mean", "running_var"}},
                               {"use_input_stats", true},
                               {"momentum", 0.0},
-                              {"eps", op.real("epsilon", 1e-5F)},
+                              {"eps", op.real("epsilon", from_float(1e-5F))},
                               {"cudnn_enabled", false}}));
 }
 
@@ -70,7 +70,7 @@ void import_layer_norm(Op& op) {
   Value* x = op.in(0);
   const std::int64_t axis = Op::axis_of(op.integer("axis", -1), x->rank());
   const Shape normalized(x->shape.begin() + axis, x->shape.end());
-  const double eps = op.real("epsilon", 1e-5F);
+  const double eps = op.real("epsilon", from_float(1e-5F));
   Value* weight = op.in(1);
   Value* bias = op.maybe_in(2);
   const bool is_plain =
@@ -101,13 +101,26 @@ void import_layer_norm(Op& op) {
   op.set(0, value);
 }
 
+void import_rms_norm(Op& op) {
+  Value* x = op.in(0);
+  Value* weight = op.in(1);
+  const std::int64_t axis = Op::axis_of(op.integer("axis", -1), x->rank());
+  const Shape normalized(x->shape.begin() + axis, x->shape.end());
+  Json attrs{{"normalized_shape", normalized}, {"eps", op.real("epsilon", from_float(1e-5F))}};
+  if (weight->shape == normalized) {
+    return op.set(0, op.emit_like("aten.rms_norm.default", {x, weight}, std::move(attrs)));
+  }
+  Value* value = op.emit_like("aten.rms_norm.default", {x}, std::move(attrs));
+  op.set(0, op.binary("mul", value, weight));
+}
+
 void import_group_norm(Op& op) {
   Value* x = op.in(0);
   const std::int64_t groups = op.integer("num_groups", 0);
   if (x->rank() < 2 || groups < 1 || x->shape[1] % groups != 0) {
     Op::refuse("'num_groups' does not fit its operand");
   }
-  const Json attrs{{"num_groups", groups}, {"eps", op.real("epsilon", 1e-5F)}};
+  const Json attrs{{"num_groups", groups}, {"eps", op.real("epsilon", from_float(1e-5F))}};
   if (op.in(1)->count() == x->shape[1]) {
     return op.set(0, op.emit_like("aten.group_norm.default", {x, op.in(1), op.in(2)}, attrs));
   }
@@ -157,7 +170,7 @@ void import_lrn(Op& op) {
   Value* average = op.emit("aten.avg_pool2d.default", {padded},
                            Json{{"kernel_size", Ints{size, 1}}, {"stride", Ints{1, 1}}}, x->dtype,
                            {n, 1, c, rest});
-  Value* scaled = op.scalar("mul", op.view(average, x->shape), op.real("alpha", 1e-4F));
+  Value* scaled = op.scalar("mul", op.view(average, x->shape), op.real("alpha", from_float(1e-4F)));
   Value* base = op.scalar("add", scaled, op.real("bias", 1));
   Value* power =
       op.emit_like("aten.pow.Tensor_Scalar", {base}, Json{{"exponent", op.real("beta", 0.75)}});

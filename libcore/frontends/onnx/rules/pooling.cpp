@@ -120,9 +120,34 @@ std::vector<double> corrections(const Pool& pool, const Shape& shape, std::size_
   return counts;
 }
 
+// The sum of windows whose elements are not side by side, one element of all windows at a time.
+Value* dilated_sum(Op& op, Value* x, const Pool& pool) {
+  const Window& window = pool.window;
+  const std::size_t spatial = pool.outputs.size();
+  const std::int64_t taps = product(window.kernel, 0, spatial);
+  if (taps > 256) Op::refuse("dilations of a window of " + std::to_string(taps) + " elements");
+  Value* sum = nullptr;
+  for (std::int64_t tap = 0; tap < taps; ++tap) {
+    Value* part = x;
+    std::int64_t rest = tap;
+    for (std::size_t i = spatial; i-- > 0;) {
+      const std::int64_t start = rest % window.kernel[i] * window.dilations[i];
+      rest /= window.kernel[i];
+      part = op.slice(part, static_cast<std::int64_t>(i) + 2, start,
+                      start + (pool.outputs[i] - 1) * window.strides[i] + 1, window.strides[i]);
+    }
+    sum = sum == nullptr ? part : op.binary("add", sum, part);
+  }
+  return sum;
+}
+
 // The average of full windows, without pads.
 Value* plain_average(Op& op, Value* x, const Pool& pool) {
   const std::size_t spatial = pool.outputs.size();
+  if (has_dilation(pool.window)) {
+    const auto size = static_cast<double>(product(pool.window.kernel, 0, spatial));
+    return op.scalar("mul", dilated_sum(op, x, pool), 1 / size);
+  }
   return op.emit(pool_name("avg", spatial), {x},
                  Json{{"kernel_size", pool.window.kernel}, {"stride", pool.window.strides}},
                  x->dtype, pooled_shape(x->shape, pool.outputs));
@@ -152,6 +177,48 @@ Value* corrected_average(Op& op, Value* x, const Pool& pool, bool counts_pads,
   return op.binary("mul", average, op.constant_value(std::move(factors)));
 }
 
+// Indices of a padded plane as those of the plane.
+Value* without_pads(Op& op, Value* indices, const Shape& shape, const Window& window) {
+  Value* rest = indices;
+  Value* sum = nullptr;
+  std::int64_t stride = 1;
+  for (std::size_t i = window.begin.size(); i-- > 0;) {
+    const std::int64_t extent = shape[i + 2] + window.begin[i] + window.end[i];
+    Value* at = op.emit_like("aten.remainder.Scalar", {rest}, Json{{"other", extent}});
+    rest = op.emit_like("aten.floor_divide.Scalar", {rest}, Json{{"other", extent}});
+    at = op.emit_like("aten.sub.Tensor", {at}, Json{{"other", window.begin[i]}});
+    at = op.emit_like("aten.mul.Tensor", {at}, Json{{"other", stride}});
+    sum = sum == nullptr ? at : op.binary("add", sum, at);
+    stride *= shape[i + 2];
+  }
+  return sum;
+}
+
+// A pool with indices; over one axis as over two of which the first is 1.
+void import_indexed_pool(Op& op, Value* x, Pool pool, Json attrs, const Shape& input_shape,
+                         DType dtype, bool is_padded) {
+  const Shape shape = pooled_shape(input_shape, pool.outputs);
+  const bool is_line = pool.outputs.size() == 1;
+  Shape wide = shape;
+  if (is_line) {
+    wide.insert(wide.begin() + 2, 1);
+    x = op.view(x, {x->shape[0], x->shape[1], 1, x->shape[2]});
+    for (const char* name : {"kernel_size", "stride", "padding", "dilation"}) {
+      if (!attrs.contains(name)) continue;
+      const std::int64_t first = std::string_view(name) == "padding" ? 0 : 1;
+      attrs[name] = Ints{first, attrs[name][0].get<std::int64_t>()};
+    }
+  }
+  const std::size_t spatial = is_line ? 2 : pool.outputs.size();
+  const auto results =
+      op.draft().emit_several("aten.max_pool" + std::to_string(spatial) + "d_with_indices.default",
+                              {x}, std::move(attrs), {{x->dtype, wide}, {DType::kInt64, wide}});
+  op.set(0, op.cast(op.view(results[0], shape), dtype));
+  Value* indices = op.view(results[1], shape);
+  if (is_padded) indices = without_pads(op, indices, input_shape, pool.window);
+  op.set(1, whole_indices(op, indices, input_shape));
+}
+
 }  // namespace
 
 void import_max_pool(Op& op) {
@@ -159,41 +226,33 @@ void import_max_pool(Op& op) {
   const Pool pool = read_pool(op, x->shape);
   const Shape input_shape = x->shape;
   const DType dtype = x->dtype;
-  const std::size_t spatial = pool.outputs.size();
-  const Shape shape = pooled_shape(x->shape, pool.outputs);
+  const bool is_plain = pool.is_even || pool.is_torch_ceil;
   if (!is_floating_point(dtype)) x = op.cast(x, DType::kFloat32);
   Json attrs{{"kernel_size", pool.window.kernel}, {"stride", pool.window.strides}};
-  if (pool.is_even || pool.is_torch_ceil) {
+  if (is_plain) {
     attrs["padding"] = pool.window.begin;
   } else {
-    if (op.wants(1)) Op::refuse("indices of windows whose pads differ at the two ends");
-    x = op.pad(x, pads_of(pool.window), -INFINITY);
+    x = op.pad(x, pads_of(pool.window), -kInfinity);
   }
   if (has_dilation(pool.window)) attrs["dilation"] = pool.window.dilations;
   if (!pool.is_even && pool.is_torch_ceil) attrs["ceil_mode"] = true;
-  if (!op.wants(1)) {
-    return op.set(
-        0,
-        op.cast(op.emit(pool_name("max", spatial), {x}, std::move(attrs), x->dtype, shape), dtype));
+  if (op.wants(1)) {
+    return import_indexed_pool(op, x, pool, std::move(attrs), input_shape, dtype, !is_plain);
   }
-  if (spatial == 1) Op::refuse("indices of a pool over one axis");
-  const auto results =
-      op.draft().emit_several("aten.max_pool" + std::to_string(spatial) + "d_with_indices.default",
-                              {x}, std::move(attrs), {{x->dtype, shape}, {DType::kInt64, shape}});
-  op.set(0, op.cast(results[0], dtype));
-  op.set(1, whole_indices(op, results[1], input_shape));
+  Value* value = op.emit(pool_name("max", pool.outputs.size()), {x}, std::move(attrs), x->dtype,
+                         pooled_shape(input_shape, pool.outputs));
+  op.set(0, op.cast(value, dtype));
 }
 
 void import_average_pool(Op& op) {
   Value* x = op.in(0);
   const Ints kernel = op.list("kernel_shape").value_or(Ints{});
   const Pool pool = read_pool(op, x->shape);
-  if (has_dilation(pool.window)) Op::refuse("dilations of an average");
   const Ints stated_end = kernel.size() + 2 == x->shape.size()
                               ? read_window(op, x->shape, kernel).end
                               : pool.window.end;
   const bool counts_pads = op.integer("count_include_pad", 0) != 0;
-  if (!pool.is_even) {
+  if (!pool.is_even || has_dilation(pool.window)) {
     return op.set(0, corrected_average(op, x, pool, counts_pads, stated_end));
   }
   Json attrs{{"kernel_size", pool.window.kernel},
@@ -209,7 +268,6 @@ void import_average_pool(Op& op) {
 void import_lp_pool(Op& op) {
   Value* x = op.in(0);
   const Pool pool = read_pool(op, x->shape);
-  if (has_dilation(pool.window)) Op::refuse("dilations of a norm");
   const auto p = static_cast<double>(op.integer("p", 2));
   Value* power = op.emit_like("aten.pow.Tensor_Scalar", {op.emit_like("aten.abs.default", {x})},
                               Json{{"exponent", p}});

@@ -1,38 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
 // LSTM, GRU and RNN, one layer in one or both directions. ONNX has the gates in another order
 // (iofc, zrh) than PyTorch (ifgo, rzn), so the weights' blocks are put in order by nodes, which the
-// folding of constants removes.
+// folding of constants removes. What PyTorch's nets do not have is unrolled (cells.cpp).
 #include <algorithm>
 
+#include "rules/recurrence.hpp"
 #include "rules/rules.hpp"
 
 namespace npu::onnx {
 namespace {
 
-struct Recurrence {
-  std::string kind;
-  std::int64_t gates = 1;
-  std::vector<std::int64_t> order;  ///< ONNX's block of each of PyTorch's gates
-  std::int64_t directions = 1;
-  bool is_reverse = false;
-  bool is_batch_first = false;
-  std::int64_t hidden = 0;
-  std::int64_t steps = 0;
-  std::int64_t batch = 0;
-};
+std::vector<std::string> usual_activations(const std::string& kind) {
+  if (kind == "LSTM") return {"Sigmoid", "Tanh", "Tanh"};
+  if (kind == "GRU") return {"Sigmoid", "Tanh"};
+  return {"Tanh"};
+}
 
-void check_activations(Op& op, const Recurrence& net) {
+// The numbers of activations are lists from which each takes those that it has.
+std::vector<Activation> read_activations(Op& op, const Recurrence& net) {
+  const std::vector<std::string> usual = usual_activations(net.kind);
   const AttributeProto* given = op.attribute("activations");
-  if (given == nullptr) return;
-  const std::vector<std::string_view> usual =
-      net.kind == "LSTM" ? std::vector<std::string_view>{"Sigmoid", "Tanh", "Tanh"}
-      : net.kind == "GRU"
-          ? std::vector<std::string_view>{"Sigmoid", "Tanh"}
-          : std::vector<std::string_view>{given->strings.empty() ? "Tanh" : given->strings[0]};
-  for (std::size_t i = 0; i < given->strings.size(); ++i) {
-    if (given->strings[i] != usual[i % usual.size()]) {
-      Op::refuse("activation '" + std::string(given->strings[i]) + "'");
+  const std::size_t count = usual.size() * static_cast<std::size_t>(net.directions);
+  if (given != nullptr && given->strings.size() != count) {
+    Op::refuse(std::to_string(given->strings.size()) + " activations, expected " +
+               std::to_string(count));
+  }
+  const auto numbers = [&](const char* name) {
+    const AttributeProto* found = op.attribute(name);
+    return found == nullptr ? std::vector<float>{} : found->floats;
+  };
+  const std::vector<float> alphas = numbers("activation_alpha");
+  const std::vector<float> betas = numbers("activation_beta");
+  struct Numbers {
+    const char* name;
+    double alpha;
+    double beta;
+    bool has_alpha;
+    bool has_beta;
+  };
+  constexpr Numbers kDefaults[] = {{"Affine", 1, 0, true, true},
+                                   {"LeakyRelu", from_float(0.01F), 0, true, false},
+                                   {"ThresholdedRelu", 1, 0, true, false},
+                                   {"ScaledTanh", 1, 1, true, true},
+                                   {"HardSigmoid", from_float(0.2F), 0.5, true, true},
+                                   {"Elu", 1, 0, true, false}};
+  std::size_t alpha = 0;
+  std::size_t beta = 0;
+  std::vector<Activation> activations;
+  for (std::size_t i = 0; i < count; ++i) {
+    Activation& function = activations.emplace_back();
+    function.name = given == nullptr ? usual[i % usual.size()] : std::string(given->strings[i]);
+    for (const Numbers& known : kDefaults) {
+      if (function.name != known.name) continue;
+      function.alpha = known.alpha;
+      function.beta = known.beta;
+      if (known.has_alpha && alpha < alphas.size()) {
+        function.alpha = static_cast<double>(alphas[alpha++]);
+      }
+      if (known.has_beta && beta < betas.size()) {
+        function.beta = static_cast<double>(betas[beta++]);
+      }
     }
+  }
+  return activations;
+}
+
+bool is_usual(const Recurrence& net) {
+  const std::vector<std::string> usual = usual_activations(net.kind);
+  for (std::size_t i = 0; i < net.activations.size(); ++i) {
+    const std::string& name = net.activations[i].name;
+    const bool is_relu = net.kind == "RNN" && name == "Relu" && net.activations[0].name == "Relu";
+    if (name != usual[i % usual.size()] && !is_relu) return false;
+    if (name != net.activations[i % usual.size()].name) return false;
+  }
+  return true;
+}
+
+void read_lengths(Op& op, Recurrence& net) {
+  if (!op.has_input(4)) return;
+  net.lengths = op.integers(4, "sequence_lens");
+  if (static_cast<std::int64_t>(net.lengths.size()) != net.batch) {
+    Op::refuse("sequence_lens do not fit the batch");
+  }
+  for (const std::int64_t length : net.lengths) {
+    if (length < 0 || length > net.steps) Op::refuse("a sequence that is longer than its operand");
+  }
+  if (std::all_of(net.lengths.begin(), net.lengths.end(),
+                  [&](auto length) { return length == net.steps; })) {
+    net.lengths.clear();
   }
 }
 
@@ -49,22 +104,25 @@ Recurrence read_recurrence(Op& op) {
   Value* x = op.in(0);
   Value* r = op.in(2);
   if (x->rank() != 3 || op.in(1)->rank() != 3 || r->rank() != 3 || r->shape[0] != net.directions ||
-      r->shape[1] != net.gates * r->shape[2] || op.in(1)->shape[1] != r->shape[1]) {
+      op.in(1)->shape[0] != net.directions || r->shape[1] != net.gates * r->shape[2] ||
+      op.in(1)->shape[1] != r->shape[1] || op.in(1)->shape[2] != x->shape[2]) {
     Op::refuse("operand and weights do not fit");
   }
   net.hidden = r->shape[2];
   net.steps = x->shape[net.is_batch_first ? 1 : 0];
   net.batch = x->shape[net.is_batch_first ? 0 : 1];
-  if (op.has_input(4)) {
-    const Ints lengths = op.integers(4, "sequence_lens");
-    if (std::any_of(lengths.begin(), lengths.end(), [&](auto l) { return l != net.steps; })) {
-      Op::refuse("sequences of different lengths");
-    }
+  if (op.has_input(3) && op.in(3)->shape != Shape{net.directions, 2 * r->shape[1]}) {
+    Op::refuse("the bias does not fit");
   }
-  if (op.attribute("clip") != nullptr) Op::refuse("'clip' is not imported");
-  if (op.integer("input_forget", 0) != 0) Op::refuse("'input_forget' is not imported");
-  if (op.has_input(7)) Op::refuse("peepholes are not imported");
-  check_activations(op, net);
+  if (op.has_input(7) &&
+      (net.kind != "LSTM" || op.in(7)->shape != Shape{net.directions, 3 * net.hidden})) {
+    Op::refuse("the peepholes do not fit");
+  }
+  read_lengths(op, net);
+  net.clip = op.real("clip", 0);
+  net.couples_forget = op.integer("input_forget", 0) != 0;
+  net.resets_before = net.kind == "GRU" && op.integer("linear_before_reset", 0) == 0;
+  net.activations = read_activations(op, net);
   return net;
 }
 
@@ -84,6 +142,14 @@ Value* ordered(Op& op, Value* weights, const Recurrence& net, std::int64_t direc
   return op.emit("aten.cat.default", blocks, Json{{"dim", 0}}, weights->dtype, shape);
 }
 
+std::string aten_name(const Recurrence& net) {
+  if (net.kind == "LSTM") return "aten.lstm.input";
+  if (net.kind == "GRU") return "aten.gru.input";
+  return net.activations[0].name == "Relu" ? "aten.rnn_relu.input" : "aten.rnn_tanh.input";
+}
+
+}  // namespace
+
 Value* initial_state(Op& op, const Recurrence& net, std::size_t index, DType dtype) {
   const Shape shape{net.directions, net.batch, net.hidden};
   if (op.has_input(index)) {
@@ -96,97 +162,11 @@ Value* initial_state(Op& op, const Recurrence& net, std::size_t index, DType dty
       dtype, shape);
 }
 
-std::string aten_name(Op& op, const Recurrence& net) {
-  if (net.kind == "LSTM") return "aten.lstm.input";
-  if (net.kind == "GRU") return "aten.gru.input";
-  const AttributeProto* given = op.attribute("activations");
-  if (given == nullptr || given->strings.empty() || given->strings[0] == "Tanh") {
-    return "aten.rnn_tanh.input";
-  }
-  if (given->strings[0] != "Relu") {
-    Op::refuse("activation '" + std::string(given->strings[0]) + "'");
-  }
-  return "aten.rnn_relu.input";
-}
-
-// The rows [first, first + count) of one direction's weights or biases.
-Value* rows_of(Op& op, Value* weights, std::int64_t direction, std::int64_t first,
-               std::int64_t count) {
-  Value* own = op.slice(weights, 0, direction, direction + 1);
-  own = op.view(own, Shape(own->shape.begin() + 1, own->shape.end()));
-  return op.slice(own, 0, first, first + count);
-}
-
-// A GRU whose reset gate comes before the product, which PyTorch's has not: step by step. Returns
-// the states of all steps, [steps, batch, hidden].
-Value* unrolled_gru(Op& op, const Recurrence& net, Value* x, Value* state, std::int64_t direction) {
-  const std::int64_t hidden = net.hidden;
-  const auto linear = [&](Value* a, Value* weights, std::int64_t first, std::int64_t count,
-                          std::int64_t bias_first) {
-    std::vector<Value*> operands{a, rows_of(op, weights, direction, first, count)};
-    if (op.has_input(3)) {
-      operands.push_back(rows_of(op, op.in(3), direction, bias_first + first, count));
-    }
-    Shape shape = a->shape;
-    shape.back() = count;
-    return op.emit("aten.linear.default", operands, Json::object(), a->dtype, shape);
-  };
-  Value* inputs = linear(x, op.in(1), 0, 3 * hidden, 0);
-  std::vector<Value*> states;
-  for (std::int64_t t = 0; t < net.steps; ++t) {
-    Value* step = op.view(op.slice(inputs, 0, t, t + 1), {net.batch, 3 * hidden});
-    Value* gates = linear(state, op.in(2), 0, 2 * hidden, 3 * hidden);
-    gates = op.emit_like("aten.sigmoid.default",
-                         {op.binary("add", gates, op.slice(step, 1, 0, 2 * hidden))});
-    Value* update = op.slice(gates, 1, 0, hidden);
-    Value* kept = op.binary("mul", op.slice(gates, 1, hidden, 2 * hidden), state);
-    Value* next = linear(kept, op.in(2), 2 * hidden, hidden, 3 * hidden);
-    next = op.emit_like("aten.tanh.default",
-                        {op.binary("add", next, op.slice(step, 1, 2 * hidden, 3 * hidden))});
-    state = op.binary("add", next, op.binary("mul", update, op.binary("sub", state, next)));
-    states.push_back(op.view(state, {1, net.batch, hidden}));
-  }
-  if (states.size() == 1) return states[0];
-  return op.emit("aten.cat.default", states, Json{{"dim", 0}}, x->dtype,
-                 {net.steps, net.batch, hidden});
-}
-
-void import_unrolled_gru(Op& op, const Recurrence& net) {
-  constexpr std::int64_t kMostSteps = 512;
-  if (net.steps < 1 || net.steps > kMostSteps) {
-    Op::refuse("linear_before_reset is 0 with more than " + std::to_string(kMostSteps) + " steps");
-  }
-  Value* x = net.is_batch_first ? op.permute(op.in(0), {1, 0, 2}) : op.in(0);
-  Value* initial = initial_state(op, net, 5, x->dtype);
-  std::vector<Value*> all;
-  std::vector<Value*> last;
-  for (std::int64_t d = 0; d < net.directions; ++d) {
-    const Json flip{{"dims", Ints{0}}};
-    const bool is_backward = net.is_reverse || d == 1;
-    Value* own = is_backward ? op.emit_like("aten.flip.default", {x}, flip) : x;
-    Value* state = op.view(op.slice(initial, 0, d, d + 1), {net.batch, net.hidden});
-    Value* states = unrolled_gru(op, net, own, state, d);
-    last.push_back(op.slice(states, 0, net.steps - 1, net.steps));
-    if (is_backward) states = op.emit_like("aten.flip.default", {states}, flip);
-    all.push_back(op.view(states, {net.steps, 1, net.batch, net.hidden}));
-  }
-  Value* y = all[0];
-  Value* h = last[0];
-  if (net.directions == 2) {
-    y = op.emit("aten.cat.default", all, Json{{"dim", 1}}, x->dtype,
-                {net.steps, 2, net.batch, net.hidden});
-    h = op.emit("aten.cat.default", last, Json{{"dim", 0}}, x->dtype, {2, net.batch, net.hidden});
-  }
-  op.set(0, net.is_batch_first ? op.permute(y, {2, 0, 1, 3}) : y);
-  op.set(1, net.is_batch_first ? op.permute(h, {1, 0, 2}) : h);
-}
-
-}  // namespace
-
 void import_recurrent(Op& op) {
   const Recurrence net = read_recurrence(op);
-  if (net.kind == "GRU" && op.integer("linear_before_reset", 0) == 0) {
-    return import_unrolled_gru(op, net);
+  if (net.resets_before || net.couples_forget || net.clip > 0 || op.has_input(7) ||
+      !net.lengths.empty() || !is_usual(net)) {
+    return import_cells(op, net);
   }
   Value* x = op.in(0);
   if (net.is_batch_first) x = op.permute(x, {1, 0, 2});
@@ -216,8 +196,7 @@ void import_recurrent(Op& op) {
   std::vector<ResultType> results{{x->dtype, {net.steps, net.batch, net.directions * net.hidden}},
                                   {x->dtype, state}};
   if (is_lstm) results.push_back({x->dtype, state});
-  const auto values =
-      op.draft().emit_several(aten_name(op, net), operands, std::move(attrs), results);
+  const auto values = op.draft().emit_several(aten_name(net), operands, std::move(attrs), results);
   Value* y = op.view(values[0], {net.steps, net.batch, net.directions, net.hidden});
   if (net.is_reverse) y = op.emit_like("aten.flip.default", {y}, Json{{"dims", Ints{0}}});
   op.set(0, op.permute(y, net.is_batch_first ? Ints{1, 0, 2, 3} : Ints{0, 2, 1, 3}));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resize and Upsample. Sizes are known, so along each axis any mode is a constant matrix: nearest
-// picks one element for each result (index_select), linear and cubic weigh 2 or 4 (a product with
-// the matrix). Where ATen has an op that is equal, that is used.
+// picks one element for each result (index_select), linear and cubic weigh 2 or 4, or more with
+// antialiasing (a product with the matrix). Where ATen has an op that is equal, that is used.
 #include <algorithm>
 #include <cmath>
 
@@ -16,6 +16,7 @@ struct Mode {
   std::string rounding;     // nearest_mode
   double cubic_a = -0.75;
   bool excludes_outside = false;
+  bool is_antialiased = false;
   double extrapolation = 0;
 };
 
@@ -60,12 +61,43 @@ std::int64_t nearest_place(const Mode& mode, double x) {
   return static_cast<std::int64_t>(place);
 }
 
-std::vector<double> weights_at(const Mode& mode, double ratio) {
-  if (mode.kind == "linear") return {1 - ratio, ratio};
-  const double a = mode.cubic_a;
-  const auto near = [&](double t) { return ((a + 2) * t - (a + 3)) * t * t + 1; };
-  const auto far = [&](double t) { return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a; };
-  return {far(ratio + 1), near(ratio), near(1 - ratio), far(2 - ratio)};
+/// The elements [first, first + weights.size()) of an axis, of which some may lie outside.
+struct Taps {
+  std::int64_t first = 0;
+  std::vector<double> weights;
+};
+
+double cubic_weight(double a, double distance) {
+  const double x = std::abs(distance);
+  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  if (x < 2) return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+  return 0;
+}
+
+// What a result at place x is made of. Antialiasing widens the filter by the inverse of the scale.
+Taps taps_at(const Mode& mode, const Axis& axis, double x) {
+  const bool is_linear = mode.kind == "linear";
+  const double scale = mode.is_antialiased ? std::min(axis.scale, 1.0) : 1.0;
+  const double reach = is_linear ? 1 : 2;
+  const auto begin = static_cast<std::int64_t>(std::floor(-reach / scale)) + 1;
+  // The nearest element at or in front of x, so that the ratio is above 0 and at most 1.
+  const double base = std::ceil(x) - 1;
+  const double ratio = x - base;
+  Taps taps{static_cast<std::int64_t>(base) + begin, {}};
+  double sum = 0;
+  for (std::int64_t i = begin; i < 2 - begin; ++i) {
+    const double distance = scale * (static_cast<double>(i) - ratio);
+    const double weight =
+        is_linear ? std::max(1 - std::abs(distance), 0.0) : cubic_weight(mode.cubic_a, distance);
+    const std::int64_t at = static_cast<std::int64_t>(base) + i;
+    const bool counts = !mode.excludes_outside || (at >= 0 && at < axis.extent);
+    taps.weights.push_back(counts ? weight : 0);
+    sum += taps.weights.back();
+  }
+  if (mode.is_antialiased || mode.excludes_outside) {
+    for (double& weight : taps.weights) weight /= sum;
+  }
+  return taps;
 }
 
 bool is_outside(const Mode& mode, const Axis& axis, double x) {
@@ -73,44 +105,51 @@ bool is_outside(const Mode& mode, const Axis& axis, double x) {
          (x < 0 || x > static_cast<double>(axis.extent - 1));
 }
 
+// Results that lie outside are a number.
+Value* with_outside(Op& op, Value* value, std::size_t at, const Mode& mode,
+                    const std::vector<bool>& outside) {
+  if (std::find(outside.begin(), outside.end(), true) == outside.end()) return value;
+  Shape shape(value->shape.size() - at, 1);
+  shape[0] = static_cast<std::int64_t>(outside.size());
+  Tensor mask(DType::kBool, shape);
+  for (std::size_t i = 0; i < outside.size(); ++i) {
+    mask.as_mutable<std::uint8_t>()[i] = outside[i] ? 1 : 0;
+  }
+  Tensor number(DType::kFloat32, {});
+  number.as_mutable<float>()[0] = static_cast<float>(mode.extrapolation);
+  Value* fill = op.cast(op.constant_value(std::move(number)), value->dtype);
+  return op.emit("aten.where.self", {op.constant_value(std::move(mask)), fill, value},
+                 Json::object(), value->dtype, value->shape);
+}
+
 Value* picked(Op& op, Value* x, std::size_t at, const Mode& mode, const Axis& axis) {
   Ints index;
+  std::vector<bool> outside;
   for (std::int64_t i = 0; i < axis.size; ++i) {
     const double place = place_of_result(mode, axis, i);
-    if (is_outside(mode, axis, place)) Op::refuse("nearest elements outside of the operand");
-    index.push_back(std::clamp<std::int64_t>(nearest_place(mode, place), 0, axis.extent - 1));
+    outside.push_back(is_outside(mode, axis, place));
+    const double inside = std::clamp(place, -1.0, static_cast<double>(axis.extent));
+    index.push_back(std::clamp<std::int64_t>(nearest_place(mode, inside), 0, axis.extent - 1));
   }
   Shape shape = x->shape;
   shape[at] = axis.size;
-  return op.emit("aten.index_select.default", {x, op.integer_constant(index, {axis.size})},
-                 Json{{"dim", at}}, x->dtype, shape);
+  Value* value = op.emit("aten.index_select.default", {x, op.integer_constant(index, {axis.size})},
+                         Json{{"dim", at}}, x->dtype, shape);
+  return with_outside(op, value, at, mode, outside);
 }
 
 // The matrix of an axis, [extent, size], and whether result i lies outside.
 Tensor matrix_of(const Mode& mode, const Axis& axis, std::vector<bool>& outside) {
-  Tensor matrix(DType::kFloat32, {axis.extent, axis.size});
-  std::vector<double> column(static_cast<std::size_t>(axis.extent));
+  Tensor matrix(DType::kFloat64, {axis.extent, axis.size});
   for (std::int64_t i = 0; i < axis.size; ++i) {
     const double x = place_of_result(mode, axis, i);
     outside.push_back(is_outside(mode, axis, x));
-    const double whole = std::floor(x);
-    std::vector<double> weights = weights_at(mode, x - whole);
-    const std::int64_t first = static_cast<std::int64_t>(whole) - (weights.size() == 4 ? 1 : 0);
-    double sum = 0;
-    for (std::size_t k = 0; k < weights.size(); ++k) {
-      const std::int64_t at = first + static_cast<std::int64_t>(k);
-      if (mode.excludes_outside && (at < 0 || at >= axis.extent)) weights[k] = 0;
-      sum += weights[k];
-    }
-    std::fill(column.begin(), column.end(), 0);
-    for (std::size_t k = 0; k < weights.size(); ++k) {
-      const std::int64_t at =
-          std::clamp<std::int64_t>(first + static_cast<std::int64_t>(k), 0, axis.extent - 1);
-      column[static_cast<std::size_t>(at)] += mode.excludes_outside ? weights[k] / sum : weights[k];
-    }
-    for (std::int64_t r = 0; r < axis.extent; ++r) {
-      matrix.as_mutable<float>()[r * axis.size + i] =
-          outside.back() ? 0 : static_cast<float>(column[static_cast<std::size_t>(r)]);
+    if (outside.back()) continue;
+    const Taps taps = taps_at(mode, axis, x);
+    for (std::size_t k = 0; k < taps.weights.size(); ++k) {
+      const std::int64_t row =
+          std::clamp<std::int64_t>(taps.first + static_cast<std::int64_t>(k), 0, axis.extent - 1);
+      matrix.as_mutable<double>()[row * axis.size + i] += taps.weights[k];
     }
   }
   return matrix;
@@ -118,25 +157,23 @@ Tensor matrix_of(const Mode& mode, const Axis& axis, std::vector<bool>& outside)
 
 Value* weighed(Op& op, Value* x, std::size_t at, const Mode& mode, const Axis& axis) {
   std::vector<bool> outside;
-  const Tensor matrix = matrix_of(mode, axis, outside);
+  Tensor matrix = matrix_of(mode, axis, outside);
+  if (x->dtype == DType::kFloat32) {
+    Tensor narrow(DType::kFloat32, matrix.shape());
+    std::transform(matrix.as<double>(), matrix.as<double>() + matrix.element_count(),
+                   narrow.as_mutable<float>(),
+                   [](double weight) { return static_cast<float>(weight); });
+    matrix = std::move(narrow);
+  }
   Ints order;
   for (std::int64_t i = 0; i < x->rank(); ++i) order.push_back(i);
   std::swap(order[at], order.back());  // its own inverse
   Value* last = op.permute(x, order);
   Shape shape = last->shape;
   shape.back() = axis.size;
-  Value* value = op.emit("aten.matmul.default", {last, op.constant_value(matrix)}, Json::object(),
-                         x->dtype, shape);
-  if (std::find(outside.begin(), outside.end(), true) != outside.end()) {
-    Tensor mask(DType::kBool, {axis.size});
-    for (std::size_t i = 0; i < outside.size(); ++i)
-      mask.as_mutable<std::uint8_t>()[i] = outside[i] ? 1 : 0;
-    Tensor fill(DType::kFloat32, {});
-    fill.as_mutable<float>()[0] = static_cast<float>(mode.extrapolation);
-    value = op.emit("aten.where.self", {op.constant_value(mask), op.constant_value(fill), value},
-                    Json::object(), x->dtype, shape);
-  }
-  return op.permute(value, order);
+  Value* value = op.emit("aten.matmul.default", {last, op.constant_value(std::move(matrix))},
+                         Json::object(), x->dtype, shape);
+  return with_outside(op, op.permute(value, order), at, mode, outside);
 }
 
 Mode read_mode(Op& op) {
@@ -158,7 +195,7 @@ Mode read_mode(Op& op) {
   if (std::find(known.begin(), known.end(), mode.coordinates) == known.end()) {
     Op::refuse("coordinate_transformation_mode '" + mode.coordinates + "'");
   }
-  if (op.integer("antialias", 0) != 0) Op::refuse("antialias is not imported");
+  mode.is_antialiased = op.integer("antialias", 0) != 0;
   return mode;
 }
 
@@ -174,7 +211,9 @@ std::vector<double> scales_of(Op& op) {
   if (op.node().op_type == "Upsample" && op.opset() < 9) {
     const AttributeProto* scales = op.attribute("scales");
     if (scales == nullptr) Op::refuse("'scales' are missing");
-    return {scales->floats.begin(), scales->floats.end()};
+    std::vector<double> values;
+    for (const float scale : scales->floats) values.push_back(from_float(scale));
+    return values;
   }
   const std::size_t index = op.node().op_type == "Upsample" || op.opset() < 11 ? 1 : 2;
   return op.has_input(index) ? reals_of(op.constant(index, "the scales")) : std::vector<double>{};
@@ -199,7 +238,7 @@ std::vector<Axis> read_axes(Op& op, const Value* x) {
     Op::refuse("scales and sizes do not fit their operand");
   }
   const std::string policy = op.text("keep_aspect_ratio_policy", "stretch");
-  double common = policy == "not_larger" ? INFINITY : 0;
+  double common = policy == "not_larger" ? kInfinity : 0;
   for (std::size_t i = 0; i < sizes.size() && policy != "stretch"; ++i) {
     const double scale = static_cast<double>(sizes[i]) /
                          static_cast<double>(x->shape[static_cast<std::size_t>(chosen[i])]);
@@ -214,7 +253,9 @@ std::vector<Axis> read_axes(Op& op, const Value* x) {
     const auto extent = static_cast<double>(axis.extent);
     if (!scales.empty()) {
       axis.scale = scales[i];
-      const double size = std::floor(extent * axis.scale);
+      // In float32, as ONNX infers the shape.
+      const double size =
+          from_float(std::floor(static_cast<float>(extent) * static_cast<float>(axis.scale)));
       if (!(size >= 0 && size < 0x1p31)) Op::refuse("a scale of " + std::to_string(axis.scale));
       axis.size = static_cast<std::int64_t>(size);
     } else if (policy == "stretch") {
@@ -237,6 +278,7 @@ std::vector<Axis> read_axes(Op& op, const Value* x) {
 
 bool is_changed(const Mode& mode, const Axis& axis) {
   return axis.size != axis.extent || axis.scale != 1 ||
+         mode.coordinates == "tf_half_pixel_for_nn" ||
          (mode.coordinates == "tf_crop_and_resize" && (axis.roi_begin != 0 || axis.roi_end != 1));
 }
 
@@ -249,8 +291,9 @@ Value* with_torch(Op& op, Value* x, const Mode& mode, const std::vector<Axis>& a
   bool is_whole = true;
   bool is_stated = true;
   for (std::size_t i = 2; i < 4; ++i) {
+    const std::int64_t factor = axes[i].size / axes[i].extent;
     is_whole = is_whole && axes[i].size % axes[i].extent == 0 &&
-               axes[i].scale == static_cast<double>(axes[i].size / axes[i].extent);
+               axes[i].scale == static_cast<double>(factor);
     is_stated = is_stated && axes[i].size > 1 &&
                 std::abs(axes[i].scale * static_cast<double>(axes[i].extent) -
                          static_cast<double>(axes[i].size)) < 1e-6;
@@ -264,7 +307,9 @@ Value* with_torch(Op& op, Value* x, const Mode& mode, const std::vector<Axis>& a
   }
   const bool is_half = mode.coordinates == "half_pixel" || mode.coordinates == "pytorch_half_pixel";
   const bool is_corner = mode.coordinates == "align_corners";
-  if (mode.kind == "linear" && !mode.excludes_outside && is_stated && (is_half || is_corner)) {
+  const bool is_widened = mode.is_antialiased && (axes[2].scale < 1 || axes[3].scale < 1);
+  if (mode.kind == "linear" && !mode.excludes_outside && !is_widened && is_stated &&
+      (is_half || is_corner)) {
     return op.emit("aten.upsample_bilinear2d.default", {x},
                    Json{{"output_size", size}, {"align_corners", is_corner}}, x->dtype, shape);
   }
@@ -279,7 +324,7 @@ void import_resize(Op& op) {
   const std::vector<Axis> axes = read_axes(op, x);
   if (Value* value = with_torch(op, x, mode, axes)) return op.set(0, value);
   const DType dtype = x->dtype;
-  if (mode.kind != "nearest" && dtype != DType::kFloat32) Op::refuse("interpolates float32 only");
+  if (mode.kind != "nearest" && dtype != DType::kFloat64) x = op.cast(x, DType::kFloat32);
   for (std::size_t i = 0; i < axes.size(); ++i) {
     if (!is_changed(mode, axes[i])) continue;
     if (mode.kind == "nearest") {
@@ -289,7 +334,7 @@ void import_resize(Op& op) {
       x = weighed(op, x, i, mode, axes[i]);
     }
   }
-  op.set(0, x);
+  op.set(0, op.cast(x, dtype));
 }
 
 }  // namespace npu::onnx

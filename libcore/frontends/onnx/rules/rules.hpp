@@ -24,6 +24,7 @@ void import_hard_sigmoid(Op& op);
 void import_shrink(Op& op);
 void import_is_inf(Op& op);
 void import_cast(Op& op);
+void import_bit_cast(Op& op);
 void import_identity(Op& op);
 void import_dropout(Op& op);
 
@@ -45,7 +46,6 @@ void import_tile(Op& op);
 void import_pad(Op& op);
 void import_depth_to_space(Op& op);
 void import_space_to_depth(Op& op);
-void import_if(Op& op);
 
 // indexing.cpp
 void import_gather(Op& op);
@@ -55,11 +55,45 @@ void import_scatter_elements(Op& op);
 void import_scatter_nd(Op& op);
 void import_one_hot(Op& op);
 void import_trilu(Op& op);
-void import_cum_sum(Op& op);
+void import_cumulative(Op& op);
 void import_top_k(Op& op);
 void import_range(Op& op);
 void import_eye_like(Op& op);
 void import_reverse_sequence(Op& op);
+
+// data_dependent.cpp
+void import_compress(Op& op);
+void import_non_zero(Op& op);
+void import_unique(Op& op);
+void import_non_max_suppression(Op& op);
+
+// control.cpp
+void import_if(Op& op);
+void import_loop(Op& op);
+void import_scan(Op& op);
+
+// sampling.cpp
+void import_grid_sample(Op& op);
+void import_affine_grid(Op& op);
+void import_roi_align(Op& op);
+void import_deform_conv(Op& op);
+void import_col2im(Op& op);
+void import_center_crop_pad(Op& op);
+void import_max_unpool(Op& op);
+
+// attention.cpp
+void import_attention(Op& op);
+void import_rotary(Op& op);
+void import_tensor_scatter(Op& op);
+
+// microsoft.cpp
+void import_skip_norm(Op& op);
+void import_simplified_norm(Op& op);
+void import_biased_gelu(Op& op);
+void import_fused_conv(Op& op);
+void import_fused_mat_mul(Op& op);
+void import_group_query_attention(Op& op);
+void import_mat_mul_n_bits(Op& op);
 
 // matrix.cpp
 void import_mat_mul(Op& op);
@@ -70,6 +104,7 @@ void import_det(Op& op);
 // convolution.cpp
 void import_conv(Op& op);
 void import_conv_transpose(Op& op);
+void import_causal_conv(Op& op);
 
 // pooling.cpp
 void import_max_pool(Op& op);
@@ -81,6 +116,7 @@ void import_global_pool(Op& op);
 void import_batch_norm(Op& op);
 void import_instance_norm(Op& op);
 void import_layer_norm(Op& op);
+void import_rms_norm(Op& op);
 void import_group_norm(Op& op);
 void import_mean_variance_norm(Op& op);
 void import_lp_norm(Op& op);
@@ -107,16 +143,27 @@ void import_mat_mul_integer(Op& op);
 void import_qlinear_mat_mul(Op& op);
 void import_conv_integer(Op& op);
 void import_qlinear_conv(Op& op);
+void import_qlinear_arithmetic(Op& op);
+void import_qlinear_activation(Op& op);
+void import_qlinear_pool(Op& op);
+void import_qlinear_concat(Op& op);
+void import_qgemm(Op& op);
+void import_mat_mul_to_float(Op& op);
 
 // signal.cpp
 void import_window(Op& op);
-void import_grid_sample(Op& op);
+void import_dft(Op& op);
+void import_stft(Op& op);
+void import_mel_weights(Op& op);
 
 // resize.cpp
 void import_resize(Op& op);
 
 /// A convolution of two operands with the attributes of Conv; `bias` may be null.
 Value* convolve(Op& op, Value* x, Value* w, Value* bias);
+
+/// The shape of a product of matrices, with batches that broadcast; refuses if there is none.
+Shape matrix_product_shape(const Shape& a, const Shape& b);
 
 /// What SAME pads add, for convolutions and pools alike: {begin, end} of each spatial axis.
 struct Window {

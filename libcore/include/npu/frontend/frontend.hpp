@@ -63,4 +63,9 @@ bool begins_like_document(std::string_view bytes) noexcept;
 std::optional<Graph> import_model(const std::string& path, std::string_view bytes,
                                   const ImportOptions& options, Diagnostics& diagnostics);
 
+/// Writes the weights that npu.weights_map lists to a safetensors file, decoded, which the graph
+/// then names as npu.weights_file instead. Throws Error kUsage if the graph has no map, kIo and
+/// kParse as WeightMap does.
+void write_imported_weights(Graph& graph, const std::string& path);
+
 }  // namespace npu

@@ -3,7 +3,7 @@
 //
 // Each row is summed into its place in the output, which stays in L1, while the rows that it reads
 // stream in; the next edge's row is prefetched. O(edges * width), with no memory besides the
-// output. Threads take contiguous rows with about the same number of edges.
+// output. Threads take pieces of contiguous rows with about the same number of edges.
 #include "gnn/run/csr_kernels.hpp"
 
 #include <algorithm>
@@ -104,8 +104,10 @@ void segment_reduce(const SegmentReduce& reduce, std::int32_t threads) {
   const std::int64_t edges = reduce.offsets[reduce.rows];
   const std::int64_t work = (edges + reduce.rows) * reduce.heads * reduce.width;
   std::int64_t count = threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
-  count = std::clamp<std::int64_t>(work / 100'000, 1, count);
-  // Row bounds with the same share of edges plus rows.
+  const std::int64_t team = std::clamp<std::int64_t>(work / 100'000, 1, count);
+  // Row bounds with the same share of edges plus rows: some pieces for each thread.
+  constexpr std::int64_t kPieces = 8;
+  count = team == 1 ? 1 : kPieces * team;
   std::vector<std::int64_t> bounds{0};
   for (std::int64_t t = 1; t < count; ++t) {
     const std::int64_t wanted = (edges + reduce.rows) * t / count;
@@ -122,8 +124,8 @@ void segment_reduce(const SegmentReduce& reduce, std::int32_t threads) {
     bounds.push_back(low);
   }
   bounds.push_back(reduce.rows);
-  run_together(static_cast<std::size_t>(count),
-               [&](std::size_t t) { reduce_rows(reduce, bounds[t], bounds[t + 1]); });
+  run_pieces(static_cast<std::size_t>(count), static_cast<std::size_t>(team),
+             [&](std::size_t t) { reduce_rows(reduce, bounds[t], bounds[t + 1]); });
 }
 
 }  // namespace npu::gnn

@@ -50,7 +50,7 @@ void in_parts(std::int64_t rows, std::size_t bytes_per_row, std::int32_t threads
   std::int64_t count = threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
   count = std::clamp<std::int64_t>(
       static_cast<std::int64_t>(index_of(rows) * bytes_per_row / kMinBytesOfThread), 1, count);
-  run_together(index_of(count), [&](std::size_t part) {
+  run_pieces(index_of(count), index_of(count), [&](std::size_t part) {
     const auto t = static_cast<std::int64_t>(part);
     copy(rows * t / count, rows * (t + 1) / count);
   });

@@ -16,6 +16,10 @@
 namespace npu {
 namespace {
 
+/// What a bound, rounded down to a nanosecond, and a time, rounded to the nearest, may differ by
+/// although they are equal.
+constexpr double kRoundingUs = 1.5e-3;
+
 double rounded_us(double us) { return std::round(us * 1e3) / 1e3; }
 double rounded_share(double share) { return std::round(share * 1e6) / 1e6; }
 
@@ -32,7 +36,8 @@ struct MetricsOfStrategy {
     const double total = plan.predicted_us;
     const double bound = std::min(facts.lower_bound_us, rounded_us(total));
     json["lower_bound_us"] = bound;
-    json["gap"] = total > 0 && total - bound > 1e-3 ? rounded_share((total - bound) / total) : 0.0;
+    json["gap"] =
+        total > 0 && total - bound > kRoundingUs ? rounded_share((total - bound) / total) : 0.0;
     json["placed_us"] = rounded_us(total - plan.launch_us);
     json["launch_us"] = rounded_us(plan.launch_us);
     if (facts.cut_us) json["cut_us"] = rounded_us(*facts.cut_us);

@@ -8,12 +8,12 @@
 #include <cmath>
 #include <vector>
 
+#include "ir/partition_section.hpp"
 #include "npu/cost/cost_model.hpp"
 #include "npu/ir/subgraph.hpp"
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/support/checked.hpp"
 #include "passes/align/channel_norms.hpp"
-#include "support/json_fields.hpp"
 
 namespace npu::align {
 namespace {
@@ -28,59 +28,51 @@ double channel_norm_us(const Graph& graph, const Device& device, std::string_vie
   return std::round(total * 1000);  // nanoseconds, so that taking it off again leaves nothing
 }
 
-void add_us(Json& metrics, const std::string& key, double nanoseconds) {
-  Json* value = find_member(metrics, key);
-  if (value == nullptr || !value->is_number() || nanoseconds == 0) return;
-  *value = std::round(value->get<double>() * 1000 + nanoseconds) / 1000;
-}
-
 /// The partition that every node is in, by name; nothing if a list of names is missing.
-std::optional<std::unordered_map<std::string, std::size_t>> members_of(const Json& partitions) {
+std::optional<std::unordered_map<std::string, std::size_t>> members_of(
+    const PartitionSection& section) {
   std::unordered_map<std::string, std::size_t> partition_of;
-  for (std::size_t p = 0; p < partitions.size(); ++p) {
-    const Json* nodes = member_list(partitions[p], "nodes");
-    if (nodes == nullptr) return std::nullopt;
-    for (const Json& name : *nodes) {
-      if (name.is_string()) partition_of.emplace(name.get<std::string>(), p);
-    }
+  for (std::size_t p = 0; p < section.partitions.size(); ++p) {
+    const auto& nodes = section.partitions[p].nodes;
+    if (!nodes) return std::nullopt;
+    for (const std::string& name : *nodes) partition_of.emplace(name, p);
   }
   return partition_of;
 }
 
-Json names_of(const Graph& graph, const std::vector<TensorId>& tensors) {
-  Json list = Json::array();
-  for (const TensorId id : tensors) list.push_back(graph.tensor(id).name);
-  return list;
+std::vector<std::string> names_of(const Graph& graph, const std::vector<TensorId>& tensors) {
+  std::vector<std::string> names;
+  names.reserve(tensors.size());
+  for (const TensorId id : tensors) names.push_back(graph.tensor(id).name);
+  return names;
 }
 
 void update_partition(const Graph& graph, BoundaryFinder& boundaries,
-                      const std::vector<NodeId>& members, Json& partition) {
+                      const std::vector<NodeId>& members, PartitionEntry& partition) {
   const SubgraphBoundary boundary = boundaries.find(members);
   const NodeWork work = work_of(graph, members);
-  Json nodes = Json::array();
+  std::vector<std::string>& nodes = partition.nodes.emplace();
+  nodes.reserve(members.size());
   for (const NodeId id : members) nodes.push_back(graph.node(id).name);
-  partition["nodes"] = std::move(nodes);
-  partition["inputs"] = names_of(graph, boundary.inputs);
-  partition["outputs"] = names_of(graph, boundary.outputs);
-  partition["flops"] = saturating_integer(work.flops);
-  partition["bytes"] = saturating_integer(work.bytes);
+  partition.inputs = names_of(graph, boundary.inputs);
+  partition.outputs = names_of(graph, boundary.outputs);
+  partition.flops = saturating_integer(work.flops);
+  partition.bytes = saturating_integer(work.bytes);
 }
 
-void update_partitions(const Graph& graph, Json& plan,
+void update_partitions(const Graph& graph, PartitionSection& section,
                        const std::unordered_map<std::string, std::int64_t>& joined) {
-  Json* partitions = find_member(plan, "partitions");
-  if (partitions == nullptr || !partitions->is_array()) return;
-  auto partition_of = members_of(*partitions);
+  auto partition_of = members_of(section);
   if (!partition_of) return;
   for (const auto& [name, p] : joined) partition_of->emplace(name, index_of(p));
-  std::vector<std::vector<NodeId>> members(partitions->size());
+  std::vector<std::vector<NodeId>> members(section.partitions.size());
   for (const NodeId id : ids_of<NodeId>(graph.nodes())) {
     const auto where = partition_of->find(graph.node(id).name);
     if (where != partition_of->end()) members[where->second].push_back(id);
   }
   BoundaryFinder boundaries(graph);
   for (std::size_t p = 0; p < members.size(); ++p) {
-    update_partition(graph, boundaries, members[p], (*partitions)[p]);
+    update_partition(graph, boundaries, members[p], section.partitions[p]);
   }
 }
 
@@ -93,20 +85,12 @@ PlanUpdate::PlanUpdate(const Graph& graph) {
 
 void PlanUpdate::finish(Graph& graph, const std::unordered_map<std::string, std::int64_t>& joined) {
   account(graph, 1);
-  const Json* known = graph.npu_member("partition");
-  if (known == nullptr) return;
-  Json plan = *known;
-  update_partitions(graph, plan, joined);
-  if (Json* metrics = find_member(plan, "metrics")) {
-    for (const auto& [key, nanoseconds] : us_) add_us(*metrics, key, nanoseconds);
-    for (const auto& [key, count] : nodes_) {
-      Json* value = find_member(*metrics, key);
-      if (value != nullptr && value->is_number_integer()) {
-        *value = value->get<std::int64_t>() + count;
-      }
-    }
-  }
-  graph.set_npu_member("partition", std::move(plan));
+  std::optional<PartitionSection> section = PartitionSection::take(graph);
+  if (!section) return;
+  update_partitions(graph, *section, joined);
+  for (const auto& [metric, nanoseconds] : us_) section->add_ns_to_metric(metric, nanoseconds);
+  for (const auto& [metric, count] : nodes_) section->add_to_metric(metric, count);
+  PartitionSection::store(graph, *std::move(section));
 }
 
 void PlanUpdate::account(const Graph& graph, int sign) {

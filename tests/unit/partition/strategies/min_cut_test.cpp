@@ -71,15 +71,18 @@ Graph random_graph(std::mt19937& random, const Target& target, int nodes, double
                      static_cast<std::size_t>(
                          std::min<int>(below(window), static_cast<int>(results.size()) - 1))];
     };
+    // One call a statement: the order of arguments' evaluation is the compiler's.
     const int kind = below(100);
+    const Shape shape{16 << below(6)};
+    const std::string operand = pick();
     if (kind < static_cast<int>(100 * supported)) {
       const char* const ops[] = {"aten.relu.default", "aten.neg.default", "aten.exp.default",
                                  "aten.tanh.default"};
-      builder.node(name, ops[below(4)], {pick()}, Shape{16 << below(6)});
+      builder.node(name, ops[below(4)], {operand}, shape);
     } else if (kind % 2 == 0) {
-      builder.node(name, "aten.add.Tensor", {pick(), pick()}, Shape{16 << below(6)});
+      builder.node(name, "aten.add.Tensor", {operand, pick()}, shape);
     } else {
-      builder.node(name, "aten.sin.default", {pick()}, Shape{16 << below(6)});
+      builder.node(name, "aten.sin.default", {operand}, shape);
     }
     results.push_back(name);
   }

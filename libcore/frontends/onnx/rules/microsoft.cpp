@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops of ONNX Runtime (com.microsoft) that it writes into the models that it has optimised, in
+// terms of plain ones.
+#include <cmath>
+
+#include "rules/attention.hpp"
+#include "rules/rules.hpp"
+
+namespace npu::onnx {
+namespace {
+
+Value* layer_norm(Op& op, Value* x, Value* weight, Value* bias, bool is_simplified) {
+  const Shape normalized{x->shape.back()};
+  if (weight->shape != normalized || (bias != nullptr && bias->shape != normalized)) {
+    Op::refuse("weight or bias do not fit the last axis");
+  }
+  std::vector<Value*> operands{x, weight};
+  if (bias != nullptr) operands.push_back(bias);
+  const double eps = op.real("epsilon", is_simplified ? from_float(1e-6F) : from_float(1e-12F));
+  return op.emit_like(is_simplified ? "aten.rms_norm.default" : "aten.layer_norm.default", operands,
+                      Json{{"normalized_shape", normalized}, {"eps", eps}});
+}
+
+Value* activated_by(Op& op, const std::string& name, Value* x, const std::vector<float>& numbers) {
+  const auto number = [&](std::size_t i, double absent) {
+    return i < numbers.size() ? static_cast<double>(numbers[i]) : absent;
+  };
+  if (name.empty()) return x;
+  if (name == "Relu") return op.emit_like("aten.relu.default", {x});
+  if (name == "Tanh") return op.emit_like("aten.tanh.default", {x});
+  if (name == "Sigmoid") return op.emit_like("aten.sigmoid.default", {x});
+  if (name == "LeakyRelu") {
+    return op.emit_like("aten.leaky_relu.default", {x}, Json{{"negative_slope", number(0, 0.01)}});
+  }
+  if (name == "Clip") {
+    return op.emit_like("aten.hardtanh.default", {x},
+                        Json{{"min_val", number(0, -3.4e38)}, {"max_val", number(1, 3.4e38)}});
+  }
+  if (name == "HardSigmoid") {
+    Value* line = op.scalar("add", op.scalar("mul", x, number(0, 0.2)), number(1, 0.5));
+    return op.emit_like("aten.clamp.default", {line}, Json{{"min", 0}, {"max", 1}});
+  }
+  Op::refuse("activation '" + name + "'");
+}
+
+// The tables of GroupQueryAttention's rotation at the positions [past, past + length).
+Value* table_rows(Op& op, Value* table, std::int64_t past, std::int64_t length) {
+  if (table->rank() != 2 || table->shape[0] < past + length)
+    Op::refuse("a table that is too short");
+  Value* rows = op.slice(table, 0, past, past + length);
+  return op.view(rows, {1, length, table->shape[1]});
+}
+
+// Numbers of `bits` bits, packed from the low ends of bytes on along the last axis, as floats.
+Value* unpacked(Op& op, Value* packed, std::int64_t bits) {
+  if (packed->dtype != DType::kUInt8) Op::refuse("packed numbers that are no bytes");
+  if (bits == 8) return op.cast(packed, DType::kFloat32);
+  const std::int64_t each = 8 / bits;
+  Shape shape = packed->shape;
+  shape.push_back(1);
+  Value* wide = op.view(op.cast(packed, DType::kInt32), shape);
+  std::vector<Value*> parts;
+  for (std::int64_t i = 0; i < each; ++i) {
+    Value* part = op.emit_like("aten.floor_divide.Scalar", {wide},
+                               Json{{"other", std::int64_t{1} << (i * bits)}});
+    parts.push_back(
+        op.emit_like("aten.remainder.Scalar", {part}, Json{{"other", std::int64_t{1} << bits}}));
+  }
+  Value* all = concatenated(op, parts, static_cast<std::int64_t>(shape.size()) - 1);
+  shape = packed->shape;
+  shape.back() *= each;
+  return op.cast(op.view(all, shape), DType::kFloat32);
+}
+
+}  // namespace
+
+void import_skip_norm(Op& op) {
+  const bool is_simplified = op.node().op_type == "SkipSimplifiedLayerNormalization";
+  Value* bias = op.maybe_in(is_simplified ? 3 : 4);
+  if (op.wants(1) || op.wants(2)) Op::refuse("asks for the statistics of training");
+  Value* sum = op.binary("add", op.in(0), op.in(1));
+  if (bias != nullptr) sum = op.binary("add", sum, bias);
+  op.set(0, layer_norm(op, sum, op.in(2), is_simplified ? nullptr : op.maybe_in(3), is_simplified));
+  op.set(3, sum);
+}
+
+void import_simplified_norm(Op& op) {
+  if (op.wants(1)) Op::refuse("asks for the statistics of training");
+  import_rms_norm(op);
+}
+
+void import_biased_gelu(Op& op) {
+  const std::string_view name = op.node().op_type;
+  Value* x = op.in(0);
+  if (op.has_input(1)) x = op.binary("add", x, op.in(1));
+  if (name == "QuickGelu") {
+    Value* gate = op.emit_like("aten.sigmoid.default",
+                               {op.scalar("mul", x, op.real("alpha", from_float(1.702F)))});
+    return op.set(0, op.binary("mul", x, gate));
+  }
+  Json attrs = Json::object();
+  if (name == "FastGelu") attrs["approximate"] = "tanh";
+  op.set(0, op.emit_like("aten.gelu.default", {x}, std::move(attrs)));
+}
+
+void import_fused_conv(Op& op) {
+  Value* y = convolve(op, op.in(0), op.in(1), op.maybe_in(2));
+  if (op.has_input(3)) y = op.binary("add", y, op.in(3));
+  const AttributeProto* numbers = op.attribute("activation_params");
+  op.set(0, activated_by(op, op.text("activation", ""), y,
+                         numbers == nullptr ? std::vector<float>{} : numbers->floats));
+}
+
+void import_fused_mat_mul(Op& op) {
+  Value* a = op.in(0);
+  Value* b = op.in(1);
+  if (op.integer("transBatchA", 0) != 0 || op.integer("transBatchB", 0) != 0) {
+    Op::refuse("transposed batches");
+  }
+  const auto turned = [&](Value* x, const char* name) {
+    if (op.integer(name, 0) == 0 || x->rank() < 2) return x;
+    Ints order;
+    for (std::int64_t i = 0; i < x->rank(); ++i) order.push_back(i);
+    std::swap(order[order.size() - 1], order[order.size() - 2]);
+    return op.permute(x, order);
+  };
+  a = turned(a, "transA");
+  b = turned(b, "transB");
+  const double alpha = op.real("alpha", 1);
+  Value* y = op.emit("aten.matmul.default", {a, b}, Json::object(), a->dtype,
+                     matrix_product_shape(a->shape, b->shape));
+  op.set(0, alpha == 1 ? y : op.scalar("mul", y, alpha));
+}
+
+void import_group_query_attention(Op& op) {
+  const std::int64_t heads = op.integer("num_heads", 0);
+  const std::int64_t kv = op.integer("kv_num_heads", 0);
+  Value* q = op.in(0);
+  Value* k = op.maybe_in(1);
+  Value* v = op.maybe_in(2);
+  if (q->rank() != 3 || heads < 1 || kv < 1) Op::refuse("'num_heads' do not fit");
+  if (k == nullptr) {
+    // All three in one.
+    if (q->shape[2] % (heads + 2 * kv) != 0) Op::refuse("'num_heads' do not fit");
+    const std::int64_t size = q->shape[2] / (heads + 2 * kv);
+    k = op.slice(q, 2, heads * size, (heads + kv) * size);
+    v = op.slice(q, 2, (heads + kv) * size, q->shape[2]);
+    q = op.slice(q, 2, 0, heads * size);
+  }
+  if (op.integer("smooth_softmax", 0) != 0 || op.integer("local_window_size", -1) != -1) {
+    Op::refuse("windows and smooth softmax are not imported");
+  }
+  Value* past_k = op.maybe_in(3);
+  const std::int64_t length = q->shape[1];
+  const std::int64_t past = past_k == nullptr || past_k->rank() != 4 ? 0 : past_k->shape[2];
+  for (const std::int64_t last : op.integers(5, "seqlens_k")) {
+    if (last != past + length - 1) {
+      Op::refuse("seqlens_k holds " + std::to_string(last) + ", but past and new keys are " +
+                 std::to_string(past + length) + "; caches with free room are not imported");
+    }
+  }
+  Heads form{split_heads(op, q, heads), split_heads(op, k, kv), split_heads(op, v, kv)};
+  if (op.integer("do_rotary", 0) != 0) {
+    Value* cos = table_rows(op, op.in(7), past, length);
+    Value* sin = table_rows(op, op.in(8), past, length);
+    const bool is_interleaved = op.integer("rotary_interleaved", 0) != 0;
+    const auto turn = [&](Value* x) {
+      Value* y = rotated(op, op.permute(x, {0, 2, 1, 3}), cos, sin, is_interleaved);
+      return op.permute(y, {0, 2, 1, 3});
+    };
+    form.q = turn(form.q);
+    form.k = turn(form.k);
+  }
+  if (past > 0) {
+    form.k = concatenated(op, {past_k, form.k}, 2);
+    form.v = concatenated(op, {op.in(4), form.v}, 2);
+  }
+  form.mask = op.maybe_in(10);
+  form.is_causal = true;
+  form.offset = past;
+  form.softcap = op.real("softcap", 0);
+  form.scale = op.real("scale", 0);
+  if (form.scale == 0) form.scale = 1 / std::sqrt(static_cast<double>(form.q->shape[3]));
+  op.set(0, merge_heads(op, attend(op, form, -1).y));
+  op.set(1, form.k);
+  op.set(2, form.v);
+}
+
+void import_mat_mul_n_bits(Op& op) {
+  Value* x = op.in(0);
+  Value* packed = op.in(1);
+  Value* scales = op.in(2);
+  const std::int64_t bits = op.integer("bits", 4);
+  const std::int64_t block = op.integer("block_size", 0);
+  const std::int64_t rows = op.integer("N", 0);
+  const std::int64_t depth = op.integer("K", 0);
+  if (bits != 2 && bits != 4 && bits != 8) Op::refuse(std::to_string(bits) + " bits");
+  if (op.has_input(4)) Op::refuse("groups in another order (g_idx)");
+  if (rows < 1 || depth < 1 || block < 16 || block > 1 << 20 || x->rank() < 1 ||
+      x->shape.back() != depth || x->dtype != DType::kFloat32) {
+    Op::refuse("'N', 'K' or 'block_size' do not fit");
+  }
+  const std::int64_t blocks = (depth + block - 1) / block;
+  if (packed->shape != Shape{rows, blocks, block * bits / 8} || scales->count() != rows * blocks) {
+    Op::refuse("weights and scales do not fit 'N' and 'K'");
+  }
+  Value* weights = unpacked(op, packed, bits);
+  Value* zero = op.maybe_in(3);
+  if (zero == nullptr) {
+    weights = op.scalar("sub", weights, static_cast<double>(std::int64_t{1} << (bits - 1)));
+  } else {
+    if (zero->dtype == DType::kUInt8) {
+      // Rows end at whole bytes.
+      const std::int64_t bytes = (blocks * bits + 7) / 8;
+      zero = unpacked(op, op.view(zero, {rows, bytes}), bits);
+      zero = op.slice(zero, 1, 0, blocks);
+    }
+    weights = op.binary("sub", weights, op.view(op.cast(zero, DType::kFloat32), {rows, blocks, 1}));
+  }
+  weights = op.binary("mul", weights, op.view(op.cast(scales, DType::kFloat32), {rows, blocks, 1}));
+  weights = op.slice(op.view(weights, {rows, blocks * block}), 1, 0, depth);
+  std::vector<Value*> operands{x, weights};
+  if (op.has_input(5)) operands.push_back(op.in(5));
+  Shape shape = x->shape;
+  shape.back() = rows;
+  op.set(0, op.emit("aten.linear.default", operands, Json::object(), x->dtype, shape));
+}
+
+}  // namespace npu::onnx

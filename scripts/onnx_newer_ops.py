@@ -1,0 +1,502 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks ops that are newer than Debian's ONNX cases (opset 18 and later), and those of ONNX Runtime.
+
+Input:  none; the models are made here, with seeded operands.
+Output: "pass CASE" or "differs CASE: why" for each; exit 1 if one differs.
+
+Each case is a node of its own in one of a few models, and what it has to give is computed with
+NumPy from the op's definition, so one run of npu-run checks many.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "bench"))
+import onnx_writer as onnx  # noqa: E402
+
+RANDOM = np.random.default_rng(17)
+
+
+def real(*shape):
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+class Cases:
+    """Collects cases; those of one opset share a model."""
+
+    def __init__(self):
+        self.models = {}
+
+    def add(self, name, op, operands, expected, opset, domain="", constants=(), **attributes):
+        """Operands whose index is in `constants` are initializers; None is absent."""
+        expected = expected if isinstance(expected, (list, tuple)) else [expected]
+        self.models.setdefault(opset, []).append(
+            (name, op, operands, expected, domain, constants, attributes)
+        )
+
+
+def attention(q, k, v, mask=None, scale=None, softcap=0.0, causal=False, offset=0):
+    repeat = q.shape[1] // k.shape[1]
+    k, v = np.repeat(k, repeat, 1), np.repeat(v, repeat, 1)
+    scale = scale or 1 / np.sqrt(q.shape[-1])
+    raw = q.astype(np.float64) @ np.swapaxes(k, -1, -2).astype(np.float64) * scale
+    scores = np.tanh(raw / softcap) * softcap if softcap else raw
+    if causal:
+        rows, columns = scores.shape[-2:]
+        scores = np.where(np.tri(rows, columns, offset, dtype=bool), scores, -np.inf)
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+    return (softmax(scores) @ v).astype(np.float32), raw.astype(np.float32), softmax(scores)
+
+
+def heads(x, count):
+    return x.reshape(x.shape[0], x.shape[1], count, -1).transpose(0, 2, 1, 3)
+
+
+def flat(x):
+    return x.transpose(0, 2, 1, 3).reshape(x.shape[0], x.shape[2], -1)
+
+
+def attention_cases(cases):
+    q, k, v = real(2, 4, 3, 8), real(2, 4, 5, 8), real(2, 4, 5, 6)
+    cases.add("attention", "Attention", [q, k, v], attention(q, k, v)[0], 23)
+    mask = RANDOM.random((3, 5)) > 0.3
+    mask[:, 0] = True
+    cases.add("attention_mask", "Attention", [q, k, v, mask], attention(q, k, v, mask)[0], 23)
+    bias = real(2, 1, 3, 5)
+    cases.add(
+        "attention_bias_softcap", "Attention", [q, k, v, bias],
+        attention(q, k, v, bias, 0.3, 2.0)[0], 23, scale=0.3, softcap=2.0,
+    )
+    cases.add(
+        "attention_causal", "Attention", [q, k, v], attention(q, k, v, causal=True)[0], 23,
+        is_causal=1,
+    )
+    cases.add(
+        "attention_causal_bias", "Attention", [q, k, v, bias],
+        attention(q, k, v, bias, causal=True)[0], 23, is_causal=1,
+    )
+    past_k, past_v = real(2, 4, 2, 8), real(2, 4, 2, 6)
+    all_k, all_v = np.concatenate([past_k, k], 2), np.concatenate([past_v, v], 2)
+    cases.add(
+        "attention_past", "Attention", [q, k, v, None, past_k, past_v],
+        [attention(q, all_k, all_v, causal=True, offset=2)[0], all_k, all_v], 23, is_causal=1,
+    )
+    y, raw, weights = attention(q, k, v)
+    for mode, scores in ((0, raw), (3, weights.astype(np.float32))):
+        cases.add(
+            f"attention_scores_{mode}", "Attention", [q, k, v], [y, None, None, scores], 23,
+            qk_matmul_output_mode=mode,
+        )
+    biased = (raw + bias).astype(np.float32)
+    cases.add(
+        "attention_scores_1", "Attention", [q, k, v, bias],
+        [attention(q, k, v, bias)[0], None, None, biased], 23, qk_matmul_output_mode=1,
+    )
+    q, k, v = real(2, 3, 24), real(2, 5, 12), real(2, 5, 12)
+    expected = flat(attention(heads(q, 4), heads(k, 2), heads(v, 2))[0])
+    cases.add(
+        "attention_grouped_3d", "Attention", [q, k, v], expected, 23, q_num_heads=4, kv_num_heads=2
+    )
+    q, k, v = real(2, 2, 3, 4), real(2, 2, 6, 4), real(2, 2, 6, 4)
+    valid = np.array([4, 6])
+    keys = np.arange(6)
+    mask = (keys < valid[:, None]).reshape(2, 1, 1, 6)
+    cases.add(
+        "attention_nonpad", "Attention", [q, k, v, None, None, None, valid],
+        attention(q, k, v, mask)[0], 24,
+    )
+    causal = keys <= np.arange(3)[:, None] + (valid - 3).reshape(2, 1, 1, 1)
+    cases.add(
+        "attention_nonpad_causal", "Attention", [q, k, v, None, None, None, valid],
+        attention(q, k, v, mask & causal)[0], 24, is_causal=1,
+    )
+
+
+def rotary(x, cos, sin, interleaved=False):
+    """x is [batch, length, heads, size], the tables [batch, length, half]."""
+    half = cos.shape[-1]
+    cos, sin = cos[:, :, None], sin[:, :, None]
+    part = x[..., : 2 * half]
+    a, b = (part[..., 0::2], part[..., 1::2]) if interleaved else np.split(part, 2, -1)
+    re, im = a * cos - b * sin, a * sin + b * cos
+    turned = np.stack([re, im], -1).reshape(part.shape) if interleaved else np.concatenate([re, im], -1)
+    return np.concatenate([turned, x[..., 2 * half :]], -1)
+
+
+def rotary_cases(cases):
+    x, cos, sin = real(2, 3, 4, 8), real(9, 4), real(9, 4)
+    at = np.array([[0, 3, 8, 1], [2, 2, 5, 7]])
+    expected = rotary(x.transpose(0, 2, 1, 3), cos[at], sin[at]).transpose(0, 2, 1, 3)
+    cases.add("rotary", "RotaryEmbedding", [x, cos, sin, at], expected, 23)
+    expected = rotary(x.transpose(0, 2, 1, 3), cos[at], sin[at], True).transpose(0, 2, 1, 3)
+    cases.add("rotary_interleaved", "RotaryEmbedding", [x, cos, sin, at], expected, 23, interleaved=1)
+    x, cos, sin = real(2, 4, 24), real(2, 4, 2), real(2, 4, 2)
+    expected = rotary(x.reshape(2, 4, 3, 8), cos, sin).reshape(x.shape)
+    cases.add(
+        "rotary_part", "RotaryEmbedding", [x, cos, sin], expected, 23, num_heads=3,
+        rotary_embedding_dim=4,
+    )
+    x, cos, sin = real(2, 4, 24), real(9, 4), real(9, 4)
+    at = np.array([3])
+    tables = [np.tile(table[3:7], (2, 1, 1)) for table in (cos, sin)]
+    expected = rotary(x.reshape(2, 4, 3, 8), *tables).reshape(x.shape)
+    cases.add(
+        "microsoft_rotary", "RotaryEmbedding", [x, at, cos, sin], expected, 21, "com.microsoft"
+    )
+
+
+def cache_cases(cases):
+    cache, update, at = real(2, 3, 6, 4), real(2, 3, 2, 4), np.array([1, 5])
+    expected = cache.copy()
+    for b in range(2):
+        for i in range(2):
+            expected[b, :, (at[b] + i) % 6] = update[b, :, i]
+    cases.add(
+        "tensor_scatter", "TensorScatter", [cache, update, at], expected, 24, mode="circular"
+    )
+    x, w, bias, state = real(2, 3, 7), real(3, 1, 4), real(3), real(2, 3, 3)
+    padded = np.concatenate([state, x], 2)
+    y = np.stack([(padded[:, :, i : i + 4] * w[:, 0]).sum(-1) for i in range(7)], -1)
+    y = y + bias[:, None]
+    y = y / (1 + np.exp(-y))
+    cases.add(
+        "causal_conv", "CausalConvWithState", [x, w, bias, state],
+        [y.astype(np.float32), padded[:, :, 7:]], 27, activation="silu",
+    )
+
+
+def norm_cases(cases):
+    x, w = real(2, 3, 4), real(4)
+    rms = x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5)
+    cases.add("rms_norm", "RMSNormalization", [x, w], rms * w, 23)
+    w = real(3, 4)
+    rms = x / np.sqrt((x * x).mean((1, 2), keepdims=True) + 1e-5)
+    cases.add("rms_norm_axis", "RMSNormalization", [x, w], rms * w, 23, axis=1)
+    x, skip, gamma, beta, bias = real(2, 3, 4), real(2, 3, 4), real(4), real(4), real(4)
+    total = x + skip + bias
+    centred = total - total.mean(-1, keepdims=True)
+    norm = centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-5)
+    cases.add(
+        "microsoft_skip_norm", "SkipLayerNormalization", [x, skip, gamma, beta, bias],
+        [norm * gamma + beta, None, None, total], 21, "com.microsoft", epsilon=1e-5,
+    )
+    total = x + skip
+    rms = total / np.sqrt((total * total).mean(-1, keepdims=True) + 1e-5)
+    cases.add(
+        "microsoft_skip_rms_norm", "SkipSimplifiedLayerNormalization", [x, skip, gamma],
+        rms * gamma, 21, "com.microsoft", epsilon=1e-5,
+    )
+
+
+def window_cases(cases):
+    x = real(2, 3 * 4, 8)
+    padded = np.zeros((2, 3, 3, 6), np.float32)
+    columns = x.reshape(2, 3, 2, 2, 2, 4)
+    for i in range(2):
+        for j in range(2):
+            for r in range(2):
+                for c in range(4):
+                    padded[:, :, i + r, 2 * j + c] += columns[:, :, i, j, r, c]
+    image = padded[:, :, :, 1:]
+    cases.add(
+        "col2im", "Col2Im", [x, np.array([3, 5]), np.array([2, 2])], image, 18,
+        constants=(1, 2), dilations=[1, 2], pads=[0, 1, 0, 0],
+    )
+    # The windows of one axis that start at -1, 1 and 3, with elements two apart.
+    x = real(1, 2, 7)
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1)), constant_values=np.nan)
+    taken = np.stack([padded[:, :, i : i + 5 : 2] for i in (0, 2, 4)], 2)
+    cases.add(
+        "average_dilated", "AveragePool", [x], np.nanmean(taken, -1), 19,
+        kernel_shape=[3], strides=[2], dilations=[2], pads=[1, 1],
+    )
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 2)), constant_values=-np.inf)
+    taken = np.stack([padded[:, :, i : i + 3] for i in range(0, 8, 2)], 2)
+    best = taken.argmax(-1) + np.arange(0, 8, 2) - 1 + np.arange(2).reshape(1, 2, 1) * 7
+    cases.add(
+        "max_pool_line", "MaxPool", [x], [taken.max(-1), best], 12,
+        kernel_shape=[3], strides=[2], pads=[1, 2],
+    )
+    x = real(2, 2, 5, 6)
+    padded = np.pad(x, ((0, 0), (0, 0), (0, 1), (1, 0)), constant_values=-np.inf)
+    best = np.zeros((2, 2, 5, 6), np.int64)
+    largest = np.zeros((2, 2, 5, 6), np.float32)
+    for n, c, i, j in np.ndindex(2, 2, 5, 6):
+        window = padded[n, c, i : i + 2, j : j + 2]
+        row, column = divmod(int(window.argmax()), 2)
+        largest[n, c, i, j] = window.max()
+        best[n, c, i, j] = ((n * 2 + c) * 5 + i + row) * 6 + j + column - 1
+    cases.add(
+        "max_pool_uneven_pads", "MaxPool", [x], [largest, best], 12,
+        kernel_shape=[2, 2], pads=[0, 1, 1, 0],
+    )
+    x = real(4, 5, 6)
+    expected = np.pad(x[:, 1:4], ((0, 0), (0, 0), (0, 1)))
+    cases.add(
+        "center_crop_pad", "CenterCropPad", [x, np.array([3, 7])], expected, 18,
+        constants=(1,), axes=[1, -1],
+    )
+
+
+def bilinear(image, y, x):
+    """Zeros outside of [channels, height, width]."""
+    total = 0
+    for row in (int(np.floor(y)), int(np.floor(y)) + 1):
+        for column in (int(np.floor(x)), int(np.floor(x)) + 1):
+            if 0 <= row < image.shape[1] and 0 <= column < image.shape[2]:
+                weight = (1 - abs(y - row)) * (1 - abs(x - column))
+                total = total + weight * image[:, row, column]
+    return total + np.zeros(image.shape[0])
+
+
+def sampling_cases(cases):
+    x, w, bias = real(2, 4, 5, 6), real(6, 2, 3, 2), real(6)
+    offset, mask = real(2, 2 * 2 * 6, 3, 5), real(2, 2 * 6, 3, 5)
+    expected = np.zeros((2, 6, 3, 5))
+    for n, i, j, tap in np.ndindex(2, 3, 5, 6):
+        row, column = divmod(tap, 2)
+        for g in range(2):
+            at = (g * 6 + tap) * 2
+            y = i * 2 - 1 + row + offset[n, at, i, j]
+            z = j - 0 + column + offset[n, at + 1, i, j]
+            taken = bilinear(x[n, 2 * g : 2 * g + 2], y, z) * mask[n, g * 6 + tap, i, j]
+            part = w[3 * g : 3 * g + 3, :, row, column] @ taken
+            expected[n, 3 * g : 3 * g + 3, i, j] += part
+    expected += bias[:, None, None]
+    cases.add(
+        "deform_conv", "DeformConv", [x, w, offset, bias, mask], expected.astype(np.float32), 19,
+        group=2, offset_group=2, strides=[2, 1], pads=[1, 0, 1, 0],
+    )
+    theta = real(2, 2, 3)
+    for corners in (0, 1):
+        if corners:
+            ys, xs = np.linspace(-1, 1, 3), np.linspace(-1, 1, 4)
+        else:
+            ys, xs = (2 * np.arange(3) + 1) / 3 - 1, (2 * np.arange(4) + 1) / 4 - 1
+        grid = np.stack([np.tile(xs, (3, 1)), np.tile(ys[:, None], (1, 4)), np.ones((3, 4))], -1)
+        expected = np.einsum("nij,hwj->nhwi", theta, grid).astype(np.float32)
+        cases.add(
+            f"affine_grid_{corners}", "AffineGrid", [theta, np.array([2, 1, 3, 4])], expected, 20,
+            constants=(1,), align_corners=corners,
+        )
+    x, rois = real(2, 3, 6, 7), np.array([[0.5, 1, 5.5, 4], [-3, 2, 9, 8]], np.float32)
+    batch = np.array([1, 0])
+    expected = np.zeros((2, 3, 2, 3))
+    for r, i, j in np.ndindex(2, 2, 3):
+        x1, y1, x2, y2 = rois[r] * 0.9 - 0.5
+        best = []
+        for s, t in np.ndindex(2, 2):
+            y = y1 + (y2 - y1) * (i + (s + 0.5) / 2) / 2
+            z = x1 + (x2 - x1) * (j + (t + 0.5) / 2) / 3
+            if y < -1 or y > 6 or z < -1 or z > 7:
+                best.append(np.zeros(3))
+                continue
+            y, z = min(max(y, 0), 5), min(max(z, 0), 6)
+            low, left = int(y), int(z)
+            a, b = y - low, z - left
+            high, right = min(low + 1, 5), min(left + 1, 6)
+            image = x[batch[r]]
+            best.append((1 - a) * (1 - b) * image[:, low, left])
+            best.append((1 - a) * b * image[:, low, right])
+            best.append(a * (1 - b) * image[:, high, left])
+            best.append(a * b * image[:, high, right])
+        expected[r, :, i, j] = np.max(best, 0)
+    cases.add(
+        "roi_align_max", "RoiAlign", [x, rois, batch], expected.astype(np.float32), 16,
+        mode="max", output_height=2, output_width=3, sampling_ratio=2, spatial_scale=0.9,
+    )
+
+
+def small_cases(cases):
+    x = real(3, 4)
+    expected = np.cumprod(x[:, ::-1], 1)[:, ::-1]
+    cases.add("cum_prod", "CumProd", [x, np.array(1)], expected, 26, constants=(1,), reverse=1)
+    shifted = np.concatenate([np.ones((3, 1), np.float32), np.cumprod(x, 1)[:, :-1]], 1)
+    cases.add("cum_prod_exclusive", "CumProd", [x, np.array(1)], shifted, 26, constants=(1,), exclusive=1)
+    cases.add("bit_cast", "BitCast", [x], x.view(np.int32), 26, to=6)
+    at, updates = np.array([[0], [2], [0]]), real(3, 4)
+    for reduction, verb in (("mul", np.multiply), ("max", np.maximum), ("min", np.minimum)):
+        expected = x.copy()
+        for row, update in zip(at[:, 0], updates):
+            expected[row] = verb(expected[row], update)
+        cases.add(f"scatter_nd_{reduction}", "ScatterND", [x, at, updates], expected, 18, reduction=reduction)
+    at = np.array([[0, -1], [1, 0], [2, 2]])
+    updates = real(3, 2)
+    for reduction, verb in (("add", np.add), ("mul", np.multiply), ("max", np.maximum)):
+        expected = x.copy()
+        for row, column in np.ndindex(3, 2):
+            place = (row, at[row, column])
+            expected[place] = verb(expected[place], updates[row, column])
+        cases.add(
+            f"scatter_elements_{reduction}", "ScatterElements", [x, at, updates], expected, 18,
+            axis=1, reduction=reduction,
+        )
+    table, at = real(5, 3), np.array([[-1, 0], [4, -5]])
+    cases.add("gather_negative", "Gather", [table, at], table[at], 13, constants=(0,))
+    lengths = 7
+    signal = real(2, lengths, 1)
+    half = np.fft.rfft(signal[..., 0], axis=1)
+    parts = np.stack([half.real, half.imag], -1).astype(np.float32)
+    cases.add("dft_onesided", "DFT", [signal, None, np.array(1)], parts, 20, constants=(2,), onesided=1)
+    cases.add(
+        "dft_back", "DFT", [parts, np.array(7), np.array(1)], signal, 20, constants=(1, 2),
+        inverse=1, onesided=1,
+    )
+
+
+def cut(x, low=0, high=255):
+    return np.clip(np.rint(x), low, high)
+
+
+def quantized_cases(cases):
+    """A share of half a step is rounded to even, and the scale divides."""
+    x = np.array([[0.5, 1.5, 2.5, -0.5], [3.3, 100, -100, 0.1]], np.float32)
+    scale = np.array([[1, 2], [0.5, 0.25]], np.float32)
+    zero = np.array([[3, 0], [128, 9]], np.uint8)
+    wide = np.repeat(scale, 2, 1), np.repeat(zero, 2, 1).astype(np.float32)
+    expected = np.clip(np.rint(x / wide[0]) + wide[1], 0, 255).astype(np.uint8)
+    cases.add("quantize_blocks", "QuantizeLinear", [x, scale, zero], expected, 21, axis=1, block_size=2)
+    back = (expected.astype(np.float32) - wide[1]) * wide[0]
+    cases.add("dequantize_blocks", "DequantizeLinear", [expected, scale, zero], back, 21, axis=1, block_size=2)
+    a = RANDOM.integers(0, 256, (3, 4), np.uint8)
+    b = RANDOM.integers(0, 256, (3, 4), np.uint8)
+    one, two, three = (np.array(number, np.float32) for number in (0.5, 0.25, 1.0))
+    zeros = [np.array(number, np.uint8) for number in (128, 120, 100)]
+    sides = (a - 128.0) * 0.5, (b - 120.0) * 0.25
+    operands = [a, one, zeros[0], b, two, zeros[1], three, zeros[2]]
+    for op, total in (("QLinearAdd", sides[0] + sides[1]), ("QLinearMul", sides[0] * sides[1])):
+        cases.add(f"microsoft_{op}", op, operands, (np.clip(np.rint(total) + 100, 0, 255)).astype(np.uint8), 21, "com.microsoft")
+    weights = RANDOM.integers(-128, 128, (4, 5), np.int8)
+    real_sum = (a.astype(np.int32) - 128) @ weights.astype(np.int32) * np.float32(0.5) * np.float32(0.25)
+    cases.add(
+        "microsoft_MatMulIntegerToFloat", "MatMulIntegerToFloat",
+        [a, weights, one, two, zeros[0]], real_sum.astype(np.float32), 21, "com.microsoft",
+    )
+    # 4-bit weights, [rows, blocks, bytes], the low half first.
+    x = real(3, 20)
+    numbers = RANDOM.integers(0, 16, (6, 32), np.uint8)
+    packed = (numbers[:, 0::2] | numbers[:, 1::2] << 4).reshape(6, 2, 8)
+    scales = np.abs(real(6, 2)) + 0.1
+    weights = ((numbers.reshape(6, 2, 16) - 8.0) * scales[..., None]).reshape(6, 32)[:, :20]
+    cases.add(
+        "microsoft_MatMulNBits", "MatMulNBits", [x, packed, scales.reshape(-1).astype(np.float32)],
+        (x @ weights.T).astype(np.float32), 21, "com.microsoft", constants=(1, 2),
+        K=20, N=6, bits=4, block_size=16,
+    )
+    points = RANDOM.integers(0, 16, (6, 2), np.uint8)
+    packed_points = (points[:, 0] | points[:, 1] << 4).astype(np.uint8)
+    weights = ((numbers.reshape(6, 2, 16) - points[..., None].astype(np.float32)) * scales[..., None])
+    cases.add(
+        "microsoft_MatMulNBits_points", "MatMulNBits",
+        [x, packed, scales.reshape(-1).astype(np.float32), packed_points],
+        (x @ weights.reshape(6, 32)[:, :20].T).astype(np.float32), 21, "com.microsoft",
+        constants=(1, 2, 3), K=20, N=6, bits=4, block_size=16,
+    )
+
+
+def microsoft_cases(cases):
+    x, bias = real(3, 4), real(4)
+    inner = np.sqrt(2 / np.pi) * (x + bias + 0.044715 * (x + bias) ** 3)
+    gelu = (0.5 * (x + bias) * (1 + np.tanh(inner))).astype(np.float32)
+    cases.add("microsoft_FastGelu", "FastGelu", [x, bias], gelu, 21, "com.microsoft")
+    quick = x / (1 + np.exp(-1.702 * x))
+    cases.add("microsoft_QuickGelu", "QuickGelu", [x], quick, 21, "com.microsoft")
+    a, b = real(2, 4, 3), real(2, 5, 4)
+    product = 0.5 * np.swapaxes(a, 1, 2) @ np.swapaxes(b, 1, 2)
+    cases.add(
+        "microsoft_FusedMatMul", "FusedMatMul", [a, b], product.astype(np.float32), 21,
+        "com.microsoft", alpha=0.5, transA=1, transB=1,
+    )
+    x, w = real(1, 2, 4, 4), real(3, 2, 1, 1)
+    conv = np.maximum(np.einsum("nchw,oc->nohw", x, w[:, :, 0, 0]), 0)
+    cases.add("microsoft_FusedConv", "FusedConv", [x, w], conv, 21, "com.microsoft", activation="Relu")
+    packed, cos, sin = real(2, 3, 4 * 8 + 2 * 2 * 8), real(16, 4), real(16, 4)
+    q, k, v = np.split(packed, [32, 48], 2)
+    tables = cos[None, 0:3], sin[None, 0:3]
+    turn = [rotary(part.reshape(2, 3, -1, 8), *tables).transpose(0, 2, 1, 3) for part in (q, k)]
+    y = flat(attention(turn[0], turn[1], heads(v, 2), causal=True)[0])
+    cases.add(
+        "microsoft_GroupQueryAttention", "GroupQueryAttention",
+        [packed, None, None, None, None, np.array([2, 2], np.int32), np.array(3, np.int32), cos, sin],
+        [y, turn[1].astype(np.float32), heads(v, 2)], 21, "com.microsoft", constants=(5, 6),
+        num_heads=4, kv_num_heads=2, do_rotary=1,
+    )
+
+
+def write_model(folder, opset, cases):
+    nodes, inputs, outputs, constants, arguments = [], [], [], [], []
+    for name, op, operands, expected, domain, fixed, attributes in cases:
+        operand_names = []
+        for index, operand in enumerate(operands):
+            if operand is None:
+                operand_names.append("")
+                continue
+            operand = np.asarray(operand)
+            operand_names.append(f"{name}.{index}")
+            if index in fixed:
+                constants.append(onnx.tensor(operand_names[-1], operand))
+                continue
+            inputs.append(onnx.value(operand_names[-1], operand.shape, operand.dtype.name))
+            path = os.path.join(folder, f"{operand_names[-1]}.pb")
+            with open(path, "wb") as file:
+                file.write(onnx.tensor(operand_names[-1], operand))
+            arguments += ["--inputs", f"{operand_names[-1]}={path}"]
+        result_names = []
+        for index, result in enumerate(expected):
+            result_names.append("" if result is None else f"{name}:{index}")
+            if result is None:
+                continue
+            result = np.asarray(result, np.float32) if result.dtype == np.float64 else result
+            outputs.append(onnx.value(result_names[-1], result.shape, result.dtype.name))
+            path = os.path.join(folder, f"{name}_{index}.out.pb")
+            with open(path, "wb") as file:
+                file.write(onnx.tensor(result_names[-1], result))
+            arguments += ["--expect", f"{result_names[-1]}={path}"]
+        nodes.append(onnx.node(op, operand_names, result_names, domain, **attributes))
+    path = os.path.join(folder, f"opset{opset}.onnx")
+    with open(path, "wb") as file:
+        graph = onnx.graph(nodes, inputs, outputs, constants)
+        file.write(onnx.model(graph, opset, ["com.microsoft"]))
+    return path, arguments
+
+
+def main(argv):
+    parser = argparse.ArgumentParser(description="Check newer ops, and ONNX Runtime's own.")
+    parser.add_argument("--bin", required=True, help="folder of the programs")
+    parser.add_argument("--devices", default="cpu", help="devices for npu-run")
+    options = parser.parse_args(argv)
+    cases = Cases()
+    for add in (attention_cases, rotary_cases, cache_cases, norm_cases, window_cases,
+                sampling_cases, small_cases, quantized_cases, microsoft_cases):
+        add(cases)
+    failed = False
+    with tempfile.TemporaryDirectory() as folder:
+        for opset, own in sorted(cases.models.items()):
+            path, arguments = write_model(folder, opset, own)
+            command = [os.path.join(options.bin, "npu-run"), "-q", "--no-cache", "--threads", "1"]
+            command += ["--devices", options.devices, "--rtol", "1e-3", "--atol", "2e-6", path]
+            done = subprocess.run(command + arguments, capture_output=True, text=True, check=False)
+            lines = [line for line in done.stderr.splitlines() if "error:" in line or "output '" in line]
+            for name, *_ in own:
+                why = [line for line in lines if f"'{name}:" in line]
+                if not why and done.returncode not in (0, 4):
+                    why = ["not run, " + (lines or [done.stderr.strip()])[0]]
+                print(f"differs {name}: {why[0]}" if why else f"pass {name}")
+            failed = failed or done.returncode != 0
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
