@@ -507,7 +507,7 @@ void Winograd::run(const Operands& operands) const {
   const std::int64_t count = tiles();
   // Some blocks for each thread, of full micro-kernels and large enough for what is read for each.
   constexpr std::int64_t kBlocks = 4;
-  const std::int64_t rows = isa == VectorIsa::kAvx512 ? kTileRowsOf<Float16> : kTileRowsOf<Float8>;
+  const std::int64_t rows = tile_rows(isa);
   const std::int64_t columns = columns_of(*this);
   const std::int64_t units = ceil_div(count, rows);
   const std::int64_t least = std::min<std::int64_t>(threads, units);
