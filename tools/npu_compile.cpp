@@ -2,6 +2,7 @@
 // npu-compile -- compile a document to one file that npu-run maps and runs.
 #include "file_digest.hpp"
 #include "npu/compile/kernel_report.hpp"
+#include "npu/device/isa_level.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/runtime/compile_model.hpp"
 #include "run_options.hpp"
@@ -27,6 +28,7 @@ int main(int argc, char** argv) {
   npu::cli::Tool tool{"npu-compile", "Compile a document to one file that npu-run maps and runs."};
   npu::CompileModelOptions options;
   bool info = false;
+  std::string isa;
   tool.add_graph_input();
   tool.add_output();
   tool.add_import_options();
@@ -36,6 +38,11 @@ int main(int argc, char** argv) {
       ->type_name("NAME|FILE");
   npu::cli::add_device_options(tool, options.where);
   tool.add_precision(options.compile.precision, "compute float32 tensors as f32 or bf16 [f32]");
+  app.add_option(
+         "--isa", isa,
+         "level of instructions to compile for: one that this CPU has; default: its highest")
+      ->type_name("LEVEL")
+      ->check(npu::cli::one_of({npu::kIsaLevels.begin(), npu::kIsaLevels.end()}));
   app.add_option("--weights", options.weights.file,
                  "safetensors file with the weights; default: npu.weights_file of the document")
       ->type_name("FILE");
@@ -68,6 +75,7 @@ int main(int argc, char** argv) {
                      "npu-compile --info model.npub"});
   return tool.run(argc, argv, [&] {
     if (info) return describe(tool);
+    if (!isa.empty()) npu::limit_isa_level(isa);
     options.measure_precision = tool.wants_report();
     npu::Graph& graph = tool.read_graph();
     npu::CompileModelResult result = npu::compile_model(graph, options, tool.diagnostics());

@@ -84,6 +84,10 @@ _npu_complete() {
       _npu_words 'f32 bf16' "$current"
       return
       ;;
+    --isa)
+      _npu_words 'generic avx2 avx512 avx512_bf16 amx' "$current"
+      return
+      ;;
     -a | --algorithm)
       _npu_words 'optimal greedy' "$current"
       return
@@ -123,7 +127,7 @@ _npu_complete() {
       options+=" -k --parts --imbalance --best-effort --seed --what-if --verify --profile"
       ;;
     npu-compile)
-      options="$common --bind --freeze -o --output -t --target --devices --exclude-device --precision --weights --random-weights -j --jobs --threads"
+      options="$common --bind --freeze -o --output -t --target --devices --exclude-device --precision --isa --weights --random-weights -j --jobs --threads"
       options+=" --no-fallback --load-ops --promote --cache-dir --no-cache --cache-limit --info"
       ;;
     npu-align)

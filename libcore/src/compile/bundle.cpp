@@ -19,6 +19,7 @@
 #include <set>
 
 #include "npu/compile/compile_report.hpp"
+#include "npu/device/isa_level.hpp"
 #include "npu/support/checked.hpp"
 #include "npu/support/elapsed.hpp"
 #include "npu/support/error.hpp"
@@ -441,6 +442,12 @@ std::string bundle_bytes(const BundleContent& content) {
   return bytes;
 }
 
+std::optional<std::size_t> bundle_isa_level(const Bundle& bundle) {
+  const Json* isa = find_member(bundle.manifest(), "isa");
+  if (isa == nullptr || !isa->is_string()) return std::nullopt;
+  return find_isa_level(isa->get<std::string>());
+}
+
 Json bundle_info(const Bundle& bundle, const std::string& sha256) {
   Json info = {{"bundle_version", kBundleVersion}, {"bytes", bundle.size()}};
   if (!sha256.empty()) info["sha256"] = sha256;
@@ -453,7 +460,7 @@ Json bundle_info(const Bundle& bundle, const std::string& sha256) {
 
 std::string format_bundle(const Bundle& bundle) {
   std::vector<std::vector<std::string>> head{{"bundle", bundle.name()}};
-  for (const char* key : {"producer", "model", "target", "precision"}) {
+  for (const char* key : {"producer", "model", "target", "precision", "isa"}) {
     const Json* value = find_member(bundle.manifest(), key);
     head.push_back({key, value == nullptr     ? "-"
                          : value->is_string() ? value->get<std::string>()

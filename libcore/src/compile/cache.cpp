@@ -21,13 +21,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <tuple>
 #include <utility>
 
+#include "npu/device/isa_level.hpp"
 #include "npu/support/checked.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/log.hpp"
@@ -153,50 +153,6 @@ std::optional<std::int64_t> parse_byte_size(const std::string& text) {
     default:
       return std::nullopt;
   }
-}
-
-const std::string& cpu_features() {
-  static const std::string text = [] {
-#if defined(__x86_64__)
-    std::string names = "x86-64";
-    __builtin_cpu_init();
-    const auto add = [&](bool has, const char* name) {
-      if (has) names += std::string(" ") + name;
-    };
-    add(__builtin_cpu_supports("sse4.1") != 0, "sse4.1");
-    add(__builtin_cpu_supports("sse4.2") != 0, "sse4.2");
-    add(__builtin_cpu_supports("avx") != 0, "avx");
-    add(__builtin_cpu_supports("avx2") != 0, "avx2");
-    add(__builtin_cpu_supports("fma") != 0, "fma");
-    add(__builtin_cpu_supports("avx512f") != 0, "avx512f");
-    add(__builtin_cpu_supports("avx512bw") != 0, "avx512bw");
-    add(__builtin_cpu_supports("avx512vl") != 0, "avx512vl");
-    add(__builtin_cpu_supports("avx512dq") != 0, "avx512dq");
-    add(__builtin_cpu_supports("avx512vnni") != 0, "avx512vnni");
-    // Leaf 7 has what the compiler's list lacks.
-    std::array<unsigned, 4> r{};
-    const auto leaf = [&r](unsigned number, unsigned sub) {
-      __asm__("cpuid" : "=a"(r[0]), "=b"(r[1]), "=c"(r[2]), "=d"(r[3]) : "a"(number), "c"(sub));
-    };
-    leaf(0, 0);
-    if (r[0] >= 7) {
-      leaf(7, 0);
-      add((r[3] >> 22 & 1) != 0, "amx_bf16");
-      add((r[3] >> 24 & 1) != 0, "amx_tile");
-      add((r[3] >> 25 & 1) != 0, "amx_int8");
-      add((r[3] >> 23 & 1) != 0, "avx512fp16");
-      leaf(7, 1);
-      add((r[0] >> 4 & 1) != 0, "avx_vnni");
-      add((r[0] >> 5 & 1) != 0, "avx512bf16");
-    }
-    return names;
-#elif defined(__aarch64__)
-    return std::string("aarch64");
-#else
-    return std::string("unknown");
-#endif
-  }();
-  return text;
 }
 
 std::string cache_key(const CacheKeyInput& input) {

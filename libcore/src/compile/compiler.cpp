@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "compile/sub_ir.hpp"
+#include "npu/device/isa_level.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/partition/partition_graph.hpp"
@@ -353,6 +354,7 @@ BundleContent bundle_content(const Graph& graph, const CompiledModel& model, con
   content.target = target.name;
   content.precision = options.precision;
   content.provenance["model"] = graph.model_name();
+  content.provenance["isa"] = kIsaLevels[isa_level()];
   std::set<TensorId> kept;
   for (std::size_t i = 0; i < model.partitions.size(); ++i) {
     const CompiledPartition& partition = model.partitions[i];
@@ -382,6 +384,17 @@ BundleContent bundle_content(const Graph& graph, const CompiledModel& model, con
   return content;
 }
 
+namespace {
+
+/// For a bundle of a level that there is not here, ", or ..".
+std::string advice_for_level(const Bundle& bundle) {
+  const auto level = bundle_isa_level(bundle);
+  if (!level || *level <= isa_level()) return "";
+  return ", or on another one with --isa " + std::string(kIsaLevels[isa_level()]);
+}
+
+}  // namespace
+
 std::vector<CompiledPartition> bundled_partitions(const Bundle& bundle, const PartitionPlan& plan,
                                                   const Target& target) {
   if (bundle.partitions().size() != plan.partitions.size()) {
@@ -410,7 +423,8 @@ std::vector<CompiledPartition> bundled_partitions(const Bundle& bundle, const Pa
                   which + " was compiled for another CPU or another version of backend '" +
                       entry.backend + "' ('" + printable_text(entry.fingerprint) +
                       "'; here it is '" + backend->fingerprint() +
-                      "'); compile the model again with npu-compile on this machine",
+                      "'); compile the model again with npu-compile on this machine" +
+                      advice_for_level(bundle),
                   {.file = bundle.name()});
     }
     const BundleSection& section = bundle.sections()[entry.section];

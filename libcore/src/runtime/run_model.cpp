@@ -17,6 +17,7 @@
 #include "npu/compile/compiler.hpp"
 #include "npu/compile/fold_constants.hpp"
 #include "npu/device/custom_op_library.hpp"
+#include "npu/device/isa_level.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/partition/metrics.hpp"
 #include "npu/runtime/backend_ops.hpp"
@@ -311,6 +312,9 @@ RunReport run_opened(const Bundle& bundle, const RunModelOptions& given, Diagnos
   if (graph.npu_member("partition") == nullptr) {
     throw Error(ErrorCode::kParse, "its document has no plan", {.file = bundle.name()});
   }
+  // Backends that are not loaded yet take the bundle's level, so that it runs on a better CPU, too.
+  const auto level = bundle_isa_level(bundle);
+  if (level && *level < isa_level()) limit_isa_level(kIsaLevels[*level]);
   PlacedModel placed = place_model(graph, options.where, {}, diagnostics);
   ReadyModel model;
   model.target = std::move(placed.target);

@@ -134,7 +134,7 @@ const std::string& version_text() {
 
 const std::string& fingerprint_text() {
   static const std::string text =
-      std::string("onednn ") + version_text() + " isa " + isa_name() +
+      std::string("onednn ") + version_text() + " isa " + std::string(isa_name()) +
       (detect_machine().native_bfloat16 ? " bfloat16 native" : " bfloat16 as float32") +
       " plan format " + std::to_string(kPlanFormat);
   return text;
@@ -242,7 +242,8 @@ Machine machine_for(const npu_device& device, const CompileOptions& options) {
   Machine machine = device.machine;
   if (options.bfloat16 && !machine.native_bfloat16) {
     throw StatusError{NPU_ERROR_UNSUPPORTED,
-                      "precision bf16 needs a CPU with AVX-512; this one has none"};
+                      std::string("precision bf16 needs a CPU with AVX-512; the level here is '") +
+                          std::string(isa_name()) + "'"};
   }
   machine.prefer_bfloat16 = options.bfloat16;
   machine.threads = device.threads;

@@ -27,17 +27,17 @@ using Kind = FusionGroup::Kind;
 struct PatternRow {
   std::string_view pattern;
   Kind kind;
-  bool needs_avx512;
+  VectorIsa least;
 };
 constexpr auto kPatternRows = std::to_array<PatternRow>({
-    {"scaled-attention", Kind::kAttention, false},
-    {"channel-gate", Kind::kSqueezeExcite, false},
-    {"linear-siblings", Kind::kSharedInput, false},
-    {"conv-post-ops", Kind::kEpilogue, false},
-    {"product-post-ops", Kind::kEpilogue, false},
-    {"norm-relu", Kind::kEpilogue, false},
-    {"norm-pointwise", Kind::kNormPointwise, true},
-    {"expand-depthwise", Kind::kExpandDepthwise, true},
+    {"scaled-attention", Kind::kAttention, VectorIsa::kAny},
+    {"channel-gate", Kind::kSqueezeExcite, VectorIsa::kAny},
+    {"linear-siblings", Kind::kSharedInput, VectorIsa::kAny},
+    {"conv-post-ops", Kind::kEpilogue, VectorIsa::kAny},
+    {"product-post-ops", Kind::kEpilogue, VectorIsa::kAny},
+    {"norm-relu", Kind::kEpilogue, VectorIsa::kAny},
+    {"norm-pointwise", Kind::kNormPointwise, VectorIsa::kAvx2},
+    {"expand-depthwise", Kind::kExpandDepthwise, VectorIsa::kAvx512},
 });
 
 const PatternRow* find_row(std::string_view pattern) {
@@ -80,10 +80,11 @@ FusionGroup make_group(const Graph& graph, Kind kind, const std::vector<NodeId>&
 /// Why a group does not come out whole; `first` is what is computed of it with its first node, null
 /// for that node alone.
 std::string refusal_of(const Graph& graph, const GivenGroup& given, const FusionGroup* first,
-                       bool has_avx512) {
+                       VectorIsa isa) {
   const PatternRow* row = find_row(given.pattern);
-  if (row != nullptr && row->needs_avx512 && !has_avx512) {
-    return "the kernel of '" + given.pattern + "' needs AVX-512";
+  if (row != nullptr && row->least > isa) {
+    return "the kernel of '" + given.pattern + "' needs " +
+           (row->least == VectorIsa::kAvx512 ? "AVX-512" : "AVX2");
   }
   for (const NodeId id : given.nodes) {
     const bool is_computed = first == nullptr ? id == given.nodes.front()
@@ -114,12 +115,12 @@ void find_last_uses(const Graph& graph, FusionPlan& plan) {
 }
 
 /// The groups that the backend computes, within those of the sub-IR.
-void take_groups(const Graph& graph, bool has_avx512, FusionPlan& plan) {
+void take_groups(const Graph& graph, VectorIsa isa, FusionPlan& plan) {
   FuseOptions options;
   options.patterns = {"none"};
   options.within_groups = true;
   for (const PatternRow& row : kPatternRows) {
-    if (has_avx512 || !row.needs_avx512) options.patterns.emplace_back(row.pattern);
+    if (row.least <= isa) options.patterns.emplace_back(row.pattern);
   }
   for (const npu::FusionGroup& group : plan_fusion(graph, options).groups) {
     const PatternRow* row = find_row(group.pattern);
@@ -132,7 +133,7 @@ void take_groups(const Graph& graph, bool has_avx512, FusionPlan& plan) {
 }
 
 /// What the sub-IR states, and where that is not what is computed.
-void note_stated(const Graph& graph, bool has_avx512, FusionPlan& plan) {
+void note_stated(const Graph& graph, VectorIsa isa, FusionPlan& plan) {
   std::vector<NodeId> all;
   for (const NodeId id : ids_of<NodeId>(graph.nodes())) all.push_back(id);
   for (const GivenGroup& given : given_groups(graph, all)) {
@@ -142,7 +143,7 @@ void note_stated(const Graph& graph, bool has_avx512, FusionPlan& plan) {
     const std::int32_t g = plan.group_of[index_of(given.nodes.front())];
     const FusionGroup* first = g < 0 ? nullptr : &plan.groups[static_cast<std::size_t>(g)];
     if (given.nodes.size() > 1 && (first == nullptr || first->nodes != given.nodes)) {
-      stated.refusal = refusal_of(graph, given, first, has_avx512);
+      stated.refusal = refusal_of(graph, given, first, isa);
     }
     for (const NodeId id : given.nodes) {
       plan.stated_of[index_of(id)] = static_cast<std::int32_t>(plan.stated.size());
@@ -167,13 +168,13 @@ NodeId only_consumer(const Graph& graph, const FusionPlan& plan, TensorId tensor
   return std::count(inputs.begin(), inputs.end(), tensor) == 1 ? only : NodeId{};
 }
 
-FusionPlan check_groups(const Graph& graph, bool has_avx512) {
+FusionPlan check_groups(const Graph& graph, VectorIsa isa) {
   FusionPlan plan;
   plan.group_of.assign(graph.nodes().size(), -1);
   plan.stated_of.assign(graph.nodes().size(), -1);
   mark_dead_nodes(graph, plan);
-  take_groups(graph, has_avx512, plan);
-  note_stated(graph, has_avx512, plan);
+  take_groups(graph, isa, plan);
+  note_stated(graph, isa, plan);
   find_last_uses(graph, plan);
   return plan;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/simd.hpp"
 #include "npu/ir/graph.hpp"
 
 namespace npu::onednn {
@@ -51,7 +52,7 @@ struct FusionPlan {
 /// The sub-IR's groups, as far as this backend has kernels for them on a machine with AVX-512 or
 /// without; what is left of the others is smaller groups and single nodes, with a reason. O(nodes +
 /// edges).
-FusionPlan check_groups(const Graph& graph, bool has_avx512);
+FusionPlan check_groups(const Graph& graph, VectorIsa isa);
 
 /// Marks nodes that no graph output needs.
 void mark_dead_nodes(const Graph& graph, FusionPlan& plan);

@@ -35,11 +35,12 @@ const Winograd& checked_filter(const Winograd& kernel) {
 Count weights_of(const Winograd& kernel) {
   const Count channels = Count{kernel.source_channels} * kernel.target_channels;
   return channels * kernel.filter.products() + channels * kernel.filter.all_taps() + 1 +
-         ceil_div(kernel.target_channels, 32);
+         ceil_div(kernel.target_channels, 2 * lanes_of(kernel.isa));
 }
 
 Footprint footprint(const Winograd& kernel) {
-  constexpr std::int64_t kMostVectors = INT32_MAX;  // places of 16 channels have 32 bits
+  constexpr std::int64_t kMostVectors = INT32_MAX;  // places of blocks have 32 bits
+  const std::int64_t lanes = lanes_of(kernel.isa);
   checked_filter(kernel);
   require_isa(kernel.isa, VectorIsa::kAvx2);
   const Count batch = at_least_one(kernel.batch, "batch");
@@ -55,8 +56,8 @@ Footprint footprint(const Winograd& kernel) {
             "'pad' is not below the taps");
   }
   const Count border = Count{8} * (Count{kernel.source_extent[1]} + 8);
-  require(source.value() / 16 + border.value() <= kMostVectors &&
-              (target + Count{1024}).value() / 16 <= kMostVectors,
+  require(source.value() / lanes + border.value() <= kMostVectors &&
+              (target + Count{1024}).value() / lanes <= kMostVectors,
           "a tensor has too many elements");
   FootprintBuilder builder;
   builder.read(source)
@@ -92,9 +93,10 @@ Footprint footprint(const PackedGemm& kernel) {
   require_isa(kernel.isa, VectorIsa::kAvx2);
   const Count images = at_least_one(kernel.images, "images");
   const Count rows = at_least_one(kernel.rows, "rows");
+  const std::int64_t lanes = lanes_of(kernel.isa);
   const auto span = [&](const PackedGemm::Steps& steps, std::int64_t width) {
     return last_of(images, steps.image) + last_of(rows, steps.row) +
-           last_of(width / 16, steps.block) + 16;
+           last_of(width / lanes, steps.block) + lanes;
   };
   const Count target = span(kernel.target, kernel.columns);
   require((images * rows * kernel.columns).value() <= target.value(),

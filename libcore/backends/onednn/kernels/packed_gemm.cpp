@@ -5,16 +5,16 @@
 // A task has up to 112 rows and some of the columns. It walks through k in runs: it copies its rows
 // of one run into the L2, tile after tile as the innermost loop reads them (and
 // normalizes them on the way if a batch norm stands in front), and multiplies them with one panel
-// of 32 columns of weights after the other, while the next panel is fetched. For Strassen's step
-// the copies are the sums of quarters that it needs; the quarters of the weights are the halves of
-// a KC block and two panels side by side, and their differences are made by the product that reads
-// them first, beside its multiplications.
+// of weights (two vectors of columns) after the other, while the next panel is fetched. For
+// Strassen's step the copies are the sums of quarters that it needs; the quarters of the weights
+// are the halves of a KC block and two panels side by side, and their differences are made by the
+// product that reads them first, beside its multiplications.
 //
 // The step mixes two rows, so that the rounding error of a small row grows with a large
 // one, and an infinity in one makes NaN in both: where the sums of magnitudes of two rows differ by
 // more than a factor of 16, or are not finite, a KC block is computed by the definition.
 //
-// O(images * rows * inner * columns / 16) multiply-adds of vectors, times 7 / 8 with the step;
+// O(images * rows * inner * columns / lanes) multiply-adds of vectors, times 7 / 8 with the step;
 // memory for each thread O(112 * run + rows of a task * columns of a task).
 #include "kernels/packed_gemm.hpp"
 
@@ -30,9 +30,7 @@ namespace npu::onednn {
 namespace {
 
 using packed_gemm::column_groups;
-using packed_gemm::kLanes;
 using packed_gemm::kMaxRows;
-using packed_gemm::kPanel;
 using packed_gemm::row_chunks;
 using packed_gemm::run_begin;
 using packed_gemm::runs;
@@ -54,12 +52,11 @@ struct Task {
   std::int64_t last_unit;
 };
 
-using V = Float16;
-
 #define NPU_INLINE [[gnu::always_inline]] inline
 
+template <typename V>
 NPU_INLINE V magnitude(V value) {
-  IntegersOf<V>::Type bits;
+  typename IntegersOf<V>::Type bits;
   std::memcpy(&bits, &value, sizeof bits);
   bits &= 0x7FFFFFFF;
   std::memcpy(&value, &bits, sizeof bits);
@@ -74,24 +71,26 @@ struct Run {
   bool is_last;
 };
 
-/// Rows of a task as tiles of up to kTileRows.
+/// Rows of a task as tiles of up to `most`.
 struct Tiles {
   std::int64_t rows;
-  std::int64_t count = ceil_div(rows, kTileRows);
+  std::int64_t most;
+  std::int64_t count = ceil_div(rows, most);
   std::int64_t begin(std::int64_t tile) const { return rows * tile / count; }
   std::int64_t size(std::int64_t tile) const { return begin(tile + 1) - begin(tile); }
 };
 
 /// Elements of the source from row `row` and element `k` on.
+template <typename V>
 NPU_INLINE const float* source_of(const Task& task, std::int64_t row, std::int64_t k) {
   const PackedGemm::Steps& steps = task.call->source;
   return task.operands->source + task.image * steps.image + row * steps.row +
-         k / kLanes * steps.block;
+         k / kLanesOf<V> * steps.block;
 }
 
-/// 16 elements, normalized if a norm stands in front. The line `ahead` behind them is fetched.
-/// `k` is the first element's.
-template <bool kHasNorm>
+/// A vector of elements, normalized if a norm stands in front. The line `ahead` behind them is
+/// fetched. `k` is the first element's.
+template <typename V, bool kHasNorm>
 NPU_INLINE V load_source(const Task& task, const float* from, std::int64_t ahead, std::int64_t k) {
   __builtin_prefetch(from + ahead);
   V value = load_vector<V>(from);
@@ -104,8 +103,8 @@ NPU_INLINE V load_source(const Task& task, const float* from, std::int64_t ahead
 }
 
 /// Calls body(block, row, place of the copy) for rows [0, rows) in the order in which the source
-/// lies: along rows, or where blocks of 16 are apart, along blocks.
-template <typename Body>
+/// lies: along rows, or where blocks are apart, along blocks.
+template <std::int64_t kLanes, typename Body>
 NPU_INLINE void for_each_block(bool is_blocked, const Tiles& tiles, std::int64_t rows,
                                std::int64_t length, Body body) {
   const std::int64_t blocks = length / kLanes;
@@ -126,19 +125,20 @@ NPU_INLINE void for_each_block(bool is_blocked, const Tiles& tiles, std::int64_t
 }
 
 /// A KC block of `rows` of the task's rows, from `first` on, as the micro-kernel reads it.
-template <bool kHasNorm>
+template <typename V, bool kHasNorm>
 NPU_INLINE void copy_rows(const Task& task, const Tiles& tiles, std::int64_t first,
                           std::int64_t rows, std::int64_t k, std::int64_t length, float* to) {
+  constexpr std::int64_t kLanes = kLanesOf<V>;
   const PackedGemm::Steps& steps = task.call->source;
   const bool is_blocked = steps.row == kLanes;
   const std::int64_t ahead = is_blocked ? steps.block : steps.row;
-  const float* from = source_of(task, first, k);
-  for_each_block(
+  const float* from = source_of<V>(task, first, k);
+  for_each_block<kLanes>(
       is_blocked, tiles, rows, length,
       [&](std::int64_t block, std::int64_t row, std::int64_t place) __attribute__((always_inline)) {
         store_vector(to + place,
-                     load_source<kHasNorm>(task, from + row * steps.row + block * steps.block,
-                                           ahead, k + block * kLanes));
+                     load_source<V, kHasNorm>(task, from + row * steps.row + block * steps.block,
+                                              ahead, k + block * kLanes));
       });
 }
 
@@ -152,12 +152,13 @@ struct Sums {
 };
 
 /// The left factors of the seven products: A11, A12, A22, S1 = A21 + A22, S2 = S1 - A11,
-/// S3 = A11 - A21, S4 = A12 - S2, for 16 elements of a row of each quarter. Adds up magnitudes.
-template <bool kHasNorm, bool kHasLower>
+/// S3 = A11 - A21, S4 = A12 - S2, for a vector of elements of a row of each quarter. Adds up
+/// magnitudes.
+template <typename V, bool kHasNorm, bool kHasLower>
 NPU_INLINE void copy_sums_at(const Task& task, const Sums& sums, const float* from, std::int64_t k,
                              float* out, V& upper, V& lower) {
   const auto load = [&](const float* at, std::int64_t element) __attribute__((always_inline)) {
-    return load_source<kHasNorm>(task, at, sums.ahead, element);
+    return load_source<V, kHasNorm>(task, at, sums.ahead, element);
   };
   const V a11 = load(from, k);
   const V a12 = load(from + sums.half, k + sums.length);
@@ -181,32 +182,33 @@ NPU_INLINE void copy_sums_at(const Task& task, const Sums& sums, const float* fr
 }
 
 /// All of them for a KC block. Returns whether the rows that were added are alike.
-template <bool kHasNorm>
+template <typename V, bool kHasNorm>
 NPU_INLINE bool copy_sums(const Task& task, const Tiles& tiles, const Run& run, std::int64_t copy,
                           float* to) {
+  constexpr std::int64_t kLanes = kLanesOf<V>;
   const PackedGemm::Steps& steps = task.call->source;
   const bool is_blocked = steps.row == kLanes;
   const std::int64_t length = run.length / 2;
   const Sums sums{length, length / kLanes * steps.block, tiles.rows * steps.row,
                   is_blocked ? steps.block : steps.row, copy};
   const std::int64_t both = task.last_row - task.first_row - tiles.rows;
-  const float* from = source_of(task, task.first_row, run.begin);
+  const float* from = source_of<V>(task, task.first_row, run.begin);
   V upper[kMaxRows / 2]{};
   V lower[kMaxRows / 2]{};
-  for_each_block(
+  for_each_block<kLanes>(
       is_blocked, tiles, both, length,
       [&](std::int64_t block, std::int64_t row, std::int64_t place) __attribute__((always_inline)) {
-        copy_sums_at<kHasNorm, true>(task, sums, from + row * steps.row + block * steps.block,
-                                     run.begin + block * kLanes, to + place, upper[row],
-                                     lower[row]);
+        copy_sums_at<V, kHasNorm, true>(task, sums, from + row * steps.row + block * steps.block,
+                                        run.begin + block * kLanes, to + place, upper[row],
+                                        lower[row]);
       });
   if (both < tiles.rows) {  // the last row has none below
     const std::int64_t size = tiles.size(tiles.count - 1);
     float* out = to + tiles.begin(tiles.count - 1) * length + (size - 1) * kLanes;
     for (std::int64_t block = 0; block < length / kLanes; ++block) {
-      copy_sums_at<kHasNorm, false>(task, sums, from + both * steps.row + block * steps.block,
-                                    run.begin + block * kLanes, out + block * size * kLanes,
-                                    upper[both], lower[both]);
+      copy_sums_at<V, kHasNorm, false>(task, sums, from + both * steps.row + block * steps.block,
+                                       run.begin + block * kLanes, out + block * size * kLanes,
+                                       upper[both], lower[both]);
     }
   }
   bool are_alike = true;
@@ -226,9 +228,11 @@ struct Factor {
 };
 
 /// Multiplies, and has weights fetched while it does.
-template <bool kAvx512>
+template <typename V>
 class Multiplier {
  public:
+  static constexpr std::int64_t kLanes = kLanesOf<V>;
+
   Multiplier(const Tiles& tiles, std::int64_t length, float* difference, const float* ahead,
              std::int64_t ahead_floats)
       : tiles_(tiles),
@@ -237,8 +241,8 @@ class Multiplier {
         ahead_(ahead),
         ahead_end_(ahead + ahead_floats) {}
 
-  /// target[row, 0..16 * vectors) = left * right; `left` is a copy, of which rows behind `rows` are
-  /// left out.
+  /// target[row, 0..lanes * vectors) = left * right; `left` is a copy, of which rows behind `rows`
+  /// are left out.
   void run(const float* left, const Factor& right, std::int64_t vectors, std::int64_t rows,
            float* target) {
     Factor factor = right;
@@ -250,14 +254,13 @@ class Multiplier {
       const float* ahead = factor.panel;
       if (ahead_ < ahead_end_) {
         ahead = ahead_;
-        ahead_ += length_ * kLanes;
+        ahead_ += length_ * kLine;
       }
-      const auto function = factor.subtrahend != nullptr
-                                ? kGemmMicroKernels<kAvx512, 2, true>[kernel]
-                            : vectors == 2 ? kGemmMicroKernels<kAvx512, 2>[kernel]
-                                           : kGemmMicroKernels<kAvx512, 1>[kernel];
+      const auto function = factor.subtrahend != nullptr ? kGemmMicroKernels<V, 2, true>[kernel]
+                            : vectors == 2               ? kGemmMicroKernels<V, 2>[kernel]
+                                                         : kGemmMicroKernels<V, 1>[kernel];
       function({left + begin * length_, tiles_.size(tile) * kLanes, length_ / kLanes, factor.panel,
-                factor.subtrahend, difference_, ahead, target + begin * kPanel});
+                factor.subtrahend, difference_, ahead, target + begin * 2 * kLanes});
       if (factor.subtrahend != nullptr) factor = {difference_};
     }
   }
@@ -275,7 +278,7 @@ class Multiplier {
 enum class Finish : std::uint8_t { kLater, kBias, kRelu, kSteps };
 
 /// Adds what earlier KC blocks gave; keeps the sum for later ones, or finishes it.
-template <bool kAvx512, bool kIsFirst, Finish kFinish>
+template <typename V, bool kIsFirst, Finish kFinish>
 NPU_INLINE void add_up(const Task& task, V value, V bias, std::int64_t place, float* partial) {
   if constexpr (!kIsFirst) value += load_vector<V>(partial);
   if constexpr (kFinish == Finish::kLater) return store_vector(partial, value);
@@ -284,20 +287,22 @@ NPU_INLINE void add_up(const Task& task, V value, V bias, std::int64_t place, fl
   if constexpr (kFinish == Finish::kRelu) {
     value = value < 0.0F ? V{} : value;
   } else if constexpr (kFinish == Finish::kSteps) {
-    value = apply_steps<kAvx512>(task.call->epilogue, value, operands.target,
-                                 operands.epilogue.data(), place);
+    value = apply_steps<kIsWide<V>>(task.call->epilogue, value, operands.target,
+                                    operands.epilogue.data(), place);
   }
   store_vector(operands.target + place, value);
 }
 
+template <typename V>
 NPU_INLINE V bias_of(const Task& task, std::int64_t column) {
   return task.call->has_bias ? load_vector<V>(task.operands->bias + column) : V{};
 }
 
-/// Where 16 elements of the target lie.
+/// Where a vector of elements of the target lies.
+template <typename V>
 NPU_INLINE std::int64_t target_place(const Task& task, std::int64_t row, std::int64_t column) {
   const PackedGemm::Steps& steps = task.call->target;
-  return task.image * steps.image + row * steps.row + column / kLanes * steps.block;
+  return task.image * steps.image + row * steps.row + column / kLanesOf<V> * steps.block;
 }
 
 /// Results come from memory: they are fetched some rows ahead.
@@ -340,34 +345,36 @@ const float* weights_behind(const Task& task, const Run& run, std::int64_t unit)
          task.first_unit * unit_columns(*task.call) * run.length;
 }
 
-template <bool kAvx512, bool kHasNorm>
+template <typename V, bool kHasNorm>
 NPU_INLINE void run_classic(const Task& task) {
+  constexpr std::int64_t kLanes = kLanesOf<V>;
+  constexpr std::int64_t kPanel = 2 * kLanes;
   const PackedGemm& call = *task.call;
   const Scratch places = scratch_of(call);
-  const Tiles tiles{task.last_row - task.first_row};
+  const Tiles tiles{task.last_row - task.first_row, kTileRowsOf<V>};
   float* products = task.scratch + places.products;
   for (std::int64_t i = 0; i < runs(call); ++i) {
     const std::int64_t begin = run_begin(call, i);
     const Run run{begin, run_begin(call, i + 1) - begin, i == 0, i + 1 == runs(call)};
-    copy_rows<kHasNorm>(task, tiles, task.first_row, tiles.rows, begin, run.length, task.scratch);
+    copy_rows<V, kHasNorm>(task, tiles, task.first_row, tiles.rows, begin, run.length,
+                           task.scratch);
     for (std::int64_t unit = task.first_unit; unit < task.last_unit; ++unit) {
       const std::int64_t first = unit * kPanel;
       const std::int64_t vectors = std::min(kPanel, call.columns - first) / kLanes;
-      Multiplier<kAvx512> multiplier(tiles, run.length, nullptr, weights_behind(task, run, unit),
-                                     run.length * vectors * kLanes);
+      Multiplier<V> multiplier(tiles, run.length, nullptr, weights_behind(task, run, unit),
+                               run.length * vectors * kLanes);
       multiplier.run(task.scratch, {weights_of(task, run, unit)}, vectors, tiles.rows, products);
       float* partial =
           task.scratch + places.partial + (unit - task.first_unit) * tiles.rows * kPanel;
       for_run(
           task, run, [&]<bool kIsFirst, Finish kFinish>() __attribute__((always_inline)) {
             for (std::int64_t at = 0; at < vectors * kLanes; at += kLanes) {
-              const V bias = bias_of(task, first + at);
-              std::int64_t place = target_place(task, task.first_row, first + at);
+              const V bias = bias_of<V>(task, first + at);
+              std::int64_t place = target_place<V>(task, task.first_row, first + at);
               for (std::int64_t row = 0; row < tiles.rows; ++row, place += call.target.row) {
                 if constexpr (kFinish != Finish::kLater) fetch_target(task, place);
-                add_up<kAvx512, kIsFirst, kFinish>(task,
-                                                   load_vector<V>(products + row * kPanel + at),
-                                                   bias, place, partial + row * kPanel + at);
+                add_up<V, kIsFirst, kFinish>(task, load_vector<V>(products + row * kPanel + at),
+                                             bias, place, partial + row * kPanel + at);
               }
             }
           });
@@ -376,6 +383,7 @@ NPU_INLINE void run_classic(const Task& task) {
 }
 
 /// The four quarters of the results of a unit.
+template <typename V>
 struct Quarters {
   V c11;
   V c12;
@@ -383,8 +391,8 @@ struct Quarters {
   V c22;
 };
 
-template <bool kAreAlike>
-NPU_INLINE Quarters combine(const float* products, std::int64_t step) {
+template <typename V, bool kAreAlike>
+NPU_INLINE Quarters<V> combine(const float* products, std::int64_t step) {
   const auto product = [&](int i) __attribute__((always_inline)) {
     return load_vector<V>(products + i * step);
   };
@@ -401,21 +409,23 @@ NPU_INLINE Quarters combine(const float* products, std::int64_t step) {
 }
 
 /// The results of a unit, of which `lower` rows lie `rows` below the others.
-template <bool kAvx512, bool kAreAlike, bool kIsFirst, Finish kFinish>
+template <typename V, bool kAreAlike, bool kIsFirst, Finish kFinish>
 NPU_INLINE void add_up_quarters(const Task& task, std::int64_t rows, std::int64_t lower,
                                 std::int64_t unit, const float* products, float* partial) {
+  constexpr std::int64_t kLanes = kLanesOf<V>;
+  constexpr std::int64_t kPanel = 2 * kLanes;
   const PackedGemm& call = *task.call;
   const std::int64_t step = rows * kPanel;
   const std::int64_t down = rows * call.target.row;
   const std::int64_t right = kPanel / kLanes * call.target.block;
   for (std::int64_t at = 0; at < kPanel; at += kLanes) {
     const std::int64_t column = unit * 2 * kPanel + at;
-    const V left_bias = bias_of(task, column);
-    const V right_bias = bias_of(task, column + kPanel);
-    std::int64_t top = target_place(task, task.first_row, column);
+    const V left_bias = bias_of<V>(task, column);
+    const V right_bias = bias_of<V>(task, column + kPanel);
+    std::int64_t top = target_place<V>(task, task.first_row, column);
     for (std::int64_t row = 0; row < rows; ++row, top += call.target.row) {
       const std::int64_t place = row * kPanel + at;
-      const Quarters sums = combine<kAreAlike>(products + place, step);
+      const Quarters<V> sums = combine<V, kAreAlike>(products + place, step);
       if constexpr (kFinish != Finish::kLater) {
         fetch_target(task, top);
         fetch_target(task, top + right);
@@ -423,21 +433,21 @@ NPU_INLINE void add_up_quarters(const Task& task, std::int64_t rows, std::int64_
         fetch_target(task, top + down + right);
       }
       float* kept = partial + place;
-      add_up<kAvx512, kIsFirst, kFinish>(task, sums.c11, left_bias, top, kept);
-      add_up<kAvx512, kIsFirst, kFinish>(task, sums.c12, right_bias, top + right, kept + step);
+      add_up<V, kIsFirst, kFinish>(task, sums.c11, left_bias, top, kept);
+      add_up<V, kIsFirst, kFinish>(task, sums.c12, right_bias, top + right, kept + step);
       if (row >= lower) break;
-      add_up<kAvx512, kIsFirst, kFinish>(task, sums.c21, left_bias, top + down, kept + 2 * step);
-      add_up<kAvx512, kIsFirst, kFinish>(task, sums.c22, right_bias, top + down + right,
-                                         kept + 3 * step);
+      add_up<V, kIsFirst, kFinish>(task, sums.c21, left_bias, top + down, kept + 2 * step);
+      add_up<V, kIsFirst, kFinish>(task, sums.c22, right_bias, top + down + right, kept + 3 * step);
     }
   }
 }
 
-template <bool kAvx512, bool kHasNorm>
+template <typename V, bool kHasNorm>
 NPU_INLINE void run_strassen(const Task& task) {
+  constexpr std::int64_t kPanel = 2 * kLanesOf<V>;
   const PackedGemm& call = *task.call;
   const Scratch places = scratch_of(call);
-  const Tiles tiles{ceil_div(task.last_row - task.first_row, 2)};
+  const Tiles tiles{ceil_div(task.last_row - task.first_row, 2), kTileRowsOf<V>};
   const std::int64_t lower = task.last_row - task.first_row - tiles.rows;
   float* products = task.scratch + places.products;
   float* difference = task.scratch + places.difference;
@@ -447,17 +457,18 @@ NPU_INLINE void run_strassen(const Task& task) {
     const Run run{begin, run_begin(call, i + 1) - begin, i == 0, i + 1 == runs(call)};
     const std::int64_t length = run.length / 2;
     const auto copy = [&](int which) { return task.scratch + which * places.copy; };
-    const bool are_alike = copy_sums<kHasNorm>(task, tiles, run, places.copy, task.scratch);
+    const bool are_alike = copy_sums<V, kHasNorm>(task, tiles, run, places.copy, task.scratch);
     if (!are_alike) {  // A21 in the place of a sum
-      copy_rows<kHasNorm>(task, tiles, task.first_row + tiles.rows, lower, begin, length, copy(3));
+      copy_rows<V, kHasNorm>(task, tiles, task.first_row + tiles.rows, lower, begin, length,
+                             copy(3));
     }
     for (std::int64_t unit = task.first_unit; unit < task.last_unit; ++unit) {
       const float* b11 = weights_of(task, run, unit);
       const float* b21 = b11 + length * kPanel;
       const float* b12 = b21 + length * kPanel;
       const float* b22 = b12 + length * kPanel;
-      Multiplier<kAvx512> multiplier(tiles, length, difference, weights_behind(task, run, unit),
-                                     run.length * 2 * kPanel);
+      Multiplier<V> multiplier(tiles, length, difference, weights_behind(task, run, unit),
+                               run.length * 2 * kPanel);
       const auto multiply = [&](int left, const Factor& right, int product, std::int64_t rows) {
         multiplier.run(copy(left), right, 2, rows, products + product * step);
       };
@@ -483,33 +494,33 @@ NPU_INLINE void run_strassen(const Task& task) {
       for_run(
           task, run, [&]<bool kIsFirst, Finish kFinish>() __attribute__((always_inline)) {
             if (are_alike) {
-              add_up_quarters<kAvx512, true, kIsFirst, kFinish>(task, tiles.rows, lower, unit,
-                                                                products, partial);
+              add_up_quarters<V, true, kIsFirst, kFinish>(task, tiles.rows, lower, unit, products,
+                                                          partial);
             } else {
-              add_up_quarters<kAvx512, false, kIsFirst, kFinish>(task, tiles.rows, lower, unit,
-                                                                 products, partial);
+              add_up_quarters<V, false, kIsFirst, kFinish>(task, tiles.rows, lower, unit, products,
+                                                           partial);
             }
           });
     }
   }
 }
 
-template <bool kAvx512, bool kUseStrassen, bool kHasNorm>
+template <typename V, bool kUseStrassen, bool kHasNorm>
 NPU_INLINE void run_any(const Task& task) {
   if constexpr (kUseStrassen) {
-    run_strassen<kAvx512, kHasNorm>(task);
+    run_strassen<V, kHasNorm>(task);
   } else {
-    run_classic<kAvx512, kHasNorm>(task);
+    run_classic<V, kHasNorm>(task);
   }
 }
 
 template <bool kUseStrassen, bool kHasNorm>
 NPU_TARGET_AVX2 void run_avx2(const Task& task) {
-  run_any<false, kUseStrassen, kHasNorm>(task);
+  run_any<Float8, kUseStrassen, kHasNorm>(task);
 }
 template <bool kUseStrassen, bool kHasNorm>
 NPU_TARGET_AVX512 void run_avx512(const Task& task) {
-  run_any<true, kUseStrassen, kHasNorm>(task);
+  run_any<Float16, kUseStrassen, kHasNorm>(task);
 }
 
 using TaskFunction = void (*)(const Task&);

@@ -11,12 +11,12 @@
 namespace npu::onednn {
 
 /// target[image, row, column] = sum over k of source[image, row, k] * weight[column, k] with
-/// constant weights: a linear layer, or a pointwise convolution on channels in blocks of 16.
-/// float32, AVX2 or AVX-512.
+/// constant weights: a linear layer, or a pointwise convolution on channels in blocks of
+/// lanes_of(isa). float32, AVX2 or AVX-512.
 struct PackedGemm {
   static constexpr std::string_view kName = "packed-gemm";
   static constexpr std::string_view kStrassenName = "strassen";
-  /// Distances in floats; a block is 16 elements of a row, which lie together.
+  /// Distances in floats; a block is lanes_of(isa) elements of a row, which lie together.
   struct Steps {
     std::int64_t image = 0;
     std::int64_t row = 0;

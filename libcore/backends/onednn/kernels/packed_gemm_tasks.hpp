@@ -11,14 +11,13 @@
 
 namespace npu::onednn::packed_gemm {
 
-inline constexpr std::int64_t kLanes = 16;
-inline constexpr std::int64_t kPanel = 2 * kLanes;
+inline constexpr std::int64_t kStep = 16;             // k and columns are cut in steps of this many
 inline constexpr std::int64_t kMaxRows = 112;         // of a task
 inline constexpr std::int64_t kMinTaskRows = 24;      // worth a task of their own
 inline constexpr std::int64_t kMaxRun = 1024;         // of k: rows and two panels stay in the L2
 inline constexpr std::int64_t kMaxStrassenRun = 768;  // where there are 7 / 4 as many rows
 inline constexpr std::int64_t kPadding =
-    9 * kLanes;                            // copies 4 KiB apart would share places in a cache
+    9 * kStep;                             // copies 4 KiB apart would share places in a cache
 inline constexpr std::int64_t kTasks = 4;  // for each thread, wanted
 inline constexpr std::int64_t kMinTaskColumns = 768;  // of a task: copies are then worth their time
 
@@ -33,7 +32,7 @@ inline std::int64_t row_chunks(const PackedGemm& call) {
 
 /// k is cut in steps of this many.
 inline std::int64_t run_step(const PackedGemm& call) {
-  return call.use_strassen ? 2 * kLanes : kLanes;
+  return call.use_strassen ? 2 * kStep : kStep;
 }
 
 inline std::int64_t runs(const PackedGemm& call) {
@@ -45,8 +44,11 @@ inline std::int64_t run_begin(const PackedGemm& call, std::int64_t run) {
   return call.inner / step * run / runs(call) * step;
 }
 
+/// Columns of weights that lie together: two vectors.
+inline std::int64_t panel(const PackedGemm& call) { return 2 * lanes_of(call.isa); }
+
 inline std::int64_t unit_columns(const PackedGemm& call) {
-  return call.use_strassen ? 2 * kPanel : kPanel;
+  return call.use_strassen ? 2 * panel(call) : panel(call);
 }
 
 inline std::int64_t units(const PackedGemm& call) {
@@ -80,8 +82,8 @@ inline Scratch scratch_of(const PackedGemm& call) {
   Scratch result;
   result.copy = rows * length + kPadding;
   result.products = (call.use_strassen ? 7 : 1) * result.copy;
-  result.difference = result.products + (call.use_strassen ? 8 : 1) * rows * kPanel + kPadding;
-  result.partial = result.difference + (call.use_strassen ? length * kPanel + kPadding : 0);
+  result.difference = result.products + (call.use_strassen ? 8 : 1) * rows * panel(call) + kPadding;
+  result.partial = result.difference + (call.use_strassen ? length * panel(call) + kPadding : 0);
   const std::int64_t columns = ceil_div(units(call), column_groups(call)) * unit_columns(call);
   const std::int64_t padded_rows = call.use_strassen ? 2 * rows : rows;
   result.all = result.partial + (runs(call) > 1 ? padded_rows * columns : 0);

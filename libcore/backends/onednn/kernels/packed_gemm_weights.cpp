@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packs the weights of a product: for each KC block panels of 32 columns, one behind the other, in
-// which the columns of one k lie together. O(inner * columns).
+// Packs the weights of a product: for each KC block panels of two vectors of columns, one behind
+// the other, in which the columns of one k lie together. O(inner * columns).
 #include "kernels/packed_gemm_tasks.hpp"
 #include "kernels/share_work.hpp"
 
 namespace npu::onednn {
 
-using packed_gemm::kPanel;
+using packed_gemm::panel;
 using packed_gemm::run_begin;
 using packed_gemm::runs;
 using packed_gemm::scratch_of;
@@ -22,10 +22,11 @@ PackedGemmWeights::Operands PackedGemmWeights::bind(Addresses addresses) {
 
 void PackedGemmWeights::run(const Operands& operands) const {
   const std::int64_t count = runs(gemm);
+  const std::int64_t most = panel(gemm);
   for (std::int64_t run = 0; run < count; ++run) {
     const std::int64_t begin = run_begin(gemm, run);
     const std::int64_t length = run_begin(gemm, run + 1) - begin;
-    share_range(gemm.columns, kPanel, gemm.threads, [&](std::int64_t first, std::int64_t last) {
+    share_range(gemm.columns, most, gemm.threads, [&](std::int64_t first, std::int64_t last) {
       const std::int64_t width = last - first;
       float* to = operands.target + gemm.columns * begin + first * length;
       for (std::int64_t column = 0; column < width; ++column) {

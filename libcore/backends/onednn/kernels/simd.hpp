@@ -45,6 +45,15 @@ inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1
 
 enum class VectorIsa : std::uint8_t { kAny, kAvx2, kAvx512 };
 
+/// Floats of a vector.
+template <typename V>
+inline constexpr std::int64_t kLanesOf = sizeof(V) / sizeof(float);
+/// Floats of the vectors of an instruction set, which is how many channels a block has.
+constexpr std::int64_t lanes_of(VectorIsa isa) { return isa == VectorIsa::kAvx512 ? 16 : 8; }
+/// True for vectors of functions that are compiled for AVX-512.
+template <typename V>
+inline constexpr bool kIsWide = sizeof(V) == 64;
+
 /// What this CPU runs. Kernels run what their descriptor says, which may be less.
 inline VectorIsa cpu_vector_isa() {
 #if NPU_HAS_X86

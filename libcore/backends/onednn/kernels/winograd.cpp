@@ -4,18 +4,19 @@
 // products where the definition needs m * r.
 //
 // A thread takes a block of tiles and of target channels: it transforms the sources of all
-// channels, which then lie in the L2, and for 32 target channels at a time multiplies (up to 14
-// tiles by 2 vectors in registers), transforms back, and applies bias and epilogue. Weights are
-// read in order, once for as many tiles as the L2 holds; where they are too large for a cache
-// themselves, threads share them and not the tiles, and a panel is fetched while the one before it
-// is multiplied. Sums over channels are cut after 128, so that rounding errors do not grow.
+// channels, which then lie in the L2, and for two vectors of target channels at a time
+// multiplies (up to 14 tiles, 6 with AVX2, by 2 vectors in registers), transforms back, and applies
+// bias and epilogue. Weights are read in order, once for as many tiles as the L2 holds; where they
+// are too large for a cache themselves, threads share them and not the tiles, and a panel is
+// fetched while the one before it is multiplied. Sums over channels are cut after 128, so that
+// rounding errors do not grow.
 //
-// Tiles whose elements are too different for that, or not finite, and 32 target channels whose
-// weights are, are computed by the definition; which ones depends on the numbers alone, not on the
-// threads.
+// Tiles whose elements are too different for that, or not finite, and target channels (two vectors
+// of them) whose weights are, are computed by the definition; which ones depends on the numbers
+// alone, not on the threads.
 //
-// O(tiles * products * channels in * channels out / 16) multiply-adds of vectors; memory for each
-// thread O(products * block * channels in).
+// O(tiles * products * channels in * channels out / lanes) multiply-adds of vectors; memory for
+// each thread O(products * block * channels in).
 #include "kernels/winograd.hpp"
 
 #include <algorithm>
@@ -40,30 +41,32 @@ using namespace winograd;
 constexpr std::int64_t kCacheFloats =
     std::int64_t{160} * 1024;  // of transformed sources and products in the L2
 constexpr std::int64_t kSmallWeights = std::int64_t{128} * 1024;  // floats that stay in it, too
-constexpr std::int64_t kMostTiles = 432;   // that fit into the cache, of the smallest ones
+constexpr std::int64_t kPadding = 16;     // a multiple of 4 KiB apart they would share places in L1
+constexpr std::int64_t kMostTiles = 432;  // that fit into the cache, of the smallest ones
+constexpr std::int64_t kFewTiles = 14;    // beside weights in the L2
 constexpr std::int64_t kMostUneven = 512;  // that wait
 
 /// Of the transformed sources of so many tiles for one of the products.
 std::int64_t product_floats(const Winograd& call, std::int64_t tiles) {
-  // A multiple of 4 KiB apart they would share their places in the L1.
-  return tiles * call.source_channels + kLanes;
+  return tiles * call.source_channels + kPadding;
 }
 
 std::int64_t tile_floats(const Winograd& call) {
-  return call.filter.products() * (call.source_channels + kLanes + kColumns);
+  return call.filter.products() * (call.source_channels + kPadding + columns_at_once(call));
 }
 
 /// Tiles that are transformed before weights are read. Where weights come from the L2,
 /// few of them leave room for the weights.
 std::int64_t tiles_at_once(const Winograd& call) {
-  const std::int64_t most = std::max<std::int64_t>(4, kCacheFloats / tile_floats(call));
+  const std::int64_t most =
+      std::clamp<std::int64_t>(kCacheFloats / tile_floats(call), 4, kMostTiles);
   const bool is_small = transformed_floats(call) <= kSmallWeights;
-  return std::min(most, is_small ? kTileRows : call.tiles());
+  return std::min(most, is_small ? kFewTiles : call.tiles());
 }
 
 std::int64_t scratch_floats(const Winograd& call) {
   const std::int64_t by_definition =
-      kMostPixels * (kMostSummed + ceil_div(call.target_channels, kColumns) * kColumns);
+      kMostPixels * (kMostSummed + columns_of(call) * columns_at_once(call));
   return std::max(tile_floats(call) * tiles_at_once(call), by_definition);
 }
 
@@ -84,7 +87,7 @@ bool shares_channels(const Winograd& call) {
   const std::int64_t tiles = call.tiles();
   const std::int64_t at_once = tiles_at_once(call);
   const std::int64_t threads = call.threads;
-  if (ceil_div(call.target_channels, kColumns) < 2 * threads) return false;
+  if (columns_of(call) < 2 * threads) return false;
   // In floats that come from memory or the last cache; a transform is worth about 2.5 for each of
   // its results.
   const double weights = static_cast<double>(transformed_floats(call));
@@ -98,7 +101,6 @@ bool shares_channels(const Winograd& call) {
   return by_channels < by_tiles;
 }
 
-using V = Float16;
 #define NPU_INLINE [[gnu::always_inline]] inline
 
 /// The tiles of a run that are transformed, and those of this run and earlier ones that wait to be
@@ -110,7 +112,7 @@ struct Sorted {
   std::int64_t uneven_count = 0;
 };
 
-/// 16 channels of a tile of the source.
+/// A vector of channels of a tile of the source.
 struct Patch {
   const float* from;
   std::int64_t row;  ///< floats from one row to the next
@@ -118,9 +120,10 @@ struct Patch {
 
 /// Those of the tile whose first element is at (y, x) of a plane: where they lie, or if the tile
 /// sticks out, copied with zeros around.
-template <int kCountY, int kCountX>
+template <typename V, int kCountY, int kCountX>
 NPU_INLINE Patch patch_at(const Winograd& call, const float* plane, std::int64_t y, std::int64_t x,
                           bool inside, float* copy) {
+  constexpr std::int64_t kLanes = kLanesOf<V>;
   const std::int64_t height = call.source_extent[0];
   const std::int64_t width = call.source_extent[1];
   if (inside) return {plane + (y * width + x) * kLanes, width * kLanes};
@@ -134,22 +137,23 @@ NPU_INLINE Patch patch_at(const Winograd& call, const float* plane, std::int64_t
   return {copy, std::int64_t{kCountX} * kLanes};
 }
 
-template <int kCount>
+template <typename V, int kCount>
 NPU_INLINE void load_column(const Patch& patch, int column, V (&elements)[kCount]) {
 #pragma GCC unroll 10
   for (int r = 0; r < kCount; ++r) {
-    elements[r] = load_vector<V>(patch.from + r * patch.row + column * kLanes);
+    elements[r] = load_vector<V>(patch.from + r * patch.row + column * kLanesOf<V>);
   }
 }
 
 /// Transforms the sources of `rows` tiles from `first` on. An uneven one is overwritten by the
 /// next; behind it a tile is looked at before it is transformed, since they come in crowds.
-template <int kTileY, int kTapsY, int kTileX, int kTapsX>
+template <typename V, int kTileY, int kTapsY, int kTileX, int kTapsX>
 NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_t rows, float* to,
                              Sorted& sorted) {
+  constexpr std::int64_t kLanes = kLanesOf<V>;
   constexpr int kCountY = kTileY + kTapsY - 1;
   constexpr int kCountX = kTileX + kTapsX - 1;
-  using TileGuard = Guard<kTileY, kTapsY, kTileX, kTapsX>;
+  using TileGuard = Guard<V, kTileY, kTapsY, kTileX, kTapsX>;
   const Winograd& call = *block.call;
   const std::int64_t plane = call.source_extent[0] * call.source_extent[1] * kLanes;
   const std::int64_t groups = call.source_channels / kLanes;
@@ -170,7 +174,7 @@ NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_
       TileGuard guard;
       for (std::int64_t group = 0; group < groups; ++group) {
         const Patch patch =
-            patch_at<kCountY, kCountX>(call, image + group * plane, y, x, inside, copy);
+            patch_at<V, kCountY, kCountX>(call, image + group * plane, y, x, inside, copy);
 #pragma GCC unroll 10
         for (int c = 0; c < kCountX; ++c) {
           V column[kCountY];
@@ -184,7 +188,7 @@ NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_
       TileGuard guard;
       for (std::int64_t group = 0; group < groups; ++group) {
         const Patch patch =
-            patch_at<kCountY, kCountX>(call, image + group * plane, y, x, inside, copy);
+            patch_at<V, kCountY, kCountX>(call, image + group * plane, y, x, inside, copy);
         V middle[kCountY][kCountX];
 #pragma GCC unroll 10
         for (int c = 0; c < kCountX; ++c) {
@@ -212,9 +216,10 @@ NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_
   }
 }
 
-template <bool kAvx512, int kTileY, int kTapsY, int kTileX, int kTapsX>
+template <typename V, int kTileY, int kTapsY, int kTileX, int kTapsX>
 NPU_INLINE void store_results(const Block& block, std::span<const std::int32_t> tiles,
                               std::int64_t group, const float* from) {
+  constexpr std::int64_t kLanes = kLanesOf<V>;
   constexpr int kCountY = kTileY + kTapsY - 1;
   constexpr int kCountX = kTileX + kTapsX - 1;
   const Winograd& call = *block.call;
@@ -229,7 +234,7 @@ NPU_INLINE void store_results(const Block& block, std::span<const std::int32_t> 
       V column[kCountY];
 #pragma GCC unroll 10
       for (int r = 0; r < kCountY; ++r) {
-        column[r] = load_vector<V>(from + ((r * kCountX + c) * rows + i) * kColumns);
+        column[r] = load_vector<V>(from + ((r * kCountX + c) * rows + i) * 2 * kLanes);
       }
       transform_result<kTileY, kTapsY>(column, 1, &middle[0][c], kCountX);
     }
@@ -243,27 +248,28 @@ NPU_INLINE void store_results(const Block& block, std::span<const std::int32_t> 
       const std::int64_t at = (plane + (place.y + r) * width + place.x) * kLanes;
       for (std::int64_t c = 0; c < columns; ++c) {
         store_vector(block.target + at + c * kLanes,
-                     apply_steps<kAvx512>(call.epilogue, line[c] + bias, block.target,
-                                          block.operands, at + c * kLanes));
+                     apply_steps<kIsWide<V>>(call.epilogue, line[c] + bias, block.target,
+                                             block.operands, at + c * kLanes));
       }
     }
   }
 }
 
 /// Products of `tiles` transformed tiles, of `stride` that there is room for, with the weights of
-/// 32 target channels. Sums over channels are cut, so that their rounding errors do not grow with
-/// the number of channels.
-template <bool kAvx512>
+/// two vectors of target channels. Sums over channels are cut, so that their rounding errors do not
+/// grow with the number of channels.
+template <typename V>
 NPU_INLINE void multiply(const Block& block, std::int64_t tiles, std::int64_t stride,
                          std::int64_t column, std::int64_t vectors, float* products) {
+  constexpr std::int64_t kLanes = kLanesOf<V>;
   const Winograd& call = *block.call;
   const std::int64_t count = call.filter.products();
   const std::int64_t channels = call.source_channels;
-  const std::int64_t cuts = ceil_div(tiles, kTileRows);
-  const auto& kernels =
-      vectors == 2 ? kGemmMicroKernels<kAvx512, 2> : kGemmMicroKernels<kAvx512, 1>;
+  const std::int64_t cuts = ceil_div(tiles, kTileRowsOf<V>);
+  const auto& kernels = vectors == 2 ? kGemmMicroKernels<V, 2> : kGemmMicroKernels<V, 1>;
   const std::int64_t panel = channels * vectors * kLanes;
-  const float* weight = block.weight + column * kColumns * count * channels;
+  const float* weight = block.weight + column * 2 * kLanes * count * channels;
+  const std::int64_t lines = ceil_div(vectors * kLanes, kLine);  // of a panel, for each channel
   for (std::int64_t product = 0; product < count; ++product, weight += panel) {
     for (std::int64_t cut = 0; cut < cuts; ++cut) {
       const std::int64_t begin = tiles * cut / cuts;
@@ -272,18 +278,19 @@ NPU_INLINE void multiply(const Block& block, std::int64_t tiles, std::int64_t st
       const float* from = block.scratch + product * product_floats(call, stride) + begin * kLanes;
       // The next panel follows, the next column's first one behind the last; what lies behind
       // all of them is fetched for nothing.
-      const float* ahead = cut < vectors ? weight + panel + cut * channels * kLanes : weight;
+      const float* ahead = cut < lines ? weight + panel + cut * channels * kLine : weight;
       for (std::int64_t k = 0; k < channels; k += kMostSummed) {
         kernel({from + k * stride, stride * kLanes, std::min(kMostSummed, channels - k) / kLanes,
-                weight + k * vectors * kLanes, nullptr, nullptr, ahead + k * kLanes,
-                products + (product * tiles + begin) * kColumns, k != 0});
+                weight + k * vectors * kLanes, nullptr, nullptr, ahead + k * kLine,
+                products + (product * tiles + begin) * 2 * kLanes, k != 0});
       }
     }
   }
 }
 
-template <bool kAvx512, int kTileY, int kTapsY, int kTileX, int kTapsX>
+template <typename V, int kTileY, int kTapsY, int kTileX, int kTapsX>
 NPU_INLINE void run_block(const Block& block) {
+  constexpr std::int64_t kLanes = kLanesOf<V>;
   constexpr int kProducts = (kTileY + kTapsY - 1) * (kTileX + kTapsX - 1);
   const Winograd& call = *block.call;
   const std::int64_t at_once = tiles_at_once(call);
@@ -299,21 +306,21 @@ NPU_INLINE void run_block(const Block& block) {
   for (std::int64_t run = 0; run < runs; ++run) {
     const std::int64_t first = block.first_tile + count * run / runs;
     const std::int64_t rows = block.first_tile + count * (run + 1) / runs - first;
-    load_sources<kTileY, kTapsY, kTileX, kTapsX>(block, first, rows, block.scratch, sorted);
+    load_sources<V, kTileY, kTapsY, kTileX, kTapsX>(block, first, rows, block.scratch, sorted);
     const std::span<const std::int32_t> even(sorted.even.data(),
                                              static_cast<std::size_t>(sorted.even_count));
     for (std::int64_t column = block.first_column; !even.empty() && column < block.last_column;
          ++column) {
       if (has_uneven_columns && is_uneven_column(block, column)) continue;
       const std::int64_t vectors = std::min<std::int64_t>(2, groups - 2 * column);
-      multiply<kAvx512>(block, sorted.even_count, rows, column, vectors, products);
+      multiply<V>(block, sorted.even_count, rows, column, vectors, products);
       for (std::int64_t vector = 0; vector < vectors; ++vector) {
-        store_results<kAvx512, kTileY, kTapsY, kTileX, kTapsX>(block, even, 2 * column + vector,
-                                                               products + vector * kLanes);
+        store_results<V, kTileY, kTapsY, kTileX, kTapsX>(block, even, 2 * column + vector,
+                                                         products + vector * kLanes);
       }
     }
     // By the definition; the scratch memory is free again.
-    const auto define = kAvx512 ? define_avx512 : define_avx2;
+    const auto define = kIsWide<V> ? define_avx512 : define_avx2;
     if (has_uneven_columns && !even.empty()) define(block, even, true);
     if (sorted.uneven_count >= kMostUneven || (run + 1 == runs && sorted.uneven_count != 0)) {
       define(block, {sorted.uneven.data(), static_cast<std::size_t>(sorted.uneven_count)}, false);
@@ -324,11 +331,11 @@ NPU_INLINE void run_block(const Block& block) {
 
 template <int kTileY, int kTapsY, int kTileX, int kTapsX>
 NPU_TARGET_AVX2 void run_avx2(const Block& block) {
-  run_block<false, kTileY, kTapsY, kTileX, kTapsX>(block);
+  run_block<Float8, kTileY, kTapsY, kTileX, kTapsX>(block);
 }
 template <int kTileY, int kTapsY, int kTileX, int kTapsX>
 NPU_TARGET_AVX512 void run_avx512(const Block& block) {
-  run_block<true, kTileY, kTapsY, kTileX, kTapsX>(block);
+  run_block<Float16, kTileY, kTapsY, kTileX, kTapsX>(block);
 }
 
 using Run = void (*)(const Block&);
@@ -342,7 +349,7 @@ struct Kernel {
   double amplification;
 };
 
-/// [columns, products, source channels, up to kColumns].
+/// [columns, products, source channels, up to columns_at_once].
 template <int kTileY, int kTapsY, int kTileX, int kTapsX>
 void transform_all(const Winograd& call, const float* weight, float* transformed) {
   constexpr int kCountY = kTileY + kTapsY - 1;
@@ -350,10 +357,11 @@ void transform_all(const Winograd& call, const float* weight, float* transformed
   const auto& by_row = kMatrices<kTileY, kTapsY>.weight;
   const auto& by_column = kMatrices<kTileX, kTapsX>.weight;
   const std::int64_t inputs = call.source_channels;
+  const std::int64_t most = columns_at_once(call);
   share_pieces(call.target_channels, call.threads, [&](std::int64_t o, int) {
-    const std::int64_t column = o / kColumns;
-    const std::int64_t width = std::min(kColumns, call.target_channels - column * kColumns);
-    float* to = transformed + column * kColumns * kCountY * kCountX * inputs + o % kColumns;
+    const std::int64_t column = o / most;
+    const std::int64_t width = std::min(most, call.target_channels - column * most);
+    float* to = transformed + column * most * kCountY * kCountX * inputs + o % most;
     for (std::int64_t i = 0; i < inputs; ++i) {
       const float* taps = weight + (o * inputs + i) * kTapsY * kTapsX;
       double middle[kCountY][kTapsX]{};
@@ -375,14 +383,15 @@ void transform_all(const Winograd& call, const float* weight, float* transformed
   });
 }
 
-/// [columns, taps, source channels, up to kColumns].
+/// [columns, taps, source channels, up to columns_at_once].
 void order_by_definition(const Winograd& call, const float* weight, float* ordered) {
   const std::int64_t taps = call.filter.all_taps();
   const std::int64_t inputs = call.source_channels;
+  const std::int64_t most = columns_at_once(call);
   share_pieces(call.target_channels, call.threads, [&](std::int64_t o, int) {
-    const std::int64_t column = o / kColumns;
-    const std::int64_t width = std::min(kColumns, call.target_channels - column * kColumns);
-    float* to = ordered + column * kColumns * taps * inputs + o % kColumns;
+    const std::int64_t column = o / most;
+    const std::int64_t width = std::min(most, call.target_channels - column * most);
+    float* to = ordered + column * most * taps * inputs + o % most;
     for (std::int64_t i = 0; i < inputs; ++i) {
       for (std::int64_t tap = 0; tap < taps; ++tap) {
         to[(tap * inputs + i) * width] = weight[(o * inputs + i) * taps + tap];
@@ -391,15 +400,15 @@ void order_by_definition(const Winograd& call, const float* weight, float* order
   });
 }
 
-/// The largest energy of a tile for which nothing overflows, then for each kColumns target channels
-/// whether their weights are uneven: one of them not finite, or far above the mean magnitude,
-/// beside which the error that it brings to results that do not need it would be large.
+/// The largest energy of a tile for which nothing overflows, then for each columns_at_once target
+/// channels whether their weights are uneven: one of them not finite, or far above the mean
+/// magnitude, beside which the error that it brings to results that do not need it would be large.
 void judge_weights(const Winograd& call, const float* weight, float* judgement) {
   constexpr double kMaxPeak = 256.0;
   constexpr double kMaxGrowth = 1e5;  // of numbers on their way through transforms
   constexpr double kMost = std::numeric_limits<float>::max();
   const std::int64_t count = call.filter.all_taps() * call.source_channels;
-  std::fill_n(judgement, 1 + ceil_div(call.target_channels, kColumns), 0.0F);
+  std::fill_n(judgement, 1 + columns_of(call), 0.0F);
   double largest = 0.0;
   for (std::int64_t o = 0; o < call.target_channels; ++o) {
     double sum = 0.0;
@@ -413,7 +422,7 @@ void judge_weights(const Winograd& call, const float* weight, float* judgement) 
     if (is_even) {
       largest = std::max(largest, sum);
     } else {
-      judgement[1 + o / kColumns] = 1.0F;
+      judgement[1 + o / columns_at_once(call)] = 1.0F;
     }
   }
   const double limit = kMost / (kMaxGrowth * std::max(largest, 1.0));
@@ -468,7 +477,7 @@ std::int64_t Winograd::tiles() const {
 }
 
 std::size_t Winograd::weight_floats() const {
-  return static_cast<std::size_t>(limit_place(*this) + 1 + ceil_div(target_channels, kColumns));
+  return static_cast<std::size_t>(limit_place(*this) + 1 + columns_of(*this));
 }
 
 std::size_t Winograd::scratch_bytes() const {
@@ -498,8 +507,9 @@ void Winograd::run(const Operands& operands) const {
   const std::int64_t count = tiles();
   // Some blocks for each thread, of full micro-kernels and large enough for what is read for each.
   constexpr std::int64_t kBlocks = 4;
-  const std::int64_t columns = ceil_div(target_channels, kColumns);
-  const std::int64_t units = ceil_div(count, kTileRows);
+  const std::int64_t rows = tile_rows(isa);
+  const std::int64_t columns = columns_of(*this);
+  const std::int64_t units = ceil_div(count, rows);
   const std::int64_t least = std::min<std::int64_t>(threads, units);
   const std::int64_t blocks = shares_channels(*this)
                                   ? 1
@@ -507,7 +517,7 @@ void Winograd::run(const Operands& operands) const {
                                                std::max(least, kBlocks * threads));
   const auto begin_of = [&](std::int64_t block) {
     return blocks == least ? count * block / blocks
-                           : std::min(count, units * block / blocks * kTileRows);
+                           : std::min(count, units * block / blocks * rows);
   };
   const std::int64_t parts = std::min(columns, ceil_div(threads, blocks));
   const std::int64_t floats = scratch_floats(*this);

@@ -11,7 +11,8 @@
 namespace npu::onednn {
 
 /// A convolution with stride 1 and without dilation by Winograd's minimal filtering (Winograd 1980;
-/// Lavin and Gray 2016): float32, channels in blocks of 16 in source and target, AVX2 or AVX-512.
+/// Lavin and Gray 2016): float32, channels in blocks of lanes_of(isa) in source and target, AVX2 or
+/// AVX-512.
 struct Winograd {
   static constexpr std::string_view kName = "winograd";
   /// Outputs of a tile and taps of the kernel, by dimension: F(4, 3) is {4, 3}.

@@ -13,9 +13,12 @@
 
 namespace npu::onednn::winograd {
 
-constexpr std::int64_t kLanes = 16;
-constexpr std::int64_t kColumns = 2 * kLanes;  // target channels at a time
-constexpr std::int64_t kMostPixels = 112;      // computed together by the definition
+/// Target channels at a time, and how often there are so many.
+inline std::int64_t columns_at_once(const Winograd& call) { return 2 * lanes_of(call.isa); }
+inline std::int64_t columns_of(const Winograd& call) {
+  return ceil_div(call.target_channels, columns_at_once(call));
+}
+constexpr std::int64_t kMostPixels = 112;  // computed together by the definition
 constexpr std::int64_t kMostSummed = Winograd::kMostSummed;
 
 /// What one unit of work is.
@@ -29,7 +32,7 @@ struct Block {
   float* scratch;
   std::int64_t first_tile;
   std::int64_t last_tile;
-  std::int64_t first_column;  ///< in steps of kColumns
+  std::int64_t first_column;  ///< in steps of columns_at_once
   std::int64_t last_column;
 };
 
@@ -38,14 +41,14 @@ inline std::int64_t transformed_floats(const Winograd& call) {
   return call.filter.products() * call.source_channels * call.target_channels;
 }
 
-/// Where the weights say how large the energy of a tile may be; behind it is a number for each 32
-/// target channels, not zero where their weights are uneven.
+/// Where the weights say how large the energy of a tile may be; behind it is a number for each
+/// columns_at_once target channels, not zero where their weights are uneven.
 inline std::int64_t limit_place(const Winograd& call) {
   return transformed_floats(call) +
          call.filter.all_taps() * call.source_channels * call.target_channels;
 }
 
-/// Where the weights of 32 target channels are to be computed by the definition.
+/// Whether the weights of some target channels are to be computed by the definition.
 [[gnu::always_inline]] inline bool is_uneven_column(const Block& block, std::int64_t column) {
   return block.weight[limit_place(*block.call) + 1 + column] != 0.0F;
 }

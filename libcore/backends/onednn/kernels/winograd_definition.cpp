@@ -2,7 +2,7 @@
 // Tiles of a Winograd convolution that a transform would spoil, by the definition: a product of
 // matrices whose left one is made of the receptive fields of up to 112 results (im2col), so many
 // taps and channels at a time as sums are cut into. The weights lie behind the transformed ones.
-// O(results * taps * channels in * channels out / 16) multiply-adds of vectors.
+// O(results * taps * channels in * channels out / lanes) multiply-adds of vectors.
 #include <algorithm>
 
 #include "kernels/gemm_micro_kernel.hpp"
@@ -16,11 +16,10 @@ namespace {
 constexpr std::int64_t kFewPixels = 56;  // whose sources stay in the L1, if weights do in the L2
 constexpr std::int64_t kWeightsInL2 = std::int64_t{256} * 1024;  // floats
 
-using V = Float16;
 #define NPU_INLINE [[gnu::always_inline]] inline
 
-/// Results that are computed together by the definition. Places are in vectors of 16 channels, of
-/// the first 16: those of a thread's part of a tensor that fits into memory.
+/// Results that are computed together by the definition. Places are in vectors of channels, of
+/// the first vector: those of a thread's part of a tensor that fits into memory.
 struct Pixels {
   std::int32_t y[kMostPixels];  ///< where the receptive field begins, which may be outside
   std::int32_t x[kMostPixels];
@@ -29,6 +28,7 @@ struct Pixels {
   std::int64_t count = 0;
 };
 
+template <std::int64_t kLanes>
 NPU_INLINE void add_pixel(const Winograd& call, const Place& place, Pixels& pixels) {
   const std::int64_t y = place.y - call.pad[0];
   const std::int64_t x = place.x - call.pad[1];
@@ -43,9 +43,12 @@ NPU_INLINE void add_pixel(const Winograd& call, const Place& place, Pixels& pixe
       static_cast<std::int32_t>((place.image * target + place.y) * call.target_extent[1] + place.x);
 }
 
-/// Source elements [k block, pixel, 16] for the k blocks [begin, end): a tap and 16 channels each.
+/// Source elements [k block, pixel, lanes] for the k blocks [begin, end): a tap and a vector of
+/// channels each.
+template <typename V>
 NPU_INLINE void copy_fields(const Block& block, const Pixels& pixels, std::int64_t begin,
                             std::int64_t end, float* to) {
+  constexpr std::int64_t kLanes = kLanesOf<V>;
   const Winograd& call = *block.call;
   const auto height = static_cast<std::uint32_t>(call.source_extent[0]);
   const auto width = static_cast<std::uint32_t>(call.source_extent[1]);
@@ -71,17 +74,19 @@ NPU_INLINE void copy_fields(const Block& block, const Pixels& pixels, std::int64
   }
 }
 
-/// Where the definition's weights of 32 target channels lie: [taps, source channels, up to 32].
+/// Where the definition's weights of two vectors of target channels lie: [taps, source channels,
+/// up to 2 * lanes].
 NPU_INLINE const float* definition_weights(const Block& block, std::int64_t column) {
   const Winograd& call = *block.call;
   return block.weight + transformed_floats(call) +
-         column * kColumns * call.filter.all_taps() * call.source_channels;
+         column * columns_at_once(call) * call.filter.all_taps() * call.source_channels;
 }
 
-/// Bias, epilogue and the way to the target for 32 target channels of some pixels.
-template <bool kAvx512>
+/// Bias, epilogue and the way to the target for two vectors of target channels of some pixels.
+template <typename V>
 NPU_INLINE void store_pixels(const Block& block, const Pixels& pixels, std::int64_t column,
                              std::int64_t vectors, const float* sums) {
+  constexpr std::int64_t kLanes = kLanesOf<V>;
   const Winograd& call = *block.call;
   for (std::int64_t vector = 0; vector < vectors; ++vector) {
     const std::int64_t group = 2 * column + vector;
@@ -89,9 +94,9 @@ NPU_INLINE void store_pixels(const Block& block, const Pixels& pixels, std::int6
     const std::int64_t plane = group * call.target_extent[0] * call.target_extent[1];
     for (std::int64_t i = 0; i < pixels.count; ++i) {
       const std::int64_t at = (plane + pixels.target[i]) * kLanes;
-      const V sum = load_vector<V>(sums + i * kColumns + vector * kLanes);
-      store_vector(block.target + at, apply_steps<kAvx512>(call.epilogue, sum + bias, block.target,
-                                                           block.operands, at));
+      const V sum = load_vector<V>(sums + i * 2 * kLanes + vector * kLanes);
+      store_vector(block.target + at, apply_steps<kIsWide<V>>(call.epilogue, sum + bias,
+                                                              block.target, block.operands, at));
     }
   }
 }
@@ -99,24 +104,26 @@ NPU_INLINE void store_pixels(const Block& block, const Pixels& pixels, std::int6
 /// A product of matrices, the left one of the pixels' receptive fields, for those columns of the
 /// block whose weights are as `of_uneven_columns` says, or for all if it says no and tiles are not
 /// even.
-template <bool kAvx512>
+template <typename V>
 NPU_INLINE void define_pixels(const Block& block, const Pixels& pixels, bool of_uneven_columns) {
+  constexpr std::int64_t kLanes = kLanesOf<V>;
+  constexpr std::int64_t kColumns = 2 * kLanes;
   const Winograd& call = *block.call;
   const std::int64_t groups = call.target_channels / kLanes;
   const std::int64_t blocks = call.filter.all_taps() * call.source_channels / kLanes;
-  const std::int64_t cuts = ceil_div(pixels.count, kTileRows);
+  const std::int64_t cuts = ceil_div(pixels.count, kTileRowsOf<V>);
   float* sums = block.scratch + kMostPixels * kMostSummed;
   const std::int64_t runs = ceil_div(blocks, kMostSummed / kLanes);
   for (std::int64_t run = 0; run < runs; ++run) {
     const std::int64_t begin = blocks * run / runs;
     const std::int64_t end = blocks * (run + 1) / runs;
-    copy_fields(block, pixels, begin, end, block.scratch);
+    copy_fields<V>(block, pixels, begin, end, block.scratch);
     for (std::int64_t column = block.first_column; column < block.last_column; ++column) {
       if (of_uneven_columns && !is_uneven_column(block, column)) continue;
       const std::int64_t vectors = std::min<std::int64_t>(2, groups - 2 * column);
-      const auto& kernels =
-          vectors == 2 ? kGemmMicroKernels<kAvx512, 2> : kGemmMicroKernels<kAvx512, 1>;
+      const auto& kernels = vectors == 2 ? kGemmMicroKernels<V, 2> : kGemmMicroKernels<V, 1>;
       const std::int64_t width = vectors * kLanes;
+      const std::int64_t lines = ceil_div(width, kLine);  // of the weights for each k
       const float* weight = definition_weights(block, column) + begin * kLanes * width;
       float* to = sums + (column - block.first_column) * kMostPixels * kColumns;
       // The next column's weights are fetched.
@@ -126,16 +133,16 @@ NPU_INLINE void define_pixels(const Block& block, const Pixels& pixels, bool of_
         const std::int64_t last = pixels.count * (cut + 1) / cuts;
         kernels[static_cast<std::size_t>(last - first - 1)](
             {block.scratch + first * kLanes, pixels.count * kLanes, end - begin, weight, nullptr,
-             nullptr, cut < vectors ? next + cut * (end - begin) * kLanes * kLanes : weight,
+             nullptr, cut < lines ? next + cut * (end - begin) * kLanes * kLine : weight,
              to + first * kColumns, begin != 0});
       }
-      if (end == blocks) store_pixels<kAvx512>(block, pixels, column, vectors, to);
+      if (end == blocks) store_pixels<V>(block, pixels, column, vectors, to);
     }
   }
 }
 
 /// All results of some tiles.
-template <bool kAvx512>
+template <typename V>
 NPU_INLINE void define_tiles(const Block& block, std::span<const std::int32_t> tiles,
                              bool of_uneven_columns) {
   const Winograd& call = *block.call;
@@ -156,9 +163,9 @@ NPU_INLINE void define_tiles(const Block& block, std::span<const std::int32_t> t
     const Place place = place_of(call, tile);
     for (std::int64_t y = place.y; y < end(place).y; ++y) {
       for (std::int64_t x = place.x; x < end(place).x; ++x) {
-        add_pixel(call, {place.image, y, x}, pixels);
+        add_pixel<kLanesOf<V>>(call, {place.image, y, x}, pixels);
         if (pixels.count < most && pixels.count < left) continue;
-        define_pixels<kAvx512>(block, pixels, of_uneven_columns);
+        define_pixels<V>(block, pixels, of_uneven_columns);
         left -= pixels.count;
         pixels.count = 0;
       }
@@ -170,11 +177,11 @@ NPU_INLINE void define_tiles(const Block& block, std::span<const std::int32_t> t
 
 NPU_TARGET_AVX2 void define_avx2(const Block& block, std::span<const std::int32_t> tiles,
                                  bool of_uneven_columns) {
-  define_tiles<false>(block, tiles, of_uneven_columns);
+  define_tiles<Float8>(block, tiles, of_uneven_columns);
 }
 NPU_TARGET_AVX512 void define_avx512(const Block& block, std::span<const std::int32_t> tiles,
                                      bool of_uneven_columns) {
-  define_tiles<true>(block, tiles, of_uneven_columns);
+  define_tiles<Float16>(block, tiles, of_uneven_columns);
 }
 
 }  // namespace npu::onednn::winograd

@@ -8,6 +8,7 @@
 // receptive field of every result has one in it, and if each cell has its share of the tile's
 // energy, so has every receptive field.
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -16,21 +17,21 @@
 namespace npu::onednn::winograd {
 
 /// The first half of each run of 2 * kStep elements of a, then of b; or the second.
-template <int kStep, int kHalf, int... kIndex>
-[[gnu::always_inline]] inline Float16 halves(Float16 a, Float16 b,
-                                             std::integer_sequence<int, kIndex...> /*indices*/) {
+template <int kStep, int kHalf, typename V, int... kIndex>
+[[gnu::always_inline]] inline V halves(V a, V b,
+                                       std::integer_sequence<int, kIndex...> /*indices*/) {
   return __builtin_shufflevector(a, b, (kIndex / kStep * 2 * kStep + kIndex % kStep + kHalf)...);
 }
 
 /// Element i is the sum of the elements of values[i], 0 behind them.
-template <int kStep, int kCount>
-[[gnu::always_inline]] inline Float16 sums_in_runs(const Float16 (&values)[kCount]) {
-  constexpr std::make_integer_sequence<int, 16> kAll;
+template <int kStep, typename V, int kCount>
+[[gnu::always_inline]] inline V sums_in_runs(const V (&values)[kCount]) {
+  constexpr std::make_integer_sequence<int, kLanesOf<V>> kAll;
   constexpr int kPairs = (kCount + 1) / 2;
-  Float16 merged[kPairs];
+  V merged[kPairs];
 #pragma GCC unroll 8
   for (int i = 0; i < kPairs; ++i) {
-    const Float16 second = 2 * i + 1 < kCount ? values[2 * i + 1] : Float16{};
+    const V second = 2 * i + 1 < kCount ? values[2 * i + 1] : V{};
     merged[i] = halves<kStep, 0>(values[2 * i], second, kAll) +
                 halves<kStep, kStep>(values[2 * i], second, kAll);
   }
@@ -40,50 +41,54 @@ template <int kStep, int kCount>
     return sums_in_runs<kStep / 2>(merged);
   }
 }
-template <int kCount>
-[[gnu::always_inline]] inline Float16 sums_of_elements(const Float16 (&values)[kCount]) {
-  static_assert(kCount <= 16);
-  return sums_in_runs<8>(values);
+template <typename V, int kCount>
+[[gnu::always_inline]] inline V sums_of_elements(const V (&values)[kCount]) {
+  static_assert(kCount <= kLanesOf<V>);
+  return sums_in_runs<kLanesOf<V> / 2>(values);
 }
 
 /// The elements kStep further on, around the end.
-template <int kStep, int... kIndex>
-[[gnu::always_inline]] inline Float16 rotated(Float16 value,
-                                              std::integer_sequence<int, kIndex...> /*indices*/) {
-  return __builtin_shufflevector(value, value, ((kIndex + kStep) % 16)...);
+template <int kStep, typename V, int... kIndex>
+[[gnu::always_inline]] inline V rotated(V value,
+                                        std::integer_sequence<int, kIndex...> /*indices*/) {
+  return __builtin_shufflevector(value, value, ((kIndex + kStep) % kLanesOf<V>)...);
 }
 
-/// The sum of all elements, in all elements.
-[[gnu::always_inline]] inline Float16 sum_everywhere(Float16 value) {
-  constexpr std::make_integer_sequence<int, 16> kAll;
-  value += rotated<8>(value, kAll);
-  value += rotated<4>(value, kAll);
-  value += rotated<2>(value, kAll);
-  return value + rotated<1>(value, kAll);
+/// All elements combined, in all elements.
+template <int kStep, typename V, typename Combine>
+[[gnu::always_inline]] inline V combined_everywhere(V value, Combine combine) {
+  constexpr std::make_integer_sequence<int, kLanesOf<V>> kAll;
+  value = combine(value, rotated<kStep>(value, kAll));
+  if constexpr (kStep == 1) {
+    return value;
+  } else {
+    return combined_everywhere<kStep / 2>(value, combine);
+  }
 }
 
-[[gnu::always_inline]] inline float smallest_element(Float16 value) {
-  constexpr std::make_integer_sequence<int, 16> kAll;
-  const auto least = [](Float16 a, Float16 b) __attribute__((always_inline)) {
-    return a < b ? a : b;
-  };
-  value = least(value, rotated<8>(value, kAll));
-  value = least(value, rotated<4>(value, kAll));
-  value = least(value, rotated<2>(value, kAll));
-  return least(value, rotated<1>(value, kAll))[0];
+template <typename V>
+[[gnu::always_inline]] inline V sum_everywhere(V value) {
+  return combined_everywhere<kLanesOf<V> / 2>(
+      value, [](V a, V b) __attribute__((always_inline)) { return a + b; });
+}
+
+template <typename V>
+[[gnu::always_inline]] inline float smallest_element(V value) {
+  return combined_everywhere<kLanesOf<V> / 2>(
+      value, [](V a, V b) __attribute__((always_inline)) { return a < b ? a : b; })[0];
 }
 
 /// Of the magnitude of a tile's cells, root mean square, to that of the least of them.
 constexpr float kMaxRatio = 4.0F;
 
-template <int kTileY, int kTapsY, int kTileX, int kTapsX>
+template <typename V, int kTileY, int kTapsY, int kTileX, int kTapsX>
 class Guard {
  public:
   static constexpr int kCountY = kTileY + kTapsY - 1;
   static constexpr int kCountX = kTileX + kTapsX - 1;
 
-  /// 16 channels of a column of the tile.
-  [[gnu::always_inline]] void add(int column, const Float16 (&elements)[kCountY]) {
+  /// A vector of channels of a column of the tile.
+  [[gnu::always_inline]] void add(int column, const V (&elements)[kCountY]) {
 #pragma GCC unroll 10
     for (int r = 0; r < kCountY; ++r) {
       energies_[r / kHeight * kAcross + column / kWidth] += elements[r] * elements[r];
@@ -96,8 +101,9 @@ class Guard {
   [[gnu::always_inline]] bool is_even(std::int64_t y, std::int64_t x,
                                       const std::int64_t (&extent)[2], bool is_wide,
                                       float limit) const {
-    Float16 sums = sums_of_elements(energies_);
-    const Float16 all = sum_everywhere(sums);
+    V sums[kVectors];
+    sum_cells(sums);
+    const V all = sum_everywhere(kVectors == 1 ? sums[0] : sums[0] + sums[kVectors - 1]);
     const bool all_exist = y + kHeight > 0 && y + (kDown - 1) * kHeight < extent[0] &&
                            x + kWidth > 0 && x + (kAcross - 1) * kWidth < extent[1];
     if (!all_exist) {
@@ -107,13 +113,15 @@ class Guard {
         for (int j = 0; j < kAcross; ++j) {
           const std::int64_t left = x + std::int64_t{j} * kWidth;
           const bool exists = has_rows && left + kWidth > 0 && left < extent[1];
-          if (!exists) sums[i * kAcross + j] = all[0];
+          const int cell = i * kAcross + j;
+          if (!exists) sums[cell / kLanes][cell % kLanes] = all[0];
         }
       }
     }
 #pragma GCC unroll 16
-    for (int i = kCells; i < 16; ++i) sums[i] = all[0];
-    const float least = smallest_element(sums);
+    for (int i = kCells; i < kVectors * kLanes; ++i) sums[i / kLanes][i % kLanes] = all[0];
+    float least = smallest_element(sums[0]);
+    if constexpr (kVectors == 2) least = std::min(least, smallest_element(sums[1]));
     // Neither holds for NaN in any of them: it is in all of them.
     return (all_exist || !is_wide) && all[0] <= limit &&
            least * (kMaxRatio * kMaxRatio * kCells) >= all[0];
@@ -126,8 +134,27 @@ class Guard {
   static constexpr int kAcross = (kCountX + kWidth - 1) / kWidth;
 
   static constexpr int kCells = kDown * kAcross;
+  static constexpr int kLanes = kLanesOf<V>;
+  static constexpr int kVectors = (kCells + kLanes - 1) / kLanes;  // for a number for each cell
+  static_assert(kVectors <= 2);
 
-  Float16 energies_[kCells]{};
+  /// Element i of `sums` gets what belongs to cell i, elements behind the last one 0.
+  [[gnu::always_inline]] void sum_cells(V (&sums)[kVectors]) const {
+    if constexpr (kVectors == 1) {
+      sums[0] = sums_of_elements(energies_);
+    } else {
+      V first[kLanes];
+      V second[kCells - kLanes];
+#pragma GCC unroll 8
+      for (int i = 0; i < kLanes; ++i) first[i] = energies_[i];
+#pragma GCC unroll 8
+      for (int i = kLanes; i < kCells; ++i) second[i - kLanes] = energies_[i];
+      sums[0] = sums_of_elements(first);
+      sums[1] = sums_of_elements(second);
+    }
+  }
+
+  V energies_[kCells]{};
 };
 
 }  // namespace npu::onednn::winograd

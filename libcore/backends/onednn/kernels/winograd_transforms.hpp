@@ -91,8 +91,6 @@ double amplification() {
   }
 }
 
-using V = Float16;
-
 template <typename Body, int... kIndex>
 [[gnu::always_inline]] inline void unroll(std::integer_sequence<int, kIndex...> /*indices*/,
                                           Body& body) {
@@ -104,7 +102,7 @@ template <int kCount, typename Body>
 }
 
 /// to[i * to_step] = sum over j of B^T[i][j] * from[j * from_step].
-template <int kTile, int kTaps>
+template <int kTile, int kTaps, typename V>
 [[gnu::always_inline]] inline void transform_source(const V* from, std::int64_t from_step, V* to,
                                                     std::int64_t to_step) {
   constexpr int kCount = kTile + kTaps - 1;
@@ -144,7 +142,7 @@ template <int kTile, int kTaps>
 }
 
 /// to[i * to_step] = sum over j of A^T[i][j] * from[j * from_step].
-template <int kTile, int kTaps>
+template <int kTile, int kTaps, typename V>
 [[gnu::always_inline]] inline void transform_result(const V* from, std::int64_t from_step, V* to,
                                                     std::int64_t to_step) {
   constexpr int kCount = kTile + kTaps - 1;

@@ -4,7 +4,7 @@
 //
 // The estimates count multiply-adds of vectors and the time that weights take from memory, of which
 // Winograd's larger tiles need more. Their factors are rounded from measurements of the kernels on
-// layers of common networks with AVX-512, for which our own kernels are made; results do not depend
+// layers of common networks with AVX-512; vectors of AVX2 are half as long. Results do not depend
 // on them. Where Strassen's step is worth its sums is measured, too: they take a share of the time
 // that falls with the columns, with k and with the rows. O(filters of a kernel's size).
 //
@@ -22,7 +22,7 @@ namespace npu::onednn {
 
 namespace {
 
-constexpr std::int64_t kLanes = 16;
+constexpr std::int64_t kBlock = 16;    // channels and features are multiples of this
 constexpr double kMultiplyCost = 1.1;  // cycles for a vector that should take one
 constexpr double kThreads = 2.0;       // a few: what is chosen must not depend on their number
 constexpr double kWeightBytesPerCycle = 8.0;  // of all threads together
@@ -30,7 +30,7 @@ constexpr double kMaxWinogradShare = 0.9;     // what is gained has to be worth 
 constexpr double kMaxRounding = 256.0;        // of all convolutions, in 2^-24: 2^-16 in all
 // A smaller tile rounds less: it is taken where it costs the whole sub-IR no more than this.
 constexpr double kFreeShare = 1e-3;
-constexpr double kCopyCycles = 40.0;  // for 16 channels of a pixel
+constexpr double kCopyCycles = 40.0;  // for a vector of channels of a pixel
 constexpr double kStrassenShare = 7.0 / 8.0;
 constexpr std::int64_t kMinRows = 32;  // fewer are bound by the weights' way from memory
 constexpr std::int64_t kMinStrassenInner = 512;
@@ -39,39 +39,41 @@ constexpr std::int64_t kMinNormInner = 256;
 constexpr std::int64_t kMaxNormRows = 1024;
 
 constexpr const char* kOneDnn = "onednn";
-constexpr const char* kNoAvx512 = "it is fast with AVX-512 only";
+constexpr const char* kNoAvx2 = "it needs AVX2 or AVX-512";
 
 bool all_are(const std::vector<std::int64_t>& values, std::int64_t value) {
   return std::all_of(values.begin(), values.end(), [&](auto each) { return each == value; });
 }
 
 /// By the definition: multiply-adds of vectors, and weights from memory.
-double direct_cycles(double multiplications, double weights) {
-  return multiplications / static_cast<double>(kLanes) * kMultiplyCost / kThreads +
+double direct_cycles(double multiplications, double weights, std::int64_t lanes) {
+  return multiplications / static_cast<double>(lanes) * kMultiplyCost / kThreads +
          weights * sizeof(float) / kWeightBytesPerCycle;
 }
 
 double direct_cycles(const PackedGemm& gemm) {
   const double weights = static_cast<double>(gemm.inner * gemm.columns);
-  return direct_cycles(static_cast<double>(gemm.images * gemm.rows) * weights, weights);
+  return direct_cycles(static_cast<double>(gemm.images * gemm.rows) * weights, weights,
+                       lanes_of(gemm.isa));
 }
 
-double direct_cycles(const ConvolutionShape& shape) {
+double direct_cycles(const ConvolutionShape& shape, const Machine& machine) {
   double weights = 1.0;
   for (const std::int64_t extent : shape.weight) weights *= static_cast<double>(extent);
   double positions = static_cast<double>(shape.target[0]);
   for (std::size_t i = 2; i < shape.target.size(); ++i) {
     positions *= static_cast<double>(shape.target[i]);
   }
-  return direct_cycles(positions * weights, weights);
+  return direct_cycles(positions * weights, weights, machine.lanes());
 }
 
 double winograd_cycles(const Winograd& call) {
   const double products = static_cast<double>(call.filter.products());
-  const double sources = static_cast<double>(call.source_channels) / kLanes;
-  const double targets = static_cast<double>(call.target_channels) / kLanes;
+  const auto lanes = static_cast<double>(lanes_of(call.isa));
+  const double sources = static_cast<double>(call.source_channels) / lanes;
+  const double targets = static_cast<double>(call.target_channels) / lanes;
   const bool is_flat = call.filter.taps[0] == 1 || call.filter.taps[1] == 1;
-  const double per_tile = products * (sources * targets * kLanes * kMultiplyCost +
+  const double per_tile = products * (sources * targets * lanes * kMultiplyCost +
                                       sources * (is_flat ? 4.5 : 7.0) + targets * 5.0);
   return static_cast<double>(call.tiles()) * per_tile / kThreads +
          products * static_cast<double>(call.source_channels * call.target_channels) *
@@ -82,12 +84,12 @@ double winograd_cycles(const Winograd& call) {
 double strassen_cycles(const PackedGemm& gemm) {
   const double weights = static_cast<double>(gemm.inner * gemm.columns);
   return direct_cycles(kStrassenShare * static_cast<double>(gemm.images * gemm.rows) * weights,
-                       weights);
+                       weights, lanes_of(gemm.isa));
 }
 
 /// One run over the weights is all there is to a few rows.
 double gemv_cycles(const Gemv& call) {
-  return direct_cycles(0.0, static_cast<double>(call.inner * call.columns));
+  return direct_cycles(0.0, static_cast<double>(call.inner * call.columns), lanes_of(call.isa));
 }
 
 std::string at_least(const char* what, std::int64_t least, std::int64_t found) {
@@ -96,12 +98,12 @@ std::string at_least(const char* what, std::int64_t least, std::int64_t found) {
 
 /// What any of our own kernels with ordered weights asks of a convolution; empty if nothing.
 std::string common_refusal(const ConvolutionShape& shape, const Machine& machine) {
-  if (!machine.has_avx512()) return kNoAvx512;
+  if (!machine.has_avx2()) return kNoAvx2;
   if (shape.type != DType::kFloat32) return "it computes in float32 only";
   if (shape.is_pinned) return "npu-align keeps the node row-major";
   if (!shape.has_constant_weight) return "the weight is not constant";
   if (shape.groups != 1) return "the convolution has groups";
-  if (shape.weight[0] % kLanes != 0 || shape.weight[1] % kLanes != 0) {
+  if (shape.weight[0] % kBlock != 0 || shape.weight[1] % kBlock != 0) {
     return "the channels are no multiples of 16";
   }
   return "";
@@ -129,13 +131,13 @@ std::string rounding_refusal(const Winograd::Filter& filter, double rounding, do
 }
 
 /// The time to bring pixels of a convolution with dilation together and apart again.
-double phase_copy_cycles(const ConvolutionShape& shape) {
+double phase_copy_cycles(const ConvolutionShape& shape, std::int64_t lanes) {
   if (all_are(shape.spatial.dilation, 1)) return 0.0;
   double vectors = 0.0;
   for (const Shape& each : {shape.source, shape.target}) {
     double elements = 1.0;
     for (const std::int64_t extent : each) elements *= static_cast<double>(extent);
-    vectors += elements / static_cast<double>(kLanes);
+    vectors += elements / static_cast<double>(lanes);
   }
   return vectors * kCopyCycles / kThreads;
 }
@@ -153,6 +155,7 @@ Candidate winograd_candidate(const ConvolutionShape& shape, const Machine& machi
   Candidate result{Winograd::kName, {}, {}, winograd_refusal(shape, machine)};
   if (!result.refusal.empty()) return result;
   Winograd kernel;
+  kernel.isa = machine.isa;
   kernel.batch = shape.source[0];
   kernel.source_channels = shape.weight[1];
   kernel.target_channels = shape.weight[0];
@@ -164,9 +167,9 @@ Candidate winograd_candidate(const ConvolutionShape& shape, const Machine& machi
     kernel.pad[i] = shape.spatial.pad_begin[i] / dilation;
   }
   kernel.threads = machine.threads;
-  const double copies = phase_copy_cycles(shape);
+  const double copies = phase_copy_cycles(shape, machine.lanes());
   const double allowed = kMaxRounding / std::sqrt(static_cast<double>(shape.depth));
-  const double free = kFreeShare * direct_cycles(shape.sub_ir_flops / 2.0, 0.0);
+  const double free = kFreeShare * direct_cycles(shape.sub_ir_flops / 2.0, 0.0, machine.lanes());
   for (const Winograd::Filter& filter : winograd_filters(shape.weight[2], shape.weight[3])) {
     kernel.filter = filter;
     const double rounding = kernel.rounding();
@@ -185,7 +188,7 @@ Candidate winograd_candidate(const ConvolutionShape& shape, const Machine& machi
     result.refusal = "it has no filter of " + std::to_string(shape.weight[2]) + " by " +
                      std::to_string(shape.weight[3]);
   } else if (result.cycles) {
-    const double share = *result.cycles / direct_cycles(shape);
+    const double share = *result.cycles / direct_cycles(shape, machine);
     if (share >= kMaxWinogradShare) {
       std::array<char, 96> text{};
       std::snprintf(text.data(), text.size(),
@@ -199,7 +202,7 @@ Candidate winograd_candidate(const ConvolutionShape& shape, const Machine& machi
 }
 
 std::string strassen_refusal(const PackedGemm& gemm, const Machine& machine) {
-  if (!machine.has_avx512()) return kNoAvx512;
+  if (!machine.has_avx2()) return kNoAvx2;
   if (gemm.rows < kMinRows) return at_least("rows or pixels", kMinRows, gemm.rows);
   if (gemm.inner < kMinStrassenInner) {
     return at_least("source features", kMinStrassenInner, gemm.inner);
@@ -268,24 +271,28 @@ bool splits_into_phases(const ConvolutionShape& shape) {
 }
 
 bool suits_strassen(const PackedGemm& gemm) {
-  return gemm.rows >= kMinRows && gemm.inner % (2 * kLanes) == 0 &&
-         gemm.columns % (4 * kLanes) == 0 && gemm.inner >= kMinStrassenInner &&
+  return gemm.rows >= kMinRows && gemm.inner % (2 * kBlock) == 0 &&
+         gemm.columns % (4 * kBlock) == 0 && gemm.inner >= kMinStrassenInner &&
          gemm.columns >= kMinStrassenColumns;
 }
 
 bool suits_norm(const PackedGemm& gemm, const Machine& machine) {
-  return machine.has_avx512() && gemm.inner % kLanes == 0 && gemm.columns % kLanes == 0 &&
+  return machine.has_avx2() && gemm.inner % kBlock == 0 && gemm.columns % kBlock == 0 &&
          (gemm.inner >= kMinNormInner || gemm.rows <= kMaxNormRows);
 }
 
-PackedGemm pointwise_gemm(const Shape& target, std::int64_t source_channels) {
+PackedGemm pointwise_gemm(const Shape& target, std::int64_t source_channels,
+                          const Machine& machine) {
+  const std::int64_t lanes = machine.lanes();
   PackedGemm gemm;
+  gemm.isa = machine.isa;
+  gemm.threads = machine.threads;
   gemm.images = target[0];
   for (std::size_t i = 2; i < target.size(); ++i) gemm.rows *= target[i];
   gemm.inner = source_channels;
   gemm.columns = target[1];
-  gemm.source = {gemm.rows * gemm.inner, kLanes, gemm.rows * kLanes};
-  gemm.target = {gemm.rows * gemm.columns, kLanes, gemm.rows * kLanes};
+  gemm.source = {gemm.rows * gemm.inner, lanes, gemm.rows * lanes};
+  gemm.target = {gemm.rows * gemm.columns, lanes, gemm.rows * lanes};
   return gemm;
 }
 
@@ -299,8 +306,7 @@ std::vector<Candidate> choose_convolution(const ConvolutionShape& shape, const E
                                           const Machine& machine) {
   std::vector<Candidate> candidates;
   candidates.push_back(winograd_candidate(shape, machine));
-  PackedGemm gemm = pointwise_gemm(shape.target, shape.weight[1]);
-  gemm.threads = machine.threads;
+  const PackedGemm gemm = pointwise_gemm(shape.target, shape.weight[1], machine);
   std::string refusal = common_refusal(shape, machine);
   if (refusal.empty() && !is_pointwise(shape.weight, shape.spatial, shape.groups)) {
     refusal = "the convolution is not one of one by one";
@@ -310,12 +316,13 @@ std::vector<Candidate> choose_convolution(const ConvolutionShape& shape, const E
                   .inner = gemm.inner,
                   .columns = gemm.columns,
                   .source_row = gemm.inner,
-                  .threads = machine.threads};
+                  .threads = machine.threads,
+                  .isa = machine.isa};
   candidates.push_back(gemv_candidate(
       gemv, refusal.empty() && gemm.rows != 1 ? "an image has more than one pixel" : refusal));
   candidates.push_back(
       strassen_candidate(gemm, refusal.empty() ? strassen_refusal(gemm, machine) : refusal));
-  candidates.push_back({kOneDnn, {}, direct_cycles(shape), ""});
+  candidates.push_back({kOneDnn, {}, direct_cycles(shape, machine), ""});
   ask_for_epilogue(candidates, epilogue);
   return sorted(std::move(candidates));
 }
@@ -323,6 +330,8 @@ std::vector<Candidate> choose_convolution(const ConvolutionShape& shape, const E
 std::vector<Candidate> choose_product(const ProductShape& shape, const Epilogue& epilogue,
                                       const Machine& machine) {
   PackedGemm gemm;
+  gemm.isa = machine.isa;
+  gemm.source.block = gemm.target.block = machine.lanes();
   gemm.rows = shape.rows;
   gemm.inner = shape.inner;
   gemm.columns = shape.columns;
@@ -333,7 +342,8 @@ std::vector<Candidate> choose_product(const ProductShape& shape, const Epilogue&
                   .inner = shape.inner,
                   .columns = shape.columns,
                   .source_row = shape.source_row,
-                  .threads = machine.threads};
+                  .threads = machine.threads,
+                  .isa = machine.isa};
   std::vector<Candidate> candidates{gemv_candidate(gemv, ""),
                                     strassen_candidate(gemm, strassen_refusal(gemm, machine)),
                                     {kOneDnn, {}, direct_cycles(gemm), ""}};

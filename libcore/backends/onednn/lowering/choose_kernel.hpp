@@ -78,8 +78,9 @@ void refuse_first(std::vector<Candidate>& candidates, std::string reason);
 /// What the report says of a choice, `taken` being the candidate at the front.
 KernelChoice choice_of(const std::vector<Candidate>& candidates);
 
-/// The product that a pointwise convolution is, on channels in blocks of 16.
-PackedGemm pointwise_gemm(const Shape& target, std::int64_t source_channels);
+/// The product that a pointwise convolution is, on channels in blocks.
+PackedGemm pointwise_gemm(const Shape& target, std::int64_t source_channels,
+                          const Machine& machine);
 bool is_pointwise(const Shape& weight, const Spatial& spatial, std::int64_t groups);
 /// Whether a product with a batch norm in front takes less time than both.
 bool suits_norm(const PackedGemm& gemm, const Machine& machine);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions in one to three dimensions.
 //
-// With AVX-512 source and result have channels in blocks of 16 wherever oneDNN has a fast kernel
-// for that: as fast as what it would choose itself, and all convolutions then agree, so that no
-// reorder stands between them and a concatenation of channels is one of memory. Kernels with stride
-// 1 that Winograd's minimal filtering suits go to lower_winograd.cpp. Else oneDNN chooses. Weights
-// are laid out once, when they are compiled.
+// With AVX2 source and result have channels in blocks of 8, with AVX-512 of 16, wherever oneDNN has
+// a fast kernel for that: as fast as what it would choose itself, and all convolutions then agree,
+// so that no reorder stands between them and a concatenation of channels is one of memory. Kernels
+// with stride 1 that Winograd's minimal filtering suits go to lower_winograd.cpp. Else oneDNN
+// chooses. Weights are laid out once, when they are compiled.
 #include <algorithm>
 #include <string_view>
 
@@ -77,8 +77,8 @@ dnnl::convolution_forward::primitive_desc describe(Lowering& lowering, const Con
   Layout target = any_layout(call.output, call.type);
   if (choice.blocked) {
     source =
-        choice.plain_source ? plain_layout(input, call.type) : blocked_layout(input, call.type);
-    target = blocked_layout(call.output, call.type);
+        choice.plain_source ? plain_layout(input, call.type) : lowering.blocked(input, call.type);
+    target = lowering.blocked(call.output, call.type);
   }
   if (choice.row_major) {
     source = plain_layout(input, call.type);
@@ -96,13 +96,14 @@ dnnl::convolution_forward::primitive_desc describe(Lowering& lowering, const Con
 }
 
 bool suits_blocks(const Lowering& lowering, const ConvolutionCall& call) {
-  if (!lowering.machine().has_avx512()) return false;
+  if (!lowering.machine().has_avx2()) return false;
   const Shape weight = dimensions(call.weight.layout);
   const std::int64_t inputs = weight[1];
   const std::int64_t outputs = weight[0] / call.groups;
   if (call.groups == 1) return true;
   if (inputs == 1 && outputs == 1) return true;
-  return inputs % 16 == 0 && outputs % 16 == 0;
+  const std::int64_t lanes = lowering.machine().lanes();
+  return inputs % lanes == 0 && outputs % lanes == 0;
 }
 
 /// The first choice that oneDNN has a fast kernel for.

@@ -88,11 +88,11 @@ Lowered<Value> add_expand_depthwise(Lowering& lowering, const ConvolutionCall& c
   kernel.depthwise_has_bias = call.bias.has_value();
   kernel.threads = lowering.machine().threads;
 
-  const Layout layout = blocked_layout(call.output, call.type);
+  const Layout layout = lowering.blocked(call.output, call.type);
   kernel.depthwise_epilogue = *std::move(steps);
 
   const Value input =
-      lowering.in_layout(expansion.source, blocked_layout(source, expansion.source.type));
+      lowering.in_layout(expansion.source, lowering.blocked(source, expansion.source.type));
   std::vector<Value> reads{
       input,
       ordered_weights(lowering, expansion.weight,

@@ -111,9 +111,9 @@ Lowered<Value> add_pointwise(Lowering& lowering, const ConvolutionCall& call,
                              const std::vector<Candidate>& candidates) {
   // Laid out first: a sum must not overwrite the memory that the source is then read from.
   const Value source =
-      lowering.in_layout(call.source, blocked_layout(dimensions(call.source.layout), call.type));
+      lowering.in_layout(call.source, lowering.blocked(dimensions(call.source.layout), call.type));
   return add_first(lowering, candidates, source, {call.weight, call.bias},
-                   blocked_layout(call.output, call.type));
+                   lowering.blocked(call.output, call.type));
 }
 
 Lowered<Value> add_norm_pointwise(Lowering& lowering, const ConvolutionCall& call,
@@ -124,19 +124,18 @@ Lowered<Value> add_norm_pointwise(Lowering& lowering, const ConvolutionCall& cal
   }
   if (!is_pointwise(weight, call.spatial, call.groups) || !lowering.is_constant(call.weight) ||
       !lowering.is_constant(norm.vectors) || is_pinned(lowering.node()) ||
-      !suits_norm(pointwise_gemm(call.output, weight[1]), lowering.machine())) {
+      !suits_norm(pointwise_gemm(call.output, weight[1], lowering.machine()), lowering.machine())) {
     return NotFused{"the batch norm is no part of the convolution's kernel"};
   }
   if (auto refusal = operand_kernel_refusal(lowering.epilogue()); !refusal.empty()) {
     return NotFused{std::move(refusal)};
   }
   const Value source =
-      lowering.in_layout(norm.source, blocked_layout(dimensions(norm.source.layout), call.type));
-  PackedGemm gemm = pointwise_gemm(call.output, weight[1]);
+      lowering.in_layout(norm.source, lowering.blocked(dimensions(norm.source.layout), call.type));
+  PackedGemm gemm = pointwise_gemm(call.output, weight[1], lowering.machine());
   gemm.use_strassen = suits_strassen(gemm);
-  gemm.threads = lowering.machine().threads;
   return add_gemm(lowering, gemm, source, {call.weight, call.bias, &norm},
-                  blocked_layout(call.output, call.type),
+                  lowering.blocked(call.output, call.type),
                   {{}, {{"onednn", "the batch norm in front would be a pass of its own"}}});
 }
 

@@ -200,7 +200,7 @@ void lower_resample(Lowering& lowering, const BoundNode& node) {
   const auto space = channel_layout(source.layout);
   if (space && space->lanes == 16 && !is_strided(source.layout) &&
       !is_graph_output(lowering, lowering.result())) {
-    layout = blocked_layout(output, source.type);
+    layout = lowering.blocked(output, source.type);
     call.planes = space->outer * space->groups;
     call.lanes = 16;
   } else {

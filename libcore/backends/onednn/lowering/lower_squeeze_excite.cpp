@@ -67,8 +67,8 @@ Lowered<Done> lower_squeeze_excite_group(Lowering& lowering, const FusionGroup& 
     return space && SqueezeExcite::supports(space->lanes, lowering.machine().isa) &&
            space->channels() == shape[1];
   };
-  if (!fits() && lowering.machine().has_avx512()) {
-    source = lowering.in_layout(source, blocked_layout(shape, type));
+  if (!fits() && lowering.machine().has_avx2()) {
+    source = lowering.in_layout(source, lowering.blocked(shape, type));
     space = channel_layout(source.layout);
   }
   if (!fits()) return NotFused{"the channels do not lie in whole vectors"};

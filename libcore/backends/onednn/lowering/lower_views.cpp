@@ -163,8 +163,8 @@ void add_copy(Lowering& lowering, const Value& source, const Layout& space_layou
 
 void lower_alias(Lowering& lowering, const BoundNode& /*node*/) { define_alias(lowering); }
 
-// The reorder that npu-align asks for. Without AVX-512 no kernel wants channels in blocks, and the
-// layout named here is the one that oneDNN would leave again at once.
+// The reorder that npu-align asks for. Blocks have as many channels as the machine's vectors
+// have elements, whatever their name says; without AVX2 no kernel wants them.
 void lower_channel_norm(Lowering& lowering, const BoundNode& node) {
   const TensorId self = first_operand(lowering);
   const Shape& shape = lowering.shape(self);
@@ -173,9 +173,9 @@ void lower_channel_norm(Lowering& lowering, const BoundNode& node) {
   Value value = lowering.stored(self);
   if (node.boolean("direction")) {
     value = lowering.plain(value);
-  } else if (is_float && shape.size() >= 3 && shape.size() <= 5 &&
-             lowering.machine().has_avx512() && node.string("layout") == "blocked16") {
-    value = lowering.in_layout(value, blocked_layout(shape, value.type));
+  } else if (is_float && shape.size() >= 3 && shape.size() <= 5 && lowering.machine().has_avx2() &&
+             node.string("layout") == "blocked16") {
+    value = lowering.in_layout(value, lowering.blocked(shape, value.type));
   }
   lowering.define_moved(lowering.result(), shape, dtype, value);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions by Winograd's minimal filtering: channels in blocks of 16, weights
+// Convolutions by Winograd's minimal filtering: channels in blocks, weights
 // transformed when they are compiled. With dilation, pixels that are a multiple of it apart become
 // images of their own.
 #include <algorithm>
@@ -36,20 +36,20 @@ namespace {
 /// Copies pixels between an image in blocks of channels and the images of its phases, [N, dilation,
 /// dilation, blocks, h, w] of which each has those that are a multiple of the dilation apart.
 StridedCopy phase_copy(const Shape& image, const std::vector<std::int64_t>& dilation,
-                       bool gathers) {
+                       std::int64_t lanes, bool gathers) {
   constexpr std::size_t kElement = 16;  // bytes
-  constexpr std::int64_t kPixel = 16 * sizeof(float) / kElement;
-  const std::int64_t blocks = image[1] / 16;
+  const std::int64_t pixel = lanes * static_cast<std::int64_t>(sizeof(float) / kElement);
+  const std::int64_t blocks = image[1] / lanes;
   const std::int64_t h = image[2] / dilation[0];
   const std::int64_t w = image[3] / dilation[1];
-  const std::int64_t row = image[3] * kPixel;
+  const std::int64_t row = image[3] * pixel;
   const std::int64_t plane = image[2] * row;
-  const std::int64_t phase = blocks * h * w * kPixel;
+  const std::int64_t phase = blocks * h * w * pixel;
   StridedCopy copy{kElement,
-                   {image[0], dilation[0], dilation[1], blocks, h, w, kPixel},
-                   {blocks * plane, row, kPixel, plane, dilation[0] * row, dilation[1] * kPixel, 1},
-                   {dilation[0] * dilation[1] * phase, dilation[1] * phase, phase, h * w * kPixel,
-                    w * kPixel, kPixel, 1}};
+                   {image[0], dilation[0], dilation[1], blocks, h, w, pixel},
+                   {blocks * plane, row, pixel, plane, dilation[0] * row, dilation[1] * pixel, 1},
+                   {dilation[0] * dilation[1] * phase, dilation[1] * phase, phase, h * w * pixel,
+                    w * pixel, pixel, 1}};
   if (!gathers) std::swap(copy.source_strides, copy.target_strides);
   return copy;
 }
@@ -67,8 +67,8 @@ Lowered<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call,
   Winograd kernel = std::get<Winograd>(candidates.front().kernel);
   // Laid out first: a sum must not overwrite the memory that the source is then read from.
   const Value source =
-      lowering.in_layout(call.source, blocked_layout(dimensions(call.source.layout), call.type));
-  const Layout layout = blocked_layout(call.output, call.type);
+      lowering.in_layout(call.source, lowering.blocked(dimensions(call.source.layout), call.type));
+  const Layout layout = lowering.blocked(call.output, call.type);
   const auto epilogue = bind_epilogue(lowering, layout, {source});
   if (!epilogue) return epilogue.refusal();
   auto steps = steps_of(*epilogue);
@@ -85,22 +85,25 @@ Lowered<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call,
   const std::vector<std::int64_t>& dilation = call.spatial.dilation;
   if (has_phases) {
     const Shape image = dimensions(source.layout);
-    reads[0] = lowering.temporary(call.type, blocked_layout(phases_of(image, dilation), call.type));
-    lowering.add_kernel({source}, reads[0], phase_copy(image, dilation, true),
+    reads[0] =
+        lowering.temporary(call.type, lowering.blocked(phases_of(image, dilation), call.type));
+    lowering.add_kernel({source}, reads[0],
+                        phase_copy(image, dilation, lowering.machine().lanes(), true),
                         KernelKind::kReorder);
   }
   if (call.bias) reads.push_back(*call.bias);
   for (const Value& operand : epilogue->reads()) reads.push_back(operand);
   const Value target =
       has_phases ? lowering.temporary(call.type,
-                                      blocked_layout(phases_of(call.output, dilation), call.type))
+                                      lowering.blocked(phases_of(call.output, dilation), call.type))
                  : target_of(lowering, epilogue->accumulated, call.type, layout);
   const std::size_t scratch = kernel.scratch_bytes();
   lowering.note_choice(choice_of(candidates));
   lowering.add_kernel(reads, target, std::move(kernel), KernelKind::kCompute, scratch);
   if (!has_phases) return target;
   const Value result = lowering.temporary(call.type, layout);
-  lowering.add_kernel({target}, result, phase_copy(call.output, dilation, false),
+  lowering.add_kernel({target}, result,
+                      phase_copy(call.output, dilation, lowering.machine().lanes(), false),
                       KernelKind::kReorder);
   return result;
 }

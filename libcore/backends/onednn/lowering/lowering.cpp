@@ -48,7 +48,7 @@ Lowering::Lowering(const Graph& graph, std::span<const npu_tensor> weights, cons
       weight_tensors_(weights),
       machine_(&machine),
       engine_(&engine),
-      fusions_(check_groups(graph, machine.has_avx512())),
+      fusions_(check_groups(graph, machine.isa)),
       convolution_depth_(npu::onednn::convolution_depth(graph)),
       values_(graph.tensors().size()) {
   for (const Node& node : graph.nodes()) sub_ir_flops_ += node_flops(graph, node);

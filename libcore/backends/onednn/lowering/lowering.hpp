@@ -55,6 +55,10 @@ class Lowering {
   Plan run();
 
   const Machine& machine() const noexcept { return *machine_; }
+  /// Channels in blocks as the machine's vectors have elements.
+  Layout blocked(const Shape& shape, DType type) const {
+    return blocked_layout(shape, type, machine_->lanes());
+  }
   /// Convolutions of more than one tap on the longest way through the sub-IR; at least 1.
   std::int64_t convolution_depth() const noexcept { return convolution_depth_; }
   /// Floating-point operations of all nodes.

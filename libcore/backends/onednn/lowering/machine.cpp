@@ -1,65 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place that asks what the CPU can do.
+// The one place that asks what the CPU can do, and NPU_MAX_ISA how much of that is used: by our own
+// kernels, and by oneDNN, which takes a limit before its first primitive only.
 #include "lowering/machine.hpp"
 
-#include <algorithm>
+#include <iterator>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+
+#include "npu/device/isa_level.hpp"
+#include "npu/support/error.hpp"
 
 namespace npu::onednn {
 
 namespace {
 
-VectorIsa onednn_vector_isa() {
-  switch (dnnl::get_effective_cpu_isa()) {
-    case dnnl::cpu_isa::avx512_core:
-    case dnnl::cpu_isa::avx512_core_vnni:
-    case dnnl::cpu_isa::avx512_core_bf16:
-    case dnnl::cpu_isa::avx512_core_amx:
-      return VectorIsa::kAvx512;
-    case dnnl::cpu_isa::avx2:
-    case dnnl::cpu_isa::avx2_vnni:
-    case dnnl::cpu_isa::avx512_mic:
-    case dnnl::cpu_isa::avx512_mic_4ops:
-      return VectorIsa::kAvx2;
-    default:
-      return VectorIsa::kAny;
+struct Level {
+  VectorIsa isa;
+  dnnl::cpu_isa least;  ///< what oneDNN has to have for it
+  dnnl::cpu_isa most;   ///< what it may use
+};
+
+/// One for each of kIsaLevels.
+constexpr Level kLevels[]{
+    {VectorIsa::kAny, dnnl::cpu_isa::sse41, dnnl::cpu_isa::sse41},
+    {VectorIsa::kAvx2, dnnl::cpu_isa::avx2, dnnl::cpu_isa::avx2},
+    {VectorIsa::kAvx512, dnnl::cpu_isa::avx512_core, dnnl::cpu_isa::avx512_core_vnni},
+    {VectorIsa::kAvx512, dnnl::cpu_isa::avx512_core_bf16, dnnl::cpu_isa::avx512_core_bf16},
+    {VectorIsa::kAvx512, dnnl::cpu_isa::avx512_core_amx, dnnl::cpu_isa::avx512_core_amx},
+};
+static_assert(std::size(kLevels) == kIsaLevels.size());
+
+bool includes(dnnl::cpu_isa isa, dnnl::cpu_isa part) {
+  const auto bits = static_cast<unsigned>(isa);
+  return (bits & static_cast<unsigned>(part)) == static_cast<unsigned>(part);
+}
+
+/// The highest level that is allowed and that the CPU and oneDNN have.
+std::size_t find_level() {
+  const auto limit = isa_limit();
+  if (limit) {
+    const dnnl::cpu_isa most = kLevels[*limit].most;
+    // Too late if something else in this process, such as libtorch, has run a primitive.
+    static_cast<void>(dnnl::set_max_cpu_isa(most));
+    if (!includes(most, dnnl::get_effective_cpu_isa())) {
+      throw Error(ErrorCode::kUnsupported,
+                  "NPU_MAX_ISA: oneDNN is in use already and cannot be "
+                  "limited to " +
+                      std::string(kIsaLevels[*limit]));
+    }
   }
+  const dnnl::cpu_isa effective = dnnl::get_effective_cpu_isa();
+  std::size_t level = isa_level();
+  while (level > 0 && !includes(effective, kLevels[level].least)) --level;
+  return level;
+}
+
+std::size_t level() {
+  static const std::size_t found = find_level();
+  return found;
 }
 
 }  // namespace
 
 Machine detect_machine() {
   Machine machine;
-  machine.isa = std::min(onednn_vector_isa(), cpu_vector_isa());
+  machine.isa = kLevels[level()].isa;
   machine.native_bfloat16 = machine.has_avx512();
   return machine;
 }
 
-const char* isa_name() {
-  switch (dnnl::get_effective_cpu_isa()) {
-    case dnnl::cpu_isa::sse41:
-      return "sse4.1";
-    case dnnl::cpu_isa::avx:
-      return "avx";
-    case dnnl::cpu_isa::avx2:
-      return "avx2";
-    case dnnl::cpu_isa::avx2_vnni:
-      return "avx2_vnni";
-    case dnnl::cpu_isa::avx512_mic:
-      return "avx512_mic";
-    case dnnl::cpu_isa::avx512_mic_4ops:
-      return "avx512_mic_4ops";
-    case dnnl::cpu_isa::avx512_core:
-      return "avx512_core";
-    case dnnl::cpu_isa::avx512_core_vnni:
-      return "avx512_core_vnni";
-    case dnnl::cpu_isa::avx512_core_bf16:
-      return "avx512_core_bf16";
-    case dnnl::cpu_isa::avx512_core_amx:
-      return "avx512_core_amx";
-    default:
-      return "generic";
-  }
-}
+std::string_view isa_name() { return kIsaLevels[level()]; }
 
 }  // namespace npu::onednn

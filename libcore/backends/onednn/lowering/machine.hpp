@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string_view>
+
 #include "kernels/simd.hpp"
 
 namespace npu::onednn {
@@ -13,13 +15,15 @@ struct Machine {
   bool prefer_bfloat16 = false;
   int threads = 1;
 
-  /// Channels lie best in blocks of 16, and kernels that need 32 registers of 16 floats are fast.
   bool has_avx512() const noexcept { return isa == VectorIsa::kAvx512; }
+  /// AVX2 or more: our own products and convolutions are fast, on channels in blocks of lanes().
+  bool has_avx2() const noexcept { return isa >= VectorIsa::kAvx2; }
+  std::int64_t lanes() const noexcept { return lanes_of(isa); }
 };
 
-/// This CPU, as far as oneDNN uses it: DNNL_MAX_CPU_ISA limits both.
+/// This CPU, as far as oneDNN uses it and NPU_MAX_ISA allows. Throws Error if that names no level.
 Machine detect_machine();
-/// oneDNN's name of the instruction set that it uses.
-const char* isa_name();
+/// The level of its instruction set, one of kIsaLevels.
+std::string_view isa_name();
 
 }  // namespace npu::onednn

@@ -70,11 +70,11 @@ Layout any_layout(const Shape& shape, DType type) {
                 dnnl::memory::format_tag::any);
 }
 
-Layout blocked_layout(const Shape& shape, DType type) {
+Layout blocked_layout(const Shape& shape, DType type, std::int64_t lanes) {
   using Tag = dnnl::memory::format_tag;
-  const Tag tag = shape.size() == 3   ? Tag::nCw16c
-                  : shape.size() == 4 ? Tag::nChw16c
-                                      : Tag::nCdhw16c;
+  constexpr Tag kTags[][2]{
+      {Tag::nCw8c, Tag::nCw16c}, {Tag::nChw8c, Tag::nChw16c}, {Tag::nCdhw8c, Tag::nCdhw16c}};
+  const Tag tag = kTags[std::clamp<std::size_t>(shape.size(), 3, 5) - 3][lanes == 16 ? 1 : 0];
   return Layout({shape.begin(), shape.end()}, primitive_type(type), tag);
 }
 

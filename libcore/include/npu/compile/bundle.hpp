@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -99,6 +100,10 @@ class Bundle {
   std::size_t document_section_ = 0;
   std::size_t weights_section_ = 0;  ///< sections_.size() if there is none
 };
+
+/// The level of instructions (npu/device/isa_level.hpp) that a bundle was compiled for; nothing if
+/// it states none that is known.
+std::optional<std::size_t> bundle_isa_level(const Bundle& bundle);
 
 /// What goes into a bundle; the blobs and weights must live until write_bundle returns.
 struct BundleContent {

@@ -25,9 +25,6 @@ std::string default_cache_folder();
 /// "8G", "500M", "64k", "1000": decimal units. Nothing if the text is not a size.
 std::optional<std::int64_t> parse_byte_size(const std::string& text);
 
-/// The features of this CPU that code generators look at, e.g. "x86-64 sse4.2 avx avx2 fma".
-const std::string& cpu_features();
-
 /// Everything that a compilation depends on. Inputs that differ in anything have different
 /// keys.
 struct CacheKeyInput {

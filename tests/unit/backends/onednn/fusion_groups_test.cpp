@@ -38,13 +38,6 @@ std::vector<std::string> model_files() {
   return files;
 }
 
-bool has_avx512() {
-  npu_backend_description description{};
-  npu_error error{};
-  REQUIRE(test::onednn::api().describe(&description, &error) == NPU_OK);
-  return std::string(description.fingerprint).find("bfloat16 native") != std::string::npos;
-}
-
 /// Steps that compute or move.
 std::int64_t kernels_of(const Json& report) {
   const Json& steps = report.at("steps");
@@ -77,7 +70,7 @@ void check_prediction(const std::string& file, bool fuse) {
     CHECK(kernels_of(report) ==
           report.at("kernels").get<std::int64_t>() - report.at("reorders").get<std::int64_t>());
     CHECK(kernels_of(report) == report.at("predicted_kernels").get<std::int64_t>() + splits);
-    if (has_avx512()) CHECK(splits == 0);
+    if (test::onednn::has_avx512()) CHECK(splits == 0);
     for (const Json& split : report.at("splits")) {
       CHECK_FALSE(split.at("reason").get<std::string>().empty());
     }

@@ -35,6 +35,16 @@ const npu_backend_api& api() {
   return *loaded;
 }
 
+std::string isa_level() {
+  npu_backend_description description{};
+  npu_error error{};
+  if (api().describe(&description, &error) != NPU_OK) throw std::runtime_error(error.text);
+  const std::string text = description.fingerprint;
+  const std::string key = " isa ";
+  const std::size_t begin = text.find(key) + key.size();
+  return text.substr(begin, text.find(' ', begin) - begin);
+}
+
 Device open_device(int threads) {
   npu_device* device = nullptr;
   npu_error error{};

@@ -38,6 +38,7 @@ struct Product {
 
   std::vector<float> run(VectorIsa isa, int threads) {
     gemm.isa = isa;
+    gemm.source.block = gemm.target.block = lanes_of(isa);
     gemm.threads = threads;
     std::vector<float> packed(gemm.weight_floats() + 4096);  // what lies behind is fetched
     PackedGemmWeights{gemm}.run({weight.data(), packed.data()});
@@ -111,7 +112,7 @@ TEST_CASE("PackedGemm multiplies, by the definition and by Strassen's step", "[o
   }
 }
 
-TEST_CASE("PackedGemm by the definition takes columns that are no multiples of 32",
+TEST_CASE("PackedGemm by the definition takes columns that do not fill panels",
           "[onednn][kernels]") {
   Product product(20, 48, 80, false);
   for (const VectorIsa isa : instruction_sets(VectorIsa::kAvx2)) {

@@ -126,13 +126,14 @@ std::vector<float> run(Winograd kernel, const std::vector<float>& source,
   std::vector<float> transformed(kernel.weight_floats());
   WinogradWeights{kernel}.run({weight.data(), transformed.data()});
   const std::int64_t pixels = kernel.target_extent[0] * kernel.target_extent[1];
-  const auto blocks = in_blocks(source, kernel.batch, kernel.source_channels,
-                                kernel.source_extent[0] * kernel.source_extent[1]);
+  const auto blocks =
+      in_blocks(source, kernel.batch, kernel.source_channels,
+                kernel.source_extent[0] * kernel.source_extent[1], lanes_of(kernel.isa));
   std::vector<float> target(
       static_cast<std::size_t>(kernel.batch * kernel.target_channels * pixels));
   std::vector<float> scratch(kernel.scratch_bytes() / sizeof(float));
   kernel.run({blocks.data(), transformed.data(), nullptr, {}, target.data(), scratch.data()});
-  return from_blocks(target, kernel.batch, kernel.target_channels, pixels);
+  return from_blocks(target, kernel.batch, kernel.target_channels, pixels, lanes_of(kernel.isa));
 }
 
 struct Taps {
@@ -272,6 +273,7 @@ TEST_CASE("PackedGemm and Gemv keep rows apart", "[onednn][kernels][special]") {
         gemm.target.row = kColumns;
         gemm.use_strassen = use_strassen;
         gemm.isa = isa;
+        gemm.source.block = gemm.target.block = lanes_of(isa);
         std::vector<float> packed(gemm.weight_floats() + 4096);
         PackedGemmWeights{gemm}.run({weight.data(), packed.data()});
         std::vector<float> scratch(gemm.scratch_bytes() / sizeof(float));

@@ -58,8 +58,8 @@ TEST_CASE("every Winograd filter gives the convolution's result on any number of
         kernel.isa = isa;
         std::vector<float> transformed(kernel.weight_floats());
         WinogradWeights{kernel}.run({weight.data(), transformed.data()});
-        const auto blocks = in_blocks(source, 1, 32, 13 * 11);
-        const auto operand = in_blocks(other, 1, 48, height * width);
+        const auto blocks = in_blocks(source, 1, 32, 13 * 11, lanes_of(isa));
+        const auto operand = in_blocks(other, 1, 48, height * width, lanes_of(isa));
         std::vector<float> target(operand.size());
         std::vector<float> scratch(kernel.scratch_bytes() / sizeof(float));
         kernel.run({blocks.data(),
@@ -70,7 +70,8 @@ TEST_CASE("every Winograd filter gives the convolution's result on any number of
                     scratch.data()});
         INFO("F(" << filter.tile[0] << " x " << filter.tile[1] << ", " << taps[0] << " x "
                   << taps[1] << "), " << threads << " threads");
-        CHECK(worst_error(from_blocks(target, 1, 48, height * width), expected) < 2e-5);
+        CHECK(worst_error(from_blocks(target, 1, 48, height * width, lanes_of(isa)), expected) <
+              2e-5);
         if (first.empty()) first = target;
         CHECK(target == first);
       }

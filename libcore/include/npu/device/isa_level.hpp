@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace npu {
+
+/// The features of this CPU that code generators look at, e.g. "x86-64 sse4.2 avx avx2 fma".
+const std::string& cpu_features();
+
+/// Levels of instructions that backends compile for, from the lowest on.
+inline constexpr std::array<std::string_view, 5> kIsaLevels{"generic", "avx2", "avx512",
+                                                            "avx512_bf16", "amx"};
+
+/// The place of a level in that list; nothing if it is none.
+std::optional<std::size_t> find_isa_level(std::string_view name);
+
+/// The level that NPU_MAX_ISA names; nothing if it is not set. Throws Error kUsage if it names
+/// none.
+std::optional<std::size_t> isa_limit();
+
+/// The highest level that this CPU has and NPU_MAX_ISA allows. Throws as isa_limit does.
+std::size_t isa_level();
+
+/// Limits backends that are loaded from now on, in this process and its children, to a level: sets
+/// NPU_MAX_ISA. Throws Error kUnsupported if isa_level() is lower, kUsage if there is no such
+/// level.
+void limit_isa_level(std::string_view name);
+
+}  // namespace npu

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "npu/device/isa_level.hpp"
+
+#include <cstdlib>
+#include <string>
+
+#include "catch.hpp"
+#include "npu/support/error.hpp"
+
+namespace npu {
+namespace {
+
+/// NPU_MAX_ISA as a test wants it, and afterwards as it was.
+class Limit {
+ public:
+  explicit Limit(const char* value) {
+    if (const char* before = std::getenv("NPU_MAX_ISA")) before_ = before;
+    set(value);
+  }
+  ~Limit() { set(before_.empty() ? nullptr : before_.c_str()); }
+  Limit(const Limit&) = delete;
+  Limit& operator=(const Limit&) = delete;
+
+ private:
+  static void set(const char* value) {
+    if (value == nullptr) {
+      ::unsetenv("NPU_MAX_ISA");
+    } else {
+      ::setenv("NPU_MAX_ISA", value, 1);
+    }
+  }
+  std::string before_;
+};
+
+template <typename Body>
+std::string message_of(Body body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.message();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("levels of instructions have an order", "[isa]") {
+  CHECK(find_isa_level("generic") == 0);
+  CHECK(find_isa_level("avx2") < find_isa_level("avx512"));
+  CHECK(find_isa_level("amx") == kIsaLevels.size() - 1);
+  CHECK(!find_isa_level("AVX2"));
+}
+
+TEST_CASE("NPU_MAX_ISA limits the level of the CPU", "[isa]") {
+  std::size_t highest = 0;
+  {
+    const Limit none(nullptr);
+    CHECK(!isa_limit());
+    highest = isa_level();
+    REQUIRE(highest < kIsaLevels.size());
+  }
+  {
+    const Limit empty("");
+    CHECK(isa_level() == highest);
+  }
+  {
+    const Limit lowest("generic");
+    CHECK(isa_limit() == 0);
+    CHECK(isa_level() == 0);
+    CHECK(message_of([] { limit_isa_level("avx2"); }) ==
+          "level 'avx2' is above 'generic', which is what there is here");
+  }
+  {
+    const Limit most("amx");
+    CHECK(isa_level() == highest);
+  }
+  const Limit wrong("avx3");
+  CHECK(
+      message_of([] { static_cast<void>(isa_level()); }) ==
+      "NPU_MAX_ISA: unknown level 'avx3'; expected one of generic, avx2, avx512, avx512_bf16, amx");
+}
+
+TEST_CASE("limit_isa_level sets the variable for backends", "[isa]") {
+  const Limit none(nullptr);
+  limit_isa_level("generic");
+  CHECK(isa_limit() == 0);
+  CHECK(message_of([] { limit_isa_level("sse"); }) ==
+        "unknown level 'sse'; expected one of generic, avx2, avx512, avx512_bf16, amx");
+}
+
+}  // namespace npu
