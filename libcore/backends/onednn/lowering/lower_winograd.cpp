@@ -38,7 +38,8 @@ namespace {
 StridedCopy phase_copy(const Shape& image, const std::vector<std::int64_t>& dilation,
                        std::int64_t lanes, bool gathers) {
   constexpr std::size_t kElement = 16;  // bytes
-  const std::int64_t pixel = lanes * static_cast<std::int64_t>(sizeof(float) / kElement);
+  constexpr std::int64_t kFloats = kElement / sizeof(float);
+  const std::int64_t pixel = lanes / kFloats;
   const std::int64_t blocks = image[1] / lanes;
   const std::int64_t h = image[2] / dilation[0];
   const std::int64_t w = image[3] / dilation[1];
