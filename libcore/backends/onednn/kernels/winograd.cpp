@@ -36,7 +36,23 @@ namespace npu::onednn {
 
 namespace {
 
-using namespace winograd;
+using winograd::amplification;
+using winograd::Block;
+using winograd::columns_at_once;
+using winograd::columns_of;
+using winograd::define_avx2;
+using winograd::define_avx512;
+using winograd::Guard;
+using winograd::is_uneven_column;
+using winograd::kMatrices;
+using winograd::kMostPixels;
+using winograd::kMostSummed;
+using winograd::limit_place;
+using winograd::Place;
+using winograd::place_of;
+using winograd::transform_result;
+using winograd::transform_source;
+using winograd::transformed_floats;
 
 constexpr std::int64_t kCacheFloats =
     std::int64_t{160} * 1024;  // of transformed sources and products in the L2
@@ -160,7 +176,7 @@ NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_
   const std::int64_t step = product_floats(call, rows);
   const float limit = block.weight[limit_place(call)];
   const bool is_wide = has_wide_padding(call);
-  float copy[kCountY * kCountX * kLanes];
+  float copy[std::int64_t{kCountY} * kCountX * kLanes];
   bool is_even = true;
   sorted.even_count = 0;
   for (std::int64_t tile = first; tile < first + rows; ++tile) {

@@ -156,8 +156,9 @@ NPU_INLINE void define_tiles(const Block& block, std::span<const std::int32_t> t
     left += (end(place).y - place.y) * (end(place).x - place.x);
   }
   const bool is_small = limit_place(call) - transformed_floats(call) <= kWeightsInL2;
-  const std::int64_t most =
-      ceil_div(left, ceil_div(left, is_small ? kFewPixels : kMostPixels));  // in even parts
+  const std::int64_t parts =
+      std::max<std::int64_t>(1, ceil_div(left, is_small ? kFewPixels : kMostPixels));
+  const std::int64_t most = ceil_div(left, parts);
   Pixels pixels;
   for (const std::int32_t tile : tiles) {
     const Place place = place_of(call, tile);

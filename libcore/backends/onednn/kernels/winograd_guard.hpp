@@ -104,8 +104,8 @@ class Guard {
     V sums[kVectors];
     sum_cells(sums);
     const V all = sum_everywhere(kVectors == 1 ? sums[0] : sums[0] + sums[kVectors - 1]);
-    const bool all_exist = y + kHeight > 0 && y + (kDown - 1) * kHeight < extent[0] &&
-                           x + kWidth > 0 && x + (kAcross - 1) * kWidth < extent[1];
+    const bool all_exist = y + kHeight > 0 && y + std::int64_t{kDown - 1} * kHeight < extent[0] &&
+                           x + kWidth > 0 && x + std::int64_t{kAcross - 1} * kWidth < extent[1];
     if (!all_exist) {
       for (int i = 0; i < kDown; ++i) {
         const std::int64_t top = y + std::int64_t{i} * kHeight;

@@ -58,7 +58,7 @@ bool is_depthwise_part(Lowering& lowering, const ConvolutionCall& call) {
 }  // namespace
 
 Lowered<Done> lower_expand_depthwise_group(Lowering& lowering, const FusionGroup& group) {
-  if (const auto done = lowering.enter_part(group.parts[0]); !done) return done;
+  if (auto done = lowering.enter_part(group.parts[0]); !done) return done;
   auto expansion = read_expansion(lowering, lowering.node());
   if (!expansion) return expansion.refusal();
   return lowering.lower_with_front(group.parts[1], *std::move(expansion));

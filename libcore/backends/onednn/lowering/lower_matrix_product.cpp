@@ -140,7 +140,7 @@ Lowered<Value> add_norm_pointwise(Lowering& lowering, const ConvolutionCall& cal
 }
 
 Lowered<Done> lower_norm_pointwise_group(Lowering& lowering, const FusionGroup& group) {
-  if (const auto done = lowering.enter_part(group.parts[0]); !done) return done;
+  if (auto done = lowering.enter_part(group.parts[0]); !done) return done;
   const Node& node = lowering.node();
   auto norm = read_norm(lowering, BoundNode(lowering.graph(), node, find_op(node.op_type)->schema));
   if (!norm) return norm.refusal();

@@ -358,7 +358,7 @@ Lowered<Done> Lowering::enter_part(const FusionGroup& part) {
 
 Lowered<Done> Lowering::lower_with_front(const FusionGroup& part, Front front) {
   front_ = std::move(front);
-  if (const auto done = set_group(part); !done) return done;
+  if (auto done = set_group(part); !done) return done;
   return lower_node(graph_->node(part.nodes.front()));
 }
 
