@@ -300,7 +300,7 @@ Lowered<Done> Lowering::lower_node(const Node& node) {
 
   try {
     Transaction attempt(journal_);
-    const Lowered<Done> done = lower_in_types(node);
+    Lowered<Done> done = lower_in_types(node);
     if (done) attempt.keep();
     return done;
   } catch (const dnnl::error& error) {
