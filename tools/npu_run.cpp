@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
       ->type_name("HEX")
       ->transform(npu::cli::sha256_option());
   app.add_flag_callback(
-      "--no-verify-digests", [&] { check = npu::DigestCheck::kNever; },
+      "--no-verify-digests", [&] { check = npu::DigestCheck::kOmitted; },
       "do not look for damage in the sections of a bundle");
   CLI::Option* list_ops =
       app.add_option(

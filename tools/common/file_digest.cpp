@@ -58,7 +58,7 @@ std::shared_ptr<const Bundle> read_pinned_bundle(Tool& tool, const std::string& 
                 {.file = name});
   }
   // What the SHA-256 covers needs no other digest.
-  return Bundle::from_bytes(bytes, name, DigestCheck::kNever);
+  return Bundle::from_bytes(bytes, name, DigestCheck::kOmitted);
 }
 
 }  // namespace npu::cli

@@ -288,7 +288,7 @@ class Bundle::Parser {
 void Bundle::parse() { Parser(*this).run(); }
 
 void Bundle::check_section(std::size_t index) const {
-  if (check_ == DigestCheck::kNever && index != document_section_) return;
+  if (check_ == DigestCheck::kOmitted && index != document_section_) return;
   {
     const std::lock_guard lock(mutex_);
     if (checked_[index]) return;

@@ -51,7 +51,7 @@ struct BundleWeight {
 enum class DigestCheck : std::uint8_t {
   kAtOnce,  ///< before there is an object
   kOnUse,   ///< by Bundle::check_section, which whoever uses a section calls
-  kNever,
+  kOmitted,
 };
 
 /// A mapped bundle. Every offset and length of the file is checked before there is an object, so
