@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   npu::cli::PlanRunOptions plan_options;
   std::string list_ops_device;
   std::string digest;
+  npu::DigestCheck check = npu::DigestCheck::kOnUse;
   tool.add_graph_input();
   tool.add_import_options();
   CLI::App& app = tool.app();
@@ -26,6 +27,9 @@ int main(int argc, char** argv) {
                  "run only a bundle with this SHA-256, which npu-compile --info prints")
       ->type_name("HEX")
       ->transform(npu::cli::sha256_option());
+  app.add_flag_callback(
+      "--no-verify-digests", [&] { check = npu::DigestCheck::kOmitted; },
+      "do not look for damage in the sections of a bundle");
   CLI::Option* list_ops =
       app.add_option(
              "--list-ops", list_ops_device,
@@ -48,8 +52,8 @@ int main(int argc, char** argv) {
     }
     if (plan_options.wanted()) return npu::cli::run_plan(tool, options, plan_options);
     options.measure_precision = tool.wants_report();
-    const auto bundle =
-        digest.empty() ? tool.read_bundle() : npu::cli::read_pinned_bundle(tool, digest);
+    const auto bundle = digest.empty() ? tool.read_bundle(false, check)
+                                       : npu::cli::read_pinned_bundle(tool, digest);
     const npu::RunReport report =
         bundle != nullptr ? npu::run_bundle(*bundle, options, tool.diagnostics())
                           : npu::run_model(tool.read_graph(), options, tool.diagnostics());

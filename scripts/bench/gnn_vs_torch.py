@@ -62,7 +62,6 @@ def main():
     parser.add_argument("--parts", default="1..4")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ["PATH"] = f"{ROOT / 'build/bin'}:{os.environ['PATH']}"
     options.folder.mkdir(parents=True, exist_ok=True)
     os.chdir(options.folder)

@@ -13,7 +13,7 @@
 #   -g          graphs only
 #   -m          models only
 # Exit status 1 if a bar is missed: 25 % with the rates of the machine, 10 % with a profile, 15 % for plans of graphs
-# that are not marked as uncertain.
+# that are marked neither as uncertain nor as disturbed.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 folder=${XDG_CACHE_HOME:-$HOME/.cache}/npu-bench/zoo threads=$(nproc) rounds=7 parts=both data=()

@@ -57,7 +57,8 @@ std::shared_ptr<const Bundle> read_pinned_bundle(Tool& tool, const std::string& 
                 "other files; compile it with npu-compile",
                 {.file = name});
   }
-  return Bundle::from_bytes(bytes, name);
+  // What the SHA-256 covers needs no other digest.
+  return Bundle::from_bytes(bytes, name, DigestCheck::kOmitted);
 }
 
 }  // namespace npu::cli

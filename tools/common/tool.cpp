@@ -344,15 +344,15 @@ std::string Tool::read_text() {
   return std::move(read_ahead_);
 }
 
-std::shared_ptr<const Bundle> Tool::read_bundle(bool required) {
+std::shared_ptr<const Bundle> Tool::read_bundle(bool required, DigestCheck check) {
   if (input_ != "-" && (is_regular_file(input_) || ::access(input_.c_str(), F_OK) != 0)) {
-    return required || Bundle::is_bundle(input_) ? Bundle::open(input_) : nullptr;
+    return required || Bundle::is_bundle(input_) ? Bundle::open(input_, check) : nullptr;
   }
   // Input that can be read only once, such as a pipe, is kept for read_graph.
   read_ahead_ = read_text();
   has_read_ahead_ = true;
   if (!required && !Bundle::has_magic(read_ahead_)) return nullptr;
-  return Bundle::from_bytes(read_ahead_, input_name(input_));
+  return Bundle::from_bytes(read_ahead_, input_name(input_), check);
 }
 
 void Tool::write_bundle(BundleContent& content) {

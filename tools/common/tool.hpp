@@ -75,7 +75,8 @@ class Tool {
   /// The input as a bundle. A file is mapped, stdin or a pipe is read into memory. For an input
   /// that does not begin like a bundle the result is null, and the caller continues with
   /// read_graph; if a bundle is required, that is an error.
-  std::shared_ptr<const Bundle> read_bundle(bool required = false);
+  std::shared_ptr<const Bundle> read_bundle(bool required = false,
+                                            DigestCheck check = DigestCheck::kAtOnce);
   /// Writes a bundle to --output at once, or keeps its bytes for stdout until the body has
   /// succeeded. Refuses a terminal.
   void write_bundle(BundleContent& content);

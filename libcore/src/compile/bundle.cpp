@@ -2,9 +2,11 @@
 // Reads and writes *.npub files (npub(5)): a header of 64 bytes, a JSON manifest, then sections at
 // multiples of 4096 bytes, so that a mapping serves each one in place.
 //
-// A reader trusts nothing: every offset, length and digest is checked before a byte of a section is
-// used, sections may not overlap, and the bytes between them are zero, so a change to any byte of a
-// file is detected. Reading is O(bytes) for the digests, at memory speed; nothing is copied.
+// A reader trusts nothing: every offset and length is checked before a byte of a section is used,
+// sections may not overlap, and the bytes between them are zero. The digests of header, manifest
+// and document are checked at once, those of other sections then, too, or when they are first used,
+// so a change to any byte that is used is detected. Checking is O(bytes), at memory speed; nothing
+// is copied.
 // Leaves out: authenticity. A digest guards against damage, not against somebody who can compute
 // one.
 #include "npu/compile/bundle.hpp"
@@ -96,11 +98,12 @@ bool Bundle::is_bundle(const std::string& path) {
   }
 }
 
-std::shared_ptr<const Bundle> Bundle::open(const std::string& path) {
+std::shared_ptr<const Bundle> Bundle::open(const std::string& path, DigestCheck check) {
   const auto start = Clock::now();
   const auto file = std::make_shared<const MappedFile>(path);
   std::shared_ptr<Bundle> bundle(new Bundle);
   bundle->name_ = path;
+  bundle->check_ = check;
   bundle->data_ = {file, file->data()};
   bundle->size_ = file->size();
   bundle->parse();
@@ -108,9 +111,11 @@ std::shared_ptr<const Bundle> Bundle::open(const std::string& path) {
   return bundle;
 }
 
-std::shared_ptr<const Bundle> Bundle::from_bytes(std::string_view bytes, const std::string& name) {
+std::shared_ptr<const Bundle> Bundle::from_bytes(std::string_view bytes, const std::string& name,
+                                                 DigestCheck check) {
   std::shared_ptr<Bundle> bundle(new Bundle);
   bundle->name_ = name;
+  bundle->check_ = check;
   bundle->size_ = bytes.size();
   const std::size_t room = aligned(std::max<std::size_t>(bytes.size(), 1), kBundleAlignment);
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(kBundleAlignment, room));
@@ -183,9 +188,6 @@ class Bundle::Parser {
                             fields.unsigned_integer("size"), read_digest(fields, "xxh3")};
       check_place(fields, section, covered);
       check_zero(covered, section.offset);
-      if (section.digest != xxh3_64(bytes_ + section.offset, section.size)) {
-        refuse("section '" + section.name + "' is damaged: its digest differs");
-      }
       covered = section.offset + section.size;
       if (section.name == kDocumentName) bundle_.document_section_ = sections.size();
       if (section.name == kWeightsName) bundle_.weights_section_ = sections.size();
@@ -195,6 +197,12 @@ class Bundle::Parser {
       refuse("has " + std::to_string(bundle_.size_ - covered) + " bytes behind its last section");
     }
     if (bundle_.document_section_ == SIZE_MAX) refuse("has no section 'document'");
+    bundle_.checked_.assign(sections.size(), false);
+    for (std::size_t i = 0; i < sections.size(); ++i) {
+      if (bundle_.check_ == DigestCheck::kAtOnce || i == bundle_.document_section_) {
+        bundle_.check_section(i);
+      }
+    }
   }
 
   void check_place(const JsonFields& fields, const BundleSection& section,
@@ -280,6 +288,21 @@ class Bundle::Parser {
 
 void Bundle::parse() { Parser(*this).run(); }
 
+void Bundle::check_section(std::size_t index) const {
+  if (check_ == DigestCheck::kOmitted && index != document_section_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (checked_[index]) return;
+  }
+  const BundleSection& section = sections_[index];
+  if (section.digest != xxh3_64(data_.get() + section.offset, section.size)) {
+    throw Error(ErrorCode::kParse, "section '" + section.name + "' is damaged: its digest differs",
+                {.file = name_});
+  }
+  const std::lock_guard lock(mutex_);
+  checked_[index] = true;
+}
+
 std::string_view Bundle::document() const noexcept {
   const BundleSection& section = sections_[document_section_];
   return text_of(data_.get() + section.offset, section.size);
@@ -290,6 +313,7 @@ std::shared_ptr<const std::byte> Bundle::section(std::size_t index) const {
 }
 
 Tensor Bundle::weight(const BundleWeight& weight) const {
+  check_section(weights_section_);
   const std::byte* data = data_.get() + sections_[weights_section_].offset + weight.offset;
   Tensor tensor(weight.dtype, weight.shape, std::shared_ptr<const std::byte>(data_, data));
   if (weight.dtype == DType::kBool &&

@@ -434,6 +434,8 @@ std::vector<CompiledPartition> bundled_partitions(const Bundle& bundle, const Pa
                         .fingerprint = entry.fingerprint,
                         .holds_weights = entry.holds_weights,
                         .blob = {bundle.section(entry.section), section.size},
+                        .check_blob = [shared = bundle.shared_from_this(),
+                                       index = entry.section] { shared->check_section(index); },
                         .report = entry.report,
                         .cache_hit = false,
                         .compile_ms = 0});

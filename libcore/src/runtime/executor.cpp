@@ -147,10 +147,16 @@ void Executor::load_partitions(const std::vector<Tensor>& weights,
       }
       used.push_back({info.name, weight});
     }
-    LoadedPartition loaded{device,
-                           instance.load(compiled[p].blob, std::move(used),
-                                         partition.boundary.outputs.size(), partition.nodes.size()),
-                           {}};
+    LoadedPartition loaded;
+    loaded.device = device;
+    loaded.check = compiled[p].check_blob;
+    try {
+      loaded.program = instance.load(compiled[p].blob, std::move(used),
+                                     partition.boundary.outputs.size(), partition.nodes.size());
+    } catch (const Error&) {
+      if (loaded.check) loaded.check();  // that the file is damaged says more
+      throw;
+    }
     const Json* steps = find_member(compiled[p].report, "steps");
     if (steps != nullptr && steps->is_array()) loaded.report_steps = steps->size();
     if (instance.writes_outputs()) {
@@ -405,7 +411,11 @@ class Executor::Run {
 
   void run_partition(const Step& step, std::vector<StepRecord>& records) {
     const Partition& partition = executor_.plan_.partitions[static_cast<std::size_t>(step.index)];
-    const LoadedPartition& loaded = executor_.partitions_[static_cast<std::size_t>(step.index)];
+    LoadedPartition& loaded = executor_.partitions_[static_cast<std::size_t>(step.index)];
+    if (loaded.check) {
+      loaded.check();
+      loaded.check = nullptr;
+    }
     upload_inputs(step, partition, records);
     const double started = microseconds_since(start_);
     std::vector<npu_buffer*> arguments;

@@ -13,3 +13,13 @@ for cut in 0 8 64 4096 $((size / 2)) $((size - 1)); do
   npu-run cut.npub --random-inputs 0 >out 2>message
   echo "exit $? $(sed 's/[0-9][0-9]* bytes, its header says [0-9]*/N bytes, its header says M/' message)"
 done
+echo "one byte changed, where the blob begins and among its weights:"
+begin=$(npu-compile --info m.npub | sed -n 's/.*"name":"partition 0","offset":\([0-9]*\).*/\1/p')
+for place in $begin $((size - 4096)); do
+  cp m.npub changed.npub
+  printf '\245' | dd of=changed.npub bs=1 seek="$place" conv=notrunc status=none
+  npu-run changed.npub --random-inputs 0 >out 2>message
+  echo "exit $? $(cat message)"
+done
+npu-run --no-verify-digests changed.npub --random-inputs 0 >out 2>message
+echo "not verified: exit $? $(cat message)"

@@ -205,6 +205,38 @@ TEST_CASE("any byte that changes is found", "[compile][bundle]") {
   }
 }
 
+TEST_CASE("sections can be checked when they are used, or never", "[compile][bundle]") {
+  const std::string bytes = bundle_bytes(sample());
+  const auto whole = Bundle::from_bytes(bytes, "b");
+  const std::size_t count = whole->sections().size();
+  REQUIRE(count == 4);  // document, two partitions, weights
+  for (std::size_t damaged = 0; damaged < count; ++damaged) {
+    std::string copy = bytes;
+    copy[whole->sections()[damaged].offset] ^= 1;
+    INFO("section " << damaged);
+    CHECK(refusal(copy) ==
+          "section '" + whole->sections()[damaged].name + "' is damaged: its digest differs");
+    if (damaged == 0) {  // whoever opens a bundle reads its document
+      CHECK_THROWS_AS(Bundle::from_bytes(copy, "b", DigestCheck::kOnUse), Error);
+      CHECK_THROWS_AS(Bundle::from_bytes(copy, "b", DigestCheck::kOmitted), Error);
+      continue;
+    }
+    const auto lazy = Bundle::from_bytes(copy, "b", DigestCheck::kOnUse);
+    const auto blind = Bundle::from_bytes(copy, "b", DigestCheck::kOmitted);
+    for (std::size_t i = 0; i < count; ++i) {
+      CHECK_NOTHROW(blind->check_section(i));
+      for (int again = 0; again < 2; ++again) {  // what is damaged stays so
+        if (i == damaged) {
+          CHECK_THROWS_AS(lazy->check_section(i), Error);
+        } else {
+          CHECK_NOTHROW(lazy->check_section(i));
+        }
+      }
+    }
+    if (damaged == 3) CHECK_THROWS_AS(lazy->weight(lazy->weights()[0]), Error);
+  }
+}
+
 TEST_CASE("a bundle that was cut short or has more behind it is refused", "[compile][bundle]") {
   const std::string bytes = bundle_bytes(sample());
   for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{63},

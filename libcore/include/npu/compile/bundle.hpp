@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -46,9 +47,17 @@ struct BundleWeight {
   std::uint64_t offset = 0;  ///< in the section "weights"
 };
 
-/// A mapped bundle. Every offset, length and digest of the file is checked before there is an
-/// object, so users may rely on them; sections share the mapping and are never copied.
-class Bundle {
+/// When the digests of a bundle's sections are checked; those of header, manifest and document are
+/// checked at once in any case.
+enum class DigestCheck : std::uint8_t {
+  kAtOnce,  ///< before there is an object
+  kOnUse,   ///< by Bundle::check_section, which whoever uses a section calls
+  kOmitted,
+};
+
+/// A mapped bundle. Every offset and length of the file is checked before there is an object, so
+/// users may rely on them; sections share the mapping and are never copied.
+class Bundle : public std::enable_shared_from_this<Bundle> {
  public:
   /// True if the bytes begin with the magic number of a bundle, whatever follows.
   static bool has_magic(std::string_view bytes) noexcept;
@@ -56,9 +65,11 @@ class Bundle {
   static bool is_bundle(const std::string& path);
 
   /// Maps a file. Throws Error kIo, or kParse with what is wrong and where.
-  static std::shared_ptr<const Bundle> open(const std::string& path);
+  static std::shared_ptr<const Bundle> open(const std::string& path,
+                                            DigestCheck check = DigestCheck::kAtOnce);
   /// A bundle in memory; its bytes are copied to aligned memory. Messages call it `name`.
-  static std::shared_ptr<const Bundle> from_bytes(std::string_view bytes, const std::string& name);
+  static std::shared_ptr<const Bundle> from_bytes(std::string_view bytes, const std::string& name,
+                                                  DigestCheck check = DigestCheck::kAtOnce);
 
   const std::string& name() const noexcept { return name_; }
   std::uint64_t size() const noexcept { return size_; }
@@ -75,11 +86,14 @@ class Bundle {
   const std::vector<BundlePartition>& partitions() const noexcept { return partitions_; }
   const std::vector<BundleWeight>& weights() const noexcept { return weights_; }
 
+  /// Checks the digest of a section unless that was done, or is not wanted. Any thread may call it.
+  /// Throws Error kParse.
+  void check_section(std::size_t index) const;
   /// The document of npu-ir(5) with its target and its plan.
   std::string_view document() const noexcept;
   /// The bytes of a section; the pointer shares ownership of the mapping.
   std::shared_ptr<const std::byte> section(std::size_t index) const;
-  /// The data of a weight, in place.
+  /// The data of a weight, in place. Throws Error kParse if its section is damaged.
   Tensor weight(const BundleWeight& weight) const;
 
  private:
@@ -88,6 +102,7 @@ class Bundle {
   void parse();
 
   std::string name_;
+  DigestCheck check_ = DigestCheck::kAtOnce;
   std::shared_ptr<const std::byte> data_;
   std::uint64_t size_ = 0;
   double open_ms_ = 0;
@@ -97,6 +112,8 @@ class Bundle {
   std::vector<BundleSection> sections_;
   std::vector<BundlePartition> partitions_;
   std::vector<BundleWeight> weights_;
+  mutable std::mutex mutex_;           // of checked_
+  mutable std::vector<bool> checked_;  // by section
   std::size_t document_section_ = 0;
   std::size_t weights_section_ = 0;  ///< sections_.size() if there is none
 };

@@ -72,6 +72,19 @@ TEST_CASE("ScaleShift works on channels wherever they lie", "[onednn][kernels]")
   }
 }
 
+TEST_CASE("CopyBytes copies every byte and none behind them", "[onednn][kernels]") {
+  const std::int64_t count = GENERATE(0, 1, 63, 64, 4097, 3'000'001);
+  std::vector<std::uint8_t> source(static_cast<std::size_t>(count) + 64);
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    source[i] = static_cast<std::uint8_t>(i * 131 % 251);
+  }
+  std::vector<std::uint8_t> target(source.size(), 255);
+  CopyBytes{count}.run({bytes(source), bytes(target)});
+  const auto end = source.begin() + count;
+  CHECK(std::equal(source.begin(), end, target.begin()));
+  CHECK(std::all_of(target.begin() + count, target.end(), [](int each) { return each == 255; }));
+}
+
 TEST_CASE("StridedCopy transposes, PaddedCopy fills around", "[onednn][kernels]") {
   const auto source = random_floats(60 * 50, 1);
   std::vector<float> target(source.size());
