@@ -356,40 +356,283 @@ def small_cases(cases):
     )
 
 
-def cut(x, low=0, high=255):
-    return np.clip(np.rint(x), low, high)
+def quantized(x, scale, zero, dtype):
+    """ONNX's definition, in the type of x and scale: ties to even, and the scale divides."""
+    x, scale, limits = np.asarray(x), np.asarray(scale), np.iinfo(dtype)
+    return np.clip(np.rint(x / scale) + zero, limits.min, limits.max).astype(dtype)
 
 
-def quantized_cases(cases):
+def real_of(x, scale, zero):
+    """What quantized numbers stand for, exactly."""
+    return (np.asarray(x, np.float64) - zero) * np.asarray(scale, np.float64)
+
+
+def numbers(dtype, *shape):
+    limits = np.iinfo(dtype)
+    return RANDOM.integers(limits.min, limits.max + 1, shape, dtype)
+
+
+def scale_of(*values):
+    return np.array(values[0] if len(values) == 1 else values, np.float32)
+
+
+def windows(x, kernel, strides, pads, fill=0.0):
+    """[batch, channels, rows, columns, kernel, kernel]."""
+    pads = ((0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3]))
+    x = np.pad(x, pads, constant_values=fill)
+    view = np.lib.stride_tricks.sliding_window_view(x, kernel, (2, 3))
+    return view[:, :, :: strides[0], :: strides[1]]
+
+
+def convolved(x, w, strides=(1, 1), pads=(0, 0, 0, 0), group=1):
+    view = windows(x, w.shape[2:], strides, pads)
+    parts = zip(np.split(view, group, 1), np.split(w, group))
+    return np.concatenate([np.einsum("ncyxij,ocij->noyx", a, b) for a, b in parts], 1)
+
+
+def conversion_cases(cases):
     """A share of half a step is rounded to even, and the scale divides."""
+    ties = np.array([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 300, -300, np.inf, -np.inf], np.float32)
+    # 3.2500002 / 0.1 is a tie in float32, 3.2500002 * (1 / 0.1) is not.
+    near = np.array([3.250000238418579, -7.250000476837158, 0.3, 0.05], np.float32)
+    for dtype, zero in (("uint8", 0), ("uint8", 255), ("int8", -128), ("int8", 127)):
+        for name, x, scale in (("ties", ties, scale_of(1.0)), ("near", near, scale_of(0.1))):
+            cases.add(
+                f"quantize_{name}_{dtype}_{zero}", "QuantizeLinear",
+                [x, scale, np.array(zero, dtype)], quantized(x, scale, zero, dtype),
+                10 if name == "ties" else 13, constants=() if zero else (1, 2),
+            )
+    x, scale = real(2, 3, 4), scale_of(0.1, 0.03, 0.2)
+    zero = np.array([-128, 0, 5], np.int8)
+    y = quantized(x, scale[:, None], zero[:, None].astype(np.float32), np.int8)
+    cases.add("quantize_axis", "QuantizeLinear", [x, scale, zero], y, 13, axis=-2, constants=(1, 2))
+    back = real_of(y, scale[:, None], zero[:, None]).astype(np.float32)
+    cases.add("dequantize_axis", "DequantizeLinear", [y, scale, zero], back, 13, axis=1)
+    cases.add(
+        "quantize_no_zero", "QuantizeLinear", [x, scale_of(0.02)],
+        quantized(x, scale_of(0.02), 0, np.uint8), 13,
+    )
+    whole = RANDOM.integers(-100000, 100000, (3, 4), np.int32)
+    cases.add(
+        "quantize_int32", "QuantizeLinear", [whole, scale_of(700.0)],
+        quantized(whole.astype(np.float32), scale_of(700.0), 0, np.uint8), 13,
+    )
+    cases.add(
+        "dequantize_int32", "DequantizeLinear", [whole, scale_of(0.01)],
+        (whole * scale_of(0.01)).astype(np.float32), 13,
+    )
+    half, step = real(3, 4).astype(np.float16), np.array(0.1, np.float16)
+    y = quantized(half, step, 0, np.int8)
+    cases.add("quantize_half", "QuantizeLinear", [half, step, np.array(0, np.int8)], y, 19, constants=(1, 2))
+    cases.add(
+        "dequantize_half", "DequantizeLinear", [y, step],
+        (y.astype(np.float32) * step).astype(np.float16), 19,
+    )
+    x, zero = 30 * real(3, 4), np.array(-3000, np.int16)
+    y = quantized(x, scale_of(0.001), -3000, np.int16)
+    cases.add("quantize_int16", "QuantizeLinear", [x, scale_of(0.001), zero], y, 21, constants=(1, 2))
+    cases.add(
+        "dequantize_int16", "DequantizeLinear", [y, scale_of(0.001), zero],
+        real_of(y, scale_of(0.001), -3000), 21,
+    )
+    cases.add(
+        "quantize_dtype", "QuantizeLinear", [x, scale_of(0.1)],
+        quantized(x, scale_of(0.1), 0, np.int8), 21, output_dtype=3,
+    )
+    exact = x.astype(np.float32) / np.float32(step)
+    cases.add(
+        "quantize_precision", "QuantizeLinear", [x, step],
+        np.clip(np.rint(exact), 0, 255).astype(np.uint8), 23, precision=1,
+    )
+    cases.add(
+        "dequantize_dtype", "DequantizeLinear", [y, scale_of(0.001)],
+        (y * scale_of(0.001)).astype(np.float16), 23, output_dtype=10,
+    )
     x = np.array([[0.5, 1.5, 2.5, -0.5], [3.3, 100, -100, 0.1]], np.float32)
     scale = np.array([[1, 2], [0.5, 0.25]], np.float32)
     zero = np.array([[3, 0], [128, 9]], np.uint8)
-    wide = np.repeat(scale, 2, 1), np.repeat(zero, 2, 1).astype(np.float32)
-    expected = np.clip(np.rint(x / wide[0]) + wide[1], 0, 255).astype(np.uint8)
-    cases.add("quantize_blocks", "QuantizeLinear", [x, scale, zero], expected, 21, axis=1, block_size=2)
-    back = (expected.astype(np.float32) - wide[1]) * wide[0]
-    cases.add("dequantize_blocks", "DequantizeLinear", [expected, scale, zero], back, 21, axis=1, block_size=2)
-    a = RANDOM.integers(0, 256, (3, 4), np.uint8)
-    b = RANDOM.integers(0, 256, (3, 4), np.uint8)
-    one, two, three = (np.array(number, np.float32) for number in (0.5, 0.25, 1.0))
-    zeros = [np.array(number, np.uint8) for number in (128, 120, 100)]
-    sides = (a - 128.0) * 0.5, (b - 120.0) * 0.25
-    operands = [a, one, zeros[0], b, two, zeros[1], three, zeros[2]]
-    for op, total in (("QLinearAdd", sides[0] + sides[1]), ("QLinearMul", sides[0] * sides[1])):
-        cases.add(f"microsoft_{op}", op, operands, (np.clip(np.rint(total) + 100, 0, 255)).astype(np.uint8), 21, "com.microsoft")
-    weights = RANDOM.integers(-128, 128, (4, 5), np.int8)
-    real_sum = (a.astype(np.int32) - 128) @ weights.astype(np.int32) * np.float32(0.5) * np.float32(0.25)
+    for name, values, axis, size in (("", x, 1, 2), ("_ragged", x[:, :3], 1, 2), ("_first", x.T, 0, 2)):
+        at = (lambda part: part) if axis else (lambda part: part.T)  # noqa: E731
+        wide = [at(np.repeat(part, size, 1)[:, : values.shape[axis]]) for part in (scale, zero.astype(np.float32))]
+        own = [np.ascontiguousarray(at(part)) for part in (scale, zero)]
+        y = quantized(values, wide[0], wide[1], np.uint8)
+        cases.add(
+            f"quantize_blocks{name}", "QuantizeLinear", [np.ascontiguousarray(values), *own], y, 21,
+            axis=axis, block_size=size,
+        )
+        back = real_of(y, wide[0], wide[1]).astype(np.float32)
+        cases.add(
+            f"dequantize_blocks{name}", "DequantizeLinear", [y, *own], back, 21,
+            axis=axis, block_size=size, constants=(0, 1, 2),
+        )
+    for name, x in (("", real(3, 4)), ("_zeros", np.zeros((3, 4), np.float32)), ("_low", -1 - np.abs(real(5)))):
+        high, low = np.maximum(x.max(), 0), np.minimum(x.min(), 0)
+        scale = np.float32(1) if high == low else np.float32((high - low) / np.float32(255))
+        zero = np.rint(np.clip(-low / scale, 0, 255))
+        results = [quantized(x, scale, zero, np.uint8), np.array(scale, np.float32), np.array(zero, np.uint8)]
+        cases.add(f"dynamic_quantize{name}", "DynamicQuantizeLinear", [x], results, 13)
+
+
+def quantized_cases(cases):
+    """Products of integers, exactly, and what ONNX Runtime saves beside them."""
+    scales = scale_of(0.1), scale_of(0.5, 0.25, 0.07, 1.0), scale_of(0.2)
+    x, w = numbers("uint8", 2, 4, 5, 5), numbers("int8", 4, 2, 3, 3)
+    bias = RANDOM.integers(-3000, 3000, (4,), np.int32)
+    weights = real_of(w, scales[1][:, None, None, None], 0)
+    total = convolved(real_of(x, scales[0], 131), weights, (2, 1), (1, 0, 0, 1), 2)
+    total += (bias * np.float64(scales[0]) * scales[1])[:, None, None]
+    steps = scale_of(float(np.abs(total).max() / 100))
+    rest = {"strides": [2, 1], "pads": [1, 0, 0, 1], "group": 2}
+    operands = [x, scales[0], np.array(131, np.uint8), w, scales[1], np.zeros(4, np.int8)]
+    operands += [steps, np.array(-5, np.int8), bias]
+    y = quantized(total, np.float64(steps), -5, np.int8)
+    for name, constants in (("", ()), ("_constants", (1, 2, 3, 4, 5, 6, 7, 8))):
+        cases.add(f"qlinear_conv{name}", "QLinearConv", operands, y, 13, constants=constants, **rest)
+    # Every sum is a tie: 0.1 * 0.5 / 0.1 halves it.
+    x, w = numbers("uint8", 1, 1, 4, 4), np.ones((1, 1, 1, 1), np.int8)
+    y = np.rint(x / 2.0).astype(np.uint8)
+    one, half = scale_of(0.1), scale_of(0.5)
+    zero = np.array(0, np.uint8)
     cases.add(
-        "microsoft_MatMulIntegerToFloat", "MatMulIntegerToFloat",
-        [a, weights, one, two, zeros[0]], real_sum.astype(np.float32), 21, "com.microsoft",
+        "qlinear_conv_ties", "QLinearConv", [x, one, zero, w, half, np.array(0, np.int8), one, zero],
+        y, 13,
     )
+    a, b = numbers("int8", 2, 3, 4), numbers("uint8", 2, 4, 5)
+    rows, columns = scale_of(0.1, 0.2, 0.7), scale_of(0.01, 0.02, 0.03, 0.04, 0.05)
+    shifts = np.array([1, -2, 3], np.int8), np.array([100, 128, 3, 0, 255], np.uint8)
+    total = real_of(a, rows[:, None], shifts[0][:, None]) @ real_of(b, columns, shifts[1])
+    steps = scale_of(*(np.abs(total).max((0, 2)) / 90))
+    y = quantized(total, np.float64(steps)[:, None], np.array([3, 0, -3])[:, None], np.int8)
+    cases.add(
+        "qlinear_matmul_rows", "QLinearMatMul",
+        [a, rows, shifts[0], b, columns, shifts[1], steps, np.array([3, 0, -3], np.int8)], y, 13,
+        constants=(1, 2, 4, 5, 6, 7),
+    )
+    many = np.broadcast_to(rows[:, None], (2, 3, 1)).copy(), np.broadcast_to(columns, (2, 1, 5)).copy()
+    points = np.broadcast_to(shifts[0][:, None], (2, 3, 1)).copy(), np.broadcast_to(shifts[1], (2, 1, 5)).copy()
+    cases.add(
+        "qlinear_matmul_matrices", "QLinearMatMul",
+        [a, many[0], points[0], b, many[1], points[1], scale_of(0.9), np.array(3, np.int8)],
+        quantized(total, np.float64(np.float32(0.9)), 3, np.int8), 21,
+    )
+    whole = (a.astype(np.int32) - shifts[0][:, None]) @ (b.astype(np.int32) - shifts[1])
+    cases.add(
+        "matmul_integer_rows", "MatMulInteger", [a, b, shifts[0], shifts[1]], whole.astype(np.int32),
+        13,
+    )
+    x, w = numbers("uint8", 1, 2, 4, 4), numbers("uint8", 3, 2, 3, 3)
+    y = convolved(x.astype(np.int64) - 7, w.astype(np.int64) - 200, (1, 1), (1, 1, 1, 1)).astype(np.int32)
+    cases.add(
+        "conv_integer", "ConvInteger", [x, w, np.array(7, np.uint8), np.array(200, np.uint8)], y, 13,
+        pads=[1, 1, 1, 1],
+    )
+    runtime_cases(cases)
+
+
+def runtime_cases(cases):
+    """Of com.microsoft: the formula of the op on what the operands stand for."""
+
+    def add(name, op, operands, expected, **rest):
+        cases.add(f"microsoft_{name}", op, operands, expected, 21, "com.microsoft", **rest)
+
+    for dtype, a_zero, b_zero, y_zero in (("uint8", 128, 120, 100), ("int8", -3, 4, 5)):
+        a, b = numbers(dtype, 3, 4), numbers(dtype, 4)
+        # 0.1, 0.1 and 0.2 make sums of an odd number of steps ties.
+        scales = scale_of(0.1), scale_of(0.1), scale_of(0.2)
+        sides = real_of(a, scales[0], a_zero), real_of(b, scales[1], b_zero)
+        zeros = [np.array(zero, dtype) for zero in (a_zero, b_zero, y_zero)]
+        operands = [a, scales[0], zeros[0], b, scales[1], zeros[1], scales[2], zeros[2]]
+        for op, total in (("QLinearAdd", sides[0] + sides[1]), ("QLinearMul", sides[0] * sides[1])):
+            add(f"{op}_{dtype}", op, operands, quantized(total, np.float64(scales[2]), y_zero, dtype))
+        leaky = np.where(sides[0] < 0, sides[0] * np.float64(np.float32(0.3)), sides[0])
+        one = [a, scales[0], zeros[0], scales[2], zeros[2]]
+        add(
+            f"QLinearLeakyRelu_{dtype}", "QLinearLeakyRelu", one,
+            quantized(leaky, np.float64(scales[2]), y_zero, dtype), alpha=0.3,
+        )
+        one = [*one[:3], scale_of(1 / 256), one[4]]
+        sigmoid = 1 / (1 + np.exp(-sides[0]))
+        add(f"QLinearSigmoid_{dtype}", "QLinearSigmoid", one, quantized(sigmoid, 1 / 256, y_zero, dtype))
+    x, steps = numbers("uint8", 2, 3, 5, 5), scale_of(0.05)
+    real_x = real_of(x, scale_of(0.1), 100)
+    zeros = np.array(100, np.uint8), np.array(3, np.uint8)
+    operands = [x, scale_of(0.1), zeros[0], steps, zeros[1]]
+    counts = windows(np.ones_like(real_x), (3, 2), (2, 1), (1, 0, 0, 1)).sum((4, 5))
+    mean = windows(real_x, (3, 2), (2, 1), (1, 0, 0, 1)).sum((4, 5)) / counts
+    pool = {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 0, 1]}
+    y = quantized(mean, np.float64(steps), 3, np.uint8)
+    add("QLinearAveragePool", "QLinearAveragePool", operands, y, **pool)
+    total = quantized(real_x.mean((2, 3), keepdims=True), np.float64(steps), 3, np.uint8)
+    add("QLinearGlobalAveragePool", "QLinearGlobalAveragePool", operands, total)
+    last = [np.ascontiguousarray(part.transpose(0, 2, 3, 1)) for part in (x, y, total)]
+    add(
+        "QLinearAveragePool_last", "QLinearAveragePool", [last[0], *operands[1:]], last[1],
+        channels_last=1, **pool,
+    )
+    add(
+        "QLinearGlobalAveragePool_last", "QLinearGlobalAveragePool", [last[0], *operands[1:]], last[2],
+        channels_last=1,
+    )
+    parts = numbers("uint8", 2, 3), numbers("uint8", 2, 2)
+    total = np.concatenate([real_of(parts[0], scale_of(0.1), 100), real_of(parts[1], scale_of(0.3), 3)], 1)
+    add(
+        "QLinearConcat", "QLinearConcat",
+        [scale_of(0.2), zeros[1], parts[0], scale_of(0.1), zeros[0], parts[1], scale_of(0.3), zeros[1]],
+        quantized(total, np.float64(np.float32(0.2)), 3, np.uint8), axis=-1,
+    )
+    a, b = numbers("uint8", 3, 4), numbers("int8", 5, 4)
+    columns, points = scale_of(0.01, 0.02, 0.03, 0.04, 0.05), np.array([1, 0, -1, 2, 3], np.int8)
+    bias = RANDOM.integers(-9000, 9000, (5,), np.int32)
+    product = real_of(a, scale_of(0.1), 100) @ real_of(b, columns[:, None], points[:, None]).T
+    shift = bias * np.float64(np.float32(0.1)) * columns
+    gemm = [a, scale_of(0.1), zeros[0], b, columns, points, bias, scale_of(1.5), np.array(7, np.int8)]
+    add("QGemm", "QGemm", gemm, quantized(product + shift, 1.5, 7, np.int8), transB=1, constants=(3, 4, 5))
+    add(
+        "QGemm_float", "QGemm", gemm[:7], (product + shift).astype(np.float32), transB=1,
+        constants=(1, 3, 4, 5, 6),
+    )
+    add("QGemm_alpha", "QGemm", gemm[:7], (0.5 * (product + shift)).astype(np.float32), transB=1, alpha=0.5)
+    turned = [np.ascontiguousarray(a.T), *gemm[1:3], np.ascontiguousarray(b.T), *gemm[4:6]]
+    add("QGemm_turned", "QGemm", turned, product.astype(np.float32), transA=1)
+    add("QGemm_no_bias", "QGemm", [*turned, None, *gemm[7:]], quantized(product, 1.5, 7, np.int8), transA=1)
+    a, b, bias = numbers("uint8", 2, 3, 4), numbers("int8", 4, 5), real(5)
+    product = (real_of(a, scale_of(0.1), 100) @ real_of(b, columns, points)).astype(np.float32)
+    operands = [a, b, scale_of(0.1), columns, zeros[0], points]
+    add("MatMulIntegerToFloat", "MatMulIntegerToFloat", operands, product)
+    add(
+        "MatMulIntegerToFloat_bias", "MatMulIntegerToFloat", [*operands, bias], product + bias,
+        constants=(1, 3, 5, 6),
+    )
+    add(
+        "MatMulIntegerToFloat_plain", "MatMulIntegerToFloat", [a, b, scale_of(0.1), scale_of(0.5)],
+        (real_of(a, scale_of(0.1), 0) @ (b * 0.5)).astype(np.float32),
+    )
+    x = real(3, 4)
+    high, low = np.maximum(x.max(), 0), np.minimum(x.min(), 0)
+    step = np.float32((high - low) / np.float32(255))
+    zero = np.rint(np.clip(-low / step, 0, 255))
+    product = real_of(quantized(x, step, zero, np.uint8), step, zero) @ real_of(b, columns, points)
+    operands = [x, b, columns, points, bias]
+    add(
+        "DynamicQuantizeMatMul", "DynamicQuantizeMatMul", operands, product.astype(np.float32) + bias,
+        constants=(1, 2, 3, 4),
+    )
+    x = 100 * real(3, 4)
+    y = quantized(x, scale_of(0.01), 77, np.int16)
+    add("QuantizeLinear", "QuantizeLinear", [x, scale_of(0.01), np.array(77, np.int16)], y)
+    add(
+        "DequantizeLinear", "DequantizeLinear", [y, scale_of(0.01), np.array(77, np.int16)],
+        real_of(y, scale_of(0.01), 77),
+    )
+
+
+def weight_cases(cases):
     # 4-bit weights, [rows, blocks, bytes], the low half first.
     x = real(3, 20)
-    numbers = RANDOM.integers(0, 16, (6, 32), np.uint8)
-    packed = (numbers[:, 0::2] | numbers[:, 1::2] << 4).reshape(6, 2, 8)
+    quarters = RANDOM.integers(0, 16, (6, 32), np.uint8)
+    packed = (quarters[:, 0::2] | quarters[:, 1::2] << 4).reshape(6, 2, 8)
     scales = np.abs(real(6, 2)) + 0.1
-    weights = ((numbers.reshape(6, 2, 16) - 8.0) * scales[..., None]).reshape(6, 32)[:, :20]
+    weights = ((quarters.reshape(6, 2, 16) - 8.0) * scales[..., None]).reshape(6, 32)[:, :20]
     cases.add(
         "microsoft_MatMulNBits", "MatMulNBits", [x, packed, scales.reshape(-1).astype(np.float32)],
         (x @ weights.T).astype(np.float32), 21, "com.microsoft", constants=(1, 2),
@@ -397,7 +640,7 @@ def quantized_cases(cases):
     )
     points = RANDOM.integers(0, 16, (6, 2), np.uint8)
     packed_points = (points[:, 0] | points[:, 1] << 4).astype(np.uint8)
-    weights = ((numbers.reshape(6, 2, 16) - points[..., None].astype(np.float32)) * scales[..., None])
+    weights = ((quarters.reshape(6, 2, 16) - points[..., None].astype(np.float32)) * scales[..., None])
     cases.add(
         "microsoft_MatMulNBits_points", "MatMulNBits",
         [x, packed, scales.reshape(-1).astype(np.float32), packed_points],
@@ -479,7 +722,8 @@ def main(argv):
     options = parser.parse_args(argv)
     cases = Cases()
     for add in (attention_cases, rotary_cases, cache_cases, norm_cases, window_cases,
-                sampling_cases, small_cases, quantized_cases, microsoft_cases):
+                sampling_cases, small_cases, conversion_cases, quantized_cases, weight_cases,
+                microsoft_cases):
         add(cases)
     failed = False
     with tempfile.TemporaryDirectory() as folder:

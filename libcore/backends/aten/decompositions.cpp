@@ -9,16 +9,16 @@
 #include "decompositions.hpp"
 
 #include <ATen/ATen.h>
-#include <ATen/core/boxing/OperatorKernel.h>
-#include <ATen/core/boxing/impl/WrapFunctionIntoFunctor.h>
-#include <ATen/core/boxing/impl/make_boxed_from_unboxed_functor.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <tuple>
 #include <vector>
+
+#include "boxed.hpp"
+#include "quantized.hpp"
 
 namespace npu::aten {
 namespace {
@@ -375,18 +375,6 @@ void constrain_range(const Scalar& size, optional<std::int64_t> min, optional<st
 
 // ---- the table
 
-template <auto function>
-void boxed(torch::jit::Stack& stack) {
-  using Functor = typename c10::impl::WrapFunctionIntoFunctor<
-      c10::CompileTimeFunctionPointer<std::remove_pointer_t<decltype(function)>, function>>::type;
-  static Functor functor;
-  // libtorch's boxing code takes a handle but does not use it.
-  static const c10::OperatorHandle handle =
-      c10::Dispatcher::singleton().findSchemaOrThrow("aten::add", "Tensor");
-  c10::impl::make_boxed_from_unboxed_functor<Functor, true>::call(&functor, handle,
-                                                                  c10::DispatchKeySet(), &stack);
-}
-
 using When = Decomposition::When;
 
 constexpr Decomposition kDecompositions[] = {
@@ -535,6 +523,14 @@ constexpr Decomposition kDecompositions[] = {
 
 }  // namespace
 
-std::span<const Decomposition> decompositions() { return kDecompositions; }
+std::span<const Decomposition> decompositions() {
+  static const std::vector<Decomposition> all = [] {
+    std::vector<Decomposition> rows(std::begin(kDecompositions), std::end(kDecompositions));
+    const auto quantized = quantized_decompositions();
+    rows.insert(rows.end(), quantized.begin(), quantized.end());
+    return rows;
+  }();
+  return all;
+}
 
 }  // namespace npu::aten

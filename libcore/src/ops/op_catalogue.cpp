@@ -869,6 +869,71 @@ constexpr OpRow kOpRows[] = {
     {"npu.channel_norm", kInjective, kMoves,
      "(Tensor self, *, bool direction, str layout='') -> Tensor", kNone, FlopRule(kResult, 7)},
 
+    // Quantization, as PyTorch exports it (PT2E). divide_by_scale is ONNX's rounding: x / s, not
+    // x * (1 / s).
+    {"quantized_decomposed.quantize_per_tensor.default", kElementwise, kMoves,
+     "(Tensor input, float scale, int zero_point, int quant_min, int quant_max, ScalarType dtype, "
+     "*, bool divide_by_scale=False) -> Tensor",
+     kNone, FlopRule(kResult, 4)},
+    {"quantized_decomposed.quantize_per_tensor.tensor", kBroadcast, kMoves,
+     "(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, ScalarType "
+     "dtype, *, bool divide_by_scale=False) -> Tensor",
+     kNone, FlopRule(kResult, 4)},
+    {"quantized_decomposed.quantize_per_tensor.tensor2", kBroadcast, kMoves,
+     "(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min, Tensor quant_max, "
+     "ScalarType dtype, *, bool divide_by_scale=False) -> Tensor",
+     kNone, FlopRule(kResult, 4)},
+    {"quantized_decomposed.quantize_per_channel.default", kBroadcast, kMoves,
+     "(Tensor input, Tensor scales, Tensor zero_points, int axis, int quant_min, int quant_max, "
+     "ScalarType dtype, *, bool divide_by_scale=False) -> Tensor",
+     kNone, FlopRule(kResult, 4)},
+    {"quantized_decomposed.quantize_per_token.default", kBroadcast, kMoves,
+     "(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, ScalarType "
+     "dtype) -> Tensor",
+     kNone, FlopRule(kResult, 4)},
+    {"quantized_decomposed.quantize_per_channel_group.default", kOpaque, kMoves,
+     "(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, ScalarType "
+     "dtype, int group_size=128) -> Tensor",
+     kNone, FlopRule(kResult, 4)},
+    {"quantized_decomposed.dequantize_per_tensor.default", kElementwise, kMoves,
+     "(Tensor input, float scale, int zero_point, int quant_min, int quant_max, ScalarType dtype, "
+     "*, ScalarType? out_dtype=None) -> Tensor",
+     kNone, FlopRule(kResult, 2)},
+    {"quantized_decomposed.dequantize_per_tensor.tensor", kBroadcast, kMoves,
+     "(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, ScalarType "
+     "dtype, *, ScalarType? out_dtype=None) -> Tensor",
+     kNone, FlopRule(kResult, 2)},
+    {"quantized_decomposed.dequantize_per_tensor.tensor2", kBroadcast, kMoves,
+     "(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min, Tensor quant_max, "
+     "ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor",
+     kNone, FlopRule(kResult, 2)},
+    {"quantized_decomposed.dequantize_per_channel.default", kBroadcast, kMoves,
+     "(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, int quant_max, "
+     "ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor",
+     kNone, FlopRule(kResult, 2)},
+    {"quantized_decomposed.dequantize_per_token.default", kBroadcast, kMoves,
+     "(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, ScalarType "
+     "dtype, ScalarType output_dtype) -> Tensor",
+     kNone, FlopRule(kResult, 2)},
+    {"quantized_decomposed.dequantize_per_channel_group.default", kOpaque, kMoves,
+     "(Tensor input, Tensor scales, Tensor? zero_points, int quant_min, int quant_max, ScalarType "
+     "dtype, int group_size=128, ScalarType output_dtype=float) -> Tensor",
+     kNone, FlopRule(kResult, 2)},
+    {"quantized_decomposed.choose_qparams.tensor", kReduction, kMoves,
+     "(Tensor input, int quant_min, int quant_max, float eps, ScalarType dtype) -> (Tensor, "
+     "Tensor)",
+     kNone, FlopRule(kFirstOperand, 2)},
+    {"quantized_decomposed.choose_qparams_symmetric.tensor", kReduction, kMoves,
+     "(Tensor input, int quant_min, int quant_max, float eps, ScalarType dtype) -> (Tensor, "
+     "Tensor)",
+     kNone, FlopRule(kFirstOperand, 2)},
+    {"quantized_decomposed.choose_qparams_per_token.default", kReduction, kMoves,
+     "(Tensor input, ScalarType dtype) -> (Tensor, Tensor)", kNone, FlopRule(kFirstOperand, 2)},
+    {"quantized_decomposed.choose_qparams_per_token_asymmetric.default", kReduction, kMoves,
+     "(Tensor input, ScalarType dtype) -> (Tensor, Tensor)", kNone, FlopRule(kFirstOperand, 2)},
+    {"quantized_decomposed.convert_element_type.no_fuse", kElementwise, kMoves,
+     "(Tensor input, ScalarType dtype) -> Tensor", kNone, kNoFlops},
+
     // Resampling.
     {"aten.upsample_nearest1d.default", kInjective, kMoves,
      "(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor"},

@@ -65,7 +65,8 @@ std::string conditions_text(const OpRule& rule) {
 
 void add_device(const Device& device, std::vector<std::vector<std::string>>& rows) {
   if (device.any_op)
-    rows.push_back({device.name, "*", dtypes_text(device.dtypes), "any", "any", "every aten op"});
+    rows.push_back({device.name, "*", dtypes_text(device.dtypes), "any", "any",
+                    "every aten and quantized_decomposed op"});
   std::vector<std::vector<std::string>> own;
   for (const OpRule& rule : device.rules) {
     for (const std::string& type : rule.types) {

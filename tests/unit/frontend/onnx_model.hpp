@@ -74,14 +74,14 @@ inline Proto onnx_graph(std::string_view name, const Proto& graph) {
   return Proto().bytes(1, name).message(6, graph).number(20, 5);
 }
 
-/// An initializer of int64 or, with `type` 9, bool.
+/// An initializer of int64 or, with `type` 9, 2 or 3, bool, uint8 or int8.
 inline Proto onnx_integers(std::string_view name, const std::vector<std::int64_t>& shape,
                            const std::vector<std::int64_t>& values, std::uint64_t type = 7) {
   Proto tensor;
   for (const std::int64_t extent : shape) tensor.number(1, static_cast<std::uint64_t>(extent));
   std::string raw;
   for (const std::int64_t value : values) {
-    if (type == 9) {
+    if (type == 9 || type == 2 || type == 3) {
       raw += static_cast<char>(value);
     } else {
       raw.append(reinterpret_cast<const char*>(&value), sizeof value);

@@ -157,7 +157,8 @@ Value* corrected_average(Op& op, Value* x, const Pool& pool, bool counts_pads,
                          const Ints& stated_end) {
   const std::size_t spatial = pool.outputs.size();
   const Shape shape = x->shape;
-  Tensor factors(DType::kFloat32, pooled_shape({1, 1}, pool.outputs));
+  const bool is_double = x->dtype == DType::kFloat64;
+  Tensor factors(is_double ? DType::kFloat64 : DType::kFloat32, pooled_shape({1, 1}, pool.outputs));
   if (factors.element_count() > Importer::kMostKnown) Op::refuse("a pool with too many windows");
   std::vector<std::vector<double>> counts;
   for (std::size_t i = 0; i < spatial; ++i) {
@@ -171,7 +172,11 @@ Value* corrected_average(Op& op, Value* x, const Pool& pool, bool counts_pads,
       rest /= pool.outputs[d];
       factor *= static_cast<double>(pool.window.kernel[d]) / counts[d][at];
     }
-    factors.as_mutable<float>()[i] = static_cast<float>(factor);
+    if (is_double) {
+      factors.as_mutable<double>()[i] = factor;
+    } else {
+      factors.as_mutable<float>()[i] = static_cast<float>(factor);
+    }
   }
   Value* average = plain_average(op, op.pad(x, pads_of(pool.window), 0), pool);
   return op.binary("mul", average, op.constant_value(std::move(factors)));
@@ -244,8 +249,9 @@ void import_max_pool(Op& op) {
   op.set(0, op.cast(value, dtype));
 }
 
-void import_average_pool(Op& op) {
-  Value* x = op.in(0);
+void import_average_pool(Op& op) { op.set(0, average_pool(op, op.in(0))); }
+
+Value* average_pool(Op& op, Value* x) {
   const Ints kernel = op.list("kernel_shape").value_or(Ints{});
   const Pool pool = read_pool(op, x->shape);
   const Ints stated_end = kernel.size() + 2 == x->shape.size()
@@ -253,7 +259,7 @@ void import_average_pool(Op& op) {
                               : pool.window.end;
   const bool counts_pads = op.integer("count_include_pad", 0) != 0;
   if (!pool.is_even || has_dilation(pool.window)) {
-    return op.set(0, corrected_average(op, x, pool, counts_pads, stated_end));
+    return corrected_average(op, x, pool, counts_pads, stated_end);
   }
   Json attrs{{"kernel_size", pool.window.kernel},
              {"stride", pool.window.strides},
@@ -261,8 +267,8 @@ void import_average_pool(Op& op) {
   const bool has_pads = std::any_of(pool.window.begin.begin(), pool.window.begin.end(),
                                     [](auto p) { return p != 0; });
   if (has_pads && !counts_pads) attrs["count_include_pad"] = false;
-  op.set(0, op.emit(pool_name("avg", pool.outputs.size()), {x}, std::move(attrs), x->dtype,
-                    pooled_shape(x->shape, pool.outputs)));
+  return op.emit(pool_name("avg", pool.outputs.size()), {x}, std::move(attrs), x->dtype,
+                 pooled_shape(x->shape, pool.outputs));
 }
 
 void import_lp_pool(Op& op) {

@@ -162,6 +162,9 @@ void import_resize(Op& op);
 /// A convolution of two operands with the attributes of Conv; `bias` may be null.
 Value* convolve(Op& op, Value* x, Value* w, Value* bias);
 
+/// An average pool of an operand with the attributes of AveragePool.
+Value* average_pool(Op& op, Value* x);
+
 /// Operands one after another along an axis.
 Value* concatenated(Op& op, const std::vector<Value*>& parts, std::int64_t axis);
 
