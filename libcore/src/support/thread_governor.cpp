@@ -22,7 +22,7 @@ constexpr double kMostWait = 0.15;     // of the time of runs
 constexpr double kLeastWait = 0.0025;  // less than a tick of 4 ms
 constexpr double kMostIdle = 0.5;      // of a CPU, for fewer threads
 constexpr double kLeastIdle = 0.75;    // of a CPU, for another thread
-constexpr double kShortPause = 0.1;    // idle times are counted in hundredths of a second
+constexpr double kShortPause = 0.05;   // idle times are counted in hundredths of a second
 constexpr double kLongPause = 3.2;
 constexpr double kSteady = 1.0;  // how long a raised number lasts that was raised rightly
 

@@ -3,7 +3,8 @@
 // is done: two context switches per thread, so short jobs run faster without it.
 //
 // run_pieces has threads of its own, which join a round when they get to it: it ends when all
-// pieces are done, whether a thread that was woken has got a CPU by then or not. Whoever waits for
+// pieces are done, whether a thread that was woken has got a CPU by then or not; one that wakes on
+// the CPU of another moves away. Whoever waits for
 // the pieces of others looks for some microseconds and then sleeps.
 #include "support/thread_pool.hpp"
 
@@ -12,6 +13,7 @@
 #include <cstdint>
 
 #include "npu/support/elapsed.hpp"
+#include "support/cpu_seats.hpp"
 #include "support/run_threads.hpp"
 
 namespace npu {
@@ -104,6 +106,8 @@ class Crew {
       count_ = count;
       places_ = wanted;
       ++round_;
+      seats_.clear();
+      seats_.take();
       while (helpers_.size() < wanted) {
         numbers_.push_back(0);
         helpers_.emplace_back([this, index = helpers_.size()] { serve(index); });
@@ -145,6 +149,7 @@ class Crew {
       working_.fetch_add(1, std::memory_order_relaxed);
       const auto* job = job_;
       lock.unlock();
+      seats_.take();
       take(*job);
       lock.lock();
       if (working_.fetch_sub(1, std::memory_order_release) == 1) ended_.notify_one();
@@ -165,6 +170,7 @@ class Crew {
   std::vector<std::thread> helpers_;
   std::atomic<std::size_t> next_ = 0;  // piece
   std::atomic<std::size_t> working_ = 0;
+  CpuSeats seats_;
   std::mutex mutex_;  // of everything below
   std::condition_variable changed_;
   std::condition_variable ended_;

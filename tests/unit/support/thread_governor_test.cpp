@@ -76,7 +76,7 @@ TEST_CASE("Idle CPUs bring threads back, others do not") {
   Runs runs{ThreadGovernor(2)};
   runs.go(0.01, 0.005, 0.02);
   REQUIRE(runs.governor.threads() == 1);
-  CHECK_FALSE(runs.governor.wants_idle(runs.now + 0.05));
+  CHECK_FALSE(runs.governor.wants_idle(runs.now + 0.02));
   REQUIRE(runs.governor.wants_idle(runs.now + 0.15));
   runs.governor.record_idle(0.5, runs.now + 0.15);
   CHECK(runs.governor.threads() == 1);
@@ -105,7 +105,7 @@ TEST_CASE("A number that falls again soon is raised more and more seldom") {
     runs.governor.record_idle(2.0, runs.now);
     ++raised;
   }
-  CHECK(raised >= 5);   // 0.1 + 0.2 + 0.4 + 0.8 + 1.6 s
+  CHECK(raised >= 5);   // 0.05 + 0.1 + 0.2 + 0.4 + 0.8 + 1.6 s
   CHECK(raised <= 12);  // and 3.2 s each from then on
 }
 

@@ -5,7 +5,8 @@
 // Every thread begins with a run of pieces of its own, so that memory which it wrote in one kernel
 // is in its cache in the next, and then takes pieces that are left of others' runs: a thread that
 // is late, or slow, holds nobody up but for the piece that it is at. OpenMP's threads wait for a
-// short time before they sleep: a launch and its end take about half a microsecond.
+// short time before they sleep: a launch and its end take about half a microsecond. A thread that
+// begins on the CPU of another one moves away.
 //
 // ThreadSanitizer does not see what OpenMP synchronises: two atomic numbers say the same, and what
 // the compiler makes of the parallel region itself is not instrumented.
@@ -15,6 +16,8 @@
 
 #include <array>
 #include <atomic>
+
+#include "support/cpu_seats.hpp"
 
 namespace npu::onednn::share_work {
 
@@ -34,6 +37,7 @@ struct Shares {
   std::int64_t step;  ///< pieces that are taken together
   std::atomic<int> begun;
   std::atomic<int> ended;
+  CpuSeats seats;
 };
 
 void take_pieces(Shares& shares, Call call, const void* body, int thread) {
@@ -56,6 +60,7 @@ void take_pieces(Shares& shares, Call call, const void* body, int thread) {
 /// What one thread does in a region.
 [[gnu::noinline]] void work(Shares& shares, Call call, const void* body, int thread) {
   shares.begun.load(std::memory_order_acquire);
+  shares.seats.take();
   take_pieces(shares, call, body, thread);
   shares.ended.fetch_add(1, std::memory_order_release);
 }
