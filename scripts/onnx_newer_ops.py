@@ -10,6 +10,7 @@ NumPy from the op's definition, so one run of npu-run checks many.
 """
 
 import argparse
+import math
 import os
 import subprocess
 import sys
@@ -678,6 +679,112 @@ def microsoft_cases(cases):
     )
 
 
+ACTIVATIONS = {
+    "Affine": lambda x, a=1.0, b=0.0: a * x + b,
+    "Elu": lambda x, a=1.0: np.where(x < 0, a * np.expm1(x), x),
+    "HardSigmoid": lambda x, a=0.2, b=0.5: np.clip(a * x + b, 0, 1),
+    "LeakyRelu": lambda x, a=0.01: np.where(x < 0, a * x, x),
+    "Relu": lambda x: np.maximum(x, 0),
+    "ScaledTanh": lambda x, a=1.0, b=1.0: a * np.tanh(b * x),
+    "Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "Softplus": lambda x: np.log1p(np.exp(x)),
+    "Softsign": lambda x: x / (1 + np.abs(x)),
+    "Tanh": np.tanh,
+    "ThresholdedRelu": lambda x, a=1.0: np.where(x > a, x, 0),
+}
+
+
+def activation_cases(cases):
+    """Each name as a function of recurrent nets, with its own numbers and with none, and as an op."""
+    x, w, r = 3 * real(2, 2, 3), real(1, 4, 3), real(1, 4, 4)
+    for name, function in ACTIVATIONS.items():
+        for given in ((), (0.5,), (0.3, 0.1)):
+            if len(given) >= (1 if name == "Tanh" else function.__code__.co_argcount):
+                continue
+            state, states = np.zeros((2, 4)), []
+            for step in x.astype(np.float64):
+                state = function(step @ w[0].T + state @ r[0].T, *given)
+                states.append(state)
+            y = np.stack(states)[:, None].astype(np.float32)
+            rest = dict(zip(("activation_alpha", "activation_beta"), ([number] for number in given)))
+            cases.add(f"rnn_{name}_{len(given)}", "RNN", [x, w, r], y, 14, activations=[name], hidden_size=4, **rest)
+            if name in ("Affine", "ScaledTanh"):
+                continue
+            rest = dict(zip(("alpha", "beta"), given))
+            cases.add(f"op_{name}_{len(given)}", name, [x], function(x, *given).astype(np.float32), 22, **rest)
+    cases.add("op_HardSigmoid_sixth", "HardSigmoid", [x], np.clip(x / 6 + 0.5, 0, 1), 22, alpha=1 / 6)
+    scaled = 1.0507010 * np.where(x > 0, x, 1.6732632 * np.expm1(x))
+    cases.add("op_Selu", "Selu", [x], scaled, 22)
+    cases.add("op_Selu_numbers", "Selu", [x], 3 * np.where(x > 0, x, 2 * np.expm1(x)), 22, alpha=2.0, gamma=3.0)
+    cases.add("op_Celu", "Celu", [x], np.maximum(x, 0) + np.minimum(2 * np.expm1(x / 2), 0), 22, alpha=2.0)
+    cases.add("op_Mish", "Mish", [x], x * np.tanh(np.log1p(np.exp(x))), 22)
+    cases.add("op_HardSwish", "HardSwish", [x], x * np.clip(x / 6 + 0.5, 0, 1), 22)
+    cases.add("op_Swish", "Swish", [x], x / (1 + np.exp(-0.7 * x)), 24, alpha=0.7)
+    cases.add("op_Swish_plain", "Swish", [x], x / (1 + np.exp(-x)), 24)
+
+
+def more_microsoft_cases(cases):
+    def add(name, op, operands, expected, **rest):
+        cases.add(f"microsoft_{name}", op, operands, expected, 21, "com.microsoft", **rest)
+
+    def gelu(x):
+        return x * 0.5 * (1 + np.vectorize(math.erf)(x / np.sqrt(2)))
+
+    x, bias = real(3, 4), real(4)
+    add("Gelu", "Gelu", [x], gelu(x))
+    add("BiasGelu", "BiasGelu", [x, bias], gelu(x + bias))
+    tanh = np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))
+    add("FastGelu_plain", "FastGelu", [x], (0.5 * x * (1 + tanh)).astype(np.float32))
+    add("QuickGelu_alpha", "QuickGelu", [x], x / (1 + np.exp(-0.5 * x)), alpha=0.5)
+    x, w, bias, added = real(1, 4, 5, 5), real(6, 2, 3, 3), real(6), real(1, 6, 2, 5)
+    rest = {"strides": [2, 1], "pads": [1, 0, 0, 2], "group": 2}
+    conv = convolved(x, w, (2, 1), (1, 0, 0, 2), 2).astype(np.float32) + bias[:, None, None]
+    functions = {"LeakyRelu": (0.2,), "HardSigmoid": (0.3, 0.4), "Relu": (), "Tanh": (), "Sigmoid": ()}
+    add("FusedConv_plain", "FusedConv", [x, w, bias], conv, **rest)
+    for name, given in functions.items():
+        parameters = {"activation_params": list(given)} if given else {}
+        y = ACTIVATIONS[name](conv + added, *given).astype(np.float32)
+        add(f"FusedConv_{name}", "FusedConv", [x, w, bias, added], y, activation=name, **rest, **parameters)
+    y = np.clip(conv, -0.5, 1.5)
+    add("FusedConv_Clip", "FusedConv", [x, w, bias], y, activation="Clip", activation_params=[-0.5, 1.5], **rest)
+    for name, a, b, turns in (("plain", real(2, 3, 4), real(4, 5), {}), ("left", real(4, 3), real(4, 5), {"transA": 1})):
+        left = np.swapaxes(a, -1, -2) if turns else a
+        add(f"FusedMatMul_{name}", "FusedMatMul", [a, b], left @ b, **turns)
+    x, skip, gamma = real(2, 3, 4), real(2, 3, 4), real(4)
+    rms = x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5)
+    cases.add("simplified_norm", "SimplifiedLayerNormalization", [x, gamma], rms * gamma, 21, epsilon=1e-5)
+    total = x + skip + gamma
+    rms = total / np.sqrt((total * total).mean(-1, keepdims=True) + 1e-5)
+    add(
+        "skip_rms_norm_bias", "SkipSimplifiedLayerNormalization", [x, skip, gamma, gamma],
+        [rms * gamma, None, None, total], epsilon=1e-5,
+    )
+    total = x + skip
+    centred = total - total.mean(-1, keepdims=True)
+    norm = centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-5)
+    add("skip_norm_plain", "SkipLayerNormalization", [x, skip, gamma], norm * gamma, epsilon=1e-5)
+    # Two of the heads share keys and values, of which two steps are past.
+    q, k, v, past_k, past_v = real(1, 3, 16), real(1, 3, 8), real(1, 3, 8), real(1, 2, 2, 4), real(1, 2, 2, 4)
+    all_k, all_v = np.concatenate([past_k, heads(k, 2)], 2), np.concatenate([past_v, heads(v, 2)], 2)
+    for name, given in (("past", {}), ("scale", {"scale": 0.3}), ("softcap", {"softcap": 2.0})):
+        y = flat(attention(heads(q, 4), all_k, all_v, causal=True, offset=2, **given)[0])
+        add(
+            f"GroupQueryAttention_{name}", "GroupQueryAttention",
+            [q, k, v, past_k, past_v, np.array([4], np.int32), np.array(5, np.int32)],
+            [y, all_k, all_v], constants=(5, 6), num_heads=4, kv_num_heads=2, **given,
+        )
+    x, bias = real(3, 32), real(6)
+    for bits, whole in ((8, numbers("uint8", 6, 2, 16)), (2, RANDOM.integers(0, 4, (6, 2, 16), np.uint8))):
+        packed = whole if bits == 8 else sum(whole[..., i::4] << (2 * i) for i in range(4)).astype(np.uint8)
+        scales = (np.abs(real(6, 2)) + 0.1) / 2 ** (bits - 1)
+        weights = ((whole - 2.0 ** (bits - 1)) * scales[..., None]).reshape(6, 32)
+        add(
+            f"MatMulNBits_{bits}", "MatMulNBits",
+            [x, packed, scales.reshape(-1).astype(np.float32), None, None, bias], (x @ weights.T).astype(np.float32) + bias,
+            constants=(1, 2, 5), K=32, N=6, bits=bits, block_size=16,
+        )
+
+
 def write_model(folder, opset, cases):
     nodes, inputs, outputs, constants, arguments = [], [], [], [], []
     for name, op, operands, expected, domain, fixed, attributes in cases:
@@ -723,7 +830,7 @@ def main(argv):
     cases = Cases()
     for add in (attention_cases, rotary_cases, cache_cases, norm_cases, window_cases,
                 sampling_cases, small_cases, conversion_cases, quantized_cases, weight_cases,
-                microsoft_cases):
+                microsoft_cases, activation_cases, more_microsoft_cases):
         add(cases)
     failed = False
     with tempfile.TemporaryDirectory() as folder:

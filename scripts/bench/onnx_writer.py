@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes ONNX models and tensors, as the scripts that check the frontend need them.
 
-Only what those need: attributes that are numbers, texts, lists of numbers, tensors or graphs.
+Only what those need: attributes that are numbers, texts, lists of them, tensors or graphs.
 """
 
 import struct
@@ -67,6 +67,8 @@ def attribute(name, content):
     if content and isinstance(content[0], float):
         packed = struct.pack(f"<{len(content)}f", *content)
         return message + data(7, packed) + number(20, 6)
+    if content and isinstance(content[0], str):
+        return message + b"".join(data(9, item) for item in content) + number(20, 8)
     return message + b"".join(number(8, item) for item in content) + number(20, 7)
 
 

@@ -21,6 +21,7 @@ namespace npu {
 namespace {
 
 constexpr std::uint64_t kMostDocumentBytes = std::uint64_t{1} << 32;
+constexpr std::uint64_t kMostErrors = 20;  // that are told one by one
 constexpr std::uint64_t kMostEntries = std::uint64_t{1} << 24;
 
 std::string error_text(const npu_frontend_error& error) {
@@ -145,6 +146,7 @@ class Import {
   /// Hands over the messages; throws if there is no document and no reason.
   void report(const std::string& file, Diagnostics& diagnostics) const {
     if (result_.message_count > kMostEntries) lies("too many messages");
+    std::uint64_t errors = 0;
     for (std::uint64_t i = 0; i < result_.message_count; ++i) {
       const auto message = element_of(result_.messages, result_.message_stride, i);
       std::string text = message.text == nullptr ? "" : printable_text(message.text);
@@ -152,9 +154,16 @@ class Import {
         diagnostics.note({.file = file}, std::move(text));
       } else if (message.level == NPU_FRONTEND_WARNING) {
         diagnostics.warning({.file = file}, std::move(text));
-      } else {
+      } else if (++errors <= kMostErrors) {
         diagnostics.error({.file = file}, std::move(text));
       }
+    }
+    if (errors > kMostErrors) {
+      std::string text = "and " + std::to_string(errors - kMostErrors) + " more faults";
+      if (frontend_.has_feature("ops")) {
+        text += "; npu-tag --list-ops --frontend " + frontend_.name() + " lists what is imported";
+      }
+      diagnostics.error({.file = file}, std::move(text));
     }
     if (status_ == 0 || diagnostics.has_errors()) return;
     const std::string text = error_text(error_);

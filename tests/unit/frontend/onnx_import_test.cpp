@@ -2,6 +2,7 @@
 // ONNX models through the frontend that the build made: what becomes of them, and what is refused.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -51,6 +52,21 @@ TEST_CASE("onnx: everything that is refused is reported at once", "[frontend]") 
         "node 'three' (Unique-13): the shape of its result depends on data: 'x' has to be known at "
         "import; --freeze gives inputs values, and it depends on 'x'\n"
         "node 'four' (Relu-13): reads 'missing', which nothing before it makes\n");
+}
+
+TEST_CASE("onnx: of many faults twenty are told, and how many more there are", "[frontend]") {
+  const auto lines = [](int faults) {
+    Proto graph;
+    for (int i = 0; i < faults; ++i) graph.message(1, onnx_node("Nothing", {"x"}, {"y"}));
+    graph.message(11, onnx_value("x", {4})).message(12, onnx_value("y", {4}));
+    return import_bytes(onnx_model(graph).text()).errors;
+  };
+  const std::string all = lines(20);
+  CHECK(std::count(all.begin(), all.end(), '\n') == 20);
+  const std::string some = lines(57);
+  CHECK(some == all +
+                    "and 37 more faults; npu-tag --list-ops --frontend onnx lists what is "
+                    "imported\n");
 }
 
 TEST_CASE("onnx: symbolic dimensions are bound, and listed if they are not", "[frontend]") {

@@ -22,40 +22,6 @@ Value* rows_of(Op& op, Value* weights, std::int64_t direction, std::int64_t firs
   return op.slice(own, 0, first, first + count);
 }
 
-Value* activated(Op& op, const Activation& function, Value* x) {
-  const std::string& name = function.name;
-  if (name == "Sigmoid" || name == "Tanh" || name == "Relu" || name == "Softplus") {
-    std::string lower = name;
-    lower[0] = static_cast<char>(lower[0] - 'A' + 'a');
-    return op.emit_like("aten." + lower + ".default", {x});
-  }
-  if (name == "Affine") {
-    return op.scalar("add", op.scalar("mul", x, function.alpha), function.beta);
-  }
-  if (name == "LeakyRelu") {
-    return op.emit_like("aten.leaky_relu.default", {x}, Json{{"negative_slope", function.alpha}});
-  }
-  if (name == "ThresholdedRelu") {
-    return op.emit_like("aten.threshold.default", {x},
-                        Json{{"threshold", function.alpha}, {"value", 0}});
-  }
-  if (name == "ScaledTanh") {
-    Value* inner = op.scalar("mul", x, function.beta);
-    return op.scalar("mul", op.emit_like("aten.tanh.default", {inner}), function.alpha);
-  }
-  if (name == "HardSigmoid") {
-    Value* line = op.scalar("add", op.scalar("mul", x, function.alpha), function.beta);
-    return op.emit_like("aten.clamp.default", {line}, Json{{"min", 0}, {"max", 1}});
-  }
-  if (name == "Elu") {
-    return op.emit_like("aten.elu.default", {x}, Json{{"alpha", function.alpha}});
-  }
-  if (name == "Softsign") {
-    return op.binary("div", x, op.scalar("add", op.emit_like("aten.abs.default", {x}), 1));
-  }
-  Op::refuse("activation '" + name + "'");
-}
-
 struct State {
   Value* hidden = nullptr;
   Value* cell = nullptr;  ///< LSTM only
@@ -137,8 +103,9 @@ class Cells {
   }
   Value* applied(std::size_t number, Value* x) {
     const std::size_t each = net_.activations.size() / static_cast<std::size_t>(net_.directions);
-    return activated(op_, net_.activations[static_cast<std::size_t>(direction_) * each + number],
-                     x);
+    const Activation& function =
+        net_.activations[static_cast<std::size_t>(direction_) * each + number];
+    return activated(op_, function.name, x, function.alpha, function.beta);
   }
 
   // x plus the peephole of `gate` (input, output, forget) times the cell.

@@ -51,19 +51,13 @@ void import_unary(Op& op) {
                                                              {"Neg", "neg"},
                                                              {"Not", "logical_not"},
                                                              {"Reciprocal", "reciprocal"},
-                                                             {"Relu", "relu"},
                                                              {"Round", "round"},
-                                                             {"Sigmoid", "sigmoid"},
                                                              {"Sign", "sign"},
                                                              {"Sin", "sin"},
                                                              {"Sinh", "sinh"},
                                                              {"Sqrt", "sqrt"},
                                                              {"Tan", "tan"},
-                                                             {"Tanh", "tanh"},
-                                                             {"BitwiseNot", "bitwise_not"},
-                                                             {"HardSwish", "hardswish"},
-                                                             {"Mish", "mish"},
-                                                             {"Softplus", "softplus"}};
+                                                             {"BitwiseNot", "bitwise_not"}};
   const char* name = names.at(op.node().op_type);
   Value* x = op.in(0);
   const bool is_truth = op.node().op_type == "Not" || op.node().op_type == "IsNaN";
@@ -224,44 +218,6 @@ void import_clip(Op& op) {
   op.set(0, op.emit_like("aten.clamp.default", {x}, std::move(attrs)));
 }
 
-void import_activation(Op& op) {
-  const std::string_view name = op.node().op_type;
-  Value* x = op.in(0);
-  if (name == "LeakyRelu") {
-    return op.set(0, op.emit_like("aten.leaky_relu.default", {x},
-                                  Json{{"negative_slope", op.real("alpha", from_float(0.01F))}}));
-  }
-  if (name == "Elu") {
-    return op.set(0, op.emit_like("aten.elu.default", {x}, Json{{"alpha", op.real("alpha", 1)}}));
-  }
-  if (name == "Celu") {
-    return op.set(0, op.emit_like("aten.celu.default", {x}, Json{{"alpha", op.real("alpha", 1)}}));
-  }
-  if (name == "Selu") {
-    return op.set(0, op.emit_like("aten.elu.default", {x},
-                                  Json{{"alpha", op.real("alpha", 1.67326319217681884765625)},
-                                       {"scale", op.real("gamma", 1.05070102214813232421875)}}));
-  }
-  if (name == "ThresholdedRelu") {
-    return op.set(0, op.emit_like("aten.threshold.default", {x},
-                                  Json{{"threshold", op.real("alpha", 1)}, {"value", 0}}));
-  }
-  if (name == "Gelu") {
-    Json attrs = Json::object();
-    if (op.text("approximate", "none") == "tanh") attrs["approximate"] = "tanh";
-    return op.set(0, op.emit_like("aten.gelu.default", {x}, std::move(attrs)));
-  }
-  if (name == "Swish") {
-    const double alpha = op.real("alpha", 1);
-    if (alpha == 1) return op.set(0, op.emit_like("aten.silu.default", {x}));
-    Value* gate = op.emit_like("aten.sigmoid.default", {op.scalar("mul", x, alpha)});
-    return op.set(0, op.binary("mul", x, gate));
-  }
-  // Softsign: x / (1 + |x|)
-  Value* size = op.scalar("add", op.emit_like("aten.abs.default", {x}), 1);
-  op.set(0, op.binary("div", x, size));
-}
-
 void import_prelu(Op& op) {
   Value* x = op.in(0);
   Value* slope = op.in(1);
@@ -285,17 +241,6 @@ void import_prelu(Op& op) {
   Value* scaled = op.binary("mul", x, op.view(slope, aligned));
   Value* negative = op.compare("lt", x, zero);
   op.set(0, op.emit("aten.where.self", {negative, scaled, x}, Json::object(), x->dtype, x->shape));
-}
-
-void import_hard_sigmoid(Op& op) {
-  Value* x = op.in(0);
-  const double alpha = op.real("alpha", from_float(0.2F));
-  const double beta = op.real("beta", 0.5);
-  if (std::abs(alpha - 1.0 / 6) < 1e-7 && beta == 0.5) {
-    return op.set(0, op.emit_like("aten.hardsigmoid.default", {x}));
-  }
-  Value* line = op.scalar("add", op.scalar("mul", x, alpha), beta);
-  op.set(0, op.emit_like("aten.clamp.default", {line}, Json{{"min", 0}, {"max", 1}}));
 }
 
 void import_shrink(Op& op) {

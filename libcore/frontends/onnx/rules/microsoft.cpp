@@ -21,28 +21,6 @@ Value* layer_norm(Op& op, Value* x, Value* weight, Value* bias, bool is_simplifi
                       Json{{"normalized_shape", normalized}, {"eps", eps}});
 }
 
-Value* activated_by(Op& op, const std::string& name, Value* x, const std::vector<float>& numbers) {
-  const auto number = [&](std::size_t i, double absent) {
-    return i < numbers.size() ? static_cast<double>(numbers[i]) : absent;
-  };
-  if (name.empty()) return x;
-  if (name == "Relu") return op.emit_like("aten.relu.default", {x});
-  if (name == "Tanh") return op.emit_like("aten.tanh.default", {x});
-  if (name == "Sigmoid") return op.emit_like("aten.sigmoid.default", {x});
-  if (name == "LeakyRelu") {
-    return op.emit_like("aten.leaky_relu.default", {x}, Json{{"negative_slope", number(0, 0.01)}});
-  }
-  if (name == "Clip") {
-    return op.emit_like("aten.hardtanh.default", {x},
-                        Json{{"min_val", number(0, -3.4e38)}, {"max_val", number(1, 3.4e38)}});
-  }
-  if (name == "HardSigmoid") {
-    Value* line = op.scalar("add", op.scalar("mul", x, number(0, 0.2)), number(1, 0.5));
-    return op.emit_like("aten.clamp.default", {line}, Json{{"min", 0}, {"max", 1}});
-  }
-  Op::refuse("activation '" + name + "'");
-}
-
 // The tables of GroupQueryAttention's rotation at the positions [past, past + length).
 Value* table_rows(Op& op, Value* table, std::int64_t past, std::int64_t length) {
   if (table->rank() != 2 || table->shape[0] < past + length)
@@ -106,9 +84,14 @@ void import_biased_gelu(Op& op) {
 void import_fused_conv(Op& op) {
   Value* y = convolve(op, op.in(0), op.in(1), op.maybe_in(2));
   if (op.has_input(3)) y = op.binary("add", y, op.in(3));
+  const std::string activation = op.text("activation", "");
+  if (activation.empty()) return op.set(0, y);
   const AttributeProto* numbers = op.attribute("activation_params");
-  op.set(0, activated_by(op, op.text("activation", ""), y,
-                         numbers == nullptr ? std::vector<float>{} : numbers->floats));
+  const auto number = [&](std::size_t i) {
+    return numbers == nullptr || i >= numbers->floats.size() ? std::optional<double>()
+                                                             : from_float(numbers->floats[i]);
+  };
+  op.set(0, activated(op, activation, y, number(0), number(1)));
 }
 
 void import_fused_mat_mul(Op& op) {

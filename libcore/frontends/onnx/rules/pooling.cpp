@@ -200,7 +200,7 @@ Value* without_pads(Op& op, Value* indices, const Shape& shape, const Window& wi
 }
 
 // A pool with indices; over one axis as over two of which the first is 1.
-void import_indexed_pool(Op& op, Value* x, Pool pool, Json attrs, const Shape& input_shape,
+void import_indexed_pool(Op& op, Value* x, const Pool& pool, Json attrs, const Shape& input_shape,
                          DType dtype, bool is_padded) {
   const Shape shape = pooled_shape(input_shape, pool.outputs);
   const bool is_line = pool.outputs.size() == 1;

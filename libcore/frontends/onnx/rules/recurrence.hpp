@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,8 @@ namespace npu::onnx {
 /// A function of a gate, with its numbers.
 struct Activation {
   std::string name;
-  double alpha = 0;
-  double beta = 0;
+  std::optional<double> alpha;
+  std::optional<double> beta;
 };
 
 /// What an LSTM, GRU or RNN says about itself.

@@ -31,35 +31,19 @@ std::vector<Activation> read_activations(Op& op, const Recurrence& net) {
   };
   const std::vector<float> alphas = numbers("activation_alpha");
   const std::vector<float> betas = numbers("activation_beta");
-  struct Numbers {
-    const char* name;
-    double alpha;
-    double beta;
-    bool has_alpha;
-    bool has_beta;
-  };
-  constexpr Numbers kDefaults[] = {{"Affine", 1, 0, true, true},
-                                   {"LeakyRelu", from_float(0.01F), 0, true, false},
-                                   {"ThresholdedRelu", 1, 0, true, false},
-                                   {"ScaledTanh", 1, 1, true, true},
-                                   {"HardSigmoid", from_float(0.2F), 0.5, true, true},
-                                   {"Elu", 1, 0, true, false}};
   std::size_t alpha = 0;
   std::size_t beta = 0;
   std::vector<Activation> activations;
   for (std::size_t i = 0; i < count; ++i) {
     Activation& function = activations.emplace_back();
     function.name = given == nullptr ? usual[i % usual.size()] : std::string(given->strings[i]);
-    for (const Numbers& known : kDefaults) {
-      if (function.name != known.name) continue;
-      function.alpha = known.alpha;
-      function.beta = known.beta;
-      if (known.has_alpha && alpha < alphas.size()) {
-        function.alpha = static_cast<double>(alphas[alpha++]);
-      }
-      if (known.has_beta && beta < betas.size()) {
-        function.beta = static_cast<double>(betas[beta++]);
-      }
+    const ActivationRow* row = find_activation(function.name);
+    if (row == nullptr) continue;
+    if (row->alpha.absent && alpha < alphas.size()) {
+      function.alpha = static_cast<double>(alphas[alpha++]);
+    }
+    if (row->beta.absent && beta < betas.size()) {
+      function.beta = static_cast<double>(betas[beta++]);
     }
   }
   return activations;

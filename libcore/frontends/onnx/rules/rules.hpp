@@ -18,15 +18,16 @@ void import_mod(Op& op);
 void import_bit_shift(Op& op);
 void import_where(Op& op);
 void import_clip(Op& op);
-void import_activation(Op& op);
 void import_prelu(Op& op);
-void import_hard_sigmoid(Op& op);
 void import_shrink(Op& op);
 void import_is_inf(Op& op);
 void import_cast(Op& op);
 void import_bit_cast(Op& op);
 void import_identity(Op& op);
 void import_dropout(Op& op);
+
+// activation.cpp
+void import_activation(Op& op);
 
 // movement.cpp
 void import_constant(Op& op);
@@ -161,6 +162,23 @@ void import_resize(Op& op);
 
 /// A convolution of two operands with the attributes of Conv; `bias` may be null.
 Value* convolve(Op& op, Value* x, Value* w, Value* bias);
+
+/// An activation by ONNX's name.
+struct ActivationRow {
+  struct Number {
+    std::string_view name;         ///< ATen's
+    std::optional<double> absent;  ///< nothing: the function has no such number
+  };
+  std::string_view name;
+  std::string_view aten;
+  Number alpha;
+  Number beta;
+};
+/// Null if there is no such activation.
+const ActivationRow* find_activation(std::string_view name);
+/// The activation of `x`, with ONNX's numbers where none are given; refuses unknown names.
+Value* activated(Op& op, std::string_view name, Value* x, std::optional<double> alpha = {},
+                 std::optional<double> beta = {});
 
 /// An average pool of an operand with the attributes of AveragePool.
 Value* average_pool(Op& op, Value* x);
