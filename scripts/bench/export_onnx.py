@@ -3,7 +3,7 @@
 """Exports a model to ONNX, with the weights and example inputs that export_torch.py gives it.
 
 Input:  SPEC, as for export_torch.py (torchvision:NAME or FILE.py:FUNCTION), the same seed.
-Output: DIR/NAME.onnx, opset 14, batch norms as PyTorch folds them in evaluation mode. Inputs and
+Output: DIR/NAME.onnx, opset 14 or 16, batch norms as PyTorch folds them in evaluation mode. Inputs and
 outputs are called as in DIR/NAME.inputs.safetensors and DIR/NAME.outputs.safetensors, if those are
 there, so that npu-run takes them.
 
@@ -25,14 +25,16 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from export.errors import UserError  # noqa: E402
 from export.interpreter import require_torch  # noqa: E402
 
-OPSET = 14  # the newest that Debian's PyTorch writes and that has hard swish
+OPSETS = (14, 16)  # the second for models that the first cannot say, such as those with grid_sample
 
 
 def plain_attention(torch):
     """Scaled dot-product attention in terms of ops that the exporter knows."""
 
-    def attention(query, key, value, attn_mask=None, dropout_p=0.0, *_):
+    def attention(query, key, value, attn_mask=None, dropout_p=0.0, *_, is_causal=False):
         scores = torch.matmul(query, key.transpose(-2, -1)) / math.sqrt(query.size(-1))
+        if is_causal:
+            attn_mask = torch.full(scores.shape[-2:], float("-inf")).triu(1)
         if attn_mask is not None:
             scores = scores + attn_mask
         weights = torch.softmax(scores, -1)
@@ -80,8 +82,14 @@ def write_onnx(torch, model, example, path):
     try:
         from export.patches import ordinary_attention
 
-        with torch.no_grad(), ordinary_attention():
-            torch.onnx.export(model, example, path + ".part", opset_version=OPSET, **names)
+        for opset in OPSETS:
+            try:
+                with torch.no_grad(), ordinary_attention():
+                    torch.onnx.export(model, example, path + ".part", opset_version=opset, **names)
+                break
+            except torch.onnx.errors.OnnxExporterError:
+                if opset == OPSETS[-1]:
+                    raise
     finally:
         if original is not None:
             backend._scaled_dot_product_attention = original

@@ -31,7 +31,7 @@ done
 shift $((OPTIND - 1))
 [ $# -gt 0 ] || set -- resnet18 resnet50 mobilenet_v2 inception_v3 efficientnet_b0 densenet121 vit_b_16 \
   "$root/testdata/models/bert_base.py:bert_base" swin_t fcn_resnet50 \
-  "$root/scripts/bench/truth_models.py:lstm" "$root/scripts/bench/truth_models.py:unet"
+  "$root/testdata/models/families.py:lstm" "$root/testdata/models/families.py:unet"
 mkdir -p "$folder"
 status=0
 if [ "$parts" != graphs ]; then
