@@ -377,13 +377,13 @@ constexpr Decomposition kQuantizedDecompositions[] = {
      "ScalarType dtype) -> (Tensor, Tensor)",
      kMissing, &boxed<&choose_qparams_symmetric>},
     {"quantized_decomposed.choose_qparams_per_token.default",
-     "choose_qparams_per_token(Tensor input, ScalarType dtype) -> (Tensor, Tensor)", When::kMissing,
+     "choose_qparams_per_token(Tensor input, ScalarType dtype) -> (Tensor, Tensor)", kMissing,
      &boxed<&choose_qparams_per_token>},
     {"quantized_decomposed.choose_qparams_per_token_asymmetric.default",
      "choose_qparams_per_token_asymmetric(Tensor input, ScalarType dtype) -> (Tensor, Tensor)",
      kMissing, &boxed<&choose_qparams_per_token_asymmetric>},
     {"quantized_decomposed.convert_element_type.no_fuse",
-     "convert_element_type.no_fuse(Tensor input, ScalarType dtype) -> Tensor", When::kMissing,
+     "convert_element_type.no_fuse(Tensor input, ScalarType dtype) -> Tensor", kMissing,
      &boxed<&convert_element_type>},
 };
 
