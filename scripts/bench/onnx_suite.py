@@ -7,7 +7,7 @@ Output: "pass CASE", "differs CASE: why" or "refused CASE: why".
 
 Tolerances are those of ONNX's runner, rtol 1e-3 and atol 1e-7, unless others are given. An operand that the import has to
 know (a shape, axes, a scale) is a graph input in many cases; it is frozen from the data set, and
-nothing else is.
+nothing else is. Symbolic dimensions get the extents of the data set.
 """
 
 import argparse
@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 
+SYMBOLIC = re.compile(r"dimension (\d+) of input '(.*)' is symbolic; .* --bind (.*)=N$", re.M)
 DEPENDS = re.compile(r"it depends on ('.*')")
 
 
@@ -141,15 +142,23 @@ class Case:
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     def imported(self):
-        """Whether the import works, freezing what it asks for; else why not."""
+        """Whether the import works, freezing and binding what it asks for; else why not."""
+        bound = {}
         while True:
             frozen = [part for n in self.frozen for part in ("--freeze", f"{n}={self.given[n]}")]
+            frozen += [part for n in bound for part in ("--bind", f"{n}={bound[n]}")]
             devices = ["--devices", self.options.devices]
             done = self.call(
                 "npu-tag", *devices, *frozen, self.model, "-o", self.path("model.json")
             )
             if done.returncode == 0:
                 return ""
+            symbols = len(bound)
+            for axis, name, symbol in SYMBOLIC.findall(done.stderr):
+                if name in self.given:
+                    bound.setdefault(symbol, shape_of_tensor(self.given[name])[int(axis)])
+            if len(bound) > symbols:
+                continue
             wanted = [n for line in DEPENDS.findall(done.stderr) for n in line[1:-1].split("', '")]
             more = [n for n in wanted if n in self.given and n not in self.frozen]
             if not more:

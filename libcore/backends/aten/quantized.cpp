@@ -316,74 +316,74 @@ Tensor convert_element_type(const Tensor& input, at::ScalarType dtype) { return 
 
 // ---- the table
 
-using When = Decomposition::When;
+constexpr Decomposition::When kMissing = Decomposition::When::kMissing;
 
 constexpr Decomposition kQuantizedDecompositions[] = {
     {"quantized_decomposed.quantize_per_tensor.default",
      "quantize_per_tensor(Tensor input, float scale, int zero_point, int quant_min, int quant_max, "
      "ScalarType dtype, *, bool divide_by_scale=False) -> Tensor",
-     When::kMissing, &boxed<&quantize_per_tensor>},
+     kMissing, &boxed<&quantize_per_tensor>},
     {"quantized_decomposed.quantize_per_tensor.tensor",
      "quantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int "
      "quant_max, ScalarType dtype, *, bool divide_by_scale=False) -> Tensor",
-     When::kMissing, &boxed<&quantize_per_tensor_tensor>},
+     kMissing, &boxed<&quantize_per_tensor_tensor>},
     {"quantized_decomposed.quantize_per_tensor.tensor2",
      "quantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min, "
      "Tensor quant_max, ScalarType dtype, *, bool divide_by_scale=False) -> Tensor",
-     When::kMissing, &boxed<&quantize_per_tensor_tensor2>},
+     kMissing, &boxed<&quantize_per_tensor_tensor2>},
     {"quantized_decomposed.quantize_per_channel.default",
      "quantize_per_channel(Tensor input, Tensor scales, Tensor zero_points, int axis, int "
      "quant_min, int quant_max, ScalarType dtype, *, bool divide_by_scale=False) -> Tensor",
-     When::kMissing, &boxed<&quantize_per_channel>},
+     kMissing, &boxed<&quantize_per_channel>},
     {"quantized_decomposed.quantize_per_token.default",
      "quantize_per_token(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int "
      "quant_max, ScalarType dtype) -> Tensor",
-     When::kMissing, &boxed<&quantize_per_token>},
+     kMissing, &boxed<&quantize_per_token>},
     {"quantized_decomposed.quantize_per_channel_group.default",
      "quantize_per_channel_group(Tensor input, Tensor scales, Tensor zero_points, int quant_min, "
      "int quant_max, ScalarType dtype, int group_size=128) -> Tensor",
-     When::kMissing, &boxed<&quantize_per_channel_group>},
+     kMissing, &boxed<&quantize_per_channel_group>},
     {"quantized_decomposed.dequantize_per_tensor.default",
      "dequantize_per_tensor(Tensor input, float scale, int zero_point, int quant_min, int "
      "quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor",
-     When::kMissing, &boxed<&dequantize_per_tensor>},
+     kMissing, &boxed<&dequantize_per_tensor>},
     {"quantized_decomposed.dequantize_per_tensor.tensor",
      "dequantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, int quant_min, "
      "int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor",
-     When::kMissing, &boxed<&dequantize_per_tensor_tensor>},
+     kMissing, &boxed<&dequantize_per_tensor_tensor>},
     {"quantized_decomposed.dequantize_per_tensor.tensor2",
      "dequantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, Tensor "
      "quant_min, Tensor quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor",
-     When::kMissing, &boxed<&dequantize_per_tensor_tensor2>},
+     kMissing, &boxed<&dequantize_per_tensor_tensor2>},
     {"quantized_decomposed.dequantize_per_channel.default",
      "dequantize_per_channel(Tensor input, Tensor scales, Tensor? zero_points, int axis, int "
      "quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor",
-     When::kMissing, &boxed<&dequantize_per_channel>},
+     kMissing, &boxed<&dequantize_per_channel>},
     {"quantized_decomposed.dequantize_per_token.default",
      "dequantize_per_token(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int "
      "quant_max, ScalarType dtype, ScalarType output_dtype) -> Tensor",
-     When::kMissing, &boxed<&dequantize_per_token>},
+     kMissing, &boxed<&dequantize_per_token>},
     {"quantized_decomposed.dequantize_per_channel_group.default",
      "dequantize_per_channel_group(Tensor input, Tensor scales, Tensor? zero_points, int "
      "quant_min, int quant_max, ScalarType dtype, int group_size=128, ScalarType "
      "output_dtype=float) -> Tensor",
-     When::kMissing, &boxed<&dequantize_per_channel_group>},
+     kMissing, &boxed<&dequantize_per_channel_group>},
     {"quantized_decomposed.choose_qparams.tensor",
      "choose_qparams.tensor(Tensor input, int quant_min, int quant_max, float eps, ScalarType "
      "dtype) -> (Tensor, Tensor)",
-     When::kMissing, &boxed<&choose_qparams>},
+     kMissing, &boxed<&choose_qparams>},
     {"quantized_decomposed.choose_qparams_symmetric.tensor",
      "choose_qparams_symmetric.tensor(Tensor input, int quant_min, int quant_max, float eps, "
      "ScalarType dtype) -> (Tensor, Tensor)",
-     When::kMissing, &boxed<&choose_qparams_symmetric>},
+     kMissing, &boxed<&choose_qparams_symmetric>},
     {"quantized_decomposed.choose_qparams_per_token.default",
-     "choose_qparams_per_token(Tensor input, ScalarType dtype) -> (Tensor, Tensor)", When::kMissing,
+     "choose_qparams_per_token(Tensor input, ScalarType dtype) -> (Tensor, Tensor)", kMissing,
      &boxed<&choose_qparams_per_token>},
     {"quantized_decomposed.choose_qparams_per_token_asymmetric.default",
      "choose_qparams_per_token_asymmetric(Tensor input, ScalarType dtype) -> (Tensor, Tensor)",
-     When::kMissing, &boxed<&choose_qparams_per_token_asymmetric>},
+     kMissing, &boxed<&choose_qparams_per_token_asymmetric>},
     {"quantized_decomposed.convert_element_type.no_fuse",
-     "convert_element_type.no_fuse(Tensor input, ScalarType dtype) -> Tensor", When::kMissing,
+     "convert_element_type.no_fuse(Tensor input, ScalarType dtype) -> Tensor", kMissing,
      &boxed<&convert_element_type>},
 };
 

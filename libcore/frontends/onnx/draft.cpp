@@ -54,6 +54,13 @@ Value* Draft::add_known(Tensor tensor) {
 
 Value* Draft::add_unknown() { return add_value(); }
 
+Value* Draft::add_sequence(std::vector<Value*> items) {
+  Value* value = add_value();
+  value->kind = Value::Kind::kSequence;
+  value->items = std::move(items);
+  return value;
+}
+
 Value* Draft::view_of(Value* constant, Shape shape) {
   Value* value = add_value();
   *value = *constant;

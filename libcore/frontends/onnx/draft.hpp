@@ -23,7 +23,7 @@ class Exhausted : public Error {
 
 /// One value of the model: a graph input, a constant, or the result of an ATen node.
 struct Value {
-  enum class Kind : std::uint8_t { kInput, kConstant, kResult, kUnknown };
+  enum class Kind : std::uint8_t { kInput, kConstant, kResult, kSequence, kUnknown };
   Kind kind = Kind::kUnknown;  ///< kUnknown: what a refused node would have produced
   DType dtype = DType::kFloat32;
   Shape shape;
@@ -33,8 +33,10 @@ struct Value {
   std::optional<Tensor> known;         ///< kConstant: its data, once somebody has asked for it
   std::int32_t node = -1;              ///< kResult
   std::int32_t result = 0;             ///< which result of the node
+  std::vector<Value*> items;           ///< kSequence: its tensors, of one type
 
   bool is_constant() const noexcept { return kind == Kind::kConstant; }
+  bool is_sequence() const noexcept { return kind == Kind::kSequence; }
   std::int64_t rank() const noexcept { return static_cast<std::int64_t>(shape.size()); }
   std::int64_t count() const noexcept;
 };
@@ -77,6 +79,7 @@ class Draft {
   /// Throws Exhausted above kMostKnownBytes in all.
   Value* add_known(Tensor tensor);
   Value* add_unknown();
+  Value* add_sequence(std::vector<Value*> items);
   /// A constant in other dimensions, of which nothing is copied.
   Value* view_of(Value* constant, Shape shape);
   /// The transpose of a constant matrix, of which nothing is copied.

@@ -8,6 +8,7 @@
 #include "importer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 
@@ -25,6 +26,24 @@ constexpr int kDeepestScope = 64;
 std::string_view own_domain(std::string_view domain) { return domain == "ai.onnx" ? "" : domain; }
 
 std::string quoted_name(std::string_view name) { return "'" + short_text(name) + "'"; }
+
+// Other ops compute with tensors.
+bool takes_sequences(std::string_view op) {
+  constexpr std::array<std::string_view, 13> kOps{"ConcatFromSequence",
+                                                  "Identity",
+                                                  "If",
+                                                  "Loop",
+                                                  "Optional",
+                                                  "OptionalGetElement",
+                                                  "OptionalHasElement",
+                                                  "SequenceAt",
+                                                  "SequenceConstruct",
+                                                  "SequenceErase",
+                                                  "SequenceInsert",
+                                                  "SequenceLength",
+                                                  "SequenceMap"};
+  return std::find(kOps.begin(), kOps.end(), op) != kOps.end();
+}
 
 std::string op_text(const NodeProto& node, std::int64_t opset) {
   const std::string_view domain = own_domain(node.domain);
@@ -387,6 +406,11 @@ void Importer::lower(const NodeProto& node, Scope& scope, std::int64_t opset) {
     inputs.push_back(value);
   }
   if (has_unknown) return;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] != nullptr && inputs[i]->is_sequence() && !takes_sequences(node.op_type)) {
+      throw Refusal{"operand " + std::to_string(i) + " is a sequence"};
+    }
+  }
   Op op(*this, node, scope, opset, std::move(inputs));
   if (!fold(op)) row->rule(op);
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
@@ -478,6 +502,11 @@ void Importer::read_outputs(const Scope& scope) {
       continue;
     }
     if (value->kind == Value::Kind::kUnknown) continue;  // told already
+    if (value->is_sequence()) {
+      add_error("output " + quoted_name(output.name) +
+                " is a sequence, and a document has tensors");
+      continue;
+    }
     draft_.set_origin(std::string(output.name));
     // An output is the result of a node of its own name.
     const auto& taken = draft_.outputs();

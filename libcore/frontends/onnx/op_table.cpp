@@ -10,7 +10,6 @@ namespace npu::onnx {
 namespace {
 
 constexpr std::string_view kStrings = "npu-tools has no strings";
-constexpr std::string_view kSequences = "npu-tools has no sequences and optionals";
 constexpr std::string_view kRandom = "random numbers differ from run to run";
 
 constexpr OpRow kOnnxRows[] = {
@@ -49,7 +48,7 @@ constexpr OpRow kOnnxRows[] = {
     {"", "Col2Im", 18, import_col2im, "aten.index_add"},
     {"", "Compress", 9, import_compress, "aten.index_select, if the condition is known"},
     {"", "Concat", 1, import_concat, "aten.cat"},
-    {"", "ConcatFromSequence", 11, nullptr, kSequences},
+    {"", "ConcatFromSequence", 11, import_concat_from_sequence, "aten.cat"},
     {"", "Constant", 1, import_constant, "a constant"},
     {"", "ConstantOfShape", 9, import_constant_of_shape, "a constant, aten.full"},
     {"", "Conv", 1, import_conv, "aten.conv1d to 3d, after aten.constant_pad_nd where pads differ"},
@@ -135,9 +134,9 @@ constexpr OpRow kOnnxRows[] = {
     {"", "NonZero", 9, import_non_zero, "a constant"},
     {"", "Not", 1, import_unary, "aten.logical_not"},
     {"", "OneHot", 9, import_one_hot, "aten.eq and aten.where"},
-    {"", "Optional", 15, nullptr, kSequences},
-    {"", "OptionalGetElement", 15, nullptr, kSequences},
-    {"", "OptionalHasElement", 15, nullptr, kSequences},
+    {"", "Optional", 15, import_optional, "its operand"},
+    {"", "OptionalGetElement", 15, import_optional, "its operand"},
+    {"", "OptionalHasElement", 15, import_optional, "a constant"},
     {"", "Or", 1, import_logical, "aten.logical_or"},
     {"", "PRelu", 1, import_prelu, "aten.prelu, aten.where"},
     {"", "Pad", 1, import_pad, "aten.constant_pad_nd, aten.index_select"},
@@ -180,13 +179,13 @@ constexpr OpRow kOnnxRows[] = {
     {"", "ScatterElements", 11, import_scatter_elements, "aten.scatter, aten.scatter_reduce"},
     {"", "ScatterND", 11, import_scatter_nd, "aten.index_put, aten.scatter_reduce"},
     {"", "Selu", 1, import_activation, "aten.elu"},
-    {"", "SequenceAt", 11, nullptr, kSequences},
-    {"", "SequenceConstruct", 11, nullptr, kSequences},
-    {"", "SequenceEmpty", 11, nullptr, kSequences},
-    {"", "SequenceErase", 11, nullptr, kSequences},
-    {"", "SequenceInsert", 11, nullptr, kSequences},
-    {"", "SequenceLength", 11, nullptr, kSequences},
-    {"", "SequenceMap", 17, nullptr, kSequences},
+    {"", "SequenceAt", 11, import_sequence_at, "a tensor of the sequence"},
+    {"", "SequenceConstruct", 11, import_sequence_construct, "a sequence, inside of the model"},
+    {"", "SequenceEmpty", 11, import_sequence_construct, "a sequence, inside of the model"},
+    {"", "SequenceErase", 11, import_sequence_change, "a sequence, inside of the model"},
+    {"", "SequenceInsert", 11, import_sequence_change, "a sequence, inside of the model"},
+    {"", "SequenceLength", 11, import_sequence_length, "a constant"},
+    {"", "SequenceMap", 17, import_sequence_map, "its body for each tensor of the sequence"},
     {"", "Shape", 1, import_shape, "a constant"},
     {"", "Shrink", 9, import_shrink, "aten.where"},
     {"", "Sigmoid", 1, import_activation, "aten.sigmoid; times its operand aten.silu"},
@@ -203,7 +202,7 @@ constexpr OpRow kOnnxRows[] = {
     {"", "Softsign", 1, import_activation, "aten.abs, aten.add and aten.div"},
     {"", "SpaceToDepth", 1, import_space_to_depth, "aten.permute"},
     {"", "Split", 2, import_split, "aten.split_with_sizes"},
-    {"", "SplitToSequence", 11, nullptr, kSequences},
+    {"", "SplitToSequence", 11, import_split_to_sequence, "aten.split_with_sizes"},
     {"", "Sqrt", 1, import_unary, "aten.sqrt"},
     {"", "Squeeze", 1, import_squeeze, "aten.reshape"},
     {"", "StringNormalizer", 10, nullptr, kStrings},

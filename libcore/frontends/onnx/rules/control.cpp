@@ -105,6 +105,7 @@ Value* stacked(Op& op, const std::vector<Value*>& values, std::int64_t axis,
   axis = Op::axis_of(axis, values[0]->rank() + 1);
   std::vector<Value*> parts;
   for (Value* value : values) {
+    if (value->is_sequence()) Op::refuse("its trips' results are sequences");
     if (value->shape != values[0]->shape || value->dtype != values[0]->dtype) {
       Op::refuse("the shapes of its trips' results differ");
     }
@@ -262,6 +263,32 @@ void import_loop(Op& op) {
   for (std::size_t i = 0; i < carried; ++i) op.set(i, state[i]);
   for (std::size_t i = 0; i < made.size(); ++i) {
     op.set(carried + i, stacked(op, made[i], 0, body.outputs[1 + carried + i]));
+  }
+}
+
+void import_sequence_map(Op& op) {
+  const GraphProto& body = graph_attribute(op, "body");
+  if (!op.in(0)->is_sequence()) Op::refuse("operand 0 is no sequence");
+  if (body.outputs.size() != op.output_count())
+    Op::refuse("its body has another number of results");
+  const std::size_t length = op.in(0)->items.size();
+  std::vector<std::vector<Value*>> made(body.outputs.size());
+  Trips trips(op, body);
+  for (std::size_t t = 0; t < length; ++t) {
+    std::vector<Value*> inputs;
+    for (std::size_t i = 0; i < op.input_count(); ++i) {
+      Value* value = op.in(i);
+      if (value->is_sequence() && value->items.size() != length) {
+        Op::refuse("its sequences are of different lengths");
+      }
+      inputs.push_back(value->is_sequence() ? value->items[t] : value);
+    }
+    const auto results = trips.run(inputs);
+    if (!results) return set_unknown(op);
+    for (std::size_t i = 0; i < made.size(); ++i) made[i].push_back((*results)[i]);
+  }
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    op.set(i, op.draft().add_sequence(std::move(made[i])));
   }
 }
 

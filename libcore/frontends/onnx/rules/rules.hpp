@@ -72,6 +72,7 @@ void import_non_max_suppression(Op& op);
 void import_if(Op& op);
 void import_loop(Op& op);
 void import_scan(Op& op);
+void import_sequence_map(Op& op);
 
 // sampling.cpp
 void import_grid_sample(Op& op);
@@ -150,6 +151,15 @@ void import_qlinear_pool(Op& op);
 void import_qlinear_concat(Op& op);
 void import_qgemm(Op& op);
 void import_mat_mul_to_float(Op& op);
+
+// sequence.cpp
+void import_sequence_construct(Op& op);
+void import_sequence_change(Op& op);
+void import_sequence_at(Op& op);
+void import_sequence_length(Op& op);
+void import_split_to_sequence(Op& op);
+void import_concat_from_sequence(Op& op);
+void import_optional(Op& op);
 
 // signal.cpp
 void import_window(Op& op);
