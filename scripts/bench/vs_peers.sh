@@ -20,6 +20,8 @@
 #   -o          compile the .onnx files that the peer runs, instead of the documents of export_torch.py
 #   -b          then the same beside a busy loop on the last core, which half a run's threads meet: medians and
 #               90th percentiles (take -n 500 -r 1 or so; needs taskset and two cores)
+#   -a          all thirty: besides the eight more convolutional networks, transformers, segmentation, video, optical flow,
+#               recurrent nets, an audio network (without -a: those of the command line, or the eight)
 #   -i          install the peers and export the models, and stop
 #
 # Installs what is missing: Debian's python3-torch and python3-torchvision (needs root or sudo), and
@@ -29,8 +31,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 bench=$root/scripts/bench
 PATH=$root/build/bin:$PATH
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/npu-bench
-folder=$cache/zoo threads='1 2' precisions=f32 runs=20 rounds=3 eager=5 top1=0 source=json busy=0 install_only=0
-while getopts d:t:p:n:r:e:k:boi option; do
+folder=$cache/zoo threads='1 2' precisions=f32 runs=20 rounds=3 eager=5 top1=0 source=json busy=0 install_only=0 all=0
+while getopts d:t:p:n:r:e:k:boai option; do
   case $option in
     d) folder=$OPTARG ;;
     t) threads=$OPTARG ;;
@@ -41,13 +43,20 @@ while getopts d:t:p:n:r:e:k:boi option; do
     k) top1=$OPTARG ;;
     o) source=onnx ;;
     b) busy=1 ;;
+    a) all=1 ;;
     i) install_only=1 ;;
-    *) sed -n '3,28s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '3,30s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 shift $((OPTIND - 1))
-[ $# -gt 0 ] || set -- resnet18 resnet50 mobilenet_v2 inception_v3 efficientnet_b0 densenet121 \
-  vit_b_16 "$root/testdata/models/bert_base.py:bert_base"
+models=$root/testdata/models
+[ $# -gt 0 ] || set -- resnet18 resnet50 mobilenet_v2 inception_v3 efficientnet_b0 densenet121 vit_b_16 "$models/bert_base.py:bert_base"
+if [ "$all" = 1 ]; then
+  set -- "$@" resnext50_32x4d regnet_y_400mf mobilenet_v3_large convnext_tiny swin_t maxvit_t vgg11 shufflenet_v2_x1_0 \
+    squeezenet1_1 vit_b_32 fcn_resnet50 deeplabv3_mobilenet_v3_large lraspp_mobilenet_v3_large "$models/families.py:unet_norms" \
+    r3d_18 r2plus1d_18 raft_small "$models/families.py:lstm" "$models/families.py:gru" "$models/gpt_small.py:gpt_small" \
+    "$models/families.py:translator" "$models/families.py:audio_net"
+fi
 mkdir -p "$folder" "$cache/ort"
 scratch=$(mktemp -d)
 neighbour=
