@@ -265,7 +265,8 @@ npu_status compile(npu_device* device, const char* sub_ir, size_t sub_ir_size,
     const PackedConstants packed = pack_constants(plan, weight_span, device->engine);
     const StoredPlan stored = store_plan(plan);
     const std::vector<std::byte> bytes = write_plan(stored.record);
-    const std::string report = compile_report(graph, plan, stored, compile_options.bfloat16);
+    const std::string report =
+        compile_report(graph, plan, stored, device->engine, compile_options.bfloat16);
     *blob = write_blob({bytes, report, packed.constants});
   });
 }

@@ -84,7 +84,11 @@ DType Lowering::storage_type(DType dtype) const noexcept {
 }
 
 Value Lowering::in_layout(const Value& value, const Layout& layout) {
-  return value.layout == layout ? value : copied(value, value.type, layout);
+  if (value.layout != layout) return copied(value, value.type, layout);
+  // Equal layouts may still state other strides where an extent is 1, and by these oneDNN chooses.
+  Value same = value;
+  same.layout = layout;
+  return same;
 }
 
 Value Lowering::plain(const Value& value) {

@@ -9,6 +9,7 @@
 
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/support/json.hpp"
+#include "program/primitive_record.hpp"
 
 namespace npu::onednn {
 
@@ -47,13 +48,14 @@ std::string primitive_name(const Step& step) {
   return dnnl_prim_kind2str(kind);
 }
 
-/// Which kernel it is, and why no other one.
-void add_kernel(const Step& step, Json& row) {
+/// Which kernel it is, and why no other one. The implementation is that of the primitive that a
+/// load makes.
+void add_kernel(const Step& step, const StepRecord& record, const dnnl::engine& engine, Json& row) {
   if (step.kernel) {
     row["kernel"] = std::string(kernel_name(*step.kernel));
   } else {
     row["kernel"] = primitive_name(step);
-    row["implementation"] = step.primitive.impl_info_str();
+    row["implementation"] = make_primitive(*record.primitive, engine).impl_info_str();
   }
   if (step.choice.cycles) row["estimate"] = std::llround(*step.choice.cycles);
   if (step.choice.rounding) row["rounding"] = std::round(*step.choice.rounding * 10.0) / 10.0;
@@ -65,7 +67,7 @@ void add_kernel(const Step& step, Json& row) {
 }  // namespace
 
 std::string compile_report(const Graph& graph, const Plan& plan, const StoredPlan& stored,
-                           bool bfloat16) {
+                           const dnnl::engine& engine, bool bfloat16) {
   double flops = 0.0;
   for (const Node& node : graph.nodes()) flops += node_flops(graph, node);
   std::size_t weight_bytes = 0;
@@ -74,7 +76,8 @@ std::string compile_report(const Graph& graph, const Plan& plan, const StoredPla
   }
   std::int64_t reorders = 0;
   Json steps = Json::array();
-  for (const Step& step : plan.steps) {
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step& step = plan.steps[i];
     if (step.kind == KernelKind::kReorder) ++reorders;
     Json row = Json::object();
     if (step.node >= 0) row["node"] = graph.nodes()[static_cast<std::size_t>(step.node)].name;
@@ -86,7 +89,7 @@ std::string compile_report(const Graph& graph, const Plan& plan, const StoredPla
     }
     row["kind"] = kind_name(step.kind);
     add_border(plan, step, row);
-    add_kernel(step, row);
+    add_kernel(step, stored.record.steps[i], engine, row);
     steps.push_back(std::move(row));
   }
   Json splits = Json::array();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 
 #include "npu/ir/graph.hpp"
@@ -11,6 +12,6 @@ namespace npu::onednn {
 
 /// What compile made of a sub-IR, as the JSON text of npu_backend_api::blob_report.
 std::string compile_report(const Graph& graph, const Plan& plan, const StoredPlan& stored,
-                           bool bfloat16);
+                           const dnnl::engine& engine, bool bfloat16);
 
 }  // namespace npu::onednn

@@ -631,6 +631,24 @@ TEST_CASE("onednn multiplies the only pixel of each image with the weights", "[o
   check_chosen(compiled, "gemv");
 }
 
+// Of one channel the layout is that of channels last, too, and oneDNN has fast kernels for either,
+// but none that reads the one and writes the other.
+TEST_CASE("onednn convolves one channel with a long filter by a fast kernel",
+          "[onednn][compiler]") {
+  const Shape shape{1, 64, 201};
+  GraphBuilder graph;
+  graph.input("x", {1, 1, 800}).weight("w", {64, 1, 80});
+  graph.node("c", "aten.conv1d.default", {"x", "p_w"}, shape,
+             {{"stride", Shape{4}}, {"padding", Shape{40}}});
+  graph.node("y", "aten.relu.default", {"c"}, shape).output("y");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-5);
+  for (const Json& step : compiled.report.at("steps")) {
+    const Json* name = find_member(step, "implementation");
+    if (name != nullptr) CHECK_FALSE(name->get<std::string>().starts_with("ref"));
+  }
+}
+
 TEST_CASE("onednn normalizes inside the convolution of one by one behind a norm",
           "[onednn][compiler]") {
   // By the definition, by quarters, and in two runs of channels with half a panel at the end.
