@@ -474,6 +474,10 @@ Scope Importer::body_scope(const GraphProto& body, const Scope& outer) {
 std::vector<Value*> Importer::run_body(const GraphProto& body, const Scope& constants,
                                        const std::vector<Value*>& inputs,
                                        const std::string& prefix) {
+  // A body may be empty, and still be run by a loop in a loop.
+  if (++steps_ > kMostNodes) {
+    throw Exhausted("the model unfolds into more than " + std::to_string(kMostNodes) + " nodes");
+  }
   Scope scope;
   scope.outer = &constants;
   scope.opsets = constants.opsets;

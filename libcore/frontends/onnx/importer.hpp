@@ -102,7 +102,7 @@ class Importer {
   /// Imports the nodes of a graph into a scope inside of `constants`, for If, Loop and Scan.
   std::vector<Value*> run_body(const GraphProto& body, const Scope& constants,
                                const std::vector<Value*>& inputs, const std::string& prefix);
-  /// Nodes that were walked over so far, those of bodies once for each run.
+  /// Nodes that were walked over so far, those of bodies once for each run, and runs of bodies.
   std::size_t steps() const noexcept { return steps_; }
   /// Counts elements that are looked at here; false if there would be more than kMostWork in all.
   bool may_spend(std::int64_t elements) noexcept;

@@ -70,6 +70,27 @@ TEST_CASE("onnx: loops that do not end by what is known are refused", "[frontend
         "each\n");
 }
 
+TEST_CASE("onnx: loops without nodes in loops without nodes end", "[frontend]") {
+  // Each level has 9,000 trips, of which three make 7 * 10^11.
+  Proto body;
+  body.message(11, onnx_value("i", {})).message(11, onnx_value("c", {}));
+  body.message(12, onnx_value("c", {}));
+  for (int level = 0; level < 3; ++level) {
+    Proto outer;
+    outer.message(11, onnx_value("i", {})).message(11, onnx_value("c", {}));
+    outer.message(1, onnx_node("Loop", {"m", "yes"}, {}).message(5, onnx_graph("body", body)));
+    outer.message(12, onnx_value("c", {}));
+    body = outer;
+  }
+  const Proto graph =
+      Proto()
+          .message(1, onnx_node("Loop", {"m", "yes"}, {}).message(5, onnx_graph("body", body)))
+          .message(5, onnx_integers("m", {}, {9000}))
+          .message(5, onnx_integers("yes", {}, {1}, 9));
+  CHECK(import_bytes(onnx_model(graph).text()).errors.find("more than 10000 nodes") !=
+        std::string::npos);
+}
+
 TEST_CASE("onnx: a fault in a loop's body is told once", "[frontend]") {
   Proto body;
   body.message(11, onnx_value("i", {})).message(11, onnx_value("c", {}));

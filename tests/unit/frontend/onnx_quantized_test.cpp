@@ -96,6 +96,33 @@ TEST_CASE("onnx: QLinearConv is the same pattern, in float64", "[frontend]") {
   CHECK(model.graph.tensor(model.graph.graph_outputs()[0]).dtype == DType::kInt8);
 }
 
+TEST_CASE("onnx: a product with a dequantized matrix is linear", "[frontend]") {
+  // w is 2 x 3, with a scale for each column; the document has its transpose.
+  const Proto weights = Proto()
+                            .message(5, onnx_integers("w", {2, 3}, {1, -2, 3, -4, 5, -6}, kInt8))
+                            .message(5, onnx_tensor("ws", {3}, {0.25F, 0.5F, 1}))
+                            .message(5, onnx_integers("bq", {3}, {1, 2, 3}, kInt8))
+                            .message(5, onnx_tensor("b", {3}, {1, 2, 3}))
+                            .message(5, one_number("bs", 0.5F))
+                            .message(1, onnx_node("DequantizeLinear", {"w", "ws"}, {"v"}))
+                            .message(1, onnx_node("DequantizeLinear", {"bq", "bs"}, {"c"}))
+                            .message(11, onnx_value("x", {4, 2}))
+                            .message(12, onnx_value("y", {4, 3}));
+  Proto product = weights;
+  const Imported model =
+      import_bytes(onnx_model(product.message(1, onnx_node("MatMul", {"x", "v"}, {"p"}))
+                                  .message(1, onnx_node("Add", {"p", "b"}, {"y"})))
+                       .text());
+  CHECK(model.errors.empty());
+  REQUIRE(model.ops() == std::vector<std::string>{kPerChannel, "aten.linear.default"});
+  CHECK(model.graph.nodes()[0].attrs()["axis"] == 0);
+  CHECK(model.graph.tensor(model.graph.nodes()[0].outputs[0]).shape == Shape{3, 2});
+  CHECK(model.graph.nodes()[1].inputs.size() == 3);
+  Proto gemm = weights;
+  CHECK(import_bytes(onnx_model(gemm.message(1, onnx_node("Gemm", {"x", "v", "c"}, {"y"}))).text())
+            .ops() == std::vector<std::string>{kPerTensor, kPerChannel, "aten.linear.default"});
+}
+
 TEST_CASE("onnx: a scale that is computed is an operand", "[frontend]") {
   const Proto graph = Proto()
                           .message(1, onnx_node("DynamicQuantizeLinear", {"x"}, {"q", "s", "z"}))

@@ -39,7 +39,7 @@ class Trips {
   std::optional<std::vector<Value*>> run(const std::vector<Value*>& inputs) {
     const std::string prefix = prefix_of(op_) + std::to_string(count_) + "/";
     ++count_;
-    if (op_.importer().steps() - first_ + count_ > kMostUnrolled) {
+    if (op_.importer().steps() - first_ + 1 > kMostUnrolled) {
       Op::refuse("unfolds into more than " + std::to_string(kMostUnrolled) + " nodes, after " +
                  std::to_string(count_ - 1) + " trips of " + std::to_string(body_.nodes.size()) +
                  " nodes each");
@@ -273,6 +273,7 @@ void import_sequence_map(Op& op) {
     Op::refuse("its body has another number of results");
   const std::size_t length = op.in(0)->items.size();
   std::vector<std::vector<Value*>> made(body.outputs.size());
+  op.importer().spend(static_cast<std::int64_t>(length * made.size()));
   Trips trips(op, body);
   for (std::size_t t = 0; t < length; ++t) {
     std::vector<Value*> inputs;

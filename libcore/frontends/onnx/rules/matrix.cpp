@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of matrices. A product with a constant matrix becomes aten.linear, whose weight is the
-// transpose: the document says so, and nothing is copied.
+// transpose: the document says so, and nothing is copied. So does one with a matrix that is
+// dequantized from a constant, whose transpose is dequantized instead.
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -10,14 +11,34 @@
 namespace npu::onnx {
 namespace {
 
-Value* transposed(Op& op, Value* matrix) {
-  if (matrix->is_constant() && matrix->stored != nullptr) return op.draft().transpose_of(matrix);
-  return op.permute(matrix, {1, 0});
+bool is_stored(const Value* value) { return value->is_constant() && value->stored != nullptr; }
+
+// The node that makes real numbers of a stored quantized constant; null for other values.
+const DraftNode* dequantized(Op& op, const Value* value) {
+  const DraftNode* node = op.draft().producer(value);
+  if (node == nullptr || !node->op.starts_with("quantized_decomposed.dequantize_per_")) {
+    return nullptr;
+  }
+  return is_stored(node->inputs[0]) && node->inputs[0]->shape == value->shape ? node : nullptr;
 }
 
-bool is_stored_matrix(const Value* value) {
-  return value->is_constant() && value->stored != nullptr && value->rank() == 2 &&
-         is_floating_point(value->dtype);
+Value* transposed(Op& op, Value* matrix) {
+  if (is_stored(matrix)) return op.draft().transpose_of(matrix);
+  const DraftNode* node = dequantized(op, matrix);
+  if (node == nullptr) return op.permute(matrix, {1, 0});
+  // The conversion of the transpose, whose channels are along the other axis.
+  std::vector<Value*> operands = node->inputs;
+  operands[0] = op.draft().transpose_of(operands[0]);
+  Json attrs = node->attrs;
+  if (attrs.contains("axis")) attrs["axis"] = 1 - attrs["axis"].get<std::int64_t>();
+  const Shape shape{matrix->shape[1], matrix->shape[0]};
+  return op.emit(std::string(node->op), std::move(operands), std::move(attrs), matrix->dtype,
+                 shape);
+}
+
+bool is_stored_matrix(Op& op, const Value* value) {
+  return value->rank() == 2 && is_floating_point(value->dtype) &&
+         (is_stored(value) || dequantized(op, value) != nullptr);
 }
 
 }  // namespace
@@ -41,7 +62,7 @@ void import_mat_mul(Op& op) {
   Value* b = op.in(1);
   if (a->dtype != b->dtype) Op::refuse("operands of two types");
   const Shape shape = matrix_product_shape(a->shape, b->shape);
-  if (is_stored_matrix(b) && a->rank() >= 2) {
+  if (is_stored_matrix(op, b) && a->rank() >= 2) {
     return op.set(
         0, op.emit("aten.linear.default", {a, transposed(op, b)}, Json::object(), a->dtype, shape));
   }
@@ -66,11 +87,12 @@ void import_gemm(Op& op) {
   if (c != nullptr && broadcast(c->shape, shape) != shape) {
     Op::refuse("C of shape " + shape_text(c->shape) + " does not fit the product");
   }
-  const bool is_row = c != nullptr && c->is_constant() && c->count() == columns &&
+  const bool is_row = c != nullptr && (c->is_constant() || dequantized(op, c) != nullptr) &&
+                      c->count() == columns &&
                       (c->rank() == 1 || (c->rank() == 2 && c->shape[0] == 1));
   const bool is_linear = alpha == 1 && is_floating_point(a->dtype) &&
                          (c == nullptr || (is_row && beta == 1)) &&
-                         (turns_b || is_stored_matrix(b));
+                         (turns_b || is_stored_matrix(op, b));
   if (is_linear) {
     std::vector<Value*> operands{a, turns_b ? b : transposed(op, b)};
     if (c != nullptr) operands.push_back(op.view(c, {columns}));

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "npu/support/checked.hpp"
 #include "rules/rules.hpp"
 
 namespace npu::onnx {

@@ -15,7 +15,6 @@ using Items = std::vector<Value*>;
 const Items& items_of(Op& op, std::size_t index) {
   const Value* value = op.in(index);
   if (!value->is_sequence()) Op::refuse("operand " + std::to_string(index) + " is no sequence");
-  op.importer().spend(static_cast<std::int64_t>(value->items.size()) + 1);
   return value->items;
 }
 
@@ -34,6 +33,7 @@ void set_sequence(Op& op, Items items) {
   if (items.size() > kMostItems) {
     Op::refuse("a sequence of more than " + std::to_string(kMostItems) + " tensors");
   }
+  op.importer().spend(static_cast<std::int64_t>(items.size()) + 1);
   for (const Value* item : items) {
     if (item->is_sequence()) Op::refuse("a sequence of sequences");
     if (item->dtype != items[0]->dtype) {
@@ -129,6 +129,7 @@ void import_split_to_sequence(Op& op) {
 
 void import_concat_from_sequence(Op& op) {
   Items items = items_of(op, 0);
+  op.importer().spend(static_cast<std::int64_t>(items.size()));
   if (items.empty()) Op::refuse("an empty sequence");
   const bool is_new = op.integer("new_axis", 0) != 0;
   const std::int64_t rank = items[0]->rank();
