@@ -62,17 +62,27 @@ emulated() { # PROGRAM ARGUMENT...
   qemu-aarch64 -L "$NPU_ARM64_SYSROOT" "build-arm64/bin/$program" "$@"
 }
 
-# Models whose results PyTorch wrote, at each level that there is.
+# FILE.json beside its inputs and PyTorch's outputs, at each level that there is.
+run_model() {
+  local model=${1%.json} level
+  for level in generic neon; do
+    NPU_MAX_ISA=$level emulated npu-run -q --no-cache --devices npu "$1" \
+      --inputs "$model.inputs.safetensors" --expect "$model.outputs.safetensors" >/dev/null ||
+      fail "${model##*/} differs at level $level"
+    echo "${model##*/}, $level: as PyTorch's"
+  done
+}
+
+# Small ones, and those that vs_peers.sh -i has exported.
 run_models() {
-  local name level model
-  for name in residual encoder lstm squeeze_excite; do
-    model=testdata/models/small/$name
-    for level in generic neon; do
-      NPU_MAX_ISA=$level emulated npu-run -q --no-cache --devices npu "$model.json" \
-        --inputs "$model.inputs.safetensors" --expect "$model.outputs.safetensors" >/dev/null ||
-        fail "$name differs at level $level"
-      echo "$name, $level: as PyTorch's"
-    done
+  local name zoo=${XDG_CACHE_HOME:-$HOME/.cache}/npu-bench/zoo
+  for name in residual encoder lstm squeeze_excite; do run_model "testdata/models/small/$name.json"; done
+  for name in resnet18 mobilenet_v2 squeezenet1_1; do
+    if [ -f "$zoo/$name.outputs.safetensors" ]; then
+      run_model "$zoo/$name.json"
+    else
+      echo "$name: left out; scripts/bench/vs_peers.sh -i $name exports it"
+    fi
   done
 }
 
