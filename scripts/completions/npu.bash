@@ -85,7 +85,7 @@ _npu_complete() {
       return
       ;;
     --isa)
-      _npu_words 'generic avx2 avx512 avx512_bf16 amx' "$current"
+      _npu_words 'generic neon avx2 avx512 avx512_bf16 amx' "$current"
       return
       ;;
     -a | --algorithm)

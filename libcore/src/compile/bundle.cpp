@@ -469,7 +469,8 @@ std::string bundle_bytes(const BundleContent& content) {
 std::optional<std::size_t> bundle_isa_level(const Bundle& bundle) {
   const Json* isa = find_member(bundle.manifest(), "isa");
   if (isa == nullptr || !isa->is_string()) return std::nullopt;
-  return find_isa_level(isa->get<std::string>());
+  const auto level = find_isa_level(isa->get<std::string>());
+  return level && is_native_isa_level(*level) ? level : std::nullopt;
 }
 
 Json bundle_info(const Bundle& bundle, const std::string& sha256) {

@@ -4,6 +4,10 @@
 // holds for all of them.
 #include "npu/device/isa_level.hpp"
 
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -16,6 +20,14 @@ namespace npu {
 namespace {
 
 constexpr const char* kVariable = "NPU_MAX_ISA";
+/// Places in kIsaLevels.
+constexpr std::size_t kNeon = 1;
+constexpr std::size_t kAvx2 = 2;
+constexpr std::size_t kAvx512 = 3;
+constexpr std::size_t kAvx512BFloat16 = 4;
+constexpr std::size_t kAmx = 5;
+static_assert(kIsaLevels[kNeon] == "neon" && kIsaLevels[kAvx2] == "avx2" &&
+              kIsaLevels[kAmx] == "amx");
 
 std::string known_levels() {
   std::string result;
@@ -31,10 +43,11 @@ std::size_t cpu_level() {
   const auto has = [&](std::string_view name) {
     return features.find(" " + std::string(name) + " ") != std::string::npos;
   };
+  if (has("neon")) return kNeon;
   if (!has("avx2") || !has("fma")) return 0;
-  if (!has("avx512f") || !has("avx512bw") || !has("avx512vl") || !has("avx512dq")) return 1;
-  if (!has("avx512bf16")) return 2;
-  return has("amx_tile") && has("amx_bf16") && has("amx_int8") ? 4 : 3;
+  if (!has("avx512f") || !has("avx512bw") || !has("avx512vl") || !has("avx512dq")) return kAvx2;
+  if (!has("avx512bf16")) return kAvx512;
+  return has("amx_tile") && has("amx_bf16") && has("amx_int8") ? kAmx : kAvx512BFloat16;
 }
 
 }  // namespace
@@ -75,7 +88,8 @@ const std::string& cpu_features() {
     }
     return names;
 #elif defined(__aarch64__)
-    return std::string("aarch64");
+    // Advanced SIMD belongs to the architecture; SVE does not.
+    return std::string("aarch64 neon") + ((::getauxval(AT_HWCAP) & HWCAP_SVE) != 0 ? " sve" : "");
 #else
     return std::string("unknown");
 #endif
@@ -100,9 +114,18 @@ std::optional<std::size_t> isa_limit() {
   return level;
 }
 
+bool is_native_isa_level(std::size_t level) {
+#if defined(__aarch64__)
+  return level <= kNeon;
+#else
+  return level != kNeon;
+#endif
+}
+
 std::size_t isa_level() {
   static const std::size_t of_cpu = cpu_level();
-  return std::min(of_cpu, isa_limit().value_or(of_cpu));
+  const std::size_t level = std::min(of_cpu, isa_limit().value_or(of_cpu));
+  return is_native_isa_level(level) ? level : 0;
 }
 
 void limit_isa_level(std::string_view name) {
@@ -110,6 +133,10 @@ void limit_isa_level(std::string_view name) {
   if (!level) {
     throw Error(ErrorCode::kUsage,
                 "unknown level '" + std::string(name) + "'; expected one of " + known_levels());
+  }
+  if (!is_native_isa_level(*level)) {
+    throw Error(ErrorCode::kUnsupported,
+                "level '" + std::string(name) + "' is one of another architecture");
   }
   if (*level > isa_level()) {
     throw Error(ErrorCode::kUnsupported, "level '" + std::string(name) + "' is above '" +

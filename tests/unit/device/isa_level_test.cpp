@@ -67,17 +67,25 @@ TEST_CASE("NPU_MAX_ISA limits the level of the CPU", "[isa]") {
     const Limit lowest("generic");
     CHECK(isa_limit() == 0);
     CHECK(isa_level() == 0);
-    CHECK(message_of([] { limit_isa_level("avx2"); }) ==
-          "level 'avx2' is above 'generic', which is what there is here");
+    const bool is_x86 = is_native_isa_level(*find_isa_level("avx2"));
+    CHECK(message_of([&] { limit_isa_level(is_x86 ? "avx2" : "neon"); }) ==
+          std::string("level '") + (is_x86 ? "avx2" : "neon") +
+              "' is above 'generic', which is what there is here");
+    CHECK(message_of([&] { limit_isa_level(is_x86 ? "neon" : "avx2"); }) ==
+          std::string("level '") + (is_x86 ? "neon" : "avx2") + "' is one of another architecture");
   }
   {
     const Limit most("amx");
     CHECK(isa_level() == highest);
   }
+  {
+    const Limit other(is_native_isa_level(*find_isa_level("neon")) ? "avx2" : "neon");
+    CHECK(is_native_isa_level(isa_level()));
+  }
   const Limit wrong("avx3");
-  CHECK(
-      message_of([] { static_cast<void>(isa_level()); }) ==
-      "NPU_MAX_ISA: unknown level 'avx3'; expected one of generic, avx2, avx512, avx512_bf16, amx");
+  CHECK(message_of([] { static_cast<void>(isa_level()); }) ==
+        "NPU_MAX_ISA: unknown level 'avx3'; expected one of generic, neon, avx2, avx512, "
+        "avx512_bf16, amx");
 }
 
 TEST_CASE("limit_isa_level sets the variable for backends", "[isa]") {
@@ -85,7 +93,7 @@ TEST_CASE("limit_isa_level sets the variable for backends", "[isa]") {
   limit_isa_level("generic");
   CHECK(isa_limit() == 0);
   CHECK(message_of([] { limit_isa_level("sse"); }) ==
-        "unknown level 'sse'; expected one of generic, avx2, avx512, avx512_bf16, amx");
+        "unknown level 'sse'; expected one of generic, neon, avx2, avx512, avx512_bf16, amx");
 }
 
 }  // namespace npu

@@ -309,8 +309,8 @@ template <typename V>
   }
 }
 
-void run_anywhere(const Task& task) { run_task<Float8>(task); }
-NPU_TARGET_AVX2 void run_avx2(const Task& task) { run_task<Float8>(task); }
+void run_anywhere(const Task& task) { run_task<NarrowFloats>(task); }
+NPU_TARGET_AVX2 void run_avx2(const Task& task) { run_task<NarrowFloats>(task); }
 NPU_TARGET_AVX512 void run_avx512(const Task& task) { run_task<Float16>(task); }
 
 }  // namespace

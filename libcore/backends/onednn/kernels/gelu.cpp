@@ -45,10 +45,10 @@ template <typename V>
 }
 
 void run_anywhere(const float* source, float* target, std::int64_t count) {
-  run_part<Float8>(source, target, count);
+  run_part<NarrowFloats>(source, target, count);
 }
 NPU_TARGET_AVX2 void run_avx2(const float* source, float* target, std::int64_t count) {
-  run_part<Float8>(source, target, count);
+  run_part<NarrowFloats>(source, target, count);
 }
 NPU_TARGET_AVX512 void run_avx512(const float* source, float* target, std::int64_t count) {
   run_part<Float16>(source, target, count);

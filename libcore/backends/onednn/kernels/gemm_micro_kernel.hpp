@@ -2,7 +2,7 @@
 #pragma once
 
 // The micro-kernel of the kernels that multiply matrices: 14 rows by 2 vectors of results stay in
-// the 32 registers of AVX-512, 6 by 2 in the 16 of AVX2.
+// the 32 registers of AVX-512 and of NEON, 6 by 2 in the 16 of AVX2.
 
 #include <algorithm>
 #include <array>
@@ -15,9 +15,9 @@ namespace npu::onednn {
 
 /// Rows of a tile.
 template <typename V>
-inline constexpr std::int64_t kTileRowsOf = kIsWide<V> ? 14 : 6;
+inline constexpr std::int64_t kTileRowsOf = sizeof(V) == sizeof(Float8) ? 6 : 14;
 constexpr std::int64_t tile_rows(VectorIsa isa) {
-  return isa == VectorIsa::kAvx512 ? kTileRowsOf<Float16> : kTileRowsOf<Float8>;
+  return isa == VectorIsa::kAvx512 ? kTileRowsOf<Float16> : kTileRowsOf<NarrowFloats>;
 }
 inline constexpr std::int64_t kLine = 16;  ///< floats of a line of a cache
 
@@ -106,7 +106,7 @@ NPU_TARGET_AVX512 void gemm_micro_kernel_avx512(const GemmTile& call) {
 }
 template <int kRows, int kVectors, bool kIsDifference>
 NPU_TARGET_AVX2 void gemm_micro_kernel_avx2(const GemmTile& call) {
-  multiply_tile<Float8, kRows, kVectors, kIsDifference>(call);
+  multiply_tile<NarrowFloats, kRows, kVectors, kIsDifference>(call);
 }
 
 template <typename V, int kVectors, bool kIsDifference, int... kRows>

@@ -171,9 +171,11 @@ template <typename V>
     return {
         __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
         __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)};
-  } else {
+  } else if constexpr (sizeof(V) == 32) {
     return {__builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14),
             __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15)};
+  } else {
+    return {__builtin_shufflevector(a, b, 0, 2, 4, 6), __builtin_shufflevector(a, b, 1, 3, 5, 7)};
   }
 }
 
@@ -227,9 +229,11 @@ template <typename V>
         V{plane[at[0]],  plane[at[1]],  plane[at[2]],  plane[at[3]], plane[at[4]],  plane[at[5]],
           plane[at[6]],  plane[at[7]],  plane[at[8]],  plane[at[9]], plane[at[10]], plane[at[11]],
           plane[at[12]], plane[at[13]], plane[at[14]], plane[at[15]]};
-  } else {
+  } else if constexpr (sizeof(V) == 32) {
     values = V{plane[at[0]], plane[at[1]], plane[at[2]], plane[at[3]],
                plane[at[4]], plane[at[5]], plane[at[6]], plane[at[7]]};
+  } else {
+    values = V{plane[at[0]], plane[at[1]], plane[at[2]], plane[at[3]]};
   }
   return offset < 0 ? V{} : values;
 }
@@ -279,8 +283,8 @@ template <typename V>
   }
 }
 
-void sample_anywhere(const SampleTask& task) { sample<Float8>(task); }
-NPU_TARGET_AVX2 void sample_avx2(const SampleTask& task) { sample<Float8>(task); }
+void sample_anywhere(const SampleTask& task) { sample<NarrowFloats>(task); }
+NPU_TARGET_AVX2 void sample_avx2(const SampleTask& task) { sample<NarrowFloats>(task); }
 NPU_TARGET_AVX512 void sample_avx512(const SampleTask& task) { sample<Float16>(task); }
 
 }  // namespace

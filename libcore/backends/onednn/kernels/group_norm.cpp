@@ -203,8 +203,8 @@ template <typename V>
   task.call->type == DType::kFloat32 ? norm_typed<V, float>(task) : norm_typed<V, BFloat16>(task);
 }
 
-void norm_anywhere(const NormTask& task) { norm_any<Float8>(task); }
-NPU_TARGET_AVX2 void norm_avx2(const NormTask& task) { norm_any<Float8>(task); }
+void norm_anywhere(const NormTask& task) { norm_any<NarrowFloats>(task); }
+NPU_TARGET_AVX2 void norm_avx2(const NormTask& task) { norm_any<NarrowFloats>(task); }
 NPU_TARGET_AVX512 void norm_avx512(const NormTask& task) { norm_any<Float16>(task); }
 
 }  // namespace

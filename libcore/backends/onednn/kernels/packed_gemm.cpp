@@ -516,7 +516,7 @@ NPU_INLINE void run_any(const Task& task) {
 
 template <bool kUseStrassen, bool kHasNorm>
 NPU_TARGET_AVX2 void run_avx2(const Task& task) {
-  run_any<Float8, kUseStrassen, kHasNorm>(task);
+  run_any<NarrowFloats, kUseStrassen, kHasNorm>(task);
 }
 template <bool kUseStrassen, bool kHasNorm>
 NPU_TARGET_AVX512 void run_avx512(const Task& task) {

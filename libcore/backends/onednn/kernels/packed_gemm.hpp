@@ -12,7 +12,7 @@ namespace npu::onednn {
 
 /// target[image, row, column] = sum over k of source[image, row, k] * weight[column, k] with
 /// constant weights: a linear layer, or a pointwise convolution on channels in blocks of
-/// lanes_of(isa). float32, AVX2 or AVX-512.
+/// lanes_of(isa). float32, AVX2, AVX-512 or NEON.
 struct PackedGemm {
   static constexpr std::string_view kName = "packed-gemm";
   static constexpr std::string_view kStrassenName = "strassen";

@@ -248,12 +248,16 @@ template <typename V>
   }
 }
 
-void project_anywhere(const ProjectionTask& task, Cell cell) { project_any<Float8>(task, cell); }
-void step_anywhere(const StepTask& task, Cell cell) { step_any<Float8>(task, cell); }
-NPU_TARGET_AVX2 void project_avx2(const ProjectionTask& task, Cell cell) {
-  project_any<Float8>(task, cell);
+void project_anywhere(const ProjectionTask& task, Cell cell) {
+  project_any<NarrowFloats>(task, cell);
 }
-NPU_TARGET_AVX2 void step_avx2(const StepTask& task, Cell cell) { step_any<Float8>(task, cell); }
+void step_anywhere(const StepTask& task, Cell cell) { step_any<NarrowFloats>(task, cell); }
+NPU_TARGET_AVX2 void project_avx2(const ProjectionTask& task, Cell cell) {
+  project_any<NarrowFloats>(task, cell);
+}
+NPU_TARGET_AVX2 void step_avx2(const StepTask& task, Cell cell) {
+  step_any<NarrowFloats>(task, cell);
+}
 NPU_TARGET_AVX512 void project_avx512(const ProjectionTask& task, Cell cell) {
   project_any<Float16>(task, cell);
 }

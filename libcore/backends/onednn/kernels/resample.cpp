@@ -161,8 +161,8 @@ template <typename V>
                                      : resample_typed<V, BFloat16>(task);
 }
 
-void resample_anywhere(const ResampleTask& task) { resample_any<Float8>(task); }
-NPU_TARGET_AVX2 void resample_avx2(const ResampleTask& task) { resample_any<Float8>(task); }
+void resample_anywhere(const ResampleTask& task) { resample_any<NarrowFloats>(task); }
+NPU_TARGET_AVX2 void resample_avx2(const ResampleTask& task) { resample_any<NarrowFloats>(task); }
 NPU_TARGET_AVX512 void resample_avx512(const ResampleTask& task) { resample_any<Float16>(task); }
 
 int wanted_threads(const Resample& call) {

@@ -25,6 +25,13 @@ namespace npu::onednn {
 
 using Float16 = float __attribute__((vector_size(64)));
 using Float8 = float __attribute__((vector_size(32)));
+using Float4 = float __attribute__((vector_size(16)));
+/// Of functions that are not compiled for AVX-512: NEON's registers have 4 floats.
+#if defined(__aarch64__)
+using NarrowFloats = Float4;
+#else
+using NarrowFloats = Float8;
+#endif
 template <typename V>
 struct IntegersOf;
 template <>
@@ -39,17 +46,26 @@ struct IntegersOf<Float8> {
   using Unsigned = std::uint32_t __attribute__((vector_size(32)));
   using Half = std::uint16_t __attribute__((vector_size(16)));
 };
+template <>
+struct IntegersOf<Float4> {
+  using Type = std::int32_t __attribute__((vector_size(16)));
+  using Unsigned = std::uint32_t __attribute__((vector_size(16)));
+  using Half = std::uint16_t __attribute__((vector_size(8)));
+};
 
 /// How many runs of b make up a.
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-enum class VectorIsa : std::uint8_t { kAny, kAvx2, kAvx512 };
+/// NEON has AVX2's place, since no plan is read on both: functions for that are for either.
+enum class VectorIsa : std::uint8_t { kAny, kAvx2, kAvx512, kNeon = kAvx2 };
 
 /// Floats of a vector.
 template <typename V>
 inline constexpr std::int64_t kLanesOf = sizeof(V) / sizeof(float);
 /// Floats of the vectors of an instruction set, which is how many channels a block has.
-constexpr std::int64_t lanes_of(VectorIsa isa) { return isa == VectorIsa::kAvx512 ? 16 : 8; }
+constexpr std::int64_t lanes_of(VectorIsa isa) {
+  return isa == VectorIsa::kAvx512 ? 16 : kLanesOf<NarrowFloats>;
+}
 /// True for vectors of functions that are compiled for AVX-512.
 template <typename V>
 inline constexpr bool kIsWide = sizeof(V) == 64;
@@ -67,6 +83,8 @@ inline VectorIsa cpu_vector_isa() {
     return VectorIsa::kAny;
   }();
   return isa;
+#elif defined(__aarch64__)
+  return VectorIsa::kNeon;
 #else
   return VectorIsa::kAny;
 #endif

@@ -135,8 +135,8 @@ template <typename V>
   }
 }
 
-void run_anywhere(const Part& part) { run_part<Float8>(part); }
-NPU_TARGET_AVX2 void run_avx2(const Part& part) { run_part<Float8>(part); }
+void run_anywhere(const Part& part) { run_part<NarrowFloats>(part); }
+NPU_TARGET_AVX2 void run_avx2(const Part& part) { run_part<NarrowFloats>(part); }
 NPU_TARGET_AVX512 void run_avx512(const Part& part) { run_part<Float16>(part); }
 
 }  // namespace

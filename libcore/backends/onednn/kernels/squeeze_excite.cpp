@@ -125,14 +125,14 @@ template <typename V>
   }
 }
 
-void run_anywhere(const Part& part) { run_part<Float8>(part); }
-NPU_TARGET_AVX2 void run_avx2(const Part& part) { run_part<Float8>(part); }
+void run_anywhere(const Part& part) { run_part<NarrowFloats>(part); }
+NPU_TARGET_AVX2 void run_avx2(const Part& part) { run_part<NarrowFloats>(part); }
 NPU_TARGET_AVX512 void run_avx512(const Part& part) { run_part<Float16>(part); }
 
 }  // namespace
 
 bool SqueezeExcite::supports(std::int64_t lanes, VectorIsa isa) noexcept {
-  return lanes == (isa == VectorIsa::kAvx512 ? 16 : 8);
+  return lanes == lanes_of(isa);
 }
 
 std::size_t SqueezeExcite::scratch_bytes() const {

@@ -17,7 +17,7 @@ struct SqueezeExcite {
   DType type = DType::kFloat32;  ///< of source and target: float32 or bfloat16
   std::int64_t batch = 1;
   std::int64_t channels = 16;  ///< a multiple of lanes
-  std::int64_t lanes = 16;     ///< of a block: 8 or 16
+  std::int64_t lanes = 16;     ///< of a block: lanes_of(isa)
   std::int64_t spatial = 1;
   std::int64_t hidden = 1;
   EpilogueStep activation;  ///< of the hidden layer; without an operand

@@ -347,7 +347,7 @@ NPU_INLINE void run_block(const Block& block) {
 
 template <int kTileY, int kTapsY, int kTileX, int kTapsX>
 NPU_TARGET_AVX2 void run_avx2(const Block& block) {
-  run_block<Float8, kTileY, kTapsY, kTileX, kTapsX>(block);
+  run_block<NarrowFloats, kTileY, kTapsY, kTileX, kTapsX>(block);
 }
 template <int kTileY, int kTapsY, int kTileX, int kTapsX>
 NPU_TARGET_AVX512 void run_avx512(const Block& block) {

@@ -178,7 +178,7 @@ NPU_INLINE void define_tiles(const Block& block, std::span<const std::int32_t> t
 
 NPU_TARGET_AVX2 void define_avx2(const Block& block, std::span<const std::int32_t> tiles,
                                  bool of_uneven_columns) {
-  define_tiles<Float8>(block, tiles, of_uneven_columns);
+  define_tiles<NarrowFloats>(block, tiles, of_uneven_columns);
 }
 NPU_TARGET_AVX512 void define_avx512(const Block& block, std::span<const std::int32_t> tiles,
                                      bool of_uneven_columns) {

@@ -103,7 +103,10 @@ class Guard {
                                       float limit) const {
     V sums[kVectors];
     sum_cells(sums);
-    const V all = sum_everywhere(kVectors == 1 ? sums[0] : sums[0] + sums[kVectors - 1]);
+    V total = sums[0];
+#pragma GCC unroll 4
+    for (int i = 1; i < kVectors; ++i) total += sums[i];
+    const V all = sum_everywhere(total);
     const bool all_exist = y + kHeight > 0 && y + std::int64_t{kDown - 1} * kHeight < extent[0] &&
                            x + kWidth > 0 && x + std::int64_t{kAcross - 1} * kWidth < extent[1];
     if (!all_exist) {
@@ -121,7 +124,8 @@ class Guard {
 #pragma GCC unroll 16
     for (int i = kCells; i < kVectors * kLanes; ++i) sums[i / kLanes][i % kLanes] = all[0];
     float least = smallest_element(sums[0]);
-    if constexpr (kVectors == 2) least = std::min(least, smallest_element(sums[1]));
+#pragma GCC unroll 4
+    for (int i = 1; i < kVectors; ++i) least = std::min(least, smallest_element(sums[i]));
     // Neither holds for NaN in any of them: it is in all of them.
     return (all_exist || !is_wide) && all[0] <= limit &&
            least * (kMaxRatio * kMaxRatio * kCells) >= all[0];
@@ -136,21 +140,20 @@ class Guard {
   static constexpr int kCells = kDown * kAcross;
   static constexpr int kLanes = kLanesOf<V>;
   static constexpr int kVectors = (kCells + kLanes - 1) / kLanes;  // for a number for each cell
-  static_assert(kVectors <= 2);
 
-  /// Element i of `sums` gets what belongs to cell i, elements behind the last one 0.
+  /// Element i of `sums` gets what belongs to cell i, from kFirst on; elements behind the last one
+  /// get 0.
+  template <int kFirst = 0>
   [[gnu::always_inline]] void sum_cells(V (&sums)[kVectors]) const {
     if constexpr (kVectors == 1) {
       sums[0] = sums_of_elements(energies_);
     } else {
-      V first[kLanes];
-      V second[kCells - kLanes];
+      constexpr int kCount = std::min(kLanes, kCells - kFirst);
+      V cells[kCount];
 #pragma GCC unroll 8
-      for (int i = 0; i < kLanes; ++i) first[i] = energies_[i];
-#pragma GCC unroll 8
-      for (int i = kLanes; i < kCells; ++i) second[i - kLanes] = energies_[i];
-      sums[0] = sums_of_elements(first);
-      sums[1] = sums_of_elements(second);
+      for (int i = 0; i < kCount; ++i) cells[i] = energies_[kFirst + i];
+      sums[kFirst / kLanes] = sums_of_elements(cells);
+      if constexpr (kFirst + kLanes < kCells) sum_cells<kFirst + kLanes>(sums);
     }
   }
 

@@ -39,7 +39,7 @@ constexpr std::int64_t kMinNormInner = 256;
 constexpr std::int64_t kMaxNormRows = 1024;
 
 constexpr const char* kOneDnn = "onednn";
-constexpr const char* kNoAvx2 = "it needs AVX2 or AVX-512";
+constexpr const char* kNoAvx2 = "it needs AVX2, AVX-512 or NEON";
 
 bool all_are(const std::vector<std::int64_t>& values, std::int64_t value) {
   return std::all_of(values.begin(), values.end(), [&](auto each) { return each == value; });

@@ -3,6 +3,7 @@
 // kernels, and by oneDNN, which takes a limit before its first primitive only.
 #include "lowering/machine.hpp"
 
+#include <cstdlib>
 #include <iterator>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
@@ -23,6 +24,7 @@ struct Level {
 /// One for each of kIsaLevels.
 constexpr Level kLevels[]{
     {VectorIsa::kAny, dnnl::cpu_isa::sse41, dnnl::cpu_isa::sse41},
+    {VectorIsa::kNeon, dnnl::cpu_isa::all, dnnl::cpu_isa::all},
     {VectorIsa::kAvx2, dnnl::cpu_isa::avx2, dnnl::cpu_isa::avx2},
     {VectorIsa::kAvx512, dnnl::cpu_isa::avx512_core, dnnl::cpu_isa::avx512_core_vnni},
     {VectorIsa::kAvx512, dnnl::cpu_isa::avx512_core_bf16, dnnl::cpu_isa::avx512_core_bf16},
@@ -30,6 +32,14 @@ constexpr Level kLevels[]{
 };
 static_assert(std::size(kLevels) == kIsaLevels.size());
 
+#if defined(__aarch64__)
+/// oneDNN 2.6 takes a limit there from its variable alone, before its first primitive. It may not
+/// use SVE, with which convolutions that have a swish behind them give wrong results.
+std::size_t find_level() {
+  ::setenv("DNNL_MAX_CPU_ISA", "ADVANCED_SIMD", 1);
+  return isa_level();
+}
+#else
 bool includes(dnnl::cpu_isa isa, dnnl::cpu_isa part) {
   const auto bits = static_cast<unsigned>(isa);
   return (bits & static_cast<unsigned>(part)) == static_cast<unsigned>(part);
@@ -39,21 +49,25 @@ bool includes(dnnl::cpu_isa isa, dnnl::cpu_isa part) {
 std::size_t find_level() {
   const auto limit = isa_limit();
   if (limit) {
-    const dnnl::cpu_isa most = kLevels[*limit].most;
+    const std::size_t highest = is_native_isa_level(*limit) ? *limit : 0;
+    const dnnl::cpu_isa most = kLevels[highest].most;
     // Too late if something else in this process, such as libtorch, has run a primitive.
     static_cast<void>(dnnl::set_max_cpu_isa(most));
     if (!includes(most, dnnl::get_effective_cpu_isa())) {
       throw Error(ErrorCode::kUnsupported,
                   "NPU_MAX_ISA: oneDNN is in use already and cannot be "
                   "limited to " +
-                      std::string(kIsaLevels[*limit]));
+                      std::string(kIsaLevels[highest]));
     }
   }
   const dnnl::cpu_isa effective = dnnl::get_effective_cpu_isa();
   std::size_t level = isa_level();
-  while (level > 0 && !includes(effective, kLevels[level].least)) --level;
+  while (level > 0 && !(is_native_isa_level(level) && includes(effective, kLevels[level].least))) {
+    --level;
+  }
   return level;
 }
+#endif
 
 std::size_t level() {
   static const std::size_t found = find_level();

@@ -16,7 +16,8 @@ struct Machine {
   int threads = 1;
 
   bool has_avx512() const noexcept { return isa == VectorIsa::kAvx512; }
-  /// AVX2 or more: our own products and convolutions are fast, on channels in blocks of lanes().
+  /// AVX2 or more, or NEON: our own products and convolutions are fast, on channels in blocks of
+  /// lanes().
   bool has_avx2() const noexcept { return isa >= VectorIsa::kAvx2; }
   std::int64_t lanes() const noexcept { return lanes_of(isa); }
 };

@@ -72,9 +72,11 @@ Layout any_layout(const Shape& shape, DType type) {
 
 Layout blocked_layout(const Shape& shape, DType type, std::int64_t lanes) {
   using Tag = dnnl::memory::format_tag;
-  constexpr Tag kTags[][2]{
-      {Tag::nCw8c, Tag::nCw16c}, {Tag::nChw8c, Tag::nChw16c}, {Tag::nCdhw8c, Tag::nCdhw16c}};
-  const Tag tag = kTags[std::clamp<std::size_t>(shape.size(), 3, 5) - 3][lanes == 16 ? 1 : 0];
+  constexpr Tag kTags[][3]{{Tag::nCw4c, Tag::nCw8c, Tag::nCw16c},
+                           {Tag::nChw4c, Tag::nChw8c, Tag::nChw16c},
+                           {Tag::nCdhw4c, Tag::nCdhw8c, Tag::nCdhw16c}};
+  const int column = lanes == 16 ? 2 : lanes == 8 ? 1 : 0;
+  const Tag tag = kTags[std::clamp<std::size_t>(shape.size(), 3, 5) - 3][column];
   return Layout({shape.begin(), shape.end()}, primitive_type(type), tag);
 }
 

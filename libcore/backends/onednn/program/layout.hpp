@@ -25,7 +25,7 @@ Layout plain_layout(const Shape& shape, DType type);
 Layout strided_layout(const Shape& shape, const std::vector<std::int64_t>& strides, DType type);
 /// The same dimensions, with oneDNN free to choose where elements lie.
 Layout any_layout(const Shape& shape, DType type);
-/// Channels of a tensor of rank 3 to 5 in blocks of 8 or 16, as kernels like them.
+/// Channels of a tensor of rank 3 to 5 in blocks of 4, 8 or 16, as kernels like them.
 Layout blocked_layout(const Shape& shape, DType type, std::int64_t lanes);
 /// The same layout for another element type.
 Layout with_type(const Layout& layout, DType type);

@@ -119,7 +119,7 @@ class Bundle : public std::enable_shared_from_this<Bundle> {
 };
 
 /// The level of instructions (npu/device/isa_level.hpp) that a bundle was compiled for; nothing if
-/// it states none that is known.
+/// it states none of this CPU's architecture.
 std::optional<std::size_t> bundle_isa_level(const Bundle& bundle);
 
 /// What goes into a bundle; the blobs and weights must live until write_bundle returns.

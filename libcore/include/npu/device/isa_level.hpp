@@ -12,12 +12,16 @@ namespace npu {
 /// The features of this CPU that code generators look at, e.g. "x86-64 sse4.2 avx avx2 fma".
 const std::string& cpu_features();
 
-/// Levels of instructions that backends compile for, from the lowest on.
-inline constexpr std::array<std::string_view, 5> kIsaLevels{"generic", "avx2", "avx512",
-                                                            "avx512_bf16", "amx"};
+/// Levels of instructions that backends compile for, from the lowest on. "neon" is ARM's, those
+/// behind it are x86-64's.
+inline constexpr std::array<std::string_view, 6> kIsaLevels{"generic", "neon",        "avx2",
+                                                            "avx512",  "avx512_bf16", "amx"};
 
 /// The place of a level in that list; nothing if it is none.
 std::optional<std::size_t> find_isa_level(std::string_view name);
+
+/// Whether a level is one of CPUs of this architecture.
+bool is_native_isa_level(std::size_t level);
 
 /// The level that NPU_MAX_ISA names; nothing if it is not set. Throws Error kUsage if it names
 /// none.
@@ -27,8 +31,8 @@ std::optional<std::size_t> isa_limit();
 std::size_t isa_level();
 
 /// Limits backends that are loaded from now on, in this process and its children, to a level: sets
-/// NPU_MAX_ISA. Throws Error kUnsupported if isa_level() is lower, kUsage if there is no such
-/// level.
+/// NPU_MAX_ISA. Throws Error kUnsupported if isa_level() is lower or the level is another
+/// architecture's, kUsage if there is no such level.
 void limit_isa_level(std::string_view name);
 
 }  // namespace npu

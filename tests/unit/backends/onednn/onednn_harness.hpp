@@ -25,7 +25,8 @@ const npu_backend_api& api();
 /// The level of the instruction set that it uses: "avx2".
 std::string isa_level();
 inline bool has_avx512() { return isa_level().starts_with("avx512") || isa_level() == "amx"; }
-inline bool has_avx2() { return has_avx512() || isa_level() == "avx2"; }
+/// Or what has its place on another architecture.
+inline bool has_avx2() { return has_avx512() || isa_level() == "avx2" || isa_level() == "neon"; }
 
 struct DeviceCloser {
   void operator()(npu_device* device) const { api().close_device(device); }

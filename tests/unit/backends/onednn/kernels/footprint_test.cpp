@@ -128,7 +128,7 @@ std::vector<Kernel> samples() {
   attention.mask_offsets = {0, 0};
   result.emplace_back(attention);
   SqueezeExcite excite;
-  excite.lanes = isa == VectorIsa::kAvx512 ? 16 : 8;
+  excite.lanes = lanes_of(isa);
   excite.channels = 32;
   excite.spatial = 5;
   excite.hidden = 3;

@@ -357,7 +357,7 @@ TEST_CASE("SqueezeExcite's gates saturate, and NaN stays", "[onednn][kernels][sp
       SqueezeExcite kernel;
       kernel.batch = 2;
       kernel.channels = kChannels;
-      kernel.lanes = isa == VectorIsa::kAvx512 ? 16 : 8;
+      kernel.lanes = lanes_of(isa);
       kernel.spatial = kPixels;
       kernel.hidden = 4;
       kernel.activation = {EpilogueStep::Kind::kRelu, 0.0F, 0.0F};

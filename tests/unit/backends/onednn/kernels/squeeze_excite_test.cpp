@@ -50,7 +50,7 @@ TEST_CASE("SqueezeExcite scales channels by their gates", "[onednn][kernels]") {
     }
   }
   for (const VectorIsa isa : instruction_sets(VectorIsa::kAny)) {
-    const std::int64_t lanes = isa == VectorIsa::kAvx512 ? 16 : 8;
+    const std::int64_t lanes = lanes_of(isa);
     REQUIRE(SqueezeExcite::supports(lanes, isa));
     CHECK(!SqueezeExcite::supports(24 - lanes, isa));
     const auto blocks = in_blocks(source, kImages, kChannels, kPixels, lanes);

@@ -166,7 +166,7 @@ TEST_CASE("buffers that are alive together have places of their own", "[onednn][
 
 TEST_CASE("scratch memory that grows has the arena planned again", "[onednn][plan]") {
   SqueezeExcite kernel;
-  kernel.lanes = cpu_vector_isa() == VectorIsa::kAvx512 ? 16 : 8;
+  kernel.lanes = lanes_of(cpu_vector_isa());
   kernel.isa = cpu_vector_isa();
   PlanRecord plan;
   plan.inputs = {{"x", DType::kFloat32, {16}}};

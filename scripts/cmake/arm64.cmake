@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+# Toolchain of the preset arm64: Debian's cross compiler, libraries from the folder that scripts/check_arm64.sh unpacks
+# ($NPU_ARM64_SYSROOT when the tree is configured, by default where the script puts it), and qemu-user for tests.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+if(NOT NPU_ARM64_SYSROOT)
+  if(DEFINED ENV{NPU_ARM64_SYSROOT})
+    set(_sysroot "$ENV{NPU_ARM64_SYSROOT}")
+  elseif(DEFINED ENV{XDG_CACHE_HOME})
+    set(_sysroot "$ENV{XDG_CACHE_HOME}/npu-arm64/sysroot")
+  else()
+    set(_sysroot "$ENV{HOME}/.cache/npu-arm64/sysroot")
+  endif()
+  set(NPU_ARM64_SYSROOT "${_sysroot}" CACHE PATH "libraries of arm64")
+endif()
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES NPU_ARM64_SYSROOT)
+if(NOT EXISTS "${NPU_ARM64_SYSROOT}/usr/include")
+  message(FATAL_ERROR
+    "no libraries of arm64 in ${NPU_ARM64_SYSROOT}; scripts/check_arm64.sh --sysroot-only unpacks them there")
+endif()
+set(CMAKE_SYSROOT "${NPU_ARM64_SYSROOT}")
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L "${CMAKE_SYSROOT}")
