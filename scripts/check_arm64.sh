@@ -102,4 +102,6 @@ cmake --build --preset arm64 --parallel "$(nproc)" --target programs
 run_models
 [ "$only" != --models-only ] || exit 0
 cmake --build --preset arm64 --parallel "$(nproc)" --target npu_unit_tests
-ctest --preset arm64 -L unit --parallel "$(nproc)" "$@"
+# qemu-user 7.2 has no openat2, without which a link in a model's folder is refused: one case is left out.
+emulated npu_unit_frontend '~onnx: external data comes from below*'
+ctest --preset arm64 -L unit --exclude-regex '^unit[.]frontend$' --parallel "$(nproc)" "$@"
