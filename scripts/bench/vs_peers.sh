@@ -49,14 +49,6 @@ while getopts d:t:p:n:r:e:k:boai option; do
   esac
 done
 shift $((OPTIND - 1))
-models=$root/testdata/models
-[ $# -gt 0 ] || set -- resnet18 resnet50 mobilenet_v2 inception_v3 efficientnet_b0 densenet121 vit_b_16 "$models/bert_base.py:bert_base"
-if [ "$all" = 1 ]; then
-  set -- "$@" resnext50_32x4d regnet_y_400mf mobilenet_v3_large convnext_tiny swin_t maxvit_t vgg11 shufflenet_v2_x1_0 \
-    squeezenet1_1 vit_b_32 fcn_resnet50 deeplabv3_mobilenet_v3_large lraspp_mobilenet_v3_large "$models/families.py:unet_norms" \
-    r3d_18 r2plus1d_18 raft_small "$models/families.py:lstm" "$models/families.py:gru" "$models/gpt_small.py:gpt_small" \
-    "$models/families.py:translator" "$models/families.py:audio_net"
-fi
 mkdir -p "$folder" "$cache/ort"
 scratch=$(mktemp -d)
 neighbour=
@@ -177,6 +169,17 @@ beside_neighbour() { # $1: threads
   echo
 }
 
+models=$root/testdata/models
+eight=(resnet18 resnet50 mobilenet_v2 inception_v3 efficientnet_b0 densenet121 vit_b_16 "$models/bert_base.py:bert_base")
+if [ "$all" = 1 ]; then
+  [ $# -eq 0 ] || fail "-a takes no models"
+  set -- "${eight[@]}" resnext50_32x4d regnet_y_400mf mobilenet_v3_large convnext_tiny swin_t maxvit_t vgg11 shufflenet_v2_x1_0 \
+    squeezenet1_1 vit_b_32 fcn_resnet50 deeplabv3_mobilenet_v3_large lraspp_mobilenet_v3_large "$models/families.py:unet_norms" \
+    r3d_18 r2plus1d_18 raft_small "$models/families.py:lstm" "$models/families.py:gru" "$models/gpt_small.py:gpt_small" \
+    "$models/families.py:translator" "$models/families.py:audio_net"
+elif [ $# -eq 0 ]; then
+  set -- "${eight[@]}"
+fi
 install_peers
 names=()
 for spec in "$@"; do

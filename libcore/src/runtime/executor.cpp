@@ -411,11 +411,8 @@ class Executor::Run {
 
   void run_partition(const Step& step, std::vector<StepRecord>& records) {
     const Partition& partition = executor_.plan_.partitions[static_cast<std::size_t>(step.index)];
-    LoadedPartition& loaded = executor_.partitions_[static_cast<std::size_t>(step.index)];
-    if (loaded.check) {
-      loaded.check();
-      loaded.check = nullptr;
-    }
+    const LoadedPartition& loaded = executor_.partitions_[static_cast<std::size_t>(step.index)];
+    if (loaded.check) loaded.check();
     upload_inputs(step, partition, records);
     const double started = microseconds_since(start_);
     std::vector<npu_buffer*> arguments;

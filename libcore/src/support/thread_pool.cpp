@@ -4,8 +4,8 @@
 //
 // run_pieces has threads of its own, which join a round when they get to it: it ends when all
 // pieces are done, whether a thread that was woken has got a CPU by then or not; one that wakes on
-// the CPU of another moves away. Whoever waits for
-// the pieces of others looks for some microseconds and then sleeps.
+// the CPU of another moves away. Whoever waits for the pieces of others looks for some microseconds
+// and then sleeps.
 #include "support/thread_pool.hpp"
 
 #include <algorithm>

@@ -189,3 +189,14 @@ TEST_CASE("onnx: scales that do not fit are refused", "[frontend]") {
           std::string::npos);
   }
 }
+
+TEST_CASE("onnx: zero points of another type than the numbers are refused", "[frontend]") {
+  const Proto graph = Proto()
+                          .message(1, onnx_node("DequantizeLinear", {"x", "s", "z"}, {"y"}, "d"))
+                          .message(5, onnx_integers("x", {2}, {1, 2}, kInt8))
+                          .message(5, one_number("s", 0.5F))
+                          .message(5, one_number("z", 2.7F))
+                          .message(12, onnx_value("y", {2}));
+  CHECK(import_bytes(onnx_model(graph, 13).text()).errors ==
+        "node 'd' (DequantizeLinear-13): numbers of type int8 with zero points of type float32\n");
+}

@@ -178,6 +178,10 @@ Value* dequantize(Op& op, Value* x, Quantization by, DType dtype) {
   if (!is_integer_of(x->dtype, true)) {
     Op::refuse("quantized numbers of type " + std::string(dtype_name(x->dtype)));
   }
+  if (by.zero != nullptr && by.zero->dtype != x->dtype) {
+    Op::refuse("numbers of type " + std::string(dtype_name(x->dtype)) +
+               " with zero points of type " + std::string(dtype_name(by.zero->dtype)));
+  }
   Json attrs = range_attrs(x->dtype);
   if (dtype == DType::kFloat64) by.scale = widened(op, by.scale, dtype);
   if (dtype != DType::kFloat32) attrs["out_dtype"] = torch_name(dtype);

@@ -39,9 +39,8 @@ struct CompiledPartition {
   std::string fingerprint;
   bool holds_weights = false;  ///< load needs no weights
   Blob blob;
-  std::function<void()>
-      check_blob;                ///< called before the blob's first run; throws if it is damaged
-  Json report = Json::object();  ///< the backend's; always has "nodes", "flops", "weight_bytes"
+  std::function<void()> check_blob;  ///< called before runs; throws if the blob is damaged
+  Json report = Json::object();      ///< the backend's; always has "nodes", "flops", "weight_bytes"
   bool cache_hit = false;
   double compile_ms = 0;  ///< cache look-up included
 };

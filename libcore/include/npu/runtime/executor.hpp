@@ -87,7 +87,7 @@ class Executor {
   struct LoadedPartition {
     std::int32_t device = 0;
     std::unique_ptr<DeviceProgram> program;
-    std::function<void()> check;                         // of its blob, before the first run
+    std::function<void()> check;                         // of its blob, before a run
     std::vector<std::shared_ptr<DeviceBuffer>> outputs;  // reused by every run, or empty
     std::size_t report_steps = 0;                        // of the backend's compile report
   };
