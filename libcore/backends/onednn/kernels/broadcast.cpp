@@ -49,28 +49,12 @@ void binary_row(std::int64_t count, const A* a, std::int64_t a_stride, const B* 
 template <BinaryOp kOp, typename A, typename B>
 void binary_all(const BroadcastBinary& call, const A* a, const B* b, A* target) {
   const std::size_t last = call.extents.size() - 1;
-  const std::int64_t count = call.extents[last];
-  const std::int64_t total = product(call.extents);
-  const std::int64_t rows = total / count;
-  const int threads = threads_for(total >= kParallelElements);
-  if (rows == 1) {  // one long row: cut it so that threads share it
-    constexpr std::int64_t kPiece = 8192;
-    share_range(count, kPiece, threads, [&](std::int64_t begin, std::int64_t end) {
-      binary_row<kOp>(end - begin, a + begin * call.a_strides[last], call.a_strides[last],
-                      b + begin * call.b_strides[last], call.b_strides[last],
-                      target + begin * call.target_strides[last], call.target_strides[last],
-                      call.alpha);
-    });
-    return;
-  }
-  share_pieces(rows, threads, [&](std::int64_t row, int) {
-    std::int64_t offsets[3];
-    row_offsets(row, call.extents, 1, {&call.a_strides, &call.b_strides, &call.target_strides},
-                offsets);
-    binary_row<kOp>(count, a + offsets[0], call.a_strides[last], b + offsets[1],
-                    call.b_strides[last], target + offsets[2], call.target_strides[last],
-                    call.alpha);
-  });
+  for_each_row(call.extents, {&call.a_strides, &call.b_strides, &call.target_strides},
+               [&](std::int64_t count, const std::int64_t(&offsets)[3]) {
+                 binary_row<kOp>(count, a + offsets[0], call.a_strides[last], b + offsets[1],
+                                 call.b_strides[last], target + offsets[2],
+                                 call.target_strides[last], call.alpha);
+               });
 }
 
 template <typename A, typename B>

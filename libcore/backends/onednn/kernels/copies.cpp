@@ -16,50 +16,81 @@ namespace npu::onednn {
 
 namespace {
 
+/// `count` elements of a line.
+template <typename T>
+void copy_line(const StridedCopy& copy, std::int64_t count, const T* from, T* to) {
+  constexpr std::size_t kBlock = 64;  // bytes: the channels of one position in blocks
+  const std::int64_t source_column = copy.source_strides.back();
+  const std::int64_t target_column = copy.target_strides.back();
+  if (source_column == 1 && target_column == 1) {
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
+    if (bytes == kBlock) {
+      std::memcpy(to, from, kBlock);
+    } else {
+      std::memcpy(to, from, bytes);
+    }
+    return;
+  }
+  for (std::int64_t i = 0; i < count; ++i) to[i * target_column] = from[i * source_column];
+}
+
+/// Lines of a plane whose neighbours lie apart in the source: it is walked in square tiles, so that
+/// the lines of both sides stay in the cache.
+constexpr std::int64_t kTile = 32;
+template <typename T>
+void transpose_lines(const StridedCopy& copy, std::int64_t first, std::int64_t last, const T* from,
+                     T* to) {
+  const std::size_t rank = copy.extents.size();
+  const std::int64_t columns = copy.extents[rank - 1];
+  const std::int64_t source_column = copy.source_strides[rank - 1];
+  const std::int64_t target_column = copy.target_strides[rank - 1];
+  for (std::int64_t line = first; line < last; line += kTile) {
+    const std::int64_t last_line = std::min(last, line + kTile);
+    for (std::int64_t begin = 0; begin < columns; begin += kTile) {
+      const std::int64_t end = std::min(columns, begin + kTile);
+      for (std::int64_t each = line; each < last_line; ++each) {
+        const T* from_line = from + each * copy.source_strides[rank - 2];
+        T* to_line = to + each * copy.target_strides[rank - 2];
+        for (std::int64_t i = begin; i < end; ++i) {
+          to_line[i * target_column] = from_line[i * source_column];
+        }
+      }
+    }
+  }
+}
+
 template <typename T>
 void copy_elements(const StridedCopy& copy, const std::byte* source_bytes,
                    std::byte* target_bytes) {
   const T* source = elements<T>(source_bytes);
   T* target = elements<T>(target_bytes);
   const std::size_t rank = copy.extents.size();
-  const bool transposes = rank >= 2 && copy.source_strides[rank - 1] != 1;
-  const std::size_t inner = transposes ? 2 : 1;
-  const std::int64_t columns = copy.extents[rank - 1];
-  const std::int64_t lines = transposes ? copy.extents[rank - 2] : 1;
+  if (rank < 2 || copy.source_strides[rank - 1] == 1) {
+    for_each_row<2>(copy.extents, {&copy.source_strides, &copy.target_strides},
+                    [&](std::int64_t count, const std::int64_t(&offsets)[2]) {
+                      copy_line(copy, count, source + offsets[0], target + offsets[1]);
+                    });
+    return;
+  }
+  const std::int64_t lines = copy.extents[rank - 2];
+  const std::int64_t plane = lines * copy.extents[rank - 1];
+  if (plane <= kPieceElements) {
+    share_rows<2>(copy.extents, 2, {&copy.source_strides, &copy.target_strides},
+                  [&](const std::int64_t(&offsets)[2]) {
+                    transpose_lines(copy, 0, lines, source + offsets[0], target + offsets[1]);
+                  });
+    return;
+  }
   const std::int64_t total = product(copy.extents);
-  const std::int64_t planes = total / (columns * lines);
-  const std::int64_t source_column = copy.source_strides[rank - 1];
-  const std::int64_t target_column = copy.target_strides[rank - 1];
-  const std::int64_t source_line = transposes ? copy.source_strides[rank - 2] : 0;
-  const std::int64_t target_line = transposes ? copy.target_strides[rank - 2] : 0;
-  // A transposing copy walks square tiles so that the lines of both sides stay in the cache.
-  constexpr std::int64_t kTile = 32;
   const std::int64_t bands = (lines + kTile - 1) / kTile;
-  share_pieces(
-      planes * bands, threads_for(total >= kParallelElements), [&](std::int64_t piece, int) {
-        const std::int64_t plane = piece / bands;
-        const std::int64_t band = piece % bands;
-        std::int64_t offsets[2];
-        row_offsets(plane, copy.extents, inner, {&copy.source_strides, &copy.target_strides},
-                    offsets);
-        const T* from = source + offsets[0];
-        T* to = target + offsets[1];
-        if (!transposes && source_column == 1 && target_column == 1) {
-          std::memcpy(to, from, static_cast<std::size_t>(columns) * sizeof(T));
-          return;
-        }
-        const std::int64_t last_line = std::min(lines, (band + 1) * kTile);
-        for (std::int64_t begin = 0; begin < columns; begin += transposes ? kTile : columns) {
-          const std::int64_t end = transposes ? std::min(columns, begin + kTile) : columns;
-          for (std::int64_t line = band * kTile; line < last_line; ++line) {
-            const T* from_line = from + line * source_line;
-            T* to_line = to + line * target_line;
-            for (std::int64_t i = begin; i < end; ++i) {
-              to_line[i * target_column] = from_line[i * source_column];
-            }
-          }
-        }
-      });
+  share_pieces(total / plane * bands, threads_for(total >= kParallelElements),
+               [&](std::int64_t piece, int) {
+                 const RowWalk<2> walk(piece / bands, copy.extents, 2,
+                                       {&copy.source_strides, &copy.target_strides});
+                 const std::int64_t first = piece % bands * kTile;
+                 transpose_lines(copy, first, std::min(lines, first + kTile),
+                                 source + walk.offsets()[0], target + walk.offsets()[1]);
+               });
 }
 
 template <typename From, typename To>

@@ -276,10 +276,9 @@ bool has_zero(const TypedBinary& call, const T* values) {
   if (extents.empty()) return values[0] == 0;
   const std::int64_t width = extents.back();
   const std::int64_t rows = product(extents) / width;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    std::int64_t offset[1];
-    row_offsets(row, extents, 1, {&strides}, offset);
-    const T* first = values + offset[0];
+  RowWalk<1> walk(0, extents, 1, {&strides});
+  for (std::int64_t row = 0; row < rows; ++row, walk.advance()) {
+    const T* first = values + walk.offsets()[0];
     std::int64_t zeros = 0;
     for (std::int64_t i = 0; i < width; ++i) zeros += first[i * strides.back()] == 0 ? 1 : 0;
     if (zeros != 0) return true;

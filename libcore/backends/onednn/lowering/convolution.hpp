@@ -39,6 +39,8 @@ Value ordered_weights(Lowering& lowering, const Value& weight, std::size_t count
 /// kernel reads.
 Lowered<ConvolutionCall> read_convolution(Lowering& lowering, const BoundNode& node);
 
+/// Adds the fastest kernel for a call with the current group's epilogue.
+Lowered<Value> add_convolution(Lowering& lowering, const ConvolutionCall& call);
 /// Adds the first of the candidates, a Winograd kernel, or says what of the current group's
 /// epilogue it does not do.
 Lowered<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call,

@@ -187,6 +187,8 @@ Lowered<ConvolutionPrimitive> with_post_ops(Lowering& lowering, const Convolutio
   return NotFused{"with what stands behind it the convolution would be a slower one"};
 }
 
+}  // namespace
+
 Lowered<Value> add_convolution(Lowering& lowering, const ConvolutionCall& call) {
   std::vector<Candidate> candidates =
       choose_convolution(shape_of(lowering, call), lowering.epilogue(), lowering.machine());
@@ -214,8 +216,6 @@ Lowered<Value> add_convolution(Lowering& lowering, const ConvolutionCall& call) 
   lowering.add_primitive(primitive, reads, target);
   return target;
 }
-
-}  // namespace
 
 Value ordered_weights(Lowering& lowering, const Value& weight, std::size_t count, Kernel order) {
   const Value result = lowering.temporary(

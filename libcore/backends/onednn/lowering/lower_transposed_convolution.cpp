@@ -2,7 +2,14 @@
 // Transposed convolutions in one to three dimensions. oneDNN calls them deconvolutions and wants
 // weights as [groups, O, I, ..], which is a view of PyTorch's [I, O / groups, ..] until they are
 // laid out.
+//
+// Where the taps of neighbouring positions do not overlap (an extent of the kernel is its stride,
+// nothing is cut off: the way up in a U-Net), every tap is a pointwise convolution of its own. One
+// with as many channels as there are taps and channels computes all of them, and a copy puts every
+// tap into its place: 3 to 4 times as fast as oneDNN's deconvolution.
+#include "lowering/convolution.hpp"
 #include "lowering/lowering.hpp"
+#include "lowering/movement.hpp"
 #include "npu/ops/op_name.hpp"
 
 namespace npu::onednn {
@@ -115,6 +122,113 @@ TransposedCall read_transposed_call(Lowering& lowering, const BoundNode& node) {
   return call;
 }
 
+/// True if no two positions of the source reach one result, and all results are reached.
+bool is_disjoint(const TransposedCall& call, const Shape& weight) {
+  if (call.groups != 1 || !all_are(call.padding, 0) || !all_are(call.pad_end, 0)) return false;
+  if (!all_are(call.dilation, 1)) return false;
+  return std::equal(call.stride.begin(), call.stride.end(), weight.begin() + 2, weight.end());
+}
+
+/// True if every step of the epilogue is the same for all elements: taps lie side by side as
+/// channels when it is done.
+bool is_uniform(const Epilogue& epilogue) {
+  return std::all_of(epilogue.ops.begin(), epilogue.ops.end(), [](const EpilogueOp& op) {
+    return op.operand == EpilogueOp::Operand::kNone || op.operand == EpilogueOp::Operand::kNumber;
+  });
+}
+
+/// A plain copy of elements that `strides` place in the source.
+Value gathered(Lowering& lowering, const Value& source, const Shape& extents,
+               std::vector<std::int64_t> strides, const Shape& shape) {
+  const Value target = lowering.temporary(source.type, plain_layout(shape, source.type));
+  StridedCopy copy{dtype_size(source.type), extents, std::move(strides),
+                   row_major_strides(extents)};
+  copy.simplify();
+  lowering.add_kernel({source}, target, std::move(copy), KernelKind::kReorder);
+  return target;
+}
+
+/// The pointwise convolution that computes all taps: channel t * O + o is tap t of channel o.
+ConvolutionCall taps_as_channels(Lowering& lowering, const TransposedCall& call,
+                                 const FoldedWeights& folded, DType type) {
+  const Shape shape = dimensions(folded.weight.layout);
+  const std::int64_t inputs = shape[0];
+  const std::int64_t outputs = shape[1];
+  const std::int64_t taps = element_count(shape) / (inputs * outputs);
+  const Value kernel = lowering.plain(lowering.in_type(folded.weight, type));
+  Shape pointwise{taps * outputs, inputs};
+  pointwise.resize(shape.size(), 1);
+  ConvolutionCall result;
+  result.type = type;
+  result.source = lowering.operand(call.input);
+  result.weight =
+      gathered(lowering, kernel, {taps, outputs, inputs}, {1, taps, outputs * taps}, pointwise);
+  if (folded.bias) {
+    result.bias = gathered(lowering, *folded.bias, {taps, outputs}, {0, 1}, {taps * outputs});
+  }
+  const std::size_t spatial = shape.size() - 2;
+  result.spatial = {std::vector<std::int64_t>(spatial, 1), std::vector<std::int64_t>(spatial, 0),
+                    std::vector<std::int64_t>(spatial, 0), std::vector<std::int64_t>(spatial, 1)};
+  result.output = lowering.shape(call.input);
+  result.output[1] = taps * outputs;
+  return result;
+}
+
+/// Puts tap after tap of [N, taps * O, ..] into the places of [N, O, ..]. Both lie in blocks of
+/// `lanes` channels.
+Value taps_in_place(Lowering& lowering, const TransposedCall& call, const Value& all,
+                    std::int64_t lanes) {
+  const Shape from = dimensions(all.layout);
+  const Value target = lowering.temporary(all.type, lowering.blocked(call.output, all.type));
+  const std::size_t spatial = call.stride.size();
+  // Elements between neighbours in each spatial dimension, of the source and of the result, and
+  // between neighbouring taps.
+  std::vector<std::int64_t> source(spatial);
+  std::vector<std::int64_t> result(spatial);
+  std::vector<std::int64_t> tap(spatial);
+  std::int64_t source_plane = lanes;
+  std::int64_t result_plane = lanes;
+  std::int64_t taps = 1;
+  for (std::size_t i = spatial; i > 0; --i) {
+    source[i - 1] = std::exchange(source_plane, source_plane * from[i + 1]);
+    result[i - 1] = std::exchange(result_plane, result_plane * call.output[i + 1]);
+    tap[i - 1] = std::exchange(taps, taps * call.stride[i - 1]);
+  }
+  const std::int64_t blocks = call.channels / lanes;
+  StridedCopy copy{dtype_size(all.type),
+                   {from[0], blocks},
+                   {from[1] / lanes * source_plane, source_plane},
+                   {blocks * result_plane, result_plane}};
+  const auto add = [&](std::int64_t extent, std::int64_t in_source, std::int64_t in_result) {
+    copy.extents.push_back(extent);
+    copy.source_strides.push_back(in_source);
+    copy.target_strides.push_back(in_result);
+  };
+  for (std::size_t i = 0; i < spatial; ++i) {
+    add(from[i + 2], source[i], call.stride[i] * result[i]);
+    add(call.stride[i], tap[i] * blocks * source_plane, result[i]);
+  }
+  add(lanes, 1, 1);
+  copy.simplify();
+  lowering.add_kernel({all}, target, std::move(copy), KernelKind::kReorder);
+  return target;
+}
+
+/// True if a pointwise convolution and a copy make the result.
+bool suits_pointwise(const Lowering& lowering, const TransposedCall& call, const Shape& weight) {
+  return lowering.machine().has_avx2() && call.channels % lowering.machine().lanes() == 0 &&
+         is_disjoint(call, weight) && is_uniform(lowering.epilogue());
+}
+
+Lowered<Value> add_disjoint(Lowering& lowering, const TransposedCall& call,
+                            const FoldedWeights& folded, DType type) {
+  const ConvolutionCall pointwise = taps_as_channels(lowering, call, folded, type);
+  const Lowered<Value> all = add_convolution(lowering, pointwise);
+  if (!all) return all.refusal();
+  const Value blocked = lowering.in_layout(*all, lowering.blocked(pointwise.output, type));
+  return taps_in_place(lowering, call, blocked, lowering.machine().lanes());
+}
+
 }  // namespace
 
 Lowered<Done> lower_transposed_convolution(Lowering& lowering, const BoundNode& node) {
@@ -132,6 +246,13 @@ Lowered<Done> lower_transposed_convolution(Lowering& lowering, const BoundNode& 
       fold_norms(lowering, lowering.plain(lowering.operand(call.weight, weight_type)), bias_value,
                  call.groups, true);
   if (!folded) return folded.refusal();
+  if (suits_pointwise(lowering, call, dimensions(folded->weight.layout))) {
+    const Lowered<Value> result = add_disjoint(lowering, call, *folded, type);
+    if (!result) return result.refusal();
+    lowering.define_computed(node.node().outputs.front(), call.output, lowering.dtype(call.input),
+                             *result);
+    return Done{};
+  }
   // oneDNN wants less than a stride cut off behind; a tap of zeros makes room for more.
   std::vector<bool> widens(rank, false);
   bool widens_any = false;

@@ -106,6 +106,30 @@ TEST_CASE("StridedCopy transposes, PaddedCopy fills around", "[onednn][kernels]"
   }
 }
 
+TEST_CASE("StridedCopy finds every row, in pieces of many short ones", "[onednn][kernels]") {
+  // [a, b, c, d, e] to [b, d, a, c, e]: rows of 64 bytes, of 12, and planes that are transposed.
+  for (const std::int64_t width : {16, 3, 1}) {
+    const std::vector<std::int64_t> extents{5, 7, 6, 9, width};
+    const auto source = random_floats(static_cast<std::size_t>(5 * 7 * 6 * 9 * width), 4);
+    std::vector<float> target(source.size());
+    const std::vector<std::int64_t> from{378 * width, 54 * width, 9 * width, width, 1};
+    const std::vector<std::int64_t> to{6 * width, 270 * width, width, 30 * width, 1};
+    StridedCopy copy{sizeof(float), extents, from, to};
+    copy.simplify();
+    copy.run({bytes(source), bytes(target)});
+    std::vector<std::int64_t> at(5);
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(source.size()); ++i) {
+      std::int64_t rest = i;
+      std::int64_t offset = 0;
+      for (std::size_t k = 5; k > 0; --k) {
+        offset += rest % extents[k - 1] * to[k - 1];
+        rest /= extents[k - 1];
+      }
+      REQUIRE(target[static_cast<std::size_t>(offset)] == source[static_cast<std::size_t>(i)]);
+    }
+  }
+}
+
 TEST_CASE("Convert, RoundToBFloat16 and Cast round to nearest even", "[onednn][kernels]") {
   const std::vector<float> source{1.0F, 1.00390625F, 1.01171875F, -3.1415927F};
   const std::vector<float> rounded{1.0F, 1.0F, 1.015625F, -3.140625F};
