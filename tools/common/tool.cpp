@@ -36,6 +36,7 @@ ExitStatus status_of(ErrorCode code) {
     case ErrorCode::kParse:
     case ErrorCode::kInvalidGraph:
     case ErrorCode::kUnsupported:
+    case ErrorCode::kFailed:
       return ExitStatus::kBadInput;
     case ErrorCode::kUsage:
       return ExitStatus::kUsage;

@@ -90,7 +90,7 @@ npu_status guarded(npu_error* error, Body body) noexcept {
     return failure.status();
   } catch (const Error& failure) {
     write_error(error, failure.message());
-    return failure.code() == ErrorCode::kUnsupported ? NPU_ERROR_UNSUPPORTED : NPU_ERROR_INVALID;
+    return status_of(failure.code());
   } catch (const std::bad_alloc&) {
     write_error(error, "out of memory");
     return NPU_ERROR_MEMORY;
@@ -489,5 +489,5 @@ constexpr npu_backend_api kApi = {NPU_BACKEND_ABI_VERSION,
 
 extern "C" __attribute__((visibility("default"))) const npu_backend_api* npu_backend_entry(
     std::uint32_t host_abi_version) {
-  return host_abi_version == NPU_BACKEND_ABI_VERSION ? &npu::aten::kApi : nullptr;
+  return host_abi_version >= NPU_BACKEND_ABI_VERSION ? &npu::aten::kApi : nullptr;
 }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "npu/backend.h"
+#include "npu/support/error.hpp"
 #include "npu/tensor/dtype.hpp"
 
 namespace npu::aten {
@@ -27,6 +28,20 @@ class StatusError : public std::exception {
   npu_status status_;
   std::string text_;
 };
+
+/// What an error of libcore is at the boundary.
+inline npu_status status_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kUnsupported:
+      return NPU_ERROR_UNSUPPORTED;
+    case ErrorCode::kInfeasible:  // of libcore's tensors: there is no memory for one
+      return NPU_ERROR_MEMORY;
+    case ErrorCode::kFailed:
+      return NPU_ERROR_FAILED;
+    default:
+      return NPU_ERROR_INVALID;
+  }
+}
 
 // In the order of npu_dtype and npu::DType.
 inline constexpr std::array<c10::ScalarType, kDTypeCount> kScalarTypes = {

@@ -239,9 +239,7 @@ class ProgramBuilder {
       if (text.starts_with("node '") || text.starts_with("weight '")) throw;
       place.fail(error.status(), std::string(text));
     } catch (const Error& error) {
-      place.fail(
-          error.code() == ErrorCode::kUnsupported ? NPU_ERROR_UNSUPPORTED : NPU_ERROR_INVALID,
-          error.message());
+      place.fail(status_of(error.code()), error.message());
     }
   }
 

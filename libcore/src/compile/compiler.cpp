@@ -88,6 +88,7 @@ class Round {
   struct Result {
     std::optional<CompiledPartition> compiled;
     std::exception_ptr error;
+    bool refused = false;  ///< the backend says that its device does not do this
   };
   using Known = std::map<std::pair<std::string, std::string>, CompiledPartition>;
   using Devices = std::map<std::string, std::shared_ptr<DeviceInstance>>;
@@ -136,6 +137,9 @@ class Round {
     for (std::size_t i = next_++; i < results_.size(); i = next_++) {
       try {
         results_[i].compiled = compile(i, devices);
+      } catch (const Error& error) {
+        results_[i].error = std::current_exception();
+        results_[i].refused = error.code() == ErrorCode::kUnsupported;
       } catch (...) {
         results_[i].error = std::current_exception();
       }
@@ -272,6 +276,18 @@ void finish(CompiledModel& model, std::vector<Round::Result> results, Clock::tim
   model.compile_ms = milliseconds_since(start);
 }
 
+/// An error of a backend with the partition that it was about. What a backend calls invalid has the
+/// name of its node already.
+Error named(const Error& error, const Graph& graph, const Partition& partition, std::size_t index) {
+  if (error.code() != ErrorCode::kFailed && error.code() != ErrorCode::kInfeasible) return error;
+  return {error.code(),
+          error.message() + " (compiling partition " + std::to_string(index) + " of " +
+              std::to_string(partition.nodes.size()) + " nodes from '" +
+              graph.node(partition.nodes.front()).name + "' on, for device '" + partition.device +
+              "')",
+          error.location()};
+}
+
 /// Moves the nodes of every refused partition to later devices. True if there was one.
 bool fall_back(Graph& graph, const Target& target, const std::vector<Round::Result>& results,
                CompiledModel& model) {
@@ -282,7 +298,9 @@ bool fall_back(Graph& graph, const Target& target, const std::vector<Round::Resu
     try {
       std::rethrow_exception(results[i].error);
     } catch (const Error& error) {
-      if (error.code() == ErrorCode::kIo || error.code() == ErrorCode::kUsage) throw;
+      // Elsewhere the nodes would run, but nobody would learn that the device had no memory, was
+      // lost or lied; and the next time, it might have had some.
+      if (!results[i].refused) throw named(error, graph, partition, i);
       Refusal refusal{.device = partition.device,
                       .to = {},
                       .nodes = static_cast<std::int64_t>(partition.nodes.size()),
@@ -317,8 +335,13 @@ CompiledModel compile_plan(const Graph& graph, const PartitionPlan& plan, const 
   Round::Known known;
   std::vector<Round::Result> results =
       Round(graph, plan, target, weights, options, cache, known).run(model.devices);
-  for (const Round::Result& result : results) {
-    if (result.error != nullptr) std::rethrow_exception(result.error);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (results[i].error == nullptr) continue;
+    try {
+      std::rethrow_exception(results[i].error);
+    } catch (const Error& error) {
+      throw results[i].refused ? error : named(error, graph, plan.partitions[i], i);
+    }
   }
   finish(model, std::move(results), start);
   return model;

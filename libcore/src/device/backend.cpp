@@ -29,7 +29,8 @@ namespace npu {
 namespace {
 
 constexpr std::uint32_t kOldestAbiVersion = 2;
-constexpr std::uint32_t kHighestRank = 1024;
+/// No tensor has more; a backend's number is compared with it before a single extent is read.
+constexpr std::uint32_t kHighestRank = 64;
 
 std::string backend_file(std::string_view name) {
   return "npu_backend_" + std::string(name) + ".so";
@@ -39,15 +40,26 @@ std::string backend_file(std::string_view name) {
   throw Error(ErrorCode::kUnsupported, text, {.file = path});
 }
 
+/// Only "unsupported" says that another device may do better; a number that nobody knows does not.
+ErrorCode code_of(npu_status status) {
+  switch (static_cast<int>(status)) {
+    case NPU_ERROR_UNSUPPORTED:
+      return ErrorCode::kUnsupported;
+    case NPU_ERROR_INVALID:
+      return ErrorCode::kInvalidGraph;
+    case NPU_ERROR_MEMORY:
+      return ErrorCode::kInfeasible;
+    default:
+      return ErrorCode::kFailed;
+  }
+}
+
 void check(npu_status status, const npu_error& error, const std::string& backend) {
   if (status == NPU_OK) return;
   // The text comes from outside: take no more than the array holds.
   const std::string text =
       printable_text(std::string_view(error.text, ::strnlen(error.text, sizeof error.text)));
-  ErrorCode code = ErrorCode::kUnsupported;
-  if (status == NPU_ERROR_MEMORY) code = ErrorCode::kInfeasible;
-  if (status == NPU_ERROR_INVALID) code = ErrorCode::kInvalidGraph;
-  throw Error(code,
+  throw Error(code_of(status),
               "backend '" + backend + "': " + (text.empty() ? "failed without a message" : text));
 }
 
@@ -55,7 +67,7 @@ void check(npu_status status, const npu_error& error, const std::string& backend
 std::string text_of(const char* text) { return text == nullptr ? "" : printable_text(text); }
 
 [[noreturn]] void lies(const Backend& backend, const std::string& text) {
-  throw Error(ErrorCode::kUnsupported, "backend '" + backend.name() + "' " + text);
+  throw Error(ErrorCode::kFailed, "backend '" + backend.name() + "' " + text);
 }
 
 // The table of a backend that was built before step_times, with that missing. Backends stay loaded,
@@ -77,7 +89,11 @@ const npu_backend_api* checked_api(void* library, const std::string& path) {
     refuse(path, "no npu-tools backend: it does not export " NPU_BACKEND_ENTRY_NAME);
   const npu_backend_api* api = entry(NPU_BACKEND_ABI_VERSION);
   const std::string expected = std::to_string(NPU_BACKEND_ABI_VERSION);
-  if (api == nullptr) api = entry(kOldestAbiVersion);
+  // Newest first; a backend answers with its own version, or with null if it is too new.
+  for (std::uint32_t asked = NPU_BACKEND_ABI_VERSION;
+       api == nullptr && asked-- > kOldestAbiVersion;) {
+    api = entry(asked);
+  }
   if (api == nullptr) refuse(path, "the backend does not serve ABI version " + expected);
   if (api->abi_version < kOldestAbiVersion || api->abi_version > NPU_BACKEND_ABI_VERSION) {
     refuse(path, "the backend has ABI version " + std::to_string(api->abi_version) + ", expected " +
@@ -121,6 +137,14 @@ npu_backend_description description_of(const npu_backend_api& api, const std::st
 // variable when it is loaded; whoever has set a policy keeps it.
 void limit_openmp_spinning() {
   if (std::getenv("OMP_WAIT_POLICY") == nullptr) ::setenv("GOMP_SPINCOUNT", "10000", 0);
+}
+
+Shape shape_of(const Backend& backend, const npu_tensor& description) {
+  Shape shape(description.shape, description.shape + description.rank);
+  for (const std::int64_t extent : shape) {
+    if (extent < 0) lies(backend, "describes a buffer of shape " + shape_text(shape));
+  }
+  return shape;
 }
 
 npu_tensor view_of(const Tensor& tensor, const char* name) {
@@ -229,8 +253,7 @@ npu_tensor DeviceBuffer::describe() const {
 
 Tensor DeviceBuffer::to_host() const {
   const npu_tensor description = describe();
-  Tensor tensor(static_cast<DType>(description.dtype),
-                Shape(description.shape, description.shape + description.rank));
+  Tensor tensor(static_cast<DType>(description.dtype), shape_of(device_->backend(), description));
   npu_error error{};
   const Backend& backend = device_->backend();
   check(backend.api().buffer_export(buffer_, tensor.mutable_data(), tensor.bytes(), &error), error,
@@ -243,7 +266,7 @@ Tensor DeviceBuffer::view(const std::shared_ptr<DeviceBuffer>& buffer) {
   if (description.data == nullptr) return buffer->to_host();
   const auto* data = static_cast<const std::byte*>(description.data);
   return Tensor(static_cast<DType>(description.dtype),
-                Shape(description.shape, description.shape + description.rank),
+                shape_of(buffer->device_->backend(), description),
                 std::shared_ptr<const std::byte>(buffer, data));
 }
 
@@ -282,11 +305,13 @@ std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::run(
     if (outputs[i] != reuse[i]->get()) lies(backend, "replaced a result's buffer with another");
   }
   if (!reuse.empty()) return reuse;
-  std::vector<std::shared_ptr<DeviceBuffer>> results;
-  results.reserve(outputs.size());
-  for (npu_buffer* output : outputs) {
-    if (output == nullptr) lies(backend, "left out a result");
-    results.push_back(std::make_shared<DeviceBuffer>(device_, output));
+  // All are owned before the first is judged, so that none is lost.
+  std::vector<std::shared_ptr<DeviceBuffer>> results(outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i] != nullptr) results[i] = std::make_shared<DeviceBuffer>(device_, outputs[i]);
+  }
+  for (const auto& result : results) {
+    if (result == nullptr) lies(backend, "left out a result");
   }
   return results;
 }

@@ -198,9 +198,10 @@ class MachineProfiler {
       return &subject;
     } catch (const Error& error) {
       // All backends are loaded; a model that one of them refuses does not stop the rest.
-      if (error.code() != ErrorCode::kUnsupported && error.code() != ErrorCode::kInvalidGraph) {
-        throw;
-      }
+      const bool refused = error.code() == ErrorCode::kUnsupported ||
+                           error.code() == ErrorCode::kInvalidGraph ||
+                           error.code() == ErrorCode::kFailed;
+      if (!refused) throw;
       log(LogModule::kProfile, LogLevel::kDebug,
           [&] { return name + ": refused: " + error.what(); });
       subjects_.pop_back();

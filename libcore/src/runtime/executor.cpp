@@ -437,18 +437,22 @@ class Executor::Run {
     const TensorInfo& tensor = executor_.graph_.tensor(executor_.slots_[slot].tensor);
     Copy& copy = copies_[slot];
     copy.view = buffer->describe();
-    copy.shape.assign(copy.view.shape, copy.view.shape + copy.view.rank);
+    // No extent is read behind the rank that the graph knows.
+    const bool same_rank = copy.view.rank == tensor.shape.size();
+    if (same_rank) copy.shape.assign(copy.view.shape, copy.view.shape + copy.view.rank);
     copy.view.shape = copy.shape.data();
     const auto dtype = static_cast<DType>(copy.view.dtype);
-    if (dtype != tensor.dtype || copy.shape != tensor.shape ||
+    if (dtype != tensor.dtype || !same_rank || copy.shape != tensor.shape ||
         copy.view.bytes != static_cast<std::uint64_t>(tensor.bytes())) {
       const std::string& backend = device(step.device).backend().name();
-      throw Error(ErrorCode::kUnsupported,
+      const std::string shape =
+          same_rank ? shape_text(copy.shape) : "of rank " + std::to_string(copy.view.rank);
+      throw Error(ErrorCode::kFailed,
                   "backend '" + backend + "' returned '" + tensor.name + "' of partition " +
                       std::to_string(step.index) + " as " + std::string(dtype_name(dtype)) + " " +
-                      shape_text(copy.shape) + " (" + std::to_string(copy.view.bytes) +
-                      " bytes), the graph says " + std::string(dtype_name(tensor.dtype)) + " " +
-                      shape_text(tensor.shape) + " (" + std::to_string(tensor.bytes()) + " bytes)");
+                      shape + " (" + std::to_string(copy.view.bytes) + " bytes), the graph says " +
+                      std::string(dtype_name(tensor.dtype)) + " " + shape_text(tensor.shape) +
+                      " (" + std::to_string(tensor.bytes()) + " bytes)");
     }
     if (executor_.slots_[slot].read_by_other && copy.view.data == nullptr && copy.view.bytes != 0) {
       copy.host = buffer->to_host();

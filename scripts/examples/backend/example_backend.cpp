@@ -14,11 +14,13 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "npu/backend.h"
 #include "npu/ir/json_reader.hpp"
+#include "npu/support/error.hpp"
 
 // The host only sees pointers to these; their content is private to the backend.
 struct npu_device {};
@@ -40,11 +42,16 @@ npu_status fail(npu_error* error, npu_status status, const std::string& text) {
   return status;
 }
 
-// No exception may leave the backend.
+// No exception may leave the backend. Only "unsupported" makes the host try another device.
 template <typename Body>
 npu_status guarded(npu_error* error, Body&& body) noexcept {
   try {
     return body();
+  } catch (const npu::Error& failure) {
+    const bool refused = failure.code() == npu::ErrorCode::kUnsupported;
+    return fail(error, refused ? NPU_ERROR_UNSUPPORTED : NPU_ERROR_INVALID, failure.message());
+  } catch (const std::bad_alloc&) {
+    return fail(error, NPU_ERROR_MEMORY, "out of memory");
   } catch (const std::exception& failure) {
     return fail(error, NPU_ERROR_FAILED, failure.what());
   }
@@ -60,6 +67,22 @@ Function function_of(const std::string& op_type) {
   if (op_type == "aten.add.Tensor") return [](float a, float b) { return a + b; };
   if (op_type == "aten.mul.Tensor") return [](float a, float b) { return a * b; };
   return nullptr;
+}
+
+// Throws if a node is not for this device. What run relies on is checked here, for a target is only
+// a description, and a blob may come from anywhere.
+void check(const npu::Graph& graph) {
+  for (const npu::Node& node : graph.nodes()) {
+    bool known = function_of(node.op_type) != nullptr && node.outputs.size() == 1 &&
+                 node.inputs.size() == (node.op_type.ends_with(".Tensor") ? 2U : 1U) &&
+                 (node.attrs().empty() || node.attrs() == npu::Json{{"alpha", 1}});
+    for (const npu::TensorId id : node.inputs) {
+      known = known && graph.tensor(id).dtype == npu::DType::kFloat32 &&
+              graph.tensor(id).shape == graph.tensor(node.outputs.front()).shape;
+    }
+    if (known && graph.tensor(node.outputs.front()).dtype == npu::DType::kFloat32) continue;
+    throw npu::Error(npu::ErrorCode::kUnsupported, "node '" + node.name + "' does not run here");
+  }
 }
 
 npu_status describe(npu_backend_description* description, npu_error*) {
@@ -78,17 +101,7 @@ void close_device(npu_device* device) { delete device; }
 npu_status compile(npu_device*, const char* sub_ir, size_t size, const npu_tensor*, size_t,
                    const char*, npu_blob* blob, npu_error* error) {
   return guarded(error, [&] {
-    const npu::Graph graph = npu::read_valid_graph(std::string(sub_ir, size), "sub-IR");
-    for (const npu::Node& node : graph.nodes()) {
-      const npu::TensorInfo& result = graph.tensor(node.outputs.front());
-      bool known = function_of(node.op_type) != nullptr && result.dtype == npu::DType::kFloat32;
-      for (const npu::TensorId id : node.inputs) {
-        known = known && graph.tensor(id).shape == result.shape;
-      }
-      // The host then places these nodes elsewhere.
-      if (!known)
-        return fail(error, NPU_ERROR_UNSUPPORTED, "node '" + node.name + "' does not run");
-    }
+    check(npu::read_valid_graph(std::string(sub_ir, size), "sub-IR"));
     char* memory = new char[size];
     std::memcpy(memory, sub_ir, size);
     *blob = {memory, size};
@@ -104,6 +117,7 @@ npu_status load(npu_device*, const void* blob, uint64_t size, const npu_tensor* 
     // Blobs are untrusted; this reader refuses anything that is not a document.
     const std::string text(static_cast<const char*>(blob), static_cast<std::size_t>(size));
     made->graph = npu::read_valid_graph(text, "blob");
+    check(made->graph);
     for (const npu::TensorInfo& tensor : made->graph.tensors()) {
       made->weights.push_back(nullptr);
       for (size_t i = 0; i < weight_count; ++i) {
@@ -148,12 +162,9 @@ npu_status buffer_export(const npu_buffer* buffer, void* data, uint64_t bytes, n
   return NPU_OK;
 }
 npu_status buffer_describe(const npu_buffer* buffer, npu_tensor* description, npu_error*) {
-  *description = {nullptr,
-                  NPU_FLOAT32,
-                  static_cast<uint32_t>(buffer->shape.size()),
-                  buffer->shape.data(),
-                  buffer->values.data(),
-                  buffer->values.size() * 4};
+  const auto rank = static_cast<uint32_t>(buffer->shape.size());
+  const std::size_t bytes = buffer->values.size() * sizeof(float);
+  *description = {nullptr, NPU_FLOAT32, rank, buffer->shape.data(), buffer->values.data(), bytes};
   return NPU_OK;
 }
 void buffer_free(npu_buffer* buffer) { delete buffer; }
@@ -194,5 +205,5 @@ extern "C" __attribute__((visibility("default"))) const npu_backend_api* npu_bac
       buffer_describe, buffer_free, run,
       // list_ops, node_times, blob_report and step_times are optional.
       nullptr, nullptr, nullptr, nullptr};
-  return host_abi_version == NPU_BACKEND_ABI_VERSION ? &api : nullptr;
+  return host_abi_version >= NPU_BACKEND_ABI_VERSION ? &api : nullptr;
 }

@@ -33,6 +33,7 @@
 
 #include "npu/backend.h"
 #include "npu/ir/json_reader.hpp"
+#include "npu/support/error.hpp"
 
 struct npu_device {};
 struct npu_buffer {
@@ -79,8 +80,13 @@ template <typename Body>
 npu_status guarded(npu_error* error, Body&& body) noexcept {
   try {
     return body();
+  } catch (const std::bad_alloc&) {
+    return fail(error, NPU_ERROR_MEMORY, "out of memory");
+  } catch (const npu::Error& failure) {  // of the reader
+    const bool memory = failure.code() == npu::ErrorCode::kInfeasible;
+    return fail(error, memory ? NPU_ERROR_MEMORY : NPU_ERROR_INVALID, failure.message());
   } catch (const std::exception& failure) {
-    return fail(error, NPU_ERROR_INVALID, failure.what());
+    return fail(error, NPU_ERROR_FAILED, failure.what());
   } catch (...) {
     return fail(error, NPU_ERROR_FAILED, "an unknown error");
   }
@@ -97,6 +103,35 @@ std::int64_t count_of(const npu::Shape& shape) {
 }
 
 std::size_t index_of(npu::TensorId id) { return static_cast<std::size_t>(id.value); }
+
+/// Why this device does not run a node; empty if it does. Everything is checked that run relies on:
+/// a target is only a description, and may lack a rule.
+std::string why_not(const npu::Graph& graph, const npu::Node& node) {
+  const bool is_add = node.op_type == "aten.add.Tensor";
+  const bool known =
+      is_add || node.op_type == "aten.relu.default" || node.op_type == "aten.neg.default";
+  if (!known) return "is not for this device";
+  if (node.inputs.size() != (is_add ? 2U : 1U) || node.outputs.size() != 1) {
+    return "has another number of tensors than this device takes";
+  }
+  for (const auto& [key, value] : node.attrs().items()) {
+    if (!value.is_null() && (key != "alpha" || value != 1)) return "has the argument '" + key + "'";
+  }
+  const npu::TensorInfo& result = graph.tensor(node.outputs.front());
+  if (result.dtype != npu::DType::kFloat32) return "gives no float32";
+  for (const npu::TensorId id : node.inputs) {
+    const npu::TensorInfo& operand = graph.tensor(id);
+    if (operand.dtype != npu::DType::kFloat32) return "reads '" + operand.name + "', no float32";
+    if (operand.shape != result.shape) {
+      return "reads '" + operand.name + "', whose shape is not the result's";
+    }
+  }
+  return "";
+}
+
+std::string text_of(const npu::Node& node, const std::string& reason) {
+  return "node '" + node.name + "' (" + node.op_type + ") " + reason;
+}
 
 npu_status describe(npu_backend_description* description, npu_error*) {
   *description = {has_fault("name") ? "somebody" : "vendor", "1.0", "vendor 1.0 any CPU",
@@ -123,12 +158,11 @@ npu_status compile(npu_device*, const char* sub_ir, size_t sub_ir_size, const np
     const npu::Graph graph = npu::read_valid_graph(text, "sub-IR");
     const char* refused = std::getenv("VENDOR_REFUSE");
     for (const npu::Node& node : graph.nodes()) {
-      const bool known = node.op_type == "aten.relu.default" ||
-                         node.op_type == "aten.neg.default" || node.op_type == "aten.add.Tensor";
-      if (!known || has_fault("refuse") || (refused != nullptr && node.op_type == refused)) {
-        return fail(error, NPU_ERROR_UNSUPPORTED,
-                    "node '" + node.name + "' (" + node.op_type + ") is not for this device");
+      std::string reason = why_not(graph, node);
+      if (has_fault("refuse") || (refused != nullptr && node.op_type == refused)) {
+        reason = "is not for this device";
       }
+      if (!reason.empty()) return fail(error, NPU_ERROR_UNSUPPORTED, text_of(node, reason));
     }
     std::string packed(kMagic);
     const std::uint64_t size = sub_ir_size;
@@ -171,6 +205,11 @@ npu_status load(npu_device*, const void* blob, uint64_t blob_size, const npu_ten
     if (size > blob_size - header) return fail(error, NPU_ERROR_INVALID, "the blob is cut short");
     auto loaded = std::make_unique<npu_program>();
     loaded->graph = npu::read_valid_graph({bytes + header, static_cast<std::size_t>(size)}, "blob");
+    // A blob may come from anywhere.
+    for (const npu::Node& node : loaded->graph.nodes()) {
+      const std::string reason = why_not(loaded->graph, node);
+      if (!reason.empty()) return fail(error, NPU_ERROR_INVALID, text_of(node, reason));
+    }
     std::size_t at = header + static_cast<std::size_t>(size);
     for (const npu::TensorInfo& tensor : loaded->graph.tensors()) {
       loaded->weights.push_back(nullptr);
@@ -264,6 +303,12 @@ npu_status run(npu_program* program, npu_buffer* const* inputs, size_t input_cou
     if (input_count != graph.graph_inputs().size() ||
         output_count != graph.graph_outputs().size()) {
       return fail(error, NPU_ERROR_INVALID, "another number of tensors than the program has");
+    }
+    for (size_t i = 0; i < input_count; ++i) {
+      const npu::TensorInfo& input = graph.tensor(graph.graph_inputs()[i]);
+      if (inputs[i] == nullptr || inputs[i]->shape != input.shape) {
+        return fail(error, NPU_ERROR_INVALID, "input '" + input.name + "' has another shape");
+      }
     }
     std::vector<std::vector<float>> made(graph.tensors().size());
     std::vector<const float*> data = program->weights;
@@ -364,5 +409,6 @@ npu_backend_api make_api() {
 extern "C" __attribute__((visibility("default"))) const npu_backend_api* npu_backend_entry(
     std::uint32_t host_abi_version) {
   static const npu_backend_api api = make_api();
-  return host_abi_version == (has_fault("old") ? 2 : NPU_BACKEND_ABI_VERSION) ? &api : nullptr;
+  // A newer host serves older backends, and judges the table itself.
+  return host_abi_version >= api.abi_version || has_fault("abi") ? &api : nullptr;
 }

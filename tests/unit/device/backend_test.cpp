@@ -2,6 +2,8 @@
 // The folders that are searched for backends, and the files that are refused.
 #include "npu/device/backend.hpp"
 
+#include <dlfcn.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -9,7 +11,9 @@
 
 #include "catch.hpp"
 #include "compile/vendor.hpp"
+#include "npu/ir/subgraph.hpp"
 #include "npu/support/error.hpp"
+#include "npu/support/ids.hpp"
 #include "npu/support/log.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -112,4 +116,111 @@ TEST_CASE("backends: a loaded one is told of and loaded once", "[device]") {
   Listener listener;
   CHECK(Backend::load("vendor") == backend);
   CHECK(listener.text.empty());
+}
+
+namespace {
+
+/// The result of a backend's entry function for a host of some version.
+const npu_backend_api* entered(const std::string& file, std::uint32_t version) {
+  void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  INFO(file);
+  REQUIRE(library != nullptr);
+  using Entry = const npu_backend_api* (*)(std::uint32_t);
+  const auto entry = reinterpret_cast<Entry>(::dlsym(library, NPU_BACKEND_ENTRY_NAME));
+  REQUIRE(entry != nullptr);
+  return entry(version);
+}
+
+std::string wrap_file() { return std::string(vendor_dir()) + "/npu_backend_wrap.so"; }
+
+/// Two results, so that one of them can be missing.
+Graph two_results() {
+  Graph graph = GraphBuilder()
+                    .input("x", {4})
+                    .node("a", "aten.relu.default", {"x"})
+                    .node("b", "aten.neg.default", {"x"})
+                    .output("a")
+                    .output("b")
+                    .build();
+  return graph;
+}
+
+}  // namespace
+
+TEST_CASE("backends: one serves every host that is not older", "[device]") {
+  std::vector<std::string> files{vendor_file(), wrap_file()};
+  if (has_cpu()) {
+    files.push_back(std::string(backend_dir()) + "/npu_backend_aten.so");
+    files.push_back(std::string(backend_dir()) + "/npu_backend_onednn.so");
+  }
+  for (const std::string& file : files) {
+    CHECK(entered(file, NPU_BACKEND_ABI_VERSION) != nullptr);
+    CHECK(entered(file, NPU_BACKEND_ABI_VERSION + 1) != nullptr);
+    CHECK(entered(file, 1) == nullptr);
+  }
+}
+
+TEST_CASE("backends: results behind one that is missing are given back", "[device]") {
+  use_vendor_backend();
+  const auto device = DeviceInstance::open(Backend::load("wrap"), "{}");
+  const Graph graph = two_results();
+  std::vector<NodeId> nodes;
+  for (const NodeId id : ids_of<NodeId>(graph.nodes())) nodes.push_back(id);
+  const auto program =
+      device->compile_and_load(write_subgraph(graph, nodes, find_boundary(graph, nodes)), {}, 2, 2);
+  void* library = ::dlopen(wrap_file().c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  REQUIRE(library != nullptr);
+  const auto live = reinterpret_cast<long (*)()>(::dlsym(library, "wrap_live_buffers"));
+  REQUIRE(live != nullptr);
+  {
+    const Tensor x(DType::kFloat32, {4});
+    const auto input = device->import_tensor(x);
+    CHECK(program->run({input->get()}).size() == 2);
+    const Setting fault("WRAP_FAULT", "null-result");
+    CHECK_THROWS_WITH(program->run({input->get()}), Catch::Contains("left out a result"));
+    CHECK(live() == 1);
+  }
+  CHECK(live() == 0);
+}
+
+TEST_CASE("backends: a nonsensical description of a buffer is refused before it is read",
+          "[device]") {
+  use_vendor_backend();
+  const auto device = DeviceInstance::open(Backend::load("wrap"), "{}");
+  const auto buffer = device->import_tensor(Tensor(DType::kFloat32, {2, 2}));
+  CHECK(buffer->to_host().shape() == Shape{2, 2});
+  const auto failure = [&](const char* fault) {
+    const Setting setting("WRAP_FAULT", fault);
+    try {
+      (void)buffer->to_host();
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kFailed);
+      return error.message();
+    }
+    return std::string();
+  };
+  CHECK_THAT(failure("rank=0x10000000"), Catch::Contains("a buffer of rank 268435456, expected"));
+  CHECK_THAT(failure("rank=65"), Catch::Contains("a buffer of rank 65, expected at most 64"));
+  CHECK_THAT(failure("negative"), Catch::Contains("a buffer of shape [-1, -1]"));
+}
+
+TEST_CASE("backends: each status is an error of its own", "[device]") {
+  use_vendor_backend();
+  const auto device = DeviceInstance::open(Backend::load("wrap"), "{}");
+  const auto code = [&](const char* fault) {
+    const Setting setting("WRAP_FAULT", fault);
+    try {
+      device->compile("{}", {}, "{}");
+    } catch (const Error& error) {
+      CHECK_THAT(error.message(), Catch::Contains("backend 'wrap'"));
+      return error.code();
+    }
+    return ErrorCode::kIo;
+  };
+  CHECK(code("compile=1") == ErrorCode::kUnsupported);
+  CHECK(code("compile=2") == ErrorCode::kInvalidGraph);
+  CHECK(code("compile=3") == ErrorCode::kInfeasible);
+  CHECK(code("compile=4") == ErrorCode::kFailed);
+  CHECK(code("compile=77") == ErrorCode::kFailed);
+  CHECK(code("lie") == ErrorCode::kFailed);
 }

@@ -84,7 +84,9 @@ npu_status status_of(ErrorCode code) {
   switch (code) {
     case ErrorCode::kUnsupported:
       return NPU_ERROR_UNSUPPORTED;
-    case ErrorCode::kInfeasible:
+    case ErrorCode::kInfeasible:  // of libcore's tensors: there is no memory for one
+      return NPU_ERROR_MEMORY;
+    case ErrorCode::kFailed:
       return NPU_ERROR_FAILED;
     default:
       return NPU_ERROR_INVALID;
@@ -490,5 +492,5 @@ constexpr npu_backend_api kApi{
 
 extern "C" __attribute__((visibility("default"))) const npu_backend_api* npu_backend_entry(
     uint32_t host_abi_version) {
-  return host_abi_version == NPU_BACKEND_ABI_VERSION ? &npu::onednn::kApi : nullptr;
+  return host_abi_version >= NPU_BACKEND_ABI_VERSION ? &npu::onednn::kApi : nullptr;
 }

@@ -183,7 +183,7 @@ void IndexedCopy::run(const Operands& operands) const {
       done = copy_indexed<std::uint64_t>(*this, operands);
       break;
   }
-  if (!done) throw Error(ErrorCode::kInfeasible, node + ": an index is outside its dimension");
+  if (!done) throw Error(ErrorCode::kFailed, node + ": an index is outside its dimension");
 }
 
 void GatherRows::run(const Operands& operands) const {
@@ -193,7 +193,7 @@ void GatherRows::run(const Operands& operands) const {
   };
   for (std::int64_t i = 0; i < count; ++i) {
     if (index_at(i) >= 0 && index_at(i) < rows) continue;
-    throw Error(ErrorCode::kInfeasible,
+    throw Error(ErrorCode::kFailed,
                 node + ": an index is not in 0.." + std::to_string(rows - 1));
   }
   const int threads = threads_for(count * row_bytes >= 4 * kParallelElements);

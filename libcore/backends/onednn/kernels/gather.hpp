@@ -27,7 +27,7 @@ struct GatherRows {
     std::byte* target;
   };
   static Operands bind(Addresses addresses) { return {addresses[0], addresses[1], addresses[2]}; }
-  /// Throws Error kInfeasible if an index is not in [0, rows).
+  /// Throws Error kFailed if an index is not in [0, rows).
   void run(const Operands& operands) const;
 };
 
@@ -66,7 +66,7 @@ struct IndexedCopy {
     return {addresses[0], scatters ? addresses[1] : nullptr,
             addresses.subspan(before, addresses.size() - before - 1), addresses.back()};
   }
-  /// Throws Error kInfeasible if an index is outside its dimension.
+  /// Throws Error kFailed if an index is outside its dimension.
   void run(const Operands& operands) const;
 };
 

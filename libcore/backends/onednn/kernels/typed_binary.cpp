@@ -310,7 +310,7 @@ void TypedBinary::run(const Operands& operands) const {
   if (divides && type == DType::kInt32 ? has_zero(*this, elements<std::int32_t>(operands.b))
                                        : divides && type == DType::kInt64 &&
                                              has_zero(*this, elements<std::int64_t>(operands.b))) {
-    throw Error(ErrorCode::kInfeasible, node + ": an integer is divided by zero");
+    throw Error(ErrorCode::kFailed, node + ": an integer is divided by zero");
   }
   const auto body = for_isa(isa, row_anywhere, row_avx2, row_avx512);
   const auto size = static_cast<std::int64_t>(dtype_size(type));

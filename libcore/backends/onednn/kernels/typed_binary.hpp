@@ -64,7 +64,7 @@ struct TypedBinary {
     std::byte* target;
   };
   static Operands bind(Addresses addresses) { return {addresses[0], addresses[1], addresses[2]}; }
-  /// Throws Error kInfeasible if an integer would be divided by zero.
+  /// Throws Error kFailed if an integer would be divided by zero.
   void run(const Operands& operands) const;
 };
 

@@ -14,7 +14,8 @@ enum class ErrorCode {
   kInvalidGraph,  ///< well-formed, but violates a rule of npu-ir(5)
   kUsage,         ///< options that contradict each other or name things that do not exist
   kUnsupported,   ///< no device or backend can do what the document asks for
-  kInfeasible,    ///< valid, but no result meets the given limits
+  kInfeasible,    ///< valid, but no result meets the given limits, memory among them
+  kFailed,        ///< a backend failed or broke its contract; trying elsewhere would hide that
 };
 
 /// A place in an input. Syntax errors have line and column (1-based; 0 means unknown), semantic

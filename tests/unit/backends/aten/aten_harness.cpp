@@ -37,7 +37,7 @@ const npu_backend_api& api() {
     using Entry = const npu_backend_api* (*)(std::uint32_t);
     const auto entry = reinterpret_cast<Entry>(::dlsym(handle, NPU_BACKEND_ENTRY_NAME));
     REQUIRE(entry != nullptr);
-    CHECK(entry(NPU_BACKEND_ABI_VERSION + 1) == nullptr);
+    CHECK(entry(NPU_BACKEND_ABI_VERSION - 1) == nullptr);
     return entry(NPU_BACKEND_ABI_VERSION);
   }();
   REQUIRE(table != nullptr);

@@ -13,6 +13,7 @@
 #include "graph_builder.hpp"
 #include "npu/compile/compile_report.hpp"
 #include "npu/compile/compiler.hpp"
+#include "npu/compile/fold_constants.hpp"
 #include "npu/partition/partition_graph.hpp"
 #include "npu/passes/fuse.hpp"
 #include "npu/passes/tag.hpp"
@@ -52,11 +53,11 @@ CompiledModel compile_model(const std::string& file, bool fuse, const std::strin
   tag_ops(graph, host, {}, diagnostics);
   if (fuse) fuse_ops(graph, {}, diagnostics);
   const PartitionPlan plan = partition_graph(graph, {}, diagnostics).plan;
-  const std::vector<Tensor> weights =
-      load_weights(graph, {.file = {}, .random_seed = 1}, diagnostics);
+  std::vector<Tensor> weights = load_weights(graph, {.file = {}, .random_seed = 1}, diagnostics);
   REQUIRE(test::errors_of(diagnostics).empty());
   CompileOptions options;
   options.precision = precision;
+  fold_constants(graph, host, options, nullptr, weights);
   return compile_graph(graph, plan, host, weights, options, nullptr);
 }
 
