@@ -690,7 +690,7 @@ static inline int npu_json_scalar_(npu_json_reader_* r, npu_json* v) {
 
 /* A key and its colon. */
 static inline int npu_json_key_(npu_json_reader_* r, const char** key) {
-  uint32_t size;
+  uint32_t size = 0;
   npu_json_skip_(r);
   if (npu_json_peek_(r) != '"') return npu_json_fail_(r, "expected a key in quotes");
   if (!npu_json_string_(r, key, &size)) return 0;
@@ -954,7 +954,7 @@ static inline int npu_ir_resolve_(npu_ir_builder_* b, const npu_json* list, uint
   const npu_json* v;
   for (v = npu_json_first(list); v != NULL; v = npu_json_next(list, v)) {
     npu_ir_tensor* t;
-    const char* name;
+    const char* name = NULL;
     uint32_t found;
     if (!npu_ir_text_(b, v, "name", &name)) return 0;
     found = npu_ir_find_(b, name);
@@ -972,8 +972,8 @@ static inline int npu_ir_resolve_(npu_ir_builder_* b, const npu_json* list, uint
 /* All of a node but its operands. */
 static inline int npu_ir_define_node_(npu_ir_builder_* b, const npu_json* v, uint32_t* outputs) {
   npu_ir_node* node = &b->nodes[b->ir->node_count];
-  const npu_json* inputs;
-  const npu_json* results;
+  const npu_json* inputs = NULL;
+  const npu_json* results = NULL;
   const npu_json* group = npu_ir_stated_(v, "fusion_group");
   const npu_json* pattern = npu_ir_stated_(v, "fusion_pattern");
   const npu_json* r;
@@ -1079,7 +1079,7 @@ static inline int npu_ir_reserve_(npu_ir_builder_* b, const npu_ir_lists_* lists
   uint64_t mentions = lists->outputs->count;
   const npu_json* v;
   for (v = npu_json_first(lists->nodes); v != NULL; v = npu_json_next(lists->nodes, v)) {
-    const npu_json* list;
+    const npu_json* list = NULL;
     if (!npu_ir_objects_(b, v, "inputs", &list)) return 0;
     mentions += list->count;
     if (!npu_ir_objects_(b, v, "outputs", &list)) return 0;
@@ -1101,7 +1101,7 @@ static inline int npu_ir_reserve_(npu_ir_builder_* b, const npu_ir_lists_* lists
 
 static inline int npu_ir_build_tables_(npu_ir_builder_* b, const npu_ir_lists_* lists) {
   npu_ir* ir = b->ir;
-  uint32_t* indices;
+  uint32_t* indices = NULL;
   const npu_json* v;
   uint32_t n;
   if (!npu_ir_reserve_(b, lists, &indices)) return 0;
@@ -1134,7 +1134,7 @@ static inline int npu_ir_build_(npu_ir_builder_* b) {
   static const npu_json empty = {NPU_JSON_LIST, 0, 1, 0, NULL, {0}};
   const npu_json* root = b->ir->root;
   const npu_json* name;
-  npu_ir_lists_ lists;
+  npu_ir_lists_ lists = {NULL, NULL, NULL, NULL};
   if (root->kind != NPU_JSON_OBJECT) {
     return npu_ir_refuse_(b, root, "expected an object, found %s", npu_json_kind_name(root->kind));
   }
