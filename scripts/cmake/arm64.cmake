@@ -3,6 +3,7 @@
 # ($NPU_ARM64_SYSROOT when the tree is configured, by default where the script puts it), and qemu-user for tests.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 if(NOT NPU_ARM64_SYSROOT)
   if(DEFINED ENV{NPU_ARM64_SYSROOT})
