@@ -19,6 +19,48 @@ void add_custom_op_options(Tool& tool, std::vector<std::string>& load_ops, bool&
                "promote operands of different dtypes as PyTorch does, instead of refusing them");
 }
 
+namespace {
+
+void add_tap_option(Tool& tool, std::vector<std::string>& globs) {
+  tool.app()
+      .add_option("--tap", globs,
+                  "also output the intermediate results whose names match, with --outputs, "
+                  "--expect and --verify; splits fusion groups; repeatable")
+      ->type_name("GLOB")
+      ->check(not_empty())
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+/// Where the results begin to differ from those of --verify.
+void add_group_options(Tool& tool, CLI::Option* verify, GroupComparisonOptions& options) {
+  CLI::App& app = tool.app();
+  CLI::Option* each =
+      app.add_flag("--each", options.each,
+                   "with --verify: compare every result at the borders of fusion groups, and say "
+                   "whether a group inherited its error or made it")
+          ->needs(verify);
+  CLI::Option* isolate =
+      app.add_flag("--isolate", options.isolate,
+                   "with --verify: run every fusion group alone, on the values of DEVICE")
+          ->needs(verify);
+  app.add_flag("--bisect", options.bisect,
+               "with --verify: find the first fusion group that differs, in few runs and little "
+               "memory")
+      ->needs(verify)
+      ->excludes(each)
+      ->excludes(isolate);
+  app.add_option("--reduce", options.reduce,
+                 "with --verify: write the smallest part of the first group that differs, with its "
+                 "weights, inputs and expected outputs beside it")
+      ->type_name("FILE")
+      ->check(file_beside_stdout())
+      ->needs(verify);
+}
+
+}  // namespace
+
 void add_run_options(Tool& tool, RunModelOptions& options, PlanRunOptions& plan_options) {
   CLI::App& app = tool.app();
   app.add_option("--weights", options.weights.file,
@@ -57,10 +99,13 @@ void add_run_options(Tool& tool, RunModelOptions& options, PlanRunOptions& plan_
       ->expected(1)
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--verify", options.verify_device,
-                 "also run the whole graph on DEVICE and compare; exit 4 if the outputs differ")
-      ->type_name("DEVICE")
-      ->check(not_empty());
+  CLI::Option* verify =
+      app.add_option("--verify", options.verify_device,
+                     "also run the whole graph on DEVICE and compare; exit 4 if the outputs differ")
+          ->type_name("DEVICE")
+          ->check(not_empty());
+  add_group_options(tool, verify, options.groups);
+  add_tap_option(tool, options.taps);
   app.add_option("--rtol", options.rtol, "relative tolerance [1e-3; 2e-2 for 16-bit floats]")
       ->type_name("X")
       ->check(finite_at_least_zero());
@@ -104,12 +149,17 @@ bool complain_of_mismatches(Tool& tool, const RunModelOptions& options, const Ru
   look(report.expect,
        "--expect " + (options.expect.empty() ? std::string() : options.expect.back().path));
   look(report.verify, "--verify " + options.verify_device);
+  if (report.groups && report.groups->first) {
+    tool.complain("--verify " + options.verify_device + ": " + first_fault_text(*report.groups));
+    within = false;
+  }
   return within;
 }
 
 void add_run_examples(Tool& tool) {
   tool.add_examples(
       {"npu-run model.json --random-inputs 0 --verify cpu",
+       "npu-run model.json --random-inputs 0 --verify cpu --each --report",
        "npu-run --devices cpu model.json --random-inputs 0 --outputs reference.safetensors",
        "npu-run model.part.json --inputs in.safetensors --expect out.safetensors",
        "npu-run plan.json --features x.npy --outputs out.npy --trace trace.json",

@@ -101,4 +101,33 @@ double relative_error(const Tensor& actual, const Tensor& expected) {
   return scale == 0 ? kInfinity : difference / scale;
 }
 
+double signal_to_noise_db(const Tensor& actual, const Tensor& expected) {
+  if (actual.shape() != expected.shape()) return std::numeric_limits<double>::quiet_NaN();
+  double signal = 0;
+  double noise = 0;
+  const auto add = [&](double a, double e) {
+    if (a == e || (std::isnan(a) && std::isnan(e))) {
+      if (std::isfinite(e)) signal += e * e;
+      return;
+    }
+    signal += e * e;
+    noise += (a - e) * (a - e);
+  };
+  const std::int64_t count = expected.element_count();
+  if (actual.dtype() == DType::kFloat32 && expected.dtype() == DType::kFloat32) {
+    const auto* a = actual.as<float>();
+    const auto* e = expected.as<float>();
+    for (std::int64_t i = 0; i < count; ++i) add(a[i], e[i]);
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) {
+      add(actual.value_as_double(i), expected.value_as_double(i));
+    }
+  }
+  if (noise == 0) return kInfinity;
+  if (!std::isfinite(noise) || !std::isfinite(signal)) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  return 10 * std::log10(signal / noise);
+}
+
 }  // namespace npu

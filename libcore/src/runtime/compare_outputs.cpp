@@ -8,15 +8,12 @@
 #include "tensor/onnx_tensor.hpp"
 
 namespace npu {
-namespace {
 
 Tolerance tolerance_for(DType dtype, const ToleranceOptions& options) {
   const bool is_narrow = dtype == DType::kBFloat16 || dtype == DType::kFloat16 || options.is_narrow;
   return {options.rtol.value_or(is_narrow ? 2e-2 : 1e-3),
           options.atol.value_or(is_narrow ? 2e-2 : 1e-4)};
 }
-
-}  // namespace
 
 ComparisonReport compare_outputs(const Graph& graph, const std::vector<Tensor>& outputs,
                                  const std::vector<std::optional<Tensor>>& expected,

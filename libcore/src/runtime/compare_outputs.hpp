@@ -19,6 +19,9 @@ struct ToleranceOptions {
   bool is_narrow = false;           ///< computed in 16 bits, whatever the dtype
 };
 
+/// The tolerance of a tensor of this dtype.
+Tolerance tolerance_for(DType dtype, const ToleranceOptions& options);
+
 /// Compares every output with `expected`, which is as long; nothing means "not in the file".
 ComparisonReport compare_outputs(const Graph& graph, const std::vector<Tensor>& outputs,
                                  const std::vector<std::optional<Tensor>>& expected,

@@ -29,9 +29,11 @@
 #include "npu/support/text.hpp"
 #include "npu/target/target.hpp"
 #include "runtime/compare_outputs.hpp"
+#include "runtime/groups/compare_groups.hpp"
 #include "runtime/place_model.hpp"
 #include "runtime/run_inputs.hpp"
 #include "runtime/run_summary.hpp"
+#include "runtime/tap_tensors.hpp"
 #include "runtime/trace.hpp"
 
 namespace npu {
@@ -166,7 +168,7 @@ References make_references(const Graph& graph, const ReadyModel& model,
                            const std::function<std::vector<Tensor>(const Graph&)>& load,
                            const Diagnostics& diagnostics) {
   References references;
-  if (measures_precision(options)) {
+  if (measures_precision(options) || options.groups.wanted()) {
     references.weights = load(graph);
     if (diagnostics.has_errors()) return references;
     fold_constants(graph, model.target, compile, nullptr, references.weights);
@@ -177,6 +179,35 @@ References make_references(const Graph& graph, const ReadyModel& model,
     references.whole_weights = load(references.whole);
   }
   return references;
+}
+
+CompileOptions compile_options(const RunModelOptions& options) {
+  const ExecutorOptions devices = executor_options(options);
+  CompileOptions compile;
+  compile.precision = options.precision;
+  compile.threads = devices.threads;
+  compile.backend_options = devices.backend_options;
+  return compile;
+}
+
+/// Compares the plan with the whole graph on one device, group by group.
+GroupReport compare_by_group(const Graph& graph, const ReadyModel& model,
+                             const std::vector<Tensor>& inputs, const RunModelOptions& options,
+                             const CompileOptions& compile, const References& references,
+                             const ToleranceOptions& tolerance) {
+  GroupSides sides;
+  sides.graph = &graph;
+  sides.plan = &model.plan;
+  sides.runner = {&model.target, compile, executor_options(options),
+                  weights_by_name(graph, references.weights)};
+  sides.reference = &references.whole;
+  sides.reference_device = options.verify_device;
+  sides.reference_runner = {&model.target, compile, executor_options(options),
+                            weights_by_name(references.whole, references.whole_weights)};
+  sides.reference_runner.compile.precision = "f32";
+  sides.inputs = inputs;
+  sides.tolerance = tolerance;
+  return compare_groups(sides, options.groups);
 }
 
 /// Makes the comparisons that the options ask for.
@@ -202,6 +233,10 @@ void compare(const Graph& graph, const ReadyModel& model, const std::vector<Tens
     report.verify = compare_outputs(graph, outputs, {expected.begin(), expected.end()}, tolerance);
     report.verify->device = options.verify_device;
     report.verify->ms = record.total_us / 1000;
+  }
+  if (options.groups.wanted()) {
+    report.groups = compare_by_group(graph, model, inputs, options, compile_options(options),
+                                     references, tolerance);
   }
 }
 
@@ -244,17 +279,9 @@ void check_has_plan(const Graph& graph, Diagnostics& diagnostics) {
                                               "run npu-partition first");
 }
 
-CompileOptions compile_options(const RunModelOptions& options) {
-  const ExecutorOptions devices = executor_options(options);
-  CompileOptions compile;
-  compile.precision = options.precision;
-  compile.threads = devices.threads;
-  compile.backend_options = devices.backend_options;
-  return compile;
-}
-
 RunReport run_document(Graph& graph, RunModelOptions options, Diagnostics& diagnostics) {
   if (options.precision.empty()) options.precision = "f32";
+  tap_tensors(graph, options.taps);
   check_has_plan(graph, diagnostics);
   if (diagnostics.has_errors()) return {};
   PlacedModel placed = place_model(graph, options.where, options.load_ops, diagnostics);
@@ -301,6 +328,10 @@ RunReport run_document(Graph& graph, RunModelOptions options, Diagnostics& diagn
 RunReport run_opened(const Bundle& bundle, const RunModelOptions& given, Diagnostics& diagnostics) {
   const auto start = Clock::now();
   RunModelOptions options = given;
+  if (!options.taps.empty()) {
+    throw Error(ErrorCode::kUsage, "--tap " + options.taps.front() +
+                                       ": the outputs of a bundle are compiled; run the document");
+  }
   if (!options.precision.empty() && options.precision != bundle.precision()) {
     throw Error(ErrorCode::kUsage, "--precision " + options.precision +
                                        ": the bundle is compiled for " + bundle.precision() +

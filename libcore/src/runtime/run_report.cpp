@@ -4,38 +4,19 @@
 #include "npu/runtime/run_report.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 #include "npu/support/text.hpp"
 #include "runtime/report_metrics.hpp"
+#include "runtime/report_numbers.hpp"
 
 namespace npu {
 namespace {
 
 double rounded_ms(double ms) { return std::round(ms * 10000) / 10000; }
 
-/// A number, or the string for a value that JSON cannot express.
-Json json_safe(double value) {
-  if (std::isfinite(value)) return value;
-  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-}
-
-std::string value_text(double value) {
-  const Json json = json_safe(value);
-  return json.is_string() ? json.get<std::string>() : json.dump();
-}
-
 std::string ms_text(double ms) { return fixed_text(rounded_ms(ms), 3); }
-
-std::string scientific_text(double value) {
-  if (!std::isfinite(value)) return value_text(value);
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2e", value);
-  return text.data();
-}
 
 /// Transfers that copied something: their number, tensors and bytes.
 struct TransferTotals {
@@ -192,6 +173,7 @@ Json run_report_json(const RunReport& report) {
     json["worst_relative_error"] = json_safe(*report.worst_relative_error);
   }
   if (report.verify) json["verify"] = comparison_json(*report.verify);
+  if (report.groups) json["verify"]["groups"] = group_report_json(*report.groups);
   return json;
 }
 
@@ -281,6 +263,10 @@ std::string format_run_report(const RunReport& report) {
   if (report.verify) {
     text += "\nagainst the whole graph on " + report.verify->device + " (" +
             ms_text(report.verify->ms) + " ms)\n" + comparison_table(*report.verify);
+  }
+  if (report.groups) {
+    text += "\nfusion groups against " + report.verify->device + "\n" +
+            format_group_report(*report.groups);
   }
   return text;
 }

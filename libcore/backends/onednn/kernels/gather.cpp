@@ -193,8 +193,7 @@ void GatherRows::run(const Operands& operands) const {
   };
   for (std::int64_t i = 0; i < count; ++i) {
     if (index_at(i) >= 0 && index_at(i) < rows) continue;
-    throw Error(ErrorCode::kFailed,
-                node + ": an index is not in 0.." + std::to_string(rows - 1));
+    throw Error(ErrorCode::kFailed, node + ": an index is not in 0.." + std::to_string(rows - 1));
   }
   const int threads = threads_for(count * row_bytes >= 4 * kParallelElements);
   share_pieces(count, threads, [&](std::int64_t i, int) {

@@ -35,4 +35,8 @@ Comparison compare_tensors(const Tensor& actual, const Tensor& expected,
 /// all 0 or `actual` has a NaN where `expected` has none.
 double relative_error(const Tensor& actual, const Tensor& expected);
 
+/// 10 log10 of the energy of `expected` over that of the difference, both of one shape: infinity if
+/// they are equal, NaN if the difference is not finite.
+double signal_to_noise_db(const Tensor& actual, const Tensor& expected);
+
 }  // namespace npu

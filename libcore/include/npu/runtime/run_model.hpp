@@ -10,6 +10,7 @@
 #include "npu/compile/cache.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/runtime/executor.hpp"
+#include "npu/runtime/group_comparison.hpp"
 #include "npu/runtime/run_report.hpp"
 #include "npu/runtime/weight_store.hpp"
 #include "npu/support/error.hpp"
@@ -31,11 +32,13 @@ struct RunModelOptions {
   std::optional<std::uint64_t> random_inputs;
   std::string outputs;            ///< file to write: safetensors, or .npy for a single output
   std::vector<InputFile> expect;  ///< safetensors with the expected outputs
-  std::string verify_device;   ///< device of the target to run the whole graph on, for comparison
-  std::optional<double> rtol;  ///< default: 1e-3; 2e-2 for outputs of 16-bit floats
-  std::optional<double> atol;  ///< default: 1e-4; 2e-2 for outputs of 16-bit floats
-  std::int64_t bench = 0;      ///< timed runs after the first one
-  std::string trace;           ///< file to write
+  std::string verify_device;  ///< device of the target to run the whole graph on, for comparison
+  GroupComparisonOptions groups;      ///< with verify_device: where the results begin to differ
+  std::vector<std::string> taps;      ///< globs of intermediate results that become outputs
+  std::optional<double> rtol;         ///< default: 1e-3; 2e-2 for outputs of 16-bit floats
+  std::optional<double> atol;         ///< default: 1e-4; 2e-2 for outputs of 16-bit floats
+  std::int64_t bench = 0;             ///< timed runs after the first one
+  std::string trace;                  ///< file to write
   std::vector<std::string> load_ops;  ///< shared objects of custom ops, see npu/custom_op.hpp
   bool promote = false;            ///< promote operands of different dtypes rather than refuse them
   std::string precision;           ///< "f32" or "bf16"; empty: the bundle's, else f32

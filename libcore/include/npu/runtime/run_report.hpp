@@ -9,6 +9,7 @@
 
 #include "npu/runtime/compare.hpp"
 #include "npu/runtime/executor.hpp"
+#include "npu/runtime/group_comparison.hpp"
 #include "npu/support/json.hpp"
 #include "npu/tensor/tensor.hpp"
 
@@ -103,6 +104,7 @@ struct RunReport {
   std::optional<ComparisonReport> expect;      ///< against a file
   std::optional<double> worst_relative_error;  ///< of bf16 against f32
   std::optional<ComparisonReport> verify;      ///< against the whole graph on one device
+  std::optional<GroupReport> groups;           ///< the same at the borders of fusion groups
 };
 
 /// The report as npu-run writes it; milliseconds are rounded to 0.1 us.
