@@ -14,6 +14,7 @@ gnn::RunOptions joined(const std::string& plan, const RunModelOptions& shared,
   gnn::RunOptions run = options.run;
   run.plan = plan;
   run.weights = shared.weights.file;
+  run.precision = shared.precision;
   if (!shared.where.target.empty()) run.target = shared.where.target;
   for (const std::string& text : options.devices) {
     const auto [device, backend] = split_key_value(text, "--device", "NAME=BACKEND");
@@ -21,8 +22,8 @@ gnn::RunOptions joined(const std::string& plan, const RunModelOptions& shared,
   }
   run.outputs = shared.outputs;
   if (!shared.expect.empty()) run.expect = shared.expect.back().path;
-  run.rtol = shared.rtol.value_or(1e-4);
-  run.atol = shared.atol.value_or(1e-5);
+  run.rtol = shared.rtol;
+  run.atol = shared.atol;
   run.trace = shared.trace;
   run.threads = shared.executor.threads;
   run.bench = static_cast<std::int32_t>(shared.bench);

@@ -79,7 +79,7 @@ void add_profile_options(Tool& tool, ProfileOptions& all) {
       ->check(in_range(1, INT64_MAX))
       ->capture_default_str();
   tool.add_precision(all.ordinary.precision,
-                     "ordinary model: compute float32 tensors as f32 or bf16 [f32]");
+                     "compute float32 tensors as f32 or bf16, a staged model its features [f32]");
   app.add_flag("--quick", all.quick,
                "measure less: a coarse grid and 3 runs; ordinary model: 6 runs of each placement "
                "and one refinement");
@@ -132,6 +132,7 @@ void ProfileOptions::finish(Tool& tool) {
   }
   ordinary.weights.file = staged.weights;
   ordinary.threads = staged.threads;
+  staged.precision = ordinary.precision;
   if (ordinary.precision.empty()) ordinary.precision = "f32";
   if (tool.app().count("--target") > 0) ordinary.target = staged.target;
   if (tool.app().count("--runs") > 0) ordinary.runs = staged.runs;

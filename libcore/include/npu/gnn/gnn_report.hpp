@@ -51,7 +51,9 @@ struct RunReport {
   std::int32_t static_compiles = 0;
   std::int32_t cache_hits = 0;
   std::int32_t fused_reductions = 0;
-  std::int32_t reexecuted = 0;  ///< tasks of a failed device that ran elsewhere
+  std::int32_t products_first = 0;  ///< linear layers that run before the aggregation they follow
+  std::string precision = "f32";    ///< or "bf16": of the features
+  std::int32_t reexecuted = 0;      ///< tasks of a failed device that ran elsewhere
   std::optional<BenchTimes> bench;
   std::optional<Comparison> comparison;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,13 +24,15 @@ struct DeviceBackend {
 struct RunOptions {
   std::string plan;
   std::string features;
+  std::string precision;               ///< "f32" or "bf16"; empty: that of the plan
   std::string weights;                 ///< empty: the file that the model names
   std::string target;                  ///< whose backends run the devices; empty: those of the plan
   std::vector<DeviceBackend> devices;  ///< override the target's; a device's last entry wins
   std::string outputs;                 ///< .npy, or safetensors with the tensor "out"
   std::string expect;                  ///< .npy or safetensors to compare with
-  double rtol = 1e-4;
-  double atol = 1e-5;
+  /// Empty: 1e-4 and 1e-5 for float32, 2e-2 and 2e-2 for bfloat16.
+  std::optional<double> rtol;
+  std::optional<double> atol;
   std::string trace;
   std::int32_t threads = 0;
   std::int32_t bench = 0;  ///< runs after the first one

@@ -64,6 +64,7 @@ struct PlanFiles {
   bool undirected = false;        ///< missing reverse edges were added
   std::string subgraphs;          ///< a table of sizes instead of a graph
   std::string profile;
+  std::string precision;  ///< that the profile was measured with: "bf16"; empty: float32
   std::string bandwidths;
   bool operator==(const PlanFiles&) const = default;
 };

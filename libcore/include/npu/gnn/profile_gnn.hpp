@@ -18,6 +18,7 @@ struct ProfileOptions {
   std::string model;
   std::string weights;  ///< empty: the file that the model names
   std::string target = "host";
+  std::string precision;               ///< "bf16": features of that; else float32
   std::vector<DeviceBackend> devices;  ///< empty: those of the target
   std::vector<std::int64_t> nodes{1000, 5000, 20000, 100000};
   std::vector<double> degrees{2, 10, 40};

@@ -77,6 +77,7 @@ class StageTable {
   std::string model;       ///< name; empty: not known
   std::string model_hash;  ///< StagedModel::hash; empty: not known
   std::string target;      ///< whose devices were measured; empty: not known
+  std::string precision;   ///< "bf16", with features of that; empty: float32
   std::vector<ProfileDevice> devices;
   std::vector<ProfileLink> links;
   std::vector<ProfileEntry> entries;

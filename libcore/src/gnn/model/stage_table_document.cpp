@@ -247,11 +247,15 @@ StageTable parse_document(const Json& json, const std::string& file) {
   if (const Json* fingerprint = find_member(json, "fingerprint")) table.fingerprint = *fingerprint;
   for (const auto& [key, text] :
        {std::pair("model", &table.model), std::pair("model_hash", &table.model_hash),
-        std::pair("target", &table.target)}) {
+        std::pair("target", &table.target), std::pair("precision", &table.precision)}) {
     if (find_member(json, key) != nullptr) *text = string_of(json, key, file, {});
   }
-  const std::set<std::string_view> known{"npu",         "model",   "model_hash", "target",
-                                         "fingerprint", "devices", "transfers",  "entries"};
+  if (!table.precision.empty() && table.precision != "bf16") {
+    refuse(file, "/precision", "expected \"bf16\", found \"" + table.precision + "\"");
+  }
+  const std::set<std::string_view> known{"npu",       "model",       "model_hash",
+                                         "target",    "fingerprint", "devices",
+                                         "transfers", "entries",     "precision"};
   for (const auto& [key, value] : json.items()) {
     if (!known.contains(key)) table.extra[key] = value;
   }
@@ -345,6 +349,7 @@ Json StageTable::to_json() const {
   if (!model.empty()) json["model"] = model;
   if (!model_hash.empty()) json["model_hash"] = model_hash;
   if (!target.empty()) json["target"] = target;
+  if (!precision.empty()) json["precision"] = precision;
   for (const auto& [key, value] : extra.items()) json[key] = value;
   json["fingerprint"] = fingerprint;
   Json& device_list = json["devices"] = Json::array();

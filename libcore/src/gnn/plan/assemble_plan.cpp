@@ -83,6 +83,7 @@ class Assembler {
       files.subgraphs = beside_output(options_.subgraphs);
     }
     files.profile = beside_output(options_.profile);
+    files.precision = input_.profile.precision;
     files.bandwidths = beside_output(options_.bandwidths);
     plan_.settings = options_.settings;
     for (const ProfileDevice& device : input_.profile.devices) {

@@ -122,6 +122,7 @@ void write_files(const PlanFiles& files, Json& json) {
     json["subgraphs_file"] = files.subgraphs;
   }
   json["profile"] = files.profile;
+  if (!files.precision.empty()) json["precision"] = files.precision;
   if (!files.bandwidths.empty()) json["bandwidths"] = files.bandwidths;
 }
 
@@ -139,6 +140,10 @@ PlanFiles read_files(const JsonFields& plan) {
   }
   files.subgraphs = plan.text_or("subgraphs_file", {});
   files.profile = plan.text_or("profile", {});
+  files.precision = plan.text_or("precision", {});
+  if (!files.precision.empty() && files.precision != "bf16") {
+    plan.refuse("precision", "expected \"bf16\", found \"" + files.precision + "\"");
+  }
   files.bandwidths = plan.text_or("bandwidths", {});
   return files;
 }

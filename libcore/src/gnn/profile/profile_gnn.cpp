@@ -23,6 +23,7 @@
 #include "gnn/profile/measure_links.hpp"
 #include "gnn/profile/profile_grid.hpp"
 #include "gnn/profile/sample_graph.hpp"
+#include "gnn/run/bfloat16_features.hpp"
 #include "gnn/run/gnn_block.hpp"
 #include "gnn/run/plan_loader.hpp"
 #include "gnn/run/tensor_rows.hpp"
@@ -99,6 +100,7 @@ class Profiler {
     table_.fingerprint = host_fingerprint(options_.threads);
     table_.model = model_.name;
     table_.model_hash = model_.hash;
+    if (options_.precision == "bf16") table_.precision = options_.precision;
     take_over();
     const std::vector<Point> points = open_points();
     for (const Point& point : points) graph_nodes_ = std::max(graph_nodes_, 2 * point.n);
@@ -200,8 +202,10 @@ class Profiler {
       // Backends of this machine compute on the same cores.
       device.resource = backend == "onednn" || backend == "aten" ? "host" : name;
       device.threads = options_.threads;
-      const Json backend_options = {{"threads", options_.threads}};
-      device.instance = DeviceInstance::open(Backend::load(backend), backend_options.dump());
+      device.bfloat16 = options_.precision == "bf16";
+      device.options = Json{{"threads", options_.threads}}.dump();
+      device.instance = DeviceInstance::open(Backend::load(backend), device.options);
+      device.products = open_products(device);
       table_.devices.push_back({name, device.resource, device.is_static, memory_of(target, device),
                                 backend, device_rules_digest(target, name)});
       auto& refusals = refusals_.emplace_back(model_.layers.size());
@@ -252,10 +256,12 @@ class Profiler {
     std::error_code ignored;
     if (options_.resume.empty() || !std::filesystem::exists(options_.resume, ignored)) return;
     const StageTable old = read_profile(options_.resume);
-    if (old.model_hash != model_.hash || old.fingerprint != table_.fingerprint) {
-      throw Error(ErrorCode::kUsage,
-                  "the table there is of another model or host; remove it, or write elsewhere",
-                  {.file = options_.resume});
+    if (old.model_hash != model_.hash || old.fingerprint != table_.fingerprint ||
+        old.precision != table_.precision) {
+      throw Error(
+          ErrorCode::kUsage,
+          "the table there is of another model, host or precision; remove it, or write elsewhere",
+          {.file = options_.resume});
     }
     for (const ProfileEntry& entry : old.entries) {
       // What was disturbed is measured again.
@@ -409,7 +415,7 @@ class Profiler {
       const TensorInfo& tensor = graph.tensor(id);
       if (tensor.name == kEdgeInput) continue;
       if (tensor.name == kFeatureInput || tensor.name == kDegreeInput) {
-        setup.inputs[tensor.name] = {rows_of_graph(tensor), true, nullptr};
+        setup.inputs[tensor.name] = {rows_of_graph(tensor, *setup.block), true, nullptr};
         continue;
       }
       Shape shape = tensor.shape;
@@ -439,7 +445,7 @@ class Profiler {
       if (!input.by_node) continue;
       input.tensor = rows_of(input.tensor, 0, setup.graph.owned);
       if (name == kFeatureInput && point.layer == 1) {
-        input.resident = devices_[index_of(point.device)].instance->import_tensor(input.tensor);
+        input.resident = setup.block->instance().import_tensor(input.tensor);
       }
     }
     return time_runs(point.runs, [&](std::int32_t) {
@@ -507,12 +513,15 @@ class Profiler {
 
   // Features or degrees of a graph that the point's is a part of: as many rows as the largest point
   // has, filled once.
-  Tensor rows_of_graph(const TensorInfo& tensor) {
+  Tensor rows_of_graph(const TensorInfo& tensor, const GnnBlock& block) {
+    const bool is_narrow =
+        tensor.name == kFeatureInput && block.feature_dtype() == DType::kBFloat16;
     Shape shape = tensor.shape;
     shape[0] = std::max(graph_nodes_, shape[0]);
-    Tensor& rows = graph_rows_[tensor.name];
-    if (rows.shape() != shape || rows.dtype() != tensor.dtype) {
+    Tensor& rows = graph_rows_[tensor.name + (is_narrow ? "@bf16" : "")];
+    if (rows.shape() != shape) {
       rows = filled(tensor.dtype, shape, 17);
+      if (is_narrow) rows = to_bfloat16(rows, options_.threads);
     }
     return rows;
   }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "compile/sub_ir.hpp"
+#include "gnn/run/bfloat16_features.hpp"
 #include "npu/support/error.hpp"
 
 namespace npu::gnn {
@@ -29,7 +30,10 @@ std::vector<TensorId> operands_of(const std::variant<Reduction, OwnedSlice>& ker
   };
   std::visit(Overloaded{[&](const Reduction& reduction) {
                           add(reduction.rows);
-                          add(reduction.factor);
+                          if (reduction.factor_steps.empty()) add(reduction.factor);
+                          for (const EdgeFactor& each : reduction.factor_steps) add(each.node);
+                          add(reduction.own);
+                          add(reduction.own_factor);
                           add(reduction.addend);
                         },
                         [&](const OwnedSlice& slice) { add(slice.rows); }},
@@ -39,9 +43,13 @@ std::vector<TensorId> operands_of(const std::variant<Reduction, OwnedSlice>& ker
 
 class StepBuilder {
  public:
-  StepBuilder(const Graph& graph, OwnKernels own, const GnnDevice& device,
+  StepBuilder(const Graph& graph, OwnKernels own, const GnnDevice& device, DeviceInstance& instance,
               const std::map<std::string, Tensor>& weights)
-      : graph_(graph), own_(std::move(own)), device_(device), weights_(weights) {}
+      : graph_(graph),
+        own_(std::move(own)),
+        device_(device),
+        instance_(instance),
+        weights_(weights) {}
 
   std::vector<BlockStep> build() {
     evaluate(graph_.graph_outputs());
@@ -94,7 +102,9 @@ class StepBuilder {
     // one export at most.
     step.boundary = find_boundary(graph_, nodes);
     step.program = load_gnn_program(
-        device_, make_sub_ir(graph_, nodes, step.boundary, backend_patterns(device_.backend)).text,
+        device_, instance_,
+        make_sub_ir(graph_, nodes, step.boundary, backend_patterns(instance_.backend().name()))
+            .text,
         weights_of(step.boundary), step.boundary.outputs.size(), nodes.size());
     steps_.emplace_back(std::move(step));
   }
@@ -106,6 +116,11 @@ class StepBuilder {
       const auto found = weights_.find(weight.weight_key);
       if (found == weights_.end()) {
         throw Error(ErrorCode::kInvalidGraph, "weight '" + weight.weight_key + "' is missing");
+      }
+      if (found->second.shape() == weight.shape && weight.dtype == DType::kBFloat16 &&
+          found->second.dtype() == DType::kFloat32) {
+        used.push_back({weight.name, to_bfloat16(found->second, device_.threads)});
+        continue;
       }
       if (found->second.shape() != weight.shape || found->second.dtype() != weight.dtype) {
         throw Error(ErrorCode::kInvalidGraph, "weight '" + weight.weight_key + "' has shape " +
@@ -134,6 +149,7 @@ class StepBuilder {
   const Graph& graph_;
   OwnKernels own_;
   const GnnDevice& device_;
+  DeviceInstance& instance_;
   const std::map<std::string, Tensor>& weights_;
   std::set<std::int32_t> done_;
   std::vector<BlockStep> steps_;
@@ -141,10 +157,27 @@ class StepBuilder {
 
 }  // namespace
 
+std::set<std::string> nodes_in_programs(const Graph& graph, const OwnKernels& own) {
+  std::set<std::string> nodes;
+  std::set<std::int32_t> seen;
+  std::vector<TensorId> open = graph.graph_outputs();
+  while (!open.empty()) {
+    const TensorInfo& tensor = graph.tensor(open.back());
+    open.pop_back();
+    if (tensor.kind != TensorKind::kResult || !seen.insert(tensor.producer.value).second) continue;
+    const auto kernel = own.find(tensor.producer.value);
+    if (kernel == own.end()) nodes.insert(graph.node(tensor.producer).name);
+    const std::vector<TensorId> operands =
+        kernel == own.end() ? graph.node(tensor.producer).inputs : operands_of(kernel->second);
+    open.insert(open.end(), operands.begin(), operands.end());
+  }
+  return nodes;
+}
+
 std::vector<BlockStep> build_block_steps(const Graph& graph, OwnKernels own,
-                                         const GnnDevice& device,
+                                         const GnnDevice& device, DeviceInstance& instance,
                                          const std::map<std::string, Tensor>& weights) {
-  return StepBuilder(graph, std::move(own), device, weights).build();
+  return StepBuilder(graph, std::move(own), device, instance, weights).build();
 }
 
 }  // namespace npu::gnn

@@ -24,6 +24,7 @@ const GnnBlock& BlockTable::block(std::int32_t layer, const ShareTask& task, std
     block = std::make_unique<GnnBlock>(model_, layer, task.first, task.last, shape, on, weights_);
     compile_ms_ += milliseconds_since(start);
     fused_ += block->fused_reductions();
+    products_first_ += block->products_first();
   }
   return *block;
 }

@@ -30,6 +30,8 @@ class BlockTable {
   double compile_ms() const noexcept { return compile_ms_; }
   /// Segment reductions in all blocks.
   std::int32_t fused_reductions() const noexcept { return fused_; }
+  /// Linear layers before the aggregations that they follow, in all blocks.
+  std::int32_t products_first() const noexcept { return products_first_; }
 
  private:
   BlockShape shape_of(std::int32_t layer, const ShareTask& task, const GnnDevice& device) const;
@@ -46,6 +48,7 @@ class BlockTable {
   std::map<Key, std::unique_ptr<GnnBlock>> blocks_;
   double compile_ms_ = 0;
   std::int32_t fused_ = 0;
+  std::int32_t products_first_ = 0;
 };
 
 }  // namespace npu::gnn

@@ -1,113 +1,260 @@
 // SPDX-License-Identifier: Apache-2.0
 // Segment reduction over compressed rows, the aggregation of graph neural networks on a CPU.
 //
-// Each row is summed into its place in the output, which stays in L1, while the rows that it reads
-// stream in; the next edge's row is prefetched. O(edges * width), with no memory besides the
-// output. Threads take pieces of contiguous rows with about the same number of edges.
+// Some columns of a row are summed in registers over all of its edges and stored once, finished;
+// the rows that they come from stream in, the first lines of the ones behind being fetched
+// meanwhile. Elements are float32 or bfloat16, sums float32 in the order of the edges. O(edges *
+// width), with no memory besides the output but values per edge for some rows at a time. Threads
+// take pieces of contiguous rows with about the same number of edges.
+//
+// The loops are compiled for AVX-512, AVX2 and the compiler's least level, which is NEON on ARM;
+// NPU_MAX_ISA lowers the level. ASan and TSan have the least one.
 #include "gnn/run/csr_kernels.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "gnn/run/row_vectors.hpp"
+#include "npu/device/isa_level.hpp"
 #include "support/thread_pool.hpp"
 
 namespace npu::gnn {
 namespace {
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define NPU_CLONES __attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))
-#else
-#define NPU_CLONES
+/// A row of the result, or one head of it.
+struct Row {
+  const SegmentReduce* reduce;
+  std::int64_t row;
+  std::int64_t first_column;  ///< of the head
+  const float* weights;       ///< of the row's first edge; null: all 1
+  std::int64_t size;          ///< heads * width
+  std::int64_t stride;        ///< of x
+};
+
+// Edges ahead whose rows are fetched, and how many lines of each: the hardware follows a row once
+// it has begun.
+constexpr std::int64_t kAhead = 3;
+constexpr std::int64_t kLines = 8;
+
+template <typename T>
+NPU_ROWS_INLINE void prefetch(const T* from, std::int64_t count) {
+  constexpr std::int64_t kStep = 64 / sizeof(T);
+  for (std::int64_t i = 0; i < std::min(count, kLines * kStep); i += kStep) {
+    __builtin_prefetch(from + i);
+  }
+}
+
+/// Elements of a vector from `from` on; of the last, partial one the first `rest`.
+template <typename V, typename T>
+NPU_ROWS_INLINE V load_part(const T* from, std::int64_t rest) {
+  return rest == 0 ? load_floats<V>(from) : load_some<V>(from, rest);
+}
+
+template <typename V, int kVectors, typename T, bool kHasWeights>
+NPU_ROWS_INLINE void sum_edges(const Row& row, std::int64_t column, std::int64_t rest,
+                               V (&sums)[kVectors]) {
+  const SegmentReduce& reduce = *row.reduce;
+  const auto* x = static_cast<const T*>(reduce.x.data) + row.first_column + column;
+  const std::int64_t begin = reduce.offsets[row.row];
+  const std::int64_t end = reduce.offsets[row.row + 1];
+  const std::int64_t last = reduce.offsets[reduce.rows] - 1;
+  const float* weight = row.weights;
+#pragma GCC unroll 16
+  for (int i = 0; i < kVectors; ++i) sums[i] = V{};
+  for (std::int64_t e = begin; e < end; ++e) {
+    const std::int64_t source = reduce.sources == nullptr ? e : reduce.sources[e];
+    if (reduce.sources != nullptr) {
+      prefetch(x + reduce.sources[std::min(e + kAhead, last)] * row.stride,
+               kVectors * kFloatsOf<V>);
+    }
+    const T* from = x + source * row.stride;
+#pragma GCC unroll 16
+    for (int i = 0; i < kVectors; ++i) {
+      const V value = load_part<V>(from + i * kFloatsOf<V>, rest);
+      if constexpr (kHasWeights) {
+        sums[i] += *weight * value;
+      } else {
+        sums[i] += value;
+      }
+    }
+    if constexpr (kHasWeights) weight += reduce.heads;
+  }
+}
+
+/// Adds factor * the row's elements.
+template <typename V, int kVectors, typename T>
+NPU_ROWS_INLINE void add_typed(const T* from, float factor, std::int64_t rest,
+                               V (&sums)[kVectors]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kVectors; ++i) {
+    sums[i] += factor * load_part<V>(from + i * kFloatsOf<V>, rest);
+  }
+}
+
+template <typename V, int kVectors>
+NPU_ROWS_INLINE void add_row(const RowsOf& rows, const Row& row, std::int64_t column, float factor,
+                             std::int64_t rest, V (&sums)[kVectors]) {
+  const std::int64_t place =
+      row.row * (rows.stride > 0 ? rows.stride : row.size) + row.first_column + column;
+  if (rows.is_bfloat16) {
+    add_typed(static_cast<const std::uint16_t*>(rows.data) + place, factor, rest, sums);
+  } else {
+    add_typed(static_cast<const float*>(rows.data) + place, factor, rest, sums);
+  }
+}
+
+template <typename V, int kVectors, typename T>
+NPU_ROWS_INLINE void store_typed(T* to, std::int64_t rest, const V (&sums)[kVectors]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kVectors; ++i) {
+    if (rest == 0) {
+      store_floats(to + i * kFloatsOf<V>, sums[i]);
+    } else {
+      store_some(to, sums[i], rest);
+    }
+  }
+}
+
+template <typename V, int kVectors>
+NPU_ROWS_INLINE void finish(const Row& row, std::int64_t column, std::int64_t rest,
+                            V (&sums)[kVectors]) {
+  const SegmentReduce& reduce = *row.reduce;
+  const std::int64_t degree = reduce.offsets[row.row + 1] - reduce.offsets[row.row];
+  if (reduce.mean && degree > 1) {
+    const auto divisor = static_cast<float>(degree);
+#pragma GCC unroll 16
+    for (int i = 0; i < kVectors; ++i) sums[i] /= divisor;
+  }
+  if (reduce.own) {
+    add_row(reduce.own, row, column, reduce.own_factors[row.row], rest, sums);
+  }
+  if (reduce.bias != nullptr) {
+    add_typed(reduce.bias + row.first_column + column, 1.0F, rest, sums);
+  }
+  if (reduce.addend) add_row(reduce.addend, row, column, 1.0F, rest, sums);
+  if (reduce.relu) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kVectors; ++i) sums[i] = sums[i] < 0.0F ? V{} : sums[i];
+  }
+  const std::int64_t place = row.row * row.size + row.first_column + column;
+  if (reduce.out_is_bfloat16) {
+    store_typed(static_cast<std::uint16_t*>(reduce.out) + place, rest, sums);
+  } else {
+    store_typed(static_cast<float*>(reduce.out) + place, rest, sums);
+  }
+}
+
+template <typename V, int kVectors>
+NPU_ROWS_INLINE void reduce_columns(const Row& row, std::int64_t column, std::int64_t rest) {
+  V sums[kVectors];
+  if (row.reduce->x.is_bfloat16) {
+    if (row.weights != nullptr) {
+      sum_edges<V, kVectors, std::uint16_t, true>(row, column, rest, sums);
+    } else {
+      sum_edges<V, kVectors, std::uint16_t, false>(row, column, rest, sums);
+    }
+  } else if (row.weights != nullptr) {
+    sum_edges<V, kVectors, float, true>(row, column, rest, sums);
+  } else {
+    sum_edges<V, kVectors, float, false>(row, column, rest, sums);
+  }
+  finish(row, column, rest, sums);
+}
+
+/// All columns of the row: as many vectors at a time as registers hold, the rest in halves, the
+/// last elements by themselves.
+template <typename V, int kVectors>
+NPU_ROWS_INLINE void reduce_row(const Row& row, std::int64_t column) {
+  const std::int64_t width = row.reduce->width;
+  for (; column + kVectors * kFloatsOf<V> <= width; column += kVectors * kFloatsOf<V>) {
+    reduce_columns<V, kVectors>(row, column, 0);
+  }
+  if constexpr (kVectors > 1) {
+    reduce_row<V, kVectors / 2>(row, column);
+  } else if (column < width) {
+    // A whole vector that ends with the row computes some elements twice, which is faster, unless
+    // the result lies where an operand was.
+    if (width >= kFloatsOf<V> && row.reduce->addend.data != row.reduce->out) {
+      reduce_columns<V, 1>(row, width - kFloatsOf<V>, 0);
+    } else {
+      reduce_columns<V, 1>(row, column, width - column);
+    }
+  }
+}
+
+/// Rows [begin, end); `weights` are those of the first one's first edge.
+template <typename V, int kVectors>
+NPU_ROWS_INLINE void reduce_rows_with(const SegmentReduce& reduce, const float* weights,
+                                      std::int64_t begin, std::int64_t end) {
+  const std::int64_t size = reduce.heads * reduce.width;
+  const std::int64_t stride = reduce.x.stride > 0 ? reduce.x.stride : size;
+  for (std::int64_t v = begin; v < end; ++v) {
+    for (std::int64_t h = 0; h < reduce.heads; ++h) {
+      reduce_row<V, kVectors>(
+          {&reduce, v, h * reduce.width, weights == nullptr ? nullptr : weights + h, size, stride},
+          0);
+    }
+    if (weights != nullptr) weights += (reduce.offsets[v + 1] - reduce.offsets[v]) * reduce.heads;
+  }
+}
+
+using ReduceRows = void (*)(const SegmentReduce& reduce, const float* weights, std::int64_t begin,
+                            std::int64_t end);
+
+#if NPU_ROWS_HAVE_LEVELS
+NPU_ROWS_AVX512 void reduce_rows_avx512(const SegmentReduce& reduce, const float* weights,
+                                        std::int64_t begin, std::int64_t end) {
+  reduce_rows_with<Floats16, 16>(reduce, weights, begin, end);
+}
+NPU_ROWS_AVX2 void reduce_rows_avx2(const SegmentReduce& reduce, const float* weights,
+                                    std::int64_t begin, std::int64_t end) {
+  reduce_rows_with<Floats8, 8>(reduce, weights, begin, end);
+}
 #endif
 
-NPU_CLONES void add_row(float* __restrict out, const float* __restrict x, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) out[i] += x[i];
+void reduce_rows_generic(const SegmentReduce& reduce, const float* weights, std::int64_t begin,
+                         std::int64_t end) {
+  reduce_rows_with<Floats4, 8>(reduce, weights, begin, end);
 }
 
-NPU_CLONES void add_scaled_row(float* __restrict out, const float* __restrict x, float scale,
-                               std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) out[i] += scale * x[i];
+ReduceRows choose_level() {
+#if NPU_ROWS_HAVE_LEVELS
+  static const std::size_t avx2 = find_isa_level("avx2").value_or(0);
+  static const std::size_t avx512 = find_isa_level("avx512").value_or(0);
+  const std::size_t level = isa_level();
+  if (level >= avx512) return reduce_rows_avx512;
+  if (level >= avx2) return reduce_rows_avx2;
+#endif
+  return reduce_rows_generic;
 }
 
-NPU_CLONES void divide_row(float* __restrict out, float divisor, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) out[i] /= divisor;
-}
-
-/// out = factor * sum + bias + addend, at least 0 if asked for; a NaN stays.
-NPU_CLONES void finish_row(float* out, const float* __restrict sum, float factor,
-                           const float* __restrict bias, const float* addend, bool relu,
-                           std::int64_t count) {
-  if (bias != nullptr && addend != nullptr) {
-    for (std::int64_t i = 0; i < count; ++i) out[i] = sum[i] * factor + bias[i] + addend[i];
-  } else if (bias != nullptr) {
-    for (std::int64_t i = 0; i < count; ++i) out[i] = sum[i] * factor + bias[i];
-  } else if (addend != nullptr) {
-    for (std::int64_t i = 0; i < count; ++i) out[i] = sum[i] * factor + addend[i];
-  } else {
-    for (std::int64_t i = 0; i < count; ++i) out[i] = sum[i] * factor;
+/// Rows of a piece, some at a time if their weights have to be computed.
+void reduce_piece(const SegmentReduce& reduce, ReduceRows level, std::int64_t begin,
+                  std::int64_t end) {
+  if (reduce.weight_steps.empty()) {
+    const float* weights =
+        reduce.weights == nullptr ? nullptr : reduce.weights + reduce.offsets[begin] * reduce.heads;
+    return level(reduce, weights, begin, end);
   }
-  if (!relu) return;
-  for (std::int64_t i = 0; i < count; ++i) out[i] = out[i] < 0.0F ? 0.0F : out[i];
-}
-
-void prefetch_row(const float* row, std::int64_t count) {
-  // The hardware follows a row once it has begun; its first lines have to be asked for.
-  const std::int64_t lines = std::min<std::int64_t>(count, 128);
-  for (std::int64_t i = 0; i < lines; i += 16) __builtin_prefetch(row + i);
-}
-
-void reduce_rows(const SegmentReduce& reduce, std::int64_t begin, std::int64_t end) {
-  const std::int64_t size = reduce.heads * reduce.width;
-  const std::int64_t stride = reduce.x_stride > 0 ? reduce.x_stride : size;
-  const std::int64_t addend_stride = reduce.addend_stride > 0 ? reduce.addend_stride : size;
-  const std::int64_t last_edge = reduce.offsets[reduce.rows];
-  const bool finishes = reduce.bias != nullptr || reduce.addend != nullptr || reduce.relu;
-  std::vector<float> sums(finishes ? static_cast<std::size_t>(size) : 0);
-  for (std::int64_t v = begin; v < end; ++v) {
-    float* out = finishes ? sums.data() : reduce.out + v * size;
-    std::fill(out, out + size, 0.0F);
-    for (std::int64_t e = reduce.offsets[v]; e < reduce.offsets[v + 1]; ++e) {
-      const std::int64_t source = reduce.sources == nullptr ? e : reduce.sources[e];
-      if (reduce.sources != nullptr && e + 2 < last_edge) {
-        prefetch_row(reduce.x + reduce.sources[e + 2] * stride, size);
-      }
-      const float* row = reduce.x + source * stride;
-      if (reduce.weights == nullptr) {
-        add_row(out, row, size);
-      } else {
-        for (std::int64_t h = 0; h < reduce.heads; ++h) {
-          add_scaled_row(out + h * reduce.width, row + h * reduce.width,
-                         reduce.weights[e * reduce.heads + h], reduce.width);
-        }
-      }
-    }
-    if (finishes) {
-      const std::int64_t degree = reduce.offsets[v + 1] - reduce.offsets[v];
-      const float factor = reduce.mean && degree > 1 ? 1.0F / static_cast<float>(degree) : 1.0F;
-      finish_row(reduce.out + v * size, out, factor, reduce.bias,
-                 reduce.addend == nullptr ? nullptr : reduce.addend + v * addend_stride,
-                 reduce.relu, size);
-    } else if (reduce.mean) {
-      const std::int64_t degree = reduce.offsets[v + 1] - reduce.offsets[v];
-      if (degree > 1) divide_row(out, static_cast<float>(degree), size);
-    }
+  constexpr std::int64_t kValuesAtATime = 512;
+  thread_local std::vector<std::vector<float>> values;
+  EdgeRange range{reduce.offsets,
+                  reduce.nodes_of_edges == nullptr ? reduce.sources : reduce.nodes_of_edges, begin,
+                  begin, reduce.heads};
+  while (range.first_row < end) {
+    range.last_row = range.first_row + 1;
+    while (range.last_row < end && range.edges() * reduce.heads < kValuesAtATime) ++range.last_row;
+    level(reduce, edge_values(reduce.weight_steps, range, values), range.first_row, range.last_row);
+    range.first_row = range.last_row;
   }
 }
 
-}  // namespace
-
-void segment_reduce(const SegmentReduce& reduce, std::int32_t threads) {
-  if (reduce.rows == 0) return;
+/// Bounds of `count` pieces with about the same number of edges and rows.
+std::vector<std::int64_t> piece_bounds(const SegmentReduce& reduce, std::int64_t count) {
   const std::int64_t edges = reduce.offsets[reduce.rows];
-  const std::int64_t work = (edges + reduce.rows) * reduce.heads * reduce.width;
-  std::int64_t count = threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
-  const std::int64_t team = std::clamp<std::int64_t>(work / 100'000, 1, count);
-  // Row bounds with the same share of edges plus rows: some pieces for each thread.
-  constexpr std::int64_t kPieces = 8;
-  count = team == 1 ? 1 : kPieces * team;
   std::vector<std::int64_t> bounds{0};
   for (std::int64_t t = 1; t < count; ++t) {
     const std::int64_t wanted = (edges + reduce.rows) * t / count;
@@ -124,8 +271,24 @@ void segment_reduce(const SegmentReduce& reduce, std::int32_t threads) {
     bounds.push_back(low);
   }
   bounds.push_back(reduce.rows);
+  return bounds;
+}
+
+}  // namespace
+
+void segment_reduce(const SegmentReduce& reduce, std::int32_t threads) {
+  if (reduce.rows == 0 || reduce.heads * reduce.width == 0) return;
+  const std::int64_t edges = reduce.offsets[reduce.rows];
+  const std::int64_t work = (edges + reduce.rows) * reduce.heads * reduce.width;
+  const std::int64_t most =
+      threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
+  const std::int64_t team = std::clamp<std::int64_t>(work / 100'000, 1, most);
+  constexpr std::int64_t kPieces = 8;
+  const std::int64_t count = team == 1 ? 1 : kPieces * team;
+  const std::vector<std::int64_t> bounds = piece_bounds(reduce, count);
+  const ReduceRows level = choose_level();
   run_pieces(static_cast<std::size_t>(count), static_cast<std::size_t>(team),
-             [&](std::size_t t) { reduce_rows(reduce, bounds[t], bounds[t + 1]); });
+             [&](std::size_t t) { reduce_piece(reduce, level, bounds[t], bounds[t + 1]); });
 }
 
 }  // namespace npu::gnn

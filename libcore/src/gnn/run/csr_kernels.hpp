@@ -1,27 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
+
+#include "gnn/run/edge_values.hpp"
 
 namespace npu::gnn {
 
+/// Rows of float32 or, as 16 bits each, bfloat16.
+struct RowsOf {
+  const void* data = nullptr;  ///< null: none
+  bool is_bfloat16 = false;
+  std::int64_t stride = 0;  ///< elements between rows; 0: heads * width
+
+  explicit operator bool() const noexcept { return data != nullptr; }
+};
+
 /// sum over the edges e of row v of weight[e, h] * x[source[e], h, :] for every row: gather,
-/// message and reduce_sum in one pass, without the messages in memory.
+/// message and reduce_sum in one pass, without the messages in memory. Sums are float32.
 struct SegmentReduce {
-  const std::int64_t* offsets = nullptr;  ///< rows + 1
-  const std::int32_t* sources = nullptr;  ///< row of x by edge; null: edge e reads row e
-  const float* x = nullptr;               ///< [*, heads, width]
-  std::int64_t x_stride = 0;              ///< elements between rows of x; 0: heads * width
-  const float* weights = nullptr;         ///< [edges, heads]; null: all 1
-  float* out = nullptr;                   ///< [rows, heads, width], overwritten
+  const std::int64_t* offsets = nullptr;         ///< rows + 1
+  const std::int32_t* sources = nullptr;         ///< row of x by edge; null: edge e reads row e
+  RowsOf x;                                      ///< [*, heads, width]
+  const float* weights = nullptr;                ///< [edges, heads]; null: all 1, or those of
+  std::vector<EdgeStep> weight_steps;            ///< if there are any
+  const std::int32_t* nodes_of_edges = nullptr;  ///< what kSource reads; null: `sources`
+  void* out = nullptr;                           ///< [rows, heads, width], overwritten
+  bool out_is_bfloat16 = false;
   std::int64_t rows = 0;
   std::int64_t heads = 1;
   std::int64_t width = 1;
   bool mean = false;  ///< divides by the number of edges of the row, at least 1
   // What is done to a row before it is stored, in this order.
-  const float* bias = nullptr;     ///< [heads, width], added; null: none
-  const float* addend = nullptr;   ///< [rows, heads, width], added; may be `out`; null: none
-  std::int64_t addend_stride = 0;  ///< elements between rows of it; 0: heads * width
+  RowsOf own;                          ///< [rows, heads, width], times `own_factors`, added
+  const float* own_factors = nullptr;  ///< [rows]
+  const float* bias = nullptr;         ///< [heads, width], added; null: none
+  RowsOf addend;                       ///< [rows, heads, width], added; may be `out`
   bool relu = false;
 };
 

@@ -31,7 +31,8 @@ class ReductionFinder {
       if (node.name.ends_with("@owned") &&
           graph_.tensor(node.inputs[0]).kind == TensorKind::kGraphInput) {
         found_[id] = OwnedSlice{node.outputs[0], node.inputs[0]};
-      } else if (is_sum_by_target(node)) {
+      } else if (matcher_.is_sum_by_target(node) &&
+                 graph_.tensor(node.outputs[0]).dtype == DType::kFloat32) {
         if (auto reduction = reduction_of(node)) found_[id] = std::move(*reduction);
       }
     }
@@ -55,16 +56,6 @@ class ReductionFinder {
   void move(std::int32_t from, std::int32_t to) {
     found_[to] = std::move(found_[from]);
     found_.erase(from);
-  }
-
-  // index_add of rows by the targets of the edges, into zeros.
-  bool is_sum_by_target(const Node& node) const {
-    const Json* dim = find_member(node.attrs(), "dim");
-    return node.op_type == "aten.index_add.default" && node.inputs.size() == 3 && dim != nullptr &&
-           *dim == 0 && find_member(node.attrs(), "alpha") == nullptr &&
-           matcher_.is_fill(node.inputs[0], "aten.zeros.default") &&
-           matcher_.is_end(node.inputs[1], 1) &&
-           graph_.tensor(node.outputs[0]).dtype == DType::kFloat32;
   }
 
   std::optional<Reduction> reduction_of(const Node& node) const {
@@ -103,6 +94,7 @@ class ReductionFinder {
       const TensorId other = product->inputs[1 - side];
       if (!factor.valid() || graph_.tensor(other).shape != shape) continue;
       reduction.factor = factor;
+      reduction.factor_steps = find_edge_factors(graph_, factor, edges_);
       return matcher_.through_alias(other);
     }
     return message;
@@ -161,11 +153,17 @@ class ReductionFinder {
     }
     for (const std::int32_t node : sums) {
       Reduction& reduction = *reduction_at(node);
-      while (!reduction.relu && absorb_reader(reduction)) {
+      while (!reduction.relu && graph_.tensor(reduction.result).dtype == DType::kFloat32 &&
+             absorb_reader(reduction)) {
       }
       const std::int32_t last = graph_.tensor(reduction.result).producer.value;
       if (last != node) move(node, last);
     }
+  }
+
+  // What a sum may read besides what it sums.
+  static bool is_row_type(DType dtype) {
+    return dtype == DType::kFloat32 || dtype == DType::kBFloat16;
   }
 
   // Takes the only reader of the sum along; false if there is none that can be.
@@ -176,6 +174,8 @@ class ReductionFinder {
       reduction.relu = true;
     } else if (reader->op_type == "aten.add.Tensor") {
       if (!absorb_addition(*reader, reduction)) return false;
+    } else if (reader->op_type == "aten._to_copy.default") {
+      if (graph_.tensor(reader->outputs[0]).dtype != DType::kBFloat16) return false;
     } else if (reader->op_type != "aten.alias.default") {
       return false;
     }
@@ -190,30 +190,60 @@ class ReductionFinder {
     const TensorId other = addition.inputs[addition.inputs[0] == reduction.result ? 1 : 0];
     const TensorInfo& info = graph_.tensor(other);
     const TensorInfo& sum = graph_.tensor(reduction.result);
-    if (info.dtype != DType::kFloat32) return false;
+    if (!is_row_type(info.dtype)) return false;
     if (info.kind == TensorKind::kWeight) {
       const auto bias = weights_.find(info.weight_key);
-      if (info.shape != Shape{sum.shape[1]} || reduction.bias.bytes() > 0 ||
-          bias == weights_.end() || bias->second.shape() != info.shape) {
+      if (info.shape != Shape{sum.shape[1]} || info.dtype != DType::kFloat32 ||
+          reduction.bias.bytes() > 0 || bias == weights_.end() ||
+          bias->second.shape() != info.shape) {
         return false;
       }
       reduction.bias = bias->second;
       return true;
     }
-    if (info.kind != TensorKind::kResult || info.shape != sum.shape || reduction.addend.valid() ||
+    if (info.kind != TensorKind::kResult || info.shape != sum.shape ||
         found_.contains(info.producer.value)) {
       return false;
     }
+    if (absorb_own_rows(other, reduction)) return true;
+    if (reduction.addend.valid()) return false;
     const GnnMatcher::Columns columns = matcher_.columns_of(other);
-    reduction.addend = columns.tensor;
+    reduction.addend = matcher_.through_first_rows(columns.tensor);
     reduction.addend_column = columns.first;
     reduction.addend_stride = columns.stride;
     // Nothing else uses the memory of a matrix product's result.
     const std::string& op = graph_.node(info.producer).op_type;
     reduction.overwrites =
-        columns.tensor == other && matcher_.only_reader(other) != nullptr &&
+        columns.tensor == other && info.dtype == DType::kFloat32 &&
+        matcher_.only_reader(other) != nullptr &&
         (op == "aten.linear.default" || op == "aten.mm.default" || op == "aten.addmm.default");
     return true;
+  }
+
+  // The node's own row times a factor: a self loop. Only before anything else is added.
+  bool absorb_own_rows(TensorId addend, Reduction& reduction) const {
+    const Node* product = matcher_.producer(addend);
+    if (product->op_type != "aten.mul.Tensor" || product->inputs.size() != 2 ||
+        matcher_.only_reader(addend) == nullptr || reduction.own.valid() ||
+        reduction.addend.valid() || reduction.bias.bytes() > 0) {
+      return false;
+    }
+    const Shape& shape = graph_.tensor(addend).shape;
+    for (const std::size_t side : {std::size_t{1}, std::size_t{0}}) {
+      const TensorInfo& factor = graph_.tensor(product->inputs[side]);
+      const TensorInfo& rows = graph_.tensor(product->inputs[1 - side]);
+      if (factor.shape != Shape{shape[0], 1} || factor.dtype != DType::kFloat32 ||
+          rows.shape != shape || !is_row_type(rows.dtype)) {
+        continue;
+      }
+      reduction.own_factor = product->inputs[side];
+      const GnnMatcher::Columns columns = matcher_.columns_of(product->inputs[1 - side]);
+      reduction.own = matcher_.through_first_rows(columns.tensor);
+      reduction.own_column = columns.first;
+      reduction.own_stride = columns.stride;
+      return true;
+    }
+    return false;
   }
 
   const Graph& graph_;

@@ -5,7 +5,9 @@
 #include <map>
 #include <string>
 #include <variant>
+#include <vector>
 
+#include "gnn/run/edge_factors.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/tensor/tensor.hpp"
 
@@ -16,11 +18,16 @@ struct Reduction {
   TensorId result;
   TensorId rows;  ///< what is summed: per node with `gather`, else per edge; invalid: counts edges
   bool gather = false;
-  std::int64_t first_column = 0;  ///< of `rows`
-  std::int64_t row_stride = 0;    ///< 0: rows are dense
-  TensorId factor;                ///< per edge; invalid: none
+  std::int64_t first_column = 0;         ///< of `rows`
+  std::int64_t row_stride = 0;           ///< 0: rows are dense
+  TensorId factor;                       ///< per edge; invalid: none
+  std::vector<EdgeFactor> factor_steps;  ///< compute it instead, if there are any
   bool mean = false;
   // What is done to the sums before they are stored.
+  TensorId own;  ///< rows, times a factor each, added; invalid: none
+  std::int64_t own_column = 0;
+  std::int64_t own_stride = 0;
+  TensorId own_factor;
   TensorId addend;  ///< invalid: none
   std::int64_t addend_column = 0;
   std::int64_t addend_stride = 0;
@@ -40,8 +47,8 @@ struct OwnedSlice {
 using OwnKernels = std::map<std::int32_t, std::variant<Reduction, OwnedSlice>>;
 
 /// Finds every index_add of messages by target with what becomes part of it: the aliases, factor
-/// per edge and gather that it reads, the division that makes it a mean, and the bias, addition and
-/// relu that are its only readers. `edges` is the block's number of edges. O(nodes).
+/// per edge and gather that it reads, the division that makes it a mean, and the bias, additions
+/// and relu that are its only readers. `edges` is the block's number of edges. O(nodes).
 OwnKernels find_reductions(const Graph& graph, std::int64_t edges,
                            const std::map<std::string, Tensor>& weights);
 

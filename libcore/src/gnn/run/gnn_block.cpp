@@ -15,11 +15,11 @@
 #include <thread>
 #include <utility>
 
+#include "gnn/run/bfloat16_features.hpp"
 #include "gnn/run/csr_kernels.hpp"
 #include "gnn/run/linear_before_aggregate.hpp"
 #include "gnn/run/tensor_rows.hpp"
 #include "npu/ir/json_reader.hpp"
-#include "npu/support/host_memory.hpp"
 #include "npu/support/ids.hpp"
 #include "support/thread_pool.hpp"
 
@@ -34,11 +34,10 @@ struct Placed {
 };
 
 // Memory of the device, to be written from here; the host's own where the device's cannot be.
-Placed allocate_on(DeviceInstance& device, DType dtype, const Shape& shape) {
-  std::shared_ptr<DeviceBuffer> buffer = device.allocate(dtype, shape);
-  const npu_tensor description = buffer->describe();
-  if (description.data == nullptr) return {Tensor(dtype, shape), nullptr};
-  prefer_huge_pages(const_cast<void*>(description.data), description.bytes);
+Placed allocate_on(const GnnDevice& device, DeviceInstance& instance, DType dtype,
+                   const Shape& shape) {
+  std::shared_ptr<DeviceBuffer> buffer = device.buffers->take(instance, dtype, shape);
+  if (buffer->describe().data == nullptr) return {Tensor(dtype, shape), nullptr};
   return {DeviceBuffer::view(buffer), buffer};
 }
 
@@ -58,7 +57,7 @@ void in_parts(std::int64_t rows, std::size_t bytes_per_row, std::int32_t threads
 
 // The first `rows` local rows of an input, padded where there are fewer.
 Placed materialized(const BlockInput& input, const SubgraphView& view, std::int64_t rows,
-                    float padding, const GnnDevice& device) {
+                    float padding, const GnnDevice& device, DeviceInstance& instance) {
   const bool in_place = !input.by_node || view.nodes.empty();
   Shape shape = input.tensor.shape();
   if (in_place && (shape.empty() || shape[0] >= rows)) {
@@ -70,7 +69,7 @@ Placed materialized(const BlockInput& input, const SubgraphView& view, std::int6
   const std::int64_t present = in_place ? shape[0] : std::min<std::int64_t>(rows, view.local);
   const std::size_t bytes = row_bytes(input.tensor);
   shape[0] = rows;
-  Placed result = allocate_on(*device.instance, input.tensor.dtype(), shape);
+  Placed result = allocate_on(device, instance, input.tensor.dtype(), shape);
   std::byte* const target = result.tensor.mutable_data();
   in_parts(present, bytes, device.threads, [&](std::int64_t begin, std::int64_t end) {
     if (in_place) {
@@ -101,10 +100,12 @@ Placed materialized(const BlockInput& input, const SubgraphView& view, std::int6
 class BlockRun {
  public:
   BlockRun(const Graph& graph, const BlockShape& shape, const GnnDevice& device,
-           const SubgraphView& view, const std::map<std::string, BlockInput>& inputs, float padding)
+           DeviceInstance& instance, const SubgraphView& view,
+           const std::map<std::string, BlockInput>& inputs, float padding)
       : graph_(graph),
         shape_(shape),
         device_(device),
+        instance_(instance),
         view_(view),
         inputs_(inputs),
         padding_(padding) {}
@@ -114,11 +115,18 @@ class BlockRun {
     std::vector<npu_buffer*> arguments;
     for (const TensorId id : step.boundary.inputs) {
       Placed& value = input_value(id);
-      if (value.buffer == nullptr) value.buffer = device_.instance->import_tensor(value.tensor);
+      if (value.buffer == nullptr) value.buffer = instance_.import_tensor(value.tensor);
       buffers.push_back(value.buffer);
       arguments.push_back(buffers.back()->get());
     }
-    auto results = step.program->run(arguments);
+    std::vector<std::shared_ptr<DeviceBuffer>> targets;
+    if (instance_.writes_outputs()) {
+      for (const TensorId id : step.boundary.outputs) {
+        const TensorInfo& info = graph_.tensor(id);
+        targets.push_back(device_.buffers->take(instance_, info.dtype, info.shape));
+      }
+    }
+    auto results = step.program->run(arguments, targets);
     for (std::size_t i = 0; i < results.size(); ++i) {
       values_[step.boundary.outputs[i].value] = {DeviceBuffer::view(results[i]), results[i]};
     }
@@ -129,20 +137,23 @@ class BlockRun {
     if (slice.is_collected) {
       values_[slice.result.value] = {rows_of(input_value(slice.rows).tensor, 0, rows), nullptr};
     } else {
-      values_[slice.result.value] =
-          materialized(inputs_.at(graph_.tensor(slice.rows).name), view_, rows, padding_, device_);
+      values_[slice.result.value] = materialized(inputs_.at(graph_.tensor(slice.rows).name), view_,
+                                                 rows, padding_, device_, instance_);
     }
   }
 
   void operator()(const Reduction& reduction) {
     const Shape& shape = graph_.tensor(reduction.result).shape;
     // Every row of a device in host memory is one of the view's, and is written below.
-    Placed placed = reduction.overwrites ? values_.at(reduction.addend.value)
-                                         : allocate_on(*device_.instance, DType::kFloat32, shape);
+    Placed placed =
+        reduction.overwrites
+            ? values_.at(reduction.addend.value)
+            : allocate_on(device_, instance_, graph_.tensor(reduction.result).dtype, shape);
     if (reduction.rows.valid()) {
       SegmentReduce reduce = described(reduction, shape);
       // The addend's memory is the program's result, which nothing else refers to.
-      reduce.out = const_cast<float*>(placed.tensor.as<float>());
+      reduce.out = const_cast<std::byte*>(placed.tensor.data());
+      reduce.out_is_bfloat16 = placed.tensor.dtype() == DType::kBFloat16;
       segment_reduce(reduce, device_.threads);
     } else {
       auto* counts = placed.tensor.as_mutable<float>();
@@ -160,9 +171,10 @@ class BlockRun {
   Placed& input_value(TensorId id) {
     const TensorInfo& info = graph_.tensor(id);
     if (info.kind == TensorKind::kGraphInput && !values_.contains(id.value)) {
-      values_[id.value] = info.name == kEdgeInput ? Placed{edge_tensor(), nullptr}
-                                                  : materialized(inputs_.at(info.name), view_,
-                                                                 info.shape[0], padding_, device_);
+      values_[id.value] = info.name == kEdgeInput
+                              ? Placed{edge_tensor(), nullptr}
+                              : materialized(inputs_.at(info.name), view_, info.shape[0], padding_,
+                                             device_, instance_);
     }
     return values_.at(id.value);
   }
@@ -188,22 +200,32 @@ class BlockRun {
     SegmentReduce reduce;
     reduce.offsets = view_.offsets.data();
     reduce.sources = reduction.gather ? view_.sources.data() : nullptr;
+    reduce.nodes_of_edges = view_.sources.data();
     set_rows(reduction, reduce);
-    reduce.x += reduction.first_column;
-    reduce.x_stride = reduction.row_stride;
     reduce.rows = view_.owned;
     reduce.mean = reduction.mean;
     std::int64_t size = 1;
     for (std::size_t d = 1; d < shape.size(); ++d) size *= shape[d];
     if (reduction.factor.valid()) {
-      reduce.weights = input_value(reduction.factor).tensor.as<float>();
+      if (reduction.factor_steps.empty()) {
+        reduce.weights = input_value(reduction.factor).tensor.as<float>();
+      }
+      for (EdgeFactor each : reduction.factor_steps) {
+        if (each.node.valid()) each.step.node = input_value(each.node).tensor.as<float>();
+        reduce.weight_steps.push_back(each.step);
+      }
       const Shape& factor = graph_.tensor(reduction.factor).shape;
       for (std::size_t d = 1; d < factor.size(); ++d) reduce.heads *= factor[d];
     }
     reduce.width = reduce.heads > 0 ? size / reduce.heads : 0;
     if (reduction.addend.valid()) {
-      reduce.addend = value(reduction.addend).as<float>() + reduction.addend_column;
-      reduce.addend_stride = reduction.addend_stride;
+      reduce.addend =
+          rows_at(value(reduction.addend), reduction.addend_column, reduction.addend_stride);
+    }
+    if (reduction.own.valid()) {
+      reduce.own =
+          rows_at(input_value(reduction.own).tensor, reduction.own_column, reduction.own_stride);
+      reduce.own_factors = input_value(reduction.own_factor).tensor.as<float>();
     }
     if (reduction.bias.bytes() > 0) reduce.bias = reduction.bias.as<float>();
     reduce.relu = reduction.relu;
@@ -217,16 +239,23 @@ class BlockRun {
       if (reduction.gather && input.by_node && !view_.nodes.empty()) {
         // Straight from the rows of the whole graph: the subgraph's are never copied.
         reduce.sources = view_.base_sources.data();
-        reduce.x = input.tensor.as<float>();
+        reduce.x = rows_at(input.tensor, reduction.first_column, reduction.row_stride);
         return;
       }
     }
-    reduce.x = input_value(reduction.rows).tensor.as<float>();
+    reduce.x =
+        rows_at(input_value(reduction.rows).tensor, reduction.first_column, reduction.row_stride);
+  }
+
+  static RowsOf rows_at(const Tensor& tensor, std::int64_t column, std::int64_t stride) {
+    return {tensor.data() + index_of(column) * dtype_size(tensor.dtype()),
+            tensor.dtype() == DType::kBFloat16, stride};
   }
 
   const Graph& graph_;
   const BlockShape& shape_;
   const GnnDevice& device_;
+  DeviceInstance& instance_;
   const SubgraphView& view_;
   const std::map<std::string, BlockInput>& inputs_;
   float padding_;
@@ -240,26 +269,63 @@ GnnBlock::GnnBlock(const StagedModel& model, std::int32_t layer, std::int32_t fi
                    const std::map<std::string, Tensor>& weights)
     : shape_(shape), device_(device) {
   const LayerInfo& info = model.layers[index_of(layer - 1)];
-  Json document = model.block(layer, first, last, shape);
-  if (!device.is_static) document = linear_before_aggregate(document, shape, model.file);
-  graph_ = read_valid_graph(document.dump(), model.file);
   for (const StageTensor& tensor : info.tensors) {
     per_edge_[tensor.name] = tensor.edge_bytes > 0;
     local_rows_[tensor.name] = tensor.local_rows;
   }
-  for (const TensorId id : graph_.graph_inputs()) input_names_.push_back(graph_.tensor(id).name);
-  OwnKernels own;
-  if (!device.is_static) own = find_reductions(graph_, shape.edges, weights);
-  steps_ = build_block_steps(graph_, std::move(own), device, weights);
+  Json document = model.block(layer, first, last, shape);
+  if (!device.is_static) {
+    const std::size_t nodes = document["nodes"].size();
+    document = linear_before_aggregate(document, shape, model.file);
+    products_first_ = document["nodes"].size() > nodes ? 1 : 0;
+  }
+  if (!build_with_products(document, weights, model.file)) {
+    build(document, device.instance, weights, model.file);
+  }
+  for (const TensorId id : graph_.graph_inputs()) {
+    input_names_.push_back(graph_.tensor(id).name);
+    if (input_names_.back() == kFeatureInput) feature_dtype_ = graph_.tensor(id).dtype;
+  }
   fused_ = static_cast<std::int32_t>(
       std::count_if(steps_.begin(), steps_.end(),
                     [](const BlockStep& step) { return std::holds_alternative<Reduction>(step); }));
 }
 
+// On what multiplies matrices faster, if there are any and it can compute everything; false if not.
+bool GnnBlock::build_with_products(const Json& document,
+                                   const std::map<std::string, Tensor>& weights,
+                                   const std::string& file) {
+  const auto& nodes = document["nodes"];
+  const bool multiplies = std::any_of(nodes.begin(), nodes.end(), [](const Json& node) {
+    return node["op_type"] == "aten.linear.default";
+  });
+  if (!multiplies || device_.products == nullptr) return false;
+  for (const bool is_narrow : {true, false}) {
+    if (is_narrow && !device_.bfloat16) continue;
+    try {
+      build(is_narrow ? with_bfloat16_features(document, shape_, weights, file) : document,
+            device_.products, weights, file);
+      return true;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUnsupported) throw;
+    }
+  }
+  return false;
+}
+
+void GnnBlock::build(const Json& document, const std::shared_ptr<DeviceInstance>& instance,
+                     const std::map<std::string, Tensor>& weights, const std::string& file) {
+  graph_ = read_valid_graph(document.dump(), file);
+  instance_ = instance;
+  OwnKernels own;
+  if (!device_.is_static) own = find_reductions(graph_, shape_.edges, weights);
+  steps_ = build_block_steps(graph_, std::move(own), device_, *instance_, weights);
+}
+
 std::map<std::string, Tensor> GnnBlock::run(const SubgraphView& view,
                                             const std::map<std::string, BlockInput>& inputs,
                                             float padding) const {
-  BlockRun run(graph_, shape_, device_, view, inputs, padding);
+  BlockRun run(graph_, shape_, device_, *instance_, view, inputs, padding);
   for (const BlockStep& step : steps_) std::visit(run, step);
   std::map<std::string, Tensor> outputs;
   for (const TensorId id : graph_.graph_outputs()) {

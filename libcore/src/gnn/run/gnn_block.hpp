@@ -55,16 +55,31 @@ class GnnBlock {
   const std::vector<std::string>& input_names() const noexcept { return input_names_; }
   /// Segment reductions that replace index_add nodes.
   std::int32_t fused_reductions() const noexcept { return fused_; }
+  /// Linear layers that run before the aggregation that they follow.
+  std::int32_t products_first() const noexcept { return products_first_; }
+
+  /// Of the features that it reads: float32 or bfloat16.
+  DType feature_dtype() const noexcept { return feature_dtype_; }
+  /// Where it computes, and where resident inputs lie: one of the device's instances.
+  DeviceInstance& instance() const noexcept { return *instance_; }
 
  private:
+  bool build_with_products(const Json& document, const std::map<std::string, Tensor>& weights,
+                           const std::string& file);
+  void build(const Json& document, const std::shared_ptr<DeviceInstance>& instance,
+             const std::map<std::string, Tensor>& weights, const std::string& file);
+
   BlockShape shape_;
   const GnnDevice& device_;
+  std::shared_ptr<DeviceInstance> instance_;
   Graph graph_;
   std::vector<std::string> input_names_;
+  DType feature_dtype_ = DType::kFloat32;
   std::map<std::string, bool> per_edge_;  // of inputs and outputs; false: per node
   std::map<std::string, bool> local_rows_;
   std::vector<BlockStep> steps_;
   std::int32_t fused_ = 0;
+  std::int32_t products_first_ = 0;
 };
 
 }  // namespace npu::gnn

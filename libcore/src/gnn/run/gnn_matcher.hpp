@@ -43,6 +43,25 @@ class GnnMatcher {
     return node != nullptr && node->op_type == op;
   }
 
+  /// index_add of rows by the targets of the edges, into zeros.
+  bool is_sum_by_target(const Node& node) const {
+    const Json* dim = find_member(node.attrs(), "dim");
+    return node.op_type == "aten.index_add.default" && node.inputs.size() == 3 && dim != nullptr &&
+           *dim == 0 && find_member(node.attrs(), "alpha") == nullptr &&
+           is_fill(node.inputs[0], "aten.zeros.default") && is_end(node.inputs[1], 1);
+  }
+
+  /// Rows [0, rows) of a result, which lie at its beginning: the result itself; else the tensor.
+  TensorId through_first_rows(TensorId id) const {
+    const Node* node = producer(id);
+    if (node == nullptr || node->op_type != "aten.slice.Tensor") return id;
+    const Json* dim = find_member(node->attrs(), "dim");
+    const Json* start = find_member(node->attrs(), "start");
+    const bool is_first = dim != nullptr && *dim == 0 && start != nullptr && *start == 0 &&
+                          find_member(node->attrs(), "step") == nullptr;
+    return is_first && producer(node->inputs[0]) != nullptr ? node->inputs[0] : id;
+  }
+
   /// x of x[source].
   TensorId gathered_from(TensorId id) const {
     const Node* node = producer(id);

@@ -9,11 +9,28 @@
 
 namespace npu::gnn {
 
-std::unique_ptr<DeviceProgram> load_gnn_program(const GnnDevice& device, const std::string& sub_ir,
+namespace {
+
+constexpr const char* kSlowProducts = "aten";
+constexpr const char* kFastProducts = "onednn";
+
+}  // namespace
+
+std::shared_ptr<DeviceInstance> open_products(const GnnDevice& device) {
+  if (device.is_static || device.backend != kSlowProducts ||
+      Backend::find_file(kFastProducts).empty()) {
+    return nullptr;
+  }
+  return DeviceInstance::open(Backend::load(kFastProducts), device.options);
+}
+
+std::unique_ptr<DeviceProgram> load_gnn_program(const GnnDevice& device, DeviceInstance& instance,
+                                                const std::string& sub_ir,
                                                 std::vector<NamedTensor> weights,
                                                 std::size_t output_count, std::size_t node_count) {
-  const Backend& backend = device.instance->backend();
-  const std::string options = "{}";
+  const Backend& backend = instance.backend();
+  const std::string options =
+      device.bfloat16 && device.is_static ? R"({"precision": "bf16"})" : "{}";
   Blob blob;
   std::string key;
   if (device.cache != nullptr && device.cache->enabled() && device.is_static) {
@@ -33,13 +50,13 @@ std::unique_ptr<DeviceProgram> load_gnn_program(const GnnDevice& device, const s
     }
   }
   if (blob.data == nullptr) {
-    blob = device.instance->compile(sub_ir, weights, options);
+    blob = instance.compile(sub_ir, weights, options);
     if (device.is_static && device.counts != nullptr) ++device.counts->compiled;
-    if (!key.empty()) device.cache->store(key, blob, device.instance->blob_report(blob));
+    if (!key.empty()) device.cache->store(key, blob, instance.blob_report(blob));
   }
   // A blob that holds its weights needs no other copy of them.
   if ((backend.capabilities() & NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS) != 0) weights.clear();
-  return device.instance->load(std::move(blob), std::move(weights), output_count, node_count);
+  return instance.load(std::move(blob), std::move(weights), output_count, node_count);
 }
 
 }  // namespace npu::gnn

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "gnn/run/buffer_pool.hpp"
 #include "npu/compile/cache.hpp"
 #include "npu/device/backend.hpp"
 #include "npu/tensor/safetensors.hpp"
@@ -25,15 +26,26 @@ struct GnnDevice {
   std::string backend;
   std::string resource;
   bool is_static = false;  ///< gets padded shapes
+  bool bfloat16 = false;   ///< features and operands of products, where it can
   std::int32_t threads = 0;
   std::shared_ptr<DeviceInstance> instance;
-  std::string options = "{}";       ///< with which `instance` was opened
+  std::string options = "{}";  ///< with which `instance` was opened
+  /// Computes blocks with matrix products instead of `instance`, where it can; null: none.
+  std::shared_ptr<DeviceInstance> products;
+  /// Of both instances; what blocks compute goes there.
+  std::shared_ptr<BufferPool> buffers = std::make_shared<BufferPool>();
   CompileCache* cache = nullptr;    ///< of programs of static devices; null: compile always
   ProgramCounts* counts = nullptr;  ///< added to, if not null; one thread at a time
 };
 
-/// A compiled sub-IR, from the device's cache if it has one.
-std::unique_ptr<DeviceProgram> load_gnn_program(const GnnDevice& device, const std::string& sub_ir,
+/// What multiplies matrices faster than a device of libtorch and shares its memory: backend
+/// `onednn`, opened with the same options. Null for other devices, and where there is no such
+/// backend.
+std::shared_ptr<DeviceInstance> open_products(const GnnDevice& device);
+
+/// A compiled sub-IR on an instance of the device, from the device's cache if it has one.
+std::unique_ptr<DeviceProgram> load_gnn_program(const GnnDevice& device, DeviceInstance& instance,
+                                                const std::string& sub_ir,
                                                 std::vector<NamedTensor> weights,
                                                 std::size_t output_count, std::size_t node_count);
 

@@ -78,6 +78,8 @@ Json to_json(const RunReport& report) {
   json["static_compiles"] = report.static_compiles;
   json["cache_hits"] = report.cache_hits;
   json["fused_reductions"] = report.fused_reductions;
+  json["products_first"] = report.products_first;
+  json["precision"] = report.precision;
   json["reexecuted"] = report.reexecuted;
   if (const auto& bench = report.bench) {
     json["bench"] = {{"runs", bench->runs},

@@ -114,11 +114,26 @@ void warn_of_other_backends(const Plan& plan, const std::vector<GnnDevice>& devi
   }
 }
 
-void compare_and_write(const RunOptions& options, RunResult& result) {
+std::string precision_of(const Plan& plan, const RunOptions& options) {
+  if (!options.precision.empty()) return options.precision;
+  return plan.files.precision.empty() ? "f32" : plan.files.precision;
+}
+
+void warn_of_other_precision(const Plan& plan, const RunOptions& options,
+                             Diagnostics& diagnostics) {
+  const std::string measured = precision_of(plan, {});
+  const std::string chosen = precision_of(plan, options);
+  if (chosen == measured) return;
+  diagnostics.warning({}, "the plan runs in " + chosen + " and goes by times of " + measured +
+                              "; npu-profile --precision " + chosen + " measures others");
+}
+
+void compare_and_write(const RunOptions& options, bool is_narrow, RunResult& result) {
   if (!options.expect.empty()) {
     const Tensor expected = read_features(options.expect);
-    result.report.comparison =
-        compare_tensors(result.output, expected, {options.rtol, options.atol});
+    result.report.comparison = compare_tensors(result.output, expected,
+                                               {options.rtol.value_or(is_narrow ? 2e-2 : 1e-4),
+                                                options.atol.value_or(is_narrow ? 2e-2 : 1e-5)});
     result.within = result.report.comparison->ok;
   }
   if (options.outputs.ends_with(".npy")) {
@@ -149,6 +164,7 @@ RunResult computed(const RunOptions& options, Diagnostics& diagnostics) {
             options.padding, [&](std::int32_t layer) { return progress.task_ended(layer); }, {}});
   }
   warn_of_other_backends(loaded.plan, devices, diagnostics);
+  warn_of_other_precision(loaded.plan, options, diagnostics);
   progress.set_tasks(executor->graph());
   report.load_ms = milliseconds_since(load_start);
   std::vector<double> run_ms;
@@ -175,10 +191,12 @@ RunResult computed(const RunOptions& options, Diagnostics& diagnostics) {
   report.static_compiles = counts.compiled;
   report.cache_hits = counts.cache_hits;
   report.fused_reductions = executor->blocks().fused_reductions();
+  report.products_first = executor->blocks().products_first();
+  report.precision = precision_of(loaded.plan, options);
   report.reexecuted = executor->scheduler().moved_count();
   {
     const PhaseTimes::Scope phase(times, "compare and write");
-    compare_and_write(options, result);
+    compare_and_write(options, report.precision == "bf16", result);
   }
   result.times = std::move(times);
   return result;

@@ -2,10 +2,11 @@
 // linear(aggregate(x[source])) = aggregate(linear(x)[source]) + bias: if the linear layer
 // has fewer output columns than input columns, its results are cheaper to gather than its operands.
 //
-// The chain is gather, an optional factor per edge, index_add, an optional division by the number
-// of edges, linear; each but the first is the only reader of the one before it. Moving costs the
-// products of halo rows, which otherwise are only gathered, against the columns that edges no
-// longer read. O(nodes of the block) for each layer that is moved.
+// What lies between is linear in the rows of x, each step read by the next one alone: a gather, a
+// factor per edge or per node, index_add, a division by the number of edges, and the addition of
+// x's own rows, as for a self loop. Moving costs the products of halo rows, which otherwise are
+// only gathered, against the columns that edges no longer read and the sums that are neither stored
+// nor read again. O(nodes of the block) for each layer that is moved.
 #include "gnn/run/linear_before_aggregate.hpp"
 
 #include <algorithm>
@@ -22,11 +23,12 @@ constexpr double kOperationsPerByte = 10.0;
 
 struct LayerMove {
   std::string linear;  ///< names of nodes
-  std::string gather;
-  std::string zeros;
+  std::string rows;    ///< the tensor x
+  std::set<std::string> zeros;
+  std::set<std::string> readers;   ///< of all rows of x, which will read their products
   std::set<std::string> narrowed;  ///< tensors that get the linear layer's columns
   std::int64_t columns = 0;
-  std::int64_t rows = 0;  ///< of what is gathered
+  std::int64_t count = 0;  ///< of rows
 };
 
 class Finder {
@@ -34,61 +36,85 @@ class Finder {
   Finder(const Graph& graph, const BlockShape& shape)
       : graph_(graph), matcher_(graph), shape_(shape) {}
 
-  /// The chain that ends in this node; false if there is none or it stays as it is.
+  /// What lies in front of this node; false if the node stays where it is.
   bool find(const Node& linear, LayerMove& move) const {
     if (linear.op_type != "aten.linear.default" || linear.inputs.size() < 2) return false;
     const TensorInfo& weight = graph_.tensor(linear.inputs[1]);
     if (weight.kind != TensorKind::kWeight || weight.shape.size() != 2) return false;
     move.linear = linear.name;
     move.columns = weight.shape[0];
-    const Node* node = step_back(linear.inputs[0], move);
-    if (node != nullptr && node->op_type == "aten.div.Tensor" && node->inputs.size() == 2 &&
-        is_column(node->inputs[1])) {
-      node = step_back(node->inputs[0], move);
-    }
-    const Json* dim = node == nullptr ? nullptr : find_member(node->attrs(), "dim");
-    if (node == nullptr || node->op_type != "aten.index_add.default" || node->inputs.size() != 3 ||
-        dim == nullptr || *dim != 0 || find_member(node->attrs(), "alpha") != nullptr ||
-        !matcher_.is_end(node->inputs[1], 1)) {
-      return false;
-    }
-    const Node* zeros = step_back(node->inputs[0], move);
-    if (zeros == nullptr || zeros->op_type != "aten.zeros.default") return false;
-    move.zeros = zeros->name;
-    TensorId message = node->inputs[2];
-    const Node* product = step_back(message, move);
-    if (product != nullptr && product->op_type == "aten.mul.Tensor" &&
-        product->inputs.size() == 2) {
-      const std::size_t side = is_column(product->inputs[1]) ? 0 : 1;
-      if (!is_column(product->inputs[1 - side])) return false;
-      message = product->inputs[side];
-      product = step_back(message, move);
-    }
-    if (product == nullptr) return false;
-    const TensorId source = matcher_.gathered_from(product->outputs.front());
-    if (!source.valid()) return false;
-    const TensorInfo& x = graph_.tensor(source);
+    const TensorId rows = rows_behind(linear.inputs[0]);
+    if (!rows.valid()) return false;
+    const TensorInfo& x = graph_.tensor(rows);
     if (x.shape.size() != 2 || x.dtype != DType::kFloat32 || x.shape[1] != weight.shape[1]) {
       return false;
     }
-    move.gather = product->name;
-    move.rows = x.shape[0];
-    return is_worth_it(x.shape, move.columns);
+    move.rows = x.name;
+    move.count = x.shape[0];
+    return is_linear(linear.inputs[0], rows, move) && is_worth_it(x.shape, move.columns);
   }
 
  private:
-  /// The node that makes a tensor which nothing else reads, through aliases.
-  const Node* step_back(TensorId id, LayerMove& move) const {
-    for (;;) {
-      const Node* node = matcher_.producer(id);
-      if (node == nullptr || matcher_.only_reader(id) == nullptr ||
-          graph_.tensor(id).shape.size() != 2 || node->outputs.size() != 1) {
-        return nullptr;
-      }
-      move.narrowed.insert(graph_.tensor(id).name);
-      if (node->op_type != "aten.alias.default") return node;
-      id = node->inputs.front();
+  /// What the gather reads that a tensor is made from; invalid if there is none.
+  TensorId rows_behind(TensorId id) const {
+    const Node* node = matcher_.producer(id);
+    if (node == nullptr) return {};
+    if (const TensorId x = matcher_.gathered_from(id); x.valid()) return x;
+    const bool is_sum = matcher_.is_sum_by_target(*node);
+    for (std::size_t i = is_sum ? 2 : 0; i < node->inputs.size(); ++i) {
+      if (graph_.tensor(node->inputs[i]).shape.size() != 2) continue;
+      if (const TensorId x = rows_behind(node->inputs[i]); x.valid()) return x;
     }
+    return {};
+  }
+
+  /// Whether a tensor that nothing else reads is linear in each row of `rows`.
+  bool is_linear(TensorId id, TensorId rows, LayerMove& move) const {
+    const Node* node = matcher_.producer(id);
+    if (node == nullptr || matcher_.only_reader(id) == nullptr ||
+        graph_.tensor(id).shape.size() != 2 || node->outputs.size() != 1) {
+      return false;
+    }
+    move.narrowed.insert(graph_.tensor(id).name);
+    const std::string& op = node->op_type;
+    if (matcher_.gathered_from(id) == rows) {
+      move.readers.insert(node->name);
+      return true;
+    }
+    if (op == "aten.alias.default") return goes_on(*node, 0, rows, move);
+    if (op == "aten.div.Tensor") {
+      return node->inputs.size() == 2 && is_column(node->inputs[1]) &&
+             find_member(node->attrs(), "rounding_mode") == nullptr &&
+             goes_on(*node, 0, rows, move);
+    }
+    if (op == "aten.mul.Tensor" && node->inputs.size() == 2) {
+      const std::size_t side = is_column(node->inputs[1]) ? 0 : 1;
+      return is_column(node->inputs[1 - side]) && goes_on(*node, side, rows, move);
+    }
+    if (op == "aten.add.Tensor" && node->inputs.size() == 2 &&
+        find_member(node->attrs(), "alpha") == nullptr) {
+      const Shape& shape = graph_.tensor(id).shape;
+      return graph_.tensor(node->inputs[0]).shape == shape &&
+             graph_.tensor(node->inputs[1]).shape == shape && goes_on(*node, 0, rows, move) &&
+             goes_on(*node, 1, rows, move);
+    }
+    if (!matcher_.is_sum_by_target(*node) || matcher_.only_reader(node->inputs[0]) == nullptr) {
+      return false;
+    }
+    move.zeros.insert(matcher_.producer(node->inputs[0])->name);
+    move.narrowed.insert(graph_.tensor(node->inputs[0]).name);
+    return goes_on(*node, 2, rows, move);
+  }
+
+  /// The same for an operand of a node, which may be the rows themselves, or the owned ones.
+  bool goes_on(const Node& node, std::size_t input, TensorId rows, LayerMove& move) const {
+    const TensorId id = node.inputs[input];
+    const Node* producer = matcher_.producer(id);
+    const bool is_owned = producer != nullptr && producer->op_type == "aten.slice.Tensor" &&
+                          producer->inputs[0] == rows && producer->name.ends_with("@owned");
+    if (id != rows && !is_owned) return is_linear(id, rows, move);
+    move.readers.insert(node.name);
+    return true;
   }
 
   bool is_column(TensorId id) const {
@@ -98,13 +124,15 @@ class Finder {
 
   bool is_worth_it(const Shape& x, std::int64_t columns) const {
     const auto width = static_cast<double>(x[1]);
+    const auto narrow = static_cast<double>(columns);
     const auto halo = static_cast<double>(x[0] - shape_.owned);
     const double saved =
-        static_cast<double>(shape_.edges) * sizeof(float) * (width - static_cast<double>(columns));
+        sizeof(float) * (static_cast<double>(shape_.edges) * (width - narrow) +
+                         static_cast<double>(shape_.owned) * (2.0 * width - 2.0 * narrow));
     // Halo rows are multiplied as well, and the rows of a part are gathered for that.
     const double collected = halo > 0 ? 2.0 * static_cast<double>(x[0]) * sizeof(float) * width : 0;
-    const double added = halo * 2.0 * width * static_cast<double>(columns) / kOperationsPerByte;
-    return saved > collected + added;
+    const double added = halo * 2.0 * width * narrow / kOperationsPerByte;
+    return saved >= collected + added;
   }
 
   const Graph& graph_;
@@ -112,31 +140,78 @@ class Finder {
   BlockShape shape_;
 };
 
-void move_layer(Json& block, const LayerMove& move) {
-  Json nodes = Json::array();
-  Json before;
+/// Removes a node whose result nothing reads.
+void remove_unread(Json& block, const Json& name) {
+  Json kept = Json::array();
+  bool is_read = false;
   for (const Json& node : block["nodes"]) {
-    if (node["name"] != move.linear) continue;
-    before = node;
-    before["name"] = move.linear + "@before";
-    before["outputs"][0]["name"] = move.linear + "@before";
-    before["outputs"][0]["shape"] = {move.rows, move.columns};
-    if (before["inputs"].size() > 2) before["inputs"].erase(2);
+    for (const Json& input : node["inputs"]) is_read = is_read || input["name"] == name;
   }
-  for (Json node : block["nodes"]) {
-    if (node["name"] == move.gather) {
-      before["inputs"][0] = node["inputs"][0];
-      nodes.push_back(before);
-      node["inputs"][0] = before["outputs"][0];
+  for (const Json& node : block["nodes"]) {
+    if (is_read || node["name"] != name) kept.push_back(node);
+  }
+  block["nodes"] = std::move(kept);
+}
+
+/// The linear layer on the rows themselves.
+Json product_of(const Json& block, const LayerMove& move) {
+  Json product;
+  Json rows;
+  for (const Json& node : block["nodes"]) {
+    if (node["name"] == move.linear) product = node;
+    for (const Json& input : node["inputs"]) {
+      if (input["name"] == move.rows) rows = input;
     }
-    if (node["name"] == move.zeros) node["attrs"]["size"][1] = move.columns;
-    for (const char* side : {"inputs", "outputs"}) {
-      for (Json& tensor : node[side]) {
-        if (move.narrowed.contains(tensor["name"].get<std::string>())) {
-          tensor["shape"][1] = move.columns;
-        }
+  }
+  product["name"] = product["outputs"][0]["name"] = move.linear + "@before";
+  product["outputs"][0]["shape"] = {move.count, move.columns};
+  product["inputs"][0] = rows;
+  if (product["inputs"].size() > 2) product["inputs"].erase(2);
+  return product;
+}
+
+/// Its owned rows.
+Json owned_rows_of(const Json& product, std::int64_t owned) {
+  Json rows = product["outputs"][0];
+  rows["name"] = product["name"].get<std::string>() + "_rows";
+  rows["shape"][0] = owned;
+  return {{"name", rows["name"]},
+          {"op_type", "aten.slice.Tensor"},
+          {"inputs", Json::array({product["outputs"][0]})},
+          {"outputs", Json::array({rows})},
+          {"attrs", {{"dim", 0}, {"start", 0}, {"end", owned}}}};
+}
+
+/// What lies between the product and the linear layer, on fewer columns.
+void narrow(Json& node, const LayerMove& move) {
+  if (move.zeros.contains(node["name"].get<std::string>())) node["attrs"]["size"][1] = move.columns;
+  for (const char* side : {"inputs", "outputs"}) {
+    for (Json& tensor : node[side]) {
+      if (move.narrowed.contains(tensor["name"].get<std::string>())) {
+        tensor["shape"][1] = move.columns;
       }
     }
+  }
+}
+
+void move_layer(Json& block, const LayerMove& move, const BlockShape& shape) {
+  const Json product = product_of(block, move);
+  const Json owned = owned_rows_of(product, shape.owned);
+  Json nodes = Json::array();
+  bool is_first = true;
+  for (Json node : block["nodes"]) {
+    if (move.readers.contains(node["name"].get<std::string>())) {
+      if (is_first) {
+        nodes.push_back(product);
+        nodes.push_back(owned);
+      }
+      is_first = false;
+      for (Json& input : node["inputs"]) {
+        if (input["name"] == move.rows) input = product["outputs"][0];
+        if (input["name"] == move.rows + "@owned") input = owned["outputs"][0];
+      }
+    }
+    narrow(node, move);
     if (node["name"] == move.linear) {
       const bool has_bias = node["inputs"].size() > 2;
       node["op_type"] = has_bias ? "aten.add.Tensor" : "aten.alias.default";
@@ -146,6 +221,7 @@ void move_layer(Json& block, const LayerMove& move) {
     nodes.push_back(std::move(node));
   }
   block["nodes"] = std::move(nodes);
+  remove_unread(block, owned["name"]);
 }
 
 const Json* node_named(const Json& block, const std::string& name) {
@@ -265,7 +341,7 @@ Json linear_before_aggregate(const Json& block, const BlockShape& shape, const s
       if (moved.contains(node.name) || !finder.find(node, move)) continue;
       moved.insert(node.name);
       moved.insert(node.name + "@before");
-      move_layer(result, move);
+      move_layer(result, move, shape);
       join_layers(result, move.linear + "@before", shape);
       found = true;
       break;

@@ -59,6 +59,8 @@ std::vector<GnnDevice> open_devices(const Plan& plan, const RunOptions& options,
     device.resource = planned.resource;
     device.is_static = planned.is_static;
     device.threads = options.threads;
+    device.bfloat16 =
+        (options.precision.empty() ? plan.files.precision : options.precision) == "bf16";
     device.cache = &cache;
     device.counts = &counts;
     Json backend_options = Json::object();
@@ -73,6 +75,7 @@ std::vector<GnnDevice> open_devices(const Plan& plan, const RunOptions& options,
     backend_options["threads"] = options.threads;
     device.options = backend_options.dump();
     device.instance = DeviceInstance::open(Backend::load(device.backend), device.options);
+    device.products = open_products(device);
   }
   return devices;
 }

@@ -13,6 +13,7 @@
 #include <map>
 #include <utility>
 
+#include "gnn/run/bfloat16_features.hpp"
 #include "gnn/run/tensor_rows.hpp"
 #include "npu/support/ids.hpp"
 
@@ -52,6 +53,7 @@ PlanExecutor::PlanExecutor(const LoadedPlan& loaded, const std::vector<GnnDevice
                               plan_file)),
       table_(loaded.model, loaded.weights, devices, loaded.plan.pad),
       resident_features_(devices.size()) {
+  for (const GnnDevice& device : devices) threads_ = std::max(threads_, device.threads);
   for (std::size_t d = 0; d < devices.size(); ++d) {
     device_mutex_.push_back(std::make_unique<std::mutex>());
   }
@@ -73,6 +75,7 @@ void PlanExecutor::execute() {
   Tensor x = loaded_.features;
   for (std::size_t l = 0; l < graph_.layers.size(); ++l) {
     input_ = std::move(x);
+    narrow_input_ = narrow_features(l);
     output_ = Tensor(DType::kFloat32, {loaded_.nodes, loaded_.model.layers[l].output_features});
     values_.clear();
     for (std::size_t p = 0; p < loaded_.parts.size(); ++p) {
@@ -96,7 +99,9 @@ void PlanExecutor::run(std::size_t layer, std::size_t index, std::int32_t device
   for (const std::string& name : block.input_names()) {
     if (name == kEdgeInput) continue;
     if (name == kFeatureInput) {
-      inputs[name] = {input_, true, resident_features(layer, task, device)};
+      const bool is_narrow = block.feature_dtype() == DType::kBFloat16;
+      inputs[name] = {is_narrow ? narrow_input_ : input_, true,
+                      resident_features(layer, task, device, block)};
     } else if (name == kDegreeInput) {
       inputs[name] = {loaded_.degree, true, nullptr};
     } else {
@@ -131,15 +136,29 @@ bool PlanExecutor::goes_on(std::size_t layer) {
   return !options_.goes_on || options_.goes_on(static_cast<std::int32_t>(layer) + 1);
 }
 
+// The input of a layer as bfloat16, if a block reads that; the features are rounded only once.
+Tensor PlanExecutor::narrow_features(std::size_t layer) {
+  const auto reader = std::find_if(
+      blocks_[layer].begin(), blocks_[layer].end(),
+      [](const GnnBlock* block) { return block->feature_dtype() == DType::kBFloat16; });
+  if (reader == blocks_[layer].end()) return {};
+  if (layer > 0) return to_bfloat16(input_, threads_);
+  if (narrow_features_.bytes() == 0) narrow_features_ = to_bfloat16(input_, threads_);
+  return narrow_features_;
+}
+
 // The features, uploaded once, for a task that reads all of them as they are. With the device's
 // lock held.
 std::shared_ptr<DeviceBuffer> PlanExecutor::resident_features(std::size_t layer,
                                                               const ShareTask& task,
-                                                              std::int32_t device) {
+                                                              std::int32_t device,
+                                                              const GnnBlock& block) {
   if (layer > 0 || !task.view.nodes.empty()) return nullptr;
-  std::shared_ptr<DeviceBuffer>& resident = resident_features_[index_of(device)];
+  std::shared_ptr<DeviceBuffer>& resident =
+      resident_features_[index_of(device)][{&block.instance(), block.feature_dtype()}];
   if (resident == nullptr) {
-    resident = devices_[index_of(device)].instance->import_tensor(loaded_.features);
+    resident = block.instance().import_tensor(
+        block.feature_dtype() == DType::kBFloat16 ? narrow_input_ : loaded_.features);
   }
   return resident;
 }

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gnn/run/block_table.hpp"
@@ -49,7 +51,8 @@ class PlanExecutor : private TaskRunner {
   bool goes_on(std::size_t layer) override;
 
   std::shared_ptr<DeviceBuffer> resident_features(std::size_t layer, const ShareTask& task,
-                                                  std::int32_t device);
+                                                  std::int32_t device, const GnnBlock& block);
+  Tensor narrow_features(std::size_t layer);
   void store_rows(const Tensor& value, const ShareTask& task);
 
   const LoadedPlan& loaded_;
@@ -59,10 +62,14 @@ class PlanExecutor : private TaskRunner {
   BlockTable table_;
   std::vector<std::vector<const GnnBlock*>> blocks_;  // by layer and task
   std::vector<std::unique_ptr<std::mutex>> device_mutex_;
-  std::vector<std::shared_ptr<DeviceBuffer>> resident_features_;  // by device
-  std::vector<std::unique_ptr<SegmentValues>> values_;            // by subgraph
+  std::vector<std::map<std::pair<const DeviceInstance*, DType>, std::shared_ptr<DeviceBuffer>>>
+      resident_features_;                               // by device
+  std::vector<std::unique_ptr<SegmentValues>> values_;  // by subgraph
   std::unique_ptr<Scheduler> scheduler_;
-  Tensor input_;   // of the layer
+  Tensor input_;            // of the layer
+  Tensor narrow_input_;     // the same as bfloat16, if a block reads that
+  Tensor narrow_features_;  // of the first layer
+  std::int32_t threads_ = 0;
   Tensor output_;  // of the layer
 };
 

@@ -63,6 +63,32 @@ TEST_CASE("weights of edges become factors", "[gnn][reductions]") {
   }
 }
 
+TEST_CASE("norms and attention weights are computed beside the sum", "[gnn][reductions]") {
+  using Kind = EdgeStep::Kind;
+  for (const auto& [name, last] :
+       {std::pair("gcn", Kind::kMultiply), std::pair("gat", Kind::kDivide)}) {
+    CAPTURE(name);
+    bool any = false;
+    for (const Reduction& sum : reductions_of(name, {10, 10, 40}).sums) {
+      if (sum.factor_steps.empty()) continue;
+      any = true;
+      CHECK(sum.factor_steps.back().step.kind == last);
+      for (const EdgeFactor& each : sum.factor_steps) {
+        const bool reads = each.step.kind == Kind::kSource || each.step.kind == Kind::kTarget;
+        CHECK(each.node.valid() == reads);
+      }
+    }
+    CHECK(any);
+  }
+}
+
+TEST_CASE("a self loop is part of the sum", "[gnn][reductions]") {
+  const Found found = reductions_of("gcn", {10, 10, 40});
+  REQUIRE(found.sums.size() == 1);
+  CHECK(found.graph.tensor(found.sums.front().own).name == kFeatureInput);
+  CHECK(found.graph.tensor(found.sums.front().own_factor).shape == Shape{10, 1});
+}
+
 TEST_CASE("owned rows of an input with a halo are a slice", "[gnn][reductions]") {
   const Found found = reductions_of("graphsage", {10, 25, 40});
   REQUIRE(found.slices.size() == 1);

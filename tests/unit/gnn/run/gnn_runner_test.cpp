@@ -3,6 +3,7 @@
 #include "npu/gnn/gnn_runner.hpp"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "catch.hpp"
@@ -63,7 +64,7 @@ TEST_CASE("segment reduction against a plain loop", "[runtime][gnn]") {
       SegmentReduce reduce;
       reduce.offsets = offsets.data();
       reduce.sources = sources.data();
-      reduce.x = x.data();
+      reduce.x = {x.data()};
       reduce.weights = weighted ? weights.data() : nullptr;
       reduce.out = out.data();
       reduce.rows = 5;
@@ -107,7 +108,7 @@ TEST_CASE("the number of threads does not change a sum", "[runtime][gnn]") {
   SegmentReduce reduce;
   reduce.offsets = offsets.data();
   reduce.sources = sources.data();
-  reduce.x = x.data();
+  reduce.x = {x.data()};
   reduce.rows = rows;
   reduce.width = width;
   reduce.out = one.data();
@@ -133,6 +134,31 @@ TEST_CASE("rows that are no nodes never count", "[runtime][gnn]") {
     }
   }
   CHECK(static_programs > 0);
+}
+
+TEST_CASE("features of bfloat16 lie within their tolerance", "[runtime][gnn]") {
+  if (!test::use_backends()) return;
+  const test::TemporaryFolder folder;
+  for (const std::string model : {"graphsage", "gcn", "gat"}) {
+    for (const std::int32_t k : {1, 5}) {
+      CAPTURE(model, k);
+      RunOptions options = run_options(write_plan(folder, model, k), model);
+      Diagnostics diagnostics;
+      const RunResult wide = run_plan(options, diagnostics);
+      CHECK(diagnostics.entries().empty());
+      options.precision = "bf16";
+      const RunResult narrow = run_plan(options, diagnostics);
+      CHECK(narrow.within);
+      CHECK(diagnostics.entries().size() == 1);  // the plan's times are of float32
+      options.threads = 1;
+      const RunResult alone = run_plan(options, diagnostics);
+      const auto same = [](const Tensor& a, const Tensor& b) {
+        return std::memcmp(a.data(), b.data(), a.bytes()) == 0;
+      };
+      CHECK(same(narrow.output, alone.output));
+      CHECK_FALSE(same(narrow.output, wide.output));
+    }
+  }
 }
 
 TEST_CASE("a report has the keys of npu-run(1), and numbers to assert", "[runtime][gnn]") {

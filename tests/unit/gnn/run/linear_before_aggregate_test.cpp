@@ -70,11 +70,33 @@ TEST_CASE("owned rows share a product with few halo rows", "[runtime][gnn]") {
 }
 
 TEST_CASE("what else reads an aggregation keeps it where it is", "[runtime][gnn]") {
-  // GCN adds each node's own row to the sum of its neighbours' before the linear layer.
   const StagedModel model = model_of("gcn");
-  const auto last = static_cast<std::int32_t>(model.layers.at(1).stages.size());
   const BlockShape shape{100, 100, 1000};
-  CHECK(moved(model, 2, shape) == model.block(2, 1, last, shape));
+  Json block = model.block(2, 1, 6, shape);
+  for (const Json& node : block["nodes"]) {
+    if (node["op_type"] == "aten.linear.default") {
+      block["graph_outputs"].push_back(node["inputs"][0]);
+    }
+  }
+  CHECK(linear_before_aggregate(block, shape, model.file) == block);
+}
+
+TEST_CASE("own rows that are added to a sum move with it", "[runtime][gnn]") {
+  // GCN adds each node's own row to the sum of its neighbours' before the linear layer, from 8 to 4
+  // columns: both are made of products then.
+  const StagedModel model = model_of("gcn");
+  for (const std::int64_t halo : {0, 10}) {
+    const Json block = moved(model, 2, {100, 100 + halo, 1000});
+    CHECK(count_ops(block, "aten.linear.default") == 1);
+    for (const Json& node : block["nodes"]) {
+      if (node["op_type"] == "aten.linear.default") {
+        CHECK(node["outputs"][0]["shape"] == Json({100 + halo, 4}));
+      }
+      if (node["op_type"] == "aten.index_add.default") {
+        CHECK(node["outputs"][0]["shape"] == Json({100, 4}));
+      }
+    }
+  }
 }
 
 TEST_CASE("sums are finished where they are stored", "[runtime][gnn]") {
@@ -101,8 +123,7 @@ TEST_CASE("sums are finished where they are stored", "[runtime][gnn]") {
   SegmentReduce reduce;
   reduce.offsets = offsets.data();
   reduce.sources = sources.data();
-  reduce.x = both.data();
-  reduce.x_stride = kStride;
+  reduce.x = {both.data(), false, kStride};
   reduce.rows = kRows;
   reduce.width = kWidth;
   reduce.mean = mean;
@@ -112,8 +133,7 @@ TEST_CASE("sums are finished where they are stored", "[runtime][gnn]") {
   for (std::int64_t v = 0; v < kRows; ++v) {
     for (std::int64_t i = 0; i < kWidth; ++i) out[v * kWidth + i] = both[v * kStride + 25 + i];
   }
-  reduce.addend = in_place ? out.data() : both.data() + 25;
-  reduce.addend_stride = in_place ? 0 : kStride;
+  reduce.addend = in_place ? RowsOf{out.data()} : RowsOf{both.data() + 25, false, kStride};
   reduce.out = out.data();
   segment_reduce(reduce, 2);
   for (std::int64_t v = 0; v < kRows; ++v) {

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Segment reductions against sums in double precision: at every level of instructions, on float32
+// and bfloat16, with all that finishes a row.
+#include "gnn/run/csr_kernels.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <random>
+#include <string>
+
+#include "catch.hpp"
+#include "npu/device/isa_level.hpp"
+#include "npu/tensor/tensor.hpp"
+
+using namespace npu;
+using namespace npu::gnn;
+
+namespace {
+
+constexpr std::int64_t kRows = 60;
+
+/// NPU_MAX_ISA while it lives.
+class IsaLimit {
+ public:
+  explicit IsaLimit(const std::string& level) {
+    const char* before = std::getenv("NPU_MAX_ISA");
+    if (before != nullptr) before_ = before;
+    ::setenv("NPU_MAX_ISA", level.c_str(), 1);
+  }
+  ~IsaLimit() {
+    before_.empty() ? ::unsetenv("NPU_MAX_ISA") : ::setenv("NPU_MAX_ISA", before_.c_str(), 1);
+  }
+  IsaLimit(const IsaLimit&) = delete;
+  IsaLimit& operator=(const IsaLimit&) = delete;
+
+ private:
+  std::string before_;
+};
+
+/// Values as float32 and, where they are used as such, rounded to bfloat16.
+struct Values {
+  std::vector<float> wide;
+  std::vector<std::uint16_t> narrow;
+
+  Values(std::int64_t count, bool is_narrow, std::mt19937& engine) {
+    std::normal_distribution<float> normal;
+    for (std::int64_t i = 0; i < count; ++i) {
+      wide.push_back(normal(engine));
+      narrow.push_back(float_to_bfloat16(wide.back()));
+      if (is_narrow) wide.back() = bfloat16_to_float(narrow.back());
+    }
+  }
+  RowsOf rows(bool is_narrow, std::int64_t stride, std::int64_t column = 0) const {
+    return is_narrow ? RowsOf{narrow.data() + column, true, stride}
+                     : RowsOf{wide.data() + column, false, stride};
+  }
+};
+
+struct Edges {
+  std::vector<std::int64_t> offsets{0};
+  std::vector<std::int32_t> sources;
+
+  explicit Edges(std::mt19937& engine) {
+    for (std::int64_t v = 0; v < kRows; ++v) {
+      for (std::int64_t e = 0; e < v % 7; ++e) {
+        sources.push_back(static_cast<std::int32_t>(engine() % kRows));
+      }
+      offsets.push_back(static_cast<std::int64_t>(sources.size()));
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("rows of either type are summed and finished as in double precision", "[gnn][csr]") {
+  const std::string level = GENERATE("generic", "avx2", "amx");
+  const bool is_narrow = GENERATE(false, true);
+  const std::int64_t width = GENERATE(1, 5, 16, 21, 64, 300);
+  CAPTURE(level, is_narrow, width);
+  const IsaLimit limit(level);
+  std::mt19937 engine(5);
+  const Edges edges(engine);
+  const std::int64_t stride = width + 9;
+  const Values x(kRows * stride, is_narrow, engine);
+  const Values bias(width, false, engine);
+  const Values factors(kRows, false, engine);
+  std::vector<float> out(static_cast<std::size_t>(kRows * width));
+  std::vector<std::uint16_t> narrow_out(out.size());
+  SegmentReduce reduce;
+  reduce.offsets = edges.offsets.data();
+  reduce.sources = edges.sources.data();
+  reduce.x = x.rows(is_narrow, stride);
+  reduce.rows = kRows;
+  reduce.width = width;
+  reduce.mean = true;
+  reduce.own = x.rows(is_narrow, stride, 2);
+  reduce.own_factors = factors.wide.data();
+  reduce.bias = bias.wide.data();
+  reduce.addend = x.rows(is_narrow, stride, 9);
+  reduce.relu = true;
+  reduce.out = out.data();
+  segment_reduce(reduce, 2);
+  reduce.out = narrow_out.data();
+  reduce.out_is_bfloat16 = true;
+  segment_reduce(reduce, 1);
+  const auto at = [&](std::int64_t row, std::int64_t column) {
+    return static_cast<double>(x.wide[static_cast<std::size_t>(row * stride + column)]);
+  };
+  for (std::int64_t v = 0; v < kRows; ++v) {
+    const std::int64_t begin = edges.offsets[static_cast<std::size_t>(v)];
+    const std::int64_t end = edges.offsets[static_cast<std::size_t>(v) + 1];
+    for (std::int64_t i = 0; i < width; ++i) {
+      double expected = 0;
+      for (std::int64_t e = begin; e < end; ++e) {
+        expected += at(edges.sources[static_cast<std::size_t>(e)], i);
+      }
+      expected /= static_cast<double>(std::max<std::int64_t>(1, end - begin));
+      expected += static_cast<double>(factors.wide[static_cast<std::size_t>(v)]) * at(v, 2 + i);
+      expected += static_cast<double>(bias.wide[static_cast<std::size_t>(i)]) + at(v, 9 + i);
+      expected = std::max(expected, 0.0);
+      const auto place = static_cast<std::size_t>(v * width + i);
+      REQUIRE(std::abs(static_cast<double>(out[place]) - expected) < 1e-5);
+      // Rounded once, to 8 bits.
+      REQUIRE(narrow_out[place] == float_to_bfloat16(out[place]));
+    }
+  }
+}
+
+TEST_CASE("weights are computed for the edges of a row at a time", "[gnn][csr]") {
+  std::mt19937 engine(7);
+  const Edges edges(engine);
+  constexpr std::int64_t kHeads = 2;
+  constexpr std::int64_t kWidth = 3;
+  const Values x(kRows * kHeads * kWidth, false, engine);
+  const Values source(kRows * kHeads, false, engine);
+  const Values target(kRows * kHeads, false, engine);
+  using Kind = EdgeStep::Kind;
+  SegmentReduce reduce;
+  reduce.weight_steps = {{.kind = Kind::kSource, .node = source.wide.data()},
+                         {.kind = Kind::kTarget, .node = target.wide.data()},
+                         {.kind = Kind::kAdd, .left = 0, .right = 1},
+                         {.kind = Kind::kLeakyRelu, .left = 2, .right = 2, .first = 0.2F},
+                         {.kind = Kind::kClamp, .left = 3, .right = 3, .first = -1, .second = 1},
+                         {.kind = Kind::kExp, .left = 4, .right = 4},
+                         {.kind = Kind::kRowSum, .left = 5, .right = 5},
+                         {.kind = Kind::kDivide, .left = 5, .right = 6}};
+  reduce.offsets = edges.offsets.data();
+  reduce.sources = edges.sources.data();
+  reduce.x = x.rows(false, 0);
+  reduce.rows = kRows;
+  reduce.heads = kHeads;
+  reduce.width = kWidth;
+  std::vector<float> out(static_cast<std::size_t>(kRows * kHeads * kWidth));
+  reduce.out = out.data();
+  segment_reduce(reduce, 2);
+  for (std::int64_t v = 0; v < kRows; ++v) {
+    const std::int64_t begin = edges.offsets[static_cast<std::size_t>(v)];
+    const std::int64_t end = edges.offsets[static_cast<std::size_t>(v) + 1];
+    for (std::int64_t h = 0; h < kHeads; ++h) {
+      const auto power = [&](std::int64_t e) {
+        const std::int64_t u = edges.sources[static_cast<std::size_t>(e)];
+        const double score =
+            static_cast<double>(source.wide[static_cast<std::size_t>(u * kHeads + h)]) +
+            static_cast<double>(target.wide[static_cast<std::size_t>(v * kHeads + h)]);
+        return std::exp(std::clamp(score < 0 ? 0.2 * score : score, -1.0, 1.0));
+      };
+      double total = 0;
+      for (std::int64_t e = begin; e < end; ++e) total += power(e);
+      for (std::int64_t i = 0; i < kWidth; ++i) {
+        double expected = 0;
+        for (std::int64_t e = begin; e < end; ++e) {
+          const std::int64_t u = edges.sources[static_cast<std::size_t>(e)];
+          expected +=
+              power(e) / total *
+              static_cast<double>(x.wide[static_cast<std::size_t>((u * kHeads + h) * kWidth + i)]);
+        }
+        const auto place = static_cast<std::size_t>((v * kHeads + h) * kWidth + i);
+        REQUIRE(std::abs(static_cast<double>(out[place]) - expected) < 1e-5);
+      }
+    }
+  }
+}
