@@ -36,9 +36,9 @@ struct Placed {
 // Memory of the device, to be written from here; the host's own where the device's cannot be.
 Placed allocate_on(DeviceInstance& device, DType dtype, const Shape& shape) {
   std::shared_ptr<DeviceBuffer> buffer = device.allocate(dtype, shape);
-  const npu_tensor description = buffer->describe();
-  if (description.data == nullptr) return {Tensor(dtype, shape), nullptr};
-  prefer_huge_pages(const_cast<void*>(description.data), description.bytes);
+  std::byte* memory = buffer->host_memory();
+  if (memory == nullptr) return {Tensor(dtype, shape), nullptr};
+  prefer_huge_pages(memory, buffer->bytes());
   return {DeviceBuffer::view(buffer), buffer};
 }
 
@@ -111,7 +111,7 @@ class BlockRun {
 
   void operator()(const ProgramStep& step) {
     std::vector<std::shared_ptr<DeviceBuffer>> buffers;
-    std::vector<npu_buffer*> arguments;
+    std::vector<npu4_buffer*> arguments;
     for (const TensorId id : step.boundary.inputs) {
       Placed& value = input_value(id);
       if (value.buffer == nullptr) value.buffer = device_.instance->import_tensor(value.tensor);

@@ -11,7 +11,7 @@ namespace npu::gnn {
 
 std::unique_ptr<DeviceProgram> load_gnn_program(const GnnDevice& device, const std::string& sub_ir,
                                                 std::vector<NamedTensor> weights,
-                                                std::size_t output_count, std::size_t node_count) {
+                                                ProgramSignature signature) {
   const Backend& backend = device.instance->backend();
   const std::string options = "{}";
   Blob blob;
@@ -22,7 +22,7 @@ std::unique_ptr<DeviceProgram> load_gnn_program(const GnnDevice& device, const s
         device.threads == 0 ? std::to_string(std::thread::hardware_concurrency()) : std::string();
     key = cache_key({.backend = backend.name(),
                      .backend_version = backend.version(),
-                     .fingerprint = backend.fingerprint(),
+                     .fingerprint = device.instance->facts().fingerprint,
                      .device = device.options,
                      .options = options + cores,
                      .sub_ir = sub_ir,
@@ -38,8 +38,8 @@ std::unique_ptr<DeviceProgram> load_gnn_program(const GnnDevice& device, const s
     if (!key.empty()) device.cache->store(key, blob, device.instance->blob_report(blob));
   }
   // A blob that holds its weights needs no other copy of them.
-  if ((backend.capabilities() & NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS) != 0) weights.clear();
-  return device.instance->load(std::move(blob), std::move(weights), output_count, node_count);
+  if (backend.holds_weights()) weights.clear();
+  return device.instance->load(std::move(blob), std::move(weights), std::move(signature));
 }
 
 }  // namespace npu::gnn

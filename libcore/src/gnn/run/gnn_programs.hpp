@@ -35,6 +35,6 @@ struct GnnDevice {
 /// A compiled sub-IR, from the device's cache if it has one.
 std::unique_ptr<DeviceProgram> load_gnn_program(const GnnDevice& device, const std::string& sub_ir,
                                                 std::vector<NamedTensor> weights,
-                                                std::size_t output_count, std::size_t node_count);
+                                                ProgramSignature signature);
 
 }  // namespace npu::gnn
