@@ -556,8 +556,12 @@ std::string run_fault(const std::string& op_type, const Call& call,
                                     {"inputs", inputs},
                                     {"outputs", outputs},
                                     {"attrs", call.attrs}}});
-  const auto program = device.compile_and_load(document.dump(), {}, expected.size(), 1);
-  std::vector<npu_buffer*> arguments;
+  ProgramSignature signature{.outputs = {}, .nodes = 1};
+  for (const Tensor& result : expected) {
+    signature.outputs.push_back({result.dtype(), result.shape()});
+  }
+  const auto program = device.compile_and_load(document.dump(), {}, std::move(signature));
+  std::vector<npu4_buffer*> arguments;
   for (const auto& buffer : buffers) arguments.push_back(buffer->get());
   const auto results = program->run(arguments);
   for (std::size_t i = 0; i < results.size(); ++i) {

@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/v3_calls.hpp"
 #include "fuzz_check.hpp"
 #include "npu/backend.h"
 #include "npu/ir/json_reader.hpp"
@@ -34,9 +35,10 @@ const npu_backend_api& api() {
   static const npu_backend_api* const loaded = [] {
     void* library = dlopen(NPU_TEST_BACKEND_DIR "/npu_backend_onednn.so", RTLD_NOW | RTLD_LOCAL);
     require(library != nullptr, "the backend can be opened");
-    using Entry = const npu_backend_api* (*)(std::uint32_t);
-    const auto entry = reinterpret_cast<Entry>(dlsym(library, NPU_BACKEND_ENTRY_NAME));
-    return entry(NPU_BACKEND_ABI_VERSION);
+    using Entry = const npu4_backend* (*)(const npu4_host*, npu4_error*);
+    const auto entry = reinterpret_cast<Entry>(dlsym(library, NPU4_ENTRY_NAME));
+    struct Onednn {};
+    return &npu::test::V3Calls<Onednn>::table(entry(&npu::test::test_host(), nullptr));
   }();
   return *loaded;
 }

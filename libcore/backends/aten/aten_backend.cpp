@@ -1,63 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI of the aten backend (npu/backend.h) over OpRegistry and Program.
+// The C interface of the aten backend (npu/backend.h) over OpRegistry and Program.
 //
 // A device is a registry of ops and a thread count; a blob is the sub-IR's text after a header,
 // since load builds a program faster than it could read a compiled one; a buffer is one contiguous
-// at::Tensor. Weights are used in place. Everything runs under c10::InferenceMode.
-#include <ATen/ATen.h>
+// at::Tensor, which a run exchanges for its result unless somebody sees its memory. Weights are
+// used in place. Everything runs under c10::InferenceMode.
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
-#include <c10/core/InferenceMode.h>
-#include <c10/util/Exception.h>
 #include <dlfcn.h>
 #include <spdlog/fmt/fmt.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
-#include <new>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "aten_types.hpp"
+#include "boundary.hpp"
 #include "large_blocks.hpp"
-#include "npu/backend.h"
 #include "npu/ir/json_reader.hpp"
-#include "npu/support/checked.hpp"
-#include "op_registry.hpp"
-#include "program.hpp"
-
-namespace npu::aten {
-namespace {
-
-/// State of an open device; programs share it, so that the order in which the host frees things
-/// does not matter.
-struct DeviceState {
-  int threads = 1;
-  BuildOptions build;
-  OpRegistry registry;
-  explicit DeviceState(const std::vector<std::string>& custom_ops) : registry(custom_ops) {}
-};
-
-}  // namespace
-}  // namespace npu::aten
-
-struct npu_device {
-  std::shared_ptr<npu::aten::DeviceState> state;
-};
-
-struct npu_program {
-  std::shared_ptr<npu::aten::DeviceState> state;
-  npu::aten::Program program;
-};
-
-struct npu_buffer {
-  at::Tensor tensor;  // contiguous
-  npu_dtype dtype;
-};
+#include "npu/ir/subgraph.hpp"
 
 namespace npu::aten {
 namespace {
@@ -72,102 +37,24 @@ struct BlobHeader {
   std::uint64_t text_size;
 };
 
-void write_error(npu_error* error, std::string_view text) {
-  if (error == nullptr) return;
-  std::snprintf(error->text, sizeof error->text, "%.*s", static_cast<int>(text.size()),
-                text.data());
-}
-
-/// Runs the body of an ABI call and turns exceptions into a status.
-template <typename Body>
-npu_status guarded(npu_error* error, Body body) noexcept {
-  try {
-    const c10::InferenceMode inference;
-    body();
-    return NPU_OK;
-  } catch (const StatusError& failure) {
-    write_error(error, failure.what());
-    return failure.status();
-  } catch (const Error& failure) {
-    write_error(error, failure.message());
-    return status_of(failure.code());
-  } catch (const std::bad_alloc&) {
-    write_error(error, "out of memory");
-    return NPU_ERROR_MEMORY;
-  } catch (const c10::OutOfMemoryError& failure) {
-    write_error(error, first_line(failure.what_without_backtrace()));
-    return NPU_ERROR_MEMORY;
-  } catch (const c10::Error& failure) {
-    const std::string text = first_line(failure.what_without_backtrace());
-    write_error(error, text);
-    return text.find("can't allocate memory") == text.npos ? NPU_ERROR_FAILED : NPU_ERROR_MEMORY;
-  } catch (const std::exception& failure) {
-    write_error(error, first_line(failure.what()));
-    return NPU_ERROR_FAILED;
-  } catch (...) {
-    write_error(error, "unknown exception");
-    return NPU_ERROR_FAILED;
+/// libtorch's number of threads, which OpenMP keeps for each thread, as long as it lives.
+class ThreadScope {
+ public:
+  explicit ThreadScope(int threads) : before_(at::get_num_threads()), threads_(threads) {
+    if (before_ != threads_) at::set_num_threads(threads_);
   }
-}
-
-[[noreturn]] void invalid(std::string text) {
-  throw StatusError(NPU_ERROR_INVALID, std::move(text));
-}
-
-void require(const void* pointer, std::string_view what) {
-  if (pointer == nullptr) invalid(fmt::format("{} is null", what));
-}
-
-/// Checks a host's description of a tensor, except `data`.
-c10::IntArrayRef checked_shape(std::string_view what, npu_dtype dtype, std::uint32_t rank,
-                               const std::int64_t* shape, std::uint64_t* bytes) {
-  if (static_cast<int>(dtype) < 0 || static_cast<int>(dtype) >= kDTypeCount) {
-    invalid(fmt::format("{}: unknown dtype {}", what, static_cast<int>(dtype)));
+  ~ThreadScope() {
+    if (before_ != threads_) at::set_num_threads(before_);
   }
-  if (rank != 0 && shape == nullptr) invalid(fmt::format("{}: its shape is null", what));
-  const Shape dimensions(shape, shape + rank);
-  const auto count = checked_element_count(dimensions);
-  const auto size =
-      count ? checked_multiply(*count,
-                               static_cast<std::int64_t>(dtype_size(static_cast<DType>(dtype))))
-            : std::nullopt;
-  if (!size)
-    invalid(fmt::format("{}: shape {} is negative or too large", what, shape_text(dimensions)));
-  *bytes = static_cast<std::uint64_t>(*size);
-  return {shape, rank};
-}
+  ThreadScope(const ThreadScope&) = delete;
+  ThreadScope& operator=(const ThreadScope&) = delete;
 
-c10::ScalarType scalar_type_of(npu_dtype dtype) {
-  return kScalarTypes[static_cast<std::size_t>(dtype)];
-}
+ private:
+  int before_;
+  int threads_;
+};
 
-std::string tensor_text(const npu_tensor& tensor) {
-  return fmt::format("tensor '{}'", tensor.name == nullptr ? "" : tensor.name);
-}
-
-/// `tensor` as an at::Tensor over the same memory; a copy if it is not aligned to its elements.
-at::Tensor wrap_weight(const npu_tensor& tensor) {
-  std::uint64_t bytes = 0;
-  const auto shape =
-      checked_shape(tensor_text(tensor), tensor.dtype, tensor.rank, tensor.shape, &bytes);
-  if (bytes != tensor.bytes) {
-    invalid(
-        fmt::format("{}: expected {} bytes, found {}", tensor_text(tensor), bytes, tensor.bytes));
-  }
-  const auto options = at::TensorOptions().dtype(scalar_type_of(tensor.dtype));
-  if (bytes == 0) return at::empty(shape, options);
-  if (tensor.data == nullptr) invalid(fmt::format("{}: its data is null", tensor_text(tensor)));
-  const std::size_t alignment = dtype_size(static_cast<DType>(tensor.dtype));
-  if (reinterpret_cast<std::uintptr_t>(tensor.data) % alignment != 0) {
-    at::Tensor copy = at::empty(shape, options);
-    std::memcpy(copy.data_ptr(), tensor.data, bytes);
-    return copy;
-  }
-  // Never written: Program clones a tensor before an op changes it.
-  return at::from_blob(const_cast<void*>(tensor.data), shape, options);
-}
-
-// ---- describe
+// ---- infos
 
 // libblas.so.3 may be OpenBLAS, which one of its symbols reveals.
 std::string blas_name() {
@@ -182,29 +69,48 @@ std::string blas_name() {
   return "reference BLAS (slow: install libopenblas0-openmp)";
 }
 
-npu_status describe(npu_backend_description* description, npu_error* error) {
+const std::string& version_text() {
+  static const std::string version =
+      fmt::format("{}, libtorch {}, {}", NPU_VERSION, NPU_TORCH_VERSION, blas_name());
+  return version;
+}
+
+npu4_status backend_info(npu4_backend_info* info, npu4_error* error) {
   return guarded(error, [&] {
-    require(description, "description");
-    static const std::string version =
-        fmt::format("{}, libtorch {}, {}", NPU_VERSION, NPU_TORCH_VERSION, blas_name());
+    require(info, "info");
+    npu4_backend_info filled{};
+    filled.name = "aten";
+    filled.version = version_text().c_str();
+    filled.ir_version_min = filled.ir_version_max = NPU4_IR_VERSION;
+    filled.flags = NPU4_ANY_OP | NPU4_NEW_OUTPUTS | NPU4_DETERMINISTIC;
+    fill(info, filled);
+  });
+}
+
+npu4_status device_info(std::uint64_t index, npu4_device_info* info, npu4_error* error) {
+  if (index != 0) return NPU4_END;
+  return guarded(error, [&] {
+    require(info, "info");
     static const std::string fingerprint = fmt::format(
         "aten blob {} npu {} libtorch {}", kBlobVersion, NPU_VERSION, NPU_TORCH_VERSION);
-    *description = {"aten", version.c_str(), fingerprint.c_str(), NPU_CAPABILITY_ANY_OP};
+    static const npu4_memory_info* const memories[] = {&memory_info()};
+    npu4_device_info filled{};
+    filled.id = "cpu:0";
+    filled.name = "CPU";
+    filled.vendor = filled.arch = "";
+    filled.driver = version_text().c_str();
+    filled.fingerprint = fingerprint.c_str();
+    filled.kind = NPU4_DEVICE_CPU;
+    filled.usable = 1;
+    filled.memories = memories;
+    filled.memory_count = 1;
+    filled.known = NPU4_KNOWN_COMPUTE_UNITS;
+    filled.compute_units = std::max(1U, std::thread::hardware_concurrency());
+    fill(info, filled);
   });
 }
 
 // ---- device
-
-int read_threads(const Json& options) {
-  const Json* threads = find_member(options, "threads");
-  if (threads == nullptr || threads->is_null()) return at::get_num_threads();
-  if (!threads->is_number_integer() || *threads < 0 || *threads > 4096) {
-    invalid(
-        fmt::format("option 'threads': expected an integer in 0..4096, found {}", threads->dump()));
-  }
-  const int count = threads->get<int>();
-  return count != 0 ? count : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
 
 std::vector<std::string> read_load_ops(const Json& options) {
   std::vector<std::string> paths;
@@ -219,69 +125,75 @@ std::vector<std::string> read_load_ops(const Json& options) {
   return paths;
 }
 
-npu_status open_device(const char* options_text, npu_device** device, npu_error* error) {
+npu4_status device_open(const npu4_open_args* args, npu4_device** device, npu4_error* error) {
   return guarded(error, [&] {
+    require(args, "args");
     require(device, "device");
-    const Json options = options_text == nullptr || *options_text == '\0'
+    const Json options = args->options == nullptr || *args->options == '\0'
                              ? Json::object()
-                             : parse_json(options_text, "device options");
+                             : parse_json(args->options, "device options");
     if (!options.is_object()) invalid("device options: expected an object");
+    if (args->threads > 4096) invalid("threads: expected at most 4096");
     auto state = std::make_shared<DeviceState>(read_load_ops(options));
-    state->threads = read_threads(options);
+    state->threads = args->threads != 0
+                         ? static_cast<int>(args->threads)
+                         : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
     if (const Json* promote = find_member(options, "promote")) {
       if (!promote->is_boolean())
         invalid("option 'promote': expected true or false, found " + promote->dump());
       state->build.promote = promote->get<bool>();
     }
-    at::set_num_threads(state->threads);
     keep_large_blocks();
-    *device = new npu_device{std::move(state)};
+    *device = new npu4_device{std::move(state)};
   });
 }
 
-void close_device(npu_device* device) { delete device; }
+void device_close(npu4_device* device) { delete device; }
 
 // ---- compile and load
 
-using WeightIndex = std::map<std::string, const npu_tensor*, std::less<>>;
-
-WeightIndex index_weights(const npu_tensor* weights, std::size_t count) {
+/// Checks the names, and wraps each tensor unless only the names count.
+WeightTensors read_weights(const npu4_tensor* const* weights, std::uint64_t count,
+                           bool names_only) {
   if (count != 0) require(weights, "weights");
-  WeightIndex index;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (weights[i].name == nullptr) invalid(fmt::format("weight {} has no name", i));
-    if (!index.emplace(weights[i].name, &weights[i]).second) {
-      invalid(fmt::format("weight '{}' is given twice", weights[i].name));
+  WeightTensors tensors;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    require(weights[i], "a weight");
+    const npu4_tensor& weight = *weights[i];
+    if (weight.name == nullptr) invalid(fmt::format("weight {} has no name", i));
+    if (!tensors.emplace(weight.name, names_only ? at::Tensor() : wrap_weight(weight)).second) {
+      invalid(fmt::format("weight '{}' is given twice", weight.name));
     }
   }
-  return index;
+  return tensors;
 }
 
-npu_status compile(npu_device* device, const char* sub_ir, std::size_t sub_ir_size,
-                   const npu_tensor* weights, std::size_t weight_count, const char* /*options*/,
-                   npu_blob* blob, npu_error* error) {
+npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_error* error) {
   return guarded(error, [&] {
     require(device, "device");
-    require(sub_ir, "the sub-IR");
-    require(blob, "blob");
-    (void)index_weights(weights, weight_count);
-    const Graph graph = read_valid_graph({sub_ir, sub_ir_size}, "sub-IR");
+    require(args, "args");
+    require(args->blob, "blob");
+    if (args->entry_count != 1) invalid("expected one entry");
+    require(args->entries, "entries");
+    require(args->entries[0], "the entry");
+    const npu4_entry& entry = *args->entries[0];
+    require(entry.sub_ir, "the sub-IR");
+    (void)read_weights(args->weights, args->weight_count, true);
+    const auto size = static_cast<std::size_t>(entry.sub_ir_size);
+    const Graph graph = read_valid_graph({entry.sub_ir, size}, "sub-IR");
+    check_sub_ir_version(graph);
     (void)build_program(graph, device->state->registry, device->state->build, nullptr);
     BlobHeader header = {};
     std::memcpy(header.magic, kMagic, sizeof kMagic);
     header.version = kBlobVersion;
-    header.text_size = sub_ir_size;
-    char* const data = new char[sizeof header + sub_ir_size];
-    std::memcpy(data, &header, sizeof header);
-    std::memcpy(data + sizeof header, sub_ir, sub_ir_size);
-    *blob = {data, sizeof header + sub_ir_size};
+    header.text_size = size;
+    const auto put = [&](const void* data, std::uint64_t bytes) {
+      const npu4_status status = args->blob->write(args->blob->context, data, bytes, error);
+      if (status != NPU4_OK) throw WriteError{status};
+    };
+    put(&header, sizeof header);
+    put(entry.sub_ir, size);
   });
-}
-
-void blob_free(npu_blob* blob) {
-  if (blob == nullptr) return;
-  delete[] static_cast<const char*>(blob->data);
-  *blob = {nullptr, 0};
 }
 
 std::string_view blob_text(const void* blob, std::uint64_t size) {
@@ -302,99 +214,81 @@ std::string_view blob_text(const void* blob, std::uint64_t size) {
   return {static_cast<const char*>(blob) + sizeof header, header.text_size};
 }
 
-npu_status load(npu_device* device, const void* blob, std::uint64_t blob_size,
-                const npu_tensor* weights, std::size_t weight_count, npu_program** program,
-                npu_error* error) {
+Program make_program(const npu4_model& model) {
+  const WeightLookup lookup = [&](const TensorInfo& tensor) -> std::optional<at::Tensor> {
+    const auto where = model.weights.find(tensor.name);
+    if (where == model.weights.end()) return std::nullopt;
+    return where->second;
+  };
+  const Graph graph = read_valid_graph(model.text, "blob");
+  return build_program(graph, model.state->registry, model.state->build, &lookup);
+}
+
+npu4_status weights_load(npu4_device* device, const npu4_tensor* const* tensors,
+                         std::uint64_t count, npu4_model_info* info, npu4_weights** weights,
+                         npu4_error* error) {
   return guarded(error, [&] {
     require(device, "device");
-    require(program, "program");
-    const WeightIndex index = index_weights(weights, weight_count);
-    const WeightLookup lookup = [&](const TensorInfo& tensor) -> std::optional<at::Tensor> {
-      const auto where = index.find(tensor.name);
-      if (where == index.end()) return std::nullopt;
-      return wrap_weight(*where->second);
-    };
-    const Graph graph = read_valid_graph(blob_text(blob, blob_size), "blob");
-    *program = new npu_program{device->state, build_program(graph, device->state->registry,
-                                                            device->state->build, &lookup)};
+    require(weights, "weights");
+    auto loaded = std::make_unique<npu4_weights>();
+    loaded->tensors = read_weights(tensors, count, false);
+    if (info != nullptr) fill(info, npu4_model_info{});
+    *weights = loaded.release();
   });
 }
 
-void program_free(npu_program* program) {
+void weights_free(npu4_weights* weights) {
+  if (weights == nullptr) return;
+  const c10::InferenceMode inference;
+  delete weights;
+}
+
+npu4_status model_load(npu4_device* device, const npu4_load_args* args, npu4_model_info* info,
+                       npu4_model** model, npu4_error* error) {
+  return guarded(error, [&] {
+    require(device, "device");
+    require(args, "args");
+    require(model, "model");
+    auto loaded = std::make_unique<npu4_model>();
+    loaded->state = device->state;
+    loaded->weights = read_weights(args->weights, args->weight_count, false);
+    for (std::uint64_t i = 0; NPU4_HAS(args, shared_count) && i < args->shared_count; ++i) {
+      const WeightTensors& shared = args->shared[i]->tensors;
+      loaded->weights.insert(shared.begin(), shared.end());
+    }
+    loaded->text = blob_text(args->blob, args->blob_size);
+    loaded->first = make_program(*loaded);
+    if (info != nullptr) fill(info, npu4_model_info{});  // blob and weights are used in place
+    *model = loaded.release();
+  });
+}
+
+void model_free(npu4_model* model) {
+  if (model == nullptr) return;
+  const c10::InferenceMode inference;
+  delete model;
+}
+
+npu4_status program_create(npu4_model* model, const npu4_program_args* /*args*/,
+                           npu4_program** program, npu4_error* error) {
+  return guarded(error, [&] {
+    require(model, "model");
+    require(program, "program");
+    if (!model->first) model->first = make_program(*model);
+    *program = new npu4_program{model->state, *std::move(model->first)};
+    model->first.reset();
+  });
+}
+
+void program_free(npu4_program* program) {
   if (program == nullptr) return;
   const c10::InferenceMode inference;
   delete program;
 }
 
-// ---- buffers
-
-npu_status buffer_allocate(npu_device* device, npu_dtype dtype, std::uint32_t rank,
-                           const std::int64_t* shape, npu_buffer** buffer, npu_error* error) {
-  return guarded(error, [&] {
-    require(device, "device");
-    require(buffer, "buffer");
-    std::uint64_t bytes = 0;
-    const auto sizes = checked_shape("buffer", dtype, rank, shape, &bytes);
-    *buffer =
-        new npu_buffer{at::empty(sizes, at::TensorOptions().dtype(scalar_type_of(dtype))), dtype};
-  });
-}
-
-npu_status buffer_import(npu_device* device, const npu_tensor* tensor, npu_buffer** buffer,
-                         npu_error* error) {
-  return guarded(error, [&] {
-    require(device, "device");
-    require(tensor, "tensor");
-    require(buffer, "buffer");
-    std::uint64_t bytes = 0;
-    const auto sizes =
-        checked_shape(tensor_text(*tensor), tensor->dtype, tensor->rank, tensor->shape, &bytes);
-    if (bytes != tensor->bytes) {
-      invalid(fmt::format("{}: expected {} bytes, found {}", tensor_text(*tensor), bytes,
-                          tensor->bytes));
-    }
-    if (bytes != 0 && tensor->data == nullptr) {
-      invalid(fmt::format("{}: its data is null", tensor_text(*tensor)));
-    }
-    at::Tensor copy = at::empty(sizes, at::TensorOptions().dtype(scalar_type_of(tensor->dtype)));
-    if (bytes != 0) std::memcpy(copy.data_ptr(), tensor->data, bytes);
-    *buffer = new npu_buffer{std::move(copy), tensor->dtype};
-  });
-}
-
-npu_status buffer_export(const npu_buffer* buffer, void* data, std::uint64_t bytes,
-                         npu_error* error) {
-  return guarded(error, [&] {
-    require(buffer, "buffer");
-    if (bytes != buffer->tensor.nbytes()) {
-      invalid(fmt::format("the buffer has {} bytes, expected {}", buffer->tensor.nbytes(), bytes));
-    }
-    if (bytes == 0) return;
-    require(data, "data");
-    std::memcpy(data, buffer->tensor.data_ptr(), bytes);
-  });
-}
-
-npu_status buffer_describe(const npu_buffer* buffer, npu_tensor* description, npu_error* error) {
-  return guarded(error, [&] {
-    require(buffer, "buffer");
-    require(description, "description");
-    const at::Tensor& tensor = buffer->tensor;
-    const char* const name = description->name;
-    *description = {name,
-                    buffer->dtype,
-                    static_cast<std::uint32_t>(tensor.dim()),
-                    tensor.sizes().data(),
-                    tensor.nbytes() == 0 ? nullptr : tensor.data_ptr(),
-                    tensor.nbytes()};
-  });
-}
-
-void buffer_free(npu_buffer* buffer) { delete buffer; }
-
 // ---- run
 
-void check_input(const StepResult& expected, const npu_buffer* buffer) {
+void check_input(const StepResult& expected, const npu4_buffer* buffer) {
   if (buffer == nullptr) invalid(fmt::format("input '{}' is null", expected.name));
   const at::Tensor& tensor = buffer->tensor;
   if (tensor.scalar_type() != expected.type || tensor.sizes() != c10::IntArrayRef(expected.shape)) {
@@ -404,45 +298,75 @@ void check_input(const StepResult& expected, const npu_buffer* buffer) {
   }
 }
 
-npu_status run(npu_program* program, npu_buffer* const* inputs, std::size_t input_count,
-               npu_buffer** outputs, std::size_t output_count, npu_error* error) {
+/// Makes a result the content of its buffer.
+void take_result(npu4_buffer& buffer, at::Tensor result, const StepResult& expected) {
+  if (dtype_of(result.scalar_type()) != static_cast<DType>(buffer.dtype) ||
+      result.sizes() != c10::IntArrayRef(buffer.shape)) {
+    invalid(fmt::format("output '{}': it is {} {}, the buffer is {} {}", expected.name,
+                        type_text(result.scalar_type()), shape_text(result.sizes().vec()),
+                        dtype_name(static_cast<DType>(buffer.dtype)), shape_text(buffer.shape)));
+  }
+  if (!buffer.is_seen) {
+    buffer.tensor = std::move(result);
+  } else if (result.nbytes() != 0) {
+    std::memcpy(buffer.tensor.data_ptr(), result.data_ptr(), result.nbytes());
+  }
+}
+
+void check_arguments(const npu4_program& program, const npu4_run_args& args) {
+  if (args.input_count != 0) require(args.inputs, "inputs");
+  if (args.output_count != 0) require(args.outputs, "outputs");
+  const auto& inputs = program.program.inputs();
+  const auto& outputs = program.program.outputs();
+  if (args.input_count != inputs.size()) {
+    invalid(fmt::format("expected {} inputs, found {}", inputs.size(), args.input_count));
+  }
+  if (args.output_count != outputs.size()) {
+    invalid(fmt::format("expected {} outputs, found {}", outputs.size(), args.output_count));
+  }
+  for (std::uint64_t i = 0; i < args.output_count; ++i) {
+    const npu4_buffer* output = args.outputs[i];
+    require(output, "an output");
+    if (std::find(args.inputs, args.inputs + args.input_count, output) !=
+            args.inputs + args.input_count ||
+        std::find(args.outputs, args.outputs + i, output) != args.outputs + i) {
+      invalid("an output buffer is passed twice, or as an input, too");
+    }
+  }
+}
+
+npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_error* error) {
   return guarded(error, [&] {
     require(program, "program");
-    if (input_count != 0) require(inputs, "inputs");
-    if (output_count != 0) require(outputs, "outputs");
-    const auto& expected = program->program.inputs();
-    if (input_count != expected.size()) {
-      invalid(fmt::format("expected {} inputs, found {}", expected.size(), input_count));
-    }
-    if (output_count != program->program.outputs().size()) {
-      invalid(fmt::format("expected {} outputs, found {}", program->program.outputs().size(),
-                          output_count));
-    }
+    require(args, "args");
+    check_arguments(*program, *args);
     std::vector<at::Tensor> tensors;
-    for (std::size_t i = 0; i < input_count; ++i) {
-      check_input(expected[i], inputs[i]);
-      tensors.push_back(inputs[i]->tensor);
+    for (std::uint64_t i = 0; i < args->input_count; ++i) {
+      const StepResult& expected = program->program.inputs()[i];
+      if (args->inputs[i] != nullptr) tensors.push_back(tensor_in(*args->inputs[i]));
+      check_input(expected, args->inputs[i]);
     }
-    for (std::size_t i = 0; i < output_count; ++i) {
-      if (outputs[i] != nullptr) invalid("this backend allocates its outputs: pass null");
-    }
-    // The setting is per thread; another device may have changed it.
-    if (at::get_num_threads() != program->state->threads)
-      at::set_num_threads(program->state->threads);
-
+    const ThreadScope threads(program->state->threads);
     std::vector<at::Tensor> results;
     program->program.run(tensors, results);
-    std::vector<std::unique_ptr<npu_buffer>> made;
-    for (std::size_t i = 0; i < output_count; ++i) {
-      const auto dtype = dtype_of(results[i].scalar_type());
-      made.push_back(std::make_unique<npu_buffer>(npu_buffer{
-          std::move(results[i]), static_cast<npu_dtype>(dtype.value_or(DType::kFloat32))}));
+    for (std::uint64_t i = 0; i < args->output_count; ++i) {
+      take_result(*args->outputs[i], std::move(results[i]), program->program.outputs()[i]);
     }
-    for (std::size_t i = 0; i < output_count; ++i) outputs[i] = made[i].release();
+    if (!NPU4_HAS(args, profile) || args->profile == nullptr) return;
+    const npu4_profile& profile = *args->profile;
+    const auto& times = program->program.node_times();
+    if (profile.node_count == 0) return;
+    require(profile.nodes, "nodes");
+    if (profile.node_count != times.size()) {
+      invalid(fmt::format("expected {} nodes, found {}", times.size(), profile.node_count));
+    }
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      profile.nodes[i] = {0, times[i], NPU4_SPAN_DURATION};
+    }
   });
 }
 
-npu_status list_ops(npu_device* device, npu_op_visitor visit, void* context, npu_error* error) {
+npu4_status list_ops(npu4_device* device, npu4_op_visitor visit, void* context, npu4_error* error) {
   return guarded(error, [&] {
     require(device, "device");
     if (visit == nullptr) invalid("the visitor is null");
@@ -452,42 +376,45 @@ npu_status list_ops(npu_device* device, npu_op_visitor visit, void* context, npu
   });
 }
 
-npu_status node_times(const npu_program* program, std::uint64_t* nanoseconds, std::size_t count,
-                      npu_error* error) {
-  return guarded(error, [&] {
-    require(program, "program");
-    const auto& times = program->program.node_times();
-    if (count != times.size())
-      invalid(fmt::format("expected {} nodes, found {}", times.size(), count));
-    if (count != 0) require(nanoseconds, "nanoseconds");
-    std::copy(times.begin(), times.end(), nanoseconds);
-  });
-}
+constexpr const char* kFeatures[] = {"wrap.host", nullptr};
 
-constexpr npu_backend_api kApi = {NPU_BACKEND_ABI_VERSION,
-                                  sizeof(npu_backend_api),
-                                  &describe,
-                                  &open_device,
-                                  &close_device,
-                                  &compile,
-                                  &blob_free,
-                                  &load,
-                                  &program_free,
-                                  &buffer_allocate,
-                                  &buffer_import,
-                                  &buffer_export,
-                                  &buffer_describe,
-                                  &buffer_free,
-                                  &run,
-                                  &list_ops,
-                                  &node_times,
-                                  nullptr,   // blob_report: a blob here is the sub-IR
-                                  nullptr};  // step_times: a step is a node
+const npu4_backend& table() {
+  static const npu4_backend made = [] {
+    npu4_backend table{};
+    table.struct_size = sizeof table;
+    table.abi_version = NPU4_ABI_VERSION;
+    table.features = kFeatures;
+    table.backend_info = backend_info;
+    table.device_info = device_info;
+    table.device_open = device_open;
+    table.device_close = device_close;
+    table.compile = compile;
+    table.model_load = model_load;
+    table.model_free = model_free;
+    table.program_create = program_create;
+    table.program_free = program_free;
+    table.buffer_create = buffer_create;
+    table.buffer_free = buffer_free;
+    table.run = run;
+    table.buffer_write = buffer_write;
+    table.buffer_read = buffer_read;
+    table.buffer_map = buffer_map;
+    table.buffer_unmap = buffer_unmap;
+    table.buffer_wrap = buffer_wrap;
+    table.weights_load = weights_load;
+    table.weights_free = weights_free;
+    table.list_ops = list_ops;  // no blob_report: a blob here is the sub-IR
+    return table;
+  }();
+  return made;
+}
 
 }  // namespace
 }  // namespace npu::aten
 
-extern "C" __attribute__((visibility("default"))) const npu_backend_api* npu_backend_entry(
-    std::uint32_t host_abi_version) {
-  return host_abi_version >= NPU_BACKEND_ABI_VERSION ? &npu::aten::kApi : nullptr;
+extern "C" __attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(
+    const npu4_host* host, npu4_error* error) {
+  if (host != nullptr && host->abi_version >= NPU4_ABI_VERSION) return &npu::aten::table();
+  npu::aten::write_error(error, NPU4_INCOMPATIBLE, "expected a host of version 4 or above");
+  return nullptr;
 }

@@ -20,30 +20,30 @@ namespace npu::aten {
 /// Makes a call of the C ABI fail with this status and text.
 class StatusError : public std::exception {
  public:
-  StatusError(npu_status status, std::string text) : status_(status), text_(std::move(text)) {}
-  npu_status status() const noexcept { return status_; }
+  StatusError(npu4_status status, std::string text) : status_(status), text_(std::move(text)) {}
+  npu4_status status() const noexcept { return status_; }
   const char* what() const noexcept override { return text_.c_str(); }
 
  private:
-  npu_status status_;
+  npu4_status status_;
   std::string text_;
 };
 
 /// What an error of libcore is at the boundary.
-inline npu_status status_of(ErrorCode code) {
+inline npu4_status status_of(ErrorCode code) {
   switch (code) {
     case ErrorCode::kUnsupported:
-      return NPU_ERROR_UNSUPPORTED;
+      return NPU4_UNSUPPORTED;
     case ErrorCode::kInfeasible:  // of libcore's tensors: there is no memory for one
-      return NPU_ERROR_MEMORY;
+      return NPU4_MEMORY;
     case ErrorCode::kFailed:
-      return NPU_ERROR_FAILED;
+      return NPU4_FAILED;
     default:
-      return NPU_ERROR_INVALID;
+      return NPU4_INVALID;
   }
 }
 
-// In the order of npu_dtype and npu::DType.
+// In the order of npu4_dtype and npu::DType.
 inline constexpr std::array<c10::ScalarType, kDTypeCount> kScalarTypes = {
     c10::ScalarType::Float,    c10::ScalarType::Double,       c10::ScalarType::Half,
     c10::ScalarType::BFloat16, c10::ScalarType::Char,         c10::ScalarType::Byte,

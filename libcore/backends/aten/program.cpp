@@ -117,7 +117,7 @@ void Program::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& o
       throw;
     } catch (const std::bad_alloc&) {
       forget_values();
-      throw StatusError(NPU_ERROR_MEMORY, prefix() + "out of memory");
+      throw StatusError(NPU4_MEMORY, prefix() + "out of memory");
     } catch (const c10::Error& error) {
       forget_values();
       const std::string text = first_line(error.what_without_backtrace());
@@ -125,11 +125,10 @@ void Program::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& o
       const bool memory = dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
                           text.find("can't allocate memory") != std::string::npos ||
                           text.find("not enough memory") != std::string::npos;
-      throw StatusError(memory ? NPU_ERROR_MEMORY : NPU_ERROR_FAILED,
-                        prefix() + text + arguments());
+      throw StatusError(memory ? NPU4_MEMORY : NPU4_FAILED, prefix() + text + arguments());
     } catch (const std::exception& error) {
       forget_values();
-      throw StatusError(NPU_ERROR_FAILED, prefix() + first_line(error.what()) + arguments());
+      throw StatusError(NPU4_FAILED, prefix() + first_line(error.what()) + arguments());
     }
   }
 }
@@ -333,7 +332,7 @@ void Program::take_results(Step& step, const std::vector<at::Tensor>& written) {
     }
   }
   if (found.size() < step.results.size()) {
-    throw StatusError(NPU_ERROR_FAILED,
+    throw StatusError(NPU4_FAILED,
                       fmt::format("node '{}' ({}): expected {} results, found {}", step.name,
                                   step.op_type, step.results.size(), found.size()));
   }
@@ -356,7 +355,7 @@ void Program::take_results(Step& step, const std::vector<at::Tensor>& written) {
 void Program::store(const Step& step, const StepResult& result, at::Tensor tensor) {
   if (!tensor.defined()) {
     throw StatusError(
-        NPU_ERROR_FAILED,
+        NPU4_FAILED,
         fmt::format("node '{}' ({}): result '{}': expected {}, found none", step.name, step.op_type,
                     result.name, type_and_shape(result.type, result.shape)));
   }
@@ -366,7 +365,7 @@ void Program::store(const Step& step, const StepResult& result, at::Tensor tenso
   }
   if (tensor.scalar_type() != result.type || tensor.sizes() != c10::IntArrayRef(result.shape)) {
     throw StatusError(
-        NPU_ERROR_FAILED,
+        NPU4_FAILED,
         fmt::format("node '{}' ({}): result '{}': expected {}, found {}", step.name, step.op_type,
                     result.name, type_and_shape(result.type, result.shape),
                     type_and_shape(tensor.scalar_type(), tensor.sizes())));
@@ -433,16 +432,19 @@ void Program::call_custom(const Step& step) {
       inputs.size(),     results.data(),     results.size(),    &made,
       &allocate_result};
   npu_error error = {};
-  const npu_status status = step.custom.run(step.custom.context, &call, &error);
+  const npu_status result = step.custom.run(step.custom.context, &call, &error);
   error.text[sizeof error.text - 1] = '\0';
-  if (status != NPU_OK) {
+  if (result != NPU_OK) {
     const std::string text = first_line(error.text);
-    throw StatusError(status, fmt::format("node '{}' ({}): {}", step.name, step.op_type,
-                                          text.empty() ? "the custom op failed" : text));
+    // The four statuses of custom ops have the same numbers here.
+    const auto status = static_cast<npu4_status>(result);
+    throw StatusError(status <= NPU4_FAILED ? status : NPU4_FAILED,
+                      fmt::format("node '{}' ({}): {}", step.name, step.op_type,
+                                  text.empty() ? "the custom op failed" : text));
   }
   for (std::size_t i = 0; i < made.tensors.size(); ++i) {
     if (!made.tensors[i].defined()) {
-      throw StatusError(NPU_ERROR_FAILED,
+      throw StatusError(NPU4_FAILED,
                         fmt::format("node '{}' ({}): the custom op did not allocate result {}",
                                     step.name, step.op_type, i));
     }

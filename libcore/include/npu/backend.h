@@ -1,19 +1,59 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* The C ABI between npu-tools and a device backend.
+// SPDX-License-Identifier: Apache-2.0
+// Long because it is the whole interface, with its rules.
+/* The C interface between npu-tools and a device backend, version 4, provisional: until it is
+   called final, it may change with any release.
 
-   A backend is a shared object that exports one function, npu_backend_entry. It is the only thing a
-   vendor has to provide; no C++ type and no exception crosses this boundary. All strings are UTF-8.
+   A backend is a shared object npu_backend_NAME.so that exports one function, npu_backend_entry4.
+   It is the only thing a vendor has to provide; no C++ type and no exception crosses. Version 3 is
+   still served; npu/backend_v3.h, which this header includes at its end, declares it under names
+   that begin with npu_, as those here begin with npu4_. One library may export both entries.
 
-   Life of a model: open_device, compile (a sub-IR and its weights become a blob), load (the blob
-   becomes a program), buffer_import for the inputs, run, buffer_export for the outputs, then
-   buffer_free, program_free and close_device. A program may run any number of times; its weights
-   are uploaded once, by load.
+   Life of a model: device_open; compile (a sub-IR and its weights become a blob); model_load (the
+   blob becomes a model, which holds the weights and never changes); program_create (an instance of
+   it, with its scratch memory); buffer_create and buffer_write for the inputs, buffer_create for
+   the outputs; run, any number of times; buffer_read. A backend that blocks in every call is a
+   complete one; functions and features marked as optional have a fallback in the host.
 
-   Threads: the host calls into one npu_device from one thread at a time; calls on different
-   devices may be made concurrently.
+   Rules for everything below:
 
-   Errors: a call that fails returns a status other than NPU_OK and writes one line of lower-case
-   text, without a final full stop, into error->text. Its outputs are then untouched. */
+   1. The first member of a struct is struct_size, set by whoever allocates it, to sizeof; the rest
+      is zeroed before it is filled. (npu4_span alone has none: it is an element of an array of
+      numbers, and never grows. An array of structs is one of pointers, so that they can grow.)
+   2. Members are only ever appended. One is there if NPU4_HAS(pointer, member). Never compare
+      struct_size for equality; ignore a tail that you do not know.
+   3. An out struct (a parameter that is not const): the caller sets struct_size to the room there
+      is; the callee writes no further, and sets it to what it filled.
+   4. What must not be ignored belongs to a feature. The host uses it only if the backend lists that
+      name; a vendor's own names begin with his own and a dot.
+   5. A function that is null is not there.
+   6. Every number has a fixed width. One that the receiver does not know (a status, a kind, a flag)
+      means "other" and is no error; an unknown status counts as NPU4_INTERNAL.
+   7. Strings are UTF-8 and end with a NUL. Those of infos live until the process ends; those in
+      arguments until the call returns.
+   8. Freeing: the host frees programs before their model, models before the weights they took,
+      everything before the device, and nothing that a run in flight uses. After NPU4_DEVICE_LOST
+      only free functions and device_close are called; they return without talking to the device.
+      A null pointer is freed without an effect.
+   9. A call that fails returns its status and fills the error; its other outputs are untouched, and
+      the object stays usable. An error pointer may be null.
+  10. Nothing is written to standard output or error: standard output carries a document. There is
+      npu4_host.log.
+  11. Settings of the thread or the process (OpenMP's threads, environment, rounding) are as before
+      when a call returns. Threads of a backend block all signals.
+
+   Threads. What the host promises, for each kind of object:
+
+     entry, infos, blob_report, blob_check   from any thread, at any time
+     device: compile        at most concurrent_compiles at once on a device (1 if unknown), beside
+  runs device: *_load, *_create, buffer_wrap, list_ops   one at a time for each device model,
+  weights         any number of readers program                at most one run at a time; blocking
+  runs on one device, one at a time buffer                 created, freed, mapped, read and written
+  by any thread, never while a run has it, and each by one thread at a time log, progress, write
+  called by the backend from any thread; they never call back into it fork                   not
+  after the first device_open process end            devices are closed first; no destructor of a
+  backend may need another
+
+   Since when something is there is stated at its end; what has no mark is of 4.0. */
 #ifndef NPU_BACKEND_H
 #define NPU_BACKEND_H
 
@@ -24,174 +64,535 @@
 extern "C" {
 #endif
 
-/* Incremented whenever a struct or a function below changes its meaning or layout. Version 3 added
-   step_times at the end of npu_backend_api; a version 3 host also serves version 2 backends: it
-   asks npu_backend_entry for version 3 first, then for version 2. */
-#define NPU_BACKEND_ABI_VERSION 3u
-
+/* The last number: what comes later is appended, sized and named as a feature. */
+#define NPU4_ABI_VERSION 4u
 /* The name of the entry function, for dlsym. */
-#define NPU_BACKEND_ENTRY_NAME "npu_backend_entry"
+#define NPU4_ENTRY_NAME "npu_backend_entry4"
+/* The format of sub-IRs that this host writes, their "ir_version". */
+#define NPU4_IR_VERSION 1u
 
-typedef enum npu_status {
-  NPU_OK = 0,
-  NPU_ERROR_UNSUPPORTED = 1, /* the backend does not run this op, dtype, rank or attribute */
-  NPU_ERROR_INVALID = 2,     /* the sub-IR, a tensor or a blob is malformed */
-  NPU_ERROR_MEMORY = 3,      /* out of device or host memory */
-  NPU_ERROR_FAILED = 4       /* an op failed while it ran */
-} npu_status;
+/* Whether the struct that `pointer` points to has this member. */
+#ifdef __cplusplus
+#define NPU4_HAS(pointer, member)                                                \
+  (static_cast<uint64_t>(reinterpret_cast<const char*>(&(pointer)->member + 1) - \
+                         reinterpret_cast<const char*>(pointer)) <= (pointer)->struct_size)
+#else
+#define NPU4_HAS(pointer, member)                                                \
+  ((uint64_t)((const char*)(&(pointer)->member + 1) - (const char*)(pointer)) <= \
+   (pointer)->struct_size)
+#endif
 
-#define NPU_ERROR_TEXT_SIZE 2048
-typedef struct npu_error {
-  char text[NPU_ERROR_TEXT_SIZE]; /* NUL-terminated, truncated if need be */
-} npu_error;
+/* ---- Errors ---- */
 
-typedef enum npu_dtype {
-  NPU_FLOAT32 = 0,
-  NPU_FLOAT64 = 1,
-  NPU_FLOAT16 = 2,
-  NPU_BFLOAT16 = 3,
-  NPU_INT8 = 4,
-  NPU_UINT8 = 5,
-  NPU_INT16 = 6,
-  NPU_INT32 = 7,
-  NPU_INT64 = 8,
-  NPU_BOOL = 9, /* one byte per element, 0 or 1 */
-  NPU_COMPLEX64 = 10,
-  NPU_COMPLEX128 = 11
-} npu_dtype;
+/* What the host makes of a status: in compile, in a run, and as the program's exit status. */
+typedef uint32_t npu4_status;
+#define NPU4_OK 0u
+#define NPU4_UNSUPPORTED 1u /* not for this device. compile: the next device; otherwise 1 */
+#define NPU4_INVALID 2u     /* a malformed argument, blob or sub-IR: 1 */
+#define NPU4_MEMORY 3u      /* out of device or host memory; say how much: 3 */
+#define NPU4_FAILED 4u      /* an op failed while it ran: 1 */
+#define NPU4_CANCELLED 5u   /* as asked: ends as the interrupt says */
+#define NPU4_DEADLINE 6u    /* not in time: 3 */
+#define NPU4_BUSY 7u        /* somebody else has it. Tried again for five seconds; then 1 */
+#define NPU4_DEVICE_LOST 8u /* nothing of this device works any more. Opened again once; then 1 */
+#define NPU4_INCOMPATIBLE                                                                     \
+  9u                      /* a blob of another device, driver or version: 1, compile it again \
+                           */
+#define NPU4_INTERNAL 10u /* the backend's own fault: 1 */
+#define NPU4_END 11u      /* of device_info: there is no such index */
 
-/* A dense row-major tensor in host memory. `bytes` is the product of `shape` times the element
-   size; `data` may be NULL only if `bytes` is 0. `shape` may be NULL only if `rank` is 0. */
-typedef struct npu_tensor {
-  const char* name;
-  npu_dtype dtype;
+#define NPU4_ERROR_RETRY 1u /* flag: the same call may succeed soon */
+
+#define NPU4_KNOWN_REQUESTED 1u /* bits of npu4_error.known */
+#define NPU4_KNOWN_AVAILABLE 2u
+#define NPU4_KNOWN_MEMORY 4u
+#define NPU4_KNOWN_VENDOR_CODE 8u
+
+typedef struct npu4_error {
+  uint64_t struct_size;
+  uint32_t status; /* the one that is returned */
+  uint32_t flags;
+  uint64_t known; /* which of the next four numbers are filled */
+  uint64_t requested_bytes;
+  uint64_t available_bytes;
+  uint32_t memory; /* index into the device's memories */
+  uint32_t reserved;
+  int64_t vendor_code;
+  char node[256];  /* name of the node at fault; empty if it is none's */
+  char text[1024]; /* one line, lower case, no final full stop; cut if need be */
+} npu4_error;
+
+/* ---- The host ---- */
+
+#define NPU4_LOG_ERROR 0u
+#define NPU4_LOG_WARNING 1u
+#define NPU4_LOG_INFO 2u
+#define NPU4_LOG_DEBUG 3u
+
+/* What the host offers; it lives as long as the process. */
+typedef struct npu4_host {
+  uint64_t struct_size;
+  uint32_t abi_version; /* NPU4_ABI_VERSION */
+  uint32_t reserved;
+  void* context;
+  /* One line, without the backend's name, which the host adds. From any thread, in any call. */
+  void (*log)(void* context, uint32_t level, const char* text);
+} npu4_host;
+
+/* Takes bytes one piece after the other, in order; they may be gone after the call. A status other
+   than NPU4_OK is to be returned at once, with the error as it is. */
+typedef struct npu4_writer {
+  uint64_t struct_size;
+  void* context;
+  npu4_status (*write)(void* context, const void* data, uint64_t size, npu4_error* error);
+} npu4_writer;
+
+/* ---- Tensors and memory ---- */
+
+/* Numbers from 64 on are vendors' own and appear in private layouts only. The host never passes one
+   that the device's info does not list. */
+typedef uint32_t npu4_dtype;
+#define NPU4_FLOAT32 0u
+#define NPU4_FLOAT64 1u
+#define NPU4_FLOAT16 2u
+#define NPU4_BFLOAT16 3u
+#define NPU4_INT8 4u
+#define NPU4_UINT8 5u
+#define NPU4_INT16 6u
+#define NPU4_INT32 7u
+#define NPU4_INT64 8u
+#define NPU4_BOOL 9u /* one byte per element, 0 or 1 */
+#define NPU4_COMPLEX64 10u
+#define NPU4_COMPLEX128 11u
+#define NPU4_INT4 12u /* two in a byte, low half first, along the flat row-major order */
+#define NPU4_UINT4 13u
+#define NPU4_FLOAT8_E4M3FN 14u
+#define NPU4_FLOAT8_E5M2 15u
+
+/* A dense row-major tensor in host memory. `bytes` is the number of elements times their bits,
+   rounded up to bytes; `data` may be null only if `bytes` is 0, `shape` only if `rank` is 0. */
+typedef struct npu4_tensor {
+  uint64_t struct_size;
+  const char* name; /* that of the sub-IR; may be null where none is needed */
+  npu4_dtype dtype;
   uint32_t rank;
   const int64_t* shape;
   const void* data;
   uint64_t bytes;
-} npu_tensor;
+} npu4_tensor;
 
-/* Bits of npu_backend_description.capabilities. */
-#define NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS \
-  1u                             /* load ignores its weights: they are packed in the blob */
-#define NPU_CAPABILITY_ANY_OP 2u /* every op that list_ops names compiles, whatever its shapes */
-#define NPU_CAPABILITY_WRITES_OUTPUTS 4u /* run writes into output buffers that the host passes */
+#define NPU4_USAGE_INPUT 1u /* bits of npu4_buffer_desc.usage */
+#define NPU4_USAGE_OUTPUT 2u
+#define NPU4_USAGE_STATE 4u
+#define NPU4_USAGE_STAGING 8u
 
-typedef struct npu_backend_description {
-  const char* name;    /* "onednn" */
-  const char* version; /* of the backend and of the library it is built on */
-  const char*
-      fingerprint; /* what a compiled blob depends on besides its inputs: version, format, CPU */
-  uint32_t capabilities;
-} npu_backend_description;
+/* A tensor in device memory. */
+typedef struct npu4_buffer_desc {
+  uint64_t struct_size;
+  npu4_dtype dtype;
+  uint32_t rank;
+  const int64_t* shape;
+  uint64_t bytes;     /* of a row-major tensor as in npu4_tensor */
+  const char* layout; /* null: row-major */
+  uint32_t memory;    /* index into the device's memories; 0 is the default */
+  uint32_t usage;     /* a hint */
+} npu4_buffer_desc;
 
-/* Memory from the backend's own allocator; the host returns it with blob_free. */
-typedef struct npu_blob {
-  const void* data;
-  uint64_t size;
-} npu_blob;
+#define NPU4_ACCESS_READ 1u
+#define NPU4_ACCESS_WRITE 2u
 
-typedef struct npu_device npu_device;   /* one opened instance of the backend */
-typedef struct npu_program npu_program; /* a loaded, runnable sub-IR */
-typedef struct npu_buffer npu_buffer;   /* a tensor in device memory */
+#define NPU4_HOST_POINTER 1u /* npu4_external.type */
+#define NPU4_DMABUF_FD 2u    /* feature "wrap.dmabuf"; the backend duplicates the descriptor */
 
-/* Called once per op name; `kind` says where it comes from ("aten", "decomposition", "custom",
- * ...). */
-typedef void (*npu_op_visitor)(void* context, const char* op_type, const char* kind);
+/* Memory of the host or of another driver that a buffer is to lie in. */
+typedef struct npu4_external {
+  uint64_t struct_size;
+  uint32_t type;
+  uint32_t access; /* bits of NPU4_ACCESS_*: memory that is read only must never be written */
+  void* pointer;
+  int64_t handle;
+  uint64_t offset;
+  uint64_t bytes;
+} npu4_external;
 
-typedef struct npu_backend_api {
-  uint32_t abi_version; /* NPU_BACKEND_ABI_VERSION of the header that the backend was built with */
-  uint32_t struct_size; /* sizeof(npu_backend_api) there */
+#define NPU4_MEMORY_OTHER 0u /* npu4_memory_info.kind */
+#define NPU4_MEMORY_DEVICE 1u
+#define NPU4_MEMORY_HOST_PINNED 2u
+#define NPU4_MEMORY_SHARED 3u
 
-  npu_status (*describe)(npu_backend_description* description, npu_error* error);
+#define NPU4_HOST_MAPPABLE 1u /* npu4_memory_info.flags: buffer_map works */
+#define NPU4_HOST_COHERENT \
+  2u /* a mapping may stay while runs use the buffer, and sees what they do */
+#define NPU4_WRAPS_HOST_POINTER 4u /* feature "wrap.host" */
+#define NPU4_WRAPS_DMABUF 8u
+#define NPU4_EXPORTS_DMABUF 16u
 
-  /* `options` is a JSON object. Every backend knows "threads" (an integer; 0: all cores); other
-     keys are specific to a backend, and a backend ignores keys that it does not know. */
-  npu_status (*open_device)(const char* options, npu_device** device, npu_error* error);
-  void (*close_device)(npu_device* device);
+#define NPU4_KNOWN_ALIGNMENT 1u /* bits of npu4_memory_info.known */
+#define NPU4_KNOWN_GRANULARITY 2u
+#define NPU4_KNOWN_TOTAL 4u
+#define NPU4_KNOWN_MAX_BUFFER 8u
 
-  /* Compiles a sub-IR: one JSON document of npu-ir(5) whose graph_inputs, graph_outputs, weights
-     and nodes stand alone. Nodes with the same "fusion_group" are to be one kernel, of the pattern
-     "fusion_pattern"; a backend may split groups, and may ignore both. `weights` holds every weight
-     and lifted constant that its nodes read, by the tensor name that the nodes use. `options` is a
-     JSON object (NULL: none): "precision" is "f32" (the default: float32 tensors are computed in
+typedef struct npu4_memory_info {
+  uint64_t struct_size;
+  const char* name;
+  uint32_t kind;
+  uint32_t flags;
+  uint64_t known;
+  uint64_t alignment;        /* of a pointer that can be wrapped */
+  uint64_t size_granularity; /* of its size */
+  uint64_t total_bytes;
+  uint64_t max_buffer_bytes;
+} npu4_memory_info;
+
+/* ---- Backend and devices ---- */
+
+#define NPU4_BLOB_HOLDS_WEIGHTS 1u /* npu4_backend_info.flags: model_load needs no weights */
+#define NPU4_ANY_OP 2u             /* every op that list_ops names compiles, whatever its shapes */
+/* run gives its outputs new memory. The host then makes the buffers of outputs for each run, so
+   that the memory goes as soon as the last reader is done; buffer_create should allocate it late.
+ */
+#define NPU4_NEW_OUTPUTS 4u
+#define NPU4_DETERMINISTIC 8u /* the same arguments compile to the same bytes */
+
+typedef struct npu4_backend_info {
+  uint64_t struct_size;
+  const char* name;        /* NAME of the file npu_backend_NAME.so */
+  const char* version;     /* of the backend and of the library it is built on */
+  uint32_t ir_version_min; /* the sub-IRs that compile reads */
+  uint32_t ir_version_max;
+  uint64_t flags;
+  /* A JSON object: name of each option of device_open and compile that is the backend's own, with
+     its type, default and a line about it. Null: not told; then any option is passed. */
+  const char* option_keys;
+} npu4_backend_info;
+
+#define NPU4_DTYPE_STORAGE 1u /* npu4_dtype_info.flags: may be in buffers */
+#define NPU4_DTYPE_ARITHMETIC 2u
+#define NPU4_KNOWN_PEAK 1u /* bit of npu4_dtype_info.known */
+
+typedef struct npu4_dtype_info {
+  uint64_t struct_size;
+  npu4_dtype dtype;
+  uint32_t flags;
+  uint64_t known;
+  uint64_t peak_ops_per_second;
+} npu4_dtype_info;
+
+#define NPU4_DEVICE_OTHER 0u /* npu4_device_info.kind */
+#define NPU4_DEVICE_CPU 1u
+#define NPU4_DEVICE_GPU 2u
+#define NPU4_DEVICE_NPU 3u
+#define NPU4_DEVICE_DSP 4u
+
+#define NPU4_KNOWN_COMPUTE_UNITS 1u /* bits of npu4_device_info.known */
+#define NPU4_KNOWN_CLOCK 2u
+#define NPU4_KNOWN_BANDWIDTH 4u
+#define NPU4_KNOWN_HOST_READ 8u
+#define NPU4_KNOWN_HOST_WRITE 16u
+#define NPU4_KNOWN_LAUNCH 32u
+#define NPU4_KNOWN_ON_CHIP 64u
+#define NPU4_KNOWN_IN_FLIGHT 128u
+#define NPU4_KNOWN_QUEUES 256u
+#define NPU4_KNOWN_COMPILES 512u
+
+/* A fact sheet. */
+typedef struct npu4_device_info {
+  uint64_t struct_size;
+  const char* id;   /* "pci:0000:03:00.0", else "NAME:0": the same card has the same one for ever */
+  const char* name; /* as people know it */
+  const char* vendor;
+  const char* arch;        /* what code is generated for: "gfx1030" */
+  const char* driver;      /* name and version */
+  const char* fingerprint; /* all that a blob depends on here besides its inputs; never empty */
+  uint32_t kind;
+  uint32_t usable;     /* 0: cannot be opened */
+  const char* why_not; /* one line, if it cannot */
+  const npu4_memory_info* const* memories;
+  uint64_t memory_count;
+  const npu4_dtype_info* const* dtypes;
+  uint64_t dtype_count;
+  uint64_t known; /* which of the numbers below are filled; one that is not is no 0 */
+  uint64_t compute_units;
+  uint64_t clock_hz;
+  uint64_t memory_bandwidth; /* bytes per second, as the next two */
+  uint64_t host_read_bandwidth;
+  uint64_t host_write_bandwidth;
+  uint64_t launch_overhead_ns;
+  uint64_t on_chip_bytes;
+  uint32_t max_programs_in_flight;
+  uint32_t max_queues;
+  uint32_t concurrent_compiles;
+  uint32_t reserved;
+  const char* extra; /* a JSON object of the vendor's own, or null */
+} npu4_device_info;
+
+typedef struct npu4_device npu4_device;   /* an opened one */
+typedef struct npu4_weights npu4_weights; /* named tensors on a device, for any number of models */
+typedef struct npu4_model npu4_model;     /* a loaded blob: never changes, shared by programs */
+typedef struct npu4_program npu4_program; /* an instance of a model: scratch, one run at a time */
+typedef struct npu4_buffer npu4_buffer;   /* a tensor in device memory, owned by the host */
+
+/* npu4_open_args.flags. No hardware is needed; device_id is an arch, and the device answers compile
+   and blob_* alone. Feature "offline". */
+#define NPU4_OPEN_COMPILE_ONLY 1u
+
+typedef struct npu4_open_args {
+  uint64_t struct_size;
+  const char* device_id; /* of its info; null: the first usable one */
+  uint32_t flags;
+  uint32_t threads;    /* of the CPU, for devices that are one and for compiling; 0: all cores */
+  const char* options; /* a JSON object, the target's "backend_options"; null: none */
+  uint64_t memory_limit_bytes; /* to stay within; 0: none */
+} npu4_open_args;
+
+/* ---- Compile, models ---- */
+
+/* One JSON document of npu-ir(5) whose graph_inputs, graph_outputs, weights and nodes stand alone,
+   with "ir_version". Nodes with the same "fusion_group" are to be one kernel, of the pattern
+   "fusion_pattern"; a backend may split groups, and may ignore both. */
+typedef struct npu4_entry {
+  uint64_t struct_size;
+  const char* name;
+  const char* sub_ir; /* sub_ir_size bytes; no NUL needed */
+  uint64_t sub_ir_size;
+} npu4_entry;
+
+/* Called at least once a second if anything takes long. `total` 0: unknown. A result that is not 0
+   asks to stop soon, with NPU4_CANCELLED. */
+typedef uint32_t (*npu4_progress)(void* context, uint64_t done, uint64_t total, const char* phase);
+
+typedef struct npu4_compile_args {
+  uint64_t struct_size;
+  const npu4_entry* const* entries; /* one; more with the feature "entries" */
+  uint64_t entry_count;
+  /* Every weight and lifted constant that the nodes read, by the names that they use. */
+  const npu4_tensor* const* weights;
+  uint64_t weight_count;
+  /* A JSON object; null: none. "precision" is "f32" (the default: float32 tensors are computed in
      float32) or "bf16" (they may be stored and computed in bfloat16, with accumulation, norms and
-     softmax in float32; the sub-IR's inputs and outputs keep their dtypes). A backend ignores keys
-     that it does not know. */
-  npu_status (*compile)(npu_device* device, const char* sub_ir, size_t sub_ir_size,
-                        const npu_tensor* weights, size_t weight_count, const char* options,
-                        npu_blob* blob, npu_error* error);
-  void (*blob_free)(npu_blob* blob);
+     softmax in float32; inputs and outputs keep their dtypes). */
+  const char* options;
+  uint32_t ir_version;
+  uint32_t flags;
+  const npu4_writer* blob;     /* where the blob goes, in as many pieces as suit */
+  uint64_t memory_limit_bytes; /* 0: none */
+  uint64_t deadline_ns;        /* on CLOCK_MONOTONIC; 0: none */
+  npu4_progress progress;      /* may be null */
+  void* progress_context;
+} npu4_compile_args;
 
-  /* Makes a blob runnable. `blob` and the data of `weights` stay valid and unchanged until
-     program_free, so a backend that computes in host memory may use both in place; a blob that is
-     aligned to 4096 bytes spares it a copy. A backend with NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS
-     ignores `weights`. The blob is untrusted input: a malformed one is NPU_ERROR_INVALID. */
-  npu_status (*load)(npu_device* device, const void* blob, uint64_t blob_size,
-                     const npu_tensor* weights, size_t weight_count, npu_program** program,
-                     npu_error* error);
-  void (*program_free)(npu_program* program);
+typedef struct npu4_load_args {
+  uint64_t struct_size;
+  const void* blob; /* untrusted: a malformed one is NPU4_INVALID. Aligned to 4096 bytes, if the
+                       host has a choice */
+  uint64_t blob_size;
+  const npu4_tensor* const* weights;
+  uint64_t weight_count;
+  npu4_weights* const* shared; /* from weights_load; they hold tensors of other models, too */
+  uint64_t shared_count;
+  uint32_t flags;
+  uint32_t reserved;
+} npu4_load_args;
 
-  /* Buffers. buffer_import copies `tensor` to the device; buffer_export copies to `data`, which
-     holds exactly `bytes` bytes, row-major. buffer_describe fills everything but `name`: `shape`
-     lives as long as the buffer; `data` is its row-major host memory, or NULL if it has none. */
-  npu_status (*buffer_allocate)(npu_device* device, npu_dtype dtype, uint32_t rank,
-                                const int64_t* shape, npu_buffer** buffer, npu_error* error);
-  npu_status (*buffer_import)(npu_device* device, const npu_tensor* tensor, npu_buffer** buffer,
-                              npu_error* error);
-  npu_status (*buffer_export)(const npu_buffer* buffer, void* data, uint64_t bytes,
-                              npu_error* error);
-  npu_status (*buffer_describe)(const npu_buffer* buffer, npu_tensor* description,
-                                npu_error* error);
-  void (*buffer_free)(npu_buffer* buffer);
+/* npu4_model_info.flags: the model has copies of its own, so the host may let go of the blob, or of
+   the data of `weights`, as soon as model_load returns. Without them both stay valid and unchanged
+   until model_free, and may be used in place. */
+#define NPU4_RELEASES_BLOB 1u
+#define NPU4_RELEASES_WEIGHTS 2u
 
-  /* Runs a program. `inputs` follow the sub-IR's graph_inputs, `outputs` its graph_outputs. The
-     backend allocates an output that is null, and the host owns it from then on. Only a backend
-     with NPU_CAPABILITY_WRITES_OUTPUTS is passed outputs that are not null; they were made by
-     buffer_allocate with the right dtype and shape. Inputs are never changed, and no output shares
-     memory with an input or a weight. */
-  npu_status (*run)(npu_program* program, npu_buffer* const* inputs, size_t input_count,
-                    npu_buffer** outputs, size_t output_count, npu_error* error);
+typedef struct npu4_model_info {
+  uint64_t struct_size;
+  uint64_t flags;
+} npu4_model_info;
 
-  /* Names every op that the backend knows. May be NULL. */
-  npu_status (*list_ops)(npu_device* device, npu_op_visitor visit, void* context, npu_error* error);
+#define NPU4_PROGRAM_PROFILE 1u /* npu4_program_args.flags: its runs may be asked for times */
 
-  /* Time in nanoseconds that each node of the program took in the last run, in the order of the
-     sub-IR's nodes; 0 for a node that costs nothing or was fused into another. May be NULL.
-     `nanoseconds` has `count` entries, the number of nodes. */
-  npu_status (*node_times)(const npu_program* program, uint64_t* nanoseconds, size_t count,
-                           npu_error* error);
+typedef struct npu4_program_args {
+  uint64_t struct_size;
+  const char* entry; /* null: the first one */
+  uint64_t flags;
+} npu4_program_args;
 
-  /* Describes a compiled blob by one JSON object in `report` (UTF-8, `size` bytes, no NUL needed),
-     which the host returns with blob_free. It is read from the blob alone; nothing is loaded. Known
-     keys, each optional: "nodes" (of the sub-IR), "kernels" (that a run executes, after fusion),
-     "reorders" (kernels that only change a layout or dtype), "flops", "weight_bytes" (packed),
-     "arena_bytes", "peak_live_bytes", "precision", "splits" (one object per kernel that the fusion
-     groups did not predict: their "pattern", the "node" that it begins with and the "reason"),
-     "steps" (one object per kernel, in the order in which a run executes them). Known keys of a
-     step, each optional: "node" (the name of the node that its time is charged to), "nodes" (all
-     nodes that it computes, if more than one), "kind"
-     ("compute", "move", or "reorder" for one that only changes a layout or dtype), "reads" or
-     "writes" (the sub-IR's input or output that a step does nothing with but bring it into another
-     layout), "kernel" (its name), "implementation" (where there are several of that kernel),
-     "estimate" (by which it was chosen, in cycles), "rounding" (the error of a result to expect,
-     root mean square, in units of 2^-24 of the results, where that is more than the op's definition
-     gives) and "why" (an object with "kernel" and "reason" for each other candidate). May be NULL.
+/* ---- Runs ---- */
+
+#define NPU4_SPAN_DURATION 1u /* npu4_span.flags: end - begin is how long it took */
+#define NPU4_SPAN_PLACED 2u   /* and begin and end lie on the device's clock */
+
+/* Without flags nothing was measured. It has no struct_size; see rule 1. */
+typedef struct npu4_span {
+  uint64_t begin; /* nanoseconds */
+  uint64_t end;
+  uint64_t flags;
+} npu4_span;
+
+/* Times of one run; arrays of the host, which the backend fills. */
+typedef struct npu4_profile {
+  uint64_t struct_size;
+  npu4_span* steps; /* in the order of the report's "steps" */
+  uint64_t step_count;
+  npu4_span* nodes; /* in the order of the sub-IR's nodes; one fused into another took 0 */
+  uint64_t node_count;
+  npu4_span whole; /* the whole run */
+} npu4_profile;
+
+typedef struct npu4_run_args {
+  uint64_t struct_size;
+  npu4_buffer* const* inputs; /* in the order of the sub-IR's graph_inputs; never changed */
+  uint64_t input_count;
+  npu4_buffer* const* outputs; /* in that of its graph_outputs; all given, all different */
+  uint64_t output_count;
+  uint64_t deadline_ns;  /* advice; 0: none */
+  npu4_profile* profile; /* null: not asked for */
+} npu4_run_args;
+
+/* One piece of a buffer's row-major content. buffer_write reads `data`, and leaves it as it is. */
+typedef struct npu4_transfer {
+  uint64_t struct_size;
+  uint64_t offset;
+  uint64_t bytes;
+  void* data;
+} npu4_transfer;
+
+/* Called once per op name; `kind` says where it comes from ("aten", "decomposition", "custom"). */
+typedef void (*npu4_op_visitor)(void* context, const char* op_type, const char* kind);
+
+#define NPU4_BLOB_FITS 0u  /* npu4_blob_verdict.verdict */
+#define NPU4_BLOB_SLOW 1u  /* it runs, but compiling again would make it faster */
+#define NPU4_BLOB_OTHER 2u /* of another device, driver or version */
+
+typedef struct npu4_blob_verdict {
+  uint64_t struct_size;
+  uint32_t verdict;
+  uint32_t reserved;
+  char reason[256];
+} npu4_blob_verdict;
+
+/* ---- The backend ---- */
+
+typedef struct npu4_backend {
+  uint64_t struct_size;
+  uint32_t abi_version; /* NPU4_ABI_VERSION */
+  uint32_t reserved;
+  const char* const* features; /* ends with a null pointer; null: none */
+
+  /* Required. Neither of the infos opens a device or keeps a context; they take below a second. */
+  npu4_status (*backend_info)(npu4_backend_info* info, npu4_error* error);
+  npu4_status (*device_info)(uint64_t index, npu4_device_info* info, npu4_error* error);
+
+  npu4_status (*device_open)(const npu4_open_args* args, npu4_device** device, npu4_error* error);
+  void (*device_close)(npu4_device* device);
+
+  npu4_status (*compile)(npu4_device* device, const npu4_compile_args* args, npu4_error* error);
+
+  npu4_status (*model_load)(npu4_device* device, const npu4_load_args* args, npu4_model_info* info,
+                            npu4_model** model, npu4_error* error);
+  void (*model_free)(npu4_model* model);
+  npu4_status (*program_create)(npu4_model* model, const npu4_program_args* args,
+                                npu4_program** program, npu4_error* error);
+  void (*program_free)(npu4_program* program);
+
+  npu4_status (*buffer_create)(npu4_device* device, const npu4_buffer_desc* desc,
+                               npu4_buffer** buffer, npu4_error* error);
+  void (*buffer_free)(npu4_buffer* buffer);
+
+  /* Blocking. No output shares memory with an input, a weight or another output. */
+  npu4_status (*run)(npu4_program* program, const npu4_run_args* args, npu4_error* error);
+
+  /* Required, unless every memory of the device is mappable. */
+  npu4_status (*buffer_write)(npu4_buffer* buffer, const npu4_transfer* transfer,
+                              npu4_error* error);
+  npu4_status (*buffer_read)(npu4_buffer* buffer, const npu4_transfer* transfer, npu4_error* error);
+
+  /* Optional; required if a memory is mappable. The pointer is to the row-major content, all of it,
+     for bits of NPU4_ACCESS_*. It is good until buffer_unmap, which publishes what was written; in
+     memory that is not coherent no run uses the buffer in between. Null for a buffer of 0 bytes. */
+  npu4_status (*buffer_map)(npu4_buffer* buffer, uint32_t access, void** pointer,
+                            npu4_error* error);
+  void (*buffer_unmap)(npu4_buffer* buffer);
+
+  /* Optional, feature "wrap.host". Uses memory in place, until buffer_free returns.
+     NPU4_UNSUPPORTED (alignment, type) is no fault: the host then creates a buffer and writes it.
    */
-  npu_status (*blob_report)(npu_device* device, const void* blob, uint64_t blob_size,
-                            npu_blob* report, npu_error* error);
+  npu4_status (*buffer_wrap)(npu4_device* device, const npu4_buffer_desc* desc,
+                             const npu4_external* external, npu4_buffer** buffer,
+                             npu4_error* error);
 
-  /* Since version 3. Time in nanoseconds that each kernel of the program took in the last run, in
-     the order of the report's "steps". `nanoseconds` has `count` entries, the number of steps. May
-     be NULL. */
-  npu_status (*step_times)(const npu_program* program, uint64_t* nanoseconds, size_t count,
-                           npu_error* error);
-} npu_backend_api;
+  /* Optional: tensors for all models of a device, uploaded once. Their data stays valid until
+     weights_free, unless info's flags have NPU4_RELEASES_WEIGHTS. Without it every model_load gets
+     its tensors. */
+  npu4_status (*weights_load)(npu4_device* device, const npu4_tensor* const* tensors,
+                              uint64_t count, npu4_model_info* info, npu4_weights** weights,
+                              npu4_error* error);
+  void (*weights_free)(npu4_weights* weights);
 
-/* What the shared object exports. Returns NULL if it cannot serve a host of `host_abi_version`. */
-const npu_backend_api* npu_backend_entry(uint32_t host_abi_version);
+  /* Optional. Describes a blob by one JSON object, read from the blob alone; nothing is loaded.
+     npu-compile(1) lists the keys of the object: among others "kernels", "reorders", "flops",
+     "weight_bytes", "peak_live_bytes", "splits", and "steps" (one object per kernel, in the order
+     in which a run executes them, with the "node" that its time is charged to, or all its "nodes").
+   */
+  npu4_status (*blob_report)(npu4_device* device, const void* blob, uint64_t blob_size,
+                             const npu4_writer* report, npu4_error* error);
+
+  /* Optional. Whether a blob fits this device, by its header alone. Without it the host compares
+     fingerprints. */
+  npu4_status (*blob_check)(npu4_device* device, const void* blob, uint64_t blob_size,
+                            npu4_blob_verdict* verdict, npu4_error* error);
+
+  /* Optional. Names every op that the backend knows. */
+  npu4_status (*list_ops)(npu4_device* device, npu4_op_visitor visit, void* context,
+                          npu4_error* error);
+
+  /* Optional. Whether the device still works: NPU4_OK or NPU4_DEVICE_LOST. */
+  npu4_status (*device_status)(npu4_device* device, npu4_error* error);
+
+  /* Optional. A struct that begins with struct_size, for vendors' and experimental tables, or null;
+     what proves itself is appended here. */
+  const void* (*get_extension)(const char* name);
+} npu4_backend;
+
+/* What the shared object exports. Null, with the reason in the error, if it cannot serve this host.
+   It touches no hardware, creates no thread and prints nothing. The host's table and the result
+   live as long as the process. */
+const npu4_backend* npu_backend_entry4(const npu4_host* host, npu4_error* error);
+
+/* Sizes of 4.0, where pointers have 64 bits. */
+#if UINTPTR_MAX == UINT64_MAX
+#ifdef __cplusplus
+#define NPU4_SIZE(type, bytes) static_assert(sizeof(type) == (bytes), #type)
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define NPU4_SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type)
+#else
+#define NPU4_SIZE(type, bytes) typedef char npu4_size_of_##type[sizeof(type) == (bytes) ? 1 : -1]
+#endif
+NPU4_SIZE(npu4_error, 1336);
+NPU4_SIZE(npu4_host, 32);
+NPU4_SIZE(npu4_writer, 24);
+NPU4_SIZE(npu4_tensor, 48);
+NPU4_SIZE(npu4_buffer_desc, 48);
+NPU4_SIZE(npu4_external, 48);
+NPU4_SIZE(npu4_memory_info, 64);
+NPU4_SIZE(npu4_backend_info, 48);
+NPU4_SIZE(npu4_dtype_info, 32);
+NPU4_SIZE(npu4_device_info, 192);
+NPU4_SIZE(npu4_open_args, 40);
+NPU4_SIZE(npu4_entry, 32);
+NPU4_SIZE(npu4_compile_args, 96);
+NPU4_SIZE(npu4_load_args, 64);
+NPU4_SIZE(npu4_model_info, 16);
+NPU4_SIZE(npu4_program_args, 24);
+NPU4_SIZE(npu4_span, 24);
+NPU4_SIZE(npu4_profile, 64);
+NPU4_SIZE(npu4_run_args, 56);
+NPU4_SIZE(npu4_transfer, 32);
+NPU4_SIZE(npu4_blob_verdict, 272);
+NPU4_SIZE(npu4_backend, 216);
+#undef NPU4_SIZE
+#endif
 
 #ifdef __cplusplus
 }
 #endif
+
+#include "npu/backend_v3.h"
+
 #endif

@@ -26,7 +26,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "npu/backend.h"
+#include "npu/backend_v3.h"
 
 /// Incremented whenever a struct below changes its meaning or layout.
 #define NPU_CUSTOM_OP_ABI_VERSION 1u

@@ -14,7 +14,10 @@
 #include <atomic>
 #include <cmath>
 #include <exception>
+#include <memory>
+#include <mutex>
 #include <optional>
+#include <semaphore>
 #include <set>
 #include <thread>
 #include <utility>
@@ -91,7 +94,6 @@ class Round {
     bool refused = false;  ///< the backend says that its device does not do this
   };
   using Known = std::map<std::pair<std::string, std::string>, CompiledPartition>;
-  using Devices = std::map<std::string, std::shared_ptr<DeviceInstance>>;
 
   Round(const Graph& graph, const PartitionPlan& plan, const Target& target,
         const std::vector<Tensor>& weights, const CompileOptions& options, CompileCache* cache,
@@ -111,19 +113,26 @@ class Round {
     if (options.threads == 0) key_options_ += std::to_string(std::thread::hardware_concurrency());
   }
 
-  /// Adds the devices that the calling thread opens to `devices`.
-  std::vector<Result> run(Devices& devices) {
+  /// Opens devices that are not in `devices` yet when they are first needed, and adds them.
+  std::vector<Result> run(OpenDevices& devices) {
     // Backends are loaded here, once, before other threads exist.
     for (const Partition& partition : plan_.partitions) {
-      Backend::load(device_named(target_, partition.device).backend);
+      const Device& device = device_named(target_, partition.device);
+      const auto backend = Backend::load(device.backend);
+      const DeviceFacts& facts = backend->device(device_instance(device));
+      opened_.try_emplace(partition.device, facts.concurrent_compiles);
     }
     const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
     const std::size_t wanted = options_.jobs == 0 ? cores : static_cast<std::size_t>(options_.jobs);
     const std::size_t count = std::min(wanted, results_.size());
-    ThreadPool().run(count, [&](std::size_t thread) {
-      Devices own;
-      work(thread == 0 ? devices : own);
-    });
+    for (auto& [name, opened] : opened_) {
+      const auto found = devices.find(name);
+      if (found != devices.end()) opened.instance = found->second;
+    }
+    ThreadPool().run(count, [&](std::size_t) { work(); });
+    for (auto& [name, opened] : opened_) {
+      if (opened.instance != nullptr) devices[name] = opened.instance;
+    }
     for (std::size_t i = 0; i < results_.size(); ++i) {
       if (results_[i].compiled) {
         known_.insert({{plan_.partitions[i].device, sub_irs_[i]}, *results_[i].compiled});
@@ -133,10 +142,60 @@ class Round {
   }
 
  private:
-  void work(Devices& devices) {
+  /// A device that all threads share. As many of them compile on it as it allows; the others take
+  /// turns.
+  struct Opened {
+    explicit Opened(std::uint32_t compiles) : turns(static_cast<std::ptrdiff_t>(compiles)) {}
+    std::counting_semaphore<> turns;
+    std::mutex mutex;
+    std::shared_ptr<DeviceInstance> instance;
+    bool was_lost = false;
+  };
+
+  std::shared_ptr<DeviceInstance> open(Opened& opened, const std::string& device,
+                                       const std::string& options) const {
+    const std::lock_guard lock(opened.mutex);
+    if (opened.instance == nullptr) {
+      opened.instance =
+          DeviceInstance::open(Backend::load(device_named(target_, device).backend), options);
+    }
+    return opened.instance;
+  }
+
+  /// Whether `lost` may be opened again: once in a round, for whoever comes first.
+  static bool forget_lost(Opened& opened, const std::shared_ptr<DeviceInstance>& lost) {
+    const std::lock_guard lock(opened.mutex);
+    if (opened.instance != lost) return true;  // somebody else has opened it again
+    if (std::exchange(opened.was_lost, true)) return false;
+    opened.instance = nullptr;
+    return true;
+  }
+
+  /// Compiles on a device in turn; on one that is lost, once more when it is open again.
+  void compile_on(const std::string& device, const std::string& options, const std::string& sub_ir,
+                  const std::vector<NamedTensor>& weights, CompiledPartition& compiled) {
+    Opened& opened = opened_.at(device);
+    opened.turns.acquire();
+    const std::unique_ptr<Opened, void (*)(Opened*)> turn(
+        &opened, [](Opened* taken) { taken->turns.release(); });
+    for (;;) {
+      const auto instance = open(opened, device, options);
+      try {
+        compiled.blob = instance->compile(sub_ir, weights, compile_options_);
+        compiled.report = instance->blob_report(compiled.blob);
+        return;
+      } catch (const BackendError& error) {
+        if (error.status() != NPU4_DEVICE_LOST || !forget_lost(opened, instance)) throw;
+        log(LogModule::kCompile, LogLevel::kInfo,
+            [&] { return "device '" + device + "' is opened again: " + error.message(); });
+      }
+    }
+  }
+
+  void work() {
     for (std::size_t i = next_++; i < results_.size(); i = next_++) {
       try {
-        results_[i].compiled = compile(i, devices);
+        results_[i].compiled = compile(i);
       } catch (const Error& error) {
         results_[i].error = std::current_exception();
         results_[i].refused = error.code() == ErrorCode::kUnsupported;
@@ -146,7 +205,7 @@ class Round {
     }
   }
 
-  CompiledPartition compile(std::size_t index, Devices& devices) {
+  CompiledPartition compile(std::size_t index) {
     const auto start = Clock::now();
     const Partition& partition = plan_.partitions[index];
     std::string& sub_ir = sub_irs_[index];
@@ -168,8 +227,8 @@ class Round {
     compiled.device = partition.device;
     compiled.backend = backend->name();
     compiled.backend_version = backend->version();
-    compiled.fingerprint = backend->fingerprint();
-    compiled.holds_weights = (backend->capabilities() & NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS) != 0;
+    compiled.fingerprint = backend->device(device_instance(device)).fingerprint;
+    compiled.holds_weights = backend->holds_weights();
     std::string key;
     if (cache_ != nullptr && cache_->enabled()) {
       key = cache_key({.backend = compiled.backend,
@@ -187,10 +246,7 @@ class Round {
     }
     if (!compiled.cache_hit) {
       const LogTimer timer(LogModule::kCompile);
-      auto& opened = devices[partition.device];
-      if (opened == nullptr) opened = DeviceInstance::open(backend, device_text);
-      compiled.blob = opened->compile(sub_ir, weights, compile_options_);
-      compiled.report = opened->blob_report(compiled.blob);
+      compile_on(partition.device, device_text, sub_ir, weights, compiled);
       complete_report(compiled.report, graph_, partition, made.predicted_kernels);
       timer.done([&] { return partition_text(index) + ": " + report_text(compiled); });
       if (!key.empty()) cache_->store(key, compiled.blob, compiled.report);
@@ -217,6 +273,7 @@ class Round {
   std::string key_options_;
   std::vector<Result> results_;
   std::vector<std::string> sub_irs_ = std::vector<std::string>(results_.size());
+  std::map<std::string, Opened> opened_;
   std::atomic<std::size_t> next_{0};
 };
 
@@ -257,6 +314,13 @@ bool move_nodes(Graph& graph, const Partition& partition, const Target& target,
 }
 
 }  // namespace
+
+std::string device_instance(const Device& device) {
+  const Json* instance = device.backend_options.is_object()
+                             ? find_member(device.backend_options, "instance")
+                             : nullptr;
+  return instance != nullptr && instance->is_string() ? instance->get<std::string>() : "";
+}
 
 std::string backend_options_text(const Device& device, std::int32_t threads, const Json& extra) {
   Json json = device.backend_options.is_object() ? device.backend_options : Json::object();
@@ -328,10 +392,11 @@ bool fall_back(Graph& graph, const Target& target, const std::vector<Round::Resu
 
 CompiledModel compile_plan(const Graph& graph, const PartitionPlan& plan, const Target& target,
                            const std::vector<Tensor>& weights, const CompileOptions& options,
-                           CompileCache* cache) {
+                           CompileCache* cache, const OpenDevices& devices) {
   const auto start = Clock::now();
   CompiledModel model;
   model.plan = plan;
+  model.devices = devices;
   Round::Known known;
   std::vector<Round::Result> results =
       Round(graph, plan, target, weights, options, cache, known).run(model.devices);
@@ -349,11 +414,12 @@ CompiledModel compile_plan(const Graph& graph, const PartitionPlan& plan, const 
 
 CompiledModel compile_graph(Graph& graph, const PartitionPlan& plan, const Target& target,
                             const std::vector<Tensor>& weights, const CompileOptions& options,
-                            CompileCache* cache) {
-  if (!options.fallback) return compile_plan(graph, plan, target, weights, options, cache);
+                            CompileCache* cache, const OpenDevices& devices) {
+  if (!options.fallback) return compile_plan(graph, plan, target, weights, options, cache, devices);
   const auto start = Clock::now();
   CompiledModel model;
   model.plan = plan;
+  model.devices = devices;
   Round::Known known;
   for (;;) {
     std::vector<Round::Result> results =
@@ -440,12 +506,12 @@ std::vector<CompiledPartition> bundled_partitions(const Bundle& bundle, const Pa
                   {.file = bundle.name()});
     }
     const auto backend = Backend::load(device.backend);
-    const bool holds_weights = (backend->capabilities() & NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS) != 0;
-    if (entry.fingerprint != backend->fingerprint() || entry.holds_weights != holds_weights) {
+    const std::string& fingerprint = backend->device(device_instance(device)).fingerprint;
+    if (entry.fingerprint != fingerprint || entry.holds_weights != backend->holds_weights()) {
       throw Error(ErrorCode::kUnsupported,
-                  which + " was compiled for another CPU or another version of backend '" +
+                  which + " was compiled for another device or another version of backend '" +
                       entry.backend + "' ('" + printable_text(entry.fingerprint) +
-                      "'; here it is '" + backend->fingerprint() +
+                      "'; here it is '" + fingerprint +
                       "'); compile the model again with npu-compile on this machine" +
                       advice_for_level(bundle),
                   {.file = bundle.name()});

@@ -10,6 +10,7 @@
 
 #include "ir/fusion_section.hpp"
 #include "npu/ir/json_writer.hpp"
+#include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
 #include "support/json_fields.hpp"
 
@@ -115,6 +116,7 @@ std::string write_subgraph(const Graph& graph, const std::vector<NodeId>& nodes,
   std::unordered_set<std::int32_t> outside;
   for (const TensorId id : boundary.inputs) outside.insert(id.value);
   Json document = Json::object();
+  document["ir_version"] = kSubIrVersion;
   document["model_name"] = graph.model_name();
   for (const auto& [key, list] : {std::pair{"graph_inputs", &boundary.inputs},
                                   {"graph_outputs", &boundary.outputs},
@@ -131,6 +133,13 @@ std::string write_subgraph(const Graph& graph, const std::vector<NodeId>& nodes,
   }
   document["nodes"] = std::move(array);
   return write_document(document);
+}
+
+void check_sub_ir_version(const Graph& graph) {
+  const Json* version = find_member(graph.document(), "ir_version");
+  if (version == nullptr || *version == kSubIrVersion) return;
+  throw Error(ErrorCode::kInvalidGraph, "\"ir_version\" is " + version->dump() + ", expected " +
+                                            std::to_string(kSubIrVersion));
 }
 
 }  // namespace npu

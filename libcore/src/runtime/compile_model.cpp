@@ -30,7 +30,7 @@ double measure_error(const Graph& graph, const CompiledModel& model, const Targe
   CompileOptions exact = options;
   exact.precision = "f32";
   const CompiledModel reference_model =
-      compile_plan(graph, model.plan, target, weights, exact, &cache);
+      compile_plan(graph, model.plan, target, weights, exact, &cache, model.devices);
   Executor executor(graph, model.plan, target, weights, devices, model.partitions, model.devices);
   Executor reference(graph, model.plan, target, weights, devices, reference_model.partitions,
                      reference_model.devices);
@@ -78,7 +78,8 @@ CompileModelResult compile_model(Graph& graph, const CompileModelOptions& option
   FoldedConstants folded;
   try {
     folded = fold_constants(graph, target, compile, &cache, weights);
-    result.model = compile_graph(graph, placed.plan, target, weights, compile, &cache);
+    result.model =
+        compile_graph(graph, placed.plan, target, weights, compile, &cache, folded.devices);
     if (options.measure_precision && compile.precision != "f32") {
       worst_error = measure_error(graph, result.model, target, weights, compile, cache);
     }

@@ -59,13 +59,14 @@ std::string device_options(const Device& device, const ExecutorOptions& options)
 }
 
 Executor::Executor(const Graph& graph, const PartitionPlan& plan, const Target& target,
-                   const std::vector<Tensor>& weights, const ExecutorOptions& options)
+                   const std::vector<Tensor>& weights, const ExecutorOptions& options,
+                   const OpenDevices& devices)
     : graph_(graph), plan_(plan) {
   const auto start = Clock::now();
   CompileOptions compile;
   compile.threads = options.threads;
   compile.backend_options = options.backend_options;
-  const CompiledModel model = compile_plan(graph, plan, target, weights, compile, nullptr);
+  const CompiledModel model = compile_plan(graph, plan, target, weights, compile, nullptr, devices);
   open_devices(target, options, model.devices);
   load_partitions(weights, model.partitions);
   schedule();
@@ -76,8 +77,7 @@ Executor::Executor(const Graph& graph, const PartitionPlan& plan, const Target& 
 
 Executor::Executor(const Graph& graph, const PartitionPlan& plan, const Target& target,
                    const std::vector<Tensor>& weights, const ExecutorOptions& options,
-                   const std::vector<CompiledPartition>& compiled,
-                   const std::map<std::string, std::shared_ptr<DeviceInstance>>& devices)
+                   const std::vector<CompiledPartition>& compiled, const OpenDevices& devices)
     : graph_(graph), plan_(plan) {
   const auto start = Clock::now();
   open_devices(target, options, devices);
@@ -105,7 +105,7 @@ void Executor::log_loaded() const {
 }
 
 void Executor::open_devices(const Target& target, const ExecutorOptions& options,
-                            const std::map<std::string, std::shared_ptr<DeviceInstance>>& open) {
+                            const OpenDevices& open) {
   for (const Partition& partition : plan_.partitions) {
     if (device_index_.contains(partition.device)) continue;
     const Device* device = target.find_device(partition.device);
@@ -128,43 +128,87 @@ void Executor::open_devices(const Target& target, const ExecutorOptions& options
   }
 }
 
+ProgramSignature Executor::signature_of(const Partition& partition) const {
+  ProgramSignature signature;
+  for (const TensorId id : partition.boundary.outputs) {
+    signature.outputs.push_back({graph_.tensor(id).dtype, graph_.tensor(id).shape});
+  }
+  signature.nodes = partition.nodes.size();
+  return signature;
+}
+
+const Tensor& Executor::weight_of(TensorId id, std::size_t partition,
+                                  const std::vector<Tensor>& weights) const {
+  const TensorInfo& info = graph_.tensor(id);
+  const Tensor& weight = weights[index_of(id)];
+  if (weight.dtype() != info.dtype || weight.shape() != info.shape) {
+    throw Error(ErrorCode::kInvalidGraph, "weight '" + info.name + "' of partition " +
+                                              std::to_string(partition) + " is missing");
+  }
+  return weight;
+}
+
+/// Uploads what several partitions of a device read once for all of them.
+void Executor::share_weights(const std::vector<Tensor>& weights,
+                             const std::vector<CompiledPartition>& compiled) {
+  std::vector<std::map<TensorId, std::vector<std::size_t>>> readers(devices_.size());
+  for (std::size_t p = 0; p < plan_.partitions.size(); ++p) {
+    const Partition& partition = plan_.partitions[p];
+    if (compiled[p].holds_weights) continue;
+    auto& of_device = readers[static_cast<std::size_t>(device_index_.at(partition.device))];
+    for (const TensorId id : partition.boundary.weights) of_device[id].push_back(p);
+  }
+  shared_.resize(devices_.size());
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    std::vector<NamedTensor> tensors;
+    std::set<TensorId> ids;
+    for (const auto& [id, partitions] : readers[d]) {
+      if (partitions.size() < 2) continue;
+      tensors.push_back({graph_.tensor(id).name, weight_of(id, partitions.front(), weights)});
+      ids.insert(id);
+    }
+    if (tensors.empty()) continue;
+    shared_[d].weights = devices_[d]->load_weights(std::move(tensors));
+    if (shared_[d].weights == nullptr) continue;  // this backend takes them with each model
+    weight_uploads_ += static_cast<std::int64_t>(ids.size());
+    for (const TensorId id : ids) weight_bytes_ += graph_.tensor(id).bytes();
+    shared_[d].tensors = std::move(ids);
+  }
+}
+
 void Executor::load_partitions(const std::vector<Tensor>& weights,
                                const std::vector<CompiledPartition>& compiled) {
+  share_weights(weights, compiled);
   for (std::size_t p = 0; p < plan_.partitions.size(); ++p) {
     const Partition& partition = plan_.partitions[p];
     const std::int32_t device = device_index_.at(partition.device);
     DeviceInstance& instance = *devices_[static_cast<std::size_t>(device)];
     std::vector<NamedTensor> used;
+    const SharedWeights& shared = shared_[static_cast<std::size_t>(device)];
+    std::vector<std::shared_ptr<DeviceWeights>> objects;
     for (const TensorId id : partition.boundary.weights) {
-      const TensorInfo& info = graph_.tensor(id);
-      ++weight_uploads_;
-      weight_bytes_ += info.bytes();
-      if (compiled[p].holds_weights) continue;
-      const Tensor& weight = weights[index_of(id)];
-      if (weight.dtype() != info.dtype || weight.shape() != info.shape) {
-        throw Error(ErrorCode::kInvalidGraph,
-                    "weight '" + info.name + "' of partition " + std::to_string(p) + " is missing");
+      if (shared.tensors.contains(id)) {
+        if (objects.empty()) objects.push_back(shared.weights);
+        continue;
       }
-      used.push_back({info.name, weight});
+      ++weight_uploads_;
+      weight_bytes_ += graph_.tensor(id).bytes();
+      if (compiled[p].holds_weights) continue;
+      used.push_back({graph_.tensor(id).name, weight_of(id, p, weights)});
     }
     LoadedPartition loaded;
     loaded.device = device;
     loaded.check = compiled[p].check_blob;
     try {
-      loaded.program = instance.load(compiled[p].blob, std::move(used),
-                                     partition.boundary.outputs.size(), partition.nodes.size());
+      loaded.program = instance.load(compiled[p].blob, std::move(used), signature_of(partition),
+                                     std::move(objects));
     } catch (const Error&) {
       if (loaded.check) loaded.check();  // that the file is damaged says more
       throw;
     }
     const Json* steps = find_member(compiled[p].report, "steps");
     if (steps != nullptr && steps->is_array()) loaded.report_steps = steps->size();
-    if (instance.writes_outputs()) {
-      for (const TensorId id : partition.boundary.outputs) {
-        loaded.outputs.push_back(
-            instance.allocate(graph_.tensor(id).dtype, graph_.tensor(id).shape));
-      }
-    }
+    if (instance.keeps_outputs()) loaded.outputs = loaded.program->make_outputs();
     partitions_.push_back(std::move(loaded));
   }
   output_weights_.resize(graph_.graph_outputs().size());
@@ -263,6 +307,12 @@ void Executor::start_workers() {
   if (independent) workers_ = std::make_unique<ThreadPool>();
 }
 
+OpenDevices Executor::devices() const {
+  OpenDevices open;
+  for (std::size_t i = 0; i < devices_.size(); ++i) open[device_names_[i]] = devices_[i];
+  return open;
+}
+
 std::map<std::string, std::string> Executor::backend_versions() const {
   std::map<std::string, std::string> versions;
   for (const auto& device : devices_)
@@ -350,9 +400,8 @@ class Executor::Run {
   /// it is done, read by other threads after that; `readers` is guarded by the mutex.
   struct Copy {
     std::shared_ptr<DeviceBuffer> buffer;
-    npu_tensor view{};  ///< host memory of the buffer, or of `host`; data is null if there is none
-    Shape shape;        ///< storage of view.shape
-    Tensor host;        ///< fetched, if the device's memory is not the host's
+    const std::byte* memory = nullptr;  ///< of the buffer or of `host`, if another device reads it
+    Tensor host;                        ///< fetched, if the device's memory is not the host's
     std::int32_t readers = 0;
   };
 
@@ -387,12 +436,29 @@ class Executor::Run {
     StepRecord record{
         .kind = StepRecord::Kind::kTransfer, .index = step.index, .device = transfer.to_device};
     for (const Step::Copy& copy : step.copies) {
-      const npu_tensor& source = copies_[copy.from].view;
-      copies_[copy.to].buffer = device(step.device).import_tensor(source);
+      const Copy& source = copies_[copy.from];
+      const TensorInfo& tensor = executor_.graph_.tensor(executor_.slots_[copy.from].tensor);
+      Copy& arrived = copies_[copy.to];
+      arrived.buffer = wrap_source(step, copy.from, tensor);
+      if (arrived.buffer == nullptr) {
+        arrived.buffer =
+            device(step.device).import_tensor(tensor.dtype, tensor.shape, source.memory);
+        record.copied_bytes += tensor.bytes();
+      }
       ++record.tensors;
-      record.bytes += static_cast<std::int64_t>(source.bytes);
+      record.bytes += tensor.bytes();
     }
     note(records, std::move(record), started);
+  }
+
+  /// A buffer in the memory of another device's, which it keeps; null if that cannot be. Buffers of
+  /// older backends are freed by their device's thread alone, not by the last owner.
+  std::shared_ptr<DeviceBuffer> wrap_source(const Step& step, std::size_t from,
+                                            const TensorInfo& tensor) {
+    const Copy& source = copies_[from];
+    const bool is_its_own = source.host.data() == nullptr && source.memory != nullptr;
+    if (!is_its_own || device(executor_.slots_[from].device).backend().is_older()) return nullptr;
+    return device(step.device).wrap(tensor.dtype, tensor.shape, source.memory, source.buffer);
   }
 
   void upload_inputs(const Step& step, const Partition& partition,
@@ -415,48 +481,47 @@ class Executor::Run {
     if (loaded.check) loaded.check();
     upload_inputs(step, partition, records);
     const double started = microseconds_since(start_);
-    std::vector<npu_buffer*> arguments;
+    std::vector<npu4_buffer*> arguments;
     arguments.reserve(step.inputs.size());
     for (const std::size_t input : step.inputs) arguments.push_back(copies_[input].buffer->get());
-    auto results = loaded.program->run(arguments, loaded.outputs);
+    RunTimes times;
+    const bool with_times = record_ != nullptr && (with_node_times_ || with_step_times_);
+    auto results = run_program(step, arguments, with_times ? &times : nullptr);
     for (std::size_t i = 0; i < results.size(); ++i) keep_result(step, i, std::move(results[i]));
     StepRecord record{
         .kind = StepRecord::Kind::kPartition, .index = step.index, .device = partition.device};
     note(records, std::move(record), started);
     if (record_ == nullptr) return;
-    // Queried after the clock was read.
-    if (with_node_times_) records.back().node_ns = loaded.program->node_times();
-    if (with_step_times_ && loaded.report_steps > 0) {
-      records.back().step_ns = loaded.program->step_times(loaded.report_steps);
+    if (with_node_times_) records.back().node_ns = std::move(times.node_ns);
+    if (with_step_times_) records.back().step_ns = std::move(times.step_ns);
+  }
+
+  /// What concerns no node is told with the partition.
+  std::vector<std::shared_ptr<DeviceBuffer>> run_program(const Step& step,
+                                                         const std::vector<npu4_buffer*>& arguments,
+                                                         RunTimes* times) {
+    const LoadedPartition& loaded = executor_.partitions_[static_cast<std::size_t>(step.index)];
+    try {
+      return loaded.program->run(arguments, loaded.outputs, times, loaded.report_steps);
+    } catch (const BackendError& error) {
+      if (error.status() < NPU4_CANCELLED) throw;
+      const Partition& partition = executor_.plan_.partitions[static_cast<std::size_t>(step.index)];
+      throw BackendError(error.status(), error.message() + " (running partition " +
+                                             std::to_string(step.index) + " on device '" +
+                                             partition.device + "')");
     }
   }
 
-  /// Checks a result, since backends are not trusted, and describes it for its readers.
+  /// Makes a result known to its readers. It is what the graph says, since its buffer was made so.
   void keep_result(const Step& step, std::size_t index, std::shared_ptr<DeviceBuffer> buffer) {
     const std::size_t slot = step.outputs[index];
-    const TensorInfo& tensor = executor_.graph_.tensor(executor_.slots_[slot].tensor);
     Copy& copy = copies_[slot];
-    copy.view = buffer->describe();
-    // No extent is read behind the rank that the graph knows.
-    const bool same_rank = copy.view.rank == tensor.shape.size();
-    if (same_rank) copy.shape.assign(copy.view.shape, copy.view.shape + copy.view.rank);
-    copy.view.shape = copy.shape.data();
-    const auto dtype = static_cast<DType>(copy.view.dtype);
-    if (dtype != tensor.dtype || !same_rank || copy.shape != tensor.shape ||
-        copy.view.bytes != static_cast<std::uint64_t>(tensor.bytes())) {
-      const std::string& backend = device(step.device).backend().name();
-      const std::string shape =
-          same_rank ? shape_text(copy.shape) : "of rank " + std::to_string(copy.view.rank);
-      throw Error(ErrorCode::kFailed,
-                  "backend '" + backend + "' returned '" + tensor.name + "' of partition " +
-                      std::to_string(step.index) + " as " + std::string(dtype_name(dtype)) + " " +
-                      shape + " (" + std::to_string(copy.view.bytes) + " bytes), the graph says " +
-                      std::string(dtype_name(tensor.dtype)) + " " + shape_text(tensor.shape) +
-                      " (" + std::to_string(tensor.bytes()) + " bytes)");
-    }
-    if (executor_.slots_[slot].read_by_other && copy.view.data == nullptr && copy.view.bytes != 0) {
-      copy.host = buffer->to_host();
-      copy.view.data = copy.host.data();
+    if (executor_.slots_[slot].read_by_other) {
+      copy.memory = buffer->host_memory();
+      if (copy.memory == nullptr && buffer->bytes() != 0) {
+        copy.host = buffer->to_host();
+        copy.memory = copy.host.data();
+      }
     }
     copy.buffer = std::move(buffer);
   }

@@ -91,7 +91,7 @@ struct ReadyModel {
   PartitionPlan plan;
   std::vector<Tensor> weights;  ///< those that its programs or its outputs need
   std::vector<CompiledPartition> partitions;
-  std::map<std::string, std::shared_ptr<DeviceInstance>> devices;
+  OpenDevices devices;
   double ready_ms = 0;  ///< reading or compiling it
   std::optional<CompileSource> compile;
   std::optional<BundleSource> bundle;
@@ -213,7 +213,7 @@ GroupReport compare_by_group(const Graph& graph, const ReadyModel& model,
 /// Makes the comparisons that the options ask for.
 void compare(const Graph& graph, const ReadyModel& model, const std::vector<Tensor>& inputs,
              const std::vector<Tensor>& outputs, const RunModelOptions& options,
-             const References& references, RunReport& report) {
+             const References& references, const OpenDevices& open, RunReport& report) {
   const ExecutorOptions devices = executor_options(options);
   const ToleranceOptions tolerance{
       .rtol = options.rtol, .atol = options.atol, .is_narrow = options.precision == "bf16"};
@@ -222,12 +222,13 @@ void compare(const Graph& graph, const ReadyModel& model, const std::vector<Tens
         compare_outputs(graph, outputs, expected_outputs(graph, options.expect), tolerance);
   }
   if (measures_precision(options)) {
-    Executor reference(graph, model.plan, model.target, references.weights, devices);
+    Executor reference(graph, model.plan, model.target, references.weights, devices, open);
     report.worst_relative_error = worst_relative_error(outputs, reference.run(inputs, nullptr));
   }
   if (!options.verify_device.empty()) {
     const PartitionPlan whole = single_partition_plan(references.whole, options.verify_device);
-    Executor reference(references.whole, whole, model.target, references.whole_weights, devices);
+    Executor reference(references.whole, whole, model.target, references.whole_weights, devices,
+                       open);
     RunRecord record;
     const std::vector<Tensor> expected = reference.run(inputs, &record);
     report.verify = compare_outputs(graph, outputs, {expected.begin(), expected.end()}, tolerance);
@@ -247,7 +248,9 @@ RunReport run_ready(const Graph& graph, const ReadyModel& model, const std::vect
                     model.partitions, model.devices);
   const Runs runs = run_all(executor, inputs, options.bench, !options.trace.empty());
   RunReport report = report_of(graph, model, executor, runs, options.precision);
-  compare(graph, model, inputs, runs.outputs, options, references, report);
+  OpenDevices open = executor.devices();
+  open.insert(model.devices.begin(), model.devices.end());
+  compare(graph, model, inputs, runs.outputs, options, references, open, report);
   if (!options.trace.empty()) {
     write_file_atomically(options.trace, write_trace(graph, model.plan, runs.last));
   }
@@ -304,10 +307,11 @@ RunReport run_document(Graph& graph, RunModelOptions options, Diagnostics& diagn
   const FoldedConstants folded =
       fold_constants(graph, model.target, compile, &cache, model.weights);
   // A plan that was asked for is not changed.
-  CompiledModel compiled =
-      placed.by_cost()
-          ? compile_graph(graph, placed.plan, model.target, model.weights, compile, &cache)
-          : compile_plan(graph, placed.plan, model.target, model.weights, compile, &cache);
+  CompiledModel compiled = placed.by_cost()
+                               ? compile_graph(graph, placed.plan, model.target, model.weights,
+                                               compile, &cache, folded.devices)
+                               : compile_plan(graph, placed.plan, model.target, model.weights,
+                                              compile, &cache, folded.devices);
   for (const std::string& warning : cache.take_warnings()) diagnostics.warning({}, warning);
   warn_of_refusals(graph, compiled, diagnostics);
   model.plan = std::move(compiled.plan);

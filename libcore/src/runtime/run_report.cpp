@@ -23,6 +23,7 @@ struct TransferTotals {
   std::int64_t transfers = 0;
   std::int64_t tensors = 0;
   std::int64_t bytes = 0;
+  std::int64_t copied_bytes = 0;
 };
 
 TransferTotals transfer_totals(const RunReport& report) {
@@ -32,8 +33,16 @@ TransferTotals transfer_totals(const RunReport& report) {
     ++totals.transfers;
     totals.tensors += step.tensors;
     totals.bytes += step.bytes;
+    totals.copied_bytes += step.copied_bytes;
   }
   return totals;
+}
+
+/// How the tensors of a transfer arrived; empty if all were there already.
+std::string path_of(const RunStep& step) {
+  if (step.tensors == 0) return "";
+  if (step.copied_bytes == 0) return "wrapped";
+  return step.copied_bytes == step.bytes ? "copied" : "partly copied";
 }
 
 Json step_json(const RunStep& step) {
@@ -51,6 +60,8 @@ Json step_json(const RunStep& step) {
               {"tensors", step.tensors},
               {"listed_tensors", step.listed_tensors},
               {"bytes", step.bytes},
+              {"copied_bytes", step.copied_bytes},
+              {"path", path_of(step)},
               {"ms", rounded_ms(step.ms)},
               {"predicted_ms", rounded_ms(step.predicted_ms)}};
     case StepRecord::Kind::kInput:
@@ -160,6 +171,7 @@ Json run_report_json(const RunReport& report) {
   json["transfers"] = totals.transfers;
   json["transferred_tensors"] = totals.tensors;
   json["transfer_bytes"] = totals.bytes;
+  json["copied_bytes"] = totals.copied_bytes;
   json["overlap"] = report.overlap;
   json["weights"] = {{"tensors", report.weight_tensors}, {"bytes", report.weight_bytes}};
   json["predicted_ms"] = rounded_ms(report.predicted_ms);
@@ -211,7 +223,7 @@ std::string placement_table(const RunReport& report) {
 }
 
 std::string steps_table(const RunReport& report) {
-  Rows rows{{"step", "device", ">nodes", ">tensors", ">bytes", ">ms", ">predicted ms"}};
+  Rows rows{{"step", "device", ">nodes", ">tensors", ">bytes", ">ms", ">predicted ms", "path"}};
   for (const RunStep& step : report.steps) {
     const bool is_partition = step.kind == StepRecord::Kind::kPartition;
     const bool is_transfer = step.kind == StepRecord::Kind::kTransfer;
@@ -223,8 +235,8 @@ std::string steps_table(const RunReport& report) {
     rows.push_back({name, step.device, is_partition ? std::to_string(step.nodes) : "",
                     is_partition ? "" : std::to_string(step.tensors),
                     is_partition ? "" : bytes_text(static_cast<double>(step.bytes)),
-                    ms_text(step.ms),
-                    is_partition || is_transfer ? ms_text(step.predicted_ms) : ""});
+                    ms_text(step.ms), is_partition || is_transfer ? ms_text(step.predicted_ms) : "",
+                    is_transfer ? path_of(step) : ""});
   }
   return table_text(rows);
 }
@@ -237,6 +249,7 @@ std::string totals_table(const RunReport& report) {
   }
   rows.push_back({"transfers", std::to_string(transferred.transfers)});
   rows.push_back({"transferred", bytes_text(static_cast<double>(transferred.bytes))});
+  rows.push_back({"copied", bytes_text(static_cast<double>(transferred.copied_bytes))});
   rows.push_back({"weights", bytes_text(static_cast<double>(report.weight_bytes))});
   rows.push_back({"load ms", ms_text(report.load_ms)});
   rows.push_back({"first run ms", ms_text(report.first_ms)});

@@ -18,6 +18,7 @@ std::vector<RunStep> summarize_steps(const PartitionPlan& plan, const PredictedS
     RunStep step{.kind = from.kind, .id = from.index, .device = from.device};
     step.tensors = from.tensors;
     step.bytes = from.bytes;
+    step.copied_bytes = from.copied_bytes;
     step.ms = (from.end_us - from.start_us) / 1000;
     if (from.kind == StepRecord::Kind::kPartition) {
       const Partition& partition = plan.partitions[static_cast<std::size_t>(from.index)];

@@ -90,7 +90,9 @@ class TraceWriter {
     Json names = Json::array();
     for (const TensorId id : transfer.tensors) names.push_back(graph_.tensor(id).name);
     slice("transfer to " + transfer.to_device, "transfer", tid, step.start_us, step.end_us,
-          {{"tensors", std::move(names)}, {"bytes", step.bytes}});
+          {{"tensors", std::move(names)},
+           {"bytes", step.bytes},
+           {"copied_bytes", step.copied_bytes}});
     const auto source = ended_.find(transfer.from);
     if (source == ended_.end()) return;
     const int flow = ++flows_;

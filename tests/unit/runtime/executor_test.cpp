@@ -419,10 +419,10 @@ TEST_CASE("executor: all bfloat16 patterns enter and leave the memory of a devic
     const auto to = open(second);
     const auto buffer = from->import_tensor(input);
     CHECK(same_bits(buffer->to_host(), input));
-    const npu_tensor view = buffer->describe();
-    CHECK(view.bytes == input.bytes());
-    const auto copy =
-        view.data != nullptr ? to->import_tensor(view) : to->import_tensor(buffer->to_host());
+    CHECK(buffer->bytes() == input.bytes());
+    const std::byte* memory = buffer->host_memory();
+    REQUIRE(memory != nullptr);
+    const auto copy = to->import_tensor(input.dtype(), input.shape(), memory);
     CHECK(same_bits(copy->to_host(), input));
   }
 }

@@ -32,9 +32,11 @@ RunReport small_report() {
   transfer.tensors = 2;
   transfer.listed_tensors = 3;
   transfer.bytes = 4000;
+  transfer.copied_bytes = 4000;
   RunStep idle = transfer;  // everything was there already
   idle.tensors = 0;
   idle.bytes = 0;
+  idle.copied_bytes = 0;
   report.steps = {input, partition, transfer, idle};
   report.weight_tensors = 5;
   report.weight_bytes = 600;
@@ -64,10 +66,10 @@ TEST_CASE("run report: JSON of a plain run") {
       R"("steps":[{"kind":"inputs","device":"npu","tensors":1,"bytes":24,"ms":0.0},)"
       R"({"kind":"partition","id":0,"device":"npu","nodes":4,"ms":1.2346,"predicted_ms":0.5},)"
       R"({"kind":"transfer","id":2,"device":"cpu","from":0,"to":1,"tensors":2,"listed_tensors":3,)"
-      R"("bytes":4000,"ms":0.0,"predicted_ms":0.0},)"
+      R"("bytes":4000,"copied_bytes":4000,"path":"copied","ms":0.0,"predicted_ms":0.0},)"
       R"({"kind":"transfer","id":2,"device":"cpu","from":0,"to":1,"tensors":0,"listed_tensors":3,)"
-      R"("bytes":0,"ms":0.0,"predicted_ms":0.0}],)"
-      R"("transfers":1,"transferred_tensors":2,"transfer_bytes":4000,"overlap":false,)"
+      R"("bytes":0,"copied_bytes":0,"path":"","ms":0.0,"predicted_ms":0.0}],)"
+      R"("transfers":1,"transferred_tensors":2,"transfer_bytes":4000,"copied_bytes":4000,"overlap":false,)"
       R"("weights":{"tensors":5,"bytes":600},"predicted_ms":0.75,"measured_ms":2.0,)"
       R"("first_ms":3.0,"load_ms":4.0,"backends":{"onednn":"1.2"}})");
 }
@@ -144,15 +146,16 @@ TEST_CASE("run report: tables") {
         "device  backend  nodes  partitions     ms\n"
         "npu     onednn       4           1  1.250\n"
         "\n"
-        "step             device  nodes  tensors    bytes     ms  predicted ms\n"
+        "step             device  nodes  tensors    bytes     ms  predicted ms  path\n"
         "inputs           npu                  1     24 B  0.000\n"
         "partition 0      npu         4                    1.235         0.500\n"
-        "transfer 0 -> 1  cpu                  2  4.00 kB  0.000         0.000\n"
+        "transfer 0 -> 1  cpu                  2  4.00 kB  0.000         0.000  copied\n"
         "transfer 0 -> 1  cpu                  0      0 B  0.000         0.000\n"
         "\n"
         "total\n"
         "transfers           1\n"
         "transferred   4.00 kB\n"
+        "copied        4.00 kB\n"
         "weights         600 B\n"
         "load ms         4.000\n"
         "first run ms    3.000\n"

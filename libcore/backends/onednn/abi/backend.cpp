@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI of the onednn backend: checks what crosses it, turns exceptions into statuses, and
-// hands the rest to lowering and Program.
+// The boundary of the onednn backend: checks what crosses it and hands the rest to lowering and
+// Program.
 //
 // compile lowers the sub-IR, folds and packs its weights, and writes a blob: the plan, a report,
 // and the packed constants. load checks the plan, uses the constants where they lie in the blob,
@@ -9,210 +9,44 @@
 // property of the calling thread in OpenMP: every call that works sets its device's and puts the
 // host's back. Runs beside busy neighbours get fewer threads: oneDNN cuts its loops when code is
 // generated, so a second program for fewer threads is made when it is first needed.
-#include "npu/backend.h"
-
 #include <omp.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <memory>
-#include <new>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "lowering/lowering.hpp"
+#include "abi/boundary.hpp"
 #include "npu/ir/json_reader.hpp"
-#include "npu/support/checked.hpp"
+#include "npu/ir/subgraph.hpp"
 #include "npu/support/elapsed.hpp"
-#include "npu/support/error.hpp"
 #include "npu/support/json.hpp"
 #include "program/blob.hpp"
 #include "program/compile_report.hpp"
 #include "program/plan_format.hpp"
-#include "program/program.hpp"
 #include "program/stored_plan.hpp"
 #include "program/thread_scope.hpp"
-#include "support/run_threads.hpp"
 
-struct npu_device {
-  dnnl::engine engine;
-  npu::onednn::Machine machine;
-  int threads = 1;
-  npu::RunThreads run_threads{1};
-};
-
-struct npu_program {
-  npu_device* device = nullptr;
-  const void* blob = nullptr;
-  std::uint64_t blob_size = 0;
-  std::unique_ptr<npu::onednn::Program> program;
-  /// For fewer threads than the device's, made when there is a neighbour; null if it cannot be
-  /// made.
-  std::unique_ptr<npu::onednn::Program> reduced;
-  int reduced_threads = 0;                   ///< those that `reduced` was made for
-  npu::onednn::Program* last_run = nullptr;  ///< `program` or `reduced`
-  std::vector<const std::byte*> inputs;      ///< reused by every run
-  std::vector<std::byte*> outputs;
-};
-
-struct npu_buffer {
-  npu::DType dtype = npu::DType::kFloat32;
-  npu::Shape shape;
-  std::uint64_t bytes = 0;
-  npu::onednn::AlignedMemory memory;
-};
-
-namespace npu::onednn {
-
+namespace npu::onednn::abi {
 namespace {
 
-/// An error with the status that it crosses the ABI with.
-struct StatusError {
-  npu_status status;
-  std::string text;
-};
+// ---- Devices ----
 
-void set_error(npu_error* error, const std::string& text) noexcept {
-  if (error == nullptr) return;
-  const std::size_t length = std::min<std::size_t>(text.size(), NPU_ERROR_TEXT_SIZE - 1);
-  std::memcpy(error->text, text.data(), length);
-  error->text[length] = '\0';
+/// Options that are no object are refused; a key that is not this backend's is left alone.
+void check_options(const char* options) {
+  if (options == nullptr || *options == '\0') return;
+  require(parse_json(options, "device options").is_object(),
+          "device options: expected a JSON object");
 }
 
-npu_status status_of(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kUnsupported:
-      return NPU_ERROR_UNSUPPORTED;
-    case ErrorCode::kInfeasible:  // of libcore's tensors: there is no memory for one
-      return NPU_ERROR_MEMORY;
-    case ErrorCode::kFailed:
-      return NPU_ERROR_FAILED;
-    default:
-      return NPU_ERROR_INVALID;
-  }
-}
-
-/// Runs `body`; no exception leaves it.
-template <typename Body>
-npu_status guarded(npu_error* error, Body&& body) noexcept {
-  try {
-    body();
-    return NPU_OK;
-  } catch (const StatusError& failure) {
-    set_error(error, failure.text);
-    return failure.status;
-  } catch (const Error& failure) {
-    set_error(error, failure.message());
-    return status_of(failure.code());
-  } catch (const dnnl::error& failure) {
-    const bool memory = failure.status == dnnl_out_of_memory;
-    set_error(error, std::string("oneDNN: ") + failure.what());
-    return memory ? NPU_ERROR_MEMORY : NPU_ERROR_FAILED;
-  } catch (const std::bad_alloc&) {
-    set_error(error, "out of memory");
-    return NPU_ERROR_MEMORY;
-  } catch (const std::exception& failure) {
-    set_error(error, failure.what());
-    return NPU_ERROR_FAILED;
-  } catch (...) {
-    set_error(error, "an unknown error");
-    return NPU_ERROR_FAILED;
-  }
-}
-
-void require(bool condition, const char* text) {
-  if (!condition) throw StatusError{NPU_ERROR_INVALID, text};
-}
-
-const std::string& version_text() {
-  static const std::string text = [] {
-    const dnnl::version_t* version = dnnl::version();
-    return std::string(NPU_VERSION " (oneDNN ") + std::to_string(version->major) + "." +
-           std::to_string(version->minor) + "." + std::to_string(version->patch) + ")";
-  }();
-  return text;
-}
-
-const std::string& fingerprint_text() {
-  static const std::string text =
-      std::string("onednn ") + version_text() + " isa " + std::string(isa_name()) +
-      (detect_machine().native_bfloat16 ? " bfloat16 native" : " bfloat16 as float32") +
-      " plan format " + std::to_string(kPlanFormat);
-  return text;
-}
-
-int threads_option(const char* options) {
-  int threads = 0;
-  if (options != nullptr && *options != '\0') {
-    const Json json = parse_json(options, "device options");
-    require(json.is_object(), "device options: expected a JSON object");
-    if (const Json* value = find_member(json, "threads")) {
-      require(value->is_number_integer() && *value >= 0 && *value <= 4096,
-              "device option 'threads': expected an integer in 0..4096");
-      threads = value->get<int>();
-    }
-  }
-  return threads > 0 ? threads : std::max(1, omp_get_num_procs());
-}
-
-/// Copies what the host passed after checking it; spans over null pointers never arise.
-std::span<const npu_tensor> checked_weights(const npu_tensor* weights, size_t count) {
-  require(weights != nullptr || count == 0, "weights is null");
-  for (size_t i = 0; i < count; ++i) {
-    require(weights[i].shape != nullptr || weights[i].rank == 0,
-            "a weight has a rank but no shape");
-  }
-  return {weights, count};
-}
-
-std::unique_ptr<npu_buffer> make_buffer(DType dtype, Shape shape) {
-  const auto count = checked_element_count(shape);
-  const auto bytes =
-      count ? checked_multiply(*count, static_cast<std::int64_t>(dtype_size(dtype))) : std::nullopt;
-  if (!bytes)
-    throw StatusError{NPU_ERROR_INVALID, "shape " + shape_text(shape) + " is not a tensor's"};
-  auto buffer = std::make_unique<npu_buffer>();
-  buffer->dtype = dtype;
-  buffer->shape = std::move(shape);
-  buffer->bytes = static_cast<std::uint64_t>(*bytes);
-  buffer->memory = allocate_aligned(buffer->bytes);
-  return buffer;
-}
-
-std::unique_ptr<npu_buffer> make_buffer(npu_dtype dtype, std::uint32_t rank, const int64_t* shape) {
-  require(dtype >= NPU_FLOAT32 && static_cast<int>(dtype) < kDTypeCount, "unknown dtype");
-  require(shape != nullptr || rank == 0, "shape is null");
-  Shape extents;
-  if (rank != 0) extents.assign(shape, shape + rank);
-  return make_buffer(static_cast<DType>(dtype), std::move(extents));
-}
-
-void check_buffer(const npu_buffer& buffer, const TensorBinding& binding, const char* kind) {
-  if (buffer.dtype != binding.dtype || buffer.shape != binding.shape) {
-    throw StatusError{NPU_ERROR_INVALID, std::string(kind) + " '" + binding.name + "': expected " +
-                                             std::string(dtype_name(binding.dtype)) + " " +
-                                             shape_text(binding.shape) + ", found " +
-                                             std::string(dtype_name(buffer.dtype)) + " " +
-                                             shape_text(buffer.shape)};
-  }
-}
-
-npu_status describe(npu_backend_description* description, npu_error* error) {
+npu4_status device_open(const npu4_open_args* args, npu4_device** device, npu4_error* error) {
   return guarded(error, [&] {
-    require(description != nullptr, "description is null");
-    description->name = "onednn";
-    description->version = version_text().c_str();
-    description->fingerprint = fingerprint_text().c_str();
-    description->capabilities = NPU_CAPABILITY_WRITES_OUTPUTS | NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS;
-  });
-}
-
-npu_status open_device(const char* options, npu_device** device, npu_error* error) {
-  return guarded(error, [&] {
-    require(device != nullptr, "device is null");
-    auto opened = std::make_unique<npu_device>();
-    opened->threads = threads_option(options);
+    require(args != nullptr && NPU4_HAS(args, options) && device != nullptr, "an argument is null");
+    require(args->threads <= 4096, "threads: expected at most 4096");
+    check_options(args->options);
+    auto opened = std::make_unique<npu4_device>();
+    opened->threads =
+        args->threads > 0 ? static_cast<int>(args->threads) : std::max(1, omp_get_num_procs());
     opened->run_threads = RunThreads(opened->threads);
     opened->engine = dnnl::engine(dnnl::engine::kind::cpu, 0);
     opened->machine = detect_machine();
@@ -221,7 +55,24 @@ npu_status open_device(const char* options, npu_device** device, npu_error* erro
   });
 }
 
-void close_device(npu_device* device) { delete device; }
+void device_close(npu4_device* device) { delete device; }
+
+/// The weights as the lowering takes them, checked.
+std::vector<npu_tensor> checked_weights(const npu4_tensor* const* weights, std::uint64_t count) {
+  require(weights != nullptr || count == 0, "weights is null");
+  std::vector<npu_tensor> checked;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    require(weights[i] != nullptr && NPU4_HAS(weights[i], bytes), "a weight is null");
+    const npu4_tensor& weight = *weights[i];
+    require(weight.shape != nullptr || weight.rank == 0, "a weight has a rank but no shape");
+    require(weight.dtype < kDTypeCount, "a weight has an unknown dtype");
+    checked.push_back({weight.name, static_cast<npu_dtype>(weight.dtype), weight.rank, weight.shape,
+                       weight.data, weight.bytes});
+  }
+  return checked;
+}
+
+// ---- Compile ----
 
 struct CompileOptions {
   bool bfloat16 = false;
@@ -240,10 +91,10 @@ CompileOptions read_compile_options(std::string_view text) {
   return result;
 }
 
-Machine machine_for(const npu_device& device, const CompileOptions& options) {
+Machine machine_for(const npu4_device& device, const CompileOptions& options) {
   Machine machine = device.machine;
   if (options.bfloat16 && !machine.native_bfloat16) {
-    throw StatusError{NPU_ERROR_UNSUPPORTED,
+    throw StatusError{NPU4_UNSUPPORTED,
                       std::string("precision bf16 needs a CPU with AVX-512; the level here is '") +
                           std::string(isa_name()) + "'"};
   }
@@ -252,52 +103,69 @@ Machine machine_for(const npu_device& device, const CompileOptions& options) {
   return machine;
 }
 
-npu_status compile(npu_device* device, const char* sub_ir, size_t sub_ir_size,
-                   const npu_tensor* weights, size_t weight_count, const char* options,
-                   npu_blob* blob, npu_error* error) {
+/// Passes pieces to a writer of the host.
+auto pieces_to(const npu4_writer* writer, npu4_error* error) {
+  return [writer, error](const void* data, std::uint64_t size) {
+    const npu4_status status = writer->write(writer->context, data, size, error);
+    if (status != NPU4_OK) throw WriteError{status};
+  };
+}
+
+npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_error* error) {
   return guarded(error, [&] {
-    require(device != nullptr && sub_ir != nullptr && blob != nullptr, "an argument is null");
-    const CompileOptions compile_options = read_compile_options(options == nullptr ? "" : options);
+    require(device != nullptr && args != nullptr && NPU4_HAS(args, blob) && args->blob != nullptr,
+            "an argument is null");
+    require(args->entry_count == 1 && args->entries != nullptr && args->entries[0] != nullptr &&
+                args->entries[0]->sub_ir != nullptr,
+            "expected one entry");
+    const npu4_entry& entry = *args->entries[0];
+    const CompileOptions options =
+        read_compile_options(args->options == nullptr ? "" : args->options);
     const ThreadScope threads(device->threads);
-    const std::string_view text(sub_ir, sub_ir_size);
-    const auto weight_span = checked_weights(weights, weight_count);
+    const std::string_view text(entry.sub_ir, static_cast<std::size_t>(entry.sub_ir_size));
+    const auto weights = checked_weights(args->weights, args->weight_count);
     const Graph graph = read_valid_graph(text, "sub-IR");
-    const Plan plan =
-        lower_graph(graph, weight_span, machine_for(*device, compile_options), device->engine);
-    const PackedConstants packed = pack_constants(plan, weight_span, device->engine);
+    check_sub_ir_version(graph);
+    const Plan plan = lower_graph(graph, weights, machine_for(*device, options), device->engine);
+    const PackedConstants packed = pack_constants(plan, weights, device->engine);
     const StoredPlan stored = store_plan(plan);
     const std::vector<std::byte> bytes = write_plan(stored.record);
     const std::string report =
-        compile_report(graph, plan, stored, device->engine, compile_options.bfloat16);
-    *blob = write_blob({bytes, report, packed.constants});
+        compile_report(graph, plan, stored, device->engine, options.bfloat16);
+    write_blob({bytes, report, packed.constants}, pieces_to(args->blob, error));
   });
 }
 
-void blob_free(npu_blob* blob) {
-  if (blob == nullptr) return;
-  std::free(const_cast<void*>(blob->data));
-  *blob = {nullptr, 0};
+npu4_status blob_report(npu4_device* /*device*/, const void* blob, std::uint64_t blob_size,
+                        const npu4_writer* report, npu4_error* error) {
+  return guarded(error, [&] {
+    require(report != nullptr, "report is null");
+    const std::string_view text = read_blob(blob, blob_size).report;
+    pieces_to(report, error)(text.data(), text.size());
+  });
 }
 
-/// With threads set for OpenMP, too.
-std::unique_ptr<Program> make_program(const npu_program& program, int threads) {
-  const BlobView content = read_blob(program.blob, program.blob_size);
-  const dnnl::engine& engine = program.device->engine;
+// ---- Models and programs ----
+
+/// With threads set for OpenMP, too. Shares what it can with `sibling`.
+std::unique_ptr<Program> make_program(const npu4_model& model, int threads,
+                                      const Program* sibling) {
+  const BlobView content = read_blob(model.blob, model.blob_size);
+  const dnnl::engine& engine = model.device->engine;
   return std::make_unique<Program>(restore_plan(read_plan(content.plan), content.constants, engine,
-                                                {threads, program.device->threads}),
-                                   content.constants, engine, program.program.get());
+                                                {threads, model.device->threads}),
+                                   content.constants, engine, sibling);
 }
 
 /// The program for this number of threads, which is set for OpenMP; the device's own if there is
 /// none, which has the same results.
-Program& program_for(npu_program& program, int threads) {
-  if (threads == program.device->threads) return *program.program;
+Program& program_for(npu4_program& program, int threads) {
+  if (threads == program.model->device->threads) return *program.program;
   if (threads != program.reduced_threads) {
-    program.last_run = program.program.get();
     program.reduced.reset();
     program.reduced_threads = threads;
     try {
-      program.reduced = make_program(program, threads);
+      program.reduced = make_program(*program.model, threads, program.program.get());
     } catch (const std::exception&) {
       // Memory may be short; a slow run is better than none.
     }
@@ -305,66 +173,54 @@ Program& program_for(npu_program& program, int threads) {
   return program.reduced ? *program.reduced : *program.program;
 }
 
-npu_status load(npu_device* device, const void* blob, uint64_t blob_size,
-                const npu_tensor* /*weights*/, size_t /*weight_count*/, npu_program** program,
-                npu_error* error) {
+npu4_status model_load(npu4_device* device, const npu4_load_args* args, npu4_model_info* info,
+                       npu4_model** model, npu4_error* error) {
   return guarded(error, [&] {
-    require(device != nullptr && program != nullptr, "an argument is null");
+    require(device != nullptr && args != nullptr && NPU4_HAS(args, blob_size) && model != nullptr,
+            "an argument is null");
     const ThreadScope threads(device->threads);
-    auto loaded = std::make_unique<npu_program>();
+    auto loaded = std::make_unique<npu4_model>();
     loaded->device = device;
-    loaded->blob = blob;
-    loaded->blob_size = blob_size;
-    loaded->program = make_program(*loaded, device->threads);
-    loaded->last_run = loaded->program.get();
-    loaded->inputs.resize(loaded->program->inputs().size());
-    loaded->outputs.resize(loaded->program->outputs().size());
-    *program = loaded.release();
+    loaded->blob = args->blob;
+    loaded->blob_size = args->blob_size;
+    loaded->first = make_program(*loaded, device->threads, nullptr);
+    npu4_model_info filled{};
+    filled.flags = NPU4_RELEASES_WEIGHTS;  // they are in the blob, which is used in place
+    if (info != nullptr) fill(info, filled);
+    *model = loaded.release();
   });
 }
 
-void program_free(npu_program* program) { delete program; }
+void model_free(npu4_model* model) { delete model; }
 
-npu_status buffer_allocate(npu_device* device, npu_dtype dtype, uint32_t rank, const int64_t* shape,
-                           npu_buffer** buffer, npu_error* error) {
+npu4_status program_create(npu4_model* model, const npu4_program_args* /*args*/,
+                           npu4_program** program, npu4_error* error) {
   return guarded(error, [&] {
-    require(device != nullptr && buffer != nullptr, "an argument is null");
-    *buffer = make_buffer(dtype, rank, shape).release();
+    require(model != nullptr && program != nullptr, "an argument is null");
+    const ThreadScope threads(model->device->threads);
+    auto made = std::make_unique<npu4_program>();
+    made->model = model;
+    made->program = model->first ? std::move(model->first)
+                                 : make_program(*model, model->device->threads, nullptr);
+    made->inputs.resize(made->program->inputs().size());
+    made->outputs.resize(made->program->outputs().size());
+    *program = made.release();
   });
 }
 
-npu_status buffer_import(npu_device* device, const npu_tensor* tensor, npu_buffer** buffer,
-                         npu_error* error) {
-  return guarded(error, [&] {
-    require(device != nullptr && tensor != nullptr && buffer != nullptr, "an argument is null");
-    auto made = make_buffer(tensor->dtype, tensor->rank, tensor->shape);
-    require(made->bytes == tensor->bytes, "the tensor's bytes are not those of its shape");
-    require(tensor->data != nullptr || tensor->bytes == 0, "the tensor's data is null");
-    if (tensor->bytes != 0) std::memcpy(made->memory.get(), tensor->data, tensor->bytes);
-    *buffer = made.release();
-  });
+void program_free(npu4_program* program) { delete program; }
+
+void check_buffer(const npu4_buffer& buffer, const TensorBinding& binding, const char* kind) {
+  if (buffer.dtype != binding.dtype || buffer.shape != binding.shape) {
+    throw StatusError{NPU4_INVALID, std::string(kind) + " '" + binding.name + "': expected " +
+                                        std::string(dtype_name(binding.dtype)) + " " +
+                                        shape_text(binding.shape) + ", found " +
+                                        std::string(dtype_name(buffer.dtype)) + " " +
+                                        shape_text(buffer.shape)};
+  }
 }
 
-npu_status buffer_export(const npu_buffer* buffer, void* data, uint64_t bytes, npu_error* error) {
-  return guarded(error, [&] {
-    require(buffer != nullptr && (data != nullptr || bytes == 0), "an argument is null");
-    require(bytes == buffer->bytes, "the size passed is not the buffer's");
-    if (bytes != 0) std::memcpy(data, buffer->memory.get(), bytes);
-  });
-}
-
-npu_status buffer_describe(const npu_buffer* buffer, npu_tensor* description, npu_error* error) {
-  return guarded(error, [&] {
-    require(buffer != nullptr && description != nullptr, "an argument is null");
-    description->dtype = static_cast<npu_dtype>(buffer->dtype);
-    description->rank = static_cast<uint32_t>(buffer->shape.size());
-    description->shape = buffer->shape.data();
-    description->data = buffer->memory.get();
-    description->bytes = buffer->bytes;
-  });
-}
-
-void buffer_free(npu_buffer* buffer) { delete buffer; }
+// ---- Runs ----
 
 /// The numbers of OpenMP's threads for this one.
 std::vector<std::int64_t> openmp_team(int threads) {
@@ -376,54 +232,72 @@ std::vector<std::int64_t> openmp_team(int threads) {
 }
 
 /// Runs it on what `program` holds of addresses.
-void run_on_threads(npu_program& program) {
-  npu_device& device = *program.device;
+Program& run_on_threads(npu4_program& program) {
+  npu4_device& device = *program.model->device;
   const int threads = device.run_threads.threads();
   const ThreadScope scope(threads);
   Program& chosen = program_for(program, threads);
-  program.last_run = &chosen;
   const auto begin = Clock::now();
   chosen.run(program.inputs, program.outputs);
   const double seconds = seconds_since(begin);
   device.run_threads.note_run(seconds, [threads] { return openmp_team(threads); });
+  return chosen;
 }
 
-npu_status run(npu_program* program, npu_buffer* const* inputs, size_t input_count,
-               npu_buffer** outputs, size_t output_count, npu_error* error) {
+void fill_spans(npu4_span* spans, std::uint64_t count, std::span<const std::uint64_t> times,
+                const char* text) {
+  require(count == 0 || (spans != nullptr && count == times.size()), text);
+  for (std::uint64_t i = 0; i < count; ++i) spans[i] = {0, times[i], NPU4_SPAN_DURATION};
+}
+
+void check_arguments(const npu4_program& program, const npu4_run_args& args) {
+  const Program& loaded = *program.program;
+  require(args.input_count == loaded.inputs().size(),
+          "another number of inputs than the program has");
+  require(args.output_count == loaded.outputs().size(),
+          "another number of outputs than the program has");
+  require(args.inputs != nullptr || args.input_count == 0, "inputs is null");
+  require(args.outputs != nullptr || args.output_count == 0, "outputs is null");
+}
+
+void place_arguments(npu4_program& program, const npu4_run_args& args) {
+  const Program& loaded = *program.program;
+  const auto* inputs_end = args.inputs + args.input_count;
+  for (std::uint64_t i = 0; i < args.input_count; ++i) {
+    require(args.inputs[i] != nullptr, "an input is null");
+    check_buffer(*args.inputs[i], loaded.inputs()[i], "input");
+    program.inputs[i] = args.inputs[i]->data;
+  }
+  for (std::uint64_t i = 0; i < args.output_count; ++i) {
+    npu4_buffer* output = args.outputs[i];
+    require(output != nullptr, "an output is null");
+    check_buffer(*output, loaded.outputs()[i], "output");
+    require(output->is_writable, "an output can only be read");
+    require(std::find(args.inputs, inputs_end, output) == inputs_end &&
+                std::find(args.outputs, args.outputs + i, output) == args.outputs + i,
+            "an output buffer is passed twice, or as an input, too");
+    program.outputs[i] = output->data;
+  }
+}
+
+npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_error* error) {
   return guarded(error, [&] {
     require(program != nullptr, "program is null");
-    Program& loaded = *program->program;
-    require(input_count == loaded.inputs().size(), "another number of inputs than the program has");
-    require(output_count == loaded.outputs().size(),
-            "another number of outputs than the program has");
-    require(inputs != nullptr || input_count == 0, "inputs is null");
-    require(outputs != nullptr || output_count == 0, "outputs is null");
-    for (size_t i = 0; i < input_count; ++i) {
-      require(inputs[i] != nullptr, "an input is null");
-      check_buffer(*inputs[i], loaded.inputs()[i], "input");
-      program->inputs[i] = inputs[i]->memory.get();
-    }
-    std::vector<std::unique_ptr<npu_buffer>> made(output_count);
-    for (size_t i = 0; i < output_count; ++i) {
-      if (outputs[i] == nullptr) {
-        made[i] = make_buffer(loaded.outputs()[i].dtype, loaded.outputs()[i].shape);
-        program->outputs[i] = made[i]->memory.get();
-        continue;
-      }
-      check_buffer(*outputs[i], loaded.outputs()[i], "output");
-      require(std::find(inputs, inputs + input_count, outputs[i]) == inputs + input_count &&
-                  std::find(outputs, outputs + i, outputs[i]) == outputs + i,
-              "an output buffer is passed twice, or as an input, too");
-      program->outputs[i] = outputs[i]->memory.get();
-    }
-    run_on_threads(*program);
-    for (size_t i = 0; i < output_count; ++i) {
-      if (made[i]) outputs[i] = made[i].release();
-    }
+    require(args != nullptr && NPU4_HAS(args, output_count), "the arguments are null");
+    check_arguments(*program, *args);
+    place_arguments(*program, *args);
+    const Program& ran = run_on_threads(*program);
+    if (!NPU4_HAS(args, profile) || args->profile == nullptr) return;
+    npu4_profile& profile = *args->profile;
+    fill_spans(profile.nodes, profile.node_count, ran.node_times(),
+               "another number of nodes than the program has");
+    fill_spans(profile.steps, profile.step_count, ran.step_times(),
+               "another number of steps than the program has");
   });
 }
 
-npu_status list_ops(npu_device* /*device*/, npu_op_visitor visit, void* context, npu_error* error) {
+npu4_status list_ops(npu4_device* /*device*/, npu4_op_visitor visit, void* context,
+                     npu4_error* error) {
   return guarded(error, [&] {
     require(visit != nullptr, "visit is null");
     for (const LoweringRow& row : lowering_table()) {
@@ -432,65 +306,44 @@ npu_status list_ops(npu_device* /*device*/, npu_op_visitor visit, void* context,
   });
 }
 
-npu_status node_times(const npu_program* program, uint64_t* nanoseconds, size_t count,
-                      npu_error* error) {
-  return guarded(error, [&] {
-    require(program != nullptr && (nanoseconds != nullptr || count == 0), "an argument is null");
-    const auto times = program->last_run->node_times();
-    require(count == times.size(), "another number of nodes than the program has");
-    std::copy(times.begin(), times.end(), nanoseconds);
-  });
-}
+constexpr const char* kFeatures[] = {"wrap.host", nullptr};
 
-npu_status blob_report(npu_device* /*device*/, const void* blob, uint64_t blob_size,
-                       npu_blob* report, npu_error* error) {
-  return guarded(error, [&] {
-    require(report != nullptr, "report is null");
-    const std::string_view text = read_blob(blob, blob_size).report;
-    void* memory = std::malloc(text.size() + 1);
-    if (memory == nullptr) throw std::bad_alloc();
-    std::memcpy(memory, text.data(), text.size());
-    *report = {memory, text.size()};
-  });
+const npu4_backend& table() {
+  static const npu4_backend made = [] {
+    npu4_backend table{};
+    table.struct_size = sizeof table;
+    table.abi_version = NPU4_ABI_VERSION;
+    table.features = kFeatures;
+    table.backend_info = backend_info;
+    table.device_info = device_info;
+    table.device_open = device_open;
+    table.device_close = device_close;
+    table.compile = compile;
+    table.model_load = model_load;
+    table.model_free = model_free;
+    table.program_create = program_create;
+    table.program_free = program_free;
+    table.buffer_create = buffer_create;
+    table.buffer_free = buffer_free;
+    table.run = run;
+    table.buffer_write = buffer_write;
+    table.buffer_read = buffer_read;
+    table.buffer_map = buffer_map;
+    table.buffer_unmap = buffer_unmap;
+    table.buffer_wrap = buffer_wrap;
+    table.blob_report = blob_report;
+    table.list_ops = list_ops;
+    return table;
+  }();
+  return made;
 }
-
-npu_status step_times(const npu_program* program, uint64_t* nanoseconds, size_t count,
-                      npu_error* error) {
-  return guarded(error, [&] {
-    require(program != nullptr && (nanoseconds != nullptr || count == 0), "an argument is null");
-    const auto times = program->last_run->step_times();
-    require(count == times.size(), "another number of steps than the program has");
-    std::copy(times.begin(), times.end(), nanoseconds);
-  });
-}
-
-constexpr npu_backend_api kApi{
-    NPU_BACKEND_ABI_VERSION,
-    sizeof(npu_backend_api),
-    describe,
-    open_device,
-    close_device,
-    compile,
-    blob_free,
-    load,
-    program_free,
-    buffer_allocate,
-    buffer_import,
-    buffer_export,
-    buffer_describe,
-    buffer_free,
-    run,
-    list_ops,
-    node_times,
-    blob_report,
-    step_times,
-};
 
 }  // namespace
+}  // namespace npu::onednn::abi
 
-}  // namespace npu::onednn
-
-extern "C" __attribute__((visibility("default"))) const npu_backend_api* npu_backend_entry(
-    uint32_t host_abi_version) {
-  return host_abi_version >= NPU_BACKEND_ABI_VERSION ? &npu::onednn::kApi : nullptr;
+extern "C" __attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(
+    const npu4_host* host, npu4_error* error) {
+  if (host != nullptr && host->abi_version >= NPU4_ABI_VERSION) return &npu::onednn::abi::table();
+  npu::onednn::abi::set_error(error, NPU4_INCOMPATIBLE, "expected a host of version 4 or above");
+  return nullptr;
 }

@@ -18,7 +18,7 @@
 #include "lowering/journal.hpp"
 #include "lowering/lowered.hpp"
 #include "lowering/machine.hpp"
-#include "npu/backend.h"
+#include "npu/backend_v3.h"
 #include "npu/ir/graph.hpp"
 #include "npu/ops/schema.hpp"
 #include "program/plan.hpp"

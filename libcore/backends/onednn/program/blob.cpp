@@ -11,9 +11,7 @@
 #include "program/blob.hpp"
 
 #include <array>
-#include <cstdlib>
 #include <cstring>
-#include <new>
 #include <string>
 
 #include "kernels/refuse.hpp"
@@ -53,7 +51,8 @@ const std::byte* checked(const std::byte* data, const Header& header, const Rang
 
 }  // namespace
 
-npu_blob write_blob(const BlobView& content) {
+void write_blob(const BlobView& content, const PieceSink& put) {
+  static constexpr std::array<std::byte, kPage> kZeros{};
   Header header;
   std::uint64_t end = sizeof header;
   header.plan = {end, content.plan.size()};
@@ -67,23 +66,21 @@ npu_blob write_blob(const BlobView& content) {
     end = aligned(end + constant.bytes.size(), kAlignment);
   }
   header.total = aligned(end, kPage);
-  auto* memory = static_cast<std::byte*>(std::aligned_alloc(kPage, header.total));
-  if (memory == nullptr) throw std::bad_alloc();
   std::uint64_t written = 0;
-  const auto put = [&](std::uint64_t offset, const void* data, std::uint64_t size) {
-    std::memset(memory + written, 0, offset - written);
-    if (size != 0) std::memcpy(memory + offset, data, size);
+  const auto put_at = [&](std::uint64_t offset, const void* data, std::uint64_t size) {
+    // No part begins more than a page behind the end of the one before it.
+    if (offset != written) put(kZeros.data(), offset - written);
+    if (size != 0) put(data, size);
     written = offset + size;
   };
-  put(0, &header, sizeof header);
-  put(header.plan.offset, content.plan.data(), header.plan.size);
-  put(header.report.offset, content.report.data(), header.report.size);
-  put(header.table.offset, table.data(), header.table.size);
+  put_at(0, &header, sizeof header);
+  put_at(header.plan.offset, content.plan.data(), header.plan.size);
+  put_at(header.report.offset, content.report.data(), header.report.size);
+  put_at(header.table.offset, table.data(), header.table.size);
   for (std::size_t i = 0; i < table.size(); ++i) {
-    put(table[i].offset, content.constants[i].bytes.data(), table[i].size);
+    put_at(table[i].offset, content.constants[i].bytes.data(), table[i].size);
   }
-  put(header.total, nullptr, 0);
-  return {memory, header.total};
+  put_at(header.total, nullptr, 0);
 }
 
 BlobView read_blob(const void* blob, std::uint64_t size) {

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "npu/backend.h"
+#include "npu/backend_v3.h"
 #include "program/plan.hpp"
 
 namespace npu::onednn {

@@ -31,6 +31,12 @@ struct CompileOptions {
 /// target's, `threads` and `extra`.
 std::string backend_options_text(const Device& device, std::int32_t threads, const Json& extra);
 
+/// Which of a backend's devices a target's device is, as in Backend::device.
+std::string device_instance(const Device& device);
+
+/// Devices that are open, by their names in the target.
+using OpenDevices = std::map<std::string, std::shared_ptr<DeviceInstance>>;
+
 /// A partition, ready to be loaded by the backend that made it.
 struct CompiledPartition {
   std::string device;
@@ -62,25 +68,26 @@ struct CompiledModel {
   std::int64_t cache_misses = 0;
   double compile_ms = 0;
   /// The devices that were opened to compile, by name, for a run in the same process.
-  std::map<std::string, std::shared_ptr<DeviceInstance>> devices;
+  OpenDevices devices;
 };
 
 /// Compiles every partition of `plan`. `weights` by TensorId, as load_weights returns them; `cache`
 /// may be null. The result does not depend on `jobs`. With `fallback`, nodes that a backend refuses
 /// go to the next device of the target that runs them, `graph` is partitioned again (convex, or
 /// contiguous if the plan was), and `graph` and the result hold the new plan. Without `fallback`,
-/// or if no device is left, throws Error with the backend's text.
+/// or if no device is left, throws Error with the backend's text; so does whatever is no refusal. A
+/// device is opened once, unless it is among `devices`, which are open with the same options.
 CompiledModel compile_graph(Graph& graph, const PartitionPlan& plan, const Target& target,
                             const std::vector<Tensor>& weights, const CompileOptions& options,
-                            CompileCache* cache);
+                            CompileCache* cache, const OpenDevices& devices = {});
 
 /// As above without fallback: the plan stays as it is.
 CompiledModel compile_plan(const Graph& graph, const PartitionPlan& plan, const Target& target,
                            const std::vector<Tensor>& weights, const CompileOptions& options,
-                           CompileCache* cache);
+                           CompileCache* cache, const OpenDevices& devices = {});
 
 /// The bundle of a compiled model; `graph` is as compile_graph left it. Holds the weights that the
-/// graph's outputs and backends without NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS need.
+/// graph's outputs and backends without NPU4_BLOB_HOLDS_WEIGHTS need.
 BundleContent bundle_content(const Graph& graph, const CompiledModel& model, const Target& target,
                              const std::vector<Tensor>& weights, const CompileOptions& options);
 

@@ -20,6 +20,8 @@ struct FoldedConstants {
   std::int64_t bytes = 0;    ///< of these
   bool cache_hit = false;
   double ms = 0;
+  /// The device that was opened for it, by name; none if the cache had the results.
+  OpenDevices devices;
 };
 
 /// Computes what the graph's folded nodes hand to others, on the device that folds

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "npu/backend.h"
+#include "npu/support/error.hpp"
 #include "npu/support/json.hpp"
 #include "npu/tensor/tensor.hpp"
 
@@ -15,7 +18,32 @@ namespace npu {
 
 class DeviceInstance;
 
-/// A loaded backend: the C ABI of npu/backend.h behind C++ types. Loaded once per process.
+/// What a call of a backend failed with. The code says which exit status it makes.
+class BackendError : public Error {
+ public:
+  BackendError(npu4_status status, const std::string& message);
+  npu4_status status() const noexcept { return status_; }
+
+ private:
+  npu4_status status_;
+};
+
+/// What a backend says of one of its devices, without opening it.
+struct DeviceFacts {
+  std::string id;
+  std::string name;
+  std::string driver;
+  std::string arch;
+  std::string fingerprint;  ///< all that a blob depends on there besides its inputs
+  bool usable = true;
+  std::string why_not;
+  bool is_coherent = false;  ///< memory 0 is the host's, too: a mapping stays good
+  bool wraps_host = false;   ///< memory 0 takes over pointers of the host
+  std::uint64_t alignment = 1;
+  std::uint32_t concurrent_compiles = 1;
+};
+
+/// A loaded backend: the C interface of npu/backend.h behind C++ types. Loaded once per process.
 class Backend {
  public:
   /// Looks for npu_backend_<name>.so in lib/npu/backends beside the program's bin folder, then in
@@ -31,46 +59,71 @@ class Backend {
   const std::string& name() const noexcept { return name_; }
   const std::string& path() const noexcept { return path_; }
   const std::string& version() const noexcept { return version_; }
-  const std::string& fingerprint() const noexcept { return fingerprint_; }
-  std::uint32_t capabilities() const noexcept { return capabilities_; }
-  const npu_backend_api& api() const noexcept { return *api_; }
+  /// NPU4_BLOB_HOLDS_WEIGHTS and the like.
+  bool has_flag(std::uint64_t flag) const noexcept { return (flags_ & flag) != 0; }
+  bool holds_weights() const noexcept { return has_flag(NPU4_BLOB_HOLDS_WEIGHTS); }
+  bool has_feature(std::string_view name) const;
+  /// Whether it was built for version 2 or 3.
+  bool is_older() const noexcept { return is_older_; }
+  const std::vector<DeviceFacts>& devices() const noexcept { return devices_; }
+  /// The device whose id or name matches `instance`, which may end with "*"; the first usable one
+  /// if it is empty. Throws Error kUnsupported if there is none, with those that there are.
+  const DeviceFacts& device(std::string_view instance) const;
+  const npu4_backend& api() const noexcept { return *api_; }
 
  private:
   std::string name_;
   std::string path_;
   std::string version_;
-  std::string fingerprint_;
-  std::uint32_t capabilities_ = 0;
-  const npu_backend_api* api_ = nullptr;
+  std::uint64_t flags_ = 0;
+  std::vector<DeviceFacts> devices_;
+  const npu4_backend* api_ = nullptr;
+  bool is_older_ = false;
 };
 
 /// The folders that Backend::load searches, in order.
 std::vector<std::string> backend_search_path();
 
+/// Dtype and shape of a boundary tensor.
+struct TensorType {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+};
+
 /// A tensor in device memory. Keeps its device open.
 class DeviceBuffer {
  public:
-  DeviceBuffer(std::shared_ptr<DeviceInstance> device, npu_buffer* buffer);
+  DeviceBuffer(std::shared_ptr<DeviceInstance> device, npu4_buffer* buffer, TensorType type,
+               std::uint64_t bytes, std::shared_ptr<const void> owner = nullptr);
   ~DeviceBuffer();
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
 
-  npu_buffer* get() const noexcept { return buffer_; }
-  /// Dtype, shape and, if the device shares the host's memory, the
-  /// data. The buffer owns the shape.
-  npu_tensor describe() const;
+  npu4_buffer* get() const noexcept { return buffer_; }
+  DType dtype() const noexcept { return type_.dtype; }
+  const Shape& shape() const noexcept { return type_.shape; }
+  std::uint64_t bytes() const noexcept { return bytes_; }
+  /// The buffer's memory, if the device shares the host's; null if it does not.
+  std::byte* host_memory();
   /// Copies to a new host tensor, bit for bit.
   Tensor to_host() const;
+  /// Copies from a host tensor of the same type.
+  void write(const void* data) const;
   /// The buffer's memory as a tensor that keeps the buffer alive; a copy if the device does not
   /// share the host's memory.
   static Tensor view(const std::shared_ptr<DeviceBuffer>& buffer);
 
  private:
   std::shared_ptr<DeviceInstance> device_;
-  npu_buffer* buffer_;
+  npu4_buffer* buffer_;
+  TensorType type_;
+  std::uint64_t bytes_;
+  std::shared_ptr<const void> owner_;  // of memory that was wrapped; freed after the buffer
+  std::byte* mapped_ = nullptr;
+  bool is_mapped_ = false;
 };
 
-/// The bytes that compile made; the pointer shares ownership with a backend or a mapped file.
+/// The bytes that compile made; the pointer shares ownership with memory or a mapped file.
 struct Blob {
   std::shared_ptr<const std::byte> data;
   std::uint64_t size = 0;
@@ -82,40 +135,86 @@ struct NamedTensor {
   Tensor tensor;
 };
 
-/// A compiled and loaded sub-IR. Keeps its device open and its weights alive.
-class DeviceProgram {
+/// Weights on a device, for any number of its models. Keeps them alive.
+class DeviceWeights {
  public:
-  DeviceProgram(std::shared_ptr<DeviceInstance> device, Blob blob, std::vector<NamedTensor> weights,
-                std::size_t output_count, std::size_t node_count);
-  ~DeviceProgram();
-  DeviceProgram(const DeviceProgram&) = delete;
-  DeviceProgram& operator=(const DeviceProgram&) = delete;
+  DeviceWeights(std::shared_ptr<DeviceInstance> device, std::vector<NamedTensor> tensors);
+  ~DeviceWeights();
+  DeviceWeights(const DeviceWeights&) = delete;
+  DeviceWeights& operator=(const DeviceWeights&) = delete;
+  npu4_weights* get() const noexcept { return weights_; }
 
-  /// One result per graph output of the sub-IR. Throws Error kUnsupported with the backend's text.
-  /// `reuse` is empty, or holds one buffer per result (see DeviceInstance::writes_outputs), which
-  /// the run overwrites and returns.
-  std::vector<std::shared_ptr<DeviceBuffer>> run(
-      const std::vector<npu_buffer*>& inputs,
-      const std::vector<std::shared_ptr<DeviceBuffer>>& reuse = {}) const;
-  /// Nanoseconds per node of the last run; empty if the backend does not measure them.
-  std::vector<std::uint64_t> node_times() const;
-  /// Nanoseconds per step of the last run, in the order of the blob's report, which lists `steps`
-  /// of them; empty if the backend does not measure them.
-  std::vector<std::uint64_t> step_times(std::size_t steps) const;
+ private:
+  std::shared_ptr<DeviceInstance> device_;
+  std::vector<NamedTensor> tensors_;  // empty if the device has copies
+  npu4_weights* weights_ = nullptr;
+};
+
+/// A loaded blob. Keeps its device open and, as long as the device uses them in place, the blob and
+/// the weights alive.
+class DeviceModel {
+ public:
+  DeviceModel(std::shared_ptr<DeviceInstance> device, Blob blob, std::vector<NamedTensor> weights,
+              std::vector<std::shared_ptr<DeviceWeights>> shared);
+  ~DeviceModel();
+  DeviceModel(const DeviceModel&) = delete;
+  DeviceModel& operator=(const DeviceModel&) = delete;
+  npu4_model* get() const noexcept { return model_; }
+  const std::shared_ptr<DeviceInstance>& device() const noexcept { return device_; }
+  /// Whether the host still holds them for the device.
+  bool keeps_blob() const noexcept { return blob_.data != nullptr; }
+  bool keeps_weights() const noexcept { return !weights_.empty(); }
 
  private:
   std::shared_ptr<DeviceInstance> device_;
   Blob blob_;
   std::vector<NamedTensor> weights_;
-  std::size_t output_count_;
-  std::size_t node_count_;
-  npu_program* program_ = nullptr;
+  std::vector<std::shared_ptr<DeviceWeights>> shared_;
+  npu4_model* model_ = nullptr;
+};
+
+/// Nanoseconds that a run took; what a backend does not measure stays empty.
+struct RunTimes {
+  std::vector<std::uint64_t> node_ns;  ///< by node of the sub-IR
+  std::vector<std::uint64_t> step_ns;  ///< by step of the blob's report
+};
+
+/// What a host knows of a program's sub-IR.
+struct ProgramSignature {
+  std::vector<TensorType> outputs;
+  std::size_t nodes = 0;
+};
+
+/// An instance of a model: one run at a time.
+class DeviceProgram {
+ public:
+  DeviceProgram(std::shared_ptr<DeviceModel> model, ProgramSignature signature);
+  ~DeviceProgram();
+  DeviceProgram(const DeviceProgram&) = delete;
+  DeviceProgram& operator=(const DeviceProgram&) = delete;
+
+  /// Buffers for the results of one run, or of all: see DeviceInstance::keeps_outputs.
+  std::vector<std::shared_ptr<DeviceBuffer>> make_outputs() const;
+  /// One result per graph output of the sub-IR, in `outputs` if they are given, which the run
+  /// overwrites. Throws BackendError. `times`, if it is not null, takes the times of the nodes, and
+  /// of `steps` steps of the report.
+  std::vector<std::shared_ptr<DeviceBuffer>> run(
+      std::span<npu4_buffer* const> inputs,
+      const std::vector<std::shared_ptr<DeviceBuffer>>& outputs = {}, RunTimes* times = nullptr,
+      std::size_t steps = 0) const;
+  const std::shared_ptr<DeviceModel>& model() const noexcept { return model_; }
+
+ private:
+  std::shared_ptr<DeviceModel> model_;
+  ProgramSignature signature_;
+  npu4_program* program_ = nullptr;
 };
 
 /// One opened device of a backend.
 class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
  public:
-  /// `options` is a JSON object; see npu/backend.h.
+  /// `options` is a JSON object; see npu/backend.h. "threads" and "instance" in it are the host's:
+  /// the number of threads (0: all cores), and which device, as in Backend::device.
   static std::shared_ptr<DeviceInstance> open(std::shared_ptr<const Backend> backend,
                                               const std::string& options);
   ~DeviceInstance();
@@ -123,30 +222,42 @@ class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
   DeviceInstance& operator=(const DeviceInstance&) = delete;
 
   const Backend& backend() const noexcept { return *backend_; }
-  npu_device* get() const noexcept { return device_; }
+  const DeviceFacts& facts() const noexcept { return facts_; }
+  npu4_device* get() const noexcept { return device_; }
 
   /// `options` is a JSON object; see npu/backend.h.
   Blob compile(const std::string& sub_ir, const std::vector<NamedTensor>& weights,
                const std::string& options);
   /// The backend's report of a blob; an empty object if it makes none.
   Json blob_report(const Blob& blob);
+  std::shared_ptr<DeviceModel> load_model(Blob blob, std::vector<NamedTensor> weights,
+                                          std::vector<std::shared_ptr<DeviceWeights>> shared = {});
   std::unique_ptr<DeviceProgram> load(Blob blob, std::vector<NamedTensor> weights,
-                                      std::size_t output_count, std::size_t node_count);
+                                      ProgramSignature signature,
+                                      std::vector<std::shared_ptr<DeviceWeights>> shared = {});
   std::unique_ptr<DeviceProgram> compile_and_load(const std::string& sub_ir,
                                                   std::vector<NamedTensor> weights,
-                                                  std::size_t output_count, std::size_t node_count);
-  /// Whether programs write into output buffers that the host passes.
-  bool writes_outputs() const noexcept;
+                                                  ProgramSignature signature);
+  /// Null if the backend does not share weights between models.
+  std::shared_ptr<DeviceWeights> load_weights(std::vector<NamedTensor> tensors);
+  /// Whether a program writes into buffers of the host again and again; otherwise a run gives them
+  /// new memory, and they are made for each run.
+  bool keeps_outputs() const noexcept { return !backend_->has_flag(NPU4_NEW_OUTPUTS); }
   std::shared_ptr<DeviceBuffer> allocate(DType dtype, const Shape& shape);
-  std::shared_ptr<DeviceBuffer> import_tensor(const npu_tensor& tensor);
   std::shared_ptr<DeviceBuffer> import_tensor(const Tensor& tensor);
+  std::shared_ptr<DeviceBuffer> import_tensor(DType dtype, const Shape& shape, const void* data);
+  /// A buffer in memory of the host, which `owner` keeps in its place and which is only read. Null
+  /// if the backend cannot use that memory as it is.
+  std::shared_ptr<DeviceBuffer> wrap(DType dtype, const Shape& shape, const void* memory,
+                                     std::shared_ptr<const void> owner = nullptr);
   /// Calls `visit` with the name and kind of every op that the backend knows.
   void list_ops(const std::function<void(std::string_view, std::string_view)>& visit);
 
  private:
-  DeviceInstance(std::shared_ptr<const Backend> backend, npu_device* device);
+  DeviceInstance(std::shared_ptr<const Backend> backend, DeviceFacts facts, npu4_device* device);
   std::shared_ptr<const Backend> backend_;
-  npu_device* device_;
+  DeviceFacts facts_;
+  npu4_device* device_;
 };
 
 }  // namespace npu

@@ -36,10 +36,16 @@ class BoundaryFinder {
 /// Of a single set: O(size of the graph).
 SubgraphBoundary find_boundary(const Graph& graph, const std::vector<NodeId>& nodes);
 
+/// The format of such documents, their "ir_version".
+inline constexpr int kSubIrVersion = 1;
+
 /// A document of npu-ir(5) with just these nodes: boundary inputs become graph_inputs, boundary
 /// outputs graph_outputs. Node keys that describe placement (device, partition, ...) are dropped;
 /// all others are kept.
 std::string write_subgraph(const Graph& graph, const std::vector<NodeId>& nodes,
                            const SubgraphBoundary& boundary);
+
+/// Throws Error kInvalidGraph for a sub-IR of another version; one that states none counts as this.
+void check_sub_ir_version(const Graph& graph);
 
 }  // namespace npu

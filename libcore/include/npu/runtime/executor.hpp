@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +41,7 @@ struct StepRecord {
   double end_us = 0;
   std::int64_t tensors = 0;  ///< copied, not counting those already on the device
   std::int64_t bytes = 0;
+  std::int64_t copied_bytes = 0;  ///< transfers: not those whose memory the device used in place
   std::vector<std::uint64_t> node_ns = {};  ///< partitions: by node, if asked for
   std::vector<std::uint64_t> step_ns = {};  ///< partitions: by step of the compile report, if asked
 };
@@ -57,16 +59,17 @@ class Executor {
  public:
   /// `weights` by TensorId, as load_weights returns them. Keeps references to graph and plan, which
   /// must outlive it. Compiles every partition first, without a cache. Throws Error kUnsupported if
-  /// a backend is missing or refuses a partition.
+  /// a backend is missing or refuses a partition. `devices` are open already, with the same
+  /// options.
   Executor(const Graph& graph, const PartitionPlan& plan, const Target& target,
-           const std::vector<Tensor>& weights, const ExecutorOptions& options);
+           const std::vector<Tensor>& weights, const ExecutorOptions& options,
+           const OpenDevices& devices = {});
   /// The same with compiled partitions, by partition id, and with devices that are already open and
   /// were opened with the same options (any number of them). Weights that partitions hold in their
   /// blobs may be missing.
   Executor(const Graph& graph, const PartitionPlan& plan, const Target& target,
            const std::vector<Tensor>& weights, const ExecutorOptions& options,
-           const std::vector<CompiledPartition>& compiled,
-           const std::map<std::string, std::shared_ptr<DeviceInstance>>& devices);
+           const std::vector<CompiledPartition>& compiled, const OpenDevices& devices);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -80,6 +83,8 @@ class Executor {
   bool overlaps() const noexcept { return workers_ != nullptr; }
   std::int64_t weight_uploads() const noexcept { return weight_uploads_; }
   std::int64_t weight_bytes() const noexcept { return weight_bytes_; }
+  /// The devices that it runs on, for another one.
+  OpenDevices devices() const;
   /// Name and version of every backend that is in use.
   std::map<std::string, std::string> backend_versions() const;
 
@@ -91,12 +96,20 @@ class Executor {
     std::vector<std::shared_ptr<DeviceBuffer>> outputs;  // reused by every run, or empty
     std::size_t report_steps = 0;                        // of the backend's compile report
   };
+  struct SharedWeights {
+    std::set<TensorId> tensors;
+    std::shared_ptr<DeviceWeights> weights;  // null: there are none
+  };
   struct Slot;
   struct Step;
   class Run;
 
-  void open_devices(const Target& target, const ExecutorOptions& options,
-                    const std::map<std::string, std::shared_ptr<DeviceInstance>>& open);
+  void open_devices(const Target& target, const ExecutorOptions& options, const OpenDevices& open);
+  ProgramSignature signature_of(const Partition& partition) const;
+  const Tensor& weight_of(TensorId id, std::size_t partition,
+                          const std::vector<Tensor>& weights) const;
+  void share_weights(const std::vector<Tensor>& weights,
+                     const std::vector<CompiledPartition>& compiled);
   void load_partitions(const std::vector<Tensor>& weights,
                        const std::vector<CompiledPartition>& compiled);
   void schedule();
@@ -110,6 +123,7 @@ class Executor {
   std::vector<std::string> device_names_;
   std::vector<std::shared_ptr<DeviceInstance>> devices_;
   std::map<std::string, std::int32_t> device_index_;
+  std::vector<SharedWeights> shared_;  // by device
   std::vector<LoadedPartition> partitions_;
   std::vector<Slot> slots_;
   std::map<std::pair<TensorId, std::int32_t>, std::size_t> slot_index_;

@@ -39,9 +39,10 @@ struct RunStep {
   std::int64_t nodes = 0;           ///< of a partition
   std::int32_t from = 0;            ///< transfer: partition that it copies from
   std::int32_t to = 0;              ///< transfer: partition that needs it
-  std::int64_t tensors = 0;         ///< copied
+  std::int64_t tensors = 0;         ///< that arrived
   std::int64_t listed_tensors = 0;  ///< transfer: as planned; some may be there already
-  std::int64_t bytes = 0;           ///< copied
+  std::int64_t bytes = 0;           ///< of them
+  std::int64_t copied_bytes = 0;    ///< transfer: the rest was used in place
   double ms = 0;
   double predicted_ms = 0;  ///< of a partition or transfer
 };

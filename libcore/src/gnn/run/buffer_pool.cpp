@@ -30,13 +30,11 @@ std::shared_ptr<DeviceBuffer> BufferPool::take(DeviceInstance& instance, DType d
     return kept_.back().buffer;
   }
   std::shared_ptr<DeviceBuffer> buffer = instance.allocate(dtype, shape);
-  const npu_tensor description = buffer->describe();
-  if (description.data != nullptr) {
-    prefer_huge_pages(const_cast<void*>(description.data), description.bytes);
-  }
-  if (description.bytes < kLeastBytes) return buffer;
-  kept_.push_back({&instance, dtype, shape, description.bytes, buffer});
-  bytes_ += description.bytes;
+  const std::uint64_t bytes = buffer->bytes();
+  if (std::byte* memory = buffer->host_memory()) prefer_huge_pages(memory, bytes);
+  if (bytes < kLeastBytes) return buffer;
+  kept_.push_back({&instance, dtype, shape, bytes, buffer});
+  bytes_ += bytes;
   if (bytes_ > kMostBytes) drop_idle();
   return buffer;
 }

@@ -37,7 +37,7 @@ struct Placed {
 Placed allocate_on(const GnnDevice& device, DeviceInstance& instance, DType dtype,
                    const Shape& shape) {
   std::shared_ptr<DeviceBuffer> buffer = device.buffers->take(instance, dtype, shape);
-  if (buffer->describe().data == nullptr) return {Tensor(dtype, shape), nullptr};
+  if (buffer->host_memory() == nullptr) return {Tensor(dtype, shape), nullptr};
   return {DeviceBuffer::view(buffer), buffer};
 }
 
@@ -112,7 +112,7 @@ class BlockRun {
 
   void operator()(const ProgramStep& step) {
     std::vector<std::shared_ptr<DeviceBuffer>> buffers;
-    std::vector<npu_buffer*> arguments;
+    std::vector<npu4_buffer*> arguments;
     for (const TensorId id : step.boundary.inputs) {
       Placed& value = input_value(id);
       if (value.buffer == nullptr) value.buffer = instance_.import_tensor(value.tensor);
@@ -120,7 +120,7 @@ class BlockRun {
       arguments.push_back(buffers.back()->get());
     }
     std::vector<std::shared_ptr<DeviceBuffer>> targets;
-    if (instance_.writes_outputs()) {
+    if (instance_.keeps_outputs()) {
       for (const TensorId id : step.boundary.outputs) {
         const TensorInfo& info = graph_.tensor(id);
         targets.push_back(device_.buffers->take(instance_, info.dtype, info.shape));

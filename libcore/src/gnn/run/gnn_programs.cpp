@@ -27,7 +27,7 @@ std::shared_ptr<DeviceInstance> open_products(const GnnDevice& device) {
 std::unique_ptr<DeviceProgram> load_gnn_program(const GnnDevice& device, DeviceInstance& instance,
                                                 const std::string& sub_ir,
                                                 std::vector<NamedTensor> weights,
-                                                std::size_t output_count, std::size_t node_count) {
+                                                ProgramSignature signature) {
   const Backend& backend = instance.backend();
   const std::string options =
       device.bfloat16 && device.is_static ? R"({"precision": "bf16"})" : "{}";
@@ -39,7 +39,7 @@ std::unique_ptr<DeviceProgram> load_gnn_program(const GnnDevice& device, DeviceI
         device.threads == 0 ? std::to_string(std::thread::hardware_concurrency()) : std::string();
     key = cache_key({.backend = backend.name(),
                      .backend_version = backend.version(),
-                     .fingerprint = backend.fingerprint(),
+                     .fingerprint = device.instance->facts().fingerprint,
                      .device = device.options,
                      .options = options + cores,
                      .sub_ir = sub_ir,
@@ -55,8 +55,8 @@ std::unique_ptr<DeviceProgram> load_gnn_program(const GnnDevice& device, DeviceI
     if (!key.empty()) device.cache->store(key, blob, instance.blob_report(blob));
   }
   // A blob that holds its weights needs no other copy of them.
-  if ((backend.capabilities() & NPU_CAPABILITY_BLOB_HOLDS_WEIGHTS) != 0) weights.clear();
-  return instance.load(std::move(blob), std::move(weights), output_count, node_count);
+  if (backend.holds_weights()) weights.clear();
+  return instance.load(std::move(blob), std::move(weights), std::move(signature));
 }
 
 }  // namespace npu::gnn

@@ -47,6 +47,6 @@ std::shared_ptr<DeviceInstance> open_products(const GnnDevice& device);
 std::unique_ptr<DeviceProgram> load_gnn_program(const GnnDevice& device, DeviceInstance& instance,
                                                 const std::string& sub_ir,
                                                 std::vector<NamedTensor> weights,
-                                                std::size_t output_count, std::size_t node_count);
+                                                ProgramSignature signature);
 
 }  // namespace npu::gnn

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <set>
 
+#include "backends/v3_calls.hpp"
 #include "catch.hpp"
 #include "test_paths.hpp"
 
@@ -34,13 +35,12 @@ const npu_backend_api& api() {
     void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     INFO((handle == nullptr ? ::dlerror() : ""));
     REQUIRE(handle != nullptr);
-    using Entry = const npu_backend_api* (*)(std::uint32_t);
-    const auto entry = reinterpret_cast<Entry>(::dlsym(handle, NPU_BACKEND_ENTRY_NAME));
+    using Entry = const npu4_backend* (*)(const npu4_host*, npu4_error*);
+    const auto entry = reinterpret_cast<Entry>(::dlsym(handle, NPU4_ENTRY_NAME));
     REQUIRE(entry != nullptr);
-    CHECK(entry(NPU_BACKEND_ABI_VERSION - 1) == nullptr);
-    return entry(NPU_BACKEND_ABI_VERSION);
+    struct Aten {};
+    return &V3Calls<Aten>::table(entry(&test_host(), nullptr));
   }();
-  REQUIRE(table != nullptr);
   return *table;
 }
 

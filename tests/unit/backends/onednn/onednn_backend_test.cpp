@@ -17,6 +17,7 @@
 
 #include "backends/onednn/onednn_harness.hpp"
 #include "backends/reference_ops.hpp"
+#include "backends/v3_calls.hpp"
 #include "catch.hpp"
 #include "test_paths.hpp"
 
@@ -51,9 +52,16 @@ TEST_CASE("onednn refuses another ABI and malformed device options", "[onednn]")
   const std::string path = std::string(npu::test::backend_dir()) + "/npu_backend_onednn.so";
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   REQUIRE(library != nullptr);
-  const auto entry = reinterpret_cast<const npu_backend_api* (*)(std::uint32_t)>(
-      dlsym(library, NPU_BACKEND_ENTRY_NAME));
-  CHECK(entry(NPU_BACKEND_ABI_VERSION + 1) != nullptr);
+  using Entry = const npu4_backend* (*)(const npu4_host*, npu4_error*);
+  const auto entry = reinterpret_cast<Entry>(dlsym(library, NPU4_ENTRY_NAME));
+  npu4_host host = test_host();
+  host.abi_version = NPU4_ABI_VERSION + 1;
+  CHECK(entry(&host, nullptr) != nullptr);
+  host.abi_version = NPU4_ABI_VERSION - 1;
+  npu4_error reason{};
+  reason.struct_size = sizeof reason;
+  CHECK(entry(&host, &reason) == nullptr);
+  CHECK_THAT(reason.text, Catch::Contains("expected a host of version 4"));
   npu_device* device = nullptr;
   npu_error error{};
   for (const char* options : {"[]", "{", R"({"threads":-1})", R"({"threads":"two"})"}) {
@@ -941,8 +949,8 @@ TEST_CASE("onednn refuses weights, blobs and buffers that do not fit", "[onednn]
   CHECK(api().run(compiled.program.get(), &buffer, 1, &output, 1, &error) == NPU_ERROR_INVALID);
   CHECK(std::string(error.text).find("input 'x'") != std::string::npos);
   CHECK(api().run(compiled.program.get(), &buffer, 0, &output, 1, &error) == NPU_ERROR_INVALID);
-  float few[3];
-  CHECK(api().buffer_export(buffer, few, sizeof few, &error) == NPU_ERROR_INVALID);
+  float many[13];
+  CHECK(api().buffer_export(buffer, many, sizeof many, &error) == NPU_ERROR_INVALID);
   api().buffer_free(buffer);
 }
 

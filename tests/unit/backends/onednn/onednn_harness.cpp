@@ -8,6 +8,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "backends/v3_calls.hpp"
 #include "catch.hpp"
 #include "compile/sub_ir.hpp"
 #include "npu/ir/json_reader.hpp"
@@ -29,8 +30,10 @@ const npu_backend_api& api() {
     const std::string path = std::string(backend_dir()) + "/npu_backend_onednn.so";
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) throw std::runtime_error(dlerror());
-    using Entry = const npu_backend_api* (*)(std::uint32_t);
-    return reinterpret_cast<Entry>(dlsym(library, NPU_BACKEND_ENTRY_NAME))(NPU_BACKEND_ABI_VERSION);
+    using Entry = const npu4_backend* (*)(const npu4_host*, npu4_error*);
+    const auto entry = reinterpret_cast<Entry>(dlsym(library, NPU4_ENTRY_NAME));
+    struct Onednn {};
+    return &V3Calls<Onednn>::table(entry(&test_host(), nullptr));
   }();
   return *loaded;
 }

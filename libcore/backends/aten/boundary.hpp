@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of the boundary share: the objects that the host holds, and how errors cross.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "aten_types.hpp"
+#include "npu/backend.h"
+#include "op_registry.hpp"
+#include "program.hpp"
+
+namespace npu::aten {
+
+/// State of an open device; programs share it, so that the order in which the host frees things
+/// does not matter.
+struct DeviceState {
+  int threads = 1;
+  BuildOptions build;
+  OpRegistry registry;
+  explicit DeviceState(const std::vector<std::string>& custom_ops) : registry(custom_ops) {}
+};
+
+/// Weights by name, over the host's memory.
+using WeightTensors = std::map<std::string, at::Tensor, std::less<>>;
+
+}  // namespace npu::aten
+
+struct npu4_device {
+  std::shared_ptr<npu::aten::DeviceState> state;
+};
+
+struct npu4_weights {
+  npu::aten::WeightTensors tensors;
+};
+
+struct npu4_model {
+  std::shared_ptr<npu::aten::DeviceState> state;
+  std::string_view text;  // in the blob
+  npu::aten::WeightTensors weights;
+  /// Shows at once whether the blob loads; the first program_create takes it.
+  std::optional<npu::aten::Program> first;
+};
+
+struct npu4_program {
+  std::shared_ptr<npu::aten::DeviceState> state;
+  npu::aten::Program program;
+};
+
+struct npu4_buffer {
+  at::Tensor tensor;  // contiguous; undefined until there is something in it
+  npu4_dtype dtype;
+  npu::Shape shape;
+  bool is_seen = false;  // mapped or of the host: results are copied into it
+};
+
+namespace npu::aten {
+
+void write_error(npu4_error* error, npu4_status status, std::string_view text);
+
+/// A writer of the host's has failed, and has filled the error.
+struct WriteError {
+  npu4_status status;
+};
+
+/// The status and text of an exception that is being handled.
+npu4_status current_status(npu4_error* error) noexcept;
+
+/// Runs the body of a call and turns exceptions into a status.
+template <typename Body>
+npu4_status guarded(npu4_error* error, Body body) noexcept {
+  try {
+    const c10::InferenceMode inference;
+    body();
+    return NPU4_OK;
+  } catch (...) {
+    return current_status(error);
+  }
+}
+
+/// Fills as much of an out struct as its owner has room for.
+template <typename Out>
+void fill(Out* out, Out value) {
+  value.struct_size = std::min<std::uint64_t>(out->struct_size, sizeof value);
+  std::memcpy(out, &value, static_cast<std::size_t>(value.struct_size));
+}
+
+[[noreturn]] inline void invalid(std::string text) {
+  throw StatusError(NPU4_INVALID, std::move(text));
+}
+
+inline void require(const void* pointer, std::string_view what) {
+  if (pointer == nullptr) invalid(fmt::format("{} is null", what));
+}
+
+/// Checks a host's description of a tensor, except its data.
+Shape checked_shape(std::string_view what, npu4_dtype dtype, std::uint32_t rank,
+                    const std::int64_t* shape, std::uint64_t bytes);
+at::TensorOptions options_of(npu4_dtype dtype);
+/// `tensor` as an at::Tensor over the same memory; a copy if it is not aligned to its elements.
+at::Tensor wrap_weight(const npu4_tensor& tensor);
+/// Host memory, in which everything lies.
+const npu4_memory_info& memory_info();
+/// What is in a buffer; zeros of no meaning if nothing was yet.
+at::Tensor& tensor_in(npu4_buffer& buffer);
+
+// ---- functions of the table
+
+npu4_status buffer_create(npu4_device* device, const npu4_buffer_desc* desc, npu4_buffer** buffer,
+                          npu4_error* error);
+npu4_status buffer_wrap(npu4_device* device, const npu4_buffer_desc* desc,
+                        const npu4_external* external, npu4_buffer** buffer, npu4_error* error);
+void buffer_free(npu4_buffer* buffer);
+npu4_status buffer_write(npu4_buffer* buffer, const npu4_transfer* transfer, npu4_error* error);
+npu4_status buffer_read(npu4_buffer* buffer, const npu4_transfer* transfer, npu4_error* error);
+npu4_status buffer_map(npu4_buffer* buffer, std::uint32_t access, void** pointer,
+                       npu4_error* error);
+void buffer_unmap(npu4_buffer* buffer);
+
+}  // namespace npu::aten

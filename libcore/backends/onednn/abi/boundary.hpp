@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of the boundary share: the objects that the host holds, and how errors cross.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lowering/lowering.hpp"
+#include "npu/backend.h"
+#include "program/program.hpp"
+#include "support/run_threads.hpp"
+
+struct npu4_device {
+  dnnl::engine engine;
+  npu::onednn::Machine machine;
+  int threads = 1;
+  npu::RunThreads run_threads{1};
+};
+
+struct npu4_model {
+  npu4_device* device = nullptr;
+  const void* blob = nullptr;
+  std::uint64_t blob_size = 0;
+  /// Shows at once whether the blob loads; the first program_create takes it.
+  std::unique_ptr<npu::onednn::Program> first;
+};
+
+struct npu4_program {
+  const npu4_model* model = nullptr;
+  std::unique_ptr<npu::onednn::Program> program;
+  /// For fewer threads than the device's, made when there is a neighbour; null if it cannot be
+  /// made.
+  std::unique_ptr<npu::onednn::Program> reduced;
+  int reduced_threads = 0;               ///< those that `reduced` was made for
+  std::vector<const std::byte*> inputs;  ///< reused by every run
+  std::vector<std::byte*> outputs;
+};
+
+struct npu4_buffer {
+  npu::DType dtype = npu::DType::kFloat32;
+  npu::Shape shape;
+  std::uint64_t bytes = 0;
+  npu::onednn::AlignedMemory memory;  ///< null for memory of the host
+  std::byte* data = nullptr;
+  bool is_writable = true;
+};
+
+namespace npu::onednn::abi {
+
+/// An error with the status that it crosses the boundary with.
+struct StatusError {
+  npu4_status status;
+  std::string text;
+};
+
+/// A writer of the host's has failed, and has filled the error.
+struct WriteError {
+  npu4_status status;
+};
+
+void set_error(npu4_error* error, npu4_status status, const std::string& text) noexcept;
+/// The status and text of an exception that is being handled.
+npu4_status current_status(npu4_error* error) noexcept;
+
+/// Runs `body`; no exception leaves it.
+template <typename Body>
+npu4_status guarded(npu4_error* error, Body&& body) noexcept {
+  try {
+    body();
+    return NPU4_OK;
+  } catch (...) {
+    return current_status(error);
+  }
+}
+
+/// Fills as much of an out struct as its owner has room for.
+template <typename Out>
+void fill(Out* out, Out value) {
+  value.struct_size = std::min<std::uint64_t>(out->struct_size, sizeof value);
+  std::memcpy(out, &value, static_cast<std::size_t>(value.struct_size));
+}
+
+inline void require(bool condition, const char* text) {
+  if (!condition) throw StatusError{NPU4_INVALID, text};
+}
+
+// ---- Functions of the table ----
+
+npu4_status backend_info(npu4_backend_info* info, npu4_error* error);
+npu4_status device_info(std::uint64_t index, npu4_device_info* info, npu4_error* error);
+npu4_status buffer_create(npu4_device* device, const npu4_buffer_desc* desc, npu4_buffer** buffer,
+                          npu4_error* error);
+npu4_status buffer_wrap(npu4_device* device, const npu4_buffer_desc* desc,
+                        const npu4_external* external, npu4_buffer** buffer, npu4_error* error);
+void buffer_free(npu4_buffer* buffer);
+npu4_status buffer_write(npu4_buffer* buffer, const npu4_transfer* transfer, npu4_error* error);
+npu4_status buffer_read(npu4_buffer* buffer, const npu4_transfer* transfer, npu4_error* error);
+npu4_status buffer_map(npu4_buffer* buffer, std::uint32_t access, void** pointer,
+                       npu4_error* error);
+void buffer_unmap(npu4_buffer* buffer);
+
+}  // namespace npu::onednn::abi

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Buffers: row-major tensors in host memory, aligned for vectors, or in memory that the host lends.
+#include "abi/boundary.hpp"
+#include "npu/support/checked.hpp"
+
+namespace npu::onednn::abi {
+namespace {
+
+/// A buffer without memory yet.
+std::unique_ptr<npu4_buffer> describe_buffer(const npu4_buffer_desc& desc) {
+  require(desc.dtype < kDTypeCount, "unknown dtype");
+  require(desc.shape != nullptr || desc.rank == 0, "shape is null");
+  require(desc.layout == nullptr && desc.memory == 0, "there is one memory, and it is row-major");
+  auto buffer = std::make_unique<npu4_buffer>();
+  buffer->dtype = static_cast<DType>(desc.dtype);
+  if (desc.rank != 0) buffer->shape.assign(desc.shape, desc.shape + desc.rank);
+  const auto count = checked_element_count(buffer->shape);
+  const auto bytes =
+      count ? checked_multiply(*count, static_cast<std::int64_t>(dtype_size(buffer->dtype)))
+            : std::nullopt;
+  if (!bytes) {
+    throw StatusError{NPU4_INVALID, "shape " + shape_text(buffer->shape) + " is not a tensor's"};
+  }
+  buffer->bytes = static_cast<std::uint64_t>(*bytes);
+  require(buffer->bytes == desc.bytes, "the bytes are not those of the shape");
+  return buffer;
+}
+
+std::byte* checked_range(const npu4_buffer* buffer, const npu4_transfer* transfer) {
+  require(buffer != nullptr && transfer != nullptr && NPU4_HAS(transfer, data),
+          "an argument is null");
+  require(transfer->data != nullptr || transfer->bytes == 0, "the data is null");
+  require(transfer->offset <= buffer->bytes && transfer->bytes <= buffer->bytes - transfer->offset,
+          "the range passed is not within the buffer");
+  return buffer->data + transfer->offset;
+}
+
+}  // namespace
+
+npu4_status buffer_create(npu4_device* device, const npu4_buffer_desc* desc, npu4_buffer** buffer,
+                          npu4_error* error) {
+  return guarded(error, [&] {
+    require(device != nullptr && desc != nullptr && NPU4_HAS(desc, usage) && buffer != nullptr,
+            "an argument is null");
+    auto made = describe_buffer(*desc);
+    made->memory = allocate_aligned(made->bytes);
+    made->data = made->memory.get();
+    *buffer = made.release();
+  });
+}
+
+npu4_status buffer_wrap(npu4_device* device, const npu4_buffer_desc* desc,
+                        const npu4_external* external, npu4_buffer** buffer, npu4_error* error) {
+  return guarded(error, [&] {
+    require(device != nullptr && desc != nullptr && NPU4_HAS(desc, usage) && external != nullptr &&
+                NPU4_HAS(external, bytes) && buffer != nullptr,
+            "an argument is null");
+    auto made = describe_buffer(*desc);
+    auto* data = static_cast<std::byte*>(external->pointer) + external->offset;
+    if (external->type != NPU4_HOST_POINTER ||
+        reinterpret_cast<std::uintptr_t>(data) % kAlignment != 0 || external->bytes < made->bytes) {
+      throw StatusError{NPU4_UNSUPPORTED, "only memory of the host that is aligned to " +
+                                              std::to_string(kAlignment) +
+                                              " bytes can be used in place"};
+    }
+    made->data = data;
+    made->is_writable = (external->access & NPU4_ACCESS_WRITE) != 0;
+    *buffer = made.release();
+  });
+}
+
+void buffer_free(npu4_buffer* buffer) { delete buffer; }
+
+npu4_status buffer_write(npu4_buffer* buffer, const npu4_transfer* transfer, npu4_error* error) {
+  return guarded(error, [&] {
+    std::byte* target = checked_range(buffer, transfer);
+    require(buffer->is_writable, "the buffer can only be read");
+    if (transfer->bytes != 0) std::memcpy(target, transfer->data, transfer->bytes);
+  });
+}
+
+npu4_status buffer_read(npu4_buffer* buffer, const npu4_transfer* transfer, npu4_error* error) {
+  return guarded(error, [&] {
+    const std::byte* source = checked_range(buffer, transfer);
+    if (transfer->bytes != 0) std::memcpy(transfer->data, source, transfer->bytes);
+  });
+}
+
+npu4_status buffer_map(npu4_buffer* buffer, std::uint32_t access, void** pointer,
+                       npu4_error* error) {
+  return guarded(error, [&] {
+    require(buffer != nullptr && pointer != nullptr, "an argument is null");
+    require(buffer->is_writable || (access & NPU4_ACCESS_WRITE) == 0,
+            "the buffer can only be read");
+    *pointer = buffer->bytes == 0 ? nullptr : buffer->data;
+  });
+}
+
+void buffer_unmap(npu4_buffer* /*buffer*/) {}
+
+}  // namespace npu::onednn::abi

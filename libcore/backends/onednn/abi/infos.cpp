@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the backend says of itself and of its one device, the CPU.
+#include <omp.h>
+
+#include <array>
+
+#include "abi/boundary.hpp"
+#include "npu/tensor/dtype.hpp"
+#include "program/plan_format.hpp"
+
+namespace npu::onednn::abi {
+namespace {
+
+const std::string& version_text() {
+  static const std::string text = [] {
+    const dnnl::version_t* version = dnnl::version();
+    return std::string(NPU_VERSION " (oneDNN ") + std::to_string(version->major) + "." +
+           std::to_string(version->minor) + "." + std::to_string(version->patch) + ")";
+  }();
+  return text;
+}
+
+const std::string& fingerprint_text() {
+  static const std::string text =
+      std::string("onednn ") + version_text() + " isa " + std::string(isa_name()) +
+      (detect_machine().native_bfloat16 ? " bfloat16 native" : " bfloat16 as float32") +
+      " plan format " + std::to_string(kPlanFormat);
+  return text;
+}
+
+/// Host memory, in which everything lies.
+const npu4_memory_info& memory_info() {
+  static const npu4_memory_info info = [] {
+    npu4_memory_info made{};
+    made.struct_size = sizeof made;
+    made.name = "host";
+    made.kind = NPU4_MEMORY_SHARED;
+    made.flags = NPU4_HOST_MAPPABLE | NPU4_HOST_COHERENT | NPU4_WRAPS_HOST_POINTER;
+    made.known = NPU4_KNOWN_ALIGNMENT;
+    made.alignment = kAlignment;
+    return made;
+  }();
+  return info;
+}
+
+/// What buffers may hold.
+const std::vector<const npu4_dtype_info*>& dtype_infos() {
+  static const auto infos = [] {
+    std::array<npu4_dtype_info, kDTypeCount> made{};
+    for (std::uint32_t i = 0; i < made.size(); ++i) {
+      made[i].struct_size = sizeof made[i];
+      made[i].dtype = i;
+      made[i].flags = NPU4_DTYPE_STORAGE;
+      if (i == NPU4_FLOAT32 || i == NPU4_BFLOAT16) made[i].flags |= NPU4_DTYPE_ARITHMETIC;
+    }
+    return made;
+  }();
+  static const auto pointers = [] {
+    std::vector<const npu4_dtype_info*> made;
+    for (const npu4_dtype_info& info : infos) made.push_back(&info);
+    return made;
+  }();
+  return pointers;
+}
+
+}  // namespace
+
+npu4_status backend_info(npu4_backend_info* info, npu4_error* error) {
+  return guarded(error, [&] {
+    require(info != nullptr, "info is null");
+    npu4_backend_info filled{};
+    filled.name = "onednn";
+    filled.version = version_text().c_str();
+    filled.ir_version_min = filled.ir_version_max = NPU4_IR_VERSION;
+    filled.flags = NPU4_BLOB_HOLDS_WEIGHTS | NPU4_DETERMINISTIC;
+    fill(info, filled);
+  });
+}
+
+npu4_status device_info(std::uint64_t index, npu4_device_info* info, npu4_error* error) {
+  if (index != 0) return NPU4_END;
+  return guarded(error, [&] {
+    require(info != nullptr, "info is null");
+    static const npu4_memory_info* const memories[] = {&memory_info()};
+    static const std::string arch(isa_name());
+    npu4_device_info filled{};
+    filled.id = "cpu:0";
+    filled.name = "CPU";
+    filled.vendor = "";
+    filled.arch = arch.c_str();
+    filled.driver = version_text().c_str();
+    filled.fingerprint = fingerprint_text().c_str();
+    filled.kind = NPU4_DEVICE_CPU;
+    filled.usable = 1;
+    filled.memories = memories;
+    filled.memory_count = 1;
+    filled.dtypes = dtype_infos().data();
+    filled.dtype_count = dtype_infos().size();
+    filled.known = NPU4_KNOWN_COMPUTE_UNITS | NPU4_KNOWN_COMPILES;
+    filled.compute_units = static_cast<std::uint64_t>(std::max(1, omp_get_num_procs()));
+    filled.concurrent_compiles = 64;  // nothing of a device changes
+    fill(info, filled);
+  });
+}
+
+}  // namespace npu::onednn::abi

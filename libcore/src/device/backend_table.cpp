@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks a shared object for its table: the entry of version 4 first, then that of versions 3 and 2,
+// newest first. Backends may be shorter than the header here; what they lack counts as null.
+#include "device/backend_table.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "device/device_call.hpp"
+#include "device/old_backend.hpp"
+#include "npu/support/error.hpp"
+#include "npu/support/log.hpp"
+
+namespace npu {
+namespace {
+
+constexpr std::uint32_t kOldestAbiVersion = 2;
+
+/// Lines of a backend go where those of the library go; errors and warnings even without -v -v.
+void log_line(void* context, std::uint32_t level, const char* text) {
+  const LogLevel wanted = level >= NPU4_LOG_DEBUG ? LogLevel::kDebug : LogLevel::kInfo;
+  log(LogModule::kDevice, wanted, [&] {
+    const char* kind = level == NPU4_LOG_ERROR     ? "error: "
+                       : level == NPU4_LOG_WARNING ? "warning: "
+                                                   : "";
+    return "backend '" + *static_cast<const std::string*>(context) + "': " + kind + text_of(text);
+  });
+}
+
+/// What the host offers one backend; both live as long as the process.
+const npu4_host* host_table(const std::string& name) {
+  struct Host {
+    std::string name;
+    npu4_host table;
+  };
+  static std::mutex mutex;
+  static std::map<std::string, std::unique_ptr<Host>> hosts;
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<Host>& host = hosts[name];
+  if (host == nullptr) {
+    host = std::make_unique<Host>(Host{name, sized<npu4_host>()});
+    host->table.abi_version = NPU4_ABI_VERSION;
+    host->table.context = &host->name;
+    host->table.log = log_line;
+  }
+  return &host->table;
+}
+
+/// The table with null for what this backend does not have yet. Backends stay loaded, and so do
+/// these.
+const npu4_backend* completed(const npu4_backend& given) {
+  static std::mutex mutex;
+  static std::map<const npu4_backend*, std::unique_ptr<npu4_backend>> tables;
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<npu4_backend>& table = tables[&given];
+  table = std::make_unique<npu4_backend>();
+  std::memcpy(table.get(), &given, std::min<std::uint64_t>(given.struct_size, sizeof given));
+  table->struct_size = sizeof *table;
+  return table.get();
+}
+
+const npu4_backend* checked(const npu4_backend* given, const std::string& path) {
+  constexpr std::uint64_t kLeastSize = offsetof(npu4_backend, buffer_write);
+  if (given->abi_version != NPU4_ABI_VERSION) {
+    refuse_file(path, "the backend has ABI version " + std::to_string(given->abi_version) +
+                          ", expected " + std::to_string(NPU4_ABI_VERSION));
+  }
+  if (given->struct_size < kLeastSize) {
+    refuse_file(path, "the backend's function table has " + std::to_string(given->struct_size) +
+                          " bytes, expected at least " + std::to_string(kLeastSize));
+  }
+  const npu4_backend* table = completed(*given);
+  const bool has_required = table->backend_info && table->device_info && table->device_open &&
+                            table->device_close && table->compile && table->model_load &&
+                            table->model_free && table->program_create && table->program_free &&
+                            table->buffer_create && table->buffer_free && table->run;
+  const bool moves_data =
+      (table->buffer_write && table->buffer_read) || (table->buffer_map && table->buffer_unmap);
+  if (!has_required || !moves_data) {
+    refuse_file(path, "the backend's function table lacks a required function");
+  }
+  return table;
+}
+
+const npu4_backend* old_table(void* library, const std::string& path) {
+  using Entry = const npu_backend_api* (*)(std::uint32_t);
+  const auto entry = reinterpret_cast<Entry>(::dlsym(library, NPU_BACKEND_ENTRY_NAME));
+  if (entry == nullptr) {
+    refuse_file(path, "no npu-tools backend: it exports neither " NPU4_ENTRY_NAME
+                      " nor " NPU_BACKEND_ENTRY_NAME);
+  }
+  const npu_backend_api* api = nullptr;
+  // A backend answers with its own version, or with null if it is newer than what is asked for.
+  for (std::uint32_t asked = NPU_BACKEND_ABI_VERSION; api == nullptr && asked >= kOldestAbiVersion;
+       --asked) {
+    api = entry(asked);
+  }
+  const std::string versions =
+      std::to_string(kOldestAbiVersion) + " to " + std::to_string(NPU4_ABI_VERSION);
+  if (api == nullptr) refuse_file(path, "the backend serves none of the ABI versions " + versions);
+  if (api->abi_version < kOldestAbiVersion || api->abi_version > NPU_BACKEND_ABI_VERSION) {
+    refuse_file(path, "the backend has ABI version " + std::to_string(api->abi_version) +
+                          ", expected " + versions);
+  }
+  const std::size_t size = api->abi_version == NPU_BACKEND_ABI_VERSION
+                               ? sizeof(npu_backend_api)
+                               : offsetof(npu_backend_api, step_times);
+  if (api->struct_size < size) {
+    refuse_file(path, "the backend's function table has " + std::to_string(api->struct_size) +
+                          " bytes, expected " + std::to_string(size));
+  }
+  if (!api->describe || !api->open_device || !api->close_device || !api->compile ||
+      !api->blob_free || !api->load || !api->program_free || !api->buffer_allocate ||
+      !api->buffer_import || !api->buffer_export || !api->buffer_describe || !api->buffer_free ||
+      !api->run) {
+    refuse_file(path, "the backend's function table lacks a required function");
+  }
+  log(LogModule::kDevice, LogLevel::kDebug, [&] {
+    return path + ": ABI version " + std::to_string(api->abi_version) + ", served as version " +
+           std::to_string(NPU4_ABI_VERSION);
+  });
+  const npu4_backend* table = adapt_old_backend(*api);
+  if (table == nullptr) {
+    refuse_file(path, "too many backends of ABI versions below 4 are loaded; at most " +
+                          std::to_string(kMostOldBackends) + " can be");
+  }
+  return table;
+}
+
+}  // namespace
+
+const npu4_backend* backend_table(void* library, const std::string& path, const std::string& name) {
+  using Entry = const npu4_backend* (*)(const npu4_host*, npu4_error*);
+  const auto entry = reinterpret_cast<Entry>(::dlsym(library, NPU4_ENTRY_NAME));
+  if (entry == nullptr) return old_table(library, path);
+  npu4_error error = empty_error();
+  const npu4_backend* table = entry(host_table(name), &error);
+  if (table != nullptr) return checked(table, path);
+  error.text[sizeof error.text - 1] = '\0';
+  const std::string reason = text_of(error.text);
+  refuse_file(path, "the backend does not serve this host: " +
+                        (reason.empty() ? "it gives no reason" : reason));
+}
+
+}  // namespace npu

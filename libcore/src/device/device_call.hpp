@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "npu/device/backend.hpp"
+
+namespace npu {
+
+/// An empty error, as calls take them.
+npu4_error empty_error();
+
+/// A struct for a call: zeroed, with its size.
+template <typename Struct>
+Struct sized() {
+  Struct made{};
+  made.struct_size = sizeof(Struct);
+  return made;
+}
+
+/// Throws BackendError for a status other than NPU4_OK, with the backend's text.
+void check_status(npu4_status status, const npu4_error& error, const std::string& backend,
+                  const std::string& version);
+void check_status(npu4_status status, const npu4_error& error, const Backend& backend);
+
+/// Throws BackendError NPU4_INTERNAL: a backend broke its contract.
+[[noreturn]] void break_contract(const Backend& backend, const std::string& text);
+
+/// Calls until it is no longer busy, for five seconds, and checks the status.
+void call_patiently(const Backend& backend, const std::function<npu4_status(npu4_error&)>& call);
+
+/// Throws Error kUnsupported: a file is no backend that this host can serve.
+[[noreturn]] void refuse_file(const std::string& path, const std::string& text);
+
+/// A string of a backend, which may be null, without what would affect a terminal.
+std::string text_of(const char* text);
+
+}  // namespace npu

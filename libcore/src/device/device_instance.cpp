@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+// Owners of what a backend hands out: devices, weights, models, programs, buffers. Each is freed
+// once, in the order that npu/backend.h states, since each keeps what it needs alive.
+//
+// Every buffer at the boundary is made here, so its type is known without asking. In a run nothing
+// is copied or allocated but the arrays of handles.
+#include <cstring>
+#include <utility>
+
+#include "device/blob_memory.hpp"
+#include "device/device_call.hpp"
+#include "npu/device/backend.hpp"
+#include "npu/support/checked.hpp"
+#include "npu/support/log.hpp"
+
+namespace npu {
+namespace {
+
+constexpr std::int64_t kMostThreads = 4096;
+
+npu4_tensor view_of(const NamedTensor& named) {
+  npu4_tensor view = sized<npu4_tensor>();
+  view.name = named.name.c_str();
+  view.dtype = static_cast<npu4_dtype>(named.tensor.dtype());
+  view.rank = static_cast<std::uint32_t>(named.tensor.shape().size());
+  view.shape = named.tensor.shape().data();
+  view.data = named.tensor.data();
+  view.bytes = named.tensor.bytes();
+  return view;
+}
+
+/// Tensors as an array of pointers, as the interface takes them.
+struct TensorViews {
+  explicit TensorViews(const std::vector<NamedTensor>& tensors) {
+    views.reserve(tensors.size());
+    for (const NamedTensor& named : tensors) views.push_back(view_of(named));
+    for (const npu4_tensor& view : views) pointers.push_back(&view);
+  }
+  std::vector<npu4_tensor> views;
+  std::vector<const npu4_tensor*> pointers;
+};
+
+[[noreturn]] void no_memory_mapped(const Backend& backend) {
+  break_contract(backend, "it says that it mapped a buffer, but gave no memory");
+}
+
+}  // namespace
+
+// ---- Buffers ----
+
+DeviceBuffer::DeviceBuffer(std::shared_ptr<DeviceInstance> device, npu4_buffer* buffer,
+                           TensorType type, std::uint64_t bytes, std::shared_ptr<const void> owner)
+    : device_(std::move(device)),
+      buffer_(buffer),
+      type_(std::move(type)),
+      bytes_(bytes),
+      owner_(std::move(owner)) {}
+
+DeviceBuffer::~DeviceBuffer() {
+  const npu4_backend& api = device_->backend().api();
+  if (is_mapped_) api.buffer_unmap(buffer_);
+  api.buffer_free(buffer_);
+}
+
+std::byte* DeviceBuffer::host_memory() {
+  if (is_mapped_) return mapped_;
+  const npu4_backend& api = device_->backend().api();
+  if (!device_->facts().is_coherent || api.buffer_map == nullptr) return nullptr;
+  void* pointer = nullptr;
+  npu4_error error = empty_error();
+  const npu4_status status =
+      api.buffer_map(buffer_, NPU4_ACCESS_READ | NPU4_ACCESS_WRITE, &pointer, &error);
+  if (status == NPU4_UNSUPPORTED) return nullptr;
+  check_status(status, error, device_->backend());
+  if (pointer == nullptr && bytes_ != 0) no_memory_mapped(device_->backend());
+  is_mapped_ = true;
+  mapped_ = static_cast<std::byte*>(pointer);
+  return mapped_;
+}
+
+Tensor DeviceBuffer::to_host() const {
+  Tensor tensor(type_.dtype, type_.shape);
+  const npu4_backend& api = device_->backend().api();
+  npu4_error error = empty_error();
+  if (api.buffer_read != nullptr) {
+    npu4_transfer transfer = sized<npu4_transfer>();
+    transfer.bytes = bytes_;
+    transfer.data = tensor.mutable_data();
+    check_status(api.buffer_read(buffer_, &transfer, &error), error, device_->backend());
+    return tensor;
+  }
+  void* pointer = mapped_;
+  if (!is_mapped_) {
+    check_status(api.buffer_map(buffer_, NPU4_ACCESS_READ, &pointer, &error), error,
+                 device_->backend());
+  }
+  if (pointer == nullptr && bytes_ != 0) no_memory_mapped(device_->backend());
+  if (bytes_ != 0) std::memcpy(tensor.mutable_data(), pointer, bytes_);
+  if (!is_mapped_) api.buffer_unmap(buffer_);
+  return tensor;
+}
+
+void DeviceBuffer::write(const void* data) const {
+  const npu4_backend& api = device_->backend().api();
+  npu4_error error = empty_error();
+  if (api.buffer_write != nullptr) {
+    npu4_transfer transfer = sized<npu4_transfer>();
+    transfer.bytes = bytes_;
+    transfer.data = const_cast<void*>(data);  // which the backend only reads
+    check_status(api.buffer_write(buffer_, &transfer, &error), error, device_->backend());
+    return;
+  }
+  void* pointer = mapped_;
+  if (!is_mapped_) {
+    check_status(api.buffer_map(buffer_, NPU4_ACCESS_WRITE, &pointer, &error), error,
+                 device_->backend());
+  }
+  if (pointer == nullptr && bytes_ != 0) no_memory_mapped(device_->backend());
+  if (bytes_ != 0) std::memcpy(pointer, data, bytes_);
+  if (!is_mapped_) api.buffer_unmap(buffer_);
+}
+
+Tensor DeviceBuffer::view(const std::shared_ptr<DeviceBuffer>& buffer) {
+  const std::byte* memory = buffer->host_memory();
+  if (memory == nullptr) return buffer->to_host();
+  return Tensor(buffer->dtype(), buffer->shape(), std::shared_ptr<const std::byte>(buffer, memory));
+}
+
+// ---- Weights and models ----
+
+DeviceWeights::DeviceWeights(std::shared_ptr<DeviceInstance> device,
+                             std::vector<NamedTensor> tensors)
+    : device_(std::move(device)), tensors_(std::move(tensors)) {
+  const Backend& backend = device_->backend();
+  const TensorViews views(tensors_);
+  npu4_model_info info = sized<npu4_model_info>();
+  call_patiently(backend, [&](npu4_error& error) {
+    return backend.api().weights_load(device_->get(), views.pointers.data(), views.pointers.size(),
+                                      &info, &weights_, &error);
+  });
+  if (weights_ == nullptr) {
+    break_contract(backend, "it says that it loaded weights, but gave none");
+  }
+  if ((info.flags & NPU4_RELEASES_WEIGHTS) != 0) tensors_.clear();
+}
+
+DeviceWeights::~DeviceWeights() { device_->backend().api().weights_free(weights_); }
+
+DeviceModel::DeviceModel(std::shared_ptr<DeviceInstance> device, Blob blob,
+                         std::vector<NamedTensor> weights,
+                         std::vector<std::shared_ptr<DeviceWeights>> shared)
+    : device_(std::move(device)),
+      blob_(std::move(blob)),
+      weights_(std::move(weights)),
+      shared_(std::move(shared)) {
+  const Backend& backend = device_->backend();
+  const TensorViews views(weights_);
+  std::vector<npu4_weights*> handles;
+  for (const auto& weights_of_device : shared_) handles.push_back(weights_of_device->get());
+  npu4_load_args args = sized<npu4_load_args>();
+  args.blob = blob_.data.get();
+  args.blob_size = blob_.size;
+  args.weights = views.pointers.data();
+  args.weight_count = views.pointers.size();
+  args.shared = handles.data();
+  args.shared_count = handles.size();
+  npu4_model_info info = sized<npu4_model_info>();
+  call_patiently(backend, [&](npu4_error& error) {
+    return backend.api().model_load(device_->get(), &args, &info, &model_, &error);
+  });
+  if (model_ == nullptr) {
+    break_contract(backend, "it says that it loaded a blob, but gave no model");
+  }
+  // What the device has copies of need not be held twice.
+  if ((info.flags & NPU4_RELEASES_BLOB) != 0) blob_ = {};
+  if ((info.flags & NPU4_RELEASES_WEIGHTS) != 0) weights_.clear();
+}
+
+DeviceModel::~DeviceModel() { device_->backend().api().model_free(model_); }
+
+// ---- Programs ----
+
+DeviceProgram::DeviceProgram(std::shared_ptr<DeviceModel> model, ProgramSignature signature)
+    : model_(std::move(model)), signature_(std::move(signature)) {
+  const Backend& backend = model_->device()->backend();
+  npu4_program_args args = sized<npu4_program_args>();
+  args.flags = NPU4_PROGRAM_PROFILE;
+  call_patiently(backend, [&](npu4_error& error) {
+    return backend.api().program_create(model_->get(), &args, &program_, &error);
+  });
+  if (program_ == nullptr) {
+    break_contract(backend, "it says that it made a program, but gave none");
+  }
+}
+
+DeviceProgram::~DeviceProgram() { model_->device()->backend().api().program_free(program_); }
+
+std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::make_outputs() const {
+  std::vector<std::shared_ptr<DeviceBuffer>> outputs;
+  outputs.reserve(signature_.outputs.size());
+  for (const TensorType& type : signature_.outputs) {
+    outputs.push_back(model_->device()->allocate(type.dtype, type.shape));
+  }
+  return outputs;
+}
+
+namespace {
+
+/// Durations of spans; nothing if none was measured.
+std::vector<std::uint64_t> durations(const std::vector<npu4_span>& spans) {
+  std::vector<std::uint64_t> times;
+  bool measured = false;
+  for (const npu4_span& span : spans) {
+    const bool has_time = span.flags != 0 && span.end >= span.begin;
+    measured = measured || has_time;
+    times.push_back(has_time ? span.end - span.begin : 0);
+  }
+  if (!measured) times.clear();
+  return times;
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::run(
+    std::span<npu4_buffer* const> inputs, const std::vector<std::shared_ptr<DeviceBuffer>>& outputs,
+    RunTimes* times, std::size_t steps) const {
+  std::vector<std::shared_ptr<DeviceBuffer>> results = outputs.empty() ? make_outputs() : outputs;
+  std::vector<npu4_buffer*> handles;
+  handles.reserve(results.size());
+  for (const auto& result : results) handles.push_back(result->get());
+  npu4_run_args args = sized<npu4_run_args>();
+  args.inputs = inputs.data();
+  args.input_count = inputs.size();
+  args.outputs = handles.data();
+  args.output_count = handles.size();
+  npu4_profile profile = sized<npu4_profile>();
+  std::vector<npu4_span> nodes;
+  std::vector<npu4_span> kernels;
+  if (times != nullptr) {
+    nodes.resize(signature_.nodes);
+    kernels.resize(steps);
+    profile.nodes = nodes.data();
+    profile.node_count = nodes.size();
+    profile.steps = kernels.data();
+    profile.step_count = kernels.size();
+    args.profile = &profile;
+  }
+  npu4_error error = empty_error();
+  const Backend& backend = model_->device()->backend();
+  check_status(backend.api().run(program_, &args, &error), error, backend);
+  if (times != nullptr) *times = {durations(nodes), durations(kernels)};
+  return results;
+}
+
+// ---- Devices ----
+
+DeviceInstance::DeviceInstance(std::shared_ptr<const Backend> backend, DeviceFacts facts,
+                               npu4_device* device)
+    : backend_(std::move(backend)), facts_(std::move(facts)), device_(device) {}
+
+DeviceInstance::~DeviceInstance() { backend_->api().device_close(device_); }
+
+std::shared_ptr<DeviceInstance> DeviceInstance::open(std::shared_ptr<const Backend> backend,
+                                                     const std::string& options) {
+  const LogTimer timer(LogModule::kDevice, LogLevel::kDebug);
+  Json json = parse_json(options, "device options");
+  if (!json.is_object()) throw Error(ErrorCode::kUsage, "device options: expected a JSON object");
+  npu4_open_args args = sized<npu4_open_args>();
+  if (const Json* threads = find_member(json, "threads")) {
+    if (!threads->is_number_integer() || *threads < 0 || *threads > kMostThreads) {
+      throw Error(ErrorCode::kUsage, "device option 'threads': expected an integer in 0.." +
+                                         std::to_string(kMostThreads) + ", found " +
+                                         threads->dump());
+    }
+    args.threads = threads->get<std::uint32_t>();
+    json.erase("threads");
+  }
+  std::string instance;
+  if (const Json* wanted = find_member(json, "instance");
+      wanted != nullptr && wanted->is_string()) {
+    instance = wanted->get<std::string>();
+    json.erase("instance");
+  }
+  const DeviceFacts& facts = backend->device(instance);
+  const std::string rest = json.dump();
+  args.device_id = facts.id.c_str();
+  args.options = rest.c_str();
+  npu4_device* device = nullptr;
+  call_patiently(*backend, [&](npu4_error& error) {
+    return backend->api().device_open(&args, &device, &error);
+  });
+  if (device == nullptr) {
+    break_contract(*backend, "it says that it opened a device, but gave none");
+  }
+  timer.done([&] {
+    return "device '" + facts.id + "' of backend '" + backend->name() + "' opened with " + options;
+  });
+  return std::shared_ptr<DeviceInstance>(new DeviceInstance(std::move(backend), facts, device));
+}
+
+Blob DeviceInstance::compile(const std::string& sub_ir, const std::vector<NamedTensor>& weights,
+                             const std::string& options) {
+  const TensorViews views(weights);
+  npu4_entry entry = sized<npu4_entry>();
+  entry.name = "main";
+  entry.sub_ir = sub_ir.data();
+  entry.sub_ir_size = sub_ir.size();
+  const npu4_entry* const entries[] = {&entry};
+  npu4_compile_args args = sized<npu4_compile_args>();
+  args.entries = entries;
+  args.entry_count = 1;
+  args.weights = views.pointers.data();
+  args.weight_count = views.pointers.size();
+  args.options = options.c_str();
+  args.ir_version = NPU4_IR_VERSION;
+  Blob blob;
+  call_patiently(*backend_, [&](npu4_error& error) {
+    BlobMemory memory;
+    const npu4_writer writer = memory.writer();
+    args.blob = &writer;
+    const npu4_status status = backend_->api().compile(device_, &args, &error);
+    if (status == NPU4_OK) blob = memory.take();
+    return status;
+  });
+  if (blob.size == 0) break_contract(*backend_, "it says that it compiled, but gave no blob");
+  return blob;
+}
+
+Json DeviceInstance::blob_report(const Blob& blob) {
+  if (backend_->api().blob_report == nullptr) return Json::object();
+  BlobMemory memory;
+  const npu4_writer writer = memory.writer();
+  npu4_error error = empty_error();
+  check_status(backend_->api().blob_report(device_, blob.data.get(), blob.size, &writer, &error),
+               error, *backend_);
+  if (memory.size() == 0) return Json::object();
+  const std::string_view text(reinterpret_cast<const char*>(memory.data()), memory.size());
+  Json json = parse_json(text, "report of backend '" + backend_->name() + "'");
+  if (!json.is_object()) break_contract(*backend_, "its report of a blob is no JSON object");
+  return json;
+}
+
+std::shared_ptr<DeviceModel> DeviceInstance::load_model(
+    Blob blob, std::vector<NamedTensor> weights,
+    std::vector<std::shared_ptr<DeviceWeights>> shared) {
+  return std::make_shared<DeviceModel>(shared_from_this(), std::move(blob), std::move(weights),
+                                       std::move(shared));
+}
+
+std::unique_ptr<DeviceProgram> DeviceInstance::load(
+    Blob blob, std::vector<NamedTensor> weights, ProgramSignature signature,
+    std::vector<std::shared_ptr<DeviceWeights>> shared) {
+  return std::make_unique<DeviceProgram>(
+      load_model(std::move(blob), std::move(weights), std::move(shared)), std::move(signature));
+}
+
+std::unique_ptr<DeviceProgram> DeviceInstance::compile_and_load(const std::string& sub_ir,
+                                                                std::vector<NamedTensor> weights,
+                                                                ProgramSignature signature) {
+  Blob blob = compile(sub_ir, weights, "{}");
+  // A blob that holds its weights needs no other copy of them.
+  if (backend_->holds_weights()) weights.clear();
+  return load(std::move(blob), std::move(weights), std::move(signature));
+}
+
+std::shared_ptr<DeviceWeights> DeviceInstance::load_weights(std::vector<NamedTensor> tensors) {
+  const npu4_backend& api = backend_->api();
+  if (api.weights_load == nullptr || api.weights_free == nullptr) return nullptr;
+  return std::make_shared<DeviceWeights>(shared_from_this(), std::move(tensors));
+}
+
+namespace {
+
+/// The description of a row-major tensor; `shape` outlives it.
+npu4_buffer_desc describe_tensor(DType dtype, const Shape& shape) {
+  const auto count = checked_element_count(shape);
+  const auto bytes =
+      count ? checked_multiply(*count, static_cast<std::int64_t>(dtype_size(dtype))) : std::nullopt;
+  if (!bytes) throw Error(ErrorCode::kInvalidGraph, "shape " + shape_text(shape) + " is too large");
+  npu4_buffer_desc desc = sized<npu4_buffer_desc>();
+  desc.dtype = static_cast<npu4_dtype>(dtype);
+  desc.rank = static_cast<std::uint32_t>(shape.size());
+  desc.shape = shape.data();
+  desc.bytes = static_cast<std::uint64_t>(*bytes);
+  return desc;
+}
+
+}  // namespace
+
+std::shared_ptr<DeviceBuffer> DeviceInstance::allocate(DType dtype, const Shape& shape) {
+  const npu4_buffer_desc desc = describe_tensor(dtype, shape);
+  npu4_buffer* buffer = nullptr;
+  npu4_error error = empty_error();
+  check_status(backend_->api().buffer_create(device_, &desc, &buffer, &error), error, *backend_);
+  if (buffer == nullptr) {
+    break_contract(*backend_, "it says that it made a buffer, but gave none");
+  }
+  return std::make_shared<DeviceBuffer>(shared_from_this(), buffer, TensorType{dtype, shape},
+                                        desc.bytes);
+}
+
+std::shared_ptr<DeviceBuffer> DeviceInstance::wrap(DType dtype, const Shape& shape,
+                                                   const void* memory,
+                                                   std::shared_ptr<const void> owner) {
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  if (!facts_.wraps_host || backend_->api().buffer_wrap == nullptr ||
+      address % facts_.alignment != 0) {
+    return nullptr;
+  }
+  const npu4_buffer_desc desc = describe_tensor(dtype, shape);
+  npu4_external external = sized<npu4_external>();
+  external.type = NPU4_HOST_POINTER;
+  external.access = NPU4_ACCESS_READ;
+  external.pointer = const_cast<void*>(memory);  // which is only read
+  external.bytes = desc.bytes;
+  npu4_buffer* buffer = nullptr;
+  npu4_error error = empty_error();
+  const npu4_status status =
+      backend_->api().buffer_wrap(device_, &desc, &external, &buffer, &error);
+  if (status == NPU4_UNSUPPORTED) return nullptr;
+  check_status(status, error, *backend_);
+  if (buffer == nullptr) {
+    break_contract(*backend_, "it says that it wrapped memory, but gave no buffer");
+  }
+  return std::make_shared<DeviceBuffer>(shared_from_this(), buffer, TensorType{dtype, shape},
+                                        desc.bytes, std::move(owner));
+}
+
+std::shared_ptr<DeviceBuffer> DeviceInstance::import_tensor(DType dtype, const Shape& shape,
+                                                            const void* data) {
+  auto buffer = allocate(dtype, shape);
+  buffer->write(data);
+  return buffer;
+}
+
+std::shared_ptr<DeviceBuffer> DeviceInstance::import_tensor(const Tensor& tensor) {
+  return import_tensor(tensor.dtype(), tensor.shape(), tensor.data());
+}
+
+void DeviceInstance::list_ops(
+    const std::function<void(std::string_view, std::string_view)>& visit) {
+  if (backend_->api().list_ops == nullptr) return;
+  npu4_error error = empty_error();
+  const npu4_op_visitor forward = [](void* context, const char* op_type, const char* kind) {
+    (*static_cast<const std::function<void(std::string_view, std::string_view)>*>(context))(op_type,
+                                                                                            kind);
+  };
+  auto* context = const_cast<void*>(static_cast<const void*>(&visit));
+  check_status(backend_->api().list_ops(device_, forward, context, &error), error, *backend_);
+}
+
+}  // namespace npu

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// Version 4 of the vendor's interface: what the host makes of statuses, sizes, fact sheets and
+// functions that are not there. A backend that wraps onednn or aten gives each of the answers.
+#include <dlfcn.h>
+
+#include <cstring>
+#include <functional>
+
+#include "catch.hpp"
+#include "compile/vendor.hpp"
+#include "npu/compile/compiler.hpp"
+#include "npu/device/backend.hpp"
+#include "npu/ir/subgraph.hpp"
+#include "npu/partition/partition_graph.hpp"
+#include "npu/runtime/executor.hpp"
+#include "npu/support/elapsed.hpp"
+#include "npu/support/error.hpp"
+#include "npu/target/target.hpp"
+
+using namespace npu;
+using namespace npu::test;
+
+namespace {
+
+std::string wrap4_file() { return std::string(vendor_dir()) + "/npu_backend_wrap4.so"; }
+
+/// What the wrapper has counted; it is loaded once per process.
+unsigned count(const char* what) {
+  void* library = ::dlopen(wrap4_file().c_str(), RTLD_NOW | RTLD_LOCAL);
+  REQUIRE(library != nullptr);
+  return reinterpret_cast<unsigned (*)(const char*)>(::dlsym(library, "wrap4_count"))(what);
+}
+
+std::shared_ptr<const Backend> wrap4() {
+  use_vendor_backend();
+  return Backend::load("wrap4");
+}
+
+/// A fault that ends with the test. Counts of calls in it are from the process's beginning.
+Setting fault(const std::string& text) { return {"WRAP4_FAULT", text.c_str()}; }
+
+/// relu of x; the sub-IR and what it gives.
+std::string relu_text() {
+  const Graph graph =
+      GraphBuilder().input("x", {4}).node("r", "aten.relu.default", {"x"}).output("r").build();
+  return write_subgraph(graph, {NodeId{0}}, find_boundary(graph, {NodeId{0}}));
+}
+ProgramSignature relu_signature() { return {.outputs = {{DType::kFloat32, {4}}}, .nodes = 1}; }
+
+Tensor four(float a, float b, float c, float d) {
+  Tensor tensor(DType::kFloat32, {4});
+  float* values = tensor.as_mutable<float>();
+  values[0] = a;
+  values[1] = b;
+  values[2] = c;
+  values[3] = d;
+  return tensor;
+}
+
+npu4_status status_of(const std::function<void()>& body, std::string* text = nullptr) {
+  try {
+    body();
+  } catch (const BackendError& error) {
+    if (text != nullptr) *text = error.message();
+    return error.status();
+  }
+  return NPU4_OK;
+}
+
+/// A target whose first device is a backend's; the second one is the CPU.
+Target target_of(const std::string& backend) {
+  Json json = vendor_target().json;
+  Json& devices = json["devices"];
+  devices.erase(devices.begin());
+  devices[0]["backend"] = backend;
+  devices[0]["ops"] = "*";
+  json["links"] = Json::array({json["links"][2]});
+  return parse_target(json, "target.json");
+}
+
+/// Relus on the first device, each a partition of its own, for the CPU has a node between two.
+Graph many_relus(const Target& target, int count) {
+  GraphBuilder builder;
+  builder.input("x", {4});
+  std::string last = "x";
+  for (int i = 0; i < count; ++i) {
+    const std::string number = std::to_string(i);
+    builder.node("r" + number, "aten.relu.default", {last});
+    builder.node("a" + number, "aten.abs.default", {"r" + number});
+    last = "a" + number;
+  }
+  Graph graph = builder.output(last).build();
+  for (Node& node : graph.nodes()) {
+    node.device = node.op_type == "aten.relu.default" ? "npu2" : "cpu";
+  }
+  graph.set_npu_member("target", target.json);
+  return graph;
+}
+
+PartitionPlan plan_of(Graph& graph) {
+  Diagnostics diagnostics;
+  PartitionPlan plan = partition_graph(graph, {}, diagnostics).plan;
+  REQUIRE_FALSE(diagnostics.has_errors());
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("version 4: structs may be longer on either side, and shorter in the backend",
+          "[device]") {
+  if (!has_cpu()) return;
+  void* library = nullptr;
+  use_vendor_backend();
+  library = ::dlopen(wrap4_file().c_str(), RTLD_NOW | RTLD_LOCAL);
+  REQUIRE(library != nullptr);
+  using Entry = const npu4_backend* (*)(const npu4_host*, npu4_error*);
+  const auto entry = reinterpret_cast<Entry>(::dlsym(library, NPU4_ENTRY_NAME));
+  struct {
+    npu4_host host;
+    char tail[64];
+  } longer{};
+  longer.host.struct_size = sizeof longer;
+  longer.host.abi_version = NPU4_ABI_VERSION + 1;
+  const npu4_backend* table = entry(&longer.host, nullptr);
+  REQUIRE(table != nullptr);
+  struct {
+    npu4_backend_info info;
+    unsigned char tail[64];
+  } out{};
+  std::memset(out.tail, 0x5a, sizeof out.tail);
+  out.info.struct_size = sizeof out;
+  npu4_error error{};
+  error.struct_size = sizeof error;
+  REQUIRE(table->backend_info(&out.info, &error) == NPU4_OK);
+  CHECK(out.info.struct_size == sizeof out.info);
+  CHECK(out.tail[0] == 0x5a);
+  // A host that knows less: nothing is written behind its end.
+  npu4_backend_info small{};
+  small.struct_size = offsetof(npu4_backend_info, flags);
+  small.flags = 77;
+  REQUIRE(table->backend_info(&small, &error) == NPU4_OK);
+  CHECK(small.flags == 77);
+  CHECK(NPU4_HAS(&small, version));
+  CHECK_FALSE(NPU4_HAS(&small, flags));
+}
+
+TEST_CASE("version 4: statuses become errors, with the node, numbers and advice", "[device]") {
+  if (!has_cpu()) return;
+  const auto device = DeviceInstance::open(wrap4(), "{}");
+  const auto compile = [&] { (void)device->compile(relu_text(), {}, "{}"); };
+  std::string text;
+  for (const auto& [status, code] : {std::pair{NPU4_UNSUPPORTED, ErrorCode::kUnsupported},
+                                     {NPU4_INVALID, ErrorCode::kInvalidGraph},
+                                     {NPU4_MEMORY, ErrorCode::kInfeasible},
+                                     {NPU4_FAILED, ErrorCode::kFailed},
+                                     {NPU4_DEADLINE, ErrorCode::kInfeasible},
+                                     {NPU4_DEVICE_LOST, ErrorCode::kFailed},
+                                     {NPU4_INCOMPATIBLE, ErrorCode::kFailed},
+                                     {NPU4_INTERNAL, ErrorCode::kFailed}}) {
+    const Setting set = fault("compile=" + std::to_string(status));
+    CAPTURE(status);
+    CHECK(status_of(compile, &text) == status);
+    try {
+      compile();
+    } catch (const Error& error) {
+      CHECK(error.code() == code);
+    }
+    CHECK_THAT(text, Catch::Contains("node 'the_node': it does not fit; needed 3.00 GB, there are "
+                                     "1.00 GB (code -7)"));
+  }
+  {
+    const Setting set = fault("compile=9");
+    CHECK(status_of(compile, &text) == NPU4_INCOMPATIBLE);
+    CHECK_THAT(text, Catch::Contains("compile the model again"));
+  }
+  const Setting set = fault("compile=1234");
+  CHECK(status_of(compile, &text) == NPU4_INTERNAL);
+  CHECK_THAT(text, Catch::StartsWith("fault of backend 'wrap4' "));
+}
+
+TEST_CASE("version 4: a busy device is asked again, and not for ever", "[device]") {
+  if (!has_cpu()) return;
+  const auto backend = wrap4();
+  {
+    const unsigned before = count("opens");
+    const Setting set = fault("busy=" + std::to_string(before + 2));
+    const auto device = DeviceInstance::open(backend, "{}");
+    CHECK(count("opens") == before + 3);
+  }
+  const Setting set = fault("busy=1000000");
+  const auto start = Clock::now();
+  std::string text;
+  CHECK(status_of([&] { (void)DeviceInstance::open(backend, "{}"); }, &text) == NPU4_BUSY);
+  CHECK_THAT(text, Catch::Contains("somebody has it; another program has the device"));
+  CHECK(seconds_since(start) < 5.5);
+  CHECK(count("open") == 0);
+}
+
+TEST_CASE("version 4: a device is chosen by its id, and one that is not usable says why",
+          "[device]") {
+  if (!has_cpu()) return;
+  const auto backend = wrap4();
+  CHECK(backend->device("").id == "wrap4:0");
+  CHECK(backend->device("wrap4:*").id == "wrap4:0");
+  CHECK_THROWS_WITH(backend->device("pci:0"),
+                    Catch::Contains("backend 'wrap4' has no usable device 'pci:0' here; it has "
+                                    "wrap4:0"));
+  CHECK_THROWS_WITH(DeviceInstance::open(backend, R"({"instance": "pci:0"})"),
+                    Catch::Contains("no usable device 'pci:0'"));
+}
+
+TEST_CASE("version 4: jobs share a device, which is opened once", "[device]") {
+  if (!has_cpu()) return;
+  wrap4();
+  const Target target = target_of("wrap4");
+  Graph graph = many_relus(target, 6);
+  const PartitionPlan plan = plan_of(graph);
+  REQUIRE(plan.partitions.size() == 12);
+  const unsigned before = count("opens");
+  CompileOptions options;
+  options.threads = 1;
+  options.jobs = 8;
+  options.fallback = false;
+  const std::vector<Tensor> weights(graph.tensors().size());
+  {
+    const CompiledModel model = compile_plan(graph, plan, target, weights, options, nullptr);
+    CHECK(count("opens") == before + 1);
+    ExecutorOptions run;
+    run.threads = 1;
+    Executor executor(graph, model.plan, target, weights, run, model.partitions, model.devices);
+    Executor again(graph, model.plan, target, weights, run, executor.devices());
+    CHECK(count("opens") == before + 1);
+    const auto outputs = again.run({four(-1, 2, -3, 4)}, nullptr);
+    CHECK(outputs[0].as<float>()[1] == 2.0F);
+    CHECK(outputs[0].as<float>()[2] == 0.0F);
+  }
+  CHECK(count("open") == 0);
+}
+
+TEST_CASE("version 4: a lost device is opened again once", "[device]") {
+  if (!has_cpu()) return;
+  wrap4();
+  const Target target = target_of("wrap4");
+  Graph graph = many_relus(target, 2);
+  const PartitionPlan plan = plan_of(graph);
+  CompileOptions options;
+  options.threads = 1;
+  const std::vector<Tensor> weights(graph.tensors().size());
+  const unsigned before = count("opens");
+  {
+    const Setting set = fault("lost=" + std::to_string(count("compiles") + 1));
+    const CompiledModel model = compile_plan(graph, plan, target, weights, options, nullptr);
+    CHECK(count("opens") == before + 2);
+  }
+  const Setting set = fault("lost=1000000");
+  CHECK_THROWS_WITH(compile_plan(graph, plan, target, weights, options, nullptr),
+                    Catch::Contains("it does not answer; the device is lost (compiling partition "
+                                    "0 of 1 nodes from 'r0' on, for device 'npu2')"));
+  CHECK(count("open") == 0);
+}
+
+TEST_CASE("version 4: programs of one model run beside each other", "[device]") {
+  if (!has_cpu()) return;
+  const auto device = DeviceInstance::open(wrap4(), R"({"threads": 1})");
+  const auto model = device->load_model(device->compile(relu_text(), {}, "{}"), {});
+  CHECK(model->keeps_blob());  // onednn computes in it
+  const unsigned before = count("models");
+  const DeviceProgram first(model, relu_signature());
+  const DeviceProgram second(model, relu_signature());
+  CHECK(count("models") == before);
+  const auto a = device->import_tensor(four(-1, 2, -3, 4));
+  const auto b = device->import_tensor(four(5, -6, 7, -8));
+  const auto first_result = first.run(std::vector{a->get()});
+  const auto second_result = second.run(std::vector{b->get()});
+  CHECK(first_result[0]->to_host().as<float>()[3] == 4.0F);
+  CHECK(second_result[0]->to_host().as<float>()[2] == 7.0F);
+  RunTimes times;
+  first.run(std::vector{b->get()}, first_result, &times);
+  CHECK(first_result[0]->to_host().as<float>()[0] == 5.0F);
+  CHECK(times.node_ns.size() == 1);
+  const Setting set = fault("run=10");
+  CHECK(status_of([&] { (void)first.run(std::vector{a->get()}); }) == NPU4_INTERNAL);
+}
+
+TEST_CASE("version 4: partitions share the weights that both read", "[device]") {
+  if (!has_cpu()) return;
+  use_backends();
+  const Target target = target_of("aten");
+  GraphBuilder builder;
+  builder.input("x", {4}).weight("w", {4}).weight("v", {4});
+  builder.node("a", "aten.add.Tensor", {"x", "p_w"});
+  builder.node("c", "aten.abs.default", {"a"});
+  builder.node("b", "aten.mul.Tensor", {"c", "p_w"});
+  builder.node("d", "aten.mul.Tensor", {"b", "p_v"}).output("d");
+  Graph graph = builder.build();
+  for (Node& node : graph.nodes()) {
+    node.device = node.op_type == "aten.abs.default" ? "cpu" : "npu2";
+  }
+  graph.set_npu_member("target", target.json);
+  const PartitionPlan plan = plan_of(graph);
+  REQUIRE(plan.partitions.size() == 3);
+  std::vector<Tensor> weights(graph.tensors().size());
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (graph.tensors()[i].kind == TensorKind::kWeight) weights[i] = four(10, 20, 30, 40);
+  }
+  ExecutorOptions options;
+  options.threads = 1;
+  Executor executor(graph, plan, target, weights, options);
+  CHECK(executor.weight_uploads() == 2);
+  CHECK(executor.weight_bytes() == 32);
+  const auto outputs = executor.run({four(1, 2, 3, 4)}, nullptr);
+  CHECK(outputs[0].as<float>()[1] == 22.0F * 20 * 20);
+}
+
+TEST_CASE("version 4: memory of the host is used in place, unless it is badly aligned",
+          "[device]") {
+  if (!has_cpu()) return;
+  use_backends();
+  for (const char* name : {"onednn", "aten"}) {
+    CAPTURE(name);
+    const auto device = DeviceInstance::open(Backend::load(name), R"({"threads": 1})");
+    alignas(64) float values[20] = {-1, 2, -3, 4, 5};
+    auto buffer = device->wrap(DType::kFloat32, {4}, values);
+    REQUIRE(buffer != nullptr);
+    CHECK(device->wrap(DType::kFloat32, {4}, values + 1) == nullptr);
+    const auto program = device->compile_and_load(relu_text(), {}, relu_signature());
+    const auto results = program->run(std::vector{buffer->get()});
+    CHECK(results[0]->to_host().as<float>()[0] == 0.0F);
+    CHECK(results[0]->to_host().as<float>()[1] == 2.0F);
+    CHECK(values[0] == -1.0F);
+  }
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A backend of version 4 that hands every call to another one and changes one answer. WRAP4_FILE is
+   the other's file, relative to this one's folder; without it, onednn. WRAP4_FAULT is the answer:
+
+     busy=N         the first N device_open are busy
+     open=N         device_open fails with status N
+     lost=N         the first N compile lose the device
+     compile=N      compile fails with status N, a node and numbers
+     run=N          run fails with status N
+     fingerprint=T  the devices have this fingerprint
+     unusable       the first device cannot be opened
+     two            there is a second device, "wrap4:1", with a fingerprint of its own
+     ir=N           sub-IRs of version N are read, and no others
+     longer         the table is longer than the host's, and infos are filled as such
+     shorter        the table ends behind run and the transfers
+     no-map         memory cannot be mapped
+     no-transfer    memory can only be mapped
+     log            device_open logs a line
+
+   Counts of calls are exported, for tests in the same process. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "npu/backend.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+static const npu4_backend* other;
+static const npu4_host* host;
+static struct {
+  npu4_backend table;
+  char tail[64];
+} longer;
+static unsigned opens, closes, compiles, weight_loads, models, programs;
+static char last_id[64];
+
+EXPORTED unsigned wrap4_count(const char* what);
+EXPORTED const char* wrap4_last_id(void);
+
+/* "opens", "open" (now), "compiles", "weights", "models" or "programs" so far. */
+unsigned wrap4_count(const char* what) {
+  if (strcmp(what, "opens") == 0) return opens;
+  if (strcmp(what, "open") == 0) return opens - closes;
+  if (strcmp(what, "compiles") == 0) return compiles;
+  if (strcmp(what, "weights") == 0) return weight_loads;
+  if (strcmp(what, "models") == 0) return models;
+  return programs;
+}
+
+const char* wrap4_last_id(void) { return last_id; }
+
+/* What stands behind "NAME=" in WRAP4_FAULT, or null. */
+static const char* fault(const char* name) {
+  const char* set = getenv("WRAP4_FAULT");
+  const size_t length = strlen(name);
+  if (set == NULL || strncmp(set, name, length) != 0) return NULL;
+  if (set[length] == '\0') return set + length;
+  return set[length] == '=' ? set + length + 1 : NULL;
+}
+
+static npu4_status fail(npu4_error* error, npu4_status status, const char* text) {
+  error->status = status;
+  snprintf(error->text, sizeof error->text, "%s", text);
+  return status;
+}
+
+static npu4_status backend_info(npu4_backend_info* info, npu4_error* error) {
+  const char* version = fault("ir");
+  const npu4_status status = other->backend_info(info, error);
+  info->name = "wrap4";
+  if (version != NULL) info->ir_version_min = info->ir_version_max = (uint32_t)atoi(version);
+  return status;
+}
+
+static npu4_status device_info(uint64_t index, npu4_device_info* info, npu4_error* error) {
+  static npu4_memory_info memory;
+  static const npu4_memory_info* const memories[] = {&memory};
+  const char* print = fault("fingerprint");
+  npu4_status status = NPU4_OK;
+  if (index > 1 || (index == 1 && fault("two") == NULL)) return NPU4_END;
+  status = other->device_info(0, info, error);
+  info->id = index == 0 ? "wrap4:0" : "wrap4:1";
+  if (index == 1) info->fingerprint = "another";
+  if (print != NULL) info->fingerprint = print;
+  if (fault("unusable") != NULL && index == 0) {
+    info->usable = 0;
+    info->why_not = "the driver is too old";
+  }
+  if (fault("no-map") != NULL) {
+    memory.struct_size = sizeof memory;
+    info->memories = memories;
+  }
+  return status;
+}
+
+static npu4_status device_open(const npu4_open_args* args, npu4_device** device,
+                               npu4_error* error) {
+  const char* busy = fault("busy");
+  const char* status = fault("open");
+  npu4_status result = NPU4_OK;
+  ++opens;
+  if (busy != NULL && opens <= (unsigned)atoi(busy)) {
+    ++closes;
+    return fail(error, NPU4_BUSY, "somebody has it");
+  }
+  if (status != NULL) {
+    ++closes;
+    return fail(error, (npu4_status)atoi(status), "it does not open");
+  }
+  if (fault("log") != NULL) host->log(host->context, NPU4_LOG_WARNING, "the fan is loud");
+  snprintf(last_id, sizeof last_id, "%s", args->device_id);
+  result = other->device_open(args, device, error);
+  if (result != NPU4_OK) ++closes;
+  return result;
+}
+
+static void device_close(npu4_device* device) {
+  ++closes;
+  other->device_close(device);
+}
+
+static npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_error* error) {
+  const char* lost = fault("lost");
+  const char* status = fault("compile");
+  ++compiles;
+  if (lost != NULL && compiles <= (unsigned)atoi(lost)) {
+    return fail(error, NPU4_DEVICE_LOST, "it does not answer");
+  }
+  if (status != NULL) {
+    error->known = NPU4_KNOWN_REQUESTED | NPU4_KNOWN_AVAILABLE | NPU4_KNOWN_VENDOR_CODE;
+    error->requested_bytes = 3000000000u;
+    error->available_bytes = 1000000000u;
+    error->vendor_code = -7;
+    snprintf(error->node, sizeof error->node, "the_node");
+    return fail(error, (npu4_status)atoi(status), "it does not fit");
+  }
+  return other->compile(device, args, error);
+}
+
+static npu4_status model_load(npu4_device* device, const npu4_load_args* args,
+                              npu4_model_info* info, npu4_model** model, npu4_error* error) {
+  ++models;
+  return other->model_load(device, args, info, model, error);
+}
+
+static npu4_status program_create(npu4_model* model, const npu4_program_args* args,
+                                  npu4_program** program, npu4_error* error) {
+  ++programs;
+  return other->program_create(model, args, program, error);
+}
+
+static npu4_status weights_load(npu4_device* device, const npu4_tensor* const* tensors,
+                                uint64_t count, npu4_model_info* info, npu4_weights** weights,
+                                npu4_error* error) {
+  weight_loads += (unsigned)count;
+  return other->weights_load(device, tensors, count, info, weights, error);
+}
+
+static npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_error* error) {
+  const char* status = fault("run");
+  if (status != NULL) return fail(error, (npu4_status)atoi(status), "it does not run");
+  return other->run(program, args, error);
+}
+
+static int load_other(void) {
+  char path[4096];
+  Dl_info self;
+  const npu4_backend* (*entry)(const npu4_host*, npu4_error*) = NULL;
+  const char* file = getenv("WRAP4_FILE");
+  const char* slash = NULL;
+  void* library = NULL;
+  if (file == NULL) file = "../backends/npu_backend_onednn.so";
+  if (dladdr((const void*)&longer, &self) == 0) return 0;
+  slash = strrchr(self.dli_fname, '/');
+  if (slash == NULL) return 0;
+  snprintf(path, sizeof path, "%.*s/%s", (int)(slash - self.dli_fname), self.dli_fname, file);
+  library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL) return 0;
+  *(void**)&entry = dlsym(library, NPU4_ENTRY_NAME);
+  if (entry != NULL) other = entry(host, NULL);
+  return other != NULL;
+}
+
+EXPORTED const npu4_backend* npu_backend_entry4(const npu4_host* given, npu4_error* error) {
+  npu4_backend* table = &longer.table;
+  host = given;
+  if (other == NULL && !load_other()) {
+    fail(error, NPU4_INTERNAL, "the other backend does not load");
+    return NULL;
+  }
+  memset(longer.tail, 0xff, sizeof longer.tail);
+  memcpy(table, other, sizeof *table);
+  table->backend_info = backend_info;
+  table->device_info = device_info;
+  table->device_open = device_open;
+  table->device_close = device_close;
+  table->compile = compile;
+  table->model_load = model_load;
+  table->program_create = program_create;
+  table->run = run;
+  if (other->weights_load != NULL) table->weights_load = weights_load;
+  if (fault("longer") != NULL) table->struct_size = sizeof longer;
+  if (fault("shorter") != NULL) table->struct_size = offsetof(npu4_backend, buffer_map);
+  if (fault("no-map") != NULL) table->buffer_map = NULL;
+  if (fault("no-transfer") != NULL) table->buffer_write = table->buffer_read = NULL;
+  return table;
+}
