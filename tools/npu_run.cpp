@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-run -- run a document or a bundle on its devices and report what happened.
+#include "backend_options.hpp"
 #include "file_digest.hpp"
 #include "gnn_run_options.hpp"
 #include "heap.hpp"
@@ -16,6 +17,7 @@ int main(int argc, char** argv) {
                       "Run a model on its devices and report outputs, steps and times as JSON."};
   npu::RunModelOptions options;
   npu::cli::PlanRunOptions plan_options;
+  npu::cli::BackendOptions backend_options;
   std::string list_ops_device;
   std::string digest;
   npu::DigestCheck check = npu::DigestCheck::kOnUse;
@@ -36,12 +38,14 @@ int main(int argc, char** argv) {
              "list what the backends of the target, or of DEVICE, have registered, and exit")
           ->type_name("[DEVICE]")
           ->expected(0, 1);
+  npu::cli::add_backend_options(tool, backend_options);
   tool.add_report("placement, steps and comparisons as tables");
   tool.add_assert(
       "transfers, transfer_bytes, measured_ms, predicted_ms, load_ms, median_ms, ...; see "
       "npu-run(1)");
   npu::cli::add_run_examples(tool);
   return tool.run(argc, argv, [&] {
+    if (backend_options.wanted()) return npu::cli::run_backend_options(tool, backend_options);
     if (list_ops->count() > 0) {
       return tool.write_text(npu::list_registered_ops(options, list_ops_device)),
              ExitStatus::kSuccess;

@@ -2,7 +2,7 @@
 # What is installed, in four components, which NpuPackages.cmake turns into packages:
 #   tools    programs, pages, completions, exporters, batch.mk
 #   onednn   the backend that is the device npu          aten   the backend that is the device cpu
-#   dev      library, headers, find_package(npu), and a backend to start from
+#   dev      library, headers, find_package(npu), backends to start from, and the page about them
 # The programs and each backend's component are installed in the directories that build them.
 include(CMakePackageConfigHelpers)
 
@@ -23,6 +23,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/npu-config.cmake
   ${CMAKE_CURRENT_BINARY_DIR}/npu-config-version.cmake scripts/cmake/FindMETIS.cmake
   DESTINATION lib/cmake/npu COMPONENT dev)
 install(DIRECTORY scripts/examples/ DESTINATION share/npu/examples COMPONENT dev)
+install(FILES man/npu-backend.3 DESTINATION share/man/man3 COMPONENT dev)
 
 # ---- tools ----
 

@@ -147,7 +147,7 @@ _npu_complete() {
       options="$common --bind --freeze --weights --random-weights --inputs --random-inputs --outputs --expect --verify"
       options+=" --each --isolate --bisect --reduce --tap"
       options+=" --rtol --atol --bench --threads --target --devices --exclude-device --trace --no-overlap --precision --cache-dir --no-cache --cache-limit --load-ops --promote --list-ops"
-      options+=" --require-digest --no-verify-digests"
+      options+=" --require-digest --no-verify-digests --list-backends --check-backend --quick --case"
       options+=" --features --device --simulate"
       ;;
   esac

@@ -110,17 +110,17 @@ check_pages() {
   for tool in $tools; do
     [ -f "$source/man/$tool.1" ] || fault "$tool has no page man/$tool.1"
   done
-  for page in "$source"/man/*.[157]; do
+  for page in "$source"/man/*.[1357]; do
     groff -ww -mdoc -z "$page" >"$scratch/groff" 2>&1 || true # it exits 0 despite warnings
     [ ! -s "$scratch/groff" ] || fault "$(cat "$scratch/groff")"
     sections=$(sed -n 's/^\.Sh //p' "$page" | grep -v -x ENVIRONMENT | paste -sd,)
     case $page in
-      *.5 | *-internals.7 | *-onnx.7 | *-security.7) expected="NAME,SYNOPSIS,DESCRIPTION,EXAMPLES,SEE ALSO,BUGS" ;;
+      *.3 | *.5 | *-internals.7 | *-onnx.7 | *-security.7) expected="NAME,SYNOPSIS,DESCRIPTION,EXAMPLES,SEE ALSO,BUGS" ;;
       *) expected="NAME,SYNOPSIS,DESCRIPTION,OPTIONS,EXIT STATUS,EXAMPLES,SEE ALSO,BUGS" ;;
     esac
     [ "$sections" = "$expected" ] || fault "$page: sections are $sections, expected $expected"
     # Every page that is referred to exists.
-    sed -n 's/^\.\(It \)\{0,1\}Xr \(npu[a-z-]*\) \([157]\).*/\2.\3/p' "$page" | sort -u >"$scratch/references"
+    sed -n 's/^\.\(It \)\{0,1\}Xr \(npu[a-z-]*\) \([1357]\).*/\2.\3/p' "$page" | sort -u >"$scratch/references"
     while read -r reference; do
       [ -f "$source/man/$reference" ] || fault "$page refers to man/$reference, which does not exist"
     done <"$scratch/references"
@@ -155,6 +155,7 @@ run_commands() {
 check_examples() {
   need_groff
   prepare_scratch
+  # The examples of section 3 are those of an installation; tests/install runs them.
   for page in "$source"/man/*.[157]; do
     GROFF_NO_SGR=1 groff -mdoc -Tascii -P-cbou "$page" | awk '
       /^[A-Z]/ { here = /^EXAMPLES/ }

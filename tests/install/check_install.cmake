@@ -136,6 +136,13 @@ if(HAS_ATEN)
   set(ENV{NPU_BACKEND_PATH})
 endif()
 
+# The examples of npu-backend(3), which need nothing but the installation.
+set(models "")
+if(NOT HAS_ATEN)
+  set(models no-models)
+endif()
+run(sh "${CMAKE_CURRENT_LIST_DIR}/vendor_hour.sh" "${prefix}" "${SOURCE_DIR}" "${SCRATCH}/vendor_hour" ${models})
+
 # ---- Compiling a folder ----
 
 find_program(make_program make)

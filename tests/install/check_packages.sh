@@ -100,7 +100,7 @@ export XDG_CACHE_HOME
 
 for file in share/npu/export_torch.py share/npu/export_gnn.py share/npu/make_graph.py share/npu/batch.mk \
   share/bash-completion/completions/npu-run share/zsh/vendor-completions/_npu share/man/man1/npu-run.1.gz \
-  share/man/man5/npu-ir.5.gz share/man/man7/npu.7.gz share/doc/npu-tools/copyright; do
+  share/man/man3/npu-backend.3.gz share/man/man5/npu-ir.5.gz share/man/man7/npu.7.gz share/doc/npu-tools/copyright; do
   [ -f "$root/usr/$file" ] || fail "no package has usr/$file"
 done
 

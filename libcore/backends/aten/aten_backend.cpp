@@ -11,10 +11,12 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -87,6 +89,25 @@ npu4_status backend_info(npu4_backend_info* info, npu4_error* error) {
   });
 }
 
+/// libtorch stores and computes all of them.
+const std::vector<const npu4_dtype_info*>& dtype_infos() {
+  static const auto infos = [] {
+    std::array<npu4_dtype_info, kDTypeCount> made{};
+    for (std::uint32_t i = 0; i < made.size(); ++i) {
+      made[i].struct_size = sizeof made[i];
+      made[i].dtype = i;
+      made[i].flags = NPU4_DTYPE_STORAGE | NPU4_DTYPE_ARITHMETIC;
+    }
+    return made;
+  }();
+  static const auto pointers = [] {
+    std::vector<const npu4_dtype_info*> made;
+    for (const npu4_dtype_info& info : infos) made.push_back(&info);
+    return made;
+  }();
+  return pointers;
+}
+
 npu4_status device_info(std::uint64_t index, npu4_device_info* info, npu4_error* error) {
   if (index != 0) return NPU4_END;
   return guarded(error, [&] {
@@ -97,13 +118,16 @@ npu4_status device_info(std::uint64_t index, npu4_device_info* info, npu4_error*
     npu4_device_info filled{};
     filled.id = "cpu:0";
     filled.name = "CPU";
-    filled.vendor = filled.arch = "";
+    filled.vendor = "";
+    filled.arch = "cpu";
     filled.driver = version_text().c_str();
     filled.fingerprint = fingerprint.c_str();
     filled.kind = NPU4_DEVICE_CPU;
     filled.usable = 1;
     filled.memories = memories;
     filled.memory_count = 1;
+    filled.dtypes = dtype_infos().data();
+    filled.dtype_count = dtype_infos().size();
     filled.known = NPU4_KNOWN_COMPUTE_UNITS;
     filled.compute_units = std::max(1U, std::thread::hardware_concurrency());
     fill(info, filled);
@@ -129,6 +153,9 @@ npu4_status device_open(const npu4_open_args* args, npu4_device** device, npu4_e
   return guarded(error, [&] {
     require(args, "args");
     require(device, "device");
+    if (args->device_id != nullptr && std::string_view(args->device_id) != "cpu:0") {
+      invalid("there is no device '" + std::string(args->device_id) + "', expected cpu:0");
+    }
     const Json options = args->options == nullptr || *args->options == '\0'
                              ? Json::object()
                              : parse_json(args->options, "device options");
@@ -168,10 +195,21 @@ WeightTensors read_weights(const npu4_tensor* const* weights, std::uint64_t coun
   return tensors;
 }
 
+/// A precision is a wish: everything is computed in the dtypes that the graph states.
+void check_compile_options(const char* text) {
+  if (text == nullptr || *text == '\0') return;
+  const Json options = parse_json(text, "compile options");
+  if (!options.is_object()) invalid("compile options: expected an object");
+  const Json* precision = find_member(options, "precision");
+  if (precision == nullptr || *precision == "f32" || *precision == "bf16") return;
+  invalid("option 'precision': expected f32 or bf16, found " + precision->dump());
+}
+
 npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_error* error) {
   return guarded(error, [&] {
     require(device, "device");
     require(args, "args");
+    check_compile_options(args->options);
     require(args->blob, "blob");
     if (args->entry_count != 1) invalid("expected one entry");
     require(args->entries, "entries");

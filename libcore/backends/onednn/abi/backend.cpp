@@ -14,6 +14,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "abi/boundary.hpp"
@@ -43,6 +44,8 @@ npu4_status device_open(const npu4_open_args* args, npu4_device** device, npu4_e
   return guarded(error, [&] {
     require(args != nullptr && NPU4_HAS(args, options) && device != nullptr, "an argument is null");
     require(args->threads <= 4096, "threads: expected at most 4096");
+    require(args->device_id == nullptr || std::string_view(args->device_id) == "cpu:0",
+            "there is no such device; expected cpu:0");
     check_options(args->options);
     auto opened = std::make_unique<npu4_device>();
     opened->threads =

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "npu/support/json.hpp"
+
+namespace npu {
+
+struct CheckBackendOptions {
+  std::string backend;             ///< NAME of npu_backend_NAME.so, found as Backend::load finds it
+  bool quick = false;              ///< fewer repetitions and random graphs
+  std::vector<int> cases;          ///< numbers of those to run; empty: all
+  std::chrono::seconds limit{30};  ///< for each case that runs in a process of its own
+};
+
+enum class CaseResult { kPass, kFail, kNotApplicable };
+
+/// What one case of npu-backend(3) found.
+struct CaseOutcome {
+  int number = 0;
+  std::string title;
+  CaseResult result = CaseResult::kPass;
+  std::int64_t checks = 0;            ///< that were made
+  std::vector<std::string> findings;  ///< of a case that fails, one line each
+  std::string reason;                 ///< why the case is not applicable
+};
+
+struct CheckedDevice {
+  std::string id;
+  std::string fingerprint;
+};
+
+struct BackendCheck {
+  std::string backend;
+  std::string version;
+  std::vector<std::string> features;
+  std::vector<CheckedDevice> devices;
+  std::vector<CaseOutcome> cases;
+
+  bool passed() const noexcept;
+};
+
+/// Runs the conformance cases against a backend. With one case in `options.cases` it runs in this
+/// process, which may die of it, as a debugger wants it; otherwise each case runs in a process of
+/// its own, which is this program with the arguments `child_arguments`, the option --case and its
+/// number. Output of a backend to stdout and stderr is caught and counts against it. Throws Error
+/// if the backend is not found.
+BackendCheck check_backend(const CheckBackendOptions& options,
+                           const std::vector<std::string>& child_arguments);
+
+Json backend_check_json(const BackendCheck& check);
+std::string format_backend_check(const BackendCheck& check);
+
+}  // namespace npu

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cases of npu-backend(3), in its order. A case without a function keeps its number and says
+// what it waits for.
+#include "conformance/cases.hpp"
+
+namespace npu::conformance {
+
+const std::vector<Case>& all_cases() {
+  constexpr std::string_view kNoReports = "this version has no memory reports";
+  constexpr std::string_view kNoCase = "this version has no such calls";
+  static const std::vector<Case> cases = {
+      {1, "entry and table", "", check_entry},
+      {2, "sizes of structs", "", check_struct_sizes},
+      {3, "facts of backend and devices", "", check_infos},
+      {4, "open and close", "", check_opening},
+      {5, "options", "", check_options},
+      {6, "values of ops", "", check_ops},
+      {7, "refusals", "", check_refusals},
+      {8, "malformed sub-IRs", "", check_malformed_sub_irs},
+      {9, "compile twice", "", check_same_blob},
+      {10, "damaged blobs", "", check_damaged_blobs},
+      {11, "outputs and inputs", "", check_outputs},
+      {12, "repeated runs", "", check_repeated_runs},
+      {13, "wrong buffers", "", check_wrong_buffers},
+      {14, "failing calls", "", check_failing_calls},
+      {15, "orders of freeing", "", check_freeing},
+      {16, "surroundings", "", check_surroundings},
+      {17, "threads", "", check_threads},
+      {18, "memory limit", "", nullptr, kNoReports},
+      {19, "memory reports", "", nullptr, kNoReports},
+      {20, "mapping", "", check_mapping},
+      {21, "wrapping", "wrap.host", check_wrapping},
+      {22, "dma-buf", "wrap.dmabuf", nullptr, kNoCase},
+      {23, "copies", "copy", nullptr, kNoCase},
+      {24, "queues and events", "queue", nullptr, kNoCase},
+      {25, "progress and cancel", "cancel", nullptr, kNoCase},
+      {26, "entries", "entries", nullptr, kNoCase},
+      {27, "aliases", "alias", nullptr, kNoCase},
+      {28, "shared scratch", "scratch", nullptr, kNoCase},
+      {29, "profile", "", check_profile},
+      {30, "capability query", "check", nullptr, kNoCase},
+      {31, "compile without the device", "offline", nullptr, kNoCase},
+      {32, "device lost", "test.lose", nullptr, kNoCase},
+      {33, "blob report and check", "", check_blob_questions},
+      {34, "shared weights", "", check_shared_weights}};
+  return cases;
+}
+
+}  // namespace npu::conformance

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "conformance/harness.hpp"
+
+namespace npu::conformance {
+
+/// A case of npu-backend(3). `feature` is what the backend has to list for it, empty for the cases
+/// that are for every backend. Without a function the interface has nothing to check yet; `missing`
+/// then says what.
+struct Case {
+  int number = 0;
+  std::string_view title;
+  std::string_view feature;
+  void (*check)(const Harness&) = nullptr;
+  std::string_view missing = {};
+};
+const std::vector<Case>& all_cases();
+
+// Entry, structs, infos, errors, surroundings.
+void check_entry(const Harness& harness);
+void check_struct_sizes(const Harness& harness);
+void check_infos(const Harness& harness);
+void check_failing_calls(const Harness& harness);
+void check_surroundings(const Harness& harness);
+// Devices.
+void check_opening(const Harness& harness);
+void check_options(const Harness& harness);
+void check_threads(const Harness& harness);
+// Compile and blobs.
+void check_refusals(const Harness& harness);
+void check_malformed_sub_irs(const Harness& harness);
+void check_same_blob(const Harness& harness);
+void check_damaged_blobs(const Harness& harness);
+// Ops against definitions.
+void check_ops(const Harness& harness);
+// Runs.
+void check_outputs(const Harness& harness);
+void check_repeated_runs(const Harness& harness);
+void check_wrong_buffers(const Harness& harness);
+void check_freeing(const Harness& harness);
+// What not every backend has.
+void check_mapping(const Harness& harness);
+void check_wrapping(const Harness& harness);
+void check_profile(const Harness& harness);
+void check_blob_questions(const Harness& harness);
+void check_shared_weights(const Harness& harness);
+
+}  // namespace npu::conformance

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases of compile and of blobs: what is refused and how, malformed sub-IRs, the same bytes for the
+// same arguments, and damage.
+#include <functional>
+#include <random>
+#include <string>
+
+#include "conformance/cases.hpp"
+#include "npu/ir/json_writer.hpp"
+#include "npu/support/json.hpp"
+
+namespace npu::conformance {
+namespace {
+
+// Whether it can be run all the same.
+bool runs(const Harness& harness, const GraphSpec& graph, const std::string& blob) {
+  Findings ignored;
+  const Harness quiet(harness.library, ignored, harness.quick);
+  try {
+    const Instance instance = make_instance(quiet, quiet.open(), graph, blob);
+    auto error = sized<npu4_error>();
+    return run(quiet, instance, error) == NPU4_OK;
+  } catch (const CaseStopped&) {
+    return false;
+  }
+}
+
+// Not taken, and by name: what a device does not run must not be computed wrongly.
+void expect_refused(const Harness& harness, npu4_device* device, const GraphSpec& graph,
+                    const std::string& what) {
+  const Compiled compiled = harness.compile(device, graph);
+  if (compiled.status == NPU4_OK && (harness.library.flags & NPU4_ANY_OP) != 0) {
+    // Such a backend looks at shapes when it runs.
+    harness.found.expect(!runs(harness, graph, compiled.blob), what + " compiles and runs");
+    return;
+  }
+  harness.found.expect(
+      compiled.status == NPU4_UNSUPPORTED || compiled.status == NPU4_INVALID,
+      "compile of " + what + " gives " + status_name(compiled.status) + ", expected UNSUPPORTED");
+  if (compiled.status == NPU4_OK) return;
+  const std::string& name = graph.nodes.back().name;
+  const std::string node(compiled.error.node, ::strnlen(compiled.error.node, 256));
+  const std::string text(compiled.error.text, ::strnlen(compiled.error.text, 1024));
+  harness.found.expect(node == name || text.find(name) != std::string::npos,
+                       "compile of " + what + " does not name the node: " + text);
+}
+
+TensorSpec named(const std::string& name, DType dtype, Shape shape) {
+  return {name, dtype, std::move(shape)};
+}
+
+// Relu and add are what most devices have; an op that is not compiled at all says nothing.
+void check_wrong_shapes(const Harness& harness, npu4_device* device, DType dtype) {
+  const auto x = named("x", dtype, {3, 5});
+  const auto y = named("y", dtype, {3, 5});
+  const auto good = named("node_at_fault", dtype, {3, 5});
+  for (const char* op : {"aten.relu.default", "aten.neg.default", "aten.abs.default"}) {
+    if (harness.compile(device, one_node(op, {x}, good)).status != NPU4_OK) continue;
+    const std::string what(op);
+    const auto other = named("node_at_fault", dtype, {3, 4});
+    expect_refused(harness, device, one_node(op, {x}, other), what + " with a shorter result");
+    expect_refused(harness, device, one_node(op, {x}, named("node_at_fault", dtype, {300, 500})),
+                   what + " with a much larger result");
+    expect_refused(harness, device, one_node(op, {x, y}, good), what + " with two operands");
+    expect_refused(harness, device, one_node(op, {}, good), what + " without operands");
+    const DType wrong = dtype == DType::kInt64 ? DType::kInt32 : DType::kInt64;
+    expect_refused(harness, device, one_node(op, {x}, named("node_at_fault", wrong, {3, 5})),
+                   what + " with a result of another dtype");
+  }
+  for (const char* op : {"aten.add.Tensor", "aten.mul.Tensor"}) {
+    if (harness.compile(device, one_node(op, {x, y}, good)).status != NPU4_OK) continue;
+    const std::string what(op);
+    const auto short_y = named("y", dtype, {3, 4});
+    expect_refused(harness, device, one_node(op, {x, short_y}, good),
+                   what + " of [3, 5] and [3, 4]");
+    const auto row = named("y", dtype, {3});
+    expect_refused(harness, device, one_node(op, {x, row}, good), what + " of [3, 5] and [3]");
+    const auto shorter = named("node_at_fault", dtype, {3, 4});
+    expect_refused(harness, device, one_node(op, {x, y}, shorter), what + " with a shorter result");
+    expect_refused(harness, device, one_node(op, {x}, good), what + " with one operand");
+    expect_refused(harness, device, one_node(op, {x, y, named("z", dtype, {3, 5})}, good),
+                   what + " with three operands");
+  }
+}
+
+}  // namespace
+
+void check_refusals(const Harness& harness) {
+  const DevicePtr device = harness.open();
+  const auto& dtypes = harness.facts().dtypes;
+  const DType dtype = dtypes.empty() ? DType::kFloat32 : dtypes.front();
+  const auto x = named("x", dtype, {3, 5});
+  expect_refused(harness, device.get(),
+                 one_node("check.no_such_op.default", {x}, named("node_at_fault", dtype, {3, 5})),
+                 "an op that does not exist");
+  const int unlisted = harness.library.entry != nullptr ? kDTypeCount : 0;
+  for (int i = 0; i < unlisted; ++i) {
+    const auto other = static_cast<DType>(i);
+    if (std::find(dtypes.begin(), dtypes.end(), other) != dtypes.end()) continue;
+    expect_refused(
+        harness, device.get(),
+        one_node("aten.relu.default", {named("x", other, {3})}, named("node_at_fault", other, {3})),
+        "relu of " + std::string(dtype_name(other)) + ", which the device does not list");
+  }
+  for (const DType listed : dtypes) check_wrong_shapes(harness, device.get(), listed);
+}
+
+namespace {
+
+void expect_invalid(const Harness& harness, npu4_device* device, const std::string& text,
+                    const std::string& what) {
+  const Compiled compiled = harness.compile(device, text);
+  harness.found.expect(
+      compiled.status == NPU4_INVALID,
+      "compile of " + what + " gives " + status_name(compiled.status) + ", not INVALID");
+}
+
+// A correct document with one fault each.
+struct Fault {
+  const char* what;
+  void (*make)(Json& document);
+};
+
+const Fault kFaults[] = {
+    {"a sub-IR of another version", [](Json& document) { document["ir_version"] = 1000; }},
+    {"a sub-IR whose version is a text", [](Json& document) { document["ir_version"] = "1"; }},
+    {"a sub-IR without nodes", [](Json& document) { document.erase("nodes"); }},
+    {"a sub-IR whose nodes are an object",
+     [](Json& document) { document["nodes"] = Json::object(); }},
+    {"a sub-IR with a node that is a number",
+     [](Json& document) { document["nodes"].push_back(5); }},
+    {"a node without an op", [](Json& document) { document["nodes"][0].erase("op_type"); }},
+    {"a node whose inputs are null",
+     [](Json& document) { document["nodes"][0]["inputs"] = nullptr; }},
+    {"a tensor of an unknown dtype",
+     [](Json& document) { document["graph_inputs"][0]["dtype"] = "float31"; }},
+    {"a tensor with a negative extent",
+     [](Json& document) {
+       document["graph_inputs"][0]["shape"][0] = -3;
+       document["nodes"][0]["inputs"][0]["shape"][0] = -3;
+     }},
+    {"a tensor with an extent that is a text",
+     [](Json& document) { document["graph_inputs"][0]["shape"][0] = "n"; }},
+    {"a tensor of more bytes than there are",
+     [](Json& document) {
+       const Json shape = {std::int64_t{1} << 40, std::int64_t{1} << 40};
+       document["graph_inputs"][0]["shape"] = shape;
+       document["nodes"][0]["inputs"][0]["shape"] = shape;
+     }},
+    {"a node that reads what nothing produces",
+     [](Json& document) {
+       document["nodes"][0]["inputs"][0]["name"] = "ghost";
+       document["nodes"][0]["inputs"][0].erase("producer_node");
+     }},
+    {"a node that reads its own result",
+     [](Json& document) {
+       Json& node = document["nodes"][0];
+       node["inputs"][0] = node["outputs"][0];
+     }},
+    {"two tensors of one name",
+     [](Json& document) { document["graph_inputs"].push_back(document["graph_inputs"][0]); }},
+    {"a graph output that nothing produces",
+     [](Json& document) { document["graph_outputs"][0]["name"] = "ghost"; }}};
+
+}  // namespace
+
+void check_malformed_sub_irs(const Harness& harness) {
+  const Instance sample = make_sample(harness);
+  npu4_device* device = sample.device.get();
+  const std::string text = sub_ir_text(sample.graph);
+  const std::size_t places = harness.quick ? 16 : 64;
+  const std::size_t end = text.find_last_of('}');
+  for (std::size_t i = 0; i < places; ++i) {
+    const std::size_t size = end * i / places;
+    expect_invalid(harness, device, text.substr(0, size),
+                   "a sub-IR cut after " + std::to_string(size) + " bytes");
+  }
+  for (const Fault& fault : kFaults) {
+    Json document = sub_ir_json(sample.graph);
+    fault.make(document);
+    // Older versions of the interface do not know the member.
+    if (harness.library.entry == nullptr && document["ir_version"] != 1) continue;
+    expect_invalid(harness, device, write_document(document), fault.what);
+  }
+  expect_invalid(harness, device, "[[[[[[[[[[", "brackets");
+  expect_invalid(harness, device, std::string(100000, '['), "100000 brackets");
+  harness.found.expect(!run_and_read(harness, sample).empty(), "the model no longer runs");
+}
+
+void check_same_blob(const Harness& harness) {
+  const Instance sample = make_sample(harness);
+  const Compiled again = harness.compile(sample.device.get(), sample.graph);
+  harness.found.require(again.status == NPU4_OK, "a second compile fails");
+  const bool is_same = again.blob == sample.blob;
+  const bool is_promised = (harness.library.flags & NPU4_DETERMINISTIC) != 0;
+  harness.found.expect(is_same || !is_promised,
+                       "the same arguments compile to other bytes, but NPU4_DETERMINISTIC is set");
+  const std::vector<Tensor> expected = run_and_read(harness, sample);
+  const Instance other = make_instance(harness, harness.open(), sample.graph, again.blob);
+  harness.found.expect(same_bits(run_and_read(harness, other), expected),
+                       "the second blob computes other values");
+}
+
+namespace {
+
+// Loads a blob that may be damaged, and runs what comes of it: any values, but no crash.
+npu4_status try_blob(const Harness& harness, const Instance& sample, const std::string& blob) {
+  const bool holds_weights = (harness.library.flags & NPU4_BLOB_HOLDS_WEIGHTS) != 0;
+  LoadedModel model(harness.api, blob,
+                    holds_weights ? std::vector<WeightSpec>() : sample.graph.weights);
+  auto error = sized<npu4_error>();
+  const npu4_status status = model.load(sample.device.get(), error);
+  harness.check_error(status, error, "model_load of a damaged blob");
+  if (status != NPU4_OK) return status;
+  const auto args = sized<npu4_program_args>();
+  npu4_program* program = nullptr;
+  if (harness.api.program_create(model.get(), &args, &program, &error) != NPU4_OK) return status;
+  const ProgramPtr owned(program, harness.api.program_free);
+  const std::vector<npu4_buffer*> inputs = sample.input_handles();
+  const std::vector<npu4_buffer*> outputs = sample.output_handles();
+  auto run_args = sized<npu4_run_args>();
+  run_args.inputs = inputs.data();
+  run_args.input_count = inputs.size();
+  run_args.outputs = outputs.data();
+  run_args.output_count = outputs.size();
+  harness.api.run(program, &run_args, &error);
+  return status;
+}
+
+bool is_refusal(npu4_status status) {
+  return status == NPU4_INVALID || status == NPU4_INCOMPATIBLE;
+}
+
+}  // namespace
+
+void check_damaged_blobs(const Harness& harness) {
+  const Instance sample = make_sample(harness);
+  const std::string& blob = sample.blob;
+  const std::vector<Tensor> expected = run_and_read(harness, sample);
+  for (std::size_t i = 0; i < 64; ++i) {
+    const std::size_t size = blob.size() * i / 64;
+    const npu4_status status = try_blob(harness, sample, blob.substr(0, size));
+    harness.found.expect(is_refusal(status), "a blob cut from " + std::to_string(blob.size()) +
+                                                 " to " + std::to_string(size) + " bytes gives " +
+                                                 status_name(status) + ", not INVALID");
+  }
+  std::mt19937_64 random(7);
+  const int flips = harness.quick ? 100 : 1000;
+  for (int i = 0; i < flips; ++i) {
+    std::string damaged = blob;
+    damaged[random() % damaged.size()] ^= static_cast<char>(1 + random() % 255);
+    const npu4_status status = try_blob(harness, sample, damaged);
+    harness.found.expect(status == NPU4_OK || is_refusal(status) || status == NPU4_UNSUPPORTED ||
+                             status == NPU4_MEMORY,
+                         "a blob with a changed byte gives " + status_name(status));
+  }
+  std::string noise(4096, '\0');
+  for (char& c : noise) c = static_cast<char>(random());
+  harness.found.expect(is_refusal(try_blob(harness, sample, noise)), "noise is taken for a blob");
+  harness.found.expect(is_refusal(try_blob(harness, sample, std::string(4096, '\0'))),
+                       "zeros are taken for a blob");
+  harness.found.expect(same_bits(run_and_read(harness, sample), expected),
+                       "the undamaged model gives other values afterwards");
+}
+
+}  // namespace npu::conformance

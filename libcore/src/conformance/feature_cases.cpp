@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases of what a backend may leave out: mapping, wrapping, profiles, questions about blobs, and
+// weights that several models share.
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "conformance/cases.hpp"
+#include "npu/support/error.hpp"
+#include "npu/support/json.hpp"
+
+namespace npu::conformance {
+
+void check_mapping(const Harness& harness) {
+  const npu4_backend& api = harness.api;
+  if (api.buffer_map == nullptr) throw NotApplicable("buffer_map is null");
+  const auto& memories = harness.facts().memory_flags;
+  if (memories.empty() || (memories.front() & NPU4_HOST_MAPPABLE) == 0) {
+    throw NotApplicable("memory 0 is not mappable");
+  }
+  const Instance sample = make_sample(harness);
+  auto error = sized<npu4_error>();
+  npu4_buffer* buffer = sample.in.front().get();
+  const Tensor& input = sample.inputs.front();
+  void* pointer = nullptr;
+  harness.require_ok(api.buffer_map(buffer, NPU4_ACCESS_READ, &pointer, &error), error,
+                     "buffer_map for reading");
+  harness.found.expect(pointer != nullptr && std::memcmp(pointer, input.data(), input.bytes()) == 0,
+                       "a mapping does not show what was written");
+  api.buffer_unmap(buffer);
+  const std::vector<Tensor> expected = run_and_read(harness, sample);
+  const Tensor zeros(input.dtype(), input.shape());
+  harness.write(buffer, zeros);
+  harness.require_ok(api.buffer_map(buffer, NPU4_ACCESS_WRITE, &pointer, &error), error,
+                     "buffer_map for writing");
+  std::memcpy(pointer, input.data(), input.bytes());
+  api.buffer_unmap(buffer);
+  harness.found.expect(same_bits({harness.read(buffer, sample.graph.inputs.front())}, {input}),
+                       "buffer_read does not see what a mapping wrote");
+  harness.found.expect(same_bits(run_and_read(harness, sample), expected),
+                       "a run does not see what a mapping wrote");
+}
+
+namespace {
+
+BufferPtr wrap(const Harness& harness, npu4_device* device, const TensorSpec& spec, void* memory,
+               std::uint32_t access, npu4_status& status) {
+  const Tensor sizes(spec.dtype, spec.shape);
+  auto desc = sized<npu4_buffer_desc>();
+  desc.dtype = static_cast<npu4_dtype>(spec.dtype);
+  desc.rank = static_cast<std::uint32_t>(spec.shape.size());
+  desc.shape = spec.shape.data();
+  desc.bytes = sizes.bytes();
+  auto external = sized<npu4_external>();
+  external.type = NPU4_HOST_POINTER;
+  external.access = access;
+  external.pointer = memory;
+  external.bytes = sizes.bytes();
+  npu4_buffer* buffer = nullptr;
+  auto error = sized<npu4_error>();
+  status = harness.api.buffer_wrap(device, &desc, &external, &buffer, &error);
+  harness.check_error(status, error, "buffer_wrap");
+  return {status == NPU4_OK ? buffer : nullptr, harness.api.buffer_free};
+}
+
+}  // namespace
+
+void check_wrapping(const Harness& harness) {
+  if (harness.api.buffer_wrap == nullptr) {
+    harness.found.require(false, "the feature wrap.host is listed, but buffer_wrap is null");
+  }
+  Instance sample = make_sample(harness);
+  const std::vector<Tensor> expected = run_and_read(harness, sample);
+  const TensorSpec spec = sample.graph.inputs.front();
+  const Tensor& input = sample.inputs.front();
+  constexpr std::size_t kPage = 4096;
+  std::vector<std::byte> memory(3 * kPage + input.bytes());
+  auto* const aligned = reinterpret_cast<std::byte*>(
+      (reinterpret_cast<std::uintptr_t>(memory.data()) + kPage - 1) / kPage * kPage);
+  for (const std::size_t shift : {std::size_t{0}, std::size_t{1}}) {
+    std::memcpy(aligned + shift, input.data(), input.bytes());
+    npu4_status status = NPU4_OK;
+    BufferPtr wrapped =
+        wrap(harness, sample.device.get(), spec, aligned + shift, NPU4_ACCESS_READ, status);
+    harness.found.expect(status == NPU4_OK || status == NPU4_UNSUPPORTED,
+                         "buffer_wrap gives " + status_name(status));
+    harness.found.expect(shift != 0 || status == NPU4_OK,
+                         "memory that begins at a page is not wrapped");
+    if (wrapped == nullptr) continue;
+    std::swap(wrapped, sample.in.front());
+    harness.found.expect(same_bits(run_and_read(harness, sample), expected),
+                         "a run gives other values for an input that is wrapped");
+    std::swap(wrapped, sample.in.front());
+    wrapped.reset();
+    harness.found.expect(std::memcmp(aligned + shift, input.data(), input.bytes()) == 0,
+                         "memory that was wrapped for reading is another one afterwards");
+  }
+  const TensorSpec result = sample.graph.tensor(sample.graph.outputs.front());
+  std::vector<std::byte> place(2 * kPage + expected.front().bytes());
+  void* begin = reinterpret_cast<void*>(
+      (reinterpret_cast<std::uintptr_t>(place.data()) + kPage - 1) / kPage * kPage);
+  npu4_status status = NPU4_OK;
+  BufferPtr wrapped = wrap(harness, sample.device.get(), result, begin,
+                           NPU4_ACCESS_READ | NPU4_ACCESS_WRITE, status);
+  if (wrapped == nullptr) return;
+  std::swap(wrapped, sample.out.front());
+  run_and_read(harness, sample);
+  std::swap(wrapped, sample.out.front());
+  wrapped.reset();
+  harness.found.expect(std::memcmp(begin, expected.front().data(), expected.front().bytes()) == 0,
+                       "a wrapped output does not hold the result after buffer_free");
+}
+
+void check_profile(const Harness& harness) {
+  const Instance sample = make_sample(harness);
+  auto args = sized<npu4_program_args>();
+  args.flags = NPU4_PROGRAM_PROFILE;
+  npu4_program* program = nullptr;
+  auto error = sized<npu4_error>();
+  harness.require_ok(harness.api.program_create(sample.model->get(), &args, &program, &error),
+                     error, "program_create for times");
+  const ProgramPtr owned(program, harness.api.program_free);
+  std::vector<npu4_span> nodes(sample.graph.nodes.size());
+  auto profile = sized<npu4_profile>();
+  profile.nodes = nodes.data();
+  profile.node_count = nodes.size();
+  const std::vector<npu4_buffer*> inputs = sample.input_handles();
+  const std::vector<npu4_buffer*> outputs = sample.output_handles();
+  auto run_args = sized<npu4_run_args>();
+  run_args.inputs = inputs.data();
+  run_args.input_count = inputs.size();
+  run_args.outputs = outputs.data();
+  run_args.output_count = outputs.size();
+  run_args.profile = &profile;
+  const auto begin = std::chrono::steady_clock::now();
+  harness.require_ok(harness.api.run(program, &run_args, &error), error, "run with a profile");
+  const auto wall = static_cast<std::uint64_t>(
+      std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());
+  std::uint64_t sum = 0;
+  bool is_measured = (profile.whole.flags & NPU4_SPAN_DURATION) != 0;
+  for (const npu4_span& span : nodes) {
+    if ((span.flags & NPU4_SPAN_DURATION) == 0) continue;
+    is_measured = true;
+    harness.found.expect(span.begin <= span.end, "a node ends before it begins");
+    sum += span.end - span.begin;
+  }
+  if (!is_measured) throw NotApplicable("runs measure nothing");
+  harness.found.expect(sum <= wall, "the nodes take " + std::to_string(sum) +
+                                        " ns, and the whole run " + std::to_string(wall));
+  if ((profile.whole.flags & NPU4_SPAN_DURATION) == 0) return;
+  harness.found.expect(profile.whole.end - profile.whole.begin <= wall,
+                       "the run takes longer by its profile than by the clock");
+}
+
+void check_blob_questions(const Harness& harness) {
+  const npu4_backend& api = harness.api;
+  if (api.blob_report == nullptr && api.blob_check == nullptr) {
+    throw NotApplicable("blob_report and blob_check are null");
+  }
+  const Instance sample = make_sample(harness);
+  auto error = sized<npu4_error>();
+  if (api.blob_report != nullptr) {
+    std::string text;
+    auto writer = sized<npu4_writer>();
+    writer.context = &text;
+    writer.write = append_bytes;
+    harness.require_ok(api.blob_report(sample.device.get(), sample.blob.data(), sample.blob.size(),
+                                       &writer, &error),
+                       error, "blob_report");
+    try {
+      harness.found.expect(parse_json(text, "report").is_object(), "the report is no object");
+    } catch (const Error& fault) {
+      harness.found.expect(false, std::string("the report is no JSON: ") + fault.what());
+    }
+  }
+  if (api.blob_check == nullptr) return;
+  auto verdict = sized<npu4_blob_verdict>();
+  harness.require_ok(
+      api.blob_check(sample.device.get(), sample.blob.data(), sample.blob.size(), &verdict, &error),
+      error, "blob_check");
+  harness.found.expect(verdict.verdict == NPU4_BLOB_FITS || verdict.verdict == NPU4_BLOB_SLOW,
+                       "a blob that was just compiled does not fit: " +
+                           std::string(verdict.reason, ::strnlen(verdict.reason, 255)));
+  const std::string noise(4096, 'x');
+  const npu4_status status =
+      api.blob_check(sample.device.get(), noise.data(), noise.size(), &verdict, &error);
+  harness.found.expect(
+      status == NPU4_INVALID || (status == NPU4_OK && verdict.verdict == NPU4_BLOB_OTHER),
+      "blob_check of noise neither fails nor says that it is of something else");
+}
+
+void check_shared_weights(const Harness& harness) {
+  const npu4_backend& api = harness.api;
+  if (api.weights_load == nullptr) throw NotApplicable("weights_load is null");
+  harness.found.require(api.weights_free != nullptr, "weights_load comes without weights_free");
+  DevicePtr device = harness.open();
+  harness.found.require(!harness.facts().dtypes.empty(), "the device lists no dtype");
+  const DType dtype = harness.facts().dtypes.front();
+  GraphSpec graph = one_node("aten.add.Tensor", {{"x", dtype, {3, 5}}, {"w", dtype, {3, 5}}},
+                             {"sum", dtype, {3, 5}});
+  graph.weights.push_back({"w", test_values(graph.inputs.back(), 3)});
+  graph.inputs.pop_back();
+  const Compiled compiled = harness.compile(device.get(), graph);
+  if (compiled.status != NPU4_OK) throw NotApplicable("no add with a weight compiles");
+  npu4_device* const opened = device.get();
+  const Instance plain = make_instance(harness, std::move(device), graph, compiled.blob);
+  const std::vector<Tensor> expected = run_and_read(harness, plain);
+  const Tensor& weight = graph.weights.front().tensor;
+  auto view = sized<npu4_tensor>();
+  view.name = "w";
+  view.dtype = static_cast<npu4_dtype>(dtype);
+  view.rank = 2;
+  view.shape = weight.shape().data();
+  view.data = weight.data();
+  view.bytes = weight.bytes();
+  const npu4_tensor* views[] = {&view};
+  npu4_weights* weights = nullptr;
+  auto info = sized<npu4_model_info>();
+  auto error = sized<npu4_error>();
+  harness.require_ok(api.weights_load(opened, views, 1, &info, &weights, &error), error,
+                     "weights_load");
+  const std::unique_ptr<npu4_weights, void (*)(npu4_weights*)> owned(weights, api.weights_free);
+  for (int times = 0; times < 2; ++times) {
+    npu4_weights* const shared[] = {weights};
+    auto args = sized<npu4_load_args>();
+    args.blob = compiled.blob.data();
+    args.blob_size = compiled.blob.size();
+    args.shared = shared;
+    args.shared_count = 1;
+    npu4_model* model = nullptr;
+    harness.require_ok(api.model_load(opened, &args, &info, &model, &error), error,
+                       "model_load with shared weights");
+    const std::unique_ptr<npu4_model, void (*)(npu4_model*)> owner(model, api.model_free);
+    const ProgramPtr program = harness.create(model);
+    const std::vector<npu4_buffer*> inputs = plain.input_handles();
+    const std::vector<npu4_buffer*> outputs = plain.output_handles();
+    auto run_args = sized<npu4_run_args>();
+    run_args.inputs = inputs.data();
+    run_args.input_count = inputs.size();
+    run_args.outputs = outputs.data();
+    run_args.output_count = outputs.size();
+    harness.require_ok(api.run(program.get(), &run_args, &error), error, "run with shared weights");
+    harness.found.expect(
+        same_bits({harness.read(plain.out.front().get(), graph.tensor("sum"))}, expected),
+        "a model with shared weights gives other values");
+  }
+}
+
+}  // namespace npu::conformance

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "conformance/findings.hpp"
+#include "conformance/graph_spec.hpp"
+#include "npu/backend.h"
+#include "npu/tensor/tensor.hpp"
+
+namespace npu::conformance {
+
+/// A zeroed struct of the interface that knows its size.
+template <typename Struct>
+Struct sized() {
+  Struct result{};
+  result.struct_size = sizeof result;
+  return result;
+}
+
+/// NPU4_HAS for C++.
+template <typename Struct, typename Member>
+bool has_member(const Struct* pointer, Member Struct::*member) {
+  const auto* end = reinterpret_cast<const char*>(&(pointer->*member) + 1);
+  return static_cast<std::uint64_t>(end - reinterpret_cast<const char*>(pointer)) <=
+         pointer->struct_size;
+}
+
+/// Facts of a device, copied.
+struct DeviceSheet {
+  std::string id;
+  std::string fingerprint;
+  bool usable = false;
+  std::vector<DType> dtypes;                ///< that this library knows
+  std::vector<std::uint32_t> memory_flags;  ///< by memory
+  std::uint32_t concurrent_compiles = 1;
+};
+
+/// A loaded backend: its table as it is, with nothing between.
+struct Library {
+  std::string name;
+  std::string path;
+  const npu4_backend* (*entry)(const npu4_host*, npu4_error*) = nullptr;
+  const npu4_backend* raw = nullptr;  ///< what the entry gave
+  npu4_backend table{};               ///< the same with nulls behind its end
+  std::string version;
+  std::uint64_t flags = 0;
+  std::string option_keys;
+  std::vector<std::string> features;
+  std::vector<DeviceSheet> devices;
+
+  bool has_feature(std::string_view feature) const;
+};
+
+/// Loads a backend into this process; one of version 2 or 3 through the host's adapter, without an
+/// entry. Throws Error if there is none or it does not load.
+Library open_library(const std::string& name);
+/// An npu4_writer::write whose context is a std::string.
+npu4_status append_bytes(void* context, const void* data, std::uint64_t size, npu4_error* error);
+/// The host's table that cases pass.
+npu4_host test_host();
+
+using DevicePtr = std::unique_ptr<npu4_device, void (*)(npu4_device*)>;
+using ProgramPtr = std::unique_ptr<npu4_program, void (*)(npu4_program*)>;
+using BufferPtr = std::unique_ptr<npu4_buffer, void (*)(npu4_buffer*)>;
+
+/// A model with what it may use in place for as long as it lives.
+class LoadedModel {
+ public:
+  LoadedModel(const npu4_backend& api, std::string blob, std::vector<WeightSpec> weights);
+  ~LoadedModel();
+  LoadedModel(const LoadedModel&) = delete;
+  LoadedModel& operator=(const LoadedModel&) = delete;
+
+  npu4_status load(npu4_device* device, npu4_error& error);
+  npu4_model* get() const noexcept { return model_; }
+
+ private:
+  const npu4_backend& api_;
+  std::string blob_;
+  std::vector<WeightSpec> weights_;
+  npu4_model* model_ = nullptr;
+};
+
+struct Compiled {
+  npu4_status status = NPU4_OK;
+  npu4_error error{};
+  std::string blob;
+};
+
+/// Ends a case that would check the host's adapter and not the backend.
+void require_version_4(const Library& library);
+
+/// What a case works with: the calls of the interface, each checked for what every call promises.
+class Harness {
+ public:
+  Harness(const Library& loaded, Findings& findings, bool is_quick)
+      : library(loaded), api(loaded.table), found(findings), quick(is_quick) {}
+
+  const Library& library;
+  const npu4_backend& api;
+  Findings& found;
+  const bool quick;
+
+  /// The first usable device; not applicable if there is none.
+  const DeviceSheet& facts() const;
+  DevicePtr open() const;
+
+  /// Status and error of a call agree, and the text is one line. `what` names the call.
+  void check_error(npu4_status status, const npu4_error& error, const std::string& what) const;
+  /// The call succeeds, or the case ends.
+  void require_ok(npu4_status status, const npu4_error& error, const std::string& what) const;
+
+  Compiled compile(npu4_device* device, const std::string& sub_ir,
+                   const std::vector<WeightSpec>& weights = {}, const char* options = nullptr,
+                   std::uint32_t ir_version = NPU4_IR_VERSION) const;
+  Compiled compile(npu4_device* device, const GraphSpec& graph) const;
+
+  std::unique_ptr<LoadedModel> load(npu4_device* device, const std::string& blob,
+                                    const std::vector<WeightSpec>& weights) const;
+  ProgramPtr create(npu4_model* model) const;
+  BufferPtr make_buffer(npu4_device* device, const TensorSpec& tensor, std::uint32_t usage) const;
+  npu4_status write(npu4_buffer* buffer, const Tensor& tensor, npu4_error& error) const;
+  void write(npu4_buffer* buffer, const Tensor& tensor) const;
+  Tensor read(npu4_buffer* buffer, const TensorSpec& tensor) const;
+
+ private:
+  npu4_status transfer(npu4_buffer* buffer, void* data, std::uint64_t bytes, bool is_write,
+                       npu4_error& error) const;
+};
+
+/// A graph that a device compiles, with its inputs and everything that a run needs.
+struct Instance {
+  GraphSpec graph;
+  std::vector<Tensor> inputs;
+  std::string blob;
+  DevicePtr device;
+  std::unique_ptr<LoadedModel> model;
+  ProgramPtr program;
+  std::vector<BufferPtr> in;
+  std::vector<BufferPtr> out;
+
+  std::vector<npu4_buffer*> input_handles() const;
+  std::vector<npu4_buffer*> output_handles() const;
+};
+
+/// The first of some small graphs that the device compiles, ready to run; the case fails if there
+/// is none.
+Instance make_sample(const Harness& harness);
+/// The same for a graph whose compile succeeded.
+Instance make_instance(const Harness& harness, DevicePtr device, const GraphSpec& graph,
+                       const std::string& blob, std::uint64_t seed = 1);
+npu4_status run(const Harness& harness, const Instance& instance, npu4_error& error);
+/// Runs, which must succeed, and reads the outputs.
+std::vector<Tensor> run_and_read(const Harness& harness, const Instance& instance);
+bool same_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& b);
+
+std::string status_name(npu4_status status);
+
+}  // namespace npu::conformance

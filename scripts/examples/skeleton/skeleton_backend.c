@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A backend to start from: relu and add in float32, one blocking call after the other, with the
+   required functions only. README.md says in which order to make it your own; the places for calls
+   of your device say VENDOR. npu-backend(3) has the rules behind each function.
+
+   A blob is a header and the sub-IR itself; your compiler's code would stand in its place. Weights
+   stay outside of it, and model_load uploads them. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "npu/backend.h"
+#include "npu/sub_ir.h"
+
+#define MAX_RANK 8u
+#define ARCH "skeleton-1"
+
+struct npu4_device {
+  int is_open; /* VENDOR: the handle of your device */
+};
+
+struct npu4_buffer {
+  float* data; /* VENDOR: memory of your device */
+  uint64_t bytes;
+  uint32_t rank;
+  int64_t shape[MAX_RANK];
+};
+
+struct npu4_model {
+  npu_ir* ir;
+  float** weights; /* by tensor; null for one that is none */
+};
+
+struct npu4_program {
+  npu4_model* model;
+  float** results;    /* by tensor; scratch of the results */
+  const float** data; /* by tensor, while it runs */
+};
+
+typedef struct blob_header {
+  char magic[16];
+  char arch[16];
+  uint64_t sub_ir_size;
+  uint64_t digest; /* of the sub-IR */
+} blob_header;
+
+static const char kMagic[16] = "skeleton blob 1";
+static const char kArch[16] = ARCH;
+
+/* ---- Errors and structs that both sides know ---- */
+
+/* An out struct: as much as the caller has room for, which is then its size (rules 2 and 3). */
+static void give(void* out, uint64_t room, void* filled, uint64_t size) {
+  uint64_t known = room < size ? room : size;
+  memcpy(filled, &known, sizeof known);
+  memcpy(out, filled, (size_t)known);
+}
+
+/* Returns the status, and describes it. `node` and `error` may be null. */
+static npu4_status fail(npu4_error* error, npu4_status status, const char* node, const char* format,
+                        ...) {
+  npu4_error filled;
+  va_list arguments;
+  if (error == NULL) return status;
+  memset(&filled, 0, sizeof filled);
+  filled.status = status;
+  snprintf(filled.node, sizeof filled.node, "%s", node != NULL ? node : "");
+  va_start(arguments, format);
+  vsnprintf(filled.text, sizeof filled.text, format, arguments);
+  va_end(arguments);
+  give(error, error->struct_size, &filled, sizeof filled);
+  return status;
+}
+
+static npu4_status out_of_memory(npu4_error* error, uint64_t bytes) {
+  const npu4_status status = fail(error, NPU4_MEMORY, NULL, "out of memory");
+  if (error != NULL) {
+    error->known = NPU4_KNOWN_REQUESTED;
+    error->requested_bytes = bytes;
+  }
+  return status;
+}
+
+/* Zeroed; never null for 0 bytes. */
+static void* allocate(uint64_t bytes) {
+  return bytes <= SIZE_MAX / 2 ? calloc(1, bytes != 0 ? (size_t)bytes : 1) : NULL;
+}
+
+/* ---- What the backend and its device are ---- */
+
+static npu4_status backend_info(npu4_backend_info* info, npu4_error* error) {
+  npu4_backend_info filled;
+  (void)error;
+  memset(&filled, 0, sizeof filled);
+  filled.name = "skeleton";
+  filled.version = "1.0";
+  filled.ir_version_min = NPU_IR_VERSION_MIN;
+  filled.ir_version_max = NPU_IR_VERSION_MAX;
+  filled.flags = NPU4_DETERMINISTIC;
+  filled.option_keys = "{}";
+  give(info, info->struct_size, &filled, sizeof filled);
+  return NPU4_OK;
+}
+
+static npu4_status device_info(uint64_t index, npu4_device_info* info, npu4_error* error) {
+  static const npu4_memory_info memory = {
+      sizeof memory, "main", NPU4_MEMORY_DEVICE, 0, 0, 0, 0, 0, 0};
+  static const npu4_memory_info* const memories[] = {&memory};
+  static const npu4_dtype_info float32 = {sizeof float32, NPU4_FLOAT32,
+                                          NPU4_DTYPE_STORAGE | NPU4_DTYPE_ARITHMETIC, 0, 0};
+  static const npu4_dtype_info* const dtypes[] = {&float32};
+  npu4_device_info filled;
+  if (index > 0) return fail(error, NPU4_END, NULL, "there is one device");
+  memset(&filled, 0, sizeof filled);
+  filled.id = "skeleton:0"; /* VENDOR: "pci:0000:03:00.0", where there is a bus */
+  filled.name = "skeleton device";
+  filled.vendor = "nobody";
+  filled.arch = ARCH;
+  filled.driver = "none";
+  filled.fingerprint = "skeleton 1.0 " ARCH; /* VENDOR: all that a blob depends on */
+  filled.kind = NPU4_DEVICE_NPU;
+  filled.usable = 1; /* VENDOR: whether it is there; if not, why_not says what is missing */
+  filled.why_not = "";
+  filled.memories = memories;
+  filled.memory_count = 1;
+  filled.dtypes = dtypes;
+  filled.dtype_count = 1;
+  give(info, info->struct_size, &filled, sizeof filled);
+  return NPU4_OK;
+}
+
+/* Options are a JSON object or null. Only "precision" means something here. */
+static npu4_status check_options(const char* options, npu4_error* error) {
+  npu_ir_error fault;
+  npu_json* json;
+  const npu_json* precision;
+  int is_good;
+  if (options == NULL) return NPU4_OK;
+  json = npu_json_read(options, strlen(options), &fault);
+  if (json == NULL) return fail(error, NPU4_INVALID, NULL, "options: %s", fault.text);
+  precision = npu_json_member(json, "precision");
+  is_good = json->kind == NPU_JSON_OBJECT;
+  if (precision != NULL) {
+    is_good = precision->kind == NPU_JSON_STRING &&
+              (strcmp(precision->as.text, "f32") == 0 || strcmp(precision->as.text, "bf16") == 0);
+  }
+  npu_json_free(json);
+  if (is_good) return NPU4_OK;
+  return fail(error, NPU4_INVALID, NULL,
+              "options: expected an object whose precision is 'f32' or 'bf16'");
+}
+
+static npu4_status device_open(const npu4_open_args* args, npu4_device** device,
+                               npu4_error* error) {
+  const npu4_status status = check_options(args->options, error);
+  npu4_device* opened;
+  if (status != NPU4_OK) return status;
+  if ((args->flags & NPU4_OPEN_COMPILE_ONLY) != 0) {
+    return fail(error, NPU4_UNSUPPORTED, NULL, "a device that only compiles is not offered");
+  }
+  if (args->device_id != NULL && strcmp(args->device_id, "skeleton:0") != 0) {
+    return fail(error, NPU4_INVALID, NULL, "there is no device '%s'", args->device_id);
+  }
+  opened = (npu4_device*)allocate(sizeof *opened);
+  if (opened == NULL) return out_of_memory(error, sizeof *opened);
+  opened->is_open = 1; /* VENDOR: open it. NPU4_BUSY if somebody else has it */
+  *device = opened;
+  return NPU4_OK;
+}
+
+static void device_close(npu4_device* device) { free(device); /* VENDOR: close it */ }
+
+/* ---- Compile ---- */
+
+static int same_shape(const npu_ir_tensor* a, const npu_ir_tensor* b) {
+  return a->rank == b->rank &&
+         (a->rank == 0 || memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) == 0);
+}
+
+/* In-place ops are functional here: their result has a name of its own. */
+static int is_op(const npu_ir_node* node, const char* op, const char* in_place) {
+  return strcmp(node->op, op) == 0 || strcmp(node->op, in_place) == 0;
+}
+
+/* Whether the device runs the node. It trusts nobody: a target may allow what it should not, and
+   what is not refused here must be computed right. */
+static npu4_status check_node(const npu_ir* ir, const npu_ir_node* node, npu4_error* error) {
+  const int is_relu = is_op(node, "aten.relu.default", "aten.relu_.default");
+  const int is_add = is_op(node, "aten.add.Tensor", "aten.add_.Tensor");
+  const uint32_t operands = is_add ? 2 : 1;
+  const npu_ir_tensor* result;
+  double alpha = 1;
+  uint32_t i;
+  if (!is_relu && !is_add) {
+    return fail(error, NPU4_UNSUPPORTED, node->name, "node '%s': '%s' is not among the ops",
+                node->name, node->op);
+  }
+  if (node->input_count != operands || node->output_count != 1) {
+    return fail(error, NPU4_UNSUPPORTED, node->name, "node '%s': expected %u operands, found %u",
+                node->name, (unsigned)operands, (unsigned)node->input_count);
+  }
+  result = &ir->tensors[node->outputs[0]];
+  if (result->dtype != NPU_IR_FLOAT32 || result->rank > MAX_RANK) {
+    return fail(error, NPU4_UNSUPPORTED, node->name,
+                "node '%s': expected float32 of at most %u dimensions", node->name, MAX_RANK);
+  }
+  for (i = 0; i < operands; ++i) {
+    const npu_ir_tensor* operand = &ir->tensors[node->inputs[i]];
+    if (operand->dtype == NPU_IR_FLOAT32 && same_shape(operand, result)) continue;
+    return fail(error, NPU4_UNSUPPORTED, node->name,
+                "node '%s': operand '%s' is not like the result", node->name, operand->name);
+  }
+  if (is_add && (!npu_ir_attr_number(node, "alpha", 1, &alpha) || alpha != 1)) {
+    return fail(error, NPU4_UNSUPPORTED, node->name, "node '%s': alpha is not 1", node->name);
+  }
+  return NPU4_OK;
+}
+
+/* The sub-IR as views, if the device runs all of it. */
+static npu4_status read_sub_ir(const char* text, uint64_t size, npu_ir** ir, npu4_error* error) {
+  npu_ir_error fault;
+  npu_ir* read = npu_ir_read(text, (size_t)size, &fault);
+  npu4_status status = NPU4_OK;
+  uint32_t n;
+  if (read == NULL) return fail(error, NPU4_INVALID, NULL, "sub-IR: %s", fault.text);
+  for (n = 0; n < read->node_count && status == NPU4_OK; ++n) {
+    status = check_node(read, &read->nodes[n], error);
+  }
+  if (status == NPU4_OK) {
+    *ir = read;
+  } else {
+    npu_ir_free(read);
+  }
+  return status;
+}
+
+static uint64_t digest_of(const char* text, uint64_t size) {
+  uint64_t digest = 14695981039346656037u;
+  uint64_t i;
+  for (i = 0; i < size; ++i) digest = (digest ^ (unsigned char)text[i]) * 1099511628211u;
+  return digest;
+}
+
+static npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_error* error) {
+  npu_ir* ir = NULL;
+  blob_header header;
+  npu4_status status = check_options(args->options, error);
+  (void)device;
+  if (status != NPU4_OK) return status;
+  if (args->entry_count != 1) return fail(error, NPU4_INVALID, NULL, "expected one entry");
+  status = read_sub_ir(args->entries[0]->sub_ir, args->entries[0]->sub_ir_size, &ir, error);
+  if (status != NPU4_OK) return status;
+  npu_ir_free(ir); /* VENDOR: compile it, and write your code instead of the sub-IR */
+  memcpy(header.magic, kMagic, sizeof kMagic);
+  memcpy(header.arch, kArch, sizeof kArch);
+  header.sub_ir_size = args->entries[0]->sub_ir_size;
+  header.digest = digest_of(args->entries[0]->sub_ir, header.sub_ir_size);
+  status = args->blob->write(args->blob->context, &header, sizeof header, error);
+  if (status != NPU4_OK) return status;
+  return args->blob->write(args->blob->context, args->entries[0]->sub_ir, header.sub_ir_size,
+                           error);
+}
+
+/* ---- Models and programs ---- */
+
+static void model_free(npu4_model* model) {
+  uint32_t i;
+  if (model == NULL) return;
+  for (i = 0; model->weights != NULL && i < model->ir->tensor_count; ++i) free(model->weights[i]);
+  free(model->weights);
+  npu_ir_free(model->ir);
+  free(model);
+}
+
+/* A blob comes from a file, so nothing in it is trusted. */
+static npu4_status read_blob(const npu4_load_args* args, npu_ir** ir, npu4_error* error) {
+  const char* bytes = (const char*)args->blob;
+  blob_header header;
+  if (args->blob_size < sizeof header) {
+    return fail(error, NPU4_INVALID, NULL, "the blob is cut short");
+  }
+  memcpy(&header, bytes, sizeof header);
+  if (memcmp(header.magic, kMagic, sizeof kMagic) != 0) {
+    return fail(error, NPU4_INVALID, NULL, "the blob is none of this backend");
+  }
+  if (memcmp(header.arch, kArch, sizeof kArch) != 0) {
+    return fail(error, NPU4_INCOMPATIBLE, NULL, "the blob is for another device than " ARCH);
+  }
+  if (header.sub_ir_size != args->blob_size - sizeof header ||
+      header.digest != digest_of(bytes + sizeof header, header.sub_ir_size)) {
+    return fail(error, NPU4_INVALID, NULL, "the blob is damaged");
+  }
+  return read_sub_ir(bytes + sizeof header, header.sub_ir_size, ir, error);
+}
+
+/* Uploads the weights that the model reads. */
+static npu4_status take_weights(npu4_model* model, const npu4_load_args* args, npu4_error* error) {
+  uint32_t i;
+  uint64_t w;
+  for (i = 0; i < model->ir->tensor_count; ++i) {
+    const npu_ir_tensor* tensor = &model->ir->tensors[i];
+    const npu4_tensor* weight = NULL;
+    if (tensor->kind != NPU_IR_WEIGHT) continue;
+    for (w = 0; w < args->weight_count && weight == NULL; ++w) {
+      if (strcmp(args->weights[w]->name, tensor->name) == 0) weight = args->weights[w];
+    }
+    if (weight == NULL || weight->dtype != tensor->dtype || weight->bytes != tensor->bytes ||
+        (weight->data == NULL && weight->bytes != 0)) {
+      return fail(error, NPU4_INVALID, NULL, "the weight '%s' is missing or another one",
+                  tensor->name);
+    }
+    model->weights[i] = (float*)allocate(tensor->bytes); /* VENDOR: upload it */
+    if (model->weights[i] == NULL) return out_of_memory(error, tensor->bytes);
+    if (tensor->bytes != 0) memcpy(model->weights[i], weight->data, (size_t)tensor->bytes);
+  }
+  return NPU4_OK;
+}
+
+static npu4_status model_load(npu4_device* device, const npu4_load_args* args,
+                              npu4_model_info* info, npu4_model** model, npu4_error* error) {
+  npu4_model* loaded = (npu4_model*)allocate(sizeof *loaded);
+  npu4_model_info filled = {0, NPU4_RELEASES_BLOB | NPU4_RELEASES_WEIGHTS};
+  npu4_status status;
+  (void)device;
+  if (loaded == NULL) return out_of_memory(error, sizeof *loaded);
+  status = read_blob(args, &loaded->ir, error);
+  if (status == NPU4_OK) {
+    loaded->weights = (float**)allocate(loaded->ir->tensor_count * sizeof *loaded->weights);
+    status = loaded->weights != NULL ? take_weights(loaded, args, error) : out_of_memory(error, 0);
+  }
+  if (status != NPU4_OK) {
+    model_free(loaded);
+    return status;
+  }
+  if (info != NULL) give(info, info->struct_size, &filled, sizeof filled);
+  *model = loaded;
+  return NPU4_OK;
+}
+
+static void program_free(npu4_program* program) {
+  uint32_t i;
+  if (program == NULL) return;
+  for (i = 0; program->results != NULL && i < program->model->ir->tensor_count; ++i) {
+    free(program->results[i]);
+  }
+  free(program->results);
+  free((void*)program->data);
+  free(program);
+}
+
+static npu4_status program_create(npu4_model* model, const npu4_program_args* args,
+                                  npu4_program** program, npu4_error* error) {
+  const uint32_t count = model->ir->tensor_count;
+  npu4_program* made = (npu4_program*)allocate(sizeof *made);
+  uint64_t bytes = sizeof *made;
+  int is_good = made != NULL;
+  uint32_t i;
+  (void)args; /* a blob has one entry */
+  if (is_good) {
+    made->model = model;
+    made->results = (float**)allocate(count * sizeof *made->results);
+    made->data = (const float**)allocate(count * sizeof *made->data);
+    is_good = made->results != NULL && made->data != NULL;
+  }
+  for (i = 0; i < count && is_good; ++i) {
+    if (model->ir->tensors[i].kind != NPU_IR_RESULT) continue;
+    bytes = model->ir->tensors[i].bytes;
+    made->results[i] = (float*)allocate(bytes); /* VENDOR: scratch memory */
+    is_good = made->results[i] != NULL;
+  }
+  if (!is_good) {
+    program_free(made);
+    return out_of_memory(error, bytes);
+  }
+  *program = made;
+  return NPU4_OK;
+}
+
+/* ---- Buffers ---- */
+
+static npu4_status buffer_create(npu4_device* device, const npu4_buffer_desc* desc,
+                                 npu4_buffer** buffer, npu4_error* error) {
+  npu4_buffer* made;
+  uint64_t bytes = sizeof(float);
+  uint32_t i;
+  int is_empty = 0;
+  (void)device;
+  if (desc->dtype != NPU4_FLOAT32 || desc->rank > MAX_RANK || desc->memory != 0 ||
+      (desc->layout != NULL && strcmp(desc->layout, "row_major") != 0)) {
+    return fail(error, NPU4_UNSUPPORTED, NULL, "a buffer is row-major float32 in memory 0");
+  }
+  for (i = 0; i < desc->rank; ++i) {
+    const uint64_t extent = (uint64_t)desc->shape[i];
+    if (desc->shape[i] < 0) return fail(error, NPU4_INVALID, NULL, "an extent is negative");
+    is_empty |= extent == 0;
+    if (extent != 0 && bytes > UINT64_MAX / extent) return out_of_memory(error, UINT64_MAX);
+    if (extent != 0) bytes *= extent;
+  }
+  if (desc->bytes != (is_empty ? 0 : bytes)) {
+    return fail(error, NPU4_INVALID, NULL, "the bytes of a buffer are not those of its shape");
+  }
+  made = (npu4_buffer*)allocate(sizeof *made);
+  if (made == NULL) return out_of_memory(error, sizeof *made);
+  made->bytes = desc->bytes;
+  made->rank = desc->rank;
+  if (desc->rank != 0) memcpy(made->shape, desc->shape, desc->rank * sizeof *desc->shape);
+  made->data = (float*)allocate(made->bytes); /* VENDOR: memory of the device */
+  if (made->data == NULL) {
+    free(made);
+    return out_of_memory(error, desc->bytes);
+  }
+  *buffer = made;
+  return NPU4_OK;
+}
+
+static void buffer_free(npu4_buffer* buffer) {
+  if (buffer == NULL) return;
+  free(buffer->data);
+  free(buffer);
+}
+
+static npu4_status check_transfer(const npu4_buffer* buffer, const npu4_transfer* transfer,
+                                  npu4_error* error) {
+  if (transfer->offset <= buffer->bytes && transfer->bytes <= buffer->bytes - transfer->offset &&
+      (transfer->data != NULL || transfer->bytes == 0)) {
+    return NPU4_OK;
+  }
+  return fail(error, NPU4_INVALID, NULL, "a transfer reaches outside of its buffer");
+}
+
+static npu4_status buffer_write(npu4_buffer* buffer, const npu4_transfer* transfer,
+                                npu4_error* error) {
+  const npu4_status status = check_transfer(buffer, transfer, error);
+  if (status != NPU4_OK || transfer->bytes == 0) return status;
+  /* VENDOR: copy to the device */
+  memcpy((char*)buffer->data + transfer->offset, transfer->data, (size_t)transfer->bytes);
+  return NPU4_OK;
+}
+
+static npu4_status buffer_read(npu4_buffer* buffer, const npu4_transfer* transfer,
+                               npu4_error* error) {
+  const npu4_status status = check_transfer(buffer, transfer, error);
+  if (status != NPU4_OK || transfer->bytes == 0) return status;
+  /* VENDOR: copy from the device */
+  memcpy(transfer->data, (char*)buffer->data + transfer->offset, (size_t)transfer->bytes);
+  return NPU4_OK;
+}
+
+/* ---- Run ---- */
+
+static int fits(const npu4_buffer* buffer, const npu_ir_tensor* tensor) {
+  return buffer != NULL && buffer->rank == tensor->rank &&
+         (tensor->rank == 0 ||
+          memcmp(buffer->shape, tensor->shape, tensor->rank * sizeof *tensor->shape) == 0);
+}
+
+static npu4_status check_buffers(const npu_ir* ir, const npu4_run_args* args, npu4_error* error) {
+  uint64_t i;
+  if (args->input_count != ir->input_count || args->output_count != ir->output_count) {
+    return fail(error, NPU4_INVALID, NULL, "expected %u inputs and %u outputs",
+                (unsigned)ir->input_count, (unsigned)ir->output_count);
+  }
+  for (i = 0; i < args->input_count + args->output_count; ++i) {
+    const int is_input = i < args->input_count;
+    const uint64_t place = is_input ? i : i - args->input_count;
+    const npu_ir_tensor* tensor = &ir->tensors[is_input ? place : ir->outputs[place]];
+    if (fits(is_input ? args->inputs[place] : args->outputs[place], tensor)) continue;
+    return fail(error, NPU4_INVALID, NULL, "the buffer of '%s' is null or has another shape",
+                tensor->name);
+  }
+  return NPU4_OK;
+}
+
+/* VENDOR: start the node on the device, or the whole program at once. */
+static void run_node(const npu_ir* ir, const npu_ir_node* node, npu4_program* program) {
+  const float* a = program->data[node->inputs[0]];
+  const float* b = program->data[node->inputs[node->input_count - 1]];
+  float* result = program->results[node->outputs[0]];
+  const uint64_t count = ir->tensors[node->outputs[0]].elements;
+  const int is_relu = node->input_count == 1;
+  uint64_t i;
+  for (i = 0; i < count; ++i) {
+    /* NaN stays NaN. */
+    result[i] = is_relu ? (a[i] < 0 ? 0 : a[i]) : a[i] + b[i];
+  }
+  program->data[node->outputs[0]] = result;
+}
+
+static npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_error* error) {
+  const npu_ir* ir = program->model->ir;
+  const npu4_status status = check_buffers(ir, args, error);
+  uint32_t i;
+  if (status != NPU4_OK) return status;
+  for (i = 0; i < ir->tensor_count; ++i) program->data[i] = program->model->weights[i];
+  for (i = 0; i < ir->input_count; ++i) program->data[i] = args->inputs[i]->data;
+  for (i = 0; i < ir->node_count; ++i) run_node(ir, &ir->nodes[i], program);
+  for (i = 0; i < ir->output_count; ++i) {
+    const npu4_buffer* output = args->outputs[i];
+    if (output->bytes != 0) {
+      memcpy(output->data, program->data[ir->outputs[i]], (size_t)output->bytes);
+    }
+  }
+  return NPU4_OK;
+}
+
+/* ---- The table ---- */
+
+#ifdef __GNUC__
+__attribute__((visibility("default")))
+#endif
+const npu4_backend*
+npu_backend_entry4(const npu4_host* host, npu4_error* error) {
+  static npu4_backend backend;
+  if (host->abi_version < NPU4_ABI_VERSION) {
+    fail(error, NPU4_INCOMPATIBLE, NULL, "the host has version %u, expected 4 or more",
+         (unsigned)host->abi_version);
+    return NULL;
+  }
+  backend.struct_size = sizeof backend; /* the same bytes, however often it is called */
+  backend.abi_version = NPU4_ABI_VERSION;
+  backend.backend_info = backend_info;
+  backend.device_info = device_info;
+  backend.device_open = device_open;
+  backend.device_close = device_close;
+  backend.compile = compile;
+  backend.model_load = model_load;
+  backend.model_free = model_free;
+  backend.program_create = program_create;
+  backend.program_free = program_free;
+  backend.buffer_create = buffer_create;
+  backend.buffer_free = buffer_free;
+  backend.run = run;
+  backend.buffer_write = buffer_write;
+  backend.buffer_read = buffer_read;
+  return &backend;
+}

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+# The cases of npu-backend(3): the skeleton passes all that apply, and for each fault of a backend the case that is there
+# for it finds it. A crash or a hang of one case leaves the others alone.
+. "$CASES/lib.sh"
+lib=$(dirname "$(command -v npu-run)")/../lib/npu
+if [ ! -d "$lib/faulty-backends" ]; then cat "$CASES/npu-run/check-backend.stdout"; exit; fi
+NPU_BACKEND_PATH=$lib/test-backends
+export NPU_BACKEND_PATH
+npu-run --check-backend skeleton --quick --report 2>table >report
+echo "exit $?"
+tail -n 1 table
+grep -c '"result":"pass"' report
+grep -o '"case":18.*' report | cut -d '}' -f 1
+echo "one case, in this process:"
+npu-run --check-backend skeleton --quick --case 3 | tr -s ' \n' ' '
+echo
+NPU_BACKEND_PATH=$lib/faulty-backends
+# "FAULT: CASE: REMARK" of the first of two cases that fails with a fault.
+found() {
+  CHECK_FAULT=$1 npu-run --check-backend skeleton --quick --case "$2" --case "$3" --report 2>&1 >report |
+    sed -n "s/ *\([0-9]*\) .* fail  *[0-9]*  /$1: \1: /p" | cut -c 1-140 | sort -u | head -n 1
+}
+found new-table 1 2
+found equal-sizes 1 2
+found writes-behind 2 3
+for fault in no-fingerprint unknown-number other-name; do found $fault 1 3; done
+found leaks-file 3 4
+found ignores-options 4 5
+for fault in wrong-values half; do found $fault 5 6 | sed 's/of float32.*//'; done
+for fault in takes-all vague; do found $fault 5 7; done
+found unsupported 7 8
+found unlike-blobs 8 9
+found crashes-on-blob 9 10
+found fails-on-blob 9 10 | sed 's/from [0-9]*/from N/'
+for fault in adds-up half changes-input; do found $fault 7 11; done
+found leaks 11 12 | sed 's/[0-9]* KiB/N KiB/'
+for fault in counts-nothing wild-reads; do found $fault 9 13; done
+for fault in no-text touches-result; do found $fault 9 14; done
+found null-free 9 15
+for fault in prints rounds; do found $fault 7 16; done
+found one-run 9 17
+echo "a fault of the whole check ends it with status 4, and with the document:"
+CHECK_FAULT=half npu-run --check-backend skeleton --quick >report
+echo "exit $?, $(grep -c '"result":"fail"' report) fail"
+try npu-run --check-backend nobody
+try npu-run --check-backend skeleton --case 99
+try npu-run --quick

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The skeleton with one thing wrong, which CHECK_FAULT names: a conformance case has to find it. */
+#define npu_backend_entry4 skeleton_entry4
+#include "../../../scripts/examples/skeleton/skeleton_backend.c"
+#undef npu_backend_entry4
+
+#include <fcntl.h>
+#include <fenv.h>
+#include <unistd.h>
+
+static const npu4_backend* good = NULL;
+
+static int has_fault(const char* name) {
+  const char* fault = getenv("CHECK_FAULT");
+  return fault != NULL && strcmp(fault, name) == 0;
+}
+
+static npu4_status bad_backend_info(npu4_backend_info* info, npu4_error* error) {
+  const uint64_t room = info->struct_size;
+  const npu4_status status = good->backend_info(info, error);
+  if (has_fault("writes-behind")) memset((char*)info + room, 0, 8);
+  if (has_fault("other-name")) info->name = "somebody";
+  return status;
+}
+
+static npu4_status bad_device_info(uint64_t index, npu4_device_info* info, npu4_error* error) {
+  static char id[32];
+  const npu4_status status = good->device_info(index, info, error);
+  if (status != NPU4_OK) return status;
+  if (has_fault("no-fingerprint")) info->fingerprint = "";
+  if (has_fault("unknown-number")) info->clock_hz = 1000;
+  if (has_fault("other-id")) {
+    snprintf(id, sizeof id, "skeleton:%ld", (long)getpid());
+    info->id = id;
+  }
+  return status;
+}
+
+static npu4_status bad_device_open(const npu4_open_args* args, npu4_device** device,
+                                   npu4_error* error) {
+  const npu4_status status = good->device_open(args, device, error);
+  if (has_fault("leaks-file") && open("/dev/null", O_RDONLY) < 0) return NPU4_FAILED;
+  if (has_fault("no-text") && status != NPU4_OK && error != NULL) error->text[0] = '\0';
+  if (has_fault("touches-result") && status != NPU4_OK) *device = NULL;
+  if (has_fault("rounds")) fesetround(FE_DOWNWARD);
+  return status;
+}
+
+static npu4_status bad_compile(npu4_device* device, const npu4_compile_args* args,
+                               npu4_error* error) {
+  static uint32_t count = 0;
+  npu4_compile_args changed = *args;
+  npu4_status status;
+  if (has_fault("ignores-options")) changed.options = NULL;
+  status = good->compile(device, &changed, error);
+  if (has_fault("takes-all") && status == NPU4_UNSUPPORTED) {
+    return args->blob->write(args->blob->context, "blob", 4, error);
+  }
+  if (has_fault("vague") && status != NPU4_OK) {
+    return fail(error, status, NULL, "something is not as expected");
+  }
+  if (has_fault("unsupported") && status == NPU4_INVALID) {
+    return fail(error, NPU4_UNSUPPORTED, NULL, "not supported");
+  }
+  if (has_fault("unlike-blobs") && status == NPU4_OK) {
+    ++count;
+    return args->blob->write(args->blob->context, &count, sizeof count, error);
+  }
+  return status;
+}
+
+static npu4_status bad_model_load(npu4_device* device, const npu4_load_args* args,
+                                  npu4_model_info* info, npu4_model** model, npu4_error* error) {
+  npu4_load_args changed = *args;
+  npu4_status status;
+  if (has_fault("unlike-blobs") && changed.blob_size > 4) changed.blob_size -= 4;
+  status = good->model_load(device, &changed, info, model, error);
+  if (has_fault("crashes-on-blob") && status != NPU4_OK) abort();
+  if (has_fault("hangs-on-blob") && status != NPU4_OK) sleep(60);
+  if (has_fault("fails-on-blob") && status != NPU4_OK) {
+    return fail(error, NPU4_FAILED, NULL, "the blob does not load");
+  }
+  return status;
+}
+
+static npu4_status bad_run(npu4_program* program, const npu4_run_args* args, npu4_error* error) {
+  const uint64_t inputs = args->input_count;
+  npu4_run_args changed = *args;
+  npu4_status status;
+  npu4_buffer* output;
+  if (has_fault("counts-nothing") && inputs == 0) return NPU4_OK;
+  status = good->run(program, &changed, error);
+  if (status != NPU4_OK) return status;
+  output = args->outputs[0];
+  if (has_fault("wrong-values") && output->bytes > 16) output->data[3] += 1;
+  if (has_fault("adds-up") && output->bytes > 16) {
+    static float runs = 0;
+    output->data[3] += runs++;
+  }
+  if (has_fault("changes-input") && args->inputs[0]->bytes > 16) args->inputs[0]->data[2] = 77;
+  if (has_fault("leaks")) {
+    static void* volatile leaked;
+    leaked = malloc(1 << 16);
+    if (leaked != NULL) memset(leaked, 1, 1 << 16);
+  }
+  if (has_fault("prints")) puts("done");
+  return status;
+}
+
+static npu4_status half_run(npu4_program* program, const npu4_run_args* args, npu4_error* error) {
+  const npu4_buffer* output = args->output_count != 0 ? args->outputs[0] : NULL;
+  const float last = output != NULL && output->bytes >= 8 ? output->data[output->bytes / 4 - 1] : 0;
+  const npu4_status status = good->run(program, args, error);
+  if (status == NPU4_OK && output->bytes >= 8) output->data[output->bytes / 4 - 1] = last;
+  return status;
+}
+
+static npu4_status wild_buffer_read(npu4_buffer* buffer, const npu4_transfer* transfer,
+                                    npu4_error* error) {
+  npu4_transfer changed = *transfer;
+  if (changed.offset > buffer->bytes) changed.offset = 0;
+  if (changed.bytes > buffer->bytes - changed.offset) {
+    changed.bytes = buffer->bytes - changed.offset;
+  }
+  return good->buffer_read(buffer, &changed, error);
+}
+
+static void strict_buffer_free(npu4_buffer* buffer) {
+  if (buffer == NULL) abort();
+  good->buffer_free(buffer);
+}
+
+static npu4_status shared_run(npu4_program* program, const npu4_run_args* args, npu4_error* error) {
+  static volatile int running = 0;
+  npu4_status status;
+  if (running != 0) return fail(error, NPU4_FAILED, NULL, "another run is in the way");
+  running = 1;
+  usleep(1000);
+  status = good->run(program, args, error);
+  running = 0;
+  return status;
+}
+
+__attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(const npu4_host* host,
+                                                                              npu4_error* error) {
+  static npu4_backend tables[2];
+  static int asked = 0;
+  npu4_backend* table = &tables[has_fault("new-table") ? asked++ % 2 : 0];
+  if (has_fault("equal-sizes") && host->struct_size != sizeof *host) return NULL;
+  good = skeleton_entry4(host, error);
+  *table = *good;
+  table->backend_info = bad_backend_info;
+  table->device_info = bad_device_info;
+  table->device_open = bad_device_open;
+  table->compile = bad_compile;
+  table->model_load = bad_model_load;
+  table->run = has_fault("half") ? half_run : has_fault("one-run") ? shared_run : bad_run;
+  if (has_fault("wild-reads")) table->buffer_read = wild_buffer_read;
+  if (has_fault("null-free")) table->buffer_free = strict_buffer_free;
+  return table;
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists and checks backends.
+#include "backend_options.hpp"
+
+#include <vector>
+
+#include "npu/device/list_backends.hpp"
+#include "npu/ir/json_writer.hpp"
+
+namespace npu::cli {
+
+void add_backend_options(Tool& tool, BackendOptions& options) {
+  CLI::App& app = tool.app();
+  app.add_flag("--list-backends", options.list,
+               "list the backends that are found with their devices, and exit");
+  CLI::Option* check =
+      app.add_option("--check-backend", options.check.backend,
+                     "run the cases of npu-backend(3) against backend NAME, and exit; exit 4 if "
+                     "one fails")
+          ->type_name("NAME")
+          ->check(not_empty());
+  app.add_flag("--quick", options.check.quick, "with --check-backend: fewer repetitions")
+      ->needs(check);
+  app.add_option("--case", options.check.cases,
+                 "with --check-backend: only this case; repeatable. A single one runs in this "
+                 "process, for a debugger")
+      ->type_name("NUMBER")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->needs(check);
+}
+
+ExitStatus run_backend_options(Tool& tool, const BackendOptions& options) {
+  if (options.list) {
+    const std::vector<ListedBackend> backends = list_backends();
+    if (tool.wants_report()) tool.report(format_listed_backends(backends));
+    tool.write_text(write_document(listed_backends_json(backends)));
+    return ExitStatus::kSuccess;
+  }
+  std::vector<std::string> child = {"--check-backend", options.check.backend};
+  if (options.check.quick) child.emplace_back("--quick");
+  const BackendCheck check = check_backend(options.check, child);
+  if (tool.wants_report()) tool.report(format_backend_check(check));
+  tool.write_text(write_document(backend_check_json(check)));
+  return check.passed() ? ExitStatus::kSuccess : ExitStatus::kAssertFailed;
+}
+
+}  // namespace npu::cli

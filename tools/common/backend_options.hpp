@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "npu/conformance/check_backend.hpp"
+#include "tool.hpp"
+
+namespace npu::cli {
+
+/// The options of npu-run that are about backends and need no model.
+struct BackendOptions {
+  CheckBackendOptions check;
+  bool list = false;
+
+  bool wanted() const { return list || !check.backend.empty(); }
+};
+
+/// --list-backends, --check-backend, --quick and --case.
+void add_backend_options(Tool& tool, BackendOptions& options);
+
+/// Lists or checks, and writes the document.
+ExitStatus run_backend_options(Tool& tool, const BackendOptions& options);
+
+}  // namespace npu::cli
