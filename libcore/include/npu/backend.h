@@ -43,15 +43,23 @@
 
    Threads. What the host promises, for each kind of object:
 
-     entry, infos, blob_report, blob_check   from any thread, at any time
-     device: compile        at most concurrent_compiles at once on a device (1 if unknown), beside
-  runs device: *_load, *_create, buffer_wrap, list_ops   one at a time for each device model,
-  weights         any number of readers program                at most one run at a time; blocking
-  runs on one device, one at a time buffer                 created, freed, mapped, read and written
-  by any thread, never while a run has it, and each by one thread at a time log, progress, write
-  called by the backend from any thread; they never call back into it fork                   not
-  after the first device_open process end            devices are closed first; no destructor of a
-  backend may need another
+     - entry, infos, blob_report, blob_check: from any thread, at any time.
+
+     - device: compile at most concurrent_compiles at once (1 if unknown), beside runs; *_load,
+       *_create, buffer_wrap and list_ops one at a time for each device.
+
+     - model, weights: any number of readers.
+
+     - program: at most one run at a time; blocking runs on one device, one at a time.
+
+     - buffer: created, freed, mapped, read and written by any thread, by one at a time and never
+       while a run has it.
+
+     - log, progress, write: called by the backend from any thread; they never call back into it.
+
+     - fork: not after the first device_open.
+
+     - process end: devices are closed first; no destructor of a backend may need another.
 
    Since when something is there is stated at its end; what has no mark is of 4.0. */
 #ifndef NPU_BACKEND_H

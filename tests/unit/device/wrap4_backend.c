@@ -101,6 +101,7 @@ static npu4_status device_open(const npu4_open_args* args, npu4_device** device,
   const char* busy = fault("busy");
   const char* status = fault("open");
   npu4_status result = NPU4_OK;
+  npu4_open_args its;
   ++opens;
   if (busy != NULL && opens <= (unsigned)atoi(busy)) {
     ++closes;
@@ -112,7 +113,9 @@ static npu4_status device_open(const npu4_open_args* args, npu4_device** device,
   }
   if (fault("log") != NULL) host->log(host->context, NPU4_LOG_WARNING, "the fan is loud");
   snprintf(last_id, sizeof last_id, "%s", args->device_id);
-  result = other->device_open(args, device, error);
+  its = *args;
+  its.device_id = NULL; /* the first one of the other backend */
+  result = other->device_open(&its, device, error);
   if (result != NPU4_OK) ++closes;
   return result;
 }

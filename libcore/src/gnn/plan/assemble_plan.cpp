@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <set>
+#include <stdexcept>
 
 #include "gnn/plan/check_plan.hpp"
 #include "npu/support/ids.hpp"
@@ -318,6 +319,7 @@ PlanResult assemble_plan(const PlanInput& input, const PlanOptions& options,
     if (!plan.is_eligible()) continue;
     if (best == nullptr || plan.makespan_ms < best->makespan_ms) best = &plan;
   }
+  if (best == nullptr) throw std::logic_error("assemble_plan: no plan is eligible");
   return Assembler(input, options, plans, *best).assemble();
 }
 
