@@ -195,13 +195,13 @@ def compare(kind, name, graph, features, width_in, width_out, options):
     largest = {}
     function = getattr(layer, kind)
     with torch.no_grad():
+        expected = function("eager")
         for form in [*forms, *other]:
             function(form)
         for _ in range(options.rounds):
             for form in [*forms, *other]:
-                ms, result = median_ms(lambda form=form: function(form))
+                ms, _ = median_ms(lambda form=form: function(form))
                 times[form].append(ms)
-                expected = result if form == "eager" else expected
             for plan, file in plans.items():
                 report = json.loads(run("npu-run", file, "--features", features, "--bench", 5 if times["eager"][-1] > 100 else 25,
                                         "--threads", options.threads, "--outputs", folder / "out.npy"))
