@@ -12,8 +12,12 @@
     !defined(__SANITIZE_THREAD__)
 #define NPU_ROWS_HAVE_LEVELS 1
 #define NPU_ROWS_AVX2 __attribute__((target("avx2,fma")))
+#if defined(__clang__)  // which takes the widest vectors that the types ask for
+#define NPU_ROWS_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma")))
+#else
 #define NPU_ROWS_AVX512 \
   __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,prefer-vector-width=512")))
+#endif
 #else
 #define NPU_ROWS_HAVE_LEVELS 0
 #endif
