@@ -100,20 +100,20 @@ TEST_CASE("own rows that are added to a sum move with it", "[runtime][gnn]") {
 }
 
 TEST_CASE("sums are finished where they are stored", "[runtime][gnn]") {
-  constexpr std::int64_t kRows = 40;
+  constexpr std::int64_t kNodes = 40;
   constexpr std::int64_t kWidth = 21;
   constexpr std::int64_t kStride = 50;
   std::mt19937 engine(3);
   std::normal_distribution<float> normal;
   std::vector<std::int64_t> offsets{0};
   std::vector<std::int32_t> sources;
-  for (std::int64_t v = 0; v < kRows; ++v) {
+  for (std::int64_t v = 0; v < kNodes; ++v) {
     for (std::int64_t e = 0; e < v % 5; ++e) {
-      sources.push_back(static_cast<std::int32_t>(engine() % kRows));
+      sources.push_back(static_cast<std::int32_t>(engine() % kNodes));
     }
     offsets.push_back(static_cast<std::int64_t>(sources.size()));
   }
-  std::vector<float> both(kRows * kStride);
+  std::vector<float> both(kNodes * kStride);
   for (float& value : both) value = normal(engine);
   std::vector<float> bias(kWidth);
   for (float& value : bias) value = normal(engine);
@@ -124,19 +124,19 @@ TEST_CASE("sums are finished where they are stored", "[runtime][gnn]") {
   reduce.offsets = offsets.data();
   reduce.sources = sources.data();
   reduce.x = {both.data(), false, kStride};
-  reduce.rows = kRows;
+  reduce.rows = kNodes;
   reduce.width = kWidth;
   reduce.mean = mean;
   reduce.bias = bias.data();
   reduce.relu = relu;
-  std::vector<float> out(kRows * kWidth);
-  for (std::int64_t v = 0; v < kRows; ++v) {
+  std::vector<float> out(kNodes * kWidth);
+  for (std::int64_t v = 0; v < kNodes; ++v) {
     for (std::int64_t i = 0; i < kWidth; ++i) out[v * kWidth + i] = both[v * kStride + 25 + i];
   }
   reduce.addend = in_place ? RowsOf{out.data()} : RowsOf{both.data() + 25, false, kStride};
   reduce.out = out.data();
   segment_reduce(reduce, 2);
-  for (std::int64_t v = 0; v < kRows; ++v) {
+  for (std::int64_t v = 0; v < kNodes; ++v) {
     for (std::int64_t i = 0; i < kWidth; ++i) {
       double expected = 0;
       for (std::int64_t e = offsets[v]; e < offsets[v + 1]; ++e) {
