@@ -15,6 +15,7 @@
 #include <optional>
 #include <utility>
 
+#include "compile/sub_ir.hpp"
 #include "ir/folded_nodes.hpp"
 #include "npu/device/backend.hpp"
 #include "npu/ir/json_writer.hpp"
@@ -185,11 +186,8 @@ std::optional<std::string> file_digest(const std::string& backend) {
 std::vector<Tensor> compute(const Graph& graph, const FoldedPart& part,
                             const std::shared_ptr<DeviceInstance>& opened,
                             const std::string& sub_ir, std::vector<NamedTensor> weights) {
-  ProgramSignature signature{.outputs = {}, .nodes = graph.folded().size()};
-  for (const TensorId id : part.results) {
-    signature.outputs.push_back({graph.tensor(id).dtype, graph.tensor(id).shape});
-  }
-  const auto program = opened->compile_and_load(sub_ir, std::move(weights), std::move(signature));
+  const auto program = opened->compile_and_load(
+      sub_ir, std::move(weights), program_signature(graph, graph.folded().size(), part.results));
   std::vector<std::shared_ptr<DeviceBuffer>> buffers;
   std::vector<npu4_buffer*> inputs;
   for (const auto& [dtype, shape] : part.inputs) {

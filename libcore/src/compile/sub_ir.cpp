@@ -12,7 +12,6 @@
 #include "npu/passes/fuse.hpp"
 #include "npu/passes/fusion_groups.hpp"
 #include "npu/support/error.hpp"
-#include "npu/support/ids.hpp"
 
 namespace npu {
 
@@ -48,11 +47,19 @@ SubIr make_sub_ir(const Graph& graph, const std::vector<NodeId>& nodes,
   options.patterns.insert(options.patterns.end(), patterns->begin(), patterns->end());
   Diagnostics notes;
   fuse_ops(part, options, notes);
-  std::vector<NodeId> all;
-  for (const NodeId id : ids_of<NodeId>(part.nodes())) all.push_back(id);
+  const std::vector<NodeId> all = all_nodes(part);
   const SubgraphBoundary same{part.graph_inputs(), part.graph_outputs(),
                               find_boundary(part, all).weights};
   return {write_subgraph(part, all, same), predicted_kernels(part, all)};
+}
+
+ProgramSignature program_signature(const Graph& graph, std::size_t nodes,
+                                   const std::vector<TensorId>& outputs) {
+  ProgramSignature signature{.outputs = {}, .nodes = nodes};
+  for (const TensorId id : outputs) {
+    signature.outputs.push_back({graph.tensor(id).dtype, graph.tensor(id).shape});
+  }
+  return signature;
 }
 
 }  // namespace npu

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "npu/device/backend.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/ir/subgraph.hpp"
 #include "npu/target/target.hpp"
@@ -29,5 +30,9 @@ std::optional<std::vector<std::string>> backend_patterns(const std::string& back
 SubIr make_sub_ir(const Graph& graph, const std::vector<NodeId>& nodes,
                   const SubgraphBoundary& boundary,
                   const std::optional<std::vector<std::string>>& patterns);
+
+/// What a program of `nodes` nodes returns.
+ProgramSignature program_signature(const Graph& graph, std::size_t nodes,
+                                   const std::vector<TensorId>& outputs);
 
 }  // namespace npu

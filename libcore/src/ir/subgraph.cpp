@@ -107,6 +107,13 @@ SubgraphBoundary BoundaryFinder::find(const std::vector<NodeId>& nodes) {
   return boundary;
 }
 
+std::vector<NodeId> all_nodes(const Graph& graph) {
+  std::vector<NodeId> nodes;
+  nodes.reserve(graph.nodes().size());
+  for (const NodeId id : ids_of<NodeId>(graph.nodes())) nodes.push_back(id);
+  return nodes;
+}
+
 SubgraphBoundary find_boundary(const Graph& graph, const std::vector<NodeId>& nodes) {
   return BoundaryFinder(graph).find(nodes);
 }

@@ -23,6 +23,7 @@
 #include <optional>
 #include <set>
 
+#include "compile/sub_ir.hpp"
 #include "npu/support/elapsed.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/log.hpp"
@@ -128,15 +129,6 @@ void Executor::open_devices(const Target& target, const ExecutorOptions& options
   }
 }
 
-ProgramSignature Executor::signature_of(const Partition& partition) const {
-  ProgramSignature signature;
-  for (const TensorId id : partition.boundary.outputs) {
-    signature.outputs.push_back({graph_.tensor(id).dtype, graph_.tensor(id).shape});
-  }
-  signature.nodes = partition.nodes.size();
-  return signature;
-}
-
 const Tensor& Executor::weight_of(TensorId id, std::size_t partition,
                                   const std::vector<Tensor>& weights) const {
   const TensorInfo& info = graph_.tensor(id);
@@ -200,8 +192,10 @@ void Executor::load_partitions(const std::vector<Tensor>& weights,
     loaded.device = device;
     loaded.check = compiled[p].check_blob;
     try {
-      loaded.program = instance.load(compiled[p].blob, std::move(used), signature_of(partition),
-                                     std::move(objects));
+      loaded.program = instance.load(
+          compiled[p].blob, std::move(used),
+          program_signature(graph_, partition.nodes.size(), partition.boundary.outputs),
+          std::move(objects));
     } catch (const Error&) {
       if (loaded.check) loaded.check();  // that the file is damaged says more
       throw;

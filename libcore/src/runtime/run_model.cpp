@@ -193,17 +193,19 @@ CompileOptions compile_options(const RunModelOptions& options) {
 /// Compares the plan with the whole graph on one device, group by group.
 GroupReport compare_by_group(const Graph& graph, const ReadyModel& model,
                              const std::vector<Tensor>& inputs, const RunModelOptions& options,
-                             const CompileOptions& compile, const References& references,
+                             const References& references, const OpenDevices& open,
                              const ToleranceOptions& tolerance) {
+  const CompileOptions compile = compile_options(options);
+  const ExecutorOptions devices = executor_options(options);
   GroupSides sides;
   sides.graph = &graph;
   sides.plan = &model.plan;
-  sides.runner = {&model.target, compile, executor_options(options),
-                  weights_by_name(graph, references.weights)};
+  sides.runner = {&model.target, compile, devices, weights_by_name(graph, references.weights),
+                  open};
   sides.reference = &references.whole;
   sides.reference_device = options.verify_device;
-  sides.reference_runner = {&model.target, compile, executor_options(options),
-                            weights_by_name(references.whole, references.whole_weights)};
+  sides.reference_runner = {&model.target, compile, devices,
+                            weights_by_name(references.whole, references.whole_weights), open};
   sides.reference_runner.compile.precision = "f32";
   sides.inputs = inputs;
   sides.tolerance = tolerance;
@@ -236,8 +238,7 @@ void compare(const Graph& graph, const ReadyModel& model, const std::vector<Tens
     report.verify->ms = record.total_us / 1000;
   }
   if (options.groups.wanted()) {
-    report.groups = compare_by_group(graph, model, inputs, options, compile_options(options),
-                                     references, tolerance);
+    report.groups = compare_by_group(graph, model, inputs, options, references, open, tolerance);
   }
 }
 

@@ -16,12 +16,6 @@
 
 namespace {
 
-std::vector<npu::NodeId> all_nodes(const npu::Graph& graph) {
-  std::vector<npu::NodeId> nodes;
-  for (const npu::NodeId id : npu::ids_of<npu::NodeId>(graph.nodes())) nodes.push_back(id);
-  return nodes;
-}
-
 // As npu-compile cuts them: the whole graph, and parts of 7 nodes, with groups and without.
 void check_sub_irs(const npu::Graph& graph) {
   std::vector<std::vector<npu::NodeId>> parts = {all_nodes(graph)};

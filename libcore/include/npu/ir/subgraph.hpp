@@ -8,6 +8,9 @@
 
 namespace npu {
 
+/// Every node, in list order.
+std::vector<NodeId> all_nodes(const Graph& graph);
+
 /// The boundary of a set of nodes.
 struct SubgraphBoundary {
   /// Graph inputs and results of other nodes that the set reads, in order of first use.

@@ -105,7 +105,6 @@ class Executor {
   class Run;
 
   void open_devices(const Target& target, const ExecutorOptions& options, const OpenDevices& open);
-  ProgramSignature signature_of(const Partition& partition) const;
   const Tensor& weight_of(TensorId id, std::size_t partition,
                           const std::vector<Tensor>& weights) const;
   void share_weights(const std::vector<Tensor>& weights,

@@ -72,7 +72,7 @@ class Rewriter {
         }
       }
     }
-    block_["nodes"].push_back(std::move(node));
+    append(std::move(node));
   }
 
   // A node whose result is bfloat16. Owned rows of inputs keep their names.
@@ -82,15 +82,15 @@ class Rewriter {
     output["dtype"] = "bfloat16";
     if (!name.ends_with("@owned")) node["name"] = output["name"] = name + "@bf16";
     narrow_[name] = output;
-    block_["nodes"].push_back(std::move(node));
+    append(std::move(node));
   }
 
   void cast(const Json& from, const Json& to) {
-    block_["nodes"].push_back({{"name", to["name"]},
-                               {"op_type", "aten._to_copy.default"},
-                               {"inputs", Json::array({from})},
-                               {"outputs", Json::array({to})},
-                               {"attrs", {{"dtype", "torch." + to["dtype"].get<std::string>()}}}});
+    append({{"name", to["name"]},
+            {"op_type", "aten._to_copy.default"},
+            {"inputs", Json::array({from})},
+            {"outputs", Json::array({to})},
+            {"attrs", {{"dtype", "torch." + to["dtype"].get<std::string>()}}}});
   }
 
   Json narrow(const Json& tensor) {
@@ -115,14 +115,13 @@ class Rewriter {
     made["dtype"] = "float32";
     // Sums were float32 before, and are still there.
     if (narrow->second["name"] == name) made["name"] = name + "@f32";
-    if (!has_producer(made["name"])) cast(narrow->second, made);
+    if (!produced_.contains(made["name"].get<std::string>())) cast(narrow->second, made);
     return wide_[name] = made;
   }
 
-  bool has_producer(const Json& name) const {
-    const Json& nodes = block_["nodes"];
-    return std::any_of(nodes.begin(), nodes.end(),
-                       [&](const Json& node) { return node["outputs"][0]["name"] == name; });
+  void append(Json node) {
+    produced_.insert(node["outputs"][0]["name"].get<std::string>());
+    block_["nodes"].push_back(std::move(node));
   }
 
   void make_weight(Json& tensor) {
@@ -146,6 +145,7 @@ class Rewriter {
   std::map<std::string, Json> narrow_;     // bfloat16 tensors by the name of the float32 one
   std::map<std::string, Json> wide_;
   std::set<std::string> weights_;
+  std::set<std::string> produced_;  // tensors of the nodes that are written
 };
 
 }  // namespace

@@ -101,15 +101,11 @@ class StepBuilder {
     // A result that only dead nodes read stays inside; the boundary cannot know that, but it costs
     // one export at most.
     step.boundary = find_boundary(graph_, nodes);
-    ProgramSignature signature{.outputs = {}, .nodes = nodes.size()};
-    for (const TensorId id : step.boundary.outputs) {
-      signature.outputs.push_back({graph_.tensor(id).dtype, graph_.tensor(id).shape});
-    }
     step.program = load_gnn_program(
         device_, instance_,
         make_sub_ir(graph_, nodes, step.boundary, backend_patterns(instance_.backend().name()))
             .text,
-        weights_of(step.boundary), std::move(signature));
+        weights_of(step.boundary), program_signature(graph_, nodes.size(), step.boundary.outputs));
     steps_.emplace_back(std::move(step));
   }
 

@@ -16,7 +16,6 @@
 
 #include "npu/ir/subgraph.hpp"
 #include "npu/support/error.hpp"
-#include "npu/support/ids.hpp"
 #include "runtime/groups/reduce_group.hpp"
 
 namespace npu {
@@ -106,15 +105,13 @@ class GroupComparer {
   /// The reference's values of some tensors.
   TensorMap run_reference(const Names& names) const {
     const Graph& graph = *sides_.reference;
-    std::vector<NodeId> nodes;
-    for (const NodeId id : ids_of<NodeId>(graph.nodes())) nodes.push_back(id);
     TensorMap values = graph_inputs_;
     Names outputs;
     for (const std::string& name : names) {
       if (!values.contains(name)) outputs.push_back(name);
     }
     if (outputs.empty()) return values;
-    sides_.reference_runner.run(graph, nodes, outputs, sides_.reference_device, values);
+    sides_.reference_runner.run(graph, all_nodes(graph), outputs, sides_.reference_device, values);
     return values;
   }
 

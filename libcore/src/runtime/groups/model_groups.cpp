@@ -20,12 +20,6 @@
 namespace npu {
 namespace {
 
-std::vector<NodeId> all_nodes(const Graph& graph) {
-  std::vector<NodeId> nodes;
-  for (const NodeId id : ids_of<NodeId>(graph.nodes())) nodes.push_back(id);
-  return nodes;
-}
-
 /// The groups in an order of execution; of those that may run next, the first in the list.
 std::vector<std::size_t> execution_order(const Graph& graph,
                                          const std::vector<GivenGroup>& groups) {
@@ -105,7 +99,7 @@ Json PartRunner::run(const Graph& graph, const std::vector<NodeId>& nodes,
   for (const TensorId input : part.graph_inputs()) {
     inputs.push_back(values.at(part.tensor(input).name));
   }
-  const CompiledModel compiled = compile_plan(part, plan, *target, data, compile, nullptr);
+  const CompiledModel compiled = compile_plan(part, plan, *target, data, compile, nullptr, devices);
   Executor program(part, plan, *target, data, executor, compiled.partitions, compiled.devices);
   std::vector<Tensor> results = program.run(inputs, nullptr);
   for (std::size_t i = 0; i < results.size(); ++i) values[outputs[i]] = std::move(results[i]);

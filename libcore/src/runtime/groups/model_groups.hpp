@@ -48,6 +48,7 @@ struct PartRunner {
   CompileOptions compile;
   ExecutorOptions executor;
   TensorMap weights;
+  OpenDevices devices;  ///< open with the same options; others are opened for each part
 
   /// Compiles `nodes` of `graph` for a device, runs them on what `values` holds and adds
   /// `outputs`, tensors that they compute. Returns the backend's compile report.
