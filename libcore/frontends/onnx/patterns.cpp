@@ -4,7 +4,9 @@
 // exists. Constants are compared as far as float32 holds them. O(1) a node.
 #include "patterns.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <numbers>
 
 namespace npu::onnx {
 namespace {
@@ -25,6 +27,12 @@ std::optional<double> number_of(const DraftNode& node, const char* key = "other"
   return value->get<double>();
 }
 
+// As made_by, for a sum or product of two tensors.
+const DraftNode* made_of_two(Op& op, const Value* value, std::string_view name) {
+  const DraftNode* node = made_by(op, value, name);
+  return node != nullptr && node->inputs.size() == 2 && node->attrs.empty() ? node : nullptr;
+}
+
 bool is_scaled_by(Op& op, const Value* value, std::string_view name, double factor,
                   Value*& operand) {
   const DraftNode* node = made_by(op, value, name);
@@ -35,19 +43,58 @@ bool is_scaled_by(Op& op, const Value* value, std::string_view name, double fact
   return true;
 }
 
-// 1 + erf(x / sqrt(2)).
-bool is_gelu_factor(Op& op, const Value* value, const Value* x) {
-  Value* erf_value = nullptr;
-  if (!is_scaled_by(op, value, "aten.add.Tensor", 1, erf_value)) return false;
-  const DraftNode* erf = made_by(op, erf_value, "aten.erf.default");
-  if (erf == nullptr) return false;
-  Value* operand = nullptr;
-  return (is_scaled_by(op, erf->inputs[0], "aten.div.Tensor", std::sqrt(2.0), operand) ||
-          is_scaled_by(op, erf->inputs[0], "aten.mul.Tensor", std::sqrt(0.5), operand)) &&
-         operand == x;
+// x * x * x.
+bool is_cube(Op& op, const Value* value, const Value* x) {
+  const DraftNode* power = made_by(op, value, "aten.pow.Tensor_Scalar");
+  if (power != nullptr) return power->inputs[0] == x && number_of(*power, "exponent") == 3.0;
+  const DraftNode* product = made_of_two(op, value, "aten.mul.Tensor");
+  for (std::size_t i = 0; product != nullptr && i < 2; ++i) {
+    const DraftNode* square = made_of_two(op, product->inputs[i], "aten.mul.Tensor");
+    if (square != nullptr && square->inputs[0] == x && square->inputs[1] == x) {
+      return product->inputs[1 - i] == x;
+    }
+  }
+  return false;
 }
 
-Value* gelu_of(Op& op, Value* x) { return op.emit_like("aten.gelu.default", {x}); }
+// sqrt(2 / pi) (x + 0.044715 x^3).
+bool is_tanh_argument(Op& op, const Value* value, const Value* x) {
+  Value* operand = nullptr;
+  const double factor = std::sqrt(2 / std::numbers::pi);
+  if (!is_scaled_by(op, value, "aten.mul.Tensor", factor, operand)) return false;
+  const DraftNode* sum = made_of_two(op, operand, "aten.add.Tensor");
+  for (std::size_t i = 0; sum != nullptr && i < 2; ++i) {
+    Value* cube = nullptr;
+    if (sum->inputs[i] == x &&
+        is_scaled_by(op, sum->inputs[1 - i], "aten.mul.Tensor", 0.044715, cube)) {
+      return is_cube(op, cube, x);
+    }
+  }
+  return false;
+}
+
+// The argument `approximate` of the GELU whose factor is 1 + erf(x / sqrt(2)), or 1 + tanh of the
+// polynomial; null for others.
+const char* gelu_factor(Op& op, const Value* value, const Value* x) {
+  Value* inner = nullptr;
+  if (!is_scaled_by(op, value, "aten.add.Tensor", 1, inner)) return nullptr;
+  if (const DraftNode* tanh = made_by(op, inner, "aten.tanh.default")) {
+    return is_tanh_argument(op, tanh->inputs[0], x) ? "tanh" : nullptr;
+  }
+  const DraftNode* erf = made_by(op, inner, "aten.erf.default");
+  if (erf == nullptr) return nullptr;
+  Value* operand = nullptr;
+  const bool is_exact =
+      is_scaled_by(op, erf->inputs[0], "aten.div.Tensor", std::sqrt(2.0), operand) ||
+      is_scaled_by(op, erf->inputs[0], "aten.mul.Tensor", std::sqrt(0.5), operand);
+  return is_exact && operand == x ? "none" : nullptr;
+}
+
+Value* gelu_of(Op& op, Value* x, std::string_view approximate) {
+  Json attrs = Json::object();
+  if (approximate != "none") attrs["approximate"] = approximate;
+  return op.emit_like("aten.gelu.default", {x}, std::move(attrs));
+}
 
 // x * f(x) for the functions that make an activation of it.
 Value* self_gated(Op& op, Value* x, Value* gate) {
@@ -57,10 +104,12 @@ Value* self_gated(Op& op, Value* x, Value* gate) {
   if (const DraftNode* sigmoid = made_by(op, gate, "aten.hardsigmoid.default")) {
     if (sigmoid->inputs[0] == x) return op.emit_like("aten.hardswish.default", {x});
   }
-  // (0.5 x) (1 + erf)
+  // (0.5 x) (1 + erf or tanh)
   Value* inner = nullptr;
-  if (is_scaled_by(op, x, "aten.mul.Tensor", 0.5, inner) && is_gelu_factor(op, gate, inner)) {
-    return gelu_of(op, inner);
+  if (is_scaled_by(op, x, "aten.mul.Tensor", 0.5, inner)) {
+    if (const char* approximate = gelu_factor(op, gate, inner)) {
+      return gelu_of(op, inner, approximate);
+    }
   }
   return nullptr;
 }
@@ -78,6 +127,46 @@ const DraftNode* norm_for(Op& op, Value* norm, Value* constant, std::size_t oper
   }
   const Json* shape = find_member(node->attrs, "normalized_shape");
   return shape != nullptr && *shape == Json(constant->shape) ? node : nullptr;
+}
+
+// A constant of one number for each channel of `x`, which broadcasts over its other axes.
+bool is_by_channel(const Value* constant, const Value* x) {
+  if (!is_float_constant(constant) || constant->dtype != x->dtype || x->rank() < 2) return false;
+  Shape wanted(x->shape.size() - 1, 1);
+  wanted[0] = x->shape[1];
+  if (constant->rank() == x->rank() && constant->shape[0] == 1) {
+    return std::equal(wanted.begin(), wanted.end(), constant->shape.begin() + 1);
+  }
+  return constant->shape == wanted;
+}
+
+bool is_all(Op& op, Value* constant, double number) {
+  if (!is_float_constant(constant)) return false;
+  const Tensor* values = op.importer().known(constant);
+  if (values == nullptr) return false;
+  for (std::int64_t i = 0; i < values->element_count(); ++i) {
+    if (values->value_as_double(i) != number) return false;
+  }
+  return true;
+}
+
+// The norm by channel of groups that are seen as channels, times `scale`: a group norm.
+Value* group_norm_of(Op& op, const Value* value, Value* scale) {
+  const DraftNode* back = made_by(op, value, "aten.reshape.default");
+  if (back == nullptr || !is_by_channel(scale, value)) return nullptr;
+  const DraftNode* norm = made_by(op, back->inputs[0], "aten.instance_norm.default");
+  if (norm == nullptr || norm->inputs.size() != 3) return nullptr;
+  const DraftNode* there = made_by(op, norm->inputs[0], "aten.reshape.default");
+  if (there == nullptr) return nullptr;
+  Value* x = there->inputs[0];
+  const Value* groups = norm->inputs[0];
+  if (x->shape != value->shape || groups->rank() < 3 || groups->shape[0] != x->shape[0] ||
+      groups->shape[1] < 1 || x->shape[1] % groups->shape[1] != 0 ||
+      !is_all(op, norm->inputs[1], 1) || !is_all(op, norm->inputs[2], 0)) {
+    return nullptr;
+  }
+  return op.emit_like("aten.group_norm.default", {x, op.view(scale, {x->shape[1]})},
+                      Json{{"num_groups", groups->shape[1]}, {"eps", norm->attrs["eps"]}});
 }
 
 // The dims of a mean that keeps them, if they are the last ones.
@@ -131,6 +220,7 @@ Value* match_product(Op& op, Value* a, Value* b) {
       return op.emit("aten.layer_norm.default", {norm->inputs[0], b}, Json(norm->attrs), a->dtype,
                      a->shape);
     }
+    if (Value* value = group_norm_of(op, a, b)) return value;
   }
   return nullptr;
 }
@@ -142,7 +232,7 @@ Value* match_scaled(Op& op, Value* a, double factor) {
   Value* x = product->inputs[0];
   Value* gate = product->inputs[1];
   for (int turn = 0; turn < 2; ++turn, std::swap(x, gate)) {
-    if (is_gelu_factor(op, gate, x)) return gelu_of(op, x);
+    if (const char* approximate = gelu_factor(op, gate, x)) return gelu_of(op, x, approximate);
   }
   return nullptr;
 }
@@ -153,6 +243,12 @@ Value* match_sum(Op& op, Value* a, Value* b) {
       return op.emit("aten.layer_norm.default", {norm->inputs[0], norm->inputs[1], b},
                      Json(norm->attrs), a->dtype, a->shape);
     }
+    const DraftNode* groups = made_by(op, a, "aten.group_norm.default");
+    if (groups != nullptr && groups->inputs.size() == 2 && is_by_channel(b, a)) {
+      return op.emit_like("aten.group_norm.default",
+                          {groups->inputs[0], groups->inputs[1], op.view(b, {a->shape[1]})},
+                          Json(groups->attrs));
+    }
     const DraftNode* linear = made_by(op, a, "aten.linear.default");
     if (linear == nullptr || linear->inputs.size() != 2 || !is_float_constant(b)) continue;
     if (b->dtype == a->dtype && b->rank() == 1 && b->shape[0] == a->shape.back()) {
@@ -161,6 +257,24 @@ Value* match_sum(Op& op, Value* a, Value* b) {
     }
   }
   return nullptr;
+}
+
+Value* unpadded(Op& op, Value* x, const Shape& kernel, Shape& pads) {
+  const DraftNode* pad = made_by(op, x, "aten.constant_pad_nd.default");
+  if (pad == nullptr) return nullptr;
+  const Json* fill = find_member(pad->attrs, "value");
+  if (fill != nullptr && *fill != 0) return nullptr;
+  const auto ends = pad->attrs.at("pad").get<Shape>();  // the last axis first, both its ends
+  if (ends.size() > 2 * kernel.size()) return nullptr;
+  pads.assign(kernel.size(), 0);
+  for (std::size_t i = 0; i < ends.size() / 2; ++i) {
+    const std::size_t axis = kernel.size() - 1 - i;
+    if (ends[2 * i] != ends[2 * i + 1] || ends[2 * i] < 0 || ends[2 * i] > kernel[axis] / 2) {
+      return nullptr;
+    }
+    pads[axis] = ends[2 * i];
+  }
+  return pad->inputs[0];
 }
 
 Value* match_quotient(Op& op, Value* a, Value* b) {

@@ -272,7 +272,26 @@ void for_each_distinct(const std::vector<TensorId>& operands, const Visit& visit
   }
 }
 
+// A dropout that is not training, or drops a share of zero.
+bool keeps_all(const Node& node) {
+  const Json* train = find_member(node.attrs(), "train");
+  if (train == nullptr || !train->is_boolean() || !train->get<bool>()) return true;
+  const Json* share = find_member(node.attrs(), "p");
+  return share != nullptr && share->is_number() && share->get<double>() == 0;
+}
+
+bool pads_nothing(const Node& node) {
+  const Json* pads = find_member(node.attrs(), "pad");
+  return pads != nullptr && pads->is_array() &&
+         std::all_of(pads->begin(), pads->end(), [](const Json& pad) { return pad == 0; });
+}
+
 }  // namespace
+
+bool may_be_alias(const OpInfo& op) {
+  return op.is_alias || contains({"to", "type_as", "cat", "concat", "constant_pad_nd", "pad"},
+                                 base_name(op.op_type));
+}
 
 bool is_alias_node(const Graph& graph, const Node& node) {
   if (node.op_type == kSetGradEnabled) {
@@ -282,11 +301,9 @@ bool is_alias_node(const Graph& graph, const Node& node) {
   const OpInfo* op = find_op(node.op_type);
   if (op == nullptr) return false;
   const std::string_view name = base_name(op->op_type);
-  if (op->is_alias) {
-    if (name.find("dropout") == std::string_view::npos) return true;
-    const Json* train = find_member(node.attrs(), "train");
-    return train == nullptr || !train->is_boolean() || !train->get<bool>();
-  }
+  if (op->is_alias) return name.find("dropout") == std::string_view::npos || keeps_all(node);
+  if (name == "cat" || name == "concat") return node.inputs.size() == 1;
+  if (name == "constant_pad_nd" || name == "pad") return pads_nothing(node);
   if (name != "to" && name != "type_as") return false;
   const Json* copy = find_member(node.attrs(), "copy");
   if (copy != nullptr && copy->is_boolean() && copy->get<bool>()) return false;

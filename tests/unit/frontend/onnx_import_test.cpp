@@ -236,3 +236,84 @@ TEST_CASE("onnx: pads that differ at the two ends become a node", "[frontend]") 
   CHECK(model.graph.nodes()[1].name == "c");
   CHECK(model.graph.tensor(model.graph.graph_outputs()[0]).shape == Shape{1, 1, 5, 5});
 }
+
+TEST_CASE("onnx: zeros in front of a pool that has none are the pool's", "[frontend]") {
+  const auto ops_of = [](const std::vector<std::int64_t>& pads, std::int64_t kernel,
+                         std::vector<std::int64_t> own, std::int64_t extent) {
+    Proto graph = Proto()
+                      .message(1, onnx_node("Pad", {"x", "p"}, {"q"}, "pad"))
+                      .message(1, onnx_node("AveragePool", {"q"}, {"y"}, "pool")
+                                      .message(5, onnx_ints("kernel_shape", {kernel, kernel}))
+                                      .message(5, onnx_ints("pads", own)))
+                      .message(5, onnx_integers("p", {8}, pads))
+                      .message(11, onnx_value("x", {1, 2, 5, 5}))
+                      .message(12, onnx_value("y", {1, 2, extent, extent}));
+    const Imported model = import_bytes(onnx_model(graph).text());
+    CHECK(model.errors.empty());
+    return model.ops();
+  };
+  using Ops = std::vector<std::string>;
+  const Ops one{"aten.avg_pool2d.default"};
+  const Ops two{"aten.constant_pad_nd.default", "aten.avg_pool2d.default"};
+  CHECK(ops_of({0, 0, 1, 1, 0, 0, 1, 1}, 3, {0, 0, 0, 0}, 5) == one);
+  CHECK(ops_of({0, 0, 1, 1, 0, 0, 1, 1}, 3, {1, 1, 1, 1}, 7) == two);
+  CHECK(ops_of({0, 0, 2, 2, 0, 0, 2, 2}, 3, {0, 0, 0, 0}, 7) ==
+        two);  // more than half of the window
+  CHECK(ops_of({0, 0, 2, 2, 0, 0, 0, 0}, 3, {0, 0, 0, 0}, 5) == two);
+  CHECK(ops_of({0, 1, 0, 0, 0, 1, 0, 0}, 3, {0, 0, 0, 0}, 3) == two);  // channels
+}
+
+TEST_CASE("onnx: a GELU with tanh is put together again", "[frontend]") {
+  const auto ops_of = [](float cubed, float factor) {
+    const Proto graph = Proto()
+                            .message(1, onnx_node("Pow", {"x", "three"}, {"cube"}, "a"))
+                            .message(1, onnx_node("Mul", {"cube", "c"}, {"d"}, "b"))
+                            .message(1, onnx_node("Add", {"x", "d"}, {"e"}, "c"))
+                            .message(1, onnx_node("Mul", {"e", "f"}, {"g"}, "d"))
+                            .message(1, onnx_node("Tanh", {"g"}, {"h"}, "e"))
+                            .message(1, onnx_node("Add", {"h", "one"}, {"i"}, "f"))
+                            .message(1, onnx_node("Mul", {"x", "i"}, {"j"}, "g"))
+                            .message(1, onnx_node("Mul", {"j", "half"}, {"y"}, "h"))
+                            .message(5, onnx_tensor("three", {}, {3}))
+                            .message(5, onnx_tensor("c", {}, {cubed}))
+                            .message(5, onnx_tensor("f", {}, {factor}))
+                            .message(5, onnx_tensor("one", {}, {1}))
+                            .message(5, onnx_tensor("half", {}, {0.5F}))
+                            .message(11, onnx_value("x", {4}))
+                            .message(12, onnx_value("y", {4}));
+    return import_bytes(onnx_model(graph).text()).ops();
+  };
+  CHECK(ops_of(0.044715F, 0.7978845608F) == std::vector<std::string>{"aten.gelu.default"});
+  CHECK(ops_of(0.04471F, 0.7978845608F).size() == 8);
+  CHECK(ops_of(0.044715F, 0.79F).size() == 8);
+}
+
+TEST_CASE("onnx: a norm of groups that stand as channels is a group norm", "[frontend]") {
+  const auto ops_of = [](float one, const std::vector<std::int64_t>& scale) {
+    const Proto graph =
+        Proto()
+            .message(1, onnx_node("Reshape", {"x", "in"}, {"a"}, "a"))
+            .message(1, onnx_node("InstanceNormalization", {"a", "ones", "zeros"}, {"b"}, "b"))
+            .message(1, onnx_node("Reshape", {"b", "out"}, {"c"}, "c"))
+            .message(1, onnx_node("Mul", {"c", "w"}, {"d"}, "d"))
+            .message(1, onnx_node("Add", {"d", "v"}, {"y"}, "e"))
+            .message(5, onnx_integers("in", {3}, {2, 2, -1}))
+            .message(5, onnx_integers("out", {4}, {2, 4, 3, 3}))
+            .message(5, onnx_tensor("ones", {2}, {one, 1}))
+            .message(5, onnx_tensor("zeros", {2}, {0, 0}))
+            .message(5, onnx_tensor("w", scale, {1, 2, 3, 4}))
+            .message(5, onnx_tensor("v", {4, 1, 1}, {5, 6, 7, 8}))
+            .message(11, onnx_value("x", {2, 4, 3, 3}))
+            .message(12, onnx_value("y", {2, 4, 3, 3}));
+    const Imported model = import_bytes(onnx_model(graph).text());
+    CHECK(model.errors.empty());
+    if (model.graph.nodes().size() == 1) {
+      CHECK(model.graph.nodes()[0].attrs()["num_groups"] == 2);
+      CHECK(model.graph.nodes()[0].inputs.size() == 3);
+    }
+    return model.ops();
+  };
+  CHECK(ops_of(1, {4, 1, 1}) == std::vector<std::string>{"aten.group_norm.default"});
+  CHECK(ops_of(1, {1, 4, 1, 1}) == std::vector<std::string>{"aten.group_norm.default"});
+  CHECK(ops_of(2, {4, 1, 1}).size() == 5);
+}

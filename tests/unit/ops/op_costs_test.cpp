@@ -141,6 +141,11 @@ TEST_CASE("aliases by argument") {
   const Json on = {{"p", 0.5}, {"train", true}};
   CHECK(node("aten.dropout.default", {{8}}, {8}, off).alias());
   CHECK_FALSE(node("aten.dropout.default", {{8}}, {8}, on).alias());
+  CHECK(node("aten.dropout.default", {{8}}, {8}, {{"p", 0}, {"train", true}}).alias());
+  CHECK(node("aten.cat.default", {{8}}, {8}).alias());
+  CHECK_FALSE(node("aten.cat.default", {{8}, {8}}, {16}).alias());
+  CHECK(node("aten.pad.default", {{8}}, {8}, {{"pad", {0, 0}}}).alias());
+  CHECK_FALSE(node("aten.pad.default", {{8}}, {9}, {{"pad", {0, 1}}}).alias());
   CHECK(node("aten.to.dtype", {{8}}, {8}, {{"dtype", "float32"}}).alias());
   CHECK_FALSE(node("aten.to.dtype", {{8}}, {8}, {{"dtype", "float16"}}, "float16").alias());
   CHECK(node("aten.to.dtype", {{8}}, {8}, {{"dtype", "float16"}}, "float16").bytes() == 32 + 16);

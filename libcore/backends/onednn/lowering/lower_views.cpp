@@ -344,7 +344,9 @@ void lower_pad(Lowering& lowering, const BoundNode& node) {
     lowering.invalid("argument 'pad': expected two numbers per dimension, found " +
                      std::to_string(pad.size()) + " for rank " + std::to_string(shape.size()));
   }
-  if (shape.empty()) return define_alias(lowering);
+  if (std::all_of(pad.begin(), pad.end(), [](std::int64_t number) { return number == 0; })) {
+    return define_alias(lowering);
+  }
   Value source = lowering.strided(lowering.stored(self));
   Shape result = shape;
   std::vector<std::int64_t> begins(shape.size(), 0);

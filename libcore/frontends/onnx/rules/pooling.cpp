@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "patterns.hpp"
 #include "rules/rules.hpp"
 
 namespace npu::onnx {
@@ -267,6 +268,11 @@ Value* average_pool(Op& op, Value* x) {
   const bool has_pads = std::any_of(pool.window.begin.begin(), pool.window.begin.end(),
                                     [](auto p) { return p != 0; });
   if (has_pads && !counts_pads) attrs["count_include_pad"] = false;
+  Shape pads;
+  if (Value* before = has_pads ? nullptr : unpadded(op, x, pool.window.kernel, pads)) {
+    attrs["padding"] = pads;
+    x = before;
+  }
   return op.emit(pool_name("avg", pool.outputs.size()), {x}, std::move(attrs), x->dtype,
                  pooled_shape(x->shape, pool.outputs));
 }

@@ -85,9 +85,12 @@ const OpInfo* find_op(std::string_view op_type);
 /// Every op that the catalogue knows, by name.
 std::vector<std::string_view> catalogued_ops();
 
-/// True if a node moves no data: its op is an alias (a dropout only if it is not training), or it
-/// is a cast whose result has its operand's dtype.
+/// True if a node need not move data: its op is an alias (a dropout only if it is not training or
+/// drops nothing), a cast whose result has its operand's dtype, a concatenation of one tensor or a
+/// pad of no elements.
 bool is_alias_node(const Graph& graph, const Node& node);
+/// False if no node of the op is one.
+bool may_be_alias(const OpInfo& op);
 
 /// Floating-point operations of a node (a multiply-add is two). 0 for aliases and ops without
 /// arithmetic; an op that the catalogue does not know counts as one per output element.

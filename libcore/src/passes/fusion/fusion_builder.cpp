@@ -20,7 +20,8 @@ struct OpFacts {
   Role role = Role::kOther;
   bool may_be_alias = false;  // depends on the node
   bool is_getitem = false;
-  bool is_random = false;  // dropout: element-wise only when it does nothing
+  bool is_random = false;      // dropout: element-wise only when it does nothing
+  bool joins_or_pads = false;  // an alias of one tensor, or without pads
 };
 
 OpFacts facts_of(std::string_view op_type) {
@@ -31,8 +32,9 @@ OpFacts facts_of(std::string_view op_type) {
   facts.kind = op->kind;
   facts.role = op->role;
   facts.is_random = op_type.find("dropout") != std::string_view::npos;
-  facts.may_be_alias =
-      op->is_alias || op_type.starts_with("aten.to.") || op_type.starts_with("aten.type_as.");
+  facts.may_be_alias = may_be_alias(*op);
+  facts.joins_or_pads = facts.may_be_alias &&
+                        (op->role == Role::kCat || op_type.find("pad") != std::string_view::npos);
   return facts;
 }
 
@@ -50,11 +52,6 @@ std::int32_t selected_operand(const Node& node) {
 bool is_false(const Node& node, std::string_view attribute) {
   const Json* value = find_member(node.attrs(), attribute);
   return value != nullptr && value->is_boolean() && !value->get<bool>();
-}
-
-bool drops_nothing(const Node& node) {
-  const Json* share = find_member(node.attrs(), "p");
-  return share != nullptr && share->is_number() && share->get<double>() == 0;
 }
 
 bool is_two(const Node& node) {
@@ -179,7 +176,11 @@ void FusionBuilder::collect_facts() {
       facts.role = Role::kOther;
     }
     if (facts.role == Role::kPower && is_two(node)) facts.role = Role::kSquare;
-    if (op.is_random && !facts.alias && !drops_nothing(node)) facts.kind = OpKind::kOpaque;
+    if (op.is_random && !facts.alias) {
+      facts.kind = OpKind::kOpaque;
+      facts.role = Role::kOther;
+    }
+    if (op.joins_or_pads && facts.alias) facts.role = Role::kSameOrder;
     if (facts.alias && node.outputs.size() == 1) {
       const std::span<const TensorId> read = operands(static_cast<std::int32_t>(n));
       // A second operand of an alias gives a shape or a dtype, and is not passed on.

@@ -120,9 +120,7 @@ class AttentionMatch {
         return is_batched_product(next) && node(next).inputs[0] == value &&
                builder_.fits(nodes_.size());
       }
-      if (!keeps_row_major(builder_, next) || !same_shape(next) || is_training(node(next))) {
-        return false;
-      }
+      if (!keeps_row_major(builder_, next) || !same_shape(next)) return false;
       value = node(next).outputs[0];
     }
   }

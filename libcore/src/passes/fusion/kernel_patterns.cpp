@@ -47,11 +47,6 @@ bool is_weight(const FusionBuilder& builder, TensorId id) {
   return info_of(builder, id).kind == TensorKind::kWeight;
 }
 
-bool is_training(const Node& node) {
-  const Json* train = find_member(node.attrs(), "train");
-  return train != nullptr && *train != false;
-}
-
 bool is_factor(const FusionBuilder& builder, std::int32_t n) {
   const Node& node = builder.node(n);
   const Role role = builder.facts(n).role;
@@ -281,7 +276,7 @@ void share_copies(FusionBuilder& builder) {
     ++builder.steps();
     if (!builder.free(n) || builder.facts(n).role != Role::kSameOrder) continue;
     if (!builder.enabled(Pattern::kNoCopy, n) || builder.facts(n).alias) continue;
-    if (!keeps_row_major(builder, n) || is_training(builder.node(n))) continue;
+    if (!keeps_row_major(builder, n)) continue;
     builder.add_group({n}, number_of(Pattern::kNoCopy), n);
   }
 }

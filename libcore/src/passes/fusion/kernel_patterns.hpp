@@ -51,8 +51,6 @@ bool is_weight(const FusionBuilder& builder, TensorId id);
 bool is_factor(const FusionBuilder& builder, std::int32_t n);
 /// True for an op whose result has its first operand's elements in the same row-major order.
 bool keeps_row_major(const FusionBuilder& builder, std::int32_t n);
-/// True for a dropout that drops.
-bool is_training(const Node& node);
 
 // The stages of match_kernels.
 void claim_unused(FusionBuilder& builder, const Readers& readers);

@@ -85,7 +85,6 @@ class PostOpWalk {
     const TensorInfo& result = builder_.graph().tensor(node.outputs.front());
     if (result.dtype != value().dtype) return false;
     if (position == 0 && keeps_row_major(builder_, n)) {
-      if (is_training(node)) return false;
       return kind_ == Anchor::kProduct || result.shape == value().shape;
     }
     if (result.shape != value().shape) return false;

@@ -118,6 +118,18 @@ TEST_CASE("kernels: attention on batched products") {
   if (between == "mask, factor" || between == "relu") CHECK(found.empty());
 }
 
+TEST_CASE("kernels: attention goes through a dropout that drops nothing") {
+  const double share = GENERATE(0.0, 0.1);
+  KernelNet net;
+  net.input("q", {2, 4, 8}).input("k", {2, 8, 4}).input("v", {2, 4, 8});
+  net.node("p", "aten.bmm.default", {"q", "k"}, Shape{2, 4, 4});
+  net.node("s", "aten.softmax.int", {"p"}, Shape{2, 4, 4}, Json{{"dim", -1}});
+  net.node("d", "aten.dropout.default", {"s"}, Shape{2, 4, 4}, Json{{"p", share}, {"train", true}});
+  net.node("o", "aten.bmm.default", {"d", "v"}, Shape{2, 4, 8}).output("o");
+  const Lines found = lines_of(net.build(), just({"scaled-attention"}));
+  CHECK(found == (share == 0 ? Lines{"scaled-attention: p s d o"} : Lines{}));
+}
+
 TEST_CASE("kernels: channel gates of whole vectors") {
   const std::int64_t channels = GENERATE(16, 12);
   KernelNet net;
