@@ -8,6 +8,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
 #include <dlfcn.h>
+#include <omp.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -39,14 +40,16 @@ struct BlobHeader {
   std::uint64_t text_size;
 };
 
-/// libtorch's number of threads, which OpenMP keeps for each thread, as long as it lives.
+/// libtorch's number of threads, which OpenMP keeps for each thread, as long as it lives. Not set
+/// by at::set_num_threads: it starts the threads of another pool anew, which then spin beside the
+/// run.
 class ThreadScope {
  public:
   explicit ThreadScope(int threads) : before_(at::get_num_threads()), threads_(threads) {
-    if (before_ != threads_) at::set_num_threads(threads_);
+    if (before_ != threads_) ::omp_set_num_threads(threads_);
   }
   ~ThreadScope() {
-    if (before_ != threads_) at::set_num_threads(before_);
+    if (before_ != threads_) ::omp_set_num_threads(before_);
   }
   ThreadScope(const ThreadScope&) = delete;
   ThreadScope& operator=(const ThreadScope&) = delete;

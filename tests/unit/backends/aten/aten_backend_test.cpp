@@ -4,6 +4,7 @@
 // Expected values are computed here or written beside their arithmetic.
 #include <dlfcn.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,6 +17,7 @@
 #include <numeric>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -58,6 +60,28 @@ TEST_CASE("device options are checked", "[aten]") {
   CHECK(text(R"({"load_ops": "x.so"})").starts_with("option 'load_ops': expected a list of paths"));
   CHECK(text("[1]") == "device options: expected an object");
   CHECK_FALSE(text("{").empty());
+}
+
+// The kernel's number of a new thread.
+pid_t new_thread_id() {
+  pid_t id = 0;
+  std::thread([&] { id = ::gettid(); }).join();
+  return id;
+}
+
+// A library that starts its threads anew with each run leaves them spinning beside it. Numbers are
+// given in order, to other programs, too; one of many tries is left alone by them.
+TEST_CASE("runs start no threads", "[aten]") {
+  const Device device(R"({"threads": 3})");
+  Model model = one_node("aten.relu.default", {{"x", range({8}, -3.0F)}}, {}, {{"y", {8}}});
+  Loaded loaded(device, model);
+  bool none = false;
+  for (int i = 0; i < 200 && !none; ++i) {
+    const pid_t before = new_thread_id();
+    loaded.run();
+    none = new_thread_id() == before + 1;
+  }
+  CHECK(none);
 }
 
 TEST_CASE("list_ops names ops of every kind once", "[aten]") {
