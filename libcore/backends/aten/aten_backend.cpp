@@ -12,7 +12,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -92,25 +91,6 @@ npu4_status backend_info(npu4_backend_info* info, npu4_error* error) {
   });
 }
 
-/// libtorch stores and computes all of them.
-const std::vector<const npu4_dtype_info*>& dtype_infos() {
-  static const auto infos = [] {
-    std::array<npu4_dtype_info, kDTypeCount> made{};
-    for (std::uint32_t i = 0; i < made.size(); ++i) {
-      made[i].struct_size = sizeof made[i];
-      made[i].dtype = i;
-      made[i].flags = NPU4_DTYPE_STORAGE | NPU4_DTYPE_ARITHMETIC;
-    }
-    return made;
-  }();
-  static const auto pointers = [] {
-    std::vector<const npu4_dtype_info*> made;
-    for (const npu4_dtype_info& info : infos) made.push_back(&info);
-    return made;
-  }();
-  return pointers;
-}
-
 npu4_status device_info(std::uint64_t index, npu4_device_info* info, npu4_error* error) {
   if (index != 0) return NPU4_END;
   return guarded(error, [&] {
@@ -118,6 +98,7 @@ npu4_status device_info(std::uint64_t index, npu4_device_info* info, npu4_error*
     static const std::string fingerprint = fmt::format(
         "aten blob {} npu {} libtorch {}", kBlobVersion, NPU_VERSION, NPU_TORCH_VERSION);
     static const npu4_memory_info* const memories[] = {&memory_info()};
+    static const DTypeInfos dtypes([](npu4_dtype) { return true; });  // libtorch computes in all
     npu4_device_info filled{};
     filled.id = "cpu:0";
     filled.name = "CPU";
@@ -129,8 +110,8 @@ npu4_status device_info(std::uint64_t index, npu4_device_info* info, npu4_error*
     filled.usable = 1;
     filled.memories = memories;
     filled.memory_count = 1;
-    filled.dtypes = dtype_infos().data();
-    filled.dtype_count = dtype_infos().size();
+    filled.dtypes = dtypes.data();
+    filled.dtype_count = dtypes.size();
     filled.known = NPU4_KNOWN_COMPUTE_UNITS;
     filled.compute_units = std::max(1U, std::thread::hardware_concurrency());
     fill(info, filled);

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "device/in_tree_backend.hpp"
 #include "npu/backend.h"
-#include "npu/support/error.hpp"
 #include "npu/tensor/dtype.hpp"
 
 namespace npu::aten {
@@ -28,20 +28,6 @@ class StatusError : public std::exception {
   npu4_status status_;
   std::string text_;
 };
-
-/// What an error of libcore is at the boundary.
-inline npu4_status status_of(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kUnsupported:
-      return NPU4_UNSUPPORTED;
-    case ErrorCode::kInfeasible:  // of libcore's tensors: there is no memory for one
-      return NPU4_MEMORY;
-    case ErrorCode::kFailed:
-      return NPU4_FAILED;
-    default:
-      return NPU4_INVALID;
-  }
-}
 
 // In the order of npu4_dtype and npu::DType.
 inline constexpr std::array<c10::ScalarType, kDTypeCount> kScalarTypes = {

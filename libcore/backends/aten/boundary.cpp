@@ -105,16 +105,7 @@ at::Tensor wrap_weight(const npu4_tensor& tensor) {
 }
 
 const npu4_memory_info& memory_info() {
-  static const npu4_memory_info info = [] {
-    npu4_memory_info made{};
-    made.struct_size = sizeof made;
-    made.name = "host";
-    made.kind = NPU4_MEMORY_SHARED;
-    made.flags = NPU4_HOST_MAPPABLE | NPU4_HOST_COHERENT | NPU4_WRAPS_HOST_POINTER;
-    made.known = NPU4_KNOWN_ALIGNMENT;
-    made.alignment = 64;
-    return made;
-  }();
+  static const npu4_memory_info info = host_memory_info(64);
   return info;
 }
 

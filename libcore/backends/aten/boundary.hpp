@@ -88,13 +88,6 @@ npu4_status guarded(npu4_error* error, Body body) noexcept {
   }
 }
 
-/// Fills as much of an out struct as its owner has room for.
-template <typename Out>
-void fill(Out* out, Out value) {
-  value.struct_size = std::min<std::uint64_t>(out->struct_size, sizeof value);
-  std::memcpy(out, &value, static_cast<std::size_t>(value.struct_size));
-}
-
 [[noreturn]] inline void invalid(std::string text) {
   throw StatusError(NPU4_INVALID, std::move(text));
 }

@@ -218,12 +218,8 @@ npu4_status try_blob(const Harness& harness, const Instance& sample, const std::
   const ProgramPtr owned(program, harness.api.program_free);
   const std::vector<npu4_buffer*> inputs = sample.input_handles();
   const std::vector<npu4_buffer*> outputs = sample.output_handles();
-  auto run_args = sized<npu4_run_args>();
-  run_args.inputs = inputs.data();
-  run_args.input_count = inputs.size();
-  run_args.outputs = outputs.data();
-  run_args.output_count = outputs.size();
-  harness.api.run(program, &run_args, &error);
+  const npu4_run_args with = run_args(inputs, outputs);
+  harness.api.run(program, &with, &error);
   return status;
 }
 

@@ -127,14 +127,10 @@ void check_profile(const Harness& harness) {
   profile.node_count = nodes.size();
   const std::vector<npu4_buffer*> inputs = sample.input_handles();
   const std::vector<npu4_buffer*> outputs = sample.output_handles();
-  auto run_args = sized<npu4_run_args>();
-  run_args.inputs = inputs.data();
-  run_args.input_count = inputs.size();
-  run_args.outputs = outputs.data();
-  run_args.output_count = outputs.size();
-  run_args.profile = &profile;
+  npu4_run_args with = run_args(inputs, outputs);
+  with.profile = &profile;
   const auto begin = std::chrono::steady_clock::now();
-  harness.require_ok(harness.api.run(program, &run_args, &error), error, "run with a profile");
+  harness.require_ok(harness.api.run(program, &with, &error), error, "run with a profile");
   const auto wall = static_cast<std::uint64_t>(
       std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());
   std::uint64_t sum = 0;
@@ -235,12 +231,8 @@ void check_shared_weights(const Harness& harness) {
     const ProgramPtr program = harness.create(model);
     const std::vector<npu4_buffer*> inputs = plain.input_handles();
     const std::vector<npu4_buffer*> outputs = plain.output_handles();
-    auto run_args = sized<npu4_run_args>();
-    run_args.inputs = inputs.data();
-    run_args.input_count = inputs.size();
-    run_args.outputs = outputs.data();
-    run_args.output_count = outputs.size();
-    harness.require_ok(api.run(program.get(), &run_args, &error), error, "run with shared weights");
+    const npu4_run_args with = run_args(inputs, outputs);
+    harness.require_ok(api.run(program.get(), &with, &error), error, "run with shared weights");
     harness.found.expect(
         same_bits({harness.read(plain.out.front().get(), graph.tensor("sum"))}, expected),
         "a model with shared weights gives other values");

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "npu/device/backend.hpp"
 #include "npu/support/json.hpp"
 #include "npu/tensor/tensor.hpp"
 
@@ -16,10 +17,7 @@ struct TensorSpec {
   Shape shape;
 };
 
-struct WeightSpec {
-  std::string name;
-  Tensor tensor;
-};
+using WeightSpec = NamedTensor;
 
 struct NodeSpec {
   std::string name;

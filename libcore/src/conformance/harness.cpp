@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "device/backend_table.hpp"
+#include "device/tensor_views.hpp"
 #include "npu/device/backend.hpp"
 #include "npu/support/error.hpp"
 
@@ -56,29 +57,6 @@ void read_devices(Library& library) {
 }
 
 void ignore_log(void*, std::uint32_t, const char*) {}
-
-npu4_tensor tensor_view(const std::string& name, const Tensor& tensor) {
-  auto view = sized<npu4_tensor>();
-  view.name = name.c_str();
-  view.dtype = static_cast<npu4_dtype>(tensor.dtype());
-  view.rank = static_cast<std::uint32_t>(tensor.shape().size());
-  view.shape = tensor.shape().data();
-  view.data = tensor.data();
-  view.bytes = tensor.bytes();
-  return view;
-}
-
-struct TensorViews {
-  std::vector<npu4_tensor> views;
-  std::vector<const npu4_tensor*> pointers;
-
-  explicit TensorViews(const std::vector<WeightSpec>& tensors) {
-    for (const WeightSpec& tensor : tensors) {
-      views.push_back(tensor_view(tensor.name, tensor.tensor));
-    }
-    for (const npu4_tensor& view : views) pointers.push_back(&view);
-  }
-};
 
 std::uint64_t tensor_bytes(const TensorSpec& tensor) {
   return Tensor(tensor.dtype, tensor.shape).bytes();
@@ -392,14 +370,20 @@ Instance make_sample(const Harness& harness) {
   throw CaseStopped();
 }
 
-npu4_status run(const Harness& harness, const Instance& instance, npu4_error& error) {
-  const std::vector<npu4_buffer*> inputs = instance.input_handles();
-  const std::vector<npu4_buffer*> outputs = instance.output_handles();
+npu4_run_args run_args(const std::vector<npu4_buffer*>& inputs,
+                       const std::vector<npu4_buffer*>& outputs) {
   auto args = sized<npu4_run_args>();
   args.inputs = inputs.data();
   args.input_count = inputs.size();
   args.outputs = outputs.data();
   args.output_count = outputs.size();
+  return args;
+}
+
+npu4_status run(const Harness& harness, const Instance& instance, npu4_error& error) {
+  const std::vector<npu4_buffer*> inputs = instance.input_handles();
+  const std::vector<npu4_buffer*> outputs = instance.output_handles();
+  const npu4_run_args args = run_args(inputs, outputs);
   return harness.api.run(instance.program.get(), &args, &error);
 }
 

@@ -9,26 +9,11 @@
 
 #include "conformance/findings.hpp"
 #include "conformance/graph_spec.hpp"
+#include "device/device_call.hpp"
 #include "npu/backend.h"
 #include "npu/tensor/tensor.hpp"
 
 namespace npu::conformance {
-
-/// A zeroed struct of the interface that knows its size.
-template <typename Struct>
-Struct sized() {
-  Struct result{};
-  result.struct_size = sizeof result;
-  return result;
-}
-
-/// NPU4_HAS for C++.
-template <typename Struct, typename Member>
-bool has_member(const Struct* pointer, Member Struct::*member) {
-  const auto* end = reinterpret_cast<const char*>(&(pointer->*member) + 1);
-  return static_cast<std::uint64_t>(end - reinterpret_cast<const char*>(pointer)) <=
-         pointer->struct_size;
-}
 
 /// Facts of a device, copied.
 struct DeviceSheet {
@@ -155,6 +140,9 @@ Instance make_sample(const Harness& harness);
 Instance make_instance(const Harness& harness, DevicePtr device, const GraphSpec& graph,
                        const std::string& blob, std::uint64_t seed = 1);
 npu4_status run(const Harness& harness, const Instance& instance, npu4_error& error);
+/// The arguments of a run; the arrays live as long as the run.
+npu4_run_args run_args(const std::vector<npu4_buffer*>& inputs,
+                       const std::vector<npu4_buffer*>& outputs);
 /// Runs, which must succeed, and reads the outputs.
 std::vector<Tensor> run_and_read(const Harness& harness, const Instance& instance);
 bool same_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& b);

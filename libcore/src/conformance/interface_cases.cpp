@@ -46,7 +46,7 @@ bool is_json_object(const char* text) {
 void check_table(const Harness& harness, const npu4_backend& api) {
   Findings& found = harness.found;
   found.expect(api.abi_version >= NPU4_ABI_VERSION, "the table states a version below 4");
-  found.require(has_member(&api, &npu4_backend::buffer_read), "the table ends before buffer_read");
+  found.require(NPU4_HAS(&api, buffer_read), "the table ends before buffer_read");
   found.require(api.backend_info != nullptr && api.device_info != nullptr &&
                     api.device_open != nullptr && api.device_close != nullptr &&
                     api.compile != nullptr && api.model_load != nullptr &&
@@ -54,7 +54,7 @@ void check_table(const Harness& harness, const npu4_backend& api) {
                     api.program_free != nullptr && api.buffer_create != nullptr &&
                     api.buffer_free != nullptr && api.run != nullptr,
                 "a required function is null");
-  const bool maps = has_member(&api, &npu4_backend::buffer_unmap) && api.buffer_map != nullptr;
+  const bool maps = NPU4_HAS(&api, buffer_unmap) && api.buffer_map != nullptr;
   found.expect(!maps || api.buffer_unmap != nullptr, "buffer_map comes without buffer_unmap");
   found.expect((api.buffer_write != nullptr && api.buffer_read != nullptr) || maps,
                "neither buffer_write and buffer_read nor buffer_map is there");
@@ -179,12 +179,7 @@ void run_longer_buffers(const Harness& harness, const Instance& sample) {
   const std::vector<Tensor> expected = run_and_read(harness, sample);
   const std::vector<npu4_buffer*> inputs = sample.input_handles();
   const std::vector<npu4_buffer*> outputs = sample.output_handles();
-  auto args = sized<npu4_run_args>();
-  args.inputs = inputs.data();
-  args.input_count = inputs.size();
-  args.outputs = outputs.data();
-  args.output_count = outputs.size();
-  Longer<npu4_run_args> long_args(args);
+  Longer<npu4_run_args> long_args(run_args(inputs, outputs));
   harness.require_ok(api.run(sample.program.get(), long_args.get(), &error), error,
                      "run with a longer struct");
   if (api.buffer_read == nullptr) return;
@@ -235,8 +230,7 @@ void check_memories(const Harness& harness, const npu4_device_info& info,
     const npu4_memory_info* memory = info.memories[i];
     found.require(memory != nullptr, device + ": a memory is null");
     const std::string what = device + ", memory " + std::to_string(i) + ": ";
-    found.expect(has_member(memory, &npu4_memory_info::max_buffer_bytes),
-                 what + "its struct_size is too small");
+    found.expect(NPU4_HAS(memory, max_buffer_bytes), what + "its struct_size is too small");
     expect_text(harness, memory->name, what + "name");
     expect_known(harness, memory->known, NPU4_KNOWN_ALIGNMENT, memory->alignment,
                  what + "alignment");
@@ -259,7 +253,7 @@ void check_dtypes(const Harness& harness, const npu4_device_info& info, const st
   for (std::uint64_t i = 0; i < info.dtype_count; ++i) {
     const npu4_dtype_info* dtype = info.dtypes[i];
     found.require(dtype != nullptr, device + ": a dtype is null");
-    found.expect(has_member(dtype, &npu4_dtype_info::peak_ops_per_second),
+    found.expect(NPU4_HAS(dtype, peak_ops_per_second),
                  device + ": the struct_size of a dtype is too small");
     found.expect(seen.insert(dtype->dtype).second,
                  device + " lists dtype " + std::to_string(dtype->dtype) + " twice");

@@ -74,13 +74,9 @@ class WrongRuns {
   WrongRuns(const Harness& harness, const Instance& sample)
       : harness_(harness), sample_(sample), expected_(run_and_read(harness, sample)) {}
 
-  void expect_invalid(std::vector<npu4_buffer*> inputs, std::vector<npu4_buffer*> outputs,
-                      const std::string& what) const {
-    auto args = sized<npu4_run_args>();
-    args.inputs = inputs.data();
-    args.input_count = inputs.size();
-    args.outputs = outputs.data();
-    args.output_count = outputs.size();
+  void expect_invalid(const std::vector<npu4_buffer*>& inputs,
+                      const std::vector<npu4_buffer*>& outputs, const std::string& what) const {
+    const npu4_run_args args = run_args(inputs, outputs);
     auto error = sized<npu4_error>();
     const npu4_status status = harness_.api.run(sample_.program.get(), &args, &error);
     harness_.check_error(status, error, "run with " + what);

@@ -58,6 +58,7 @@ const npu4_backend* completed(const npu4_backend& given) {
   static std::map<const npu4_backend*, std::unique_ptr<npu4_backend>> tables;
   const std::lock_guard lock(mutex);
   std::unique_ptr<npu4_backend>& table = tables[&given];
+  if (table != nullptr) return table.get();  // who has asked before, uses it
   table = std::make_unique<npu4_backend>();
   std::memcpy(table.get(), &given, std::min<std::uint64_t>(given.struct_size, sizeof given));
   table->struct_size = sizeof *table;

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <string>
 
+#include "device/device_call.hpp"
+
 namespace npu {
 namespace {
 
@@ -32,8 +34,7 @@ BlobMemory::~BlobMemory() {
 }
 
 npu4_writer BlobMemory::writer() {
-  npu4_writer writer{};
-  writer.struct_size = sizeof writer;
+  npu4_writer writer = sized<npu4_writer>();
   writer.context = this;
   writer.write = [](void* context, const void* data, std::uint64_t size, npu4_error* error) {
     return static_cast<BlobMemory*>(context)->append(data, size, error);

@@ -9,6 +9,7 @@
 
 #include "device/blob_memory.hpp"
 #include "device/device_call.hpp"
+#include "device/tensor_views.hpp"
 #include "npu/device/backend.hpp"
 #include "npu/support/checked.hpp"
 #include "npu/support/log.hpp"
@@ -17,28 +18,6 @@ namespace npu {
 namespace {
 
 constexpr std::int64_t kMostThreads = 4096;
-
-npu4_tensor view_of(const NamedTensor& named) {
-  npu4_tensor view = sized<npu4_tensor>();
-  view.name = named.name.c_str();
-  view.dtype = static_cast<npu4_dtype>(named.tensor.dtype());
-  view.rank = static_cast<std::uint32_t>(named.tensor.shape().size());
-  view.shape = named.tensor.shape().data();
-  view.data = named.tensor.data();
-  view.bytes = named.tensor.bytes();
-  return view;
-}
-
-/// Tensors as an array of pointers, as the interface takes them.
-struct TensorViews {
-  explicit TensorViews(const std::vector<NamedTensor>& tensors) {
-    views.reserve(tensors.size());
-    for (const NamedTensor& named : tensors) views.push_back(view_of(named));
-    for (const npu4_tensor& view : views) pointers.push_back(&view);
-  }
-  std::vector<npu4_tensor> views;
-  std::vector<const npu4_tensor*> pointers;
-};
 
 [[noreturn]] void no_memory_mapped(const Backend& backend) {
   break_contract(backend, "it says that it mapped a buffer, but gave no memory");

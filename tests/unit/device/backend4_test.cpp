@@ -8,6 +8,7 @@
 
 #include "catch.hpp"
 #include "compile/vendor.hpp"
+#include "device/backend_table.hpp"
 #include "npu/compile/compiler.hpp"
 #include "npu/device/backend.hpp"
 #include "npu/ir/subgraph.hpp"
@@ -105,6 +106,16 @@ PartitionPlan plan_of(Graph& graph) {
 }
 
 }  // namespace
+
+TEST_CASE("version 4: a library that is loaded twice has one table", "[device]") {
+  if (!has_cpu()) return;
+  use_vendor_backend();
+  void* library = ::dlopen(wrap4_file().c_str(), RTLD_NOW | RTLD_LOCAL);
+  REQUIRE(library != nullptr);
+  // Whoever asked first goes on using his.
+  const npu4_backend* first = backend_table(library, wrap4_file(), "wrap4");
+  CHECK(backend_table(library, wrap4_file(), "other_name") == first);
+}
 
 TEST_CASE("version 4: structs may be longer on either side, and shorter in the backend",
           "[device]") {

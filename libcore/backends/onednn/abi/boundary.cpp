@@ -5,8 +5,6 @@
 
 #include <new>
 
-#include "npu/support/error.hpp"
-
 namespace npu::onednn::abi {
 
 void set_error(npu4_error* error, npu4_status status, const std::string& text) noexcept {
@@ -16,23 +14,6 @@ void set_error(npu4_error* error, npu4_status status, const std::string& text) n
   std::memcpy(error->text, text.data(), length);
   error->text[length] = '\0';
 }
-
-namespace {
-
-npu4_status status_of(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kUnsupported:
-      return NPU4_UNSUPPORTED;
-    case ErrorCode::kInfeasible:  // of libcore's tensors: there is no memory for one
-      return NPU4_MEMORY;
-    case ErrorCode::kFailed:
-      return NPU4_FAILED;
-    default:
-      return NPU4_INVALID;
-  }
-}
-
-}  // namespace
 
 npu4_status current_status(npu4_error* error) noexcept {
   const auto say = [error](npu4_status status, const std::string& text) {

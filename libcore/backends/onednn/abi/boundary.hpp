@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "device/in_tree_backend.hpp"
 #include "lowering/lowering.hpp"
 #include "npu/backend.h"
 #include "program/program.hpp"
@@ -74,13 +75,6 @@ npu4_status guarded(npu4_error* error, Body&& body) noexcept {
   } catch (...) {
     return current_status(error);
   }
-}
-
-/// Fills as much of an out struct as its owner has room for.
-template <typename Out>
-void fill(Out* out, Out value) {
-  value.struct_size = std::min<std::uint64_t>(out->struct_size, sizeof value);
-  std::memcpy(out, &value, static_cast<std::size_t>(value.struct_size));
 }
 
 inline void require(bool condition, const char* text) {

@@ -2,10 +2,7 @@
 // What the backend says of itself and of its one device, the CPU.
 #include <omp.h>
 
-#include <array>
-
 #include "abi/boundary.hpp"
-#include "npu/tensor/dtype.hpp"
 #include "program/plan_format.hpp"
 
 namespace npu::onednn::abi {
@@ -28,39 +25,11 @@ const std::string& fingerprint_text() {
   return text;
 }
 
-/// Host memory, in which everything lies.
-const npu4_memory_info& memory_info() {
-  static const npu4_memory_info info = [] {
-    npu4_memory_info made{};
-    made.struct_size = sizeof made;
-    made.name = "host";
-    made.kind = NPU4_MEMORY_SHARED;
-    made.flags = NPU4_HOST_MAPPABLE | NPU4_HOST_COHERENT | NPU4_WRAPS_HOST_POINTER;
-    made.known = NPU4_KNOWN_ALIGNMENT;
-    made.alignment = kAlignment;
-    return made;
-  }();
-  return info;
-}
-
 /// What buffers may hold.
-const std::vector<const npu4_dtype_info*>& dtype_infos() {
-  static const auto infos = [] {
-    std::array<npu4_dtype_info, kDTypeCount> made{};
-    for (std::uint32_t i = 0; i < made.size(); ++i) {
-      made[i].struct_size = sizeof made[i];
-      made[i].dtype = i;
-      made[i].flags = NPU4_DTYPE_STORAGE;
-      if (i == NPU4_FLOAT32 || i == NPU4_BFLOAT16) made[i].flags |= NPU4_DTYPE_ARITHMETIC;
-    }
-    return made;
-  }();
-  static const auto pointers = [] {
-    std::vector<const npu4_dtype_info*> made;
-    for (const npu4_dtype_info& info : infos) made.push_back(&info);
-    return made;
-  }();
-  return pointers;
+const DTypeInfos& dtype_infos() {
+  static const DTypeInfos infos(
+      [](npu4_dtype dtype) { return dtype == NPU4_FLOAT32 || dtype == NPU4_BFLOAT16; });
+  return infos;
 }
 
 }  // namespace
@@ -81,7 +50,8 @@ npu4_status device_info(std::uint64_t index, npu4_device_info* info, npu4_error*
   if (index != 0) return NPU4_END;
   return guarded(error, [&] {
     require(info != nullptr, "info is null");
-    static const npu4_memory_info* const memories[] = {&memory_info()};
+    static const npu4_memory_info memory = host_memory_info(kAlignment);
+    static const npu4_memory_info* const memories[] = {&memory};
     static const std::string arch(isa_name());
     npu4_device_info filled{};
     filled.id = "cpu:0";
