@@ -6,6 +6,7 @@
 #include "npu/gnn/staged_model.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
+#include "npu/profile/calibrate_model.hpp"
 #include "npu/profile/profile_machine.hpp"
 #include "npu/support/file_io.hpp"
 #include "profile_options.hpp"
@@ -47,10 +48,18 @@ void profile_staged(Tool& tool, npu::gnn::ProfileOptions& options) {
 }
 
 void profile_ordinary(Tool& tool, const npu::Graph& graph,
-                      const npu::ProfileModelOptions& options) {
+                      const npu::cli::ProfileOptions& options) {
   npu::cli::Progress line(!tool.shows_progress());
   const auto progress = [&](const npu::ProfileProgress& state) { return show(line, state); };
-  const npu::NodeTable table = npu::profile_model(graph, options, progress, tool.diagnostics());
+  if (options.calibrates()) {
+    const npu::TensorRanges ranges =
+        npu::calibrate_model(graph, options.calibrate, progress, tool.diagnostics());
+    tool.stop_on_errors();
+    if (tool.wants_report()) tool.report(npu::format_tensor_ranges(ranges));
+    return tool.write_text(npu::write_document(ranges.to_json()));
+  }
+  const npu::NodeTable table =
+      npu::profile_model(graph, options.ordinary, progress, tool.diagnostics());
   tool.stop_on_errors();
   tool.report(npu::format_node_table(graph, table));
   tool.write_text(npu::write_document(table.to_json()));
@@ -91,18 +100,18 @@ int main(int argc, char** argv) {
     npu::cli::keep_freed_memory();
     const std::string& model = options.staged.model;
     if (const auto imported = tool.imported(model, {})) {
-      return profile_ordinary(tool, *imported, options.ordinary), npu::cli::ExitStatus::kSuccess;
+      return profile_ordinary(tool, *imported, options), npu::cli::ExitStatus::kSuccess;
     }
     const std::string file = npu::cli::input_name(model);
     const std::string text = npu::cli::read_input(model);
     if (const auto imported = tool.imported("-", text)) {
-      profile_ordinary(tool, *imported, options.ordinary);
-    } else if (npu::gnn::is_staged_model(npu::parse_json(text, file))) {
+      profile_ordinary(tool, *imported, options);
+    } else if (!options.calibrates() && npu::gnn::is_staged_model(npu::parse_json(text, file))) {
       profile_staged(tool, options.staged);
     } else {
       const npu::Graph graph = npu::read_graph(text, file, tool.diagnostics());
       tool.stop_on_errors();
-      profile_ordinary(tool, graph, options.ordinary);
+      profile_ordinary(tool, graph, options);
     }
     return npu::cli::ExitStatus::kSuccess;
   });

@@ -76,7 +76,7 @@ _npu_complete() {
       _npu_words 'bilinear nearest' "$current"
       return
       ;;
-    --model | --profile | --bandwidths | --subgraphs | --graph | --partition-file | --gantt | --import | --features)
+    --model | --profile | --bandwidths | --subgraphs | --graph | --partition-file | --gantt | --import | --features | --calibrate)
       _npu_files "$current"
       return
       ;;
@@ -141,7 +141,7 @@ _npu_complete() {
       ;;
     npu-profile)
       options="${common% --assert} --bind --freeze -o --output --weights --random-weights --target --devices --nodes --degrees --graph -k --parts --undirected"
-      options+=" --runs --threads --max-bytes --precision --quick --machine --import --bandwidths"
+      options+=" --runs --threads --max-bytes --precision --quick --machine --import --bandwidths --calibrate"
       ;;
     npu-run)
       options="$common --bind --freeze --weights --random-weights --inputs --random-inputs --outputs --expect --verify"

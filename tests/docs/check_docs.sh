@@ -216,6 +216,7 @@ raise_version() {
 check_versions() {
   same_version document 'kIrVersion = ' libcore/include/npu/ir/json_reader.hpp
   same_version 'node table' 'kVersion = ' libcore/src/cost/node_table.cpp
+  same_version ranges 'kVersion = ' libcore/src/quant/tensor_ranges.cpp
   same_version bundle 'kBundleVersion = ' libcore/include/npu/compile/bundle.hpp
   same_version 'cache entry' 'kEntryMagic = "npucach' libcore/src/compile/cache.cpp
   same_version 'onednn plan' 'kPlanFormat = ' libcore/backends/onednn/program/plan_format.hpp

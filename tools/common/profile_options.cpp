@@ -2,6 +2,7 @@
 // The options of npu-profile for staged and ordinary models.
 #include "profile_options.hpp"
 
+#include "named_value.hpp"
 #include "options/key_value.hpp"
 #include "options/part_counts.hpp"
 
@@ -91,9 +92,23 @@ void add_profile_options(Tool& tool, ProfileOptions& all) {
   app.add_flag(
       "--machine", all.of_machine,
       "measure the rates of this machine, in 5 s, instead of a model, and write them as a target");
-  tool.add_report("times, links, and how well they predict");
+  app.add_option_function<std::vector<std::string>>(
+         "--calibrate",
+         [&all](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts) {
+             all.calibrate.samples.push_back(parse_input_file(text));
+           }
+         },
+         "ordinary model: run it on the samples in FILE, safetensors, NAME=FILE.npy or "
+         "NAME=FILE.pb, and write the ranges of its tensors instead of times; repeatable")
+      ->type_name("FILE")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  tool.add_report("times, links, and how well they predict; with --calibrate, ranges");
   tool.add_examples({"npu-profile --machine --report -o host.json",
                      "npu-profile model.json --random-weights 0 --report -o table.json",
+                     "npu-profile model.json --calibrate samples.safetensors -o model.ranges.json",
                      "npu-profile sage.json -o table.json",
                      "npu-profile sage.json --graph graph.mtx -k 8..16 -o table.json",
                      "npu-profile sage.json --quick --devices cpu,npu --report -o table.json",
@@ -111,8 +126,9 @@ bool ProfileOptions::measures_machine(Tool& tool) {
     throw Error(ErrorCode::kUsage,
                 "--machine measures no model; leave out '" + staged.model + "' or --machine");
   }
-  for (const char* option : {"--weights", "--random-weights", "--devices", "--nodes", "--degrees",
-                             "--runs", "--precision", "--quick", "--bandwidths", "--graph"}) {
+  for (const char* option :
+       {"--weights", "--random-weights", "--devices", "--nodes", "--degrees", "--runs",
+        "--precision", "--quick", "--bandwidths", "--graph", "--calibrate"}) {
     if (tool.app().count(option) > 0) {
       throw Error(ErrorCode::kUsage, std::string(option) + " is for models, not for --machine");
     }
@@ -130,7 +146,19 @@ void ProfileOptions::finish(Tool& tool) {
   if (!given("--graph") && (given("--parts") || given("--undirected"))) {
     throw Error(ErrorCode::kUsage, "--parts and --undirected are about a graph: give --graph FILE");
   }
+  if (calibrates()) {
+    for (const char* option : {"--runs", "--precision", "--quick", "--nodes", "--degrees",
+                               "--graph", "--devices", "--max-bytes"}) {
+      if (given(option)) {
+        throw Error(ErrorCode::kUsage,
+                    std::string(option) + " is about times, --calibrate measures none");
+      }
+    }
+  }
   ordinary.weights.file = staged.weights;
+  calibrate.weights = ordinary.weights;
+  calibrate.threads = staged.threads;
+  if (given("--target")) calibrate.target = staged.target;
   ordinary.threads = staged.threads;
   staged.precision = ordinary.precision;
   if (ordinary.precision.empty()) ordinary.precision = "f32";

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "npu/gnn/profile_gnn.hpp"
+#include "npu/profile/calibrate_model.hpp"
 #include "npu/profile/profile_machine.hpp"
 #include "npu/profile/profile_model.hpp"
 #include "tool.hpp"
@@ -16,12 +17,14 @@ struct ProfileOptions {
   gnn::ProfileOptions staged;
   ProfileModelOptions ordinary;
   ProfileMachineOptions machine;
+  CalibrateOptions calibrate;
   std::vector<std::string> devices;  ///< NAME or NAME=BACKEND
   std::string import;
   std::string bandwidths;
   bool quick = false;
   bool of_machine = false;  ///< --machine
 
+  bool calibrates() const noexcept { return !calibrate.samples.empty(); }
   /// Copies shared options, splits --devices and applies --quick; call
   /// it after parsing. Throws Error kUsage.
   void finish(Tool& tool);

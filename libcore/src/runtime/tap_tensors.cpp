@@ -47,10 +47,13 @@ std::vector<TensorId> tapped(const Graph& graph, const std::vector<std::string>&
 }  // namespace
 
 void tap_tensors(Graph& graph, const std::vector<std::string>& globs) {
-  if (globs.empty()) return;
+  if (!globs.empty()) add_outputs(graph, tapped(graph, globs));
+}
+
+void add_outputs(Graph& graph, const std::vector<TensorId>& tensors) {
   Json document = Json::parse(write_graph(graph));
   Json& outputs = document["graph_outputs"];
-  for (const TensorId id : tapped(graph, globs)) {
+  for (const TensorId id : tensors) {
     const TensorInfo& tensor = graph.tensor(id);
     outputs.push_back({{"name", tensor.name},
                        {"shape", tensor.shape},

@@ -12,4 +12,7 @@ namespace npu {
 /// those that it has, in the order of the nodes. Throws Error kUsage for a glob that matches none.
 void tap_tensors(Graph& graph, const std::vector<std::string>& globs);
 
+/// Makes results outputs of the graph, behind those that it has. All ids may change.
+void add_outputs(Graph& graph, const std::vector<TensorId>& tensors);
+
 }  // namespace npu

@@ -7,7 +7,9 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
@@ -178,9 +180,15 @@ Tensor transposed(const Tensor& source) {
   return result;
 }
 
-}  // namespace
+/// An array that has been checked.
+struct Array {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  bool fortran_order = false;  ///< and that matters
+  std::string_view data;
+};
 
-Tensor parse_npy(std::string_view bytes, const std::string& file, const DType* expected) {
+Array parse_array(std::string_view bytes, const std::string& file, const DType* expected) {
   if (bytes.size() < 10 || !bytes.starts_with(kMagic)) {
     fail_npy(file, "not a .npy file: it does not start with \\x93NUMPY and a version");
   }
@@ -212,9 +220,30 @@ Tensor parse_npy(std::string_view bytes, const std::string& file, const DType* e
       std::any_of(data.begin(), data.end(), [](char c) { return c != 0 && c != 1; })) {
     fail_npy(file, "a bool array holds a byte other than 0 and 1");
   }
-  Tensor tensor(*dtype, header.shape);
-  if (!data.empty()) std::memcpy(tensor.mutable_data(), data.data(), data.size());
-  return header.fortran_order && header.shape.size() > 1 ? transposed(tensor) : tensor;
+  const bool fortran_order = header.fortran_order && header.shape.size() > 1;
+  return {*dtype, std::move(header.shape), fortran_order, data};
+}
+
+}  // namespace
+
+Tensor parse_npy(std::string_view bytes, const std::string& file, const DType* expected) {
+  const Array array = parse_array(bytes, file, expected);
+  Tensor tensor(array.dtype, array.shape);
+  if (!array.data.empty()) {
+    std::memcpy(tensor.mutable_data(), array.data.data(), array.data.size());
+  }
+  return array.fortran_order ? transposed(tensor) : tensor;
+}
+
+Tensor map_npy(const std::string& path, const DType* expected) {
+  if (!is_regular_file(path)) return read_npy(path, expected);
+  const auto file = std::make_shared<const MappedFile>(path);
+  const std::string_view bytes(reinterpret_cast<const char*>(file->data()), file->size());
+  const Array array = parse_array(bytes, path, expected);
+  if (array.fortran_order) return parse_npy(bytes, path, expected);
+  const std::size_t offset = bytes.size() - array.data.size();
+  return Tensor(array.dtype, array.shape,
+                std::shared_ptr<const std::byte>(file, file->data() + offset));
 }
 
 Tensor read_npy(const std::string& path, const DType* expected) {

@@ -13,6 +13,9 @@ namespace npu {
 /// bfloat16, and so is "<u2" if `expected` is bfloat16. Throws Error kParse.
 Tensor parse_npy(std::string_view bytes, const std::string& file, const DType* expected = nullptr);
 Tensor read_npy(const std::string& path, const DType* expected = nullptr);
+/// As read_npy, but an array in C order is not copied: it shares the mapped file, at any alignment,
+/// so that its bytes are for memcpy only. A pipe is read.
+Tensor map_npy(const std::string& path, const DType* expected = nullptr);
 
 /// Writes version 1.0, C order, atomically. bfloat16 is written as "V2" (two raw bytes), as NumPy
 /// shows ml_dtypes.bfloat16 without that package.

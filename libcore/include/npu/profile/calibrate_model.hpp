@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "npu/ir/graph.hpp"
+#include "npu/profile/profile_progress.hpp"
+#include "npu/quant/tensor_ranges.hpp"
+#include "npu/runtime/run_model.hpp"
+#include "npu/runtime/weight_store.hpp"
+#include "npu/support/error.hpp"
+
+namespace npu {
+
+/// The options of npu-profile --calibrate.
+struct CalibrateOptions {
+  std::vector<InputFile> samples;
+  std::string target;    ///< for documents without `npu.target`; empty: "host"
+  WeightSource weights;  ///< an empty file means `npu.weights_file`
+  std::int32_t threads = 0;
+};
+
+/// Runs a model on samples, on the last device of its target that runs all of it, and records what
+/// its tensors of floating-point numbers held: graph inputs and results of nodes. Memory does not
+/// depend on the number of samples. `progress` is called for each sample; if it returns false,
+/// Error kIo is thrown. Collects faults of samples and weights in `diagnostics`; the result is
+/// meaningful only if there are none. Throws Error kUnsupported if no device runs the whole model.
+TensorRanges calibrate_model(const Graph& graph, const CalibrateOptions& options,
+                             const std::function<bool(const ProfileProgress&)>& progress,
+                             Diagnostics& diagnostics);
+
+/// A table for people: each tensor with its extremes and the range by each method.
+std::string format_tensor_ranges(const TensorRanges& ranges);
+
+}  // namespace npu

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "npu/ir/graph.hpp"
+#include "npu/quant/histogram.hpp"
+#include "npu/support/json.hpp"
+
+namespace npu {
+
+/// The least and the greatest number among 0 and each slice along an axis.
+struct ChannelExtremes {
+  std::int32_t axis = -1;  ///< -1: not recorded
+  std::vector<float> low;
+  std::vector<float> high;
+};
+
+/// What a tensor held in all samples.
+struct TensorRange {
+  std::string name;
+  Shape shape;
+  Histogram histogram;
+  double average_low = 0;  ///< moving average of the samples' extremes, 0.01 of each new one
+  double average_high = 0;
+  ChannelExtremes channels;
+};
+
+/// A weight that an op multiplies with; along the axis of that op's results.
+struct WeightRange {
+  std::string name;
+  ChannelExtremes channels;
+};
+
+/// What npu-profile --calibrate writes: a document of kind "ranges" (npu-ranges(5)).
+struct TensorRanges {
+  /// Throws Error kParse with the place of the first fault.
+  static TensorRanges parse(const Json& json, const std::string& file);
+  Json to_json() const;
+  /// Null if there is no such tensor.
+  const TensorRange* find(std::string_view name) const noexcept;
+  const WeightRange* find_weight(std::string_view name, std::int32_t axis) const noexcept;
+  /// Fills the index of find(); parse() has done so.
+  void index();
+
+  std::string file;  ///< where it was read from, for messages
+  std::string model;
+  std::string model_digest;  ///< see model_digest() in npu/cost/node_table.hpp
+  std::int64_t samples = 0;
+  std::vector<TensorRange> tensors;  ///< in the order of the document
+  std::vector<WeightRange> weights;
+
+ private:
+  NameIndex<std::size_t> places_;
+  std::map<std::pair<std::string, std::int32_t>, std::size_t, std::less<>> weight_places_;
+};
+
+TensorRanges read_tensor_ranges(const std::string& path);
+
+}  // namespace npu

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "npu/ir/graph.hpp"
+
+namespace npu {
+
+/// The matrix or kernel that an op multiplies with.
+struct WeightOperand {
+  std::size_t operand = 0;  ///< place in the node's inputs
+  TensorId tensor;
+  std::int32_t axis = 0;  ///< along the channels of the result
+};
+
+/// The weight of a convolution or a product with a float32 weight of the model; nothing for other
+/// ops, for products of two activations, and for transposed convolutions.
+std::optional<WeightOperand> weight_operand(const Graph& graph, const Node& node);
+
+}  // namespace npu

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records what the tensors of a model hold when it runs on samples.
+//
+// All results become outputs of one partition on one device, where the whole model runs: a sample
+// is one run, whose results are counted and dropped before the next one. Cost: a run and a few
+// passes over the activations for each sample; memory: the activations of one sample, and a
+// histogram and the extremes of the channels for each tensor.
+#include "npu/profile/calibrate_model.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "npu/compile/fold_constants.hpp"
+#include "npu/cost/node_table.hpp"
+#include "npu/ops/op_catalogue.hpp"
+#include "npu/quant/channel_extremes.hpp"
+#include "npu/quant/choose_range.hpp"
+#include "npu/quant/weight_operand.hpp"
+#include "npu/runtime/executor.hpp"
+#include "npu/support/elapsed.hpp"
+#include "npu/support/ids.hpp"
+#include "npu/support/text.hpp"
+#include "profile/sample_files.hpp"
+#include "runtime/tap_tensors.hpp"
+#include "target/support_check.hpp"
+
+namespace npu {
+namespace {
+
+constexpr double kNewShare = 0.01;
+constexpr std::int64_t kMostChannels = 65536;
+
+/// The last device of the target that runs the whole graph.
+const Device& device_for_all(const Graph& graph, const Target& target) {
+  for (std::size_t d = target.devices.size(); d-- > 0;) {
+    const Device& device = target.devices[d];
+    const auto ids = ids_of<NodeId>(graph.nodes());
+    if (!device.backend.empty() && std::all_of(ids.begin(), ids.end(), [&](NodeId id) {
+          return check_support(graph, id, device).supported;
+        })) {
+      return device;
+    }
+  }
+  throw Error(ErrorCode::kUnsupported,
+              "no device of target '" + target.name + "' that has a backend runs the whole model");
+}
+
+/// The results with floating-point numbers, which have no place among the outputs yet.
+std::vector<TensorId> hidden_results(const Graph& graph) {
+  std::set<TensorId> outputs(graph.graph_outputs().begin(), graph.graph_outputs().end());
+  std::vector<TensorId> hidden;
+  for (const Node& node : graph.nodes()) {
+    for (const TensorId id : node.outputs) {
+      if (is_floating_point(graph.tensor(id).dtype) && outputs.insert(id).second) {
+        hidden.push_back(id);
+      }
+    }
+  }
+  return hidden;
+}
+
+/// Where the channels of a tensor are: in convolutional models behind the batch, else at the end.
+std::int32_t channel_axis(const Graph& graph, TensorId id) {
+  const TensorInfo& tensor = graph.tensor(id);
+  const auto rank = static_cast<std::int32_t>(tensor.shape.size());
+  const auto is_convolution = [&](NodeId node) {
+    const OpInfo* op = find_op(graph.node(node).op_type);
+    return op != nullptr && op->role == FusionRole::kConv;
+  };
+  const bool is_image =
+      rank >= 4 || (rank == 3 && (std::any_of(tensor.consumers.begin(), tensor.consumers.end(),
+                                              is_convolution) ||
+                                  (tensor.producer.valid() && is_convolution(tensor.producer))));
+  const std::int32_t axis = is_image ? 1 : rank - 1;
+  return axis >= 0 && tensor.shape[index_of(axis)] <= kMostChannels ? axis : -1;
+}
+
+class Calibrator {
+ public:
+  Calibrator(const Graph& graph, const CalibrateOptions& options,
+             const std::function<bool(const ProfileProgress&)>& progress, Diagnostics& diagnostics)
+      : graph_(graph), options_(options), progress_(progress), diagnostics_(diagnostics) {}
+
+  TensorRanges run() {
+    ranges_.model = graph_.model_name();
+    ranges_.model_digest = model_digest(graph_);
+    const SampleFiles samples(graph_, options_.samples, diagnostics_);
+    const bool has_target = graph_.npu_member("target") != nullptr;
+    const Target target = has_target && options_.target.empty()
+                              ? graph_target(graph_)
+                              : load_target(options_.target.empty() ? "host" : options_.target);
+    WeightSource source = options_.weights;
+    if (source.file.empty() && !source.random_seed) source.file = weights_file_of(graph_);
+    load_weights(graph_, source, diagnostics_);
+    if (diagnostics_.has_errors()) return {};
+    for (Node& node : graph_.nodes()) node.fusion_group.reset();
+    for (const char* key : {"partition", "fusion", "layout"}) graph_.erase_npu_member(key);
+    add_outputs(graph_, hidden_results(graph_));
+    std::vector<Tensor> weights = load_weights(graph_, source, diagnostics_);
+    run_samples(samples, target, weights);
+    add_weights(weights);
+    ranges_.samples = samples.count();
+    ranges_.index();
+    return std::move(ranges_);
+  }
+
+ private:
+  void run_samples(const SampleFiles& samples, const Target& target, std::vector<Tensor>& weights) {
+    CompileOptions compile;
+    compile.threads = options_.threads;
+    fold_constants(graph_, target, compile, nullptr, weights);
+    const PartitionPlan plan = single_partition_plan(graph_, device_for_all(graph_, target).name);
+    ExecutorOptions execution;
+    execution.threads = options_.threads;
+    Executor executor(graph_, plan, target, weights, execution);
+    list_tensors();
+    for (std::int64_t sample = 0; sample < samples.count(); ++sample) {
+      tell(sample, samples.count());
+      const std::vector<Tensor> inputs = samples.read(sample);
+      const std::vector<Tensor> outputs = executor.run(inputs, nullptr);
+      for (std::size_t i = 0; i < places_.size(); ++i) {
+        const auto [is_input, place] = places_[i];
+        record(ranges_.tensors[i], (is_input ? inputs : outputs)[place], sample == 0);
+      }
+    }
+  }
+
+  void list_tensors() {
+    for (const bool is_input : {true, false}) {
+      const auto& list = is_input ? graph_.graph_inputs() : graph_.graph_outputs();
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        const TensorInfo& tensor = graph_.tensor(list[i]);
+        const bool is_new = listed_.insert(list[i]).second;
+        if (!is_new || !is_floating_point(tensor.dtype) || tensor.kind == TensorKind::kWeight) {
+          continue;
+        }
+        places_.emplace_back(is_input, i);
+        TensorRange range;
+        range.name = tensor.name;
+        range.shape = tensor.shape;
+        range.channels.axis = channel_axis(graph_, list[i]);
+        if (range.channels.axis >= 0) {
+          const std::size_t size = index_of(range.shape[index_of(range.channels.axis)]);
+          range.channels.low.assign(size, 0);
+          range.channels.high.assign(size, 0);
+        }
+        ranges_.tensors.push_back(std::move(range));
+      }
+    }
+  }
+
+  void record(TensorRange& range, const Tensor& tensor, bool is_first) {
+    const std::span<const float> values = float_values(tensor, buffer_);
+    const auto [low, high] = range.histogram.add(values);
+    if (range.channels.axis >= 0) add_extremes(values, range.shape, range.channels);
+    const double share = is_first ? 1 : kNewShare;
+    range.average_low += share * (double{low} - range.average_low);
+    range.average_high += share * (double{high} - range.average_high);
+  }
+
+  void add_weights(const std::vector<Tensor>& weights) {
+    std::set<std::pair<TensorId, std::int32_t>> done;
+    for (const Node& node : graph_.nodes()) {
+      const auto operand = weight_operand(graph_, node);
+      if (!operand || !done.emplace(operand->tensor, operand->axis).second) continue;
+      WeightRange range{.name = graph_.tensor(operand->tensor).name, .channels = {}};
+      range.channels.axis = operand->axis;
+      const Tensor& weight = weights[index_of(operand->tensor)];
+      add_extremes(float_values(weight, buffer_), weight.shape(), range.channels);
+      ranges_.weights.push_back(std::move(range));
+    }
+  }
+
+  void tell(std::int64_t done, std::int64_t total) {
+    ProfileProgress state;
+    state.done = static_cast<std::int32_t>(std::min<std::int64_t>(done, INT32_MAX));
+    state.total = static_cast<std::int32_t>(std::min<std::int64_t>(total, INT32_MAX));
+    state.elapsed_s = seconds_since(start_);
+    if (done > 0) {
+      state.remaining_s =
+          state.elapsed_s / static_cast<double>(done) * static_cast<double>(total - done);
+    }
+    state.what = "samples";
+    if (!progress_(state)) throw Error(ErrorCode::kIo, "interrupted; nothing was written");
+  }
+
+  Graph graph_;
+  const CalibrateOptions& options_;
+  const std::function<bool(const ProfileProgress&)>& progress_;
+  Diagnostics& diagnostics_;
+  TensorRanges ranges_;
+  std::vector<std::pair<bool, std::size_t>> places_;  // by tensor: input or output, and which
+  std::set<TensorId> listed_;
+  std::vector<float> buffer_;
+  Clock::time_point start_ = Clock::now();
+};
+
+std::string range_text(const NumberRange& range) {
+  return fixed_text(range.low, 4) + " " + fixed_text(range.high, 4);
+}
+
+}  // namespace
+
+TensorRanges calibrate_model(const Graph& graph, const CalibrateOptions& options,
+                             const std::function<bool(const ProfileProgress&)>& progress,
+                             Diagnostics& diagnostics) {
+  return Calibrator(graph, options, progress, diagnostics).run();
+}
+
+std::string format_tensor_ranges(const TensorRanges& ranges) {
+  std::vector<std::vector<std::string>> rows{
+      {"tensor", ">minmax", ">average", ">percentile", ">entropy", ">mse"}};
+  for (const TensorRange& tensor : ranges.tensors) {
+    std::vector<std::string> row{tensor.name};
+    for (const char* method : {"minmax", "average", "percentile", "entropy", "mse"}) {
+      row.push_back(range_text(choose_range(tensor, CalibrationMethod::parse(method), {})));
+    }
+    rows.push_back(std::move(row));
+  }
+  return "samples: " + std::to_string(ranges.samples) + "\n" + table_text(rows);
+}
+
+}  // namespace npu

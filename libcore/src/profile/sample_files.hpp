@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "npu/ir/graph.hpp"
+#include "npu/runtime/run_model.hpp"
+#include "npu/support/error.hpp"
+#include "npu/tensor/tensor.hpp"
+
+namespace npu {
+
+/// The samples in files of inputs: a tensor has the shape of its input, or one axis more in front,
+/// or its first extent is a multiple of the input's. Several files for one input follow each other.
+class SampleFiles {
+ public:
+  /// Collects faults in `diagnostics`; use the object only if there are none.
+  SampleFiles(const Graph& graph, const std::vector<InputFile>& files, Diagnostics& diagnostics);
+
+  std::int64_t count() const noexcept { return count_; }
+  /// One sample, in the order of graph_inputs. Samples are read in ascending order: memory of files
+  /// that was needed for those before is given back to the system.
+  std::vector<Tensor> read(std::int64_t sample) const;
+
+ private:
+  struct Chunk {
+    Tensor data;
+    std::int64_t samples = 0;
+  };
+
+  void add(const Graph& graph, TensorId input, Tensor data, const std::string& file,
+           Diagnostics& diagnostics);
+  void add_file(const Graph& graph, const InputFile& file, Diagnostics& diagnostics);
+  void count_samples(const Graph& graph, Diagnostics& diagnostics);
+
+  std::vector<DType> dtypes_;
+  std::vector<Shape> shapes_;
+  std::vector<std::vector<Chunk>> chunks_;  ///< by input
+  std::vector<char> refused_;               ///< by input: whether a file for it has been refused
+  std::int64_t count_ = 0;
+};
+
+}  // namespace npu

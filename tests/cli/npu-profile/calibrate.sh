@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+# Ranges of a model: the same bytes each time, memory that the number of samples does not change, and what is refused.
+. "$CASES/lib.sh"
+small=$TESTDATA/models/small
+model=$small/mlp.json
+npu-profile "$model" --calibrate "$small/mlp.inputs.safetensors" --report -o ranges.json 2>report
+echo "exit $?"
+sed -n '1,3p' report | tr -s ' ' | cut -d ' ' -f 1-3
+npu-profile "$model" --calibrate "$small/mlp.inputs.safetensors" | cmp - ranges.json && echo same
+# Twice the same sample: twice the numbers, the same extremes.
+npu-profile "$model" --calibrate "$small/mlp.inputs.safetensors" --calibrate "$small/mlp.inputs.safetensors" -o twice.json
+echo "samples: $(number samples <ranges.json) $(number samples <twice.json)"
+for key in min max average_min average_max zeros width_exponent first_bin; do
+  [ "$(grep -o "\"$key\": *[-0-9.e]*" ranges.json)" != "$(grep -o "\"$key\": *[-0-9.e]*" twice.json)" ] && echo "$key differs"
+done
+# A tagged, fused and partitioned document is the same model.
+npu-tag "$model" | npu-fuse | npu-partition | npu-profile - --weights "$small/mlp.safetensors" \
+  --calibrate "$small/mlp.inputs.safetensors" | cmp - ranges.json && echo same
+try npu-profile "$model" --calibrate missing.safetensors
+try npu-profile "$model" --calibrate "$small/residual.inputs.safetensors"
+try npu-profile "$model" --calibrate "$small/mlp.inputs.safetensors" --runs 3
+try npu-profile --machine --calibrate "$small/mlp.inputs.safetensors"
+try npu-profile "$TESTDATA/gnn/graphsage.json" --calibrate "$small/mlp.inputs.safetensors"
+exit 0
