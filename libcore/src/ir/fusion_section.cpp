@@ -38,17 +38,15 @@ std::optional<FusionSection> FusionSection::take(Graph& graph) {
 }
 
 void FusionSection::store(Graph& graph, FusionSection&& section) {
-  graph.set_npu_member("fusion", to_json(std::move(section)));
-}
-
-Json FusionSection::to_json(FusionSection&& section) {
   Json groups = Json::array();
   auto& list = groups.get_ref<Json::array_t&>();
   list.reserve(section.groups.size());
   for (FusionEntry& entry : section.groups) list.push_back(entry_json(std::move(entry)));
-  section.json["groups"] = std::move(groups);
-  return std::move(section.json);
+  set_member(section.json, "groups", std::move(groups));
+  graph.set_npu_member("fusion", std::move(section.json));
 }
+
+Json FusionSection::group_json(FusionEntry&& entry) { return entry_json(std::move(entry)); }
 
 std::unordered_map<std::int64_t, std::string_view> patterns_by_group(const Graph& graph) {
   std::unordered_map<std::int64_t, std::string_view> patterns;

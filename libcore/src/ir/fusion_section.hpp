@@ -39,8 +39,8 @@ struct FusionSection {
   /// Writes it as `npu.fusion`.
   static void store(Graph& graph, FusionSection&& section);
 
-  /// As store() writes it.
-  static Json to_json(FusionSection&& section);
+  /// One of its groups, as store() writes it.
+  static Json group_json(FusionEntry&& entry);
 };
 
 /// What `npu.fusion` calls the pattern of each group, by id. Refers to the graph's document.

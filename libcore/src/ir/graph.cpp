@@ -34,9 +34,10 @@ const Json* Graph::npu_member(std::string_view key) const noexcept {
 }
 
 void Graph::set_npu_member(std::string_view key, Json value) {
-  Json& npu = document_["npu"];
-  if (find_member(npu, "version") == nullptr) npu["version"] = 1;
-  npu[std::string(key)] = std::move(value);
+  if (find_member(document_, "npu") == nullptr) set_member(document_, "npu", Json::object());
+  Json& npu = *find_member(document_, "npu");
+  if (find_member(npu, "version") == nullptr) set_member(npu, "version", 1);
+  set_member(npu, key, std::move(value));
 }
 
 void Graph::erase_npu_member(std::string_view key) {

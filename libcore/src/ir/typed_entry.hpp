@@ -72,13 +72,18 @@ Entry take_entry(Json&& json) {
 template <typename Entry>
 Json entry_json(Entry&& entry) {
   if (!entry.json.is_object()) return std::move(entry.json);
+  auto& members = entry.json.template get_ref<Json::object_t&>();
+  if (members.empty()) {
+    std::size_t count = 0;
+    for_each_field(entry, [&](std::string_view, auto& field) { count += field ? 1 : 0; });
+    members.reserve(count);
+  }
   for_each_field(entry, [&](std::string_view key, auto& field) {
     Json* place = find_member(entry.json, key);
     if (field && place != nullptr) {
       *place = field_json(std::move(*field));
     } else if (field) {
-      entry.json.template get_ref<Json::object_t&>().emplace_back(key,
-                                                                  field_json(std::move(*field)));
+      set_member(entry.json, key, field_json(std::move(*field)));
     } else if (place != nullptr && place->is_discarded()) {
       entry.json.erase(std::string(key));
     }

@@ -104,24 +104,30 @@ PartitionPlan single_partition_plan(const Graph& graph, const std::string& devic
 
 namespace {
 
-Json names_of(const Graph& graph, const std::vector<TensorId>& tensors) {
+template <typename Ids, typename NameOf>
+Json names_of(const Ids& ids, const NameOf& name_of) {
   Json names = Json::array();
-  for (const TensorId id : tensors) names.push_back(graph.tensor(id).name);
+  auto& list = names.get_ref<Json::array_t&>();
+  list.reserve(ids.size());
+  for (const auto id : ids) list.emplace_back(name_of(id));
   return names;
+}
+
+Json names_of(const Graph& graph, const std::vector<TensorId>& tensors) {
+  return names_of(tensors, [&](TensorId id) { return graph.tensor(id).name; });
 }
 
 Json partition_json(const Graph& graph, const Partition& partition, std::size_t id) {
   const NodeWork work = work_of(graph, partition.nodes);
-  Json nodes = Json::array();
-  for (const NodeId node : partition.nodes) nodes.push_back(graph.node(node).name);
+  Json json = {{"id", id}, {"device", partition.device}};
+  set_member(json, "nodes",
+             names_of(partition.nodes, [&](NodeId node) { return graph.node(node).name; }));
+  set_member(json, "inputs", names_of(graph, partition.boundary.inputs));
+  set_member(json, "outputs", names_of(graph, partition.boundary.outputs));
   // Counts are whole numbers; written as integers they are exact at any size.
-  return {{"id", id},
-          {"device", partition.device},
-          {"nodes", std::move(nodes)},
-          {"inputs", names_of(graph, partition.boundary.inputs)},
-          {"outputs", names_of(graph, partition.boundary.outputs)},
-          {"flops", saturating_integer(work.flops)},
-          {"bytes", saturating_integer(work.bytes)}};
+  set_member(json, "flops", saturating_integer(work.flops));
+  set_member(json, "bytes", saturating_integer(work.bytes));
+  return json;
 }
 
 Json step_json(const Graph& graph, const PartitionPlan& plan, const PlanStep& step) {
@@ -347,11 +353,11 @@ void write_partition_plan(Graph& graph, const PartitionPlan& plan, Json metrics,
   }
   Json steps = Json::array();
   for (const PlanStep& step : plan.steps) steps.push_back(step_json(graph, plan, step));
-  Json json = {{"strategy", plan.strategy},
-               {"partitions", std::move(partitions)},
-               {"steps", std::move(steps)},
-               {"metrics", std::move(metrics)}};
-  json.update(details);
+  Json json = {{"strategy", plan.strategy}};
+  set_member(json, "partitions", std::move(partitions));
+  set_member(json, "steps", std::move(steps));
+  set_member(json, "metrics", std::move(metrics));
+  for (const auto& [key, value] : details.items()) set_member(json, key, value);
   graph.set_npu_member("partition", std::move(json));
 }
 

@@ -456,6 +456,21 @@ Json* find_member(Json& json, std::string_view key) noexcept {
   return const_cast<Json*>(find_member(static_cast<const Json&>(json), key));
 }
 
+void set_member(Json& object, std::string_view key, Json value) {
+  if (Json* known = find_member(object, key)) {
+    *known = std::move(value);
+    return;
+  }
+  auto& members = object.get_ref<Object&>();
+  if (members.size() == members.capacity()) {
+    Object larger;
+    larger.reserve(std::max<std::size_t>(4, 2 * members.size()));
+    for (auto& [name, member] : members) larger.emplace_back(name, std::move(member));
+    members = std::move(larger);
+  }
+  members.emplace_back(std::string(key), std::move(value));
+}
+
 std::string_view json_type_name(const Json& json) noexcept {
   switch (json.type()) {
     case Json::value_t::null:

@@ -358,3 +358,15 @@ TEST_CASE("json: numbers that are not finite change their form") {
   CHECK(json[2].get<double>() == std::numeric_limits<double>::infinity());
   CHECK(json[3] == "info");
 }
+
+TEST_CASE("json: setting a member copies no other") {
+  Json json = Json::object();
+  set_member(json, "list", Json::array({1, 2, 3}));
+  const auto* elements = json.find("list")->get_ref<const Json::array_t&>().data();
+  for (int i = 0; i < 40; ++i) set_member(json, "k" + std::to_string(i), i);
+  CHECK(json.find("list")->get_ref<const Json::array_t&>().data() == elements);
+  set_member(json, "k3", "other");
+  CHECK(json.size() == 41);
+  CHECK(json["k3"] == "other");
+  CHECK(json.dump().starts_with(R"({"list":[1,2,3],"k0":0,"k1":1,"k2":2,"k3":"other",)"));
+}

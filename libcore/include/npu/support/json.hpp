@@ -38,6 +38,9 @@ void set_non_finite_form(Json& json, NonFiniteForm form);
 /// The member `key` of an object, or null if `json` is no object or has no such key.
 const Json* find_member(const Json& json, std::string_view key) noexcept;
 Json* find_member(Json& json, std::string_view key) noexcept;
+/// Sets a member of an object, the last one if it is new. Copies nothing, while `json[key] = value`
+/// copies all members, with everything below them, whenever their list grows. O(members).
+void set_member(Json& object, std::string_view key, Json value);
 
 /// "string", "array", "integer", ... for messages.
 std::string_view json_type_name(const Json& json) noexcept;

@@ -84,23 +84,36 @@ AlignLayout layout_of(const AlignResult& result, const Problem& problem) {
   return layout;
 }
 
-Json AlignLayout::to_json() const {
-  Json json = {{"algorithm", options.algorithm}, {"weight", options.weight}};
-  if (!options.target.empty()) json["target"] = options.target;
-  Json& device_list = json["devices"] = Json::array();
+namespace {
+
+Json devices_json(const std::vector<AlignedDevice>& devices) {
+  Json list = Json::array();
   for (const AlignedDevice& device : devices) {
-    device_list.push_back({{"device", device.device},
-                           {"layout", device.layout},
-                           {"channel_multiple", device.channel_multiple}});
+    list.push_back({{"device", device.device},
+                    {"layout", device.layout},
+                    {"channel_multiple", device.channel_multiple}});
   }
-  Json& node_list = json["nodes"] = Json::array();
+  return list;
+}
+
+/// As many as the graph has nodes.
+Json nodes_json(const std::vector<AlignNode>& nodes) {
+  Json list = Json::array();
+  auto& elements = list.get_ref<Json::array_t&>();
+  elements.reserve(nodes.size());
   for (const AlignNode& node : nodes) {
-    node_list.push_back({{"name", node.name},
-                         {"mode", align_mode_name(node.mode)},
-                         {"allowed", align_mode_name(node.allowed)},
-                         {"rule", node.rule}});
+    auto& members = elements.emplace_back(Json::object()).get_ref<Json::object_t&>();
+    members.reserve(4);
+    members.emplace_back("name", node.name);
+    members.emplace_back("mode", align_mode_name(node.mode));
+    members.emplace_back("allowed", align_mode_name(node.allowed));
+    members.emplace_back("rule", node.rule);
   }
-  Json& conversion_list = json["conversions"] = Json::array();
+  return list;
+}
+
+Json conversions_json(const std::vector<AlignConversion>& conversions) {
+  Json list = Json::array();
   for (const AlignConversion& conversion : conversions) {
     Json entry = {
         {"node", conversion.node},       {"tensor", conversion.tensor},
@@ -113,27 +126,47 @@ Json AlignLayout::to_json() const {
     entry["to"] = {{"name", conversion.to}, {"rule", conversion.to_rule}};
     entry["reason"] = reason_text(conversion);
     if (conversion.existed) entry["existed"] = true;
-    conversion_list.push_back(std::move(entry));
+    list.push_back(std::move(entry));
   }
-  Json& removed_list = json["removed"] = Json::array();
+  return list;
+}
+
+Json removed_json(const std::vector<AlignRemoval>& removed) {
+  Json list = Json::array();
   for (const AlignRemoval& removal : removed) {
-    removed_list.push_back(
+    list.push_back(
         {{"tensor", removal.tensor}, {"direction", removal.to_nalign}, {"cause", removal.cause}});
   }
-  if (!splits.empty()) {
-    Json& split_list = json["split_groups"] = Json::array();
-    for (const AlignSplit& split : splits) {
-      split_list.push_back({{"groups", split.groups},
-                            {"align", split.aligned},
-                            {"align_rule", split.aligned_rule},
-                            {"nalign", split.unaligned},
-                            {"nalign_rule", split.unaligned_rule}});
-    }
+  return list;
+}
+
+Json splits_json(const std::vector<AlignSplit>& splits) {
+  Json list = Json::array();
+  for (const AlignSplit& split : splits) {
+    list.push_back({{"groups", split.groups},
+                    {"align", split.aligned},
+                    {"align_rule", split.aligned_rule},
+                    {"nalign", split.unaligned},
+                    {"nalign_rule", split.unaligned_rule}});
   }
-  json["metrics"] = metrics_json(*this);
+  return list;
+}
+
+}  // namespace
+
+Json AlignLayout::to_json() const {
+  Json json = {{"algorithm", options.algorithm}, {"weight", options.weight}};
+  if (!options.target.empty()) set_member(json, "target", options.target);
+  set_member(json, "devices", devices_json(devices));
+  set_member(json, "nodes", nodes_json(nodes));
+  set_member(json, "conversions", conversions_json(conversions));
+  set_member(json, "removed", removed_json(removed));
+  if (!splits.empty()) set_member(json, "split_groups", splits_json(splits));
+  set_member(json, "metrics", metrics_json(*this));
   if (certificate) {
-    json["certificate"] = {
-        {"cut", certificate->cut}, {"flow", certificate->flow}, {"scale", certificate->scale}};
+    set_member(
+        json, "certificate",
+        {{"cut", certificate->cut}, {"flow", certificate->flow}, {"scale", certificate->scale}});
   }
   return json;
 }

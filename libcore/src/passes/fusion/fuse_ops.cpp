@@ -195,8 +195,9 @@ bool fuse_ops(Graph& graph, const FuseOptions& given, Diagnostics&) {
   }
   const FusionPlan plan = plan_fusion(graph, options);
   bool changed = false;
-  FusionSection section;
-  section.groups.reserve(plan.groups.size());
+  Json groups = Json::array();  // there may be as many as nodes: nothing is kept twice
+  auto& entries = groups.get_ref<Json::array_t&>();
+  entries.reserve(plan.groups.size());
   fusion::TrafficMeter meter(graph);
   for (std::size_t g = 0; g < plan.groups.size(); ++g) {
     const auto id = static_cast<std::int64_t>(g);
@@ -205,15 +206,16 @@ bool fuse_ops(Graph& graph, const FuseOptions& given, Diagnostics&) {
       graph.node(node).fusion_group = id;
       graph.node(node).partition.reset();
     }
-    section.groups.push_back(entry_of(graph, plan.groups[g], id, meter));
+    entries.push_back(FusionSection::group_json(entry_of(graph, plan.groups[g], id, meter)));
   }
   for (const std::string_view stale : {"partition", "layout"}) {
     if (graph.npu_member(stale) == nullptr) continue;
     graph.erase_npu_member(stale);
     changed = true;
   }
-  Json fusion = FusionSection::to_json(std::move(section));
-  fusion["metrics"] = metrics_json(fusion::report_of(graph, plan.groups));
+  Json fusion = Json::object();
+  set_member(fusion, "groups", std::move(groups));
+  set_member(fusion, "metrics", metrics_json(fusion::report_of(graph, plan.groups)));
   const Json* known = graph.npu_member("fusion");
   changed = changed || known == nullptr || *known != fusion;
   graph.set_npu_member("fusion", std::move(fusion));
