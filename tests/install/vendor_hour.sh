@@ -30,14 +30,20 @@ sh -eux commands >output 2>&1 || {
 }
 grep -q '"failed": 0' check.json || fail "the skeleton fails a case: $(cat check.json)"
 [ "$(grep -c '"result":"pass"' check.json)" -ge 17 ] || fail "not all cases ran: $(cat check.json)"
+grep -q '"failed": 0' check_queue.json || fail "the skeleton with queues fails a case: $(cat check_queue.json)"
+grep -q '"case":24,"title":"queues and events","result":"pass"' check_queue.json ||
+  fail "the case of queues did not run: $(cat check_queue.json)"
 if [ "${4:-}" != no-models ]; then
   grep -q '"skeleton": *"1.0"' run.json || fail "the skeleton does not run: $(cat run.json)"
   grep -q '"kind":"partition".*"device":"npu"' run.json || fail "no partition is on the skeleton: $(cat run.json)"
 fi
 
-if ! { cmake -S "$prefix/share/npu/examples/skeleton" -B build -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release \
-  -DCMAKE_C_FLAGS='-std=c11 -fshort-enums -Wall -Wextra -Wpedantic -Werror' >log 2>&1 &&
-  cmake --build build >>log 2>&1 && (cd build && ctest) >>log 2>&1; }; then
-  tail -n 40 log >&2
-  fail "the skeleton does not build, or its test fails"
-fi
+for example in skeleton:c11 skeleton-queue:c99; do
+  name=${example%:*} flags="-std=${example#*:} -fshort-enums -Wall -Wextra -Wpedantic -Werror"
+  if ! { cmake -S "$prefix/share/npu/examples/$name" -B "build-$name" -DCMAKE_PREFIX_PATH="$prefix" \
+    -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS="$flags" >log 2>&1 &&
+    cmake --build "build-$name" >>log 2>&1 && (cd "build-$name" && ctest) >>log 2>&1; }; then
+    tail -n 40 log >&2
+    fail "the example $name does not build, or its test fails"
+  fi
+done

@@ -50,12 +50,18 @@
 
      - model, weights: any number of readers.
 
-     - program: at most one run at a time; blocking runs on one device, one at a time.
+     - program: at most one run at a time, submitted ones included until their event is done;
+       blocking runs on one device, one at a time.
 
      - buffer: created, freed, mapped, read and written by any thread, by one at a time and never
-       while a run has it.
+       while a run has it; no work that was submitted with it is left when it is freed.
 
-     - log, progress, write: called by the backend from any thread; they never call back into it.
+     - queue: one call at a time for each queue, beside calls for other queues.
+
+     - event: from any thread.
+
+     - log, progress, write, npu4_done: called by the backend from any thread; they never call back
+       into it.
 
      - fork: not after the first device_open.
 
@@ -100,7 +106,7 @@ typedef uint32_t npu4_status;
 #define NPU4_MEMORY 3u      /* out of device or host memory; say how much: 3 */
 #define NPU4_FAILED 4u      /* an op failed while it ran: 1 */
 #define NPU4_CANCELLED 5u   /* as asked: ends as the interrupt says */
-#define NPU4_DEADLINE 6u    /* not in time: 3 */
+#define NPU4_DEADLINE 6u    /* not in time: 3. event_wait: not done yet */
 #define NPU4_BUSY 7u        /* somebody else has it. Tried again for five seconds; then 1 */
 #define NPU4_DEVICE_LOST 8u /* nothing of this device works any more. Opened again once; then 1 */
 #define NPU4_INCOMPATIBLE                                                                     \
@@ -327,8 +333,8 @@ typedef struct npu4_device_info {
   uint64_t host_write_bandwidth;
   uint64_t launch_overhead_ns;
   uint64_t on_chip_bytes;
-  uint32_t max_programs_in_flight;
-  uint32_t max_queues;
+  uint32_t max_programs_in_flight; /* of one model, submitted and not done; 1 if unknown */
+  uint32_t max_queues;             /* open at once; 1 if unknown */
   uint32_t concurrent_compiles;
   uint32_t reserved;
   const char* extra; /* a JSON object of the vendor's own, or null */
@@ -339,6 +345,8 @@ typedef struct npu4_weights npu4_weights; /* named tensors on a device, for any 
 typedef struct npu4_model npu4_model;     /* a loaded blob: never changes, shared by programs */
 typedef struct npu4_program npu4_program; /* an instance of a model: scratch, one run at a time */
 typedef struct npu4_buffer npu4_buffer;   /* a tensor in device memory, owned by the host */
+typedef struct npu4_queue npu4_queue;     /* work of a device, done in order */
+typedef struct npu4_event npu4_event;     /* the completion of one piece of work, or its failure */
 
 /* npu4_open_args.flags. No hardware is needed; device_id is an arch, and the device answers compile
    and blob_* alone. Feature "offline". */
@@ -461,6 +469,36 @@ typedef struct npu4_transfer {
   void* data;
 } npu4_transfer;
 
+/* ---- Queues and events: feature "queue" ---- */
+
+#define NPU4_QUEUE_PROFILE 1u /* npu4_queue_args.flags: its runs may be asked for times */
+
+#define NPU4_PRIORITY_LOW 0u /* npu4_queue_args.priority; a hint */
+#define NPU4_PRIORITY_NORMAL 1u
+#define NPU4_PRIORITY_HIGH 2u
+
+#define NPU4_FOREVER UINT64_MAX /* a timeout of event_wait */
+
+typedef struct npu4_queue_args {
+  uint64_t struct_size;
+  uint32_t priority;
+  uint32_t flags;
+} npu4_queue_args;
+
+/* Where work goes and what it waits for: events of the same backend, of any of its queues and
+   devices. If one of them fails, the work is not done, its event fails with the same status and
+   text, and what it would have written is undefined. Struct and array may be gone after the call,
+   and so may the events: the backend keeps what it still needs of them. */
+typedef struct npu4_enqueue {
+  uint64_t struct_size;
+  npu4_queue* queue;
+  npu4_event* const* wait; /* null only if wait_count is 0 */
+  uint64_t wait_count;
+} npu4_enqueue;
+
+/* Called once, when the work is done or has failed. It returns soon. */
+typedef void (*npu4_done)(void* context, npu4_status status);
+
 /* Called once per op name; `kind` says where it comes from ("aten", "decomposition", "custom"). */
 typedef void (*npu4_op_visitor)(void* context, const char* op_type, const char* kind);
 
@@ -556,6 +594,49 @@ typedef struct npu4_backend {
   /* Optional. A struct that begins with struct_size, for vendors' and experimental tables, or null;
      what proves itself is appended here. */
   const void* (*get_extension)(const char* name);
+
+  /* Feature "queue": all of these but event_on_done. A queue does its work in order, each piece
+     after the one before it, done or failed: work that must not be done after a failure waits for
+     its event. Queues are ordered among each other by events alone. */
+  npu4_status (*queue_open)(npu4_device* device, const npu4_queue_args* args, npu4_queue** queue,
+                            npu4_error* error);
+  /* Waits until the work is done. Events of the queue outlive it. */
+  void (*queue_close)(npu4_queue* queue);
+  /* Starts what has been submitted; submit itself need not. event_wait and queue_finish do, too,
+     for the queues that they depend on. */
+  npu4_status (*queue_flush)(npu4_queue* queue, npu4_error* error);
+  /* Waits until all of it is done. NPU4_OK even if some of it failed, which its events say. */
+  npu4_status (*queue_finish)(npu4_queue* queue, npu4_error* error);
+
+  /* A run, of which only the start is made here; its arguments are checked before anything is
+     enqueued, so that wrong ones are NPU4_INVALID at once. args and its arrays may be gone after
+     the call; program, buffers and args->profile, with what it points to, stay until the event is
+     done. `event` is never null; the host frees what it gets. */
+  npu4_status (*submit)(npu4_program* program, const npu4_run_args* args, const npu4_enqueue* where,
+                        npu4_event** event, npu4_error* error);
+  /* buffer_write and buffer_read as work of a queue. transfer->data stays where it is until the
+     event is done; data that is written is not changed until then. */
+  npu4_status (*submit_write)(npu4_buffer* buffer, const npu4_transfer* transfer,
+                              const npu4_enqueue* where, npu4_event** event, npu4_error* error);
+  npu4_status (*submit_read)(npu4_buffer* buffer, const npu4_transfer* transfer,
+                             const npu4_enqueue* where, npu4_event** event, npu4_error* error);
+
+  /* NPU4_OK if the work is done; NPU4_DEADLINE if it is not within timeout_ns, where 0 only asks
+     and NPU4_FOREVER has no end; otherwise what the work failed with, each time with its error. */
+  npu4_status (*event_wait)(npu4_event* event, uint64_t timeout_ns, npu4_error* error);
+  /* Before the work is done, too, which then goes on. */
+  void (*event_free)(npu4_event* event);
+  /* Optional. At most once for an event; if it is done already, the call may come at once. It comes
+     even if the event is freed before. */
+  npu4_status (*event_on_done)(npu4_event* event, npu4_done callback, void* context,
+                               npu4_error* error);
+
+  /* Feature "copy". The content of a buffer becomes that of another one of the same dtype and
+     shape, which may lie on another device of the backend and in another layout; otherwise
+     NPU4_INVALID. `where` is a queue of the destination's device, and `event` as with submit; both
+     null: blocking, which is all that there is without the feature "queue". */
+  npu4_status (*buffer_copy)(npu4_buffer* source, npu4_buffer* destination,
+                             const npu4_enqueue* where, npu4_event** event, npu4_error* error);
 } npu4_backend;
 
 /* What the shared object exports. Null, with the reason in the error, if it cannot serve this host.
@@ -593,7 +674,9 @@ NPU4_SIZE(npu4_profile, 64);
 NPU4_SIZE(npu4_run_args, 56);
 NPU4_SIZE(npu4_transfer, 32);
 NPU4_SIZE(npu4_blob_verdict, 272);
-NPU4_SIZE(npu4_backend, 216);
+NPU4_SIZE(npu4_queue_args, 16);
+NPU4_SIZE(npu4_enqueue, 32);
+NPU4_SIZE(npu4_backend, 304);
 #undef NPU4_SIZE
 #endif
 

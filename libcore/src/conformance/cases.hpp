@@ -48,5 +48,8 @@ void check_wrapping(const Harness& harness);
 void check_profile(const Harness& harness);
 void check_blob_questions(const Harness& harness);
 void check_shared_weights(const Harness& harness);
+// Queues.
+void check_queues(const Harness& harness);
+void check_copies(const Harness& harness);
 
 }  // namespace npu::conformance

@@ -43,6 +43,10 @@ DeviceSheet read_facts(const npu4_device_info& info) {
   if ((info.known & NPU4_KNOWN_COMPILES) != 0) {
     facts.concurrent_compiles = std::max(info.concurrent_compiles, 1U);
   }
+  if ((info.known & NPU4_KNOWN_IN_FLIGHT) != 0) {
+    facts.programs_in_flight = std::max(info.max_programs_in_flight, 1U);
+  }
+  if ((info.known & NPU4_KNOWN_QUEUES) != 0) facts.queues = std::max(info.max_queues, 1U);
   return facts;
 }
 

@@ -23,6 +23,8 @@ struct DeviceSheet {
   std::vector<DType> dtypes;                ///< that this library knows
   std::vector<std::uint32_t> memory_flags;  ///< by memory
   std::uint32_t concurrent_compiles = 1;
+  std::uint32_t programs_in_flight = 1;
+  std::uint32_t queues = 1;
 };
 
 /// A loaded backend: its table as it is, with nothing between.

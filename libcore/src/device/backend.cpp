@@ -82,6 +82,13 @@ DeviceFacts facts_of(const npu4_device_info& info, const std::string& path, std:
   if (NPU4_HAS(&info, concurrent_compiles) && (info.known & NPU4_KNOWN_COMPILES) != 0) {
     facts.concurrent_compiles = std::max(info.concurrent_compiles, 1U);
   }
+  if (NPU4_HAS(&info, max_queues)) {
+    const auto number = [&](std::uint64_t bit, std::uint32_t value) {
+      return (info.known & bit) != 0 ? std::max(value, 1U) : 1U;
+    };
+    facts.programs_in_flight = number(NPU4_KNOWN_IN_FLIGHT, info.max_programs_in_flight);
+    facts.queues = number(NPU4_KNOWN_QUEUES, info.max_queues);
+  }
   read_memory(info, facts);
   return facts;
 }

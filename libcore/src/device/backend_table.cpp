@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "device/device_call.hpp"
+#include "device/feature_functions.hpp"
 #include "device/old_backend.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/log.hpp"
@@ -85,6 +86,8 @@ const npu4_backend* checked(const npu4_backend* given, const std::string& path) 
   if (!has_required || !moves_data) {
     refuse_file(path, "the backend's function table lacks a required function");
   }
+  const std::string fault = feature_fault(*table);
+  if (!fault.empty()) refuse_file(path, "the backend " + fault);
   return table;
 }
 

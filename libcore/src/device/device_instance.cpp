@@ -200,6 +200,16 @@ std::vector<std::uint64_t> durations(const std::vector<npu4_span>& spans) {
 
 }  // namespace
 
+RunProfile::RunProfile(std::size_t nodes, std::size_t steps) : nodes_(nodes), steps_(steps) {
+  profile_.struct_size = sizeof profile_;
+  profile_.nodes = nodes_.data();
+  profile_.node_count = nodes_.size();
+  profile_.steps = steps_.data();
+  profile_.step_count = steps_.size();
+}
+
+RunTimes RunProfile::times() const { return {durations(nodes_), durations(steps_)}; }
+
 std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::run(
     std::span<npu4_buffer* const> inputs, const std::vector<std::shared_ptr<DeviceBuffer>>& outputs,
     RunTimes* times, std::size_t steps) const {
@@ -212,22 +222,12 @@ std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::run(
   args.input_count = inputs.size();
   args.outputs = handles.data();
   args.output_count = handles.size();
-  npu4_profile profile = sized<npu4_profile>();
-  std::vector<npu4_span> nodes;
-  std::vector<npu4_span> kernels;
-  if (times != nullptr) {
-    nodes.resize(signature_.nodes);
-    kernels.resize(steps);
-    profile.nodes = nodes.data();
-    profile.node_count = nodes.size();
-    profile.steps = kernels.data();
-    profile.step_count = kernels.size();
-    args.profile = &profile;
-  }
+  RunProfile profile(times != nullptr ? signature_.nodes : 0, times != nullptr ? steps : 0);
+  if (times != nullptr) args.profile = profile.get();
   npu4_error error = empty_error();
   const Backend& backend = model_->device()->backend();
   check_status(backend.api().run(program_, &args, &error), error, backend);
-  if (times != nullptr) *times = {durations(nodes), durations(kernels)};
+  if (times != nullptr) *times = profile.times();
   return results;
 }
 
@@ -370,7 +370,10 @@ std::shared_ptr<DeviceBuffer> DeviceInstance::allocate(DType dtype, const Shape&
   const npu4_buffer_desc desc = describe_tensor(dtype, shape);
   npu4_buffer* buffer = nullptr;
   npu4_error error = empty_error();
-  check_status(backend_->api().buffer_create(device_, &desc, &buffer, &error), error, *backend_);
+  {
+    const std::lock_guard lock(creating_);
+    check_status(backend_->api().buffer_create(device_, &desc, &buffer, &error), error, *backend_);
+  }
   if (buffer == nullptr) {
     break_contract(*backend_, "it says that it made a buffer, but gave none");
   }
@@ -394,8 +397,11 @@ std::shared_ptr<DeviceBuffer> DeviceInstance::wrap(DType dtype, const Shape& sha
   external.bytes = desc.bytes;
   npu4_buffer* buffer = nullptr;
   npu4_error error = empty_error();
-  const npu4_status status =
-      backend_->api().buffer_wrap(device_, &desc, &external, &buffer, &error);
+  npu4_status status = NPU4_OK;
+  {
+    const std::lock_guard lock(creating_);
+    status = backend_->api().buffer_wrap(device_, &desc, &external, &buffer, &error);
+  }
   if (status == NPU4_UNSUPPORTED) return nullptr;
   check_status(status, error, *backend_);
   if (buffer == nullptr) {

@@ -28,6 +28,7 @@ struct npu4_buffer {
 };
 
 struct npu4_model {
+  npu4_device* device; /* that it is loaded on */
   npu_ir* ir;
   float** weights; /* by tensor; null for one that is none */
 };
@@ -322,8 +323,8 @@ static npu4_status model_load(npu4_device* device, const npu4_load_args* args,
   npu4_model* loaded = (npu4_model*)allocate(sizeof *loaded);
   npu4_model_info filled = {0, NPU4_RELEASES_BLOB | NPU4_RELEASES_WEIGHTS};
   npu4_status status;
-  (void)device;
   if (loaded == NULL) return out_of_memory(error, sizeof *loaded);
+  loaded->device = device;
   status = read_blob(args, &loaded->ir, error);
   if (status == NPU4_OK) {
     loaded->weights = (float**)allocate(loaded->ir->tensor_count * sizeof *loaded->weights);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +42,8 @@ struct DeviceFacts {
   bool wraps_host = false;   ///< memory 0 takes over pointers of the host
   std::uint64_t alignment = 1;
   std::uint32_t concurrent_compiles = 1;
+  std::uint32_t programs_in_flight = 1;  ///< of one model, with queues
+  std::uint32_t queues = 1;              ///< open at once, where the backend has any
 };
 
 /// A loaded backend: the C interface of npu/backend.h behind C++ types. Loaded once per process.
@@ -179,6 +182,22 @@ struct RunTimes {
   std::vector<std::uint64_t> step_ns;  ///< by step of the blob's report
 };
 
+/// Room for the times of one run, as a backend fills it.
+class RunProfile {
+ public:
+  RunProfile(std::size_t nodes, std::size_t steps);
+  RunProfile(const RunProfile&) = delete;
+  RunProfile& operator=(const RunProfile&) = delete;
+  npu4_profile* get() noexcept { return &profile_; }
+  /// Once the run is done.
+  RunTimes times() const;
+
+ private:
+  std::vector<npu4_span> nodes_;
+  std::vector<npu4_span> steps_;
+  npu4_profile profile_{};
+};
+
 /// What a host knows of a program's sub-IR.
 struct ProgramSignature {
   std::vector<TensorType> outputs;
@@ -203,6 +222,8 @@ class DeviceProgram {
       const std::vector<std::shared_ptr<DeviceBuffer>>& outputs = {}, RunTimes* times = nullptr,
       std::size_t steps = 0) const;
   const std::shared_ptr<DeviceModel>& model() const noexcept { return model_; }
+  const ProgramSignature& signature() const noexcept { return signature_; }
+  npu4_program* get() const noexcept { return program_; }
 
  private:
   std::shared_ptr<DeviceModel> model_;
@@ -243,6 +264,7 @@ class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
   /// Whether a program writes into buffers of the host again and again; otherwise a run gives them
   /// new memory, and they are made for each run.
   bool keeps_outputs() const noexcept { return !backend_->has_flag(NPU4_NEW_OUTPUTS); }
+  /// Buffers are made by one thread at a time, whichever calls.
   std::shared_ptr<DeviceBuffer> allocate(DType dtype, const Shape& shape);
   std::shared_ptr<DeviceBuffer> import_tensor(const Tensor& tensor);
   std::shared_ptr<DeviceBuffer> import_tensor(DType dtype, const Shape& shape, const void* data);
@@ -258,6 +280,7 @@ class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
   std::shared_ptr<const Backend> backend_;
   DeviceFacts facts_;
   npu4_device* device_;
+  std::mutex creating_;
 };
 
 }  // namespace npu

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Owners of queues and events, and the calls that enqueue work. A call costs the arrays of handles
+// besides the backend's own.
+#include "device/device_call.hpp"
+#include "npu/device/queue.hpp"
+
+namespace npu {
+namespace {
+
+std::vector<npu4_event*> handles_of(std::span<const DeviceQueue::Event> events) {
+  std::vector<npu4_event*> handles;
+  handles.reserve(events.size());
+  for (const DeviceQueue::Event& event : events) {
+    if (event != nullptr) handles.push_back(event->get());
+  }
+  return handles;
+}
+
+}  // namespace
+
+// ---- Events ----
+
+DeviceEvent::DeviceEvent(std::shared_ptr<DeviceInstance> device, npu4_event* event)
+    : device_(std::move(device)), event_(event) {}
+
+DeviceEvent::~DeviceEvent() { device_->backend().api().event_free(event_); }
+
+void DeviceEvent::wait() const {
+  npu4_error error = empty_error();
+  const npu4_status status = device_->backend().api().event_wait(event_, NPU4_FOREVER, &error);
+  check_status(status, error, device_->backend());
+}
+
+void DeviceEvent::settle() const noexcept {
+  device_->backend().api().event_wait(event_, NPU4_FOREVER, nullptr);
+}
+
+void DeviceEvent::note_time() {
+  const npu4_backend& api = device_->backend().api();
+  if (api.event_on_done == nullptr || time_ != nullptr) return;
+  time_ = std::make_shared<Time>(0);
+  auto shared = std::make_unique<std::shared_ptr<Time>>(time_);
+  const npu4_done note = [](void* context, npu4_status) {
+    const std::unique_ptr<std::shared_ptr<Time>> mine(static_cast<std::shared_ptr<Time>*>(context));
+    (*mine)->store(std::chrono::steady_clock::now().time_since_epoch().count());
+  };
+  if (api.event_on_done(event_, note, shared.get(), nullptr) == NPU4_OK) {
+    // The call that comes once frees it.
+    [[maybe_unused]] const auto* given = shared.release();
+  }
+}
+
+std::optional<std::chrono::steady_clock::time_point> DeviceEvent::done_at() const {
+  const auto ticks = time_ != nullptr ? time_->load() : 0;
+  if (ticks == 0) return std::nullopt;
+  return std::chrono::steady_clock::time_point(std::chrono::steady_clock::duration(ticks));
+}
+
+// ---- Queues ----
+
+bool DeviceQueue::is_offered(const DeviceInstance& device) {
+  return device.backend().has_feature("queue");
+}
+
+bool DeviceQueue::copies(const DeviceInstance& device) {
+  return device.backend().has_feature("copy");
+}
+
+DeviceQueue::DeviceQueue(std::shared_ptr<DeviceInstance> device) : device_(std::move(device)) {
+  const Backend& backend = device_->backend();
+  npu4_queue_args args = sized<npu4_queue_args>();
+  args.priority = NPU4_PRIORITY_NORMAL;
+  args.flags = NPU4_QUEUE_PROFILE;
+  call_patiently(backend, [&](npu4_error& error) {
+    return backend.api().queue_open(device_->get(), &args, &queue_, &error);
+  });
+  if (queue_ == nullptr) break_contract(backend, "it says that it opened a queue, but gave none");
+}
+
+DeviceQueue::~DeviceQueue() { device_->backend().api().queue_close(queue_); }
+
+/// `call` gets where the work goes, the place of its event and an error.
+template <typename Call>
+DeviceQueue::Event DeviceQueue::enqueue(std::span<const Event> waits, const Call& call) {
+  const std::vector<npu4_event*> handles = handles_of(waits);
+  npu4_enqueue where = sized<npu4_enqueue>();
+  where.queue = queue_;
+  where.wait = handles.data();
+  where.wait_count = handles.size();
+  npu4_event* event = nullptr;
+  npu4_error error = empty_error();
+  const Backend& backend = device_->backend();
+  check_status(call(backend.api(), where, event, error), error, backend);
+  if (event == nullptr) break_contract(backend, "it says that it enqueued work, but gave no event");
+  return std::make_shared<DeviceEvent>(device_, event);
+}
+
+DeviceQueue::Event DeviceQueue::run(const DeviceProgram& program,
+                                    std::span<npu4_buffer* const> inputs,
+                                    std::span<npu4_buffer* const> outputs,
+                                    std::span<const Event> waits, RunProfile* profile) {
+  npu4_run_args args = sized<npu4_run_args>();
+  args.inputs = inputs.data();
+  args.input_count = inputs.size();
+  args.outputs = outputs.data();
+  args.output_count = outputs.size();
+  args.profile = profile != nullptr ? profile->get() : nullptr;
+  return enqueue(waits, [&](const npu4_backend& api, const npu4_enqueue& where, npu4_event*& event,
+                            npu4_error& error) {
+    return api.submit(program.get(), &args, &where, &event, &error);
+  });
+}
+
+DeviceQueue::Event DeviceQueue::write(const DeviceBuffer& buffer, const void* data,
+                                      std::span<const Event> waits) {
+  npu4_transfer transfer = sized<npu4_transfer>();
+  transfer.bytes = buffer.bytes();
+  transfer.data = const_cast<void*>(data);  // which the backend only reads
+  return enqueue(waits, [&](const npu4_backend& api, const npu4_enqueue& where, npu4_event*& event,
+                            npu4_error& error) {
+    return api.submit_write(buffer.get(), &transfer, &where, &event, &error);
+  });
+}
+
+DeviceQueue::Event DeviceQueue::read(const DeviceBuffer& buffer, void* data,
+                                     std::span<const Event> waits) {
+  npu4_transfer transfer = sized<npu4_transfer>();
+  transfer.bytes = buffer.bytes();
+  transfer.data = data;
+  return enqueue(waits, [&](const npu4_backend& api, const npu4_enqueue& where, npu4_event*& event,
+                            npu4_error& error) {
+    return api.submit_read(buffer.get(), &transfer, &where, &event, &error);
+  });
+}
+
+DeviceQueue::Event DeviceQueue::copy(const DeviceBuffer& source, const DeviceBuffer& destination,
+                                     std::span<const Event> waits) {
+  return enqueue(waits, [&](const npu4_backend& api, const npu4_enqueue& where, npu4_event*& event,
+                            npu4_error& error) {
+    return api.buffer_copy(source.get(), destination.get(), &where, &event, &error);
+  });
+}
+
+void DeviceQueue::flush() {
+  npu4_error error = empty_error();
+  const Backend& backend = device_->backend();
+  check_status(backend.api().queue_flush(queue_, &error), error, backend);
+}
+
+}  // namespace npu

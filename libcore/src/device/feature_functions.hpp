@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "npu/backend.h"
+
+namespace npu {
+
+/// "lists the feature 'queue' but lacks event_wait", if a backend lists a feature without all of
+/// its functions; otherwise empty. The table has null for what it ends before.
+std::string feature_fault(const npu4_backend& table);
+
+}  // namespace npu

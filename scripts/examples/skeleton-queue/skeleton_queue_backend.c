@@ -1,0 +1,621 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The skeleton with queues and events, feature "queue", and copies on the device, feature "copy".
+   Everything that blocks is the skeleton's own, which this file includes; here is what a device
+   that works beside the host needs in addition. Its two devices are threads: each queue has one,
+   which does the queue's work in order. The host never sees their memory.
+
+   Options of device_open, for tests of hosts:
+
+     delay_us    how long a run takes at least; 0 if it is missing
+     copy_us     how long a write, read or copy of a queue takes at least
+     fail_run    the number of the run of this device that fails, from 1; 0: none
+     test        "fail": every run of a queue fails (feature "test.fail") */
+#define _POSIX_C_SOURCE 200809L
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#define npu_backend_entry4 skeleton_entry4
+#include "../skeleton/skeleton_backend.c"
+#undef npu_backend_entry4
+#ifndef QUEUE_ENTRY
+#define QUEUE_ENTRY npu_backend_entry4 /* another file may wrap this one in the same way */
+#endif
+
+#define DEVICES 2u
+#define MAX_QUEUES 8u
+#define MAX_DELAY_US 60000000
+
+/* The skeleton's device comes first, so that a pointer to one is a pointer to the other. */
+typedef struct queue_device {
+  npu4_device base;
+  int64_t delay_us;
+  int64_t copy_us;
+  int64_t fail_run;
+  int fails_always;
+  pthread_mutex_t lock; /* of the counts */
+  int64_t runs;
+  uint32_t queues;
+} queue_device;
+
+/* Held by the host until event_free, by its work until that is done, and by work that waits. */
+struct npu4_event {
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  uint32_t holders;
+  int is_done;
+  npu4_status status;
+  npu4_error error; /* of work that failed */
+  npu4_done callback;
+  void* context;
+};
+
+enum { WORK_RUN, WORK_WRITE, WORK_READ, WORK_COPY };
+
+typedef struct work {
+  struct work* next;
+  int kind;
+  npu4_program* program;
+  npu4_run_args args; /* of a run, with its arrays in `buffers` */
+  npu4_buffer** buffers;
+  npu4_buffer* source;      /* of a copy */
+  npu4_buffer* destination; /* of a copy; of a write and a read their buffer */
+  npu4_transfer transfer;
+  npu4_event** wait;
+  uint64_t wait_count;
+  npu4_event* event;
+} work;
+
+struct npu4_queue {
+  queue_device* device;
+  pthread_t thread; /* VENDOR: a stream or ring of your device, and its interrupt */
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  work* first;
+  work* last;
+  uint64_t pending; /* work that is not done */
+  int is_closing;
+};
+
+/* ---- Time ---- */
+
+static struct timespec time_in(uint64_t ns) {
+  struct timespec at;
+  clock_gettime(CLOCK_MONOTONIC, &at);
+  at.tv_sec += (time_t)(ns / 1000000000u);
+  at.tv_nsec += (long)(ns % 1000000000u);
+  if (at.tv_nsec >= 1000000000) {
+    at.tv_nsec -= 1000000000;
+    ++at.tv_sec;
+  }
+  return at;
+}
+
+static void pause_us(int64_t us) {
+  struct timespec end;
+  if (us <= 0) return;
+  end = time_in((uint64_t)us * 1000u);
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) != 0) continue;
+}
+
+static int make_condition(pthread_cond_t* condition) {
+  pthread_condattr_t attributes;
+  int is_made;
+  if (pthread_condattr_init(&attributes) != 0) return 0;
+  is_made = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 &&
+            pthread_cond_init(condition, &attributes) == 0;
+  pthread_condattr_destroy(&attributes);
+  return is_made;
+}
+
+/* ---- Devices ---- */
+
+static npu4_status queue_backend_info(npu4_backend_info* info, npu4_error* error) {
+  npu4_backend_info filled;
+  memset(&filled, 0, sizeof filled);
+  filled.struct_size = sizeof filled;
+  backend_info(&filled, error);
+  filled.name = "skeleton-queue";
+  filled.option_keys =
+      "{\"delay_us\": {\"type\": \"integer\", \"default\": 0, \"text\": \"time of a run\"},"
+      " \"copy_us\": {\"type\": \"integer\", \"default\": 0, \"text\": \"time of a transfer\"},"
+      " \"fail_run\": {\"type\": \"integer\", \"default\": 0, \"text\": \"the run that fails\"},"
+      " \"test\": {\"type\": \"string\", \"default\": \"\", \"text\": \"fail: every run fails\"}}";
+  give(info, info->struct_size, &filled, sizeof filled);
+  return NPU4_OK;
+}
+
+static npu4_status queue_device_info(uint64_t index, npu4_device_info* info, npu4_error* error) {
+  static const char* const ids[DEVICES] = {"skeleton-queue:0", "skeleton-queue:1"};
+  npu4_device_info filled;
+  if (index >= DEVICES) return fail(error, NPU4_END, NULL, "there are %u devices", DEVICES);
+  memset(&filled, 0, sizeof filled);
+  filled.struct_size = sizeof filled;
+  device_info(0, &filled, error);
+  filled.id = ids[index];
+  filled.name = "skeleton device with queues";
+  filled.fingerprint = "skeleton-queue 1.0 " ARCH;
+  filled.known |= NPU4_KNOWN_IN_FLIGHT | NPU4_KNOWN_QUEUES;
+  filled.max_programs_in_flight = MAX_QUEUES;
+  filled.max_queues = MAX_QUEUES;
+  give(info, info->struct_size, &filled, sizeof filled);
+  return NPU4_OK;
+}
+
+static int read_number(const npu_json* options, const char* key, int64_t* number) {
+  const npu_json* value = npu_json_member(options, key);
+  if (value == NULL) return 1;
+  if (value->kind != NPU_JSON_INTEGER || value->as.integer < 0 ||
+      value->as.integer > MAX_DELAY_US) {
+    return 0;
+  }
+  *number = value->as.integer;
+  return 1;
+}
+
+static npu4_status read_options(const char* text, queue_device* device, npu4_error* error) {
+  npu_ir_error fault;
+  npu_json* options;
+  const npu_json* test;
+  int is_good;
+  const npu4_status status = check_options(text, error);
+  if (status != NPU4_OK || text == NULL) return status;
+  options = npu_json_read(text, strlen(text), &fault);
+  if (options == NULL) return fail(error, NPU4_INVALID, NULL, "options: %s", fault.text);
+  test = npu_json_member(options, "test");
+  is_good = test == NULL || (test->kind == NPU_JSON_STRING && strcmp(test->as.text, "fail") == 0);
+  device->fails_always = test != NULL;
+  is_good = is_good && read_number(options, "delay_us", &device->delay_us) &&
+            read_number(options, "copy_us", &device->copy_us) &&
+            read_number(options, "fail_run", &device->fail_run);
+  npu_json_free(options);
+  if (is_good) return NPU4_OK;
+  return fail(error, NPU4_INVALID, NULL,
+              "options: expected integers from 0 to %d in delay_us, copy_us and fail_run, and "
+              "'fail' in test",
+              MAX_DELAY_US);
+}
+
+static npu4_status queue_device_open(const npu4_open_args* args, npu4_device** device,
+                                     npu4_error* error) {
+  queue_device* opened;
+  npu4_status status;
+  if ((args->flags & NPU4_OPEN_COMPILE_ONLY) != 0) {
+    return fail(error, NPU4_UNSUPPORTED, NULL, "a device that only compiles is not offered");
+  }
+  if (args->device_id != NULL && strcmp(args->device_id, "skeleton-queue:0") != 0 &&
+      strcmp(args->device_id, "skeleton-queue:1") != 0) {
+    return fail(error, NPU4_INVALID, NULL, "there is no device '%s'", args->device_id);
+  }
+  opened = (queue_device*)allocate(sizeof *opened);
+  if (opened == NULL) return out_of_memory(error, sizeof *opened);
+  status = read_options(args->options, opened, error);
+  if (status == NPU4_OK && pthread_mutex_init(&opened->lock, NULL) != 0) {
+    status = out_of_memory(error, sizeof *opened);
+  }
+  if (status != NPU4_OK) {
+    free(opened);
+    return status;
+  }
+  opened->base.is_open = 1;
+  *device = &opened->base;
+  return NPU4_OK;
+}
+
+static void queue_device_close(npu4_device* device) {
+  queue_device* closed = (queue_device*)device;
+  if (closed == NULL) return;
+  pthread_mutex_destroy(&closed->lock);
+  free(closed);
+}
+
+/* ---- Events ---- */
+
+static void event_release(npu4_event* event) {
+  uint32_t holders;
+  pthread_mutex_lock(&event->lock);
+  holders = --event->holders;
+  pthread_mutex_unlock(&event->lock);
+  if (holders != 0) return;
+  pthread_cond_destroy(&event->changed);
+  pthread_mutex_destroy(&event->lock);
+  free(event);
+}
+
+static void event_free(npu4_event* event) {
+  if (event != NULL) event_release(event);
+}
+
+/* For the host and for the work. */
+static npu4_event* make_event(void) {
+  npu4_event* event = (npu4_event*)allocate(sizeof *event);
+  if (event == NULL) return NULL;
+  event->holders = 2;
+  if (pthread_mutex_init(&event->lock, NULL) == 0) {
+    if (make_condition(&event->changed)) return event;
+    pthread_mutex_destroy(&event->lock);
+  }
+  free(event);
+  return NULL;
+}
+
+static npu4_status event_wait(npu4_event* event, uint64_t timeout_ns, npu4_error* error) {
+  npu4_status status = NPU4_DEADLINE;
+  npu4_error failed;
+  /* No clock goes on for longer than that. */
+  const int is_bounded = timeout_ns < (uint64_t)INT64_MAX;
+  const struct timespec end = time_in(is_bounded ? timeout_ns : 0);
+  pthread_mutex_lock(&event->lock);
+  while (!event->is_done) {
+    if (!is_bounded) {
+      pthread_cond_wait(&event->changed, &event->lock);
+    } else if (timeout_ns == 0 ||
+               pthread_cond_timedwait(&event->changed, &event->lock, &end) != 0) {
+      break;
+    }
+  }
+  if (event->is_done) {
+    status = event->status;
+    failed = event->error;
+  }
+  pthread_mutex_unlock(&event->lock);
+  if (status == NPU4_DEADLINE) return fail(error, status, NULL, "the work is not done yet");
+  if (status != NPU4_OK && error != NULL) give(error, error->struct_size, &failed, sizeof failed);
+  return status;
+}
+
+static npu4_status event_on_done(npu4_event* event, npu4_done callback, void* context,
+                                 npu4_error* error) {
+  int is_first;
+  int is_done;
+  pthread_mutex_lock(&event->lock);
+  is_first = event->callback == NULL;
+  is_done = event->is_done;
+  if (is_first) {
+    event->callback = callback;
+    event->context = context;
+  }
+  pthread_mutex_unlock(&event->lock);
+  if (!is_first) return fail(error, NPU4_INVALID, NULL, "the event has a callback already");
+  if (is_done) callback(context, event->status);
+  return NPU4_OK;
+}
+
+/* VENDOR: what your interrupt handler does */
+static void complete(npu4_event* event, npu4_status status, const npu4_error* error) {
+  npu4_done callback;
+  pthread_mutex_lock(&event->lock);
+  event->is_done = 1;
+  event->status = status;
+  event->error = *error;
+  callback = event->callback;
+  pthread_cond_broadcast(&event->changed);
+  pthread_mutex_unlock(&event->lock);
+  if (callback != NULL) callback(event->context, status);
+  event_release(event);
+}
+
+/* ---- Work ---- */
+
+static void free_work(work* item) {
+  uint64_t i;
+  for (i = 0; i < item->wait_count; ++i) event_release(item->wait[i]);
+  free(item->wait);
+  free(item->buffers);
+  free(item);
+}
+
+/* A run takes its time, and fails if that is asked for. */
+static npu4_status timed_run(npu4_program* program, const npu4_run_args* args, int is_queued,
+                             npu4_error* error) {
+  queue_device* device = (queue_device*)program->model->device;
+  int64_t number;
+  pthread_mutex_lock(&device->lock);
+  number = ++device->runs;
+  pthread_mutex_unlock(&device->lock);
+  pause_us(device->delay_us);
+  if (number == device->fail_run || (is_queued && device->fails_always)) {
+    return fail(error, NPU4_FAILED, NULL, "run %ld fails as asked", (long)number);
+  }
+  return run(program, args, error);
+}
+
+static npu4_status blocking_run(npu4_program* program, const npu4_run_args* args,
+                                npu4_error* error) {
+  const npu4_status status = check_buffers(program->model->ir, args, error);
+  return status == NPU4_OK ? timed_run(program, args, 0, error) : status;
+}
+
+static npu4_status perform(const npu4_queue* queue, work* item, npu4_error* error) {
+  if (item->kind == WORK_RUN) return timed_run(item->program, &item->args, 1, error);
+  pause_us(queue->device->copy_us);
+  if (item->kind == WORK_WRITE) return buffer_write(item->destination, &item->transfer, error);
+  if (item->kind == WORK_READ) return buffer_read(item->destination, &item->transfer, error);
+  if (item->destination->bytes != 0) {
+    memmove(item->destination->data, item->source->data, (size_t)item->destination->bytes);
+  }
+  return NPU4_OK;
+}
+
+static void do_work(const npu4_queue* queue, work* item) {
+  npu4_error error;
+  npu4_status status = NPU4_OK;
+  uint64_t i;
+  memset(&error, 0, sizeof error);
+  error.struct_size = sizeof error;
+  for (i = 0; i < item->wait_count && status == NPU4_OK; ++i) {
+    status = event_wait(item->wait[i], NPU4_FOREVER, &error);
+  }
+  if (status == NPU4_OK) status = perform(queue, item, &error);
+  complete(item->event, status, &error);
+  free_work(item);
+}
+
+/* The thread of a queue. */
+static void* serve(void* context) {
+  npu4_queue* queue = (npu4_queue*)context;
+  for (;;) {
+    work* item;
+    pthread_mutex_lock(&queue->lock);
+    while (queue->first == NULL && !queue->is_closing) {
+      pthread_cond_wait(&queue->changed, &queue->lock);
+    }
+    item = queue->first;
+    if (item != NULL) queue->first = item->next;
+    pthread_mutex_unlock(&queue->lock);
+    if (item == NULL) return NULL;
+    do_work(queue, item);
+    pthread_mutex_lock(&queue->lock);
+    if (--queue->pending == 0) pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->lock);
+  }
+}
+
+/* ---- Queues ---- */
+
+static int start_thread(npu4_queue* queue) {
+  sigset_t all;
+  sigset_t before;
+  int is_started;
+  sigfillset(&all); /* a thread of a backend takes no signal of the program */
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  is_started = pthread_create(&queue->thread, NULL, serve, queue) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return is_started;
+}
+
+static int start_queue(npu4_queue* queue) {
+  if (pthread_mutex_init(&queue->lock, NULL) != 0) return 0;
+  if (make_condition(&queue->changed)) {
+    if (start_thread(queue)) return 1;
+    pthread_cond_destroy(&queue->changed);
+  }
+  pthread_mutex_destroy(&queue->lock);
+  return 0;
+}
+
+static void count_queue(queue_device* device, int change) {
+  pthread_mutex_lock(&device->lock);
+  device->queues += (uint32_t)change;
+  pthread_mutex_unlock(&device->lock);
+}
+
+static npu4_status queue_open(npu4_device* device, const npu4_queue_args* args, npu4_queue** queue,
+                              npu4_error* error) {
+  queue_device* opened = (queue_device*)device;
+  npu4_queue* made;
+  (void)args; /* VENDOR: the priority */
+  if (opened->queues >= MAX_QUEUES) {
+    return fail(error, NPU4_INVALID, NULL, "the device has %u queues at once", MAX_QUEUES);
+  }
+  made = (npu4_queue*)allocate(sizeof *made);
+  if (made == NULL) return out_of_memory(error, sizeof *made);
+  made->device = opened;
+  if (!start_queue(made)) {
+    free(made);
+    return fail(error, NPU4_FAILED, NULL, "no thread for a queue");
+  }
+  count_queue(opened, 1);
+  *queue = made;
+  return NPU4_OK;
+}
+
+static npu4_status queue_flush(npu4_queue* queue, npu4_error* error) {
+  (void)queue; /* submit has started everything. VENDOR: ring the bell */
+  (void)error;
+  return NPU4_OK;
+}
+
+static npu4_status queue_finish(npu4_queue* queue, npu4_error* error) {
+  (void)error;
+  pthread_mutex_lock(&queue->lock);
+  while (queue->pending != 0) pthread_cond_wait(&queue->changed, &queue->lock);
+  pthread_mutex_unlock(&queue->lock);
+  return NPU4_OK;
+}
+
+static void queue_close(npu4_queue* queue) {
+  if (queue == NULL) return;
+  queue_finish(queue, NULL);
+  pthread_mutex_lock(&queue->lock);
+  queue->is_closing = 1;
+  pthread_cond_broadcast(&queue->changed);
+  pthread_mutex_unlock(&queue->lock);
+  pthread_join(queue->thread, NULL);
+  count_queue(queue->device, -1);
+  pthread_cond_destroy(&queue->changed);
+  pthread_mutex_destroy(&queue->lock);
+  free(queue);
+}
+
+/* ---- Submitting ---- */
+
+/* Work that holds what it waits for; null if there is no memory. */
+static work* make_work(int kind, const npu4_enqueue* where) {
+  work* item = (work*)allocate(sizeof *item);
+  uint64_t i;
+  if (item == NULL) return NULL;
+  item->kind = kind;
+  item->wait = (npu4_event**)allocate(where->wait_count * sizeof *item->wait);
+  item->event = make_event();
+  if (item->wait == NULL || item->event == NULL) {
+    if (item->event != NULL) {
+      event_release(item->event);
+      event_release(item->event);
+    }
+    free_work(item);
+    return NULL;
+  }
+  for (i = 0; i < where->wait_count; ++i) {
+    item->wait[i] = where->wait[i];
+    pthread_mutex_lock(&item->wait[i]->lock);
+    ++item->wait[i]->holders;
+    pthread_mutex_unlock(&item->wait[i]->lock);
+  }
+  item->wait_count = where->wait_count;
+  return item;
+}
+
+static npu4_status check_enqueue(const npu4_enqueue* where, npu4_event** event, npu4_error* error) {
+  uint64_t i;
+  if (where == NULL || where->queue == NULL || event == NULL ||
+      (where->wait_count != 0 && where->wait == NULL)) {
+    return fail(error, NPU4_INVALID, NULL, "work needs a queue and a place for its event");
+  }
+  for (i = 0; i < where->wait_count; ++i) {
+    if (where->wait[i] == NULL) return fail(error, NPU4_INVALID, NULL, "an event is null");
+  }
+  return NPU4_OK;
+}
+
+static void enqueue(npu4_queue* queue, work* item, npu4_event** event) {
+  *event = item->event; /* before the work can be done, and freed */
+  pthread_mutex_lock(&queue->lock);
+  if (queue->first == NULL) {
+    queue->first = item;
+  } else {
+    queue->last->next = item;
+  }
+  queue->last = item;
+  ++queue->pending;
+  pthread_cond_broadcast(&queue->changed);
+  pthread_mutex_unlock(&queue->lock);
+}
+
+static npu4_status submit(npu4_program* program, const npu4_run_args* args,
+                          const npu4_enqueue* where, npu4_event** event, npu4_error* error) {
+  npu4_status status = check_enqueue(where, event, error);
+  npu4_buffer** buffers;
+  work* item;
+  uint64_t count;
+  if (status == NPU4_OK) status = check_buffers(program->model->ir, args, error);
+  if (status != NPU4_OK) return status;
+  count = args->input_count + args->output_count;
+  buffers = (npu4_buffer**)allocate(count * sizeof *buffers);
+  item = buffers != NULL ? make_work(WORK_RUN, where) : NULL;
+  if (item == NULL) {
+    free(buffers);
+    return out_of_memory(error, count * sizeof *buffers);
+  }
+  /* A run of a queue needs its two arrays for longer than this call takes. */
+  if (args->input_count != 0) {
+    memcpy(buffers, args->inputs, (size_t)args->input_count * sizeof *buffers);
+  }
+  if (args->output_count != 0) {
+    memcpy(buffers + args->input_count, args->outputs,
+           (size_t)args->output_count * sizeof *buffers);
+  }
+  item->program = program;
+  item->buffers = buffers;
+  item->args.struct_size = sizeof item->args;
+  item->args.inputs = buffers;
+  item->args.input_count = args->input_count;
+  item->args.outputs = buffers + args->input_count;
+  item->args.output_count = args->output_count;
+  enqueue(where->queue, item, event);
+  return NPU4_OK;
+}
+
+static npu4_status submit_transfer(int kind, npu4_buffer* buffer, const npu4_transfer* transfer,
+                                   const npu4_enqueue* where, npu4_event** event,
+                                   npu4_error* error) {
+  npu4_status status = check_enqueue(where, event, error);
+  work* item;
+  if (status == NPU4_OK) status = check_transfer(buffer, transfer, error);
+  if (status != NPU4_OK) return status;
+  item = make_work(kind, where);
+  if (item == NULL) return out_of_memory(error, sizeof *item);
+  item->destination = buffer;
+  item->transfer.struct_size = sizeof item->transfer;
+  item->transfer.offset = transfer->offset;
+  item->transfer.bytes = transfer->bytes;
+  item->transfer.data = transfer->data;
+  enqueue(where->queue, item, event);
+  return NPU4_OK;
+}
+
+static npu4_status submit_write(npu4_buffer* buffer, const npu4_transfer* transfer,
+                                const npu4_enqueue* where, npu4_event** event, npu4_error* error) {
+  return submit_transfer(WORK_WRITE, buffer, transfer, where, event, error);
+}
+
+static npu4_status submit_read(npu4_buffer* buffer, const npu4_transfer* transfer,
+                               const npu4_enqueue* where, npu4_event** event, npu4_error* error) {
+  return submit_transfer(WORK_READ, buffer, transfer, where, event, error);
+}
+
+static npu4_status buffer_copy(npu4_buffer* source, npu4_buffer* destination,
+                               const npu4_enqueue* where, npu4_event** event, npu4_error* error) {
+  npu4_status status;
+  work* item;
+  if (source == NULL || destination == NULL || source->rank != destination->rank ||
+      memcmp(source->shape, destination->shape, sizeof source->shape) != 0) {
+    return fail(error, NPU4_INVALID, NULL, "a copy is between buffers of one shape");
+  }
+  if (where == NULL) {
+    if (source->bytes != 0) {
+      memmove(destination->data, source->data, (size_t)source->bytes);
+    }
+    return NPU4_OK;
+  }
+  status = check_enqueue(where, event, error);
+  if (status != NPU4_OK) return status;
+  item = make_work(WORK_COPY, where);
+  if (item == NULL) return out_of_memory(error, sizeof *item);
+  item->source = source;
+  item->destination = destination;
+  enqueue(where->queue, item, event);
+  return NPU4_OK;
+}
+
+/* ---- The table ---- */
+
+#ifdef __GNUC__
+__attribute__((visibility("default")))
+#endif
+const npu4_backend*
+QUEUE_ENTRY(const npu4_host* host, npu4_error* error) {
+  static const char* const features[] = {"queue", "copy", "test.fail", NULL};
+  static npu4_backend backend;
+  const npu4_backend* blocking = skeleton_entry4(host, error);
+  if (blocking == NULL) return NULL;
+  backend = *blocking;
+  backend.features = features;
+  backend.backend_info = queue_backend_info;
+  backend.device_info = queue_device_info;
+  backend.device_open = queue_device_open;
+  backend.device_close = queue_device_close;
+  backend.run = blocking_run;
+  backend.queue_open = queue_open;
+  backend.queue_close = queue_close;
+  backend.queue_flush = queue_flush;
+  backend.queue_finish = queue_finish;
+  backend.submit = submit;
+  backend.submit_write = submit_write;
+  backend.submit_read = submit_read;
+  backend.event_wait = event_wait;
+  backend.event_free = event_free;
+  backend.event_on_done = event_on_done;
+  backend.buffer_copy = buffer_copy;
+  return &backend;
+}

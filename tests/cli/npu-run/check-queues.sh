@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+# Cases 23 and 24 of npu-backend(3): the skeleton with queues passes every case that applies, each fault of a queue is found,
+# and a backend that lists the feature without all of its functions is refused.
+. "$CASES/lib.sh"
+lib=$(dirname "$(command -v npu-run)")/../lib/npu
+if [ ! -d "$lib/faulty-backends" ]; then cat "$CASES/npu-run/check-queues.stdout"; exit; fi
+NPU_BACKEND_PATH=$lib/test-backends
+export NPU_BACKEND_PATH
+npu-run --check-backend skeleton-queue --quick --report 2>table >report
+echo "exit $?"
+tail -n 1 table
+grep -o '"case":2[34],"title":"[a-z ]*","result":"[a-z ]*"' report
+NPU_BACKEND_PATH=$lib/faulty-backends
+# "FAULT: CASE: REMARK" of the first finding.
+found() {
+  CHECK_FAULT=$1 npu-run --check-backend skeleton-queue --quick --case "$2" --report 2>&1 >report |
+    sed -n "s/ *\([0-9]*\) .* fail  *[0-9]*  /$1: \1: /p" | cut -c 1-140 | head -n 1
+}
+for fault in half-copy any-copy; do found $fault 23; done
+for fault in early late silent unordered forgets-failure lonely careless twice hasty; do
+  found $fault 24 | sed 's/takes [0-9]* ms/takes N ms/'
+done
+found lacks-wait 24
+CHECK_FAULT=lacks-wait npu-run --list-backends | grep -o "the backend lists[^\"]*"

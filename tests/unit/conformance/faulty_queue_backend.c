@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The skeleton with queues and one thing wrong, which CHECK_FAULT names: a conformance case has to
+   find it. Runs take a millisecond, so that what is too early is seen. */
+#define QUEUE_ENTRY queue_entry4
+#include "../../../scripts/examples/skeleton-queue/skeleton_queue_backend.c"
+
+static const npu4_backend* good = NULL;
+
+static int has_fault(const char* name) {
+  const char* fault = getenv("CHECK_FAULT");
+  return fault != NULL && strcmp(fault, name) == 0;
+}
+
+static npu4_status slow_device_open(const npu4_open_args* args, npu4_device** device,
+                                    npu4_error* error) {
+  const npu4_status status = good->device_open(args, device, error);
+  if (status == NPU4_OK) ((queue_device*)*device)->delay_us = 1000;
+  if (status == NPU4_OK && has_fault("late")) ((queue_device*)*device)->delay_us = 10000;
+  return status;
+}
+
+/* Says that work is done which is not. */
+static npu4_status early_event_wait(npu4_event* event, uint64_t timeout_ns, npu4_error* error) {
+  (void)timeout_ns;
+  (void)good->event_wait(event, 0, error);
+  return NPU4_OK;
+}
+
+static npu4_status late_event_wait(npu4_event* event, uint64_t timeout_ns, npu4_error* error) {
+  (void)timeout_ns;
+  return good->event_wait(event, NPU4_FOREVER, error);
+}
+
+/* Loses the text of a failure. */
+static npu4_status silent_event_wait(npu4_event* event, uint64_t timeout_ns, npu4_error* error) {
+  const npu4_status status = good->event_wait(event, timeout_ns, error);
+  if (status == NPU4_FAILED) return fail(error, NPU4_INTERNAL, NULL, "something failed");
+  return status;
+}
+
+static npu4_enqueue unordered(const npu4_enqueue* where) {
+  npu4_enqueue changed = *where;
+  changed.wait_count = 0;
+  return changed;
+}
+
+static npu4_status unordered_read(npu4_buffer* buffer, const npu4_transfer* transfer,
+                                  const npu4_enqueue* where, npu4_event** event,
+                                  npu4_error* error) {
+  const npu4_enqueue changed = unordered(where);
+  return good->submit_read(buffer, transfer, &changed, event, error);
+}
+
+static npu4_status unordered_write(npu4_buffer* buffer, const npu4_transfer* transfer,
+                                   const npu4_enqueue* where, npu4_event** event,
+                                   npu4_error* error) {
+  const npu4_enqueue changed = unordered(where);
+  return good->submit_write(buffer, transfer, &changed, event, error);
+}
+
+/* Has one program in flight, whatever its info says. */
+static npu4_status lonely_submit(npu4_program* program, const npu4_run_args* args,
+                                 const npu4_enqueue* where, npu4_event** event, npu4_error* error) {
+  static npu4_queue* last = NULL;
+  uint64_t pending = 0;
+  if (last != NULL && last != where->queue) {
+    pthread_mutex_lock(&last->lock);
+    pending = last->pending;
+    pthread_mutex_unlock(&last->lock);
+  }
+  if (pending != 0) return fail(error, NPU4_FAILED, NULL, "another program is in flight");
+  last = where->queue;
+  return good->submit(program, args, where, event, error);
+}
+
+/* Takes what it cannot run. */
+static npu4_status careless_submit(npu4_program* program, const npu4_run_args* args,
+                                   const npu4_enqueue* where, npu4_event** event,
+                                   npu4_error* error) {
+  if (args->input_count == 0) return NPU4_OK;
+  return good->submit(program, args, where, event, error);
+}
+
+static npu4_status double_on_done(npu4_event* event, npu4_done callback, void* context,
+                                  npu4_error* error) {
+  callback(context, NPU4_OK);
+  return good->event_on_done(event, callback, context, error);
+}
+
+static void hasty_queue_close(npu4_queue* queue) {
+  if (queue == NULL) return;
+  pthread_mutex_lock(&queue->lock);
+  while (queue->first != NULL) {
+    work* dropped = queue->first;
+    const npu4_error none = {sizeof none, 0, 0, 0, 0, 0, 0, 0, 0, "", ""};
+    queue->first = dropped->next;
+    --queue->pending;
+    complete(dropped->event, NPU4_OK, &none);
+    free_work(dropped);
+  }
+  pthread_mutex_unlock(&queue->lock);
+  good->queue_close(queue);
+}
+
+static npu4_status half_copy(npu4_buffer* source, npu4_buffer* destination,
+                             const npu4_enqueue* where, npu4_event** event, npu4_error* error) {
+  const npu4_status status = good->buffer_copy(source, destination, where, event, error);
+  if (status == NPU4_OK && where == NULL && destination->bytes >= 8) destination->data[1] = 77;
+  return status;
+}
+
+static npu4_status any_copy(npu4_buffer* source, npu4_buffer* destination,
+                            const npu4_enqueue* where, npu4_event** event, npu4_error* error) {
+  if (where == NULL && source->bytes != destination->bytes) return NPU4_OK;
+  return good->buffer_copy(source, destination, where, event, error);
+}
+
+__attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(const npu4_host* host,
+                                                                              npu4_error* error) {
+  static npu4_backend table;
+  good = queue_entry4(host, error);
+  if (good == NULL) return NULL;
+  table = *good;
+  table.device_open = slow_device_open;
+  if (has_fault("early")) table.event_wait = early_event_wait;
+  if (has_fault("late")) table.event_wait = late_event_wait;
+  if (has_fault("silent")) table.event_wait = silent_event_wait;
+  if (has_fault("unordered")) table.submit_read = unordered_read;
+  if (has_fault("forgets-failure")) table.submit_write = unordered_write;
+  if (has_fault("lonely")) table.submit = lonely_submit;
+  if (has_fault("careless")) table.submit = careless_submit;
+  if (has_fault("twice")) table.event_on_done = double_on_done;
+  if (has_fault("hasty")) table.queue_close = hasty_queue_close;
+  if (has_fault("half-copy")) table.buffer_copy = half_copy;
+  if (has_fault("any-copy")) table.buffer_copy = any_copy;
+  if (has_fault("lacks-wait")) table.event_wait = NULL;
+  return &table;
+}
