@@ -26,6 +26,32 @@ std::string any_type(RandomNode& c, const Names& others) {
 
 const Names kMoved{"float64", "int8", "uint8", "int16", "int32", "int64", "bool"};
 
+/// quantize_ and dequantize_, per tensor or per channel.
+void conversion(RandomNode& c, const std::string& op) {
+  Random& r = c.random;
+  const bool quantizes = op.find(".quantize_") != std::string::npos;
+  const bool by_channel = op.find("per_channel") != std::string::npos;
+  const Shape shape = r.shape(by_channel ? 1 : 0, 4);
+  const auto type = r.one_of<std::string>(quantizes ? Names{"int8", "uint8", "int16"}
+                                                    : Names{"int8", "uint8", "int16", "int32"});
+  c.operand(shape, false, Values::kAny, quantizes ? "float32" : type);
+  Json attrs{{"quant_min", type == "uint8" ? 3 : -100},
+             {"quant_max", 120},
+             {"dtype", "torch." + type}};
+  if (quantizes) attrs["divide_by_scale"] = r.coin();
+  if (by_channel) {
+    const std::int64_t axis = r.pick(0, static_cast<std::int64_t>(shape.size()) - 1);
+    attrs["axis"] = r.coin() ? axis : axis - static_cast<std::int64_t>(shape.size());
+    const Shape channels{shape[static_cast<std::size_t>(axis)]};
+    c.operand(channels, true, Values::kPositive, "float32");
+    c.operand(channels, true, Values::kIndices, "int64");
+  } else {
+    attrs["scale"] = r.one_of<double>({0.037, 0.1, 1.0 / 3.0, 2.0});
+    attrs["zero_point"] = r.pick(-9, 90);
+  }
+  c.finish(op, shape, attrs, quantizes ? type : "float32");
+}
+
 void comparison(RandomNode& c, const std::string& op) {
   Random& r = c.random;
   const Shape shape = r.shape(0, 5);
@@ -537,6 +563,7 @@ void draw_typed_binary(RandomNode& c, const std::string& op) {
 }
 
 NodeGenerator typed_generator_of(const std::string& op) {
+  if (op.starts_with("quantized_decomposed.")) return conversion;
   if (!op.starts_with("aten.")) return nullptr;
   if (op == "aten.max.dim" || op == "aten.min.dim") return extremum;
   if (op == "aten.max.default" || op == "aten.min.default") return reduced;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "npu/ops/op_catalogue.hpp"
+#include "npu/ops/op_name.hpp"
 #include "npu/passes/fuse.hpp"
 #include "npu/passes/fusion_groups.hpp"
 #include "npu/support/ids.hpp"
@@ -38,6 +39,7 @@ constexpr auto kPatternRows = std::to_array<PatternRow>({
     {"norm-relu", Kind::kEpilogue, VectorIsa::kAny},
     {"norm-pointwise", Kind::kNormPointwise, VectorIsa::kAvx2},
     {"expand-depthwise", Kind::kExpandDepthwise, VectorIsa::kAvx512},
+    {"quantized", Kind::kQuantized, VectorIsa::kAny},
 });
 
 const PatternRow* find_row(std::string_view pattern) {
@@ -64,8 +66,17 @@ FusionGroup epilogue_group(const Graph& graph, std::vector<NodeId> nodes) {
   return group;
 }
 
+FusionGroup quantized_group(const Graph& graph, const std::vector<NodeId>& nodes) {
+  FusionGroup group{Kind::kQuantized, {}, {}, {}};
+  for (const NodeId id : nodes) {
+    (is_dequantization(graph.node(id).op_type) ? group.dequantizes : group.nodes).push_back(id);
+  }
+  return group;
+}
+
 FusionGroup make_group(const Graph& graph, Kind kind, const std::vector<NodeId>& nodes) {
   if (kind == Kind::kEpilogue) return epilogue_group(graph, nodes);
+  if (kind == Kind::kQuantized) return quantized_group(graph, nodes);
   FusionGroup group{kind, nodes, {}, {}};
   if (kind == Kind::kNormPointwise || kind == Kind::kExpandDepthwise) {
     const auto second = std::find_if(nodes.begin() + 1, nodes.end(), [&](NodeId id) {
@@ -86,10 +97,10 @@ std::string refusal_of(const Graph& graph, const GivenGroup& given, const Fusion
     return "the kernel of '" + given.pattern + "' needs " +
            (row->least == VectorIsa::kAvx512 ? "AVX-512" : "AVX2");
   }
+  const std::vector<NodeId> computed =
+      first == nullptr ? std::vector<NodeId>{given.nodes.front()} : first->all_nodes();
   for (const NodeId id : given.nodes) {
-    const bool is_computed = first == nullptr ? id == given.nodes.front()
-                                              : std::find(first->nodes.begin(), first->nodes.end(),
-                                                          id) != first->nodes.end();
+    const bool is_computed = std::find(computed.begin(), computed.end(), id) != computed.end();
     if (is_computed || is_alias_node(graph, graph.node(id))) continue;
     return "no kernel computes node '" + graph.node(id).name + "' with the rest of the group";
   }
@@ -98,19 +109,25 @@ std::string refusal_of(const Graph& graph, const GivenGroup& given, const Fusion
 
 void find_last_uses(const Graph& graph, FusionPlan& plan) {
   plan.last_use.assign(graph.tensors().size(), -1);
+  // Who reads a dequantized tensor may read what it is made of.
+  const auto read_at = [&](TensorId id, std::int32_t position) {
+    plan.last_use[index_of(id)] = std::max(plan.last_use[index_of(id)], position);
+    const NodeId producer = graph.tensor(id).producer;
+    if (!producer.valid() || !is_dequantization(graph.node(producer).op_type)) return;
+    for (const TensorId below : graph.node(producer).inputs) {
+      plan.last_use[index_of(below)] = std::max(plan.last_use[index_of(below)], position);
+    }
+  };
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     if (plan.dead[i]) continue;
     auto position = static_cast<std::int32_t>(i);
     if (plan.group_of[i] >= 0) {
       position = plan.groups[static_cast<std::size_t>(plan.group_of[i])].nodes.back().value;
     }
-    for (const TensorId id : graph.nodes()[i].inputs) {
-      auto& last = plan.last_use[index_of(id)];
-      last = std::max(last, position);
-    }
+    for (const TensorId id : graph.nodes()[i].inputs) read_at(id, position);
   }
   for (const TensorId id : graph.graph_outputs()) {
-    plan.last_use[index_of(id)] = std::numeric_limits<std::int32_t>::max();
+    read_at(id, std::numeric_limits<std::int32_t>::max());
   }
 }
 
@@ -142,7 +159,7 @@ void note_stated(const Graph& graph, VectorIsa isa, FusionPlan& plan) {
     stated.launches_kernel = launches_kernel(graph, given.pattern, given.nodes);
     const std::int32_t g = plan.group_of[index_of(given.nodes.front())];
     const FusionGroup* first = g < 0 ? nullptr : &plan.groups[static_cast<std::size_t>(g)];
-    if (given.nodes.size() > 1 && (first == nullptr || first->nodes != given.nodes)) {
+    if (given.nodes.size() > 1 && (first == nullptr || first->all_nodes() != given.nodes)) {
       stated.refusal = refusal_of(graph, given, first, isa);
     }
     for (const NodeId id : given.nodes) {
@@ -153,6 +170,13 @@ void note_stated(const Graph& graph, VectorIsa isa, FusionPlan& plan) {
 }
 
 }  // namespace
+
+std::vector<NodeId> FusionGroup::all_nodes() const {
+  std::vector<NodeId> result = nodes;
+  result.insert(result.end(), dequantizes.begin(), dequantizes.end());
+  std::sort(result.begin(), result.end());
+  return result;
+}
 
 NodeId only_consumer(const Graph& graph, const FusionPlan& plan, TensorId tensor) {
   const auto& outputs = graph.graph_outputs();

@@ -19,6 +19,7 @@ struct FusionGroup {
     kSqueezeExcite,    ///< mean, layer, activation, layer, gate, product
     kNormPointwise,    ///< a batch norm and the convolution of one by one behind it, in two parts
     kExpandDepthwise,  ///< a pointwise convolution and the depthwise one behind it, likewise
+    kQuantized,        ///< an op on dequantized tensors, functions behind it, and a quantization
   };
   Kind kind = Kind::kEpilogue;
   /// In list order; the first is the anchor, the last gives the result. kAttention: the first
@@ -26,7 +27,12 @@ struct FusionGroup {
   std::vector<NodeId> nodes;
   /// kEpilogue: for each node behind the anchor, the position of the running value in its inputs.
   std::vector<std::int32_t> operand;
-  std::vector<FusionGroup> parts;  ///< of kNormPointwise, kExpandDepthwise: two of kEpilogue
+  std::vector<FusionGroup> parts;     ///< of kNormPointwise, kExpandDepthwise: two of kEpilogue
+  std::vector<NodeId> dequantizes{};  ///< kQuantized: in front of `nodes`, of which nothing else
+                                      ///< reads the results
+
+  /// In list order.
+  std::vector<NodeId> all_nodes() const;
 };
 
 /// A group as npu-fuse made it, and why this backend does not compute it as one, if it does not.

@@ -314,6 +314,33 @@ inline constexpr auto kFields<TypedBinary> = std::make_tuple(
     NPU_FIELD(TypedBinary, node), NPU_FIELD(TypedBinary, isa));
 
 template <>
+inline constexpr auto kFields<Quantize> = std::make_tuple(
+    NPU_FIELD(Quantize, to), NPU_FIELD(Quantize, divides), NPU_FIELD(Quantize, outer),
+    NPU_FIELD(Quantize, channels), NPU_FIELD(Quantize, inner), NPU_FIELD(Quantize, least),
+    NPU_FIELD(Quantize, most), NPU_FIELD(Quantize, isa));
+
+template <>
+inline constexpr auto kFields<Dequantize> = std::make_tuple(NPU_FIELD(Dequantize, from),
+                                                            NPU_FIELD(Dequantize, outer),
+                                                            NPU_FIELD(Dequantize, channels),
+                                                            NPU_FIELD(Dequantize, inner),
+                                                            NPU_FIELD(Dequantize, isa));
+
+template <>
+inline constexpr auto kFields<ByteTable> = std::make_tuple(NPU_FIELD(ByteTable, count),
+                                                           NPU_FIELD(ByteTable, isa));
+
+template <>
+inline constexpr auto kFields<QuantizedBinary> =
+    std::make_tuple(NPU_FIELD(QuantizedBinary, a_type), NPU_FIELD(QuantizedBinary, b_type),
+                    NPU_FIELD(QuantizedBinary, to), NPU_FIELD(QuantizedBinary, multiplies),
+                    NPU_FIELD(QuantizedBinary, a_factor), NPU_FIELD(QuantizedBinary, b_factor),
+                    NPU_FIELD(QuantizedBinary, a_zero), NPU_FIELD(QuantizedBinary, b_zero),
+                    NPU_FIELD(QuantizedBinary, zero), NPU_FIELD(QuantizedBinary, least),
+                    NPU_FIELD(QuantizedBinary, most), NPU_FIELD(QuantizedBinary, count),
+                    NPU_FIELD(QuantizedBinary, isa));
+
+template <>
 inline constexpr auto kFields<Select> = std::make_tuple(
     NPU_FIELD(Select, element_size), NPU_FIELD(Select, extents),
     NPU_FIELD(Select, condition_strides), NPU_FIELD(Select, a_strides),

@@ -148,5 +148,9 @@ Footprint footprint(const RunningSum& kernel);
 Footprint footprint(const CopyParts& kernel);
 Footprint footprint(const Triangle& kernel);
 Footprint footprint(const IndexedCopy& kernel);
+Footprint footprint(const Quantize& kernel);
+Footprint footprint(const Dequantize& kernel);
+Footprint footprint(const ByteTable& kernel);
+Footprint footprint(const QuantizedBinary& kernel);
 
 }  // namespace npu::onednn

@@ -18,6 +18,7 @@
 #include "kernels/packed_gemm.hpp"
 #include "kernels/parts.hpp"
 #include "kernels/pooling.hpp"
+#include "kernels/quantize.hpp"
 #include "kernels/recurrence.hpp"
 #include "kernels/reductions.hpp"
 #include "kernels/resample.hpp"
@@ -38,7 +39,8 @@ using Kernel = std::variant<
     // What oneDNN has no primitive for, or only a slow one.
     ScaleShift, Gelu, Elementwise, Softmax, BroadcastBinary, RmsNorm, WindowAverage,
     MiddleReduction, GatherRows, Sequence, Resample, Recurrence, GridSample, GroupNorm, TypedBinary,
-    Select, IntegerReduction, ArgReduction, RunningSum,
+    Select, IntegerReduction, ArgReduction, RunningSum, Quantize, Dequantize, ByteTable,
+    QuantizedBinary,
     // Copies.
     Convert, RoundToBFloat16, CopyBytes, StridedCopy, PaddedCopy, Cast, PlainConcat, CopyParts,
     Triangle, IndexedCopy,

@@ -35,6 +35,8 @@ inline bool is_pinned(const Node& node) {
 /// `order` reads the row-major weights.
 Value ordered_weights(Lowering& lowering, const Value& weight, std::size_t count, Kernel order);
 
+/// What a convolution's node says besides its operands' values.
+ConvolutionCall read_convolution_geometry(Lowering& lowering, const BoundNode& node);
 /// What a convolution's node and the current group's batch norms say, its source being what the
 /// kernel reads.
 Lowered<ConvolutionCall> read_convolution(Lowering& lowering, const BoundNode& node);

@@ -305,13 +305,12 @@ Lowered<Value> add_with_front(Lowering& lowering, const ConvolutionCall& call) {
 
 }  // namespace
 
-Lowered<ConvolutionCall> read_convolution(Lowering& lowering, const BoundNode& node) {
+ConvolutionCall read_convolution_geometry(Lowering& lowering, const BoundNode& node) {
   check_operands(lowering, node);
   const TensorId input = tensor_argument(lowering, node, "input");
-  const TensorId weight = tensor_argument(lowering, node, "weight");
   const auto bias = node.tensor("bias");
   const Shape& input_shape = lowering.shape(input);
-  const Shape& weight_shape = lowering.shape(weight);
+  const Shape& weight_shape = lowering.shape(tensor_argument(lowering, node, "weight"));
   ConvolutionCall call;
   call.spatial = read_spatial(lowering, node, weight_shape);
   call.groups = node.integer("groups");
@@ -325,11 +324,19 @@ Lowered<ConvolutionCall> read_convolution(Lowering& lowering, const BoundNode& n
     lowering.invalid("argument 'bias': expected shape [" + number_text(weight_shape[0]) +
                      "], found " + shape_text(lowering.shape(*bias)));
   }
-  const DType type = lowering.compute_type();
-  call.type = type;
   call.output = result_shape(lowering, input_shape, weight_shape, call.spatial);
   lowering.check_result(node.node().outputs.front(), call.output, lowering.dtype(input));
   if (bias) lowering.require_float("bias", *bias);
+  return call;
+}
+
+Lowered<ConvolutionCall> read_convolution(Lowering& lowering, const BoundNode& node) {
+  ConvolutionCall call = read_convolution_geometry(lowering, node);
+  const TensorId input = tensor_argument(lowering, node, "input");
+  const TensorId weight = tensor_argument(lowering, node, "weight");
+  const auto bias = node.tensor("bias");
+  const DType type = lowering.compute_type();
+  call.type = type;
   const Value* front = front_source(lowering);
   call.source = front != nullptr ? *front : lowering.operand(input);
   std::optional<Value> bias_value;

@@ -148,18 +148,6 @@ constexpr std::array kUnaryRows = std::to_array<UnaryRow>({
                 const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_tanh}}; }},
 });
 
-Value add_eltwise(Lowering& lowering, const Eltwise& eltwise, const Value& source) {
-  const dnnl::eltwise_forward::desc descriptor(dnnl::prop_kind::forward_inference, eltwise.function,
-                                               source.layout, eltwise.alpha, eltwise.beta);
-  const dnnl::eltwise_forward::primitive_desc primitive(descriptor, lowering.attributes(),
-                                                        lowering.engine());
-  const bool in_place = lowering.can_overwrite(source);
-  if (in_place) lowering.note_overwritten(source);
-  const Value target = in_place ? source : lowering.temporary(source.type, primitive.dst_desc());
-  lowering.add_primitive(primitive, {{DNNL_ARG_SRC, source}}, target);
-  return target;
-}
-
 /// The kernel of our own for an op's base name: oneDNN has no such function, or one that loses NaN
 /// or leaves its range.
 std::optional<Elementwise::Function> own_function(std::string_view name) {
@@ -315,6 +303,18 @@ BinaryOp binary_op(std::string_view name) {
 
 }  // namespace
 
+Value add_function(Lowering& lowering, const Eltwise& eltwise, const Value& source) {
+  const dnnl::eltwise_forward::desc descriptor(dnnl::prop_kind::forward_inference, eltwise.function,
+                                               source.layout, eltwise.alpha, eltwise.beta);
+  const dnnl::eltwise_forward::primitive_desc primitive(descriptor, lowering.attributes(),
+                                                        lowering.engine());
+  const bool in_place = lowering.can_overwrite(source);
+  if (in_place) lowering.note_overwritten(source);
+  const Value target = in_place ? source : lowering.temporary(source.type, primitive.dst_desc());
+  lowering.add_primitive(primitive, {{DNNL_ARG_SRC, source}}, target);
+  return target;
+}
+
 Value add_binary(Lowering& lowering, BinaryOp op, const Value& left, const Value& right,
                  float alpha) {
   const std::size_t rank =
@@ -401,7 +401,7 @@ void lower_unary(Lowering& lowering, const BoundNode& node) {
                                     target);
   }
   for (const Eltwise& eltwise : unary_functions(lowering, node))
-    value = add_eltwise(lowering, eltwise, value);
+    value = add_function(lowering, eltwise, value);
   lowering.define_computed(lowering.result(), lowering.shape(input), lowering.dtype(input), value);
 }
 
@@ -439,7 +439,7 @@ void lower_binary(Lowering& lowering, const BoundNode& node) {
     return;
   }
   lowering.define_computed(lowering.result(), shape, lowering.dtype(self),
-                           add_eltwise(lowering, number_function(lowering, node), source));
+                           add_function(lowering, number_function(lowering, node), source));
 }
 
 void lower_power(Lowering& lowering, const BoundNode& node) {
@@ -464,7 +464,7 @@ void lower_power(Lowering& lowering, const BoundNode& node) {
         node.number("exponent") == 2.0 ? algorithm::eltwise_square : algorithm::eltwise_sqrt;
     return lowering.define_computed(
         lowering.result(), shape, dtype,
-        add_eltwise(lowering, {function}, lowering.dense(lowering.operand(leader))));
+        add_function(lowering, {function}, lowering.dense(lowering.operand(leader))));
   }
   const auto operand_of = [&](std::optional<TensorId> tensor, std::string_view name) {
     if (tensor) return lowering.operand(*tensor, DType::kFloat32);

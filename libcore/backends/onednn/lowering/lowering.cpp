@@ -158,6 +158,7 @@ Value Lowering::weight(TensorId tensor) {
 }
 
 Value Lowering::stored(TensorId tensor) {
+  dequantize(tensor);
   std::optional<Value>& value = values_[index_of(tensor)];
   if (!value) changed_value(tensor) = weight(tensor);
   // Inputs and weights come in the tensor's own type. The tensor is read from the copy from now on,
@@ -169,6 +170,7 @@ Value Lowering::stored(TensorId tensor) {
 }
 
 Value Lowering::operand(TensorId tensor, DType type) {
+  dequantize(tensor);
   // A weight goes from its own type to the wanted one, not through the type that values are kept
   // in.
   std::optional<Value>& value = values_[index_of(tensor)];
@@ -195,6 +197,7 @@ void Lowering::check_result(TensorId tensor, const Shape& computed, DType dtype)
 void Lowering::define_computed(TensorId tensor, const Shape& computed, DType dtype,
                                const Value& value) {
   check_result(tensor, computed, dtype);
+  if (moves_numbers_) return set_value(tensor, value);
   Value result = value;
   if (has_epilogue() && tensor == node_->outputs.front()) {
     tensor = graph_->node(group_->nodes.back()).outputs.front();
@@ -330,6 +333,9 @@ Lowered<Done> Lowering::dispatch_group(const FusionGroup& group) {
       return lower_norm_pointwise_group(*this, group);
     case Kind::kExpandDepthwise:
       return lower_expand_depthwise_group(*this, group);
+    case Kind::kQuantized:
+      compute_type_ = DType::kFloat32;
+      return lower_quantized_group(*this, group);
     case Kind::kEpilogue:
       return lower_node(*node_);
   }
@@ -349,6 +355,7 @@ Lowered<Done> Lowering::set_group(const FusionGroup& group) {
 void Lowering::clear_group() {
   group_ = nullptr;
   group_index_ = -1;
+  moves_numbers_ = false;
   epilogue_ = {};
   front_ = {};
   allows_sum_ = true;
@@ -369,7 +376,7 @@ Lowered<Done> Lowering::lower_with_front(const FusionGroup& part, Front front) {
 Lowered<Done> Lowering::try_group(const FusionGroup& group, bool with_sum) {
   Transaction attempt(journal_);
   group_index_ = static_cast<std::int32_t>(plan_.groups.size());
-  plan_.groups.push_back(group.nodes);
+  plan_.groups.push_back(group.all_nodes());
   journal_.note([this] { plan_.groups.pop_back(); });
   allows_sum_ = with_sum;
   node_index_ = group.nodes.front().value;
@@ -393,6 +400,10 @@ Lowered<Done> Lowering::try_group(const FusionGroup& group, bool with_sum) {
 }
 
 void Lowering::lower_group(const FusionGroup& group) {
+  for (const NodeId id : group.dequantizes) {
+    node_index_ = id.value;
+    lower_alone(graph_->node(id));
+  }
   Lowered<Done> done = try_group(group, true);
   if (!done && group.kind == FusionGroup::Kind::kEpilogue) done = try_group(group, false);
   if (done) return;

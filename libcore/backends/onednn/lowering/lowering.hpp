@@ -18,6 +18,7 @@
 #include "lowering/journal.hpp"
 #include "lowering/lowered.hpp"
 #include "lowering/machine.hpp"
+#include "lowering/quantized.hpp"
 #include "npu/backend_v3.h"
 #include "npu/ir/graph.hpp"
 #include "npu/ops/schema.hpp"
@@ -139,6 +140,18 @@ class Lowering {
   /// How a tensor of this type is kept in memory.
   DType storage_type(DType dtype) const noexcept;
 
+  /// What a tensor is dequantized from; null if it is not, or is already there as floats.
+  const Dequantization* dequantization(TensorId tensor) const;
+  /// The result of a node that dequantizes, which is computed when something reads it.
+  void define_dequantized(TensorId tensor, const Dequantization& dequantization);
+  /// The numbers of a weight of the sub-IR; nothing if a step computes the tensor.
+  std::optional<std::vector<double>> known_numbers(TensorId tensor) const;
+  /// Sets a tensor of the current group to quantized numbers, whatever its own dtype is: until it
+  /// is cleared, ops that only move or compare elements work on them.
+  void set_numbers(TensorId tensor, const std::optional<Value>& numbers);
+  /// The numbers that the op of the current group has made of such operands.
+  Value take_numbers(TensorId tensor);
+
   /// A tensor as it is kept, in whatever layout.
   Value stored(TensorId tensor);
   /// A floating-point tensor converted to `type` if it is kept in another, in whatever layout.
@@ -211,6 +224,7 @@ class Lowering {
   const Value* find_copy(const Value& value, DType type, const Layout& layout) const;
   void bind_inputs();
   void bind_outputs();
+  void dequantize(TensorId tensor);
   Value weight(TensorId tensor);
   void lower_alone(const Node& node);
   Lowered<Done> lower_node(const Node& node);
@@ -237,6 +251,8 @@ class Lowering {
   Plan plan_;
   Journal journal_;  ///< of what follows, of plan_ and of fusions_.last_use
   std::vector<std::optional<Value>> values_;  ///< by TensorId
+  std::map<TensorId, Dequantization> dequantizations_;
+  bool moves_numbers_ = false;  ///< the current node works on quantized numbers as they are
   std::vector<Concat> concats_;
   std::map<std::int32_t, std::vector<TensorId>> readers_;  ///< tensors that lie in a buffer
   std::map<std::int32_t, std::vector<Copy>> copies_;  ///< by source buffer: reorders made so far
@@ -339,6 +355,9 @@ Lowered<FoldedWeights> fold_norms(Lowering& lowering, const Value& weight,
                                   bool transposed);
 /// True for oneDNN's plain loops, which stand in where no fast kernel fits.
 bool is_reference(const dnnl::primitive_desc& primitive);
+/// The float tensor that a dequantization gives.
+Value add_dequantize(Lowering& lowering, const Dequantization& from);
+Lowered<Done> lower_quantized_group(Lowering& lowering, const FusionGroup& group);
 Lowered<Done> lower_attention_group(Lowering& lowering, const FusionGroup& group);
 Lowered<Done> lower_shared_input(Lowering& lowering, const FusionGroup& group);
 Lowered<Done> lower_squeeze_excite_group(Lowering& lowering, const FusionGroup& group);
@@ -368,6 +387,8 @@ void lower_unflatten(Lowering& lowering, const BoundNode& node);
 void lower_move_dimension(Lowering& lowering, const BoundNode& node);
 void lower_narrow(Lowering& lowering, const BoundNode& node);
 void lower_pad(Lowering& lowering, const BoundNode& node);
+void lower_quantize(Lowering& lowering, const BoundNode& node);
+void lower_dequantize(Lowering& lowering, const BoundNode& node);
 void lower_stack(Lowering& lowering, const BoundNode& node);
 void lower_softmax(Lowering& lowering, const BoundNode& node);
 Lowered<Done> lower_linear(Lowering& lowering, const BoundNode& node);
@@ -443,6 +464,8 @@ std::optional<Value> add_matrix_product(Lowering& lowering, const Value& a, cons
                                         const std::optional<Value>& bias);
 /// Softmax or log-softmax of a dense float value along a dimension.
 Value add_softmax(Lowering& lowering, const Value& value, std::size_t dimension, bool logarithm);
+/// A function as a primitive in the layout of its operand, over it if nothing reads it later.
+Value add_function(Lowering& lowering, const Eltwise& eltwise, const Value& source);
 /// op(a, alpha * b) broadcast; operands in any layout, of which a has the type of the result.
 Value add_binary(Lowering& lowering, BinaryOp op, const Value& a, const Value& b, float alpha);
 

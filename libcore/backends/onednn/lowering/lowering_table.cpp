@@ -311,6 +311,10 @@ constexpr auto kRows = std::to_array<LoweringRow>({
     {"aten.zeros.default", lower_fill},
     {"aten.zeros_like.default", lower_fill},
     {"npu.channel_norm", lower_channel_norm},
+    {"quantized_decomposed.dequantize_per_channel.default", lower_dequantize},
+    {"quantized_decomposed.dequantize_per_tensor.default", lower_dequantize},
+    {"quantized_decomposed.quantize_per_channel.default", lower_quantize},
+    {"quantized_decomposed.quantize_per_tensor.default", lower_quantize},
 });
 
 }  // namespace

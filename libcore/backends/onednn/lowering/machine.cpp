@@ -69,6 +69,16 @@ std::size_t find_level() {
 }
 #endif
 
+bool multiplies_int8_exactly() {
+#if defined(__aarch64__)
+  return false;
+#else
+  const dnnl::cpu_isa effective = dnnl::get_effective_cpu_isa();
+  return includes(effective, dnnl::cpu_isa::avx512_core_vnni) ||
+         includes(effective, dnnl::cpu_isa::avx2_vnni);
+#endif
+}
+
 std::size_t level() {
   static const std::size_t found = find_level();
   return found;
@@ -80,6 +90,7 @@ Machine detect_machine() {
   Machine machine;
   machine.isa = kLevels[level()].isa;
   machine.native_bfloat16 = machine.has_avx512();
+  machine.exact_int8 = multiplies_int8_exactly();
   return machine;
 }
 

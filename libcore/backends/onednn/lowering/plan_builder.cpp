@@ -17,6 +17,7 @@ bool same_value(const Value& a, const Value& b) {
 }
 
 std::size_t bytes_of(DType type, const Layout& layout) {
+  if (layout.data.extra.flags != 0) return layout.get_size();  // sums behind weights
   return static_cast<std::size_t>(span_elements(layout)) * dtype_size(type);
 }
 
@@ -173,8 +174,9 @@ Value Lowering::copied(const Value& value, DType type, const Layout& layout) {
 }
 
 void Lowering::copy_into(const Value& from, const Value& to, KernelKind kind) {
-  if (has_primitive_type(from.type) &&
-      (from.type == DType::kFloat32 || machine_->native_bfloat16)) {
+  const bool is_byte = from.type == DType::kInt8 || from.type == DType::kUInt8;
+  if (from.type == DType::kFloat32 || is_byte ||
+      (from.type == DType::kBFloat16 && machine_->native_bfloat16)) {
     const dnnl::reorder::primitive_desc reorder(engine(), from.layout, engine(), to.layout,
                                                 attributes());
     const std::size_t steps = plan_.steps.size();

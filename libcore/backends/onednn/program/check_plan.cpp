@@ -46,6 +46,22 @@ std::int64_t count_blocks(const LayoutRecord& layout, std::vector<std::int64_t>&
   return block;
 }
 
+/// The sums behind the weights of an int8 convolution or product. How many bytes they take is
+/// oneDNN's to say, which compares when it makes the layout.
+std::size_t sum_bytes(const LayoutRecord& layout) {
+  constexpr std::int64_t kKnown = kSignSums | kSignScale | kZeroPointSums;
+  const auto masks = std::int64_t{1} << layout.extents.size();
+  require(layout.sums == 0 || layout.type == DType::kInt8, "a layout has sums that it cannot have");
+  require(layout.sums >= 0 && (layout.sums & ~kKnown) == 0, "a layout has sums that there are not");
+  require(layout.sign_mask >= 0 && layout.sign_mask < masks && layout.zero_point_mask >= 0 &&
+              layout.zero_point_mask < masks,
+          "a mask of sums is none");
+  require(layout.sum_bytes >= 0 && layout.sum_bytes <= kMaxOperandBytes / 8 &&
+              (layout.sums != 0 || layout.sum_bytes == 0),
+          "the sums of a layout have no size");
+  return static_cast<std::size_t>(layout.sum_bytes);
+}
+
 std::size_t tensor_bytes(const TensorBinding& tensor) {
   const auto count = checked_element_count(tensor.shape);
   const auto bytes =
@@ -190,8 +206,9 @@ std::string name_of(const StepRecord& step) {
 
 std::size_t checked_span(const LayoutRecord& layout) {
   const std::size_t rank = layout.extents.size();
-  require(layout.type == DType::kFloat32 || layout.type == DType::kBFloat16,
-          "a layout is not of float32 or bfloat16");
+  const bool is_narrow = layout.type == DType::kInt8 || layout.type == DType::kUInt8;
+  require(is_narrow || layout.type == DType::kFloat32 || layout.type == DType::kBFloat16,
+          "a layout is not of float32 or bfloat16, int8 or uint8");
   require(rank >= 1 && rank <= kMaxLayoutRank && layout.strides.size() == rank,
           "a layout's strides are not of the rank of its extents");
   require(layout.inner_blocks.size() <= kMaxLayoutRank &&
@@ -215,7 +232,8 @@ std::size_t checked_span(const LayoutRecord& layout) {
     span += *distance;
   }
   require(span <= kMaxOperandBytes / 8, "a layout is too large");
-  return static_cast<std::size_t>(span) * dtype_size(layout.type);
+  const std::size_t bytes = static_cast<std::size_t>(span) * dtype_size(layout.type);
+  return bytes + sum_bytes(layout);
 }
 
 void check_plan(PlanRecord& plan, std::span<const std::size_t> scratch_bytes,

@@ -39,7 +39,17 @@ bool equivalent_strides(const Layout& layout, std::vector<std::int64_t>& strides
 }  // namespace
 
 dnnl::memory::data_type primitive_type(DType type) noexcept {
-  return type == DType::kBFloat16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+  using Type = dnnl::memory::data_type;
+  switch (type) {
+    case DType::kBFloat16:
+      return Type::bf16;
+    case DType::kInt8:
+      return Type::s8;
+    case DType::kUInt8:
+      return Type::u8;
+    default:
+      return Type::f32;
+  }
 }
 
 std::vector<std::int64_t> row_major_strides(const Shape& shape) {
@@ -78,6 +88,13 @@ Layout blocked_layout(const Shape& shape, DType type, std::int64_t lanes) {
   const int column = lanes == 16 ? 2 : lanes == 8 ? 1 : 0;
   const Tag tag = kTags[std::clamp<std::size_t>(shape.size(), 3, 5) - 3][column];
   return Layout({shape.begin(), shape.end()}, primitive_type(type), tag);
+}
+
+Layout channels_last_layout(const Shape& shape, DType type) {
+  using Tag = dnnl::memory::format_tag;
+  constexpr Tag kTags[]{Tag::nwc, Tag::nhwc, Tag::ndhwc};
+  return Layout({shape.begin(), shape.end()}, primitive_type(type),
+                kTags[std::clamp<std::size_t>(shape.size(), 3, 5) - 3]);
 }
 
 Layout with_type(const Layout& layout, DType type) {
@@ -150,8 +167,15 @@ bool is_plain(const Layout& layout) {
 }
 
 std::int64_t span_elements(const Layout& layout) {
-  const std::size_t size = layout.data.data_type == dnnl_bf16 ? 2 : 4;
-  return static_cast<std::int64_t>(layout.get_size() / size);
+  switch (layout.data.data_type) {
+    case dnnl_bf16:
+      return static_cast<std::int64_t>(layout.get_size() / 2);
+    case dnnl_s8:
+    case dnnl_u8:
+      return static_cast<std::int64_t>(layout.get_size());
+    default:
+      return static_cast<std::int64_t>(layout.get_size() / 4);
+  }
 }
 
 bool is_dense(const Layout& layout) {

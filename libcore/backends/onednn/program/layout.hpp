@@ -11,11 +11,11 @@
 namespace npu::onednn {
 
 /// A tensor's dimensions and where its elements lie. oneDNN has no 64-bit integers and no bool:
-/// such tensors use a float32 descriptor for its dimensions and strides alone, and no primitive
-/// sees it.
+/// such tensors, and those of 16 and 32 bits, use a float32 descriptor for its dimensions and
+/// strides alone, and no primitive sees it.
 using Layout = dnnl::memory::desc;
 
-/// float32 for every type but bfloat16.
+/// float32 for every type but bfloat16, int8 and uint8.
 dnnl::memory::data_type primitive_type(DType type) noexcept;
 
 /// Row-major. A scalar has the one dimension 1, since oneDNN has no rank 0.
@@ -27,6 +27,8 @@ Layout strided_layout(const Shape& shape, const std::vector<std::int64_t>& strid
 Layout any_layout(const Shape& shape, DType type);
 /// Channels of a tensor of rank 3 to 5 in blocks of 4, 8 or 16, as kernels like them.
 Layout blocked_layout(const Shape& shape, DType type, std::int64_t lanes);
+/// Channels of a tensor of rank 3 to 5 behind everything else, as kernels on int8 like them.
+Layout channels_last_layout(const Shape& shape, DType type);
 /// The same layout for another element type.
 Layout with_type(const Layout& layout, DType type);
 

@@ -15,7 +15,7 @@ namespace npu::onednn {
 /// with every change after which an older plan would be read wrongly: fields, their order and what
 /// they mean, and the order in which a kernel reads packed weights. plan_format_test knows the
 /// digests that belong to it.
-inline constexpr std::uint32_t kPlanFormat = 7;
+inline constexpr std::uint32_t kPlanFormat = 8;
 
 /// The bytes of a plan. Numbers are the machine's own.
 std::vector<std::byte> write_plan(const PlanRecord& plan);
@@ -51,25 +51,31 @@ template <>
 inline constexpr auto kFields<LayoutRecord> =
     std::make_tuple(NPU_FIELD(LayoutRecord, type), NPU_FIELD(LayoutRecord, extents),
                     NPU_FIELD(LayoutRecord, strides), NPU_FIELD(LayoutRecord, inner_blocks),
-                    NPU_FIELD(LayoutRecord, inner_dimensions));
+                    NPU_FIELD(LayoutRecord, inner_dimensions), NPU_FIELD(LayoutRecord, sums),
+                    NPU_FIELD(LayoutRecord, sign_mask), NPU_FIELD(LayoutRecord, zero_point_mask),
+                    NPU_FIELD(LayoutRecord, sum_bytes));
 
 template <>
 inline constexpr auto kFields<PostOpRecord> = std::make_tuple(NPU_FIELD(PostOpRecord, kind),
                                                               NPU_FIELD(PostOpRecord, algorithm),
                                                               NPU_FIELD(PostOpRecord, alpha),
-                                                              NPU_FIELD(PostOpRecord, beta));
+                                                              NPU_FIELD(PostOpRecord, beta),
+                                                              NPU_FIELD(PostOpRecord, zero_point),
+                                                              NPU_FIELD(PostOpRecord, type));
 
 template <>
-inline constexpr auto kFields<PrimitiveRecord> =
-    std::make_tuple(NPU_FIELD(PrimitiveRecord, kind), NPU_FIELD(PrimitiveRecord, algorithm),
-                    NPU_FIELD(PrimitiveRecord, alpha), NPU_FIELD(PrimitiveRecord, beta),
-                    NPU_FIELD(PrimitiveRecord, axis), NPU_FIELD(PrimitiveRecord, has_bias),
-                    NPU_FIELD(PrimitiveRecord, has_scale), NPU_FIELD(PrimitiveRecord, has_shift),
-                    NPU_FIELD(PrimitiveRecord, kernel), NPU_FIELD(PrimitiveRecord, strides),
-                    NPU_FIELD(PrimitiveRecord, dilation), NPU_FIELD(PrimitiveRecord, pad_begin),
-                    NPU_FIELD(PrimitiveRecord, pad_end), NPU_FIELD(PrimitiveRecord, output_scale),
-                    NPU_FIELD(PrimitiveRecord, right_scale), NPU_FIELD(PrimitiveRecord, post_ops),
-                    NPU_FIELD(PrimitiveRecord, layouts));
+inline constexpr auto kFields<PrimitiveRecord> = std::make_tuple(
+    NPU_FIELD(PrimitiveRecord, kind), NPU_FIELD(PrimitiveRecord, algorithm),
+    NPU_FIELD(PrimitiveRecord, alpha), NPU_FIELD(PrimitiveRecord, beta),
+    NPU_FIELD(PrimitiveRecord, axis), NPU_FIELD(PrimitiveRecord, has_bias),
+    NPU_FIELD(PrimitiveRecord, has_scale), NPU_FIELD(PrimitiveRecord, has_shift),
+    NPU_FIELD(PrimitiveRecord, kernel), NPU_FIELD(PrimitiveRecord, strides),
+    NPU_FIELD(PrimitiveRecord, dilation), NPU_FIELD(PrimitiveRecord, pad_begin),
+    NPU_FIELD(PrimitiveRecord, pad_end), NPU_FIELD(PrimitiveRecord, output_scale),
+    NPU_FIELD(PrimitiveRecord, right_scale), NPU_FIELD(PrimitiveRecord, channel_scales),
+    NPU_FIELD(PrimitiveRecord, source_zero_point), NPU_FIELD(PrimitiveRecord, weights_zero_point),
+    NPU_FIELD(PrimitiveRecord, target_zero_point), NPU_FIELD(PrimitiveRecord, post_ops),
+    NPU_FIELD(PrimitiveRecord, layouts));
 
 template <>
 inline constexpr auto kFields<StepRecord> = std::make_tuple(NPU_FIELD(StepRecord, node),

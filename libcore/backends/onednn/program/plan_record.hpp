@@ -44,12 +44,22 @@ struct OperandRecord {
 
 /// Where the elements of a tensor lie. Dimensions are padded to whole blocks.
 struct LayoutRecord {
-  DType type = DType::kFloat32;       ///< float32 or bfloat16
+  DType type = DType::kFloat32;       ///< float32, bfloat16, int8 or uint8
   std::vector<std::int64_t> extents;  ///< without padding
   std::vector<std::int64_t> strides;  ///< of whole blocks, in elements
   std::vector<std::int64_t> inner_blocks;
   std::vector<std::int64_t> inner_dimensions;  ///< that each inner block is a part of
+  /// Weights of int8: sums behind them that make up for the source's sign and zero point.
+  std::int64_t sums = 0;             ///< dnnl_memory_extra_flags_t
+  std::int64_t sign_mask = 0;        ///< dimensions that the first kind of sums has
+  std::int64_t zero_point_mask = 0;  ///< and the second
+  std::int64_t sum_bytes = 0;        ///< of all of them
 };
+
+/// The kinds of sums that a layout may have.
+inline constexpr std::int64_t kSignSums = 1;
+inline constexpr std::int64_t kSignScale = 2;  ///< no sums: the weights are multiplied by 1
+inline constexpr std::int64_t kZeroPointSums = 8;
 
 enum class PrimitiveKind : std::uint8_t {
   kConvolution,
@@ -73,6 +83,8 @@ struct PostOpRecord {
   std::int64_t algorithm = 0;  ///< dnnl_alg_kind_t; 0 for a sum
   float alpha = 0.0F;          ///< of a sum: its scale
   float beta = 0.0F;
+  std::int64_t zero_point = 0;   ///< kSum
+  DType type = DType::kFloat32;  ///< kSum: of what is added; float32: the result's own type
 };
 
 /// A primitive of oneDNN, as the numbers that its descriptor is made of. Numbers that a kind has no
@@ -92,7 +104,11 @@ struct PrimitiveRecord {
   std::vector<std::int64_t> pad_begin;
   std::vector<std::int64_t> pad_end;
   float output_scale = 1.0F;
-  float right_scale = 1.0F;  ///< kBinary: of the second operand
+  float right_scale = 1.0F;           ///< kBinary: of the second operand
+  std::vector<float> channel_scales;  ///< kConvolution, kMatmul: instead of output_scale
+  std::int64_t source_zero_point = 0;
+  std::int64_t weights_zero_point = 0;
+  std::int64_t target_zero_point = 0;
   std::vector<PostOpRecord> post_ops;
   std::vector<LayoutRecord> layouts;  ///< of each operand
 };

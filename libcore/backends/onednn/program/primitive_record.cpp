@@ -20,9 +20,17 @@ namespace {
 using Kind = PrimitiveKind;
 
 constexpr auto kInference = dnnl::prop_kind::forward_inference;
+constexpr DType kLayoutTypes[]{DType::kFloat32, DType::kBFloat16, DType::kInt8, DType::kUInt8};
 
 [[noreturn]] void cannot_store(const char* what) {
   throw Error(ErrorCode::kUnsupported, std::string("a blob cannot hold ") + what);
+}
+
+/// The dimension that has a scale of its own for each channel of the result; 0 for none.
+int channel_mask(const PrimitiveRecord& record) {
+  if (record.kind == Kind::kConvolution || record.kind == Kind::kDeconvolution) return 1 << 1;
+  if (record.kind != Kind::kMatmul || record.layouts.empty()) return 0;
+  return 1 << (record.layouts.back().extents.size() - 1);
 }
 
 /// An operation descriptor of oneDNN's C interface.
@@ -143,6 +151,43 @@ void read_operation(const Step& step, PrimitiveRecord& to) {
   }
 }
 
+/// One factor for all results, or one for each channel.
+void read_output_scales(const dnnl::primitive_attr& attributes, PrimitiveRecord& to) {
+  int mask = 0;
+  std::vector<float> scales;
+  attributes.get_output_scales(mask, scales);
+  if (mask == 0 && scales.size() == 1) {
+    to.output_scale = scales.front();
+  } else if (mask == channel_mask(to)) {
+    to.channel_scales = std::move(scales);
+  } else {
+    cannot_store("scales of other dimensions than the channels");
+  }
+}
+
+std::int64_t zero_point_of(const dnnl::primitive_attr& attributes, int argument) {
+  int mask = 0;
+  std::vector<std::int32_t> zero_points;
+  attributes.get_zero_points(argument, mask, zero_points);
+  if (zero_points.empty()) return 0;
+  if (mask != 0 || zero_points.size() != 1) cannot_store("a zero point for each channel");
+  return zero_points.front();
+}
+
+/// The type of what is added in the memory of the result, where it is another than the result's.
+DType sum_type(dnnl::memory::data_type type) {
+  switch (type) {
+    case dnnl::memory::data_type::undef:
+      return DType::kFloat32;
+    case dnnl::memory::data_type::s8:
+      return DType::kInt8;
+    case dnnl::memory::data_type::u8:
+      return DType::kUInt8;
+    default:
+      cannot_store("a sum with this type");
+  }
+}
+
 float only_scale(int mask, const std::vector<float>& scales) {
   if (mask != 0 || scales.size() != 1) cannot_store("a scale for each channel");
   return scales.front();
@@ -150,11 +195,13 @@ float only_scale(int mask, const std::vector<float>& scales) {
 
 void read_attributes(const dnnl::primitive_desc_base& primitive, PrimitiveRecord& to) {
   const dnnl::primitive_attr attributes = primitive.get_primitive_attr();
-  int mask = 0;
-  std::vector<float> scales;
-  attributes.get_output_scales(mask, scales);
-  to.output_scale = only_scale(mask, scales);
+  read_output_scales(attributes, to);
+  to.source_zero_point = zero_point_of(attributes, DNNL_ARG_SRC);
+  to.weights_zero_point = zero_point_of(attributes, DNNL_ARG_WEIGHTS);
+  to.target_zero_point = zero_point_of(attributes, DNNL_ARG_DST);
   if (to.kind == Kind::kBinary) {
+    int mask = 0;
+    std::vector<float> scales;
     attributes.get_scales(DNNL_ARG_SRC_1, mask, scales);
     to.right_scale = only_scale(mask, scales);
   }
@@ -169,10 +216,15 @@ void read_attributes(const dnnl::primitive_desc_base& primitive, PrimitiveRecord
         operations.get_params_eltwise(i, scale, algorithm, record.alpha, record.beta);
         if (scale != 1.0F) cannot_store("a scaled post-op");
         break;
-      case dnnl::primitive::kind::sum:
+      case dnnl::primitive::kind::sum: {
         record.kind = PostOpRecord::Kind::kSum;
-        operations.get_params_sum(i, record.alpha);
+        std::int32_t zero_point = 0;
+        dnnl::memory::data_type type{};
+        operations.get_params_sum(i, record.alpha, zero_point, type);
+        record.zero_point = zero_point;
+        record.type = sum_type(type);
         break;
+      }
       case dnnl::primitive::kind::binary:
         record.kind = PostOpRecord::Kind::kBinary;
         operations.get_params_binary(i, algorithm, operand);
@@ -182,6 +234,23 @@ void read_attributes(const dnnl::primitive_desc_base& primitive, PrimitiveRecord
     }
     record.algorithm = static_cast<std::int64_t>(algorithm);
   }
+}
+
+void set_zero_point(dnnl::primitive_attr& attributes, int argument, std::int64_t zero_point) {
+  require(zero_point >= INT32_MIN && zero_point <= INT32_MAX, "a zero point is too large");
+  if (zero_point == 0) return;
+  attributes.set_zero_points(argument, 0, {static_cast<std::int32_t>(zero_point)});
+}
+
+void append_sum(dnnl::post_ops& operations, const PostOpRecord& sum) {
+  if (sum.type == DType::kFloat32) {
+    require(sum.zero_point == 0, "a sum of floats has a zero point");
+    return operations.append_sum(sum.alpha);
+  }
+  require(sum.type == DType::kInt8 || sum.type == DType::kUInt8, "a sum is of another type");
+  require(sum.zero_point >= INT32_MIN && sum.zero_point <= INT32_MAX, "a zero point is too large");
+  operations.append_sum(sum.alpha, static_cast<std::int32_t>(sum.zero_point),
+                        primitive_type(sum.type));
 }
 
 dnnl::algorithm algorithm_of(std::int64_t number) {
@@ -196,6 +265,17 @@ dnnl::primitive_attr attributes_of(const PrimitiveRecord& record,
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (record.output_scale != 1.0F) attributes.set_output_scales(0, {record.output_scale});
+  if (!record.channel_scales.empty()) {
+    const int channel = channel_mask(record);
+    const auto& extents = record.layouts.back().extents;
+    const std::int64_t channels = record.kind == Kind::kMatmul ? extents.back() : extents[1];
+    require(channel != 0 && static_cast<std::int64_t>(record.channel_scales.size()) == channels,
+            "it has not one scale for each channel");
+    attributes.set_output_scales(channel, record.channel_scales);
+  }
+  set_zero_point(attributes, DNNL_ARG_SRC, record.source_zero_point);
+  set_zero_point(attributes, DNNL_ARG_WEIGHTS, record.weights_zero_point);
+  set_zero_point(attributes, DNNL_ARG_DST, record.target_zero_point);
   if (record.right_scale != 1.0F) {
     require(record.kind == Kind::kBinary, "it has no second operand to scale");
     attributes.set_scales(DNNL_ARG_SRC_1, 0, {record.right_scale});
@@ -213,7 +293,7 @@ dnnl::primitive_attr attributes_of(const PrimitiveRecord& record,
         operations.append_eltwise(1.0F, algorithm_of(each.algorithm), each.alpha, each.beta);
         break;
       case PostOpRecord::Kind::kSum:
-        operations.append_sum(each.alpha);
+        append_sum(operations, each);
         break;
       case PostOpRecord::Kind::kBinary:
         operations.append_binary(algorithm_of(each.algorithm), layouts[operand++]);
@@ -368,28 +448,40 @@ dnnl::primitive_desc_base make_of_kind(const PrimitiveRecord& record,
 LayoutRecord record_of(const Layout& layout) {
   const auto& data = layout.data;
   const auto& blocks = data.format_desc.blocking;
-  if (data.format_kind != dnnl_blocked || data.extra.flags != 0 || data.offset0 != 0 ||
-      (data.data_type != dnnl_f32 && data.data_type != dnnl_bf16)) {
+  LayoutRecord record;
+  const auto type = std::find_if(std::begin(kLayoutTypes), std::end(kLayoutTypes), [&](DType each) {
+    return dnnl::memory::convert_to_c(primitive_type(each)) == data.data_type;
+  });
+  if (data.format_kind != dnnl_blocked || data.offset0 != 0 || type == std::end(kLayoutTypes)) {
     cannot_store("a layout that is more than strides and blocks");
   }
-  LayoutRecord record;
   const auto rank = static_cast<std::size_t>(data.ndims);
-  record.type = data.data_type == dnnl_bf16 ? DType::kBFloat16 : DType::kFloat32;
+  record.type = *type;
   record.extents = list_of(data.dims, rank);
   record.strides = list_of(blocks.strides, rank);
   record.inner_blocks = list_of(blocks.inner_blks, static_cast<std::size_t>(blocks.inner_nblks));
   record.inner_dimensions =
       list_of(blocks.inner_idxs, static_cast<std::size_t>(blocks.inner_nblks));
+  record.sums = static_cast<std::int64_t>(data.extra.flags);
+  if ((record.sums & kSignSums) != 0) record.sign_mask = data.extra.compensation_mask;
+  if ((record.sums & kZeroPointSums) != 0) {
+    record.zero_point_mask = data.extra.asymm_compensation_mask;
+  }
+  if (record.sums != 0) {
+    const std::size_t whole = layout.get_size();
+    const std::size_t elements = checked_span(record);
+    record.sum_bytes = static_cast<std::int64_t>(whole > elements ? whole - elements : 0);
+  }
   if (layout_of(record) != layout) cannot_store("a layout with padding of its own");
   return record;
 }
 
 Layout layout_of(const LayoutRecord& record) {
-  checked_span(record);
+  const std::size_t bytes = checked_span(record);
   dnnl_memory_desc_t data{};
   auto& blocks = data.format_desc.blocking;
   data.ndims = static_cast<int>(record.extents.size());
-  data.data_type = record.type == DType::kBFloat16 ? dnnl_bf16 : dnnl_f32;
+  data.data_type = dnnl::memory::convert_to_c(primitive_type(record.type));
   data.format_kind = dnnl_blocked;
   std::copy(record.extents.begin(), record.extents.end(), data.dims);
   std::copy(record.strides.begin(), record.strides.end(), blocks.strides);
@@ -403,7 +495,17 @@ Layout layout_of(const LayoutRecord& record) {
     }
     data.padded_dims[i] = (data.dims[i] + block - 1) / block * block;
   }
-  return Layout(data);
+  if (record.sums != 0) {
+    data.extra.flags = static_cast<std::uint64_t>(record.sums);
+    data.extra.compensation_mask = static_cast<int>(record.sign_mask);
+    data.extra.scale_adjust = (record.sums & kSignScale) != 0 ? 1.0F : 0.0F;
+    data.extra.asymm_compensation_mask = static_cast<int>(record.zero_point_mask);
+  }
+  const Layout layout(data);
+  // Of views with gaps oneDNN counts the last gap, too; weights with sums have none.
+  require(record.sums == 0 || layout.get_size() <= bytes,
+          "a layout's sums are larger than it says");
+  return layout;
 }
 
 std::vector<int> arguments_of(const PrimitiveRecord& record) {

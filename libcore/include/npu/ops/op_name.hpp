@@ -13,6 +13,14 @@ inline constexpr std::string_view kSetGradEnabled = "wrap_with_set_grad_enabled"
 /// The prefix of PyTorch's ops.
 inline constexpr std::string_view kAtenPrefix = "aten.";
 
+/// From and to quantized numbers, per tensor or per channel.
+constexpr bool is_quantization(std::string_view op_type) noexcept {
+  return op_type.starts_with("quantized_decomposed.quantize_");
+}
+constexpr bool is_dequantization(std::string_view op_type) noexcept {
+  return op_type.starts_with("quantized_decomposed.dequantize_");
+}
+
 /// "relu_" for "aten.relu_.default": the name without library and overload.
 constexpr std::string_view base_name(std::string_view op_type) noexcept {
   const std::size_t begin = op_type.find('.');

@@ -307,7 +307,8 @@ FusionPlan FusionBuilder::finish() {
     out.nodes.push_back({n});
     const PatternNumber pattern = g < 0 ? -1 : group(g).pattern;
     const bool named = pattern >= 0 && pattern < static_cast<PatternNumber>(kPatternCount) &&
-                       is_kernelless(static_cast<Pattern>(pattern));
+                       (is_kernelless(static_cast<Pattern>(pattern)) ||
+                        static_cast<Pattern>(pattern) == Pattern::kQuantized);
     if (g < 0 || (group(g).nodes.size() == 1 && !named)) {
       out.pattern = facts(n).alias ? "alias" : "single";
       continue;

@@ -45,12 +45,14 @@ enum class Pattern : std::uint8_t {
   kNormRelu,
   kNormPointwise,
   kExpandDepthwise,
+  kQuantized,
   kConcatInPlace,
+  kDequantizedOnRead,
   kNoCopy,
   kConstant,
   kUnused,
 };
-inline constexpr std::size_t kPatternCount = 32;
+inline constexpr std::size_t kPatternCount = 34;
 /// Patterns whose only purpose is to name nodes that need no kernel.
 constexpr bool is_kernelless(Pattern pattern) noexcept {
   return pattern >= Pattern::kConcatInPlace;

@@ -290,6 +290,7 @@ void match_kernels(FusionBuilder& builder) {
   const Readers readers(builder);
   claim_unused(builder, readers);
   claim_constants(builder);
+  match_quantized(builder, readers);
   match_scaled_attention(builder, readers);
   match_channel_gates(builder, readers);
   match_linear_siblings(builder, readers);

@@ -20,6 +20,8 @@ namespace npu::test::onednn {
 
 std::string dtype_text(npu_dtype dtype) {
   if (dtype == NPU_INT64) return "int64";
+  if (dtype == NPU_INT8) return "int8";
+  if (dtype == NPU_UINT8) return "uint8";
   return dtype == NPU_BFLOAT16 ? "bfloat16" : "float32";
 }
 
@@ -67,6 +69,10 @@ Data encode(const std::string& name, const Array& array, npu_dtype dtype) {
       append(bfloat16_bits(static_cast<float>(value)));
     } else if (dtype == NPU_INT64) {
       append(static_cast<std::int64_t>(value));
+    } else if (dtype == NPU_INT8) {
+      append(static_cast<std::int8_t>(value));
+    } else if (dtype == NPU_UINT8) {
+      append(static_cast<std::uint8_t>(value));
     } else {
       append(static_cast<float>(value));
     }
@@ -85,6 +91,10 @@ Array decode(const Data& data) {
       std::int64_t value = 0;
       std::memcpy(&value, data.bytes.data() + i * sizeof value, sizeof value);
       array.values[i] = static_cast<double>(value);
+    } else if (data.dtype == NPU_INT8) {
+      array.values[i] = static_cast<double>(static_cast<std::int8_t>(data.bytes[i]));
+    } else if (data.dtype == NPU_UINT8) {
+      array.values[i] = static_cast<double>(static_cast<std::uint8_t>(data.bytes[i]));
     } else {
       float value = 0;
       std::memcpy(&value, data.bytes.data() + i * sizeof value, sizeof value);
@@ -99,9 +109,9 @@ Array Model::input(const std::string& name, const Array& array, npu_dtype dtype)
   return declare(name, round_all(array, dtype), dtype);
 }
 
-Array Model::weight(const std::string& name, const Array& array) {
-  weights_.push_back(encode(name, array, dtype_));
-  return declare(name, round_all(array, dtype_), dtype_);
+Array Model::weight(const std::string& name, const Array& array, npu_dtype dtype) {
+  weights_.push_back(encode(name, array, dtype));
+  return declare(name, round_all(array, dtype), dtype);
 }
 
 Array Model::node(const std::string& name, const std::string& op,
@@ -243,6 +253,22 @@ void check_close(const Array& actual, const Array& expected, npu_dtype dtype) {
     INFO("element " << i << " of " << expected.values.size());
     REQUIRE(have == Approx(want).margin(tolerance).epsilon(0));
   }
+}
+
+std::vector<Data> run_once(npu_device* device, const Compiled& compiled, const Model& model) {
+  const std::vector<Buffer> inputs = model.import_inputs(device);
+  std::vector<npu_buffer*> input_pointers;
+  for (const Buffer& input : inputs) input_pointers.push_back(input.get());
+  std::vector<npu_buffer*> outputs(model.outputs().size(), nullptr);
+  npu_error error{};
+  REQUIRE(api().run(compiled.program.get(), input_pointers.data(), input_pointers.size(),
+                    outputs.data(), outputs.size(), &error) == NPU_OK);
+  std::vector<Data> results;
+  for (npu_buffer* output : outputs) {
+    results.push_back(read_buffer(output));
+    api().buffer_free(output);
+  }
+  return results;
 }
 
 void check_model(const Model& model) {

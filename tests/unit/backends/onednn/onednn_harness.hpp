@@ -70,7 +70,8 @@ class Model {
   /// Adds a graph input; returns its values as the type holds them.
   Array input(const std::string& name, const Array& array, npu_dtype dtype);
   Array input(const std::string& name, const Array& array) { return input(name, array, dtype_); }
-  Array weight(const std::string& name, const Array& array);
+  Array weight(const std::string& name, const Array& array, npu_dtype dtype);
+  Array weight(const std::string& name, const Array& array) { return weight(name, array, dtype_); }
 
   /// Adds a node with one result, which is called what the node is called. `expected` gives its
   /// shape.
@@ -120,6 +121,8 @@ struct Compiled {
 
 Compiled compile(npu_device* device, const Model& model);
 Data read_buffer(const npu_buffer* buffer);
+/// The outputs of one run.
+std::vector<Data> run_once(npu_device* device, const Compiled& compiled, const Model& model);
 void check_close(const Array& actual, const Array& expected, npu_dtype dtype);
 /// Compiles and runs a model, twice (a second run meets used memory), and compares every output.
 void check_model(const Model& model);

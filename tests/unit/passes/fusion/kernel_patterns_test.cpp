@@ -267,6 +267,38 @@ TEST_CASE("kernels: anchors without operands are left alone") {
   CHECK_NOTHROW(lines_of(net.build(), just(all)));
 }
 
+TEST_CASE("a quantized op takes its conversions with it", "[fuse][kernel-patterns]") {
+  const std::string library = "quantized_decomposed.";
+  const Shape shape{1, 16, 8, 8};
+  const auto net_with = [&](bool is_read_twice, const std::string& dtype) {
+    KernelNet net;
+    net.input("qx", shape, dtype).weight("w", {16, 16, 1, 1}, "int8");
+    net.weight("s", {16}).weight("z", {16}, "int64");
+    net.node("x", library + "dequantize_per_tensor.default", {"qx"}, shape);
+    net.node("v", library + "dequantize_per_channel.default", {"p_w", "p_s", "p_z"},
+             Shape{16, 16, 1, 1});
+    net.node("c", "aten.conv2d.default", {"x", "v"}, shape);
+    net.node("r", "aten.relu.default", {"c"}, shape);
+    net.node("q", library + "quantize_per_tensor.default", {"r"}, shape, {}, "uint8");
+    net.node("y", library + "dequantize_per_tensor.default", {"q"}, shape);
+    net.node("a", "aten.add.Tensor", {"y", is_read_twice ? "x" : "y"}, shape);
+    net.node("p", library + "quantize_per_tensor.default", {"a"}, shape, {}, "int8");
+    net.node("l", "aten.linear.default", {"y", "y"}, Shape{1, 16, 8, 8});
+    net.output("p").output("l");
+    return net;
+  };
+  const FuseOptions options = just({"constant", "quantized", "dequantized-on-read"});
+  CHECK(lines_of(net_with(true, "uint8").build(), options) ==
+        Lines{"dequantized-on-read: x", "constant: v", "quantized: c r q", "dequantized-on-read: y",
+              "quantized: a p", "quantized: l"});
+  CHECK(lines_of(net_with(false, "uint8").build(), options) ==
+        Lines{"quantized: x c r q", "constant: v", "dequantized-on-read: y", "quantized: a p",
+              "quantized: l"});
+  // 16 bits are no operand of an int8 kernel.
+  CHECK(lines_of(net_with(false, "int16").build(), options) ==
+        Lines{"constant: v", "dequantized-on-read: y", "quantized: a p", "quantized: l"});
+}
+
 TEST_CASE("kernels: within the groups that a graph has") {
   KernelNet net;
   net.input("x", kPicture);

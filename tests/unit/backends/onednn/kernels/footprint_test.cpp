@@ -211,6 +211,15 @@ std::vector<Kernel> samples() {
       TypedBinary{Binary::kFloorDivide, DType::kBFloat16, 1, {3, 5}, {5, 1}, {0, 1}, {5, 1}, "d"});
   result.emplace_back(
       TypedBinary{Binary::kLess, DType::kInt64, 1, {3, 5}, {5, 1}, {1, 0}, {5, 1}, "l"});
+  result.emplace_back(Quantize{DType::kInt8, true, 2, 3, 37, -128, 127, isa});
+  result.emplace_back(Quantize{DType::kInt16, false, 1, 1, 37, -9, 99, isa});
+  result.emplace_back(Dequantize{DType::kInt32, 2, 3, 37, isa});
+  result.emplace_back(ByteTable{70, isa});
+  QuantizedBinary binary;
+  binary.b_type = DType::kInt8;
+  binary.count = 37;
+  binary.isa = isa;
+  result.emplace_back(binary);
   result.emplace_back(Select{2, {3, 5}, {5, 1}, {0, 0}, {5, 1}, {5, 1}});
   result.emplace_back(IntegerReduction{IntegerReduction::Op::kProduct, DType::kInt32, 2, 3, 5});
   result.emplace_back(ArgReduction{DType::kBFloat16, true, true, 2, 3, 5});

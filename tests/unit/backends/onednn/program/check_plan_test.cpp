@@ -201,6 +201,25 @@ TEST_CASE("layouts that are none are refused", "[onednn][plan]") {
     make(layout);
     CHECK_THROWS_WITH(checked_span(layout), Catch::Contains(message));
   };
+  refused([](LayoutRecord& layout) { layout.sums = kSignSums; }, "sums that it cannot have");
+  const auto refused_sums = [&](const std::function<void(LayoutRecord&)>& make,
+                                const char* message) {
+    refused(
+        [&](LayoutRecord& layout) {
+          layout.type = DType::kInt8;
+          layout.sums = kSignSums;
+          layout.sign_mask = 1;
+          layout.sum_bytes = 8;
+          make(layout);
+        },
+        message);
+  };
+  refused_sums([](LayoutRecord& layout) { layout.sums = 4; }, "that there are not");
+  refused_sums([](LayoutRecord& layout) { layout.sums = -1; }, "that there are not");
+  refused_sums([](LayoutRecord& layout) { layout.sign_mask = 8; }, "a mask");
+  refused_sums([](LayoutRecord& layout) { layout.zero_point_mask = -1; }, "a mask");
+  refused_sums([](LayoutRecord& layout) { layout.sum_bytes = -1; }, "no size");
+  refused_sums([](LayoutRecord& layout) { layout.sum_bytes = INT64_MAX; }, "no size");
   refused([](LayoutRecord& layout) { layout.type = DType::kInt64; }, "float32 or bfloat16");
   refused([](LayoutRecord& layout) { layout.strides.pop_back(); }, "strides");
   refused([](LayoutRecord& layout) { layout.extents.assign(13, 1); }, "strides");

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kernels on quantized numbers read and write, and which values of their fields they can run
+// with; see footprint.cpp. O(1).
+#include "kernels/footprint_builder.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+bool is_byte(DType type) { return type == DType::kUInt8 || type == DType::kInt8; }
+
+/// The range is of the type's numbers, which all vectors of it hold.
+void require_range(std::int64_t least, std::int64_t most, DType type) {
+  const std::int64_t low = type == DType::kUInt8 ? 0 : type == DType::kInt8 ? -128 : -32768;
+  const std::int64_t high = type == DType::kUInt8 ? 255 : type == DType::kInt8 ? 127 : 32767;
+  require(low <= least && least <= most && most <= high, "'least' and 'most' are no range of 'to'");
+}
+
+/// [outer, channels, inner]
+template <typename Kernel>
+Count elements_of(const Kernel& kernel) {
+  return at_least_one(kernel.outer, "outer") * at_least_one(kernel.channels, "channels") *
+         at_least_one(kernel.inner, "inner");
+}
+
+}  // namespace
+
+Footprint footprint(const Quantize& kernel) {
+  require(is_byte(kernel.to) || kernel.to == DType::kInt16, "'to' is not uint8, int8 or int16");
+  require_range(kernel.least, kernel.most, kernel.to);
+  require_isa(kernel.isa);
+  return FootprintBuilder()
+      .read(elements_of(kernel))
+      .read(kernel.channels)
+      .read(kernel.channels)
+      .write(elements_of(kernel), size_of(kernel.to))
+      .done();
+}
+
+Footprint footprint(const Dequantize& kernel) {
+  require(is_byte(kernel.from) || kernel.from == DType::kInt16 || kernel.from == DType::kInt32,
+          "'from' is not uint8, int8, int16 or int32");
+  require_isa(kernel.isa);
+  return FootprintBuilder()
+      .read(elements_of(kernel), size_of(kernel.from))
+      .read(kernel.channels)
+      .read(kernel.channels)
+      .write(elements_of(kernel))
+      .done();
+}
+
+Footprint footprint(const ByteTable& kernel) {
+  require_isa(kernel.isa);
+  const Count count = at_least_one(kernel.count, "count");
+  return FootprintBuilder().read(count, 1, true).read(256, 1).write(count, 1).done();
+}
+
+Footprint footprint(const QuantizedBinary& kernel) {
+  require(is_byte(kernel.a_type) && is_byte(kernel.b_type) && is_byte(kernel.to),
+          "a type is not uint8 or int8");
+  require_range(kernel.least, kernel.most, kernel.to);
+  require_isa(kernel.isa);
+  const Count count = at_least_one(kernel.count, "count");
+  return FootprintBuilder().read(count, 1, true).read(count, 1, true).write(count, 1).done();
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantization and dequantization as nodes of their own: one pass over the tensor in the layout
+// that it has. A dequantization is put off until something reads its result as floats; what reads
+// it as quantized numbers (lower_quantized_group.cpp) needs no float tensor.
+#include <algorithm>
+
+#include "lowering/lowering.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+/// A vector of floats from a tensor of numbers.
+Value float_vector(Lowering& lowering, TensorId tensor) {
+  const Value numbers = lowering.plain(lowering.stored(tensor));
+  if (numbers.type == DType::kFloat32) return numbers;
+  if (!Cast::supports(numbers.type)) lowering.refuse("", "scales or zero points of this dtype");
+  const Layout layout = plain_layout(dimensions(numbers.layout), DType::kFloat32);
+  const Value target = lowering.temporary(DType::kFloat32, layout);
+  lowering.add_kernel({numbers}, target, Cast{numbers.type, DType::kFloat32, span_elements(layout)},
+                      KernelKind::kReorder);
+  return target;
+}
+
+Value zeros(Lowering& lowering, std::int64_t count) {
+  return lowering.constant(DType::kFloat32, {count},
+                           std::vector<std::byte>(static_cast<std::size_t>(count) * sizeof(float)));
+}
+
+std::size_t channel_axis(const Lowering& lowering, const BoundNode& node, const Shape& shape) {
+  const std::size_t axis =
+      normalize_dimension(lowering, "axis", node.integer("axis"), shape.size());
+  for (const char* name : {"scales", "zero_points"}) {
+    const auto tensor = node.tensor(name);
+    if (tensor && lowering.shape(*tensor) != Shape{shape[axis]}) {
+      lowering.invalid("argument '" + std::string(name) + "': expected shape [" +
+                       number_text(shape[axis]) + "], found " +
+                       shape_text(lowering.shape(*tensor)));
+    }
+  }
+  return axis;
+}
+
+/// [outer, channels, inner] around a dimension of a row-major tensor.
+template <typename Call>
+void set_channels(Call& call, const Shape& shape, std::size_t axis) {
+  call.channels = shape[axis];
+  for (std::size_t i = 0; i < axis; ++i) call.outer *= shape[i];
+  for (std::size_t i = axis + 1; i < shape.size(); ++i) call.inner *= shape[i];
+}
+
+/// In memory without gaps and without padding, which a function of zero would fill.
+Value without_gaps(Lowering& lowering, const Value& value) {
+  return has_padding(value.layout) ? lowering.plain(value) : lowering.dense(value);
+}
+
+struct Parameters {
+  Value factors;
+  Value zeros;
+};
+
+Parameters channel_parameters(Lowering& lowering, const std::optional<TensorId>& scales,
+                              const std::optional<TensorId>& zero_points, std::int64_t channels) {
+  return {float_vector(lowering, *scales),
+          zero_points ? float_vector(lowering, *zero_points) : zeros(lowering, channels)};
+}
+
+/// The reciprocals of a vector.
+Value reciprocals(Lowering& lowering, const Value& vector) {
+  const Value target = lowering.temporary(DType::kFloat32, vector.layout);
+  Elementwise call;
+  call.function = Elementwise::Function::kReciprocal;
+  call.type = DType::kFloat32;
+  call.count = span_elements(vector.layout);
+  lowering.add_kernel({vector}, target, call, KernelKind::kReorder);
+  return target;
+}
+
+}  // namespace
+
+Value add_quantize(Lowering& lowering, const BoundNode& node, const Value& floats) {
+  const bool by_channel = node.find("scales") != nullptr;
+  Quantize call;
+  call.to = node.dtype("dtype").value_or(DType::kUInt8);
+  call.divides = node.boolean("divide_by_scale");
+  call.least = node.integer("quant_min");
+  call.most = node.integer("quant_max");
+  if (call.to != DType::kUInt8 && call.to != DType::kInt8 && call.to != DType::kInt16) {
+    lowering.refuse("dtype", "only uint8, int8 and int16 are supported");
+  }
+  const Value source = by_channel ? lowering.plain(floats) : without_gaps(lowering, floats);
+  const Value target = lowering.temporary(call.to, with_type(source.layout, call.to));
+  if (by_channel) {
+    const Shape& shape = dimensions(source.layout);
+    const std::size_t axis = channel_axis(lowering, node, shape);
+    set_channels(call, shape, axis);
+    Parameters parameters =
+        channel_parameters(lowering, tensor_argument(lowering, node, "scales"),
+                           tensor_argument(lowering, node, "zero_points"), shape[axis]);
+    if (!call.divides) parameters.factors = reciprocals(lowering, parameters.factors);
+    lowering.add_kernel({source, parameters.factors, parameters.zeros}, target, call);
+    return target;
+  }
+  const double scale = node.number("scale");
+  call.inner = span_elements(source.layout);
+  const Value factor = lowering.constant(static_cast<float>(call.divides ? scale : 1.0 / scale));
+  const Value zero = lowering.constant(static_cast<float>(node.integer("zero_point")));
+  lowering.add_kernel({source, factor, zero}, target, call);
+  return target;
+}
+
+Value add_dequantize(Lowering& lowering, const Dequantization& from) {
+  Dequantize call;
+  call.from = from.type;
+  const Value stored = lowering.stored(from.source);
+  const Value source = from.scales ? lowering.plain(stored) : without_gaps(lowering, stored);
+  Parameters parameters{};
+  if (from.scales) {
+    const Shape shape = dimensions(source.layout);
+    const auto axis = static_cast<std::size_t>(from.axis);
+    set_channels(call, shape, axis);
+    parameters = channel_parameters(lowering, from.scales, from.zero_points, shape[axis]);
+  } else {
+    call.inner = span_elements(source.layout);
+    parameters = {lowering.constant(static_cast<float>(from.scale)),
+                  lowering.constant(static_cast<float>(from.zero_point))};
+  }
+  const Value target =
+      lowering.temporary(DType::kFloat32, with_type(source.layout, DType::kFloat32));
+  lowering.add_kernel({source, parameters.factors, parameters.zeros}, target, call);
+  return target;
+}
+
+void lower_quantize(Lowering& lowering, const BoundNode& node) {
+  const TensorId input = tensor_argument(lowering, node, "input");
+  if (lowering.dtype(input) != DType::kFloat32) {
+    lowering.refuse("input", "dtype " + std::string(dtype_name(lowering.dtype(input))) +
+                                 " is not supported; use float32");
+  }
+  const Value floats = lowering.operand(input, DType::kFloat32);
+  const Value numbers = add_quantize(lowering, node, floats);
+  lowering.define_moved(lowering.result(), lowering.shape(input), numbers.type, numbers);
+}
+
+void lower_dequantize(Lowering& lowering, const BoundNode& node) {
+  const TensorId input = tensor_argument(lowering, node, "input");
+  Dequantization from;
+  from.node = NodeId{static_cast<std::int32_t>(&node.node() - lowering.graph().nodes().data())};
+  from.source = input;
+  from.type = lowering.dtype(input);
+  if (from.type != DType::kUInt8 && from.type != DType::kInt8 && from.type != DType::kInt16 &&
+      from.type != DType::kInt32) {
+    lowering.refuse("input", "dtype " + std::string(dtype_name(from.type)) + " is not supported");
+  }
+  if (node.dtype("dtype") != from.type) {
+    lowering.invalid("argument 'dtype' is not that of the operand");
+  }
+  if (node.dtype("out_dtype").value_or(DType::kFloat32) != DType::kFloat32) {
+    lowering.refuse("out_dtype", "only float32 is supported");
+  }
+  if (node.find("scales") != nullptr) {
+    from.axis = static_cast<std::int64_t>(channel_axis(lowering, node, lowering.shape(input)));
+    from.scales = tensor_argument(lowering, node, "scales");
+    if (!node.is_none("zero_points")) from.zero_points = node.tensor("zero_points");
+  } else {
+    from.scale = node.number("scale");
+    from.zero_point = node.integer("zero_point");
+  }
+  lowering.check_result(lowering.result(), lowering.shape(input), DType::kFloat32);
+  lowering.define_dequantized(lowering.result(), from);
+}
+
+}  // namespace npu::onednn

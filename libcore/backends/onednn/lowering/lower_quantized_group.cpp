@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups of an op on dequantized tensors and the quantization behind it, without a float tensor in
+// memory. Convolutions and products are primitives (lower_quantized_product.cpp); a sum or product
+// of two tensors is a kernel of our own; ops that only move or compare elements run on the numbers
+// as they are; and functions of one operand, like a change of scale, are tables of 256 numbers.
+// Tables are made when a model is compiled, by the very kernels that would compute the function on
+// floats, so they are exact.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "lowering/quantized_op.hpp"
+#include "npu/ops/op_catalogue.hpp"
+#include "npu/ops/op_name.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+BoundNode bound(const Lowering& lowering, const Node& node) {
+  return BoundNode(lowering.graph(), node, find_op(node.op_type)->schema);
+}
+
+FusionRole role_of_node(const Node& node) {
+  const OpInfo* op = find_op(node.op_type);
+  return op == nullptr ? FusionRole::kOther : op->role;
+}
+
+Lowered<QuantizedTarget> read_target(const Lowering& lowering, const Node& node) {
+  const BoundNode arguments = bound(lowering, node);
+  if (arguments.find("scale") == nullptr)
+    return NotFused{"the result has a scale for each channel"};
+  QuantizedTarget target;
+  target.node = &node;
+  target.type = lowering.dtype(node.outputs.front());
+  target.scale = static_cast<float>(arguments.number("scale"));
+  target.zero_point = arguments.integer("zero_point");
+  target.least = arguments.integer("quant_min");
+  target.most = arguments.integer("quant_max");
+  const bool is_signed = target.type == DType::kInt8;
+  if (!is_signed && target.type != DType::kUInt8)
+    return NotFused{"the result is not int8 or uint8"};
+  const std::int64_t low = is_signed ? -128 : 0;
+  const std::int64_t high = is_signed ? 127 : 255;
+  if (!std::isnormal(target.scale) || target.scale < 0.0F || target.least < low ||
+      target.most > high || target.least > target.most || target.zero_point < low ||
+      target.zero_point > high) {
+    return NotFused{"the scale, the zero point or the range of the result is unusual"};
+  }
+  return target;
+}
+
+/// The functions that a node of one operand stands for.
+std::vector<Eltwise> functions_of(const Lowering& lowering, const Node& node) {
+  const FusionRole role = role_of_node(node);
+  const BoundNode arguments = bound(lowering, node);
+  if (role >= FusionRole::kAdd && role <= FusionRole::kDiv) {
+    return {number_function(lowering, arguments)};
+  }
+  return unary_functions(lowering, arguments);
+}
+
+/// What stands between the op and the quantization.
+Lowered<QuantizedOp> read_op(Lowering& lowering, const FusionGroup& group) {
+  const Graph& graph = lowering.graph();
+  QuantizedOp op;
+  op.node = &graph.node(group.nodes.front());
+  op.result = graph.node(group.nodes.back()).outputs.front();
+  TensorId value = op.node->outputs.front();
+  for (std::size_t i = 1; i < group.nodes.size(); ++i) {
+    const Node& node = graph.node(group.nodes[i]);
+    if (is_quantization(node.op_type)) {
+      auto target = read_target(lowering, node);
+      if (!target) return target.refusal();
+      op.target = *target;
+      break;
+    }
+    if (node.inputs.size() == 2) {
+      const TensorId other = node.inputs[node.inputs[0] == value ? 1 : 0];
+      const Dequantization* addend = lowering.dequantization(other);
+      if (addend == nullptr || !addend->is_activation() || role_of_node(node) != FusionRole::kAdd ||
+          bound(lowering, node).number("alpha") != 1.0) {
+        return NotFused{"node '" + node.name + "' adds something else than int8 numbers"};
+      }
+      op.steps.push_back({std::nullopt, *addend});
+    } else {
+      for (const Eltwise& function : functions_of(lowering, node)) {
+        op.steps.push_back({function, std::nullopt});
+      }
+    }
+    value = node.outputs.front();
+  }
+  return op;
+}
+
+/// The numbers of the target for each of 256 numbers of the source, made when a model is compiled.
+Value add_table(Lowering& lowering, const QuantizedOp& op, DType type, float scale,
+                std::int64_t zero_point, const std::vector<QuantizedStep>& steps) {
+  std::vector<std::byte> numbers(256);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::byte>(i);
+  const Value all = lowering.constant(type, {256}, std::move(numbers));
+  Value floats = lowering.temporary(DType::kFloat32, plain_layout({256}, DType::kFloat32));
+  Dequantize call;
+  call.from = type;
+  call.inner = 256;
+  lowering.add_kernel(
+      {all, lowering.constant(scale), lowering.constant(static_cast<float>(zero_point))}, floats,
+      call);
+  for (const QuantizedStep& step : steps) floats = add_function(lowering, *step.function, floats);
+  return add_quantize(lowering, bound(lowering, *op.target->node), floats);
+}
+
+/// Numbers of one scale with functions behind them as numbers of the target's.
+Lowered<Value> converted(Lowering& lowering, const QuantizedOp& op, const QuantizedSource& source,
+                         const std::vector<QuantizedStep>& steps) {
+  const QuantizedTarget& target = *op.target;
+  for (const QuantizedStep& step : steps) {
+    if (!step.function) return NotFused{"a table does not add tensors"};
+  }
+  const DType type = source.value.type;
+  const bool is_signed = target.type == DType::kInt8;
+  const bool is_whole =
+      target.least == (is_signed ? -128 : 0) && target.most == (is_signed ? 127 : 255);
+  if (steps.empty() && is_whole && type == target.type && source.scale == target.scale &&
+      source.zero_point == target.zero_point) {
+    return source.value;
+  }
+  const Value table = add_table(lowering, op, type, source.scale, source.zero_point, steps);
+  const Value numbers = lowering.dense(source.value);
+  const Value result = lowering.temporary(target.type, with_type(numbers.layout, target.type));
+  lowering.add_kernel({numbers, table}, result,
+                      ByteTable{span_elements(numbers.layout), VectorIsa::kAny});
+  return result;
+}
+
+/// A sum or product of two tensors of one shape.
+Lowered<Value> add_arithmetic(Lowering& lowering, const QuantizedOp& op) {
+  const FusionRole role = role_of_node(*op.node);
+  const BoundNode node = bound(lowering, *op.node);
+  const auto a = quantized_source(lowering, op.node->inputs[0]);
+  if (!a) return a.refusal();
+  const auto b = quantized_source(lowering, op.node->inputs[1]);
+  if (!b) return b.refusal();
+  if (dimensions(a->value.layout) != dimensions(b->value.layout)) {
+    return NotFused{"an operand would have to be broadcast"};
+  }
+  const float alpha =
+      node.find("alpha") != nullptr ? static_cast<float>(node.number("alpha")) : 1.0F;
+  const QuantizedTarget& target = *op.target;
+  QuantizedBinary call;
+  call.multiplies = role == FusionRole::kMul;
+  call.a_zero = a->zero_point;
+  call.b_zero = b->zero_point;
+  call.a_factor = a->scale / target.scale;
+  call.b_factor = call.multiplies ? b->scale : alpha * b->scale / target.scale;
+  if (role == FusionRole::kSub) call.b_factor = -call.b_factor;
+  call.zero = target.zero_point;
+  call.least = target.least;
+  call.most = target.most;
+  for (const QuantizedStep& step : op.steps) {
+    const bool is_relu = step.function &&
+                         step.function->function == dnnl::algorithm::eltwise_relu &&
+                         step.function->alpha == 0.0F;
+    const bool is_clip = step.function && step.function->function == dnnl::algorithm::eltwise_clip;
+    if (!is_relu && !is_clip) return NotFused{"the kernel has no other functions than bounds"};
+    const auto at = [&](float bound) {
+      const float number = std::nearbyint(bound / target.scale) + static_cast<float>(call.zero);
+      return static_cast<std::int64_t>(
+          std::clamp(number, static_cast<float>(call.least), static_cast<float>(call.most)));
+    };
+    const std::int64_t least = at(is_relu ? 0.0F : step.function->alpha);
+    if (is_clip) call.most = at(step.function->beta);
+    call.least = least;
+  }
+  const Value left =
+      has_padding(a->value.layout) ? lowering.plain(a->value) : lowering.dense(a->value);
+  const Value right = lowering.in_layout(b->value, with_type(left.layout, b->value.type));
+  call.a_type = left.type;
+  call.b_type = right.type;
+  call.to = target.type;
+  call.count = span_elements(left.layout);
+  const Value result = lowering.temporary(target.type, with_type(left.layout, target.type));
+  lowering.add_kernel({left, right}, result, call);
+  return result;
+}
+
+/// Ops whose results are elements of their operands, or the largest of some.
+Lowered<Value> add_moved(Lowering& lowering, const QuantizedOp& op) {
+  const auto run = [&](const Value& numbers) {
+    for (const TensorId id : op.node->inputs) lowering.set_numbers(id, numbers);
+    const LoweringRow* row = find_lowering(op.node->op_type);
+    std::get<LowerFunction>(row->lower)(lowering, bound(lowering, *op.node));
+    for (const TensorId id : op.node->inputs) lowering.set_numbers(id, std::nullopt);
+    return lowering.take_numbers(op.node->outputs.front());
+  };
+  auto source = quantized_source(lowering, op.node->inputs.front());
+  if (!source) return source.refusal();
+  QuantizedSource moved = *source;
+  moved.value = run(moved.value);
+  return converted(lowering, op, moved, op.steps);
+}
+
+}  // namespace
+
+Lowered<Done> lower_quantized_group(Lowering& lowering, const FusionGroup& group) {
+  auto op = read_op(lowering, group);
+  if (!op) return op.refusal();
+  const FusionRole role = role_of_node(*op->node);
+  const auto result = [&]() -> Lowered<Value> {
+    if (role == FusionRole::kConv) return add_quantized_convolution(lowering, *op);
+    if (is_matrix_product(role)) return add_quantized_product(lowering, *op);
+    if (!op->target) return NotFused{"nothing quantizes the result"};
+    if (op->node->inputs.size() == 2) return add_arithmetic(lowering, *op);
+    if (role == FusionRole::kWindow || role == FusionRole::kSameOrder ||
+        role == FusionRole::kPermute) {
+      return add_moved(lowering, *op);
+    }
+    const auto source = quantized_source(lowering, op->node->inputs.front());
+    if (!source) return source.refusal();
+    std::vector<QuantizedStep> steps;
+    for (const Eltwise& function : functions_of(lowering, *op->node)) {
+      steps.push_back({function, std::nullopt});
+    }
+    steps.insert(steps.end(), op->steps.begin(), op->steps.end());
+    return converted(lowering, *op, *source, steps);
+  }();
+  if (!result) return result.refusal();
+  lowering.define_moved(op->result, lowering.shape(op->result),
+                        op->target ? op->target->type : DType::kFloat32, *result);
+  return Done{};
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions and matrix products of int8 as one primitive of oneDNN: zero points are the
+// primitive's own, the scale of source and weights is an output scale for each channel, the bias is
+// divided by it, and what stands behind the op becomes post-ops in front of the target's zero
+// point. Where these are ReLUs, bounds and sums, the division by the target's scale is a part of
+// the output scale; else it is the last post-op. A ReLU whose zero is the least number of the
+// target is no work at all.
+//
+// Activations have channels last, which oneDNN's int8 kernels want. Weights are packed when they
+// are compiled, with the sums that make up for the source's sign and zero point behind them.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "lowering/convolution.hpp"
+#include "lowering/quantized_op.hpp"
+#include "npu/ops/op_catalogue.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+/// Weights of int8, symmetric around zero.
+struct QuantizedWeight {
+  Value value;                ///< plain, as the dequantized tensor is stated
+  std::vector<float> scales;  ///< one for all, or one for each element of `axis`
+  std::int64_t axis = 0;
+  std::int64_t zero_point = 0;  ///< of all
+};
+
+Lowered<QuantizedWeight> quantized_weight(Lowering& lowering, TensorId tensor) {
+  const Dequantization* from = lowering.dequantization(tensor);
+  if (from == nullptr) return NotFused{"the weights are not dequantized"};
+  if (from->type != DType::kInt8) return NotFused{"the weights are not int8"};
+  QuantizedWeight weight;
+  weight.axis = from->axis;
+  if (!from->scales) {
+    weight.scales = {static_cast<float>(from->scale)};
+    weight.zero_point = from->zero_point;
+  } else {
+    const auto scales = lowering.known_numbers(*from->scales);
+    if (!scales) return NotFused{"the scales of the weights are computed"};
+    weight.scales.assign(scales->begin(), scales->end());
+    const auto zeros =
+        from->zero_points ? lowering.known_numbers(*from->zero_points) : std::vector<double>{};
+    if (!zeros || std::any_of(zeros->begin(), zeros->end(), [](double z) { return z != 0.0; })) {
+      return NotFused{"the weights have zero points of their own"};
+    }
+  }
+  weight.value = lowering.plain(lowering.stored(from->source));
+  return weight;
+}
+
+bool is_bounded_linear(const Eltwise& function) {
+  return function.function == dnnl::algorithm::eltwise_relu ||
+         function.function == dnnl::algorithm::eltwise_clip;
+}
+
+/// What a primitive does with its sums.
+struct Finish {
+  dnnl::post_ops operations;
+  std::vector<float> scales;          ///< of the sums: one, or one for each channel
+  std::vector<float> bias_factors;    ///< of the bias, likewise
+  std::optional<Dequantization> sum;  ///< what the result is stored over
+};
+
+/// The functions with all numbers divided by `unit`.
+void append_function(dnnl::post_ops& operations, const Eltwise& function, float unit) {
+  const bool is_clip = function.function == dnnl::algorithm::eltwise_clip;
+  const float alpha = is_clip ? function.alpha / unit : function.alpha;
+  const float beta = is_clip ? function.beta / unit : function.beta;
+  operations.append_eltwise(1.0F, function.function, alpha, beta);
+}
+
+/// True for bounds that the target's range has anyway.
+bool is_in_range(const Eltwise& function, const QuantizedTarget& target) {
+  const auto zero = static_cast<float>(target.zero_point);
+  const auto least = static_cast<float>(target.least);
+  const auto most = static_cast<float>(target.most);
+  if (function.function == dnnl::algorithm::eltwise_relu) {
+    return function.alpha == 0.0F && zero <= least;
+  }
+  return function.alpha / target.scale + zero <= least &&
+         function.beta / target.scale + zero >= most;
+}
+
+Lowered<Finish> finish_of(const QuantizedOp& op, float source_scale,
+                          const std::vector<float>& weight_scales) {
+  const bool at_once =
+      op.target && std::all_of(op.steps.begin(), op.steps.end(), [](const auto& s) {
+        return !s.function || is_bounded_linear(*s.function);
+      });
+  const float unit = at_once ? op.target->scale : 1.0F;
+  Finish finish;
+  for (const float scale : weight_scales) {
+    const float product = source_scale * scale;
+    finish.scales.push_back(product / unit);
+    finish.bias_factors.push_back(1.0F / product);
+    if (!std::isnormal(finish.scales.back()) || !std::isfinite(finish.bias_factors.back())) {
+      return NotFused{"a scale is zero, or too small or large"};
+    }
+  }
+  for (const QuantizedStep& step : op.steps) {
+    if (step.function) {
+      const bool is_last = &step == &op.steps.back();
+      if (at_once && is_last && is_in_range(*step.function, *op.target)) continue;
+      append_function(finish.operations, *step.function, unit);
+      continue;
+    }
+    if (finish.sum || !op.target) return NotFused{"a primitive adds one tensor of int8 only"};
+    finish.sum = step.addend;
+    finish.operations.append_sum(static_cast<float>(step.addend->scale) / unit,
+                                 static_cast<std::int32_t>(step.addend->zero_point),
+                                 primitive_type(step.addend->type));
+  }
+  if (!op.target) return finish;
+  const QuantizedTarget& target = *op.target;
+  using Algorithm = dnnl::algorithm;
+  if (!at_once) {
+    finish.operations.append_eltwise(1.0F, Algorithm::eltwise_linear, 1.0F / target.scale, 0.0F);
+  }
+  const bool is_signed = target.type == DType::kInt8;
+  if (target.least > (is_signed ? -128 : 0) || target.most < (is_signed ? 127 : 255)) {
+    finish.operations.append_eltwise(1.0F, Algorithm::eltwise_clip,
+                                     static_cast<float>(target.least - target.zero_point),
+                                     static_cast<float>(target.most - target.zero_point));
+  }
+  return finish;
+}
+
+dnnl::primitive_attr attributes_of(const Finish& finish, int channel_mask,
+                                   const QuantizedSource& source, const QuantizedOp& op) {
+  dnnl::primitive_attr attributes = Lowering::attributes();
+  const bool is_common = finish.scales.size() == 1;
+  if (!is_common || finish.scales.front() != 1.0F) {
+    attributes.set_output_scales(is_common ? 0 : channel_mask, finish.scales);
+  }
+  const auto set_zero = [&](int argument, std::int64_t zero_point) {
+    if (zero_point == 0) return;
+    attributes.set_zero_points(argument, 0, {static_cast<std::int32_t>(zero_point)});
+  };
+  set_zero(DNNL_ARG_SRC, source.zero_point);
+  if (op.target) set_zero(DNNL_ARG_DST, op.target->zero_point);
+  if (finish.operations.len() != 0) attributes.set_post_ops(finish.operations);
+  return attributes;
+}
+
+/// The bias in units of the sums.
+Value scaled_bias(Lowering& lowering, TensorId bias, const std::vector<float>& factors,
+                  std::int64_t channels) {
+  const Value floats =
+      lowering.reshaped(lowering.plain(lowering.operand(bias, DType::kFloat32)), {channels});
+  std::vector<float> all = factors;
+  all.resize(static_cast<std::size_t>(channels), factors.front());
+  const auto* bytes = static_cast<const std::byte*>(static_cast<const void*>(all.data()));
+  const Value vector =
+      lowering.constant(DType::kFloat32, {channels}, {bytes, bytes + all.size() * sizeof(float)});
+  return add_binary(lowering, BinaryOp::kMultiply, floats, vector, 1.0F);
+}
+
+/// Where a primitive stores its result: over what it adds, if nothing reads that later.
+Value quantized_result(Lowering& lowering, const QuantizedOp& op, const Finish& finish,
+                       const Layout& layout, const Value& source) {
+  const DType type = op.target ? op.target->type : DType::kFloat32;
+  if (!finish.sum) return lowering.temporary(type, layout);
+  const Layout as_added = with_type(layout, finish.sum->type);
+  const Value stored = lowering.stored(finish.sum->source);
+  const Value added = lowering.in_layout(stored, as_added);
+  Value target = added;
+  if (added.buffer != source.buffer && lowering.can_overwrite(added)) {
+    lowering.note_overwritten(added);
+  } else {
+    target = lowering.temporary(added.type, added.layout);
+    lowering.copy_into(added, target, KernelKind::kReorder);
+  }
+  target.type = type;
+  target.layout = layout;
+  return target;
+}
+
+/// True for a kernel that is slower than float32 would be.
+bool is_slow(const dnnl::primitive_desc& primitive) {
+  const std::string_view name = primitive.impl_info_str();
+  return name.starts_with("ref") || name.starts_with("gemm:ref");
+}
+
+const NotFused kNoFastKernel{"oneDNN has no fast int8 kernel for it on this CPU"};
+
+struct Convolution {
+  ConvolutionCall call;
+  QuantizedSource source;
+  Shape weight;  ///< with a dimension for groups, if there are any
+};
+
+dnnl::convolution_forward::primitive_desc describe(Lowering& lowering, const Convolution& from,
+                                                   DType type, bool channels_last, bool has_bias,
+                                                   const dnnl::primitive_attr& attributes) {
+  using Forward = dnnl::convolution_forward;
+  const ConvolutionCall& call = from.call;
+  const Shape input = dimensions(from.source.value.layout);
+  const DType source_type = from.source.value.type;
+  const auto layout = [&](const Shape& shape, DType of) {
+    return channels_last ? channels_last_layout(shape, of) : any_layout(shape, of);
+  };
+  dnnl::memory::dims dilation = dims(call.spatial.dilation);
+  for (auto& value : dilation) value -= 1;  // oneDNN counts the gaps
+  const Layout weights = any_layout(from.weight, DType::kInt8);
+  const auto describe_with = [&](const auto&... bias) {
+    return Forward::desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
+                         layout(input, source_type), weights, bias..., layout(call.output, type),
+                         dims(call.spatial.stride), dilation, dims(call.spatial.pad_begin),
+                         dims(call.spatial.pad_end));
+  };
+  if (!has_bias) return {describe_with(), attributes, lowering.engine()};
+  return {describe_with(plain_layout({call.output[1]}, DType::kFloat32)), attributes,
+          lowering.engine()};
+}
+
+Lowered<dnnl::convolution_forward::primitive_desc> choose(Lowering& lowering,
+                                                          const Convolution& convolution,
+                                                          DType type, bool has_bias,
+                                                          const dnnl::primitive_attr& attributes) {
+  for (const bool channels_last : {true, false}) {
+    try {
+      auto primitive = describe(lowering, convolution, type, channels_last, has_bias, attributes);
+      if (!is_slow(primitive)) return primitive;
+    } catch (const dnnl::error& error) {
+      if (error.status != dnnl_unimplemented) throw;
+    }
+  }
+  return kNoFastKernel;
+}
+
+}  // namespace
+
+Lowered<QuantizedSource> quantized_source(Lowering& lowering, TensorId tensor) {
+  const Dequantization* from = lowering.dequantization(tensor);
+  if (from == nullptr || !from->is_activation()) {
+    return NotFused{"an operand is not dequantized from uint8 or int8 with one scale"};
+  }
+  return QuantizedSource{lowering.stored(from->source), static_cast<float>(from->scale),
+                         from->zero_point};
+}
+
+Lowered<Value> add_quantized_convolution(Lowering& lowering, const QuantizedOp& op) {
+  if (!lowering.machine().exact_int8) {
+    return NotFused{"this CPU has no VNNI, without which int8 products are not exact"};
+  }
+  const BoundNode node(lowering.graph(), *op.node, find_op(op.node->op_type)->schema);
+  if (node.find("transposed") != nullptr && node.boolean("transposed")) {
+    return NotFused{"a transposed convolution has no int8 kernel"};
+  }
+  Convolution convolution{read_convolution_geometry(lowering, node), {}, {}};
+  const auto source = quantized_source(lowering, tensor_argument(lowering, node, "input"));
+  if (!source) return source.refusal();
+  convolution.source = *source;
+  const auto weight = quantized_weight(lowering, tensor_argument(lowering, node, "weight"));
+  if (!weight) return weight.refusal();
+  if (weight->axis != 0 || weight->zero_point != 0) {
+    return NotFused{"the weights have other scales than one a channel, or a zero point"};
+  }
+  const auto finish = finish_of(op, source->scale, weight->scales);
+  if (!finish) return finish.refusal();
+  const ConvolutionCall& call = convolution.call;
+  convolution.weight = dimensions(weight->value.layout);
+  if (call.groups > 1) {
+    convolution.weight[0] /= call.groups;
+    convolution.weight.insert(convolution.weight.begin(), call.groups);
+  }
+  const auto bias = node.tensor("bias");
+  const DType type = op.target ? op.target->type : DType::kFloat32;
+  const auto primitive = choose(lowering, convolution, type, bias.has_value(),
+                                attributes_of(*finish, 1 << 1, *source, op));
+  if (!primitive) return primitive.refusal();
+  const Value input = lowering.in_layout(source->value, primitive->src_desc());
+  const Value weights = lowering.in_layout(lowering.reshaped(weight->value, convolution.weight),
+                                           primitive->weights_desc());
+  std::vector<PrimitiveOperand> reads{{DNNL_ARG_SRC, input}, {DNNL_ARG_WEIGHTS, weights}};
+  if (bias) {
+    reads.push_back(
+        {DNNL_ARG_BIAS, scaled_bias(lowering, *bias, finish->bias_factors, call.output[1])});
+  }
+  const Value target = quantized_result(lowering, op, *finish, primitive->dst_desc(), input);
+  lowering.add_primitive(*primitive, reads, target);
+  return target;
+}
+
+namespace {
+
+/// The factors and the bias of linear, addmm, mm, bmm and matmul.
+struct ProductFactors {
+  TensorId left;
+  TensorId right;
+  bool right_is_turned = false;  ///< linear's weight is [columns, inner]
+  std::optional<TensorId> bias;
+};
+
+Lowered<ProductFactors> factors_of(const Lowering& lowering, const BoundNode& node) {
+  const std::string& op = node.node().op_type;
+  ProductFactors factors;
+  if (op.starts_with("aten.linear")) {
+    factors = {tensor_argument(lowering, node, "input"), tensor_argument(lowering, node, "weight"),
+               true, node.tensor("bias")};
+  } else if (op.starts_with("aten.addmm")) {
+    factors = {tensor_argument(lowering, node, "mat1"), tensor_argument(lowering, node, "mat2"),
+               false, tensor_argument(lowering, node, "self")};
+    if (node.number("alpha") != 1.0 || node.number("beta") != 1.0 ||
+        lowering.shape(*factors.bias) != Shape{lowering.shape(factors.right).back()}) {
+      return NotFused{"what is added to the product is no bias"};
+    }
+  } else {
+    factors.left = tensor_argument(lowering, node, "self");
+    factors.right =
+        tensor_argument(lowering, node, op.starts_with("aten.matmul") ? "other" : "mat2");
+  }
+  return factors;
+}
+
+Value turned_matrix(const Value& value) {
+  Value result = value;
+  const int rank = value.layout.data.ndims;
+  std::vector<int> order(static_cast<std::size_t>(rank));
+  for (int i = 0; i < rank; ++i) order[static_cast<std::size_t>(i)] = i;
+  std::swap(order[static_cast<std::size_t>(rank - 1)], order[static_cast<std::size_t>(rank - 2)]);
+  result.layout = value.layout.permute_axes(order);
+  return result;
+}
+
+/// The right factor, a weight or an activation. Through a transposition of a weight it is read as
+/// that says.
+Lowered<QuantizedWeight> right_factor(Lowering& lowering, const ProductFactors& factors) {
+  TensorId tensor = factors.right;
+  bool is_turned = factors.right_is_turned;
+  const NodeId producer = lowering.graph().tensor(tensor).producer;
+  if (lowering.dequantization(tensor) == nullptr && producer.valid()) {
+    const Node& node = lowering.graph().node(producer);
+    if (node.op_type == "aten.t.default") {
+      tensor = node.inputs.front();
+      is_turned = !is_turned;
+    }
+  }
+  auto weight = quantized_weight(lowering, tensor);
+  if (!weight) return weight.refusal();
+  QuantizedWeight result = *std::move(weight);
+  const auto rank = static_cast<std::int64_t>(dimensions(result.value.layout).size());
+  if (rank < 2) return NotFused{"the right factor is a vector"};
+  if (is_turned) result.value = turned_matrix(result.value);
+  const std::int64_t columns = is_turned ? rank - 2 : rank - 1;
+  if (result.scales.size() > 1 && result.axis != columns) {
+    return NotFused{"the weights have other scales than one a column"};
+  }
+  return result;
+}
+
+}  // namespace
+
+Lowered<Value> add_quantized_product(Lowering& lowering, const QuantizedOp& op) {
+  if (!lowering.machine().exact_int8) {
+    return NotFused{"this CPU has no VNNI, without which int8 products are not exact"};
+  }
+  const BoundNode node(lowering.graph(), *op.node, find_op(op.node->op_type)->schema);
+  const auto factors = factors_of(lowering, node);
+  if (!factors) return factors.refusal();
+  const auto source = quantized_source(lowering, factors->left);
+  if (!source) return source.refusal();
+  const auto right = right_factor(lowering, *factors);
+  if (!right) return right.refusal();
+  const auto finish = finish_of(op, source->scale, right->scales);
+  if (!finish) return finish.refusal();
+  const Shape& result_shape = lowering.shape(op.node->outputs.front());
+  const Shape right_shape = dimensions(right->value.layout);
+  Shape left_shape = lowering.shape(factors->left);
+  const std::int64_t inner = right_shape[right_shape.size() - 2];
+  const std::int64_t columns = right_shape.back();
+  if (left_shape.empty() || left_shape.back() != inner || result_shape.empty() ||
+      result_shape.back() != columns) {
+    return NotFused{"the factors do not fit each other or the result"};
+  }
+  Shape target_shape = result_shape;
+  if (right_shape.size() == 2) {
+    std::int64_t rows = 1;
+    for (std::size_t i = 0; i + 1 < left_shape.size(); ++i) rows *= left_shape[i];
+    left_shape = {rows, inner};
+    target_shape = {rows, columns};
+  } else if (left_shape.size() != right_shape.size() ||
+             !std::equal(left_shape.begin(), left_shape.end() - 2, right_shape.begin())) {
+    return NotFused{"the factors have other batches"};
+  }
+  const Value left = lowering.plain(lowering.reshaped(source->value, left_shape));
+  const DType type = op.target ? op.target->type : DType::kFloat32;
+  const Layout target_layout = plain_layout(target_shape, type);
+  const bool packs = lowering.is_constant(right->value);
+  const Layout right_layout = packs ? any_layout(right_shape, DType::kInt8) : right->value.layout;
+  const int mask = 1 << (target_shape.size() - 1);
+  dnnl::primitive_attr attributes = attributes_of(*finish, mask, *source, op);
+  if (right->zero_point != 0) {
+    attributes.set_zero_points(DNNL_ARG_WEIGHTS, 0, {static_cast<std::int32_t>(right->zero_point)});
+  }
+  Shape bias_shape(target_shape.size(), 1);
+  bias_shape.back() = columns;
+  const Layout bias_layout = plain_layout(bias_shape, DType::kFloat32);
+  const dnnl::matmul::desc descriptor =
+      factors->bias ? dnnl::matmul::desc(left.layout, right_layout, bias_layout, target_layout)
+                    : dnnl::matmul::desc(left.layout, right_layout, target_layout);
+  const dnnl::matmul::primitive_desc primitive(descriptor, attributes, lowering.engine());
+  if (is_slow(primitive)) return kNoFastKernel;
+  const Value weights = lowering.in_layout(right->value, primitive.weights_desc());
+  std::vector<PrimitiveOperand> reads{{DNNL_ARG_SRC, left}, {DNNL_ARG_WEIGHTS, weights}};
+  if (factors->bias) {
+    const Value bias = scaled_bias(lowering, *factors->bias, finish->bias_factors, columns);
+    reads.push_back({DNNL_ARG_BIAS, lowering.reshaped(bias, bias_shape)});
+  }
+  const Value target = quantized_result(lowering, op, *finish, target_layout, left);
+  lowering.add_primitive(primitive, reads, target);
+  return lowering.reshaped(target, result_shape);
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors that are dequantized only if something reads them as floats, and quantized numbers under
+// the names of float tensors, on which ops that only move or compare elements work as they are.
+// O(1) a tensor.
+#include "lowering/quantized.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "lowering/lowering.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+template <typename T>
+void append_numbers(const npu_tensor& tensor, std::vector<double>& numbers) {
+  const auto* bytes = static_cast<const std::byte*>(static_cast<const void*>(tensor.data));
+  for (std::uint64_t i = 0; i + sizeof(T) <= tensor.bytes; i += sizeof(T)) {
+    T number{};
+    std::memcpy(&number, bytes + i, sizeof number);
+    numbers.push_back(static_cast<double>(number));
+  }
+}
+
+}  // namespace
+
+const Dequantization* Lowering::dequantization(TensorId tensor) const {
+  const auto found = dequantizations_.find(tensor);
+  return found == dequantizations_.end() ? nullptr : &found->second;
+}
+
+void Lowering::define_dequantized(TensorId tensor, const Dequantization& dequantization) {
+  dequantizations_.insert_or_assign(tensor, dequantization);
+}
+
+void Lowering::dequantize(TensorId tensor) {
+  const Dequantization* from = dequantization(tensor);
+  if (from == nullptr || values_[index_of(tensor)]) return;
+  // The step is that of the node, whoever asks for it.
+  const std::int32_t node = std::exchange(node_index_, from->node.value);
+  const std::int32_t group = std::exchange(group_index_, -1);
+  KernelChoice choice = std::exchange(choice_, {});
+  const Value value = add_dequantize(*this, *from);
+  node_index_ = node;
+  group_index_ = group;
+  choice_ = std::move(choice);
+  set_value(tensor, value);
+}
+
+std::optional<std::vector<double>> Lowering::known_numbers(TensorId tensor) const {
+  const TensorInfo& info = graph_->tensor(tensor);
+  if (info.kind != TensorKind::kWeight) return std::nullopt;
+  const auto found = std::find_if(
+      weight_tensors_.begin(), weight_tensors_.end(),
+      [&](const npu_tensor& each) { return each.name != nullptr && info.name == each.name; });
+  if (found == weight_tensors_.end() || found->data == nullptr ||
+      static_cast<int>(found->dtype) != static_cast<int>(info.dtype) ||
+      found->bytes != static_cast<std::uint64_t>(info.bytes())) {
+    return std::nullopt;
+  }
+  std::vector<double> numbers;
+  switch (info.dtype) {
+    case DType::kFloat32:
+      append_numbers<float>(*found, numbers);
+      break;
+    case DType::kFloat64:
+      append_numbers<double>(*found, numbers);
+      break;
+    case DType::kInt8:
+      append_numbers<std::int8_t>(*found, numbers);
+      break;
+    case DType::kUInt8:
+      append_numbers<std::uint8_t>(*found, numbers);
+      break;
+    case DType::kInt32:
+      append_numbers<std::int32_t>(*found, numbers);
+      break;
+    case DType::kInt64:
+      append_numbers<std::int64_t>(*found, numbers);
+      break;
+    default:
+      return std::nullopt;
+  }
+  return numbers;
+}
+
+void Lowering::set_numbers(TensorId tensor, const std::optional<Value>& numbers) {
+  changed_value(tensor) = numbers;
+  journal_.note([this, was = moves_numbers_] { moves_numbers_ = was; });
+  moves_numbers_ = numbers.has_value();
+  if (numbers) compute_type_ = numbers->type;
+}
+
+Value Lowering::take_numbers(TensorId tensor) {
+  const Value numbers = *values_[index_of(tensor)];
+  set_numbers(tensor, std::nullopt);
+  return numbers;
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops between dequantize and quantize nodes: the numbers against float64, one step apart at most
+// and equal for 99.9 % of them, and no tensor of floats between the conversions where the CPU
+// multiplies int8 exactly.
+#include <algorithm>
+#include <cmath>
+
+#include "backends/onednn/onednn_harness.hpp"
+#include "catch.hpp"
+#include "npu/support/json.hpp"
+
+namespace npu::test::onednn {
+namespace {
+
+/// Else int8 convolutions and products are computed with floats.
+bool multiplies_int8() {
+  npu_backend_description description{};
+  npu_error error{};
+  REQUIRE(api().describe(&description, &error) == NPU_OK);
+  return std::string(description.fingerprint).find(" int8 native") != std::string::npos;
+}
+
+struct Quantization {
+  double scale = 1;
+  int zero_point = 0;
+  npu_dtype dtype = NPU_UINT8;
+  bool divides = false;
+  int least() const { return dtype == NPU_INT8 ? -128 : 0; }
+  int most() const { return dtype == NPU_INT8 ? 127 : 255; }
+
+  std::string attrs() const {
+    return R"("scale":)" + std::to_string(scale) + R"(,"zero_point":)" +
+           std::to_string(zero_point) + R"(,"quant_min":)" + std::to_string(least()) +
+           R"(,"quant_max":)" + std::to_string(most()) + R"(,"dtype":"torch.)" + dtype_text(dtype) +
+           "\"";
+  }
+};
+
+const std::string kLibrary = "quantized_decomposed.";
+
+/// A model in whose middle floats are quantized numbers.
+class QuantizedModel : public Model {
+ public:
+  QuantizedModel() : Model(NPU_FLOAT32) {}
+
+  /// Numbers that a host passes, as floats.
+  Array numbers(const std::string& name, const Shape& shape, const Quantization& as,
+                std::uint32_t seed) {
+    const Array all = map_values(random_array(shape, seed), [&](double x) {
+      return std::clamp(std::floor(x * 64) + as.zero_point, double(as.least()), double(as.most()));
+    });
+    input("q_" + name, all, as.dtype);
+    return dequantize(name, "q_" + name, all, as);
+  }
+
+  Array dequantize(const std::string& name, const std::string& from, const Array& all,
+                   const Quantization& as) {
+    return node(name, kLibrary + "dequantize_per_tensor.default", {from}, as.attrs(),
+                map_values(all, [&](double q) { return (q - as.zero_point) * as.scale; }));
+  }
+
+  /// int8 weights with a scale for each element of the first dimension.
+  Array channel_weight(const std::string& name, const Shape& shape, std::uint32_t seed) {
+    Array scales({shape[0]});
+    for (std::size_t i = 0; i < scales.values.size(); ++i) {
+      scales.values[i] = 0.0078125 * static_cast<double>(1 + i % 3);
+    }
+    const Array all = map_values(random_array(shape, seed), [](double x) {
+      return std::clamp(std::round(x * 63), -127., 127.);
+    });
+    weight("q_" + name, all, NPU_INT8);
+    weight("s_" + name, scales);
+    weight("z_" + name, Array({shape[0]}), NPU_INT64);
+    Array floats = all;
+    const std::size_t inner = all.values.size() / scales.values.size();
+    for (std::size_t i = 0; i < floats.values.size(); ++i) {
+      floats.values[i] *= scales.values[i / inner];
+    }
+    return node(name, kLibrary + "dequantize_per_channel.default",
+                {"q_" + name, "s_" + name, "z_" + name},
+                R"("axis":0,"quant_min":-127,"quant_max":127,"dtype":"torch.int8")", floats);
+  }
+
+  /// Quantizes a tensor, and makes the numbers an output.
+  Array quantize(const std::string& name, const std::string& from, const Array& floats,
+                 const Quantization& to) {
+    const std::string attrs = to.attrs() + (to.divides ? R"(,"divide_by_scale":true)" : "");
+    output(name);
+    return node(name, kLibrary + "quantize_per_tensor.default", {from}, attrs,
+                map_values(floats,
+                           [&](double x) {
+                             const double q = std::nearbyint(x / to.scale) + to.zero_point;
+                             return std::clamp(q, double(to.least()), double(to.most()));
+                           }),
+                to.dtype);
+  }
+
+  /// Runs it and compares. Returns the names of the kernels that compute.
+  /// `differing`: the share of numbers that may be one step off.
+  std::vector<std::string> check(double differing = 0.001) const {
+    const Device device = open_device();
+    const Compiled compiled = compile(device.get(), *this);
+    INFO(text());
+    INFO(compiled.text);
+    REQUIRE(compiled.status == NPU_OK);
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      const std::vector<Data> results = run_once(device.get(), compiled, *this);
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        compare(results[i], outputs()[i], differing);
+      }
+    }
+    return kernels(device.get(), compiled);
+  }
+
+ private:
+  void compare(const Data& data, const std::string& name, double differing) const {
+    INFO("output " << name);
+    REQUIRE(data.dtype == dtype_of(name));
+    const Array actual = decode(data);
+    if (data.dtype == NPU_FLOAT32) return check_close(actual, expected(name), NPU_FLOAT32);
+    const Array& wanted = expected(name);
+    REQUIRE(actual.shape == wanted.shape);
+    std::size_t differ = 0;
+    for (std::size_t j = 0; j < wanted.values.size(); ++j) {
+      REQUIRE(std::fabs(actual.values[j] - wanted.values[j]) <= 1);
+      differ += actual.values[j] != wanted.values[j] ? 1 : 0;
+    }
+    CHECK(static_cast<double>(differ) <= differing * static_cast<double>(wanted.values.size()) + 1);
+  }
+
+  static std::vector<std::string> kernels(npu_device* device, const Compiled& compiled) {
+    npu_blob bytes{};
+    npu_error error{};
+    REQUIRE(api().blob_report(device, compiled.blob.data(), compiled.blob.size(), &bytes, &error) ==
+            NPU_OK);
+    const Json report = Json::parse(std::string(static_cast<const char*>(bytes.data), bytes.size));
+    api().blob_free(&bytes);
+    std::vector<std::string> names;
+    for (const Json& step : report.at("steps")) {
+      if (step.at("kind") != "reorder") names.push_back(step.at("kernel").get<std::string>());
+    }
+    return names;
+  }
+};
+
+using Names = std::vector<std::string>;
+
+/// What the document's quantized groups become: that many kernels of these names where int8
+/// products are exact.
+void check_kernels(const QuantizedModel& model, const Names& expected) {
+  const Names found = model.check();
+  if (multiplies_int8()) CHECK(found == expected);
+}
+
+Array relu(const Array& x) {
+  return map_values(x, [](double v) { return std::max(v, 0.0); });
+}
+
+Array hardswish(const Array& x) {
+  return map_values(x, [](double v) { return v * std::clamp(v + 3, 0.0, 6.0) / 6; });
+}
+
+constexpr Quantization kAsymmetric{0.0213, 131, NPU_UINT8, true};
+constexpr Quantization kPositive{0.0417, 0, NPU_UINT8, false};
+constexpr Quantization kSigned{0.0307, -5, NPU_INT8, false};
+
+struct Case {
+  Shape x;
+  Shape w;
+  ConvArguments arguments;
+  std::string attrs;
+};
+
+/// Dense, with padding and strides, grouped, by channel, pointwise.
+const Case kConvolutions[]{
+    {{2, 5, 9, 7}, {13, 5, 3, 3}, {{1, 1}, {1, 1}, {1, 1}}, R"("padding":[1,1])"},
+    {{1, 16, 9, 9}, {32, 16, 3, 3}, {{2, 2}, {1, 1}, {1, 1}}, R"("padding":[1,1],"stride":[2,2])"},
+    {{1, 16, 9, 9},
+     {32, 4, 3, 3},
+     {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 4},
+     R"("padding":[1,1],"groups":4)"},
+    {{1, 32, 9, 9},
+     {32, 1, 3, 3},
+     {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 32},
+     R"("padding":[1,1],"groups":32)"},
+    {{1, 32, 10, 9},
+     {32, 1, 5, 5},
+     {{2, 2}, {2, 2}, {2, 2}, {1, 1}, 32},
+     R"("padding":[2,2],"stride":[2,2],"groups":32)"},
+    {{1, 24, 5, 5}, {40, 24, 1, 1}, {}, ""},
+    {{1, 16, 9, 9},
+     {16, 16, 3, 3},
+     {{1, 1}, {2, 2}, {2, 2}, {2, 2}},
+     R"("padding":[2,2],"dilation":[2,2])"},
+    {{1, 3, 20, 20}, {16, 3, 7, 7}, {{2, 2}, {3, 3}, {3, 3}}, R"("padding":[3,3],"stride":[2,2])"},
+};
+
+}  // namespace
+
+TEST_CASE("onednn: a convolution between conversions is one kernel", "[onednn][quantized]") {
+  const Case& each = GENERATE(from_range(std::begin(kConvolutions), std::end(kConvolutions)));
+  const Quantization from = GENERATE(kAsymmetric, kPositive, kSigned);
+  const Quantization to = GENERATE(kAsymmetric, kPositive, kSigned);
+  const std::string function = GENERATE("none", "relu", "hardswish");
+  QuantizedModel model;
+  const Array x = model.numbers("x", each.x, from, 1);
+  const Array w = model.channel_weight("w", each.w, 2);
+  const Array b = model.weight("b", random_array({each.w[0]}, 3));
+  Array y = model.node("y", "aten.conv2d.default", {"x", "w", "b"}, each.attrs,
+                       convolve(x, w, &b, each.arguments));
+  if (function == "relu") y = model.node("f", "aten.relu.default", {"y"}, "", relu(y));
+  if (function == "hardswish") {
+    y = model.node("f", "aten.hardswish.default", {"y"}, "", hardswish(y));
+  }
+  model.quantize("q", function == "none" ? "y" : "f", y, to);
+  check_kernels(model, {"convolution"});
+}
+
+TEST_CASE("onednn: a convolution in one and in three dimensions on int8", "[onednn][quantized]") {
+  QuantizedModel model;
+  const Array x = model.numbers("x", {2, 16, 1, 30}, kAsymmetric, 1);
+  const Array w = model.channel_weight("w", {24, 16, 1, 3}, 2);
+  const Array y = convolve(x, w, nullptr, {{1, 1}, {0, 1}, {0, 1}});
+  SECTION("one") {
+    QuantizedModel line;
+    line.numbers("x", {2, 16, 30}, kAsymmetric, 1);
+    line.channel_weight("w", {24, 16, 3}, 2);
+    const Array result = line.node("y", "aten.conv1d.default", {"x", "w"}, R"("padding":[1])",
+                                   reshape(y, {2, 24, 30}));
+    line.quantize("q", "y", result, kSigned);
+    check_kernels(line, {"convolution"});
+  }
+  SECTION("three") {
+    QuantizedModel cube;
+    cube.numbers("x", {2, 16, 1, 1, 30}, kAsymmetric, 1);
+    cube.channel_weight("w", {24, 16, 1, 1, 3}, 2);
+    const Array result = cube.node("y", "aten.conv3d.default", {"x", "w"}, R"("padding":[0,0,1])",
+                                   reshape(y, {2, 24, 1, 1, 30}));
+    cube.quantize("q", "y", result, kPositive);
+    check_kernels(cube, {"convolution"});
+  }
+}
+
+TEST_CASE("onednn: a sum behind an int8 convolution has a scale of its own",
+          "[onednn][quantized]") {
+  const bool is_read_later = GENERATE(false, true);
+  const Quantization of_sum = GENERATE(Quantization{0.0523, 120, NPU_UINT8}, kSigned);
+  QuantizedModel model;
+  const Array x = model.numbers("x", {1, 16, 9, 9}, kAsymmetric, 1);
+  const Array r = model.numbers("r", {1, 16, 9, 9}, of_sum, 4);
+  const Array w = model.channel_weight("w", {16, 16, 3, 3}, 2);
+  const Array y = model.node("y", "aten.conv2d.default", {"x", "w"}, R"("padding":[1,1])",
+                             convolve(x, w, nullptr, {{1, 1}, {1, 1}, {1, 1}}));
+  const Array sum = model.node("s", "aten.add.Tensor", {"r", "y"}, "",
+                               zip_values(r, y, [](double a, double b) { return a + b; }));
+  const Array f = model.node("f", "aten.relu.default", {"s"}, "", relu(sum));
+  model.quantize("q", "f", f, kPositive);
+  if (is_read_later) {
+    model.node("again", "aten.relu.default", {"r"}, "", relu(r));
+    model.quantize("p", "again", relu(r), kPositive);
+  }
+  check_kernels(model, is_read_later ? Names{"convolution", "byte-table"} : Names{"convolution"});
+}
+
+TEST_CASE("onednn: matrix products between conversions are one kernel", "[onednn][quantized]") {
+  const Quantization from = GENERATE(kAsymmetric, kSigned);
+  QuantizedModel model;
+  SECTION("linear with a bias") {
+    const Array x = model.numbers("x", {3, 7, 40}, from, 1);
+    const Array w = model.channel_weight("w", {24, 40}, 2);
+    const Array b = model.weight("b", random_array({24}, 3));
+    const Array product = multiply(reshape(x, {21, 40}), swap_last(w));
+    const Array y = model.node(
+        "y", "aten.linear.default", {"x", "w", "b"}, "",
+        reshape(zip_values(product, b, [](double p, double c) { return p + c; }), {3, 7, 24}));
+    model.quantize("q", "y", y, kAsymmetric);
+    check_kernels(model, {"matmul"});
+  }
+  SECTION("linear whose result stays a tensor of floats") {
+    const Array x = model.numbers("x", {1, 40}, from, 1);
+    const Array w = model.channel_weight("w", {24, 40}, 2);
+    model.node("y", "aten.linear.default", {"x", "w"}, "", multiply(x, swap_last(w)));
+    model.output("y");
+    check_kernels(model, {"matmul"});
+  }
+  SECTION("addmm with a transposed weight") {
+    const Array x = model.numbers("x", {5, 40}, from, 1);
+    const Array w = model.channel_weight("w", {24, 40}, 2);
+    const Array t = model.node("t", "aten.t.default", {"w"}, "", swap_last(w));
+    const Array b = model.weight("b", random_array({24}, 3));
+    const Array y =
+        model.node("y", "aten.addmm.default", {"b", "x", "t"}, "",
+                   zip_values(multiply(x, t), b, [](double p, double c) { return p + c; }));
+    model.quantize("q", "y", y, kSigned);
+    check_kernels(model, {"matmul"});
+  }
+  SECTION("two activations") {
+    const Array a = model.numbers("a", {2, 5, 40}, from, 1);
+    const Array b = model.numbers("b", {2, 40, 9}, kSigned, 2);
+    const Array y = model.node("y", "aten.bmm.default", {"a", "b"}, "", multiply(a, b));
+    model.quantize("q", "y", y, Quantization{0.2613, 128, NPU_UINT8});
+    const Names found = model.check();
+    if (multiplies_int8()) CHECK(found.size() == 1);
+  }
+}
+
+TEST_CASE("onednn: ops between conversions need no floats", "[onednn][quantized]") {
+  QuantizedModel model;
+  const Shape shape{2, 19, 6, 8};
+  const Quantization to = GENERATE(kAsymmetric, kPositive, kSigned);
+  const Array x = model.numbers("x", shape, kAsymmetric, 1);
+  SECTION("a sum of two tensors and a ReLU") {
+    const Array r = model.numbers("r", shape, kSigned, 2);
+    const Array y = model.node("y", "aten.add.Tensor", {"x", "r"}, "",
+                               zip_values(x, r, [](double a, double b) { return a + b; }));
+    model.node("f", "aten.relu.default", {"y"}, "", relu(y));
+    model.quantize("q", "f", relu(y), to);
+    CHECK(model.check() == Names{"quantized-binary"});
+  }
+  SECTION("a product of two tensors") {
+    const Array r = model.numbers("r", shape, kSigned, 2);
+    const Array y = model.node("y", "aten.mul.Tensor", {"x", "r"}, "",
+                               zip_values(x, r, [](double a, double b) { return a * b; }));
+    model.quantize("q", "y", y, to);
+    CHECK(model.check() == Names{"quantized-binary"});
+  }
+  SECTION("a function") {
+    model.node("y", "aten.hardswish.default", {"x"}, "", hardswish(x));
+    model.quantize("q", "y", hardswish(x), to);
+    // One of 256 numbers that is close to a tie is many elements.
+    CHECK(model.check(0.01) == Names{"byte-table"});
+  }
+  SECTION("a maximum of windows") {
+    const Array y = model.node("y", "aten.max_pool2d.default", {"x"},
+                               R"("kernel_size":[3,3],"stride":[2,2],"padding":[1,1])",
+                               pool(x, {2, 19, 3, 4}, {{3, 3}, {2, 2}, {1, 1}}, true));
+    model.quantize("q", "y", y, to);
+    const bool is_same = to.scale == kAsymmetric.scale;
+    CHECK(model.check() == (is_same ? Names{"pooling"} : Names{"pooling", "byte-table"}));
+  }
+  SECTION("another shape") {
+    const Array y = model.node("y", "aten.flatten.using_ints", {"x"}, R"("start_dim":1)",
+                               reshape(x, {2, 19 * 48}));
+    model.quantize("q", "y", y, to);
+    const Names found = model.check();
+    CHECK(std::count(found.begin(), found.end(), "dequantize") == 0);
+  }
+}
+
+TEST_CASE("onednn: conversions alone", "[onednn][quantized]") {
+  QuantizedModel model;
+  const Quantization to = GENERATE(kAsymmetric, kPositive, kSigned);
+  const Array x = model.input("x", random_array({2, 3, 5, 7}, 1), NPU_FLOAT32);
+  const Array q = model.quantize("q", "x", x, to);
+  model.dequantize("y", "q", q, to);
+  model.output("y");
+  const Device device = open_device();
+  const Compiled compiled = compile(device.get(), model);
+  REQUIRE(compiled.status == NPU_OK);
+  const std::vector<Data> results = run_once(device.get(), compiled, model);
+  const Array numbers = decode(results[0]);
+  const Array floats = decode(results[1]);
+  for (std::size_t i = 0; i < numbers.values.size(); ++i) {
+    REQUIRE(std::fabs(numbers.values[i] - q.values[i]) <= 1);
+    const auto back =
+        static_cast<float>(numbers.values[i] - to.zero_point) * static_cast<float>(to.scale);
+    REQUIRE(floats.values[i] == static_cast<double>(back));
+  }
+}
+
+}  // namespace npu::test::onednn
