@@ -62,9 +62,9 @@ Comparison compare_tensors(const Tensor& actual, const Tensor& expected,
     return result;
   }
   result.elements = actual.element_count();
-  const Tolerance exact{0, 0};
-  const bool is_exact = is_integer(actual.dtype()) || actual.dtype() == DType::kBool;
-  const Tolerance& used = is_exact ? exact : tolerance;
+  Tolerance used = tolerance;
+  if (is_integer(actual.dtype())) used = {.rtol = 0, .atol = tolerance.steps};
+  if (actual.dtype() == DType::kBool) used = {.rtol = 0, .atol = 0};
   Comparer comparer(used, result);
   const bool is_complex =
       actual.dtype() == DType::kComplex64 || actual.dtype() == DType::kComplex128;
@@ -99,6 +99,18 @@ double relative_error(const Tensor& actual, const Tensor& expected) {
   }
   if (difference == 0) return 0;
   return scale == 0 ? kInfinity : difference / scale;
+}
+
+double root_mean_square(const Tensor& values) {
+  double sum = 0;
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < values.element_count(); ++i) {
+    const double value = values.value_as_double(i);
+    if (!std::isfinite(value)) continue;
+    sum += value * value;
+    ++count;
+  }
+  return count == 0 ? 0 : std::sqrt(sum / static_cast<double>(count));
 }
 
 double signal_to_noise_db(const Tensor& actual, const Tensor& expected) {

@@ -9,13 +9,10 @@
 
 #include "catch.hpp"
 #include "npu/ir/json_reader.hpp"
-#include "npu/partition/partition_graph.hpp"
-#include "npu/passes/fuse.hpp"
-#include "npu/passes/tag.hpp"
 #include "npu/runtime/weight_store.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/tensor/safetensors.hpp"
-#include "runtime/run_inputs.hpp"
+#include "runtime/groups_model.hpp"
 #include "runtime/tap_tensors.hpp"
 #include "support/temporary_folder.hpp"
 #include "test_paths.hpp"
@@ -23,28 +20,8 @@
 namespace npu {
 namespace {
 
-/// A small model, placed on its devices and on the cpu.
-struct Model {
-  explicit Model(const std::string& name)
-      : file(std::string(NPU_TEST_DATA_DIR) + "/models/small/" + name),
-        graph(read_valid_graph(read_file(file + ".json"), file + ".json")),
-        target(load_target("host")) {
-    Diagnostics diagnostics;
-    tag_ops(graph, target, {.fold = false}, diagnostics);
-    fuse_ops(graph, {}, diagnostics);
-    plan = partition_graph(graph, {}, diagnostics).plan;
-    weights = load_weights(graph, {.file = weights_file_of(graph), .random_seed = {}}, diagnostics);
-    sides.inputs = gather_inputs(graph, {{{}, file + ".inputs.safetensors"}}, {}, diagnostics);
-    REQUIRE_FALSE(diagnostics.has_errors());
-    sides.graph = &graph;
-    sides.plan = &plan;
-    sides.runner.target = &target;
-    sides.runner.executor.threads = 1;
-    sides.runner.weights = weights_by_name(graph, weights);
-    sides.reference = &graph;
-    sides.reference_device = "cpu";
-    sides.reference_runner = sides.runner;
-  }
+struct Model : test::GroupsModel {
+  using GroupsModel::GroupsModel;
 
   /// The plan's side gets another value in the middle of a weight.
   void spoil(const std::string& weight, float value) {
@@ -66,13 +43,6 @@ struct Model {
     }
     return result;
   }
-
-  std::string file;
-  Graph graph;
-  Target target;
-  PartitionPlan plan;
-  std::vector<Tensor> weights;
-  GroupSides sides;
 };
 
 bool has_node(const GroupComparison& row, const std::string& node) {

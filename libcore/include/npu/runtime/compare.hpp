@@ -11,10 +11,12 @@ namespace npu {
 struct Tolerance {
   double rtol = 1e-3;
   double atol = 1e-4;
+  double steps = 0;  ///< by which integers may differ
 };
 
 /// How far `actual` is from `expected`: an element is out of tolerance if |a - e| > atol + rtol *
-/// |e|. NaN equals NaN, an infinity only itself. Integers and bools are compared exactly.
+/// |e|. NaN equals NaN, an infinity only itself. Integers may differ by `steps`, and bools
+/// not at all.
 struct Comparison {
   bool ok = true;
   std::string mismatch;  ///< set if dtype or shape differ
@@ -34,6 +36,9 @@ Comparison compare_tensors(const Tensor& actual, const Tensor& expected,
 /// which single elements near 0 do not inflate. 0 for equal tensors, infinity if only `expected` is
 /// all 0 or `actual` has a NaN where `expected` has none.
 double relative_error(const Tensor& actual, const Tensor& expected);
+
+/// Of the finite values; 0 if there are none.
+double root_mean_square(const Tensor& values);
 
 /// 10 log10 of the energy of `expected` over that of the difference, both of one shape: infinity if
 /// they are equal, NaN if the difference is not finite.
