@@ -35,9 +35,8 @@ void conversion(RandomNode& c, const std::string& op) {
   const auto type = r.one_of<std::string>(quantizes ? Names{"int8", "uint8", "int16"}
                                                     : Names{"int8", "uint8", "int16", "int32"});
   c.operand(shape, false, Values::kAny, quantizes ? "float32" : type);
-  Json attrs{{"quant_min", type == "uint8" ? 3 : -100},
-             {"quant_max", 120},
-             {"dtype", "torch." + type}};
+  Json attrs{
+      {"quant_min", type == "uint8" ? 3 : -100}, {"quant_max", 120}, {"dtype", "torch." + type}};
   if (quantizes) attrs["divide_by_scale"] = r.coin();
   if (by_channel) {
     const std::int64_t axis = r.pick(0, static_cast<std::int64_t>(shape.size()) - 1);
