@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// npu-align -- give every op a tensor layout and insert the fewest conversions between them.
+// npu-align -- give every op a tensor layout, or a precision, and insert the fewest conversions.
 #include "io.hpp"
 #include "npu/passes/align.hpp"
+#include "quantize_options.hpp"
 #include "tool.hpp"
 
 int main(int argc, char** argv) {
   npu::cli::Tool tool{
-      "npu-align", "Give every op a tensor layout and insert the fewest conversions between them."};
+      "npu-align",
+      "Give every op a tensor layout, or a precision, and insert the fewest conversions."};
   npu::AlignOptions options;
+  npu::cli::PrecisionOptions precisions;
   std::string dot;
   bool explain = false;
   tool.add_graph_io();
@@ -22,23 +25,28 @@ int main(int argc, char** argv) {
       ->type_name("NAME")
       ->capture_default_str();
   app.add_option("-t,--target", options.target,
-                 "target whose layout rules apply to a document without tags; see npu-target(5)")
+                 "target whose rules apply to a document without tags; see npu-target(5)")
       ->type_name("NAME|FILE");
-  app.add_flag("--explain", explain, "print to stderr every conversion and what forces it");
+  add_precision_options(tool, precisions);
+  app.add_flag("--explain", explain,
+               "print to stderr every conversion and what forces it; with --quantize, why each op "
+               "is int8 or not");
   app.add_option("--dot", dot, "write a Graphviz drawing of modes and conversions")
       ->type_name("FILE")
       ->check(npu::cli::file_beside_stdout());
   tool.add_report("conversions of both algorithms and ops by rule");
   tool.add_assert(
-      "conversions, conversion_bytes, conversion_us, padded_bytes, greedy_conversions, ...; see "
-      "npu-align(1)");
+      "conversions, conversion_bytes, conversion_us, padded_bytes, greedy_conversions, ...; with "
+      "--quantize int8_ops, float_ops, int8_macs, ...; see npu-align(1)");
   tool.add_examples(
       {"npu-tag model.json | npu-partition | npu-align --explain | npu-run --random-inputs 0",
        "npu-align --assert 'conversions<=2' model.part.json >model.aligned.json",
        "npu-align --algorithm greedy --report model.part.json >model.greedy.json",
+       "npu-align --quantize int8 --ranges model.ranges.json --explain model.json >model.q.json",
        "npu-align --dot model.dot model.json >model.aligned.json && dot -Tsvg model.dot "
        ">model.svg"});
   return tool.run(argc, argv, [&] {
+    if (precisions.asked(tool)) return quantize_graph(tool, precisions, options.target, explain);
     npu::Graph& graph = tool.read_graph();
     const npu::AlignResult result = npu::align_layout(graph, options, tool.diagnostics());
     tool.stop_on_errors();

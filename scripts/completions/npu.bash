@@ -76,7 +76,7 @@ _npu_complete() {
       _npu_words 'bilinear nearest' "$current"
       return
       ;;
-    --model | --profile | --bandwidths | --subgraphs | --graph | --partition-file | --gantt | --import | --features | --calibrate)
+    --model | --profile | --bandwidths | --subgraphs | --graph | --partition-file | --gantt | --import | --features | --calibrate | --ranges)
       _npu_files "$current"
       return
       ;;
@@ -90,6 +90,14 @@ _npu_complete() {
       ;;
     -a | --algorithm)
       _npu_words 'optimal greedy' "$current"
+      return
+      ;;
+    --quantize)
+      _npu_words 'int8' "$current"
+      return
+      ;;
+    --calibration)
+      _npu_words 'minmax average percentile entropy mse' "$current"
       return
       ;;
     -w | --weight)
@@ -131,7 +139,7 @@ _npu_complete() {
       options+=" --no-fallback --load-ops --promote --cache-dir --no-cache --cache-limit --info"
       ;;
     npu-align)
-      options="$common --bind --freeze -o --output --json-infinity -a --algorithm -w --weight -t --target --explain --dot"
+      options="$common --bind --freeze -o --output --json-infinity -a --algorithm -w --weight -t --target --explain --dot --quantize --ranges --calibration --full"
       ;;
     npu-plan)
       options="$common -o --output --model --profile --bandwidths --subgraphs --target -k --parts --seeds --seed"

@@ -14,6 +14,7 @@
 
 #include "target/align_rules.hpp"
 #include "target/op_rule_reader.hpp"
+#include "target/quantization_rules.hpp"
 #include "target/target_fields.hpp"
 
 namespace npu {
@@ -77,11 +78,11 @@ class TargetReader {
 
   void read_device(const Json& json, const std::string& pointer, Target& target) {
     if (!fields_.check_object(json, pointer)) return;
-    fields_.check_keys(
-        json, pointer,
-        {"name", "backend", "options", "ops", "dtypes", "rank", "aliases", "align", "fusion",
-         "on_chip_bytes", "memory_bytes", "max_partition_flops", "peak_flops", "memory_bandwidth",
-         "launch_overhead_us", "resident_weights", "node_overhead_us", "op_rates"});
+    fields_.check_keys(json, pointer,
+                       {"name", "backend", "options", "ops", "dtypes", "rank", "aliases", "align",
+                        "quantization", "fusion", "on_chip_bytes", "memory_bytes",
+                        "max_partition_flops", "peak_flops", "memory_bandwidth",
+                        "launch_overhead_us", "resident_weights", "node_overhead_us", "op_rates"});
     Device device;
     device.name = fields_.text(json, pointer, "name", true);
     if (target.find_device(device.name) != nullptr) {
@@ -109,6 +110,12 @@ class TargetReader {
       if (fields_.check_object(*align, pointer + "/align")) {
         check_align_rules(*align, file_, pointer + "/align", diagnostics_);
         device.align = *align;
+      }
+    }
+    // Kept in Target::json, see quantization_rules.hpp.
+    if (const Json* section = find_member(json, "quantization")) {
+      if (fields_.check_object(*section, pointer + "/quantization")) {
+        check_quantization_rules(*section, file_, pointer + "/quantization", diagnostics_);
       }
     }
     if (const Json* patterns = find_member(json, "fusion")) {

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "npu/quant/quant_form.hpp"
 #include "npu/quant/tensor_ranges.hpp"
-#include "npu/tensor/dtype.hpp"
 
 namespace npu {
 
@@ -19,16 +19,6 @@ struct CalibrationMethod {
   /// "minmax", "average", "percentile", "percentile=99.9", "entropy", "mse". Throws Error kUsage.
   static CalibrationMethod parse(const std::string& text);
   std::string text() const;
-};
-
-/// The integers that a number becomes.
-struct QuantForm {
-  DType dtype = DType::kUInt8;
-  std::int64_t low = 0;
-  std::int64_t high = 255;
-  bool symmetric = false;  ///< the zero point is the middle: 0 of int8, 128 of uint8
-
-  std::int64_t middle() const noexcept { return (low + high + 1) / 2; }
 };
 
 /// Round(x / scale) + zero_point; 0 is exactly zero_point.

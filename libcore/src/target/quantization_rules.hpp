@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "npu/quant/quant_form.hpp"
+#include "npu/support/error.hpp"
+#include "npu/support/json.hpp"
+#include "npu/target/target.hpp"
+
+namespace npu {
+
+/// The `quantization` section of a device: which integers its ops take.
+struct QuantizationRules {
+  std::string activations_text = "uint8 asymmetric";
+  QuantForm activations;
+  std::string weights_text = "int8 per-channel symmetric";
+  QuantForm weights{DType::kInt8, -127, 127, true};  ///< for each channel of the result
+  bool float_ops = true;                             ///< whether it runs ops in float as well
+};
+
+/// The rules of a device: the defaults, overridden by its section; nothing if it has none.
+std::optional<QuantizationRules> quantization_rules(const Target& target,
+                                                    const std::string& device);
+
+/// Adds an error for every fault of a `quantization` section, located below `pointer`.
+void check_quantization_rules(const Json& section, const std::string& file,
+                              const std::string& pointer, Diagnostics& diagnostics);
+
+}  // namespace npu

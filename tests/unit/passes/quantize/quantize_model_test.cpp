@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "graph_builder.hpp"
+#include "npu/cost/node_table.hpp"
+#include "npu/ir/json_writer.hpp"
+#include "npu/passes/fuse.hpp"
+#include "npu/passes/quantize.hpp"
+#include "npu/passes/tag.hpp"
+#include "npu/quant/weight_operand.hpp"
+
+namespace npu::test {
+namespace {
+
+/// Ranges as if every tensor had held -1 and 1.55, and weights from -1.27 to 1.27.
+TensorRanges ranges_of(const Graph& graph) {
+  TensorRanges ranges;
+  ranges.file = "ranges.json";
+  ranges.model_digest = model_digest(graph);
+  ranges.samples = 1;
+  for (const TensorInfo& tensor : graph.tensors()) {
+    if (tensor.kind == TensorKind::kWeight) continue;
+    TensorRange range;
+    range.name = tensor.name;
+    range.shape = tensor.shape;
+    range.histogram.add(std::vector<float>{-1.0F, 1.55F});
+    ranges.tensors.push_back(range);
+  }
+  for (const Node& node : graph.nodes()) {
+    const auto weight = weight_operand(graph, node);
+    if (!weight) continue;
+    const TensorInfo& tensor = graph.tensor(weight->tensor);
+    const auto channels =
+        static_cast<std::size_t>(tensor.shape[static_cast<std::size_t>(weight->axis)]);
+    ranges.weights.push_back({tensor.name,
+                              {weight->axis, std::vector<float>(channels, -1.27F),
+                               std::vector<float>(channels, 1.27F)}});
+  }
+  ranges.index();
+  return ranges;
+}
+
+QuantizeResult quantize(Graph& graph, const QuantizeOptions& options = {}) {
+  Diagnostics diagnostics;
+  const TensorRanges ranges = ranges_of(graph);
+  QuantizeResult result = quantize_model(graph, ranges, options, diagnostics);
+  CHECK_FALSE(diagnostics.has_errors());
+  return result;
+}
+
+/// "name = op(operands)" of every node, without libraries.
+std::vector<std::string> lines_of(const Graph& graph) {
+  std::vector<std::string> lines;
+  for (const Node& node : graph.nodes()) {
+    std::string op = node.op_type.substr(node.op_type.find('.') + 1);
+    std::string line = node.name + " = " + op.substr(0, op.find('.')) + "(";
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      line += (i > 0 ? ", " : "") + graph.tensor(node.inputs[i]).name;
+    }
+    lines.push_back(line + ")");
+  }
+  return lines;
+}
+
+Graph residual() {
+  return GraphBuilder()
+      .input("x", {1, 2, 4, 4})
+      .weight("w", {2, 2, 1, 1})
+      .weight("v", {2, 2, 1, 1})
+      .weight("g", {2})
+      .node("conv", "aten.conv2d.default", {"x", "p_w"})
+      .node("norm", "aten.batch_norm.default", {"conv", "p_g", "p_g", "p_g", "p_g"},
+            {{"training", false}, {"momentum", 0.1}, {"eps", 1e-5}, {"cudnn_enabled", false}})
+      .node("relu", "aten.relu.default", {"norm"})
+      .node("conv1", "aten.conv2d.default", {"relu", "p_v"})
+      .node("sum", "aten.add.Tensor", {"conv1", "relu"})
+      .node("soft", "aten.softmax.int", {"sum"}, {{"dim", 1}})
+      .output("soft")
+      .build();
+}
+
+std::string refusal(Graph& graph, const TensorRanges& ranges, const QuantizeOptions& options = {}) {
+  Diagnostics diagnostics;
+  try {
+    quantize_model(graph, ranges, options, diagnostics);
+  } catch (const Error& error) {
+    return error.message();
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("quantize: pairs where int8 ops read", "[quantize]") {
+  Graph graph = residual();
+  const QuantizeResult result = quantize(graph);
+  CHECK(lines_of(graph) ==
+        std::vector<std::string>{
+            "x_q = quantize_per_tensor(x)", "x_dq = dequantize_per_tensor(x_q)",
+            "p_w_q = quantize_per_channel(p_w, p_w_scales, p_w_zero_points)",
+            "p_w_dq = dequantize_per_channel(p_w_q, p_w_scales, p_w_zero_points)",
+            "conv = conv2d(x_dq, p_w_dq)", "norm = batch_norm(conv, p_g, p_g, p_g, p_g)",
+            "relu = relu(norm)", "relu_q = quantize_per_tensor(relu)",
+            "relu_dq = dequantize_per_tensor(relu_q)",
+            "p_v_q = quantize_per_channel(p_v, p_v_scales, p_v_zero_points)",
+            "p_v_dq = dequantize_per_channel(p_v_q, p_v_scales, p_v_zero_points)",
+            "conv1 = conv2d(relu_dq, p_v_dq)", "conv1_q = quantize_per_tensor(conv1)",
+            "conv1_dq = dequantize_per_tensor(conv1_q)", "sum = add(conv1_dq, relu_dq)",
+            "soft = softmax(sum)"});
+  // 2.55 in 255 steps of 0.01, of which 100 are below 0; weights of 1.27 in 127 steps.
+  const Node& pair = graph.node(graph.find_node("x_q"));
+  CHECK(pair.attrs() == Json{{"scale", double{0.01F}},
+                             {"zero_point", 100},
+                             {"quant_min", 0},
+                             {"quant_max", 255},
+                             {"dtype", "torch.uint8"}});
+  CHECK(graph.node(graph.find_node("p_w_q")).attrs() ==
+        Json{{"axis", 0}, {"quant_min", -127}, {"quant_max", 127}, {"dtype", "torch.int8"}});
+  CHECK(graph.document()["constants"]["p_w_scales"]["data"] ==
+        Json{double{1.27F / 127}, double{1.27F / 127}});
+  // x to int8, and the sum to float.
+  CHECK(result.conversions.size() == 2);
+  CHECK(result.cut == 2);
+  CHECK(result.flow == 2);
+  CHECK(result.int8_ops == 5);
+  CHECK(result.float_ops == 1);
+  CHECK(result.int8_macs == 1);
+  CHECK(graph.node(graph.find_node("sum")).json["precision"] == "int8");
+  CHECK(graph.node(graph.find_node("soft")).json["precision"] == "float");
+}
+
+TEST_CASE("quantize: what moves numbers shares the scale of its operands", "[quantize]") {
+  Graph graph = GraphBuilder()
+                    .input("x", {1, 2})
+                    .input("y", {1, 2})
+                    .weight("w", {3, 4})
+                    .weight("u", {2, 2})
+                    .node("l", "aten.linear.default", {"x", "p_u"}, Shape{1, 2})
+                    .node("c", "aten.cat.default", {"l", "y"}, Shape{1, 4},
+                          {{"dim", 1}, {"_tensor_list_sizes", {2}}})
+                    .node("z", "aten.linear.default", {"c", "p_w"}, Shape{1, 3})
+                    .output("z")
+                    .build();
+  TensorRanges ranges = ranges_of(graph);
+  for (TensorRange& range : ranges.tensors) {
+    if (range.name == "y") range.histogram.add(std::vector<float>{4.1F});
+  }
+  Diagnostics diagnostics;
+  quantize_model(graph, ranges, {}, diagnostics);
+  for (const char* name : {"l_q", "y_q", "c_q"}) {
+    INFO(name);
+    const Json& attrs = graph.node(graph.find_node(name)).attrs();
+    CHECK(attrs["scale"] == double{0.02F});  // -1 to 4.1 in 255 steps
+    CHECK(attrs["zero_point"] == 50);
+  }
+  CHECK(graph.node(graph.find_node("x_q")).attrs()["scale"] == double{0.01F});
+}
+
+TEST_CASE("quantize: a view whose readers are float leaves the integers", "[quantize]") {
+  Graph graph = GraphBuilder()
+                    .input("x", {1, 2})
+                    .weight("u", {2, 2})
+                    .node("l", "aten.linear.default", {"x", "p_u"}, Shape{1, 2})
+                    .node("f", "aten.reshape.default", {"l"}, Shape{2}, {{"shape", {2}}})
+                    .node("s", "aten.softmax.int", {"f"}, {{"dim", 0}})
+                    .output("s")
+                    .build();
+  const QuantizeResult result = quantize(graph);
+  CHECK(result.conversions.size() == 2);
+  CHECK_FALSE(graph.find_tensor("l_q").valid());
+  CHECK(graph.node(graph.find_node("f")).json["precision"] == "float");
+}
+
+TEST_CASE("quantize: outputs keep their names, and their floats", "[quantize]") {
+  Graph graph = GraphBuilder()
+                    .input("x", {1, 2})
+                    .weight("u", {2, 2})
+                    .weight("w", {2, 2})
+                    .node("l", "aten.linear.default", {"x", "p_u"}, Shape{1, 2})
+                    .node("m", "aten.linear.default", {"l", "p_w"}, Shape{1, 2})
+                    .output("l")
+                    .output("m")
+                    .build();
+  quantize(graph);
+  REQUIRE(graph.graph_outputs().size() == 2);
+  CHECK(graph.tensor(graph.graph_outputs()[0]).name == "l");
+  CHECK(graph.tensor(graph.graph_outputs()[0]).dtype == DType::kFloat32);
+  CHECK(graph.find_tensor("l_q").valid());
+}
+
+TEST_CASE("quantize: ops that cannot be int8, and --full", "[quantize]") {
+  Graph graph = residual();
+  TensorRanges ranges = ranges_of(graph);
+  ranges.tensors.erase(ranges.tensors.begin());  // x
+  ranges.index();
+  Graph copy = graph;
+  QuantizeOptions full;
+  full.full = true;
+  Diagnostics faults;
+  CHECK_THROWS_AS(quantize_model(copy, ranges, full, faults), Error);
+  CHECK(errors_of(faults) ==
+        std::vector<std::string>{"/nodes/0: node 'conv' cannot be int8: 'x' has no range",
+                                 "/nodes/1: node 'norm' cannot be int8: 'x' has no range",
+                                 "/nodes/2: node 'relu' cannot be int8: 'x' has no range",
+                                 "/nodes/5: node 'soft' cannot be int8: float only: softmax.int"});
+  CHECK(copy.nodes().size() == graph.nodes().size());
+  Diagnostics diagnostics;
+  const QuantizeResult result = quantize_model(graph, ranges, {}, diagnostics);
+  CHECK(result.int8_macs == 0.5);
+  ranges.tensors.clear();
+  ranges.weights.clear();
+}
+
+TEST_CASE("quantize: documents that are refused", "[quantize]") {
+  Graph graph = residual();
+  TensorRanges ranges = ranges_of(graph);
+  Graph twice = graph;
+  Diagnostics diagnostics;
+  quantize_model(twice, ranges, {}, diagnostics);
+  CHECK(refusal(twice, ranges).find("quantized already") != std::string::npos);
+  Graph fused = graph;
+  tag_ops(fused, load_target("host"), {}, diagnostics);
+  fuse_ops(fused, {}, diagnostics);
+  CHECK(refusal(fused, ranges).find("before npu-fuse and npu-partition") != std::string::npos);
+  ranges.model_digest = "0";
+  CHECK(refusal(graph, ranges).find("another model") != std::string::npos);
+}
+
+TEST_CASE("quantize: a tagged document stays tagged", "[quantize]") {
+  Graph graph = residual();
+  Diagnostics diagnostics;
+  tag_ops(graph, load_target("host"), {}, diagnostics);
+  const std::optional<std::string> device = graph.node(graph.find_node("soft")).device;
+  quantize(graph);
+  CHECK(graph.node(graph.find_node("soft")).device == device);
+  for (const Node& node : graph.nodes()) CHECK(node.device.has_value());
+  CHECK_FALSE(graph.folded().empty());  // the weights
+}
+
+}  // namespace npu::test

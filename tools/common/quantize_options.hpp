@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "npu/passes/quantize.hpp"
+#include "tool.hpp"
+
+namespace npu::cli {
+
+/// The options of npu-align that choose precisions rather than layouts.
+struct PrecisionOptions {
+  std::string mode;    ///< "int8"; empty: layouts
+  std::string ranges;  ///< file
+  std::string calibration = "minmax";
+  bool full = false;
+
+  /// Whether precisions are asked for. Throws Error kUsage for options that do not go together.
+  bool asked(Tool& tool) const;
+};
+
+void add_precision_options(Tool& tool, PrecisionOptions& options);
+
+/// Quantizes the tool's graph, reports, checks and writes it.
+ExitStatus quantize_graph(Tool& tool, const PrecisionOptions& options, const std::string& target,
+                          bool explain);
+
+}  // namespace npu::cli
