@@ -54,6 +54,9 @@ int main(int argc, char** argv) {
     if (plan_options.wanted() && !digest.empty()) {
       throw npu::Error(npu::ErrorCode::kUsage, "--require-digest: a plan is no bundle");
     }
+    if (plan_options.wanted() && options.executor.in_flight > 1) {
+      throw npu::Error(npu::ErrorCode::kUsage, "--in-flight: a plan makes one run at a time");
+    }
     if (plan_options.wanted()) return npu::cli::run_plan(tool, options, plan_options);
     options.measure_precision = tool.wants_report();
     const auto bundle = digest.empty() ? tool.read_bundle(false, check)

@@ -55,3 +55,16 @@ echo "-- two devices at the same time"
 npu-run -q one.npub --random-inputs 1 --no-overlap --outputs one-after-another.safetensors >report.json
 npu-run -q one.npub --random-inputs 1 --bench 5 --outputs together.safetensors >report.json
 same "the result of devices that overlap" one-after-another.safetensors together.safetensors
+
+echo "-- devices with queues, and several runs at once"
+npu-tag -q --target "$source/scripts/examples/skeleton-queue/skeleton_queue_target.json" --force npu1=middle \
+  --force 'npu0=first' --force 'npu0=last' "$source/tests/cli/npu-run/queue_chain.json" |
+  npu-partition -q -s contiguous -o queues.json
+npu-run -q queues.json --random-inputs 1 --no-cache --no-overlap --outputs blocking.safetensors >report.json
+npu-run -q queues.json --random-inputs 1 --no-cache --in-flight 3 --bench 30 --outputs queues.safetensors >report.json
+same "the result of devices with queues" blocking.safetensors queues.safetensors
+grep -q '"same_outputs": true' report.json || {
+  echo "run_threads.sh: runs that went on at once differ" >&2
+  exit 1
+}
+npu-run --check-backend skeleton-queue --quick --case 24 >report.json

@@ -128,9 +128,15 @@ void add_run_options(Tool& tool, RunModelOptions& options, PlanRunOptions& plan_
       ->check(file_beside_stdout());
   add_plan_run_options(tool, plan_options);
   add_custom_op_options(tool, options.load_ops, options.promote);
-  app.add_flag_callback(
+  CLI::Option* one_by_one = app.add_flag_callback(
       "--no-overlap", [&options] { options.executor.overlap = false; },
       "run steps one after another, even those that could run at the same time");
+  app.add_option("--in-flight", options.executor.in_flight,
+                 "keep N runs going at once, on devices that have queues")
+      ->type_name("N")
+      ->check(in_range(1, 64))
+      ->capture_default_str()
+      ->excludes(one_by_one);
   tool.add_precision(options.precision, "compute float32 tensors as f32 or bf16 [f32]");
   tool.add_cache(options.cache);
 }

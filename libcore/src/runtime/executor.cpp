@@ -1,26 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs an execution plan.
+// Loads an execution plan, and makes its schedule.
 //
 // The constructor turns the plan into a schedule: for every step the slots that it reads and
 // writes, a slot being the only copy of a tensor on one device, and the earlier steps that it waits
 // for. If a plan lists a transfer twice, the second one is free; a copy is dropped after the last
-// step that reads it.
+// step that reads it. executor_run.cpp makes the runs.
 //
-// Every device has one thread: the caller's for the device of the first step, a worker's for each
-// other one. A thread runs its device's steps in the order of the plan and waits before each for
-// the steps of other devices that it reads from, so what a step sees does not depend on timing. All
-// calls on a device come from its thread, freeing buffers included: a copy whose last reader was
-// another device's thread is handed back to be freed. A transfer reads host memory that the
-// source's thread described, or fetched, when it produced the tensor. If every step waits for the
-// one before it, nothing could overlap and no thread is created. A run is O(steps + tensors)
-// besides the work of the backends.
+// What a run has of its own is a flight: a program of each partition, the buffers that it writes
+// into, and a queue of each device that has queues. There are as many as runs that may go on at
+// once; models and weights are loaded once for all of them.
 #include "npu/runtime/executor.hpp"
 
 #include <algorithm>
-#include <condition_variable>
-#include <exception>
-#include <mutex>
-#include <optional>
+#include <cassert>
 #include <set>
 
 #include "compile/sub_ir.hpp"
@@ -28,33 +20,10 @@
 #include "npu/support/error.hpp"
 #include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
+#include "runtime/executor_run.hpp"
 #include "support/thread_pool.hpp"
 
 namespace npu {
-/// The copy of a tensor on a device, as the schedule sees it.
-struct Executor::Slot {
-  TensorId tensor;
-  std::int32_t device = 0;
-  std::int32_t readers = 0;    ///< steps, and the graph's outputs
-  bool read_by_other = false;  ///< by a transfer or the graph's outputs: needs host memory
-};
-
-struct Executor::Step {
-  struct Copy {
-    std::size_t from = 0;  ///< slot; for uploads, the graph input
-    std::size_t to = 0;    ///< slot
-  };
-  PlanStep::Kind kind = PlanStep::Kind::kPartition;
-  std::int32_t index = 0;
-  std::int32_t device = 0;
-  std::vector<std::size_t> after;   ///< steps of other devices that must be done
-  std::vector<Copy> uploads;        ///< of a partition: graph inputs that are not on the device yet
-  std::vector<Copy> copies;         ///< of a transfer
-  std::vector<std::size_t> inputs;  ///< slots, of a partition
-  std::vector<std::size_t> outputs;  ///< slots, of a partition
-  std::vector<std::size_t> reads;    ///< slots whose reader count drops after the step
-};
-
 std::string device_options(const Device& device, const ExecutorOptions& options) {
   return backend_options_text(device, options.threads, options.backend_options);
 }
@@ -70,6 +39,7 @@ Executor::Executor(const Graph& graph, const PartitionPlan& plan, const Target& 
   const CompiledModel model = compile_plan(graph, plan, target, weights, compile, nullptr, devices);
   open_devices(target, options, model.devices);
   load_partitions(weights, model.partitions);
+  open_flights(options);
   schedule();
   if (options.overlap) start_workers();
   load_ms_ = microseconds_since(start) / 1000;
@@ -83,6 +53,7 @@ Executor::Executor(const Graph& graph, const PartitionPlan& plan, const Target& 
   const auto start = Clock::now();
   open_devices(target, options, devices);
   load_partitions(weights, compiled);
+  open_flights(options);
   schedule();
   if (options.overlap) start_workers();
   load_ms_ = microseconds_since(start) / 1000;
@@ -99,7 +70,7 @@ void Executor::log_loaded() const {
                bytes_text(static_cast<double>(weight_bytes_)),
            load_ms_);
   log(LogModule::kRun, LogLevel::kDebug, [&] {
-    return workers_ != nullptr
+    return overlaps_
                ? "steps overlap: at least one does not wait for the step before it"
                : "steps run one after another: overlap is off, or each waits for the one before it";
   });
@@ -126,7 +97,73 @@ void Executor::open_devices(const Target& target, const ExecutorOptions& options
                            ? found->second
                            : DeviceInstance::open(Backend::load(device->backend),
                                                   device_options(*device, options)));
+    // Whoever wants one step after the other gets blocking runs.
+    has_queue_.push_back(options.overlap && DeviceQueue::is_offered(*devices_.back()) ? 1 : 0);
   }
+  check_in_flight(options.in_flight);
+}
+
+/// Every device has to take so many runs at once.
+void Executor::check_in_flight(std::int32_t wanted) const {
+  if (wanted <= 1) return;
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    const DeviceFacts& facts = devices_[d]->facts();
+    const std::string device = "--in-flight " + std::to_string(wanted) + ": device '" +
+                               device_names_[d] + "' (backend '" + devices_[d]->backend().name() +
+                               "') ";
+    if (has_queue_[d] == 0) {
+      throw Error(ErrorCode::kUnsupported, device + "has no queues: it makes one run at a time");
+    }
+    const auto most = std::min(facts.programs_in_flight, facts.queues);
+    if (static_cast<std::uint32_t>(wanted) > most) {
+      throw Error(ErrorCode::kUnsupported,
+                  device + "takes at most " + std::to_string(most) + " runs at once");
+    }
+  }
+}
+
+/// A program of each partition and a queue of each device for every run that may go on at once.
+void Executor::open_flights(const ExecutorOptions& options) {
+  for (std::int32_t i = 1; i < options.in_flight; ++i) {
+    auto flight = std::make_unique<Flight>();
+    for (const auto& first : flights_.front()->programs) {
+      flight->programs.push_back(
+          std::make_unique<DeviceProgram>(first->model(), first->signature()));
+    }
+    flights_.push_back(std::move(flight));
+  }
+  for (const auto& flight : flights_) {
+    for (const auto& program : flight->programs) {
+      const bool keeps = program->model()->device()->keeps_outputs();
+      flight->outputs.push_back(keeps ? program->make_outputs()
+                                      : std::vector<std::shared_ptr<DeviceBuffer>>());
+    }
+    for (std::size_t d = 0; d < devices_.size(); ++d) {
+      flight->queues.push_back(has_queue_[d] != 0 ? std::make_unique<DeviceQueue>(devices_[d])
+                                                  : nullptr);
+    }
+  }
+}
+
+/// Whether the content of a buffer can go from one device to another without the host.
+bool Executor::copies_directly(std::int32_t from, std::int32_t to) const {
+  return shares_events(from, to) && DeviceQueue::copies(*devices_[static_cast<std::size_t>(to)]);
+}
+
+/// Whether work of one device can wait for work of the other.
+bool Executor::shares_events(std::int32_t a, std::int32_t b) const {
+  const auto first = static_cast<std::size_t>(a);
+  const auto second = static_cast<std::size_t>(b);
+  return has_queue_[first] != 0 && has_queue_[second] != 0 &&
+         &devices_[first]->backend() == &devices_[second]->backend();
+}
+
+/// Whether a thread that submits never has to wait.
+bool Executor::submits_all() const {
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    if (!shares_events(0, static_cast<std::int32_t>(d))) return false;
+  }
+  return true;
 }
 
 const Tensor& Executor::weight_of(TensorId id, std::size_t partition,
@@ -171,6 +208,7 @@ void Executor::share_weights(const std::vector<Tensor>& weights,
 void Executor::load_partitions(const std::vector<Tensor>& weights,
                                const std::vector<CompiledPartition>& compiled) {
   share_weights(weights, compiled);
+  flights_.push_back(std::make_unique<Flight>());
   for (std::size_t p = 0; p < plan_.partitions.size(); ++p) {
     const Partition& partition = plan_.partitions[p];
     const std::int32_t device = device_index_.at(partition.device);
@@ -192,17 +230,16 @@ void Executor::load_partitions(const std::vector<Tensor>& weights,
     loaded.device = device;
     loaded.check = compiled[p].check_blob;
     try {
-      loaded.program = instance.load(
+      flights_.front()->programs.push_back(instance.load(
           compiled[p].blob, std::move(used),
           program_signature(graph_, partition.nodes.size(), partition.boundary.outputs),
-          std::move(objects));
+          std::move(objects)));
     } catch (const Error&) {
       if (loaded.check) loaded.check();  // that the file is damaged says more
       throw;
     }
     const Json* steps = find_member(compiled[p].report, "steps");
     if (steps != nullptr && steps->is_array()) loaded.report_steps = steps->size();
-    if (instance.keeps_outputs()) loaded.outputs = loaded.program->make_outputs();
     partitions_.push_back(std::move(loaded));
   }
   output_weights_.resize(graph_.graph_outputs().size());
@@ -249,6 +286,8 @@ void Executor::schedule() {
         if (is_written(to)) continue;  // an earlier step has copied it
         const std::size_t from = home.at(id.value);
         slots_[from].read_by_other = true;
+        slots_[from].needs_host |= !copies_directly(slots_[from].device, step.device);
+        slots_[from].is_kept |= has_queue_[static_cast<std::size_t>(step.device)] != 0;
         step.copies.push_back({from, to});
         step.reads.push_back(from);
         after.insert(written_by[from]);
@@ -285,7 +324,11 @@ void Executor::schedule() {
     const auto found = home.find(graph_.graph_outputs()[i].value);
     if (found == home.end()) continue;
     output_slots_[i] = found->second;
+    slots_[found->second].needs_host = true;
     ++slots_[found->second].readers;
+  }
+  for (Slot& slot : slots_) {
+    slot.is_kept |= has_queue_[static_cast<std::size_t>(slot.device)] != 0;
   }
 }
 
@@ -298,7 +341,11 @@ void Executor::start_workers() {
                        std::find(step.after.begin(), step.after.end(), s - 1) != step.after.end();
     independent = independent || !waits;
   }
-  if (independent) workers_ = std::make_unique<ThreadPool>();
+  overlaps_ = independent;
+  // Queues work beside the thread that submits, and runs in flight have no threads of devices.
+  if (independent && !submits_all() && flights_.size() == 1) {
+    workers_ = std::make_unique<ThreadPool>();
+  }
 }
 
 OpenDevices Executor::devices() const {
@@ -314,280 +361,23 @@ std::map<std::string, std::string> Executor::backend_versions() const {
   return versions;
 }
 
-/// The state of one run: where each tensor's copies are, and which steps are done.
-class Executor::Run {
- public:
-  Run(Executor& executor, const std::vector<Tensor>& inputs, RunRecord* record,
-      bool with_node_times, bool with_step_times)
-      : executor_(executor),
-        inputs_(inputs),
-        record_(record),
-        with_node_times_(with_node_times),
-        with_step_times_(with_step_times),
-        copies_(executor.slots_.size()),
-        records_(executor.steps_.size()),
-        done_(executor.steps_.size(), 0),
-        garbage_(executor.devices_.size()),
-        start_(Clock::now()) {
-    for (std::size_t i = 0; i < copies_.size(); ++i)
-      copies_[i].readers = executor.slots_[i].readers;
-  }
+std::shared_ptr<Executor::Run> Executor::start(std::vector<Tensor> inputs, RunRecord* record,
+                                               bool with_node_times, bool with_step_times) {
+  if (record != nullptr) *record = {};
+  const auto free = std::find_if(flights_.begin(), flights_.end(),
+                                 [](const auto& flight) { return !flight->is_busy; });
+  assert(free != flights_.end());
+  auto run = std::make_shared<Run>(*this, **free, std::move(inputs), record, with_node_times,
+                                   with_step_times);
+  run->begin();
+  return run;
+}
 
-  std::vector<Tensor> execute() {
-    if (executor_.workers_ != nullptr) {
-      executor_.workers_->run(executor_.devices_.size(), [this](std::size_t device) {
-        run_device(static_cast<std::int32_t>(device));
-      });
-      if (error_ != nullptr) std::rethrow_exception(error_);
-    } else {
-      for (std::size_t s = 0; s < executor_.steps_.size(); ++s) run_step(s);
-    }
-    std::vector<StepRecord> outputs_record;
-    std::vector<Tensor> outputs = fetch_outputs(outputs_record);
-    if (record_ != nullptr) {
-      records_.push_back(std::move(outputs_record));
-      for (std::vector<StepRecord>& records : records_) {
-        for (StepRecord& step : records) record_->steps.push_back(std::move(step));
-      }
-      record_->total_us = microseconds_since(start_);
-    }
-    return outputs;
-  }
-
-  /// All steps of one device, in order, on the thread of that device.
-  void run_device(std::int32_t device) {
-    for (std::size_t s = 0; s < executor_.steps_.size(); ++s) {
-      const Step& step = executor_.steps_[s];
-      if (step.device != device) continue;
-      if (!step.after.empty()) {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] {
-          return error_ != nullptr || std::all_of(step.after.begin(), step.after.end(),
-                                                  [&](std::size_t i) { return done_[i] != 0; });
-        });
-        if (error_ != nullptr) return;
-      }
-      try {
-        run_step(s);
-      } catch (...) {
-        const std::lock_guard lock(mutex_);
-        // The earliest step wins, so that one fault gives one message.
-        if (error_ == nullptr || s < error_step_) {
-          error_ = std::current_exception();
-          error_step_ = s;
-        }
-        changed_.notify_all();
-        return;
-      }
-      {
-        const std::lock_guard lock(mutex_);
-        done_[s] = 1;
-      }
-      changed_.notify_all();
-    }
-    std::vector<std::shared_ptr<DeviceBuffer>> free;
-    take_garbage(device, free);
-  }
-
- private:
-  /// The content of a slot. Written by the thread of the slot's device before the step that fills
-  /// it is done, read by other threads after that; `readers` is guarded by the mutex.
-  struct Copy {
-    std::shared_ptr<DeviceBuffer> buffer;
-    const std::byte* memory = nullptr;  ///< of the buffer or of `host`, if another device reads it
-    Tensor host;                        ///< fetched, if the device's memory is not the host's
-    std::int32_t readers = 0;
-  };
-
-  void run_step(std::size_t s) {
-    const Step& step = executor_.steps_[s];
-    {
-      std::vector<std::shared_ptr<DeviceBuffer>> free;
-      take_garbage(step.device, free);
-    }
-    if (step.kind == PlanStep::Kind::kTransfer) {
-      transfer(step, records_[s]);
-    } else {
-      run_partition(step, records_[s]);
-    }
-    release(step);
-  }
-
-  void note(std::vector<StepRecord>& records, StepRecord record, double started) {
-    if (record_ == nullptr) return;
-    record.start_us = started;
-    record.end_us = microseconds_since(start_);
-    records.push_back(std::move(record));
-  }
-
-  DeviceInstance& device(std::int32_t index) {
-    return *executor_.devices_[static_cast<std::size_t>(index)];
-  }
-
-  void transfer(const Step& step, std::vector<StepRecord>& records) {
-    const double started = microseconds_since(start_);
-    const Transfer& transfer = executor_.plan_.transfers[static_cast<std::size_t>(step.index)];
-    StepRecord record{
-        .kind = StepRecord::Kind::kTransfer, .index = step.index, .device = transfer.to_device};
-    for (const Step::Copy& copy : step.copies) {
-      const Copy& source = copies_[copy.from];
-      const TensorInfo& tensor = executor_.graph_.tensor(executor_.slots_[copy.from].tensor);
-      Copy& arrived = copies_[copy.to];
-      arrived.buffer = wrap_source(step, copy.from, tensor);
-      if (arrived.buffer == nullptr) {
-        arrived.buffer =
-            device(step.device).import_tensor(tensor.dtype, tensor.shape, source.memory);
-        record.copied_bytes += tensor.bytes();
-      }
-      ++record.tensors;
-      record.bytes += tensor.bytes();
-    }
-    note(records, std::move(record), started);
-  }
-
-  /// A buffer in the memory of another device's, which it keeps; null if that cannot be. Buffers of
-  /// older backends are freed by their device's thread alone, not by the last owner.
-  std::shared_ptr<DeviceBuffer> wrap_source(const Step& step, std::size_t from,
-                                            const TensorInfo& tensor) {
-    const Copy& source = copies_[from];
-    const bool is_its_own = source.host.data() == nullptr && source.memory != nullptr;
-    if (!is_its_own || device(executor_.slots_[from].device).backend().is_older()) return nullptr;
-    return device(step.device).wrap(tensor.dtype, tensor.shape, source.memory, source.buffer);
-  }
-
-  void upload_inputs(const Step& step, const Partition& partition,
-                     std::vector<StepRecord>& records) {
-    if (step.uploads.empty()) return;
-    const double started = microseconds_since(start_);
-    StepRecord record{.kind = StepRecord::Kind::kInput, .device = partition.device};
-    for (const Step::Copy& upload : step.uploads) {
-      const Tensor& input = inputs_[upload.from];
-      copies_[upload.to].buffer = device(step.device).import_tensor(input);
-      ++record.tensors;
-      record.bytes += static_cast<std::int64_t>(input.bytes());
-    }
-    note(records, std::move(record), started);
-  }
-
-  void run_partition(const Step& step, std::vector<StepRecord>& records) {
-    const Partition& partition = executor_.plan_.partitions[static_cast<std::size_t>(step.index)];
-    const LoadedPartition& loaded = executor_.partitions_[static_cast<std::size_t>(step.index)];
-    if (loaded.check) loaded.check();
-    upload_inputs(step, partition, records);
-    const double started = microseconds_since(start_);
-    std::vector<npu4_buffer*> arguments;
-    arguments.reserve(step.inputs.size());
-    for (const std::size_t input : step.inputs) arguments.push_back(copies_[input].buffer->get());
-    RunTimes times;
-    const bool with_times = record_ != nullptr && (with_node_times_ || with_step_times_);
-    auto results = run_program(step, arguments, with_times ? &times : nullptr);
-    for (std::size_t i = 0; i < results.size(); ++i) keep_result(step, i, std::move(results[i]));
-    StepRecord record{
-        .kind = StepRecord::Kind::kPartition, .index = step.index, .device = partition.device};
-    note(records, std::move(record), started);
-    if (record_ == nullptr) return;
-    if (with_node_times_) records.back().node_ns = std::move(times.node_ns);
-    if (with_step_times_) records.back().step_ns = std::move(times.step_ns);
-  }
-
-  /// What concerns no node is told with the partition.
-  std::vector<std::shared_ptr<DeviceBuffer>> run_program(const Step& step,
-                                                         const std::vector<npu4_buffer*>& arguments,
-                                                         RunTimes* times) {
-    const LoadedPartition& loaded = executor_.partitions_[static_cast<std::size_t>(step.index)];
-    try {
-      return loaded.program->run(arguments, loaded.outputs, times, loaded.report_steps);
-    } catch (const BackendError& error) {
-      if (error.status() < NPU4_CANCELLED) throw;
-      const Partition& partition = executor_.plan_.partitions[static_cast<std::size_t>(step.index)];
-      throw BackendError(error.status(), error.message() + " (running partition " +
-                                             std::to_string(step.index) + " on device '" +
-                                             partition.device + "')");
-    }
-  }
-
-  /// Makes a result known to its readers. It is what the graph says, since its buffer was made so.
-  void keep_result(const Step& step, std::size_t index, std::shared_ptr<DeviceBuffer> buffer) {
-    const std::size_t slot = step.outputs[index];
-    Copy& copy = copies_[slot];
-    if (executor_.slots_[slot].read_by_other) {
-      copy.memory = buffer->host_memory();
-      if (copy.memory == nullptr && buffer->bytes() != 0) {
-        copy.host = buffer->to_host();
-        copy.memory = copy.host.data();
-      }
-    }
-    copy.buffer = std::move(buffer);
-  }
-
-  /// Drops copies whose last reader was this step; other devices' buffers go back to their threads.
-  void release(const Step& step) {
-    std::vector<std::shared_ptr<DeviceBuffer>> own;
-    const std::lock_guard lock(mutex_);
-    for (const std::size_t slot : step.reads) {
-      Copy& copy = copies_[slot];
-      if (--copy.readers > 0) continue;
-      const std::int32_t home = executor_.slots_[slot].device;
-      auto& place = home == step.device ? own : garbage_[static_cast<std::size_t>(home)];
-      place.push_back(std::move(copy.buffer));
-      copy.host = {};
-    }
-  }
-
-  void take_garbage(std::int32_t device, std::vector<std::shared_ptr<DeviceBuffer>>& free) {
-    const std::lock_guard lock(mutex_);
-    free.swap(garbage_[static_cast<std::size_t>(device)]);
-  }
-
-  std::vector<Tensor> fetch_outputs(std::vector<StepRecord>& records) {
-    const double started = microseconds_since(start_);
-    StepRecord record{.kind = StepRecord::Kind::kOutput, .device = "host"};
-    std::vector<Tensor> outputs;
-    for (std::size_t i = 0; i < executor_.graph_.graph_outputs().size(); ++i) {
-      const TensorInfo& tensor = executor_.graph_.tensor(executor_.graph_.graph_outputs()[i]);
-      if (tensor.kind == TensorKind::kGraphInput) {
-        outputs.push_back(input(executor_.graph_.graph_outputs()[i]));
-      } else if (tensor.kind == TensorKind::kWeight) {
-        outputs.push_back(executor_.output_weights_[i]);
-      } else {
-        outputs.push_back(copies_[executor_.output_slots_[i]].buffer->to_host());
-        ++record.tensors;
-        record.bytes += static_cast<std::int64_t>(outputs.back().bytes());
-      }
-    }
-    note(records, std::move(record), started);
-    return outputs;
-  }
-
-  const Tensor& input(TensorId id) const {
-    const auto& all = executor_.graph_.graph_inputs();
-    return inputs_[static_cast<std::size_t>(std::find(all.begin(), all.end(), id) - all.begin())];
-  }
-
-  Executor& executor_;
-  const std::vector<Tensor>& inputs_;
-  RunRecord* record_;
-  bool with_node_times_;
-  bool with_step_times_;
-  std::vector<Copy> copies_;                      // by slot
-  std::vector<std::vector<StepRecord>> records_;  // by step, so that their order is the plan's
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<char> done_;
-  std::vector<std::vector<std::shared_ptr<DeviceBuffer>>> garbage_;  // by device
-  std::exception_ptr error_;
-  std::size_t error_step_ = 0;
-  Clock::time_point start_;
-};
+std::vector<Tensor> Executor::wait(const std::shared_ptr<Run>& run) { return run->finish(); }
 
 std::vector<Tensor> Executor::run(const std::vector<Tensor>& inputs, RunRecord* record,
                                   bool with_node_times, bool with_step_times) {
-  if (record != nullptr) *record = {};
-  const LogTimer timer(LogModule::kRun, LogLevel::kDebug);
-  std::vector<Tensor> outputs =
-      Run(*this, inputs, record, with_node_times, with_step_times).execute();
-  timer.done([&] { return "ran " + std::to_string(steps_.size()) + " steps"; });
-  return outputs;
+  return wait(start(inputs, record, with_node_times, with_step_times));
 }
 
 }  // namespace npu

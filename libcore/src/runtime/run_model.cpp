@@ -10,6 +10,8 @@
 #include "npu/runtime/run_model.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <deque>
 #include <functional>
 #include <map>
 
@@ -97,23 +99,56 @@ struct ReadyModel {
   std::optional<BundleSource> bundle;
 };
 
-/// One run, and those of --bench.
+/// One run, and those of --bench or --in-flight.
 struct Runs {
   std::vector<Tensor> outputs;  ///< of the first run
   RunRecord first;
   RunRecord last;
   std::vector<double> times;  ///< of all but the first, in milliseconds
+  double seconds = 0;         ///< that those took together
+  bool is_same = true;        ///< all gave the bits of the first
 };
 
-Runs run_all(Executor& executor, const std::vector<Tensor>& inputs, std::int64_t more,
+bool have_same_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Tensor& x, const Tensor& y) {
+    return x.bytes() == y.bytes() &&
+           (x.bytes() == 0 || std::memcmp(x.data(), y.data(), x.bytes()) == 0);
+  });
+}
+
+/// Makes `more` runs, as many at once as the executor takes; they end in the order of their starts.
+void run_more(Executor& executor, const std::vector<Tensor>& inputs, std::int64_t more,
+              std::size_t in_flight, bool with_node_times, Runs& runs) {
+  struct Going {
+    std::unique_ptr<RunRecord> record;
+    std::shared_ptr<Executor::Run> run;
+  };
+  std::deque<Going> going;
+  const auto start = Clock::now();
+  for (std::int64_t ended = 0, started = 0; ended < more; ++ended) {
+    for (; started < more && going.size() < in_flight; ++started) {
+      auto record = std::make_unique<RunRecord>();
+      auto run = executor.start(inputs, record.get(), with_node_times);
+      going.push_back({std::move(record), std::move(run)});
+    }
+    const std::vector<Tensor> outputs = executor.wait(going.front().run);
+    if (in_flight > 1) runs.is_same = have_same_bits(outputs, runs.outputs) && runs.is_same;
+    runs.last = std::move(*going.front().record);
+    runs.times.push_back(runs.last.total_us / 1000);
+    going.pop_front();
+  }
+  runs.seconds = milliseconds_since(start) / 1000;
+}
+
+/// The first run is alone, so that the others are compared with it and find everything warm.
+Runs run_all(Executor& executor, const std::vector<Tensor>& inputs, const RunModelOptions& options,
              bool with_node_times) {
+  const std::int32_t in_flight = options.executor.in_flight;
+  const std::int64_t more = options.bench == 0 && in_flight > 1 ? in_flight : options.bench;
   Runs runs;
   runs.outputs = executor.run(inputs, &runs.first, with_node_times);
   runs.last = runs.first;
-  for (std::int64_t i = 0; i < more; ++i) {
-    executor.run(inputs, &runs.last, with_node_times);
-    runs.times.push_back(runs.last.total_us / 1000);
-  }
+  run_more(executor, inputs, more, static_cast<std::size_t>(in_flight), with_node_times, runs);
   log(LogModule::kRun, LogLevel::kInfo, [&] {
     return "first run " + fixed_text(runs.first.total_us / 1000, 2) + " ms, timed runs after it " +
            std::to_string(more);
@@ -123,7 +158,7 @@ Runs run_all(Executor& executor, const std::vector<Tensor>& inputs, std::int64_t
 
 /// The report of the runs themselves, without comparisons.
 RunReport report_of(const Graph& graph, const ReadyModel& model, const Executor& executor,
-                    const Runs& runs, const std::string& precision) {
+                    const Runs& runs, const std::string& precision, std::int32_t in_flight) {
   const PlanMetrics metrics = plan_metrics(graph, model.plan, model.target);
   const PredictedSteps predicted(graph, model.plan, model.target);
   RunReport report;
@@ -147,7 +182,8 @@ RunReport report_of(const Graph& graph, const ReadyModel& model, const Executor&
   report.first_ms = runs.first.total_us / 1000;
   report.load_ms = model.ready_ms + executor.load_ms();
   report.backends = executor.backend_versions();
-  if (!runs.times.empty()) report.bench = summarize_bench(runs.times);
+  if (!runs.times.empty()) report.bench = summarize_bench(runs.times, runs.seconds);
+  if (in_flight > 1) report.in_flight = {.runs = in_flight, .is_same = runs.is_same};
   return report;
 }
 
@@ -196,7 +232,8 @@ GroupReport compare_by_group(const Graph& graph, const ReadyModel& model,
                              const References& references, const OpenDevices& open,
                              const ToleranceOptions& tolerance) {
   const CompileOptions compile = compile_options(options);
-  const ExecutorOptions devices = executor_options(options);
+  ExecutorOptions devices = executor_options(options);
+  devices.in_flight = 1;
   GroupSides sides;
   sides.graph = &graph;
   sides.plan = &model.plan;
@@ -216,7 +253,8 @@ GroupReport compare_by_group(const Graph& graph, const ReadyModel& model,
 void compare(const Graph& graph, const ReadyModel& model, const std::vector<Tensor>& inputs,
              const std::vector<Tensor>& outputs, const RunModelOptions& options,
              const References& references, const OpenDevices& open, RunReport& report) {
-  const ExecutorOptions devices = executor_options(options);
+  ExecutorOptions devices = executor_options(options);
+  devices.in_flight = 1;
   const ToleranceOptions tolerance{
       .rtol = options.rtol, .atol = options.atol, .is_narrow = options.precision == "bf16"};
   if (!options.expect.empty()) {
@@ -247,8 +285,9 @@ RunReport run_ready(const Graph& graph, const ReadyModel& model, const std::vect
                     const RunModelOptions& options, const References& references) {
   Executor executor(graph, model.plan, model.target, model.weights, executor_options(options),
                     model.partitions, model.devices);
-  const Runs runs = run_all(executor, inputs, options.bench, !options.trace.empty());
-  RunReport report = report_of(graph, model, executor, runs, options.precision);
+  const Runs runs = run_all(executor, inputs, options, !options.trace.empty());
+  RunReport report =
+      report_of(graph, model, executor, runs, options.precision, options.executor.in_flight);
   OpenDevices open = executor.devices();
   open.insert(model.devices.begin(), model.devices.end());
   compare(graph, model, inputs, runs.outputs, options, references, open, report);

@@ -38,13 +38,6 @@ TransferTotals transfer_totals(const RunReport& report) {
   return totals;
 }
 
-/// How the tensors of a transfer arrived; empty if all were there already.
-std::string path_of(const RunStep& step) {
-  if (step.tensors == 0) return "";
-  if (step.copied_bytes == 0) return "wrapped";
-  return step.copied_bytes == step.bytes ? "copied" : "partly copied";
-}
-
 Json step_json(const RunStep& step) {
   switch (step.kind) {
     case StepRecord::Kind::kPartition:
@@ -61,7 +54,7 @@ Json step_json(const RunStep& step) {
               {"listed_tensors", step.listed_tensors},
               {"bytes", step.bytes},
               {"copied_bytes", step.copied_bytes},
-              {"path", path_of(step)},
+              {"path", step.path},
               {"ms", rounded_ms(step.ms)},
               {"predicted_ms", rounded_ms(step.predicted_ms)}};
     case StepRecord::Kind::kInput:
@@ -115,6 +108,7 @@ Json bench_json(const RunReport& report) {
           {"min_ms", rounded_ms(bench.min_ms)},
           {"p90_ms", rounded_ms(bench.p90_ms)},
           {"p99_ms", rounded_ms(bench.p99_ms)},
+          {"runs_per_second", std::round(bench.runs_per_second * 100) / 100},
           {"first_ms", rounded_ms(report.first_ms)},
           {"load_ms", rounded_ms(report.load_ms)},
           {"peak_rss_bytes", bench.peak_rss_bytes}};
@@ -180,6 +174,10 @@ Json run_report_json(const RunReport& report) {
   json["load_ms"] = rounded_ms(report.load_ms);
   json["backends"] = report.backends;
   if (report.bench) json["bench"] = bench_json(report);
+  if (report.in_flight) {
+    json["in_flight"] = {{"runs", report.in_flight->runs},
+                         {"same_outputs", report.in_flight->is_same}};
+  }
   if (report.expect) json["expect"] = comparison_json(*report.expect);
   if (report.worst_relative_error) {
     json["worst_relative_error"] = json_safe(*report.worst_relative_error);
@@ -236,7 +234,7 @@ std::string steps_table(const RunReport& report) {
                     is_partition ? "" : std::to_string(step.tensors),
                     is_partition ? "" : bytes_text(static_cast<double>(step.bytes)),
                     ms_text(step.ms), is_partition || is_transfer ? ms_text(step.predicted_ms) : "",
-                    is_transfer ? path_of(step) : ""});
+                    step.path});
   }
   return table_text(rows);
 }
@@ -260,6 +258,8 @@ std::string totals_table(const RunReport& report) {
     rows.push_back({"min ms", ms_text(report.bench->min_ms)});
     rows.push_back({"p90 ms", ms_text(report.bench->p90_ms)});
     rows.push_back({"p99 ms", ms_text(report.bench->p99_ms)});
+    rows.push_back({"runs per second", fixed_text(report.bench->runs_per_second, 2)});
+    if (report.in_flight) rows.push_back({"in flight", std::to_string(report.in_flight->runs)});
     rows.push_back({"peak memory", bytes_text(static_cast<double>(report.bench->peak_rss_bytes))});
   }
   return table_text(rows);

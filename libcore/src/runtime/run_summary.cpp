@@ -19,6 +19,7 @@ std::vector<RunStep> summarize_steps(const PartitionPlan& plan, const PredictedS
     step.tensors = from.tensors;
     step.bytes = from.bytes;
     step.copied_bytes = from.copied_bytes;
+    if (from.kind == StepRecord::Kind::kTransfer) step.path = path_text(from);
     step.ms = (from.end_us - from.start_us) / 1000;
     if (from.kind == StepRecord::Kind::kPartition) {
       const Partition& partition = plan.partitions[static_cast<std::size_t>(from.index)];
@@ -55,13 +56,14 @@ std::vector<DevicePlacement> summarize_placement(const PlanMetrics& metrics, con
   return placement;
 }
 
-BenchSummary summarize_bench(std::vector<double> times) {
+BenchSummary summarize_bench(std::vector<double> times, double seconds) {
   std::sort(times.begin(), times.end());
   return {.runs = static_cast<std::int64_t>(times.size()),
           .median_ms = median(times),
           .min_ms = times.front(),
           .p90_ms = nearest_rank(times, 0.9),
           .p99_ms = nearest_rank(times, 0.99),
+          .runs_per_second = seconds > 0 ? static_cast<double>(times.size()) / seconds : 0,
           .peak_rss_bytes = peak_rss_bytes()};
 }
 

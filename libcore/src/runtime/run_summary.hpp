@@ -19,7 +19,7 @@ std::vector<RunStep> summarize_steps(const PartitionPlan& plan, const PredictedS
 std::vector<DevicePlacement> summarize_placement(const PlanMetrics& metrics, const Target& target,
                                                  const RunRecord& record);
 
-/// The distribution of runs that took `times` milliseconds, at least one.
-BenchSummary summarize_bench(std::vector<double> times);
+/// The distribution of runs that took `times` milliseconds, at least one, and `seconds` together.
+BenchSummary summarize_bench(std::vector<double> times, double seconds);
 
 }  // namespace npu

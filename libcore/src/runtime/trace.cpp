@@ -92,7 +92,8 @@ class TraceWriter {
     slice("transfer to " + transfer.to_device, "transfer", tid, step.start_us, step.end_us,
           {{"tensors", std::move(names)},
            {"bytes", step.bytes},
-           {"copied_bytes", step.copied_bytes}});
+           {"copied_bytes", step.copied_bytes},
+           {"path", path_text(step)}});
     const auto source = ended_.find(transfer.from);
     if (source == ended_.end()) return;
     const int flow = ++flows_;

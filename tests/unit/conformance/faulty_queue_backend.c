@@ -117,6 +117,7 @@ static npu4_status any_copy(npu4_buffer* source, npu4_buffer* destination,
 
 __attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(const npu4_host* host,
                                                                               npu4_error* error) {
+  static const char* const without_copy[] = {"queue", "test.fail", NULL};
   static npu4_backend table;
   good = queue_entry4(host, error);
   if (good == NULL) return NULL;
@@ -134,5 +135,6 @@ __attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(co
   if (has_fault("half-copy")) table.buffer_copy = half_copy;
   if (has_fault("any-copy")) table.buffer_copy = any_copy;
   if (has_fault("lacks-wait")) table.event_wait = NULL;
+  if (has_fault("no-copy")) table.features = without_copy; /* which is none */
   return &table;
 }

@@ -33,10 +33,12 @@ RunReport small_report() {
   transfer.listed_tensors = 3;
   transfer.bytes = 4000;
   transfer.copied_bytes = 4000;
+  transfer.path = "copied";
   RunStep idle = transfer;  // everything was there already
   idle.tensors = 0;
   idle.bytes = 0;
   idle.copied_bytes = 0;
+  idle.path.clear();
   report.steps = {input, partition, transfer, idle};
   report.weight_tensors = 5;
   report.weight_bytes = 600;
@@ -79,8 +81,14 @@ TEST_CASE("run report: what is not always there") {
   report.compile =
       CompileSource{.ms = 1.5, .cache_enabled = true, .cache_hits = 1, .cache_misses = 2};
   report.bundle = BundleSource{.bytes = 4096, .open_ms = 0.25};
-  report.bench = BenchSummary{
-      .runs = 3, .median_ms = 2, .min_ms = 1, .p90_ms = 5, .p99_ms = 6, .peak_rss_bytes = 1000};
+  report.bench = BenchSummary{.runs = 3,
+                              .median_ms = 2,
+                              .min_ms = 1,
+                              .p90_ms = 5,
+                              .p99_ms = 6,
+                              .runs_per_second = 1234.567,
+                              .peak_rss_bytes = 1000};
+  report.in_flight = InFlightSummary{.runs = 3, .is_same = true};
   report.worst_relative_error = std::numeric_limits<double>::infinity();
   Comparison same;
   same.elements = 6;
@@ -91,8 +99,9 @@ TEST_CASE("run report: what is not always there") {
   CHECK(json["compile"].dump() == R"({"ms":1.5,"cache":true,"cache_hits":1,"cache_misses":2})");
   CHECK(json["bundle"].dump() == R"({"bytes":4096,"open_ms":0.25})");
   CHECK(json["bench"].dump() ==
-        R"({"runs":3,"median_ms":2.0,"min_ms":1.0,"p90_ms":5.0,"p99_ms":6.0,"first_ms":3.0,)"
-        R"("load_ms":4.0,"peak_rss_bytes":1000})");
+        R"({"runs":3,"median_ms":2.0,"min_ms":1.0,"p90_ms":5.0,"p99_ms":6.0,)"
+        R"("runs_per_second":1234.57,"first_ms":3.0,"load_ms":4.0,"peak_rss_bytes":1000})");
+  CHECK(json["in_flight"].dump() == R"({"runs":3,"same_outputs":true})");
   CHECK(json["worst_relative_error"] == "inf");
   CHECK(json["verify"].dump() ==
         R"({"ok":true,"outputs":[{"name":"y","ok":true,"max_abs":0.0,"max_rel":0.0,"rtol":0.001,)"

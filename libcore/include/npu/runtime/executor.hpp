@@ -21,8 +21,9 @@ namespace npu {
 class ThreadPool;
 
 struct ExecutorOptions {
-  std::int32_t threads = 0;  ///< 0: all cores
-  bool overlap = true;       ///< independent steps on different devices run concurrently
+  std::int32_t threads = 0;    ///< 0: all cores
+  bool overlap = true;         ///< independent steps on different devices run concurrently
+  std::int32_t in_flight = 1;  ///< runs that may go on at once; more than one needs queues
   /// Further members of the options that each backend is opened with, on top of the target's.
   Json backend_options = Json::object();
 };
@@ -30,6 +31,10 @@ struct ExecutorOptions {
 /// The options that the backend of a device is opened with, as JSON: the
 /// target's, then those of `options`.
 std::string device_options(const Device& device, const ExecutorOptions& options);
+
+/// How the tensors of a transfer arrived: in place, by a copy of the backend, through memory of the
+/// host that queues read and write, or by blocking reads and writes.
+enum class TransferPath : std::uint8_t { kWrapped, kDeviceCopy, kStaged, kCopied };
 
 /// When one step of a run began and ended, in microseconds since the run began.
 struct StepRecord {
@@ -42,9 +47,14 @@ struct StepRecord {
   std::int64_t tensors = 0;  ///< copied, not counting those already on the device
   std::int64_t bytes = 0;
   std::int64_t copied_bytes = 0;  ///< transfers: not those whose memory the device used in place
+  std::set<TransferPath> paths = {};        ///< transfers: of their tensors
   std::vector<std::uint64_t> node_ns = {};  ///< partitions: by node, if asked for
   std::vector<std::uint64_t> step_ns = {};  ///< partitions: by step of the compile report, if asked
 };
+
+/// "wrapped", "device copy", "staged" or "copied"; "partly copied" if some of it was used in place;
+/// empty if all was there already.
+std::string path_text(const StepRecord& transfer);
 
 struct RunRecord {
   std::vector<StepRecord> steps;
@@ -54,9 +64,12 @@ struct RunRecord {
 /// Runs a plan. The constructor loads the partitions and uploads their weights, once; run may be
 /// called any number of times. A copy of a tensor on a device stays valid until its last reader
 /// there is done: it is never fetched twice and never overwritten. Steps that do not depend on each
-/// other run concurrently, one thread per device; the results are the same either way.
+/// other run concurrently, one thread per device, or in the queues of devices that have them; the
+/// results are the same either way.
 class Executor {
  public:
+  class Run;
+
   /// `weights` by TensorId, as load_weights returns them. Keeps references to graph and plan, which
   /// must outlive it. Compiles every partition first, without a cache. Throws Error kUnsupported if
   /// a backend is missing or refuses a partition. `devices` are open already, with the same
@@ -78,9 +91,16 @@ class Executor {
   std::vector<Tensor> run(const std::vector<Tensor>& inputs, RunRecord* record,
                           bool with_node_times = false, bool with_step_times = false);
 
+  /// The same in two halves, so that as many runs as ExecutorOptions::in_flight go on at once; by
+  /// one thread. Where all devices have queues, start does not wait for any of them. A run that is
+  /// not waited for ends when its last owner goes.
+  std::shared_ptr<Run> start(std::vector<Tensor> inputs, RunRecord* record,
+                             bool with_node_times = false, bool with_step_times = false);
+  std::vector<Tensor> wait(const std::shared_ptr<Run>& run);
+
   double load_ms() const noexcept { return load_ms_; }
-  /// Whether runs use several threads, since some steps on different devices are independent.
-  bool overlaps() const noexcept { return workers_ != nullptr; }
+  /// Whether some steps of a run go on at the same time, since they are independent.
+  bool overlaps() const noexcept { return overlaps_; }
   std::int64_t weight_uploads() const noexcept { return weight_uploads_; }
   std::int64_t weight_bytes() const noexcept { return weight_bytes_; }
   /// The devices that it runs on, for another one.
@@ -91,10 +111,8 @@ class Executor {
  private:
   struct LoadedPartition {
     std::int32_t device = 0;
-    std::unique_ptr<DeviceProgram> program;
-    std::function<void()> check;                         // of its blob, before a run
-    std::vector<std::shared_ptr<DeviceBuffer>> outputs;  // reused by every run, or empty
-    std::size_t report_steps = 0;                        // of the backend's compile report
+    std::function<void()> check;   // of its blob, before a run
+    std::size_t report_steps = 0;  // of the backend's compile report
   };
   struct SharedWeights {
     std::set<TensorId> tensors;
@@ -102,7 +120,7 @@ class Executor {
   };
   struct Slot;
   struct Step;
-  class Run;
+  struct Flight;
 
   void open_devices(const Target& target, const ExecutorOptions& options, const OpenDevices& open);
   const Tensor& weight_of(TensorId id, std::size_t partition,
@@ -111,6 +129,11 @@ class Executor {
                      const std::vector<CompiledPartition>& compiled);
   void load_partitions(const std::vector<Tensor>& weights,
                        const std::vector<CompiledPartition>& compiled);
+  void check_in_flight(std::int32_t wanted) const;
+  void open_flights(const ExecutorOptions& options);
+  bool shares_events(std::int32_t a, std::int32_t b) const;
+  bool copies_directly(std::int32_t from, std::int32_t to) const;
+  bool submits_all() const;
   void schedule();
   void start_workers();
   void log_loaded() const;
@@ -121,14 +144,17 @@ class Executor {
   std::vector<Tensor> output_weights_;  // graph outputs that are weights, by output
   std::vector<std::string> device_names_;
   std::vector<std::shared_ptr<DeviceInstance>> devices_;
+  std::vector<char> has_queue_;  // by device: work is submitted to it
   std::map<std::string, std::int32_t> device_index_;
   std::vector<SharedWeights> shared_;  // by device
   std::vector<LoadedPartition> partitions_;
+  std::vector<std::unique_ptr<Flight>> flights_;
   std::vector<Slot> slots_;
   std::map<std::pair<TensorId, std::int32_t>, std::size_t> slot_index_;
   std::vector<Step> steps_;
   std::vector<std::size_t> output_slots_;  // by graph output; unused if no node produces it
   std::unique_ptr<ThreadPool> workers_;
+  bool overlaps_ = false;
   double load_ms_ = 0;
   std::int64_t weight_uploads_ = 0;
   std::int64_t weight_bytes_ = 0;

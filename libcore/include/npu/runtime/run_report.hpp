@@ -43,6 +43,7 @@ struct RunStep {
   std::int64_t listed_tensors = 0;  ///< transfer: as planned; some may be there already
   std::int64_t bytes = 0;           ///< of them
   std::int64_t copied_bytes = 0;    ///< transfer: the rest was used in place
+  std::string path = {};            ///< transfer: see path_text
   double ms = 0;
   double predicted_ms = 0;  ///< of a partition or transfer
 };
@@ -54,6 +55,7 @@ struct BenchSummary {
   double min_ms = 0;
   double p90_ms = 0;
   double p99_ms = 0;
+  double runs_per_second = 0;  ///< of all of them together
   std::int64_t peak_rss_bytes = 0;
 };
 
@@ -83,6 +85,12 @@ struct BundleSource {
   double open_ms = 0;
 };
 
+/// Runs that went on at once.
+struct InFlightSummary {
+  std::int32_t runs = 1;
+  bool is_same = true;  ///< each gave the bits of a run alone
+};
+
 /// What npu-run reports; the keys of its JSON form are listed in npu-run(1).
 struct RunReport {
   std::string model;
@@ -102,6 +110,7 @@ struct RunReport {
   double load_ms = 0;
   std::map<std::string, std::string> backends;  ///< version by name
   std::optional<BenchSummary> bench;
+  std::optional<InFlightSummary> in_flight;    ///< with more than one
   std::optional<ComparisonReport> expect;      ///< against a file
   std::optional<double> worst_relative_error;  ///< of bf16 against f32
   std::optional<ComparisonReport> verify;      ///< against the whole graph on one device

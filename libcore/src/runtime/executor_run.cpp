@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes one run of an execution plan.
+//
+// Every device without queues has one thread: the caller's for the device of the first step, a
+// worker's for each other one. A thread runs its device's steps in the order of the plan and waits
+// before each for the steps of other devices that it reads from, so what a step sees does not
+// depend on timing. All calls on a device come from its thread, freeing buffers included: a copy
+// whose last reader was another device's thread is handed back to be freed. A transfer reads host
+// memory that the source's thread described, or fetched, when it produced the tensor. If every step
+// waits for the one before it, nothing could overlap and no thread is created.
+//
+// A step of a device that has queues is submitted with the events of what it waits for; "done" then
+// means submitted. A thread waits for an event only where the backends of source and destination
+// differ. What the queues work on stays until the run ends. Work is looked at in the order of the
+// plan, and what waits for a failure fails with the same error, so the earliest step says what went
+// wrong, whatever the timing.
+//
+// A run is O(steps + tensors) besides the work of the backends.
+#include "runtime/executor_run.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "npu/support/error.hpp"
+#include "support/thread_pool.hpp"
+
+namespace npu {
+
+std::string path_text(const StepRecord& transfer) {
+  if (transfer.tensors == 0) return "";
+  if (transfer.copied_bytes == 0) return "wrapped";
+  if (transfer.copied_bytes != transfer.bytes) return "partly copied";
+  std::set<TransferPath> paths = transfer.paths;
+  paths.erase(TransferPath::kWrapped);  // of nothing, then
+  if (paths == std::set{TransferPath::kDeviceCopy}) return "device copy";
+  return paths == std::set{TransferPath::kStaged} ? "staged" : "copied";
+}
+
+Executor::Run::Run(Executor& executor, Flight& flight, std::vector<Tensor> inputs,
+                   RunRecord* record, bool with_node_times, bool with_step_times)
+    : executor_(executor),
+      flight_(flight),
+      inputs_(std::move(inputs)),
+      record_(record),
+      with_node_times_(with_node_times),
+      with_step_times_(with_step_times),
+      copies_(executor.slots_.size()),
+      records_(executor.steps_.size()),
+      work_(executor.steps_.size()),
+      done_(executor.steps_.size(), 0),
+      garbage_(executor.devices_.size()),
+      last_end_us_(executor.devices_.size(), 0),
+      start_(Clock::now()) {
+  for (std::size_t i = 0; i < copies_.size(); ++i) copies_[i].readers = executor.slots_[i].readers;
+  flight_.arrivals.resize(copies_.size());
+  flight_.is_busy = true;
+}
+
+Executor::Run::~Run() {
+  settle();
+  flight_.is_busy = false;
+}
+
+void Executor::Run::begin() {
+  if (executor_.workers_ != nullptr) {
+    executor_.workers_->run(executor_.devices_.size(), [this](std::size_t device) {
+      run_device(static_cast<std::int32_t>(device));
+    });
+  } else if (executor_.flights_.size() > 1 && !executor_.submits_all()) {
+    thread_ = std::thread([this] { run_in_order(); });
+  } else {
+    run_in_order();
+  }
+}
+
+std::vector<Tensor> Executor::Run::finish() {
+  if (thread_.joinable()) thread_.join();
+  finish_work();
+  std::vector<StepRecord> outputs_record;
+  std::vector<Tensor> outputs = fetch_outputs(outputs_record);
+  if (record_ != nullptr) {
+    records_.push_back(std::move(outputs_record));
+    for (std::vector<StepRecord>& records : records_) {
+      for (StepRecord& step : records) record_->steps.push_back(std::move(step));
+    }
+    record_->total_us = microseconds_since(start_);
+  }
+  timer_.done([&] { return "ran " + std::to_string(executor_.steps_.size()) + " steps"; });
+  return outputs;
+}
+
+// ---- Order ----
+
+void Executor::Run::run_in_order() {
+  for (std::size_t s = 0; s < executor_.steps_.size(); ++s) {
+    try {
+      run_step(s);
+    } catch (...) {
+      keep_error(s);
+      return;
+    }
+  }
+}
+
+/// All steps of one device, in order, on the thread of that device.
+void Executor::Run::run_device(std::int32_t device) {
+  for (std::size_t s = 0; s < executor_.steps_.size(); ++s) {
+    const Step& step = executor_.steps_[s];
+    if (step.device != device) continue;
+    if (!step.after.empty()) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] {
+        return error_ != nullptr || std::all_of(step.after.begin(), step.after.end(),
+                                                [&](std::size_t i) { return done_[i] != 0; });
+      });
+      if (error_ != nullptr) return;
+    }
+    try {
+      run_step(s);
+    } catch (...) {
+      keep_error(s);
+      return;
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      done_[s] = 1;
+    }
+    changed_.notify_all();
+  }
+  std::vector<std::shared_ptr<DeviceBuffer>> free;
+  take_garbage(device, free);
+}
+
+void Executor::Run::run_step(std::size_t s) {
+  const Step& step = executor_.steps_[s];
+  {
+    std::vector<std::shared_ptr<DeviceBuffer>> free;
+    take_garbage(step.device, free);
+  }
+  if (step.kind == PlanStep::Kind::kTransfer) {
+    transfer(s);
+  } else {
+    const auto& check = executor_.partitions_[static_cast<std::size_t>(step.index)].check;
+    if (check) check();
+    upload_inputs(s);
+    has_queue(step.device) ? submit_partition(s) : run_partition(s);
+  }
+  release(step);
+}
+
+/// The earliest step wins, so that one fault gives one message.
+void Executor::Run::keep_error(std::size_t s) {
+  const std::lock_guard lock(mutex_);
+  if (error_ == nullptr || s < error_step_) {
+    error_ = std::current_exception();
+    error_step_ = s;
+  }
+  changed_.notify_all();
+}
+
+// ---- Steps ----
+
+void Executor::Run::note(std::vector<StepRecord>& records, StepRecord record, double started) {
+  if (record_ == nullptr) return;
+  record.start_us = started;
+  record.end_us = microseconds_since(start_);
+  records.push_back(std::move(record));
+}
+
+void Executor::Run::transfer(std::size_t s) {
+  const double started = microseconds_since(start_);
+  const Step& step = executor_.steps_[s];
+  const Transfer& transfer = executor_.plan_.transfers[static_cast<std::size_t>(step.index)];
+  StepRecord record{
+      .kind = StepRecord::Kind::kTransfer, .index = step.index, .device = transfer.to_device};
+  for (const Step::Copy& copy : step.copies) {
+    const TransferPath path = has_queue(step.device) ? submit_arrival(s, copy) : arrive(step, copy);
+    const std::int64_t bytes = tensor_of(copy.from).bytes();
+    ++record.tensors;
+    record.bytes += bytes;
+    if (path != TransferPath::kWrapped) record.copied_bytes += bytes;
+    record.paths.insert(path);
+  }
+  note(records_[s], std::move(record), started);
+}
+
+TransferPath Executor::Run::arrive(const Step& step, const Step::Copy& copy) {
+  const Copy& source = copies_[copy.from];
+  if (source.fetched != nullptr) source.fetched->wait();
+  Copy& arrived = copies_[copy.to];
+  arrived.buffer = wrap_source(step, copy.from);
+  if (arrived.buffer != nullptr) return TransferPath::kWrapped;
+  const TensorInfo& tensor = tensor_of(copy.from);
+  arrived.buffer = device(step.device).import_tensor(tensor.dtype, tensor.shape, source.memory);
+  return TransferPath::kCopied;
+}
+
+/// A buffer in the memory of another device's, which it keeps; null if that cannot be. Buffers of
+/// older backends are freed by their device's thread alone, not by the last owner.
+std::shared_ptr<DeviceBuffer> Executor::Run::wrap_source(const Step& step, std::size_t from) {
+  const Copy& source = copies_[from];
+  const bool is_its_own = source.host.data() == nullptr && source.memory != nullptr;
+  if (!is_its_own || device(executor_.slots_[from].device).backend().is_older()) return nullptr;
+  const TensorInfo& tensor = tensor_of(from);
+  return device(step.device).wrap(tensor.dtype, tensor.shape, source.memory, source.buffer);
+}
+
+void Executor::Run::upload_inputs(std::size_t s) {
+  const Step& step = executor_.steps_[s];
+  if (step.uploads.empty()) return;
+  const double started = microseconds_since(start_);
+  StepRecord record{.kind = StepRecord::Kind::kInput,
+                    .device = executor_.device_names_[static_cast<std::size_t>(step.device)]};
+  for (const Step::Copy& upload : step.uploads) {
+    const Tensor& given = inputs_[upload.from];
+    Copy& copy = copies_[upload.to];
+    if (has_queue(step.device)) {
+      copy.ready = submitted(s, queue(step.device).write(arrival(upload.to), given.data(), {}), {});
+    } else {
+      copy.buffer = device(step.device).import_tensor(given);
+    }
+    ++record.tensors;
+    record.bytes += static_cast<std::int64_t>(given.bytes());
+  }
+  note(records_[s], std::move(record), started);
+}
+
+void Executor::Run::run_partition(std::size_t s) {
+  const Step& step = executor_.steps_[s];
+  const auto partition = static_cast<std::size_t>(step.index);
+  const double started = microseconds_since(start_);
+  std::vector<npu4_buffer*> arguments;
+  arguments.reserve(step.inputs.size());
+  for (const std::size_t slot : step.inputs) arguments.push_back(copies_[slot].buffer->get());
+  RunTimes times;
+  const bool with_times = record_ != nullptr && (with_node_times_ || with_step_times_);
+  try {
+    auto results = flight_.programs[partition]->run(arguments, flight_.outputs[partition],
+                                                    with_times ? &times : nullptr,
+                                                    executor_.partitions_[partition].report_steps);
+    for (std::size_t i = 0; i < results.size(); ++i) keep_result(step, i, std::move(results[i]));
+  } catch (const BackendError& error) {
+    tell_partition(step, error);
+  }
+  StepRecord record{.kind = StepRecord::Kind::kPartition,
+                    .index = step.index,
+                    .device = executor_.plan_.partitions[partition].device};
+  note(records_[s], std::move(record), started);
+  if (record_ == nullptr) return;
+  if (with_node_times_) records_[s].back().node_ns = std::move(times.node_ns);
+  if (with_step_times_) records_[s].back().step_ns = std::move(times.step_ns);
+}
+
+/// What concerns no node is told with the partition.
+void Executor::Run::tell_partition(const Step& step, const BackendError& error) const {
+  if (error.status() < NPU4_CANCELLED || step.kind != PlanStep::Kind::kPartition) throw error;
+  const Partition& partition = executor_.plan_.partitions[static_cast<std::size_t>(step.index)];
+  throw BackendError(error.status(), error.message() + " (running partition " +
+                                         std::to_string(step.index) + " on device '" +
+                                         partition.device + "')");
+}
+
+/// Makes a result known to its readers. It is what the graph says, since its buffer was made so.
+void Executor::Run::keep_result(const Step& step, std::size_t index,
+                                std::shared_ptr<DeviceBuffer> buffer) {
+  const std::size_t slot = step.outputs[index];
+  Copy& copy = copies_[slot];
+  if (executor_.slots_[slot].read_by_other) {
+    copy.memory = buffer->host_memory();
+    if (copy.memory == nullptr && buffer->bytes() != 0) {
+      copy.host = buffer->to_host();
+      copy.memory = copy.host.data();
+    }
+  }
+  copy.buffer = std::move(buffer);
+}
+
+// ---- Work of queues ----
+
+/// Keeps an event, and says what it waited for.
+Executor::Run::Event Executor::Run::submitted(std::size_t s, Event event,
+                                              std::vector<Event> after) {
+  Work work;
+  work.event = std::move(event);
+  work.after = std::move(after);
+  work.device = executor_.steps_[s].device;
+  work.submitted_us = microseconds_since(start_);
+  work.record = records_[s].size();  // which is noted after its work
+  if (record_ != nullptr) work.event->note_time();
+  work_[s].push_back(std::move(work));
+  return work_[s].back().event;
+}
+
+/// The buffer of a slot that queues write to; run after run the same.
+DeviceBuffer& Executor::Run::arrival(std::size_t slot) {
+  std::shared_ptr<DeviceBuffer>& buffer = flight_.arrivals[slot];
+  if (buffer == nullptr) {
+    const TensorInfo& tensor = tensor_of(slot);
+    buffer = device(executor_.slots_[slot].device).allocate(tensor.dtype, tensor.shape);
+  }
+  copies_[slot].buffer = buffer;
+  return *buffer;
+}
+
+TransferPath Executor::Run::submit_arrival(std::size_t s, const Step::Copy& copy) {
+  const Step& step = executor_.steps_[s];
+  const Copy& source = copies_[copy.from];
+  Copy& arrived = copies_[copy.to];
+  const std::int32_t home = executor_.slots_[copy.from].device;
+  if (executor_.copies_directly(home, step.device)) {
+    std::vector<Event> after{source.ready};
+    Event event = queue(step.device).copy(*source.buffer, arrival(copy.to), after);
+    arrived.ready = submitted(s, std::move(event), std::move(after));
+    return TransferPath::kDeviceCopy;
+  }
+  std::vector<Event> after;
+  if (executor_.shares_events(home, step.device)) {
+    after.push_back(source.fetched);
+  } else if (source.fetched != nullptr) {
+    source.fetched->wait();
+  }
+  arrived.buffer = wrap_source(step, copy.from);
+  if (arrived.buffer != nullptr) {
+    if (!after.empty()) arrived.ready = after.front();
+    return TransferPath::kWrapped;
+  }
+  Event event = queue(step.device).write(arrival(copy.to), source.memory, after);
+  arrived.ready = submitted(s, std::move(event), std::move(after));
+  return has_queue(home) ? TransferPath::kStaged : TransferPath::kCopied;
+}
+
+void Executor::Run::submit_partition(std::size_t s) {
+  const Step& step = executor_.steps_[s];
+  const auto partition = static_cast<std::size_t>(step.index);
+  const double started = microseconds_since(start_);
+  const DeviceProgram& program = *flight_.programs[partition];
+  std::vector<npu4_buffer*> arguments;
+  std::vector<Event> after;
+  for (const std::size_t slot : step.inputs) {
+    arguments.push_back(copies_[slot].buffer->get());
+    after.push_back(copies_[slot].ready);
+  }
+  const auto& kept = flight_.outputs[partition];
+  const auto results = kept.empty() ? program.make_outputs() : kept;
+  std::vector<npu4_buffer*> handles;
+  std::vector<const std::byte*> mapped;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    // Memory that stays where it is can be mapped before the run; afterwards it may be too late.
+    const bool is_fixed = !kept.empty() && executor_.slots_[step.outputs[i]].needs_host;
+    mapped.push_back(is_fixed ? results[i]->host_memory() : nullptr);
+    handles.push_back(results[i]->get());
+  }
+  std::unique_ptr<RunProfile> profile;
+  if (record_ != nullptr && (with_node_times_ || with_step_times_)) {
+    profile = std::make_unique<RunProfile>(program.signature().nodes,
+                                           executor_.partitions_[partition].report_steps);
+  }
+  Event event = queue(step.device).run(program, arguments, handles, after, profile.get());
+  const Event done = submitted(s, std::move(event), std::move(after));
+  work_[s].back().profile = std::move(profile);
+  StepRecord record{.kind = StepRecord::Kind::kPartition,
+                    .index = step.index,
+                    .device = executor_.plan_.partitions[partition].device};
+  note(records_[s], std::move(record), started);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const std::size_t slot = step.outputs[i];
+    copies_[slot].buffer = results[i];
+    copies_[slot].ready = done;
+    if (executor_.slots_[slot].needs_host) submit_fetch(s, slot, done, mapped[i]);
+  }
+  queue(step.device).flush();
+}
+
+/// Content that the host needs: it is mapped, or a queue reads it.
+void Executor::Run::submit_fetch(std::size_t s, std::size_t slot, const Event& done,
+                                 const std::byte* mapped) {
+  Copy& copy = copies_[slot];
+  copy.memory = mapped;
+  copy.fetched = done;
+  if (mapped != nullptr || copy.buffer->bytes() == 0) return;
+  copy.host = Tensor(copy.buffer->dtype(), copy.buffer->shape());
+  copy.memory = copy.host.data();
+  std::vector<Event> after{done};
+  Event event =
+      queue(executor_.steps_[s].device).read(*copy.buffer, copy.host.mutable_data(), after);
+  copy.fetched = submitted(s, std::move(event), std::move(after));
+  work_[s].back().is_fetch = true;
+}
+
+/// Nothing that a queue still uses may go before its work is done.
+void Executor::Run::settle() noexcept {
+  if (thread_.joinable()) thread_.join();
+  for (const std::vector<Work>& of_step : work_) {
+    for (const Work& work : of_step) work.event->settle();
+  }
+}
+
+/// Waits for all work in the order of the plan. Throws the error of the earliest step.
+void Executor::Run::finish_work() {
+  for (std::size_t s = 0; s < work_.size(); ++s) {
+    if (error_ != nullptr && s >= error_step_) break;
+    for (Work& work : work_[s]) finish_work(s, work);
+  }
+  if (error_ != nullptr) std::rethrow_exception(error_);
+}
+
+void Executor::Run::finish_work(std::size_t s, Work& work) {
+  try {
+    work.event->wait();
+  } catch (const BackendError& error) {
+    tell_partition(executor_.steps_[s], error);
+  }
+  if (record_ == nullptr) return;
+  // It could begin once it was submitted, what it waited for was done, and so was the queue's work
+  // before it.
+  double& last = last_end_us_[static_cast<std::size_t>(work.device)];
+  double begin = std::max(work.submitted_us, last);
+  for (const Event& event : work.after) {
+    if (const auto found = ended_us_.find(event.get()); found != ended_us_.end()) {
+      begin = std::max(begin, found->second);
+    }
+  }
+  const auto noted = work.event->done_at();
+  const double now = noted ? std::chrono::duration<double, std::micro>(*noted - start_).count()
+                           : microseconds_since(start_);
+  const double end = std::max(now, begin);
+  ended_us_[work.event.get()] = last = end;
+  if (work.is_fetch || work.record >= records_[s].size()) return;
+  StepRecord& record = records_[s][work.record];
+  const bool is_first =
+      &work == &*std::find_if(work_[s].begin(), work_[s].end(), [&](const Work& w) {
+        return w.record == work.record && !w.is_fetch;
+      });
+  if (is_first) record.start_us = begin;
+  record.end_us = end;
+  if (work.profile == nullptr) return;
+  RunTimes times = work.profile->times();
+  if (with_node_times_) record.node_ns = std::move(times.node_ns);
+  if (with_step_times_) record.step_ns = std::move(times.step_ns);
+}
+
+// ---- Ends ----
+
+/// Drops copies whose last reader was this step; other devices' buffers go back to their threads.
+void Executor::Run::release(const Step& step) {
+  std::vector<std::shared_ptr<DeviceBuffer>> own;
+  const std::lock_guard lock(mutex_);
+  for (const std::size_t slot : step.reads) {
+    Copy& copy = copies_[slot];
+    if (--copy.readers > 0 || executor_.slots_[slot].is_kept) continue;
+    const std::int32_t home = executor_.slots_[slot].device;
+    auto& place = home == step.device ? own : garbage_[static_cast<std::size_t>(home)];
+    place.push_back(std::move(copy.buffer));
+    copy.host = {};
+  }
+}
+
+void Executor::Run::take_garbage(std::int32_t device,
+                                 std::vector<std::shared_ptr<DeviceBuffer>>& free) {
+  const std::lock_guard lock(mutex_);
+  free.swap(garbage_[static_cast<std::size_t>(device)]);
+}
+
+std::vector<Tensor> Executor::Run::fetch_outputs(std::vector<StepRecord>& records) {
+  const double started = microseconds_since(start_);
+  StepRecord record{.kind = StepRecord::Kind::kOutput, .device = "host"};
+  std::vector<Tensor> outputs;
+  for (std::size_t i = 0; i < executor_.graph_.graph_outputs().size(); ++i) {
+    const TensorInfo& tensor = executor_.graph_.tensor(executor_.graph_.graph_outputs()[i]);
+    if (tensor.kind == TensorKind::kGraphInput) {
+      outputs.push_back(input(executor_.graph_.graph_outputs()[i]));
+    } else if (tensor.kind == TensorKind::kWeight) {
+      outputs.push_back(executor_.output_weights_[i]);
+    } else {
+      const Copy& copy = copies_[executor_.output_slots_[i]];
+      // What a queue has fetched is read-only from now on, so others may hold it, too.
+      const bool is_fetched = copy.fetched != nullptr && copy.host.data() != nullptr;
+      outputs.push_back(is_fetched ? copy.host : copy.buffer->to_host());
+      ++record.tensors;
+      record.bytes += static_cast<std::int64_t>(outputs.back().bytes());
+    }
+  }
+  note(records, std::move(record), started);
+  return outputs;
+}
+
+const Tensor& Executor::Run::input(TensorId id) const {
+  const auto& all = executor_.graph_.graph_inputs();
+  return inputs_[static_cast<std::size_t>(std::find(all.begin(), all.end(), id) - all.begin())];
+}
+
+}  // namespace npu

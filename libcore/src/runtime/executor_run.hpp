@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "npu/device/queue.hpp"
+#include "npu/runtime/executor.hpp"
+#include "npu/support/elapsed.hpp"
+#include "npu/support/log.hpp"
+
+namespace npu {
+
+/// The copy of a tensor on a device, as the schedule sees it.
+struct Executor::Slot {
+  TensorId tensor;
+  std::int32_t device = 0;
+  std::int32_t readers = 0;    ///< steps, and the graph's outputs
+  bool read_by_other = false;  ///< by a transfer: may need host memory
+  bool needs_host = false;     ///< by more than copies of the backend: a queue fetches it
+  bool is_kept = false;        ///< until the run ends, since work of a queue may use it
+};
+
+struct Executor::Step {
+  struct Copy {
+    std::size_t from = 0;  ///< slot; for uploads, the graph input
+    std::size_t to = 0;    ///< slot
+  };
+  PlanStep::Kind kind = PlanStep::Kind::kPartition;
+  std::int32_t index = 0;
+  std::int32_t device = 0;
+  std::vector<std::size_t> after;   ///< steps of other devices that must be done
+  std::vector<Copy> uploads;        ///< of a partition: graph inputs that are not on the device yet
+  std::vector<Copy> copies;         ///< of a transfer
+  std::vector<std::size_t> inputs;  ///< slots, of a partition
+  std::vector<std::size_t> outputs;  ///< slots, of a partition
+  std::vector<std::size_t> reads;    ///< slots whose reader count drops after the step
+};
+
+/// What a run has of its own, and the next one takes over. Queues go first, with their work.
+struct Executor::Flight {
+  std::vector<std::unique_ptr<DeviceProgram>> programs;             // by partition
+  std::vector<std::vector<std::shared_ptr<DeviceBuffer>>> outputs;  // by partition, or empty
+  std::vector<std::shared_ptr<DeviceBuffer>> arrivals;  // by slot, where queues write; or null
+  std::vector<std::unique_ptr<DeviceQueue>> queues;     // by device; null if it has none
+  bool is_busy = false;
+};
+
+/// The state of one run: where each tensor's copies are, which steps are done, and what the queues
+/// still have to do.
+class Executor::Run {
+ public:
+  Run(Executor& executor, Flight& flight, std::vector<Tensor> inputs, RunRecord* record,
+      bool with_node_times, bool with_step_times);
+  /// Waits for what is left.
+  ~Run();
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  /// Makes the steps of devices without queues, and submits the others.
+  void begin();
+  /// Waits for them, and gives the outputs. Throws what the earliest step failed with.
+  std::vector<Tensor> finish();
+
+ private:
+  using Event = DeviceQueue::Event;
+
+  /// The content of a slot. Written by the thread of the slot's device before the step that fills
+  /// it is done or submitted, read by other threads after that; `readers` is guarded by the mutex.
+  struct Copy {
+    std::shared_ptr<DeviceBuffer> buffer;
+    Event ready;                        ///< of the work that fills the buffer; null: it is filled
+    const std::byte* memory = nullptr;  ///< of the buffer or of `host`, if another device reads it
+    Tensor host;                        ///< fetched, if the device's memory is not the host's
+    Event fetched;                      ///< of the work that fills `memory`; null: it is filled
+    std::int32_t readers = 0;
+  };
+  /// Work of a queue.
+  struct Work {
+    Event event;
+    std::vector<Event> after;
+    std::int32_t device = 0;
+    double submitted_us = 0;
+    std::size_t record = 0;  ///< of its step, if there are records
+    bool is_fetch = false;   ///< belongs to no record
+    std::unique_ptr<RunProfile> profile;
+  };
+
+  void run_in_order();
+  void run_device(std::int32_t device);
+  void run_step(std::size_t s);
+  void keep_error(std::size_t s);
+
+  // Steps of devices without queues, which block.
+  void transfer(std::size_t s);
+  TransferPath arrive(const Step& step, const Step::Copy& copy);
+  std::shared_ptr<DeviceBuffer> wrap_source(const Step& step, std::size_t from);
+  void upload_inputs(std::size_t s);
+  void run_partition(std::size_t s);
+  void keep_result(const Step& step, std::size_t index, std::shared_ptr<DeviceBuffer> buffer);
+
+  // Steps of devices with queues.
+  TransferPath submit_arrival(std::size_t s, const Step::Copy& copy);
+  void submit_partition(std::size_t s);
+  void submit_fetch(std::size_t s, std::size_t slot, const Event& done, const std::byte* mapped);
+  Event submitted(std::size_t s, Event event, std::vector<Event> after);
+  DeviceBuffer& arrival(std::size_t slot);
+
+  void settle() noexcept;
+  void finish_work();
+  void finish_work(std::size_t s, Work& work);
+  std::vector<Tensor> fetch_outputs(std::vector<StepRecord>& records);
+
+  bool has_queue(std::int32_t device) const {
+    return executor_.has_queue_[static_cast<std::size_t>(device)] != 0;
+  }
+  DeviceInstance& device(std::int32_t index) {
+    return *executor_.devices_[static_cast<std::size_t>(index)];
+  }
+  DeviceQueue& queue(std::int32_t device) {
+    return *flight_.queues[static_cast<std::size_t>(device)];
+  }
+  const TensorInfo& tensor_of(std::size_t slot) const {
+    return executor_.graph_.tensor(executor_.slots_[slot].tensor);
+  }
+  const Tensor& input(TensorId id) const;
+  void note(std::vector<StepRecord>& records, StepRecord record, double started);
+  [[noreturn]] void tell_partition(const Step& step, const BackendError& error) const;
+  void release(const Step& step);
+  void take_garbage(std::int32_t device, std::vector<std::shared_ptr<DeviceBuffer>>& free);
+
+  Executor& executor_;
+  Flight& flight_;
+  std::vector<Tensor> inputs_;
+  RunRecord* record_;
+  bool with_node_times_;
+  bool with_step_times_;
+  std::vector<Copy> copies_;                      // by slot
+  std::vector<std::vector<StepRecord>> records_;  // by step, so that their order is the plan's
+  std::vector<std::vector<Work>> work_;           // by step
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<char> done_;
+  std::vector<std::vector<std::shared_ptr<DeviceBuffer>>> garbage_;  // by device
+  std::exception_ptr error_;
+  std::size_t error_step_ = 0;
+  std::map<const DeviceEvent*, double> ended_us_;  // of work, if there are records
+  std::vector<double> last_end_us_;                // by device
+  std::thread thread_;
+  LogTimer timer_{LogModule::kRun, LogLevel::kDebug};
+  Clock::time_point start_;
+};
+
+}  // namespace npu

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs on devices with queues, which skeleton-queue has: the same bits as blocking runs, whatever
+// overlaps; failures reach whoever waits; several runs at once.
+#include <algorithm>
+#include <memory>
+#include <random>
+
+#include "catch.hpp"
+#include "compile/vendor.hpp"
+#include "npu/partition/partition_graph.hpp"
+#include "npu/runtime/executor.hpp"
+#include "npu/runtime/weight_store.hpp"
+#include "npu/support/error.hpp"
+#include "runtime/random_tensor.hpp"
+
+using namespace npu;
+using namespace npu::test;
+
+namespace {
+
+/// Both devices of skeleton-queue, with options of its own, and one of the vendor, which blocks.
+Target queue_target(const Json& options = Json::object()) {
+  Json json = vendor_target().json;
+  Json ops = Json::parse(R"([{"types": ["aten.relu.default"]},
+                             {"types": ["aten.add.Tensor"], "inputs": [2, 2],
+                              "requires": ["same_shape_operands"]}])");
+  Json vendor = json["devices"][0];
+  json["devices"] = Json::array();
+  json["links"] = Json::array();
+  for (const char* number : {"0", "1"}) {
+    Json device = vendor;
+    device["name"] = std::string("q") + number;
+    device["backend"] = "skeleton-queue";
+    device["ops"] = ops;
+    device["options"] = options;
+    device["options"]["instance"] = std::string("skeleton-queue:") + number;
+    json["devices"].push_back(device);
+  }
+  vendor["name"] = "v";
+  json["devices"].push_back(vendor);
+  for (const auto& [from, to] : {std::pair{"q0", "q1"}, {"q0", "v"}, {"q1", "v"}}) {
+    json["links"].push_back({{"from", from}, {"to", to}, {"bandwidth", 1e9}, {"latency_us", 1}});
+  }
+  return parse_target(json, "target.json");
+}
+
+struct QueuedCase {
+  Target target;
+  Graph graph;
+  PartitionPlan plan;
+  std::vector<Tensor> weights;
+};
+
+QueuedCase place(Graph graph, const Target& target) {
+  graph.set_npu_member("target", target.json);
+  QueuedCase made{target, std::move(graph), {}, {}};
+  PartitionOptions partition;
+  partition.strategy = Strategy::kContiguous;
+  Diagnostics diagnostics;
+  made.plan = partition_graph(made.graph, partition, diagnostics).plan;
+  REQUIRE_FALSE(diagnostics.has_errors());
+  made.weights = load_weights(made.graph, {.file = {}, .random_seed = 3}, diagnostics);
+  return made;
+}
+
+/// Relus and adds, each on one of `devices`.
+Graph random_queue_graph(std::uint32_t seed, const std::vector<std::string>& devices) {
+  std::mt19937 random(seed);
+  const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  GraphBuilder builder;
+  builder.input("x", {5}).input("y", {5}).weight("w", {5});
+  std::vector<std::string> values{"x", "y", "p_w"};
+  constexpr int kNodes = 24;
+  for (int i = 0; i < kNodes; ++i) {
+    const std::string name = "n" + std::to_string(i);
+    if (below(3) == 0) {
+      builder.node(name, "aten.relu.default", {values[below(values.size())]});
+    } else {
+      builder.node(name, "aten.add.Tensor",
+                   {values[below(values.size())], values[below(values.size())]});
+    }
+    values.push_back(name);
+    if (below(5) == 0 || i + 1 == kNodes) builder.output(name);
+  }
+  Graph graph = builder.build();
+  for (Node& node : graph.nodes()) node.device = devices[below(devices.size())];
+  return graph;
+}
+
+std::vector<Tensor> inputs_of(const QueuedCase& made, std::uint64_t seed) {
+  std::vector<Tensor> inputs;
+  for (const TensorId id : made.graph.graph_inputs()) {
+    inputs.push_back(random_input(made.graph, id, seed));
+  }
+  return inputs;
+}
+
+std::unique_ptr<Executor> execute(const QueuedCase& made, bool overlap,
+                                  std::int32_t in_flight = 1) {
+  ExecutorOptions options;
+  options.threads = 1;
+  options.overlap = overlap;
+  options.in_flight = in_flight;
+  return std::make_unique<Executor>(made.graph, made.plan, made.target, made.weights, options);
+}
+
+bool are_same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Tensor& x, const Tensor& y) {
+    return x.bytes() == y.bytes() && std::equal(x.data(), x.data() + x.bytes(), y.data());
+  });
+}
+
+/// q0 does three relus in a row, each a partition, since q1 has an add between two of them.
+Graph chain_graph() {
+  Graph graph = GraphBuilder()
+                    .input("x", {64})
+                    .node("a", "aten.relu.default", {"x"})
+                    .node("b", "aten.add.Tensor", {"a", "x"})
+                    .node("c", "aten.relu.default", {"b"})
+                    .output("c")
+                    .build();
+  for (Node& node : graph.nodes()) node.device = node.name == "b" ? "q1" : "q0";
+  return graph;
+}
+
+}  // namespace
+
+TEST_CASE("queues give the bits of blocking runs", "[runtime][queue]") {
+  use_vendor_backend();
+  const std::vector<std::vector<std::string>> places{
+      {"q0"}, {"q0", "q1"}, {"q0", "v"}, {"q0", "q1", "v"}};
+  for (std::uint32_t seed = 0; seed < 24; ++seed) {
+    CAPTURE(seed);
+    const QueuedCase made = place(random_queue_graph(seed, places[seed % 4]), queue_target());
+    const auto blocking = execute(made, false);
+    const auto queued = execute(made, true);
+    for (std::uint64_t run = 0; run < 4; ++run) {
+      const std::vector<Tensor> inputs = inputs_of(made, run);
+      RunRecord expected;
+      RunRecord record;
+      const auto outputs = blocking->run(inputs, &expected);
+      CHECK(are_same(queued->run(inputs, run % 2 == 0 ? &record : nullptr), outputs));
+      if (run % 2 != 0) continue;
+      REQUIRE(record.steps.size() == expected.steps.size());
+      double last = 0;
+      for (std::size_t s = 0; s < record.steps.size(); ++s) {
+        CHECK(record.steps[s].index == expected.steps[s].index);
+        CHECK(record.steps[s].bytes == expected.steps[s].bytes);
+        CHECK(record.steps[s].start_us <= record.steps[s].end_us);
+        last = std::max(last, record.steps[s].end_us);
+      }
+      CHECK(last <= record.total_us);
+    }
+  }
+}
+
+TEST_CASE("a transfer says which way it took", "[runtime][queue]") {
+  use_vendor_backend();
+  RunRecord record;
+  const QueuedCase queues = place(chain_graph(), queue_target());
+  execute(queues, true)->run(inputs_of(queues, 1), &record);
+  int copies = 0;
+  for (const StepRecord& step : record.steps) {
+    if (step.kind != StepRecord::Kind::kTransfer || step.tensors == 0) continue;
+    CHECK(path_text(step) == "device copy");
+    CHECK(step.copied_bytes == step.bytes);
+    ++copies;
+  }
+  CHECK(copies == 2);
+  execute(queues, false)->run(inputs_of(queues, 1), &record);
+  for (const StepRecord& step : record.steps) {
+    if (step.kind == StepRecord::Kind::kTransfer) CHECK(path_text(step) == "copied");
+  }
+  Graph graph = chain_graph();
+  for (Node& node : graph.nodes()) node.device = node.device == "q1" ? "v" : "q0";
+  const QueuedCase mixed = place(std::move(graph), queue_target());
+  execute(mixed, true)->run(inputs_of(mixed, 1), &record);
+  for (const StepRecord& step : record.steps) {
+    if (step.kind == StepRecord::Kind::kTransfer) CHECK(path_text(step) == "copied");
+  }
+}
+
+TEST_CASE("independent steps of queues take the time of one", "[runtime][queue]") {
+  use_vendor_backend();
+  Graph graph = GraphBuilder()
+                    .input("x", {8})
+                    .node("a", "aten.relu.default", {"x"})
+                    .node("b", "aten.add.Tensor", {"x", "x"})
+                    .output("a")
+                    .output("b")
+                    .build();
+  for (Node& node : graph.nodes()) node.device = node.name == "a" ? "q0" : "q1";
+  const QueuedCase made = place(std::move(graph), queue_target({{"delay_us", 200000}}));
+  const auto executor = execute(made, true);
+  CHECK(executor->overlaps());
+  RunRecord record;
+  executor->run(inputs_of(made, 1), &record);
+  CHECK(record.total_us > 200000);
+  CHECK(record.total_us < 380000);  // one after another they would take 400 ms
+}
+
+TEST_CASE("what a run fails with reaches the caller, and the next run works", "[runtime][queue]") {
+  use_vendor_backend();
+  // q0 makes two runs each time, q1 one: the second run fails at the end of the first time on q0,
+  // and the second time on q1. The vendor's device never fails.
+  for (const auto& [device, fails] : {std::pair{"q1", 2}, {"v", 2}, {"q1", 3}}) {
+    Graph graph = chain_graph();
+    for (Node& node : graph.nodes()) {
+      if (node.name == "b") node.device = device;
+    }
+    const QueuedCase made = place(std::move(graph), queue_target({{"fail_run", fails}}));
+    const auto executor = execute(made, true);
+    const std::vector<Tensor> inputs = inputs_of(made, 1);
+    const auto expected =
+        execute(place(chain_graph(), queue_target()), false)->run(inputs, nullptr);
+    int failed = 0;
+    for (int run = 0; run < 4; ++run) {
+      try {
+        const auto outputs = executor->run(inputs, nullptr);
+        CHECK(are_same(outputs, expected));
+      } catch (const Error& error) {
+        CHECK_THAT(error.message(),
+                   Catch::Contains("run " + std::to_string(fails) + " fails as asked"));
+        CHECK(error.code() == ErrorCode::kFailed);
+        ++failed;
+      }
+    }
+    CHECK(failed == (device == std::string("v") ? 1 : 2));
+  }
+}
+
+TEST_CASE("several runs at once are what each is alone", "[runtime][queue]") {
+  use_vendor_backend();
+  const QueuedCase made =
+      place(random_queue_graph(5, {"q0", "q1"}), queue_target({{"delay_us", 500}}));
+  const auto alone = execute(made, false);
+  const auto executor = execute(made, true, 3);
+  std::vector<std::vector<Tensor>> expected;
+  for (std::uint64_t run = 0; run < 12; ++run) {
+    expected.push_back(alone->run(inputs_of(made, run), nullptr));
+  }
+  std::vector<std::shared_ptr<Executor::Run>> going;
+  std::uint64_t ended = 0;
+  for (std::uint64_t run = 0; run < 12; ++run) {
+    if (going.size() == 3) {
+      CHECK(are_same(executor->wait(going.front()), expected[ended++]));
+      going.erase(going.begin());
+    }
+    going.push_back(executor->start(inputs_of(made, run), nullptr));
+  }
+  // One that nobody waits for ends with its owner, and its place is free again.
+  going.pop_back();
+  for (const auto& run : going) CHECK(are_same(executor->wait(run), expected[ended++]));
+  going.clear();
+  CHECK(are_same(executor->run(inputs_of(made, 0), nullptr), expected[0]));
+}
+
+TEST_CASE("three runs at once have more than twice the throughput of one", "[runtime][queue]") {
+  use_vendor_backend();
+  const QueuedCase made = place(chain_graph(), queue_target({{"delay_us", 30000}}));
+  const std::vector<Tensor> inputs = inputs_of(made, 1);
+  const auto seconds = [&](std::int32_t in_flight) {
+    const auto executor = execute(made, true, in_flight);
+    const auto start = std::chrono::steady_clock::now();
+    for (int round = 0; round < 6 / in_flight; ++round) {
+      std::vector<std::shared_ptr<Executor::Run>> going;
+      for (int i = 0; i < in_flight; ++i) going.push_back(executor->start(inputs, nullptr));
+      for (const auto& run : going) executor->wait(run);
+    }
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  // Six runs of 90 ms, alone and three at a time: 540 and 180 ms.
+  CHECK(seconds(1) > 2 * seconds(3));
+}
+
+TEST_CASE("runs in flight need queues, and no more than the device takes", "[runtime][queue]") {
+  use_vendor_backend();
+  const QueuedCase made = place(chain_graph(), queue_target());
+  CHECK_THROWS_WITH(execute(made, true, 9),
+                    Catch::Contains("--in-flight 9: device 'q0' (backend 'skeleton-queue') takes "
+                                    "at most 8 runs at once"));
+  Graph graph = chain_graph();
+  for (Node& node : graph.nodes()) node.device = "v";
+  const QueuedCase blocking = place(std::move(graph), queue_target());
+  CHECK_THROWS_WITH(execute(blocking, true, 2),
+                    Catch::Contains("device 'v' (backend 'vendor') has no queues"));
+}
