@@ -75,7 +75,12 @@ Lowered<QuantizedOp> read_op(Lowering& lowering, const FusionGroup& group) {
       op.target = *target;
       break;
     }
-    if (node.inputs.size() == 2) {
+    if (role_of_node(node) == FusionRole::kBatchNorm) {
+      if (i != 1 || role_of_node(*op.node) != FusionRole::kConv) {
+        return NotFused{"batch norm '" + node.name + "' is not behind a convolution"};
+      }
+      op.norm = &node;
+    } else if (node.inputs.size() == 2) {
       const TensorId other = node.inputs[node.inputs[0] == value ? 1 : 0];
       const Dequantization* addend = lowering.dequantization(other);
       if (addend == nullptr || !addend->is_activation() || role_of_node(node) != FusionRole::kAdd ||

@@ -4,7 +4,8 @@
 // divided by it, and what stands behind the op becomes post-ops in front of the target's zero
 // point. Where these are ReLUs, bounds and sums, the division by the target's scale is a part of
 // the output scale; else it is the last post-op. A ReLU whose zero is the least number of the
-// target is no work at all.
+// target is no work at all. A batch norm behind a convolution is a factor of the output scale and a
+// part of the bias.
 //
 // Activations have channels last, which oneDNN's int8 kernels want. Weights are packed when they
 // are compiled, with the sums that make up for the source's sign and zero point behind them.
@@ -49,6 +50,44 @@ Lowered<QuantizedWeight> quantized_weight(Lowering& lowering, TensorId tensor) {
   }
   weight.value = lowering.plain(lowering.stored(from->source));
   return weight;
+}
+
+constexpr double kLeastFactor = 1e-20;
+
+/// What a batch norm does with each channel: factor * x + shift.
+struct NormTerms {
+  std::vector<double> factors;
+  std::vector<double> shifts;
+};
+
+Lowered<NormTerms> norm_terms(const Lowering& lowering, const Node& norm, std::int64_t channels) {
+  const BoundNode arguments(lowering.graph(), norm, find_op(norm.op_type)->schema);
+  const auto count = static_cast<std::size_t>(channels);
+  const auto numbers = [&](std::string_view name, double absent) -> std::vector<double> {
+    const auto tensor = arguments.tensor(name);
+    if (!tensor) return std::vector<double>(count, absent);
+    return lowering.known_numbers(*tensor).value_or(std::vector<double>{});
+  };
+  const std::vector<double> mean = numbers("running_mean", 0);
+  const std::vector<double> variance = numbers("running_var", 1);
+  const std::vector<double> scale = numbers("weight", 1);
+  const std::vector<double> shift = numbers("bias", 0);
+  for (const auto* each : {&mean, &variance, &scale, &shift}) {
+    if (each->size() != count) return NotFused{"the batch norm is not known for each channel"};
+  }
+  if (!arguments.tensor("running_mean") || !arguments.tensor("running_var")) {
+    return NotFused{"the batch norm has no running statistics"};
+  }
+  NormTerms terms;
+  for (std::size_t c = 0; c < count; ++c) {
+    double factor = scale[c] / std::sqrt(variance[c] + arguments.number("eps"));
+    if (!std::isfinite(factor)) return NotFused{"a factor of the batch norm is not finite"};
+    // The bias is divided by it. No sum of int8 products is large enough to be seen behind this.
+    if (std::abs(factor) < kLeastFactor) factor = kLeastFactor;
+    terms.factors.push_back(factor);
+    terms.shifts.push_back(shift[c] - mean[c] * factor);
+  }
+  return terms;
 }
 
 bool is_bounded_linear(const Eltwise& function) {
@@ -143,6 +182,22 @@ dnnl::primitive_attr attributes_of(const Finish& finish, int channel_mask,
   if (op.target) set_zero(DNNL_ARG_DST, op.target->zero_point);
   if (finish.operations.len() != 0) attributes.set_post_ops(finish.operations);
   return attributes;
+}
+
+/// The bias of a convolution with a batch norm behind it, in units of the sums.
+Lowered<Value> bias_with_norm(Lowering& lowering, const std::optional<TensorId>& bias,
+                              const NormTerms& norm, const std::vector<float>& factors) {
+  std::vector<double> own(norm.factors.size(), 0.0);
+  if (bias) own = lowering.known_numbers(*bias).value_or(std::vector<double>{});
+  if (own.size() != norm.factors.size()) return NotFused{"the bias is not known"};
+  std::vector<float> all;
+  for (std::size_t c = 0; c < own.size(); ++c) {
+    const double sum = own[c] * norm.factors[c] + norm.shifts[c];
+    all.push_back(static_cast<float>(sum * static_cast<double>(factors[c])));
+  }
+  const auto* bytes = static_cast<const std::byte*>(static_cast<const void*>(all.data()));
+  return lowering.constant(DType::kFloat32, {static_cast<std::int64_t>(all.size())},
+                           {bytes, bytes + all.size() * sizeof(float)});
 }
 
 /// The bias in units of the sums.
@@ -259,24 +314,43 @@ Lowered<Value> add_quantized_convolution(Lowering& lowering, const QuantizedOp& 
   if (weight->axis != 0 || weight->zero_point != 0) {
     return NotFused{"the weights have other scales than one a channel, or a zero point"};
   }
-  const auto finish = finish_of(op, source->scale, weight->scales);
-  if (!finish) return finish.refusal();
   const ConvolutionCall& call = convolution.call;
+  std::vector<float> scales = weight->scales;
+  std::optional<NormTerms> norm;
+  if (op.norm != nullptr) {
+    auto terms = norm_terms(lowering, *op.norm, call.output[1]);
+    if (!terms) return terms.refusal();
+    norm = *std::move(terms);
+    scales.resize(norm->factors.size(), scales.front());
+    for (std::size_t c = 0; c < scales.size(); ++c) {
+      scales[c] = static_cast<float>(static_cast<double>(scales[c]) * norm->factors[c]);
+    }
+  }
+  const auto finish = finish_of(op, source->scale, scales);
+  if (!finish) return finish.refusal();
   convolution.weight = dimensions(weight->value.layout);
   if (call.groups > 1) {
     convolution.weight[0] /= call.groups;
     convolution.weight.insert(convolution.weight.begin(), call.groups);
   }
   const auto bias = node.tensor("bias");
+  std::optional<Value> norm_bias;
+  if (norm) {
+    const auto made = bias_with_norm(lowering, bias, *norm, finish->bias_factors);
+    if (!made) return made.refusal();
+    norm_bias = *made;
+  }
   const DType type = op.target ? op.target->type : DType::kFloat32;
-  const auto primitive = choose(lowering, convolution, type, bias.has_value(),
+  const auto primitive = choose(lowering, convolution, type, bias || norm_bias,
                                 attributes_of(*finish, 1 << 1, *source, op));
   if (!primitive) return primitive.refusal();
   const Value input = lowering.in_layout(source->value, primitive->src_desc());
   const Value weights = lowering.in_layout(lowering.reshaped(weight->value, convolution.weight),
                                            primitive->weights_desc());
   std::vector<PrimitiveOperand> reads{{DNNL_ARG_SRC, input}, {DNNL_ARG_WEIGHTS, weights}};
-  if (bias) {
+  if (norm_bias) {
+    reads.push_back({DNNL_ARG_BIAS, *norm_bias});
+  } else if (bias) {
     reads.push_back(
         {DNNL_ARG_BIAS, scaled_bias(lowering, *bias, finish->bias_factors, call.output[1])});
   }

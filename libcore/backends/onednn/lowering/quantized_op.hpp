@@ -28,6 +28,7 @@ struct QuantizedStep {
 /// An op on dequantized tensors, as far as its kernels have to know.
 struct QuantizedOp {
   const Node* node = nullptr;  ///< the op itself
+  const Node* norm = nullptr;  ///< a batch norm of its result, before all steps
   std::vector<QuantizedStep> steps;
   std::optional<QuantizedTarget> target;  ///< none: the result stays a tensor of floats
   TensorId result;                        ///< of the group

@@ -3,6 +3,8 @@
 // dequantization of each operand, an op on floats, functions of its result, and a quantization. A
 // kernel reads and writes the numbers, and no tensor of floats is in memory.
 //
+// Directly behind a convolution a batch norm belongs to it, too.
+//
 // A convolution or a matrix product needs no quantization behind it: its result may be floats.
 // Other ops without one have nothing to gain. Ops are visited from the end of the list, so that of
 // two convolutions whose results are added the one that is computed later takes the addition. A
@@ -111,7 +113,8 @@ class QuantizedMatcher {
       const Node& node = builder_.node(next);
       if (node.outputs.size() != 1) break;
       is_complete = quantizes(node);
-      if (!is_complete && !is_step(next, value, is_float_enough && !has_sum)) break;
+      const bool is_norm = nodes.size() == 1 && is_norm_of(next, n);
+      if (!is_complete && !is_norm && !is_step(next, value, is_float_enough && !has_sum)) break;
       has_sum = has_sum || node.inputs.size() == 2;
       nodes.push_back(next);
       value = node.outputs.front();
@@ -128,6 +131,18 @@ class QuantizedMatcher {
   bool quantizes(const Node& node) const {
     return is_quantization(node.op_type) && node.inputs.size() == 1 &&
            is_byte(info(node.outputs.front()).dtype);
+  }
+
+  /// A batch norm of a convolution's result, all of whose terms are known.
+  bool is_norm_of(std::int32_t n, std::int32_t above) const {
+    const Node& node = builder_.node(n);
+    const TensorId value = builder_.node(above).outputs.front();
+    const TensorInfo& result = info(node.outputs.front());
+    return builder_.facts(above).role == Role::kConv &&
+           builder_.facts(n).role == Role::kBatchNorm && node.inputs.front() == value &&
+           result.shape == info(value).shape && result.dtype == DType::kFloat32 &&
+           std::all_of(node.inputs.begin() + 1, node.inputs.end(),
+                       [&](TensorId id) { return is_weight(builder_, id); });
   }
 
   bool is_step(std::int32_t n, TensorId value, bool may_add) const {

@@ -216,6 +216,47 @@ TEST_CASE("onednn: a convolution between conversions is one kernel", "[onednn][q
   check_kernels(model, {"convolution"});
 }
 
+TEST_CASE("onednn: a batch norm is part of an int8 convolution", "[onednn][quantized]") {
+  const Quantization from = GENERATE(kAsymmetric, kSigned);
+  const bool has_bias = GENERATE(false, true);
+  const bool is_depthwise = GENERATE(false, true);
+  constexpr std::int64_t kChannels = 32;
+  QuantizedModel model;
+  const Array x = model.numbers("x", {1, 32, 9, 8}, from, 1);
+  const Array w = model.channel_weight("w", {kChannels, is_depthwise ? 1 : 32, 3, 3}, 2);
+  ConvArguments arguments{{1, 1}, {1, 1}, {1, 1}};
+  arguments.groups = is_depthwise ? 32 : 1;
+  std::vector<std::string> operands{"x", "w"};
+  Array b;
+  if (has_bias) {
+    b = model.weight("b", random_array({kChannels}, 3));
+    operands.emplace_back("b");
+  }
+  const Array y = model.node("y", "aten.conv2d.default", operands,
+                             R"("padding":[1,1],"groups":)" + std::to_string(arguments.groups),
+                             convolve(x, w, has_bias ? &b : nullptr, arguments));
+  const Array mean = model.weight("mean", random_array({kChannels}, 4));
+  Array gamma = random_array({kChannels}, 5);
+  gamma.values[3] = 0;  // a channel that training switched off
+  gamma.values[4] = -0.75;
+  model.weight("gamma", gamma);
+  const Array beta = model.weight("beta", random_array({kChannels}, 6));
+  const Array variance = model.weight(
+      "variance", map_values(random_array({kChannels}, 7), [](double v) { return v * v + 0.5; }));
+  Array norm = y;
+  for (std::size_t i = 0; i < norm.values.size(); ++i) {
+    const std::size_t c = i / 72 % static_cast<std::size_t>(kChannels);
+    norm.values[i] =
+        (y.values[i] - mean.values[c]) / std::sqrt(variance.values[c] + 1e-5) * gamma.values[c] +
+        beta.values[c];
+  }
+  model.node("n", "aten.batch_norm.default", {"y", "gamma", "beta", "mean", "variance"},
+             R"("training":false,"momentum":0.1,"eps":1e-05,"cudnn_enabled":true)", norm);
+  const Array f = model.node("f", "aten.relu.default", {"n"}, "", relu(norm));
+  model.quantize("q", "f", f, kPositive);
+  check_kernels(model, {"convolution"});
+}
+
 TEST_CASE("onednn: a convolution in one and in three dimensions on int8", "[onednn][quantized]") {
   QuantizedModel model;
   const Array x = model.numbers("x", {2, 16, 1, 30}, kAsymmetric, 1);

@@ -267,6 +267,28 @@ TEST_CASE("kernels: anchors without operands are left alone") {
   CHECK_NOTHROW(lines_of(net.build(), just(all)));
 }
 
+TEST_CASE("a quantized convolution takes its batch norm with it", "[fuse][kernel-patterns]") {
+  const std::string library = "quantized_decomposed.";
+  const Json scale = {{"scale", 0.1},
+                      {"zero_point", 0},
+                      {"quant_min", 0},
+                      {"quant_max", 255},
+                      {"dtype", "torch.uint8"}};
+  const bool is_known = GENERATE(true, false);
+  KernelNet net;
+  const Shape image{1, 8, 4, 4};
+  net.input("i", image, "uint8").input("m", {8}).weight("w", {8, 8, 1, 1}, "int8").weight("g", {8});
+  net.node("x", library + "dequantize_per_tensor.default", {"i"}, image, scale);
+  net.node("v", library + "dequantize_per_tensor.default", {"p_w"}, Shape{8, 8, 1, 1}, scale);
+  net.node("c", "aten.conv2d.default", {"x", "v"}, image);
+  net.node("n", "aten.batch_norm.default", {"c", "p_g", "p_g", is_known ? "p_g" : "m", "p_g"},
+           image,
+           Json{{"training", false}, {"momentum", 0.1}, {"eps", 1e-5}, {"cudnn_enabled", false}});
+  net.node("q", library + "quantize_per_tensor.default", {"n"}, image, scale, "uint8").output("q");
+  const Lines found = lines_of(net.build(), just({"quantized"}));
+  CHECK(found == (is_known ? Lines{"quantized: x v c n q"} : Lines{"quantized: x v c"}));
+}
+
 TEST_CASE("a quantized op takes its conversions with it", "[fuse][kernel-patterns]") {
   const std::string library = "quantized_decomposed.";
   const Shape shape{1, 16, 8, 8};
