@@ -118,7 +118,7 @@ _npu_complete() {
       ;;
     --require-digest | --assert | --min-nodes | --depth | --max-ops | --min-flops | --max-partitions | --memory-limit | -k | --parts | --imbalance | --seed | --random-weights | --random-inputs | --rtol | --atol | --bench | --in-flight | --threads | -j | --jobs | --cache-limit | \
       --seeds | --node-imbalance | --edge-imbalance | --nodes | --pad | --ratios | --segments | --top-k | --devices | \
-      --device | --exclude | --memory | --resource | --degrees | --runs | --max-bytes)
+      --device | --exclude | --memory | --resource | --degrees | --runs | --error-samples | --max-bytes)
       return # free text and numbers
       ;;
   esac
@@ -149,7 +149,7 @@ _npu_complete() {
       ;;
     npu-profile)
       options="${common% --assert} --bind --freeze -o --output --weights --random-weights --target --devices --nodes --degrees --graph -k --parts --undirected"
-      options+=" --runs --threads --max-bytes --precision --quick --machine --import --bandwidths --calibrate"
+      options+=" --runs --threads --max-bytes --precision --quick --machine --import --bandwidths --calibrate --error-samples"
       ;;
     npu-run)
       options="$common --bind --freeze --weights --random-weights --inputs --random-inputs --outputs --expect --verify"

@@ -105,6 +105,12 @@ void add_profile_options(Tool& tool, ProfileOptions& all) {
       ->expected(1)
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--error-samples", all.calibrate.error_samples,
+                 "with --calibrate: samples on which the model runs with one op at a time in int8; "
+                 "0: none")
+      ->type_name("N")
+      ->check(in_range(0, 1'000'000))
+      ->capture_default_str();
   tool.add_report("times, links, and how well they predict; with --calibrate, ranges");
   tool.add_examples({"npu-profile --machine --report -o host.json",
                      "npu-profile model.json --random-weights 0 --report -o table.json",
@@ -154,6 +160,9 @@ void ProfileOptions::finish(Tool& tool) {
                     std::string(option) + " is about times, --calibrate measures none");
       }
     }
+  }
+  if (!calibrates() && given("--error-samples")) {
+    throw Error(ErrorCode::kUsage, "--error-samples goes with --calibrate");
   }
   ordinary.weights.file = staged.weights;
   calibrate.weights = ordinary.weights;

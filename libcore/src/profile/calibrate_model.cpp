@@ -8,6 +8,8 @@
 #include "npu/profile/calibrate_model.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <set>
 #include <utility>
 
@@ -21,6 +23,7 @@
 #include "npu/support/elapsed.hpp"
 #include "npu/support/ids.hpp"
 #include "npu/support/text.hpp"
+#include "profile/op_errors.hpp"
 #include "profile/sample_files.hpp"
 #include "runtime/tap_tensors.hpp"
 #include "target/support_check.hpp"
@@ -96,27 +99,36 @@ class Calibrator {
     if (diagnostics_.has_errors()) return {};
     for (Node& node : graph_.nodes()) node.fusion_group.reset();
     for (const char* key : {"partition", "fusion", "layout"}) graph_.erase_npu_member(key);
+    const Graph original = graph_;
     add_outputs(graph_, hidden_results(graph_));
-    std::vector<Tensor> weights = load_weights(graph_, source, diagnostics_);
-    run_samples(samples, target, weights);
-    add_weights(weights);
+    run_samples(samples, target, source);
     ranges_.samples = samples.count();
     ranges_.index();
+    if (options_.error_samples > 0) measure_errors(original, samples, target, source);
     return std::move(ranges_);
   }
 
  private:
-  void run_samples(const SampleFiles& samples, const Target& target, std::vector<Tensor>& weights) {
+  /// The weights of a graph with what folds from them.
+  std::vector<Tensor> whole_weights(const Graph& graph, const Target& target,
+                                    const WeightSource& source) {
+    std::vector<Tensor> weights = load_weights(graph, source, diagnostics_);
     CompileOptions compile;
     compile.threads = options_.threads;
-    fold_constants(graph_, target, compile, nullptr, weights);
+    fold_constants(graph, target, compile, nullptr, weights);
+    return weights;
+  }
+
+  void run_samples(const SampleFiles& samples, const Target& target, const WeightSource& source) {
+    const std::vector<Tensor> weights = whole_weights(graph_, target, source);
+    add_weights(weights);
     const PartitionPlan plan = single_partition_plan(graph_, device_for_all(graph_, target).name);
     ExecutorOptions execution;
     execution.threads = options_.threads;
     Executor executor(graph_, plan, target, weights, execution);
     list_tensors();
     for (std::int64_t sample = 0; sample < samples.count(); ++sample) {
-      tell(sample, samples.count());
+      tell("samples", sample, samples.count());
       const std::vector<Tensor> inputs = samples.read(sample);
       const std::vector<Tensor> outputs = executor.run(inputs, nullptr);
       for (std::size_t i = 0; i < places_.size(); ++i) {
@@ -124,6 +136,24 @@ class Calibrator {
         record(ranges_.tensors[i], (is_input ? inputs : outputs)[place], sample == 0);
       }
     }
+  }
+
+  void measure_errors(const Graph& graph, const SampleFiles& samples, const Target& target,
+                      const WeightSource& source) {
+    const std::vector<Tensor> weights = whole_weights(graph, target, source);
+    OpErrorRuns runs{.graph = &graph,
+                     .weights = &weights,
+                     .target = &target,
+                     .device = device_for_all(graph, target).name,
+                     .execution = {},
+                     .samples = &samples,
+                     .count = std::min(options_.error_samples, samples.count())};
+    runs.execution.threads = options_.threads;
+    start_ = Clock::now();
+    ranges_.errors = measure_op_errors(
+        runs, ranges_,
+        [&](std::int64_t done, std::int64_t total) { tell("errors of ops", done, total); },
+        diagnostics_);
   }
 
   void list_tensors() {
@@ -172,7 +202,7 @@ class Calibrator {
     }
   }
 
-  void tell(std::int64_t done, std::int64_t total) {
+  void tell(const char* what, std::int64_t done, std::int64_t total) {
     ProfileProgress state;
     state.done = static_cast<std::int32_t>(std::min<std::int64_t>(done, INT32_MAX));
     state.total = static_cast<std::int32_t>(std::min<std::int64_t>(total, INT32_MAX));
@@ -181,7 +211,7 @@ class Calibrator {
       state.remaining_s =
           state.elapsed_s / static_cast<double>(done) * static_cast<double>(total - done);
     }
-    state.what = "samples";
+    state.what = what;
     if (!progress_(state)) throw Error(ErrorCode::kIo, "interrupted; nothing was written");
   }
 
@@ -218,7 +248,16 @@ std::string format_tensor_ranges(const TensorRanges& ranges) {
     }
     rows.push_back(std::move(row));
   }
-  return "samples: " + std::to_string(ranges.samples) + "\n" + table_text(rows);
+  std::string text = "samples: " + std::to_string(ranges.samples) + "\n" + table_text(rows);
+  if (ranges.errors.empty()) return text;
+  rows = {{"op alone in int8", ">error power", ">SNR dB"}};
+  for (const OpError& error : ranges.errors) {
+    char power[32];
+    std::snprintf(power, sizeof power, "%.3e", error.power);
+    rows.push_back({error.node, power,
+                    error.power > 0 ? fixed_text(-10 * std::log10(error.power), 1) : "inf"});
+  }
+  return text + table_text(rows);
 }
 
 }  // namespace npu

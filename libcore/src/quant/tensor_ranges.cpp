@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "npu/support/error.hpp"
@@ -197,6 +198,16 @@ TensorRanges TensorRanges::parse(const Json& json, const std::string& file) {
   RangesReader reader(ranges);
   top.for_each("tensors", [&](const JsonFields& fields) { reader.add_tensor(fields); });
   top.for_each("weights", [&](const JsonFields& fields) { reader.add_weight(fields); });
+  if (top.has("errors")) {
+    std::set<std::string> nodes;
+    top.for_each("errors", [&](const JsonFields& fields) {
+      OpError error{.node = fields.text("node"), .power = fields.number("power", 1e300)};
+      if (!nodes.insert(error.node).second) {
+        fields.refuse("node", "'" + error.node + "' is listed twice");
+      }
+      ranges.errors.push_back(std::move(error));
+    });
+  }
   ranges.index();
   return ranges;
 }
@@ -228,6 +239,11 @@ Json TensorRanges::to_json() const {
     Json item = {{"name", weight.name}};
     write_channels(item, weight.channels);
     weight_list.push_back(std::move(item));
+  }
+  if (errors.empty()) return json;
+  Json& error_list = json["errors"] = Json::array();
+  for (const OpError& error : errors) {
+    error_list.push_back({{"node", error.node}, {"power", error.power}});
   }
   return json;
 }

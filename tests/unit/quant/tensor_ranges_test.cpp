@@ -25,6 +25,7 @@ TensorRanges example() {
   tensor.channels = {1, {-1, 0}, {0, 0.3F}};
   ranges.tensors.push_back(tensor);
   ranges.weights.push_back({"w", {0, {-2, -3}, {2, 3}}});
+  ranges.errors.push_back({"op", 0.25});
   return ranges;
 }
 
@@ -74,6 +75,7 @@ TEST_CASE("ranges: faults", "[quant]") {
   CHECK(with("/tensors/0/channel_min/0", 9).find("larger than its maximum") != std::string::npos);
   CHECK(with("/tensors/0/average_min", 9).find("is larger than 'average_max'") !=
         std::string::npos);
+  CHECK(with("/errors/0/power", "x").find("power") != std::string::npos);
   CHECK(with("/samples", 0).find("samples") != std::string::npos);
   Json twice = example().to_json();
   twice["tensors"].push_back(twice["tensors"][0]);

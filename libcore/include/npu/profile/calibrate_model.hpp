@@ -21,13 +21,15 @@ struct CalibrateOptions {
   std::string target;    ///< for documents without `npu.target`; empty: "host"
   WeightSource weights;  ///< an empty file means `npu.weights_file`
   std::int32_t threads = 0;
+  std::int64_t error_samples = 4;  ///< on which each op is run in int8 alone; 0: none
 };
 
 /// Runs a model on samples, on the last device of its target that runs all of it, and records what
 /// its tensors of floating-point numbers held: graph inputs and results of nodes. Memory does not
-/// depend on the number of samples. `progress` is called for each sample; if it returns false,
-/// Error kIo is thrown. Collects faults of samples and weights in `diagnostics`; the result is
-/// meaningful only if there are none. Throws Error kUnsupported if no device runs the whole model.
+/// depend on the number of samples. Then runs it on some of them with one op at a time in int8.
+/// `progress` is called for each sample; if it returns false, Error kIo is thrown. Collects faults
+/// of samples and weights in `diagnostics`; the result is meaningful only if there are none. Throws
+/// Error kUnsupported if no device runs the whole model.
 TensorRanges calibrate_model(const Graph& graph, const CalibrateOptions& options,
                              const std::function<bool(const ProfileProgress&)>& progress,
                              Diagnostics& diagnostics);

@@ -35,6 +35,12 @@ struct WeightRange {
   ChannelExtremes channels;
 };
 
+/// The error at the model's outputs if one op alone is int8.
+struct OpError {
+  std::string node;
+  double power = 0;  ///< mean over the outputs of the error's power, relative to the output's
+};
+
 /// What npu-profile --calibrate writes: a document of kind "ranges" (npu-ranges(5)).
 struct TensorRanges {
   /// Throws Error kParse with the place of the first fault.
@@ -52,6 +58,7 @@ struct TensorRanges {
   std::int64_t samples = 0;
   std::vector<TensorRange> tensors;  ///< in the order of the document
   std::vector<WeightRange> weights;
+  std::vector<OpError> errors;  ///< of those that can be int8; empty if not measured
 
  private:
   NameIndex<std::size_t> places_;
