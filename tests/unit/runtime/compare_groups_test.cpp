@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "catch.hpp"
+#include "graph_builder.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/runtime/weight_store.hpp"
 #include "npu/support/file_io.hpp"
@@ -153,6 +154,54 @@ TEST_CASE("signal to noise", "[runtime][groups]") {
   CHECK(signal_to_noise_db(a, b) == Approx(10 * std::log10(18 / 0.09)).epsilon(1e-4));
   a.as_mutable<float>()[0] = std::numeric_limits<float>::quiet_NaN();
   CHECK(std::isnan(signal_to_noise_db(a, b)));
+}
+
+TEST_CASE("a step of quantized numbers is no fault of those who read it", "[runtime][groups]") {
+  if (!test::use_backends()) return;
+  const Shape shape{1, 64};
+  const Json uint8 = {{"scale", 0.5},
+                      {"zero_point", 0},
+                      {"quant_min", 0},
+                      {"quant_max", 255},
+                      {"dtype", "torch.uint8"}};
+  const std::string library = "quantized_decomposed.";
+  Graph graph =
+      test::GraphBuilder()
+          .input("x", shape)
+          .weight("w", shape)
+          .node("s", "aten.mul.Tensor", {"x", "p_w"}, shape)
+          .node("q", library + "quantize_per_tensor.default", {"s"}, shape, uint8, "uint8")
+          .node("d", library + "dequantize_per_tensor.default", {"q"}, shape, uint8)
+          .node("e", "aten.exp.default", {"d"}, shape)
+          .output("e")
+          .build();
+  const Target target = load_target("host");
+  Tensor ones(DType::kFloat32, shape);
+  Tensor more(DType::kFloat32, shape);
+  Tensor x(DType::kFloat32, shape);
+  for (int i = 0; i < 64; ++i) {
+    ones.as_mutable<float>()[i] = 1.0F;
+    more.as_mutable<float>()[i] = 1.0001F;  // numbers that are close to a tie are rounded up
+    x.as_mutable<float>()[i] = 0.25F + 0.5F * static_cast<float>(i % 8);
+  }
+  const PartitionPlan plan = single_partition_plan(graph, "cpu");
+  GroupSides sides;
+  sides.graph = sides.reference = &graph;
+  sides.plan = &plan;
+  sides.reference_device = "cpu";
+  sides.runner.target = &target;
+  sides.runner.executor.threads = 1;
+  sides.runner.weights = {{"p_w", ones}};
+  sides.reference_runner = sides.runner;
+  sides.runner.weights = {{"p_w", more}};
+  sides.inputs = {x};
+  const GroupReport report = compare_groups(sides, {.each = true});
+  REQUIRE(report.rows.size() == 4);
+  CHECK(report.rows[1].in_run->comparison.max_abs == 1);  // by a step
+  CHECK(report.rows[3].error == GroupComparison::Error::kInherited);
+  CHECK_FALSE(report.rows[3].in_run->comparison.ok);
+  CHECK(report.ok());
+  CHECK_FALSE(report.first);
 }
 
 }  // namespace npu

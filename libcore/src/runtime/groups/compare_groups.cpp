@@ -138,8 +138,12 @@ class GroupComparer {
     }
     const Graph& graph = *sides_.reference;
     const TensorId id = graph.find_tensor(tensor);
-    if (id.valid() && graph.tensor(id).producer.valid()) {
-      tolerance.steps = is_quantization(graph.node(graph.tensor(id).producer).op_type) ? 1 : 0;
+    if (!id.valid() || !graph.tensor(id).producer.valid()) return tolerance;
+    const Node& producer = graph.node(graph.tensor(id).producer);
+    if (is_quantization(producer.op_type)) tolerance.steps = 1;
+    const Json* scale = find_member(producer.attrs(), "scale");
+    if (is_dequantization(producer.op_type) && scale != nullptr && scale->is_number()) {
+      tolerance.atol = std::max(tolerance.atol, scale->get<double>());
     }
     return tolerance;
   }
@@ -196,6 +200,7 @@ class GroupComparer {
       actual = run_plan(model_.groups.size() - 1, {borders.begin(), borders.end()});
     }
     std::unordered_set<std::string> bad;
+    std::unordered_set<std::string> stepped;
     for (const ModelGroup& group : model_.groups) {
       std::optional<ResultComparison> own;
       if (alone) own = isolate(group, expected);
@@ -203,7 +208,7 @@ class GroupComparer {
       row.isolated = std::move(own);
       if (in_run) {
         row.in_run = compare_results(group, actual, expected);
-        judge(group, row, actual, expected, bad);
+        judge(group, row, actual, expected, bad, stepped);
       }
       // Alone, it has nobody to inherit from.
       if (row.isolated && !row.isolated->comparison.ok) row.error = GroupComparison::Error::kOwn;
@@ -211,15 +216,33 @@ class GroupComparer {
     }
   }
 
-  /// Whether the error of a group is its own; `bad` are tensors that are out of tolerance.
+  /// Whether the error of a group is its own. `bad` are tensors that are out of tolerance;
+  /// `stepped` are those that differ by a step of a quantization, and what differs behind them: the
+  /// error of a group that reads such is its own if it has one alone.
   void judge(const ModelGroup& group, GroupComparison& row, const TensorMap& actual,
-             const TensorMap& expected, std::unordered_set<std::string>& bad) const {
-    if (row.in_run->comparison.ok) return;
-    const bool inherits = std::any_of(group.inputs.begin(), group.inputs.end(),
-                                      [&](const std::string& name) { return bad.contains(name); });
-    row.error = inherits ? GroupComparison::Error::kInherited : GroupComparison::Error::kOwn;
+             const TensorMap& expected, std::unordered_set<std::string>& bad,
+             std::unordered_set<std::string>& stepped) {
+    const auto reads = [&](const std::unordered_set<std::string>& tensors) {
+      return std::any_of(group.inputs.begin(), group.inputs.end(),
+                         [&](const std::string& name) { return tensors.contains(name); });
+    };
+    const bool reads_steps = reads(stepped);
+    bool is_passed_on = reads_steps;
+    if (!row.in_run->comparison.ok) {
+      if (reads(bad)) {
+        row.error = GroupComparison::Error::kInherited;
+      } else if (reads_steps && isolate(group, expected).comparison.ok) {
+        row.error = GroupComparison::Error::kInherited;
+      } else {
+        row.error = GroupComparison::Error::kOwn;
+      }
+      is_passed_on = row.error == GroupComparison::Error::kInherited && !reads(bad);
+    }
     for (const std::string& name : group.results) {
-      if (!compare(name, actual.at(name), expected.at(name)).comparison.ok) bad.insert(name);
+      const Comparison result = compare(name, actual.at(name), expected.at(name)).comparison;
+      if (!result.ok && !is_passed_on) bad.insert(name);
+      const bool is_step = is_integer(expected.at(name).dtype()) && result.max_abs > 0;
+      if (is_passed_on || (result.ok && is_step)) stepped.insert(name);
     }
   }
 
@@ -245,7 +268,8 @@ class GroupComparer {
     names.insert(names.end(), group.results.begin(), group.results.end());
     ResultComparison own = isolate(group, run_reference(names));
     GroupComparison row = row_of(group);
-    row.error = GroupComparison::Error::kOwn;
+    row.error =
+        own.comparison.ok ? GroupComparison::Error::kInherited : GroupComparison::Error::kOwn;
     row.isolated = std::move(own);
     report_.rows.push_back(std::move(row));
     found_ = bad - 1;
