@@ -627,7 +627,7 @@ typedef struct npu4_backend {
   /* Before the work is done, too, which then goes on. */
   void (*event_free)(npu4_event* event);
   /* Optional. At most once for an event; if it is done already, the call may come at once. It comes
-     even if the event is freed before. */
+     even if the event is freed before, and before queue_close of its queue returns. */
   npu4_status (*event_on_done)(npu4_event* event, npu4_done callback, void* context,
                                npu4_error* error);
 

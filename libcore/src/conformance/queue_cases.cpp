@@ -9,6 +9,7 @@
 #include <string>
 
 #include "conformance/cases.hpp"
+#include "conformance/guarded.hpp"
 #include "conformance/process_state.hpp"
 
 namespace npu::conformance {
@@ -17,7 +18,8 @@ namespace {
 using QueuePtr = std::unique_ptr<npu4_queue, void (*)(npu4_queue*)>;
 using EventPtr = std::unique_ptr<npu4_event, void (*)(npu4_event*)>;
 
-/// The calls that enqueue, each of which has to succeed and to give an event.
+/// The calls that enqueue, each of which has to succeed and to give an event. Queues are opened and
+/// runs submitted as a later host does, with longer structs.
 class QueueCalls {
  public:
   explicit QueueCalls(const Harness& harness) : harness_(harness) {}
@@ -25,9 +27,10 @@ class QueueCalls {
   QueuePtr open(npu4_device* device) const {
     auto args = sized<npu4_queue_args>();
     args.priority = NPU4_PRIORITY_NORMAL;
+    Longer<npu4_queue_args> longer(args);
     npu4_queue* queue = nullptr;
     auto error = sized<npu4_error>();
-    harness_.require_ok(harness_.api.queue_open(device, &args, &queue, &error), error,
+    harness_.require_ok(harness_.api.queue_open(device, longer.get(), &queue, &error), error,
                         "queue_open");
     harness_.found.require(queue != nullptr, "queue_open succeeds and gives no queue");
     return {queue, harness_.api.queue_close};
@@ -57,12 +60,12 @@ class QueueCalls {
     args.input_count = in.size();
     args.outputs = out.data();
     args.output_count = out.size();
-    npu4_enqueue where = place(queue, wait);
-    const npu4_status status = harness_.api.submit(program, &args, &where, event, &error);
+    Longer<npu4_enqueue> where(place(queue, wait));
+    const npu4_status status = harness_.api.submit(program, &args, where.get(), event, &error);
     std::fill(in.begin(), in.end(), nullptr);
     std::fill(out.begin(), out.end(), nullptr);
     std::fill(wait.begin(), wait.end(), nullptr);
-    where.queue = nullptr;
+    where.get()->queue = nullptr;
     return status;
   }
 

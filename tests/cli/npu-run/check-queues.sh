@@ -17,7 +17,7 @@ found() {
     sed -n "s/ *\([0-9]*\) .* fail  *[0-9]*  /$1: \1: /p" | cut -c 1-140 | head -n 1
 }
 for fault in half-copy any-copy; do found $fault 23; done
-for fault in early late silent unordered forgets-failure lonely careless twice hasty; do
+for fault in early late silent unordered forgets-failure lonely careless equal-sizes twice hasty; do
   found $fault 24 | sed 's/takes [0-9]* ms/takes N ms/'
 done
 found lacks-wait 24

@@ -81,6 +81,15 @@ static npu4_status careless_submit(npu4_program* program, const npu4_run_args* a
   return good->submit(program, args, where, event, error);
 }
 
+/* Compares a size for equality. */
+static npu4_status strict_submit(npu4_program* program, const npu4_run_args* args,
+                                 const npu4_enqueue* where, npu4_event** event, npu4_error* error) {
+  if (where->struct_size != sizeof *where) {
+    return fail(error, NPU4_INVALID, NULL, "npu4_enqueue has another size");
+  }
+  return good->submit(program, args, where, event, error);
+}
+
 static npu4_status double_on_done(npu4_event* event, npu4_done callback, void* context,
                                   npu4_error* error) {
   callback(context, NPU4_OK);
@@ -130,6 +139,7 @@ __attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(co
   if (has_fault("forgets-failure")) table.submit_write = unordered_write;
   if (has_fault("lonely")) table.submit = lonely_submit;
   if (has_fault("careless")) table.submit = careless_submit;
+  if (has_fault("equal-sizes")) table.submit = strict_submit;
   if (has_fault("twice")) table.event_on_done = double_on_done;
   if (has_fault("hasty")) table.queue_close = hasty_queue_close;
   if (has_fault("half-copy")) table.buffer_copy = half_copy;

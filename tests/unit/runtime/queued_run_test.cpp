@@ -18,7 +18,8 @@ using namespace npu::test;
 
 namespace {
 
-/// Both devices of skeleton-queue, with options of its own, and one of the vendor, which blocks.
+/// Both devices of skeleton-queue, with options of its own, one of the vendor, which blocks, and
+/// the same queues once more as another backend, which wraps them.
 Target queue_target(const Json& options = Json::object()) {
   Json json = vendor_target().json;
   Json ops = Json::parse(R"([{"types": ["aten.relu.default"]},
@@ -38,7 +39,14 @@ Target queue_target(const Json& options = Json::object()) {
   }
   vendor["name"] = "v";
   json["devices"].push_back(vendor);
-  for (const auto& [from, to] : {std::pair{"q0", "q1"}, {"q0", "v"}, {"q1", "v"}}) {
+  ::setenv("WRAP4_FILE", "npu_backend_skeleton-queue.so", 1);  // read when it is loaded
+  Json wrapper = json["devices"][0];
+  wrapper["name"] = "w";
+  wrapper["backend"] = "wrap4";
+  wrapper["options"] = options;
+  json["devices"].push_back(wrapper);
+  for (const auto& [from, to] :
+       {std::pair{"q0", "q1"}, {"q0", "v"}, {"q1", "v"}, {"q0", "w"}, {"q1", "w"}, {"v", "w"}}) {
     json["links"].push_back({{"from", from}, {"to", to}, {"bandwidth", 1e9}, {"latency_us", 1}});
   }
   return parse_target(json, "target.json");
@@ -128,10 +136,10 @@ Graph chain_graph() {
 TEST_CASE("queues give the bits of blocking runs", "[runtime][queue]") {
   use_vendor_backend();
   const std::vector<std::vector<std::string>> places{
-      {"q0"}, {"q0", "q1"}, {"q0", "v"}, {"q0", "q1", "v"}};
-  for (std::uint32_t seed = 0; seed < 24; ++seed) {
+      {"q0"}, {"q0", "q1"}, {"q0", "v"}, {"q0", "w"}, {"q0", "q1", "v", "w"}};
+  for (std::uint32_t seed = 0; seed < 25; ++seed) {
     CAPTURE(seed);
-    const QueuedCase made = place(random_queue_graph(seed, places[seed % 4]), queue_target());
+    const QueuedCase made = place(random_queue_graph(seed, places[seed % 5]), queue_target());
     const auto blocking = execute(made, false);
     const auto queued = execute(made, true);
     for (std::uint64_t run = 0; run < 4; ++run) {
@@ -171,12 +179,16 @@ TEST_CASE("a transfer says which way it took", "[runtime][queue]") {
   for (const StepRecord& step : record.steps) {
     if (step.kind == StepRecord::Kind::kTransfer) CHECK(path_text(step) == "copied");
   }
-  Graph graph = chain_graph();
-  for (Node& node : graph.nodes()) node.device = node.device == "q1" ? "v" : "q0";
-  const QueuedCase mixed = place(std::move(graph), queue_target());
-  execute(mixed, true)->run(inputs_of(mixed, 1), &record);
-  for (const StepRecord& step : record.steps) {
-    if (step.kind == StepRecord::Kind::kTransfer) CHECK(path_text(step) == "copied");
+  for (const auto& [device, path] : {std::pair{"v", "copied"}, {"w", "staged"}}) {
+    Graph graph = chain_graph();
+    for (Node& node : graph.nodes()) {
+      if (node.device == "q1") node.device = device;
+    }
+    const QueuedCase mixed = place(std::move(graph), queue_target());
+    execute(mixed, true)->run(inputs_of(mixed, 1), &record);
+    for (const StepRecord& step : record.steps) {
+      if (step.kind == StepRecord::Kind::kTransfer) CHECK(path_text(step) == path);
+    }
   }
 }
 
@@ -231,28 +243,32 @@ TEST_CASE("what a run fails with reaches the caller, and the next run works", "[
 
 TEST_CASE("several runs at once are what each is alone", "[runtime][queue]") {
   use_vendor_backend();
-  const QueuedCase made =
-      place(random_queue_graph(5, {"q0", "q1"}), queue_target({{"delay_us", 500}}));
-  const auto alone = execute(made, false);
-  const auto executor = execute(made, true, 3);
-  std::vector<std::vector<Tensor>> expected;
-  for (std::uint64_t run = 0; run < 12; ++run) {
-    expected.push_back(alone->run(inputs_of(made, run), nullptr));
-  }
-  std::vector<std::shared_ptr<Executor::Run>> going;
-  std::uint64_t ended = 0;
-  for (std::uint64_t run = 0; run < 12; ++run) {
-    if (going.size() == 3) {
-      CHECK(are_same(executor->wait(going.front()), expected[ended++]));
-      going.erase(going.begin());
+  // Of one backend, whose work one thread submits, and of two, where each run has a thread.
+  const std::vector<std::vector<std::string>> places{{"q0", "q1"}, {"q0", "w"}};
+  for (const std::vector<std::string>& devices : places) {
+    const QueuedCase made =
+        place(random_queue_graph(5, devices), queue_target({{"delay_us", 500}}));
+    const auto alone = execute(made, false);
+    const auto executor = execute(made, true, 3);
+    std::vector<std::vector<Tensor>> expected;
+    for (std::uint64_t run = 0; run < 12; ++run) {
+      expected.push_back(alone->run(inputs_of(made, run), nullptr));
     }
-    going.push_back(executor->start(inputs_of(made, run), nullptr));
+    std::vector<std::shared_ptr<Executor::Run>> going;
+    std::uint64_t ended = 0;
+    for (std::uint64_t run = 0; run < 12; ++run) {
+      if (going.size() == 3) {
+        CHECK(are_same(executor->wait(going.front()), expected[ended++]));
+        going.erase(going.begin());
+      }
+      going.push_back(executor->start(inputs_of(made, run), nullptr));
+    }
+    // One that nobody waits for ends with its owner, and its place is free again.
+    going.pop_back();
+    for (const auto& run : going) CHECK(are_same(executor->wait(run), expected[ended++]));
+    going.clear();
+    CHECK(are_same(executor->run(inputs_of(made, 0), nullptr), expected[0]));
   }
-  // One that nobody waits for ends with its owner, and its place is free again.
-  going.pop_back();
-  for (const auto& run : going) CHECK(are_same(executor->wait(run), expected[ended++]));
-  going.clear();
-  CHECK(are_same(executor->run(inputs_of(made, 0), nullptr), expected[0]));
 }
 
 TEST_CASE("three runs at once have more than twice the throughput of one", "[runtime][queue]") {
