@@ -208,6 +208,7 @@ void Executor::load_partitions(const std::vector<Tensor>& weights,
     }
     const Json* steps = find_member(compiled[p].report, "steps");
     if (steps != nullptr && steps->is_array()) loaded.report_steps = steps->size();
+    int8_share_.add(read_compile_numbers(compiled[p].report));
     if (instance.keeps_outputs()) loaded.outputs = loaded.program->make_outputs();
     partitions_.push_back(std::move(loaded));
   }

@@ -5,11 +5,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "npu/compile/compile_report.hpp"
 #include "npu/compile/compiler.hpp"
 #include "npu/device/backend.hpp"
 #include "npu/ir/graph.hpp"
@@ -79,6 +81,8 @@ class Executor {
                           bool with_node_times = false, bool with_step_times = false);
 
   double load_ms() const noexcept { return load_ms_; }
+  /// Of a quantized model the share of multiply-adds that multiply int8 numbers.
+  std::optional<double> int8_macs() const { return int8_share_.value(); }
   /// Whether runs use several threads, since some steps on different devices are independent.
   bool overlaps() const noexcept { return workers_ != nullptr; }
   std::int64_t weight_uploads() const noexcept { return weight_uploads_; }
@@ -125,6 +129,7 @@ class Executor {
   std::map<std::string, std::int32_t> device_index_;
   std::vector<SharedWeights> shared_;  // by device
   std::vector<LoadedPartition> partitions_;
+  Int8Share int8_share_;
   std::vector<Slot> slots_;
   std::map<std::pair<TensorId, std::int32_t>, std::size_t> slot_index_;
   std::vector<Step> steps_;
