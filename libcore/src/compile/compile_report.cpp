@@ -33,6 +33,12 @@ std::string cell(const std::optional<double>& value, const Text& text) {
   return value ? text(*value) : "-";
 }
 
+std::optional<double> int8_share_of(const CompileReport& report) {
+  Int8Share share;
+  for (const CompiledRow& row : report.partitions) share.add(row.numbers);
+  return share.value();
+}
+
 }  // namespace
 
 CompileNumbers read_compile_numbers(const Json& report) {
@@ -42,7 +48,9 @@ CompileNumbers read_compile_numbers(const Json& report) {
           .predicted_kernels = number_of(report, "predicted_kernels"),
           .flops = number_of(report, "flops"),
           .weight_bytes = number_of(report, "weight_bytes"),
-          .arena_bytes = number_of(report, "arena_bytes")};
+          .arena_bytes = number_of(report, "arena_bytes"),
+          .macs = number_of(report, "macs"),
+          .int8_macs = number_of(report, "int8_macs")};
 }
 
 std::vector<GroupSplit> read_splits(const Json& report) {
@@ -65,6 +73,17 @@ std::vector<std::string> number_cells(const CompileNumbers& numbers) {
   return {cell(numbers.nodes, count_text),        cell(numbers.kernels, count_text),
           cell(numbers.reorders, count_text),     cell(numbers.flops, flops_text),
           cell(numbers.weight_bytes, bytes_text), cell(numbers.arena_bytes, bytes_text)};
+}
+
+void Int8Share::add(const CompileNumbers& numbers) {
+  if (!numbers.macs || !numbers.int8_macs) return;
+  macs_ += *numbers.macs;
+  int8_macs_ += *numbers.int8_macs;
+}
+
+std::optional<double> Int8Share::value() const {
+  if (!(macs_ > 0)) return std::nullopt;
+  return int8_macs_ / macs_;
 }
 
 CompileReport compile_report(const CompiledModel& model, const FoldedConstants& folded) {
@@ -123,6 +142,9 @@ std::string format_compile_report(const CompileReport& report) {
                                        std::to_string(report.cache_misses) + " misses"
                                  : "off"});
   totals.push_back({"precision", report.precision});
+  if (const auto share = int8_share_of(report)) {
+    totals.push_back({"int8 multiply-adds", fixed_text(*share * 100, 1) + "%"});
+  }
   if (report.worst_relative_error) {
     std::array<char, 32> number{};
     std::snprintf(number.data(), number.size(), "%.2e", *report.worst_relative_error);
@@ -159,6 +181,7 @@ std::map<std::string, double> compile_metrics(const CompileReport& report) {
     blob_bytes += static_cast<double>(row.blob_bytes);
   }
   metrics["blob_bytes"] = blob_bytes;
+  metrics["int8_macs"] = int8_share_of(report).value_or(0);
   if (report.worst_relative_error) metrics["worst_relative_error"] = *report.worst_relative_error;
   return metrics;
 }

@@ -181,6 +181,7 @@ RunReport report_of(const Graph& graph, const ReadyModel& model, const Executor&
   report.measured_ms = runs.last.total_us / 1000;
   report.first_ms = runs.first.total_us / 1000;
   report.load_ms = model.ready_ms + executor.load_ms();
+  report.int8_macs = executor.int8_macs();
   report.backends = executor.backend_versions();
   if (!runs.times.empty()) report.bench = summarize_bench(runs.times, runs.seconds);
   if (in_flight > 1) report.in_flight = {.runs = in_flight, .is_same = runs.is_same};

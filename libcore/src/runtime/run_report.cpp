@@ -172,6 +172,7 @@ Json run_report_json(const RunReport& report) {
   json["measured_ms"] = rounded_ms(report.measured_ms);
   json["first_ms"] = rounded_ms(report.first_ms);
   json["load_ms"] = rounded_ms(report.load_ms);
+  if (report.int8_macs) json["int8_macs"] = std::round(*report.int8_macs * 1e6) / 1e6;
   json["backends"] = report.backends;
   if (report.bench) json["bench"] = bench_json(report);
   if (report.in_flight) {
@@ -250,6 +251,9 @@ std::string totals_table(const RunReport& report) {
   rows.push_back({"copied", bytes_text(static_cast<double>(transferred.copied_bytes))});
   rows.push_back({"weights", bytes_text(static_cast<double>(report.weight_bytes))});
   rows.push_back({"load ms", ms_text(report.load_ms)});
+  if (report.int8_macs) {
+    rows.push_back({"int8 multiply-adds", fixed_text(*report.int8_macs * 100, 1) + "%"});
+  }
   rows.push_back({"first run ms", ms_text(report.first_ms)});
   rows.push_back({"measured ms", ms_text(report.measured_ms)});
   rows.push_back({"predicted ms", ms_text(report.predicted_ms)});

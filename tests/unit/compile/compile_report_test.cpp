@@ -98,3 +98,16 @@ TEST_CASE("compile report: metrics sum what backends give") {
   CHECK_FALSE(metrics.contains("worst_relative_error"));
   CHECK(compile_metrics({}).at("kernels") == 0);
 }
+
+TEST_CASE("compile report: the share of int8 multiply-adds") {
+  CompiledModel model = two_partitions();
+  CHECK(compile_metrics(compile_report(model)).at("int8_macs") == 0);
+  CHECK(format_compile_report(compile_report(model)).find("int8") == std::string::npos);
+  model.partitions.push_back(partition_of("npu", "onednn", 1, {{"macs", 300}, {"int8_macs", 100}}));
+  model.partitions.push_back(partition_of("npu", "onednn", 1, {{"macs", 100}, {"int8_macs", 100}}));
+  model.partitions.push_back(partition_of("npu", "vendor", 1, {{"macs", 100}}));  // not stated
+  CHECK(compile_metrics(compile_report(model)).at("int8_macs") == 0.5);
+  CHECK(format_compile_report(compile_report(model)).find("int8 multiply-adds") !=
+        std::string::npos);
+  CHECK(format_compile_report(compile_report(model)).find("50.0%") != std::string::npos);
+}

@@ -331,6 +331,16 @@ inline constexpr auto kFields<ByteTable> = std::make_tuple(NPU_FIELD(ByteTable, 
                                                            NPU_FIELD(ByteTable, isa));
 
 template <>
+inline constexpr auto kFields<QuantizedAverage> =
+    std::make_tuple(NPU_FIELD(QuantizedAverage, from), NPU_FIELD(QuantizedAverage, to),
+                    NPU_FIELD(QuantizedAverage, batch), NPU_FIELD(QuantizedAverage, channels),
+                    NPU_FIELD(QuantizedAverage, extents), NPU_FIELD(QuantizedAverage, windows),
+                    NPU_FIELD(QuantizedAverage, divisor_override),
+                    NPU_FIELD(QuantizedAverage, factor), NPU_FIELD(QuantizedAverage, source_zero),
+                    NPU_FIELD(QuantizedAverage, zero), NPU_FIELD(QuantizedAverage, least),
+                    NPU_FIELD(QuantizedAverage, most), NPU_FIELD(QuantizedAverage, isa));
+
+template <>
 inline constexpr auto kFields<QuantizedBinary> =
     std::make_tuple(NPU_FIELD(QuantizedBinary, a_type), NPU_FIELD(QuantizedBinary, b_type),
                     NPU_FIELD(QuantizedBinary, to), NPU_FIELD(QuantizedBinary, multiplies),

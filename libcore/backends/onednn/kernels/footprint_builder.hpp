@@ -152,5 +152,6 @@ Footprint footprint(const Quantize& kernel);
 Footprint footprint(const Dequantize& kernel);
 Footprint footprint(const ByteTable& kernel);
 Footprint footprint(const QuantizedBinary& kernel);
+Footprint footprint(const QuantizedAverage& kernel);
 
 }  // namespace npu::onednn

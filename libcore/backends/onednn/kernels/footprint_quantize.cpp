@@ -55,6 +55,33 @@ Footprint footprint(const ByteTable& kernel) {
   return FootprintBuilder().read(count, 1, true).read(256, 1).write(count, 1).done();
 }
 
+Footprint footprint(const QuantizedAverage& kernel) {
+  constexpr std::int64_t kMaxDivisor = 1 << 20;  // the product of three does not overflow
+  constexpr std::int64_t kMaxWindow = 1 << 22;   // nor does a sum of 32 bits
+  require(is_byte(kernel.from) && is_byte(kernel.to), "a type is not uint8 or int8");
+  require_range(kernel.least, kernel.most, kernel.to);
+  require(kernel.source_zero >= -128 && kernel.source_zero <= 255, "'source_zero' is no byte");
+  require_isa(kernel.isa);
+  Count source = at_least_one(kernel.batch, "batch") * at_least_one(kernel.channels, "channels");
+  Count target = source;
+  Count largest = 1;
+  for (int i = 0; i < 3; ++i) {
+    source = source * at_least_one(kernel.extents[i], "extents");
+    target = target * static_cast<std::int64_t>(kernel.windows[i].size());
+    std::int64_t longest = 1;
+    for (const Window& window : kernel.windows[i]) {
+      require(window.begin >= 0 && window.begin <= window.end && window.end <= kernel.extents[i],
+              "a window lies outside its dimension");
+      require(window.divisor >= 1 && window.divisor <= kMaxDivisor,
+              "the divisor of a window is not in 1..2^20");
+      longest = std::max(longest, window.end - window.begin);
+    }
+    largest = largest * longest;
+  }
+  require(largest.value() <= kMaxWindow, "a window has too many elements");
+  return FootprintBuilder().read(source, 1).write(target, 1).done();
+}
+
 Footprint footprint(const QuantizedBinary& kernel) {
   require(is_byte(kernel.a_type) && is_byte(kernel.b_type) && is_byte(kernel.to),
           "a type is not uint8 or int8");

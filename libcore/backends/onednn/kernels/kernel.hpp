@@ -40,7 +40,7 @@ using Kernel = std::variant<
     ScaleShift, Gelu, Elementwise, Softmax, BroadcastBinary, RmsNorm, WindowAverage,
     MiddleReduction, GatherRows, Sequence, Resample, Recurrence, GridSample, GroupNorm, TypedBinary,
     Select, IntegerReduction, ArgReduction, RunningSum, Quantize, Dequantize, ByteTable,
-    QuantizedBinary,
+    QuantizedBinary, QuantizedAverage,
     // Copies.
     Convert, RoundToBFloat16, CopyBytes, StridedCopy, PaddedCopy, Cast, PlainConcat, CopyParts,
     Triangle, IndexedCopy,

@@ -184,7 +184,55 @@ Pool even_pool(const Shape& input, const Shape& output) {
   return pool;
 }
 
+std::vector<std::vector<Window>> pool_windows(const Pool& pool, const Shape& input,
+                                              const Shape& output, bool count_padding) {
+  std::vector<std::vector<Window>> result(pool.kernel.size());
+  for (std::size_t i = 0; i < pool.kernel.size(); ++i) {
+    const std::int64_t extent = input[i + 2];
+    for (std::int64_t j = 0; j < output[i + 2]; ++j) {
+      const std::int64_t start = j * pool.stride[i] - pool.padding[i];
+      // The divisor counts padding, but nothing behind it.
+      const std::int64_t stop = std::min(start + pool.kernel[i], extent + pool.padding[i]);
+      Window window{std::max<std::int64_t>(start, 0), std::min(stop, extent), stop - start};
+      if (!count_padding) window.divisor = window.end - window.begin;
+      result[i].push_back(window);
+    }
+  }
+  return result;
+}
+
+std::vector<std::vector<Window>> adaptive_windows(const Shape& input, const Shape& output) {
+  std::vector<std::vector<Window>> result(output.size() - 2);
+  for (std::size_t i = 0; i + 2 < output.size(); ++i) {
+    const std::int64_t extent = input[i + 2];
+    const std::int64_t size = output[i + 2];
+    for (std::int64_t j = 0; j < size; ++j) {
+      const std::int64_t begin = j * extent / size;
+      const std::int64_t end = ((j + 1) * extent + size - 1) / size;
+      result[i].push_back({begin, end, end - begin});
+    }
+  }
+  return result;
+}
+
 }  // namespace
+
+AverageWindows read_average(Lowering& lowering, const BoundNode& node) {
+  const TensorId input = tensor_argument(lowering, node, "self");
+  const Shape shape = batched_shape(lowering, input);
+  if (node.find("output_size") != nullptr) {
+    const auto size = spatial_argument(lowering, node, "output_size", shape.size() - 2, 1);
+    Shape output{shape[0], shape[1]};
+    output.insert(output.end(), size.begin(), size.end());
+    return {shape, output, adaptive_windows(shape, output), 0};
+  }
+  const Pool pool = read_pool(lowering, node);
+  const Shape output = pooled_shape(lowering, pool, shape);
+  const bool has_divisor =
+      node.find("divisor_override") != nullptr && !node.is_none("divisor_override");
+  return {shape, output, pool_windows(pool, shape, output, node.boolean("count_include_pad")),
+          has_divisor ? node.integer("divisor_override") : 0};
+}
 
 void lower_max_pool(Lowering& lowering, const BoundNode& node) {
   const TensorId input = tensor_argument(lowering, node, "self");
@@ -222,22 +270,9 @@ void lower_average_pool(Lowering& lowering, const BoundNode& node) {
                   add_pool_primitive(lowering, pool, algorithm, source, output));
     return;
   }
-  const auto windows = [&](std::size_t i) {
-    std::vector<Window> result;
-    const std::int64_t extent = shape[i + 2];
-    for (std::int64_t j = 0; j < output[i + 2]; ++j) {
-      const std::int64_t start = j * pool.stride[i] - pool.padding[i];
-      // The divisor counts padding, but nothing behind it.
-      const std::int64_t stop = std::min(start + pool.kernel[i], extent + pool.padding[i]);
-      Window window{std::max<std::int64_t>(start, 0), std::min(stop, extent), stop - start};
-      if (!count_padding) window.divisor = window.end - window.begin;
-      result.push_back(window);
-    }
-    return result;
-  };
-  std::vector<std::vector<Window>> all;
-  for (std::size_t i = 0; i < pool.kernel.size(); ++i) all.push_back(windows(i));
-  define_pooled(lowering, input, output, add_window_average(lowering, source, all, divisor));
+  define_pooled(lowering, input, output,
+                add_window_average(lowering, source,
+                                   pool_windows(pool, shape, output, count_padding), divisor));
 }
 
 void lower_adaptive_average_pool(Lowering& lowering, const BoundNode& node) {
@@ -258,19 +293,8 @@ void lower_adaptive_average_pool(Lowering& lowering, const BoundNode& node) {
         add_pool_primitive(lowering, even_pool(shape, output), algorithm, source, output));
     return;
   }
-  const auto windows = [&](std::size_t i) {
-    std::vector<Window> result;
-    const std::int64_t extent = shape[i + 2];
-    for (std::int64_t j = 0; j < size[i]; ++j) {
-      const std::int64_t begin = j * extent / size[i];
-      const std::int64_t end = ((j + 1) * extent + size[i] - 1) / size[i];
-      result.push_back({begin, end, end - begin});
-    }
-    return result;
-  };
-  std::vector<std::vector<Window>> all;
-  for (std::size_t i = 0; i < count; ++i) all.push_back(windows(i));
-  define_pooled(lowering, input, output, add_window_average(lowering, source, all, 0));
+  define_pooled(lowering, input, output,
+                add_window_average(lowering, source, adaptive_windows(shape, output), 0));
 }
 
 std::optional<Value> add_plane_mean(Lowering& lowering, const Value& value) {

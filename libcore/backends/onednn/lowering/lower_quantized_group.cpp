@@ -205,6 +205,94 @@ Lowered<Value> add_moved(Lowering& lowering, const QuantizedOp& op) {
   return converted(lowering, op, moved, op.steps);
 }
 
+/// The means over all dimensions behind the channels.
+Lowered<AverageWindows> plane_windows(const Lowering& lowering, const BoundNode& node) {
+  AverageWindows result;
+  result.input = lowering.shape(tensor_argument(lowering, node, "self"));
+  const std::size_t rank = result.input.size();
+  std::vector<bool> is_reduced(rank, false);
+  for (const std::int64_t dim : node.integers("dim")) {
+    is_reduced[normalize_dimension(lowering, "dim", dim, rank)] = true;
+  }
+  result.output = result.input;
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (rank < 3 || rank > 5 || is_reduced[i] != (i >= 2)) {
+      return NotFused{"the mean is over other dimensions than those of planes"};
+    }
+    if (i < 2) continue;
+    result.output[i] = 1;
+    result.windows.push_back({{0, result.input[i], result.input[i]}});
+  }
+  return result;
+}
+
+Lowered<Value> add_average(Lowering& lowering, const QuantizedOp& op) {
+  const BoundNode node = bound(lowering, *op.node);
+  if (!op.steps.empty()) return NotFused{"the kernel has no functions behind an average"};
+  const auto source = quantized_source(lowering, op.node->inputs.front());
+  if (!source) return source.refusal();
+  const auto windows = role_of_node(*op.node) == FusionRole::kMean
+                           ? plane_windows(lowering, node)
+                           : Lowered<AverageWindows>(read_average(lowering, node));
+  if (!windows) return windows.refusal();
+  const QuantizedTarget& target = *op.target;
+  QuantizedAverage call;
+  call.from = source->value.type;
+  call.to = target.type;
+  call.batch = windows->input[0];
+  call.channels = windows->input[1];
+  const std::size_t missing = 3 - windows->windows.size();
+  for (std::size_t i = 0; i < windows->windows.size(); ++i) {
+    call.extents[missing + i] = windows->input[i + 2];
+    call.windows[missing + i] = windows->windows[i];
+  }
+  call.divisor_override = windows->divisor;
+  call.factor = source->scale / target.scale;
+  call.source_zero = source->zero_point;
+  call.zero = target.zero_point;
+  call.least = target.least;
+  call.most = target.most;
+  const Value batched = lowering.reshaped(source->value, windows->input);
+  const Value numbers =
+      lowering.in_layout(batched, channels_last_layout(windows->input, call.from));
+  const Value result =
+      lowering.temporary(target.type, channels_last_layout(windows->output, target.type));
+  lowering.add_kernel({numbers}, result, std::move(call));
+  return lowering.reshaped(result, lowering.shape(op.node->outputs.front()));
+}
+
+/// Operands with numbers of the target's, one behind the other.
+Lowered<Value> add_joined(Lowering& lowering, const QuantizedOp& op) {
+  const std::vector<TensorId>& inputs = op.node->inputs;
+  Shape shape = lowering.shape(inputs.front());
+  const std::size_t axis =
+      normalize_dimension(lowering, "dim", bound(lowering, *op.node).integer("dim"), shape.size());
+  shape[axis] = 0;
+  const bool has_channels = shape.size() >= 3 && shape.size() <= 5;
+  const auto layout_of = [&](const Shape& of) {
+    return has_channels ? channels_last_layout(of, op.target->type)
+                        : plain_layout(of, op.target->type);
+  };
+  std::vector<Layout> layouts;
+  std::vector<PrimitiveOperand> reads;
+  for (const TensorId id : inputs) {
+    const auto source = quantized_source(lowering, id);
+    if (!source) return source.refusal();
+    const auto numbers = converted(lowering, op, *source, op.steps);
+    if (!numbers) return numbers.refusal();
+    layouts.push_back(layout_of(lowering.shape(id)));
+    reads.push_back({DNNL_ARG_MULTIPLE_SRC + static_cast<int>(reads.size()),
+                     lowering.in_layout(*numbers, layouts.back())});
+    shape[axis] += lowering.shape(id)[axis];
+  }
+  lowering.check_result(op.node->outputs.front(), shape, DType::kFloat32);
+  const dnnl::concat::primitive_desc primitive(layout_of(shape), static_cast<int>(axis), layouts,
+                                               lowering.engine(), Lowering::attributes());
+  const Value result = lowering.temporary(op.target->type, layout_of(shape));
+  lowering.add_primitive(primitive, reads, result);
+  return result;
+}
+
 }  // namespace
 
 Lowered<Done> lower_quantized_group(Lowering& lowering, const FusionGroup& group) {
@@ -215,7 +303,12 @@ Lowered<Done> lower_quantized_group(Lowering& lowering, const FusionGroup& group
     if (role == FusionRole::kConv) return add_quantized_convolution(lowering, *op);
     if (is_matrix_product(role)) return add_quantized_product(lowering, *op);
     if (!op->target) return NotFused{"nothing quantizes the result"};
+    if (role == FusionRole::kCat) return add_joined(lowering, *op);
     if (op->node->inputs.size() == 2) return add_arithmetic(lowering, *op);
+    if (role == FusionRole::kMean || role == FusionRole::kGlobalPool ||
+        base_name(op->node->op_type).starts_with("avg_pool")) {
+      return add_average(lowering, *op);
+    }
     if (role == FusionRole::kWindow || role == FusionRole::kSameOrder ||
         role == FusionRole::kPermute) {
       return add_moved(lowering, *op);

@@ -308,6 +308,14 @@ TensorId tensor_argument(const Lowering& lowering, const BoundNode& node, std::s
 std::vector<std::int64_t> spatial_argument(const Lowering& lowering, const BoundNode& node,
                                            std::string_view name, std::size_t rank,
                                            std::int64_t least);
+/// What an average pooling averages.
+struct AverageWindows {
+  Shape input;                               ///< [N, C, spatial..]
+  Shape output;                              ///< likewise
+  std::vector<std::vector<Window>> windows;  ///< by spatial dimension and position
+  std::int64_t divisor = 0;                  ///< 0: that of each window
+};
+AverageWindows read_average(Lowering& lowering, const BoundNode& node);
 /// The mean over all dimensions behind the channels, which stay as dimensions of 1; nothing if
 /// oneDNN has no pooling of that rank.
 std::optional<Value> add_plane_mean(Lowering& lowering, const Value& value);

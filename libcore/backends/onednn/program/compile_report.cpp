@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "npu/ops/op_catalogue.hpp"
+#include "npu/ops/op_name.hpp"
 #include "npu/support/json.hpp"
 #include "program/primitive_record.hpp"
 
@@ -64,6 +65,38 @@ void add_kernel(const Step& step, const StepRecord& record, const dnnl::engine& 
   }
 }
 
+bool is_product(const Node& node) {
+  const OpInfo* op = find_op(node.op_type);
+  return op != nullptr && (op->role == FusionRole::kConv || is_matrix_product(op->role));
+}
+
+/// A primitive whose first operand is numbers of a byte.
+bool multiplies_bytes(const Step& step) {
+  if (step.kernel || step.node < 0 || step.kind != KernelKind::kCompute) return false;
+  const dnnl_data_type_t type = step.layouts.front().data.data_type;
+  return type == dnnl_u8 || type == dnnl_s8;
+}
+
+/// Multiply-adds of convolutions and matrix products, and how many of them are of int8 numbers;
+/// only for sub-IRs that have quantized tensors.
+void add_multiply_adds(const Graph& graph, const Plan& plan, Json& report) {
+  double all = 0.0;
+  double int8 = 0.0;
+  bool is_quantized = false;
+  for (const Node& node : graph.nodes()) {
+    is_quantized = is_quantized || is_dequantization(node.op_type);
+    if (is_product(node)) all += node_flops(graph, node) / 2;
+  }
+  if (!is_quantized) return;
+  for (const Step& step : plan.steps) {
+    if (!multiplies_bytes(step)) continue;
+    const Node& node = graph.nodes()[static_cast<std::size_t>(step.node)];
+    if (is_product(node)) int8 += node_flops(graph, node) / 2;
+  }
+  report["macs"] = all;
+  report["int8_macs"] = int8;
+}
+
 }  // namespace
 
 std::string compile_report(const Graph& graph, const Plan& plan, const StoredPlan& stored,
@@ -98,16 +131,17 @@ std::string compile_report(const Graph& graph, const Plan& plan, const StoredPla
                       {"node", graph.node(split.node).name},
                       {"reason", split.reason}});
   }
-  const Json report = {{"nodes", graph.nodes().size()},
-                       {"kernels", plan.steps.size()},
-                       {"reorders", reorders},
-                       {"flops", flops},
-                       {"weight_bytes", weight_bytes},
-                       {"arena_bytes", stored.record.arena_bytes},
-                       {"peak_live_bytes", stored.peak_live_bytes},
-                       {"precision", bfloat16 ? "bf16" : "f32"},
-                       {"splits", std::move(splits)},
-                       {"steps", std::move(steps)}};
+  Json report = {{"nodes", graph.nodes().size()},
+                 {"kernels", plan.steps.size()},
+                 {"reorders", reorders},
+                 {"flops", flops},
+                 {"weight_bytes", weight_bytes},
+                 {"arena_bytes", stored.record.arena_bytes},
+                 {"peak_live_bytes", stored.peak_live_bytes},
+                 {"precision", bfloat16 ? "bf16" : "f32"},
+                 {"splits", std::move(splits)},
+                 {"steps", std::move(steps)}};
+  add_multiply_adds(graph, plan, report);
   return report.dump();
 }
 

@@ -22,9 +22,12 @@ struct CompileNumbers {
   std::optional<double> flops;
   std::optional<double> weight_bytes;
   std::optional<double> arena_bytes;
+  std::optional<double> macs;       ///< of a quantized model: multiply-adds of products
+  std::optional<double> int8_macs;  ///< those of them that multiply int8 numbers
 };
 CompileNumbers read_compile_numbers(const Json& report);
-/// The same as table cells, in the order of the members; "-" for a number that is absent.
+/// The same as table cells, in the order of the members but the last two; "-" for a number that is
+/// absent.
 std::vector<std::string> number_cells(const CompileNumbers& numbers);
 
 /// A fusion group that its backend did not compute as one kernel.
@@ -45,6 +48,18 @@ struct CompiledRow {
   std::uint64_t blob_bytes = 0;
   double compile_ms = 0;
   bool cache_hit = false;
+};
+
+/// The share of the multiply-adds of quantized partitions that multiply int8 numbers.
+class Int8Share {
+ public:
+  void add(const CompileNumbers& numbers);
+  /// Nothing if no partition stated any.
+  std::optional<double> value() const;
+
+ private:
+  double macs_ = 0;
+  double int8_macs_ = 0;
 };
 
 /// What npu-compile reports.

@@ -5,11 +5,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "npu/compile/compile_report.hpp"
 #include "npu/compile/compiler.hpp"
 #include "npu/device/backend.hpp"
 #include "npu/ir/graph.hpp"
@@ -99,6 +101,8 @@ class Executor {
   std::vector<Tensor> wait(const std::shared_ptr<Run>& run);
 
   double load_ms() const noexcept { return load_ms_; }
+  /// Of a quantized model the share of multiply-adds that multiply int8 numbers.
+  std::optional<double> int8_macs() const { return int8_share_.value(); }
   /// Whether some steps of a run go on at the same time, since they are independent.
   bool overlaps() const noexcept { return overlaps_; }
   std::int64_t weight_uploads() const noexcept { return weight_uploads_; }
@@ -149,6 +153,7 @@ class Executor {
   std::vector<SharedWeights> shared_;  // by device
   std::vector<LoadedPartition> partitions_;
   std::vector<std::unique_ptr<Flight>> flights_;
+  Int8Share int8_share_;
   std::vector<Slot> slots_;
   std::map<std::pair<TensorId, std::int32_t>, std::size_t> slot_index_;
   std::vector<Step> steps_;

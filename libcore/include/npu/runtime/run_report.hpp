@@ -108,6 +108,7 @@ struct RunReport {
   double measured_ms = 0;  ///< the last run
   double first_ms = 0;
   double load_ms = 0;
+  std::optional<double> int8_macs;  ///< of a quantized model: the share of multiply-adds in int8
   std::map<std::string, std::string> backends;  ///< version by name
   std::optional<BenchSummary> bench;
   std::optional<InFlightSummary> in_flight;    ///< with more than one

@@ -93,9 +93,15 @@ class QuantizedMatcher {
         return is_activation(id, n) && info(id).shape == shape;
       });
     }
+    if (role == Role::kCat) {
+      return std::all_of(node.inputs.begin(), node.inputs.end(),
+                         [&](TensorId id) { return is_activation(id, n); });
+    }
+    const bool is_average = role == Role::kGlobalPool || role == Role::kMean ||
+                            node.op_type.starts_with("aten.avg_pool");
     const bool is_maximum = node.op_type.starts_with("aten.max_pool");
     const bool is_moved = is_maximum || role == Role::kSameOrder || role == Role::kPermute;
-    return (is_moved || is_function(role)) && node.inputs.size() == 1 &&
+    return (is_moved || is_average || is_function(role)) && node.inputs.size() == 1 &&
            is_activation(node.inputs.front(), n);
   }
 

@@ -379,6 +379,35 @@ TEST_CASE("onednn: ops between conversions need no floats", "[onednn][quantized]
     const bool is_same = to.scale == kAsymmetric.scale;
     CHECK(model.check() == (is_same ? Names{"pooling"} : Names{"pooling", "byte-table"}));
   }
+  SECTION("averages of windows") {
+    const Array y = model.node("y", "aten.avg_pool2d.default", {"x"},
+                               R"("kernel_size":[3,3],"stride":[2,2],"padding":[1,1])",
+                               pool(x, {2, 19, 3, 4}, {{3, 3}, {2, 2}, {1, 1}}, false));
+    model.quantize("q", "y", y, to);
+    // Averages of a few numbers are often ties, which rounding in float breaks at random.
+    CHECK(model.check(0.12) == Names{"quantized-average"});
+  }
+  SECTION("averages that adapt") {
+    const Array y = model.node("y", "aten.adaptive_avg_pool2d.default", {"x"},
+                               R"("output_size":[4,3])", pool_adaptively(x, 4, 3));
+    model.quantize("q", "y", y, to);
+    CHECK(model.check(0.12) == Names{"quantized-average"});
+  }
+  SECTION("means of planes") {
+    const Array y =
+        model.node("y", "aten.mean.dim", {"x"}, R"("dim":[2,3])", mean_over(x, {2, 3}, false));
+    model.quantize("q", "y", y, to);
+    CHECK(model.check(0.12) == Names{"quantized-average"});
+  }
+  SECTION("a concatenation of tensors of several scales") {
+    const Array r = model.numbers("r", {2, 5, 6, 8}, kSigned, 2);
+    const Array y =
+        model.node("y", "aten.cat.default", {"x", "r"}, R"("dim":1)", concatenate({x, r}, 1));
+    model.quantize("q", "y", y, to);
+    const Names found = model.check(0.01);
+    CHECK(found.back() == "concat");
+    CHECK(std::count(found.begin(), found.end(), "dequantize") == 0);
+  }
   SECTION("another shape") {
     const Array y = model.node("y", "aten.flatten.using_ints", {"x"}, R"("start_dim":1)",
                                reshape(x, {2, 19 * 48}));

@@ -220,6 +220,15 @@ std::vector<Kernel> samples() {
   binary.count = 37;
   binary.isa = isa;
   result.emplace_back(binary);
+  QuantizedAverage mean_of_bytes;
+  mean_of_bytes.batch = 2;
+  mean_of_bytes.channels = 70;
+  mean_of_bytes.extents[1] = 5;
+  mean_of_bytes.extents[2] = 4;
+  mean_of_bytes.windows[1] = {{0, 3, 3}, {2, 5, 3}};
+  mean_of_bytes.windows[2] = {{0, 4, 4}};
+  mean_of_bytes.isa = isa;
+  result.emplace_back(mean_of_bytes);
   result.emplace_back(Select{2, {3, 5}, {5, 1}, {0, 0}, {5, 1}, {5, 1}});
   result.emplace_back(IntegerReduction{IntegerReduction::Op::kProduct, DType::kInt32, 2, 3, 5});
   result.emplace_back(ArgReduction{DType::kBFloat16, true, true, 2, 3, 5});

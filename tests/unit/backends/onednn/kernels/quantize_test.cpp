@@ -130,4 +130,43 @@ TEST_CASE("sums, products and tables of quantized numbers", "[onednn][kernels][q
   }
 }
 
+TEST_CASE("averages of windows of quantized numbers", "[onednn][kernels][quantize]") {
+  for (const VectorIsa isa : test::instruction_sets(VectorIsa::kAny)) {
+    QuantizedAverage call;
+    call.to = DType::kInt8;
+    call.batch = 2;
+    call.channels = 70;
+    call.extents[1] = 5;
+    call.extents[2] = 4;
+    call.windows[1] = {{0, 2, 3}, {2, 5, 3}};  // the first reaches into padding
+    call.windows[2] = {{0, 4, 4}};
+    call.factor = 0.75F;
+    call.source_zero = 100;
+    call.zero = -3;
+    call.least = -100;
+    call.most = 90;
+    call.isa = isa;
+    Bytes source(2 * 20 * 70);
+    for (std::size_t i = 0; i < source.size(); ++i) {
+      source[i] = static_cast<std::uint8_t>(i * i * 31 % 251);
+    }
+    const Signed found = run<std::int8_t>(call, 2 * 2 * 70, source);
+    for (std::size_t n = 0; n < 2; ++n) {
+      for (std::size_t w = 0; w < 2; ++w) {
+        for (std::size_t c = 0; c < 70; ++c) {
+          double sum = 0;
+          for (std::size_t y = w == 0 ? 0 : 2; y < (w == 0 ? 2U : 5U); ++y) {
+            for (std::size_t x = 0; x < 4; ++x) {
+              sum += source[((n * 5 + y) * 4 + x) * 70 + c] - 100.0;
+            }
+          }
+          const double number = std::nearbyint(sum * 0.75 / 12) - 3;
+          const int wanted = static_cast<int>(std::min(std::max(number, -100.0), 90.0));
+          REQUIRE(std::abs(int{found[(n * 2 + w) * 70 + c]} - wanted) <= 1);
+        }
+      }
+    }
+  }
+}
+
 }  // namespace npu::onednn

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Averages of windows of quantized numbers, as pooling and means over planes ask for them: exact
+// sums in 32 bits, one multiplication and one rounding for each result. Channels are last and taken
+// in runs, which vectors go along. O(elements of windows).
+#include <algorithm>
+
+#include "kernels/elements.hpp"
+#include "kernels/quantize.hpp"
+#include "kernels/share_work.hpp"
+
+namespace npu::onednn {
+
+namespace {
+
+constexpr std::int64_t kChannels = 64;  ///< of a thread's piece
+
+/// The window of one result, in one run of channels.
+struct Spot {
+  const QuantizedAverage* call;
+  const std::byte* source;  ///< of the image and the first channel
+  std::byte* target;
+  const Window* window[3];
+  std::int64_t channels;
+};
+
+template <typename T>
+[[gnu::always_inline]] inline void add_window(const Spot& spot, std::int32_t* sums) {
+  const QuantizedAverage& call = *spot.call;
+  const T* source = elements<T>(spot.source);
+  for (std::int64_t z = spot.window[0]->begin; z < spot.window[0]->end; ++z) {
+    for (std::int64_t y = spot.window[1]->begin; y < spot.window[1]->end; ++y) {
+      for (std::int64_t x = spot.window[2]->begin; x < spot.window[2]->end; ++x) {
+        const T* from = source + ((z * call.extents[1] + y) * call.extents[2] + x) * call.channels;
+        for (std::int64_t c = 0; c < spot.channels; ++c) sums[c] += from[c];
+      }
+    }
+  }
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void store_average(const Spot& spot, const std::int32_t* sums) {
+  constexpr float kFarthest = 2097152.0F;
+  constexpr float kShift = 12582912.0F;  // rounds to the nearest integer, ties to even
+  const QuantizedAverage& call = *spot.call;
+  std::int64_t count = 1;
+  std::int64_t divisor = 1;
+  for (const Window* window : spot.window) {
+    count *= window->end - window->begin;
+    divisor *= window->divisor;
+  }
+  if (call.divisor_override != 0) divisor = call.divisor_override;
+  const auto zeros = static_cast<std::int32_t>(count * call.source_zero);
+  const float factor = call.factor / static_cast<float>(divisor);
+  const auto zero = static_cast<float>(call.zero);
+  const auto least = static_cast<float>(call.least);
+  const auto most = static_cast<float>(call.most);
+  T* target = elements<T>(spot.target);
+  for (std::int64_t c = 0; c < spot.channels; ++c) {
+    float number = static_cast<float>(sums[c] - zeros) * factor;
+    number = std::min(std::max(number, -kFarthest), kFarthest);
+    number = (number + kShift) - kShift + zero;
+    number = std::min(std::max(number, least), most);
+    target[c] = static_cast<T>(static_cast<std::int32_t>(number));
+  }
+}
+
+[[gnu::always_inline]] inline void average(const Spot& spot) {
+  std::int32_t sums[kChannels] = {};
+  if (spot.call->from == DType::kInt8) {
+    add_window<std::int8_t>(spot, sums);
+  } else {
+    add_window<std::uint8_t>(spot, sums);
+  }
+  if (spot.call->to == DType::kInt8) {
+    store_average<std::int8_t>(spot, sums);
+  } else {
+    store_average<std::uint8_t>(spot, sums);
+  }
+}
+
+void average_anywhere(const Spot& spot) { average(spot); }
+NPU_TARGET_AVX2 void average_avx2(const Spot& spot) { average(spot); }
+NPU_TARGET_AVX512 void average_avx512(const Spot& spot) { average(spot); }
+
+}  // namespace
+
+void QuantizedAverage::run(const Operands& operands) const {
+  const auto body = for_isa(isa, average_anywhere, average_avx2, average_avx512);
+  const auto& [slices, rows, columns] = windows;
+  const auto spots = static_cast<std::int64_t>(slices.size() * rows.size() * columns.size());
+  const std::int64_t runs = ceil_div(channels, kChannels);
+  const std::int64_t elements_in = batch * extents[0] * extents[1] * extents[2] * channels;
+  const auto width = static_cast<std::int64_t>(columns.size());
+  const auto height = static_cast<std::int64_t>(rows.size());
+  share_pieces(batch * spots * runs, threads_for(elements_in >= kParallelElements),
+               [&](std::int64_t piece, int) {
+                 const std::int64_t first = piece % runs * kChannels;
+                 const std::int64_t spot = piece / runs % spots;
+                 const std::int64_t image = piece / runs / spots;
+                 body({this,
+                       operands.source + image * (elements_in / batch) + first,
+                       operands.target + (image * spots + spot) * channels + first,
+                       {&slices[static_cast<std::size_t>(spot / width / height)],
+                        &rows[static_cast<std::size_t>(spot / width % height)],
+                        &columns[static_cast<std::size_t>(spot % width)]},
+                       std::min(kChannels, channels - first)});
+               });
+}
+
+}  // namespace npu::onednn
