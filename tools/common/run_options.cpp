@@ -133,6 +133,7 @@ void add_run_options(Tool& tool, RunModelOptions& options, PlanRunOptions& plan_
       "run steps one after another, even those that could run at the same time");
   tool.add_precision(options.precision, "compute float32 tensors as f32 or bf16 [f32]");
   tool.add_cache(options.cache);
+  tool.add_memory_limit(options.executor.backend_options);
 }
 
 bool complain_of_mismatches(Tool& tool, const RunModelOptions& options, const RunReport& report) {

@@ -128,6 +128,7 @@ std::string format_compile_report(const CompileReport& report) {
     std::snprintf(number.data(), number.size(), "%.2e", *report.worst_relative_error);
     totals.push_back({"worst relative error", number.data()});
   }
+  if (!report.memory.empty()) text += "\n" + format_memory_needs(report.memory);
   return text + "\n" + table_text(totals);
 }
 
@@ -159,6 +160,11 @@ std::map<std::string, double> compile_metrics(const CompileReport& report) {
     blob_bytes += static_cast<double>(row.blob_bytes);
   }
   metrics["blob_bytes"] = blob_bytes;
+  double memory_bytes = 0;
+  for (const DeviceMemoryNeed& need : report.memory) {
+    memory_bytes += static_cast<double>(need.needed());
+  }
+  metrics["memory_bytes"] = memory_bytes;
   if (report.worst_relative_error) metrics["worst_relative_error"] = *report.worst_relative_error;
   return metrics;
 }

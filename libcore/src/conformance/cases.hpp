@@ -48,5 +48,9 @@ void check_wrapping(const Harness& harness);
 void check_profile(const Harness& harness);
 void check_blob_questions(const Harness& harness);
 void check_shared_weights(const Harness& harness);
+// Memory, progress.
+void check_memory_limit(const Harness& harness);
+void check_memory_reports(const Harness& harness);
+void check_progress(const Harness& harness);
 
 }  // namespace npu::conformance

@@ -68,7 +68,7 @@ Executor::Executor(const Graph& graph, const PartitionPlan& plan, const Target& 
   compile.backend_options = options.backend_options;
   const CompiledModel model = compile_plan(graph, plan, target, weights, compile, nullptr, devices);
   open_devices(target, options, model.devices);
-  load_partitions(weights, model.partitions);
+  load_within_memory(target, options, weights, model.partitions);
   schedule();
   if (options.overlap) start_workers();
   load_ms_ = microseconds_since(start) / 1000;
@@ -81,7 +81,7 @@ Executor::Executor(const Graph& graph, const PartitionPlan& plan, const Target& 
     : graph_(graph), plan_(plan) {
   const auto start = Clock::now();
   open_devices(target, options, devices);
-  load_partitions(weights, compiled);
+  load_within_memory(target, options, weights, compiled);
   schedule();
   if (options.overlap) start_workers();
   load_ms_ = microseconds_since(start) / 1000;

@@ -103,20 +103,30 @@ struct Runs {
   RunRecord first;
   RunRecord last;
   std::vector<double> times;  ///< of all but the first, in milliseconds
+  bool is_cut_short = false;  ///< by the deadline
 };
 
-Runs run_all(Executor& executor, const std::vector<Tensor>& inputs, std::int64_t more,
-             bool with_node_times) {
+Runs run_all(Executor& executor, const std::vector<Tensor>& inputs, const RunModelOptions& options) {
+  const bool with_node_times = !options.trace.empty();
+  const auto is_late = [&] { return options.deadline && Clock::now() >= *options.deadline; };
+  if (is_late()) {
+    throw Error(ErrorCode::kInfeasible,
+                "the deadline is over before the first run; allow more with --deadline");
+  }
   Runs runs;
   runs.outputs = executor.run(inputs, &runs.first, with_node_times);
   runs.last = runs.first;
-  for (std::int64_t i = 0; i < more; ++i) {
+  for (std::int64_t i = 0; i < options.bench; ++i) {
+    if (is_late()) {
+      runs.is_cut_short = true;
+      break;
+    }
     executor.run(inputs, &runs.last, with_node_times);
     runs.times.push_back(runs.last.total_us / 1000);
   }
   log(LogModule::kRun, LogLevel::kInfo, [&] {
     return "first run " + fixed_text(runs.first.total_us / 1000, 2) + " ms, timed runs after it " +
-           std::to_string(more);
+           std::to_string(runs.times.size());
   });
   return runs;
 }
@@ -142,11 +152,13 @@ RunReport report_of(const Graph& graph, const ReadyModel& model, const Executor&
   report.overlap = executor.overlaps();
   report.weight_tensors = executor.weight_uploads();
   report.weight_bytes = executor.weight_bytes();
+  report.memory = executor.memory();
   report.predicted_ms = predicted.total_ms(metrics.predicted_us);
   report.measured_ms = runs.last.total_us / 1000;
   report.first_ms = runs.first.total_us / 1000;
   report.load_ms = model.ready_ms + executor.load_ms();
   report.backends = executor.backend_versions();
+  report.is_cut_short = runs.is_cut_short;
   if (!runs.times.empty()) report.bench = summarize_bench(runs.times);
   return report;
 }
@@ -187,6 +199,7 @@ CompileOptions compile_options(const RunModelOptions& options) {
   compile.precision = options.precision;
   compile.threads = devices.threads;
   compile.backend_options = devices.backend_options;
+  compile.control.deadline = options.deadline;
   return compile;
 }
 
@@ -246,7 +259,7 @@ RunReport run_ready(const Graph& graph, const ReadyModel& model, const std::vect
                     const RunModelOptions& options, const References& references) {
   Executor executor(graph, model.plan, model.target, model.weights, executor_options(options),
                     model.partitions, model.devices);
-  const Runs runs = run_all(executor, inputs, options.bench, !options.trace.empty());
+  const Runs runs = run_all(executor, inputs, options);
   RunReport report = report_of(graph, model, executor, runs, options.precision);
   OpenDevices open = executor.devices();
   open.insert(model.devices.begin(), model.devices.end());

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "npu/compile/compiler.hpp"
+#include "npu/compile/memory_needs.hpp"
 #include "npu/device/backend.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/partition/partition_plan.hpp"
@@ -60,7 +61,8 @@ class Executor {
   /// `weights` by TensorId, as load_weights returns them. Keeps references to graph and plan, which
   /// must outlive it. Compiles every partition first, without a cache. Throws Error kUnsupported if
   /// a backend is missing or refuses a partition. `devices` are open already, with the same
-  /// options.
+  /// options. Throws Error kInfeasible, before anything is loaded, if it does not fit in a device's
+  /// memory, or in backend_options["memory_limit"].
   Executor(const Graph& graph, const PartitionPlan& plan, const Target& target,
            const std::vector<Tensor>& weights, const ExecutorOptions& options,
            const OpenDevices& devices = {});
@@ -83,6 +85,8 @@ class Executor {
   bool overlaps() const noexcept { return workers_ != nullptr; }
   std::int64_t weight_uploads() const noexcept { return weight_uploads_; }
   std::int64_t weight_bytes() const noexcept { return weight_bytes_; }
+  /// What its programs take, by device in the order of the target.
+  const std::vector<DeviceMemoryNeed>& memory() const noexcept { return memory_; }
   /// The devices that it runs on, for another one.
   OpenDevices devices() const;
   /// Name and version of every backend that is in use.
@@ -112,6 +116,15 @@ class Executor {
                      const std::vector<CompiledPartition>& compiled);
   void load_partitions(const std::vector<Tensor>& weights,
                        const std::vector<CompiledPartition>& compiled);
+  std::vector<DeviceMemoryNeed> sum_memory(
+      const Target& target, const std::vector<CompiledPartition>& compiled,
+      const std::function<std::optional<MemoryReport>(std::size_t)>& ask) const;
+  void check_memory_limits(const Target& target, const ExecutorOptions& options,
+                           const std::vector<CompiledPartition>& compiled);
+  void measure_memory(const Target& target, const std::vector<CompiledPartition>& compiled);
+  void load_within_memory(const Target& target, const ExecutorOptions& options,
+                          const std::vector<Tensor>& weights,
+                          const std::vector<CompiledPartition>& compiled);
   void schedule();
   void start_workers();
   void log_loaded() const;
@@ -133,6 +146,7 @@ class Executor {
   double load_ms_ = 0;
   std::int64_t weight_uploads_ = 0;
   std::int64_t weight_bytes_ = 0;
+  std::vector<DeviceMemoryNeed> memory_;
 };
 
 }  // namespace npu

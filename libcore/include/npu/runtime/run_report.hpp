@@ -96,12 +96,14 @@ struct RunReport {
   bool overlap = false;
   std::int64_t weight_tensors = 0;
   std::int64_t weight_bytes = 0;
+  std::vector<DeviceMemoryNeed> memory;  ///< by device
   double predicted_ms = 0;
   double measured_ms = 0;  ///< the last run
   double first_ms = 0;
   double load_ms = 0;
   std::map<std::string, std::string> backends;  ///< version by name
   std::optional<BenchSummary> bench;
+  bool is_cut_short = false;                   ///< some timed runs were not made by the deadline
   std::optional<ComparisonReport> expect;      ///< against a file
   std::optional<double> worst_relative_error;  ///< of bf16 against f32
   std::optional<ComparisonReport> verify;      ///< against the whole graph on one device
