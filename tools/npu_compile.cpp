@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-compile -- compile a document to one file that npu-run maps and runs.
 #include "file_digest.hpp"
+#include "interruptible_compile.hpp"
 #include "npu/compile/kernel_report.hpp"
 #include "npu/device/isa_level.hpp"
 #include "npu/ir/json_writer.hpp"
-#include "npu/runtime/compile_model.hpp"
 #include "run_options.hpp"
 #include "tag_options.hpp"
 #include "tool.hpp"
@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
   npu::CompileModelOptions options;
   bool info = false;
   std::string isa;
+  std::optional<double> deadline;
   tool.add_graph_input();
   tool.add_output();
   tool.add_import_options();
@@ -64,6 +65,8 @@ int main(int argc, char** argv) {
       "fail if a backend refuses a partition, instead of using the next device");
   npu::cli::add_custom_op_options(tool, options.load_ops, options.promote);
   tool.add_cache(options.cache);
+  tool.add_memory_limit(options.compile.backend_options);
+  tool.add_deadline(deadline, "exit 3 if the model is not compiled after so many seconds");
   app.add_flag("--info", info, "print as JSON what the bundle GRAPH holds, and exit");
   tool.add_report(
       "what each partition was compiled to and, with bf16, how far its results are from f32");
@@ -78,7 +81,8 @@ int main(int argc, char** argv) {
     if (!isa.empty()) npu::limit_isa_level(isa);
     options.measure_precision = tool.wants_report();
     npu::Graph& graph = tool.read_graph();
-    npu::CompileModelResult result = npu::compile_model(graph, options, tool.diagnostics());
+    npu::CompileModelResult result = npu::cli::compile_interruptibly(
+        graph, options, deadline, tool.verbosity() < 0, tool.diagnostics());
     tool.stop_on_errors();
     tool.report(npu::format_compile_report(result.report));
     if (tool.verbosity() > 0) tool.report(npu::format_kernel_report(result.model));

@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
   npu::cli::BackendOptions backend_options;
   std::string list_ops_device;
   std::string digest;
+  std::optional<double> deadline;
   npu::DigestCheck check = npu::DigestCheck::kOnUse;
   tool.add_graph_input();
   tool.add_import_options();
@@ -39,6 +40,7 @@ int main(int argc, char** argv) {
           ->type_name("[DEVICE]")
           ->expected(0, 1);
   npu::cli::add_backend_options(tool, backend_options);
+  tool.add_deadline(deadline, "exit 3 if the first run cannot start within so many seconds");
   tool.add_report("placement, steps and comparisons as tables");
   tool.add_assert(
       "transfers, transfer_bytes, measured_ms, predicted_ms, load_ms, median_ms, ...; see "
@@ -59,6 +61,7 @@ int main(int argc, char** argv) {
     }
     if (plan_options.wanted()) return npu::cli::run_plan(tool, options, plan_options);
     options.measure_precision = tool.wants_report();
+    if (deadline) options.deadline = npu::cli::seconds_from_now(*deadline);
     const auto bundle = digest.empty() ? tool.read_bundle(false, check)
                                        : npu::cli::read_pinned_bundle(tool, digest);
     const npu::RunReport report =

@@ -116,7 +116,7 @@ _npu_complete() {
       _npu_files "$current"
       return
       ;;
-    --require-digest | --assert | --min-nodes | --depth | --max-ops | --min-flops | --max-partitions | --memory-limit | -k | --parts | --imbalance | --seed | --random-weights | --random-inputs | --rtol | --atol | --bench | --in-flight | --threads | -j | --jobs | --cache-limit | \
+    --require-digest | --assert | --min-nodes | --depth | --max-ops | --min-flops | --max-partitions | --memory-limit | --deadline | -k | --parts | --imbalance | --seed | --random-weights | --random-inputs | --rtol | --atol | --bench | --in-flight | --threads | -j | --jobs | --cache-limit | \
       --seeds | --node-imbalance | --edge-imbalance | --nodes | --pad | --ratios | --segments | --top-k | --devices | \
       --device | --exclude | --memory | --resource | --degrees | --runs | --error-samples | --max-bytes)
       return # free text and numbers
@@ -136,7 +136,7 @@ _npu_complete() {
       ;;
     npu-compile)
       options="$common --bind --freeze -o --output -t --target --devices --exclude-device --precision --isa --weights --random-weights -j --jobs --threads"
-      options+=" --no-fallback --load-ops --promote --cache-dir --no-cache --cache-limit --info"
+      options+=" --no-fallback --load-ops --promote --cache-dir --no-cache --cache-limit --memory-limit --deadline --info"
       ;;
     npu-align)
       options="$common --bind --freeze -o --output --json-infinity -a --algorithm -w --weight -t --target --explain --dot --quantize --ranges --calibration --full"
@@ -154,7 +154,7 @@ _npu_complete() {
     npu-run)
       options="$common --bind --freeze --weights --random-weights --inputs --random-inputs --outputs --expect --verify"
       options+=" --each --isolate --bisect --reduce --tap"
-      options+=" --rtol --atol --bench --threads --target --devices --exclude-device --trace --no-overlap --in-flight --precision --cache-dir --no-cache --cache-limit --load-ops --promote --list-ops"
+      options+=" --rtol --atol --bench --threads --target --devices --exclude-device --trace --no-overlap --in-flight --precision --cache-dir --no-cache --cache-limit --memory-limit --deadline --load-ops --promote --list-ops"
       options+=" --require-digest --no-verify-digests --list-backends --check-backend --quick --case"
       options+=" --features --device --simulate"
       ;;

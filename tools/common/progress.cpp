@@ -39,8 +39,12 @@ extern "C" void request_stop(int signal) {
 
 }  // namespace
 
-Progress::Progress(bool quiet)
-    : start_(Clock::now()), shown_(start_), visible_(!quiet && ::isatty(STDERR_FILENO) == 1) {
+Progress::Progress(bool quiet, double quiet_seconds, CtrlC ctrl_c)
+    : start_(Clock::now()),
+      shown_(start_),
+      quiet_seconds_(quiet_seconds),
+      visible_(!quiet && ::isatty(STDERR_FILENO) == 1) {
+  if (ctrl_c == CtrlC::kIsNotOurs) return;
   struct sigaction action {};
   action.sa_handler = request_stop;
   action.sa_flags = SA_RESTART;
@@ -64,9 +68,8 @@ bool Progress::operator()(double done, const std::string& what) {
 }
 
 bool Progress::show(double done, double remaining_s, const std::string& what) {
-  constexpr double kQuietSeconds = 1;
   constexpr double kEverySeconds = 0.1;
-  if (visible_ && seconds_since(start_) >= kQuietSeconds &&
+  if (visible_ && seconds_since(start_) >= quiet_seconds_ &&
       (!has_line_ || seconds_since(shown_) >= kEverySeconds)) {
     const auto percent = std::lround(100 * std::clamp(done, 0.0, 1.0));
     std::string line = std::to_string(percent) + " %, ";

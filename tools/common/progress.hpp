@@ -6,12 +6,13 @@
 
 namespace npu::cli {
 
-/// A progress line on stderr for long commands, only on a terminal and after a second; and Ctrl-C,
+/// A progress line on stderr for long commands, only on a terminal and after some time; and Ctrl-C,
 /// which asks the command to stop at the next point. A second one ends the program at once.
 class Progress {
  public:
-  /// `quiet`: no line.
-  explicit Progress(bool quiet);
+  enum class CtrlC : unsigned char { kStops, kIsNotOurs };
+  /// `quiet`: no line; else one after `quiet_seconds`.
+  explicit Progress(bool quiet, double quiet_seconds = 1, CtrlC ctrl_c = CtrlC::kStops);
   /// Removes the line.
   ~Progress();
   Progress(const Progress&) = delete;
@@ -28,6 +29,7 @@ class Progress {
  private:
   std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point shown_;
+  double quiet_seconds_;
   bool visible_;
   bool has_line_ = false;
 };

@@ -139,6 +139,7 @@ void add_run_options(Tool& tool, RunModelOptions& options, PlanRunOptions& plan_
       ->excludes(one_by_one);
   tool.add_precision(options.precision, "compute float32 tensors as f32 or bf16 [f32]");
   tool.add_cache(options.cache);
+  tool.add_memory_limit(options.executor.backend_options);
 }
 
 bool complain_of_mismatches(Tool& tool, const RunModelOptions& options, const RunReport& report) {

@@ -80,6 +80,16 @@ void end_by_signal(int number) noexcept {
   ::raise(number);
 }
 
+void say_in_handler(const char* text) noexcept {
+  say(message_start.data());
+  say(text);
+}
+
+void end_in_handler(const char* text, ExitStatus status) noexcept {
+  say_in_handler(text);
+  end_with(status);
+}
+
 void install_signal_handlers(const std::string& program) {
   const std::string start = program + ": ";
   std::memcpy(message_start.data(), start.c_str(),

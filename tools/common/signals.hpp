@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "exit_status.hpp"
+
 namespace npu::cli {
 
 /// Installs the program's handling of signals and unexpected exits:
@@ -20,5 +22,10 @@ void end_body() noexcept;
 /// Removes unfinished files, then ends the program as the
 /// signal does by default. Async-signal-safe.
 void end_by_signal(int number) noexcept;
+
+/// Writes "PROGRAM: " and `text` to stderr. Async-signal-safe.
+void say_in_handler(const char* text) noexcept;
+/// The same, then removes unfinished files and ends the program. Async-signal-safe.
+[[noreturn]] void end_in_handler(const char* text, ExitStatus status) noexcept;
 
 }  // namespace npu::cli

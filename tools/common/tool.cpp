@@ -19,6 +19,7 @@
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/runtime/weight_store.hpp"
+#include "npu/support/detailed_error.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/text.hpp"
 #include "npu_version.hpp"
@@ -156,6 +157,26 @@ void Tool::add_cache(CacheOptions& cache) {
       ->check(byte_size());
 }
 
+void Tool::add_memory_limit(Json& backend_options) {
+  app_.add_option_function<std::string>(
+          "--memory-limit",
+          [&backend_options](const std::string& text) {
+            backend_options["memory_limit"] = static_cast<std::uint64_t>(*parse_byte_size(text));
+          },
+          "memory that a model may take of each device; k, M, G or T may follow the number; exit 3 "
+          "with a table if it needs more")
+      ->type_name("SIZE")
+      ->check(byte_size());
+}
+
+void Tool::add_deadline(std::optional<double>& seconds, const std::string& what) {
+  constexpr double kYear = 365.0 * 24 * 3600;
+  app_.add_option("--deadline", seconds, what)
+      ->type_name("SECONDS")
+      ->check(number_check<double>([](double value) { return value > 0 && value <= kYear; },
+                                   "is not a number of seconds above 0"));
+}
+
 void Tool::add_precision(std::string& precision, const std::string& what) {
   app_.add_option("--precision", precision, what)
       ->type_name("f32|bf16")
@@ -251,6 +272,9 @@ int Tool::guarded(const std::function<ExitStatus()>& body) {
   } catch (const Error& error) {
     print_diagnostics();
     logger_->error(error.what());
+    if (const auto* more = dynamic_cast<const DetailedError*>(&error)) {
+      write_message(more->details());
+    }
     if (error.code() == ErrorCode::kUsage) write_message("Try '" + name_ + " --help'.\n");
     return static_cast<int>(status_of(error.code()));
   } catch (const std::bad_alloc&) {
@@ -489,6 +513,12 @@ CLI::Validator not_empty() {
 CLI::Validator finite_at_least_zero() {
   return number_check<double>([](double value) { return std::isfinite(value) && value >= 0; },
                               "is not a finite number of at least 0");
+}
+
+std::chrono::steady_clock::time_point seconds_from_now(double seconds) {
+  using Clock = std::chrono::steady_clock;
+  return Clock::now() +
+         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
 }  // namespace npu::cli

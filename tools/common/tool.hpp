@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -52,6 +53,10 @@ class Tool {
   void add_report(const std::string& what);
   /// --cache-dir, --no-cache and --cache-limit.
   void add_cache(CacheOptions& cache);
+  /// --memory-limit, as the member of options that devices are opened with.
+  void add_memory_limit(Json& backend_options);
+  /// --deadline in seconds: above 0, at most a year.
+  void add_deadline(std::optional<double>& seconds, const std::string& what);
   /// --precision f32|bf16.
   void add_precision(std::string& precision, const std::string& what);
   /// The Examples block of --help.
@@ -152,5 +157,7 @@ CLI::Validator file_beside_stdout();
 CLI::Validator not_empty();
 /// A finite number of at least 0.
 CLI::Validator finite_at_least_zero();
+/// For deadlines.
+std::chrono::steady_clock::time_point seconds_from_now(double seconds);
 
 }  // namespace npu::cli

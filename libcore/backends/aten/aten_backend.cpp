@@ -146,6 +146,8 @@ npu4_status device_open(const npu4_open_args* args, npu4_device** device, npu4_e
     if (!options.is_object()) invalid("device options: expected an object");
     if (args->threads > 4096) invalid("threads: expected at most 4096");
     auto state = std::make_shared<DeviceState>(read_load_ops(options));
+    state->ledger = std::make_shared<MemoryLedger>(
+        NPU4_HAS(args, memory_limit_bytes) ? args->memory_limit_bytes : 0);
     state->threads = args->threads != 0
                          ? static_cast<int>(args->threads)
                          : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -179,6 +181,13 @@ WeightTensors read_weights(const npu4_tensor* const* weights, std::uint64_t coun
   return tensors;
 }
 
+/// Of tensors that read_weights has taken.
+std::uint64_t bytes_of(const npu4_tensor* const* weights, std::uint64_t count) {
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 0; i < count; ++i) sum += weights[i]->bytes;
+  return sum;
+}
+
 /// A precision is a wish: everything is computed in the dtypes that the graph states.
 void check_compile_options(const char* text) {
   if (text == nullptr || *text == '\0') return;
@@ -204,7 +213,13 @@ npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_err
     const auto size = static_cast<std::size_t>(entry.sub_ir_size);
     const Graph graph = read_valid_graph({entry.sub_ir, size}, "sub-IR");
     check_sub_ir_version(graph);
-    (void)build_program(graph, device->state->registry, device->state->build, nullptr);
+    const HostProgress progress(*args);
+    BuildOptions build = device->state->build;
+    build.checkpoint = [&](std::size_t done, std::size_t total) {
+      progress(done, total, "checking nodes");
+    };
+    (void)build_program(graph, device->state->registry, build, nullptr);
+    progress(1, 1, "writing");
     BlobHeader header = {};
     std::memcpy(header.magic, kMagic, sizeof kMagic);
     header.version = kBlobVersion;
@@ -217,6 +232,8 @@ npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_err
     put(entry.sub_ir, size);
   });
 }
+
+}  // namespace
 
 std::string_view blob_text(const void* blob, std::uint64_t size) {
   require(blob, "blob");
@@ -236,13 +253,14 @@ std::string_view blob_text(const void* blob, std::uint64_t size) {
   return {static_cast<const char*>(blob) + sizeof header, header.text_size};
 }
 
-Program make_program(const npu4_model& model) {
+namespace {
+
+Program make_program(const npu4_model& model, const Graph& graph) {
   const WeightLookup lookup = [&](const TensorInfo& tensor) -> std::optional<at::Tensor> {
     const auto where = model.weights.find(tensor.name);
     if (where == model.weights.end()) return std::nullopt;
     return where->second;
   };
-  const Graph graph = read_valid_graph(model.text, "blob");
   return build_program(graph, model.state->registry, model.state->build, &lookup);
 }
 
@@ -254,6 +272,7 @@ npu4_status weights_load(npu4_device* device, const npu4_tensor* const* tensors,
     require(weights, "weights");
     auto loaded = std::make_unique<npu4_weights>();
     loaded->tensors = read_weights(tensors, count, false);
+    loaded->share = MemoryShare(device->state->ledger, bytes_of(tensors, count), "the weights");
     if (info != nullptr) fill(info, npu4_model_info{});
     *weights = loaded.release();
   });
@@ -279,7 +298,15 @@ npu4_status model_load(npu4_device* device, const npu4_load_args* args, npu4_mod
       loaded->weights.insert(shared.begin(), shared.end());
     }
     loaded->text = blob_text(args->blob, args->blob_size);
-    loaded->first = make_program(*loaded);
+    const Graph graph = read_valid_graph(loaded->text, "blob");
+    loaded->bytes = model_bytes(graph, args->blob_size);
+    const auto& ledger = device->state->ledger;
+    loaded->share =
+        MemoryShare(ledger, loaded->bytes.other_bytes + bytes_of(args->weights, args->weight_count),
+                    "the model");  // shared weights have been counted
+    loaded->first_share =
+        MemoryShare(ledger, loaded->bytes.scratch_bytes, "the program's scratch memory");
+    loaded->first = make_program(*loaded, graph);
     if (info != nullptr) fill(info, npu4_model_info{});  // blob and weights are used in place
     *model = loaded.release();
   });
@@ -296,8 +323,13 @@ npu4_status program_create(npu4_model* model, const npu4_program_args* /*args*/,
   return guarded(error, [&] {
     require(model, "model");
     require(program, "program");
-    if (!model->first) model->first = make_program(*model);
-    *program = new npu4_program{model->state, *std::move(model->first)};
+    if (!model->first) {
+      model->first_share = MemoryShare(model->state->ledger, model->bytes.scratch_bytes,
+                                       "the program's scratch memory");
+      model->first = make_program(*model, read_valid_graph(model->text, "blob"));
+    }
+    *program =
+        new npu4_program{model->state, *std::move(model->first), std::move(model->first_share)};
     model->first.reset();
   });
 }
@@ -398,7 +430,7 @@ npu4_status list_ops(npu4_device* device, npu4_op_visitor visit, void* context, 
   });
 }
 
-constexpr const char* kFeatures[] = {"wrap.host", nullptr};
+constexpr const char* kFeatures[] = {"wrap.host", "memory.limit", "cancel", nullptr};
 
 const npu4_backend& table() {
   static const npu4_backend made = [] {
@@ -425,6 +457,9 @@ const npu4_backend& table() {
     table.buffer_wrap = buffer_wrap;
     table.weights_load = weights_load;
     table.weights_free = weights_free;
+    table.blob_memory = blob_memory;
+    table.model_memory = model_memory;
+    table.device_memory = device_memory;
     table.list_ops = list_ops;  // no blob_report: a blob here is the sub-IR
     return table;
   }();

@@ -31,6 +31,11 @@ npu4_status current_status(npu4_error* error) noexcept {
     return failure.status;
   } catch (const StatusError& failure) {
     return say(failure.status(), failure.what());
+  } catch (const CompileStopped& failure) {
+    return say(failure.status, failure.text);
+  } catch (const MemoryLimitError& failure) {
+    failure.fill_numbers(error);
+    return say(NPU4_MEMORY, failure.message());
   } catch (const Error& failure) {
     return say(status_of(failure.code()), failure.message());
   } catch (const std::bad_alloc&) {
@@ -136,7 +141,9 @@ npu4_status buffer_create(npu4_device* device, const npu4_buffer_desc* desc, npu
     require(device, "device");
     require(desc, "desc");
     require(buffer, "buffer");
-    *buffer = make_buffer(*desc).release();
+    auto made = make_buffer(*desc);
+    made->share = MemoryShare(device->state->ledger, desc->bytes, "a buffer");
+    *buffer = made.release();
   });
 }
 

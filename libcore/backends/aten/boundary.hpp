@@ -28,6 +28,7 @@ struct DeviceState {
   int threads = 1;
   BuildOptions build;
   OpRegistry registry;
+  std::shared_ptr<MemoryLedger> ledger;
   explicit DeviceState(const std::vector<std::string>& custom_ops) : registry(custom_ops) {}
 };
 
@@ -42,19 +43,24 @@ struct npu4_device {
 
 struct npu4_weights {
   npu::aten::WeightTensors tensors;
+  npu::MemoryShare share;
 };
 
 struct npu4_model {
   std::shared_ptr<npu::aten::DeviceState> state;
   std::string_view text;  // in the blob
   npu::aten::WeightTensors weights;
+  npu4_memory_bytes bytes{};  ///< with one program
+  npu::MemoryShare share;     ///< of weights and blob
   /// Shows at once whether the blob loads; the first program_create takes it.
   std::optional<npu::aten::Program> first;
+  npu::MemoryShare first_share;
 };
 
 struct npu4_program {
   std::shared_ptr<npu::aten::DeviceState> state;
   npu::aten::Program program;
+  npu::MemoryShare share;
 };
 
 struct npu4_buffer {
@@ -62,6 +68,7 @@ struct npu4_buffer {
   npu4_dtype dtype;
   npu::Shape shape;
   bool is_seen = false;  // mapped or of the host: results are copied into it
+  npu::MemoryShare share;
 };
 
 namespace npu::aten {
@@ -107,6 +114,11 @@ const npu4_memory_info& memory_info();
 /// What is in a buffer; zeros of no meaning if nothing was yet.
 at::Tensor& tensor_in(npu4_buffer& buffer);
 
+/// The text of the sub-IR in a blob. Throws StatusError.
+std::string_view blob_text(const void* blob, std::uint64_t size);
+/// What a model of a graph takes, with one program; `blob_size` bytes of a blob are kept.
+npu4_memory_bytes model_bytes(const Graph& graph, std::uint64_t blob_size);
+
 // ---- functions of the table
 
 npu4_status buffer_create(npu4_device* device, const npu4_buffer_desc* desc, npu4_buffer** buffer,
@@ -119,5 +131,10 @@ npu4_status buffer_read(npu4_buffer* buffer, const npu4_transfer* transfer, npu4
 npu4_status buffer_map(npu4_buffer* buffer, std::uint32_t access, void** pointer,
                        npu4_error* error);
 void buffer_unmap(npu4_buffer* buffer);
+npu4_status blob_memory(npu4_device* device, const void* blob, std::uint64_t blob_size,
+                        npu4_memory_report* report, npu4_error* error);
+npu4_status model_memory(npu4_model* model, npu4_memory_report* report, npu4_error* error);
+npu4_status device_memory(npu4_device* device, std::uint32_t memory, npu4_memory_state* state,
+                          npu4_error* error);
 
 }  // namespace npu::aten

@@ -110,6 +110,8 @@ class Program {
 
 struct BuildOptions {
   bool promote = false;  ///< promote operands of ops that need one dtype, instead of refusing
+  /// Called before each node with its number and the number of nodes; it may throw.
+  std::function<void(std::size_t done, std::size_t total)> checkpoint = {};
 };
 
 /// The tensor of a weight; nothing if there is none.

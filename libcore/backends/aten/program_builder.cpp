@@ -171,6 +171,7 @@ class ProgramBuilder {
     }
     for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
       if (depth_ == 0) top_node_ = n;
+      if (depth_ == 0 && options_.checkpoint) options_.checkpoint(n, graph.nodes().size());
       add_node(graph, graph.nodes()[n], slots);
     }
     std::vector<Slot> outputs;

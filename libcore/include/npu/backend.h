@@ -43,7 +43,8 @@
 
    Threads. What the host promises, for each kind of object:
 
-     - entry, infos, blob_report, blob_check: from any thread, at any time.
+     - entry, infos, blob_report, blob_check, blob_memory, device_memory: from any thread, at any
+       time.
 
      - device: compile at most concurrent_compiles at once (1 if unknown), beside runs; *_load,
        *_create, buffer_wrap and list_ops one at a time for each device.
@@ -358,7 +359,9 @@ typedef struct npu4_open_args {
   uint32_t flags;
   uint32_t threads;    /* of the CPU, for devices that are one and for compiling; 0: all cores */
   const char* options; /* a JSON object, the target's "backend_options"; null: none */
-  uint64_t memory_limit_bytes; /* to stay within; 0: none */
+  /* Feature "memory.limit": model_load, program_create and buffer_create keep what is taken of all
+     memories together within it, or return NPU4_MEMORY with numbers; 0: none. */
+  uint64_t memory_limit_bytes;
 } npu4_open_args;
 
 /* ---- Compile, models ---- */
@@ -373,8 +376,9 @@ typedef struct npu4_entry {
   uint64_t sub_ir_size;
 } npu4_entry;
 
-/* Called at least once a second if anything takes long. `total` 0: unknown. A result that is not 0
-   asks to stop soon, with NPU4_CANCELLED. */
+/* Feature "cancel": called by compile for each piece, and at least once a second if anything takes
+   long. `total` 0: unknown. A result that is not 0 asks to stop soon, with NPU4_CANCELLED. The host
+   leaves behind what goes on for two seconds. */
 typedef uint32_t (*npu4_progress)(void* context, uint64_t done, uint64_t total, const char* phase);
 
 typedef struct npu4_compile_args {
@@ -392,7 +396,7 @@ typedef struct npu4_compile_args {
   uint32_t flags;
   const npu4_writer* blob;     /* where the blob goes, in as many pieces as suit */
   uint64_t memory_limit_bytes; /* 0: none */
-  uint64_t deadline_ns;        /* on CLOCK_MONOTONIC; 0: none */
+  uint64_t deadline_ns;        /* on CLOCK_MONOTONIC; 0: none. Feature "cancel": NPU4_DEADLINE */
   npu4_progress progress;      /* may be null */
   void* progress_context;
 } npu4_compile_args;
@@ -513,6 +517,43 @@ typedef struct npu4_blob_verdict {
   char reason[256];
 } npu4_blob_verdict;
 
+/* ---- Reports of memory ---- */
+
+/* What a model with one program takes of one memory. */
+typedef struct npu4_memory_bytes {
+  uint64_t struct_size;
+  uint64_t weights_bytes;  /* constants, also those that are used where the host has them */
+  uint64_t scratch_bytes;  /* of one program; each further one takes as much again */
+  uint64_t boundary_bytes; /* buffers of all inputs and outputs, each once */
+  uint64_t other_bytes;    /* code, tables, a blob that is kept, but for its constants */
+} npu4_memory_bytes;
+
+#define NPU4_MEMORY_EXACT 1u /* npu4_memory_report.flags: just what is taken */
+#define NPU4_MEMORY_BOUND 2u /* what is taken is not more. Neither: an estimate */
+
+/* `memories` is the host's: an entry for each memory of the device, in the order of its info. */
+typedef struct npu4_memory_report {
+  uint64_t struct_size;
+  uint64_t flags;
+  uint64_t host_bytes; /* of the host's memory, if that is none of the device's memories */
+  npu4_memory_bytes* const* memories;
+  uint64_t memory_count;
+} npu4_memory_report;
+
+#define NPU4_KNOWN_IN_USE 1u /* bits of npu4_memory_state.known */
+#define NPU4_KNOWN_PEAK_USE 2u
+#define NPU4_KNOWN_LIMIT 4u
+#define NPU4_KNOWN_LARGEST_FREE 8u
+
+typedef struct npu4_memory_state {
+  uint64_t struct_size;
+  uint64_t known;
+  uint64_t in_use_bytes; /* by this device's models, programs and buffers */
+  uint64_t peak_bytes;   /* the most that was in use since device_open */
+  uint64_t limit_bytes;  /* that in_use_bytes may reach now: less if others use the memory */
+  uint64_t largest_free_bytes;
+} npu4_memory_state;
+
 /* ---- The backend ---- */
 
 typedef struct npu4_backend {
@@ -583,6 +624,18 @@ typedef struct npu4_backend {
      fingerprints. */
   npu4_status (*blob_check)(npu4_device* device, const void* blob, uint64_t blob_size,
                             npu4_blob_verdict* verdict, npu4_error* error);
+
+  /* Optional. What a blob will take here, by its header and plan; nothing is loaded. Without it the
+     host estimates by the sizes of tensors and the blob's report. */
+  npu4_status (*blob_memory)(npu4_device* device, const void* blob, uint64_t blob_size,
+                             npu4_memory_report* report, npu4_error* error);
+
+  /* Optional. The same of a loaded model, exactly. */
+  npu4_status (*model_memory)(npu4_model* model, npu4_memory_report* report, npu4_error* error);
+
+  /* Optional. What is taken of one memory of a device. */
+  npu4_status (*device_memory)(npu4_device* device, uint32_t memory, npu4_memory_state* state,
+                               npu4_error* error);
 
   /* Optional. Names every op that the backend knows. */
   npu4_status (*list_ops)(npu4_device* device, npu4_op_visitor visit, void* context,
@@ -676,7 +729,10 @@ NPU4_SIZE(npu4_transfer, 32);
 NPU4_SIZE(npu4_blob_verdict, 272);
 NPU4_SIZE(npu4_queue_args, 16);
 NPU4_SIZE(npu4_enqueue, 32);
-NPU4_SIZE(npu4_backend, 304);
+NPU4_SIZE(npu4_memory_bytes, 40);
+NPU4_SIZE(npu4_memory_report, 40);
+NPU4_SIZE(npu4_memory_state, 48);
+NPU4_SIZE(npu4_backend, 328);
 #undef NPU4_SIZE
 #endif
 

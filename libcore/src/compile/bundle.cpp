@@ -483,6 +483,33 @@ Json bundle_info(const Bundle& bundle, const std::string& sha256) {
   return info;
 }
 
+namespace {
+
+/// What each partition takes of memory by its backend's report; "-" for what that does not say.
+std::string memory_table(const Bundle& bundle) {
+  std::vector<std::vector<std::string>> rows{
+      {"memory", ">weights", ">scratch", ">in and out", ">other", "accuracy"}};
+  for (std::size_t i = 0; i < bundle.partitions().size(); ++i) {
+    std::vector<std::string> cells{"memory of partition " + std::to_string(i)};
+    const Json* memory = find_member(bundle.partitions()[i].report, "memory");
+    const auto member = [&](const char* key) {
+      return memory != nullptr && memory->is_object() ? find_member(*memory, key) : nullptr;
+    };
+    for (const char* key : {"weights_bytes", "scratch_bytes", "boundary_bytes", "other_bytes"}) {
+      const Json* value = member(key);
+      const bool is_known = value != nullptr && value->is_number();
+      cells.push_back(is_known ? bytes_text(value->get<double>()) : "-");
+    }
+    const Json* accuracy = member("accuracy");
+    const bool is_known = accuracy != nullptr && accuracy->is_string();
+    cells.push_back(is_known ? accuracy->get<std::string>() : "-");
+    rows.push_back(std::move(cells));
+  }
+  return table_text(rows);
+}
+
+}  // namespace
+
 std::string format_bundle(const Bundle& bundle) {
   std::vector<std::vector<std::string>> head{{"bundle", bundle.name()}};
   for (const char* key : {"producer", "model", "target", "precision", "isa"}) {
@@ -509,7 +536,8 @@ std::string format_bundle(const Bundle& bundle) {
     sections.push_back({section.name, std::to_string(section.offset), std::to_string(section.size),
                         hex_text(section.digest)});
   }
-  return table_text(head) + "\n" + table_text(partitions) + "\n" + table_text(sections);
+  return table_text(head) + "\n" + table_text(partitions) + "\n" + memory_table(bundle) + "\n" +
+         table_text(sections);
 }
 
 }  // namespace npu

@@ -150,6 +150,7 @@ std::string format_compile_report(const CompileReport& report) {
     std::snprintf(number.data(), number.size(), "%.2e", *report.worst_relative_error);
     totals.push_back({"worst relative error", number.data()});
   }
+  if (!report.memory.empty()) text += "\n" + format_memory_needs(report.memory);
   return text + "\n" + table_text(totals);
 }
 
@@ -182,6 +183,11 @@ std::map<std::string, double> compile_metrics(const CompileReport& report) {
   }
   metrics["blob_bytes"] = blob_bytes;
   metrics["int8_macs"] = int8_share_of(report).value_or(0);
+  double memory_bytes = 0;
+  for (const DeviceMemoryNeed& need : report.memory) {
+    memory_bytes += static_cast<double>(need.needed());
+  }
+  metrics["memory_bytes"] = memory_bytes;
   if (report.worst_relative_error) metrics["worst_relative_error"] = *report.worst_relative_error;
   return metrics;
 }

@@ -22,7 +22,10 @@
 #include <thread>
 #include <utility>
 
+#include "compile/compile_watch.hpp"
 #include "compile/sub_ir.hpp"
+#include "device/device_call.hpp"
+#include "npu/compile/memory_needs.hpp"
 #include "npu/device/isa_level.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/ops/op_catalogue.hpp"
@@ -105,6 +108,7 @@ class Round {
         options_(options),
         cache_(cache),
         known_(known),
+        watch_(options.control, plan),
         results_(plan.partitions.size()) {
     const Json json = {{"precision", options.precision}};
     compile_options_ = json.dump();
@@ -173,18 +177,27 @@ class Round {
 
   /// Compiles on a device in turn; on one that is lost, once more when it is open again.
   void compile_on(const std::string& device, const std::string& options, const std::string& sub_ir,
-                  const std::vector<NamedTensor>& weights, CompiledPartition& compiled) {
+                  const std::vector<NamedTensor>& weights, const CompileHooks& hooks,
+                  CompiledPartition& compiled) {
     Opened& opened = opened_.at(device);
     opened.turns.acquire();
     const std::unique_ptr<Opened, void (*)(Opened*)> turn(
         &opened, [](Opened* taken) { taken->turns.release(); });
+    watch_.check();  // others may have taken long
     for (;;) {
       const auto instance = open(opened, device, options);
       try {
-        compiled.blob = instance->compile(sub_ir, weights, compile_options_);
+        compiled.blob = instance->compile(sub_ir, weights, compile_options_, hooks);
         compiled.report = instance->blob_report(compiled.blob);
+        compiled.report.erase("memory");  // it has its own function
+        const auto memory = instance->blob_memory(compiled.blob);
+        if (memory) compiled.report["memory"] = memory_json(*memory);
         return;
       } catch (const BackendError& error) {
+        if (error.status() == NPU4_CANCELLED) {
+          watch_.check();  // says why
+          break_contract(instance->backend(), "nobody asked it to stop: " + error.message());
+        }
         if (error.status() != NPU4_DEVICE_LOST || !forget_lost(opened, instance)) throw;
         log(LogModule::kCompile, LogLevel::kInfo,
             [&] { return "device '" + device + "' is opened again: " + error.message(); });
@@ -195,7 +208,9 @@ class Round {
   void work() {
     for (std::size_t i = next_++; i < results_.size(); i = next_++) {
       try {
+        watch_.check();
         results_[i].compiled = compile(i);
+        watch_.finish(i);
       } catch (const Error& error) {
         results_[i].error = std::current_exception();
         results_[i].refused = error.code() == ErrorCode::kUnsupported;
@@ -246,7 +261,7 @@ class Round {
     }
     if (!compiled.cache_hit) {
       const LogTimer timer(LogModule::kCompile);
-      compile_on(partition.device, device_text, sub_ir, weights, compiled);
+      compile_on(partition.device, device_text, sub_ir, weights, watch_.hooks(index), compiled);
       complete_report(compiled.report, graph_, partition, made.predicted_kernels);
       timer.done([&] { return partition_text(index) + ": " + report_text(compiled); });
       if (!key.empty()) cache_->store(key, compiled.blob, compiled.report);
@@ -269,6 +284,7 @@ class Round {
   const CompileOptions& options_;
   CompileCache* cache_;
   Known& known_;
+  CompileWatch watch_;
   std::string compile_options_;
   std::string key_options_;
   std::vector<Result> results_;

@@ -6,7 +6,6 @@
 namespace npu::conformance {
 
 const std::vector<Case>& all_cases() {
-  constexpr std::string_view kNoReports = "this version has no memory reports";
   constexpr std::string_view kNoCase = "this version has no such calls";
   static const std::vector<Case> cases = {
       {1, "entry and table", "", check_entry},
@@ -26,14 +25,14 @@ const std::vector<Case>& all_cases() {
       {15, "orders of freeing", "", check_freeing},
       {16, "surroundings", "", check_surroundings},
       {17, "threads", "", check_threads},
-      {18, "memory limit", "", nullptr, kNoReports},
-      {19, "memory reports", "", nullptr, kNoReports},
+      {18, "memory limit", "memory.limit", check_memory_limit},
+      {19, "memory reports", "", check_memory_reports},
       {20, "mapping", "", check_mapping},
       {21, "wrapping", "wrap.host", check_wrapping},
       {22, "dma-buf", "wrap.dmabuf", nullptr, kNoCase},
       {23, "copies", "copy", check_copies},
       {24, "queues and events", "queue", check_queues},
-      {25, "progress and cancel", "cancel", nullptr, kNoCase},
+      {25, "progress and cancel", "cancel", check_progress},
       {26, "entries", "entries", nullptr, kNoCase},
       {27, "aliases", "alias", nullptr, kNoCase},
       {28, "shared scratch", "scratch", nullptr, kNoCase},

@@ -51,5 +51,9 @@ void check_shared_weights(const Harness& harness);
 // Queues.
 void check_queues(const Harness& harness);
 void check_copies(const Harness& harness);
+// Memory, progress.
+void check_memory_limit(const Harness& harness);
+void check_memory_reports(const Harness& harness);
+void check_progress(const Harness& harness);
 
 }  // namespace npu::conformance

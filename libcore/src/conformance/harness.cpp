@@ -218,6 +218,18 @@ void Harness::require_ok(npu4_status status, const npu4_error& error,
 Compiled Harness::compile(npu4_device* device, const std::string& sub_ir,
                           const std::vector<WeightSpec>& weights, const char* options,
                           std::uint32_t ir_version) const {
+  return compile_text(device, sub_ir, weights, options, ir_version, {});
+}
+
+Compiled Harness::compile_with(npu4_device* device, const GraphSpec& graph,
+                               const std::function<void(npu4_compile_args&)>& change) const {
+  return compile_text(device, sub_ir_text(graph), graph.weights, nullptr, NPU4_IR_VERSION, change);
+}
+
+Compiled Harness::compile_text(npu4_device* device, const std::string& sub_ir,
+                               const std::vector<WeightSpec>& weights, const char* options,
+                               std::uint32_t ir_version,
+                               const std::function<void(npu4_compile_args&)>& change) const {
   Compiled result;
   result.error = sized<npu4_error>();
   auto writer = sized<npu4_writer>();
@@ -237,6 +249,7 @@ Compiled Harness::compile(npu4_device* device, const std::string& sub_ir,
   args.options = options;
   args.ir_version = ir_version;
   args.blob = &writer;
+  if (change) change(args);
   result.status = api.compile(device, &args, &result.error);
   check_error(result.status, result.error, "compile");
   found.expect(result.status != NPU4_OK || !result.blob.empty(),

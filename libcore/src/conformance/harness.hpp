@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -106,6 +107,9 @@ class Harness {
                    const std::vector<WeightSpec>& weights = {}, const char* options = nullptr,
                    std::uint32_t ir_version = NPU4_IR_VERSION) const;
   Compiled compile(npu4_device* device, const GraphSpec& graph) const;
+  /// The same with arguments that `change` has changed.
+  Compiled compile_with(npu4_device* device, const GraphSpec& graph,
+                        const std::function<void(npu4_compile_args&)>& change) const;
 
   std::unique_ptr<LoadedModel> load(npu4_device* device, const std::string& blob,
                                     const std::vector<WeightSpec>& weights) const;
@@ -116,6 +120,10 @@ class Harness {
   Tensor read(npu4_buffer* buffer, const TensorSpec& tensor) const;
 
  private:
+  Compiled compile_text(npu4_device* device, const std::string& sub_ir,
+                        const std::vector<WeightSpec>& weights, const char* options,
+                        std::uint32_t ir_version,
+                        const std::function<void(npu4_compile_args&)>& change) const;
   npu4_status transfer(npu4_buffer* buffer, void* data, std::uint64_t bytes, bool is_write,
                        npu4_error& error) const;
 };

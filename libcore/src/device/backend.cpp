@@ -51,10 +51,18 @@ struct Description {
   std::vector<DeviceFacts> devices;
 };
 
-/// The facts of memory 0, in which every tensor lies that is not said to lie elsewhere.
+/// The memories, and the facts of memory 0, in which every tensor lies that is not said to lie
+/// elsewhere.
 void read_memory(const npu4_device_info& info, DeviceFacts& facts) {
   if (info.memory_count == 0 || info.memory_count > kMostMemories || info.memories == nullptr) {
     return;
+  }
+  for (std::uint64_t i = 0; i < info.memory_count; ++i) {
+    const npu4_memory_info* each = info.memories[i];
+    MemoryFacts& fact = facts.memories.emplace_back();
+    if (each == nullptr || !NPU4_HAS(each, total_bytes)) continue;
+    fact.name = text_of(each->name);
+    if ((each->known & NPU4_KNOWN_TOTAL) != 0) fact.total_bytes = each->total_bytes;
   }
   const npu4_memory_info* memory = info.memories[0];
   if (memory == nullptr || !NPU4_HAS(memory, alignment)) return;

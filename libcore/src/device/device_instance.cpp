@@ -254,6 +254,14 @@ std::shared_ptr<DeviceInstance> DeviceInstance::open(std::shared_ptr<const Backe
     args.threads = threads->get<std::uint32_t>();
     json.erase("threads");
   }
+  if (const Json* limit = find_member(json, "memory_limit")) {
+    if (!limit->is_number_unsigned()) {
+      throw Error(ErrorCode::kUsage,
+                  "device option 'memory_limit': expected bytes, found " + limit->dump());
+    }
+    args.memory_limit_bytes = limit->get<std::uint64_t>();
+    json.erase("memory_limit");
+  }
   std::string instance;
   if (const Json* wanted = find_member(json, "instance");
       wanted != nullptr && wanted->is_string()) {
@@ -274,11 +282,27 @@ std::shared_ptr<DeviceInstance> DeviceInstance::open(std::shared_ptr<const Backe
   timer.done([&] {
     return "device '" + facts.id + "' of backend '" + backend->name() + "' opened with " + options;
   });
-  return std::shared_ptr<DeviceInstance>(new DeviceInstance(std::move(backend), facts, device));
+  std::shared_ptr<DeviceInstance> opened(new DeviceInstance(std::move(backend), facts, device));
+  opened->memory_limit_ = args.memory_limit_bytes;
+  return opened;
 }
 
+namespace {
+
+/// Passes a backend's progress on: no exception crosses it.
+std::uint32_t forward_progress(void* context, std::uint64_t done, std::uint64_t total,
+                               const char* phase) {
+  try {
+    return static_cast<const CompileHooks*>(context)->progress(done, total, phase) ? 0 : 1;
+  } catch (...) {
+    return 1;
+  }
+}
+
+}  // namespace
+
 Blob DeviceInstance::compile(const std::string& sub_ir, const std::vector<NamedTensor>& weights,
-                             const std::string& options) {
+                             const std::string& options, const CompileHooks& hooks) {
   const TensorViews views(weights);
   npu4_entry entry = sized<npu4_entry>();
   entry.name = "main";
@@ -292,6 +316,12 @@ Blob DeviceInstance::compile(const std::string& sub_ir, const std::vector<NamedT
   args.weight_count = views.pointers.size();
   args.options = options.c_str();
   args.ir_version = NPU4_IR_VERSION;
+  args.memory_limit_bytes = memory_limit_;
+  args.deadline_ns = hooks.deadline_ns;
+  if (hooks.progress) {
+    args.progress = forward_progress;
+    args.progress_context = const_cast<CompileHooks*>(&hooks);  // which is only called
+  }
   Blob blob;
   call_patiently(*backend_, [&](npu4_error& error) {
     BlobMemory memory;

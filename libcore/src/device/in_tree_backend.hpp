@@ -7,6 +7,11 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <ctime>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "npu/backend.h"
@@ -70,5 +75,137 @@ class DTypeInfos {
   std::array<npu4_dtype_info, kDTypeCount> infos_{};
   std::vector<const npu4_dtype_info*> pointers_;
 };
+
+/// A compile that the host has stopped.
+struct CompileStopped {
+  npu4_status status;
+  const char* text;
+};
+
+/// What a compile asks between its pieces.
+class HostProgress {
+ public:
+  explicit HostProgress(const npu4_compile_args& args) : args_(args) {}
+
+  /// Throws CompileStopped if the host has had enough.
+  void operator()(std::uint64_t done, std::uint64_t total, const char* phase) const {
+    if (NPU4_HAS(&args_, deadline_ns) && args_.deadline_ns != 0) {
+      timespec now{};
+      ::clock_gettime(CLOCK_MONOTONIC, &now);
+      const auto now_ns = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
+                          static_cast<std::uint64_t>(now.tv_nsec);
+      if (now_ns >= args_.deadline_ns) {
+        throw CompileStopped{NPU4_DEADLINE, "the deadline of the compile is over"};
+      }
+    }
+    if (!NPU4_HAS(&args_, progress_context) || args_.progress == nullptr) return;
+    if (args_.progress(args_.progress_context, done, total, phase) != 0) {
+      throw CompileStopped{NPU4_CANCELLED, "the compile was stopped"};
+    }
+  }
+
+ private:
+  const npu4_compile_args& args_;
+};
+
+/// More than a device may take was asked for.
+class MemoryLimitError : public Error {
+ public:
+  MemoryLimitError(const std::string& what, std::uint64_t requested, std::uint64_t available)
+      : Error(ErrorCode::kInfeasible, what + " does not fit in what is left of the memory limit"),
+        requested_(requested),
+        available_(available) {}
+  /// Adds the numbers to an error that has the text.
+  void fill_numbers(npu4_error* error) const noexcept {
+    if (error == nullptr || !NPU4_HAS(error, memory)) return;
+    error->known |= NPU4_KNOWN_REQUESTED | NPU4_KNOWN_AVAILABLE | NPU4_KNOWN_MEMORY;
+    error->requested_bytes = requested_;
+    error->available_bytes = available_;
+    error->memory = 0;
+  }
+
+ private:
+  std::uint64_t requested_;
+  std::uint64_t available_;
+};
+
+/// Counts what the objects of a device take of its one memory, and keeps it within a limit. Any
+/// thread may call it.
+class MemoryLedger {
+ public:
+  explicit MemoryLedger(std::uint64_t limit) : limit_(limit) {}
+
+  /// Throws MemoryLimitError; `what` names what would not fit.
+  void take(std::uint64_t bytes, const char* what) {
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t left = (limit_ != 0 ? limit_ : UINT64_MAX) - in_use_;
+    if (bytes > left) throw MemoryLimitError(what, bytes, left);
+    in_use_ += bytes;
+    peak_ = std::max(peak_, in_use_);
+  }
+  void give_back(std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    in_use_ -= bytes;
+  }
+  npu4_memory_state state() const {
+    const std::lock_guard lock(mutex_);
+    npu4_memory_state made{};
+    made.known = NPU4_KNOWN_IN_USE | NPU4_KNOWN_PEAK_USE;
+    made.in_use_bytes = in_use_;
+    made.peak_bytes = peak_;
+    if (limit_ == 0) return made;
+    made.known |= NPU4_KNOWN_LIMIT | NPU4_KNOWN_LARGEST_FREE;
+    made.limit_bytes = limit_;
+    made.largest_free_bytes = limit_ - in_use_;
+    return made;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::uint64_t limit_;
+  std::uint64_t in_use_ = 0;
+  std::uint64_t peak_ = 0;
+};
+
+/// What one object has taken of it; given back at its end.
+class MemoryShare {
+ public:
+  MemoryShare() = default;
+  MemoryShare(std::shared_ptr<MemoryLedger> ledger, std::uint64_t bytes, const char* what)
+      : bytes_(bytes) {
+    ledger->take(bytes, what);
+    ledger_ = std::move(ledger);
+  }
+  MemoryShare(MemoryShare&&) = default;
+  MemoryShare& operator=(MemoryShare&& other) noexcept {
+    std::swap(ledger_, other.ledger_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  MemoryShare(const MemoryShare&) = delete;
+  MemoryShare& operator=(const MemoryShare&) = delete;
+  ~MemoryShare() {
+    if (ledger_ != nullptr) ledger_->give_back(bytes_);
+  }
+
+ private:
+  std::shared_ptr<MemoryLedger> ledger_;
+  std::uint64_t bytes_ = 0;
+};
+
+/// Fills a report of a device that has one memory. False if the host's structs have no room.
+inline bool fill_report(npu4_memory_report* report, const npu4_memory_bytes& bytes,
+                        std::uint64_t flags) {
+  if (report == nullptr || !NPU4_HAS(report, memory_count)) return false;
+  const bool has_room = report->memory_count == 1 && report->memories != nullptr &&
+                        report->memories[0] != nullptr &&
+                        NPU4_HAS(report->memories[0], other_bytes);
+  if (!has_room) return false;
+  fill(report->memories[0], bytes);
+  report->struct_size = std::min<std::uint64_t>(report->struct_size, sizeof *report);
+  report->flags = flags;
+  report->host_bytes = 0;
+  return true;
+}
 
 }  // namespace npu

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "npu/compile/fold_constants.hpp"
+#include "npu/compile/memory_needs.hpp"
 #include "npu/device/custom_op_library.hpp"
 #include "npu/runtime/compare.hpp"
 #include "npu/runtime/executor.hpp"
@@ -75,11 +76,21 @@ CompileModelResult compile_model(Graph& graph, const CompileModelOptions& option
 
   CompileCache cache(options.cache);
   std::optional<double> worst_error;
+  std::vector<DeviceMemoryNeed> needs;
   FoldedConstants folded;
   try {
     folded = fold_constants(graph, target, compile, &cache, weights);
     result.model =
         compile_graph(graph, placed.plan, target, weights, compile, &cache, folded.devices);
+    std::vector<MemoryReport> reports;
+    for (std::size_t i = 0; i < result.model.partitions.size(); ++i) {
+      reports.push_back(reported_memory(graph, result.model.plan.partitions[i],
+                                        result.model.partitions[i].report));
+    }
+    needs = memory_needs(graph, result.model.plan, target, result.model.partitions, reports);
+    add_memory_limits(needs, target, memory_limit_of(compile.backend_options),
+                      result.model.devices);
+    check_memory(needs, graph.file);
     if (options.measure_precision && compile.precision != "f32") {
       worst_error = measure_error(graph, result.model, target, weights, compile, cache);
     }
@@ -95,6 +106,7 @@ CompileModelResult compile_model(Graph& graph, const CompileModelOptions& option
   result.report.cache_enabled = cache.enabled();
   result.report.precision = compile.precision;
   result.report.worst_relative_error = worst_error;
+  result.report.memory = std::move(needs);
   result.content = bundle_content(graph, result.model, target, weights, compile);
   if (options.weights.random_seed && source.file.empty()) {
     result.content.provenance["random_weights"] = *options.weights.random_seed;

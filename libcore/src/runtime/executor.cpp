@@ -38,7 +38,7 @@ Executor::Executor(const Graph& graph, const PartitionPlan& plan, const Target& 
   compile.backend_options = options.backend_options;
   const CompiledModel model = compile_plan(graph, plan, target, weights, compile, nullptr, devices);
   open_devices(target, options, model.devices);
-  load_partitions(weights, model.partitions);
+  load_within_memory(target, options, weights, model.partitions);
   open_flights(options);
   schedule();
   if (options.overlap) start_workers();
@@ -52,7 +52,7 @@ Executor::Executor(const Graph& graph, const PartitionPlan& plan, const Target& 
     : graph_(graph), plan_(plan) {
   const auto start = Clock::now();
   open_devices(target, options, devices);
-  load_partitions(weights, compiled);
+  load_within_memory(target, options, weights, compiled);
   open_flights(options);
   schedule();
   if (options.overlap) start_workers();

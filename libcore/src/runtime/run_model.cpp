@@ -107,6 +107,7 @@ struct Runs {
   std::vector<double> times;  ///< of all but the first, in milliseconds
   double seconds = 0;         ///< that those took together
   bool is_same = true;        ///< all gave the bits of the first
+  bool is_cut_short = false;  ///< by the deadline
 };
 
 bool have_same_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
@@ -116,42 +117,55 @@ bool have_same_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& b) 
   });
 }
 
-/// Makes `more` runs, as many at once as the executor takes; they end in the order of their starts.
-void run_more(Executor& executor, const std::vector<Tensor>& inputs, std::int64_t more,
-              std::size_t in_flight, bool with_node_times, Runs& runs) {
+bool is_late(const RunModelOptions& options) {
+  return options.deadline && Clock::now() >= *options.deadline;
+}
+
+/// Makes the runs of --bench, as many at once as the executor takes; they end in the order of their
+/// starts. None is started behind the deadline.
+void run_more(Executor& executor, const std::vector<Tensor>& inputs, const RunModelOptions& options,
+              Runs& runs) {
   struct Going {
     std::unique_ptr<RunRecord> record;
     std::shared_ptr<Executor::Run> run;
   };
+  const std::int32_t in_flight = options.executor.in_flight;
+  const std::int64_t more = options.bench == 0 && in_flight > 1 ? in_flight : options.bench;
   std::deque<Going> going;
+  std::int64_t started = 0;
   const auto start = Clock::now();
-  for (std::int64_t ended = 0, started = 0; ended < more; ++ended) {
-    for (; started < more && going.size() < in_flight; ++started) {
+  for (;;) {
+    while (started < more && going.size() < index_of(in_flight) && !is_late(options)) {
       auto record = std::make_unique<RunRecord>();
-      auto run = executor.start(inputs, record.get(), with_node_times);
+      auto run = executor.start(inputs, record.get(), !options.trace.empty());
       going.push_back({std::move(record), std::move(run)});
+      ++started;
     }
+    if (going.empty()) break;
     const std::vector<Tensor> outputs = executor.wait(going.front().run);
     if (in_flight > 1) runs.is_same = have_same_bits(outputs, runs.outputs) && runs.is_same;
     runs.last = std::move(*going.front().record);
     runs.times.push_back(runs.last.total_us / 1000);
     going.pop_front();
   }
+  runs.is_cut_short = started < more;
   runs.seconds = milliseconds_since(start) / 1000;
 }
 
 /// The first run is alone, so that the others are compared with it and find everything warm.
-Runs run_all(Executor& executor, const std::vector<Tensor>& inputs, const RunModelOptions& options,
-             bool with_node_times) {
-  const std::int32_t in_flight = options.executor.in_flight;
-  const std::int64_t more = options.bench == 0 && in_flight > 1 ? in_flight : options.bench;
+Runs run_all(Executor& executor, const std::vector<Tensor>& inputs,
+             const RunModelOptions& options) {
+  if (is_late(options)) {
+    throw Error(ErrorCode::kInfeasible,
+                "the deadline is over before the first run; allow more with --deadline");
+  }
   Runs runs;
-  runs.outputs = executor.run(inputs, &runs.first, with_node_times);
+  runs.outputs = executor.run(inputs, &runs.first, !options.trace.empty());
   runs.last = runs.first;
-  run_more(executor, inputs, more, static_cast<std::size_t>(in_flight), with_node_times, runs);
+  run_more(executor, inputs, options, runs);
   log(LogModule::kRun, LogLevel::kInfo, [&] {
     return "first run " + fixed_text(runs.first.total_us / 1000, 2) + " ms, timed runs after it " +
-           std::to_string(more);
+           std::to_string(runs.times.size());
   });
   return runs;
 }
@@ -177,12 +191,14 @@ RunReport report_of(const Graph& graph, const ReadyModel& model, const Executor&
   report.overlap = executor.overlaps();
   report.weight_tensors = executor.weight_uploads();
   report.weight_bytes = executor.weight_bytes();
+  report.memory = executor.memory();
   report.predicted_ms = predicted.total_ms(metrics.predicted_us);
   report.measured_ms = runs.last.total_us / 1000;
   report.first_ms = runs.first.total_us / 1000;
   report.load_ms = model.ready_ms + executor.load_ms();
   report.int8_macs = executor.int8_macs();
   report.backends = executor.backend_versions();
+  report.is_cut_short = runs.is_cut_short;
   if (!runs.times.empty()) report.bench = summarize_bench(runs.times, runs.seconds);
   if (in_flight > 1) report.in_flight = {.runs = in_flight, .is_same = runs.is_same};
   return report;
@@ -224,6 +240,7 @@ CompileOptions compile_options(const RunModelOptions& options) {
   compile.precision = options.precision;
   compile.threads = devices.threads;
   compile.backend_options = devices.backend_options;
+  compile.control.deadline = options.deadline;
   return compile;
 }
 
@@ -286,7 +303,7 @@ RunReport run_ready(const Graph& graph, const ReadyModel& model, const std::vect
                     const RunModelOptions& options, const References& references) {
   Executor executor(graph, model.plan, model.target, model.weights, executor_options(options),
                     model.partitions, model.devices);
-  const Runs runs = run_all(executor, inputs, options, !options.trace.empty());
+  const Runs runs = run_all(executor, inputs, options);
   RunReport report =
       report_of(graph, model, executor, runs, options.precision, options.executor.in_flight);
   OpenDevices open = executor.devices();

@@ -168,6 +168,12 @@ Json run_report_json(const RunReport& report) {
   json["copied_bytes"] = totals.copied_bytes;
   json["overlap"] = report.overlap;
   json["weights"] = {{"tensors", report.weight_tensors}, {"bytes", report.weight_bytes}};
+  if (!report.memory.empty()) {
+    std::uint64_t memory_bytes = 0;
+    for (const DeviceMemoryNeed& need : report.memory) memory_bytes += need.needed();
+    json["memory"] = memory_needs_json(report.memory);
+    json["memory_bytes"] = memory_bytes;
+  }
   json["predicted_ms"] = rounded_ms(report.predicted_ms);
   json["measured_ms"] = rounded_ms(report.measured_ms);
   json["first_ms"] = rounded_ms(report.first_ms);
@@ -179,6 +185,7 @@ Json run_report_json(const RunReport& report) {
     json["in_flight"] = {{"runs", report.in_flight->runs},
                          {"same_outputs", report.in_flight->is_same}};
   }
+  if (report.is_cut_short) json["deadline_over"] = true;
   if (report.expect) json["expect"] = comparison_json(*report.expect);
   if (report.worst_relative_error) {
     json["worst_relative_error"] = json_safe(*report.worst_relative_error);
@@ -266,14 +273,19 @@ std::string totals_table(const RunReport& report) {
     if (report.in_flight) rows.push_back({"in flight", std::to_string(report.in_flight->runs)});
     rows.push_back({"peak memory", bytes_text(static_cast<double>(report.bench->peak_rss_bytes))});
   }
+  if (report.is_cut_short) {
+    rows.push_back(
+        {"timed runs within the deadline", std::to_string(report.bench ? report.bench->runs : 0)});
+  }
   return table_text(rows);
 }
 
 }  // namespace
 
 std::string format_run_report(const RunReport& report) {
-  std::string text =
-      placement_table(report) + "\n" + steps_table(report) + "\n" + totals_table(report);
+  std::string text = placement_table(report) + "\n" + steps_table(report) + "\n";
+  if (!report.memory.empty()) text += format_memory_needs(report.memory) + "\n";
+  text += totals_table(report);
   if (report.expect) {
     text += "\nagainst the expected outputs\n" + comparison_table(*report.expect);
   }

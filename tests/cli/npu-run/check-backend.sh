@@ -10,7 +10,7 @@ npu-run --check-backend skeleton --quick --report 2>table >report
 echo "exit $?"
 tail -n 1 table
 grep -c '"result":"pass"' report
-grep -o '"case":18.*' report | cut -d '}' -f 1
+grep -o '"case":19.*' report | cut -d '}' -f 1
 echo "one case, in this process:"
 npu-run --check-backend skeleton --quick --case 3 | tr -s ' \n' ' '
 echo
@@ -39,6 +39,9 @@ for fault in no-text touches-result; do found $fault 9 14; done
 found null-free 9 15
 for fault in prints rounds; do found $fault 7 16; done
 found one-run 9 17
+found ignores-limit 17 18
+found forgets-memory 18 19
+found never-stops 19 25
 echo "a fault of the whole check ends it with status 4, and with the document:"
 CHECK_FAULT=half npu-run --check-backend skeleton --quick >report
 echo "exit $?, $(grep -c '"result":"fail"' report) fail"

@@ -52,6 +52,9 @@ static npu4_status bad_compile(npu4_device* device, const npu4_compile_args* arg
   npu4_compile_args changed = *args;
   npu4_status status;
   if (has_fault("ignores-options")) changed.options = NULL;
+  if (has_fault("never-stops") && args->progress != NULL) {
+    args->progress(args->progress_context, 0, 1, "all of it");
+  }
   status = good->compile(device, &changed, error);
   if (has_fault("takes-all") && status == NPU4_UNSUPPORTED) {
     return args->blob->write(args->blob->context, "blob", 4, error);
@@ -141,6 +144,38 @@ static npu4_status shared_run(npu4_program* program, const npu4_run_args* args, 
   return status;
 }
 
+/* Reports of memory that are right but for the fault; a model takes a MiB. */
+static uint64_t in_use = 0;
+
+static npu4_status blob_memory(npu4_device* device, const void* blob, uint64_t blob_size,
+                               npu4_memory_report* report, npu4_error* error) {
+  (void)device;
+  if (blob_size < 8 || ((const char*)blob)[0] == 'x') {
+    return fail(error, NPU4_INVALID, NULL, "the blob is not of this backend");
+  }
+  report->flags = NPU4_MEMORY_EXACT;
+  report->memories[0]->other_bytes = has_fault("forgets-memory") ? 0 : 1 << 20;
+  report->memories[0]->boundary_bytes = 1 << 20;
+  return NPU4_OK;
+}
+
+static npu4_status device_memory(npu4_device* device, uint32_t memory, npu4_memory_state* state,
+                                 npu4_error* error) {
+  (void)device;
+  (void)memory;
+  (void)error;
+  state->known = NPU4_KNOWN_IN_USE;
+  state->in_use_bytes = in_use;
+  return NPU4_OK;
+}
+
+static npu4_status counted_model_load(npu4_device* device, const npu4_load_args* args,
+                                      npu4_model_info* info, npu4_model** model,
+                                      npu4_error* error) {
+  in_use += 1 << 20;
+  return bad_model_load(device, args, info, model, error);
+}
+
 __attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(const npu4_host* host,
                                                                               npu4_error* error) {
   static npu4_backend tables[2];
@@ -155,6 +190,17 @@ __attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(co
   table->compile = bad_compile;
   table->model_load = bad_model_load;
   table->run = has_fault("half") ? half_run : has_fault("one-run") ? shared_run : bad_run;
+  if (has_fault("forgets-memory") || has_fault("ignores-limit")) {
+    static const char* const limited[] = {"memory.limit", NULL};
+    if (has_fault("ignores-limit")) table->features = limited;
+    table->blob_memory = blob_memory;
+    table->device_memory = device_memory;
+    table->model_load = counted_model_load;
+  }
+  if (has_fault("never-stops")) {
+    static const char* const features[] = {"cancel", NULL};
+    table->features = features;
+  }
   if (has_fault("wild-reads")) table->buffer_read = wild_buffer_read;
   if (has_fault("null-free")) table->buffer_free = strict_buffer_free;
   return table;

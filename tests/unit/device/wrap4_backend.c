@@ -6,6 +6,8 @@
      open=N         device_open fails with status N
      lost=N         the first N compile lose the device
      compile=N      compile fails with status N, a node and numbers
+     slow=N         compile takes N times 50 ms first, and says so. It makes the file WRAP4_MARK
+     deaf=N         the same, but it says nothing
      run=N          run fails with status N
      fingerprint=T  the devices have this fingerprint
      unusable       the first device cannot be opened
@@ -23,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "npu/backend.h"
 
@@ -125,10 +128,33 @@ static void device_close(npu4_device* device) {
   other->device_close(device);
 }
 
+/* Waits as long as the fault says; NPU4_CANCELLED if the host has had enough of it. */
+static npu4_status dawdle(const char* slow, const char* deaf, const npu4_compile_args* args,
+                          npu4_error* error) {
+  const int steps = atoi(slow != NULL ? slow : deaf);
+  const struct timespec pause = {0, 50000000};
+  FILE* mark = getenv("WRAP4_MARK") != NULL ? fopen(getenv("WRAP4_MARK"), "w") : NULL;
+  if (mark != NULL) fclose(mark);
+  for (int i = 0; i < steps; ++i) {
+    nanosleep(&pause, NULL);
+    if (slow != NULL && args->progress != NULL &&
+        args->progress(args->progress_context, (uint64_t)i, (uint64_t)steps, "dawdling") != 0) {
+      return fail(error, NPU4_CANCELLED, "stopped dawdling");
+    }
+  }
+  return NPU4_OK;
+}
+
 static npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_error* error) {
+  const char* slow = fault("slow");
+  const char* deaf = fault("deaf");
   const char* lost = fault("lost");
   const char* status = fault("compile");
   ++compiles;
+  if (slow != NULL || deaf != NULL) {
+    const npu4_status stopped = dawdle(slow, deaf, args, error);
+    if (stopped != NPU4_OK) return stopped;
+  }
   if (lost != NULL && compiles <= (unsigned)atoi(lost)) {
     return fail(error, NPU4_DEVICE_LOST, "it does not answer");
   }

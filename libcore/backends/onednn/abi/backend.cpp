@@ -54,6 +54,8 @@ npu4_status device_open(const npu4_open_args* args, npu4_device** device, npu4_e
     opened->engine = dnnl::engine(dnnl::engine::kind::cpu, 0);
     opened->machine = detect_machine();
     opened->machine.threads = opened->threads;
+    opened->ledger = std::make_shared<MemoryLedger>(
+        NPU4_HAS(args, memory_limit_bytes) ? args->memory_limit_bytes : 0);
     *device = opened.release();
   });
 }
@@ -129,8 +131,14 @@ npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_err
     const auto weights = checked_weights(args->weights, args->weight_count);
     const Graph graph = read_valid_graph(text, "sub-IR");
     check_sub_ir_version(graph);
-    const Plan plan = lower_graph(graph, weights, machine_for(*device, options), device->engine);
-    const PackedConstants packed = pack_constants(plan, weights, device->engine);
+    const HostProgress progress(*args);
+    const Plan plan =
+        lower_graph(graph, weights, machine_for(*device, options), device->engine,
+                    [&](std::size_t done, std::size_t total) { progress(done, total, "lowering"); });
+    const PackedConstants packed = pack_constants(
+        plan, weights, device->engine,
+        [&](std::size_t done, std::size_t total) { progress(done, total, "packing weights"); });
+    progress(1, 1, "planning memory");
     const StoredPlan stored = store_plan(plan);
     const std::vector<std::byte> bytes = write_plan(stored.record);
     const std::string report =
@@ -187,6 +195,11 @@ npu4_status model_load(npu4_device* device, const npu4_load_args* args, npu4_mod
     loaded->blob = args->blob;
     loaded->blob_size = args->blob_size;
     loaded->first = make_program(*loaded, device->threads, nullptr);
+    loaded->bytes = model_bytes(args->blob, args->blob_size, *loaded->first);
+    loaded->share = MemoryShare(
+        device->ledger, loaded->bytes.weights_bytes + loaded->bytes.other_bytes, "the model");
+    loaded->first_share =
+        MemoryShare(device->ledger, loaded->bytes.scratch_bytes, "the program's scratch memory");
     npu4_model_info filled{};
     filled.flags = NPU4_RELEASES_WEIGHTS;  // they are in the blob, which is used in place
     if (info != nullptr) fill(info, filled);
@@ -203,8 +216,14 @@ npu4_status program_create(npu4_model* model, const npu4_program_args* /*args*/,
     const ThreadScope threads(model->device->threads);
     auto made = std::make_unique<npu4_program>();
     made->model = model;
-    made->program = model->first ? std::move(model->first)
-                                 : make_program(*model, model->device->threads, nullptr);
+    if (model->first) {
+      made->program = std::move(model->first);
+      made->share = std::move(model->first_share);
+    } else {
+      made->share = MemoryShare(model->device->ledger, model->bytes.scratch_bytes,
+                                "the program's scratch memory");
+      made->program = make_program(*model, model->device->threads, nullptr);
+    }
     made->inputs.resize(made->program->inputs().size());
     made->outputs.resize(made->program->outputs().size());
     *program = made.release();
@@ -309,7 +328,7 @@ npu4_status list_ops(npu4_device* /*device*/, npu4_op_visitor visit, void* conte
   });
 }
 
-constexpr const char* kFeatures[] = {"wrap.host", nullptr};
+constexpr const char* kFeatures[] = {"wrap.host", "memory.limit", "cancel", nullptr};
 
 const npu4_backend& table() {
   static const npu4_backend made = [] {
@@ -335,6 +354,9 @@ const npu4_backend& table() {
     table.buffer_unmap = buffer_unmap;
     table.buffer_wrap = buffer_wrap;
     table.blob_report = blob_report;
+    table.blob_memory = blob_memory;
+    table.model_memory = model_memory;
+    table.device_memory = device_memory;
     table.list_ops = list_ops;
     return table;
   }();

@@ -26,6 +26,11 @@ npu4_status current_status(npu4_error* error) noexcept {
     return failure.status;
   } catch (const StatusError& failure) {
     return say(failure.status, failure.text);
+  } catch (const CompileStopped& failure) {
+    return say(failure.status, failure.text);
+  } catch (const MemoryLimitError& failure) {
+    failure.fill_numbers(error);
+    return say(NPU4_MEMORY, failure.message());
   } catch (const Error& failure) {
     return say(status_of(failure.code()), failure.message());
   } catch (const dnnl::error& failure) {

@@ -19,19 +19,24 @@ struct npu4_device {
   npu::onednn::Machine machine;
   int threads = 1;
   npu::RunThreads run_threads{1};
+  std::shared_ptr<npu::MemoryLedger> ledger;
 };
 
 struct npu4_model {
   npu4_device* device = nullptr;
   const void* blob = nullptr;
   std::uint64_t blob_size = 0;
+  npu4_memory_bytes bytes{};  ///< with one program
+  npu::MemoryShare share;     ///< of constants and blob
   /// Shows at once whether the blob loads; the first program_create takes it.
   std::unique_ptr<npu::onednn::Program> first;
+  npu::MemoryShare first_share;
 };
 
 struct npu4_program {
   const npu4_model* model = nullptr;
   std::unique_ptr<npu::onednn::Program> program;
+  npu::MemoryShare share;
   /// For fewer threads than the device's, made when there is a neighbour; null if it cannot be
   /// made.
   std::unique_ptr<npu::onednn::Program> reduced;
@@ -44,6 +49,7 @@ struct npu4_buffer {
   npu::DType dtype = npu::DType::kFloat32;
   npu::Shape shape;
   std::uint64_t bytes = 0;
+  npu::MemoryShare share;
   npu::onednn::AlignedMemory memory;  ///< null for memory of the host
   std::byte* data = nullptr;
   bool is_writable = true;
@@ -81,6 +87,9 @@ inline void require(bool condition, const char* text) {
   if (!condition) throw StatusError{NPU4_INVALID, text};
 }
 
+/// What a model takes with one program, of a blob that has been checked.
+npu4_memory_bytes model_bytes(const void* blob, std::uint64_t blob_size, const Program& program);
+
 // ---- Functions of the table ----
 
 npu4_status backend_info(npu4_backend_info* info, npu4_error* error);
@@ -95,5 +104,10 @@ npu4_status buffer_read(npu4_buffer* buffer, const npu4_transfer* transfer, npu4
 npu4_status buffer_map(npu4_buffer* buffer, std::uint32_t access, void** pointer,
                        npu4_error* error);
 void buffer_unmap(npu4_buffer* buffer);
+npu4_status blob_memory(npu4_device* device, const void* blob, std::uint64_t blob_size,
+                        npu4_memory_report* report, npu4_error* error);
+npu4_status model_memory(npu4_model* model, npu4_memory_report* report, npu4_error* error);
+npu4_status device_memory(npu4_device* device, std::uint32_t memory, npu4_memory_state* state,
+                          npu4_error* error);
 
 }  // namespace npu::onednn::abi

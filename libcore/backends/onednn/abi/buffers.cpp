@@ -43,6 +43,7 @@ npu4_status buffer_create(npu4_device* device, const npu4_buffer_desc* desc, npu
     require(device != nullptr && desc != nullptr && NPU4_HAS(desc, usage) && buffer != nullptr,
             "an argument is null");
     auto made = describe_buffer(*desc);
+    made->share = MemoryShare(device->ledger, made->bytes, "a buffer");
     made->memory = allocate_aligned(made->bytes);
     made->data = made->memory.get();
     *buffer = made.release();

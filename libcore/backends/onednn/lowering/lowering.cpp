@@ -479,13 +479,14 @@ void Lowering::collect_constants() {
   }
 }
 
-Plan Lowering::run() {
+Plan Lowering::run(const Checkpoint& checkpoint) {
   plan_.node_count = graph_->nodes().size();
   bind_inputs();
   for (const Node& node : graph_->nodes()) {
     const auto index = static_cast<std::size_t>(&node - graph_->nodes().data());
     position_ = static_cast<std::int32_t>(index);
     node_index_ = position_;
+    if (checkpoint) checkpoint(index, plan_.node_count);
     if (fusions_.dead[index]) continue;
     const std::int32_t group_index = fusions_.group_of[index];
     try {
@@ -512,9 +513,9 @@ Plan Lowering::run() {
 }
 
 Plan lower_graph(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine,
-                 const dnnl::engine& engine) {
+                 const dnnl::engine& engine, const Checkpoint& checkpoint) {
   check_shapes(graph);
-  return Lowering(graph, weights, machine, engine).run();
+  return Lowering(graph, weights, machine, engine).run(checkpoint);
 }
 
 std::size_t normalize_dimension(const Lowering& lowering, std::string_view argument,

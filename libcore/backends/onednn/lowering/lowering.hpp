@@ -29,8 +29,9 @@ namespace npu::onednn {
 /// Lowers a verified sub-IR. Throws Error kUnsupported that names node, op, argument and reason for
 /// what this backend does not run, kInvalidGraph where the sub-IR contradicts itself or `weights`.
 /// Creates primitive descriptors, but no code.
+/// Calls `checkpoint` before each node with its number and the number of nodes; it may throw.
 Plan lower_graph(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine,
-                 const dnnl::engine& engine);
+                 const dnnl::engine& engine, const Checkpoint& checkpoint = {});
 
 /// True for what oneDNN's primitives compute.
 inline bool has_primitive_type(DType type) {
@@ -53,7 +54,7 @@ class Lowering {
  public:
   Lowering(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine,
            const dnnl::engine& engine);
-  Plan run();
+  Plan run(const Checkpoint& checkpoint);
 
   const Machine& machine() const noexcept { return *machine_; }
   /// Channels in blocks as the machine's vectors have elements.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <optional>
 #include <span>
@@ -87,6 +88,9 @@ struct PlanSplit {
   NodeId node;          ///< that its time counts for
   std::string reason;
 };
+
+/// Called between the pieces of a compile, with how many there are. It may throw, which stops it.
+using Checkpoint = std::function<void(std::size_t done, std::size_t total)>;
 
 /// A sub-IR lowered to steps: everything but memory and generated code.
 struct Plan {

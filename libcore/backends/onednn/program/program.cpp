@@ -48,8 +48,10 @@ class Packer {
     }
   }
 
-  PackedConstants run() {
-    for (const Step& step : plan_.prologue) {
+  PackedConstants run(const Checkpoint& checkpoint) {
+    for (std::size_t i = 0; i < plan_.prologue.size(); ++i) {
+      const Step& step = plan_.prologue[i];
+      if (checkpoint) checkpoint(i, plan_.prologue.size());
       Program::Executable executable = Program::prepare(step, engine_);
       Program::execute(executable, addresses_, stream_);
     }
@@ -95,8 +97,8 @@ class Packer {
 };
 
 PackedConstants pack_constants(const Plan& plan, std::span<const npu_tensor> weights,
-                               const dnnl::engine& engine) {
-  return Packer(plan, weights, engine).run();
+                               const dnnl::engine& engine, const Checkpoint& checkpoint) {
+  return Packer(plan, weights, engine).run(checkpoint);
 }
 
 Program::Program(Plan plan, const std::vector<PackedConstant>& constants,

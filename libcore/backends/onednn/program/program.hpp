@@ -28,8 +28,9 @@ struct PackedConstants {
 
 /// Runs a plan's prologue on the host's weights. Throws Error kInvalidGraph if `weights` are not
 /// those of the plan.
+/// Calls `checkpoint` before each step, with its number and the number of steps; it may throw.
 PackedConstants pack_constants(const Plan& plan, std::span<const npu_tensor> weights,
-                               const dnnl::engine& engine);
+                               const dnnl::engine& engine, const Checkpoint& checkpoint = {});
 
 /// A plan with memory and generated code. Not to be used by two threads at once.
 class Program {
@@ -42,6 +43,7 @@ class Program {
 
   const std::vector<TensorBinding>& inputs() const noexcept { return plan_.inputs; }
   const std::vector<TensorBinding>& outputs() const noexcept { return plan_.outputs; }
+  std::size_t arena_bytes() const noexcept { return plan_.arena_bytes; }
   /// Addresses in the order of inputs() and outputs(). Allocates nothing.
   void run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs);
   /// Nanoseconds of the last run, by node.

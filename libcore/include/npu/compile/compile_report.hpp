@@ -9,6 +9,7 @@
 
 #include "npu/compile/compiler.hpp"
 #include "npu/compile/fold_constants.hpp"
+#include "npu/compile/memory_needs.hpp"
 #include "npu/support/json.hpp"
 
 namespace npu {
@@ -73,10 +74,11 @@ struct CompileReport {
   FoldedConstants folded;
   std::string precision;
   std::optional<double> worst_relative_error;  ///< of bf16 against f32
+  std::vector<DeviceMemoryNeed> memory;        ///< by device
 };
 
 /// The report of a model and the constants that were folded for it; the caller adds cache_enabled,
-/// precision and worst_relative_error.
+/// precision, worst_relative_error and memory.
 CompileReport compile_report(const CompiledModel& model, const FoldedConstants& folded = {});
 
 /// Tables for people: partitions, refusals, totals.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,14 @@
 
 namespace npu {
 
+/// How a compile is watched and stopped.
+struct CompileControl {
+  /// From any thread, one at a time: the share that is done, and what is being done. False: stop.
+  std::function<bool(double done, const std::string& what)> progress;
+  /// What is not compiled by then is not compiled.
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+};
+
 struct CompileOptions {
   std::string precision = "f32";  ///< or "bf16"; see npu/backend.h
   std::int32_t threads = 0;       ///< per device, when the program runs; 0: all cores
@@ -25,6 +35,7 @@ struct CompileOptions {
   bool fallback = true;           ///< nodes that a backend refuses go to the next device
   /// Further members of the options that each backend is opened with, on top of the target's.
   Json backend_options = Json::object();
+  CompileControl control;
 };
 
 /// The options that the backend of a device is opened with, as JSON: the
@@ -76,7 +87,9 @@ struct CompiledModel {
 /// go to the next device of the target that runs them, `graph` is partitioned again (convex, or
 /// contiguous if the plan was), and `graph` and the result hold the new plan. Without `fallback`,
 /// or if no device is left, throws Error with the backend's text; so does whatever is no refusal. A
-/// device is opened once, unless it is among `devices`, which are open with the same options.
+/// device is opened once, unless it is among `devices`, which are open with the same options. If
+/// options.control says so, it stops with BackendError NPU4_CANCELLED, or with Error kInfeasible at
+/// the deadline.
 CompiledModel compile_graph(Graph& graph, const PartitionPlan& plan, const Target& target,
                             const std::vector<Tensor>& weights, const CompileOptions& options,
                             CompileCache* cache, const OpenDevices& devices = {});

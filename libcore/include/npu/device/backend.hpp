@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,6 +30,12 @@ class BackendError : public Error {
   npu4_status status_;
 };
 
+/// A memory of a device.
+struct MemoryFacts {
+  std::string name;
+  std::optional<std::uint64_t> total_bytes;
+};
+
 /// What a backend says of one of its devices, without opening it.
 struct DeviceFacts {
   std::string id;
@@ -44,6 +51,7 @@ struct DeviceFacts {
   std::uint32_t concurrent_compiles = 1;
   std::uint32_t programs_in_flight = 1;  ///< of one model, with queues
   std::uint32_t queues = 1;              ///< open at once, where the backend has any
+  std::vector<MemoryFacts> memories;
 };
 
 /// A loaded backend: the C interface of npu/backend.h behind C++ types. Loaded once per process.
@@ -153,6 +161,30 @@ class DeviceWeights {
   npu4_weights* weights_ = nullptr;
 };
 
+/// Bytes that a model with one program takes of a memory.
+struct MemoryBytes {
+  std::uint64_t weights = 0;
+  std::uint64_t scratch = 0;
+  std::uint64_t boundary = 0;  ///< buffers of inputs and outputs
+  std::uint64_t other = 0;
+};
+
+/// What a model takes, as its backend says.
+struct MemoryReport {
+  std::vector<MemoryBytes> memories;  ///< of the device
+  std::uint64_t host = 0;             ///< of the host's memory, if that is none of them
+  bool is_exact = false;
+  bool is_bound = false;  ///< it takes no more; neither: an estimate
+};
+
+/// How much of a memory is taken; what a backend does not say is not there.
+struct MemoryState {
+  std::optional<std::uint64_t> in_use;
+  std::optional<std::uint64_t> peak;
+  std::optional<std::uint64_t> limit;
+  std::optional<std::uint64_t> largest_free;
+};
+
 /// A loaded blob. Keeps its device open and, as long as the device uses them in place, the blob and
 /// the weights alive.
 class DeviceModel {
@@ -167,6 +199,8 @@ class DeviceModel {
   /// Whether the host still holds them for the device.
   bool keeps_blob() const noexcept { return blob_.data != nullptr; }
   bool keeps_weights() const noexcept { return !weights_.empty(); }
+  /// Nothing if the backend does not say.
+  std::optional<MemoryReport> memory() const;
 
  private:
   std::shared_ptr<DeviceInstance> device_;
@@ -231,11 +265,19 @@ class DeviceProgram {
   npu4_program* program_ = nullptr;
 };
 
+/// How a compile is watched and stopped, for backends with the feature "cancel".
+struct CompileHooks {
+  std::uint64_t deadline_ns = 0;  ///< on CLOCK_MONOTONIC; 0: none
+  /// From any thread, at least once a second; `total` may be 0. False: stop soon.
+  std::function<bool(std::uint64_t done, std::uint64_t total, const char* phase)> progress;
+};
+
 /// One opened device of a backend.
 class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
  public:
-  /// `options` is a JSON object; see npu/backend.h. "threads" and "instance" in it are the host's:
-  /// the number of threads (0: all cores), and which device, as in Backend::device.
+  /// `options` is a JSON object; see npu/backend.h. "threads", "instance" and "memory_limit" in it
+  /// are the host's: the number of threads (0: all cores), which device, as in Backend::device, and
+  /// the bytes that it may take.
   static std::shared_ptr<DeviceInstance> open(std::shared_ptr<const Backend> backend,
                                               const std::string& options);
   ~DeviceInstance();
@@ -248,9 +290,13 @@ class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
 
   /// `options` is a JSON object; see npu/backend.h.
   Blob compile(const std::string& sub_ir, const std::vector<NamedTensor>& weights,
-               const std::string& options);
+               const std::string& options, const CompileHooks& hooks = {});
   /// The backend's report of a blob; an empty object if it makes none.
   Json blob_report(const Blob& blob);
+  /// What a blob will take, before it is loaded; nothing if the backend does not say.
+  std::optional<MemoryReport> blob_memory(const Blob& blob) const;
+  /// Nothing if the backend does not say.
+  std::optional<MemoryState> memory_state(std::uint32_t memory = 0) const;
   std::shared_ptr<DeviceModel> load_model(Blob blob, std::vector<NamedTensor> weights,
                                           std::vector<std::shared_ptr<DeviceWeights>> shared = {});
   std::unique_ptr<DeviceProgram> load(Blob blob, std::vector<NamedTensor> weights,
@@ -281,6 +327,7 @@ class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
   DeviceFacts facts_;
   npu4_device* device_;
   std::mutex creating_;
+  std::uint64_t memory_limit_ = 0;
 };
 
 }  // namespace npu

@@ -13,6 +13,7 @@
 
 #include "npu/compile/compile_report.hpp"
 #include "npu/compile/compiler.hpp"
+#include "npu/compile/memory_needs.hpp"
 #include "npu/device/backend.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/partition/partition_plan.hpp"
@@ -75,7 +76,8 @@ class Executor {
   /// `weights` by TensorId, as load_weights returns them. Keeps references to graph and plan, which
   /// must outlive it. Compiles every partition first, without a cache. Throws Error kUnsupported if
   /// a backend is missing or refuses a partition. `devices` are open already, with the same
-  /// options.
+  /// options. Throws Error kInfeasible, before anything is loaded, if it does not fit in a device's
+  /// memory, or in backend_options["memory_limit"].
   Executor(const Graph& graph, const PartitionPlan& plan, const Target& target,
            const std::vector<Tensor>& weights, const ExecutorOptions& options,
            const OpenDevices& devices = {});
@@ -107,6 +109,8 @@ class Executor {
   bool overlaps() const noexcept { return overlaps_; }
   std::int64_t weight_uploads() const noexcept { return weight_uploads_; }
   std::int64_t weight_bytes() const noexcept { return weight_bytes_; }
+  /// What its programs take, by device in the order of the target.
+  const std::vector<DeviceMemoryNeed>& memory() const noexcept { return memory_; }
   /// The devices that it runs on, for another one.
   OpenDevices devices() const;
   /// Name and version of every backend that is in use.
@@ -138,6 +142,15 @@ class Executor {
   bool shares_events(std::int32_t a, std::int32_t b) const;
   bool copies_directly(std::int32_t from, std::int32_t to) const;
   bool submits_all() const;
+  std::vector<DeviceMemoryNeed> sum_memory(
+      const Target& target, const std::vector<CompiledPartition>& compiled,
+      const std::function<std::optional<MemoryReport>(std::size_t)>& ask) const;
+  void check_memory_limits(const Target& target, const ExecutorOptions& options,
+                           const std::vector<CompiledPartition>& compiled);
+  void measure_memory(const Target& target, const std::vector<CompiledPartition>& compiled);
+  void load_within_memory(const Target& target, const ExecutorOptions& options,
+                          const std::vector<Tensor>& weights,
+                          const std::vector<CompiledPartition>& compiled);
   void schedule();
   void start_workers();
   void log_loaded() const;
@@ -163,6 +176,7 @@ class Executor {
   double load_ms_ = 0;
   std::int64_t weight_uploads_ = 0;
   std::int64_t weight_bytes_ = 0;
+  std::vector<DeviceMemoryNeed> memory_;
 };
 
 }  // namespace npu

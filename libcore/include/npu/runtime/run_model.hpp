@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -45,6 +46,8 @@ struct RunModelOptions {
   bool measure_precision = false;  ///< with bf16: also run in f32 and report the error
   CacheOptions cache;              ///< for documents; a bundle is already compiled
   ExecutorOptions executor;
+  /// What is not started by then is not: no partition is compiled, no run begins.
+  std::optional<std::chrono::steady_clock::time_point> deadline;
 };
 
 /// Runs a document on its devices: partitioned as it says or, if it has no device tags, placed by

@@ -104,6 +104,7 @@ struct RunReport {
   bool overlap = false;
   std::int64_t weight_tensors = 0;
   std::int64_t weight_bytes = 0;
+  std::vector<DeviceMemoryNeed> memory;  ///< by device
   double predicted_ms = 0;
   double measured_ms = 0;  ///< the last run
   double first_ms = 0;
@@ -112,6 +113,7 @@ struct RunReport {
   std::map<std::string, std::string> backends;  ///< version by name
   std::optional<BenchSummary> bench;
   std::optional<InFlightSummary> in_flight;    ///< with more than one
+  bool is_cut_short = false;                   ///< some timed runs were not made by the deadline
   std::optional<ComparisonReport> expect;      ///< against a file
   std::optional<double> worst_relative_error;  ///< of bf16 against f32
   std::optional<ComparisonReport> verify;      ///< against the whole graph on one device

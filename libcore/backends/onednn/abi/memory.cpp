@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What models take of the host's memory, which is the device's. Constants are used in the blob; the
+// arena depends on the number of threads, so the descriptors of a blob's primitives are made to
+// know it, as a load makes them, but no code is generated and nothing is allocated. Not counted:
+// code, which oneDNN does not measure, and copies of constants in a blob that is not aligned.
+#include "abi/boundary.hpp"
+#include "npu/support/checked.hpp"
+#include "program/blob.hpp"
+#include "program/plan_format.hpp"
+#include "program/stored_plan.hpp"
+#include "program/thread_scope.hpp"
+
+namespace npu::onednn::abi {
+namespace {
+
+std::uint64_t bytes_of(const std::vector<TensorBinding>& tensors) {
+  std::uint64_t sum = 0;
+  for (const TensorBinding& tensor : tensors) {
+    // Of a plan that was checked.
+    sum += static_cast<std::uint64_t>(checked_element_count(tensor.shape).value_or(0)) *
+           dtype_size(tensor.dtype);
+  }
+  return sum;
+}
+
+npu4_memory_bytes bytes_of(const BlobView& content, std::uint64_t blob_size,
+                           std::uint64_t arena_bytes, std::uint64_t boundary_bytes) {
+  npu4_memory_bytes bytes{};
+  for (const PackedConstant& constant : content.constants) {
+    bytes.weights_bytes += constant.bytes.size();
+  }
+  bytes.scratch_bytes = arena_bytes;
+  bytes.boundary_bytes = boundary_bytes;
+  bytes.other_bytes = blob_size - std::min(blob_size, bytes.weights_bytes);
+  return bytes;
+}
+
+}  // namespace
+
+npu4_memory_bytes model_bytes(const void* blob, std::uint64_t blob_size, const Program& program) {
+  return bytes_of(read_blob(blob, blob_size), blob_size, program.arena_bytes(),
+                  bytes_of(program.inputs()) + bytes_of(program.outputs()));
+}
+
+npu4_status blob_memory(npu4_device* device, const void* blob, std::uint64_t blob_size,
+                        npu4_memory_report* report, npu4_error* error) {
+  return guarded(error, [&] {
+    require(device != nullptr, "an argument is null");
+    const BlobView content = read_blob(blob, blob_size);
+    const ThreadScope threads(device->threads);
+    const Plan plan = restore_plan(read_plan(content.plan), content.constants, device->engine,
+                                   {device->threads, device->threads});
+    require(fill_report(report,
+                        bytes_of(content, blob_size, plan.arena_bytes,
+                                 bytes_of(plan.inputs) + bytes_of(plan.outputs)),
+                        NPU4_MEMORY_EXACT),
+            "the report has no room for one memory");
+  });
+}
+
+npu4_status model_memory(npu4_model* model, npu4_memory_report* report, npu4_error* error) {
+  return guarded(error, [&] {
+    require(model != nullptr, "an argument is null");
+    require(fill_report(report, model->bytes, NPU4_MEMORY_EXACT),
+            "the report has no room for one memory");
+  });
+}
+
+npu4_status device_memory(npu4_device* device, std::uint32_t memory, npu4_memory_state* state,
+                          npu4_error* error) {
+  return guarded(error, [&] {
+    require(device != nullptr && state != nullptr, "an argument is null");
+    require(memory == 0, "there is one memory");
+    fill(state, device->ledger->state());
+  });
+}
+
+}  // namespace npu::onednn::abi

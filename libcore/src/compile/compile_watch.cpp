@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adds up what partitions that compile at the same time report, and stops all of them. O(1) for
+// each report.
+#include "compile/compile_watch.hpp"
+
+#include <algorithm>
+
+#include "npu/support/elapsed.hpp"
+
+namespace npu {
+
+CompileWatch::CompileWatch(const CompileControl& control, const PartitionPlan& plan)
+    : control_(control), plan_(plan), shares_(plan.partitions.size(), 0) {
+  for (const Partition& partition : plan.partitions) {
+    whole_ += static_cast<double>(std::max<std::size_t>(partition.nodes.size(), 1));
+  }
+}
+
+bool CompileWatch::is_late() const {
+  return control_.deadline && Clock::now() >= *control_.deadline;
+}
+
+void CompileWatch::check() {
+  if (stopped_) throw BackendError(NPU4_CANCELLED, "the compile was stopped");
+  if (!is_late()) return;
+  const std::lock_guard lock(mutex_);
+  throw Error(ErrorCode::kInfeasible, "the deadline is over: " + std::to_string(finished_) +
+                                          " of " + std::to_string(shares_.size()) +
+                                          " partitions are compiled; allow more with --deadline");
+}
+
+CompileHooks CompileWatch::hooks(std::size_t partition) {
+  CompileHooks hooks;
+  if (control_.deadline) {
+    const auto since = std::chrono::nanoseconds(control_.deadline->time_since_epoch()).count();
+    hooks.deadline_ns = static_cast<std::uint64_t>(std::max<std::int64_t>(since, 1));
+  }
+  if (!control_.progress && !control_.deadline) return hooks;
+  hooks.progress = [this, partition](std::uint64_t done, std::uint64_t total, const char* phase) {
+    const double share =
+        total == 0 ? 0 : static_cast<double>(std::min(done, total)) / static_cast<double>(total);
+    // The last part, which has no progress of its own, is not nothing.
+    constexpr double kMost = 0.99;
+    return report(partition, kMost * share, phase == nullptr ? "" : phase);
+  };
+  return hooks;
+}
+
+void CompileWatch::finish(std::size_t partition) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++finished_;
+  }
+  report(partition, 1, "");
+}
+
+bool CompileWatch::report(std::size_t partition, double share, const std::string& phase) {
+  if (!control_.progress) return !is_late();
+  const std::lock_guard lock(mutex_);
+  const Partition& of = plan_.partitions[partition];
+  // Phases have a share each; the whole never goes back.
+  const double more = std::max(0.0, share - shares_[partition]);
+  shares_[partition] += more;
+  done_ += more * static_cast<double>(std::max<std::size_t>(of.nodes.size(), 1));
+  const std::string what = "partition " + std::to_string(partition) + " of " +
+                           std::to_string(shares_.size()) + " on " + of.device +
+                           (phase.empty() ? "" : ": " + phase);
+  if (!control_.progress(done_ / std::max(whole_, 1.0), what)) stopped_ = true;
+  return !stopped_ && !is_late();
+}
+
+}  // namespace npu

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an executor's programs take of memory: asked of the blobs before the first one is loaded, if
+// anything limits it, and of the loaded models afterwards. Asking costs what reading a blob costs.
+#include <algorithm>
+
+#include "npu/compile/memory_needs.hpp"
+#include "npu/runtime/executor.hpp"
+
+namespace npu {
+
+std::vector<DeviceMemoryNeed> Executor::sum_memory(
+    const Target& target, const std::vector<CompiledPartition>& compiled,
+    const std::function<std::optional<MemoryReport>(std::size_t)>& ask) const {
+  std::vector<MemoryReport> reports;
+  for (std::size_t p = 0; p < plan_.partitions.size(); ++p) {
+    auto report = ask(p);
+    reports.push_back(report ? *std::move(report)
+                             : reported_memory(graph_, plan_.partitions[p], compiled[p].report));
+  }
+  return memory_needs(graph_, plan_, target, compiled, reports);
+}
+
+void Executor::check_memory_limits(const Target& target, const ExecutorOptions& options,
+                                   const std::vector<CompiledPartition>& compiled) {
+  const auto limit = memory_limit_of(options.backend_options);
+  const OpenDevices open = devices();
+  memory_ = sum_memory(target, compiled, [](std::size_t) { return std::nullopt; });
+  add_memory_limits(memory_, target, limit, open);
+  const bool is_limited =
+      std::any_of(memory_.begin(), memory_.end(),
+                  [](const DeviceMemoryNeed& need) { return need.there.has_value(); });
+  if (!is_limited) return;
+  memory_ = sum_memory(target, compiled, [&](std::size_t p) {
+    if (compiled[p].check_blob) compiled[p].check_blob();
+    return open.at(plan_.partitions[p].device)->blob_memory(compiled[p].blob);
+  });
+  add_memory_limits(memory_, target, limit, open);
+  check_memory(memory_, graph_.file);
+}
+
+void Executor::measure_memory(const Target& target,
+                              const std::vector<CompiledPartition>& compiled) {
+  std::vector<DeviceMemoryNeed> needs = sum_memory(
+      target, compiled, [&](std::size_t p) { return partitions_[p].program->model()->memory(); });
+  // What was there before anything was loaded says more than what is left.
+  for (std::size_t i = 0; i < needs.size(); ++i) {
+    needs[i].there = memory_[i].there;
+    needs[i].limit = memory_[i].limit;
+  }
+  memory_ = std::move(needs);
+}
+
+void Executor::load_within_memory(const Target& target, const ExecutorOptions& options,
+                                  const std::vector<Tensor>& weights,
+                                  const std::vector<CompiledPartition>& compiled) {
+  check_memory_limits(target, options, compiled);
+  load_partitions(weights, compiled);
+  measure_memory(target, compiled);
+}
+
+}  // namespace npu
