@@ -98,7 +98,8 @@ void Executor::open_devices(const Target& target, const ExecutorOptions& options
                            : DeviceInstance::open(Backend::load(device->backend),
                                                   device_options(*device, options)));
     // Whoever wants one step after the other gets blocking runs.
-    has_queue_.push_back(options.overlap && DeviceQueue::is_offered(*devices_.back()) ? 1 : 0);
+    const bool uses_queues = options.queues && options.overlap;
+    has_queue_.push_back(uses_queues && DeviceQueue::is_offered(*devices_.back()) ? 1 : 0);
   }
   check_in_flight(options.in_flight);
 }

@@ -40,8 +40,9 @@ void Executor::check_memory_limits(const Target& target, const ExecutorOptions& 
 
 void Executor::measure_memory(const Target& target,
                               const std::vector<CompiledPartition>& compiled) {
-  std::vector<DeviceMemoryNeed> needs = sum_memory(
-      target, compiled, [&](std::size_t p) { return partitions_[p].program->model()->memory(); });
+  std::vector<DeviceMemoryNeed> needs = sum_memory(target, compiled, [&](std::size_t p) {
+    return flights_.front()->programs[p]->model()->memory();
+  });
   // What was there before anything was loaded says more than what is left.
   for (std::size_t i = 0; i < needs.size(); ++i) {
     needs[i].there = memory_[i].there;

@@ -301,8 +301,10 @@ void compare(const Graph& graph, const ReadyModel& model, const std::vector<Tens
 /// Runs, compares, times and reports.
 RunReport run_ready(const Graph& graph, const ReadyModel& model, const std::vector<Tensor>& inputs,
                     const RunModelOptions& options, const References& references) {
-  Executor executor(graph, model.plan, model.target, model.weights, executor_options(options),
-                    model.partitions, model.devices);
+  ExecutorOptions devices = executor_options(options);
+  devices.queues = true;  // those of references block, beside queues that are open
+  Executor executor(graph, model.plan, model.target, model.weights, devices, model.partitions,
+                    model.devices);
   const Runs runs = run_all(executor, inputs, options);
   RunReport report =
       report_of(graph, model, executor, runs, options.precision, options.executor.in_flight);

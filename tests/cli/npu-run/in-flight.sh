@@ -34,6 +34,8 @@ grep -E '^in flight' table | tr -s ' '
 npu-compile queues.json -o queues.npub
 npu-run queues.npub --random-inputs 1 --in-flight 2 --bench 4 --outputs bundle.safetensors >report
 cmp bundle.safetensors blocking.safetensors && echo "a bundle: same outputs"
+npu-run queues.json --random-inputs 1 --in-flight 8 --verify npu0 >report
+echo "all queues of a device, and a reference on it: exit $?, $(comparison verify <report)"
 echo "a slow device: three at once have more than twice the throughput of one"
 place slow 's/"instance"/"delay_us": 20000, "instance"/' --force 'npu1=middle' --force 'npu0=first' --force 'npu0=last'
 for n in 1 3; do npu-run slow.json --random-inputs 1 --in-flight $n --bench 9 | number runs_per_second; done |

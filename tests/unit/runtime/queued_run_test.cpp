@@ -108,6 +108,7 @@ std::unique_ptr<Executor> execute(const QueuedCase& made, bool overlap,
   ExecutorOptions options;
   options.threads = 1;
   options.overlap = overlap;
+  options.queues = true;
   options.in_flight = in_flight;
   return std::make_unique<Executor>(made.graph, made.plan, made.target, made.weights, options);
 }

@@ -24,8 +24,11 @@ namespace npu {
 class ThreadPool;
 
 struct ExecutorOptions {
-  std::int32_t threads = 0;    ///< 0: all cores
-  bool overlap = true;         ///< independent steps on different devices run concurrently
+  std::int32_t threads = 0;  ///< 0: all cores
+  bool overlap = true;       ///< independent steps on different devices run concurrently
+  /// Steps go to the queues of devices that have them, unless they are not to overlap. A device has
+  /// only so many queues, and an executor keeps its own open.
+  bool queues = false;
   std::int32_t in_flight = 1;  ///< runs that may go on at once; more than one needs queues
   /// Further members of the options that each backend is opened with, on top of the target's.
   Json backend_options = Json::object();
