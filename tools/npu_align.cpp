@@ -43,10 +43,12 @@ int main(int argc, char** argv) {
        "npu-align --assert 'conversions<=2' model.part.json >model.aligned.json",
        "npu-align --algorithm greedy --report model.part.json >model.greedy.json",
        "npu-align --quantize int8 --ranges model.ranges.json --explain model.json >model.q.json",
+       "npu-align --quantize mixed --max-error 1e-3 --ranges model.ranges.json model.json >m.json",
        "npu-align --dot model.dot model.json >model.aligned.json && dot -Tsvg model.dot "
        ">model.svg"});
   return tool.run(argc, argv, [&] {
     if (precisions.asked(tool)) return quantize_graph(tool, precisions, options.target, explain);
+    if (precisions.verify) return verify_graph_precisions(tool);
     npu::Graph& graph = tool.read_graph();
     const npu::AlignResult result = npu::align_layout(graph, options, tool.diagnostics());
     tool.stop_on_errors();

@@ -93,7 +93,7 @@ _npu_complete() {
       return
       ;;
     --quantize)
-      _npu_words 'int8' "$current"
+      _npu_words 'int8 mixed' "$current"
       return
       ;;
     --calibration)
@@ -118,7 +118,7 @@ _npu_complete() {
       ;;
     --require-digest | --assert | --min-nodes | --depth | --max-ops | --min-flops | --max-partitions | --memory-limit | --deadline | -k | --parts | --imbalance | --seed | --random-weights | --random-inputs | --rtol | --atol | --bench | --in-flight | --threads | -j | --jobs | --cache-limit | \
       --seeds | --node-imbalance | --edge-imbalance | --nodes | --pad | --ratios | --segments | --top-k | --devices | \
-      --device | --exclude | --memory | --resource | --degrees | --runs | --error-samples | --max-bytes)
+      --device | --exclude | --memory | --resource | --degrees | --runs | --error-samples | --max-error | --max-bytes)
       return # free text and numbers
       ;;
   esac
@@ -139,7 +139,7 @@ _npu_complete() {
       options+=" --no-fallback --load-ops --promote --cache-dir --no-cache --cache-limit --memory-limit --deadline --info"
       ;;
     npu-align)
-      options="$common --bind --freeze -o --output --json-infinity -a --algorithm -w --weight -t --target --explain --dot --quantize --ranges --calibration --full"
+      options="$common --bind --freeze -o --output --json-infinity -a --algorithm -w --weight -t --target --explain --dot --quantize --ranges --calibration --full --max-error --profile --verify"
       ;;
     npu-plan)
       options="$common -o --output --model --profile --bandwidths --subgraphs --target -k --parts --seeds --seed"

@@ -9,10 +9,25 @@ namespace npu::cli {
 void add_precision_options(Tool& tool, PrecisionOptions& options) {
   CLI::App& app = tool.app();
   app.add_option("--quantize", options.mode,
-                 "choose precisions instead of layouts: int8 wherever an op can, with the fewest "
-                 "conversions; before npu-fuse")
-      ->type_name("int8")
-      ->check(CLI::IsMember({"int8"}));
+                 "choose precisions instead of layouts, before npu-fuse: int8 wherever an op can, "
+                 "with the fewest conversions, or mixed, for the least time within --max-error")
+      ->type_name("int8|mixed")
+      ->check(CLI::Validator(
+          [](std::string& text) {
+            return text == "int8" || text == "mixed" ? std::string()
+                                                     : "expected int8 or mixed, found " + text;
+          },
+          ""));
+  app.add_option("--max-error", options.max_error,
+                 "with --quantize mixed: what the relative powers of errors may add up to")
+      ->type_name("X")
+      ->check(finite_at_least_zero());
+  app.add_option("--profile", options.profile,
+                 "with --quantize mixed: times in float, by npu-profile [the target's rates]")
+      ->type_name("FILE");
+  app.add_flag(
+      "--verify", options.verify,
+      "check the precisions of a document that --quantize wrote, and print what they prove");
   app.add_option("--ranges", options.ranges,
                  "with --quantize: what npu-profile --calibrate wrote; see npu-ranges(5)")
       ->type_name("FILE");
@@ -28,9 +43,9 @@ void add_precision_options(Tool& tool, PrecisionOptions& options) {
 bool PrecisionOptions::asked(Tool& tool) const {
   const auto given = [&](const char* option) { return tool.app().count(option) > 0; };
   if (mode.empty()) {
-    for (const char* option : {"--ranges", "--calibration", "--full"}) {
+    for (const char* option : {"--ranges", "--calibration", "--full", "--max-error", "--profile"}) {
       if (given(option)) {
-        throw Error(ErrorCode::kUsage, std::string(option) + " goes with --quantize int8");
+        throw Error(ErrorCode::kUsage, std::string(option) + " goes with --quantize");
       }
     }
     return false;
@@ -40,11 +55,25 @@ bool PrecisionOptions::asked(Tool& tool) const {
       throw Error(ErrorCode::kUsage, std::string(option) + " is about layouts, not for --quantize");
     }
   }
+  const bool is_mixed = mode == "mixed";
+  if (is_mixed != max_error.has_value()) {
+    throw Error(ErrorCode::kUsage, "--quantize mixed and --max-error X go together");
+  }
+  if (is_mixed && full) throw Error(ErrorCode::kUsage, "--full is for --quantize int8");
+  if (!is_mixed && !profile.empty()) {
+    throw Error(ErrorCode::kUsage, "--profile is for --quantize mixed");
+  }
+  if (verify) throw Error(ErrorCode::kUsage, "--verify checks a document, without --quantize");
   if (ranges.empty()) {
     throw Error(ErrorCode::kUsage,
                 "--quantize needs --ranges FILE, which npu-profile --calibrate writes");
   }
   return true;
+}
+
+ExitStatus verify_graph_precisions(Tool& tool) {
+  tool.write_text(verify_precisions(tool.read_graph()));
+  return ExitStatus::kSuccess;
 }
 
 ExitStatus quantize_graph(Tool& tool, const PrecisionOptions& options, const std::string& target,
@@ -53,6 +82,8 @@ ExitStatus quantize_graph(Tool& tool, const PrecisionOptions& options, const std
   quantize.calibration = CalibrationMethod::parse(options.calibration);
   quantize.full = options.full;
   quantize.target = target;
+  quantize.max_error = options.max_error;
+  if (!options.profile.empty()) quantize.profile = read_node_table(options.profile);
   Graph& graph = tool.read_graph();
   const TensorRanges ranges = read_tensor_ranges(options.ranges);
   const QuantizeResult result = quantize_model(graph, ranges, quantize, tool.diagnostics());

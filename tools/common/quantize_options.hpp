@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "npu/passes/quantize.hpp"
@@ -10,7 +11,10 @@ namespace npu::cli {
 
 /// The options of npu-align that choose precisions rather than layouts.
 struct PrecisionOptions {
-  std::string mode;    ///< "int8"; empty: layouts
+  std::string mode;  ///< "int8" or "mixed"; empty: layouts
+  std::optional<double> max_error;
+  std::string profile;  ///< file
+  bool verify = false;
   std::string ranges;  ///< file
   std::string calibration = "minmax";
   bool full = false;
@@ -20,6 +24,9 @@ struct PrecisionOptions {
 };
 
 void add_precision_options(Tool& tool, PrecisionOptions& options);
+
+/// Checks the certificate of the tool's graph and prints what it proves.
+ExitStatus verify_graph_precisions(Tool& tool);
 
 /// Quantizes the tool's graph, reports, checks and writes it.
 ExitStatus quantize_graph(Tool& tool, const PrecisionOptions& options, const std::string& target,

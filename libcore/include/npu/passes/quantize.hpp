@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "npu/cost/node_table.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/quant/choose_range.hpp"
 #include "npu/quant/tensor_ranges.hpp"
@@ -27,6 +28,10 @@ struct QuantizeOptions {
   CalibrationMethod calibration;
   bool full = false;   ///< fail if an op of the device is not int8
   std::string target;  ///< of a document without `npu.target`; empty: no rules but the defaults
+  /// The errors of int8 ops, each alone, may add up to this, and the choice is that of the least
+  /// predicted time. Nothing: int8 wherever an op can, and the fewest conversions.
+  std::optional<double> max_error;
+  std::optional<NodeTable> profile;  ///< with max_error: times in float; nothing: the target's
 };
 
 struct QuantizedNode {
@@ -63,6 +68,11 @@ struct QuantizeResult {
   std::int64_t flow = 0;
   std::int64_t vertices = 0;
   std::int64_t arcs = 0;
+  // With max_error:
+  double predicted_us = 0;
+  double lower_bound_us = 0;  ///< no choice within the error is predicted to take less
+  double float_us = 0;        ///< everything in float
+  double predicted_error = 0;
 };
 
 /// Gives every op of a model a precision, int8 wherever an op can and the fewest conversions allow,
@@ -75,7 +85,13 @@ struct QuantizeResult {
 QuantizeResult quantize_model(Graph& graph, const TensorRanges& ranges,
                               const QuantizeOptions& options, Diagnostics& diagnostics);
 
-/// int8_ops, float_ops, int8_macs, conversions, to_int8, to_float, quantized_tensors.
+/// Checks the certificate of a quantized document, independently of how it was found: that its ops
+/// read what the certificate says, what its precisions cost, their errors, and the bound that no
+/// choice beats. Returns a line for each check; throws Error kInvalidGraph at the first fault.
+std::string verify_precisions(const Graph& graph);
+
+/// int8_ops, float_ops, int8_macs, conversions, to_int8, to_float, quantized_tensors; with
+/// max_error also predicted_us, lower_bound_us, float_us, gap, predicted_error.
 std::map<std::string, double> quantize_metrics(const QuantizeResult& result);
 /// Totals, for --report.
 std::string format_quantize_report(const QuantizeResult& result);

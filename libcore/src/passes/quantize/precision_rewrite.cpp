@@ -127,7 +127,7 @@ class PairInserter {
                        const std::vector<Json>& more, const std::string& form, const Json& attrs,
                        DType dtype) {
     const std::string integers = unique_name(tensor.name + "_q");
-    const std::string back = unique_name(tensor.name + "_dq");
+    std::string back = unique_name(tensor.name + "_dq");
     Json inputs = Json::array({in});
     for (const Json& operand : more) inputs.push_back(operand);
     const std::string suffix = form + ".default";

@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "cost/measured_cost.hpp"
+#include "npu/cost/cost_model.hpp"
 #include "npu/cost/node_table.hpp"
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/passes/quantize.hpp"
@@ -18,6 +20,8 @@
 #include "npu/support/ids.hpp"
 #include "npu/support/log.hpp"
 #include "npu/target/target.hpp"
+#include "passes/quantize/precision_certificate.hpp"
+#include "passes/quantize/precision_mixed.hpp"
 #include "passes/quantize/precision_problem.hpp"
 #include "passes/quantize/precision_rewrite.hpp"
 #include "passes/quantize/precision_solve.hpp"
@@ -26,7 +30,6 @@
 namespace npu {
 namespace {
 
-using quantize::Allowed;
 using quantize::PrecisionProblem;
 using quantize::Unit;
 using quantize::UnitKind;
@@ -101,7 +104,9 @@ class Quantizer {
     } else if (!result_.options.target.empty()) {
       described = load_target(result_.options.target);
     }
+    if (!described && result_.options.max_error) described = load_target("host");
     if (!described) return;
+    times_target_ = described;
     for (const Device& device : described->devices) {
       const auto rules = quantization_rules(*described, device.name);
       if (!rules) continue;
@@ -113,6 +118,7 @@ class Quantizer {
   }
 
   void solve() {
+    if (result_.options.max_error) return solve_mixed();
     const quantize::PrecisionCosts costs = conversion_counts(problem_);
     const CutNetwork network = precision_network(problem_, costs);
     const MinCut cut = solve_min_cut(network);
@@ -126,6 +132,26 @@ class Quantizer {
     for (const std::int64_t flow : cut.source_flow) result_.flow += flow;
     result_.vertices = static_cast<std::int64_t>(network.vertex_count());
     result_.arcs = static_cast<std::int64_t>(network.arcs().size());
+    certificate_ = {{"cost", result_.cut},
+                    {"flow", result_.flow},
+                    {"vertices", result_.vertices},
+                    {"arcs", result_.arcs}};
+    certificate_.update(certificate_json(graph_, problem_, costs, nullptr));
+  }
+
+  void solve_mixed() {
+    const QuantizeOptions& options = result_.options;
+    std::optional<MeasuredCost> measured;
+    if (options.profile) measured.emplace(*options.profile, graph_, *times_target_);
+    const CostModel& cost = measured ? static_cast<const CostModel&>(*measured) : roofline_cost();
+    const quantize::MixedChoice choice =
+        choose_mixed(graph_, problem_, ranges_, *times_target_, cost, *options.max_error);
+    int8_ = choice.solution.int8;
+    result_.predicted_us = static_cast<double>(choice.solution.cost) * choice.tick_us;
+    result_.lower_bound_us = static_cast<double>(choice.solution.lower_bound) * choice.tick_us;
+    result_.float_us = choice.float_us;
+    result_.predicted_error = static_cast<double>(choice.solution.error) * choice.error_step;
+    certificate_ = certificate_json(graph_, problem_, choice.costs, &choice);
   }
 
   /// A view or a pool whose readers are all float may as well be float if that costs nothing: its
@@ -245,7 +271,7 @@ class Quantizer {
   }
 
   void write_section() {
-    Json section = {{"mode", "int8"},
+    Json section = {{"mode", result_.options.max_error ? "mixed" : "int8"},
                     {"samples", ranges_.samples},
                     {"calibration", result_.options.calibration.text()},
                     {"activations", rules_.activations_text},
@@ -269,10 +295,14 @@ class Quantizer {
                              {"from_node", conversion.from},
                              {"to_node", conversion.to}});
     }
-    section["certificate"] = {{"cut", result_.cut},
-                              {"flow", result_.flow},
-                              {"vertices", result_.vertices},
-                              {"arcs", result_.arcs}};
+    if (result_.options.max_error) {
+      section["max_error"] = *result_.options.max_error;
+      section["predicted_error"] = result_.predicted_error;
+      section["predicted_us"] = result_.predicted_us;
+      section["lower_bound_us"] = result_.lower_bound_us;
+      section["float_us"] = result_.float_us;
+    }
+    section["certificate"] = std::move(certificate_);
     graph_.set_npu_member("precision", std::move(section));
   }
 
@@ -285,6 +315,8 @@ class Quantizer {
   QuantizationRules rules_;
   PrecisionProblem problem_;
   std::vector<char> int8_;  // by unit
+  Json certificate_;
+  std::optional<Target> times_target_;  // of times
 };
 
 }  // namespace

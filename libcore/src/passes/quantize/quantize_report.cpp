@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What npu-align --quantize prints and compares. O(nodes).
+#include <cstdio>
 #include <map>
 
 #include "npu/ops/op_name.hpp"
@@ -18,6 +19,17 @@ std::int64_t to_int8_count(const QuantizeResult& result) {
   return count;
 }
 
+/// By which share the time may be above the least.
+double gap_of(const QuantizeResult& result) {
+  return result.predicted_us > 0 ? 1 - result.lower_bound_us / result.predicted_us : 0;
+}
+
+std::string short_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return text;
+}
+
 std::string percent(double share) { return fixed_text(100 * share, 1) + " %"; }
 
 }  // namespace
@@ -25,13 +37,21 @@ std::string percent(double share) { return fixed_text(100 * share, 1) + " %"; }
 std::map<std::string, double> quantize_metrics(const QuantizeResult& result) {
   const auto conversions = static_cast<double>(result.conversions.size());
   const auto to_int8 = static_cast<double>(to_int8_count(result));
-  return {{"int8_ops", static_cast<double>(result.int8_ops)},
-          {"float_ops", static_cast<double>(result.float_ops)},
-          {"int8_macs", result.int8_macs},
-          {"conversions", conversions},
-          {"to_int8", to_int8},
-          {"to_float", conversions - to_int8},
-          {"quantized_tensors", static_cast<double>(result.tensors.size())}};
+  std::map<std::string, double> metrics{
+      {"int8_ops", static_cast<double>(result.int8_ops)},
+      {"float_ops", static_cast<double>(result.float_ops)},
+      {"int8_macs", result.int8_macs},
+      {"conversions", conversions},
+      {"to_int8", to_int8},
+      {"to_float", conversions - to_int8},
+      {"quantized_tensors", static_cast<double>(result.tensors.size())}};
+  if (!result.options.max_error) return metrics;
+  metrics["predicted_us"] = result.predicted_us;
+  metrics["lower_bound_us"] = result.lower_bound_us;
+  metrics["float_us"] = result.float_us;
+  metrics["gap"] = gap_of(result);
+  metrics["predicted_error"] = result.predicted_error;
+  return metrics;
 }
 
 std::string format_quantize_report(const QuantizeResult& result) {
@@ -47,6 +67,12 @@ std::string format_quantize_report(const QuantizeResult& result) {
                      "conversions: " + std::to_string(all) + " (to int8 " +
                      std::to_string(to_int8) + ", to float " + std::to_string(all - to_int8) +
                      "); tensors with a scale: " + std::to_string(result.tensors.size()) + "\n";
+  if (result.options.max_error) {
+    text += "predicted: " + fixed_text(result.predicted_us, 3) + " us, at least " +
+            fixed_text(result.lower_bound_us, 3) + " us, all in float " +
+            fixed_text(result.float_us, 3) + " us; error " + short_number(result.predicted_error) +
+            " of " + short_number(*result.options.max_error) + "\n";
+  }
   if (reasons.empty()) return text;
   std::vector<std::vector<std::string>> rows{{"float since", ">ops"}};
   for (const auto& [reason, count] : reasons) rows.push_back({reason, std::to_string(count)});
@@ -67,6 +93,11 @@ std::string format_quantize_explanation(const QuantizeResult& result) {
                       conversion.to});
     }
     text += table_text(rows);
+  }
+  if (result.options.max_error) {
+    return text + "gap: " + percent(gap_of(result)) +
+           " at most, by a bound that npu-align --verify "
+           "proves\n";
   }
   return text + "conversions: " + std::to_string(result.cut) +
          ", the fewest: a cut of this value and a flow of " + std::to_string(result.flow) + " (" +

@@ -228,6 +228,64 @@ TEST_CASE("quantize: documents that are refused", "[quantize]") {
   CHECK(refusal(graph, ranges).find("another model") != std::string::npos);
 }
 
+TEST_CASE("quantize: a mixed choice keeps to its error and is verified", "[quantize]") {
+  Graph graph = residual();
+  TensorRanges ranges = ranges_of(graph);
+  ranges.errors = {{"conv", 1e-3}, {"conv1", 4e-3}, {"sum", 1e-4}};
+  for (const double max_error : {0.0, 2e-3, 1e-2}) {
+    INFO(max_error);
+    Graph copy = graph;
+    QuantizeOptions options;
+    options.max_error = max_error;
+    Diagnostics diagnostics;
+    const QuantizeResult result = quantize_model(copy, ranges, options, diagnostics);
+    CHECK(result.predicted_error <= max_error);
+    CHECK(result.predicted_us <= result.float_us * 1.0001);
+    CHECK(result.lower_bound_us == Approx(result.predicted_us));
+    CHECK_FALSE(verify_precisions(copy).empty());
+    if (max_error == 0) CHECK(result.int8_ops == 0);
+    // Another choice, another price.
+    for (const char* key : {"cost", "bound"}) {
+      Graph changed = copy;
+      Json section = *changed.npu_member("precision");
+      section["certificate"][key] = section["certificate"][key].get<std::int64_t>() + 1;
+      changed.set_npu_member("precision", section);
+      CHECK_THROWS_AS(verify_precisions(changed), Error);
+    }
+  }
+}
+
+TEST_CASE("quantize: the certificate of the fewest conversions", "[quantize]") {
+  Graph graph = residual();
+  CHECK_THROWS_AS(verify_precisions(graph), Error);
+  quantize(graph);
+  CHECK(verify_precisions(graph) == "conversions: 2, the fewest\n");
+  const auto fault_with = [&](const char* pointer, const Json& value) {
+    Graph changed = graph;
+    Json section = *changed.npu_member("precision");
+    section[Json::json_pointer(pointer)] = value;
+    changed.set_npu_member("precision", section);
+    try {
+      verify_precisions(changed);
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return std::string();
+  };
+  CHECK(fault_with("/certificate/cost", 3) == "the precisions cost 2, not 3");
+  CHECK(fault_with("/certificate/units/0/nodes/0", "x") ==
+        "expected names of nodes of the document");
+  CHECK(fault_with("/certificate/units/0/allowed", "float") ==
+        "the op is not what it is allowed to be");
+  CHECK(fault_with("/certificate/units/0/int8", INT64_MAX).find("in 0..") != std::string::npos);
+  CHECK(fault_with("/certificate/values/0/readers", {0, 9}) ==
+        "expected numbers of units in ascending order");
+  CHECK(fault_with("/certificate/values/0/readers", Json::array()) ==
+        "other ops read 'x' than the certificate says");
+  CHECK(fault_with("/certificate/values/1/tensor", "x") ==
+        "expected a tensor of the document that is listed once");
+}
+
 TEST_CASE("quantize: a tagged document stays tagged", "[quantize]") {
   Graph graph = residual();
   Diagnostics diagnostics;

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the problem that a quantized document solves, and checks such documents.
+//
+// The check shares nothing with the search but the network: it reads units, costs and errors from
+// the document, the choice from its nodes, follows the inserted pairs to see which op reads which
+// tensor, adds up costs and errors, and solves one minimum cut, whose value bounds every other
+// choice. O(nodes + edges) and the cut. The document is untrusted: indices and sums are checked.
+#include "passes/quantize/precision_certificate.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "npu/passes/quantize.hpp"
+#include "npu/support/ids.hpp"
+#include "support/json_fields.hpp"
+
+namespace npu {
+namespace quantize {
+namespace {
+
+constexpr std::string_view kPairs = "quantized_decomposed.";
+constexpr std::int64_t kMost = std::int64_t{1} << 28;
+constexpr FieldStyle kStyle{.code = ErrorCode::kInvalidGraph, .names_key = true};
+
+std::string_view allowed_name(Allowed allowed) {
+  return allowed == Allowed::kBoth ? "both" : allowed == Allowed::kInt8 ? "int8" : "float";
+}
+
+class CertificateCheck {
+ public:
+  CertificateCheck(const Graph& graph, const JsonFields& section)
+      : graph_(graph),
+        section_(section),
+        certificate_(section.object("certificate"), graph.file, section.pointer() + "/certificate",
+                     kStyle) {}
+
+  std::string run() {
+    certificate_.for_each("units", [&](const JsonFields& unit) { add_unit(unit); });
+    certificate_.for_each("values", [&](const JsonFields& value) { add_value(value); });
+    check_sums();
+    check_reads();
+    const std::int64_t cost = cost_of(problem_, costs_, int8_);
+    const std::int64_t stated = certificate_.integer("cost", 0, kMost);
+    if (cost != stated) {
+      certificate_.refuse("cost", "the precisions cost " + std::to_string(cost) + ", not " +
+                                      std::to_string(stated));
+    }
+    return section_.text("mode") == "mixed" ? check_bound(cost) : check_cut(cost);
+  }
+
+ private:
+  NodeId node_of(const JsonFields& fields, const Json& name) const {
+    const std::string* text = json_text(&name);
+    const NodeId id = text == nullptr ? NodeId{} : graph_.find_node(*text);
+    if (!id.valid()) fields.refuse("nodes", "expected names of nodes of the document");
+    return id;
+  }
+
+  void add_unit(const JsonFields& fields) {
+    Unit unit;
+    const auto index = static_cast<std::int32_t>(problem_.units.size());
+    for (const Json& name : fields.list("nodes")) {
+      unit.members.push_back(node_of(fields, name));
+      if (!unit_of_.emplace(unit.members.back(), index).second) {
+        fields.refuse("nodes", "a node is listed twice");
+      }
+    }
+    if (unit.members.empty()) fields.refuse("nodes", "expected at least one node");
+    const std::string allowed = fields.text("allowed");
+    for (const Allowed each : {Allowed::kFloat, Allowed::kInt8, Allowed::kBoth}) {
+      if (allowed == allowed_name(each)) unit.allowed = each;
+    }
+    const Json* precision = find_member(graph_.node(unit.members.front()).json, "precision");
+    const bool is_int8 = precision != nullptr && *precision == "int8";
+    if (allowed != "both" && (allowed == "int8") != is_int8) {
+      fields.refuse("allowed", "the op is not what it is allowed to be");
+    }
+    int8_.push_back(is_int8 ? 1 : 0);
+    problem_.units.push_back(std::move(unit));
+    costs_.float_cost.push_back(fields.integer("float", 0, kMost));
+    costs_.int8_cost.push_back(fields.integer("int8", 0, kMost));
+    error_.push_back(fields.has("error") ? fields.integer("error", 0, kMost) : 0);
+  }
+
+  void add_value(const JsonFields& fields) {
+    const auto units = static_cast<std::int64_t>(problem_.units.size());
+    Value value;
+    value.tensor = graph_.find_tensor(fields.text("tensor"));
+    const auto index = static_cast<std::int32_t>(problem_.values.size());
+    if (!value.tensor.valid() || !value_of_.emplace(value.tensor, index).second) {
+      fields.refuse("tensor", "expected a tensor of the document that is listed once");
+    }
+    const TensorInfo& tensor = graph_.tensor(value.tensor);
+    if (tensor.kind == TensorKind::kResult) {
+      const auto producer = unit_of_.find(tensor.producer);
+      if (producer == unit_of_.end()) fields.refuse("tensor", "its producer is in no unit");
+      value.producer = producer->second;
+    }
+    for (const Json& item : fields.list("readers")) {
+      const std::int64_t reader = json_integer(&item).value_or(-1);
+      const bool ascends = value.readers.empty() || reader > value.readers.back();
+      if (reader < 0 || reader >= units || !ascends) {
+        fields.refuse("readers", "expected numbers of units in ascending order");
+      }
+      value.readers.push_back(static_cast<std::int32_t>(reader));
+    }
+    const std::vector<TensorId>& outputs = graph_.graph_outputs();
+    value.is_output = std::find(outputs.begin(), outputs.end(), value.tensor) != outputs.end();
+    costs_.to_int8.push_back(fields.integer("to_int8", 0, kMost));
+    costs_.to_float.push_back(fields.integer("to_float", 0, kMost));
+    problem_.values.push_back(std::move(value));
+  }
+
+  /// So that no product of a price and a sum overflows.
+  void check_sums() const {
+    for (const auto* list :
+         {&costs_.float_cost, &costs_.int8_cost, &costs_.to_int8, &costs_.to_float, &error_}) {
+      std::int64_t sum = 0;
+      for (const std::int64_t each : *list) {
+        sum += each;
+        if (sum > kMost) certificate_.refuse("", "costs or errors add up to more than 2^28");
+      }
+    }
+  }
+
+  /// The tensor that a pair of nodes in front of an operand was made for.
+  TensorId behind_pairs(TensorId id) const {
+    for (int i = 0; i < 2; ++i) {
+      const TensorInfo& tensor = graph_.tensor(id);
+      if (tensor.kind != TensorKind::kResult) return id;
+      const Node& node = graph_.node(tensor.producer);
+      const bool is_pair =
+          node.op_type.starts_with(kPairs) && unit_of_.find(tensor.producer) == unit_of_.end();
+      if (!is_pair || node.inputs.empty()) return id;
+      id = node.inputs.front();
+    }
+    return id;
+  }
+
+  /// The document's ops read what the certificate says, and int8 ops read integers.
+  void check_reads() const {
+    std::vector<std::set<std::int32_t>> readers(problem_.values.size());
+    for (std::size_t u = 0; u < problem_.units.size(); ++u) {
+      for (const NodeId member : problem_.units[u].members) {
+        for (const TensorId operand : graph_.node(member).inputs) {
+          const TensorId origin = behind_pairs(operand);
+          const auto value = value_of_.find(origin);
+          if (value == value_of_.end()) continue;
+          readers[index_of(value->second)].insert(static_cast<std::int32_t>(u));
+          if (int8_[u] != 0 && origin == operand) {
+            certificate_.refuse("", "node '" + graph_.node(member).name + "' is int8 but reads '" +
+                                        graph_.tensor(operand).name + "' in float");
+          }
+        }
+      }
+    }
+    for (std::size_t v = 0; v < readers.size(); ++v) {
+      const Value& value = problem_.values[v];
+      if (std::equal(readers[v].begin(), readers[v].end(), value.readers.begin(),
+                     value.readers.end())) {
+        continue;
+      }
+      certificate_.refuse("values", "other ops read '" + graph_.tensor(value.tensor).name +
+                                        "' than the certificate says");
+    }
+  }
+
+  std::string check_cut(std::int64_t cost) const {
+    const std::int64_t least = solve_min_cut(precision_network(problem_, costs_)).value;
+    if (least != cost) {
+      certificate_.refuse("cost", "the fewest conversions are " + std::to_string(least));
+    }
+    return "conversions: " + std::to_string(cost) + ", the fewest\n";
+  }
+
+  std::string check_bound(std::int64_t cost) const {
+    const std::int64_t price = certificate_.integer("price", 0, kMost);
+    const std::int64_t divisor = certificate_.integer("divisor", 1, kMost);
+    const std::int64_t budget = certificate_.integer("budget", 0, kMost);
+    std::int64_t error = 0;
+    for (std::size_t u = 0; u < int8_.size(); ++u) error += int8_[u] != 0 ? error_[u] : 0;
+    if (error > budget) {
+      certificate_.refuse("budget", "the errors add up to " + std::to_string(error));
+    }
+    const BudgetProblem problem{&problem_, &costs_, error_, budget};
+    const std::int64_t bound = dual_bound(problem, problem_, price, divisor);
+    if (bound != certificate_.integer("bound", -kMost, kMost)) {
+      certificate_.refuse("bound", "the price proves " + std::to_string(bound));
+    }
+    return "cost: " + std::to_string(cost) + ", no choice within the budget costs less than " +
+           std::to_string(bound) + "\nerrors: " + std::to_string(error) + " of " +
+           std::to_string(budget) + "\n";
+  }
+
+  const Graph& graph_;
+  const JsonFields& section_;
+  JsonFields certificate_;
+  PrecisionProblem problem_;
+  PrecisionCosts costs_;
+  std::vector<std::int64_t> error_;
+  std::vector<char> int8_;
+  std::map<NodeId, std::int32_t> unit_of_;
+  std::map<TensorId, std::int32_t> value_of_;
+};
+
+}  // namespace
+
+Json certificate_json(const Graph& graph, const PrecisionProblem& problem,
+                      const PrecisionCosts& costs, const MixedChoice* mixed) {
+  Json json = Json::object();
+  if (mixed != nullptr) {
+    const BudgetSolution& solution = mixed->solution;
+    json = {{"cost", solution.cost},       {"error", solution.error},
+            {"budget", mixed->budget},     {"price", solution.price},
+            {"divisor", solution.divisor}, {"bound", solution.root_bound},
+            {"tick_us", mixed->tick_us},   {"error_step", mixed->error_step}};
+  }
+  Json& units = json["units"] = Json::array();
+  for (std::size_t u = 0; u < problem.units.size(); ++u) {
+    const Unit& unit = problem.units[u];
+    Json nodes = Json::array();
+    for (const NodeId id : unit.members) nodes.push_back(graph.node(id).name);
+    Json item = {{"nodes", std::move(nodes)},
+                 {"allowed", allowed_name(unit.allowed)},
+                 {"float", costs.float_cost[u]},
+                 {"int8", costs.int8_cost[u]}};
+    if (mixed != nullptr) item["error"] = mixed->error[u];
+    units.push_back(std::move(item));
+  }
+  Json& values = json["values"] = Json::array();
+  for (std::size_t v = 0; v < problem.values.size(); ++v) {
+    const Value& value = problem.values[v];
+    values.push_back({{"tensor", graph.tensor(value.tensor).name},
+                      {"readers", value.readers},
+                      {"to_int8", costs.to_int8[v]},
+                      {"to_float", costs.to_float[v]}});
+  }
+  return json;
+}
+
+}  // namespace quantize
+
+std::string verify_precisions(const Graph& graph) {
+  const Json* section = graph.npu_member("precision");
+  if (section == nullptr) {
+    throw Error(ErrorCode::kInvalidGraph,
+                "the document has no npu.precision; npu-align --quantize writes it",
+                {.file = graph.file});
+  }
+  const JsonFields fields(*section, graph.file, "/npu/precision", quantize::kStyle);
+  return quantize::CertificateCheck(graph, fields).run();
+}
+
+}  // namespace npu
