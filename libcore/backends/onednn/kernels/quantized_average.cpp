@@ -86,7 +86,9 @@ NPU_TARGET_AVX512 void average_avx512(const Spot& spot) { average(spot); }
 
 void QuantizedAverage::run(const Operands& operands) const {
   const auto body = for_isa(isa, average_anywhere, average_avx2, average_avx512);
-  const auto& [slices, rows, columns] = windows;
+  const std::vector<Window>& slices = windows[0];
+  const std::vector<Window>& rows = windows[1];
+  const std::vector<Window>& columns = windows[2];
   const auto spots = static_cast<std::int64_t>(slices.size() * rows.size() * columns.size());
   const std::int64_t runs = ceil_div(channels, kChannels);
   const std::int64_t elements_in = batch * extents[0] * extents[1] * extents[2] * channels;
