@@ -52,7 +52,7 @@ Footprint footprint(const Dequantize& kernel) {
 Footprint footprint(const ByteTable& kernel) {
   require_isa(kernel.isa);
   const Count count = at_least_one(kernel.count, "count");
-  return FootprintBuilder().read(count, 1, true).read(256, 1).write(count, 1).done();
+  return FootprintBuilder().read(count, 1).read(256, 1).write(count, 1).done();
 }
 
 Footprint footprint(const QuantizedAverage& kernel) {
@@ -88,7 +88,7 @@ Footprint footprint(const QuantizedBinary& kernel) {
   require_range(kernel.least, kernel.most, kernel.to);
   require_isa(kernel.isa);
   const Count count = at_least_one(kernel.count, "count");
-  return FootprintBuilder().read(count, 1, true).read(count, 1, true).write(count, 1).done();
+  return FootprintBuilder().read(count, 1).read(count, 1).write(count, 1).done();
 }
 
 }  // namespace npu::onednn

@@ -4,7 +4,8 @@
 // with as floats in registers, and written once.
 //
 // Rounding adds and takes away 1.5 * 2^23, which gives the nearest integer, ties to even, for
-// numbers below 2^22; what is cut to the range of the result afterwards is cut to that before.
+// numbers below 2^22. Numbers are cut to the range of the result before, which has integers as its
+// ends.
 #include "kernels/quantize.hpp"
 
 #include <algorithm>
@@ -19,34 +20,17 @@ namespace {
 
 constexpr std::int64_t kRun = 8192;  ///< elements of a thread's piece
 
-/// Vectors of integers with as many elements as vectors of floats.
-template <typename V, typename T>
-struct VectorOf {
-  using Type __attribute__((vector_size(sizeof(T) * kLanesOf<V>))) = T;
-};
-
-template <typename V, typename T>
-[[gnu::always_inline]] inline V load_numbers(const T* from) {
-  typename VectorOf<V, T>::Type numbers;
-  std::memcpy(&numbers, from, sizeof numbers);
-  return __builtin_convertvector(__builtin_convertvector(numbers, typename IntegersOf<V>::Type), V);
+/// x, but at least `low` and at most `high`; NaN stays. Not std::clamp, of which there is no
+/// vector.
+[[gnu::always_inline]] inline float cut(float x, float low, float high) {
+  const float raised = x < low ? low : x;
+  return raised > high ? high : raised;
 }
 
-template <typename V, typename T>
-[[gnu::always_inline]] inline void store_numbers(T* to, V whole) {
-  using Int = typename IntegersOf<V>::Type;
-  const auto numbers =
-      __builtin_convertvector(__builtin_convertvector(whole, Int), typename VectorOf<V, T>::Type);
-  std::memcpy(to, &numbers, sizeof numbers);
-}
-
-/// The nearest integer, ties to even, of a number that is cut to +-2^21 first.
-template <bool kAvx512, typename V>
-[[gnu::always_inline]] inline V rounded_number(V x) {
-  constexpr float kFarthest = 2097152.0F;
+/// The nearest integer from `low` to `high`, ties to even. NaN stays.
+[[gnu::always_inline]] inline float rounded_number(float x, float low, float high) {
   constexpr float kShift = 12582912.0F;
-  x = clamp_vector<kAvx512>(x, -kFarthest, kFarthest);
-  return (x + kShift) - kShift;
+  return (cut(x, low, high) + kShift) - kShift;
 }
 
 /// A run of elements with one factor and zero.
@@ -59,153 +43,134 @@ struct Run {
   float zero;
 };
 
-/// Calls body<V>(i) for every vector; the last ones of a run go through a vector of their own.
-template <typename V, typename From, typename To, typename Body>
-[[gnu::always_inline]] inline void for_vectors(const From* from, To* to, std::int64_t count,
-                                               const Body& body) {
-  constexpr std::int64_t kLanes = kLanesOf<V>;
-  std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) body(from + i, to + i);
-  if (i == count) return;
-  From rest[kLanes] = {};
-  To result[kLanes];
-  std::copy(from + i, from + count, rest);
-  body(rest, result);
-  std::copy(result, result + (count - i), to + i);
-}
+// The loops below are plain, which compilers turn into vectors: conversions between vectors of
+// bytes and of floats by the compiler's extension become one instruction for each element.
 
-template <typename V, typename T>
+template <typename T, bool kDivides>
 [[gnu::always_inline]] inline void quantize_run(const Quantize& call, const Run& run) {
-  const auto least = static_cast<float>(call.least);
-  const auto most = static_cast<float>(call.most);
-  const float nan = call.divides ? least : 0.0F;
-  const V factor = V{} + run.factor;
-  const V zero = V{} + run.zero;
-  for_vectors<V>(
-      static_cast<const float*>(run.source), static_cast<T*>(run.target),
-      run.count, [&](const float* from, T* to) __attribute__((always_inline)) {
-        const V x = load_vector<V>(from);
-        const V quotient = call.divides ? x / factor : x * factor;
-        V whole = rounded_number<kIsWide<V>>(quotient) + zero;
-        whole = clamp_vector<kIsWide<V>>(whole, least, most);
-        store_numbers<V>(to, quotient != quotient ? V{} + nan : whole);
-      });
+  const float factor = run.factor;
+  const float zero = run.zero;
+  const float nan = kDivides ? static_cast<float>(call.least) : 0.0F;
+  const float low = static_cast<float>(call.least) - zero;
+  const float high = static_cast<float>(call.most) - zero;
+  const auto* __restrict source = static_cast<const float*>(run.source);
+  auto* __restrict target = static_cast<T*>(run.target);
+  const std::int64_t count = run.count;  // bytes that are written could be those of `run`
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float quotient = kDivides ? source[i] / factor : source[i] * factor;
+    const float whole = rounded_number(quotient, low, high) + zero;
+    const float number = quotient != quotient ? nan : whole;
+    target[i] = static_cast<T>(static_cast<std::int32_t>(number));
+  }
 }
 
-template <typename V, typename T>
+template <typename T>
 [[gnu::always_inline]] inline void dequantize_run(const Run& run) {
-  const V factor = V{} + run.factor;
-  const V zero = V{} + run.zero;
-  for_vectors<V>(
-      static_cast<const T*>(run.source), static_cast<float*>(run.target),
-      run.count, [&](const T* from, float* to) __attribute__((always_inline)) {
-        store_vector(to, (load_numbers<V>(from) - zero) * factor);
-      });
+  const float factor = run.factor;
+  const float zero = run.zero;
+  const auto* __restrict source = static_cast<const T*>(run.source);
+  auto* __restrict target = static_cast<float*>(run.target);
+  const std::int64_t count = run.count;  // bytes that are written could be those of `run`
+  for (std::int64_t i = 0; i < count; ++i) {
+    target[i] = (static_cast<float>(source[i]) - zero) * factor;
+  }
 }
 
-template <typename V>
+template <typename T>
+[[gnu::always_inline]] inline void quantize_to(const Quantize& call, const Run& run) {
+  if (call.divides) return quantize_run<T, true>(call, run);
+  quantize_run<T, false>(call, run);
+}
+
 [[gnu::always_inline]] inline void quantize_typed(const Quantize& call, const Run& run) {
   switch (call.to) {
     case DType::kUInt8:
-      return quantize_run<V, std::uint8_t>(call, run);
+      return quantize_to<std::uint8_t>(call, run);
     case DType::kInt8:
-      return quantize_run<V, std::int8_t>(call, run);
+      return quantize_to<std::int8_t>(call, run);
     default:
-      return quantize_run<V, std::int16_t>(call, run);
+      return quantize_to<std::int16_t>(call, run);
   }
 }
 
-void quantize_anywhere(const Quantize& call, const Run& run) {
-  quantize_typed<NarrowFloats>(call, run);
-}
+void quantize_anywhere(const Quantize& call, const Run& run) { quantize_typed(call, run); }
 NPU_TARGET_AVX2 void quantize_avx2(const Quantize& call, const Run& run) {
-  quantize_typed<NarrowFloats>(call, run);
+  quantize_typed(call, run);
 }
 NPU_TARGET_AVX512 void quantize_avx512(const Quantize& call, const Run& run) {
-  quantize_typed<Float16>(call, run);
+  quantize_typed(call, run);
 }
 
-template <typename V>
 [[gnu::always_inline]] inline void dequantize_typed(const Dequantize& call, const Run& run) {
   switch (call.from) {
     case DType::kUInt8:
-      return dequantize_run<V, std::uint8_t>(run);
+      return dequantize_run<std::uint8_t>(run);
     case DType::kInt8:
-      return dequantize_run<V, std::int8_t>(run);
+      return dequantize_run<std::int8_t>(run);
     case DType::kInt16:
-      return dequantize_run<V, std::int16_t>(run);
+      return dequantize_run<std::int16_t>(run);
     default:
-      return dequantize_run<V, std::int32_t>(run);
+      return dequantize_run<std::int32_t>(run);
   }
 }
 
-void dequantize_anywhere(const Dequantize& call, const Run& run) {
-  dequantize_typed<NarrowFloats>(call, run);
-}
+void dequantize_anywhere(const Dequantize& call, const Run& run) { dequantize_typed(call, run); }
 NPU_TARGET_AVX2 void dequantize_avx2(const Dequantize& call, const Run& run) {
-  dequantize_typed<NarrowFloats>(call, run);
+  dequantize_typed(call, run);
 }
 NPU_TARGET_AVX512 void dequantize_avx512(const Dequantize& call, const Run& run) {
-  dequantize_typed<Float16>(call, run);
+  dequantize_typed(call, run);
 }
 
-template <typename V, typename A, typename B, typename T>
+template <typename A, typename B, typename T, bool kMultiplies>
 [[gnu::always_inline]] inline void binary_run(const QuantizedBinary& call, const Run& run) {
-  const auto least = static_cast<float>(call.least);
-  const auto most = static_cast<float>(call.most);
-  const V a_factor = V{} + call.a_factor;
-  const V b_factor = V{} + call.b_factor;
-  const V a_zero = V{} + static_cast<float>(call.a_zero);
-  const V b_zero = V{} + static_cast<float>(call.b_zero);
-  const V zero = V{} + static_cast<float>(call.zero);
-  const auto* a = static_cast<const A*>(run.source);
-  const auto* b = static_cast<const B*>(run.other);
-  auto* target = static_cast<T*>(run.target);
-  const auto compute = [&](const A* left, const B* right, T* to) __attribute__((always_inline)) {
-    const V x = (load_numbers<V>(left) - a_zero) * a_factor;
-    const V y = (load_numbers<V>(right) - b_zero) * b_factor;
-    const V whole = rounded_number<kIsWide<V>>(call.multiplies ? x * y : x + y) + zero;
-    store_numbers<V>(to, clamp_vector<kIsWide<V>>(whole, least, most));
-  };
-  constexpr std::int64_t kLanes = kLanesOf<V>;
-  std::int64_t i = 0;
-  for (; i + kLanes <= run.count; i += kLanes) compute(a + i, b + i, target + i);
-  if (i == run.count) return;
-  A left[kLanes] = {};
-  B right[kLanes] = {};
-  T result[kLanes];
-  std::copy(a + i, a + run.count, left);
-  std::copy(b + i, b + run.count, right);
-  compute(left, right, result);
-  std::copy(result, result + (run.count - i), target + i);
+  const float a_factor = call.a_factor;
+  const float b_factor = call.b_factor;
+  const auto a_zero = static_cast<float>(call.a_zero);
+  const auto b_zero = static_cast<float>(call.b_zero);
+  const auto zero = static_cast<float>(call.zero);
+  const float low = static_cast<float>(call.least) - zero;
+  const float high = static_cast<float>(call.most) - zero;
+  const auto* __restrict a = static_cast<const A*>(run.source);
+  const auto* __restrict b = static_cast<const B*>(run.other);
+  auto* __restrict target = static_cast<T*>(run.target);
+  const std::int64_t count = run.count;  // bytes that are written could be those of `run`
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float x = (static_cast<float>(a[i]) - a_zero) * a_factor;
+    const float y = (static_cast<float>(b[i]) - b_zero) * b_factor;
+    const float number = rounded_number(kMultiplies ? x * y : x + y, low, high) + zero;
+    target[i] = static_cast<T>(static_cast<std::int32_t>(number));
+  }
 }
 
-template <typename V, typename A, typename B>
+template <typename A, typename B>
 [[gnu::always_inline]] inline void binary_to(const QuantizedBinary& call, const Run& run) {
-  if (call.to == DType::kInt8) return binary_run<V, A, B, std::int8_t>(call, run);
-  binary_run<V, A, B, std::uint8_t>(call, run);
+  if (call.to == DType::kInt8) {
+    if (call.multiplies) return binary_run<A, B, std::int8_t, true>(call, run);
+    return binary_run<A, B, std::int8_t, false>(call, run);
+  }
+  if (call.multiplies) return binary_run<A, B, std::uint8_t, true>(call, run);
+  binary_run<A, B, std::uint8_t, false>(call, run);
 }
 
-template <typename V>
 [[gnu::always_inline]] inline void binary_typed(const QuantizedBinary& call, const Run& run) {
   using Signed = std::int8_t;
   using Unsigned = std::uint8_t;
-  const bool a = call.a_type == DType::kInt8;
-  const bool b = call.b_type == DType::kInt8;
-  if (a)
-    return b ? binary_to<V, Signed, Signed>(call, run) : binary_to<V, Signed, Unsigned>(call, run);
-  return b ? binary_to<V, Unsigned, Signed>(call, run)
-           : binary_to<V, Unsigned, Unsigned>(call, run);
+  const bool b_is_signed = call.b_type == DType::kInt8;
+  if (call.a_type == DType::kInt8) {
+    if (b_is_signed) return binary_to<Signed, Signed>(call, run);
+    return binary_to<Signed, Unsigned>(call, run);
+  }
+  if (b_is_signed) return binary_to<Unsigned, Signed>(call, run);
+  binary_to<Unsigned, Unsigned>(call, run);
 }
 
-void binary_anywhere(const QuantizedBinary& call, const Run& run) {
-  binary_typed<NarrowFloats>(call, run);
-}
+void binary_anywhere(const QuantizedBinary& call, const Run& run) { binary_typed(call, run); }
 NPU_TARGET_AVX2 void binary_avx2(const QuantizedBinary& call, const Run& run) {
-  binary_typed<NarrowFloats>(call, run);
+  binary_typed(call, run);
 }
 NPU_TARGET_AVX512 void binary_avx512(const QuantizedBinary& call, const Run& run) {
-  binary_typed<Float16>(call, run);
+  binary_typed(call, run);
 }
 
 void look_up(const std::uint8_t* source, const std::uint8_t* table, std::uint8_t* target,

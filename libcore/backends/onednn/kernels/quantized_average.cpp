@@ -27,11 +27,12 @@ template <typename T>
 [[gnu::always_inline]] inline void add_window(const Spot& spot, std::int32_t* sums) {
   const QuantizedAverage& call = *spot.call;
   const T* source = elements<T>(spot.source);
+  const std::int64_t channels = spot.channels;
   for (std::int64_t z = spot.window[0]->begin; z < spot.window[0]->end; ++z) {
     for (std::int64_t y = spot.window[1]->begin; y < spot.window[1]->end; ++y) {
       for (std::int64_t x = spot.window[2]->begin; x < spot.window[2]->end; ++x) {
         const T* from = source + ((z * call.extents[1] + y) * call.extents[2] + x) * call.channels;
-        for (std::int64_t c = 0; c < spot.channels; ++c) sums[c] += from[c];
+        for (std::int64_t c = 0; c < channels; ++c) sums[c] += from[c];
       }
     }
   }
@@ -54,8 +55,9 @@ template <typename T>
   const auto zero = static_cast<float>(call.zero);
   const auto least = static_cast<float>(call.least);
   const auto most = static_cast<float>(call.most);
-  T* target = elements<T>(spot.target);
-  for (std::int64_t c = 0; c < spot.channels; ++c) {
+  T* __restrict target = elements<T>(spot.target);
+  const std::int64_t channels = spot.channels;
+  for (std::int64_t c = 0; c < channels; ++c) {
     float number = static_cast<float>(sums[c] - zeros) * factor;
     number = std::min(std::max(number, -kFarthest), kFarthest);
     number = (number + kShift) - kShift + zero;
@@ -86,7 +88,9 @@ NPU_TARGET_AVX512 void average_avx512(const Spot& spot) { average(spot); }
 
 void QuantizedAverage::run(const Operands& operands) const {
   const auto body = for_isa(isa, average_anywhere, average_avx2, average_avx512);
-  const auto& [slices, rows, columns] = windows;
+  const std::vector<Window>& slices = windows[0];
+  const std::vector<Window>& rows = windows[1];
+  const std::vector<Window>& columns = windows[2];
   const auto spots = static_cast<std::int64_t>(slices.size() * rows.size() * columns.size());
   const std::int64_t runs = ceil_div(channels, kChannels);
   const std::int64_t elements_in = batch * extents[0] * extents[1] * extents[2] * channels;
