@@ -58,9 +58,10 @@ extern "C" void leave_behind(int /*number*/) {
     end_by_signal(stop_signal);
     return;
   }
-  end_in_handler("error: the deadline is over, and a backend does not stop compiling; it is left "
-                 "behind\n",
-                 ExitStatus::kInfeasible);
+  end_in_handler(
+      "error: the deadline is over, and a backend does not stop compiling; it is left "
+      "behind\n",
+      ExitStatus::kInfeasible);
 }
 
 /// The signals are its own as long as it lives; there is one at a time.

@@ -67,8 +67,8 @@ void check_progress(const Harness& harness) {
       harness, sample, early,
       static_cast<std::uint64_t>(
           std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count()));
-  harness.found.require(again.status == NPU4_OK, "a compile an hour before its deadline gives " +
-                                                     status_name(again.status));
+  harness.found.require(again.status == NPU4_OK,
+                        "a compile an hour before its deadline gives " + status_name(again.status));
   const Instance instance = make_instance(harness, harness.open(), sample.graph, again.blob);
   harness.found.expect(same_bits(run_and_read(harness, instance), expected),
                        "after compiles that were stopped, a blob computes other values");

@@ -5,6 +5,7 @@
 
 #include "npu/compile/memory_needs.hpp"
 #include "npu/runtime/executor.hpp"
+#include "runtime/executor_run.hpp"
 
 namespace npu {
 

@@ -132,9 +132,9 @@ npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_err
     const Graph graph = read_valid_graph(text, "sub-IR");
     check_sub_ir_version(graph);
     const HostProgress progress(*args);
-    const Plan plan =
-        lower_graph(graph, weights, machine_for(*device, options), device->engine,
-                    [&](std::size_t done, std::size_t total) { progress(done, total, "lowering"); });
+    const Plan plan = lower_graph(
+        graph, weights, machine_for(*device, options), device->engine,
+        [&](std::size_t done, std::size_t total) { progress(done, total, "lowering"); });
     const PackedConstants packed = pack_constants(
         plan, weights, device->engine,
         [&](std::size_t done, std::size_t total) { progress(done, total, "packing weights"); });
