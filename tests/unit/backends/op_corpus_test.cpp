@@ -103,7 +103,9 @@ std::vector<Tensor> run_case(const OpCase& one, const Graph& graph, const Partit
   for (const TensorId id : graph.graph_inputs())
     inputs.push_back(one.tensor("in/" + graph.tensor(id).name));
   std::vector<Tensor> weights = weights_of(one, graph);
-  fold_constants(graph, target, {.threads = 1}, nullptr, weights);
+  CompileOptions compile;
+  compile.threads = 1;
+  fold_constants(graph, target, compile, nullptr, weights);
   ExecutorOptions options;
   options.threads = 1;
   Executor executor(graph, plan, target, weights, options);
