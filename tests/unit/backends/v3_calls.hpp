@@ -44,6 +44,7 @@ struct npu_device {
 };
 
 struct npu_program {
+  npu4_device* device = nullptr;
   npu4_model* model = nullptr;
   npu4_program* program = nullptr;
   npu::test::V3Signature signature;
@@ -235,6 +236,7 @@ struct V3Calls {
     auto info = sized<npu4_model_info>();
     auto found = sized<npu4_error>();
     auto made = std::make_unique<npu_program>();
+    made->device = device == nullptr ? nullptr : device->device;
     npu4_device* on = device == nullptr ? nullptr : device->device;
     npu4_status status =
         backend->model_load(on, &args, &info, program == nullptr ? nullptr : &made->model, &found);
@@ -360,8 +362,7 @@ struct V3Calls {
     for (std::size_t i = 0; inputs != nullptr && i < input_count; ++i) {
       in.push_back(inputs[i] == nullptr ? nullptr : inputs[i]->buffer);
     }
-    // A device is not needed to make a buffer in either backend, but a pointer is.
-    npu_device any{reinterpret_cast<npu4_device*>(program)};
+    npu_device device{program->device};
     std::vector<npu_buffer*> made(output_count, nullptr);
     std::vector<npu4_buffer*> out(output_count, nullptr);
     for (std::size_t i = 0; outputs != nullptr && i < output_count; ++i) {
@@ -369,7 +370,7 @@ struct V3Calls {
         out[i] = outputs[i]->buffer;
       } else if (i < program->signature.outputs.size()) {
         const V3Type& type = program->signature.outputs[i];
-        if (make_buffer(&any, type, type.bytes(), &made[i], error) == NPU_OK) {
+        if (make_buffer(&device, type, type.bytes(), &made[i], error) == NPU_OK) {
           out[i] = made[i]->buffer;
         }
       }

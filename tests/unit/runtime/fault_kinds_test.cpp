@@ -18,10 +18,10 @@ namespace npu {
 namespace {
 
 using test::GroupsModel;
-using Values = std::vector<float>;
+using Numbers = std::vector<float>;
 
 /// A weight with its numbers in another order or of other sizes.
-using ChangeValues = std::function<void(Values&, const Shape&)>;
+using ChangeValues = std::function<void(Numbers&, const Shape&)>;
 /// Another op; false if the node is none that it can be done to.
 using ChangeNode = std::function<bool(Node&)>;
 
@@ -34,22 +34,22 @@ struct FaultKind {
   ChangeNode node;
 };
 
-std::size_t row_size(const Values& values, const Shape& shape) {
+std::size_t row_size(const Numbers& values, const Shape& shape) {
   return values.size() / static_cast<std::size_t>(shape[0]);
 }
 
-void rotate_rows(Values& values, const Shape& shape) {
+void rotate_rows(Numbers& values, const Shape& shape) {
   const auto size = static_cast<std::ptrdiff_t>(row_size(values, shape));
   std::rotate(values.begin(), values.begin() + size, values.end());
 }
 
-void swap_rows(Values& values, const Shape& shape) {
+void swap_rows(Numbers& values, const Shape& shape) {
   const auto size = static_cast<std::ptrdiff_t>(row_size(values, shape));
   std::swap_ranges(values.begin(), values.begin() + size, values.end() - size);
 }
 
 /// Input channels: the second dimension.
-void swap_columns(Values& values, const Shape& shape) {
+void swap_columns(Numbers& values, const Shape& shape) {
   const std::size_t rows = row_size(values, shape);
   const std::size_t size = rows / static_cast<std::size_t>(shape[1]);
   for (std::size_t at = 0; at < values.size(); at += rows) {
@@ -59,13 +59,13 @@ void swap_columns(Values& values, const Shape& shape) {
 
 template <typename Change>
 ChangeValues in_lines(const Change& change) {
-  return [change](Values& values, const Shape& shape) {
+  return [change](Numbers& values, const Shape& shape) {
     const std::ptrdiff_t size = shape.back();
     for (auto at = values.begin(); at != values.end(); at += size) change(at, at + size);
   };
 }
 
-void transpose_kernels(Values& values, const Shape& shape) {
+void transpose_kernels(Numbers& values, const Shape& shape) {
   const auto size = static_cast<std::size_t>(shape.back());
   for (std::size_t at = 0; at < values.size(); at += size * size) {
     for (std::size_t y = 0; y < size; ++y) {
@@ -76,7 +76,7 @@ void transpose_kernels(Values& values, const Shape& shape) {
   }
 }
 
-void round_coarsely(Values& values, const Shape&) {
+void round_coarsely(Numbers& values, const Shape&) {
   float most = 0;
   for (const float value : values) most = std::max(most, std::abs(value));
   for (float& value : values) value = std::round(value / most * 4) * most / 4;
@@ -84,7 +84,7 @@ void round_coarsely(Values& values, const Shape&) {
 
 template <typename Change>
 ChangeValues each_value(const Change& change) {
-  return [change](Values& values, const Shape&) {
+  return [change](Numbers& values, const Shape&) {
     for (float& value : values) value = change(value);
   };
 }
@@ -116,7 +116,7 @@ std::vector<FaultKind> fault_kinds() {
   const auto reverse = [](auto begin, auto end) { std::reverse(begin, end); };
   const auto shift = [](auto begin, auto end) { std::rotate(begin, begin + 1, end); };
   return {
-      {"one number", Of::kMatrix, [](Values& v, const Shape&) { v[v.size() / 2] = 40; }, {}},
+      {"one number", Of::kMatrix, [](Numbers& v, const Shape&) { v[v.size() / 2] = 40; }, {}},
       {"wrong sign", Of::kMatrix, each_value([](float v) { return -v; }), {}},
       {"wrong scale", Of::kMatrix, each_value([](float v) { return v * 1.5F; }), {}},
       {"rounding", Of::kMatrix, round_coarsely, {}},
@@ -126,11 +126,11 @@ std::vector<FaultKind> fault_kinds() {
       {"input off by one", Of::kMatrix, in_lines(shift), {}},
       {"reverse order",
        Of::kMatrix,
-       [](Values& v, const Shape&) { std::reverse(v.begin(), v.end()); },
+       [](Numbers& v, const Shape&) { std::reverse(v.begin(), v.end()); },
        {}},
       {"a channel left out",
        Of::kMatrix,
-       [](Values& v, const Shape& shape) { std::fill_n(v.begin(), row_size(v, shape), 0.0F); },
+       [](Numbers& v, const Shape& shape) { std::fill_n(v.begin(), row_size(v, shape), 0.0F); },
        {}},
       {"wrong padding", Of::kKernel, in_lines(shift), {}},
       {"mirrored kernels", Of::kKernel, in_lines(reverse), {}},
@@ -194,8 +194,8 @@ bool make_fault(const FaultKind& kind, NodeId place, Graph& graph, TensorMap& we
   if (!id.valid()) return false;
   Tensor& weight = weights.at(graph.tensor(id).name);
   const auto count = static_cast<std::size_t>(weight.element_count());
-  Values values(weight.as<float>(), weight.as<float>() + count);
-  const Values before = values;
+  Numbers values(weight.as<float>(), weight.as<float>() + count);
+  const Numbers before = values;
   kind.values(values, weight.shape());
   if (std::memcmp(values.data(), before.data(), count * sizeof(float)) == 0) return false;
   Tensor changed(weight.dtype(), weight.shape());
