@@ -38,7 +38,7 @@ MemoryBytes sum_of(const std::vector<MemoryBytes>& memories) {
 /// A number of bytes in a report, which may come from a file.
 std::uint64_t bytes_in(const Json& json, const char* key) {
   const Json* value = find_member(json, key);
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 60;
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 48;  // sums of all partitions do not overflow
   return value != nullptr && value->is_number_unsigned()
              ? std::min(value->get<std::uint64_t>(), kMost)
              : 0;
