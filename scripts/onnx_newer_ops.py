@@ -346,6 +346,11 @@ def small_cases(cases):
         )
     table, at = real(5, 3), np.array([[-1, 0], [4, -5]])
     cases.add("gather_negative", "Gather", [table, at], table[at], 13, constants=(0,))
+    columns, cube = np.array([[-1, 0], [2, -3]]), real(2, 3, 4)
+    cases.add("gather_columns", "Gather", [cube, columns], cube[:, columns], 13, axis=1)
+    cases.add("gather_elements_negative", "GatherElements", [x, columns], np.take_along_axis(x[:2], columns, 1), 13, axis=1)
+    places = np.array([[-1, 0], [0, -3]])
+    cases.add("gather_nd_negative", "GatherND", [cube, places], cube[places[:, 0], places[:, 1]], 13)
     lengths = 7
     signal = real(2, lengths, 1)
     half = np.fft.rfft(signal[..., 0], axis=1)

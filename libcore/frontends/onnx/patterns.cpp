@@ -277,6 +277,35 @@ Value* unpadded(Op& op, Value* x, const Shape& kernel, Shape& pads) {
   return pad->inputs[0];
 }
 
+Value* match_roll(Op& op, const std::vector<Value*>& parts, std::int64_t axis) {
+  if (parts.size() != 2) return nullptr;
+  const DraftNode* back = made_by(op, parts[0], "aten.slice.Tensor");
+  const DraftNode* front = made_by(op, parts[1], "aten.slice.Tensor");
+  if (back == nullptr || front == nullptr || back->inputs[0] != front->inputs[0]) return nullptr;
+  Value* x = back->inputs[0];
+  const std::int64_t extent = x->shape[static_cast<std::size_t>(axis)];
+  const auto is_part = [&](const DraftNode& slice, std::int64_t start, std::int64_t end) {
+    return slice.attrs == Json{{"dim", axis}, {"start", start}, {"end", end}};
+  };
+  const std::int64_t shift = parts[0]->shape[static_cast<std::size_t>(axis)];
+  if (!is_part(*back, extent - shift, extent) || !is_part(*front, 0, extent - shift)) {
+    return nullptr;
+  }
+  // The roll of a roll along another axis is one roll.
+  Ints shifts{shift};
+  Ints dims{axis};
+  if (const DraftNode* roll = made_by(op, x, "aten.roll.default")) {
+    const auto earlier = roll->attrs.at("dims").get<Ints>();
+    if (std::find(earlier.begin(), earlier.end(), axis) == earlier.end()) {
+      const auto by = roll->attrs.at("shifts").get<Ints>();
+      shifts.insert(shifts.begin(), by.begin(), by.end());
+      dims.insert(dims.begin(), earlier.begin(), earlier.end());
+      x = roll->inputs[0];
+    }
+  }
+  return op.emit_like("aten.roll.default", {x}, Json{{"shifts", shifts}, {"dims", dims}});
+}
+
 Value* match_quotient(Op& op, Value* a, Value* b) {
   if (const auto six = op.single(b); six && is_near(*six, 6)) {
     const DraftNode* product = made_by(op, a, "aten.mul.Tensor");

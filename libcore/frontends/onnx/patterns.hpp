@@ -19,6 +19,9 @@ Value* match_sum(Op& op, Value* a, Value* b);
 /// What `x` was before equal zeros at both ends of its last axes, at most half of `kernel`, and
 /// their numbers: how exporters write a pool that counts its pads.
 Value* unpadded(Op& op, Value* x, const Shape& kernel, Shape& pads);
+/// The last elements of an axis in front of the first: a roll, of two axes if `x` was rolled along
+/// another one.
+Value* match_roll(Op& op, const std::vector<Value*>& parts, std::int64_t axis);
 /// (x - mean) / sqrt(var + eps), and x * clip(x + 3, 0, 6) / 6.
 Value* match_quotient(Op& op, Value* a, Value* b);
 

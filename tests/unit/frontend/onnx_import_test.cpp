@@ -317,3 +317,61 @@ TEST_CASE("onnx: a norm of groups that stand as channels is a group norm", "[fro
   CHECK(ops_of(1, {1, 4, 1, 1}) == std::vector<std::string>{"aten.group_norm.default"});
   CHECK(ops_of(2, {4, 1, 1}).size() == 5);
 }
+
+TEST_CASE("onnx: indices that are not constant stay as they are for ops that count from the end",
+          "[frontend]") {
+  const auto imported = [](const std::string& kind, std::int64_t axis) {
+    const Proto graph =
+        Proto()
+            .message(1, onnx_node(kind, {"x", "at"}, {"y"}, "g").message(5, onnx_int("axis", axis)))
+            .message(11, onnx_value("x", {3, 4, 5}))
+            .message(11, onnx_value("at", {2, 2, 2}, 7))
+            .message(12, onnx_value("y", {}));
+    const Imported model = import_bytes(onnx_model(graph).text());
+    CHECK(model.errors.empty());
+    return model;
+  };
+  const Imported rows = imported("Gather", 0);
+  CHECK(rows.ops() == std::vector<std::string>{"aten.index.Tensor"});
+  CHECK_FALSE(rows.graph.nodes()[0].attrs().contains("_tensor_list_none_masks"));
+  const Imported columns = imported("Gather", 1);
+  CHECK(columns.ops() == std::vector<std::string>{"aten.index.Tensor"});
+  CHECK(columns.graph.nodes()[0].attrs()["_tensor_list_none_masks"] == Json({{true, false}}));
+  CHECK(columns.graph.tensor(columns.graph.graph_outputs()[0]).shape == Shape{3, 2, 2, 2, 5});
+  // An index out of range has to stay so: a remainder would turn it into another element.
+  CHECK(imported("GatherElements", 1).ops() ==
+        std::vector<std::string>{"aten.lt.Scalar", "aten.add.Tensor", "aten.where.self",
+                                 "aten.gather.default"});
+}
+
+TEST_CASE("onnx: the end of an axis in front of its beginning is a roll", "[frontend]") {
+  // Rolls along two axes; `middle` is where the first slice ends and the second one begins.
+  const auto imported = [](std::int64_t middle) {
+    Proto graph;
+    const auto add_roll = [&](const std::string& x, const std::string& y, std::int64_t axis,
+                              std::int64_t from, std::int64_t to) {
+      const std::string back = y + "b";
+      const std::string front = y + "f";
+      graph
+          .message(1, onnx_node("Slice", {x}, {back}, back)
+                          .message(5, onnx_ints("starts", {from}))
+                          .message(5, onnx_ints("ends", {1000}))
+                          .message(5, onnx_ints("axes", {axis})))
+          .message(1, onnx_node("Slice", {x}, {front}, front)
+                          .message(5, onnx_ints("starts", {0}))
+                          .message(5, onnx_ints("ends", {to}))
+                          .message(5, onnx_ints("axes", {axis})))
+          .message(1,
+                   onnx_node("Concat", {back, front}, {y}, y).message(5, onnx_int("axis", axis)));
+    };
+    add_roll("x", "m", 1, 2, 2);
+    add_roll("m", "y", 2, -4, middle);
+    graph.message(11, onnx_value("x", {2, 6, 7})).message(12, onnx_value("y", {}));
+    return import_bytes(onnx_model(graph, 9).text());
+  };
+  const Imported rolled = imported(3);
+  REQUIRE(rolled.ops() == std::vector<std::string>{"aten.roll.default"});
+  CHECK(rolled.graph.nodes()[0].attrs()["shifts"] == Json({4, 4}));
+  CHECK(rolled.graph.nodes()[0].attrs()["dims"] == Json({1, 2}));
+  CHECK(imported(4).ops().size() == 4);
+}

@@ -34,8 +34,10 @@ class Proto {
   std::string text_;
 };
 
-/// A float32 input, output or value; a dimension of 0 is symbolic, called s.
-inline Proto onnx_value(std::string_view name, const std::vector<std::int64_t>& shape) {
+/// An input, output or value of the element type that ONNX numbers so, 1 being float32; a dimension
+/// of 0 is symbolic, called s.
+inline Proto onnx_value(std::string_view name, const std::vector<std::int64_t>& shape,
+                        std::uint64_t type = 1) {
   Proto dims;
   for (const std::int64_t extent : shape) {
     Proto dim;
@@ -46,8 +48,8 @@ inline Proto onnx_value(std::string_view name, const std::vector<std::int64_t>& 
     }
     dims.message(1, dim);
   }
-  return Proto().bytes(1, name).message(2,
-                                        Proto().message(1, Proto().number(1, 1).message(2, dims)));
+  return Proto().bytes(1, name).message(
+      2, Proto().message(1, Proto().number(1, type).message(2, dims)));
 }
 
 inline Proto onnx_node(std::string_view op, const std::vector<std::string>& inputs,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that pick or place elements by index. Negative indices count from the end; those that are
-// constants are made positive here, others by nodes.
+// constants are made positive here. For others aten.index and index_put do it, and nodes for ops
+// that do not. What is out of range stays so, and ends the run.
 #include <algorithm>
 #include <cmath>
 
@@ -9,24 +10,36 @@
 namespace npu::onnx {
 namespace {
 
-// Indices of an axis of `extent` elements as int64 numbers of at least 0.
-Value* from_begin(Op& op, Value* index, std::int64_t extent) {
+// `index` plus `extent` where it is negative.
+Value* counted_from_begin(Op& op, Value* index, std::int64_t extent) {
+  Value* is_below =
+      op.emit("aten.lt.Scalar", {index}, Json{{"other", 0}}, DType::kBool, index->shape);
+  Value* shifted = op.emit_like("aten.add.Tensor", {index}, Json{{"other", extent}});
+  return op.emit("aten.where.self", {is_below, shifted, index}, Json::object(), DType::kInt64,
+                 index->shape);
+}
+
+// Indices of an axis of `extent` elements as int64 numbers; constants are checked and at least 0.
+Value* indices_of(Op& op, Value* index, std::int64_t extent) {
   if (!is_integer(index->dtype))
     Op::refuse("indices of type " + std::string(dtype_name(index->dtype)));
-  if (const Tensor* known = op.importer().known(index)) {
-    Ints values;
-    for (std::int64_t i = 0; i < known->element_count(); ++i) {
-      std::int64_t value = static_cast<std::int64_t>(known->value_as_double(i));
-      if (value < -extent || value >= extent) {
-        Op::refuse("index " + std::to_string(value) + " of a dimension of " +
-                   std::to_string(extent));
-      }
-      values.push_back(value < 0 ? value + extent : value);
+  const Tensor* known = op.importer().known(index);
+  if (known == nullptr) return op.cast(index, DType::kInt64);
+  Ints values;
+  for (std::int64_t i = 0; i < known->element_count(); ++i) {
+    const auto value = static_cast<std::int64_t>(known->value_as_double(i));
+    if (value < -extent || value >= extent) {
+      Op::refuse("index " + std::to_string(value) + " of a dimension of " + std::to_string(extent));
     }
-    return op.integer_constant(values, index->shape);
+    values.push_back(value < 0 ? value + extent : value);
   }
-  Value* wide = op.cast(index, DType::kInt64);
-  return op.emit_like("aten.remainder.Scalar", {wide}, Json{{"other", extent}});
+  return op.integer_constant(values, index->shape);
+}
+
+// As indices_of, for ops that take no negative numbers.
+Value* from_begin(Op& op, Value* index, std::int64_t extent) {
+  Value* wide = indices_of(op, index, extent);
+  return wide->is_constant() ? wide : counted_from_begin(op, wide, extent);
 }
 
 Ints counting(std::int64_t count) {
@@ -56,7 +69,7 @@ std::vector<Value*> columns_of(Op& op, Value* index, const Shape& data, std::int
   }
   for (std::int64_t i = 0; i < width; ++i) {
     Value* column = op.view(op.slice(index, index->rank() - 1, i, i + 1), shape);
-    columns.push_back(from_begin(op, column, data[static_cast<std::size_t>(batch + i)]));
+    columns.push_back(indices_of(op, column, data[static_cast<std::size_t>(batch + i)]));
   }
   return columns;
 }
@@ -88,7 +101,16 @@ void import_gather(Op& op) {
     return op.set(
         0, op.emit("aten.select.int", {x}, Json{{"dim", axis}, {"index", place}}, x->dtype, shape));
   }
-  Value* index = from_begin(op, op.in(1), extent);
+  Value* index = indices_of(op, op.in(1), extent);
+  if (!index->is_constant()) {
+    Json attrs{{"_tensor_list_sizes", Ints{1}}};
+    if (axis > 0) {
+      std::vector<bool> is_none(at + 1, true);
+      is_none.back() = false;
+      attrs["_tensor_list_none_masks"] = Json::array({is_none});
+    }
+    return op.set(0, op.emit("aten.index.Tensor", {x, index}, std::move(attrs), x->dtype, shape));
+  }
   if (x->is_constant() && axis == 0 && x->rank() == 2 && !index_shape.empty() &&
       is_floating_point(x->dtype)) {
     return op.set(0,
@@ -152,8 +174,9 @@ Value* reduced_rows(Op& op, Value* x, const std::vector<Value*>& columns, Value*
   const std::size_t width = columns.size();
   const auto scaled = [&](std::size_t i) {
     const std::int64_t stride = product(x->shape, i + 1, width);
-    if (stride == 1) return columns[i];
-    return op.emit_like("aten.mul.Tensor", {columns[i]}, Json{{"other", stride}});
+    Value* column = from_begin(op, columns[i], x->shape[i]);
+    if (stride == 1) return column;
+    return op.emit_like("aten.mul.Tensor", {column}, Json{{"other", stride}});
   };
   Value* row = scaled(0);
   for (std::size_t i = 1; i < width; ++i) row = op.binary("add", row, scaled(i));
@@ -198,15 +221,9 @@ void import_one_hot(Op& op) {
   Shape place_shape(static_cast<std::size_t>(rank), 1);
   place_shape[static_cast<std::size_t>(axis)] = depth;
   Value* places = op.integer_constant(counting(depth), place_shape);
-  Value* hits = nullptr;
   // Indices from -depth on count from the end; what is further out hits nothing.
   Value* wide = op.view(op.cast(index, DType::kInt64), shape);
-  Value* below = op.emit("aten.lt.Scalar", {wide}, Json{{"other", 0}}, DType::kBool, shape);
-  Value* shifted =
-      op.emit("aten.where.self",
-              {below, op.emit_like("aten.add.Tensor", {wide}, Json{{"other", depth}}), wide},
-              Json::object(), DType::kInt64, shape);
-  hits = op.compare("eq", shifted, places);
+  Value* hits = op.compare("eq", counted_from_begin(op, wide, depth), places);
   Value* off = op.view(op.slice(values, 0, 0, 1), {});
   Value* on = op.view(op.slice(values, 0, 1, 2), {});
   op.set(0,

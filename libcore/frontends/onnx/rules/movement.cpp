@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "npu/support/checked.hpp"
+#include "patterns.hpp"
 #include "rules/rules.hpp"
 
 namespace npu::onnx {
@@ -260,6 +261,7 @@ void import_concat(Op& op) {
     }
   }
   if (parts.size() == 1) return op.set(0, parts[0]);
+  if (Value* rolled = match_roll(op, parts, axis)) return op.set(0, rolled);
   op.set(0, op.emit("aten.cat.default", parts, Json{{"dim", axis}}, parts[0]->dtype, shape));
 }
 
