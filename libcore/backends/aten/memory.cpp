@@ -19,16 +19,20 @@ namespace {
 class LiveBytes {
  public:
   explicit LiveBytes(const Graph& graph)
-      : graph_(graph), root_(graph.tensors().size()), last_(root_.size(), 0) {
+      : graph_(graph),
+        root_(graph.tensors().size()),
+        last_(root_.size(), 0),
+        is_output_(root_.size(), 0) {
     for (std::size_t i = 0; i < root_.size(); ++i) root_[i] = i;
     for (std::size_t n = 0; n < graph.nodes().size(); ++n) visit(graph.nodes()[n], n);
+    for (const TensorId id : graph.graph_outputs()) is_output_[root_[index_of(id)]] = 1;
   }
 
   std::uint64_t peak() const {
     std::vector<std::int64_t> change(graph_.nodes().size() + 1, 0);
     for (std::size_t i = 0; i < root_.size(); ++i) {
       const TensorInfo& tensor = graph_.tensors()[i];
-      if (root_[i] != i || tensor.kind != TensorKind::kResult || is_output(i)) continue;
+      if (root_[i] != i || tensor.kind != TensorKind::kResult || is_output_[i] != 0) continue;
       change[index_of(tensor.producer)] += tensor.bytes();
       change[last_[i] + 1] -= tensor.bytes();
     }
@@ -51,14 +55,10 @@ class LiveBytes {
     for (const TensorId input : node.inputs) last_[root_[index_of(input)]] = number;
   }
 
-  bool is_output(std::size_t tensor) const {
-    return std::any_of(graph_.graph_outputs().begin(), graph_.graph_outputs().end(),
-                       [&](TensorId id) { return root_[index_of(id)] == tensor; });
-  }
-
   const Graph& graph_;
   std::vector<std::size_t> root_;  // by tensor: the one whose memory it shows
   std::vector<std::size_t> last_;  // by root: the last node that touches it
+  std::vector<char> is_output_;    // by root
 };
 
 }  // namespace

@@ -1155,6 +1155,11 @@ const OpInfo* find_op(std::string_view op_type) {
   return entry == nullptr ? nullptr : &entry->info;
 }
 
+FusionRole fusion_role(std::string_view op_type) {
+  const OpInfo* op = find_op(op_type);
+  return op == nullptr ? FusionRole::kOther : op->role;
+}
+
 std::optional<FlopRule> find_flop_rule(std::string_view op_type) {
   const Entry* entry = catalogue().find(op_type);
   if (entry == nullptr) return std::nullopt;

@@ -158,14 +158,17 @@ npu4_status blob_report(npu4_device* /*device*/, const void* blob, std::uint64_t
 
 // ---- Models and programs ----
 
+Plan plan_of(const BlobView& content, const npu4_device& device, int threads) {
+  return restore_plan(read_plan(content.plan), content.constants, device.engine,
+                      {threads, device.threads});
+}
+
 /// With threads set for OpenMP, too. Shares what it can with `sibling`.
 std::unique_ptr<Program> make_program(const npu4_model& model, int threads,
                                       const Program* sibling) {
   const BlobView content = read_blob(model.blob, model.blob_size);
-  const dnnl::engine& engine = model.device->engine;
-  return std::make_unique<Program>(restore_plan(read_plan(content.plan), content.constants, engine,
-                                                {threads, model.device->threads}),
-                                   content.constants, engine, sibling);
+  return std::make_unique<Program>(plan_of(content, *model.device, threads), content.constants,
+                                   model.device->engine, sibling);
 }
 
 /// The program for this number of threads, which is set for OpenMP; the device's own if there is
@@ -194,12 +197,15 @@ npu4_status model_load(npu4_device* device, const npu4_load_args* args, npu4_mod
     loaded->device = device;
     loaded->blob = args->blob;
     loaded->blob_size = args->blob_size;
-    loaded->first = make_program(*loaded, device->threads, nullptr);
-    loaded->bytes = model_bytes(args->blob, args->blob_size, *loaded->first);
+    const BlobView content = read_blob(args->blob, args->blob_size);
+    Plan plan = plan_of(content, *device, device->threads);
+    loaded->bytes = model_bytes(content, args->blob_size, plan);
     loaded->share = MemoryShare(
         device->ledger, loaded->bytes.weights_bytes + loaded->bytes.other_bytes, "the model");
     loaded->first_share =
         MemoryShare(device->ledger, loaded->bytes.scratch_bytes, "the program's scratch memory");
+    loaded->first =
+        std::make_unique<Program>(std::move(plan), content.constants, device->engine, nullptr);
     npu4_model_info filled{};
     filled.flags = NPU4_RELEASES_WEIGHTS;  // they are in the blob, which is used in place
     if (info != nullptr) fill(info, filled);

@@ -11,6 +11,7 @@
 #include "device/in_tree_backend.hpp"
 #include "lowering/lowering.hpp"
 #include "npu/backend.h"
+#include "program/blob.hpp"
 #include "program/program.hpp"
 #include "support/run_threads.hpp"
 
@@ -88,7 +89,7 @@ inline void require(bool condition, const char* text) {
 }
 
 /// What a model takes with one program, of a blob that has been checked.
-npu4_memory_bytes model_bytes(const void* blob, std::uint64_t blob_size, const Program& program);
+npu4_memory_bytes model_bytes(const BlobView& content, std::uint64_t blob_size, const Plan& plan);
 
 // ---- Functions of the table ----
 

@@ -23,23 +23,17 @@ std::uint64_t bytes_of(const std::vector<TensorBinding>& tensors) {
   return sum;
 }
 
-npu4_memory_bytes bytes_of(const BlobView& content, std::uint64_t blob_size,
-                           std::uint64_t arena_bytes, std::uint64_t boundary_bytes) {
+}  // namespace
+
+npu4_memory_bytes model_bytes(const BlobView& content, std::uint64_t blob_size, const Plan& plan) {
   npu4_memory_bytes bytes{};
   for (const PackedConstant& constant : content.constants) {
     bytes.weights_bytes += constant.bytes.size();
   }
-  bytes.scratch_bytes = arena_bytes;
-  bytes.boundary_bytes = boundary_bytes;
+  bytes.scratch_bytes = plan.arena_bytes;
+  bytes.boundary_bytes = bytes_of(plan.inputs) + bytes_of(plan.outputs);
   bytes.other_bytes = blob_size - std::min(blob_size, bytes.weights_bytes);
   return bytes;
-}
-
-}  // namespace
-
-npu4_memory_bytes model_bytes(const void* blob, std::uint64_t blob_size, const Program& program) {
-  return bytes_of(read_blob(blob, blob_size), blob_size, program.arena_bytes(),
-                  bytes_of(program.inputs()) + bytes_of(program.outputs()));
 }
 
 npu4_status blob_memory(npu4_device* device, const void* blob, std::uint64_t blob_size,
@@ -50,10 +44,7 @@ npu4_status blob_memory(npu4_device* device, const void* blob, std::uint64_t blo
     const ThreadScope threads(device->threads);
     const Plan plan = restore_plan(read_plan(content.plan), content.constants, device->engine,
                                    {device->threads, device->threads});
-    require(fill_report(report,
-                        bytes_of(content, blob_size, plan.arena_bytes,
-                                 bytes_of(plan.inputs) + bytes_of(plan.outputs)),
-                        NPU4_MEMORY_EXACT),
+    require(fill_report(report, model_bytes(content, blob_size, plan), NPU4_MEMORY_EXACT),
             "the report has no room for one memory");
   });
 }

@@ -48,11 +48,6 @@ const PatternRow* find_row(std::string_view pattern) {
   return row == kPatternRows.end() ? nullptr : row;
 }
 
-FusionRole role_of(const Node& node) {
-  const OpInfo* op = find_op(node.op_type);
-  return op == nullptr ? FusionRole::kOther : op->role;
-}
-
 /// A chain from its anchor on.
 FusionGroup epilogue_group(const Graph& graph, std::vector<NodeId> nodes) {
   FusionGroup group{Kind::kEpilogue, std::move(nodes), {}, {}};
@@ -80,7 +75,7 @@ FusionGroup make_group(const Graph& graph, Kind kind, const std::vector<NodeId>&
   FusionGroup group{kind, nodes, {}, {}};
   if (kind == Kind::kNormPointwise || kind == Kind::kExpandDepthwise) {
     const auto second = std::find_if(nodes.begin() + 1, nodes.end(), [&](NodeId id) {
-      return role_of(graph.node(id)) == FusionRole::kConv;
+      return fusion_role(graph.node(id).op_type) == FusionRole::kConv;
     });
     group.parts.push_back(epilogue_group(graph, {nodes.begin(), second}));
     group.parts.push_back(epilogue_group(graph, {second, nodes.end()}));

@@ -31,6 +31,19 @@ inline std::uint16_t rounded_bits(float value) {
 inline void store(float& target, float value) { target = value; }
 inline void store(BFloat16& target, float value) { target.bits = rounded_bits(value); }
 
+/// x, but at least `low` and at most `high`; NaN stays. Not std::clamp, of which there is no
+/// vector.
+[[gnu::always_inline]] inline float cut(float x, float low, float high) {
+  const float raised = x < low ? low : x;
+  return raised > high ? high : raised;
+}
+
+/// The nearest integer from `low` to `high`, which are below 2^22, ties to even. NaN stays.
+[[gnu::always_inline]] inline float rounded_number(float x, float low, float high) {
+  constexpr float kShift = 12582912.0F;
+  return (cut(x, low, high) + kShift) - kShift;
+}
+
 template <typename T>
 const T* elements(const std::byte* data) {
   return static_cast<const T*>(static_cast<const void*>(data));

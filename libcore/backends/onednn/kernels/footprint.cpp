@@ -311,19 +311,13 @@ Footprint footprint(const RmsNorm& kernel) {
 }
 
 Footprint footprint(const WindowAverage& kernel) {
-  constexpr std::int64_t kMaxDivisor = 1 << 20;  // the product of three does not overflow
   require(is_float(kernel.type), "'type' is no float type");
   Count source = at_least_one(kernel.planes, "planes");
   Count target = source;
   for (int i = 0; i < 3; ++i) {
     source = source * at_least_one(kernel.extents[i], "extents");
     target = target * static_cast<std::int64_t>(kernel.windows[i].size());
-    for (const Window& window : kernel.windows[i]) {
-      require(window.begin >= 0 && window.begin <= window.end && window.end <= kernel.extents[i],
-              "a window lies outside its dimension");
-      require(window.divisor >= 1 && window.divisor <= kMaxDivisor,
-              "the divisor of a window is not in 1..2^20");
-    }
+    require_windows(kernel.windows[i], kernel.extents[i]);
   }
   return FootprintBuilder()
       .read(source, size_of(kernel.type))

@@ -40,6 +40,17 @@ inline Count at_least_one(std::int64_t value, const char* field) {
   return {value};
 }
 
+/// The windows of one dimension lie in it, and the product of three divisors does not overflow.
+inline void require_windows(const std::vector<Window>& windows, std::int64_t extent) {
+  constexpr std::int64_t kMaxDivisor = 1 << 20;
+  for (const Window& window : windows) {
+    require(window.begin >= 0 && window.begin <= window.end && window.end <= extent,
+            "a window lies outside its dimension");
+    require(window.divisor >= 1 && window.divisor <= kMaxDivisor,
+            "the divisor of a window is not in 1..2^20");
+  }
+}
+
 inline bool is_float(DType type) { return type == DType::kFloat32 || type == DType::kBFloat16; }
 
 inline Count size_of(DType type) { return {static_cast<std::int64_t>(dtype_size(type))}; }

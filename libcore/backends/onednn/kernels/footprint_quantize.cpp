@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // What kernels on quantized numbers read and write, and which values of their fields they can run
 // with; see footprint.cpp. O(1).
+#include <cmath>
+
 #include "kernels/footprint_builder.hpp"
 
 namespace npu::onednn {
 
 namespace {
 
-bool is_byte(DType type) { return type == DType::kUInt8 || type == DType::kInt8; }
-
 /// The range is of the type's numbers, which all vectors of it hold.
 void require_range(std::int64_t least, std::int64_t most, DType type) {
-  const std::int64_t low = type == DType::kUInt8 ? 0 : type == DType::kInt8 ? -128 : -32768;
-  const std::int64_t high = type == DType::kUInt8 ? 255 : type == DType::kInt8 ? 127 : 32767;
+  const auto [low, high] = range_of(type);
   require(low <= least && least <= most && most <= high, "'least' and 'most' are no range of 'to'");
+}
+
+void require_byte(std::int64_t number, const char* reason) {
+  require(number >= -128 && number <= 255, reason);
 }
 
 /// [outer, channels, inner]
@@ -56,11 +59,12 @@ Footprint footprint(const ByteTable& kernel) {
 }
 
 Footprint footprint(const QuantizedAverage& kernel) {
-  constexpr std::int64_t kMaxDivisor = 1 << 20;  // the product of three does not overflow
-  constexpr std::int64_t kMaxWindow = 1 << 22;   // nor does a sum of 32 bits
+  constexpr std::int64_t kMaxWindow = 1 << 22;  // a sum of 32 bits does not overflow
   require(is_byte(kernel.from) && is_byte(kernel.to), "a type is not uint8 or int8");
   require_range(kernel.least, kernel.most, kernel.to);
-  require(kernel.source_zero >= -128 && kernel.source_zero <= 255, "'source_zero' is no byte");
+  require_byte(kernel.source_zero, "'source_zero' is no byte");
+  require_byte(kernel.zero, "'zero' is no byte");
+  require(std::isfinite(kernel.factor), "'factor' is not finite");
   require_isa(kernel.isa);
   Count source = at_least_one(kernel.batch, "batch") * at_least_one(kernel.channels, "channels");
   Count target = source;
@@ -68,12 +72,9 @@ Footprint footprint(const QuantizedAverage& kernel) {
   for (int i = 0; i < 3; ++i) {
     source = source * at_least_one(kernel.extents[i], "extents");
     target = target * static_cast<std::int64_t>(kernel.windows[i].size());
+    require_windows(kernel.windows[i], kernel.extents[i]);
     std::int64_t longest = 1;
     for (const Window& window : kernel.windows[i]) {
-      require(window.begin >= 0 && window.begin <= window.end && window.end <= kernel.extents[i],
-              "a window lies outside its dimension");
-      require(window.divisor >= 1 && window.divisor <= kMaxDivisor,
-              "the divisor of a window is not in 1..2^20");
       longest = std::max(longest, window.end - window.begin);
     }
     largest = largest * longest;
@@ -86,6 +87,11 @@ Footprint footprint(const QuantizedBinary& kernel) {
   require(is_byte(kernel.a_type) && is_byte(kernel.b_type) && is_byte(kernel.to),
           "a type is not uint8 or int8");
   require_range(kernel.least, kernel.most, kernel.to);
+  for (const std::int64_t zero : {kernel.a_zero, kernel.b_zero, kernel.zero}) {
+    require_byte(zero, "a zero point is no byte");
+  }
+  require(std::isfinite(kernel.a_factor) && std::isfinite(kernel.b_factor),
+          "a factor is not finite");
   require_isa(kernel.isa);
   const Count count = at_least_one(kernel.count, "count");
   return FootprintBuilder().read(count, 1).read(count, 1).write(count, 1).done();

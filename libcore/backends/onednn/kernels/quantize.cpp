@@ -20,19 +20,6 @@ namespace {
 
 constexpr std::int64_t kRun = 8192;  ///< elements of a thread's piece
 
-/// x, but at least `low` and at most `high`; NaN stays. Not std::clamp, of which there is no
-/// vector.
-[[gnu::always_inline]] inline float cut(float x, float low, float high) {
-  const float raised = x < low ? low : x;
-  return raised > high ? high : raised;
-}
-
-/// The nearest integer from `low` to `high`, ties to even. NaN stays.
-[[gnu::always_inline]] inline float rounded_number(float x, float low, float high) {
-  constexpr float kShift = 12582912.0F;
-  return (cut(x, low, high) + kShift) - kShift;
-}
-
 /// A run of elements with one factor and zero.
 struct Run {
   const void* source;

@@ -40,8 +40,6 @@ template <typename T>
 
 template <typename T>
 [[gnu::always_inline]] inline void store_average(const Spot& spot, const std::int32_t* sums) {
-  constexpr float kFarthest = 2097152.0F;
-  constexpr float kShift = 12582912.0F;  // rounds to the nearest integer, ties to even
   const QuantizedAverage& call = *spot.call;
   std::int64_t count = 1;
   std::int64_t divisor = 1;
@@ -53,16 +51,14 @@ template <typename T>
   const auto zeros = static_cast<std::int32_t>(count * call.source_zero);
   const float factor = call.factor / static_cast<float>(divisor);
   const auto zero = static_cast<float>(call.zero);
-  const auto least = static_cast<float>(call.least);
-  const auto most = static_cast<float>(call.most);
+  const auto least = static_cast<float>(call.least - call.zero);
+  const auto most = static_cast<float>(call.most - call.zero);
   T* __restrict target = elements<T>(spot.target);
   const std::int64_t channels = spot.channels;
   for (std::int64_t c = 0; c < channels; ++c) {
-    float number = static_cast<float>(sums[c] - zeros) * factor;
-    number = std::min(std::max(number, -kFarthest), kFarthest);
-    number = (number + kShift) - kShift + zero;
-    number = std::min(std::max(number, least), most);
-    target[c] = static_cast<T>(static_cast<std::int32_t>(number));
+    const float number = static_cast<float>(sums[c] - zeros) * factor;
+    target[c] =
+        static_cast<T>(static_cast<std::int32_t>(rounded_number(number, least, most) + zero));
   }
 }
 

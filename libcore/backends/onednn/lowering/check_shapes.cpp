@@ -13,6 +13,7 @@
 
 #include "lowering/lowering.hpp"
 #include "npu/ops/op_catalogue.hpp"
+#include "npu/ops/op_name.hpp"
 #include "npu/support/error.hpp"
 
 namespace npu::onednn {
@@ -69,6 +70,7 @@ enum class Rule : std::uint8_t {
 };
 
 Rule rule_of(std::string_view op_type) {
+  if (is_quantization(op_type) || is_dequantization(op_type)) return Rule::kFirst;
   if (!op_type.starts_with("aten.")) return Rule::kNone;
   const std::string_view name = base_name(op_type);
   const auto is_one_of = [&](const auto& names) {

@@ -140,15 +140,6 @@ Value add_attention(Lowering& lowering, const AttentionCall& call, TensorId resu
   return target;
 }
 
-Value swapped_matrix(const Value& value) {
-  Value result = value;
-  std::vector<int> permutation;
-  for (int i = 0; i < value.layout.data.ndims; ++i) permutation.push_back(i);
-  std::swap(permutation[permutation.size() - 1], permutation[permutation.size() - 2]);
-  result.layout = value.layout.permute_axes(permutation);
-  return result;
-}
-
 }  // namespace
 
 Lowered<Done> lower_attention_group(Lowering& lowering, const FusionGroup& group) {
@@ -158,16 +149,15 @@ Lowered<Done> lower_attention_group(Lowering& lowering, const FusionGroup& group
   };
   AttentionCall call;
   double scale = 1.0;
-  const auto role_of = [](const Node& node) { return find_op(node.op_type)->role; };
   const auto take_factor = [&](const Node& node) {
-    const BoundNode arguments(graph, node, find_op(node.op_type)->schema);
+    const BoundNode arguments = bound(graph, node);
     const double number = arguments.number("other");
-    scale = role_of(node) == FusionRole::kDiv ? scale / number : scale * number;
+    scale = fusion_role(node.op_type) == FusionRole::kDiv ? scale / number : scale * number;
   };
   const Node* first = nullptr;
   for (const NodeId id : group.nodes) {
     const Node& node = graph.node(id);
-    if (role_of(node) == FusionRole::kMatmul && first == nullptr) first = &node;
+    if (fusion_role(node.op_type) == FusionRole::kMatmul && first == nullptr) first = &node;
   }
   const Node& last = graph.node(group.nodes.back());
   if (first == nullptr || first == &last) return NotFused{"attention needs two matrix products"};
@@ -188,14 +178,15 @@ Lowered<Done> lower_attention_group(Lowering& lowering, const FusionGroup& group
     const Node& node = graph.node(id);
     if (&node == first) behind = true;
     if (!behind || &node == first) continue;
-    if (role_of(node) == FusionRole::kAdd) {
+    if (fusion_role(node.op_type) == FusionRole::kAdd) {
       before_mask = scale;
       call.mask = lowering.strided(lowering.operand(node.inputs[1], DType::kFloat32));
       const Shape& scores = lowering.shape(node.inputs[0]);
       if (broadcast_shape(lowering, lowering.shape(node.inputs[1]), scores) != scores) {
         return NotFused{"the mask does not broadcast to the scores"};
       }
-    } else if (role_of(node) == FusionRole::kMul || role_of(node) == FusionRole::kDiv) {
+    } else if (fusion_role(node.op_type) == FusionRole::kMul ||
+               fusion_role(node.op_type) == FusionRole::kDiv) {
       take_factor(node);
     }
   }
@@ -207,7 +198,7 @@ Lowered<Done> lower_attention_group(Lowering& lowering, const FusionGroup& group
     return NotFused{"without bfloat16 arithmetic every step is rounded by itself"};
   }
   call.query = lowering.strided(lowering.operand(query, type));
-  call.key = swapped_matrix(lowering.strided(lowering.operand(key, type)));
+  call.key = swapped(lowering.strided(lowering.operand(key, type)));
   call.value = lowering.strided(lowering.operand(last.inputs[1], type));
   const TensorId result = last.outputs.front();
   const Value value = add_attention(lowering, call, result);

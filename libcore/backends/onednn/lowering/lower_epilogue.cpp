@@ -21,17 +21,12 @@ namespace {
 using Kind = EpilogueOp::Kind;
 using StepKind = EpilogueStep::Kind;
 
-BoundNode bound(const Graph& graph, const Node& node) {
-  return BoundNode(graph, node, find_op(node.op_type)->schema);
-}
-
-FusionRole role_of(const Node& node) { return find_op(node.op_type)->role; }
-
-bool is_norm(const Node& node) { return role_of(node) == FusionRole::kBatchNorm; }
+bool is_norm(const Node& node) { return fusion_role(node.op_type) == FusionRole::kBatchNorm; }
 
 /// An op that leaves the running value's elements in their order.
 bool is_alias(const Node& node) {
-  return role_of(node) == FusionRole::kSameOrder || role_of(node) == FusionRole::kPermute;
+  return fusion_role(node.op_type) == FusionRole::kSameOrder ||
+         fusion_role(node.op_type) == FusionRole::kPermute;
 }
 
 /// The function as kernels of our own do it.
@@ -170,7 +165,7 @@ class Binder {
       default: {
         if (op.operand == EpilogueOp::Operand::kPerChannel) {
           const Node& anchor = lowering_.graph().node(lowering_.group()->nodes.front());
-          const bool by_channel = role_of(anchor) == FusionRole::kConv;
+          const bool by_channel = fusion_role(anchor.op_type) == FusionRole::kConv;
           shape[by_channel ? 1 : shape.size() - 1] = element_count(lowering_.shape(op.tensor));
         }
         return lowering_.reshaped(lowering_.operand(op.tensor, DType::kFloat32), shape);

@@ -24,17 +24,6 @@ bool is_matrix_view(const Layout& layout) {
   return (columns == 1 && rows >= shape[rank - 1]) || (rows == 1 && columns >= shape[rank - 2]);
 }
 
-Value swapped(const Value& value) {
-  Value result = value;
-  const int rank = value.layout.data.ndims;
-  std::vector<int> permutation(static_cast<std::size_t>(rank));
-  for (int i = 0; i < rank; ++i) permutation[static_cast<std::size_t>(i)] = i;
-  std::swap(permutation[static_cast<std::size_t>(rank - 1)],
-            permutation[static_cast<std::size_t>(rank - 2)]);
-  result.layout = value.layout.permute_axes(permutation);
-  return result;
-}
-
 Shape batch_of(const Value& value) {
   Shape shape = dimensions(value.layout);
   shape.resize(shape.size() - 2);
@@ -161,6 +150,17 @@ Lowered<ProductTarget> finish_product(Lowering& lowering, const MatmulCall& call
 }
 
 }  // namespace
+
+Value swapped(const Value& value) {
+  Value result = value;
+  const int rank = value.layout.data.ndims;
+  std::vector<int> permutation(static_cast<std::size_t>(rank));
+  for (int i = 0; i < rank; ++i) permutation[static_cast<std::size_t>(i)] = i;
+  std::swap(permutation[static_cast<std::size_t>(rank - 1)],
+            permutation[static_cast<std::size_t>(rank - 2)]);
+  result.layout = value.layout.permute_axes(permutation);
+  return result;
+}
 
 Lowered<Value> add_matmul(Lowering& lowering, const MatmulCall& call) {
   Value a = is_matrix_view(call.a.layout) ? call.a : lowering.plain(call.a);

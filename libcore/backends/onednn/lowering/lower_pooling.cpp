@@ -174,6 +174,14 @@ void define_pooled(Lowering& lowering, TensorId input, Shape output, const Value
                            lowering.reshaped(value, output));
 }
 
+/// 0 if the op has no divisor of its own.
+std::int64_t read_divisor(const Lowering& lowering, const BoundNode& node) {
+  if (node.find("divisor_override") == nullptr || node.is_none("divisor_override")) return 0;
+  const std::int64_t divisor = node.integer("divisor_override");
+  if (divisor == 0) lowering.invalid("argument 'divisor_override': 0 is no divisor");
+  return divisor;
+}
+
 /// The average of even, unpadded windows.
 Pool even_pool(const Shape& input, const Shape& output) {
   Pool pool;
@@ -224,14 +232,14 @@ AverageWindows read_average(Lowering& lowering, const BoundNode& node) {
     const auto size = spatial_argument(lowering, node, "output_size", shape.size() - 2, 1);
     Shape output{shape[0], shape[1]};
     output.insert(output.end(), size.begin(), size.end());
+    check_pooled(lowering, input, output);
     return {shape, output, adaptive_windows(shape, output), 0};
   }
   const Pool pool = read_pool(lowering, node);
   const Shape output = pooled_shape(lowering, pool, shape);
-  const bool has_divisor =
-      node.find("divisor_override") != nullptr && !node.is_none("divisor_override");
+  check_pooled(lowering, input, output);
   return {shape, output, pool_windows(pool, shape, output, node.boolean("count_include_pad")),
-          has_divisor ? node.integer("divisor_override") : 0};
+          read_divisor(lowering, node)};
 }
 
 void lower_max_pool(Lowering& lowering, const BoundNode& node) {
@@ -250,12 +258,7 @@ void lower_average_pool(Lowering& lowering, const BoundNode& node) {
   const Shape shape = batched_shape(lowering, input);
   const Pool pool = read_pool(lowering, node);
   const bool count_padding = node.boolean("count_include_pad");
-  const bool has_divisor =
-      node.find("divisor_override") != nullptr && !node.is_none("divisor_override");
-  const std::int64_t divisor = has_divisor ? node.integer("divisor_override") : 0;
-  if (has_divisor && divisor == 0) {
-    lowering.invalid("argument 'divisor_override': 0 is no divisor");
-  }
+  const std::int64_t divisor = read_divisor(lowering, node);
   const Shape output = pooled_shape(lowering, pool, shape);
   check_pooled(lowering, input, output);
   const Value source = batched_operand(lowering, input, shape);

@@ -49,11 +49,6 @@ void set_channels(Call& call, const Shape& shape, std::size_t axis) {
   for (std::size_t i = axis + 1; i < shape.size(); ++i) call.inner *= shape[i];
 }
 
-/// In memory without gaps and without padding, which a function of zero would fill.
-Value without_gaps(Lowering& lowering, const Value& value) {
-  return has_padding(value.layout) ? lowering.plain(value) : lowering.dense(value);
-}
-
 struct Parameters {
   Value factors;
   Value zeros;
@@ -77,6 +72,10 @@ Value reciprocals(Lowering& lowering, const Value& vector) {
 }
 
 }  // namespace
+
+Value without_gaps(Lowering& lowering, const Value& value) {
+  return has_padding(value.layout) ? lowering.plain(value) : lowering.dense(value);
+}
 
 Value add_quantize(Lowering& lowering, const BoundNode& node, const Value& floats) {
   const bool by_channel = node.find("scales") != nullptr;
@@ -145,7 +144,7 @@ void lower_quantize(Lowering& lowering, const BoundNode& node) {
 void lower_dequantize(Lowering& lowering, const BoundNode& node) {
   const TensorId input = tensor_argument(lowering, node, "input");
   Dequantization from;
-  from.node = NodeId{static_cast<std::int32_t>(&node.node() - lowering.graph().nodes().data())};
+  from.node = lowering.graph().tensor(lowering.result()).producer;
   from.source = input;
   from.type = lowering.dtype(input);
   if (from.type != DType::kUInt8 && from.type != DType::kInt8 && from.type != DType::kInt16 &&

@@ -17,17 +17,10 @@ namespace npu::onednn {
 
 namespace {
 
-BoundNode bound(const Lowering& lowering, const Node& node) {
-  return BoundNode(lowering.graph(), node, find_op(node.op_type)->schema);
-}
-
-FusionRole role_of_node(const Node& node) {
-  const OpInfo* op = find_op(node.op_type);
-  return op == nullptr ? FusionRole::kOther : op->role;
-}
+const NotFused kFarScales{"the scales of operand and result are too far apart"};
 
 Lowered<QuantizedTarget> read_target(const Lowering& lowering, const Node& node) {
-  const BoundNode arguments = bound(lowering, node);
+  const BoundNode arguments = bound(lowering.graph(), node);
   if (arguments.find("scale") == nullptr)
     return NotFused{"the result has a scale for each channel"};
   QuantizedTarget target;
@@ -37,11 +30,8 @@ Lowered<QuantizedTarget> read_target(const Lowering& lowering, const Node& node)
   target.zero_point = arguments.integer("zero_point");
   target.least = arguments.integer("quant_min");
   target.most = arguments.integer("quant_max");
-  const bool is_signed = target.type == DType::kInt8;
-  if (!is_signed && target.type != DType::kUInt8)
-    return NotFused{"the result is not int8 or uint8"};
-  const std::int64_t low = is_signed ? -128 : 0;
-  const std::int64_t high = is_signed ? 127 : 255;
+  if (!is_byte(target.type)) return NotFused{"the result is not int8 or uint8"};
+  const auto [low, high] = range_of(target.type);
   if (!std::isnormal(target.scale) || target.scale < 0.0F || target.least < low ||
       target.most > high || target.least > target.most || target.zero_point < low ||
       target.zero_point > high) {
@@ -52,8 +42,8 @@ Lowered<QuantizedTarget> read_target(const Lowering& lowering, const Node& node)
 
 /// The functions that a node of one operand stands for.
 std::vector<Eltwise> functions_of(const Lowering& lowering, const Node& node) {
-  const FusionRole role = role_of_node(node);
-  const BoundNode arguments = bound(lowering, node);
+  const FusionRole role = fusion_role(node.op_type);
+  const BoundNode arguments = bound(lowering.graph(), node);
   if (role >= FusionRole::kAdd && role <= FusionRole::kDiv) {
     return {number_function(lowering, arguments)};
   }
@@ -75,16 +65,17 @@ Lowered<QuantizedOp> read_op(Lowering& lowering, const FusionGroup& group) {
       op.target = *target;
       break;
     }
-    if (role_of_node(node) == FusionRole::kBatchNorm) {
-      if (i != 1 || role_of_node(*op.node) != FusionRole::kConv) {
+    if (fusion_role(node.op_type) == FusionRole::kBatchNorm) {
+      if (i != 1 || fusion_role(op.node->op_type) != FusionRole::kConv) {
         return NotFused{"batch norm '" + node.name + "' is not behind a convolution"};
       }
       op.norm = &node;
     } else if (node.inputs.size() == 2) {
       const TensorId other = node.inputs[node.inputs[0] == value ? 1 : 0];
       const Dequantization* addend = lowering.dequantization(other);
-      if (addend == nullptr || !addend->is_activation() || role_of_node(node) != FusionRole::kAdd ||
-          bound(lowering, node).number("alpha") != 1.0) {
+      if (addend == nullptr || !addend->is_activation() ||
+          fusion_role(node.op_type) != FusionRole::kAdd ||
+          bound(lowering.graph(), node).number("alpha") != 1.0) {
         return NotFused{"node '" + node.name + "' adds something else than int8 numbers"};
       }
       op.steps.push_back({std::nullopt, *addend});
@@ -112,7 +103,7 @@ Value add_table(Lowering& lowering, const QuantizedOp& op, DType type, float sca
       {all, lowering.constant(scale), lowering.constant(static_cast<float>(zero_point))}, floats,
       call);
   for (const QuantizedStep& step : steps) floats = add_function(lowering, *step.function, floats);
-  return add_quantize(lowering, bound(lowering, *op.target->node), floats);
+  return add_quantize(lowering, bound(lowering.graph(), *op.target->node), floats);
 }
 
 /// Numbers of one scale with functions behind them as numbers of the target's.
@@ -123,25 +114,23 @@ Lowered<Value> converted(Lowering& lowering, const QuantizedOp& op, const Quanti
     if (!step.function) return NotFused{"a table does not add tensors"};
   }
   const DType type = source.value.type;
-  const bool is_signed = target.type == DType::kInt8;
-  const bool is_whole =
-      target.least == (is_signed ? -128 : 0) && target.most == (is_signed ? 127 : 255);
-  if (steps.empty() && is_whole && type == target.type && source.scale == target.scale &&
+  if (steps.empty() && target.is_whole() && type == target.type && source.scale == target.scale &&
       source.zero_point == target.zero_point) {
     return source.value;
   }
   const Value table = add_table(lowering, op, type, source.scale, source.zero_point, steps);
-  const Value numbers = lowering.dense(source.value);
+  const Value numbers = without_gaps(lowering, source.value);
   const Value result = lowering.temporary(target.type, with_type(numbers.layout, target.type));
-  lowering.add_kernel({numbers, table}, result,
-                      ByteTable{span_elements(numbers.layout), VectorIsa::kAny});
+  ByteTable call;
+  call.count = span_elements(numbers.layout);
+  lowering.add_kernel({numbers, table}, result, call);
   return result;
 }
 
 /// A sum or product of two tensors of one shape.
 Lowered<Value> add_arithmetic(Lowering& lowering, const QuantizedOp& op) {
-  const FusionRole role = role_of_node(*op.node);
-  const BoundNode node = bound(lowering, *op.node);
+  const FusionRole role = fusion_role(op.node->op_type);
+  const BoundNode node = bound(lowering.graph(), *op.node);
   const auto a = quantized_source(lowering, op.node->inputs[0]);
   if (!a) return a.refusal();
   const auto b = quantized_source(lowering, op.node->inputs[1]);
@@ -159,6 +148,7 @@ Lowered<Value> add_arithmetic(Lowering& lowering, const QuantizedOp& op) {
   call.a_factor = a->scale / target.scale;
   call.b_factor = call.multiplies ? b->scale : alpha * b->scale / target.scale;
   if (role == FusionRole::kSub) call.b_factor = -call.b_factor;
+  if (!std::isfinite(call.a_factor) || !std::isfinite(call.b_factor)) return kFarScales;
   call.zero = target.zero_point;
   call.least = target.least;
   call.most = target.most;
@@ -177,8 +167,7 @@ Lowered<Value> add_arithmetic(Lowering& lowering, const QuantizedOp& op) {
     if (is_clip) call.most = at(step.function->beta);
     call.least = least;
   }
-  const Value left =
-      has_padding(a->value.layout) ? lowering.plain(a->value) : lowering.dense(a->value);
+  const Value left = without_gaps(lowering, a->value);
   const Value right = lowering.in_layout(b->value, with_type(left.layout, b->value.type));
   call.a_type = left.type;
   call.b_type = right.type;
@@ -192,11 +181,11 @@ Lowered<Value> add_arithmetic(Lowering& lowering, const QuantizedOp& op) {
 /// Ops whose results are elements of their operands, or the largest of some.
 Lowered<Value> add_moved(Lowering& lowering, const QuantizedOp& op) {
   const auto run = [&](const Value& numbers) {
-    for (const TensorId id : op.node->inputs) lowering.set_numbers(id, numbers);
+    const TensorId input = op.node->inputs.front();
+    const std::optional<Value> floats = lowering.replace_by_numbers(input, numbers);
     const LoweringRow* row = find_lowering(op.node->op_type);
-    std::get<LowerFunction>(row->lower)(lowering, bound(lowering, *op.node));
-    for (const TensorId id : op.node->inputs) lowering.set_numbers(id, std::nullopt);
-    return lowering.take_numbers(op.node->outputs.front());
+    std::get<LowerFunction>(row->lower)(lowering, bound(lowering.graph(), *op.node));
+    return lowering.take_numbers(op.node->outputs.front(), input, floats);
   };
   auto source = quantized_source(lowering, op.node->inputs.front());
   if (!source) return source.refusal();
@@ -227,11 +216,11 @@ Lowered<AverageWindows> plane_windows(const Lowering& lowering, const BoundNode&
 }
 
 Lowered<Value> add_average(Lowering& lowering, const QuantizedOp& op) {
-  const BoundNode node = bound(lowering, *op.node);
+  const BoundNode node = bound(lowering.graph(), *op.node);
   if (!op.steps.empty()) return NotFused{"the kernel has no functions behind an average"};
   const auto source = quantized_source(lowering, op.node->inputs.front());
   if (!source) return source.refusal();
-  const auto windows = role_of_node(*op.node) == FusionRole::kMean
+  const auto windows = fusion_role(op.node->op_type) == FusionRole::kMean
                            ? plane_windows(lowering, node)
                            : Lowered<AverageWindows>(read_average(lowering, node));
   if (!windows) return windows.refusal();
@@ -248,6 +237,7 @@ Lowered<Value> add_average(Lowering& lowering, const QuantizedOp& op) {
   }
   call.divisor_override = windows->divisor;
   call.factor = source->scale / target.scale;
+  if (!std::isfinite(call.factor)) return kFarScales;
   call.source_zero = source->zero_point;
   call.zero = target.zero_point;
   call.least = target.least;
@@ -258,15 +248,19 @@ Lowered<Value> add_average(Lowering& lowering, const QuantizedOp& op) {
   const Value result =
       lowering.temporary(target.type, channels_last_layout(windows->output, target.type));
   lowering.add_kernel({numbers}, result, std::move(call));
-  return lowering.reshaped(result, lowering.shape(op.node->outputs.front()));
+  const Shape& stated = lowering.shape(op.node->outputs.front());
+  if (checked_element_count(stated) != checked_element_count(windows->output)) {
+    return NotFused{"the result has another shape than its operand gives"};
+  }
+  return lowering.reshaped(result, stated);
 }
 
 /// Operands with numbers of the target's, one behind the other.
 Lowered<Value> add_joined(Lowering& lowering, const QuantizedOp& op) {
   const std::vector<TensorId>& inputs = op.node->inputs;
   Shape shape = lowering.shape(inputs.front());
-  const std::size_t axis =
-      normalize_dimension(lowering, "dim", bound(lowering, *op.node).integer("dim"), shape.size());
+  const std::size_t axis = normalize_dimension(
+      lowering, "dim", bound(lowering.graph(), *op.node).integer("dim"), shape.size());
   shape[axis] = 0;
   const bool has_channels = shape.size() >= 3 && shape.size() <= 5;
   const auto layout_of = [&](const Shape& of) {
@@ -298,7 +292,7 @@ Lowered<Value> add_joined(Lowering& lowering, const QuantizedOp& op) {
 Lowered<Done> lower_quantized_group(Lowering& lowering, const FusionGroup& group) {
   auto op = read_op(lowering, group);
   if (!op) return op.refusal();
-  const FusionRole role = role_of_node(*op->node);
+  const FusionRole role = fusion_role(op->node->op_type);
   const auto result = [&]() -> Lowered<Value> {
     if (role == FusionRole::kConv) return add_quantized_convolution(lowering, *op);
     if (is_matrix_product(role)) return add_quantized_product(lowering, *op);
@@ -323,6 +317,11 @@ Lowered<Done> lower_quantized_group(Lowering& lowering, const FusionGroup& group
     return converted(lowering, *op, *source, steps);
   }();
   if (!result) return result.refusal();
+  // Nodes that are lowered alone say what is wrong with them.
+  if (dimensions(result->layout) !=
+      dimensions(plain_layout(lowering.shape(op->result), result->type))) {
+    return NotFused{"the result has another shape than its operands give"};
+  }
   lowering.define_moved(op->result, lowering.shape(op->result),
                         op->target ? op->target->type : DType::kFloat32, *result);
   return Done{};

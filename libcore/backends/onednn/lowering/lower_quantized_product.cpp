@@ -14,6 +14,7 @@
 #include <limits>
 
 #include "lowering/convolution.hpp"
+#include "lowering/promotion.hpp"
 #include "lowering/quantized_op.hpp"
 #include "npu/ops/op_catalogue.hpp"
 
@@ -29,6 +30,16 @@ struct QuantizedWeight {
   std::int64_t zero_point = 0;  ///< of all
 };
 
+const NotFused kUnusualNumbers{"the scale or the zero point of an operand is unusual"};
+
+/// A scale above 0 that float32 holds, and a zero point of the type's numbers.
+bool has_usual_numbers(const Dequantization& from) {
+  const auto scale = static_cast<float>(from.scale);
+  const auto [least, most] = range_of(from.type);
+  return std::isnormal(scale) && scale > 0.0F && from.zero_point >= least &&
+         from.zero_point <= most;
+}
+
 Lowered<QuantizedWeight> quantized_weight(Lowering& lowering, TensorId tensor) {
   const Dequantization* from = lowering.dequantization(tensor);
   if (from == nullptr) return NotFused{"the weights are not dequantized"};
@@ -36,6 +47,7 @@ Lowered<QuantizedWeight> quantized_weight(Lowering& lowering, TensorId tensor) {
   QuantizedWeight weight;
   weight.axis = from->axis;
   if (!from->scales) {
+    if (!has_usual_numbers(*from)) return kUnusualNumbers;
     weight.scales = {static_cast<float>(from->scale)};
     weight.zero_point = from->zero_point;
   } else {
@@ -61,7 +73,7 @@ struct NormTerms {
 };
 
 Lowered<NormTerms> norm_terms(const Lowering& lowering, const Node& norm, std::int64_t channels) {
-  const BoundNode arguments(lowering.graph(), norm, find_op(norm.op_type)->schema);
+  const BoundNode arguments = bound(lowering.graph(), norm);
   const auto count = static_cast<std::size_t>(channels);
   const auto numbers = [&](std::string_view name, double absent) -> std::vector<double> {
     const auto tensor = arguments.tensor(name);
@@ -79,8 +91,9 @@ Lowered<NormTerms> norm_terms(const Lowering& lowering, const Node& norm, std::i
     return NotFused{"the batch norm has no running statistics"};
   }
   NormTerms terms;
+  const double epsilon = arguments.number("eps");
   for (std::size_t c = 0; c < count; ++c) {
-    double factor = scale[c] / std::sqrt(variance[c] + arguments.number("eps"));
+    double factor = scale[c] / std::sqrt(variance[c] + epsilon);
     if (!std::isfinite(factor)) return NotFused{"a factor of the batch norm is not finite"};
     // The bias is divided by it. No sum of int8 products is large enough to be seen behind this.
     if (std::abs(factor) < kLeastFactor) factor = kLeastFactor;
@@ -158,8 +171,7 @@ Lowered<Finish> finish_of(const QuantizedOp& op, float source_scale,
   if (!at_once) {
     finish.operations.append_eltwise(1.0F, Algorithm::eltwise_linear, 1.0F / target.scale, 0.0F);
   }
-  const bool is_signed = target.type == DType::kInt8;
-  if (target.least > (is_signed ? -128 : 0) || target.most < (is_signed ? 127 : 255)) {
+  if (!target.is_whole()) {
     finish.operations.append_eltwise(1.0F, Algorithm::eltwise_clip,
                                      static_cast<float>(target.least - target.zero_point),
                                      static_cast<float>(target.most - target.zero_point));
@@ -195,9 +207,7 @@ Lowered<Value> bias_with_norm(Lowering& lowering, const std::optional<TensorId>&
     const double sum = own[c] * norm.factors[c] + norm.shifts[c];
     all.push_back(static_cast<float>(sum * static_cast<double>(factors[c])));
   }
-  const auto* bytes = static_cast<const std::byte*>(static_cast<const void*>(all.data()));
-  return lowering.constant(DType::kFloat32, {static_cast<std::int64_t>(all.size())},
-                           {bytes, bytes + all.size() * sizeof(float)});
+  return known_values(lowering, {static_cast<std::int64_t>(all.size())}, DType::kFloat32, all);
 }
 
 /// The bias in units of the sums.
@@ -207,9 +217,7 @@ Value scaled_bias(Lowering& lowering, TensorId bias, const std::vector<float>& f
       lowering.reshaped(lowering.plain(lowering.operand(bias, DType::kFloat32)), {channels});
   std::vector<float> all = factors;
   all.resize(static_cast<std::size_t>(channels), factors.front());
-  const auto* bytes = static_cast<const std::byte*>(static_cast<const void*>(all.data()));
-  const Value vector =
-      lowering.constant(DType::kFloat32, {channels}, {bytes, bytes + all.size() * sizeof(float)});
+  const Value vector = known_values(lowering, {channels}, DType::kFloat32, all);
   return add_binary(lowering, BinaryOp::kMultiply, floats, vector, 1.0F);
 }
 
@@ -235,8 +243,8 @@ Value quantized_result(Lowering& lowering, const QuantizedOp& op, const Finish& 
 
 /// True for a kernel that is slower than float32 would be.
 bool is_slow(const dnnl::primitive_desc& primitive) {
-  const std::string_view name = primitive.impl_info_str();
-  return name.starts_with("ref") || name.starts_with("gemm:ref");
+  return is_reference(primitive) ||
+         std::string_view(primitive.impl_info_str()).starts_with("gemm:ref");
 }
 
 const NotFused kNoFastKernel{"oneDNN has no fast int8 kernel for it on this CPU"};
@@ -293,6 +301,7 @@ Lowered<QuantizedSource> quantized_source(Lowering& lowering, TensorId tensor) {
   if (from == nullptr || !from->is_activation()) {
     return NotFused{"an operand is not dequantized from uint8 or int8 with one scale"};
   }
+  if (!has_usual_numbers(*from)) return kUnusualNumbers;
   return QuantizedSource{lowering.stored(from->source), static_cast<float>(from->scale),
                          from->zero_point};
 }
@@ -301,7 +310,7 @@ Lowered<Value> add_quantized_convolution(Lowering& lowering, const QuantizedOp& 
   if (!lowering.machine().exact_int8) {
     return NotFused{"this CPU has no VNNI, without which int8 products are not exact"};
   }
-  const BoundNode node(lowering.graph(), *op.node, find_op(op.node->op_type)->schema);
+  const BoundNode node = bound(lowering.graph(), *op.node);
   if (node.find("transposed") != nullptr && node.boolean("transposed")) {
     return NotFused{"a transposed convolution has no int8 kernel"};
   }
@@ -390,16 +399,6 @@ Lowered<ProductFactors> factors_of(const Lowering& lowering, const BoundNode& no
   return factors;
 }
 
-Value turned_matrix(const Value& value) {
-  Value result = value;
-  const int rank = value.layout.data.ndims;
-  std::vector<int> order(static_cast<std::size_t>(rank));
-  for (int i = 0; i < rank; ++i) order[static_cast<std::size_t>(i)] = i;
-  std::swap(order[static_cast<std::size_t>(rank - 1)], order[static_cast<std::size_t>(rank - 2)]);
-  result.layout = value.layout.permute_axes(order);
-  return result;
-}
-
 /// The right factor, a weight or an activation. Through a transposition of a weight it is read as
 /// that says.
 Lowered<QuantizedWeight> right_factor(Lowering& lowering, const ProductFactors& factors) {
@@ -418,7 +417,7 @@ Lowered<QuantizedWeight> right_factor(Lowering& lowering, const ProductFactors& 
   QuantizedWeight result = *std::move(weight);
   const auto rank = static_cast<std::int64_t>(dimensions(result.value.layout).size());
   if (rank < 2) return NotFused{"the right factor is a vector"};
-  if (is_turned) result.value = turned_matrix(result.value);
+  if (is_turned) result.value = swapped(result.value);
   const std::int64_t columns = is_turned ? rank - 2 : rank - 1;
   if (result.scales.size() > 1 && result.axis != columns) {
     return NotFused{"the weights have other scales than one a column"};
@@ -432,7 +431,7 @@ Lowered<Value> add_quantized_product(Lowering& lowering, const QuantizedOp& op) 
   if (!lowering.machine().exact_int8) {
     return NotFused{"this CPU has no VNNI, without which int8 products are not exact"};
   }
-  const BoundNode node(lowering.graph(), *op.node, find_op(op.node->op_type)->schema);
+  const BoundNode node = bound(lowering.graph(), *op.node);
   const auto factors = factors_of(lowering, node);
   if (!factors) return factors.refusal();
   const auto source = quantized_source(lowering, factors->left);

@@ -128,11 +128,11 @@ Value Lowering::reshaped(const Value& value, const Shape& shape) {
   return result;
 }
 
-Value Lowering::weight(TensorId tensor) {
-  const TensorInfo& info = graph_->tensor(tensor);
-  const std::size_t index = plan_.weights.size();
-  const Layout layout = plain_layout(info.shape, info.dtype);
-  const auto bytes = static_cast<std::size_t>(info.bytes());
+BoundNode bound(const Graph& graph, const Node& node) {
+  return BoundNode(graph, node, find_op(node.op_type)->schema);
+}
+
+const npu_tensor& Lowering::given_weight(const TensorInfo& info) const {
   const auto found = std::find_if(weight_tensors_.begin(), weight_tensors_.end(),
                                   [&](const npu_tensor& candidate) {
                                     return candidate.name != nullptr && info.name == candidate.name;
@@ -152,6 +152,15 @@ Value Lowering::weight(TensorId tensor) {
                 "weight '" + info.name + "' was passed with " + std::to_string(found->bytes) +
                     " bytes; its shape needs " + std::to_string(info.bytes()));
   }
+  return *found;
+}
+
+Value Lowering::weight(TensorId tensor) {
+  const TensorInfo& info = graph_->tensor(tensor);
+  given_weight(info);
+  const std::size_t index = plan_.weights.size();
+  const Layout layout = plain_layout(info.shape, info.dtype);
+  const auto bytes = static_cast<std::size_t>(info.bytes());
   journal_.note([this] { plan_.weights.pop_back(); });
   plan_.weights.push_back(binding_of(info));
   return {info.dtype, layout, add_buffer({BufferKind::kWeight, bytes, index, {}, {}, 0, false}), 0};

@@ -141,17 +141,17 @@ class Lowering {
   /// How a tensor of this type is kept in memory.
   DType storage_type(DType dtype) const noexcept;
 
-  /// What a tensor is dequantized from; null if it is not, or is already there as floats.
+  /// What a tensor is dequantized from; null if it is not.
   const Dequantization* dequantization(TensorId tensor) const;
   /// The result of a node that dequantizes, which is computed when something reads it.
   void define_dequantized(TensorId tensor, const Dequantization& dequantization);
   /// The numbers of a weight of the sub-IR; nothing if a step computes the tensor.
   std::optional<std::vector<double>> known_numbers(TensorId tensor) const;
-  /// Sets a tensor of the current group to quantized numbers, whatever its own dtype is: until it
-  /// is cleared, ops that only move or compare elements work on them.
-  void set_numbers(TensorId tensor, const std::optional<Value>& numbers);
-  /// The numbers that the op of the current group has made of such operands.
-  Value take_numbers(TensorId tensor);
+  /// Sets an operand of the current group to quantized numbers, whatever its own dtype is: until
+  /// they are taken, ops that only move or compare elements work on them. Returns what it was.
+  std::optional<Value> replace_by_numbers(TensorId operand, const Value& numbers);
+  /// The numbers that the op of the current group has made of `operand`, which becomes `floats`.
+  Value take_numbers(TensorId result, TensorId operand, const std::optional<Value>& floats);
 
   /// A tensor as it is kept, in whatever layout.
   Value stored(TensorId tensor);
@@ -227,6 +227,9 @@ class Lowering {
   void bind_outputs();
   void dequantize(TensorId tensor);
   Value weight(TensorId tensor);
+  /// The data that was passed for a weight; throws Error kInvalidGraph if it is not what the sub-IR
+  /// says.
+  const npu_tensor& given_weight(const TensorInfo& info) const;
   void lower_alone(const Node& node);
   Lowered<Done> lower_node(const Node& node);
   Lowered<Done> lower_in_types(const Node& node);
@@ -453,6 +456,11 @@ bool has_one_float_dtype(const Lowering& lowering, const BoundNode& node);
 void lower_embedding(Lowering& lowering, const BoundNode& node);
 /// getitem has no schema.
 void lower_getitem(Lowering& lowering, const Node& node);
+
+/// A node of the graph with its arguments by the schema of its op, which has to have one.
+BoundNode bound(const Graph& graph, const Node& node);
+/// The same elements with the last two dimensions exchanged.
+Value swapped(const Value& value);
 
 /// What lower_linear and its like share. a is [.., M, K], b is [.., K, N]; both strided. bias is a
 /// float32 vector of N elements. The result is row-major in `type`.

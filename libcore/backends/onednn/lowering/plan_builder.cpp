@@ -174,8 +174,7 @@ Value Lowering::copied(const Value& value, DType type, const Layout& layout) {
 }
 
 void Lowering::copy_into(const Value& from, const Value& to, KernelKind kind) {
-  const bool is_byte = from.type == DType::kInt8 || from.type == DType::kUInt8;
-  if (from.type == DType::kFloat32 || is_byte ||
+  if (from.type == DType::kFloat32 || is_byte(from.type) ||
       (from.type == DType::kBFloat16 && machine_->native_bfloat16)) {
     const dnnl::reorder::primitive_desc reorder(engine(), from.layout, engine(), to.layout,
                                                 attributes());

@@ -38,47 +38,49 @@ void Lowering::define_dequantized(TensorId tensor, const Dequantization& dequant
 void Lowering::dequantize(TensorId tensor) {
   const Dequantization* from = dequantization(tensor);
   if (from == nullptr || values_[index_of(tensor)]) return;
-  // The step is that of the node, whoever asks for it.
-  const std::int32_t node = std::exchange(node_index_, from->node.value);
-  const std::int32_t group = std::exchange(group_index_, -1);
-  KernelChoice choice = std::exchange(choice_, {});
-  const Value value = add_dequantize(*this, *from);
-  node_index_ = node;
-  group_index_ = group;
-  choice_ = std::move(choice);
-  set_value(tensor, value);
+  // The step is that of the node, whoever asks for it, also if it fails.
+  struct Place {
+    Lowering* lowering;
+    std::int32_t node;
+    std::int32_t group;
+    KernelChoice choice;
+    ~Place() {
+      lowering->node_index_ = node;
+      lowering->group_index_ = group;
+      lowering->choice_ = std::move(choice);
+    }
+  };
+  const auto add = [&] {
+    const Place asked{this, std::exchange(node_index_, from->node.value),
+                      std::exchange(group_index_, -1), std::exchange(choice_, {})};
+    return add_dequantize(*this, *from);
+  };
+  set_value(tensor, add());
 }
 
 std::optional<std::vector<double>> Lowering::known_numbers(TensorId tensor) const {
   const TensorInfo& info = graph_->tensor(tensor);
   if (info.kind != TensorKind::kWeight) return std::nullopt;
-  const auto found = std::find_if(
-      weight_tensors_.begin(), weight_tensors_.end(),
-      [&](const npu_tensor& each) { return each.name != nullptr && info.name == each.name; });
-  if (found == weight_tensors_.end() || found->data == nullptr ||
-      static_cast<int>(found->dtype) != static_cast<int>(info.dtype) ||
-      found->bytes != static_cast<std::uint64_t>(info.bytes())) {
-    return std::nullopt;
-  }
+  const npu_tensor& found = given_weight(info);
   std::vector<double> numbers;
   switch (info.dtype) {
     case DType::kFloat32:
-      append_numbers<float>(*found, numbers);
+      append_numbers<float>(found, numbers);
       break;
     case DType::kFloat64:
-      append_numbers<double>(*found, numbers);
+      append_numbers<double>(found, numbers);
       break;
     case DType::kInt8:
-      append_numbers<std::int8_t>(*found, numbers);
+      append_numbers<std::int8_t>(found, numbers);
       break;
     case DType::kUInt8:
-      append_numbers<std::uint8_t>(*found, numbers);
+      append_numbers<std::uint8_t>(found, numbers);
       break;
     case DType::kInt32:
-      append_numbers<std::int32_t>(*found, numbers);
+      append_numbers<std::int32_t>(found, numbers);
       break;
     case DType::kInt64:
-      append_numbers<std::int64_t>(*found, numbers);
+      append_numbers<std::int64_t>(found, numbers);
       break;
     default:
       return std::nullopt;
@@ -86,16 +88,21 @@ std::optional<std::vector<double>> Lowering::known_numbers(TensorId tensor) cons
   return numbers;
 }
 
-void Lowering::set_numbers(TensorId tensor, const std::optional<Value>& numbers) {
-  changed_value(tensor) = numbers;
+std::optional<Value> Lowering::replace_by_numbers(TensorId operand, const Value& numbers) {
+  std::optional<Value> before = std::exchange(changed_value(operand), numbers);
   journal_.note([this, was = moves_numbers_] { moves_numbers_ = was; });
-  moves_numbers_ = numbers.has_value();
-  if (numbers) compute_type_ = numbers->type;
+  moves_numbers_ = true;
+  compute_type_ = numbers.type;
+  return before;
 }
 
-Value Lowering::take_numbers(TensorId tensor) {
-  const Value numbers = *values_[index_of(tensor)];
-  set_numbers(tensor, std::nullopt);
+Value Lowering::take_numbers(TensorId result, TensorId operand,
+                             const std::optional<Value>& floats) {
+  const Value numbers = *values_[index_of(result)];
+  changed_value(result) = std::nullopt;
+  changed_value(operand) = floats;
+  journal_.note([this] { moves_numbers_ = true; });
+  moves_numbers_ = false;
   return numbers;
 }
 

@@ -21,9 +21,7 @@ struct Dequantization {
   std::int64_t axis = 0;
 
   /// One byte an element and one scale for all: what kernels on activations take.
-  bool is_activation() const noexcept {
-    return !scales && (type == DType::kUInt8 || type == DType::kInt8);
-  }
+  bool is_activation() const noexcept { return !scales && is_byte(type); }
 };
 
 }  // namespace npu::onednn

@@ -17,6 +17,9 @@ struct QuantizedTarget {
   std::int64_t zero_point = 0;
   std::int64_t least = 0;
   std::int64_t most = 255;
+
+  /// Bounded by the type alone.
+  bool is_whole() const noexcept { return IntegerRange{least, most} == range_of(type); }
 };
 
 /// One thing that is done to the op's result in between.
@@ -45,6 +48,9 @@ Lowered<QuantizedSource> quantized_source(Lowering& lowering, TensorId tensor);
 /// Convolutions and matrix products as one primitive.
 Lowered<Value> add_quantized_convolution(Lowering& lowering, const QuantizedOp& op);
 Lowered<Value> add_quantized_product(Lowering& lowering, const QuantizedOp& op);
+
+/// In memory without gaps and without padding, which a function of zero would fill.
+Value without_gaps(Lowering& lowering, const Value& value);
 
 /// The quantize kernel of a node for floats that need not be its operand.
 Value add_quantize(Lowering& lowering, const BoundNode& node, const Value& floats);

@@ -206,8 +206,7 @@ std::string name_of(const StepRecord& step) {
 
 std::size_t checked_span(const LayoutRecord& layout) {
   const std::size_t rank = layout.extents.size();
-  const bool is_narrow = layout.type == DType::kInt8 || layout.type == DType::kUInt8;
-  require(is_narrow || layout.type == DType::kFloat32 || layout.type == DType::kBFloat16,
+  require(is_byte(layout.type) || layout.type == DType::kFloat32 || layout.type == DType::kBFloat16,
           "a layout is not of float32 or bfloat16, int8 or uint8");
   require(rank >= 1 && rank <= kMaxLayoutRank && layout.strides.size() == rank,
           "a layout's strides are not of the rank of its extents");

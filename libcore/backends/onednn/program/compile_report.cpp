@@ -65,11 +65,6 @@ void add_kernel(const Step& step, const StepRecord& record, const dnnl::engine& 
   }
 }
 
-bool is_product(const Node& node) {
-  const OpInfo* op = find_op(node.op_type);
-  return op != nullptr && (op->role == FusionRole::kConv || is_matrix_product(op->role));
-}
-
 /// A primitive whose first operand is numbers of a byte.
 bool multiplies_bytes(const Step& step) {
   if (step.kernel || step.node < 0 || step.kind != KernelKind::kCompute) return false;
@@ -85,13 +80,13 @@ void add_multiply_adds(const Graph& graph, const Plan& plan, Json& report) {
   bool is_quantized = false;
   for (const Node& node : graph.nodes()) {
     is_quantized = is_quantized || is_dequantization(node.op_type);
-    if (is_product(node)) all += node_flops(graph, node) / 2;
+    if (is_product(fusion_role(node.op_type))) all += node_flops(graph, node) / 2;
   }
   if (!is_quantized) return;
   for (const Step& step : plan.steps) {
     if (!multiplies_bytes(step)) continue;
     const Node& node = graph.nodes()[static_cast<std::size_t>(step.node)];
-    if (is_product(node)) int8 += node_flops(graph, node) / 2;
+    if (is_product(fusion_role(node.op_type))) int8 += node_flops(graph, node) / 2;
   }
   report["macs"] = all;
   report["int8_macs"] = int8;

@@ -268,8 +268,9 @@ dnnl::primitive_attr attributes_of(const PrimitiveRecord& record,
   if (!record.channel_scales.empty()) {
     const int channel = channel_mask(record);
     const auto& extents = record.layouts.back().extents;
-    const std::int64_t channels = record.kind == Kind::kMatmul ? extents.back() : extents[1];
-    require(channel != 0 && static_cast<std::int64_t>(record.channel_scales.size()) == channels,
+    const std::size_t axis = record.kind == Kind::kMatmul ? extents.size() - 1 : 1;
+    require(channel != 0 && axis < extents.size() &&
+                static_cast<std::int64_t>(record.channel_scales.size()) == extents[axis],
             "it has not one scale for each channel");
     attributes.set_output_scales(channel, record.channel_scales);
   }

@@ -43,7 +43,6 @@ class Program {
 
   const std::vector<TensorBinding>& inputs() const noexcept { return plan_.inputs; }
   const std::vector<TensorBinding>& outputs() const noexcept { return plan_.outputs; }
-  std::size_t arena_bytes() const noexcept { return plan_.arena_bytes; }
   /// Addresses in the order of inputs() and outputs(). Allocates nothing.
   void run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs);
   /// Nanoseconds of the last run, by node.

@@ -18,18 +18,11 @@ namespace {
 
 constexpr std::string_view kLibrary = "quantized_decomposed.";
 
-std::pair<std::int64_t, std::int64_t> range_of(DType dtype) {
-  if (dtype == DType::kUInt8) return {0, 255};
-  if (dtype == DType::kInt8) return {-128, 127};
-  if (dtype == DType::kInt16) return {INT16_MIN, INT16_MAX};
-  if (dtype == DType::kInt32) return {INT32_MIN, INT32_MAX};
-  Op::refuse("quantized to " + std::string(dtype_name(dtype)));
-}
-
 std::string torch_name(DType dtype) { return "torch." + std::string(dtype_name(dtype)); }
 
 Json range_attrs(DType dtype) {
   const auto [low, high] = range_of(dtype);
+  if (low == high) Op::refuse("quantized to " + std::string(dtype_name(dtype)));
   return Json{{"quant_min", low}, {"quant_max", high}, {"dtype", torch_name(dtype)}};
 }
 

@@ -65,6 +65,10 @@ enum class FusionRole : std::uint8_t {
 constexpr bool is_matrix_product(FusionRole role) noexcept {
   return role == FusionRole::kMatmul || role == FusionRole::kLinear;
 }
+/// A convolution or a product of matrices.
+constexpr bool is_product(FusionRole role) noexcept {
+  return role == FusionRole::kConv || is_matrix_product(role);
+}
 constexpr bool is_activation(FusionRole role) noexcept {
   return role >= FusionRole::kRelu && role <= FusionRole::kRareActivation;
 }
@@ -81,6 +85,9 @@ struct OpInfo {
 
 /// The row of an op, or null if the catalogue does not know it.
 const OpInfo* find_op(std::string_view op_type);
+
+/// Its role; kOther for an op that the catalogue does not know.
+FusionRole fusion_role(std::string_view op_type);
 
 /// Every op that the catalogue knows, by name.
 std::vector<std::string_view> catalogued_ops();

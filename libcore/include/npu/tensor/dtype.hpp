@@ -36,6 +36,32 @@ bool is_floating_point(DType dtype) noexcept;
 /// True for integer types; bool is not one of them.
 bool is_integer(DType dtype) noexcept;
 
+/// int8 or uint8.
+constexpr bool is_byte(DType dtype) noexcept {
+  return dtype == DType::kInt8 || dtype == DType::kUInt8;
+}
+
+struct IntegerRange {
+  std::int64_t least = 0;
+  std::int64_t most = 0;
+  bool operator==(const IntegerRange&) const = default;
+};
+/// What uint8 and signed integers of up to 32 bits hold; [0, 0] for others.
+constexpr IntegerRange range_of(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::kUInt8:
+      return {0, 255};
+    case DType::kInt8:
+      return {-128, 127};
+    case DType::kInt16:
+      return {INT16_MIN, INT16_MAX};
+    case DType::kInt32:
+      return {INT32_MIN, INT32_MAX};
+    default:
+      return {};
+  }
+}
+
 /// All names, in the order of the enum, for messages: "float32, float64, ...".
 std::string_view dtype_names() noexcept;
 

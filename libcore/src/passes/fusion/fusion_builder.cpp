@@ -33,8 +33,9 @@ OpFacts facts_of(std::string_view op_type) {
   facts.role = op->role;
   facts.is_random = op_type.find("dropout") != std::string_view::npos;
   facts.may_be_alias = may_be_alias(*op);
-  facts.joins_or_pads = facts.may_be_alias &&
-                        (op->role == Role::kCat || op_type.find("pad") != std::string_view::npos);
+  const std::string_view name = base_name(op_type);
+  facts.joins_or_pads =
+      facts.may_be_alias && (op->role == Role::kCat || name == "pad" || name == "constant_pad_nd");
   return facts;
 }
 

@@ -20,10 +20,6 @@ namespace {
 
 constexpr std::size_t kMostQuantizedNodes = 16;
 
-bool is_byte(DType type) { return type == DType::kInt8 || type == DType::kUInt8; }
-
-bool is_product(Role role) { return role == Role::kConv || is_matrix_product(role); }
-
 /// A function of one operand that a table of 256 numbers, or a kernel in front of its quantization,
 /// computes.
 bool is_function(Role role) {
@@ -51,7 +47,8 @@ class QuantizedMatcher {
  private:
   const TensorInfo& info(TensorId id) const { return builder_.graph().tensor(id); }
 
-  /// The node that dequantizes a tensor from bytes on the device of its reader, or -1.
+  /// The node that dequantizes a tensor from bytes on the device of its reader, or -1. It need not
+  /// be in the reader's group: same_device would ask for that, too, within stated groups.
   std::int32_t dequantization(TensorId id, std::int32_t reader) const {
     const std::int32_t n = builder_.producer(id);
     if (n < 0 || !is_dequantization(builder_.node(n).op_type)) return -1;

@@ -438,4 +438,48 @@ TEST_CASE("onednn: conversions alone", "[onednn][quantized]") {
   }
 }
 
+TEST_CASE("onednn: a group between conversions is checked as its nodes are",
+          "[onednn][quantized]") {
+  QuantizedModel model;
+  const Array x = model.numbers("x", {1, 4, 6, 6}, kAsymmetric, 1);
+  const auto status = [&] {
+    const Device device = open_device();
+    const Compiled compiled = compile(device.get(), model);
+    INFO(compiled.text);
+    return compiled.status;
+  };
+  const auto average = [&](const Shape& stated, const std::string& attrs) {
+    const Array y = pool(x, {1, 4, 3, 3}, {{2, 2}, {2, 2}, {0, 0}}, false);
+    return model.node("y", "aten.avg_pool2d.default", {"x"}, R"("kernel_size":[2,2])" + attrs,
+                      stated == y.shape ? y : reshape(y, stated));
+  };
+  SECTION("a divisor of 0") {
+    model.quantize("q", "y", average({1, 4, 3, 3}, R"(,"divisor_override":0)"), kPositive);
+    CHECK(status() != NPU_OK);
+  }
+  SECTION("another shape of the average") {
+    model.quantize("q", "y", average({1, 4, 9, 1}, ""), kPositive);
+    CHECK(status() != NPU_OK);
+  }
+  SECTION("another shape of the numbers") {
+    const Array y = average({1, 4, 3, 3}, "");
+    model.quantize("q", "y", reshape(y, {1, 4, 9, 1}), kPositive);
+    CHECK(status() != NPU_OK);
+  }
+}
+
+TEST_CASE("onednn: numbers that no byte has stay with floats", "[onednn][quantized]") {
+  QuantizedModel model;
+  const Quantization far = GENERATE(Quantization{0.0213, 300, NPU_UINT8, false},
+                                    Quantization{0.0213, -129, NPU_INT8, false});
+  model.input("q_x",
+              map_values(random_array({2, 8}, 1), [](double v) { return std::floor(v * 9) + 60; }),
+              far.dtype);
+  const Array x = model.dequantize("x", "q_x", model.expected("q_x"), far);
+  model.node("y", "aten.relu.default", {"x"}, "", relu(x));
+  model.quantize("q", "y", relu(x), kPositive);
+  const Names found = model.check();
+  CHECK(std::count(found.begin(), found.end(), "dequantize") == 1);
+}
+
 }  // namespace npu::test::onednn
