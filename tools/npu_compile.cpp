@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-compile -- compile a document to one file that npu-run maps and runs.
+#include "compile_precision.hpp"
 #include "file_digest.hpp"
 #include "interruptible_compile.hpp"
 #include "npu/compile/kernel_report.hpp"
@@ -29,6 +30,7 @@ int main(int argc, char** argv) {
   npu::CompileModelOptions options;
   bool info = false;
   std::string isa;
+  npu::cli::CompilePrecision precision;
   std::optional<double> deadline;
   tool.add_graph_input();
   tool.add_output();
@@ -39,6 +41,7 @@ int main(int argc, char** argv) {
       ->type_name("NAME|FILE");
   npu::cli::add_device_options(tool, options.where);
   tool.add_precision(options.compile.precision, "compute float32 tensors as f32 or bf16 [f32]");
+  add_compile_precision(tool, precision);
   app.add_option(
          "--isa", isa,
          "level of instructions to compile for: one that this CPU has; default: its highest")
@@ -71,16 +74,21 @@ int main(int argc, char** argv) {
   tool.add_report(
       "what each partition was compiled to and, with bf16, how far its results are from f32");
   tool.add_assert(
-      "partitions, kernels, reorders, refused, cache_hits, compile_ms, ...; see npu-compile(1)");
-  tool.add_examples({"npu-compile model.json -o model.npub && npu-run model.npub --random-inputs 0",
-                     "npu-tag model.json | npu-partition | npu-compile -o model.npub --report",
-                     "npu-compile --precision bf16 --report model.part.json -o model.npub",
-                     "npu-compile --info model.npub"});
+      "partitions, kernels, reorders, refused, cache_hits, compile_ms, ...; with --quantize "
+      "snr_db, int8_macs, ...; see npu-compile(1)");
+  tool.add_examples(
+      {"npu-compile model.json -o model.npub && npu-run model.npub --random-inputs 0",
+       "npu-tag model.json | npu-partition | npu-compile -o model.npub --report",
+       "npu-compile --precision bf16 --report model.part.json -o model.npub",
+       "npu-compile --quantize int8 --calibrate samples.safetensors model.json -o m.npub",
+       "npu-compile --info model.npub"});
   return tool.run(argc, argv, [&] {
     if (info) return describe(tool);
     if (!isa.empty()) npu::limit_isa_level(isa);
+    const bool is_quantized = precision.asked(tool);
     options.measure_precision = tool.wants_report();
     npu::Graph& graph = tool.read_graph();
+    if (is_quantized) return compile_int8(tool, graph, precision, options, deadline);
     npu::CompileModelResult result = npu::cli::compile_interruptibly(
         graph, options, deadline, tool.verbosity() < 0, tool.diagnostics());
     tool.stop_on_errors();

@@ -135,7 +135,7 @@ _npu_complete() {
       options+=" -k --parts --imbalance --best-effort --seed --what-if --verify --profile"
       ;;
     npu-compile)
-      options="$common --bind --freeze -o --output -t --target --devices --exclude-device --precision --isa --weights --random-weights -j --jobs --threads"
+      options="$common --bind --freeze -o --output -t --target --devices --exclude-device --precision --quantize --calibrate --calibration --full --max-error --isa --weights --random-weights -j --jobs --threads"
       options+=" --no-fallback --load-ops --promote --cache-dir --no-cache --cache-limit --memory-limit --deadline --info"
       ;;
     npu-align)

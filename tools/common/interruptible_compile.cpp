@@ -111,9 +111,9 @@ class StopSignals {
 
 }  // namespace
 
-CompileModelResult compile_interruptibly(Graph& graph, CompileModelOptions options,
-                                         std::optional<double> deadline_s, bool quiet,
-                                         Diagnostics& diagnostics) {
+void compile_interruptibly(CompileModelOptions options, std::optional<double> deadline_s,
+                           bool quiet,
+                           const std::function<void(const CompileModelOptions&)>& compile) {
   Progress progress(quiet, 2, Progress::CtrlC::kIsNotOurs);
   const StopSignals signals(deadline_s);
   options.compile.control.progress = [&](double done, const std::string& what) {
@@ -122,13 +122,22 @@ CompileModelResult compile_interruptibly(Graph& graph, CompileModelOptions optio
   };
   if (deadline_s) options.compile.control.deadline = seconds_from_now(*deadline_s);
   try {
-    CompileModelResult result = compile_model(graph, options, diagnostics);
+    compile(options);
     StopSignals::end_if_come();
-    return result;
   } catch (...) {
     StopSignals::end_if_come();
     throw;
   }
+}
+
+CompileModelResult compile_interruptibly(Graph& graph, const CompileModelOptions& options,
+                                         std::optional<double> deadline_s, bool quiet,
+                                         Diagnostics& diagnostics) {
+  CompileModelResult result;
+  compile_interruptibly(options, deadline_s, quiet, [&](const CompileModelOptions& watched) {
+    result = compile_model(graph, watched, diagnostics);
+  });
+  return result;
 }
 
 }  // namespace npu::cli

@@ -6,11 +6,9 @@
 
 namespace npu::cli {
 
-void add_precision_options(Tool& tool, PrecisionOptions& options) {
-  CLI::App& app = tool.app();
-  app.add_option("--quantize", options.mode,
-                 "choose precisions instead of layouts, before npu-fuse: int8 wherever an op can, "
-                 "with the fewest conversions, or mixed, for the least time within --max-error")
+void add_quantize_mode(Tool& tool, std::string& mode, const std::string& what) {
+  tool.app()
+      .add_option("--quantize", mode, what)
       ->type_name("int8|mixed")
       ->check(CLI::Validator(
           [](std::string& text) {
@@ -18,10 +16,38 @@ void add_precision_options(Tool& tool, PrecisionOptions& options) {
                                                      : "expected int8 or mixed, found " + text;
           },
           ""));
-  app.add_option("--max-error", options.max_error,
+}
+
+void add_quantize_choice(Tool& tool, std::optional<double>& max_error, std::string& calibration,
+                         bool& full) {
+  CLI::App& app = tool.app();
+  app.add_option("--max-error", max_error,
                  "with --quantize mixed: what the relative powers of errors may add up to")
       ->type_name("X")
       ->check(finite_at_least_zero());
+  app.add_option("--calibration", calibration,
+                 "with --quantize: how ranges are chosen: minmax, average, percentile[=P], entropy "
+                 "or mse")
+      ->type_name("METHOD")
+      ->capture_default_str();
+  app.add_flag("--full", full, "with --quantize: fail, with the ops, if some cannot be int8");
+}
+
+void check_quantize_choice(const std::string& mode, const std::optional<double>& max_error,
+                           bool full) {
+  const bool is_mixed = mode == "mixed";
+  if (is_mixed != max_error.has_value()) {
+    throw Error(ErrorCode::kUsage, "--quantize mixed and --max-error X go together");
+  }
+  if (is_mixed && full) throw Error(ErrorCode::kUsage, "--full is for --quantize int8");
+}
+
+void add_precision_options(Tool& tool, PrecisionOptions& options) {
+  CLI::App& app = tool.app();
+  add_quantize_mode(tool, options.mode,
+                    "choose precisions instead of layouts, before npu-fuse: int8 wherever an op "
+                    "can, with the fewest conversions, or mixed, for the least time within "
+                    "--max-error");
   app.add_option("--profile", options.profile,
                  "with --quantize mixed: times in float, by npu-profile [the target's rates]")
       ->type_name("FILE");
@@ -31,13 +57,7 @@ void add_precision_options(Tool& tool, PrecisionOptions& options) {
   app.add_option("--ranges", options.ranges,
                  "with --quantize: what npu-profile --calibrate wrote; see npu-ranges(5)")
       ->type_name("FILE");
-  app.add_option("--calibration", options.calibration,
-                 "with --quantize: how ranges are chosen: minmax, average, percentile[=P], entropy "
-                 "or mse")
-      ->type_name("METHOD")
-      ->capture_default_str();
-  app.add_flag("--full", options.full,
-               "with --quantize: fail, with the ops, if some cannot be int8");
+  add_quantize_choice(tool, options.max_error, options.calibration, options.full);
 }
 
 bool PrecisionOptions::asked(Tool& tool) const {
@@ -55,12 +75,8 @@ bool PrecisionOptions::asked(Tool& tool) const {
       throw Error(ErrorCode::kUsage, std::string(option) + " is about layouts, not for --quantize");
     }
   }
-  const bool is_mixed = mode == "mixed";
-  if (is_mixed != max_error.has_value()) {
-    throw Error(ErrorCode::kUsage, "--quantize mixed and --max-error X go together");
-  }
-  if (is_mixed && full) throw Error(ErrorCode::kUsage, "--full is for --quantize int8");
-  if (!is_mixed && !profile.empty()) {
+  check_quantize_choice(mode, max_error, full);
+  if (mode != "mixed" && !profile.empty()) {
     throw Error(ErrorCode::kUsage, "--profile is for --quantize mixed");
   }
   if (verify) throw Error(ErrorCode::kUsage, "--verify checks a document, without --quantize");

@@ -23,6 +23,18 @@ struct PrecisionOptions {
   bool asked(Tool& tool) const;
 };
 
+/// Adds --quantize int8|mixed.
+void add_quantize_mode(Tool& tool, std::string& mode, const std::string& what);
+
+/// Adds what npu-align and npu-compile say of a choice of precisions: --max-error, --calibration
+/// and --full.
+void add_quantize_choice(Tool& tool, std::optional<double>& max_error, std::string& calibration,
+                         bool& full);
+
+/// Throws Error kUsage for values of these that do not go together.
+void check_quantize_choice(const std::string& mode, const std::optional<double>& max_error,
+                           bool full);
+
 void add_precision_options(Tool& tool, PrecisionOptions& options);
 
 /// Checks the certificate of the tool's graph and prints what it proves.

@@ -111,6 +111,8 @@ CompileModelResult compile_model(Graph& graph, const CompileModelOptions& option
   if (options.weights.random_seed && source.file.empty()) {
     result.content.provenance["random_weights"] = *options.weights.random_seed;
   }
+  result.target = target;
+  result.weights = std::move(weights);
   return result;
 }
 

@@ -11,6 +11,8 @@
 #include "npu/runtime/weight_store.hpp"
 #include "npu/support/error.hpp"
 #include "npu/target/select_devices.hpp"
+#include "npu/target/target.hpp"
+#include "npu/tensor/tensor.hpp"
 
 namespace npu {
 
@@ -29,6 +31,8 @@ struct CompileModelOptions {
 struct CompileModelResult {
   CompiledModel model;
   BundleContent content;
+  Target target;                ///< that it was compiled for
+  std::vector<Tensor> weights;  ///< by TensorId, with what was folded
   CompileReport report;
 };
 

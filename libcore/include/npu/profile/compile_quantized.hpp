@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "npu/ir/graph.hpp"
+#include "npu/passes/quantize.hpp"
+#include "npu/runtime/compile_model.hpp"
+#include "npu/runtime/run_model.hpp"
+#include "npu/support/error.hpp"
+
+namespace npu {
+
+/// The options of npu-compile --quantize.
+struct CompileQuantizedOptions {
+  CompileModelOptions model;  ///< its target is that of calibration and precisions as well
+  QuantizeOptions precision;
+  std::vector<InputFile> samples;
+  std::int64_t compared_samples = 16;  ///< at most, on which the result is compared with float
+};
+
+/// How far a model is from itself in float32.
+struct FloatComparison {
+  std::int64_t samples = 0;
+  double snr_db = 0;   ///< of the worst output, over all samples
+  double max_abs = 0;  ///< of any output
+};
+
+struct CompileQuantizedResult {
+  QuantizeResult precision;
+  CompileModelResult model;
+  std::optional<FloatComparison> error;  ///< nothing if no output has floating-point numbers
+};
+
+/// Records what the tensors of a model hold when it runs on samples, gives every op a precision,
+/// compiles the result like compile_model, and compares it with the model in float32, compiled
+/// likewise. The same as npu-profile --calibrate, npu-align --quantize and npu-compile one after
+/// the other: the content has the same bytes. Throws what these throw.
+CompileQuantizedResult compile_quantized(Graph& graph, const CompileQuantizedOptions& options,
+                                         Diagnostics& diagnostics);
+
+/// One line about the share of int8 and the error.
+std::string quantized_summary(const CompileQuantizedResult& result);
+/// Those of compile_metrics and quantize_metrics, snr_db and max_abs_error; int8_macs is that of
+/// the compiled model.
+std::map<std::string, double> compile_quantized_metrics(const CompileQuantizedResult& result);
+
+}  // namespace npu

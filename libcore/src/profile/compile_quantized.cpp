@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operation behind npu-compile --quantize: calibrate, choose precisions, compile, compare.
+//
+// The comparison compiles the model in float32 as well and runs both, so that the error is that of
+// the program that comes out, kernels included. Cost: one run a sample, those of the passes, two
+// compiles, and two runs a compared sample; memory: the outputs of one sample.
+#include "npu/profile/compile_quantized.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "npu/profile/calibrate_model.hpp"
+#include "npu/quant/channel_extremes.hpp"
+#include "npu/runtime/executor.hpp"
+#include "npu/support/text.hpp"
+#include "profile/sample_files.hpp"
+#include "runtime/report_numbers.hpp"
+
+namespace npu {
+namespace {
+
+/// A compiled model that runs.
+class LoadedModel {
+ public:
+  LoadedModel(const Graph& graph, const CompileModelResult& compiled, const CompileOptions& options)
+      : executor_(graph, compiled.model.plan, compiled.target, compiled.weights,
+                  executor_options(options), compiled.model.partitions, compiled.model.devices) {}
+
+  std::vector<Tensor> run(const std::vector<Tensor>& inputs) {
+    return executor_.run(inputs, nullptr);
+  }
+
+ private:
+  static ExecutorOptions executor_options(const CompileOptions& options) {
+    ExecutorOptions execution;
+    execution.threads = options.threads;
+    execution.backend_options = options.backend_options;
+    return execution;
+  }
+
+  Executor executor_;
+};
+
+/// The errors of one output.
+class OutputError {
+ public:
+  void add(const Tensor& actual, const Tensor& expected) {
+    const std::span<const float> found = float_values(actual, found_);
+    const std::span<const float> wanted = float_values(expected, wanted_);
+    for (std::size_t i = 0; i < std::min(found.size(), wanted.size()); ++i) {
+      const double value = wanted[i];
+      const double difference = double{found[i]} - value;
+      signal_ += value * value;
+      noise_ += difference * difference;
+      // Not std::max, which would drop a NaN.
+      if (!(std::abs(difference) <= max_abs_)) max_abs_ = std::abs(difference);
+    }
+    has_numbers_ = has_numbers_ || !wanted.empty();
+  }
+
+  bool has_numbers() const noexcept { return has_numbers_; }
+  double max_abs() const noexcept { return max_abs_; }
+  double snr_db() const {
+    if (noise_ == 0) return std::numeric_limits<double>::infinity();
+    return 10 * std::log10(signal_ / noise_);
+  }
+
+ private:
+  double signal_ = 0;
+  double noise_ = 0;
+  double max_abs_ = 0;
+  bool has_numbers_ = false;
+  std::vector<float> found_;
+  std::vector<float> wanted_;
+};
+
+/// The worse one of two, NaN being the worst.
+double worse(double a, double b, bool is_greater_worse) {
+  if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<double>::quiet_NaN();
+  return is_greater_worse ? std::max(a, b) : std::min(a, b);
+}
+
+std::optional<FloatComparison> summary_of(const std::vector<OutputError>& outputs,
+                                          std::int64_t samples) {
+  std::optional<FloatComparison> summary;
+  for (const OutputError& output : outputs) {
+    if (!output.has_numbers()) continue;
+    if (!summary) summary = {samples, output.snr_db(), output.max_abs()};
+    summary->snr_db = worse(summary->snr_db, output.snr_db(), false);
+    summary->max_abs = worse(summary->max_abs, output.max_abs(), true);
+  }
+  return summary;
+}
+
+class QuantizedCompiler {
+ public:
+  QuantizedCompiler(Graph& graph, const CompileQuantizedOptions& options, Diagnostics& diagnostics)
+      : graph_(graph), options_(options), diagnostics_(diagnostics) {}
+
+  CompileQuantizedResult run() {
+    const Graph original = graph_;
+    if (!quantize()) return std::move(result_);
+    result_.model = compile_model(graph_, options_.model, diagnostics_);
+    if (diagnostics_.has_errors()) return std::move(result_);
+    compare(original);
+    return std::move(result_);
+  }
+
+ private:
+  /// False if there are errors.
+  bool quantize() {
+    const std::function<bool(double, const std::string&)>& tell =
+        options_.model.compile.control.progress;
+    CalibrateOptions calibrate;
+    calibrate.samples = options_.samples;
+    calibrate.target = options_.model.where.target;
+    calibrate.weights = options_.model.weights;
+    calibrate.threads = options_.model.compile.threads;
+    // Only a budget of errors asks for those of each op.
+    if (!options_.precision.max_error) calibrate.error_samples = 0;
+    const TensorRanges ranges = calibrate_model(
+        graph_, calibrate,
+        [&](const ProfileProgress& state) {
+          const double done = state.total > 0 ? static_cast<double>(state.done) / state.total : 0;
+          return !tell || tell(done, "calibration, " + state.what);
+        },
+        diagnostics_);
+    if (diagnostics_.has_errors()) return false;
+    QuantizeOptions precision = options_.precision;
+    precision.target = options_.model.where.target;
+    result_.precision = quantize_model(graph_, ranges, precision, diagnostics_);
+    return !diagnostics_.has_errors();
+  }
+
+  void compare(const Graph& original) {
+    Graph graph = original;
+    CompileModelOptions options = options_.model;
+    options.compile.precision = "f32";
+    options.measure_precision = false;
+    Diagnostics ignored;  // the same as those of the model itself
+    const CompileModelResult exact = compile_model(graph, options, ignored);
+    const SampleFiles samples(graph, options_.samples, ignored);
+    LoadedModel reference(graph, exact, options.compile);
+    LoadedModel model(graph_, result_.model, options_.model.compile);
+    const std::int64_t count = std::min(samples.count(), options_.compared_samples);
+    std::vector<OutputError> errors(graph.graph_outputs().size());
+    for (std::int64_t sample = 0; sample < count; ++sample) {
+      const std::vector<Tensor> inputs = samples.read(sample);
+      const std::vector<Tensor> found = model.run(inputs);
+      const std::vector<Tensor> expected = reference.run(inputs);
+      for (std::size_t o = 0; o < errors.size(); ++o) errors[o].add(found[o], expected[o]);
+    }
+    result_.error = summary_of(errors, count);
+  }
+
+  Graph& graph_;
+  const CompileQuantizedOptions& options_;
+  Diagnostics& diagnostics_;
+  CompileQuantizedResult result_;
+};
+
+}  // namespace
+
+CompileQuantizedResult compile_quantized(Graph& graph, const CompileQuantizedOptions& options,
+                                         Diagnostics& diagnostics) {
+  return QuantizedCompiler(graph, options, diagnostics).run();
+}
+
+std::string quantized_summary(const CompileQuantizedResult& result) {
+  const double share = compile_metrics(result.model.report).at("int8_macs");
+  std::string text = "int8: " + fixed_text(100 * share, 1) + " % of the multiply-adds";
+  if (!result.error) return text;
+  const bool is_equal = std::isinf(result.error->snr_db) && result.error->snr_db > 0;
+  return text + "; against float on " + std::to_string(result.error->samples) +
+         (result.error->samples == 1 ? " sample" : " samples") + ": SNR " +
+         (is_equal ? "infinite" : fixed_text(result.error->snr_db, 1) + " dB") +
+         ", largest error " + scientific_text(result.error->max_abs);
+}
+
+std::map<std::string, double> compile_quantized_metrics(const CompileQuantizedResult& result) {
+  std::map<std::string, double> metrics = compile_metrics(result.model.report);
+  metrics.merge(quantize_metrics(result.precision));
+  if (result.error) {
+    metrics["snr_db"] = result.error->snr_db;
+    metrics["max_abs_error"] = result.error->max_abs;
+  }
+  return metrics;
+}
+
+}  // namespace npu

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of npu-compile for precisions, and what it does with them.
+#include "compile_precision.hpp"
+
+#include "interruptible_compile.hpp"
+#include "named_value.hpp"
+#include "npu/compile/kernel_report.hpp"
+#include "quantize_options.hpp"
+
+namespace npu::cli {
+
+void add_compile_precision(Tool& tool, CompilePrecision& options) {
+  CLI::App& app = tool.app();
+  add_quantize_mode(tool, options.mode,
+                    "calibrate and quantize first: int8 wherever an op can, with the fewest "
+                    "conversions, or mixed, for the least time within --max-error");
+  app.add_option_function<std::vector<std::string>>(
+         "--calibrate",
+         [&options](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts) options.samples.push_back(parse_input_file(text));
+         },
+         "with --quantize: samples to run the model on, safetensors, NAME=FILE.npy or "
+         "NAME=FILE.pb; repeatable")
+      ->type_name("FILE")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_quantize_choice(tool, options.max_error, options.calibration, options.full);
+}
+
+bool CompilePrecision::asked(Tool& tool) const {
+  const auto given = [&](const char* option) { return tool.app().count(option) > 0; };
+  if (mode.empty()) {
+    for (const char* option : {"--calibrate", "--calibration", "--full", "--max-error"}) {
+      if (given(option)) {
+        throw Error(ErrorCode::kUsage, std::string(option) + " goes with --quantize");
+      }
+    }
+    return false;
+  }
+  check_quantize_choice(mode, max_error, full);
+  if (samples.empty()) {
+    throw Error(ErrorCode::kUsage, "--quantize needs samples: give --calibrate FILE");
+  }
+  for (const char* option : {"--load-ops", "--promote"}) {
+    if (given(option)) {
+      throw Error(ErrorCode::kUsage, std::string(option) +
+                                         " does not go with --quantize, since calibration runs no "
+                                         "such ops");
+    }
+  }
+  return true;
+}
+
+ExitStatus compile_int8(Tool& tool, Graph& graph, const CompilePrecision& options,
+                        const CompileModelOptions& model, std::optional<double> deadline) {
+  CompileQuantizedOptions all;
+  all.precision.calibration = CalibrationMethod::parse(options.calibration);
+  all.precision.full = options.full;
+  all.precision.max_error = options.max_error;
+  all.samples = options.samples;
+  CompileQuantizedResult result;
+  compile_interruptibly(model, deadline, tool.verbosity() < 0,
+                        [&](const CompileModelOptions& watched) {
+                          all.model = watched;
+                          result = compile_quantized(graph, all, tool.diagnostics());
+                        });
+  tool.stop_on_errors();
+  if (tool.verbosity() >= 0) tool.complain(quantized_summary(result));
+  tool.report(format_quantize_report(result.precision));
+  tool.report(format_compile_report(result.model.report));
+  if (tool.verbosity() > 0) tool.report(format_kernel_report(result.model.model));
+  const ExitStatus status = tool.check_asserts(compile_quantized_metrics(result));
+  tool.write_bundle(result.model.content);
+  return status;
+}
+
+}  // namespace npu::cli

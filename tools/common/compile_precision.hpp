@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "npu/profile/compile_quantized.hpp"
+#include "tool.hpp"
+
+namespace npu::cli {
+
+/// The options of npu-compile that quantize a model in the same go.
+struct CompilePrecision {
+  std::string mode;  ///< "int8" or "mixed"; empty: neither
+  std::vector<InputFile> samples;
+  std::string calibration = "minmax";
+  std::optional<double> max_error;
+  bool full = false;
+
+  /// Whether a model is to be quantized. Throws Error kUsage for options that do not go together.
+  bool asked(Tool& tool) const;
+};
+
+void add_compile_precision(Tool& tool, CompilePrecision& options);
+
+/// Quantizes and compiles, says how far the result is from float, reports, checks and writes it.
+ExitStatus compile_int8(Tool& tool, Graph& graph, const CompilePrecision& options,
+                        const CompileModelOptions& model, std::optional<double> deadline);
+
+}  // namespace npu::cli
