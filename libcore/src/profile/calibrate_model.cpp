@@ -95,37 +95,40 @@ class Calibrator {
                               : load_target(options_.target.empty() ? "host" : options_.target);
     WeightSource source = options_.weights;
     if (source.file.empty() && !source.random_seed) source.file = weights_file_of(graph_);
-    load_weights(graph_, source, diagnostics_);
+    std::vector<Tensor> weights = load_weights(graph_, source, diagnostics_);
     if (diagnostics_.has_errors()) return {};
     for (Node& node : graph_.nodes()) node.fusion_group.reset();
     for (const char* key : {"partition", "fusion", "layout"}) graph_.erase_npu_member(key);
+    CompileOptions compile;
+    compile.threads = options_.threads;
+    devices_ = fold_constants(graph_, target, compile, nullptr, weights).devices;
     const Graph original = graph_;
     add_outputs(graph_, hidden_results(graph_));
-    run_samples(samples, target, source);
+    run_samples(samples, target, by_name(original, weights));
     ranges_.samples = samples.count();
     ranges_.index();
-    if (options_.error_samples > 0) measure_errors(original, samples, target, source);
+    if (options_.error_samples > 0) measure_errors(original, samples, target, weights);
     return std::move(ranges_);
   }
 
  private:
-  /// The weights of a graph with what folds from them.
-  std::vector<Tensor> whole_weights(const Graph& graph, const Target& target,
-                                    const WeightSource& source) {
-    std::vector<Tensor> weights = load_weights(graph, source, diagnostics_);
-    CompileOptions compile;
-    compile.threads = options_.threads;
-    fold_constants(graph, target, compile, nullptr, weights);
-    return weights;
+  /// The weights of the same model under the ids of the graph with more outputs.
+  std::vector<Tensor> by_name(const Graph& original, const std::vector<Tensor>& weights) const {
+    std::vector<Tensor> result(graph_.tensors().size());
+    for (std::size_t t = 0; t < result.size(); ++t) {
+      result[t] = weights[index_of(original.find_tensor(graph_.tensors()[t].name))];
+    }
+    return result;
   }
 
-  void run_samples(const SampleFiles& samples, const Target& target, const WeightSource& source) {
-    const std::vector<Tensor> weights = whole_weights(graph_, target, source);
+  void run_samples(const SampleFiles& samples, const Target& target,
+                   const std::vector<Tensor>& weights) {
     add_weights(weights);
     const PartitionPlan plan = single_partition_plan(graph_, device_for_all(graph_, target).name);
     ExecutorOptions execution;
     execution.threads = options_.threads;
-    Executor executor(graph_, plan, target, weights, execution);
+    Executor executor(graph_, plan, target, weights, execution, devices_);
+    devices_ = executor.devices();
     list_tensors();
     for (std::int64_t sample = 0; sample < samples.count(); ++sample) {
       tell("samples", sample, samples.count());
@@ -139,13 +142,13 @@ class Calibrator {
   }
 
   void measure_errors(const Graph& graph, const SampleFiles& samples, const Target& target,
-                      const WeightSource& source) {
-    const std::vector<Tensor> weights = whole_weights(graph, target, source);
+                      const std::vector<Tensor>& weights) {
     OpErrorRuns runs{.graph = &graph,
                      .weights = &weights,
                      .target = &target,
                      .device = device_for_all(graph, target).name,
                      .execution = {},
+                     .devices = devices_,
                      .samples = &samples,
                      .count = std::min(options_.error_samples, samples.count())};
     runs.execution.threads = options_.threads;
@@ -223,6 +226,7 @@ class Calibrator {
   std::vector<std::pair<bool, std::size_t>> places_;  // by tensor: input or output, and which
   std::set<TensorId> listed_;
   std::vector<float> buffer_;
+  OpenDevices devices_;
   Clock::time_point start_ = Clock::now();
 };
 

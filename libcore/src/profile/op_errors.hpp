@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "npu/compile/compiler.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/quant/tensor_ranges.hpp"
 #include "npu/runtime/executor.hpp"
@@ -23,6 +24,7 @@ struct OpErrorRuns {
   const Target* target = nullptr;
   std::string device;  ///< runs the whole model
   ExecutorOptions execution;
+  OpenDevices devices;  ///< that are open already, with these options
   const SampleFiles* samples = nullptr;
   std::int64_t count = 0;  ///< of samples that are used
 };

@@ -313,10 +313,12 @@ double quantization_error(const Histogram& histogram, const QuantParams& params,
     return level / 12 + distance * distance * distance / 3;
   };
   const double step = width / params.scale;
-  const double first = (histogram.first_bin() + histogram.used_begin()) * step;
+  const std::int32_t begin = histogram.used_begin();
+  const std::int32_t end = histogram.used_end();
+  const double first = (histogram.first_bin() + begin) * step;
   double before = integral(first);
   double sum = 0;
-  for (std::int32_t i = histogram.used_begin(); i < histogram.used_end(); ++i) {
+  for (std::int32_t i = begin; i < end; ++i) {
     const double after = integral((histogram.first_bin() + i + 1) * step);
     sum += (after - before) * static_cast<double>(histogram.bins()[index_of(i)]);
     before = after;

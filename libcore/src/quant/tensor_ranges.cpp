@@ -201,7 +201,8 @@ TensorRanges TensorRanges::parse(const Json& json, const std::string& file) {
   if (top.has("errors")) {
     std::set<std::string> nodes;
     top.for_each("errors", [&](const JsonFields& fields) {
-      OpError error{.node = fields.text("node"), .power = fields.number("power", 1e300)};
+      OpError error{.node = fields.text("node"),
+                    .power = fields.number("power", OpError::kMostPower)};
       if (!nodes.insert(error.node).second) {
         fields.refuse("node", "'" + error.node + "' is listed twice");
       }

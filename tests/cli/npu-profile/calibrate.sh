@@ -19,6 +19,15 @@ npu-tag "$model" | npu-fuse | npu-partition | npu-profile - --weights "$small/ml
 # Each op alone in int8 has an error, by itself small.
 sed -n '/^op alone/,$p' report | awk 'NR == 1 { print } NR > 1 { print $1, ($NF > 25 && $NF < 80) ? "25 to 80 dB" : $NF }'
 npu-profile "$model" --calibrate "$small/mlp.inputs.safetensors" --error-samples 0 | grep -c '"errors"'
+# Logarithms of 0: equal ones are no error, one where there was a number is the greatest error, and both can be read.
+odd=$CASES/npu-profile/not_finite.json
+npu-profile "$odd" --calibrate "$small/mlp.inputs.safetensors" --report -o odd.json 2>report
+sed -n '/^op alone/,$p' report | awk 'NR > 1 { print $1, ($NF > 25 && $NF < 80) ? "25 to 80 dB" : $NF }'
+npu-align --quantize int8 --ranges odd.json "$odd" >/dev/null
+echo "exit $?"
+# A device that runs the first op in int8 and not the others.
+npu-profile "$odd" --target "$CASES/npu-profile/per_tensor.json" --calibrate "$small/mlp.inputs.safetensors" 2>&1 >tensor.json
+echo "exit $?, $(grep -c '"errors"' tensor.json)"
 try npu-profile "$model" --calibrate missing.safetensors
 try npu-profile "$model" --error-samples 1
 try npu-profile "$model" --calibrate "$small/residual.inputs.safetensors"

@@ -37,6 +37,8 @@ struct WeightRange {
 
 /// The error at the model's outputs if one op alone is int8.
 struct OpError {
+  static constexpr double kMostPower = 1e300;  ///< also that of an error which is not finite
+
   std::string node;
   double power = 0;  ///< mean over the outputs of the error's power, relative to the output's
 };

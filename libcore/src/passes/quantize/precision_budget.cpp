@@ -183,9 +183,8 @@ BudgetSolution solve_budget(const BudgetProblem& budget, std::int64_t max_relaxa
   return BudgetSearch(budget).run(max_relaxations);
 }
 
-std::int64_t dual_bound(const BudgetProblem& budget, const PrecisionProblem& problem,
-                        std::int64_t price, std::int64_t divisor) {
-  const Choice choice = cheapest(budget, problem, price, divisor);
+std::int64_t dual_bound(const BudgetProblem& budget, std::int64_t price, std::int64_t divisor) {
+  const Choice choice = cheapest(budget, *budget.problem, price, divisor);
   return divide_up(divisor * choice.cost + price * (choice.error - budget.budget), divisor);
 }
 

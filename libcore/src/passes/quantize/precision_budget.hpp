@@ -36,7 +36,6 @@ BudgetSolution solve_budget(const BudgetProblem& budget, std::int64_t max_relaxa
 
 /// The bound that a price of errors proves: the least of cost + price / divisor * error over all
 /// choices, less price / divisor * budget, rounded up. One minimum cut.
-std::int64_t dual_bound(const BudgetProblem& budget, const PrecisionProblem& problem,
-                        std::int64_t price, std::int64_t divisor);
+std::int64_t dual_bound(const BudgetProblem& budget, std::int64_t price, std::int64_t divisor);
 
 }  // namespace npu::quantize

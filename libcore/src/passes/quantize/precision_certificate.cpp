@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the problem that a quantized document solves, and checks such documents.
 //
-// The check shares nothing with the search but the network: it reads units, costs and errors from
-// the document, the choice from its nodes, follows the inserted pairs to see which op reads which
-// tensor, adds up costs and errors, and solves one minimum cut, whose value bounds every other
-// choice. O(nodes + edges) and the cut. The document is untrusted: indices and sums are checked.
+// The check reads units, costs and errors from the document, the choice from its nodes, follows the
+// inserted pairs to see which op reads which tensor, adds up costs and errors, and solves one
+// minimum cut, whose value bounds every other choice. With the search it shares what a choice costs
+// (cost_of) and that cut (precision_network, dual_bound), not how the choice was found. O(nodes +
+// edges) and the cut. The document is untrusted: indices and sums are checked, and what a
+// certificate leaves out is looked for.
 #include "passes/quantize/precision_certificate.hpp"
 
 #include <algorithm>
@@ -13,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include "npu/ops/op_name.hpp"
 #include "npu/passes/quantize.hpp"
 #include "npu/support/ids.hpp"
 #include "support/json_fields.hpp"
@@ -21,7 +24,6 @@ namespace npu {
 namespace quantize {
 namespace {
 
-constexpr std::string_view kPairs = "quantized_decomposed.";
 constexpr std::int64_t kMost = std::int64_t{1} << 28;
 constexpr FieldStyle kStyle{.code = ErrorCode::kInvalidGraph, .names_key = true};
 
@@ -35,10 +37,12 @@ class CertificateCheck {
       : graph_(graph),
         section_(section),
         certificate_(section.object("certificate"), graph.file, section.pointer() + "/certificate",
-                     kStyle) {}
+                     kStyle),
+        outputs_(graph.graph_outputs().begin(), graph.graph_outputs().end()) {}
 
   std::string run() {
     certificate_.for_each("units", [&](const JsonFields& unit) { add_unit(unit); });
+    check_nodes();
     certificate_.for_each("values", [&](const JsonFields& value) { add_value(value); });
     check_sums();
     check_reads();
@@ -59,6 +63,20 @@ class CertificateCheck {
     return id;
   }
 
+  std::string precision_of(NodeId id) const {
+    const std::string* text = json_text(find_member(graph_.node(id).json, "precision"));
+    return text == nullptr ? "none" : *text;
+  }
+
+  /// What has a precision was chosen, so that it counts.
+  void check_nodes() const {
+    for (const NodeId id : ids_of<NodeId>(graph_.nodes())) {
+      const Node& node = graph_.node(id);
+      if (find_member(node.json, "precision") == nullptr || unit_of_.contains(id)) continue;
+      certificate_.refuse("units", "node '" + node.name + "' has a precision but is in no unit");
+    }
+  }
+
   void add_unit(const JsonFields& fields) {
     Unit unit;
     const auto index = static_cast<std::int32_t>(problem_.units.size());
@@ -73,8 +91,13 @@ class CertificateCheck {
     for (const Allowed each : {Allowed::kFloat, Allowed::kInt8, Allowed::kBoth}) {
       if (allowed == allowed_name(each)) unit.allowed = each;
     }
-    const Json* precision = find_member(graph_.node(unit.members.front()).json, "precision");
-    const bool is_int8 = precision != nullptr && *precision == "int8";
+    const std::string precision = precision_of(unit.members.front());
+    for (const NodeId member : unit.members) {
+      if (precision_of(member) == precision) continue;
+      fields.refuse("nodes", "node '" + graph_.node(member).name + "' is not " + precision +
+                                 " as '" + graph_.node(unit.members.front()).name + "' is");
+    }
+    const bool is_int8 = precision == "int8";
     if (allowed != "both" && (allowed == "int8") != is_int8) {
       fields.refuse("allowed", "the op is not what it is allowed to be");
     }
@@ -107,8 +130,7 @@ class CertificateCheck {
       }
       value.readers.push_back(static_cast<std::int32_t>(reader));
     }
-    const std::vector<TensorId>& outputs = graph_.graph_outputs();
-    value.is_output = std::find(outputs.begin(), outputs.end(), value.tensor) != outputs.end();
+    value.is_output = outputs_.contains(value.tensor);
     costs_.to_int8.push_back(fields.integer("to_int8", 0, kMost));
     costs_.to_float.push_back(fields.integer("to_float", 0, kMost));
     problem_.values.push_back(std::move(value));
@@ -132,12 +154,25 @@ class CertificateCheck {
       const TensorInfo& tensor = graph_.tensor(id);
       if (tensor.kind != TensorKind::kResult) return id;
       const Node& node = graph_.node(tensor.producer);
-      const bool is_pair =
-          node.op_type.starts_with(kPairs) && unit_of_.find(tensor.producer) == unit_of_.end();
+      const bool is_pair = (is_quantization(node.op_type) || is_dequantization(node.op_type)) &&
+                           !unit_of_.contains(tensor.producer);
       if (!is_pair || node.inputs.empty()) return id;
       id = node.inputs.front();
     }
     return id;
+  }
+
+  /// Weights, other types and what stays within a unit are no values; nothing else is left out.
+  void check_unlisted(std::size_t unit, const Node& node, TensorId operand, TensorId origin) const {
+    const TensorInfo& tensor = graph_.tensor(origin);
+    if (tensor.kind == TensorKind::kWeight) return;
+    const auto producer = unit_of_.find(tensor.producer);
+    const bool is_inside = tensor.kind == TensorKind::kResult && producer != unit_of_.end() &&
+                           index_of(producer->second) == unit;
+    const bool needs_integers = int8_[unit] != 0 && tensor.dtype == DType::kFloat32 && !is_inside;
+    if (origin == operand && !needs_integers) return;
+    certificate_.refuse(
+        "values", "node '" + node.name + "' reads '" + tensor.name + "', which is not listed");
   }
 
   /// The document's ops read what the certificate says, and int8 ops read integers.
@@ -148,7 +183,10 @@ class CertificateCheck {
         for (const TensorId operand : graph_.node(member).inputs) {
           const TensorId origin = behind_pairs(operand);
           const auto value = value_of_.find(origin);
-          if (value == value_of_.end()) continue;
+          if (value == value_of_.end()) {
+            check_unlisted(u, graph_.node(member), operand, origin);
+            continue;
+          }
           readers[index_of(value->second)].insert(static_cast<std::int32_t>(u));
           if (int8_[u] != 0 && origin == operand) {
             certificate_.refuse("", "node '" + graph_.node(member).name + "' is int8 but reads '" +
@@ -186,7 +224,7 @@ class CertificateCheck {
       certificate_.refuse("budget", "the errors add up to " + std::to_string(error));
     }
     const BudgetProblem problem{&problem_, &costs_, error_, budget};
-    const std::int64_t bound = dual_bound(problem, problem_, price, divisor);
+    const std::int64_t bound = dual_bound(problem, price, divisor);
     if (bound != certificate_.integer("bound", -kMost, kMost)) {
       certificate_.refuse("bound", "the price proves " + std::to_string(bound));
     }
@@ -202,23 +240,23 @@ class CertificateCheck {
   PrecisionCosts costs_;
   std::vector<std::int64_t> error_;
   std::vector<char> int8_;
+  std::set<TensorId> outputs_;
   std::map<NodeId, std::int32_t> unit_of_;
   std::map<TensorId, std::int32_t> value_of_;
 };
 
 }  // namespace
 
-Json certificate_json(const Graph& graph, const PrecisionProblem& problem,
+Json certificate_json(Json head, const Graph& graph, const PrecisionProblem& problem,
                       const PrecisionCosts& costs, const MixedChoice* mixed) {
-  Json json = Json::object();
   if (mixed != nullptr) {
     const BudgetSolution& solution = mixed->solution;
-    json = {{"cost", solution.cost},       {"error", solution.error},
+    head = {{"cost", solution.cost},       {"error", solution.error},
             {"budget", mixed->budget},     {"price", solution.price},
             {"divisor", solution.divisor}, {"bound", solution.root_bound},
             {"tick_us", mixed->tick_us},   {"error_step", mixed->error_step}};
   }
-  Json& units = json["units"] = Json::array();
+  Json units = Json::array();
   for (std::size_t u = 0; u < problem.units.size(); ++u) {
     const Unit& unit = problem.units[u];
     Json nodes = Json::array();
@@ -230,7 +268,8 @@ Json certificate_json(const Graph& graph, const PrecisionProblem& problem,
     if (mixed != nullptr) item["error"] = mixed->error[u];
     units.push_back(std::move(item));
   }
-  Json& values = json["values"] = Json::array();
+  set_member(head, "units", std::move(units));
+  Json values = Json::array();
   for (std::size_t v = 0; v < problem.values.size(); ++v) {
     const Value& value = problem.values[v];
     values.push_back({{"tensor", graph.tensor(value.tensor).name},
@@ -238,7 +277,8 @@ Json certificate_json(const Graph& graph, const PrecisionProblem& problem,
                       {"to_int8", costs.to_int8[v]},
                       {"to_float", costs.to_float[v]}});
   }
-  return json;
+  set_member(head, "values", std::move(values));
+  return head;
 }
 
 }  // namespace quantize

@@ -9,8 +9,8 @@
 namespace npu::quantize {
 
 /// The problem and what proves its solution, for `npu.precision`: ops and tensors by the names that
-/// they have in the graph. `mixed` is null if conversions were counted.
-Json certificate_json(const Graph& graph, const PrecisionProblem& problem,
+/// they have in the graph. `mixed` is null if conversions were counted, whose proof is `head`.
+Json certificate_json(Json head, const Graph& graph, const PrecisionProblem& problem,
                       const PrecisionCosts& costs, const MixedChoice* mixed);
 
 }  // namespace npu::quantize

@@ -50,8 +50,9 @@ void find_errors(const Graph& graph, PrecisionProblem& problem, const TensorRang
       unit.allowed = Allowed::kBoth;
       choice.error.back() =
           max_error > 0
-              ? std::min(choice.budget,
-                         static_cast<std::int64_t>(std::ceil(found->second / choice.error_step)))
+              // Of a step that underflowed to 0 nothing fits into an integer.
+              ? static_cast<std::int64_t>(std::min(static_cast<double>(choice.budget),
+                                                   std::ceil(found->second / choice.error_step)))
               : 0;
     }
   }

@@ -170,12 +170,19 @@ class PairInserter {
     editor_.set_operand(node, weight.operand, pair, {pair, 0});
   }
 
+  /// A member of the document, `empty` if it had none.
+  static Json& member(Json& document, std::string_view key, Json empty) {
+    if (find_member(document, key) == nullptr) set_member(document, key, std::move(empty));
+    return *find_member(document, key);
+  }
+
   /// A constant of the document; returns its mention.
   Json add_constant(const std::string& wanted, const Shape& shape, DType dtype, Json data) {
     const std::string name = unique_name(wanted);
     Json& document = graph_.document();
-    document["weights"].push_back(mention(name, shape, dtype));
-    document["constants"][name] = {{"data", std::move(data)}, {"dtype", dtype_name(dtype)}};
+    member(document, "weights", Json::array()).push_back(mention(name, shape, dtype));
+    set_member(member(document, "constants", Json::object()), name,
+               {{"data", std::move(data)}, {"dtype", dtype_name(dtype)}});
     return mention(name, shape, dtype);
   }
 

@@ -132,11 +132,11 @@ class Quantizer {
     for (const std::int64_t flow : cut.source_flow) result_.flow += flow;
     result_.vertices = static_cast<std::int64_t>(network.vertex_count());
     result_.arcs = static_cast<std::int64_t>(network.arcs().size());
-    certificate_ = {{"cost", result_.cut},
-                    {"flow", result_.flow},
-                    {"vertices", result_.vertices},
-                    {"arcs", result_.arcs}};
-    certificate_.update(certificate_json(graph_, problem_, costs, nullptr));
+    Json head = {{"cost", result_.cut},
+                 {"flow", result_.flow},
+                 {"vertices", result_.vertices},
+                 {"arcs", result_.arcs}};
+    certificate_ = certificate_json(std::move(head), graph_, problem_, costs, nullptr);
   }
 
   void solve_mixed() {
@@ -151,7 +151,7 @@ class Quantizer {
     result_.lower_bound_us = static_cast<double>(choice.solution.lower_bound) * choice.tick_us;
     result_.float_us = choice.float_us;
     result_.predicted_error = static_cast<double>(choice.solution.error) * choice.error_step;
-    certificate_ = certificate_json(graph_, problem_, choice.costs, &choice);
+    certificate_ = certificate_json({}, graph_, problem_, choice.costs, &choice);
   }
 
   /// A view or a pool whose readers are all float may as well be float if that costs nothing: its
@@ -276,33 +276,36 @@ class Quantizer {
                     {"calibration", result_.options.calibration.text()},
                     {"activations", rules_.activations_text},
                     {"weights", rules_.weights_text}};
-    Json& nodes = section["nodes"] = Json::array();
+    Json nodes = Json::array();
     for (const QuantizedNode& node : result_.nodes) {
       nodes.push_back({{"name", node.name},
                        {"precision", precision_name(node.precision)},
                        {"reason", node.reason}});
     }
-    Json& tensors = section["tensors"] = Json::array();
+    set_member(section, "nodes", std::move(nodes));
+    Json tensors = Json::array();
     for (const QuantizedTensor& tensor : result_.tensors) {
       tensors.push_back({{"name", tensor.tensor},
                          {"scale", tensor.params.scale},
                          {"zero_point", tensor.params.zero_point}});
     }
-    Json& conversions = section["conversions"] = Json::array();
+    set_member(section, "tensors", std::move(tensors));
+    Json conversions = Json::array();
     for (const PrecisionConversion& conversion : result_.conversions) {
       conversions.push_back({{"tensor", conversion.tensor},
                              {"to", conversion.to_int8 ? "int8" : "float"},
                              {"from_node", conversion.from},
                              {"to_node", conversion.to}});
     }
+    set_member(section, "conversions", std::move(conversions));
     if (result_.options.max_error) {
-      section["max_error"] = *result_.options.max_error;
-      section["predicted_error"] = result_.predicted_error;
-      section["predicted_us"] = result_.predicted_us;
-      section["lower_bound_us"] = result_.lower_bound_us;
-      section["float_us"] = result_.float_us;
+      set_member(section, "max_error", *result_.options.max_error);
+      set_member(section, "predicted_error", result_.predicted_error);
+      set_member(section, "predicted_us", result_.predicted_us);
+      set_member(section, "lower_bound_us", result_.lower_bound_us);
+      set_member(section, "float_us", result_.float_us);
     }
-    section["certificate"] = std::move(certificate_);
+    set_member(section, "certificate", std::move(certificate_));
     graph_.set_npu_member("precision", std::move(section));
   }
 

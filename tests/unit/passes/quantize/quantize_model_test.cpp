@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -284,6 +286,59 @@ TEST_CASE("quantize: the certificate of the fewest conversions", "[quantize]") {
         "other ops read 'x' than the certificate says");
   CHECK(fault_with("/certificate/values/1/tensor", "x") ==
         "expected a tensor of the document that is listed once");
+}
+
+TEST_CASE("quantize: an error of less than a float's least step", "[quantize]") {
+  Graph graph = residual();
+  TensorRanges ranges = ranges_of(graph);
+  const double least = std::numeric_limits<double>::denorm_min();  // in 2^20 steps: 0 each
+  ranges.errors = {{"conv", least}};
+  QuantizeOptions options;
+  options.max_error = least;
+  Diagnostics diagnostics;
+  quantize_model(graph, ranges, options, diagnostics);
+  const Json& certificate = (*graph.npu_member("precision"))["certificate"];
+  CHECK(certificate["units"][0]["error"] == certificate["budget"]);
+  CHECK_FALSE(verify_precisions(graph).empty());
+}
+
+TEST_CASE("quantize: certificates that leave something out", "[quantize]") {
+  Graph graph = residual();
+  quantize(graph);
+  const auto fault_of = [&](const std::function<void(Graph&, Json&)>& tamper) {
+    Graph changed = graph;
+    Json section = *changed.npu_member("precision");
+    tamper(changed, section["certificate"]);
+    changed.set_npu_member("precision", section);
+    try {
+      return verify_precisions(changed);
+    } catch (const Error& error) {
+      return error.message();
+    }
+  };
+  CHECK(fault_of([](Graph&, Json&) {}) == "conversions: 2, the fewest\n");
+  // Without x nothing is converted to int8: one conversion, and the fewest.
+  CHECK(fault_of([](Graph&, Json& certificate) {
+          certificate["values"].erase(0);
+          certificate["cost"] = 1;
+        }) == "node 'conv' reads 'x', which is not listed");
+  CHECK(fault_of([](Graph&, Json& certificate) {
+          certificate["units"].erase(3);
+          certificate["values"].erase(4);  // soft
+          certificate["values"][3]["readers"] = Json::array();
+          certificate["cost"] = 1;
+        }) == "node 'soft' has a precision but is in no unit");
+  // An int8 op that reads floats.
+  CHECK(fault_of([](Graph& changed, Json& certificate) {
+          changed.node(changed.find_node("soft")).json["precision"] = "int8";
+          certificate["units"][3]["allowed"] = "both";
+          certificate["values"].erase(4);
+          certificate["values"].erase(3);
+          certificate["cost"] = 1;
+        }) == "node 'soft' reads 'sum', which is not listed");
+  CHECK(fault_of([](Graph& changed, Json&) {
+          changed.node(changed.find_node("relu")).json["precision"] = "float";
+        }) == "node 'relu' is not int8 as 'conv' is");
 }
 
 TEST_CASE("quantize: a tagged document stays tagged", "[quantize]") {
