@@ -189,6 +189,27 @@ void add_devices(CLI::App& app, PlanOptions& options) {
       ->type_name("DEVICE=NAME");
 }
 
+void add_ranks(CLI::App& app, gnn::PlanOptions& options) {
+  app.add_option("--ranks", options.rank_count,
+                 "spread the parts over this many processes; only the numbers of --parts are tried")
+      ->type_name("N")
+      ->check(in_range(1, 1024));
+  app.add_option_function<std::string>(
+         "--exchange",
+         [&options](const std::string& text) { options.features_only = text == "features"; },
+         "what crosses between ranks: cover (features or sums, the fewest rows) or features "
+         "[cover]")
+      ->type_name("METHOD")
+      ->check(CLI::Validator(
+          [](std::string& text) {
+            return text == "cover" || text == "features"
+                       ? std::string()
+                       : "'" + text + "' is neither cover nor features";
+          },
+          ""))
+      ->needs("--ranks");
+}
+
 }  // namespace
 
 void PlanOptions::finish() {
@@ -248,6 +269,7 @@ void add_plan_options(Tool& tool, PlanOptions& options) {
   add_parts(app, options.plan);
   add_search(app, options.plan);
   add_devices(app, options);
+  add_ranks(app, options.plan);
   app.add_option("--partition-file", options.plan.partition_file,
                  "file for the partition [beside the plan, ending in .part]")
       ->type_name("FILE")

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "npu/gnn/halo.hpp"
+#include "npu/gnn/rank_plan.hpp"
 #include "npu/gnn/stage_table.hpp"
 #include "npu/support/json.hpp"
 
@@ -219,6 +220,7 @@ struct Plan {
   std::vector<SweepRow> sweep;
   std::vector<RejectedPlan> rejected;
   std::int64_t legal_classes = 0;
+  std::optional<RankPlan> ranks;  ///< nothing: one process computes all parts
   bool operator==(const Plan&) const = default;
 };
 

@@ -32,10 +32,12 @@ struct PlanOptions {
   double node_imbalance = 1.05;
   double edge_imbalance = 1.03;
   bool minimize_volume = false;
-  std::int64_t pad = 1000;     ///< 0: chosen for each k
-  std::string output;          ///< where the plan is written, for relative paths; empty: stdout
-  std::string partition_file;  ///< where the partition is written; empty: beside the plan
-  ProgressCallback progress;   ///< called for each number of parts
+  std::int64_t pad = 1000;      ///< 0: chosen for each k
+  std::int32_t rank_count = 0;  ///< processes that share the parts; 0: one, without a rank plan
+  bool features_only = false;   ///< what crosses between ranks are features, never sums
+  std::string output;           ///< where the plan is written, for relative paths; empty: stdout
+  std::string partition_file;   ///< where the partition is written; empty: beside the plan
+  ProgressCallback progress;    ///< called for each number of parts
 };
 
 /// Everything that planning reads.

@@ -11,6 +11,7 @@
 #include <limits>
 #include <string_view>
 
+#include "gnn/plan/rank_document.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/text.hpp"
 #include "support/json_fields.hpp"
@@ -477,6 +478,7 @@ Json to_json(const Plan& plan) {
     return {{"layer", entry.layer}, {"pep", entry.device_plan}, {"reason", entry.reason}};
   });
   json["legal_classes"] = plan.legal_classes;
+  if (plan.ranks) json["ranks"] = to_json(*plan.ranks);
   return json;
 }
 
@@ -517,6 +519,9 @@ Plan plan_from_json(const Json& document, const std::string& file) {
     });
   }
   plan.legal_classes = integer_or(fields, "legal_classes", 0, kMaxCount, 0);
+  if (fields.has("ranks")) {
+    plan.ranks = read_rank_plan(JsonFields(fields.object("ranks"), file, "/ranks", kStyle), plan.k);
+  }
   return plan;
 }
 

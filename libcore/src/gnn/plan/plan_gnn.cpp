@@ -19,6 +19,7 @@
 #include <optional>
 #include <set>
 
+#include "gnn/model/edge_sums.hpp"
 #include "gnn/plan/assemble_plan.hpp"
 #include "npu/gnn/partition_file.hpp"
 #include "npu/gnn/symmetrize.hpp"
@@ -174,6 +175,41 @@ void pass_over_cuts_for_one(const PlanInput& input, std::vector<PartsPlan>& plan
   plan.passed_over = "all on " + name + ", which can have the graph in one part";
 }
 
+// Ranks share the same parts, however many they are, so they get none that were not asked for.
+std::set<std::int32_t> counts_to_try(const PlanOptions& options) {
+  std::set<std::int32_t> counts(options.part_counts.begin(), options.part_counts.end());
+  if (options.rank_count == 0) {
+    counts.insert(1);
+    return counts;
+  }
+  const std::int32_t most = *counts.rbegin();
+  counts.erase(counts.begin(), counts.lower_bound(options.rank_count));
+  if (counts.empty()) {
+    throw Error(ErrorCode::kUsage, "--ranks " + std::to_string(options.rank_count) + ": at most " +
+                                       std::to_string(most) + " parts are tried; give --parts " +
+                                       std::to_string(options.rank_count) + " or more");
+  }
+  return counts;
+}
+
+void add_ranks(const PlanInput& input, const PlanOptions& options, PlanResult& result,
+               Diagnostics& diagnostics) {
+  RankRequest request{.rank_count = options.rank_count, .sums = !options.features_only};
+  if (request.sums) {
+    request.features_because =
+        input.profile.precision.empty()
+            ? edge_sum_refusal(*input.model)
+            : "sums of features of " + input.profile.precision + " would be rounded to it";
+    request.sums = request.features_because.empty();
+  }
+  if (!request.features_because.empty()) {
+    diagnostics.note({.file = options.model},
+                     "only features cross between ranks: " + request.features_because);
+  }
+  result.plan.ranks = plan_ranks(input.graph->in_edges, result.part_of, result.plan.k,
+                                 row_widths(*input.model), request);
+}
+
 }  // namespace
 
 PlanResult find_plan(const PlanInput& input, const PlanOptions& options, Diagnostics& diagnostics) {
@@ -199,8 +235,7 @@ PlanResult find_plan(const PlanInput& input, const PlanOptions& options, Diagnos
       graph.node_weights.push_back(input.graph->in_edges.degree(v));
     }
     double shortest_ms = std::numeric_limits<double>::infinity();
-    std::set<std::int32_t> counts(options.part_counts.begin(), options.part_counts.end());
-    counts.insert(1);
+    const std::set<std::int32_t> counts = counts_to_try(options);
     std::size_t tried = 0;
     for (const std::int32_t k : counts) {
       report_progress(options.progress,
@@ -232,6 +267,10 @@ PlanResult find_plan(const PlanInput& input, const PlanOptions& options, Diagnos
   {
     const PhaseTimes::Scope phase(times, "write");
     result = assemble_plan(input, options, plans);
+  }
+  if (options.rank_count > 0) {
+    const PhaseTimes::Scope phase(times, "ranks");
+    add_ranks(input, options, result, diagnostics);
   }
   result.times = std::move(times);
   for (const std::string& reason : result.plan.uncertain) {

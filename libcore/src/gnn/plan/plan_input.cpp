@@ -265,6 +265,11 @@ std::unique_ptr<PlanInput> read_plan_input(const PlanOptions& options, Diagnosti
   if (options.graph.empty() == options.subgraphs.empty()) {
     throw Error(ErrorCode::kUsage, "expected a GRAPH or --subgraphs FILE, and not both");
   }
+  if (options.rank_count > 0 && (options.graph.empty() || options.model.empty())) {
+    throw Error(ErrorCode::kUsage,
+                "--ranks needs a GRAPH and --model FILE: what crosses between "
+                "ranks depends on both");
+  }
   const Target target = load_target(options.settings.target);
   input->profile = read_devices(options, target);
   CostSettings& settings = input->settings;

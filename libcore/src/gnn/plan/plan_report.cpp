@@ -109,6 +109,38 @@ std::string classes_table(const Plan& plan) {
   return table_text(rows);
 }
 
+std::string ranks_text(const RankPlan& plan) {
+  std::vector<std::vector<std::string>> ranks{
+      {">rank", ">parts", ">nodes", ">edges", ">rows in", ">rows out", ">memory"}};
+  for (const RankShare& rank : plan.ranks) {
+    ranks.push_back({std::to_string(ranks.size() - 1), std::to_string(rank.parts.size()),
+                     std::to_string(rank.nodes), std::to_string(rank.edges),
+                     std::to_string(rank.rows_in), std::to_string(rank.rows_out),
+                     bytes_text(static_cast<double>(rank.memory_bytes))});
+  }
+  const double bytes_of_row =
+      plan.rows() > 0 ? static_cast<double>(plan.bytes()) / static_cast<double>(plan.rows()) : 0;
+  std::vector<std::vector<std::string>> pairs{
+      {">from", ">to", ">edges", ">halo", ">rows", ">of them sums", ">bytes"}};
+  for (const RankPair& pair : plan.pairs) {
+    const auto sums = std::count_if(pair.cover.begin(), pair.cover.end(),
+                                    [](const CrossingRow& row) { return row.is_sum; });
+    pairs.push_back({std::to_string(pair.from), std::to_string(pair.to), std::to_string(pair.edges),
+                     std::to_string(pair.sources), std::to_string(pair.rows), std::to_string(sums),
+                     bytes_text(bytes_of_row * static_cast<double>(pair.rows))});
+  }
+  std::string text = "\n" + table_text(ranks);
+  if (plan.pairs.empty()) return text;
+  text += "\n" + table_text(pairs) + std::to_string(plan.rows()) + " of " +
+          std::to_string(plan.halo()) + " halo rows cross before every layer" +
+          (plan.sums ? ", proven to be the fewest; " : "; ") +
+          bytes_text(static_cast<double>(plan.bytes())) + " in all layers\n";
+  if (!plan.features_because.empty()) {
+    text += "only features cross: " + plan.features_because + "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::map<std::string, double> plan_metrics(const Plan& plan) {
@@ -119,6 +151,12 @@ std::map<std::string, double> plan_metrics(const Plan& plan) {
   }
   for (const auto& [device, load] : plan.loads_ms) metrics["load_ms_" + device] = load;
   metrics["compiles"] = static_cast<double>(plan.program_count);
+  if (plan.ranks) {
+    metrics["ranks"] = static_cast<double>(plan.ranks->ranks.size());
+    metrics["exchange_rows"] = static_cast<double>(plan.ranks->rows());
+    metrics["exchange_bytes"] = static_cast<double>(plan.ranks->bytes());
+    metrics["halo_rows"] = static_cast<double>(plan.ranks->halo());
+  }
   return metrics;
 }
 
@@ -142,6 +180,7 @@ std::string format_plan_report(const Plan& plan) {
           " plan switches, " + std::to_string(plan.extrapolated) +
           " estimates outside the measured range\n";
   for (const std::string& reason : plan.uncertain) text += "uncertain: " + reason + "\n";
+  if (plan.ranks) text += ranks_text(*plan.ranks);
   return text;
 }
 

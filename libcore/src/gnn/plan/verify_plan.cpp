@@ -17,8 +17,10 @@
 #include <numeric>
 #include <set>
 
+#include "gnn/model/edge_sums.hpp"
 #include "gnn/plan/check_plan.hpp"
 #include "gnn/plan/replay_clusters.hpp"
+#include "gnn/plan/verify_ranks.hpp"
 #include "npu/csr/metis_partitioner.hpp"
 #include "npu/gnn/partition_file.hpp"
 #include "npu/gnn/plan_document.hpp"
@@ -95,6 +97,7 @@ class Verifier {
     }
     check_sizes();
     check_pad();
+    check_ranks();
     input_->settings.whole_graph = sizes_.size() == 1;
     PlanCheck sums;
     BoundSums bounds;
@@ -180,7 +183,25 @@ class Verifier {
     if (partition_hash(part_of) != plan_.partition->hash) {
       complain("/partition/hash", "the partition in " + file + " has another hash");
     }
+    part_of_ = part_of;
     return count_sizes(graph, part_of);
+  }
+
+  // The parts of the partition file were counted before.
+  void check_ranks() {
+    if (!plan_.ranks || diagnostics_.has_errors()) return;
+    if (!input_->graph || !input_->model) {
+      complain("/ranks", "the plan has ranks, but no graph or no model");
+      return;
+    }
+    if (const std::string refusal = edge_sum_refusal(*input_->model);
+        plan_.ranks->sums && !refusal.empty()) {
+      complain("/ranks/exchange", "only features may cross: " + refusal);
+    }
+    verify_ranks(*plan_.ranks, input_->graph->in_edges, part_of_, row_widths(*input_->model),
+                 [&](const std::string& pointer, const std::string& text) {
+                   complain("/ranks" + pointer, text);
+                 });
   }
 
   void check_sizes() {
@@ -467,6 +488,7 @@ class Verifier {
   const Plan plan_;
   std::unique_ptr<PlanInput> input_;
   std::vector<std::string> names_;
+  std::vector<std::int32_t> part_of_;  // by node
   std::vector<SubgraphSize> sizes_;
   std::map<std::int64_t, std::size_t> index_;  // by id
   std::vector<DevicePlan> chosen_;             // by subgraph

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tree over the parts of a plan: which parts are close to each other, and which of its nodes
+// the ranks get. Neither looks at the number of ranks before the tree is there, so plans for any
+// number of them add up in the same order.
+#include "gnn/plan/part_tree.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include "npu/support/ids.hpp"
+
+namespace npu::gnn {
+namespace {
+
+// Edges between groups, both directions together; symmetric.
+class Affinity {
+ public:
+  explicit Affinity(std::size_t count) : count_(count), edges_(count * count, 0) {}
+  std::size_t count() const noexcept { return count_; }
+  std::int64_t at(std::size_t a, std::size_t b) const { return edges_[a * count_ + b]; }
+  void add(std::size_t a, std::size_t b, std::int64_t edges) {
+    edges_[a * count_ + b] += edges;
+    edges_[b * count_ + a] += edges;
+  }
+
+  // After the groups have become others.
+  Affinity merged(const std::vector<std::size_t>& group_of, std::size_t groups) const {
+    Affinity result(groups);
+    for (std::size_t a = 0; a < count_; ++a) {
+      for (std::size_t b = a + 1; b < count_; ++b) {
+        if (group_of[a] != group_of[b]) result.add(group_of[a], group_of[b], at(a, b));
+      }
+    }
+    return result;
+  }
+
+ private:
+  std::size_t count_;
+  std::vector<std::int64_t> edges_;
+};
+
+// Pairs of groups, the closest first; every group is in at most one.
+std::vector<std::pair<std::size_t, std::size_t>> closest_pairs(const Affinity& affinity) {
+  std::vector<std::tuple<std::int64_t, std::size_t, std::size_t>> all;
+  for (std::size_t a = 0; a < affinity.count(); ++a) {
+    for (std::size_t b = a + 1; b < affinity.count(); ++b) {
+      all.emplace_back(-affinity.at(a, b), a, b);
+    }
+  }
+  std::sort(all.begin(), all.end());
+  std::vector<char> used(affinity.count(), 0);
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;
+  for (const auto& [edges, a, b] : all) {
+    if (used[a] != 0 || used[b] != 0) continue;
+    used[a] = used[b] = 1;
+    pairs.emplace_back(a, b);
+  }
+  std::sort(pairs.begin(), pairs.end());
+  return pairs;
+}
+
+}  // namespace
+
+PartTree::PartTree(const std::vector<std::int32_t>& order) : place_(order.size(), 0) {
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    place_[index_of(order[i])] = static_cast<std::int32_t>(i);
+  }
+}
+
+bool PartTree::has(const Node& leaves) const noexcept {
+  if (leaves.size() < 1 || !root().contains(leaves)) return false;
+  Node node = root();
+  while (node.size() > leaves.size()) {
+    node = node.first().contains(leaves.begin) ? node.first() : node.second();
+  }
+  return node == leaves;
+}
+
+std::int32_t PartTree::common_depth(std::int32_t place, std::int32_t other) const noexcept {
+  std::int32_t depth = 1;
+  Node node = root();
+  while (node.first().contains(place) == node.first().contains(other)) {
+    node = node.first().contains(place) ? node.first() : node.second();
+    ++depth;
+  }
+  return depth;
+}
+
+std::vector<std::int32_t> order_parts(const CsrGraph& in_edges,
+                                      const std::vector<std::int32_t>& part_of,
+                                      std::int32_t part_count) {
+  Affinity affinity(index_of(part_count));
+  for (std::int32_t v = 0; v < in_edges.node_count(); ++v) {
+    const std::size_t part = index_of(part_of[index_of(v)]);
+    for (const std::int32_t u : in_edges.row(v)) {
+      const std::size_t other = index_of(part_of[index_of(u)]);
+      if (other != part) affinity.add(part, other, 1);
+    }
+  }
+  std::vector<std::vector<std::int32_t>> groups(index_of(part_count));
+  for (std::int32_t p = 0; p < part_count; ++p) groups[index_of(p)] = {p};
+  while (groups.size() > 1) {
+    std::vector<std::vector<std::int32_t>> next;
+    std::vector<std::size_t> group_of(groups.size(), groups.size());
+    for (const auto& [a, b] : closest_pairs(affinity)) {
+      group_of[a] = group_of[b] = next.size();
+      next.push_back(std::move(groups[a]));
+      next.back().insert(next.back().end(), groups[b].begin(), groups[b].end());
+    }
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      if (group_of[g] != groups.size()) continue;  // an odd one is left over
+      group_of[g] = next.size();
+      next.push_back(std::move(groups[g]));
+    }
+    affinity = affinity.merged(group_of, next.size());
+    groups = std::move(next);
+  }
+  return groups.empty() ? std::vector<std::int32_t>() : groups.front();
+}
+
+std::vector<PartTree::Node> split_tree(const PartTree& tree,
+                                       const std::vector<std::int64_t>& weights,
+                                       std::int32_t count) {
+  const auto weight = [&](const PartTree::Node& node) {
+    return std::accumulate(weights.begin() + node.begin, weights.begin() + node.end,
+                           std::int64_t{0});
+  };
+  std::vector<PartTree::Node> nodes{tree.root()};
+  while (nodes.size() < index_of(count)) {
+    const auto heaviest = std::max_element(
+        nodes.begin(), nodes.end(), [&](const PartTree::Node& a, const PartTree::Node& b) {
+          return std::pair(a.size() > 1, weight(a)) < std::pair(b.size() > 1, weight(b));
+        });
+    const PartTree::Node second = heaviest->second();
+    *heaviest = heaviest->first();
+    nodes.insert(heaviest + 1, second);
+  }
+  return nodes;
+}
+
+}  // namespace npu::gnn

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "gnn/plan/least_exchange.hpp"
+#include "gnn/plan/part_tree.hpp"
+#include "npu/csr/csr_graph.hpp"
+#include "npu/gnn/rank_plan.hpp"
+
+namespace npu::gnn {
+
+/// Calls `action` for every ordered pair of ranks with edges between them, by `from`, then `to`.
+/// O(edges log edges).
+void for_each_cut(
+    const CsrGraph& in_edges, const std::vector<std::int32_t>& part_of,
+    const std::vector<std::int32_t>& rank_of_part, std::int32_t rank_count,
+    const std::function<void(std::int32_t from, std::int32_t to, const CutEdges&)>& action);
+
+/// By rank: the sums over edges from other parts that its nodes need before a layer, one for each
+/// node and each sibling of a node of the tree above its part that has edges into it.
+std::vector<std::int64_t> sum_rows(const CsrGraph& in_edges,
+                                   const std::vector<std::int32_t>& part_of, const PartTree& tree,
+                                   const std::vector<std::int32_t>& rank_of_part,
+                                   std::size_t rank_count);
+
+/// Sets RankShare::memory_bytes of every rank.
+void predict_memory(const RowWidths& widths, const std::vector<std::int64_t>& sum_rows,
+                    RankPlan& plan);
+
+}  // namespace npu::gnn

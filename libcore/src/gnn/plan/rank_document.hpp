@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "npu/gnn/rank_plan.hpp"
+#include "npu/support/json.hpp"
+#include "support/json_fields.hpp"
+
+namespace npu::gnn {
+
+/// The object `ranks` of a plan.
+Json to_json(const RankPlan& plan);
+/// Checks types and ranges, and that every rank's parts are those of one node of the tree over all
+/// `part_count` parts. Throws Error kParse.
+RankPlan read_rank_plan(const JsonFields& fields, std::int32_t part_count);
+
+}  // namespace npu::gnn

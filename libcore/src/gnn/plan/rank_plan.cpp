@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Spreads the parts of a plan over ranks and finds the least that they have to tell each other.
+//
+// Every rank gets the parts below one node of the tree over all parts (part_tree.cpp). Between two
+// ranks the cut edges are covered at the least cost (least_exchange.cpp); without sums every source
+// of a cut edge crosses. All rows of a layer are equally long, whether features or sums, so one
+// cover serves every layer. O(edges log edges), and one flow for each pair of ranks.
+#include "npu/gnn/rank_plan.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <utility>
+
+#include "gnn/plan/least_exchange.hpp"
+#include "gnn/plan/part_tree.hpp"
+#include "gnn/plan/rank_cut.hpp"
+#include "npu/support/error.hpp"
+#include "npu/support/ids.hpp"
+
+namespace npu::gnn {
+namespace {
+
+// The edges between all pairs of parts are held in a table.
+constexpr std::int32_t kMostParts = 1024;
+constexpr std::int64_t kFloatBytes = 4;
+
+RankPair pair_of(const CutEdges& cut, std::int32_t from, std::int32_t to, bool sums) {
+  RankPair pair{.from = from,
+                .to = to,
+                .edges = static_cast<std::int64_t>(cut.edges.size()),
+                .sources = static_cast<std::int64_t>(cut.sources.size()),
+                .targets = static_cast<std::int64_t>(cut.targets.size())};
+  pair.rows = pair.sources;
+  if (!sums) return pair;
+  const LeastExchange least = least_exchange(cut, 1, 1);
+  pair.rows = least.cost;
+  for (const LeastExchange::Amount& entry : least.amounts) {
+    const auto& [source, target] = cut.edges[entry.edge];
+    pair.cover.push_back({cut.sources[index_of(source)], cut.targets[index_of(target)],
+                          least.features[index_of(source)] == 0});
+  }
+  return pair;
+}
+
+void count_share(const CsrGraph& in_edges, const std::vector<std::int32_t>& part_of,
+                 const std::vector<std::int32_t>& rank_of_part, std::vector<RankShare>& ranks) {
+  for (std::int32_t v = 0; v < in_edges.node_count(); ++v) {
+    RankShare& rank = ranks[index_of(rank_of_part[index_of(part_of[index_of(v)])])];
+    ++rank.nodes;
+    rank.edges += in_edges.degree(v);
+  }
+}
+
+}  // namespace
+
+std::int64_t RankPlan::rows() const noexcept {
+  return std::accumulate(pairs.begin(), pairs.end(), std::int64_t{0},
+                         [](std::int64_t sum, const RankPair& pair) { return sum + pair.rows; });
+}
+
+std::int64_t RankPlan::halo() const noexcept {
+  return std::accumulate(pairs.begin(), pairs.end(), std::int64_t{0},
+                         [](std::int64_t sum, const RankPair& pair) { return sum + pair.sources; });
+}
+
+std::int64_t RankPlan::bytes() const noexcept {
+  return rows() * std::accumulate(row_bytes.begin(), row_bytes.end(), std::int64_t{0});
+}
+
+std::vector<std::int32_t> RankPlan::part_order() const {
+  std::vector<std::int32_t> order;
+  for (const RankShare& rank : ranks) {
+    order.insert(order.end(), rank.parts.begin(), rank.parts.end());
+  }
+  return order;
+}
+
+std::vector<std::int64_t> sum_rows(const CsrGraph& in_edges,
+                                   const std::vector<std::int32_t>& part_of, const PartTree& tree,
+                                   const std::vector<std::int32_t>& rank_of_part,
+                                   std::size_t rank_count) {
+  std::vector<std::int64_t> rows(rank_count, 0);
+  for (std::int32_t v = 0; v < in_edges.node_count(); ++v) {
+    const std::int32_t part = part_of[index_of(v)];
+    std::uint64_t depths = 0;
+    for (const std::int32_t u : in_edges.row(v)) {
+      const std::int32_t other = part_of[index_of(u)];
+      if (other == part) continue;
+      depths |= std::uint64_t{1} << tree.common_depth(tree.place(part), tree.place(other));
+    }
+    rows[index_of(rank_of_part[index_of(part)])] += std::popcount(depths);
+  }
+  return rows;
+}
+
+void predict_memory(const RowWidths& widths, const std::vector<std::int64_t>& sum_rows,
+                    RankPlan& plan) {
+  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+    RankShare& rank = plan.ranks[r];
+    // Sums take the place of halo rows; one more row of zeros stands for what is in a sum already.
+    const std::int64_t rows = rank.nodes + (plan.sums ? sum_rows[r] + 1 : rank.rows_in);
+    std::int64_t most = 0;
+    for (std::size_t l = 0; l + 1 < widths.features.size(); ++l) {
+      const std::int64_t between = rows * (widths.features[l] + widths.features[l + 1]);
+      const std::int64_t crossing = (rank.rows_in + rank.rows_out) * widths.features[l];
+      most = std::max(most, kFloatBytes * (between + crossing));
+    }
+    // Offsets of rows; for each edge its source in the part and among the rows of the rank.
+    rank.memory_bytes = 8 * (rank.nodes + 1) + 8 * rank.edges + most;
+  }
+}
+
+RankPlan plan_ranks(const CsrGraph& in_edges, const std::vector<std::int32_t>& part_of,
+                    std::int32_t part_count, const RowWidths& widths, const RankRequest& request) {
+  if (request.rank_count > part_count) {
+    throw Error(ErrorCode::kUsage, std::to_string(request.rank_count) + " ranks for " +
+                                       std::to_string(part_count) + " parts; use --ranks " +
+                                       std::to_string(part_count) + " or fewer");
+  }
+  if (part_count > kMostParts) {
+    throw Error(ErrorCode::kUnsupported, std::to_string(part_count) + " parts, at most " +
+                                             std::to_string(kMostParts) +
+                                             " can be spread over ranks");
+  }
+  const std::vector<std::int32_t> order = order_parts(in_edges, part_of, part_count);
+  const PartTree tree(order);
+  std::vector<std::int64_t> weights(order.size(), 0);
+  for (std::int32_t v = 0; v < in_edges.node_count(); ++v) {
+    weights[index_of(tree.place(part_of[index_of(v)]))] += 1 + in_edges.degree(v);
+  }
+  RankPlan plan;
+  plan.sums = request.sums;
+  plan.features_because = request.features_because;
+  for (std::size_t l = 0; l + 1 < widths.features.size(); ++l) {
+    plan.row_bytes.push_back(kFloatBytes * widths.features[l]);
+  }
+  std::vector<std::int32_t> rank_of_part(order.size(), 0);
+  for (const PartTree::Node& node : split_tree(tree, weights, request.rank_count)) {
+    const auto rank = static_cast<std::int32_t>(plan.ranks.size());
+    plan.ranks.emplace_back().parts.assign(order.begin() + node.begin, order.begin() + node.end);
+    for (const std::int32_t part : plan.ranks.back().parts) rank_of_part[index_of(part)] = rank;
+  }
+  count_share(in_edges, part_of, rank_of_part, plan.ranks);
+  for_each_cut(in_edges, part_of, rank_of_part, request.rank_count,
+               [&](std::int32_t from, std::int32_t to, const CutEdges& cut) {
+                 plan.pairs.push_back(pair_of(cut, from, to, plan.sums));
+                 plan.ranks[index_of(from)].rows_out += plan.pairs.back().rows;
+                 plan.ranks[index_of(to)].rows_in += plan.pairs.back().rows;
+               });
+  predict_memory(widths, sum_rows(in_edges, part_of, tree, rank_of_part, plan.ranks.size()), plan);
+  return plan;
+}
+
+}  // namespace npu::gnn

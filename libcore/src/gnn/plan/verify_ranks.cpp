@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks what a plan says of its ranks, without the code that found it: edges between ranks are
+// counted with sets, covers and matchings are checked by definition, and the largest matching is
+// computed anew by another algorithm than the flow that gave the plan's. O(edges log edges) and the
+// matchings.
+#include "gnn/plan/verify_ranks.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "gnn/plan/least_exchange.hpp"
+#include "gnn/plan/part_tree.hpp"
+#include "gnn/plan/rank_cut.hpp"
+#include "npu/support/ids.hpp"
+
+namespace npu::gnn {
+namespace {
+
+using NodePairs = std::set<std::pair<std::int32_t, std::int32_t>>;
+
+class RankVerifier {
+ public:
+  RankVerifier(const RankPlan& plan, const RankComplaint& complain)
+      : plan_(plan), complain_(complain) {}
+
+  void check(const CsrGraph& in_edges, const std::vector<std::int32_t>& part_of,
+             const RowWidths& widths) {
+    const std::vector<std::int32_t> order = plan_.part_order();
+    std::vector<std::int32_t> rank_of_part(order.size(), 0);
+    for (std::size_t r = 0; r < plan_.ranks.size(); ++r) {
+      for (const std::int32_t part : plan_.ranks[r].parts) {
+        rank_of_part[index_of(part)] = static_cast<std::int32_t>(r);
+      }
+    }
+    expected_ = plan_;
+    for (RankShare& rank : expected_.ranks) rank = {.parts = std::move(rank.parts)};
+    count(in_edges, part_of, rank_of_part);
+    for (const auto& [ranks, edges] : cuts_) check_pair(ranks, edges);
+    for (std::size_t i = 0; i < plan_.pairs.size(); ++i) {
+      const RankPair& pair = plan_.pairs[i];
+      if (!cuts_.contains({pair.from, pair.to})) {
+        complain_("/pairs/" + std::to_string(i), "there is no edge from rank " +
+                                                     std::to_string(pair.from) + " to rank " +
+                                                     std::to_string(pair.to));
+      }
+    }
+    predict_memory(widths,
+                   sum_rows(in_edges, part_of, PartTree(order), rank_of_part, plan_.ranks.size()),
+                   expected_);
+    check_shares();
+    check_row_bytes(widths);
+  }
+
+ private:
+  void count(const CsrGraph& in_edges, const std::vector<std::int32_t>& part_of,
+             const std::vector<std::int32_t>& rank_of_part) {
+    for (std::int32_t v = 0; v < in_edges.node_count(); ++v) {
+      const std::int32_t to = rank_of_part[index_of(part_of[index_of(v)])];
+      ++expected_.ranks[index_of(to)].nodes;
+      for (const std::int32_t u : in_edges.row(v)) {
+        ++expected_.ranks[index_of(to)].edges;
+        const std::int32_t from = rank_of_part[index_of(part_of[index_of(u)])];
+        if (from != to) cuts_[{from, to}].emplace(u, v);
+      }
+    }
+  }
+
+  void compare(const std::string& pointer, const char* key, std::int64_t stated,
+               std::int64_t counted) const {
+    if (stated == counted) return;
+    complain_(pointer + "/" + key, "counted as " + std::to_string(counted) + ", the plan says " +
+                                       std::to_string(stated));
+  }
+
+  void check_pair(const std::pair<std::int32_t, std::int32_t>& ranks, const NodePairs& edges) {
+    const auto stated =
+        std::find_if(plan_.pairs.begin(), plan_.pairs.end(),
+                     [&](const RankPair& pair) { return std::pair(pair.from, pair.to) == ranks; });
+    if (stated == plan_.pairs.end()) {
+      complain_("/pairs", "nothing is said of rank " + std::to_string(ranks.first) + " and rank " +
+                              std::to_string(ranks.second) + ", which have " +
+                              std::to_string(edges.size()) + " edges between them");
+      return;
+    }
+    const std::string pointer = "/pairs/" + std::to_string(stated - plan_.pairs.begin());
+    std::set<std::int32_t> sources;
+    std::set<std::int32_t> targets;
+    for (const auto& [u, v] : edges) {
+      sources.insert(u);
+      targets.insert(v);
+    }
+    compare(pointer, "edges", stated->edges, static_cast<std::int64_t>(edges.size()));
+    compare(pointer, "sources", stated->sources, static_cast<std::int64_t>(sources.size()));
+    compare(pointer, "targets", stated->targets, static_cast<std::int64_t>(targets.size()));
+    const std::int64_t rows =
+        plan_.sums ? least_rows(edges) : static_cast<std::int64_t>(sources.size());
+    compare(pointer, "rows", stated->rows, rows);
+    if (plan_.sums) check_cover(pointer + "/cover", *stated, edges);
+    expected_.ranks[index_of(ranks.first)].rows_out += rows;
+    expected_.ranks[index_of(ranks.second)].rows_in += rows;
+  }
+
+  static std::int64_t least_rows(const NodePairs& edges) {
+    return largest_matching(CutEdges::of({edges.begin(), edges.end()}));
+  }
+
+  void check_cover(const std::string& pointer, const RankPair& pair, const NodePairs& edges) const {
+    std::set<std::int32_t> matched_sources;
+    std::set<std::int32_t> matched_targets;
+    std::set<std::int32_t> features;
+    std::set<std::int32_t> sums;
+    for (const CrossingRow& row : pair.cover) {
+      const std::string edge = std::to_string(row.source) + " -> " + std::to_string(row.target);
+      if (!edges.contains({row.source, row.target})) {
+        complain_(pointer, "there is no edge " + edge + " between the two ranks");
+      }
+      if (!matched_sources.insert(row.source).second ||
+          !matched_targets.insert(row.target).second) {
+        complain_(pointer, "a node of the edge " + edge + " is in the matching twice");
+      }
+      if (row.is_sum) {
+        sums.insert(row.target);
+      } else {
+        features.insert(row.source);
+      }
+    }
+    for (const auto& [u, v] : edges) {
+      if (features.contains(u) || sums.contains(v)) continue;
+      complain_(pointer,
+                "nothing crosses for the edge " + std::to_string(u) + " -> " + std::to_string(v));
+      return;
+    }
+  }
+
+  void check_shares() const {
+    for (std::size_t r = 0; r < plan_.ranks.size(); ++r) {
+      const std::string pointer = "/ranks/" + std::to_string(r);
+      const RankShare& stated = plan_.ranks[r];
+      const RankShare& counted = expected_.ranks[r];
+      compare(pointer, "nodes", stated.nodes, counted.nodes);
+      compare(pointer, "edges", stated.edges, counted.edges);
+      compare(pointer, "rows_in", stated.rows_in, counted.rows_in);
+      compare(pointer, "rows_out", stated.rows_out, counted.rows_out);
+      compare(pointer, "memory_bytes", stated.memory_bytes, counted.memory_bytes);
+    }
+  }
+
+  void check_row_bytes(const RowWidths& widths) const {
+    if (plan_.row_bytes.size() + 1 != widths.features.size()) {
+      complain_("/row_bytes", "the plan has " + std::to_string(plan_.row_bytes.size()) +
+                                  " layers, the model " +
+                                  std::to_string(widths.features.size() - 1));
+      return;
+    }
+    for (std::size_t l = 0; l < plan_.row_bytes.size(); ++l) {
+      compare("/row_bytes", std::to_string(l).c_str(), plan_.row_bytes[l], 4 * widths.features[l]);
+    }
+  }
+
+  const RankPlan& plan_;
+  const RankComplaint& complain_;
+  RankPlan expected_;
+  std::map<std::pair<std::int32_t, std::int32_t>, NodePairs> cuts_;
+};
+
+}  // namespace
+
+void verify_ranks(const RankPlan& plan, const CsrGraph& in_edges,
+                  const std::vector<std::int32_t>& part_of, const RowWidths& widths,
+                  const RankComplaint& complain) {
+  RankVerifier(plan, complain).check(in_edges, part_of, widths);
+}
+
+}  // namespace npu::gnn
