@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random nodes of every op in the host target's npu table, in float32 and bfloat16, on the npu
-// device against the cpu device: random_nodes.hpp draws them within what the table states, so
+// Random nodes of every op in the host target's npu table, in float32, bfloat16 and float16, on the
+// npu device against the cpu device: random_nodes.hpp draws them within what the table states, so
 // npu-tag has to take each one and the two devices have to agree. Next to them stand nodes just
 // outside the table, which npu-tag has to refuse.
 //
@@ -42,8 +42,10 @@ std::vector<Tensor> run_on(Graph& graph, const std::string& device, const Target
   return Executor(graph, plan, target, weights, options).run(inputs, nullptr);
 }
 
-/// What the cpu device computes from the same values. libtorch's own bfloat16 rounds in between and
-/// lacks some transposed convolutions, so arithmetic is done in float32 there; what moves or
+bool is_narrow(DType dtype) { return dtype == DType::kBFloat16 || dtype == DType::kFloat16; }
+
+/// What the cpu device computes from the same values. libtorch's own 16-bit arithmetic rounds in
+/// between and lacks some ops, so arithmetic is done in float32 there; what moves or
 /// converts elements is compared in its own dtypes.
 std::vector<Tensor> reference(Graph& graph, const std::string& op, std::string document,
                               const Target& target, const std::vector<Tensor>& weights,
@@ -51,19 +53,22 @@ std::vector<Tensor> reference(Graph& graph, const std::string& op, std::string d
   const bool converts = op.find(".to.") != std::string::npos ||
                         op.find("_to_copy") != std::string::npos ||
                         op.find("type_as") != std::string::npos;
-  if (converts || document.find("bfloat16") == std::string::npos) {
+  const DType narrow =
+      document.find("bfloat16") != std::string::npos ? DType::kBFloat16 : DType::kFloat16;
+  const std::string_view name = dtype_name(narrow);
+  if (converts || document.find(name) == std::string::npos) {
     return run_on(graph, "cpu", target, weights, inputs);
   }
-  for (std::size_t at = 0; (at = document.find("bfloat16", at)) != std::string::npos;) {
-    document.replace(at, 8, "float32");
+  for (std::size_t at = 0; (at = document.find(name, at)) != std::string::npos;) {
+    document.replace(at, name.size(), "float32");
   }
   Graph wide = read_valid_graph(document, "reference");
   const auto widened = [](std::vector<Tensor> tensors) {
     for (Tensor& tensor : tensors) {
-      if (tensor.dtype() != DType::kBFloat16) continue;
+      if (!is_narrow(tensor.dtype())) continue;
       Tensor copy(DType::kFloat32, tensor.shape());
       for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
-        copy.as_mutable<float>()[i] = bfloat16_to_float(tensor.as<std::uint16_t>()[i]);
+        copy.as_mutable<float>()[i] = static_cast<float>(tensor.value_as_double(i));
       }
       tensor = copy;
     }
@@ -72,16 +77,17 @@ std::vector<Tensor> reference(Graph& graph, const std::string& op, std::string d
   std::vector<Tensor> results = run_on(wide, "cpu", target, widened(weights), widened(inputs));
   for (Tensor& tensor : results) {
     if (tensor.dtype() != DType::kFloat32) continue;
-    Tensor copy(DType::kBFloat16, tensor.shape());
+    Tensor copy(narrow, tensor.shape());
+    const auto rounded = narrow == DType::kBFloat16 ? float_to_bfloat16 : float_to_float16;
     for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
-      copy.as_mutable<std::uint16_t>()[i] = float_to_bfloat16(tensor.as<float>()[i]);
+      copy.as_mutable<std::uint16_t>()[i] = rounded(tensor.as<float>()[i]);
     }
     tensor = copy;
   }
   return results;
 }
 
-/// Empty, or how the first element that is out of tolerance differs. bfloat16 results differ by
+/// Empty, or how the first element that is out of tolerance differs. 16-bit results differ by
 /// roundings of sums, so their tolerance is relative to the tensor's largest value.
 std::string difference(const Tensor& actual, const Tensor& expected) {
   if (actual.dtype() != expected.dtype() || actual.shape() != expected.shape()) {
@@ -92,14 +98,15 @@ std::string difference(const Tensor& actual, const Tensor& expected) {
     const double value = std::abs(expected.value_as_double(i));
     if (std::isfinite(value)) largest = std::max(largest, value);
   }
-  const bool narrow = expected.dtype() == DType::kBFloat16;
+  const bool narrow = is_narrow(expected.dtype());
+  const double step = expected.dtype() == DType::kFloat16 ? 2e-3 : 2e-2;
   const bool exact = !narrow && expected.dtype() != DType::kFloat32;
   for (std::int64_t i = 0; i < expected.element_count(); ++i) {
     const double a = actual.value_as_double(i);
     const double b = expected.value_as_double(i);
     if (std::isnan(a) && std::isnan(b)) continue;
     if (std::isinf(b) && a == b) continue;
-    double limit = narrow ? 2e-2 + 2e-2 * std::max(1.0, largest) : 1e-4 + 1e-3 * std::abs(b);
+    double limit = narrow ? step + step * std::max(1.0, largest) : 1e-4 + 1e-3 * std::abs(b);
     if (exact) limit = 0;
     if (!(std::abs(a - b) <= limit)) {
       return "element " + std::to_string(i) + " is " + std::to_string(a) + ", expected " +
@@ -168,9 +175,9 @@ TEST_CASE("random nodes of every op in the npu table agree with the cpu device",
   std::set<std::string> failed;
   for (std::int64_t round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < ops.size(); ++i) {
-      for (const std::string dtype : {"float32", "bfloat16"}) {
-        Random random(seed * 1000003 + static_cast<std::uint64_t>(round) * 4093 + i * 2 +
-                      (dtype == "float32" ? 0 : 1));
+      std::uint64_t number = 0;
+      for (const std::string dtype : {"float32", "bfloat16", "float16"}) {
+        Random random(seed * 1000003 + static_cast<std::uint64_t>(round) * 4093 + i * 2 + number++);
         std::string document;
         const std::string fault = fault_of(ops[i], dtype, random, target, document);
         if (fault.empty() || !failed.insert(ops[i]).second) continue;
@@ -196,7 +203,7 @@ TEST_CASE("npu-tag refuses nodes just outside the npu table", "[differential]") 
                                ? std::vector<DType>{}
                                : rule.dtypes.any;
       if (dtypes.empty() ||
-          std::find(dtypes.begin(), dtypes.end(), DType::kFloat16) != dtypes.end()) {
+          std::find(dtypes.begin(), dtypes.end(), DType::kFloat64) != dtypes.end()) {
         any_dtype.insert(type);
       }
     }
@@ -206,10 +213,10 @@ TEST_CASE("npu-tag refuses nodes just outside the npu table", "[differential]") 
     if (any_dtype.contains(op) || op.find("arange") != std::string::npos) continue;
     INFO(op);
     Random random(7);
-    RandomNode half(random, "float16");
-    draw_node(half, op);
-    if (half.graph.text().find("float16") == std::string::npos) continue;  // takes no floats
-    CHECK_FALSE(takes(half.graph));
+    RandomNode wide(random, "float64");
+    draw_node(wide, op);
+    if (wide.graph.text().find("float64") == std::string::npos) continue;  // takes no floats
+    CHECK_FALSE(takes(wide.graph));
     ++refused;
   }
   CHECK(refused > 60);

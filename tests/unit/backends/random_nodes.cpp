@@ -285,7 +285,7 @@ void unary(RandomNode& c, const std::string& op) {
   const Shape shape = r.shape(0, 5);
   const bool takes_integers = op.starts_with("aten.neg") || op.starts_with("aten.abs.") ||
                               op.starts_with("aten.relu.") || op.starts_with("aten.clamp");
-  if (takes_integers && c.dtype != "float16" && r.pick(0, 2) == 0) {
+  if (takes_integers && c.mixes_dtypes() && r.pick(0, 2) == 0) {
     const auto type = r.one_of<std::string>({"int8", "int16", "int32", "int64"});
     c.operand(shape, false, Values::kAny, type);
     Json bounds = Json::object();
@@ -330,7 +330,7 @@ void binary(RandomNode& c, const std::string& op) {
   const bool divides = op.find("div") != std::string::npos;
   const bool has_alpha = op.find("add") != std::string::npos || op.find("sub") != std::string::npos;
   const bool takes_integers = !power && op.find("div_") == std::string::npos;
-  if (takes_integers && c.dtype != "float16" && r.pick(0, 2) == 0) return draw_typed_binary(c, op);
+  if (takes_integers && c.mixes_dtypes() && r.pick(0, 2) == 0) return draw_typed_binary(c, op);
   const Shape shape = r.shape(0, 5);
   Json attrs = Json::object();
   if (has_alpha && r.pick(0, 2) == 0) attrs["alpha"] = r.one_of<double>({2.0, -0.5});
@@ -368,7 +368,7 @@ void reduction(RandomNode& c, const std::string& op) {
   const bool is_extremum = op.find("am") != std::string::npos;
   const bool is_mean = op.find("mean") != std::string::npos;
   std::string type = c.dtype;
-  if (!is_mean && c.dtype != "float16" && r.pick(0, 2) == 0)
+  if (!is_mean && c.mixes_dtypes() && r.pick(0, 2) == 0)
     type = r.one_of<std::string>({"int32", "int64", "bool"});
   c.operand(shape, false, Values::kAny, type);
   if (!is_extremum && type != c.dtype) type = "int64";
@@ -410,8 +410,8 @@ void arange(RandomNode& c, const std::string& op) {
 
 void cast(RandomNode& c, const std::string& op) {
   Random& r = c.random;
-  const std::vector<std::string> types{"float32", "float64", "bfloat16", "int8", "uint8",
-                                       "int16",   "int32",   "int64",    "bool"};
+  const std::vector<std::string> types{"float32", "float64", "bfloat16", "float16", "int8",
+                                       "uint8",   "int16",   "int32",    "int64",   "bool"};
   const Shape shape = r.shape(0, 4);
   const std::string to = r.one_of(types);
   const bool small = to == "uint8" || to == "bool";
@@ -643,6 +643,8 @@ void set_value(Tensor& tensor, std::int64_t i, double value) {
       return set(value);
     case DType::kBFloat16:
       return set(float_to_bfloat16(static_cast<float>(value)));
+    case DType::kFloat16:
+      return set(float_to_float16(static_cast<float>(value)));
     case DType::kInt8:
       return set(static_cast<std::int8_t>(value));
     case DType::kUInt8:

@@ -47,6 +47,9 @@ enum class Values {
 struct RandomNode {
   RandomNode(Random& source, std::string type) : random(source), dtype(std::move(type)) {}
 
+  /// False for a dtype that the table does not have, which then stands alone.
+  bool mixes_dtypes() const { return dtype != "float64"; }
+
   /// An operand: a graph input, or as often a weight where the op usually has one.
   std::string operand(const Shape& shape, bool may_be_weight = false, Values kind = Values::kAny,
                       std::string type = "") {

@@ -17,11 +17,13 @@ using Names = std::vector<std::string>;
 
 std::string name_of(const std::string& op) { return op.substr(5, op.find('.', 5) - 5); }
 
-bool is_float(const std::string& type) { return type == "float32" || type == "bfloat16"; }
+bool is_float(const std::string& type) {
+  return type == "float32" || type == "bfloat16" || type == "float16";
+}
 
 /// Mostly the dtype of the case; always where that is one that the table does not have.
 std::string any_type(RandomNode& c, const Names& others) {
-  return c.dtype == "float16" || c.random.coin() ? c.dtype : c.random.one_of(others);
+  return !c.mixes_dtypes() || c.random.coin() ? c.dtype : c.random.one_of(others);
 }
 
 const Names kMoved{"float64", "int8", "uint8", "int16", "int32", "int64", "bool"};

@@ -11,6 +11,7 @@
 #include "kernels/elements.hpp"
 #include "kernels/iteration_space.hpp"
 #include "kernels/share_work.hpp"
+#include "npu/tensor/tensor.hpp"
 
 namespace npu::onednn {
 
@@ -162,16 +163,30 @@ void with_type(DType type, Body&& body) {
 
 }  // namespace
 
+namespace {
+
+struct Half {
+  std::uint16_t bits;
+};
+float load(Half value) { return float16_to_float(value.bits); }
+void store(Half& target, float value) { target.bits = float_to_float16(value); }
+
+}  // namespace
+
 void Convert::run(const Operands& operands) const {
-  if (from == DType::kFloat32 && to == DType::kBFloat16) {
-    const auto* values = elements<float>(operands.source);
-    auto* results = elements<std::uint16_t>(operands.target);
-    share_elements(count, [&](std::int64_t i) { results[i] = rounded_bits(values[i]); });
-  } else {
-    const auto* values = elements<BFloat16>(operands.source);
-    auto* results = elements<float>(operands.target);
-    share_elements(count, [&](std::int64_t i) { results[i] = load(values[i]); });
-  }
+  const auto convert_to = [&]<typename To>(To /*type*/) {
+    const auto convert = [&]<typename From>(From /*type*/) {
+      const From* values = elements<From>(operands.source);
+      To* results = elements<To>(operands.target);
+      share_elements(count, [&](std::int64_t i) { store(results[i], load(values[i])); });
+    };
+    if (from == DType::kFloat32) convert(float{});
+    if (from == DType::kBFloat16) convert(BFloat16{});
+    if (from == DType::kFloat16) convert(Half{});
+  };
+  if (to == DType::kFloat32) convert_to(float{});
+  if (to == DType::kBFloat16) convert_to(BFloat16{});
+  if (to == DType::kFloat16) convert_to(Half{});
 }
 
 void RoundToBFloat16::run(const Operands& operands) const {

@@ -18,8 +18,8 @@ struct UnaryOperands {
 };
 inline UnaryOperands bind_unary(Addresses addresses) { return {addresses[0], addresses[1]}; }
 
-/// Element-wise conversion between float32 and bfloat16, to nearest even; `source` and `target`
-/// differ.
+/// Element-wise conversion between two of float32, bfloat16 and float16, to nearest even; `source`
+/// and `target` differ.
 struct Convert {
   static constexpr std::string_view kName = "convert";
   DType from = DType::kFloat32;

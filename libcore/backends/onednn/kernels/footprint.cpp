@@ -355,9 +355,9 @@ Footprint footprint(const Sequence& kernel) {
 }
 
 Footprint footprint(const Convert& kernel) {
-  require((kernel.from == DType::kFloat32 && kernel.to == DType::kBFloat16) ||
-              (kernel.from == DType::kBFloat16 && kernel.to == DType::kFloat32),
-          "'from' and 'to' are not float32 and bfloat16");
+  const auto converts = [](DType type) { return is_float(type) || type == DType::kFloat16; };
+  require(converts(kernel.from) && converts(kernel.to) && kernel.from != kernel.to,
+          "'from' and 'to' are not two of float32, bfloat16 and float16");
   const Count count = at_least_one(kernel.count, "count");
   return FootprintBuilder()
       .read(count, size_of(kernel.from))

@@ -4,8 +4,34 @@
 #include <cstring>
 
 #include "lowering/lowering.hpp"
+#include "lowering/promotion.hpp"
 
 namespace npu::onednn {
+
+namespace {
+
+/// Floats as float16 holds them, kept as float32.
+void round_to_float16(Lowering& lowering, TensorId self) {
+  const Shape& shape = lowering.shape(self);
+  const Value stored = lowering.dense(lowering.stored(self));
+  if (!Cast::supports(stored.type)) {
+    lowering.refuse("dtype", "conversion from " + std::string(dtype_name(stored.type)) +
+                                 " to float16 is not supported");
+  }
+  const Value floats = has_primitive_type(stored.type)
+                           ? lowering.in_type(stored, DType::kFloat32)
+                           : cast_value(lowering, lowering.plain(stored), DType::kFloat32);
+  const std::int64_t count = span_elements(floats.layout);
+  const Value halves =
+      lowering.temporary(DType::kFloat16, with_type(floats.layout, DType::kFloat16));
+  lowering.add_kernel({floats}, halves, Convert{DType::kFloat32, DType::kFloat16, count});
+  const Value result = lowering.temporary(DType::kFloat32, floats.layout);
+  lowering.add_kernel({halves}, result, Convert{DType::kFloat16, DType::kFloat32, count},
+                      KernelKind::kReorder);
+  lowering.define_computed(lowering.result(), shape, DType::kFloat32, result);
+}
+
+}  // namespace
 
 void lower_to(Lowering& lowering, const BoundNode& node) {
   if (lowering.node().inputs.empty()) lowering.invalid("the op has no operand");
@@ -17,6 +43,8 @@ void lower_to(Lowering& lowering, const BoundNode& node) {
     to = lowering.dtype(tensor_argument(lowering, node, "other"));
   }
   const Shape& shape = lowering.shape(self);
+  if (to == DType::kFloat32 && lowering.rounds_to_float16())
+    return round_to_float16(lowering, self);
   if (from == to) {
     return lowering.define_moved(lowering.result(), shape, to, lowering.stored(self));
   }

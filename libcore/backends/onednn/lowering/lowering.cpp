@@ -13,12 +13,13 @@
 // compile runs: weight reorders, folded norms, conversions, whole sub-graphs of weights. bfloat16:
 // where oneDNN has no bfloat16 primitives (CPUs before AVX-512), values are kept as float32 that
 // are rounded to bfloat16 after every op, which gives the same numbers. Where it has them but not
-// for some node, that node alone computes in float32.
+// for some node, that node alone computes in float32. float16 is float32 inside (widened.cpp).
 #include "lowering/lowering.hpp"
 
 #include <algorithm>
 #include <unordered_map>
 
+#include "lowering/widened.hpp"
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/ops/op_name.hpp"
 #include "npu/support/checked.hpp"
@@ -42,9 +43,10 @@ std::string node_text(const Node& node) {
 
 std::string number_text(std::int64_t value) { return std::to_string(value); }
 
-Lowering::Lowering(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine,
-                   const dnnl::engine& engine)
+Lowering::Lowering(const Graph& graph, const Graph& stated, std::span<const npu_tensor> weights,
+                   const Machine& machine, const dnnl::engine& engine)
     : graph_(&graph),
+      stated_(&stated),
       weight_tensors_(weights),
       machine_(&machine),
       engine_(&engine),
@@ -76,6 +78,7 @@ void Lowering::require_float(std::string_view argument, TensorId tensor) const {
 }
 
 DType Lowering::storage_type(DType dtype) const noexcept {
+  if (dtype == DType::kFloat16) dtype = DType::kFloat32;
   if (dtype == DType::kBFloat16 && !machine_->native_bfloat16) return DType::kFloat32;
   if (dtype == DType::kFloat32 && machine_->prefer_bfloat16 && machine_->native_bfloat16) {
     return DType::kBFloat16;
@@ -156,7 +159,7 @@ const npu_tensor& Lowering::given_weight(const TensorInfo& info) const {
 }
 
 Value Lowering::weight(TensorId tensor) {
-  const TensorInfo& info = graph_->tensor(tensor);
+  const TensorInfo& info = stated_->tensor(tensor);
   given_weight(info);
   const std::size_t index = plan_.weights.size();
   const Layout layout = plain_layout(info.shape, info.dtype);
@@ -221,6 +224,11 @@ void Lowering::define_computed(TensorId tensor, const Shape& computed, DType dty
   set_value(tensor, result);
 }
 
+bool Lowering::rounds_to_float16() const {
+  return stated_->tensor(result()).dtype == DType::kFloat16 &&
+         stated_->tensor(node_->inputs.front()).dtype != DType::kFloat16;
+}
+
 void Lowering::define_moved(TensorId tensor, const Shape& computed, DType dtype,
                             const Value& value) {
   check_result(tensor, computed, dtype);
@@ -228,8 +236,8 @@ void Lowering::define_moved(TensorId tensor, const Shape& computed, DType dtype,
 }
 
 void Lowering::bind_inputs() {
-  for (const TensorId id : graph_->graph_inputs()) {
-    const TensorInfo& info = graph_->tensor(id);
+  for (const TensorId id : stated_->graph_inputs()) {
+    const TensorInfo& info = stated_->tensor(id);
     const std::size_t index = plan_.inputs.size();
     plan_.inputs.push_back(binding_of(info));
     if (info.bytes() == 0) continue;
@@ -241,8 +249,8 @@ void Lowering::bind_inputs() {
 }
 
 void Lowering::bind_outputs() {
-  for (const TensorId id : graph_->graph_outputs()) {
-    const TensorInfo& info = graph_->tensor(id);
+  for (const TensorId id : stated_->graph_outputs()) {
+    const TensorInfo& info = stated_->tensor(id);
     const std::size_t index = plan_.outputs.size();
     plan_.outputs.push_back(binding_of(info));
     node_index_ = info.kind == TensorKind::kResult ? info.producer.value : -1;
@@ -524,7 +532,8 @@ Plan Lowering::run(const Checkpoint& checkpoint) {
 Plan lower_graph(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine,
                  const dnnl::engine& engine, const Checkpoint& checkpoint) {
   check_shapes(graph);
-  return Lowering(graph, weights, machine, engine).run(checkpoint);
+  const std::optional<Graph> wide = widened(graph);
+  return Lowering(wide ? *wide : graph, graph, weights, machine, engine).run(checkpoint);
 }
 
 std::size_t normalize_dimension(const Lowering& lowering, std::string_view argument,

@@ -52,8 +52,9 @@ struct PrimitiveOperand {
 /// results in it; they need not know how tensors are kept.
 class Lowering {
  public:
-  Lowering(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine,
-           const dnnl::engine& engine);
+  /// `stated` is the sub-IR, of which `graph` is what is computed (widened.hpp); both outlive it.
+  Lowering(const Graph& graph, const Graph& stated, std::span<const npu_tensor> weights,
+           const Machine& machine, const dnnl::engine& engine);
   Plan run(const Checkpoint& checkpoint);
 
   const Machine& machine() const noexcept { return *machine_; }
@@ -140,6 +141,9 @@ class Lowering {
   DType compute_type() const noexcept { return compute_type_; }
   /// How a tensor of this type is kept in memory.
   DType storage_type(DType dtype) const noexcept;
+
+  /// Whether the sub-IR says that the current node makes float16 of another dtype.
+  bool rounds_to_float16() const;
 
   /// What a tensor is dequantized from; null if it is not.
   const Dequantization* dequantization(TensorId tensor) const;
@@ -234,7 +238,8 @@ class Lowering {
   Lowered<Done> lower_node(const Node& node);
   Lowered<Done> lower_in_types(const Node& node);
 
-  const Graph* graph_;
+  const Graph* graph_;   ///< what is lowered
+  const Graph* stated_;  ///< the sub-IR, whose inputs, weights and outputs the host passes
   std::span<const npu_tensor> weight_tensors_;
   const Machine* machine_;
   const dnnl::engine* engine_;

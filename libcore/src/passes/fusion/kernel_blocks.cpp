@@ -82,7 +82,7 @@ class AttentionMatch {
     return batch_of(a.shape) == batch_of(b.shape) && batch_of(a.shape) == batch_of(c.shape) &&
            a.shape[rank - 1] == b.shape[rank - 2] && c.shape[rank - 2] == a.shape[rank - 2] &&
            c.shape[rank - 1] == b.shape[rank - 1] && a.dtype == b.dtype && a.dtype == c.dtype &&
-           (a.dtype == DType::kFloat32 || a.dtype == DType::kBFloat16);
+           (is_single(a.dtype) || a.dtype == DType::kBFloat16);
   }
 
   /// A factor or the mask between product and softmax; a factor after the mask would have to scale
@@ -173,7 +173,7 @@ class ChannelGateMatch {
     const Shape& shape = features.shape;
     // Vectors run along the channels.
     if (shape.size() != 4 || shape[1] % 8 != 0) return false;
-    if (features.dtype != DType::kFloat32 && features.dtype != DType::kBFloat16) return false;
+    if (!is_single(features.dtype) && features.dtype != DType::kBFloat16) return false;
     const Shape squeezed{shape[0], shape[1], 1, 1};
     TensorId value = gate;
     const auto shape_of = [&](TensorId id) -> const Shape& {

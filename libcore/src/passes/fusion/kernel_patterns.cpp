@@ -182,7 +182,7 @@ class ConcatPlacer {
     if (dim == nullptr || !dim->is_number_integer()) return false;
     const auto rank = static_cast<std::int64_t>(result.shape.size());
     const auto axis = dim->get<std::int64_t>() + (dim->get<std::int64_t>() < 0 ? rank : 0);
-    const bool is_float = result.dtype == DType::kFloat32 || result.dtype == DType::kBFloat16;
+    const bool is_float = is_single(result.dtype) || result.dtype == DType::kBFloat16;
     if (rank < 3 || rank > 5 || axis != 1 || result.shape[0] != 1 || !is_float) return false;
     return std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorId id) {
       const TensorInfo& part = info_of(builder_, id);

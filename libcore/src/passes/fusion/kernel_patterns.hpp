@@ -16,6 +16,11 @@ namespace npu::fusion {
 /// Kernels take channels in blocks of so many.
 inline constexpr std::int64_t kChannelBlock = 16;
 
+/// float32, and float16, which is float32 inside of such a backend.
+constexpr bool is_single(DType dtype) noexcept {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat16;
+}
+
 /// Who reads what, without nodes that no graph output needs.
 class Readers {
  public:

@@ -96,7 +96,7 @@ class PostOpWalk {
     if (!bound) return false;
     if (builder_.facts(n).role == Role::kBatchNorm) return position == 0 && joins_norm(*bound);
     // A separate pass over the result takes less time than the primitive's post-op.
-    if (op->role == Role::kGelu && value().dtype == DType::kFloat32 &&
+    if (op->role == Role::kGelu && is_single(value().dtype) &&
         find_member(node.attrs(), "approximate") == nullptr) {
       return false;
     }
@@ -230,7 +230,7 @@ class UnitMerger {
                                       [&](TensorId id) { return is_weight(builder_, id); });
     const Json* mode = find_member(node.json, "align_mode");
     if (!is_known || (mode != nullptr && *mode == "NALIGN") ||
-        info(node.inputs.front()).dtype != DType::kFloat32) {
+        !is_single(info(node.inputs.front()).dtype)) {
       return false;
     }
     const auto facts = convolution_facts(builder_, next.anchor);
@@ -252,10 +252,10 @@ class UnitMerger {
     const std::int64_t taps = second->weight[2];
     const std::int64_t stride = second->stride[0];
     return first->is_pointwise() && channels % kChannelBlock == 0 &&
-           result_of(expansion).dtype == DType::kFloat32 &&
-           result_of(expansion).shape == first->result && second->source[3] <= kWidestRow &&
-           second->weight[0] == channels && second->weight[1] == 1 && second->weight[3] == taps &&
-           second->groups == channels && (taps == 3 || taps == 5) && (stride == 1 || stride == 2) &&
+           is_single(result_of(expansion).dtype) && result_of(expansion).shape == first->result &&
+           second->source[3] <= kWidestRow && second->weight[0] == channels &&
+           second->weight[1] == 1 && second->weight[3] == taps && second->groups == channels &&
+           (taps == 3 || taps == 5) && (stride == 1 || stride == 2) &&
            second->stride[1] == stride && second->dilation[0] == 1 && second->dilation[1] == 1 &&
            std::max(second->padding[0], second->padding[1]) < taps &&
            has_simple_post_ops(expansion, 0) && has_simple_post_ops(next, 0);
