@@ -40,21 +40,18 @@ void add_precision_options(Tool& tool, PrecisionOptions& options) {
                "with --quantize: fail, with the ops, if some cannot be int8");
 }
 
-bool PrecisionOptions::asked(Tool& tool) const {
-  const auto given = [&](const char* option) { return tool.app().count(option) > 0; };
+bool PrecisionOptions::asked(const Tool& tool) const {
   if (mode.empty()) {
-    for (const char* option : {"--ranges", "--calibration", "--full", "--max-error", "--profile"}) {
-      if (given(option)) {
-        throw Error(ErrorCode::kUsage, std::string(option) + " goes with --quantize");
-      }
+    tool.refuse({"--ranges", "--calibration", "--full", "--max-error", "--profile"},
+                "goes with --quantize");
+    if (verify) {
+      tool.refuse(
+          {"--assert", "--report", "--explain", "--dot", "--algorithm", "--weight", "--target"},
+          "does not go with --verify");
     }
     return false;
   }
-  for (const char* option : {"--algorithm", "--weight", "--dot"}) {
-    if (given(option)) {
-      throw Error(ErrorCode::kUsage, std::string(option) + " is about layouts, not for --quantize");
-    }
-  }
+  tool.refuse({"--algorithm", "--weight", "--dot"}, "is about layouts, not for --quantize");
   const bool is_mixed = mode == "mixed";
   if (is_mixed != max_error.has_value()) {
     throw Error(ErrorCode::kUsage, "--quantize mixed and --max-error X go together");
