@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
                      "npu-partition --dot model.dot --dot-level partition tagged.json "
                      ">model.part.json"});
   return tool.run(argc, argv, [&] {
+    if (verify) npu::cli::refuse_beside_verify(tool);
     npu::Graph& graph = tool.read_graph();
     const auto cost = npu::partition_cost(graph, profile);
     if (verify) {

@@ -59,7 +59,10 @@ int main(int argc, char** argv) {
     if (plan_options.wanted() && options.executor.in_flight > 1) {
       throw npu::Error(npu::ErrorCode::kUsage, "--in-flight: a plan makes one run at a time");
     }
-    if (plan_options.wanted()) return npu::cli::run_plan(tool, options, plan_options);
+    if (plan_options.wanted()) {
+      tool.refuse({"--memory-limit", "--deadline"}, "is not for plans");
+      return npu::cli::run_plan(tool, options, plan_options);
+    }
     options.measure_precision = tool.wants_report();
     if (deadline) options.deadline = npu::cli::seconds_from_now(*deadline);
     const auto bundle = digest.empty() ? tool.read_bundle(false, check)

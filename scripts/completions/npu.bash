@@ -50,11 +50,21 @@ _npu_complete() {
       _npu_words "$(_npu_devices | sed 's/$/=/')" "$current"
       return
       ;;
-    --list-ops | --verify)
-      if [[ ${COMP_WORDS[0]##*/} != npu-partition ]]; then
-        _npu_words "$(_npu_devices)" "$current"
-        [[ $previous == --verify || ${#COMPREPLY[@]} -gt 0 ]] && return
-      fi
+    --list-ops)
+      _npu_words "$(_npu_devices)" "$current"
+      [[ ${#COMPREPLY[@]} -gt 0 ]] && return
+      ;;
+    --verify) # of the other programs it is a flag
+      case ${COMP_WORDS[0]##*/} in
+        npu-run)
+          _npu_words "$(_npu_devices)" "$current"
+          return
+          ;;
+        npu-plan)
+          _npu_files "$current"
+          return
+          ;;
+      esac
       ;;
     --json-infinity)
       _npu_words 'keep text bare' "$current"

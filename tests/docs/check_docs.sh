@@ -94,6 +94,13 @@ check_options() {
       cmp -s "$scratch/help" "$scratch/completion" || fault "_npu completes for $tool: $(paste -sd' ' "$scratch/completion")"
     fi
   done
+  # What --verify takes: a device, a file, or nothing, so that GRAPH follows.
+  for row in npu-run:cpu npu-plan:part.json npu-align:part.json npu-partition:part.json; do
+    (cd "$scratch" && touch part.json && bash -c 'source "$1"; COMP_WORDS=("$2" --verify "") COMP_CWORD=2; _npu_complete
+       printf "%s\n" "${COMPREPLY[@]}"' - "$source/scripts/completions/npu.bash" "${row%:*}") >"$scratch/verify"
+    [ "$(grep -xE 'cpu|part.json' "$scratch/verify")" = "${row#*:}" ] ||
+      fault "npu.bash offers behind ${row%:*} --verify: $(paste -sd' ' "$scratch/verify")"
+  done
   # Strategies are written out in the completion; npu-partition lists them in this message.
   npu-partition --strategy '?' "$source/testdata/models/small/empty.json" 2>&1 |
     sed -n 's/.*expected one of //p' | tr -d ' ' | tr ',' '\n' | sort >"$scratch/strategies"

@@ -22,8 +22,7 @@ constexpr std::array<int, 3> kSignals{SIGINT, SIGTERM, SIGALRM};
 constexpr std::time_t kGraceSeconds = 1;
 constexpr long kGraceNanoseconds = 700'000'000;
 
-volatile std::sig_atomic_t stop_signal = 0;
-timespec first_stop;
+StopRequest compile_stop;
 timer_t last_resort;
 
 void start_timer(itimerspec after) noexcept {
@@ -36,26 +35,14 @@ void start_timer(itimerspec after) noexcept {
   ::timer_settime(last_resort, 0, &after, nullptr);
 }
 
-// Programs such as timeout(1) send a signal to the program and to its group at once: a second one
-// that follows immediately is the same one.
 extern "C" void ask_to_stop(int number) {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  if (stop_signal == 0) {
-    stop_signal = number;
-    first_stop = now;
-    start_timer({});
-    return;
-  }
-  const double seconds = static_cast<double>(now.tv_sec - first_stop.tv_sec) +
-                         1e-9 * static_cast<double>(now.tv_nsec - first_stop.tv_nsec);
-  if (seconds >= 0.3) end_by_signal(number);
+  if (is_first_stop(number, compile_stop)) start_timer({});
 }
 
 extern "C" void leave_behind(int /*number*/) {
-  if (stop_signal != 0) {
+  if (const int signal = compile_stop.signal.load(); signal != 0) {
     say_in_handler("a backend does not stop compiling and is left behind\n");
-    end_by_signal(stop_signal);
+    end_by_signal(signal);
     return;
   }
   end_in_handler(
@@ -68,12 +55,15 @@ extern "C" void leave_behind(int /*number*/) {
 class StopSignals {
  public:
   explicit StopSignals(std::optional<double> deadline_s) {
-    stop_signal = 0;
+    compile_stop.signal.store(0);
     sigevent event{};
     event.sigev_notify = SIGEV_SIGNAL;
     event.sigev_signo = SIGALRM;
     ::timer_create(CLOCK_MONOTONIC, &event, &last_resort);
-    for (std::size_t i = 0; i < kSignals.size(); ++i) take(kSignals[i], before_[i]);
+    for (std::size_t i = 0; i < kSignals.size(); ++i) {
+      take_signal(kSignals[i], kSignals[i] == SIGALRM ? leave_behind : ask_to_stop, SA_RESTART,
+                  &before_[i]);
+    }
     if (!deadline_s) return;
     itimerspec after{};
     after.it_value.tv_sec = static_cast<std::time_t>(*deadline_s);
@@ -89,23 +79,13 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  static bool has_come() noexcept { return stop_signal != 0; }
+  static bool has_come() noexcept { return compile_stop.signal.load() != 0; }
   /// Returns if none came.
   static void end_if_come() noexcept {
-    if (stop_signal != 0) end_by_signal(stop_signal);
+    if (has_come()) end_by_signal(compile_stop.signal.load());
   }
 
  private:
-  static void take(int number, struct sigaction& before) {
-    struct sigaction action {};
-    action.sa_handler = number == SIGALRM ? leave_behind : ask_to_stop;
-    action.sa_flags = SA_RESTART;
-    sigemptyset(&action.sa_mask);
-    ::sigaction(number, nullptr, &before);
-    // A program that was started with Ctrl-C ignored keeps ignoring it.
-    if (number == SIGALRM || before.sa_handler != SIG_IGN) ::sigaction(number, &action, nullptr);
-  }
-
   std::array<struct sigaction, kSignals.size()> before_{};
 };
 

@@ -88,6 +88,13 @@ PartitionOptions parsed(const PartitionArguments& arguments) {
   return options;
 }
 
+void refuse_beside_verify(const Tool& tool) {
+  tool.refuse({"--strategy", "--min-nodes", "--depth", "--min-flops", "--max-partitions",
+               "--memory-limit", "--parts", "--imbalance", "--best-effort", "--seed", "--what-if",
+               "--dot", "--dot-level", "--report", "--assert"},
+              "does not go with --verify");
+}
+
 void add_dot_options(Tool& tool, std::string& file, std::string& level) {
   CLI::Option* dot = tool.app()
                          .add_option("--dot", file, "write a Graphviz drawing of the partitions")

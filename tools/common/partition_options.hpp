@@ -23,6 +23,9 @@ void add_partition_options(Tool& tool, PartitionArguments& arguments);
 /// Throws Error kUsage for a strategy that does not exist.
 PartitionOptions parsed(const PartitionArguments& arguments);
 
+/// Throws Error kUsage for options that do not go with --verify.
+void refuse_beside_verify(const Tool& tool);
+
 /// --dot and --dot-level.
 void add_dot_options(Tool& tool, std::string& file, std::string& level);
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
-#include <ctime>
 
 #include "io.hpp"
 #include "npu/support/elapsed.hpp"
@@ -17,25 +16,9 @@
 namespace npu::cli {
 namespace {
 
-volatile std::sig_atomic_t stop_requested = 0;
+StopRequest interrupt;
 
-timespec first_request;
-
-// Programs such as timeout(1) send the signal to the program and to its group at once: a second one
-// that follows immediately is the same Ctrl-C.
-extern "C" void request_stop(int signal) {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  if (stop_requested == 0) {
-    stop_requested = 1;
-    first_request = now;
-    return;
-  }
-  const double seconds = static_cast<double>(now.tv_sec - first_request.tv_sec) +
-                         1e-9 * static_cast<double>(now.tv_nsec - first_request.tv_nsec);
-  if (seconds < 0.3) return;
-  end_by_signal(signal);
-}
+extern "C" void request_stop(int signal) { is_first_stop(signal, interrupt); }
 
 }  // namespace
 
@@ -44,23 +27,14 @@ Progress::Progress(bool quiet, double quiet_seconds, CtrlC ctrl_c)
       shown_(start_),
       quiet_seconds_(quiet_seconds),
       visible_(!quiet && ::isatty(STDERR_FILENO) == 1) {
-  if (ctrl_c == CtrlC::kIsNotOurs) return;
-  struct sigaction action {};
-  action.sa_handler = request_stop;
-  action.sa_flags = SA_RESTART;
-  sigemptyset(&action.sa_mask);
-  struct sigaction before {};
-  // A program that was started with Ctrl-C ignored keeps ignoring it.
-  if (::sigaction(SIGINT, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) {
-    ::sigaction(SIGINT, &action, nullptr);
-  }
+  if (ctrl_c == CtrlC::kStops) take_signal(SIGINT, request_stop, SA_RESTART);
 }
 
 Progress::~Progress() {
   if (has_line_) write_progress("");
 }
 
-bool Progress::interrupted() { return stop_requested != 0; }
+bool Progress::interrupted() { return interrupt.signal.load() != 0; }
 
 bool Progress::operator()(double done, const std::string& what) {
   const double elapsed = seconds_since(start_);

@@ -60,21 +60,18 @@ void add_precision_options(Tool& tool, PrecisionOptions& options) {
   add_quantize_choice(tool, options.max_error, options.calibration, options.full);
 }
 
-bool PrecisionOptions::asked(Tool& tool) const {
-  const auto given = [&](const char* option) { return tool.app().count(option) > 0; };
+bool PrecisionOptions::asked(const Tool& tool) const {
   if (mode.empty()) {
-    for (const char* option : {"--ranges", "--calibration", "--full", "--max-error", "--profile"}) {
-      if (given(option)) {
-        throw Error(ErrorCode::kUsage, std::string(option) + " goes with --quantize");
-      }
+    tool.refuse({"--ranges", "--calibration", "--full", "--max-error", "--profile"},
+                "goes with --quantize");
+    if (verify) {
+      tool.refuse(
+          {"--assert", "--report", "--explain", "--dot", "--algorithm", "--weight", "--target"},
+          "does not go with --verify");
     }
     return false;
   }
-  for (const char* option : {"--algorithm", "--weight", "--dot"}) {
-    if (given(option)) {
-      throw Error(ErrorCode::kUsage, std::string(option) + " is about layouts, not for --quantize");
-    }
-  }
+  tool.refuse({"--algorithm", "--weight", "--dot"}, "is about layouts, not for --quantize");
   check_quantize_choice(mode, max_error, full);
   if (mode != "mixed" && !profile.empty()) {
     throw Error(ErrorCode::kUsage, "--profile is for --quantize mixed");

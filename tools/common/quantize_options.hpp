@@ -20,7 +20,7 @@ struct PrecisionOptions {
   bool full = false;
 
   /// Whether precisions are asked for. Throws Error kUsage for options that do not go together.
-  bool asked(Tool& tool) const;
+  bool asked(const Tool& tool) const;
 };
 
 /// Adds --quantize int8|mixed.

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <exception>
 #include <new>
 
@@ -19,6 +20,10 @@
 
 namespace npu::cli {
 namespace {
+
+// What handlers use.
+static_assert(std::atomic<int>::is_always_lock_free &&
+              std::atomic<std::int64_t>::is_always_lock_free);
 
 // "PROGRAM: ", for handlers.
 std::array<char, 64> message_start{};
@@ -80,6 +85,34 @@ void end_by_signal(int number) noexcept {
   ::raise(number);
 }
 
+bool is_first_stop(int signal, StopRequest& request) noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  const std::int64_t now_ns = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  if (request.signal.load() == 0) {
+    request.at_ns.store(now_ns);  // before the signal, which says that there is a time
+    request.signal.store(signal);
+    return true;
+  }
+  constexpr std::int64_t kAtOnceNs = 300'000'000;
+  if (now_ns - request.at_ns.load() >= kAtOnceNs) end_by_signal(signal);
+  return false;
+}
+
+void take_signal(int signal, void (*handler)(int), int flags, struct sigaction* before) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = flags;
+  sigemptyset(&action.sa_mask);
+  sigaddset(&action.sa_mask, SIGINT);
+  sigaddset(&action.sa_mask, SIGTERM);
+  struct sigaction known {};
+  const bool is_known = ::sigaction(signal, nullptr, &known) == 0;
+  if (before != nullptr) *before = known;
+  if (is_known && known.sa_handler == SIG_IGN && signal != SIGALRM) return;
+  ::sigaction(signal, &action, nullptr);
+}
+
 void say_in_handler(const char* text) noexcept {
   say(message_start.data());
   say(text);
@@ -100,13 +133,8 @@ void install_signal_handlers(const std::string& program) {
   action.sa_flags = SA_SIGINFO;
   action.sa_sigaction = end_on_bus_error;
   ::sigaction(SIGBUS, &action, nullptr);
-  action.sa_flags = 0;
-  action.sa_handler = end_on_signal;
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU}) {
-    struct sigaction before {};
-    // A program that was started with Ctrl-C ignored keeps ignoring it.
-    if (::sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) continue;
-    ::sigaction(number, &action, nullptr);
+    take_signal(number, end_on_signal, 0);
   }
   std::set_terminate(end_on_terminate);
   std::atexit(end_on_exit);

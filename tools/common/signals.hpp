@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <csignal>
+#include <cstdint>
 #include <string>
 
 #include "exit_status.hpp"
@@ -22,6 +25,22 @@ void end_body() noexcept;
 /// Removes unfinished files, then ends the program as the
 /// signal does by default. Async-signal-safe.
 void end_by_signal(int number) noexcept;
+
+/// The first signal that asked a command to stop; for its handler and for the command.
+struct StopRequest {
+  std::atomic<int> signal{0};  ///< 0: none has come
+  std::atomic<std::int64_t> at_ns{0};
+};
+
+/// Whether a signal is the first one, which `request` then holds. Programs such as timeout(1) send
+/// one to the program and to its group at once: a second one that follows immediately is the same
+/// one, and a later one ends the program. Async-signal-safe.
+bool is_first_stop(int signal, StopRequest& request) noexcept;
+
+/// Installs a handler, which SIGINT and SIGTERM do not interrupt. A program that was started with
+/// Ctrl-C ignored keeps ignoring it; nobody else sends SIGALRM, which is always taken. `before`, if
+/// it is not null, gets what was there.
+void take_signal(int signal, void (*handler)(int), int flags, struct sigaction* before = nullptr);
 
 /// Writes "PROGRAM: " and `text` to stderr. Async-signal-safe.
 void say_in_handler(const char* text) noexcept;

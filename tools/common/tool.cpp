@@ -190,6 +190,12 @@ void Tool::add_precision(std::string& precision, const std::string& what) {
       ->check(one_of({"f32", "bf16"}));
 }
 
+void Tool::refuse(const std::vector<std::string>& options, const std::string& why) const {
+  for (const std::string& option : options) {
+    if (app_.count(option) > 0) throw Error(ErrorCode::kUsage, option + " " + why);
+  }
+}
+
 void Tool::add_assert(const std::string& names) {
   app_.add_option("--assert", assertion_texts_,
                   "exit 4 unless 'METRIC OP VALUE' holds, OP one of <= >= == != < >; repeatable. "

@@ -59,6 +59,9 @@ class Tool {
   void add_deadline(std::optional<double>& seconds, const std::string& what);
   /// --precision f32|bf16.
   void add_precision(std::string& precision, const std::string& what);
+  /// Throws Error kUsage, "OPTION WHY", if one of `options` was given; for options that the library
+  /// would not see.
+  void refuse(const std::vector<std::string>& options, const std::string& why) const;
   /// The Examples block of --help.
   void add_examples(const std::vector<std::string>& lines);
 

@@ -491,18 +491,15 @@ std::string memory_table(const Bundle& bundle) {
       {"memory", ">weights", ">scratch", ">in and out", ">other", "accuracy"}};
   for (std::size_t i = 0; i < bundle.partitions().size(); ++i) {
     std::vector<std::string> cells{"memory of partition " + std::to_string(i)};
-    const Json* memory = find_member(bundle.partitions()[i].report, "memory");
-    const auto member = [&](const char* key) {
-      return memory != nullptr && memory->is_object() ? find_member(*memory, key) : nullptr;
-    };
+    static const Json kNone;
+    const Json* found = member_object(bundle.partitions()[i].report, "memory");
+    const Json& memory = found != nullptr ? *found : kNone;
     for (const char* key : {"weights_bytes", "scratch_bytes", "boundary_bytes", "other_bytes"}) {
-      const Json* value = member(key);
-      const bool is_known = value != nullptr && value->is_number();
-      cells.push_back(is_known ? bytes_text(value->get<double>()) : "-");
+      const auto bytes = member_double(memory, key);
+      cells.push_back(bytes ? bytes_text(*bytes) : "-");
     }
-    const Json* accuracy = member("accuracy");
-    const bool is_known = accuracy != nullptr && accuracy->is_string();
-    cells.push_back(is_known ? accuracy->get<std::string>() : "-");
+    const std::string* accuracy = member_text(memory, "accuracy");
+    cells.push_back(accuracy != nullptr ? *accuracy : "-");
     rows.push_back(std::move(cells));
   }
   return table_text(rows);

@@ -9,15 +9,10 @@
 #include <utility>
 
 #include "npu/support/text.hpp"
+#include "support/json_fields.hpp"
 
 namespace npu {
 namespace {
-
-std::optional<double> number_of(const Json& report, const char* key) {
-  const Json* value = find_member(report, key);
-  if (value == nullptr || !value->is_number()) return std::nullopt;
-  return value->get<double>();
-}
 
 /// A whole number without a decimal point, as JSON writes it.
 std::string count_text(double value) {
@@ -42,15 +37,15 @@ std::optional<double> int8_share_of(const CompileReport& report) {
 }  // namespace
 
 CompileNumbers read_compile_numbers(const Json& report) {
-  return {.nodes = number_of(report, "nodes"),
-          .kernels = number_of(report, "kernels"),
-          .reorders = number_of(report, "reorders"),
-          .predicted_kernels = number_of(report, "predicted_kernels"),
-          .flops = number_of(report, "flops"),
-          .weight_bytes = number_of(report, "weight_bytes"),
-          .arena_bytes = number_of(report, "arena_bytes"),
-          .macs = number_of(report, "macs"),
-          .int8_macs = number_of(report, "int8_macs")};
+  return {.nodes = member_double(report, "nodes"),
+          .kernels = member_double(report, "kernels"),
+          .reorders = member_double(report, "reorders"),
+          .predicted_kernels = member_double(report, "predicted_kernels"),
+          .flops = member_double(report, "flops"),
+          .weight_bytes = member_double(report, "weight_bytes"),
+          .arena_bytes = member_double(report, "arena_bytes"),
+          .macs = member_double(report, "macs"),
+          .int8_macs = member_double(report, "int8_macs")};
 }
 
 std::vector<GroupSplit> read_splits(const Json& report) {
@@ -183,11 +178,7 @@ std::map<std::string, double> compile_metrics(const CompileReport& report) {
   }
   metrics["blob_bytes"] = blob_bytes;
   metrics["int8_macs"] = int8_share_of(report).value_or(0);
-  double memory_bytes = 0;
-  for (const DeviceMemoryNeed& need : report.memory) {
-    memory_bytes += static_cast<double>(need.needed());
-  }
-  metrics["memory_bytes"] = memory_bytes;
+  metrics["memory_bytes"] = static_cast<double>(needed_bytes(report.memory));
   if (report.worst_relative_error) metrics["worst_relative_error"] = *report.worst_relative_error;
   return metrics;
 }

@@ -21,7 +21,7 @@ bool CompileWatch::is_late() const {
 }
 
 void CompileWatch::check() {
-  if (stopped_) throw BackendError(NPU4_CANCELLED, "the compile was stopped");
+  if (stopped_) throw Error(ErrorCode::kFailed, "the compile was stopped");
   if (!is_late()) return;
   const std::lock_guard lock(mutex_);
   throw Error(ErrorCode::kInfeasible, "the deadline is over: " + std::to_string(finished_) +
@@ -58,7 +58,7 @@ bool CompileWatch::report(std::size_t partition, double share, const std::string
   if (!control_.progress) return !is_late();
   const std::lock_guard lock(mutex_);
   const Partition& of = plan_.partitions[partition];
-  // Phases have a share each; the whole never goes back.
+  // A phase that begins anew does not make the share of this round go back.
   const double more = std::max(0.0, share - shares_[partition]);
   shares_[partition] += more;
   done_ += more * static_cast<double>(std::max<std::size_t>(of.nodes.size(), 1));

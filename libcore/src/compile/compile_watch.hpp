@@ -12,12 +12,12 @@
 namespace npu {
 
 /// What the partitions of a plan that compile on several threads tell the host, and whether they
-/// are to go on. A partition counts by its nodes.
+/// are to go on. A partition counts by its nodes. There is one for each round of a compile.
 class CompileWatch {
  public:
   CompileWatch(const CompileControl& control, const PartitionPlan& plan);
 
-  /// Ends a thread's work: throws BackendError NPU4_CANCELLED, or Error kInfeasible once the
+  /// Ends a thread's work: throws Error kFailed once progress has said so, kInfeasible once the
   /// deadline is over.
   void check();
   /// What the backend of a partition gets to call; valid as long as this object.

@@ -18,9 +18,14 @@
 namespace npu {
 namespace {
 
+constexpr std::uint64_t kMost = std::uint64_t{1} << 48;  // sums of all partitions do not overflow
+
+/// At most kMost, since shapes come from a file.
 std::uint64_t tensor_bytes(const Graph& graph, const std::vector<TensorId>& ids) {
   std::uint64_t sum = 0;
-  for (const TensorId id : ids) sum += static_cast<std::uint64_t>(graph.tensor(id).bytes());
+  for (const TensorId id : ids) {
+    sum += std::min(static_cast<std::uint64_t>(graph.tensor(id).bytes()), kMost - sum);
+  }
   return sum;
 }
 
@@ -38,7 +43,6 @@ MemoryBytes sum_of(const std::vector<MemoryBytes>& memories) {
 /// A number of bytes in a report, which may come from a file.
 std::uint64_t bytes_in(const Json& json, const char* key) {
   const Json* value = find_member(json, key);
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 48;  // sums of all partitions do not overflow
   return value != nullptr && value->is_number_unsigned()
              ? std::min(value->get<std::uint64_t>(), kMost)
              : 0;
@@ -46,6 +50,15 @@ std::uint64_t bytes_in(const Json& json, const char* key) {
 
 const char* accuracy_text(bool is_exact, bool is_bound) {
   return is_exact ? "exact" : is_bound ? "bound" : "estimate";
+}
+
+void add_members(Json& json, const MemoryBytes& bytes, std::uint64_t host, const char* accuracy) {
+  set_member(json, "weights_bytes", bytes.weights);
+  set_member(json, "scratch_bytes", bytes.scratch);
+  set_member(json, "boundary_bytes", bytes.boundary);
+  set_member(json, "other_bytes", bytes.other);
+  set_member(json, "host_bytes", host);
+  set_member(json, "accuracy", accuracy);
 }
 
 /// Sums for one device.
@@ -111,14 +124,24 @@ std::uint64_t DeviceMemoryNeed::needed() const noexcept {
   return bytes.weights + bytes.scratch + bytes.boundary + bytes.other;
 }
 
+void need_for_runs(DeviceMemoryNeed& need, std::int32_t runs) {
+  const auto times = static_cast<std::uint64_t>(std::max(runs, 1));
+  for (std::uint64_t* bytes : {&need.bytes.scratch, &need.bytes.boundary}) {
+    *bytes = *bytes > kMost / times ? std::max(*bytes, kMost) : *bytes * times;
+  }
+}
+
+std::uint64_t needed_bytes(const std::vector<DeviceMemoryNeed>& needs) noexcept {
+  std::uint64_t sum = 0;
+  for (const DeviceMemoryNeed& need : needs) sum += need.needed();
+  return sum;
+}
+
 Json memory_json(const MemoryReport& report) {
-  const MemoryBytes bytes = sum_of(report.memories);
-  return {{"weights_bytes", bytes.weights},
-          {"scratch_bytes", bytes.scratch},
-          {"boundary_bytes", bytes.boundary},
-          {"other_bytes", bytes.other},
-          {"host_bytes", report.host},
-          {"accuracy", accuracy_text(report.is_exact, report.is_bound)}};
+  Json json = Json::object();
+  add_members(json, sum_of(report.memories), report.host,
+              accuracy_text(report.is_exact, report.is_bound));
+  return json;
 }
 
 MemoryReport reported_memory(const Graph& graph, const Partition& partition, const Json& report) {
@@ -206,14 +229,8 @@ void check_memory(const std::vector<DeviceMemoryNeed>& needs, const std::string&
 Json memory_needs_json(const std::vector<DeviceMemoryNeed>& needs) {
   Json list = Json::array();
   for (const DeviceMemoryNeed& need : needs) {
-    Json row = {{"device", need.device},
-                {"needed_bytes", need.needed()},
-                {"weights_bytes", need.bytes.weights},
-                {"scratch_bytes", need.bytes.scratch},
-                {"boundary_bytes", need.bytes.boundary},
-                {"other_bytes", need.bytes.other},
-                {"host_bytes", need.host},
-                {"accuracy", accuracy_text(need.is_exact, need.is_bound)}};
+    Json row = {{"device", need.device}, {"needed_bytes", need.needed()}};
+    add_members(row, need.bytes, need.host, accuracy_text(need.is_exact, need.is_bound));
     if (need.there) {
       row["there_bytes"] = *need.there;
       row["limit"] = need.limit;

@@ -62,10 +62,6 @@ void read_devices(Library& library) {
 
 void ignore_log(void*, std::uint32_t, const char*) {}
 
-std::uint64_t tensor_bytes(const TensorSpec& tensor) {
-  return Tensor(tensor.dtype, tensor.shape).bytes();
-}
-
 }  // namespace
 
 bool Library::has_feature(std::string_view feature) const {
@@ -144,6 +140,25 @@ void require_version_4(const Library& library) {
   throw NotApplicable("the backend has an older version, and the host's adapter is in between");
 }
 
+std::uint64_t tensor_bytes(const TensorSpec& tensor) {
+  return Tensor(tensor.dtype, tensor.shape).bytes();
+}
+
+npu4_buffer_desc buffer_desc(const TensorSpec& tensor) {
+  auto desc = sized<npu4_buffer_desc>();
+  desc.dtype = static_cast<npu4_dtype>(tensor.dtype);
+  desc.rank = static_cast<std::uint32_t>(tensor.shape.size());
+  desc.shape = tensor.shape.data();
+  desc.bytes = tensor_bytes(tensor);
+  return desc;
+}
+
+std::vector<npu4_buffer*> handles(const std::vector<BufferPtr>& buffers) {
+  std::vector<npu4_buffer*> pointers;
+  for (const BufferPtr& buffer : buffers) pointers.push_back(buffer.get());
+  return pointers;
+}
+
 LoadedModel::LoadedModel(const npu4_backend& api, std::string blob, std::vector<WeightSpec> weights)
     : api_(api), blob_(std::move(blob)) {
   // Copies of its own, which are spoilt where the backend says that it no longer needs them.
@@ -186,14 +201,16 @@ const DeviceSheet& Harness::facts() const {
   throw NotApplicable("the backend has no usable device here");
 }
 
-DevicePtr Harness::open() const {
+DevicePtr Harness::open(const std::function<void(npu4_open_args&)>& change,
+                        const std::string& what) const {
   auto args = sized<npu4_open_args>();
   args.device_id = facts().id.c_str();
   args.threads = 2;
+  if (change) change(args);
   npu4_device* device = nullptr;
   auto error = sized<npu4_error>();
-  require_ok(api.device_open(&args, &device, &error), error, "device_open");
-  found.require(device != nullptr, "device_open succeeds and gives no device");
+  require_ok(api.device_open(&args, &device, &error), error, what);
+  found.require(device != nullptr, what + " succeeds and gives no device");
   return {device, api.device_close};
 }
 
@@ -283,11 +300,7 @@ ProgramPtr Harness::create(npu4_model* model) const {
 
 BufferPtr Harness::make_buffer(npu4_device* device, const TensorSpec& tensor,
                                std::uint32_t usage) const {
-  auto desc = sized<npu4_buffer_desc>();
-  desc.dtype = static_cast<npu4_dtype>(tensor.dtype);
-  desc.rank = static_cast<std::uint32_t>(tensor.shape.size());
-  desc.shape = tensor.shape.data();
-  desc.bytes = tensor_bytes(tensor);
+  npu4_buffer_desc desc = buffer_desc(tensor);
   desc.usage = usage;
   npu4_buffer* buffer = nullptr;
   auto error = sized<npu4_error>();
@@ -331,18 +344,6 @@ Tensor Harness::read(npu4_buffer* buffer, const TensorSpec& tensor) const {
   require_ok(transfer(buffer, result.mutable_data(), result.bytes(), false, error), error,
              "buffer_read");
   return result;
-}
-
-std::vector<npu4_buffer*> Instance::input_handles() const {
-  std::vector<npu4_buffer*> handles;
-  for (const BufferPtr& buffer : in) handles.push_back(buffer.get());
-  return handles;
-}
-
-std::vector<npu4_buffer*> Instance::output_handles() const {
-  std::vector<npu4_buffer*> handles;
-  for (const BufferPtr& buffer : out) handles.push_back(buffer.get());
-  return handles;
 }
 
 Instance make_instance(const Harness& harness, DevicePtr device, const GraphSpec& graph,
@@ -413,13 +414,6 @@ std::vector<Tensor> run_and_read(const Harness& harness, const Instance& instanc
         harness.read(instance.out[i].get(), instance.graph.tensor(instance.graph.outputs[i])));
   }
   return results;
-}
-
-bool same_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Tensor& x, const Tensor& y) {
-    return x.bytes() == y.bytes() &&
-           (x.bytes() == 0 || std::memcmp(x.data(), y.data(), x.bytes()) == 0);
-  });
 }
 
 std::string status_name(npu4_status status) {

@@ -12,6 +12,7 @@
 #include "conformance/graph_spec.hpp"
 #include "device/device_call.hpp"
 #include "npu/backend.h"
+#include "npu/runtime/compare.hpp"
 #include "npu/tensor/tensor.hpp"
 
 namespace npu::conformance {
@@ -83,6 +84,12 @@ struct Compiled {
 /// Ends a case that would check the host's adapter and not the backend.
 void require_version_4(const Library& library);
 
+std::uint64_t tensor_bytes(const TensorSpec& tensor);
+/// Of a row-major tensor, which outlives it.
+npu4_buffer_desc buffer_desc(const TensorSpec& tensor);
+/// The buffers' own pointers.
+std::vector<npu4_buffer*> handles(const std::vector<BufferPtr>& buffers);
+
 /// What a case works with: the calls of the interface, each checked for what every call promises.
 class Harness {
  public:
@@ -96,7 +103,9 @@ class Harness {
 
   /// The first usable device; not applicable if there is none.
   const DeviceSheet& facts() const;
-  DevicePtr open() const;
+  /// With arguments that `change`, if it is given, has changed. `what` names the call.
+  DevicePtr open(const std::function<void(npu4_open_args&)>& change = {},
+                 const std::string& what = "device_open") const;
 
   /// Status and error of a call agree, and the text is one line. `what` names the call.
   void check_error(npu4_status status, const npu4_error& error, const std::string& what) const;
@@ -139,8 +148,8 @@ struct Instance {
   std::vector<BufferPtr> in;
   std::vector<BufferPtr> out;
 
-  std::vector<npu4_buffer*> input_handles() const;
-  std::vector<npu4_buffer*> output_handles() const;
+  std::vector<npu4_buffer*> input_handles() const { return handles(in); }
+  std::vector<npu4_buffer*> output_handles() const { return handles(out); }
 };
 
 /// The first of some small graphs that the device compiles, ready to run; the case fails if there
@@ -155,7 +164,6 @@ npu4_run_args run_args(const std::vector<npu4_buffer*>& inputs,
                        const std::vector<npu4_buffer*>& outputs);
 /// Runs, which must succeed, and reads the outputs.
 std::vector<Tensor> run_and_read(const Harness& harness, const Instance& instance);
-bool same_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& b);
 
 std::string status_name(npu4_status status);
 

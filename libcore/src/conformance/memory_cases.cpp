@@ -7,42 +7,33 @@
 #include <string>
 
 #include "conformance/cases.hpp"
+#include "device/report_room.hpp"
 
 namespace npu::conformance {
 namespace {
 
-// A report with room for each memory of the device.
-class Report {
+// A report with room for each memory of the device, which has at least one.
+class Report : public ReportRoom {
  public:
-  explicit Report(const Harness& harness)
-      : bytes_(harness.facts().memory_flags.size(), sized<npu4_memory_bytes>()),
-        report_(sized<npu4_memory_report>()) {
-    for (npu4_memory_bytes& each : bytes_) pointers_.push_back(&each);
-    report_.memories = pointers_.data();
-    report_.memory_count = pointers_.size();
+  explicit Report(const Harness& harness) : ReportRoom(harness.facts().memory_flags.size()) {
+    harness.found.require(!memories().empty(),
+                          "the device lists no memory, but blob_memory or model_memory is there");
   }
-  Report(const Report&) = delete;
-  Report& operator=(const Report&) = delete;
 
-  npu4_memory_report* get() { return &report_; }
-  bool is_exact() const { return (report_.flags & NPU4_MEMORY_EXACT) != 0; }
-  bool is_bound() const { return (report_.flags & NPU4_MEMORY_BOUND) != 0; }
+  bool is_exact() const { return has_flag(NPU4_MEMORY_EXACT); }
+  bool is_bound() const { return has_flag(NPU4_MEMORY_BOUND); }
 
   // Of memory 0, without the buffers, which are the host's.
   std::uint64_t own() const {
-    return bytes_[0].weights_bytes + bytes_[0].scratch_bytes + bytes_[0].other_bytes;
+    const npu4_memory_bytes& bytes = memories().front();
+    return bytes.weights_bytes + bytes.scratch_bytes + bytes.other_bytes;
   }
-  std::uint64_t whole() const { return own() + bytes_[0].boundary_bytes; }
+  std::uint64_t whole() const { return own() + memories().front().boundary_bytes; }
   std::uint64_t boundary() const {
     std::uint64_t sum = 0;
-    for (const npu4_memory_bytes& each : bytes_) sum += each.boundary_bytes;
+    for (const npu4_memory_bytes& each : memories()) sum += each.boundary_bytes;
     return sum;
   }
-
- private:
-  std::vector<npu4_memory_bytes> bytes_;
-  std::vector<npu4_memory_bytes*> pointers_;
-  npu4_memory_report report_;
 };
 
 void ask_blob(const Harness& harness, npu4_device* device, const std::string& blob,
@@ -57,8 +48,7 @@ std::uint64_t boundary_of(const Instance& sample) {
   std::uint64_t sum = 0;
   for (const Tensor& input : sample.inputs) sum += input.bytes();
   for (const std::string& output : sample.graph.outputs) {
-    const TensorSpec spec = sample.graph.tensor(output);
-    sum += Tensor(spec.dtype, spec.shape).bytes();
+    sum += tensor_bytes(sample.graph.tensor(output));
   }
   return sum;
 }
@@ -89,7 +79,11 @@ void compare_use(const Harness& harness, npu4_device* device, const Instance& sa
   if (!before) return;
   const auto model = harness.load(device, sample.blob, sample.graph.weights);
   const ProgramPtr program = harness.create(model->get());
-  const std::uint64_t taken = *in_use(harness, device) - *before;
+  const auto after = in_use(harness, device);
+  harness.found.require(after && *after >= *before,
+                        "device_memory: a model and a program make what is in use " +
+                            std::string(after ? "less" : "unknown"));
+  const std::uint64_t taken = *after - *before;
   const std::string numbers =
       std::to_string(report.own()) + " bytes, the device says " + std::to_string(taken);
   if (report.is_exact()) {
@@ -144,15 +138,8 @@ void check_memory_reports(const Harness& harness) {
 namespace {
 
 DevicePtr open_limited(const Harness& harness, std::uint64_t limit) {
-  auto args = sized<npu4_open_args>();
-  args.device_id = harness.facts().id.c_str();
-  args.threads = 2;
-  args.memory_limit_bytes = limit;
-  npu4_device* device = nullptr;
-  auto error = sized<npu4_error>();
-  harness.require_ok(harness.api.device_open(&args, &device, &error), error,
-                     "device_open with a memory limit of " + std::to_string(limit) + " bytes");
-  return {device, harness.api.device_close};
+  return harness.open([&](npu4_open_args& args) { args.memory_limit_bytes = limit; },
+                      "device_open with a memory limit of " + std::to_string(limit) + " bytes");
 }
 
 // Loads, and makes a program and the buffers. The status and error of the first call that fails.
@@ -176,11 +163,7 @@ npu4_status take_all(const Harness& harness, npu4_device* device, const Instance
   }
   std::vector<BufferPtr> buffers;
   for (const TensorSpec& tensor : tensors) {
-    auto desc = sized<npu4_buffer_desc>();
-    desc.dtype = static_cast<npu4_dtype>(tensor.dtype);
-    desc.rank = static_cast<std::uint32_t>(tensor.shape.size());
-    desc.shape = tensor.shape.data();
-    desc.bytes = Tensor(tensor.dtype, tensor.shape).bytes();
+    const npu4_buffer_desc desc = buffer_desc(tensor);
     npu4_buffer* buffer = nullptr;
     status = api.buffer_create(device, &desc, &buffer, &error);
     if (status != NPU4_OK) return status;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The case of progress, cancel and deadline of a compile.
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <string>
 
@@ -8,21 +10,21 @@
 namespace npu::conformance {
 namespace {
 
-// What a compile reports, and when it is asked to stop.
+// What a compile reports, from any thread, and when it is asked to stop.
 struct Watch {
-  int calls = 0;
   int stop_at = 0;  // 0: never
-  bool has_phases = true;
-  bool is_sane = true;
+  std::atomic<int> calls{0};
+  std::atomic<bool> has_phases{true};
+  std::atomic<bool> is_sane{true};
 };
 
 std::uint32_t note_progress(void* context, std::uint64_t done, std::uint64_t total,
                             const char* phase) {
   auto* watch = static_cast<Watch*>(context);
-  ++watch->calls;
-  watch->has_phases = watch->has_phases && phase != nullptr && *phase != '\0';
-  watch->is_sane = watch->is_sane && (total == 0 || done <= total);
-  return watch->stop_at != 0 && watch->calls >= watch->stop_at ? 1 : 0;
+  const int call = ++watch->calls;
+  if (phase == nullptr || *phase == '\0') watch->has_phases = false;
+  if (total != 0 && done > total) watch->is_sane = false;
+  return watch->stop_at != 0 && call >= watch->stop_at ? 1 : 0;
 }
 
 Compiled compile_watched(const Harness& harness, const Instance& sample, Watch& watch,
@@ -45,13 +47,19 @@ void check_progress(const Harness& harness) {
   harness.found.expect(whole.calls > 0, "a compile never calls progress");
   harness.found.expect(whole.has_phases, "progress is called without a phase");
   harness.found.expect(whole.is_sane, "progress is called with more done than there is");
-  for (int stop_at = 1; stop_at <= whole.calls; ++stop_at) {
+  const int calls = whole.calls;
+  constexpr int kTries = 12;
+  for (int i = 0; i < std::min(calls, kTries); ++i) {
+    // All of them, or the first, the last and some between.
+    const int stop_at = calls <= kTries ? i + 1 : 1 + i * (calls - 1) / (kTries - 1);
     Watch watch{.stop_at = stop_at};
     const auto begin = std::chrono::steady_clock::now();
     const Compiled stopped = compile_watched(harness, sample, watch, 0);
     const std::string what = "a compile that was asked to stop in call " + std::to_string(stop_at) +
-                             " of " + std::to_string(whole.calls);
-    harness.found.expect(stopped.status == NPU4_CANCELLED,
+                             " of " + std::to_string(calls);
+    // Another compile may make fewer calls, and then nobody stops it.
+    const bool is_whole = stopped.status == NPU4_OK && watch.calls < stop_at;
+    harness.found.expect(stopped.status == NPU4_CANCELLED || is_whole,
                          what + " gives " + status_name(stopped.status) + ", not CANCELLED");
     harness.found.expect(std::chrono::steady_clock::now() - begin < std::chrono::seconds(2),
                          what + " takes more than two seconds");

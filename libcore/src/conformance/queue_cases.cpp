@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "conformance/cases.hpp"
 #include "conformance/guarded.hpp"
@@ -55,11 +56,7 @@ class QueueCalls {
     std::vector<npu4_buffer*> in = inputs;
     std::vector<npu4_buffer*> out = outputs;
     std::vector<npu4_event*> wait = waits;
-    auto args = sized<npu4_run_args>();
-    args.inputs = in.data();
-    args.input_count = in.size();
-    args.outputs = out.data();
-    args.output_count = out.size();
+    const npu4_run_args args = run_args(in, out);
     Longer<npu4_enqueue> where(place(queue, wait));
     const npu4_status status = harness_.api.submit(program, &args, where.get(), event, &error);
     std::fill(in.begin(), in.end(), nullptr);
@@ -148,12 +145,6 @@ struct Flight {
   std::vector<Tensor> expected;
   std::vector<Tensor> results;
   QueuePtr queue;
-
-  static std::vector<npu4_buffer*> handles(const std::vector<BufferPtr>& buffers) {
-    std::vector<npu4_buffer*> pointers;
-    for (const BufferPtr& buffer : buffers) pointers.push_back(buffer.get());
-    return pointers;
-  }
 };
 
 /// As many as the device takes, and no more than three, each with inputs of its own. What they
@@ -199,8 +190,8 @@ std::vector<EventPtr> start(const Harness& harness, Flight& flight) {
     events.push_back(calls.write(flight.queue.get(), flight.in[k].get(), flight.inputs[k]));
     written.push_back(events.back().get());
   }
-  const EventPtr done = calls.run(flight.queue.get(), flight.program.get(),
-                                  Flight::handles(flight.in), Flight::handles(flight.out), written);
+  const EventPtr done = calls.run(flight.queue.get(), flight.program.get(), handles(flight.in),
+                                  handles(flight.out), written);
   events.clear();
   for (std::size_t k = 0; k < flight.out.size(); ++k) {
     Tensor& result = flight.results[k];
@@ -244,8 +235,8 @@ void check_order(const Harness& harness, std::vector<Flight>& flights) {
       std::memset(poison.mutable_data(), 0x5a, poison.bytes());
       harness.write(flight.out[k].get(), poison);
     }
-    const EventPtr done = calls.run(flight.queue.get(), flight.program.get(),
-                                    Flight::handles(flight.in), Flight::handles(flight.out));
+    const EventPtr done = calls.run(flight.queue.get(), flight.program.get(), handles(flight.in),
+                                    handles(flight.out));
     std::vector<EventPtr> reads;
     for (std::size_t k = 0; k < flight.out.size(); ++k) {
       reads.push_back(
@@ -270,8 +261,8 @@ void check_timeouts(const Harness& harness, Flight& flight) {
   constexpr std::int64_t kTolerance = 500;  // a machine may be busy
   EventPtr last(nullptr, harness.api.event_free);
   for (int i = 0; i < 100; ++i) {
-    last = calls.run(flight.queue.get(), flight.program.get(), Flight::handles(flight.in),
-                     Flight::handles(flight.out));
+    last = calls.run(flight.queue.get(), flight.program.get(), handles(flight.in),
+                     handles(flight.out));
   }
   for (const std::uint64_t limit : {std::uint64_t{0}, std::uint64_t{1'000'000}}) {
     auto error = sized<npu4_error>();
@@ -292,23 +283,29 @@ void check_timeouts(const Harness& harness, Flight& flight) {
 /// Wrong arguments are refused at once, and no event comes of it.
 void check_refused_work(const Harness& harness, Flight& flight) {
   const QueueCalls calls(harness);
+  std::vector<std::byte> memory(flight.results.front().bytes() + 1);
   npu4_event* event = nullptr;
   auto error = sized<npu4_error>();
+  const auto expect_no_event = [&] {
+    const EventPtr left(std::exchange(event, nullptr), harness.api.event_free);
+    harness.found.expect(left == nullptr, "work that is refused leaves an event");
+    if (left != nullptr) calls.wait(left, error);  // it may use what is here
+  };
   npu4_status status = calls.try_run(flight.queue.get(), flight.program.get(), {},
-                                     Flight::handles(flight.out), {}, &event, error);
+                                     handles(flight.out), {}, &event, error);
   harness.check_error(status, error, "submit without inputs");
   harness.found.expect(status == NPU4_INVALID,
                        "submit without inputs gives " + status_name(status) + ", not INVALID");
+  expect_no_event();
   auto piece = sized<npu4_transfer>();
-  piece.bytes = flight.results.front().bytes() + 1;
-  std::vector<std::byte> memory(piece.bytes);
+  piece.bytes = memory.size();
   piece.data = memory.data();
   auto where = sized<npu4_enqueue>();
   where.queue = flight.queue.get();
   status = harness.api.submit_read(flight.out.front().get(), &piece, &where, &event, &error);
   harness.found.expect(status == NPU4_INVALID,
                        "submit_read behind the end of a buffer gives " + status_name(status));
-  harness.found.expect(event == nullptr, "work that is refused leaves an event");
+  expect_no_event();
 }
 
 void count_call(void* context, npu4_status status) {
@@ -322,8 +319,8 @@ void check_callbacks(const Harness& harness, const Instance& sample, Flight& fli
   static std::atomic<int> count{0};
   constexpr int kRuns = 20;
   for (int i = 0; i < kRuns; ++i) {
-    const EventPtr event = calls.run(flight.queue.get(), flight.program.get(),
-                                     Flight::handles(flight.in), Flight::handles(flight.out));
+    const EventPtr event = calls.run(flight.queue.get(), flight.program.get(), handles(flight.in),
+                                     handles(flight.out));
     if (i % 4 == 0) calls.require_done(event, "a run");
     auto error = sized<npu4_error>();
     harness.require_ok(harness.api.event_on_done(event.get(), count_call, &count, &error), error,
@@ -383,30 +380,29 @@ void check_ends(const Harness& harness, Flight& flight) {
 /// A run that fails takes with it what waits for it, and nothing else.
 void check_failures(const Harness& harness, const GraphSpec& graph, const std::string& blob) {
   if (!harness.library.has_feature("test.fail")) return;
-  auto args = sized<npu4_open_args>();
-  args.device_id = harness.facts().id.c_str();
-  args.options = "{\"test\": \"fail\"}";
-  npu4_device* opened = nullptr;
-  auto error = sized<npu4_error>();
-  harness.require_ok(harness.api.device_open(&args, &opened, &error), error,
-                     "device_open with the test option \"fail\"");
-  const Instance sample =
-      make_instance(harness, DevicePtr(opened, harness.api.device_close), graph, blob);
+  const Instance sample = make_instance(
+      harness,
+      harness.open([](npu4_open_args& args) { args.options = "{\"test\": \"fail\"}"; },
+                   "device_open with the test option \"fail\""),
+      graph, blob);
+  // What queues work on goes after them.
+  const TensorSpec spec = graph.tensor(graph.outputs.front());
+  Tensor result(spec.dtype, spec.shape);
+  const Tensor other_input(sample.inputs.front().dtype(), sample.inputs.front().shape());
+  Tensor input(sample.inputs.front().dtype(), sample.inputs.front().shape());
   const QueueCalls calls(harness);
+  npu4_device* opened = sample.device.get();
   const QueuePtr queue = calls.open(opened);
   const QueuePtr other =
       harness.facts().queues > 1 ? calls.open(opened) : QueuePtr(nullptr, harness.api.queue_close);
   npu4_queue* const second = other != nullptr ? other.get() : queue.get();
-  const TensorSpec spec = graph.tensor(graph.outputs.front());
-  Tensor result(spec.dtype, spec.shape);
   const EventPtr failed =
       calls.run(queue.get(), sample.program.get(), sample.input_handles(), sample.output_handles());
   const EventPtr dependent = calls.read(second, sample.out.front().get(), result, {failed.get()});
-  const EventPtr indirect = calls.write(
-      queue.get(), sample.in.front().get(),
-      Tensor(sample.inputs.front().dtype(), sample.inputs.front().shape()), {dependent.get()});
-  Tensor input(sample.inputs.front().dtype(), sample.inputs.front().shape());
+  const EventPtr indirect =
+      calls.write(queue.get(), sample.in.front().get(), other_input, {dependent.get()});
   const EventPtr apart = calls.read(queue.get(), sample.in.front().get(), input);
+  auto error = sized<npu4_error>();
   const npu4_status status = calls.wait(failed, error);
   const std::string text = error.text;
   harness.found.require(status == NPU4_FAILED,
@@ -492,12 +488,14 @@ void check_blocking_copies(const Harness& harness, const Instance& sample, npu4_
 void check_queued_copies(const Harness& harness, const Instance& sample) {
   if (!harness.library.has_feature("queue")) return;
   const QueueCalls calls(harness);
-  const QueuePtr queue = calls.open(sample.device.get());
   const TensorSpec& spec = sample.graph.inputs.front();
   const BufferPtr copy = harness.make_buffer(sample.device.get(), spec, NPU4_USAGE_INPUT);
-  for (std::uint64_t i = 0; i < 20; ++i) {
-    const Tensor values = test_values(spec, 100 + i);
-    Tensor result(spec.dtype, spec.shape);
+  // What the queue works on goes after it.
+  std::vector<Tensor> given;
+  for (std::uint64_t i = 0; i < 20; ++i) given.push_back(test_values(spec, 100 + i));
+  Tensor result(spec.dtype, spec.shape);
+  const QueuePtr queue = calls.open(sample.device.get());
+  for (const Tensor& values : given) {
     const EventPtr written = calls.write(queue.get(), sample.in.front().get(), values);
     const EventPtr copied =
         calls.copy(queue.get(), sample.in.front().get(), copy.get(), {written.get()});

@@ -18,6 +18,7 @@
 
 #include "device/backend_table.hpp"
 #include "device/device_call.hpp"
+#include "device/feature_functions.hpp"
 #include "device/library_folders.hpp"
 #include "device/old_backend.hpp"
 #include "device/probe.hpp"
@@ -61,7 +62,6 @@ void read_memory(const npu4_device_info& info, DeviceFacts& facts) {
     const npu4_memory_info* each = info.memories[i];
     MemoryFacts& fact = facts.memories.emplace_back();
     if (each == nullptr || !NPU4_HAS(each, total_bytes)) continue;
-    fact.name = text_of(each->name);
     if ((each->known & NPU4_KNOWN_TOTAL) != 0) fact.total_bytes = each->total_bytes;
   }
   const npu4_memory_info* memory = info.memories[0];
@@ -166,13 +166,7 @@ std::string Backend::find_file(std::string_view name) {
   return {};
 }
 
-bool Backend::has_feature(std::string_view name) const {
-  for (const char* const* feature = api_->features; feature != nullptr && *feature != nullptr;
-       ++feature) {
-    if (name == *feature) return true;
-  }
-  return false;
-}
+bool Backend::has_feature(std::string_view name) const { return lists_feature(*api_, name); }
 
 const DeviceFacts& Backend::device(std::string_view instance) const {
   std::string known;

@@ -5,6 +5,7 @@
 // Every buffer at the boundary is made here, so its type is known without asking. In a run nothing
 // is copied or allocated but the arrays of handles.
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "device/blob_memory.hpp"
@@ -222,12 +223,12 @@ std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::run(
   args.input_count = inputs.size();
   args.outputs = handles.data();
   args.output_count = handles.size();
-  RunProfile profile(times != nullptr ? signature_.nodes : 0, times != nullptr ? steps : 0);
-  if (times != nullptr) args.profile = profile.get();
+  std::optional<RunProfile> profile;
+  if (times != nullptr) args.profile = profile.emplace(signature_.nodes, steps).get();
   npu4_error error = empty_error();
   const Backend& backend = model_->device()->backend();
   check_status(backend.api().run(program_, &args, &error), error, backend);
-  if (times != nullptr) *times = profile.times();
+  if (profile) *times = profile->times();
   return results;
 }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 
 namespace npu {
 namespace {
@@ -16,15 +15,14 @@ struct FeatureFunction {
   bool is_there = false;
 };
 
-bool lists(const npu4_backend& table, std::string_view wanted) {
-  for (const char* const* feature = table.features; feature != nullptr && *feature != nullptr;
-       ++feature) {
-    if (wanted == *feature) return true;
+}  // namespace
+
+bool lists_feature(const npu4_backend& table, std::string_view feature) {
+  for (const char* const* at = table.features; at != nullptr && *at != nullptr; ++at) {
+    if (feature == *at) return true;
   }
   return false;
 }
-
-}  // namespace
 
 std::string feature_fault(const npu4_backend& table) {
   const std::array functions{
@@ -40,7 +38,7 @@ std::string feature_fault(const npu4_backend& table) {
       FeatureFunction{"copy", "buffer_copy", table.buffer_copy != nullptr},
   };
   const auto missing = std::find_if(functions.begin(), functions.end(), [&](const auto& row) {
-    return !row.is_there && lists(table, row.feature);
+    return !row.is_there && lists_feature(table, row.feature);
   });
   if (missing == functions.end()) return {};
   return "lists the feature '" + std::string(missing->feature) + "' but lacks " +

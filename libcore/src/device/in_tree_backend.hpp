@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
-#include <ctime>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "npu/backend.h"
+#include "npu/support/elapsed.hpp"
 #include "npu/support/error.hpp"
 #include "npu/tensor/dtype.hpp"
 
@@ -90,11 +91,8 @@ class HostProgress {
   /// Throws CompileStopped if the host has had enough.
   void operator()(std::uint64_t done, std::uint64_t total, const char* phase) const {
     if (NPU4_HAS(&args_, deadline_ns) && args_.deadline_ns != 0) {
-      timespec now{};
-      ::clock_gettime(CLOCK_MONOTONIC, &now);
-      const auto now_ns = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
-                          static_cast<std::uint64_t>(now.tv_nsec);
-      if (now_ns >= args_.deadline_ns) {
+      const std::chrono::nanoseconds now = Clock::now().time_since_epoch();
+      if (static_cast<std::uint64_t>(now.count()) >= args_.deadline_ns) {
         throw CompileStopped{NPU4_DEADLINE, "the deadline of the compile is over"};
       }
     }

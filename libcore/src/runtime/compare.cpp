@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace npu {
@@ -81,6 +82,13 @@ Comparison compare_tensors(const Tensor& actual, const Tensor& expected,
     if (is_complex) comparer.add(i, imaginary_part(actual, i), imaginary_part(expected, i));
   }
   return result;
+}
+
+bool same_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Tensor& x, const Tensor& y) {
+    return x.bytes() == y.bytes() &&
+           (x.bytes() == 0 || std::memcmp(x.data(), y.data(), x.bytes()) == 0);
+  });
 }
 
 double relative_error(const Tensor& actual, const Tensor& expected) {

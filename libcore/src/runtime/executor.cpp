@@ -12,7 +12,6 @@
 #include "npu/runtime/executor.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <set>
 
 #include "compile/sub_ir.hpp"
@@ -37,11 +36,7 @@ Executor::Executor(const Graph& graph, const PartitionPlan& plan, const Target& 
   compile.threads = options.threads;
   compile.backend_options = options.backend_options;
   const CompiledModel model = compile_plan(graph, plan, target, weights, compile, nullptr, devices);
-  open_devices(target, options, model.devices);
-  load_within_memory(target, options, weights, model.partitions);
-  open_flights(options);
-  schedule();
-  if (options.overlap) start_workers();
+  load(target, weights, options, model.partitions, model.devices);
   load_ms_ = microseconds_since(start) / 1000;
   log_loaded();
 }
@@ -51,16 +46,22 @@ Executor::Executor(const Graph& graph, const PartitionPlan& plan, const Target& 
                    const std::vector<CompiledPartition>& compiled, const OpenDevices& devices)
     : graph_(graph), plan_(plan) {
   const auto start = Clock::now();
-  open_devices(target, options, devices);
-  load_within_memory(target, options, weights, compiled);
-  open_flights(options);
-  schedule();
-  if (options.overlap) start_workers();
+  load(target, weights, options, compiled, devices);
   load_ms_ = microseconds_since(start) / 1000;
   log_loaded();
 }
 
 Executor::~Executor() = default;
+
+void Executor::load(const Target& target, const std::vector<Tensor>& weights,
+                    const ExecutorOptions& options, const std::vector<CompiledPartition>& compiled,
+                    const OpenDevices& open) {
+  open_devices(target, options, open);
+  load_within_memory(target, options, weights, compiled);
+  open_flights(options);
+  schedule();
+  if (options.overlap) start_workers();
+}
 
 void Executor::log_loaded() const {
   if (!log_wants(LogModule::kRun, LogLevel::kInfo)) return;
@@ -228,7 +229,6 @@ void Executor::load_partitions(const std::vector<Tensor>& weights,
       used.push_back({graph_.tensor(id).name, weight_of(id, p, weights)});
     }
     LoadedPartition loaded;
-    loaded.device = device;
     loaded.check = compiled[p].check_blob;
     try {
       flights_.front()->programs.push_back(instance.load(
@@ -288,9 +288,10 @@ void Executor::schedule() {
         if (is_written(to)) continue;  // an earlier step has copied it
         const std::size_t from = home.at(id.value);
         slots_[from].read_by_other = true;
-        slots_[from].needs_host |= !copies_directly(slots_[from].device, step.device);
+        const bool is_direct = copies_directly(slots_[from].device, step.device);
+        slots_[from].needs_host |= !is_direct;
         slots_[from].is_kept |= has_queue_[static_cast<std::size_t>(step.device)] != 0;
-        step.copies.push_back({from, to});
+        step.copies.push_back({from, to, is_direct});
         step.reads.push_back(from);
         after.insert(written_by[from]);
         write(to, number);
@@ -368,7 +369,10 @@ std::shared_ptr<Executor::Run> Executor::start(std::vector<Tensor> inputs, RunRe
   if (record != nullptr) *record = {};
   const auto free = std::find_if(flights_.begin(), flights_.end(),
                                  [](const auto& flight) { return !flight->is_busy; });
-  assert(free != flights_.end());
+  if (free == flights_.end()) {
+    throw Error(ErrorCode::kUsage, "all " + std::to_string(flights_.size()) +
+                                       " runs that may go on at once are going on; wait for one");
+  }
   auto run = std::make_shared<Run>(*this, **free, std::move(inputs), record, with_node_times,
                                    with_step_times);
   run->begin();

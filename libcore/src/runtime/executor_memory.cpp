@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an executor's programs take of memory: asked of the blobs before the first one is loaded, if
-// anything limits it, and of the loaded models afterwards. Asking costs what reading a blob costs.
+// anything limits it, and of the loaded models afterwards. Asking costs what reading a blob costs,
+// and with onednn what restoring its plan costs.
 #include <algorithm>
 
 #include "npu/compile/memory_needs.hpp"
@@ -23,32 +24,40 @@ std::vector<DeviceMemoryNeed> Executor::sum_memory(
 
 void Executor::check_memory_limits(const Target& target, const ExecutorOptions& options,
                                    const std::vector<CompiledPartition>& compiled) {
-  const auto limit = memory_limit_of(options.backend_options);
   const OpenDevices open = devices();
-  memory_ = sum_memory(target, compiled, [](std::size_t) { return std::nullopt; });
-  add_memory_limits(memory_, target, limit, open);
+  for (const Device& device : target.devices) {
+    if (device_index_.contains(device.name)) memory_.emplace_back().device = device.name;
+  }
+  add_memory_limits(memory_, target, memory_limit_of(options.backend_options), open);
   const bool is_limited =
       std::any_of(memory_.begin(), memory_.end(),
                   [](const DeviceMemoryNeed& need) { return need.there.has_value(); });
   if (!is_limited) return;
-  memory_ = sum_memory(target, compiled, [&](std::size_t p) {
+  std::vector<DeviceMemoryNeed> needs = sum_memory(target, compiled, [&](std::size_t p) {
     if (compiled[p].check_blob) compiled[p].check_blob();
     return open.at(plan_.partitions[p].device)->blob_memory(compiled[p].blob);
   });
-  add_memory_limits(memory_, target, limit, open);
-  check_memory(memory_, graph_.file);
+  take_limits(needs);
+  for (DeviceMemoryNeed& need : needs) need_for_runs(need, options.in_flight);
+  check_memory(needs, graph_.file);
+}
+
+/// What was there before anything was loaded says more than what is left.
+void Executor::take_limits(std::vector<DeviceMemoryNeed>& needs) const {
+  for (std::size_t i = 0; i < needs.size(); ++i) {
+    needs[i].there = memory_[i].there;
+    needs[i].limit = memory_[i].limit;
+  }
 }
 
 void Executor::measure_memory(const Target& target,
                               const std::vector<CompiledPartition>& compiled) {
   std::vector<DeviceMemoryNeed> needs = sum_memory(target, compiled, [&](std::size_t p) {
-    return flights_.front()->programs[p]->model()->memory();
+    const DeviceModel& model = *flights_.front()->programs[p]->model();
+    const auto said = model.memory();
+    return said ? said : model.device()->blob_memory(compiled[p].blob);
   });
-  // What was there before anything was loaded says more than what is left.
-  for (std::size_t i = 0; i < needs.size(); ++i) {
-    needs[i].there = memory_[i].there;
-    needs[i].limit = memory_[i].limit;
-  }
+  take_limits(needs);
   memory_ = std::move(needs);
 }
 

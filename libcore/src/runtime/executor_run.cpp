@@ -180,7 +180,7 @@ void Executor::Run::transfer(std::size_t s) {
     ++record.tensors;
     record.bytes += bytes;
     if (path != TransferPath::kWrapped) record.copied_bytes += bytes;
-    record.paths.insert(path);
+    if (record_ != nullptr) record.paths.insert(path);
   }
   note(records_[s], std::move(record), started);
 }
@@ -287,6 +287,7 @@ Executor::Run::Event Executor::Run::submitted(std::size_t s, Event event,
   work.device = executor_.steps_[s].device;
   work.submitted_us = microseconds_since(start_);
   work.record = records_[s].size();  // which is noted after its work
+  work.is_first = work_[s].empty() || work_[s].back().record != work.record;
   if (record_ != nullptr) work.event->note_time();
   work_[s].push_back(std::move(work));
   return work_[s].back().event;
@@ -308,7 +309,7 @@ TransferPath Executor::Run::submit_arrival(std::size_t s, const Step::Copy& copy
   const Copy& source = copies_[copy.from];
   Copy& arrived = copies_[copy.to];
   const std::int32_t home = executor_.slots_[copy.from].device;
-  if (executor_.copies_directly(home, step.device)) {
+  if (copy.is_direct) {
     std::vector<Event> after{source.ready};
     Event event = queue(step.device).copy(*source.buffer, arrival(copy.to), after);
     arrived.ready = submitted(s, std::move(event), std::move(after));
@@ -403,6 +404,7 @@ void Executor::Run::finish_work() {
     for (Work& work : work_[s]) finish_work(s, work);
   }
   if (error_ != nullptr) std::rethrow_exception(error_);
+  work_.clear();  // nothing is left to settle
 }
 
 void Executor::Run::finish_work(std::size_t s, Work& work) {
@@ -428,11 +430,7 @@ void Executor::Run::finish_work(std::size_t s, Work& work) {
   ended_us_[work.event.get()] = last = end;
   if (work.is_fetch || work.record >= records_[s].size()) return;
   StepRecord& record = records_[s][work.record];
-  const bool is_first =
-      &work == &*std::find_if(work_[s].begin(), work_[s].end(), [&](const Work& w) {
-        return w.record == work.record && !w.is_fetch;
-      });
-  if (is_first) record.start_us = begin;
+  if (work.is_first) record.start_us = begin;
   record.end_us = end;
   if (work.profile == nullptr) return;
   RunTimes times = work.profile->times();

@@ -21,15 +21,17 @@ struct Executor::Slot {
   TensorId tensor;
   std::int32_t device = 0;
   std::int32_t readers = 0;    ///< steps, and the graph's outputs
-  bool read_by_other = false;  ///< by a transfer: may need host memory
-  bool needs_host = false;     ///< by more than copies of the backend: a queue fetches it
+  bool read_by_other = false;  ///< by a transfer; on devices without queues: may need host memory
+  bool needs_host = false;     ///< by more than copies of the backend; on devices with queues: one
+                               ///< fetches it
   bool is_kept = false;        ///< until the run ends, since work of a queue may use it
 };
 
 struct Executor::Step {
   struct Copy {
-    std::size_t from = 0;  ///< slot; for uploads, the graph input
-    std::size_t to = 0;    ///< slot
+    std::size_t from = 0;    ///< slot; for uploads, the graph input
+    std::size_t to = 0;      ///< slot
+    bool is_direct = false;  ///< of a transfer: by a copy of the backend
   };
   PlanStep::Kind kind = PlanStep::Kind::kPartition;
   std::int32_t index = 0;
@@ -87,6 +89,7 @@ class Executor::Run {
     std::int32_t device = 0;
     double submitted_us = 0;
     std::size_t record = 0;  ///< of its step, if there are records
+    bool is_first = false;   ///< of those of its record
     bool is_fetch = false;   ///< belongs to no record
     std::unique_ptr<RunProfile> profile;
   };

@@ -10,7 +10,6 @@
 #include "npu/runtime/run_model.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <deque>
 #include <functional>
 #include <map>
@@ -23,6 +22,7 @@
 #include "npu/ir/json_reader.hpp"
 #include "npu/partition/metrics.hpp"
 #include "npu/runtime/backend_ops.hpp"
+#include "npu/runtime/compare.hpp"
 #include "npu/runtime/compile_model.hpp"
 #include "npu/support/elapsed.hpp"
 #include "npu/support/file_io.hpp"
@@ -110,13 +110,6 @@ struct Runs {
   bool is_cut_short = false;  ///< by the deadline
 };
 
-bool have_same_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Tensor& x, const Tensor& y) {
-    return x.bytes() == y.bytes() &&
-           (x.bytes() == 0 || std::memcmp(x.data(), y.data(), x.bytes()) == 0);
-  });
-}
-
 bool is_late(const RunModelOptions& options) {
   return options.deadline && Clock::now() >= *options.deadline;
 }
@@ -126,7 +119,7 @@ bool is_late(const RunModelOptions& options) {
 void run_more(Executor& executor, const std::vector<Tensor>& inputs, const RunModelOptions& options,
               Runs& runs) {
   struct Going {
-    std::unique_ptr<RunRecord> record;
+    RunRecord record;  // which the run fills, and is to outlive it
     std::shared_ptr<Executor::Run> run;
   };
   const std::int32_t in_flight = options.executor.in_flight;
@@ -136,15 +129,14 @@ void run_more(Executor& executor, const std::vector<Tensor>& inputs, const RunMo
   const auto start = Clock::now();
   for (;;) {
     while (started < more && going.size() < index_of(in_flight) && !is_late(options)) {
-      auto record = std::make_unique<RunRecord>();
-      auto run = executor.start(inputs, record.get(), !options.trace.empty());
-      going.push_back({std::move(record), std::move(run)});
+      Going& next = going.emplace_back();
+      next.run = executor.start(inputs, &next.record, !options.trace.empty());
       ++started;
     }
     if (going.empty()) break;
     const std::vector<Tensor> outputs = executor.wait(going.front().run);
-    if (in_flight > 1) runs.is_same = have_same_bits(outputs, runs.outputs) && runs.is_same;
-    runs.last = std::move(*going.front().record);
+    if (in_flight > 1) runs.is_same = same_bits(outputs, runs.outputs) && runs.is_same;
+    runs.last = std::move(going.front().record);
     runs.times.push_back(runs.last.total_us / 1000);
     going.pop_front();
   }
@@ -249,7 +241,8 @@ GroupReport compare_by_group(const Graph& graph, const ReadyModel& model,
                              const std::vector<Tensor>& inputs, const RunModelOptions& options,
                              const References& references, const OpenDevices& open,
                              const ToleranceOptions& tolerance) {
-  const CompileOptions compile = compile_options(options);
+  CompileOptions compile = compile_options(options);
+  compile.control = {};  // the deadline is for the run, which was in time
   ExecutorOptions devices = executor_options(options);
   devices.in_flight = 1;
   GroupSides sides;

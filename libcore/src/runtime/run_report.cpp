@@ -169,10 +169,8 @@ Json run_report_json(const RunReport& report) {
   json["overlap"] = report.overlap;
   json["weights"] = {{"tensors", report.weight_tensors}, {"bytes", report.weight_bytes}};
   if (!report.memory.empty()) {
-    std::uint64_t memory_bytes = 0;
-    for (const DeviceMemoryNeed& need : report.memory) memory_bytes += need.needed();
     json["memory"] = memory_needs_json(report.memory);
-    json["memory_bytes"] = memory_bytes;
+    json["memory_bytes"] = needed_bytes(report.memory);
   }
   json["predicted_ms"] = rounded_ms(report.predicted_ms);
   json["measured_ms"] = rounded_ms(report.measured_ms);

@@ -9,7 +9,7 @@
      delay_us    how long a run takes at least; 0 if it is missing
      copy_us     how long a write, read or copy of a queue takes at least
      fail_run    the number of the run of this device that fails, from 1; 0: none
-     test        "fail": every run of a queue fails (feature "test.fail") */
+     test        "fail": every run of a queue fails (feature "test.fail"); "", the default: none */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <signal.h>
@@ -157,14 +157,16 @@ static npu4_status read_options(const char* text, queue_device* device, npu4_err
   npu_ir_error fault;
   npu_json* options;
   const npu_json* test;
+  const char* asked;
   int is_good;
   const npu4_status status = check_options(text, error);
   if (status != NPU4_OK || text == NULL) return status;
   options = npu_json_read(text, strlen(text), &fault);
   if (options == NULL) return fail(error, NPU4_INVALID, NULL, "options: %s", fault.text);
   test = npu_json_member(options, "test");
-  is_good = test == NULL || (test->kind == NPU_JSON_STRING && strcmp(test->as.text, "fail") == 0);
-  device->fails_always = test != NULL;
+  asked = test == NULL ? "" : test->kind == NPU_JSON_STRING ? test->as.text : "none";
+  device->fails_always = strcmp(asked, "fail") == 0;
+  is_good = device->fails_always || *asked == '\0';
   is_good = is_good && read_number(options, "delay_us", &device->delay_us) &&
             read_number(options, "copy_us", &device->copy_us) &&
             read_number(options, "fail_run", &device->fail_run);
@@ -172,7 +174,7 @@ static npu4_status read_options(const char* text, queue_device* device, npu4_err
   if (is_good) return NPU4_OK;
   return fail(error, NPU4_INVALID, NULL,
               "options: expected integers from 0 to %d in delay_us, copy_us and fail_run, and "
-              "'fail' in test",
+              "'fail' or nothing in test",
               MAX_DELAY_US);
 }
 
@@ -394,9 +396,19 @@ static int start_queue(npu4_queue* queue) {
   return 0;
 }
 
-static void count_queue(queue_device* device, int change) {
+/* 0 if the device has as many as it can have. */
+static int add_queue(queue_device* device) {
+  int is_added;
   pthread_mutex_lock(&device->lock);
-  device->queues += (uint32_t)change;
+  is_added = device->queues < MAX_QUEUES;
+  if (is_added) ++device->queues;
+  pthread_mutex_unlock(&device->lock);
+  return is_added;
+}
+
+static void remove_queue(queue_device* device) {
+  pthread_mutex_lock(&device->lock);
+  --device->queues;
   pthread_mutex_unlock(&device->lock);
 }
 
@@ -405,17 +417,20 @@ static npu4_status queue_open(npu4_device* device, const npu4_queue_args* args, 
   queue_device* opened = (queue_device*)device;
   npu4_queue* made;
   (void)args; /* VENDOR: the priority */
-  if (opened->queues >= MAX_QUEUES) {
+  if (!add_queue(opened)) {
     return fail(error, NPU4_INVALID, NULL, "the device has %u queues at once", MAX_QUEUES);
   }
   made = (npu4_queue*)allocate(sizeof *made);
-  if (made == NULL) return out_of_memory(error, sizeof *made);
+  if (made == NULL) {
+    remove_queue(opened);
+    return out_of_memory(error, sizeof *made);
+  }
   made->device = opened;
   if (!start_queue(made)) {
+    remove_queue(opened);
     free(made);
     return fail(error, NPU4_FAILED, NULL, "no thread for a queue");
   }
-  count_queue(opened, 1);
   *queue = made;
   return NPU4_OK;
 }
@@ -442,7 +457,7 @@ static void queue_close(npu4_queue* queue) {
   pthread_cond_broadcast(&queue->changed);
   pthread_mutex_unlock(&queue->lock);
   pthread_join(queue->thread, NULL);
-  count_queue(queue->device, -1);
+  remove_queue(queue->device);
   pthread_cond_destroy(&queue->changed);
   pthread_mutex_destroy(&queue->lock);
   free(queue);

@@ -36,6 +36,9 @@ npu-align --quantize mixed --max-error 1e-3 --profile table.json --ranges residu
   sed 's/[0-9]\{1,\}/N/g'
 npu-align --verify residual.q.json
 try npu-align --verify residual.json
+for option in --assert=gap==0 --report --explain --dot=x.dot --algorithm=greedy --weight=bytes --target=host; do
+  npu-align --verify $option residual.q.json 2>&1 | head -n 1
+done
 sed 's/"cost": *\([0-9]*\)/"cost": 1\1/' mixed.json >forged.json
 try npu-align --verify forged.json 2>&1 | sed 's/[0-9]\{2,\}/N/g'
 quantize="npu-align --quantize int8 --ranges"

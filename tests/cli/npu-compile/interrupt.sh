@@ -46,6 +46,15 @@ try npu-run --deadline 100 --random-inputs 0 --bench 3 --assert 'runs==3' out/b.
 try npu-run --deadline 0.000001 --no-cache --random-weights 0 --random-inputs 0 part.json
 try npu-run --deadline 0.000001 --random-inputs 0 out/b.npub
 try npu-compile --deadline 0 part.json -o out/c.npub
+echo "a deadline that is over once the run is done, while comparisons compile:"
+# A compile takes half of the deadline; a busy machine gets a later one.
+for seconds in 3 10 60; do
+  WRAP4_FAULT=slow=$((10 * seconds)) npu-run --deadline $seconds --random-inputs 0 --verify npu --isolate out/b.npub >report 2>messages
+  status=$?
+  grep -q 'before the first run' messages || break
+done
+cat messages
+echo "exit $status, $(comparison verify <report)"
 echo "progress, on a terminal:"
 export WRAP4_FAULT=slow=60
 if command -v script >/dev/null; then

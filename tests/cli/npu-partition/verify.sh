@@ -13,3 +13,8 @@ try npu-partition --verify changed.json
 sed 's/"certificate"/"certificates"/' mincut.json >changed.json
 try npu-partition --verify changed.json
 try npu-partition --verify tagged.json
+for option in -sconvex --min-nodes=1 --depth=2 --min-flops=1 --max-partitions=9 --memory-limit=1 -k2 --imbalance=0.1 \
+  --best-effort --seed=1 --what-if --dot=x.dot --report '--assert=partitions==2'; do
+  npu-partition --verify $option convex.json 2>&1 | head -n 1
+done
+try npu-partition --verify --report convex.json

@@ -4,6 +4,8 @@
 cp "$TESTDATA"/gnn/* .
 npu-plan graph.mtx --model graphsage.json --profile profile.json -k 2 --pad 16 -o plan.json 2>/dev/null
 try npu-run plan.json
+try npu-run plan.json --features x.npy --memory-limit 1G
+try npu-run plan.json --simulate --deadline 60
 change() {
   sed "$1" plan.json >changed.json
   cmp -s plan.json changed.json && echo "NOTHING CHANGED"

@@ -21,6 +21,9 @@ grep -o '"path":"[a-z ]*"' trace.json
 npu-run queues.json --random-inputs 1 --outputs blocking.safetensors --no-overlap >report
 grep -o '"path":"[a-z ]*"' report
 cmp queues.safetensors blocking.safetensors && echo "same outputs"
+place nothing 's/"instance"/"test": "", "instance"/' --force 'npu1=middle' --force 'npu0=first' --force 'npu0=last'
+npu-run nothing.json --random-inputs 1 --outputs nothing.safetensors >report
+cmp nothing.safetensors blocking.safetensors && echo "the default of its option test: same outputs"
 echo "several at once:"
 npu-run queues.json --random-inputs 1 --in-flight 3 --outputs three.safetensors --verify cpu >report
 echo "exit $?, $(comparison verify <report)"

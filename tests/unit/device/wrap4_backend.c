@@ -17,6 +17,8 @@
      shorter        the table ends behind run and the transfers
      no-map         memory cannot be mapped
      no-transfer    memory can only be mapped
+     silent-blob    a blob does not say what it takes
+     silent-model   a loaded model does not, only its blob does
      log            device_open logs a line
 
    Counts of calls are exported, for tests in the same process. */
@@ -234,6 +236,8 @@ EXPORTED const npu4_backend* npu_backend_entry4(const npu4_host* given, npu4_err
   if (fault("longer") != NULL) table->struct_size = sizeof longer;
   if (fault("shorter") != NULL) table->struct_size = offsetof(npu4_backend, buffer_map);
   if (fault("no-map") != NULL) table->buffer_map = NULL;
+  if (fault("silent-blob") != NULL) table->blob_memory = NULL;
+  if (fault("silent-model") != NULL) table->model_memory = NULL;
   if (fault("no-transfer") != NULL) table->buffer_write = table->buffer_read = NULL;
   return table;
 }

@@ -302,3 +302,40 @@ TEST_CASE("runs in flight need queues, and no more than the device takes", "[run
   CHECK_THROWS_WITH(execute(blocking, true, 2),
                     Catch::Contains("device 'v' (backend 'vendor') has no queues"));
 }
+
+TEST_CASE("a run that has no place is refused, and the next one works", "[runtime][queue]") {
+  use_vendor_backend();
+  const QueuedCase made = place(chain_graph(), queue_target());
+  const std::vector<Tensor> inputs = inputs_of(made, 1);
+  const auto executor = execute(made, true, 2);
+  auto first = executor->start(inputs, nullptr);
+  const auto second = executor->start(inputs, nullptr);
+  CHECK_THROWS_WITH(executor->start(inputs, nullptr),
+                    Catch::Contains("all 2 runs that may go on at once are going on"));
+  const auto expected = executor->wait(first);
+  first = nullptr;
+  CHECK(are_same(executor->run(inputs, nullptr), expected));
+  CHECK(are_same(executor->wait(second), expected));
+}
+
+TEST_CASE("each run in flight needs memory of its own", "[runtime][queue]") {
+  use_vendor_backend();
+  const QueuedCase made = place(chain_graph(), queue_target());
+  ExecutorOptions options;
+  options.threads = 1;
+  options.queues = true;
+  const auto load = [&] {
+    return Executor(made.graph, made.plan, made.target, made.weights, options).memory();
+  };
+  std::uint64_t most = 0;
+  for (const DeviceMemoryNeed& need : load()) most = std::max(most, need.needed());
+  REQUIRE(most > 0);
+  options.backend_options["memory_limit"] = 3 * most - 1;
+  for (options.in_flight = 1; options.in_flight <= 2; ++options.in_flight) CHECK_NOTHROW(load());
+  CHECK_THROWS_WITH(load(), Catch::Contains("of memory, there are"));
+  options.backend_options["memory_limit"] = 3 * most;
+  const auto needs = load();
+  CHECK(needs.front().there == 3 * most);
+  CHECK(std::all_of(needs.begin(), needs.end(),
+                    [&](const DeviceMemoryNeed& need) { return need.needed() <= most; }));
+}

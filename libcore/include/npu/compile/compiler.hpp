@@ -23,6 +23,7 @@ namespace npu {
 /// How a compile is watched and stopped.
 struct CompileControl {
   /// From any thread, one at a time: the share that is done, and what is being done. False: stop.
+  /// The share begins again where nodes that a backend refused are compiled for another device.
   std::function<bool(double done, const std::string& what)> progress;
   /// What is not compiled by then is not compiled.
   std::optional<std::chrono::steady_clock::time_point> deadline;
@@ -87,9 +88,8 @@ struct CompiledModel {
 /// go to the next device of the target that runs them, `graph` is partitioned again (convex, or
 /// contiguous if the plan was), and `graph` and the result hold the new plan. Without `fallback`,
 /// or if no device is left, throws Error with the backend's text; so does whatever is no refusal. A
-/// device is opened once, unless it is among `devices`, which are open with the same options. If
-/// options.control says so, it stops with BackendError NPU4_CANCELLED, or with Error kInfeasible at
-/// the deadline.
+/// device is opened once, unless it is among `devices`, which are open with the same options. It
+/// stops with Error kFailed if options.control.progress says so, with kInfeasible at the deadline.
 CompiledModel compile_graph(Graph& graph, const PartitionPlan& plan, const Target& target,
                             const std::vector<Tensor>& weights, const CompileOptions& options,
                             CompileCache* cache, const OpenDevices& devices = {});

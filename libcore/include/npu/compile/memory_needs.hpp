@@ -44,6 +44,10 @@ std::vector<DeviceMemoryNeed> memory_needs(const Graph& graph, const PartitionPl
                                            const std::vector<CompiledPartition>& compiled,
                                            const std::vector<MemoryReport>& by_partition);
 
+/// Adds what further runs at the same time take, each with buffers and a program of its own: `need`
+/// is that of one.
+void need_for_runs(DeviceMemoryNeed& need, std::int32_t runs);
+
 /// Fills in what there is: the least of `limit` (that of --memory-limit; nothing for none), the
 /// target's memory_bytes, and what the devices that are open say.
 void add_memory_limits(std::vector<DeviceMemoryNeed>& needs, const Target& target,
@@ -54,6 +58,9 @@ std::optional<std::uint64_t> memory_limit_of(const Json& backend_options);
 
 /// Throws DetailedError kInfeasible, about `file` and with a table, if a device has too little.
 void check_memory(const std::vector<DeviceMemoryNeed>& needs, const std::string& file);
+
+/// Of all devices.
+std::uint64_t needed_bytes(const std::vector<DeviceMemoryNeed>& needs) noexcept;
 
 /// For reports: an array with an object for each device, and a table.
 Json memory_needs_json(const std::vector<DeviceMemoryNeed>& needs);

@@ -32,7 +32,6 @@ class BackendError : public Error {
 
 /// A memory of a device.
 struct MemoryFacts {
-  std::string name;
   std::optional<std::uint64_t> total_bytes;
 };
 
@@ -180,9 +179,7 @@ struct MemoryReport {
 /// How much of a memory is taken; what a backend does not say is not there.
 struct MemoryState {
   std::optional<std::uint64_t> in_use;
-  std::optional<std::uint64_t> peak;
   std::optional<std::uint64_t> limit;
-  std::optional<std::uint64_t> largest_free;
 };
 
 /// A loaded blob. Keeps its device open and, as long as the device uses them in place, the blob and
@@ -295,8 +292,8 @@ class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
   Json blob_report(const Blob& blob);
   /// What a blob will take, before it is loaded; nothing if the backend does not say.
   std::optional<MemoryReport> blob_memory(const Blob& blob) const;
-  /// Nothing if the backend does not say.
-  std::optional<MemoryState> memory_state(std::uint32_t memory = 0) const;
+  /// Of memory 0; nothing if the backend does not say.
+  std::optional<MemoryState> memory_state() const;
   std::shared_ptr<DeviceModel> load_model(Blob blob, std::vector<NamedTensor> weights,
                                           std::vector<std::shared_ptr<DeviceWeights>> shared = {});
   std::unique_ptr<DeviceProgram> load(Blob blob, std::vector<NamedTensor> weights,

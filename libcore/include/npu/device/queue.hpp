@@ -23,7 +23,6 @@ class DeviceEvent {
   DeviceEvent& operator=(const DeviceEvent&) = delete;
 
   npu4_event* get() const noexcept { return event_; }
-  const Backend& backend() const noexcept { return device_->backend(); }
   /// Blocks until the work is done. Throws BackendError with what it failed with.
   void wait() const;
   /// Blocks until it is done or has failed.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "npu/tensor/tensor.hpp"
 
@@ -31,6 +32,9 @@ struct Comparison {
 
 Comparison compare_tensors(const Tensor& actual, const Tensor& expected,
                            const Tolerance& tolerance);
+
+/// Whether tensors have the same bytes, one by one: a NaN equals itself, 0 does not equal -0.
+bool same_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& b);
 
 /// Largest |a - e| over largest |e|, for floats of one shape: the error of a result as a whole,
 /// which single elements near 0 do not inflate. 0 for equal tensors, infinity if only `expected` is

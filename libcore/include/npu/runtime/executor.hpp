@@ -100,7 +100,8 @@ class Executor {
 
   /// The same in two halves, so that as many runs as ExecutorOptions::in_flight go on at once; by
   /// one thread. Where all devices have queues, start does not wait for any of them. A run that is
-  /// not waited for ends when its last owner goes.
+  /// not waited for ends when its last owner goes; every run has to go before its executor. Throws
+  /// Error kUsage if no further run may go on: one counts until it is gone.
   std::shared_ptr<Run> start(std::vector<Tensor> inputs, RunRecord* record,
                              bool with_node_times = false, bool with_step_times = false);
   std::vector<Tensor> wait(const std::shared_ptr<Run>& run);
@@ -121,7 +122,6 @@ class Executor {
 
  private:
   struct LoadedPartition {
-    std::int32_t device = 0;
     std::function<void()> check;   // of its blob, before a run
     std::size_t report_steps = 0;  // of the backend's compile report
   };
@@ -133,6 +133,9 @@ class Executor {
   struct Step;
   struct Flight;
 
+  void load(const Target& target, const std::vector<Tensor>& weights,
+            const ExecutorOptions& options, const std::vector<CompiledPartition>& compiled,
+            const OpenDevices& open);
   void open_devices(const Target& target, const ExecutorOptions& options, const OpenDevices& open);
   const Tensor& weight_of(TensorId id, std::size_t partition,
                           const std::vector<Tensor>& weights) const;
@@ -150,6 +153,7 @@ class Executor {
       const std::function<std::optional<MemoryReport>(std::size_t)>& ask) const;
   void check_memory_limits(const Target& target, const ExecutorOptions& options,
                            const std::vector<CompiledPartition>& compiled);
+  void take_limits(std::vector<DeviceMemoryNeed>& needs) const;
   void measure_memory(const Target& target, const std::vector<CompiledPartition>& compiled);
   void load_within_memory(const Target& target, const ExecutorOptions& options,
                           const std::vector<Tensor>& weights,

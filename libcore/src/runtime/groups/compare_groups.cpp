@@ -154,18 +154,26 @@ class GroupComparer {
             signal_to_noise_db(actual, expected)};
   }
 
-  /// The comparison of the result of a group that is furthest off.
-  ResultComparison compare_results(const ModelGroup& group, const TensorMap& actual,
-                                   const TensorMap& expected) const {
-    std::optional<ResultComparison> worst;
+  /// Of each result of a group.
+  std::vector<ResultComparison> compare_results(const ModelGroup& group, const TensorMap& actual,
+                                                const TensorMap& expected) const {
+    std::vector<ResultComparison> results;
     for (const std::string& name : group.results) {
-      ResultComparison found = compare(name, actual.at(name), expected.at(name));
-      const bool is_worse = !worst || (worst->comparison.ok && !found.comparison.ok) ||
+      results.push_back(compare(name, actual.at(name), expected.at(name)));
+    }
+    return results;
+  }
+
+  /// The one that is furthest off.
+  static const ResultComparison& worst_of(const std::vector<ResultComparison>& results) {
+    const ResultComparison* worst = &results.front();
+    for (const ResultComparison& found : results) {
+      const bool is_worse = (worst->comparison.ok && !found.comparison.ok) ||
                             (worst->comparison.ok == found.comparison.ok &&
                              found.comparison.max_abs > worst->comparison.max_abs);
-      if (is_worse) worst = std::move(found);
+      if (is_worse) worst = &found;
     }
-    return *std::move(worst);
+    return *worst;
   }
 
   GroupComparison row_of(const ModelGroup& group) const {
@@ -186,7 +194,7 @@ class GroupComparer {
     for (const std::string& input : group.inputs) values[input] = expected.at(input);
     const ModelPiece& piece = model_.pieces[group.piece];
     note_kernels(sides_.runner.run(piece.graph, group.nodes, group.results, piece.device, values));
-    return compare_results(group, values, expected);
+    return worst_of(compare_results(group, values, expected));
   }
 
   void compare_all(bool in_run, bool alone) {
@@ -207,8 +215,9 @@ class GroupComparer {
       GroupComparison row = row_of(group);
       row.isolated = std::move(own);
       if (in_run) {
-        row.in_run = compare_results(group, actual, expected);
-        judge(group, row, actual, expected, bad, stepped);
+        const std::vector<ResultComparison> results = compare_results(group, actual, expected);
+        row.in_run = worst_of(results);
+        judge(group, row, results, expected, bad, stepped);
       }
       // Alone, it has nobody to inherit from.
       if (row.isolated && !row.isolated->comparison.ok) row.error = GroupComparison::Error::kOwn;
@@ -219,27 +228,31 @@ class GroupComparer {
   /// Whether the error of a group is its own. `bad` are tensors that are out of tolerance;
   /// `stepped` are those that differ by a step of a quantization, and what differs behind them: the
   /// error of a group that reads such is its own if it has one alone.
-  void judge(const ModelGroup& group, GroupComparison& row, const TensorMap& actual,
-             const TensorMap& expected, std::unordered_set<std::string>& bad,
-             std::unordered_set<std::string>& stepped) {
+  void judge(const ModelGroup& group, GroupComparison& row,
+             const std::vector<ResultComparison>& results, const TensorMap& expected,
+             std::unordered_set<std::string>& bad, std::unordered_set<std::string>& stepped) {
     const auto reads = [&](const std::unordered_set<std::string>& tensors) {
       return std::any_of(group.inputs.begin(), group.inputs.end(),
                          [&](const std::string& name) { return tensors.contains(name); });
+    };
+    const auto is_good_alone = [&] {
+      return (row.isolated ? *row.isolated : isolate(group, expected)).comparison.ok;
     };
     const bool reads_steps = reads(stepped);
     bool is_passed_on = reads_steps;
     if (!row.in_run->comparison.ok) {
       if (reads(bad)) {
         row.error = GroupComparison::Error::kInherited;
-      } else if (reads_steps && isolate(group, expected).comparison.ok) {
+      } else if (reads_steps && is_good_alone()) {
         row.error = GroupComparison::Error::kInherited;
       } else {
         row.error = GroupComparison::Error::kOwn;
       }
       is_passed_on = row.error == GroupComparison::Error::kInherited && !reads(bad);
     }
-    for (const std::string& name : group.results) {
-      const Comparison result = compare(name, actual.at(name), expected.at(name)).comparison;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const std::string& name = group.results[i];
+      const Comparison& result = results[i].comparison;
       if (!result.ok && !is_passed_on) bad.insert(name);
       const bool is_step = is_integer(expected.at(name).dtype()) && result.max_abs > 0;
       if (is_passed_on || (result.ok && is_step)) stepped.insert(name);
