@@ -87,6 +87,11 @@ npu4_status backend_info(npu4_backend_info* info, npu4_error* error) {
     filled.version = version_text().c_str();
     filled.ir_version_min = filled.ir_version_max = NPU4_IR_VERSION;
     filled.flags = NPU4_ANY_OP | NPU4_NEW_OUTPUTS | NPU4_DETERMINISTIC;
+    filled.option_keys =
+        "{\"load_ops\": {\"type\": \"array\", \"default\": [], \"text\": \"libraries of custom "
+        "ops\"},"
+        " \"promote\": {\"type\": \"boolean\", \"default\": false,"
+        " \"text\": \"promote operands of different dtypes\"}}";
     fill(info, filled);
   });
 }

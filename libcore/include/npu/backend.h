@@ -277,7 +277,8 @@ typedef struct npu4_backend_info {
   uint32_t ir_version_max;
   uint64_t flags;
   /* A JSON object: name of each option of device_open and compile that is the backend's own, with
-     its type, default and a line about it. Null: not told; then any option is passed. */
+     its type, default and a line about it. The host refuses any other key of a target. Null: not
+     told; then any option is passed. */
   const char* option_keys;
 } npu4_backend_info;
 
@@ -620,8 +621,8 @@ typedef struct npu4_backend {
   npu4_status (*blob_report)(npu4_device* device, const void* blob, uint64_t blob_size,
                              const npu4_writer* report, npu4_error* error);
 
-  /* Optional. Whether a blob fits this device, by its header alone. Without it the host compares
-     fingerprints. */
+  /* Optional. Whether a blob fits this device, by its header alone: asked before one of a bundle is
+     loaded, or one of the cache taken. Without it the host compares fingerprints. */
   npu4_status (*blob_check)(npu4_device* device, const void* blob, uint64_t blob_size,
                             npu4_blob_verdict* verdict, npu4_error* error);
 

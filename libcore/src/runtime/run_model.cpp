@@ -30,6 +30,7 @@
 #include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
 #include "npu/target/target.hpp"
+#include "runtime/check_blobs.hpp"
 #include "runtime/compare_outputs.hpp"
 #include "runtime/groups/compare_groups.hpp"
 #include "runtime/place_model.hpp"
@@ -418,6 +419,8 @@ RunReport run_opened(const Bundle& bundle, const RunModelOptions& given, Diagnos
   if (diagnostics.has_errors()) return {};
   model.weights = bundled_weights(bundle, graph);
   model.partitions = bundled_partitions(bundle, model.plan, model.target);
+  check_bundled_blobs(model.partitions, model.target, executor_options(options), bundle.name(),
+                      model.devices, diagnostics);
   model.ready_ms = bundle.open_ms() + milliseconds_since(start);
   model.bundle = {.bytes = bundle.size(), .open_ms = bundle.open_ms()};
 
