@@ -211,7 +211,7 @@ RunTimes RunProfile::times() const { return {durations(nodes_), durations(steps_
 
 std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::run(
     std::span<npu4_buffer* const> inputs, const std::vector<std::shared_ptr<DeviceBuffer>>& outputs,
-    RunTimes* times, std::size_t steps) const {
+    RunTimes* times, std::size_t steps, std::uint64_t deadline_ns) const {
   std::vector<std::shared_ptr<DeviceBuffer>> results = outputs.empty() ? make_outputs() : outputs;
   std::vector<npu4_buffer*> handles;
   handles.reserve(results.size());
@@ -221,6 +221,7 @@ std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::run(
   args.input_count = inputs.size();
   args.outputs = handles.data();
   args.output_count = handles.size();
+  args.deadline_ns = deadline_ns;
   RunProfile profile(times != nullptr ? signature_.nodes : 0, times != nullptr ? steps : 0);
   if (times != nullptr) args.profile = profile.get();
   npu4_error error = empty_error();
@@ -228,6 +229,14 @@ std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::run(
   check_status(backend.api().run(program_, &args, &error), error, backend);
   if (times != nullptr) *times = profile.times();
   return results;
+}
+
+bool DeviceProgram::can_cancel() const noexcept {
+  return model_->device()->backend().api().program_cancel != nullptr;
+}
+
+void DeviceProgram::cancel() const noexcept {
+  if (can_cancel()) model_->device()->backend().api().program_cancel(program_);
 }
 
 // ---- Devices ----

@@ -38,6 +38,8 @@ struct npu4_program {
   npu4_model* model;
   float** results;    /* by tensor; scratch of the results */
   const float** data; /* by tensor, while it runs */
+  int is_running;     /* the next two are of the skeleton with queues */
+  int is_cancelled;
 };
 
 typedef struct blob_header {

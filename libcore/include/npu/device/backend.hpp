@@ -264,11 +264,14 @@ class DeviceProgram {
   std::vector<std::shared_ptr<DeviceBuffer>> make_outputs() const;
   /// One result per graph output of the sub-IR, in `outputs` if they are given, which the run
   /// overwrites. Throws BackendError. `times`, if it is not null, takes the times of the nodes, and
-  /// of `steps` steps of the report.
+  /// of `steps` steps of the report. `deadline_ns` on CLOCK_MONOTONIC is advice; 0: none.
   std::vector<std::shared_ptr<DeviceBuffer>> run(
       std::span<npu4_buffer* const> inputs,
       const std::vector<std::shared_ptr<DeviceBuffer>>& outputs = {}, RunTimes* times = nullptr,
-      std::size_t steps = 0) const;
+      std::size_t steps = 0, std::uint64_t deadline_ns = 0) const;
+  bool can_cancel() const noexcept;
+  /// Asks its run, if there is one, to end soon with NPU4_CANCELLED. From any thread.
+  void cancel() const noexcept;
   const std::shared_ptr<DeviceModel>& model() const noexcept { return model_; }
   const ProgramSignature& signature() const noexcept { return signature_; }
   npu4_program* get() const noexcept { return program_; }
