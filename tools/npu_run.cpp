@@ -4,6 +4,7 @@
 #include "file_digest.hpp"
 #include "gnn_run_options.hpp"
 #include "heap.hpp"
+#include "interruptible_run.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/runtime/backend_ops.hpp"
 #include "npu/runtime/run_model.hpp"
@@ -40,7 +41,9 @@ int main(int argc, char** argv) {
           ->type_name("[DEVICE]")
           ->expected(0, 1);
   npu::cli::add_backend_options(tool, backend_options);
-  tool.add_deadline(deadline, "exit 3 if the first run cannot start within so many seconds");
+  tool.add_deadline(
+      deadline,
+      "exit 3 if the first run is not done within so many seconds, as far as it can be stopped");
   tool.add_report("placement, steps and comparisons as tables");
   tool.add_assert(
       "transfers, transfer_bytes, measured_ms, predicted_ms, load_ms, median_ms, ...; see "
@@ -64,12 +67,12 @@ int main(int argc, char** argv) {
       return npu::cli::run_plan(tool, options, plan_options);
     }
     options.measure_precision = tool.wants_report();
-    if (deadline) options.deadline = npu::cli::seconds_from_now(*deadline);
     const auto bundle = digest.empty() ? tool.read_bundle(false, check)
                                        : npu::cli::read_pinned_bundle(tool, digest);
-    const npu::RunReport report =
-        bundle != nullptr ? npu::run_bundle(*bundle, options, tool.diagnostics())
-                          : npu::run_model(tool.read_graph(), options, tool.diagnostics());
+    const npu::RunReport report = npu::cli::run_interruptibly(options, deadline, [&] {
+      return bundle != nullptr ? npu::run_bundle(*bundle, options, tool.diagnostics())
+                               : npu::run_model(tool.read_graph(), options, tool.diagnostics());
+    });
     tool.stop_on_errors();
     if (tool.wants_report()) tool.report(npu::format_run_report(report));
     const bool within = npu::cli::complain_of_mismatches(tool, options, report);

@@ -87,6 +87,11 @@ npu4_status backend_info(npu4_backend_info* info, npu4_error* error) {
     filled.version = version_text().c_str();
     filled.ir_version_min = filled.ir_version_max = NPU4_IR_VERSION;
     filled.flags = NPU4_ANY_OP | NPU4_NEW_OUTPUTS | NPU4_DETERMINISTIC;
+    filled.option_keys =
+        "{\"load_ops\": {\"type\": \"array\", \"default\": [], \"text\": \"libraries of custom "
+        "ops\"},"
+        " \"promote\": {\"type\": \"boolean\", \"default\": false,"
+        " \"text\": \"promote operands of different dtypes\"}}";
     fill(info, filled);
   });
 }
@@ -402,7 +407,8 @@ npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_error* er
     }
     const ThreadScope threads(program->state->threads);
     std::vector<at::Tensor> results;
-    program->program.run(tensors, results);
+    program->stop.begin(*args);
+    program->program.run(tensors, results, program->stop);
     for (std::uint64_t i = 0; i < args->output_count; ++i) {
       take_result(*args->outputs[i], std::move(results[i]), program->program.outputs()[i]);
     }
@@ -418,6 +424,10 @@ npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_error* er
       profile.nodes[i] = {0, times[i], NPU4_SPAN_DURATION};
     }
   });
+}
+
+void program_cancel(npu4_program* program) {
+  if (program != nullptr) program->stop.ask();
 }
 
 npu4_status list_ops(npu4_device* device, npu4_op_visitor visit, void* context, npu4_error* error) {
@@ -460,6 +470,7 @@ const npu4_backend& table() {
     table.blob_memory = blob_memory;
     table.model_memory = model_memory;
     table.device_memory = device_memory;
+    table.program_cancel = program_cancel;
     table.list_ops = list_ops;  // no blob_report: a blob here is the sub-IR
     return table;
   }();

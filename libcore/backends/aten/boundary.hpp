@@ -61,6 +61,7 @@ struct npu4_program {
   std::shared_ptr<npu::aten::DeviceState> state;
   npu::aten::Program program;
   npu::MemoryShare share;
+  npu::RunBreak stop = {};
 };
 
 struct npu4_buffer {

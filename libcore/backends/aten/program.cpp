@@ -83,7 +83,8 @@ std::string first_line(std::string_view text) {
   return std::string(text);
 }
 
-void Program::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs) {
+void Program::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs,
+                  const RunBreak& stop) {
   for (;;) {
     const auto prefix = [&] {
       if (current_ >= steps_.size()) return std::string();
@@ -99,7 +100,7 @@ void Program::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& o
         const Slot slot = inputs_[i].slot;
         if (slot != kNoSlot) values_[static_cast<std::size_t>(slot)] = inputs[i];
       }
-      execute();
+      execute(stop);
       current_ = steps_.size();
       outputs.clear();
       for (const StepResult& output : outputs_) {
@@ -160,12 +161,15 @@ bool Program::widen(const std::string& error_text) {
   return true;
 }
 
-void Program::execute() {
+void Program::execute(const RunBreak& stop) {
   std::fill(node_times_.begin(), node_times_.end(), 0);
   std::vector<at::Tensor> written;
   std::uint64_t before = now_ns();
   for (current_ = 0; current_ < steps_.size(); ++current_) {
     Step& step = steps_[current_];
+    if (const npu4_status status = stop.status(); status != NPU4_OK) {
+      throw StatusError(status, RunBreak::text(status));
+    }
     if (step.direct != nullptr && run_direct(step)) {
       const std::uint64_t after = now_ns();
       node_times_[step.node] += after - before;

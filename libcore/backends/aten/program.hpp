@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "decompositions.hpp"
+#include "device/in_tree_backend.hpp"
 #include "direct_elementwise.hpp"
 #include "npu/custom_op.hpp"
 #include "npu/ir/graph.hpp"
@@ -76,8 +77,9 @@ struct Step {
 class Program {
  public:
   /// Results follow the sub-IR's graph_outputs: contiguous, and none shares memory. Throws
-  /// StatusError; the program can run again after that.
-  void run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs);
+  /// StatusError; the program can run again after that. Asks `stop` before each step.
+  void run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs,
+           const RunBreak& stop);
 
   const std::vector<StepResult>& inputs() const noexcept { return inputs_; }
   const std::vector<StepResult>& outputs() const noexcept { return outputs_; }
@@ -87,7 +89,7 @@ class Program {
  private:
   friend class ProgramBuilder;
 
-  void execute();
+  void execute(const RunBreak& stop);
   bool run_direct(const Step& step);
   void push_arguments(Step& step);
   void protect_written(Step& step);

@@ -59,7 +59,7 @@
 
      - queue: one call at a time for each queue, beside calls for other queues.
 
-     - event: from any thread.
+     - event, program_cancel: from any thread.
 
      - log, progress, write, npu4_done: called by the backend from any thread; they never call back
        into it.
@@ -277,7 +277,8 @@ typedef struct npu4_backend_info {
   uint32_t ir_version_max;
   uint64_t flags;
   /* A JSON object: name of each option of device_open and compile that is the backend's own, with
-     its type, default and a line about it. Null: not told; then any option is passed. */
+     its type, default and a line about it. The host refuses any other key of a target. Null: not
+     told; then any option is passed. */
   const char* option_keys;
 } npu4_backend_info;
 
@@ -461,7 +462,8 @@ typedef struct npu4_run_args {
   uint64_t input_count;
   npu4_buffer* const* outputs; /* in that of its graph_outputs; all given, all different */
   uint64_t output_count;
-  uint64_t deadline_ns;  /* advice; 0: none */
+  uint64_t deadline_ns;  /* advice, on CLOCK_MONOTONIC; 0: none. A run that is not done by then may
+                            end with NPU4_DEADLINE, as if it had been cancelled */
   npu4_profile* profile; /* null: not asked for */
 } npu4_run_args;
 
@@ -620,8 +622,8 @@ typedef struct npu4_backend {
   npu4_status (*blob_report)(npu4_device* device, const void* blob, uint64_t blob_size,
                              const npu4_writer* report, npu4_error* error);
 
-  /* Optional. Whether a blob fits this device, by its header alone. Without it the host compares
-     fingerprints. */
+  /* Optional. Whether a blob fits this device, by its header alone: asked before one of a bundle is
+     loaded, or one of the cache taken. Without it the host compares fingerprints. */
   npu4_status (*blob_check)(npu4_device* device, const void* blob, uint64_t blob_size,
                             npu4_blob_verdict* verdict, npu4_error* error);
 
@@ -690,6 +692,12 @@ typedef struct npu4_backend {
      null: blocking, which is all that there is without the feature "queue". */
   npu4_status (*buffer_copy)(npu4_buffer* source, npu4_buffer* destination,
                              const npu4_enqueue* where, npu4_event** event, npu4_error* error);
+
+  /* Optional. Asks the run of a program that goes on, or was submitted and is not done, to end soon
+     with NPU4_CANCELLED; what it would have written is undefined, and the program can run again. A
+     later run is not affected. From any thread, beside that run, and again if nothing has come of
+     it. Without it the host waits for the run. */
+  void (*program_cancel)(npu4_program* program);
 } npu4_backend;
 
 /* What the shared object exports. Null, with the reason in the error, if it cannot serve this host.
@@ -732,7 +740,7 @@ NPU4_SIZE(npu4_enqueue, 32);
 NPU4_SIZE(npu4_memory_bytes, 40);
 NPU4_SIZE(npu4_memory_report, 40);
 NPU4_SIZE(npu4_memory_state, 48);
-NPU4_SIZE(npu4_backend, 328);
+NPU4_SIZE(npu4_backend, 336);
 #undef NPU4_SIZE
 #endif
 

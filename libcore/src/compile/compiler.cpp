@@ -166,6 +166,23 @@ class Round {
     return opened.instance;
   }
 
+  /// Whether a cached blob is still what the device takes, if its backend has a say in that.
+  bool fits(const std::string& device, const std::string& options, const Backend& backend,
+            const Blob& blob) {
+    if (backend.api().blob_check == nullptr) return true;
+    std::string reason;
+    try {
+      const BlobVerdict verdict = open(opened_.at(device), device, options)->check_blob(blob);
+      if (verdict.fit == BlobFit::kFits) return true;
+      reason = verdict.reason;
+    } catch (const BackendError& error) {
+      reason = error.message();
+    }
+    log(LogModule::kCache, LogLevel::kInfo,
+        [&] { return "an entry for device '" + device + "' is compiled again: " + reason; });
+    return false;
+  }
+
   /// Whether `lost` may be opened again: once in a round, for whoever comes first.
   static bool forget_lost(Opened& opened, const std::shared_ptr<DeviceInstance>& lost) {
     const std::lock_guard lock(opened.mutex);
@@ -253,7 +270,8 @@ class Round {
                        .options = key_options_,
                        .sub_ir = sub_ir,
                        .weights = &weights});
-      if (auto entry = cache_->find(key)) {
+      auto entry = cache_->find(key);
+      if (entry && fits(partition.device, device_text, *backend, entry->blob)) {
         compiled.blob = std::move(entry->blob);
         compiled.report = std::move(entry->report);
         compiled.cache_hit = true;
@@ -523,7 +541,9 @@ std::vector<CompiledPartition> bundled_partitions(const Bundle& bundle, const Pa
     }
     const auto backend = Backend::load(device.backend);
     const std::string& fingerprint = backend->device(device_instance(device)).fingerprint;
-    if (entry.fingerprint != fingerprint || entry.holds_weights != backend->holds_weights()) {
+    // A backend that looks at blobs says itself, once its device is open, whether this one fits.
+    const bool fits = entry.fingerprint == fingerprint || backend->api().blob_check != nullptr;
+    if (!fits || entry.holds_weights != backend->holds_weights()) {
       throw Error(ErrorCode::kUnsupported,
                   which + " was compiled for another device or another version of backend '" +
                       entry.backend + "' ('" + printable_text(entry.fingerprint) +

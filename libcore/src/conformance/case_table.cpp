@@ -41,7 +41,8 @@ const std::vector<Case>& all_cases() {
       {31, "compile without the device", "offline", nullptr, kNoCase},
       {32, "device lost", "test.lose", nullptr, kNoCase},
       {33, "blob report and check", "", check_blob_questions},
-      {34, "shared weights", "", check_shared_weights}};
+      {34, "shared weights", "", check_shared_weights},
+      {35, "cancel and deadline of a run", "", check_run_cancel}};
   return cases;
 }
 

@@ -55,5 +55,6 @@ void check_copies(const Harness& harness);
 void check_memory_limit(const Harness& harness);
 void check_memory_reports(const Harness& harness);
 void check_progress(const Harness& harness);
+void check_run_cancel(const Harness& harness);
 
 }  // namespace npu::conformance

@@ -49,6 +49,7 @@ void* open_library(const std::string& path) {
 /// What a backend says of itself and of its devices.
 struct Description {
   npu4_backend_info info = sized<npu4_backend_info>();
+  std::optional<std::vector<std::string>> option_keys;
   std::vector<DeviceFacts> devices;
 };
 
@@ -101,6 +102,22 @@ DeviceFacts facts_of(const npu4_device_info& info, const std::string& path, std:
   return facts;
 }
 
+/// The names of a backend's own options; nothing if it does not state them.
+std::optional<std::vector<std::string>> option_keys_of(const npu4_backend_info& info,
+                                                       const std::string& path) {
+  if (!NPU4_HAS(&info, option_keys) || info.option_keys == nullptr) return std::nullopt;
+  std::vector<std::string> keys;
+  try {
+    const Json json = parse_json(text_of(info.option_keys), "option_keys");
+    if (!json.is_object()) refuse_file(path, "the option_keys of the backend are no JSON object");
+    for (const auto& [key, value] : json.items()) keys.push_back(printable_text(key));
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kUnsupported) throw;
+    refuse_file(path, "the option_keys of the backend are no JSON: " + error.message());
+  }
+  return keys;
+}
+
 Description description_of(const npu4_backend& api, const std::string& path,
                            const std::string& name) {
   Description description;
@@ -116,6 +133,7 @@ Description description_of(const npu4_backend& api, const std::string& path,
                           std::to_string(description.info.ir_version_max) + ", this host writes " +
                           std::to_string(NPU4_IR_VERSION));
   }
+  description.option_keys = option_keys_of(description.info, path);
   for (std::uint64_t i = 0; i < kMostDevices; ++i) {
     npu4_device_info info = sized<npu4_device_info>();
     error = empty_error();
@@ -212,6 +230,7 @@ std::shared_ptr<const Backend> Backend::load(std::string_view name) {
     backend->name_ = text_of(description.info.name);
     backend->version_ = text_of(description.info.version);
     backend->flags_ = description.info.flags;
+    backend->option_keys_ = std::move(description.option_keys);
     backend->devices_ = std::move(description.devices);
     if (backend->name_ != name) {
       refuse_file(path, "the backend calls itself '" + backend->name_ + "', expected '" +

@@ -10,6 +10,7 @@
 
 #include "device/blob_memory.hpp"
 #include "device/device_call.hpp"
+#include "device/device_options.hpp"
 #include "device/tensor_views.hpp"
 #include "npu/device/backend.hpp"
 #include "npu/support/checked.hpp"
@@ -17,8 +18,6 @@
 
 namespace npu {
 namespace {
-
-constexpr std::int64_t kMostThreads = 4096;
 
 [[noreturn]] void no_memory_mapped(const Backend& backend) {
   break_contract(backend, "it says that it mapped a buffer, but gave no memory");
@@ -213,7 +212,7 @@ RunTimes RunProfile::times() const { return {durations(nodes_), durations(steps_
 
 std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::run(
     std::span<npu4_buffer* const> inputs, const std::vector<std::shared_ptr<DeviceBuffer>>& outputs,
-    RunTimes* times, std::size_t steps) const {
+    RunTimes* times, std::size_t steps, std::uint64_t deadline_ns) const {
   std::vector<std::shared_ptr<DeviceBuffer>> results = outputs.empty() ? make_outputs() : outputs;
   std::vector<npu4_buffer*> handles;
   handles.reserve(results.size());
@@ -223,6 +222,7 @@ std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::run(
   args.input_count = inputs.size();
   args.outputs = handles.data();
   args.output_count = handles.size();
+  args.deadline_ns = deadline_ns;
   std::optional<RunProfile> profile;
   if (times != nullptr) args.profile = profile.emplace(signature_.nodes, steps).get();
   npu4_error error = empty_error();
@@ -230,6 +230,14 @@ std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::run(
   check_status(backend.api().run(program_, &args, &error), error, backend);
   if (profile) *times = profile->times();
   return results;
+}
+
+bool DeviceProgram::can_cancel() const noexcept {
+  return model_->device()->backend().api().program_cancel != nullptr;
+}
+
+void DeviceProgram::cancel() const noexcept {
+  if (can_cancel()) model_->device()->backend().api().program_cancel(program_);
 }
 
 // ---- Devices ----
@@ -243,36 +251,13 @@ DeviceInstance::~DeviceInstance() { backend_->api().device_close(device_); }
 std::shared_ptr<DeviceInstance> DeviceInstance::open(std::shared_ptr<const Backend> backend,
                                                      const std::string& options) {
   const LogTimer timer(LogModule::kDevice, LogLevel::kDebug);
-  Json json = parse_json(options, "device options");
-  if (!json.is_object()) throw Error(ErrorCode::kUsage, "device options: expected a JSON object");
+  const DeviceOptions wanted = read_device_options(*backend, options);
+  const DeviceFacts& facts = backend->device(wanted.instance);
   npu4_open_args args = sized<npu4_open_args>();
-  if (const Json* threads = find_member(json, "threads")) {
-    if (!threads->is_number_integer() || *threads < 0 || *threads > kMostThreads) {
-      throw Error(ErrorCode::kUsage, "device option 'threads': expected an integer in 0.." +
-                                         std::to_string(kMostThreads) + ", found " +
-                                         threads->dump());
-    }
-    args.threads = threads->get<std::uint32_t>();
-    json.erase("threads");
-  }
-  if (const Json* limit = find_member(json, "memory_limit")) {
-    if (!limit->is_number_unsigned()) {
-      throw Error(ErrorCode::kUsage,
-                  "device option 'memory_limit': expected bytes, found " + limit->dump());
-    }
-    args.memory_limit_bytes = limit->get<std::uint64_t>();
-    json.erase("memory_limit");
-  }
-  std::string instance;
-  if (const Json* wanted = find_member(json, "instance");
-      wanted != nullptr && wanted->is_string()) {
-    instance = wanted->get<std::string>();
-    json.erase("instance");
-  }
-  const DeviceFacts& facts = backend->device(instance);
-  const std::string rest = json.dump();
   args.device_id = facts.id.c_str();
-  args.options = rest.c_str();
+  args.threads = wanted.threads;
+  args.memory_limit_bytes = wanted.memory_limit;
+  args.options = wanted.own.c_str();
   npu4_device* device = nullptr;
   call_patiently(*backend, [&](npu4_error& error) {
     return backend->api().device_open(&args, &device, &error);
@@ -348,6 +333,19 @@ Json DeviceInstance::blob_report(const Blob& blob) {
   Json json = parse_json(text, "report of backend '" + backend_->name() + "'");
   if (!json.is_object()) break_contract(*backend_, "its report of a blob is no JSON object");
   return json;
+}
+
+BlobVerdict DeviceInstance::check_blob(const Blob& blob) const {
+  if (backend_->api().blob_check == nullptr) return {};
+  npu4_blob_verdict verdict = sized<npu4_blob_verdict>();
+  npu4_error error = empty_error();
+  check_status(backend_->api().blob_check(device_, blob.data.get(), blob.size, &verdict, &error),
+               error, *backend_);
+  verdict.reason[sizeof verdict.reason - 1] = '\0';
+  const std::string reason = text_of(verdict.reason);
+  if (verdict.verdict == NPU4_BLOB_FITS) return {};
+  return {verdict.verdict == NPU4_BLOB_SLOW ? BlobFit::kSlow : BlobFit::kOther,
+          reason.empty() ? "it gives no reason" : reason};
 }
 
 std::shared_ptr<DeviceModel> DeviceInstance::load_model(

@@ -98,12 +98,14 @@ DeviceQueue::Event DeviceQueue::enqueue(std::span<const Event> waits, const Call
 DeviceQueue::Event DeviceQueue::run(const DeviceProgram& program,
                                     std::span<npu4_buffer* const> inputs,
                                     std::span<npu4_buffer* const> outputs,
-                                    std::span<const Event> waits, RunProfile* profile) {
+                                    std::span<const Event> waits, RunProfile* profile,
+                                    std::uint64_t deadline_ns) {
   npu4_run_args args = sized<npu4_run_args>();
   args.inputs = inputs.data();
   args.input_count = inputs.size();
   args.outputs = outputs.data();
   args.output_count = outputs.size();
+  args.deadline_ns = deadline_ns;
   args.profile = profile != nullptr ? profile->get() : nullptr;
   return enqueue(waits, [&](const npu4_backend& api, const npu4_enqueue& where, npu4_event*& event,
                             npu4_error& error) {

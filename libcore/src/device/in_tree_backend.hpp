@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -77,7 +78,13 @@ class DTypeInfos {
   std::vector<const npu4_dtype_info*> pointers_;
 };
 
-/// A compile that the host has stopped.
+/// Nanoseconds of CLOCK_MONOTONIC.
+inline std::uint64_t monotonic_ns() {
+  const std::chrono::nanoseconds now = Clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(now.count());
+}
+
+/// A compile, or a run, that the host has stopped.
 struct CompileStopped {
   npu4_status status;
   const char* text;
@@ -91,8 +98,7 @@ class HostProgress {
   /// Throws CompileStopped if the host has had enough.
   void operator()(std::uint64_t done, std::uint64_t total, const char* phase) const {
     if (NPU4_HAS(&args_, deadline_ns) && args_.deadline_ns != 0) {
-      const std::chrono::nanoseconds now = Clock::now().time_since_epoch();
-      if (static_cast<std::uint64_t>(now.count()) >= args_.deadline_ns) {
+      if (monotonic_ns() >= args_.deadline_ns) {
         throw CompileStopped{NPU4_DEADLINE, "the deadline of the compile is over"};
       }
     }
@@ -104,6 +110,29 @@ class HostProgress {
 
  private:
   const npu4_compile_args& args_;
+};
+
+/// Whether a run is to end before it is done, which it asks between its pieces.
+class RunBreak {
+ public:
+  void begin(const npu4_run_args& args) noexcept {
+    is_asked_.store(false, std::memory_order_relaxed);
+    deadline_ns_ = NPU4_HAS(&args, deadline_ns) ? args.deadline_ns : 0;
+  }
+  /// From any thread.
+  void ask() noexcept { is_asked_.store(true, std::memory_order_relaxed); }
+  /// NPU4_OK, NPU4_CANCELLED or NPU4_DEADLINE.
+  npu4_status status() const noexcept {
+    if (is_asked_.load(std::memory_order_relaxed)) return NPU4_CANCELLED;
+    return deadline_ns_ != 0 && monotonic_ns() >= deadline_ns_ ? NPU4_DEADLINE : NPU4_OK;
+  }
+  static const char* text(npu4_status status) noexcept {
+    return status == NPU4_DEADLINE ? "the deadline of the run is over" : "the run was cancelled";
+  }
+
+ private:
+  std::atomic<bool> is_asked_{false};
+  std::uint64_t deadline_ns_ = 0;
 };
 
 /// More than a device may take was asked for.

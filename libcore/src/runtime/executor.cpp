@@ -30,7 +30,7 @@ std::string device_options(const Device& device, const ExecutorOptions& options)
 Executor::Executor(const Graph& graph, const PartitionPlan& plan, const Target& target,
                    const std::vector<Tensor>& weights, const ExecutorOptions& options,
                    const OpenDevices& devices)
-    : graph_(graph), plan_(plan) {
+    : graph_(graph), plan_(plan), stop_(options.stop) {
   const auto start = Clock::now();
   CompileOptions compile;
   compile.threads = options.threads;
@@ -44,7 +44,7 @@ Executor::Executor(const Graph& graph, const PartitionPlan& plan, const Target& 
 Executor::Executor(const Graph& graph, const PartitionPlan& plan, const Target& target,
                    const std::vector<Tensor>& weights, const ExecutorOptions& options,
                    const std::vector<CompiledPartition>& compiled, const OpenDevices& devices)
-    : graph_(graph), plan_(plan) {
+    : graph_(graph), plan_(plan), stop_(options.stop) {
   const auto start = Clock::now();
   load(target, weights, options, compiled, devices);
   load_ms_ = microseconds_since(start) / 1000;

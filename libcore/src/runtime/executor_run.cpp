@@ -37,6 +37,12 @@ std::string path_text(const StepRecord& transfer) {
   return paths == std::set{TransferPath::kStaged} ? "staged" : "copied";
 }
 
+std::vector<const DeviceProgram*> Executor::Run::programs_of(const Flight& flight) {
+  std::vector<const DeviceProgram*> programs;
+  for (const auto& program : flight.programs) programs.push_back(program.get());
+  return programs;
+}
+
 Executor::Run::Run(Executor& executor, Flight& flight, std::vector<Tensor> inputs,
                    RunRecord* record, bool with_node_times, bool with_step_times)
     : executor_(executor),
@@ -51,6 +57,7 @@ Executor::Run::Run(Executor& executor, Flight& flight, std::vector<Tensor> input
       done_(executor.steps_.size(), 0),
       garbage_(executor.devices_.size()),
       last_end_us_(executor.devices_.size(), 0),
+      stop_scope_(executor.stop_.get(), programs_of(flight)),
       start_(Clock::now()) {
   for (std::size_t i = 0; i < copies_.size(); ++i) copies_[i].readers = executor.slots_[i].readers;
   flight_.arrivals.resize(copies_.size());
@@ -134,6 +141,7 @@ void Executor::Run::run_device(std::int32_t device) {
 
 void Executor::Run::run_step(std::size_t s) {
   const Step& step = executor_.steps_[s];
+  if (executor_.stop_ != nullptr) executor_.stop_->check();
   {
     std::vector<std::shared_ptr<DeviceBuffer>> free;
     take_garbage(step.device, free);
@@ -236,9 +244,9 @@ void Executor::Run::run_partition(std::size_t s) {
   RunTimes times;
   const bool with_times = record_ != nullptr && (with_node_times_ || with_step_times_);
   try {
-    auto results = flight_.programs[partition]->run(arguments, flight_.outputs[partition],
-                                                    with_times ? &times : nullptr,
-                                                    executor_.partitions_[partition].report_steps);
+    auto results = flight_.programs[partition]->run(
+        arguments, flight_.outputs[partition], with_times ? &times : nullptr,
+        executor_.partitions_[partition].report_steps, deadline_ns());
     for (std::size_t i = 0; i < results.size(); ++i) keep_result(step, i, std::move(results[i]));
   } catch (const BackendError& error) {
     tell_partition(step, error);
@@ -252,8 +260,10 @@ void Executor::Run::run_partition(std::size_t s) {
   if (with_step_times_) records_[s].back().step_ns = std::move(times.step_ns);
 }
 
-/// What concerns no node is told with the partition.
+/// What concerns no node is told with the partition; what was asked for, as that.
 void Executor::Run::tell_partition(const Step& step, const BackendError& error) const {
+  const bool is_ended = error.status() == NPU4_CANCELLED || error.status() == NPU4_DEADLINE;
+  if (is_ended && executor_.stop_ != nullptr) executor_.stop_->check();
   if (error.status() < NPU4_CANCELLED || step.kind != PlanStep::Kind::kPartition) throw error;
   const Partition& partition = executor_.plan_.partitions[static_cast<std::size_t>(step.index)];
   throw BackendError(error.status(), error.message() + " (running partition " +
@@ -357,7 +367,8 @@ void Executor::Run::submit_partition(std::size_t s) {
     profile = std::make_unique<RunProfile>(program.signature().nodes,
                                            executor_.partitions_[partition].report_steps);
   }
-  Event event = queue(step.device).run(program, arguments, handles, after, profile.get());
+  Event event =
+      queue(step.device).run(program, arguments, handles, after, profile.get(), deadline_ns());
   const Event done = submitted(s, std::move(event), std::move(after));
   work_[s].back().profile = std::move(profile);
   StepRecord record{.kind = StepRecord::Kind::kPartition,

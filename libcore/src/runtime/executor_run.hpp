@@ -132,6 +132,10 @@ class Executor::Run {
     return executor_.graph_.tensor(executor_.slots_[slot].tensor);
   }
   const Tensor& input(TensorId id) const;
+  static std::vector<const DeviceProgram*> programs_of(const Flight& flight);
+  std::uint64_t deadline_ns() const {
+    return executor_.stop_ != nullptr ? executor_.stop_->deadline_ns() : 0;
+  }
   void note(std::vector<StepRecord>& records, StepRecord record, double started);
   [[noreturn]] void tell_partition(const Step& step, const BackendError& error) const;
   void release(const Step& step);
@@ -155,6 +159,7 @@ class Executor::Run {
   std::map<const DeviceEvent*, double> ended_us_;  // of work, if there are records
   std::vector<double> last_end_us_;                // by device
   std::thread thread_;
+  RunStop::Scope stop_scope_;
   LogTimer timer_{LogModule::kRun, LogLevel::kDebug};
   Clock::time_point start_;
 };

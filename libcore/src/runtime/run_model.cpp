@@ -30,6 +30,7 @@
 #include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
 #include "npu/target/target.hpp"
+#include "runtime/check_blobs.hpp"
 #include "runtime/compare_outputs.hpp"
 #include "runtime/groups/compare_groups.hpp"
 #include "runtime/place_model.hpp"
@@ -45,6 +46,7 @@ namespace {
 /// refused even if no step of the plan needs it.
 ExecutorOptions executor_options(const RunModelOptions& options) {
   ExecutorOptions result = options.executor;
+  result.stop = nullptr;  // only the runs of the plan itself are ended early
   for (const std::string& library : options.load_ops) load_custom_ops(library);
   if (!options.load_ops.empty()) result.backend_options["load_ops"] = options.load_ops;
   if (options.promote) result.backend_options["promote"] = true;
@@ -108,6 +110,7 @@ struct Runs {
   double seconds = 0;         ///< that those took together
   bool is_same = true;        ///< all gave the bits of the first
   bool is_cut_short = false;  ///< by the deadline
+  bool is_late = false;       ///< the last one has ended after it
 };
 
 bool is_late(const RunModelOptions& options) {
@@ -134,13 +137,19 @@ void run_more(Executor& executor, const std::vector<Tensor>& inputs, const RunMo
       ++started;
     }
     if (going.empty()) break;
-    const std::vector<Tensor> outputs = executor.wait(going.front().run);
+    std::vector<Tensor> outputs;
+    try {
+      outputs = executor.wait(going.front().run);
+    } catch (const RunLate&) {
+      runs.is_cut_short = true;
+      break;
+    }
     if (in_flight > 1) runs.is_same = same_bits(outputs, runs.outputs) && runs.is_same;
     runs.last = std::move(going.front().record);
     runs.times.push_back(runs.last.total_us / 1000);
     going.pop_front();
   }
-  runs.is_cut_short = started < more;
+  runs.is_cut_short = runs.is_cut_short || started < more;
   runs.seconds = milliseconds_since(start) / 1000;
 }
 
@@ -155,6 +164,7 @@ Runs run_all(Executor& executor, const std::vector<Tensor>& inputs,
   runs.outputs = executor.run(inputs, &runs.first, !options.trace.empty());
   runs.last = runs.first;
   run_more(executor, inputs, options, runs);
+  runs.is_late = !runs.is_cut_short && is_late(options);
   log(LogModule::kRun, LogLevel::kInfo, [&] {
     return "first run " + fixed_text(runs.first.total_us / 1000, 2) + " ms, timed runs after it " +
            std::to_string(runs.times.size());
@@ -191,6 +201,7 @@ RunReport report_of(const Graph& graph, const ReadyModel& model, const Executor&
   report.int8_macs = executor.int8_macs();
   report.backends = executor.backend_versions();
   report.is_cut_short = runs.is_cut_short;
+  report.is_late = runs.is_late;
   if (!runs.times.empty()) report.bench = summarize_bench(runs.times, runs.seconds);
   if (in_flight > 1) report.in_flight = {.runs = in_flight, .is_same = runs.is_same};
   return report;
@@ -295,6 +306,7 @@ void compare(const Graph& graph, const ReadyModel& model, const std::vector<Tens
 RunReport run_ready(const Graph& graph, const ReadyModel& model, const std::vector<Tensor>& inputs,
                     const RunModelOptions& options, const References& references) {
   ExecutorOptions devices = executor_options(options);
+  devices.stop = options.executor.stop;
   devices.queues = true;  // those of references block, beside queues that are open
   Executor executor(graph, model.plan, model.target, model.weights, devices, model.partitions,
                     model.devices);
@@ -411,6 +423,8 @@ RunReport run_opened(const Bundle& bundle, const RunModelOptions& given, Diagnos
   if (diagnostics.has_errors()) return {};
   model.weights = bundled_weights(bundle, graph);
   model.partitions = bundled_partitions(bundle, model.plan, model.target);
+  check_bundled_blobs(model.partitions, model.target, executor_options(options), bundle.name(),
+                      model.devices, diagnostics);
   model.ready_ms = bundle.open_ms() + milliseconds_since(start);
   model.bundle = {.bytes = bundle.size(), .open_ms = bundle.open_ms()};
 

@@ -183,7 +183,7 @@ Json run_report_json(const RunReport& report) {
     json["in_flight"] = {{"runs", report.in_flight->runs},
                          {"same_outputs", report.in_flight->is_same}};
   }
-  if (report.is_cut_short) json["deadline_over"] = true;
+  if (report.is_cut_short || report.is_late) json["deadline_over"] = true;
   if (report.expect) json["expect"] = comparison_json(*report.expect);
   if (report.worst_relative_error) {
     json["worst_relative_error"] = json_safe(*report.worst_relative_error);
@@ -271,6 +271,7 @@ std::string totals_table(const RunReport& report) {
     if (report.in_flight) rows.push_back({"in flight", std::to_string(report.in_flight->runs)});
     rows.push_back({"peak memory", bytes_text(static_cast<double>(report.bench->peak_rss_bytes))});
   }
+  if (report.is_late) rows.push_back({"deadline", "over before the last run ended"});
   if (report.is_cut_short) {
     rows.push_back(
         {"timed runs within the deadline", std::to_string(report.bench ? report.bench->runs : 0)});

@@ -33,7 +33,8 @@ typedef struct queue_device {
   int64_t copy_us;
   int64_t fail_run;
   int fails_always;
-  pthread_mutex_t lock; /* of the counts */
+  pthread_mutex_t lock; /* of the counts, and of the marks of programs */
+  pthread_cond_t cancelled;
   int64_t runs;
   uint32_t queues;
 } queue_device;
@@ -194,6 +195,9 @@ static npu4_status queue_device_open(const npu4_open_args* args, npu4_device** d
   status = read_options(args->options, opened, error);
   if (status == NPU4_OK && pthread_mutex_init(&opened->lock, NULL) != 0) {
     status = out_of_memory(error, sizeof *opened);
+  } else if (status == NPU4_OK && !make_condition(&opened->cancelled)) {
+    pthread_mutex_destroy(&opened->lock);
+    status = out_of_memory(error, sizeof *opened);
   }
   if (status != NPU4_OK) {
     free(opened);
@@ -207,6 +211,7 @@ static npu4_status queue_device_open(const npu4_open_args* args, npu4_device** d
 static void queue_device_close(npu4_device* device) {
   queue_device* closed = (queue_device*)device;
   if (closed == NULL) return;
+  pthread_cond_destroy(&closed->cancelled);
   pthread_mutex_destroy(&closed->lock);
   free(closed);
 }
@@ -307,15 +312,64 @@ static void free_work(work* item) {
   free(item);
 }
 
+/* From when it is submitted until it is done, a run can be cancelled. */
+static void mark_run(npu4_program* program, int is_running) {
+  queue_device* device = (queue_device*)program->model->device;
+  pthread_mutex_lock(&device->lock);
+  program->is_running = is_running;
+  program->is_cancelled = 0;
+  pthread_mutex_unlock(&device->lock);
+}
+
+/* VENDOR: tell the device to drop what it does */
+static void program_cancel(npu4_program* program) {
+  queue_device* device;
+  if (program == NULL) return;
+  device = (queue_device*)program->model->device;
+  pthread_mutex_lock(&device->lock);
+  program->is_cancelled = program->is_running;
+  pthread_cond_broadcast(&device->cancelled);
+  pthread_mutex_unlock(&device->lock);
+}
+
+static int is_before(const struct timespec* a, const struct timespec* b) {
+  return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
+}
+
+/* Waits as long as a run takes, or until it is cancelled, or late. */
+static npu4_status pass_time(npu4_program* program, uint64_t deadline_ns, npu4_error* error) {
+  queue_device* device = (queue_device*)program->model->device;
+  struct timespec end = time_in((uint64_t)device->delay_us * 1000u);
+  struct timespec deadline;
+  int is_cancelled;
+  int is_late;
+  deadline.tv_sec = (time_t)(deadline_ns / 1000000000u);
+  deadline.tv_nsec = (long)(deadline_ns % 1000000000u);
+  is_late = deadline_ns != 0 && is_before(&deadline, &end);
+  if (is_late) end = deadline;
+  pthread_mutex_lock(&device->lock);
+  while (!program->is_cancelled && (device->delay_us > 0 || is_late) &&
+         pthread_cond_timedwait(&device->cancelled, &device->lock, &end) == 0) {
+    continue;
+  }
+  is_cancelled = program->is_cancelled;
+  pthread_mutex_unlock(&device->lock);
+  if (is_cancelled) return fail(error, NPU4_CANCELLED, NULL, "the run was cancelled");
+  if (is_late) return fail(error, NPU4_DEADLINE, NULL, "the deadline of the run is over");
+  return NPU4_OK;
+}
+
 /* A run takes its time, and fails if that is asked for. */
 static npu4_status timed_run(npu4_program* program, const npu4_run_args* args, int is_queued,
                              npu4_error* error) {
   queue_device* device = (queue_device*)program->model->device;
   int64_t number;
+  npu4_status status;
   pthread_mutex_lock(&device->lock);
   number = ++device->runs;
   pthread_mutex_unlock(&device->lock);
-  pause_us(device->delay_us);
+  status = pass_time(program, args->deadline_ns, error);
+  if (status != NPU4_OK) return status;
   if (number == device->fail_run || (is_queued && device->fails_always)) {
     return fail(error, NPU4_FAILED, NULL, "run %ld fails as asked", (long)number);
   }
@@ -324,8 +378,12 @@ static npu4_status timed_run(npu4_program* program, const npu4_run_args* args, i
 
 static npu4_status blocking_run(npu4_program* program, const npu4_run_args* args,
                                 npu4_error* error) {
-  const npu4_status status = check_buffers(program->model->ir, args, error);
-  return status == NPU4_OK ? timed_run(program, args, 0, error) : status;
+  npu4_status status = check_buffers(program->model->ir, args, error);
+  if (status != NPU4_OK) return status;
+  mark_run(program, 1);
+  status = timed_run(program, args, 0, error);
+  mark_run(program, 0);
+  return status;
 }
 
 static npu4_status perform(const npu4_queue* queue, work* item, npu4_error* error) {
@@ -349,6 +407,7 @@ static void do_work(const npu4_queue* queue, work* item) {
     status = event_wait(item->wait[i], NPU4_FOREVER, &error);
   }
   if (status == NPU4_OK) status = perform(queue, item, &error);
+  if (item->kind == WORK_RUN) mark_run(item->program, 0);
   complete(item->event, status, &error);
   free_work(item);
 }
@@ -547,6 +606,8 @@ static npu4_status submit(npu4_program* program, const npu4_run_args* args,
   item->args.input_count = args->input_count;
   item->args.outputs = buffers + args->input_count;
   item->args.output_count = args->output_count;
+  item->args.deadline_ns = args->deadline_ns;
+  mark_run(program, 1);
   enqueue(where->queue, item, event);
   return NPU4_OK;
 }
@@ -632,5 +693,6 @@ QUEUE_ENTRY(const npu4_host* host, npu4_error* error) {
   backend.event_free = event_free;
   backend.event_on_done = event_on_done;
   backend.buffer_copy = buffer_copy;
+  backend.program_cancel = program_cancel;
   return &backend;
 }

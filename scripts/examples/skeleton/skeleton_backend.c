@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A backend to start from: relu and add in float32, one blocking call after the other, with the
-   required functions only. README.md says in which order to make it your own; the places for calls
-   of your device say VENDOR. npu-backend(3) has the rules behind each function.
+   required functions and one that is optional. README.md says in which order to make it your own;
+   the places for calls of your device say VENDOR. npu-backend(3) has the rules behind each
+   function.
 
    A blob is a header and the sub-IR itself; your compiler's code would stand in its place. Weights
    stay outside of it, and model_load uploads them. */
@@ -37,6 +38,8 @@ struct npu4_program {
   npu4_model* model;
   float** results;    /* by tensor; scratch of the results */
   const float** data; /* by tensor, while it runs */
+  int is_running;     /* the next two are of the skeleton with queues */
+  int is_cancelled;
 };
 
 typedef struct blob_header {
@@ -274,17 +277,44 @@ static void model_free(npu4_model* model) {
   free(model);
 }
 
+static npu4_status read_header(const void* blob, uint64_t size, blob_header* header,
+                               npu4_error* error) {
+  if (blob == NULL || size < sizeof *header) {
+    return fail(error, NPU4_INVALID, NULL, "the blob is cut short");
+  }
+  memcpy(header, blob, sizeof *header);
+  if (memcmp(header->magic, kMagic, sizeof kMagic) != 0) {
+    return fail(error, NPU4_INVALID, NULL, "the blob is none of this backend");
+  }
+  return NPU4_OK;
+}
+
+/* Whether a blob is for this device, by its header alone. Optional: without it, the host compares
+   fingerprints. */
+static npu4_status blob_check(npu4_device* device, const void* blob, uint64_t blob_size,
+                              npu4_blob_verdict* verdict, npu4_error* error) {
+  npu4_blob_verdict filled;
+  blob_header header;
+  const npu4_status status = read_header(blob, blob_size, &header, error);
+  (void)device;
+  if (status != NPU4_OK) return status;
+  memset(&filled, 0, sizeof filled);
+  filled.verdict = NPU4_BLOB_FITS;
+  if (memcmp(header.arch, kArch, sizeof kArch) != 0) {
+    filled.verdict = NPU4_BLOB_OTHER;
+    snprintf(filled.reason, sizeof filled.reason, "it is for '%.15s', this is '" ARCH "'",
+             header.arch);
+  }
+  give(verdict, verdict->struct_size, &filled, sizeof filled);
+  return NPU4_OK;
+}
+
 /* A blob comes from a file, so nothing in it is trusted. */
 static npu4_status read_blob(const npu4_load_args* args, npu_ir** ir, npu4_error* error) {
   const char* bytes = (const char*)args->blob;
   blob_header header;
-  if (args->blob_size < sizeof header) {
-    return fail(error, NPU4_INVALID, NULL, "the blob is cut short");
-  }
-  memcpy(&header, bytes, sizeof header);
-  if (memcmp(header.magic, kMagic, sizeof kMagic) != 0) {
-    return fail(error, NPU4_INVALID, NULL, "the blob is none of this backend");
-  }
+  const npu4_status status = read_header(args->blob, args->blob_size, &header, error);
+  if (status != NPU4_OK) return status;
   if (memcmp(header.arch, kArch, sizeof kArch) != 0) {
     return fail(error, NPU4_INCOMPATIBLE, NULL, "the blob is for another device than " ARCH);
   }
@@ -534,5 +564,6 @@ npu_backend_entry4(const npu4_host* host, npu4_error* error) {
   backend.run = run;
   backend.buffer_write = buffer_write;
   backend.buffer_read = buffer_read;
+  backend.blob_check = blob_check;
   return &backend;
 }

@@ -124,6 +124,27 @@ static npu4_status any_copy(npu4_buffer* source, npu4_buffer* destination,
   return good->buffer_copy(source, destination, where, event, error);
 }
 
+/* Keeps in mind what was to be cancelled. */
+static volatile int is_sticky = 0;
+
+static void sticky_cancel(npu4_program* program) {
+  is_sticky = 1;
+  good->program_cancel(program);
+}
+
+static npu4_status sticky_run(npu4_program* program, const npu4_run_args* args, npu4_error* error) {
+  if (is_sticky) return fail(error, NPU4_CANCELLED, NULL, "the run was cancelled");
+  return good->run(program, args, error);
+}
+
+/* Takes any deadline for one that is over. */
+static npu4_status hurried_run(npu4_program* program, const npu4_run_args* args,
+                               npu4_error* error) {
+  npu4_run_args changed = *args;
+  if (changed.deadline_ns != 0) changed.deadline_ns = 1;
+  return good->run(program, &changed, error);
+}
+
 __attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(const npu4_host* host,
                                                                               npu4_error* error) {
   static const char* const without_copy[] = {"queue", "test.fail", NULL};
@@ -144,6 +165,11 @@ __attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(co
   if (has_fault("hasty")) table.queue_close = hasty_queue_close;
   if (has_fault("half-copy")) table.buffer_copy = half_copy;
   if (has_fault("any-copy")) table.buffer_copy = any_copy;
+  if (has_fault("sticky")) {
+    table.program_cancel = sticky_cancel;
+    table.run = sticky_run;
+  }
+  if (has_fault("hurried")) table.run = hurried_run;
   if (has_fault("lacks-wait")) table.event_wait = NULL;
   if (has_fault("no-copy")) table.features = without_copy; /* which is none */
   return &table;

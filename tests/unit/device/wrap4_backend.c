@@ -9,6 +9,8 @@
      slow=N         compile takes N times 50 ms first, and says so. It makes the file WRAP4_MARK
      deaf=N         the same, but it says nothing
      run=N          run fails with status N
+     blob=N         blob_check gives the verdict N; 9: it fails
+     options=TEXT   its option_keys
      fingerprint=T  the devices have this fingerprint
      unusable       the first device cannot be opened
      two            there is a second device, "wrap4:1", with a fingerprint of its own
@@ -76,6 +78,7 @@ static npu4_status backend_info(npu4_backend_info* info, npu4_error* error) {
   const char* version = fault("ir");
   const npu4_status status = other->backend_info(info, error);
   info->name = "wrap4";
+  if (fault("options") != NULL) info->option_keys = fault("options");
   if (version != NULL) info->ir_version_min = info->ir_version_max = (uint32_t)atoi(version);
   return status;
 }
@@ -196,6 +199,17 @@ static npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_er
   return other->run(program, args, error);
 }
 
+static npu4_status blob_check(npu4_device* device, const void* blob, uint64_t blob_size,
+                              npu4_blob_verdict* verdict, npu4_error* error) {
+  const uint32_t answer = fault("blob") != NULL ? (uint32_t)atoi(fault("blob")) : 0;
+  (void)device;
+  (void)blob;
+  if (answer == 9 || blob_size == 0) return fail(error, NPU4_INVALID, "it is no blob of mine");
+  verdict->verdict = answer;
+  snprintf(verdict->reason, sizeof verdict->reason, "driver 3 made it, this is 4");
+  return NPU4_OK;
+}
+
 static int load_other(void) {
   char path[4096];
   Dl_info self;
@@ -233,6 +247,7 @@ EXPORTED const npu4_backend* npu_backend_entry4(const npu4_host* given, npu4_err
   table->program_create = program_create;
   table->run = run;
   if (other->weights_load != NULL) table->weights_load = weights_load;
+  if (fault("blob") != NULL) table->blob_check = blob_check;
   if (fault("longer") != NULL) table->struct_size = sizeof longer;
   if (fault("shorter") != NULL) table->struct_size = offsetof(npu4_backend, buffer_map);
   if (fault("no-map") != NULL) table->buffer_map = NULL;

@@ -259,6 +259,11 @@ std::vector<std::int64_t> openmp_team(int threads) {
   return team;
 }
 
+void stop_if_asked(const void* stop) {
+  const npu4_status status = static_cast<const RunBreak*>(stop)->status();
+  if (status != NPU4_OK) throw CompileStopped{status, RunBreak::text(status)};
+}
+
 /// Runs it on what `program` holds of addresses.
 Program& run_on_threads(npu4_program& program) {
   npu4_device& device = *program.model->device;
@@ -266,7 +271,7 @@ Program& run_on_threads(npu4_program& program) {
   const ThreadScope scope(threads);
   Program& chosen = program_for(program, threads);
   const auto begin = Clock::now();
-  chosen.run(program.inputs, program.outputs);
+  chosen.run(program.inputs, program.outputs, stop_if_asked, &program.stop);
   const double seconds = seconds_since(begin);
   device.run_threads.note_run(seconds, [threads] { return openmp_team(threads); });
   return chosen;
@@ -314,6 +319,7 @@ npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_error* er
     require(args != nullptr && NPU4_HAS(args, output_count), "the arguments are null");
     check_arguments(*program, *args);
     place_arguments(*program, *args);
+    program->stop.begin(*args);
     const Program& ran = run_on_threads(*program);
     if (!NPU4_HAS(args, profile) || args->profile == nullptr) return;
     npu4_profile& profile = *args->profile;
@@ -322,6 +328,10 @@ npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_error* er
     fill_spans(profile.steps, profile.step_count, ran.step_times(),
                "another number of steps than the program has");
   });
+}
+
+void program_cancel(npu4_program* program) {
+  if (program != nullptr) program->stop.ask();
 }
 
 npu4_status list_ops(npu4_device* /*device*/, npu4_op_visitor visit, void* context,
@@ -364,6 +374,7 @@ const npu4_backend& table() {
     table.model_memory = model_memory;
     table.device_memory = device_memory;
     table.list_ops = list_ops;
+    table.program_cancel = program_cancel;
     return table;
   }();
   return made;

@@ -44,6 +44,7 @@ struct npu4_program {
   int reduced_threads = 0;               ///< those that `reduced` was made for
   std::vector<const std::byte*> inputs;  ///< reused by every run
   std::vector<std::byte*> outputs;
+  npu::RunBreak stop;
 };
 
 struct npu4_buffer {

@@ -43,6 +43,7 @@ npu4_status backend_info(npu4_backend_info* info, npu4_error* error) {
     filled.version = version_text().c_str();
     filled.ir_version_min = filled.ir_version_max = NPU4_IR_VERSION;
     filled.flags = NPU4_BLOB_HOLDS_WEIGHTS | NPU4_DETERMINISTIC;
+    filled.option_keys = "{}";
     fill(info, filled);
   });
 }

@@ -165,7 +165,8 @@ void Program::execute(Executable& executable, const std::vector<std::byte*>& add
   if (status != dnnl_success) throw dnnl::error(status, "could not execute a primitive");
 }
 
-void Program::run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs) {
+void Program::run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
+                  void (*checkpoint)(const void* context), const void* context) {
   for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
     const BufferInfo& buffer = plan_.buffers[i];
     if (buffer.kind == BufferKind::kInput)
@@ -176,6 +177,7 @@ void Program::run(std::span<const std::byte* const> inputs, std::span<std::byte*
   auto begin = std::chrono::steady_clock::now();
   for (std::size_t i = 0; i < executables_.size(); ++i) {
     Executable& executable = executables_[i];
+    if (checkpoint != nullptr) checkpoint(context);
     execute(executable, addresses_, stream_);
     const auto end = std::chrono::steady_clock::now();
     step_times_[i] = static_cast<std::uint64_t>(

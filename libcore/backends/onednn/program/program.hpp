@@ -43,8 +43,10 @@ class Program {
 
   const std::vector<TensorBinding>& inputs() const noexcept { return plan_.inputs; }
   const std::vector<TensorBinding>& outputs() const noexcept { return plan_.outputs; }
-  /// Addresses in the order of inputs() and outputs(). Allocates nothing.
-  void run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs);
+  /// Addresses in the order of inputs() and outputs(). Allocates nothing. Calls `checkpoint`, if it
+  /// is not null, before each step with `context`; it may throw, and the program can run again.
+  void run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
+           void (*checkpoint)(const void* context) = nullptr, const void* context = nullptr);
   /// Nanoseconds of the last run, by node.
   std::span<const std::uint64_t> node_times() const noexcept { return node_times_; }
   /// The same by step of the plan.

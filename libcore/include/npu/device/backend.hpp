@@ -76,6 +76,10 @@ class Backend {
   /// Whether it was built for version 2 or 3.
   bool is_older() const noexcept { return is_older_; }
   const std::vector<DeviceFacts>& devices() const noexcept { return devices_; }
+  /// The keys of its own options; nothing if it does not state them.
+  const std::optional<std::vector<std::string>>& option_keys() const noexcept {
+    return option_keys_;
+  }
   /// The device whose id or name matches `instance`, which may end with "*"; the first usable one
   /// if it is empty. Throws Error kUnsupported if there is none, with those that there are.
   const DeviceFacts& device(std::string_view instance) const;
@@ -86,6 +90,7 @@ class Backend {
   std::string path_;
   std::string version_;
   std::uint64_t flags_ = 0;
+  std::optional<std::vector<std::string>> option_keys_;
   std::vector<DeviceFacts> devices_;
   const npu4_backend* api_ = nullptr;
   bool is_older_ = false;
@@ -176,6 +181,15 @@ struct MemoryReport {
   bool is_bound = false;  ///< it takes no more; neither: an estimate
 };
 
+/// Whether a blob is for a device: kSlow runs, but a new compile would make it faster.
+enum class BlobFit : std::uint8_t { kFits, kSlow, kOther };
+
+/// What a backend says of a blob, from its header alone.
+struct BlobVerdict {
+  BlobFit fit = BlobFit::kFits;
+  std::string reason;  ///< empty if it fits
+};
+
 /// How much of a memory is taken; what a backend does not say is not there.
 struct MemoryState {
   std::optional<std::uint64_t> in_use;
@@ -247,11 +261,14 @@ class DeviceProgram {
   std::vector<std::shared_ptr<DeviceBuffer>> make_outputs() const;
   /// One result per graph output of the sub-IR, in `outputs` if they are given, which the run
   /// overwrites. Throws BackendError. `times`, if it is not null, takes the times of the nodes, and
-  /// of `steps` steps of the report.
+  /// of `steps` steps of the report. `deadline_ns` on CLOCK_MONOTONIC is advice; 0: none.
   std::vector<std::shared_ptr<DeviceBuffer>> run(
       std::span<npu4_buffer* const> inputs,
       const std::vector<std::shared_ptr<DeviceBuffer>>& outputs = {}, RunTimes* times = nullptr,
-      std::size_t steps = 0) const;
+      std::size_t steps = 0, std::uint64_t deadline_ns = 0) const;
+  bool can_cancel() const noexcept;
+  /// Asks its run, if there is one, to end soon with NPU4_CANCELLED. From any thread.
+  void cancel() const noexcept;
   const std::shared_ptr<DeviceModel>& model() const noexcept { return model_; }
   const ProgramSignature& signature() const noexcept { return signature_; }
   npu4_program* get() const noexcept { return program_; }
@@ -274,7 +291,8 @@ class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
  public:
   /// `options` is a JSON object; see npu/backend.h. "threads", "instance" and "memory_limit" in it
   /// are the host's: the number of threads (0: all cores), which device, as in Backend::device, and
-  /// the bytes that it may take.
+  /// the bytes that it may take. Any other key has to be one that the backend states, if it states
+  /// any, but for those of npu-run's options, which are dropped.
   static std::shared_ptr<DeviceInstance> open(std::shared_ptr<const Backend> backend,
                                               const std::string& options);
   ~DeviceInstance();
@@ -290,6 +308,9 @@ class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
                const std::string& options, const CompileHooks& hooks = {});
   /// The backend's report of a blob; an empty object if it makes none.
   Json blob_report(const Blob& blob);
+  /// Whether a blob is for this device; it is where the backend does not say. Throws BackendError
+  /// for one that is none of the backend's.
+  BlobVerdict check_blob(const Blob& blob) const;
   /// What a blob will take, before it is loaded; nothing if the backend does not say.
   std::optional<MemoryReport> blob_memory(const Blob& blob) const;
   /// Of memory 0; nothing if the backend does not say.

@@ -58,10 +58,11 @@ class DeviceQueue {
   DeviceQueue(const DeviceQueue&) = delete;
   DeviceQueue& operator=(const DeviceQueue&) = delete;
 
-  /// `profile` may be null; it stays until the event is done.
+  /// `profile` may be null; it stays until the event is done. `deadline_ns` as for
+  /// DeviceProgram::run.
   Event run(const DeviceProgram& program, std::span<npu4_buffer* const> inputs,
             std::span<npu4_buffer* const> outputs, std::span<const Event> waits,
-            RunProfile* profile);
+            RunProfile* profile, std::uint64_t deadline_ns = 0);
   Event write(const DeviceBuffer& buffer, const void* data, std::span<const Event> waits);
   Event read(const DeviceBuffer& buffer, void* data, std::span<const Event> waits);
   /// `source` may lie on another device of the backend.

@@ -17,6 +17,7 @@
 #include "npu/device/backend.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/partition/partition_plan.hpp"
+#include "npu/runtime/run_stop.hpp"
 #include "npu/target/target.hpp"
 
 namespace npu {
@@ -29,7 +30,8 @@ struct ExecutorOptions {
   /// Steps go to the queues of devices that have them, unless they are not to overlap. A device has
   /// only so many queues, and an executor keeps its own open.
   bool queues = false;
-  std::int32_t in_flight = 1;  ///< runs that may go on at once; more than one needs queues
+  std::int32_t in_flight = 1;          ///< runs that may go on at once; more than one needs queues
+  std::shared_ptr<RunStop> stop = {};  ///< what ends runs early; may be null
   /// Further members of the options that each backend is opened with, on top of the target's.
   Json backend_options = Json::object();
 };
@@ -179,6 +181,7 @@ class Executor {
   std::vector<Step> steps_;
   std::vector<std::size_t> output_slots_;  // by graph output; unused if no node produces it
   std::unique_ptr<ThreadPool> workers_;
+  std::shared_ptr<RunStop> stop_;
   bool overlaps_ = false;
   double load_ms_ = 0;
   std::int64_t weight_uploads_ = 0;

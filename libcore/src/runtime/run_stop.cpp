@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cancels programs when somebody asks for it, or at the deadline. One thread does that, which
+// sleeps until then; there is none if no backend can cancel. A call of a backend that comes before
+// its run has begun is lost, so it is made again every few milliseconds until the run has ended.
+#include "npu/runtime/run_stop.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+namespace npu {
+namespace {
+
+constexpr int kAgainMs = 10;
+constexpr std::int64_t kLongestPauseMs = 3'600'000;
+
+}  // namespace
+
+RunStop::RunStop(std::optional<TimePoint> deadline)
+    : deadline_(deadline), wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (wake_fd_ < 0) {
+    throw Error(ErrorCode::kIo, std::string("cannot make an eventfd: ") + std::strerror(errno));
+  }
+}
+
+RunStop::~RunStop() {
+  is_ending_ = true;
+  wake();
+  if (watcher_.joinable()) watcher_.join();
+  ::close(wake_fd_);
+}
+
+void RunStop::wake() const noexcept {
+  const std::uint64_t one = 1;
+  const auto written = ::write(wake_fd_, &one, sizeof one);
+  static_cast<void>(written);  // a counter that is full wakes as well
+}
+
+void RunStop::ask() noexcept {
+  is_asked_ = true;
+  wake();
+}
+
+void RunStop::check() const {
+  if (is_asked_) throw BackendError(NPU4_CANCELLED, "the run was stopped");
+  if (!is_late()) return;
+  throw RunLate(ErrorCode::kInfeasible,
+                "the deadline is over in the middle of a run; allow more with --deadline");
+}
+
+std::uint64_t RunStop::deadline_ns() const noexcept {
+  if (!deadline_) return 0;
+  const auto since = std::chrono::nanoseconds(deadline_->time_since_epoch()).count();
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(since, 1));
+}
+
+// ---- The thread ----
+
+/// Until the deadline; -1 for ever.
+int RunStop::pause_ms() {
+  const std::lock_guard lock(mutex_);
+  if (is_asked_ || is_late()) return scopes_.empty() ? -1 : kAgainMs;
+  if (!deadline_) return -1;
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(*deadline_ - std::chrono::steady_clock::now());
+  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, kLongestPauseMs));
+}
+
+void RunStop::cancel_all() {
+  const std::lock_guard lock(mutex_);
+  for (const Scope* scope : scopes_) {
+    for (const DeviceProgram* program : scope->programs_) program->cancel();
+  }
+}
+
+void RunStop::watch() {
+  while (!is_ending_) {
+    pollfd wanted{wake_fd_, POLLIN, 0};
+    ::poll(&wanted, 1, pause_ms());
+    std::uint64_t count = 0;
+    const auto taken = ::read(wake_fd_, &count, sizeof count);
+    static_cast<void>(taken);
+    if (!is_ending_ && (is_asked_ || is_late())) cancel_all();
+  }
+}
+
+// ---- Runs ----
+
+RunStop::Scope::Scope(RunStop* stop, std::vector<const DeviceProgram*> programs)
+    : stop_(stop), programs_(std::move(programs)) {
+  if (stop_ == nullptr) return;
+  std::erase_if(programs_, [](const DeviceProgram* program) { return !program->can_cancel(); });
+  if (programs_.empty()) return;
+  const std::lock_guard lock(stop_->mutex_);
+  stop_->scopes_.push_back(this);
+  ++stop_->reached_;
+  if (stop_->watcher_.joinable()) {
+    stop_->wake();
+    return;
+  }
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);  // signals are for the program's own threads
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  stop_->watcher_ = std::thread([watched = stop_] { watched->watch(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+RunStop::Scope::~Scope() {
+  if (stop_ == nullptr || programs_.empty()) return;
+  const std::lock_guard lock(stop_->mutex_);
+  std::erase(stop_->scopes_, this);
+  --stop_->reached_;
+}
+
+}  // namespace npu
