@@ -316,11 +316,7 @@ const Device* next_device(const Graph& graph, const std::vector<NodeId>& nodes,
                           const Target& target, const std::string& from) {
   bool behind = false;
   for (const Device& device : target.devices) {
-    if (behind && !device.backend.empty() &&
-        std::all_of(nodes.begin(), nodes.end(),
-                    [&](NodeId id) { return check_support(graph, id, device).supported; })) {
-      return &device;
-    }
+    if (behind && !device.backend.empty() && runs_all(graph, nodes, device)) return &device;
     behind = behind || device.name == from;
   }
   return nullptr;

@@ -17,6 +17,7 @@
 
 #include "compile/sub_ir.hpp"
 #include "ir/folded_nodes.hpp"
+#include "ir/mention_form.hpp"
 #include "npu/device/backend.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/support/checked.hpp"
@@ -42,10 +43,6 @@ struct FoldedPart {
   std::vector<std::pair<DType, Shape>> inputs;  ///< whose elements nobody reads
 };
 
-Json mention(std::string_view name, const Shape& shape, DType dtype) {
-  return {{"name", name}, {"shape", shape}, {"dtype", dtype_name(dtype)}};
-}
-
 /// Makes the sub-IR of the folded nodes, and checks that they depend on constants alone: the
 /// document says which nodes are folded, and may come from anywhere.
 class FoldedPartMaker {
@@ -63,7 +60,8 @@ class FoldedPartMaker {
       const TensorInfo& tensor = graph_.tensors()[i];
       if (!tensor.is_folded() || (is_read_[i] == 0 && tensor.consumers.empty())) continue;
       part_.results.push_back(id_at<TensorId>(i));
-      part_.document["graph_outputs"].push_back(mention(tensor.name, tensor.shape, tensor.dtype));
+      part_.document["graph_outputs"].push_back(
+          tensor_mention(tensor.name, tensor.shape, tensor.dtype));
     }
     return std::move(part_);
   }
@@ -79,7 +77,7 @@ class FoldedPartMaker {
     Json outputs = Json::array();
     for (const TensorId id : node.outputs) {
       const TensorInfo& tensor = graph_.tensor(id);
-      outputs.push_back(mention(tensor.name, tensor.shape, tensor.dtype));
+      outputs.push_back(tensor_mention(tensor.name, tensor.shape, tensor.dtype));
     }
     Json attrs = node.attrs();
     set_non_finite_form(attrs, NonFiniteForm::kText);
@@ -99,7 +97,7 @@ class FoldedPartMaker {
     if (tensor.kind != TensorKind::kWeight) {
       fail(index, "it reads '" + tensor.name + "', which is no constant");
     }
-    Json json = mention(tensor.name, tensor.shape, tensor.dtype);
+    Json json = tensor_mention(tensor.name, tensor.shape, tensor.dtype);
     if (!tensor.is_folded() && std::exchange(is_read_[index_of(id)], char{1}) == 0) {
       part_.weights.push_back(id);
       part_.document["weights"].push_back(json);
@@ -114,7 +112,7 @@ class FoldedPartMaker {
                             : Shape{};
     std::string name = node.name + ":like";
     while (graph_.find_tensor(name).valid()) name += '\'';
-    Json json = mention(name, shape, tensor.dtype);
+    Json json = tensor_mention(name, shape, tensor.dtype);
     part_.document["graph_inputs"].push_back(json);
     part_.inputs.emplace_back(tensor.dtype, shape);
     return json;

@@ -22,6 +22,14 @@ TensorSource source_of(const Graph& graph, TensorId id) {
   return {tensor.name, 0};
 }
 
+Json tensor_mention(std::string_view name, const Shape& shape, DType dtype,
+                    const TensorSource& source) {
+  Json json = tensor_mention(name, shape, dtype);
+  json["producer_node"] = source.node;
+  json["producer_output_idx"] = source.index;
+  return json;
+}
+
 GraphEditor::GraphEditor(Graph& graph)
     : graph_(graph), tensors_(graph.tensors().size()), removed_(graph.nodes().size(), 0) {}
 
@@ -68,6 +76,18 @@ void GraphEditor::fold(NodeId id) {
 void GraphEditor::unfold_all() {
   has_edits_ = true;
   unfold_ = true;
+}
+
+std::string GraphEditor::unique_name(const std::string& wanted) {
+  const auto is_taken = [&](const std::string& name) {
+    return graph_.find_tensor(name).valid() || graph_.find_node(name).valid() ||
+           taken_.contains(name);
+  };
+  int& last = suffix_of_[wanted];  // lower ones are still taken
+  std::string name = last == 0 ? wanted : wanted + "_" + std::to_string(last);
+  while (is_taken(name)) name = wanted + "_" + std::to_string(++last);
+  taken_.insert(name);
+  return name;
 }
 
 void GraphEditor::commit() {

@@ -5,6 +5,9 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -21,6 +24,9 @@ struct TensorSource {
 };
 
 TensorSource source_of(const Graph& graph, TensorId id);
+/// tensor_mention with a producer.
+Json tensor_mention(std::string_view name, const Shape& shape, DType dtype,
+                    const TensorSource& source);
 
 /// Collects edits of a document and applies them in one go. Ids refer to the graph before the
 /// edits, whatever has been inserted or removed since; the graph must not change until commit().
@@ -43,6 +49,9 @@ class GraphEditor {
   void fold(NodeId id);
   /// Makes every folded node one that runs.
   void unfold_all();
+  /// `wanted`, or with a number behind it: a name that no tensor or node has, and that this has not
+  /// returned before.
+  std::string unique_name(const std::string& wanted);
   /// The object of a node with all that the document says of it, to change what no other function
   /// does and the graph does not know.
   Json& json(NodeId id);
@@ -69,6 +78,8 @@ class GraphEditor {
   bool unfold_ = false;
   std::map<std::pair<NodeId, std::size_t>, Edit> operands_;
   std::map<NodeId, std::vector<Json>> inserted_;
+  std::unordered_set<std::string> taken_;
+  std::unordered_map<std::string, int> suffix_of_;  // the last one that a name was given
 };
 
 }  // namespace npu

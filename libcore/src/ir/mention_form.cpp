@@ -4,6 +4,10 @@
 
 namespace npu {
 
+Json tensor_mention(std::string_view name, const Shape& shape, DType dtype) {
+  return {{"name", name}, {"shape", shape}, {"dtype", dtype_name(dtype)}};
+}
+
 std::optional<MentionForm> mention_form(const Json& json) noexcept {
   if (!json.is_number_unsigned()) return std::nullopt;
   return static_cast<MentionForm>(json.get<std::uint8_t>());
@@ -23,7 +27,7 @@ bool names_producer(const TensorInfo& tensor, MentionForm form) noexcept {
 
 Json mention_json(const Graph& graph, TensorId id, MentionForm form) {
   const TensorInfo& tensor = graph.tensor(id);
-  Json json = {{"name", tensor.name}, {"shape", tensor.shape}, {"dtype", dtype_name(tensor.dtype)}};
+  Json json = tensor_mention(tensor.name, tensor.shape, tensor.dtype);
   if (names_producer(tensor, form)) {
     json["producer_node"] = is_computed(tensor) ? graph.producer_name(tensor) : tensor.name;
     json["producer_output_idx"] = tensor.result;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "npu/ir/graph.hpp"
 
@@ -27,6 +28,8 @@ inline bool is_computed(const TensorInfo& tensor) noexcept {
   return tensor.kind == TensorKind::kResult || tensor.is_folded();
 }
 
+/// A mention that says nothing of a producer.
+Json tensor_mention(std::string_view name, const Shape& shape, DType dtype);
 /// The form that stands in `json` in place of a list; nothing if that is the list itself.
 std::optional<MentionForm> mention_form(const Json& json) noexcept;
 /// Whether a mention of a tensor names its producer in a list of this form.

@@ -39,11 +39,7 @@ const Device& device_for_all(const Graph& graph, const Target& target) {
   for (std::size_t d = target.devices.size(); d-- > 0;) {
     const Device& device = target.devices[d];
     const auto ids = ids_of<NodeId>(graph.nodes());
-    if (!device.backend.empty() && std::all_of(ids.begin(), ids.end(), [&](NodeId id) {
-          return check_support(graph, id, device).supported;
-        })) {
-      return device;
-    }
+    if (!device.backend.empty() && runs_all(graph, ids, device)) return device;
   }
   throw Error(ErrorCode::kUnsupported,
               "no device of target '" + target.name + "' that has a backend runs the whole model");
@@ -130,6 +126,7 @@ class Calibrator {
     Executor executor(graph_, plan, target, weights, execution, devices_);
     devices_ = executor.devices();
     list_tensors();
+    start_ = Clock::now();
     for (std::int64_t sample = 0; sample < samples.count(); ++sample) {
       tell("samples", sample, samples.count());
       const std::vector<Tensor> inputs = samples.read(sample);
@@ -160,11 +157,12 @@ class Calibrator {
   }
 
   void list_tensors() {
+    std::set<TensorId> listed;
     for (const bool is_input : {true, false}) {
       const auto& list = is_input ? graph_.graph_inputs() : graph_.graph_outputs();
       for (std::size_t i = 0; i < list.size(); ++i) {
         const TensorInfo& tensor = graph_.tensor(list[i]);
-        const bool is_new = listed_.insert(list[i]).second;
+        const bool is_new = listed.insert(list[i]).second;
         if (!is_new || !is_floating_point(tensor.dtype) || tensor.kind == TensorKind::kWeight) {
           continue;
         }
@@ -173,11 +171,6 @@ class Calibrator {
         range.name = tensor.name;
         range.shape = tensor.shape;
         range.channels.axis = channel_axis(graph_, list[i]);
-        if (range.channels.axis >= 0) {
-          const std::size_t size = index_of(range.shape[index_of(range.channels.axis)]);
-          range.channels.low.assign(size, 0);
-          range.channels.high.assign(size, 0);
-        }
         ranges_.tensors.push_back(std::move(range));
       }
     }
@@ -224,7 +217,6 @@ class Calibrator {
   Diagnostics& diagnostics_;
   TensorRanges ranges_;
   std::vector<std::pair<bool, std::size_t>> places_;  // by tensor: input or output, and which
-  std::set<TensorId> listed_;
   std::vector<float> buffer_;
   OpenDevices devices_;
   Clock::time_point start_ = Clock::now();

@@ -24,7 +24,7 @@
 
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
-#include "npu/support/text.hpp"
+#include "npu/support/json.hpp"
 
 namespace npu {
 namespace {

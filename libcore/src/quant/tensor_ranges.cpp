@@ -69,7 +69,7 @@ Shape shape_of(const JsonFields& fields) {
   return shape;
 }
 
-/// `size` is the extent of the axis, or -1 if it is not known.
+/// `shape` is null if it is not known.
 ChannelExtremes channels_of(const JsonFields& fields, std::int64_t max_axis, const Shape* shape) {
   ChannelExtremes channels;
   channels.axis = static_cast<std::int32_t>(fields.integer("channel_axis", 0, max_axis));
@@ -254,8 +254,7 @@ const TensorRange* TensorRanges::find(std::string_view name) const noexcept {
   return found == places_.end() ? nullptr : &tensors[found->second];
 }
 
-const WeightRange* TensorRanges::find_weight(std::string_view name,
-                                             std::int32_t axis) const noexcept {
+const WeightRange* TensorRanges::find_weight(std::string_view name, std::int32_t axis) const {
   const auto found = weight_places_.find(std::pair{std::string(name), axis});
   return found == weight_places_.end() ? nullptr : &weights[found->second];
 }

@@ -65,10 +65,7 @@ const Device* best_single_device(const Graph& graph, const Target& target, doubl
   const Device* best = nullptr;
   for (const Device& device : target.devices) {
     const auto ids = ids_of<NodeId>(graph.nodes());
-    const bool runs_all = std::all_of(ids.begin(), ids.end(), [&](NodeId id) {
-      return check_support(graph, id, device).supported;
-    });
-    if (device.backend.empty() || !runs_all) continue;
+    if (device.backend.empty() || !runs_all(graph, ids, device)) continue;
     const PlanMetrics metrics =
         plan_metrics(graph, single_partition_plan(graph, device.name), target);
     if (best != nullptr && metrics.predicted_us >= us) continue;

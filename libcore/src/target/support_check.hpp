@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,13 @@ struct SupportResult {
 /// Decides by op, dtypes, rank, number of operands and arguments, never by name alone. If all
 /// alternatives refuse, reports the reason of the one that got furthest.
 SupportResult check_support(const Graph& graph, NodeId node, const Device& device);
+
+/// Whether a device runs all of some nodes; `nodes` is a range of NodeId.
+template <typename Nodes>
+bool runs_all(const Graph& graph, const Nodes& nodes, const Device& device) {
+  return std::all_of(nodes.begin(), nodes.end(),
+                     [&](NodeId id) { return check_support(graph, id, device).supported; });
+}
 
 /// A predicate for the `requires` of an op rule: a test of a node in its graph that the other keys
 /// of a rule cannot express.

@@ -81,7 +81,8 @@ struct QuantizeResult {
 /// `npu.precision` (npu-ir(5)). Works on a bare or a tagged document; throws Error kInvalidGraph
 /// for one that is fused, partitioned or quantized already, kUsage if the ranges are those of
 /// another model, kInfeasible if `full` is asked for and some ops are not int8, with an error in
-/// `diagnostics` for each, which also gets what npu-tag has to say. Nearly linear.
+/// `diagnostics` for each, which also gets what npu-tag has to say. Nearly linear
+/// without max_error.
 QuantizeResult quantize_model(Graph& graph, const TensorRanges& ranges,
                               const QuantizeOptions& options, Diagnostics& diagnostics);
 

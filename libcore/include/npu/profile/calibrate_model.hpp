@@ -18,7 +18,7 @@ namespace npu {
 /// The options of npu-profile --calibrate.
 struct CalibrateOptions {
   std::vector<InputFile> samples;
-  std::string target;    ///< for documents without `npu.target`; empty: "host"
+  std::string target;    ///< in place of the document's; empty: that, or "host"
   WeightSource weights;  ///< an empty file means `npu.weights_file`
   std::int32_t threads = 0;
   std::int64_t error_samples = 4;  ///< on which each op is run in int8 alone; 0: none

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "npu/quant/tensor_ranges.hpp"
 #include "npu/tensor/tensor.hpp"

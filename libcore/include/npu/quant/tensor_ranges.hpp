@@ -50,7 +50,7 @@ struct TensorRanges {
   Json to_json() const;
   /// Null if there is no such tensor.
   const TensorRange* find(std::string_view name) const noexcept;
-  const WeightRange* find_weight(std::string_view name, std::int32_t axis) const noexcept;
+  const WeightRange* find_weight(std::string_view name, std::int32_t axis) const;
   /// Fills the index of find(); parse() has done so.
   void index();
 
@@ -58,7 +58,7 @@ struct TensorRanges {
   std::string model;
   std::string model_digest;  ///< see model_digest() in npu/cost/node_table.hpp
   std::int64_t samples = 0;
-  std::vector<TensorRange> tensors;  ///< in the order of the document
+  std::vector<TensorRange> tensors;  ///< as recorded: inputs, outputs, other results
   std::vector<WeightRange> weights;
   std::vector<OpError> errors;  ///< of those that can be int8; empty if not measured
 

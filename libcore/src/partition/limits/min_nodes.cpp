@@ -30,10 +30,7 @@ const Device* next_device_for(const Graph& graph, const Partition& partition, co
   for (std::size_t d = static_cast<std::size_t>(&device - target.devices.data()) + 1;
        d < target.devices.size(); ++d) {
     const Device& candidate = target.devices[d];
-    const bool runs_all =
-        std::all_of(partition.nodes.begin(), partition.nodes.end(),
-                    [&](NodeId id) { return check_support(graph, id, candidate).supported; });
-    if (runs_all) return &candidate;
+    if (runs_all(graph, partition.nodes, candidate)) return &candidate;
   }
   return nullptr;
 }

@@ -11,7 +11,6 @@
 #include <numeric>
 #include <span>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "ir/graph_editor.hpp"
 #include "ir/mention_form.hpp"
@@ -92,19 +91,6 @@ class Inserter {
     return unit < 0 ? AlignMode::kUnknown : modes_[index_of(unit)];
   }
 
-  bool is_taken(const std::string& name) const {
-    return graph_.find_tensor(name).valid() || graph_.find_node(name).valid() ||
-           taken_.contains(name);
-  }
-
-  std::string unique_name(const std::string& wanted) {
-    int& last = suffix_of_[wanted];  // lower ones are still taken
-    std::string name = last == 0 ? wanted : wanted + "_" + std::to_string(last);
-    while (is_taken(name)) name = wanted + "_" + std::to_string(++last);
-    taken_.insert(name);
-    return name;
-  }
-
   // Runs of members with one mode, in list order, are convex if the whole group is.
   void split_groups() {
     if (problem_.splits.empty()) return;
@@ -134,16 +120,6 @@ class Inserter {
     }
   }
 
-  static Json mention(const TensorInfo& tensor, const std::string& name, const std::string& node,
-                      std::int32_t index) {
-    Json json = {{"name", name}, {"shape", tensor.shape}, {"dtype", dtype_name(tensor.dtype)}};
-    if (!node.empty()) {
-      json["producer_node"] = node;
-      json["producer_output_idx"] = index;
-    }
-    return json;
-  }
-
   void insert(const Conversion& conversion) {
     const Value& value = problem_.values[index_of(conversion.value)];
     const Region& region = problem_.regions[index_of(value.region)];
@@ -154,18 +130,19 @@ class Inserter {
     const TensorSource before = value.producer < 0 && outside != row_major_source_.end()
                                     ? outside->second
                                     : source_of(graph_, value.tensor);
-    const std::string aligned = unique_name(tensor.name + "_aligned");
+    const std::string aligned = editor_.unique_name(tensor.name + "_aligned");
     const std::string name =
-        conversion.to_nalign ? unique_name(tensor.name + "_unaligned") : aligned;
+        conversion.to_nalign ? editor_.unique_name(tensor.name + "_unaligned") : aligned;
     const std::string& reads = conversion.to_nalign ? aligned : tensor.name;
     const std::string& makes = conversion.to_nalign ? tensor.name : aligned;
-    Json output = mention(tensor, makes, {}, 0);
+    Json output = tensor_mention(makes, tensor.shape, tensor.dtype);
     if (!conversion.to_nalign) output["layout"] = layout;
-    Json node = {{"name", name},
-                 {"op_type", kChannelNorm},
-                 {"inputs", Json::array({mention(tensor, reads, before.node, before.index)})},
-                 {"outputs", Json::array({std::move(output)})},
-                 {"attrs", {{"direction", conversion.to_nalign}, {"layout", layout}}}};
+    Json node = {
+        {"name", name},
+        {"op_type", kChannelNorm},
+        {"inputs", Json::array({tensor_mention(reads, tensor.shape, tensor.dtype, before)})},
+        {"outputs", Json::array({std::move(output)})},
+        {"attrs", {{"direction", conversion.to_nalign}, {"layout", layout}}}};
     const NodeId first = first_user(value, conversion);
     const NodeId beside = conversion.to_nalign ? tensor.producer : first;
     if (const auto& device = graph_.node(beside).device) node["device"] = *device;
@@ -335,8 +312,6 @@ class Inserter {
   AlignResult& result_;
   ReadIndex reads_;
   GraphEditor editor_;
-  std::unordered_set<std::string> taken_;
-  std::unordered_map<std::string, int> suffix_of_;  // the last one that a name was given
   std::map<std::pair<TensorId, std::int64_t>, std::size_t>
       conversion_of_;  // by tensor and partition: the first in result_
   std::unordered_map<std::int32_t, TensorSource>

@@ -259,8 +259,7 @@ class ProblemBuilder {
 std::vector<std::size_t> integer_operands(const Graph& graph, const Unit& unit) {
   const Node& node = graph.node(unit.members.front());
   if (unit.kind == UnitKind::kWeighted) {
-    // addmm has the bias in front.
-    return {functional_name(node.op_type) == "addmm" ? std::size_t{1} : std::size_t{0}};
+    return {weight_operand(graph, node)->operand - 1};  // the data stand in front of the weight
   }
   std::vector<std::size_t> operands;
   if (unit.kind == UnitKind::kOther) return operands;

@@ -41,7 +41,7 @@ struct Value {
 };
 
 struct PrecisionProblem {
-  std::vector<Unit> units;             ///< by the order of their last members
+  std::vector<Unit> units;             ///< by the order of their first members
   std::vector<Value> values;           ///< in the order of the document
   std::vector<std::int32_t> unit_of;   ///< by NodeId
   std::vector<std::int32_t> value_of;  ///< by TensorId; -1: no value

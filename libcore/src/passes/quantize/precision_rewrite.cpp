@@ -12,10 +12,10 @@
 #include <map>
 #include <numeric>
 #include <string>
-#include <unordered_set>
 #include <utility>
 
 #include "ir/graph_editor.hpp"
+#include "ir/mention_form.hpp"
 #include "npu/quant/weight_operand.hpp"
 #include "npu/support/ids.hpp"
 #include "passes/quantize/precision_solve.hpp"
@@ -40,17 +40,6 @@ class ScaleClasses {
  private:
   std::vector<std::size_t> parent_;
 };
-
-/// A mention of a float32 tensor or of another one of the same shape.
-Json mention(const std::string& name, const Shape& shape, DType dtype) {
-  return {{"name", name}, {"shape", shape}, {"dtype", dtype_name(dtype)}};
-}
-Json mention(const std::string& name, const Shape& shape, DType dtype, const TensorSource& source) {
-  Json json = mention(name, shape, dtype);
-  json["producer_node"] = source.node;
-  json["producer_output_idx"] = source.index;
-  return json;
-}
 
 class PairInserter {
  public:
@@ -84,17 +73,6 @@ class PairInserter {
   }
 
  private:
-  std::string unique_name(const std::string& wanted) {
-    std::string name = wanted;
-    for (int i = 1; graph_.find_tensor(name).valid() || graph_.find_node(name).valid() ||
-                    taken_.contains(name);
-         ++i) {
-      name = wanted + "_" + std::to_string(i);
-    }
-    taken_.insert(name);
-    return name;
-  }
-
   void insert_pair(const Value& value, const QuantParams& params) {
     const TensorInfo& tensor = graph_.tensor(value.tensor);
     const NodeId place = tensor.producer.valid() ? NodeId{tensor.producer.value + 1} : NodeId{0};
@@ -104,7 +82,7 @@ class PairInserter {
                         {"quant_max", rules_.activations.high},
                         {"dtype", "torch." + std::string(dtype_name(rules_.activations.dtype))}};
     const Json in =
-        mention(tensor.name, tensor.shape, tensor.dtype, source_of(graph_, value.tensor));
+        tensor_mention(tensor.name, tensor.shape, tensor.dtype, source_of(graph_, value.tensor));
     const std::string pair =
         add_pair(place, tensor, in, {}, "per_tensor", attrs, rules_.activations.dtype);
     const bool is_int8 = value.producer >= 0 && int8_[index_of(value.producer)] != 0;
@@ -126,22 +104,23 @@ class PairInserter {
   std::string add_pair(NodeId place, const TensorInfo& tensor, const Json& in,
                        const std::vector<Json>& more, const std::string& form, const Json& attrs,
                        DType dtype) {
-    const std::string integers = unique_name(tensor.name + "_q");
-    std::string back = unique_name(tensor.name + "_dq");
+    const std::string integers = editor_.unique_name(tensor.name + "_q");
+    std::string back = editor_.unique_name(tensor.name + "_dq");
     Json inputs = Json::array({in});
     for (const Json& operand : more) inputs.push_back(operand);
     const std::string suffix = form + ".default";
     editor_.insert_before(place, {{"name", integers},
                                   {"op_type", std::string(kLibrary) + "quantize_" + suffix},
                                   {"inputs", inputs},
-                                  {"outputs", {mention(integers, tensor.shape, dtype)}},
+                                  {"outputs", {tensor_mention(integers, tensor.shape, dtype)}},
                                   {"attrs", attrs}});
-    inputs[0] = mention(integers, tensor.shape, dtype, {integers, 0});
-    editor_.insert_before(place, {{"name", back},
-                                  {"op_type", std::string(kLibrary) + "dequantize_" + suffix},
-                                  {"inputs", inputs},
-                                  {"outputs", {mention(back, tensor.shape, DType::kFloat32)}},
-                                  {"attrs", attrs}});
+    inputs[0] = tensor_mention(integers, tensor.shape, dtype, {integers, 0});
+    editor_.insert_before(place,
+                          {{"name", back},
+                           {"op_type", std::string(kLibrary) + "dequantize_" + suffix},
+                           {"inputs", inputs},
+                           {"outputs", {tensor_mention(back, tensor.shape, DType::kFloat32)}},
+                           {"attrs", attrs}});
     return back;
   }
 
@@ -164,7 +143,7 @@ class PairInserter {
                           {"quant_min", rules_.weights.low},
                           {"quant_max", rules_.weights.high},
                           {"dtype", "torch." + std::string(dtype_name(rules_.weights.dtype))}};
-      pair = add_pair(node, tensor, mention(tensor.name, tensor.shape, tensor.dtype), more,
+      pair = add_pair(node, tensor, tensor_mention(tensor.name, tensor.shape, tensor.dtype), more,
                       "per_channel", attrs, rules_.weights.dtype);
     }
     editor_.set_operand(node, weight.operand, pair, {pair, 0});
@@ -178,12 +157,12 @@ class PairInserter {
 
   /// A constant of the document; returns its mention.
   Json add_constant(const std::string& wanted, const Shape& shape, DType dtype, Json data) {
-    const std::string name = unique_name(wanted);
+    const std::string name = editor_.unique_name(wanted);
     Json& document = graph_.document();
-    member(document, "weights", Json::array()).push_back(mention(name, shape, dtype));
+    member(document, "weights", Json::array()).push_back(tensor_mention(name, shape, dtype));
     set_member(member(document, "constants", Json::object()), name,
                {{"data", std::move(data)}, {"dtype", dtype_name(dtype)}});
-    return mention(name, shape, dtype);
+    return tensor_mention(name, shape, dtype);
   }
 
   Graph& graph_;
@@ -192,7 +171,6 @@ class PairInserter {
   const TensorRanges& ranges_;
   const QuantizationRules& rules_;
   GraphEditor editor_;
-  std::unordered_set<std::string> taken_;
   std::map<std::pair<TensorId, std::int32_t>, std::string> weights_;  // dequantized
 };
 

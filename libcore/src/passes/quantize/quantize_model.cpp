@@ -5,8 +5,9 @@
 // Output: the same with `precision` on every op that computes float32, pairs of
 //         quantized_decomposed nodes, scales of weights in `constants`, and npu.precision.
 // The steps: precision_problem finds what can be int8, precision_solve chooses by a minimum cut,
-// precision_rewrite chooses scales and inserts the nodes. Nearly linear; with entropy and mse the
-// searches for ranges dominate, with some milliseconds for a tensor.
+// precision_rewrite chooses scales and inserts the nodes. Nearly linear, unless times and errors
+// have to be weighed, which is a search (precision_budget); with entropy and mse the searches for
+// ranges dominate, with some milliseconds for a tensor.
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
@@ -85,7 +86,7 @@ class Quantizer {
     list_tensors(params);
     insert_conversions(graph_, problem_, int8_, params, ranges_, rules_);
     write_section();
-    if (target_) tag_ops(graph_, *target_, {.keep_tags = true}, diagnostics_);
+    if (is_tagged_) tag_ops(graph_, *target_, {.keep_tags = true}, diagnostics_);
     timer.done([&] {
       return "quantize: " + std::to_string(result_.int8_ops) + " ops int8, " +
              std::to_string(result_.float_ops) + " float, " +
@@ -97,18 +98,17 @@ class Quantizer {
  private:
   /// The rules are those of the first device that has some.
   void read_target() {
-    std::optional<Target> described;
-    if (graph_.npu_member("target") != nullptr) {
+    is_tagged_ = graph_.npu_member("target") != nullptr;
+    if (is_tagged_) {
       target_ = graph_target(graph_);
-      described = target_;
     } else if (!result_.options.target.empty()) {
-      described = load_target(result_.options.target);
+      target_ = load_target(result_.options.target);
+    } else if (result_.options.max_error) {
+      target_ = load_target("host");
     }
-    if (!described && result_.options.max_error) described = load_target("host");
-    if (!described) return;
-    times_target_ = described;
-    for (const Device& device : described->devices) {
-      const auto rules = quantization_rules(*described, device.name);
+    if (!target_) return;
+    for (const Device& device : target_->devices) {
+      const auto rules = quantization_rules(*target_, device.name);
       if (!rules) continue;
       rules_ = *rules;
       device_ = device.name;
@@ -142,10 +142,10 @@ class Quantizer {
   void solve_mixed() {
     const QuantizeOptions& options = result_.options;
     std::optional<MeasuredCost> measured;
-    if (options.profile) measured.emplace(*options.profile, graph_, *times_target_);
+    if (options.profile) measured.emplace(*options.profile, graph_, *target_);
     const CostModel& cost = measured ? static_cast<const CostModel&>(*measured) : roofline_cost();
     const quantize::MixedChoice choice =
-        choose_mixed(graph_, problem_, ranges_, *times_target_, cost, *options.max_error);
+        choose_mixed(graph_, problem_, ranges_, *target_, cost, *options.max_error);
     int8_ = choice.solution.int8;
     result_.predicted_us = static_cast<double>(choice.solution.cost) * choice.tick_us;
     result_.lower_bound_us = static_cast<double>(choice.solution.lower_bound) * choice.tick_us;
@@ -313,13 +313,13 @@ class Quantizer {
   const TensorRanges& ranges_;
   Diagnostics& diagnostics_;
   QuantizeResult result_;
-  std::optional<Target> target_;  // of a tagged document
-  std::string device_;            // whose rules apply; empty: none has any
+  std::optional<Target> target_;  // the document's, or one that was asked for
+  bool is_tagged_ = false;
+  std::string device_;  // whose rules apply; empty: none has any
   QuantizationRules rules_;
   PrecisionProblem problem_;
   std::vector<char> int8_;  // by unit
   Json certificate_;
-  std::optional<Target> times_target_;  // of times
 };
 
 }  // namespace

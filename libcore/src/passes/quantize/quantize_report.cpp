@@ -5,7 +5,6 @@
 
 #include "npu/ops/op_name.hpp"
 #include "npu/passes/quantize.hpp"
-#include "npu/support/json.hpp"
 #include "npu/support/text.hpp"
 
 namespace npu {
