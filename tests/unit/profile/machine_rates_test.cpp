@@ -50,9 +50,11 @@ TEST_CASE("machine rates: what goes into a device") {
   // Not measured: as much faster as float32.
   CHECK(json["peak_flops"]["bfloat16"].get<double>() ==
         Approx(2 * target.devices[0].flops_per_second(DType::kBFloat16)).epsilon(1e-2));
-  REQUIRE(rates.size() == 5);
+  CHECK(json["peak_flops"]["float16"] == json["peak_flops"]["float32"]);
+  REQUIRE(rates.size() == 6);
   CHECK(rates[0].what == "node");
   CHECK(rates[4].what.ends_with("(scaled)"));
+  CHECK(rates[5].what.ends_with("(scaled)"));
 
   MachineProbe probe;
   probe.where = {.types = {"aten.conv2d.default"}, .grouped = true, .positions = {98, 391}};
