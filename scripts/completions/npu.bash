@@ -145,11 +145,11 @@ _npu_complete() {
       options+=" -k --parts --imbalance --best-effort --seed --what-if --verify --profile"
       ;;
     npu-compile)
-      options="$common --bind --freeze -o --output -t --target --devices --exclude-device --precision --quantize --calibrate --calibration --full --max-error --isa --weights --random-weights -j --jobs --threads"
+      options="$common --bind --freeze -o --output -t --target --devices --exclude-device --precision --quantize --calibrate --calibration --full --max-error --no-smooth --no-bias-correction --isa --weights --random-weights -j --jobs --threads"
       options+=" --no-fallback --load-ops --promote --cache-dir --no-cache --cache-limit --memory-limit --deadline --info"
       ;;
     npu-align)
-      options="$common --bind --freeze -o --output --json-infinity -a --algorithm -w --weight -t --target --explain --dot --quantize --ranges --calibration --full --max-error --profile --verify"
+      options="$common --bind --freeze -o --output --json-infinity -a --algorithm -w --weight -t --target --explain --dot --quantize --ranges --calibration --full --max-error --no-smooth --no-bias-correction --profile --verify"
       ;;
     npu-plan)
       options="$common -o --output --model --profile --bandwidths --subgraphs --target -k --parts --seeds --seed"

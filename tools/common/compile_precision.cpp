@@ -5,7 +5,6 @@
 #include "interruptible_compile.hpp"
 #include "named_value.hpp"
 #include "npu/compile/kernel_report.hpp"
-#include "quantize_options.hpp"
 
 namespace npu::cli {
 
@@ -25,20 +24,19 @@ void add_compile_precision(Tool& tool, CompilePrecision& options) {
       ->expected(1)
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  add_quantize_choice(tool, options.max_error, options.calibration, options.full);
+  add_quantize_choice(tool, options.choice);
 }
 
 bool CompilePrecision::asked(Tool& tool) const {
   const auto given = [&](const char* option) { return tool.app().count(option) > 0; };
   if (mode.empty()) {
-    for (const char* option : {"--calibrate", "--calibration", "--full", "--max-error"}) {
-      if (given(option)) {
-        throw Error(ErrorCode::kUsage, std::string(option) + " goes with --quantize");
-      }
+    std::string option = "--calibrate";
+    if (given("--calibrate") || QuantizeChoice::is_given(tool, option)) {
+      throw Error(ErrorCode::kUsage, option + " goes with --quantize");
     }
     return false;
   }
-  check_quantize_choice(mode, max_error, full);
+  choice.check(mode);
   if (samples.empty()) {
     throw Error(ErrorCode::kUsage, "--quantize needs samples: give --calibrate FILE");
   }
@@ -55,9 +53,7 @@ bool CompilePrecision::asked(Tool& tool) const {
 ExitStatus compile_int8(Tool& tool, Graph& graph, const CompilePrecision& options,
                         const CompileModelOptions& model, std::optional<double> deadline) {
   CompileQuantizedOptions all;
-  all.precision.calibration = CalibrationMethod::parse(options.calibration);
-  all.precision.full = options.full;
-  all.precision.max_error = options.max_error;
+  all.precision = options.choice.options();
   all.samples = options.samples;
   CompileQuantizedResult result;
   compile_interruptibly(model, deadline, tool.verbosity() < 0,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "npu/profile/compile_quantized.hpp"
+#include "quantize_options.hpp"
 #include "tool.hpp"
 
 namespace npu::cli {
@@ -14,9 +15,7 @@ namespace npu::cli {
 struct CompilePrecision {
   std::string mode;  ///< "int8" or "mixed"; empty: neither
   std::vector<InputFile> samples;
-  std::string calibration = "minmax";
-  std::optional<double> max_error;
-  bool full = false;
+  QuantizeChoice choice;
 
   /// Whether a model is to be quantized. Throws Error kUsage for options that do not go together.
   bool asked(Tool& tool) const;

@@ -18,28 +18,51 @@ void add_quantize_mode(Tool& tool, std::string& mode, const std::string& what) {
           ""));
 }
 
-void add_quantize_choice(Tool& tool, std::optional<double>& max_error, std::string& calibration,
-                         bool& full) {
+void add_quantize_choice(Tool& tool, QuantizeChoice& choice) {
   CLI::App& app = tool.app();
-  app.add_option("--max-error", max_error,
+  app.add_option("--max-error", choice.max_error,
                  "with --quantize mixed: what the relative powers of errors may add up to")
       ->type_name("X")
       ->check(finite_at_least_zero());
-  app.add_option("--calibration", calibration,
+  app.add_option("--calibration", choice.calibration,
                  "with --quantize: how ranges are chosen: minmax, average, percentile[=P], entropy "
                  "or mse")
       ->type_name("METHOD")
       ->capture_default_str();
-  app.add_flag("--full", full, "with --quantize: fail, with the ops, if some cannot be int8");
+  app.add_flag("--full", choice.full,
+               "with --quantize: fail, with the ops, if some cannot be int8");
+  app.add_flag("--no-smooth", choice.no_smooth,
+               "with --quantize: move no differences of channels from activations into weights");
+  app.add_flag("--no-bias-correction", choice.no_bias_correction,
+               "with --quantize: leave biases as they are, whatever rounded weights do to means");
 }
 
-void check_quantize_choice(const std::string& mode, const std::optional<double>& max_error,
-                           bool full) {
+bool QuantizeChoice::is_given(Tool& tool, std::string& option) {
+  for (const char* name :
+       {"--calibration", "--full", "--max-error", "--no-smooth", "--no-bias-correction"}) {
+    if (tool.app().count(name) == 0) continue;
+    option = name;
+    return true;
+  }
+  return false;
+}
+
+void QuantizeChoice::check(const std::string& mode) const {
   const bool is_mixed = mode == "mixed";
   if (is_mixed != max_error.has_value()) {
     throw Error(ErrorCode::kUsage, "--quantize mixed and --max-error X go together");
   }
   if (is_mixed && full) throw Error(ErrorCode::kUsage, "--full is for --quantize int8");
+}
+
+QuantizeOptions QuantizeChoice::options() const {
+  QuantizeOptions options;
+  options.calibration = CalibrationMethod::parse(calibration);
+  options.full = full;
+  options.max_error = max_error;
+  options.smooth = !no_smooth;
+  options.correct_biases = !no_bias_correction;
+  return options;
 }
 
 void add_precision_options(Tool& tool, PrecisionOptions& options) {
@@ -57,12 +80,13 @@ void add_precision_options(Tool& tool, PrecisionOptions& options) {
   app.add_option("--ranges", options.ranges,
                  "with --quantize: what npu-profile --calibrate wrote; see npu-ranges(5)")
       ->type_name("FILE");
-  add_quantize_choice(tool, options.max_error, options.calibration, options.full);
+  add_quantize_choice(tool, options.choice);
 }
 
 bool PrecisionOptions::asked(const Tool& tool) const {
   if (mode.empty()) {
-    tool.refuse({"--ranges", "--calibration", "--full", "--max-error", "--profile"},
+    tool.refuse({"--ranges", "--profile", "--calibration", "--full", "--max-error", "--no-smooth",
+                 "--no-bias-correction"},
                 "goes with --quantize");
     if (verify) {
       tool.refuse(
@@ -72,7 +96,7 @@ bool PrecisionOptions::asked(const Tool& tool) const {
     return false;
   }
   tool.refuse({"--algorithm", "--weight", "--dot"}, "is about layouts, not for --quantize");
-  check_quantize_choice(mode, max_error, full);
+  choice.check(mode);
   if (mode != "mixed" && !profile.empty()) {
     throw Error(ErrorCode::kUsage, "--profile is for --quantize mixed");
   }
@@ -91,11 +115,8 @@ ExitStatus verify_graph_precisions(Tool& tool) {
 
 ExitStatus quantize_graph(Tool& tool, const PrecisionOptions& options, const std::string& target,
                           bool explain) {
-  QuantizeOptions quantize;
-  quantize.calibration = CalibrationMethod::parse(options.calibration);
-  quantize.full = options.full;
+  QuantizeOptions quantize = options.choice.options();
   quantize.target = target;
-  quantize.max_error = options.max_error;
   if (!options.profile.empty()) quantize.profile = read_node_table(options.profile);
   Graph& graph = tool.read_graph();
   const TensorRanges ranges = read_tensor_ranges(options.ranges);

@@ -9,15 +9,29 @@
 
 namespace npu::cli {
 
+/// What npu-align and npu-compile can say of a choice of precisions.
+struct QuantizeChoice {
+  std::optional<double> max_error;
+  std::string calibration = "minmax";
+  bool full = false;
+  bool no_smooth = false;
+  bool no_bias_correction = false;
+
+  /// Whether one of them is among the options that were given; its name in `option`.
+  static bool is_given(Tool& tool, std::string& option);
+  /// Throws Error kUsage for values that do not go together.
+  void check(const std::string& mode) const;
+  /// Throws Error kUsage for a method that does not exist.
+  QuantizeOptions options() const;
+};
+
 /// The options of npu-align that choose precisions rather than layouts.
 struct PrecisionOptions {
-  std::string mode;  ///< "int8" or "mixed"; empty: layouts
-  std::optional<double> max_error;
+  std::string mode;     ///< "int8" or "mixed"; empty: layouts
   std::string profile;  ///< file
   bool verify = false;
   std::string ranges;  ///< file
-  std::string calibration = "minmax";
-  bool full = false;
+  QuantizeChoice choice;
 
   /// Whether precisions are asked for. Throws Error kUsage for options that do not go together.
   bool asked(const Tool& tool) const;
@@ -26,14 +40,7 @@ struct PrecisionOptions {
 /// Adds --quantize int8|mixed.
 void add_quantize_mode(Tool& tool, std::string& mode, const std::string& what);
 
-/// Adds what npu-align and npu-compile say of a choice of precisions: --max-error, --calibration
-/// and --full.
-void add_quantize_choice(Tool& tool, std::optional<double>& max_error, std::string& calibration,
-                         bool& full);
-
-/// Throws Error kUsage for values of these that do not go together.
-void check_quantize_choice(const std::string& mode, const std::optional<double>& max_error,
-                           bool full);
+void add_quantize_choice(Tool& tool, QuantizeChoice& choice);
 
 void add_precision_options(Tool& tool, PrecisionOptions& options);
 

@@ -24,6 +24,7 @@
 #include "npu/support/ids.hpp"
 #include "npu/support/text.hpp"
 #include "profile/op_errors.hpp"
+#include "profile/product_ranges.hpp"
 #include "profile/sample_files.hpp"
 #include "runtime/tap_tensors.hpp"
 #include "target/support_check.hpp"
@@ -59,7 +60,8 @@ std::vector<TensorId> hidden_results(const Graph& graph) {
   return hidden;
 }
 
-/// Where the channels of a tensor are: in convolutional models behind the batch, else at the end.
+/// Where the channels of a tensor are: at the end for matrix products; else behind the batch in
+/// convolutional models, and at the end in others.
 std::int32_t channel_axis(const Graph& graph, TensorId id) {
   const TensorInfo& tensor = graph.tensor(id);
   const auto rank = static_cast<std::int32_t>(tensor.shape.size());
@@ -67,6 +69,9 @@ std::int32_t channel_axis(const Graph& graph, TensorId id) {
     const OpInfo* op = find_op(graph.node(node).op_type);
     return op != nullptr && op->role == FusionRole::kConv;
   };
+  if (is_read_by_matrix_product(graph, id)) {
+    return rank >= 1 && tensor.shape[index_of(rank - 1)] <= kMostChannels ? rank - 1 : -1;
+  }
   const bool is_image =
       rank >= 4 || (rank == 3 && (std::any_of(tensor.consumers.begin(), tensor.consumers.end(),
                                               is_convolution) ||
@@ -133,9 +138,10 @@ class Calibrator {
       const std::vector<Tensor> outputs = executor.run(inputs, nullptr);
       for (std::size_t i = 0; i < places_.size(); ++i) {
         const auto [is_input, place] = places_[i];
-        record(ranges_.tensors[i], (is_input ? inputs : outputs)[place], sample == 0);
+        record(i, (is_input ? inputs : outputs)[place], sample == 0);
       }
     }
+    add_products(graph_, weights, moments_, ranges_);
   }
 
   void measure_errors(const Graph& graph, const SampleFiles& samples, const Target& target,
@@ -172,14 +178,22 @@ class Calibrator {
         range.shape = tensor.shape;
         range.channels.axis = channel_axis(graph_, list[i]);
         ranges_.tensors.push_back(std::move(range));
+        const bool is_factor =
+            ranges_.tensors.back().channels.axis >= 0 && is_read_by_product(graph_, list[i]);
+        takes_moments_.push_back(is_factor ? 1 : 0);
       }
     }
+    moments_.resize(ranges_.tensors.size());
   }
 
-  void record(TensorRange& range, const Tensor& tensor, bool is_first) {
+  void record(std::size_t place, const Tensor& tensor, bool is_first) {
+    TensorRange& range = ranges_.tensors[place];
     const std::span<const float> values = float_values(tensor, buffer_);
     const auto [low, high] = range.histogram.add(values);
     if (range.channels.axis >= 0) add_extremes(values, range.shape, range.channels);
+    if (takes_moments_[place] != 0) {
+      add_moments(values, range.shape, range.channels.axis, moments_[place]);
+    }
     const double share = is_first ? 1 : kNewShare;
     range.average_low += share * (double{low} - range.average_low);
     range.average_high += share * (double{high} - range.average_high);
@@ -217,6 +231,8 @@ class Calibrator {
   Diagnostics& diagnostics_;
   TensorRanges ranges_;
   std::vector<std::pair<bool, std::size_t>> places_;  // by tensor: input or output, and which
+  std::vector<char> takes_moments_;      // by tensor
+  std::vector<ChannelMoments> moments_;  // likewise
   std::vector<float> buffer_;
   OpenDevices devices_;
   Clock::time_point start_ = Clock::now();

@@ -78,12 +78,15 @@ class OpErrorMeter {
   }
 
   Graph with_int8(std::size_t unit) const {
-    std::vector<char> int8(problem_.units.size(), 0);
-    int8[unit] = 1;
+    quantize::RewritePlan plan;
+    plan.int8.assign(problem_.units.size(), 0);
+    plan.int8[unit] = 1;
+    // Where an op in front takes the factors in, a multiplication has the same error.
+    plan.smoothing = plan_smoothing(*runs_.graph, problem_, plan.int8, ranges_, 0);
     const QuantizationRules rules;
     Graph graph = *runs_.graph;
-    insert_conversions(graph, problem_, int8,
-                       choose_params(graph, problem_, int8, ranges_, {}, rules), ranges_, rules);
+    insert_conversions(graph, problem_, plan,
+                       choose_params(graph, problem_, plan, ranges_, {}, rules), ranges_, rules);
     return graph;
   }
 

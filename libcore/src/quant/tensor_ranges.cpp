@@ -19,6 +19,7 @@ namespace {
 constexpr std::string_view kKind = "ranges";
 constexpr int kVersion = 1;
 constexpr std::int64_t kMostCount = std::int64_t{1} << 62;
+constexpr int kLargestFactorExponent = 64;
 
 constexpr FieldStyle kStyle{.names_key = true,
                             .takes_empty_text = false,
@@ -131,6 +132,7 @@ class RangesReader {
       entry.channels =
           channels_of(fields, static_cast<std::int64_t>(entry.shape.size()) - 1, &entry.shape);
     }
+    if (fields.has("factors")) add_factors(fields, entry);
     ranges_.tensors.push_back(std::move(entry));
   }
 
@@ -139,7 +141,41 @@ class RangesReader {
         {.name = fields.text("name"), .channels = channels_of(fields, 255, nullptr)});
   }
 
+  void add_product(const JsonFields& fields) {
+    ProductRange product;
+    product.node = fields.text("node");
+    const auto list = [&](const char* key) {
+      return float_list(fields, key, static_cast<std::int64_t>(fields.list(key).size()));
+    };
+    if (fields.has("correction")) product.correction = list("correction");
+    if (fields.has("factored_min")) {
+      product.factored_low = list("factored_min");
+      const auto size = static_cast<std::int64_t>(product.factored_low.size());
+      product.factored_high = float_list(fields, "factored_max", size);
+      for (std::size_t i = 0; i < product.factored_low.size(); ++i) {
+        if (product.factored_low[i] <= product.factored_high[i]) continue;
+        fields.refuse("factored_min", "the minimum of channel " + std::to_string(i) +
+                                          " is larger than its maximum");
+      }
+      product.factored_correction = float_list(fields, "factored_correction", size);
+    }
+    ranges_.products.push_back(std::move(product));
+  }
+
  private:
+  static void add_factors(const JsonFields& fields, TensorRange& entry) {
+    if (entry.channels.axis < 0) fields.refuse("factors", "the tensor has no 'channel_axis'");
+    entry.factors =
+        float_list(fields, "factors", static_cast<std::int64_t>(entry.channels.low.size()));
+    for (const float factor : entry.factors) {
+      int exponent = 0;
+      if (std::frexp(factor, &exponent) == 0.5F && std::abs(exponent) <= kLargestFactorExponent)
+        continue;
+      fields.refuse("factors", "expected powers of two, found " + Json(factor).dump());
+    }
+    entry.gain = fields.number("gain", 1e300);
+  }
+
   TensorRanges& ranges_;
 };
 
@@ -163,15 +199,30 @@ Json tensor_json(const TensorRange& tensor) {
   write_channels(item, tensor.channels);
   item["width_exponent"] = histogram.exponent();
   item["first_bin"] = histogram.first_bin();
+  if (!tensor.factors.empty()) {
+    item["factors"] = tensor.factors;
+    item["gain"] = tensor.gain;
+  }
   const auto end = histogram.bins().begin() + histogram.used_end();
   item["bins"] = std::vector<std::uint64_t>(histogram.bins().begin(), end);
   return item;
 }
 
+Json product_json(const ProductRange& product) {
+  Json item = {{"node", product.node}};
+  if (!product.correction.empty()) item["correction"] = product.correction;
+  if (!product.factored_low.empty()) {
+    item["factored_min"] = product.factored_low;
+    item["factored_max"] = product.factored_high;
+    item["factored_correction"] = product.factored_correction;
+  }
+  return item;
+}
+
 [[noreturn]] void refuse_twice(const std::string& file, const std::string& list, std::size_t place,
-                               const std::string& name) {
+                               const std::string& name, const char* key = "name") {
   throw Error(ErrorCode::kParse, "'" + name + "' is listed twice",
-              {.file = file, .pointer = "/" + list + "/" + std::to_string(place) + "/name"});
+              {.file = file, .pointer = "/" + list + "/" + std::to_string(place) + "/" + key});
 }
 
 }  // namespace
@@ -198,6 +249,9 @@ TensorRanges TensorRanges::parse(const Json& json, const std::string& file) {
   RangesReader reader(ranges);
   top.for_each("tensors", [&](const JsonFields& fields) { reader.add_tensor(fields); });
   top.for_each("weights", [&](const JsonFields& fields) { reader.add_weight(fields); });
+  if (top.has("products")) {
+    top.for_each("products", [&](const JsonFields& fields) { reader.add_product(fields); });
+  }
   if (top.has("errors")) {
     std::set<std::string> nodes;
     top.for_each("errors", [&](const JsonFields& fields) {
@@ -216,6 +270,7 @@ TensorRanges TensorRanges::parse(const Json& json, const std::string& file) {
 void TensorRanges::index() {
   places_.clear();
   weight_places_.clear();
+  product_places_.clear();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (!places_.emplace(tensors[i].name, i).second) {
       refuse_twice(file, "tensors", i, tensors[i].name);
@@ -224,6 +279,11 @@ void TensorRanges::index() {
   for (std::size_t i = 0; i < weights.size(); ++i) {
     if (!weight_places_.emplace(std::pair{weights[i].name, weights[i].channels.axis}, i).second) {
       refuse_twice(file, "weights", i, weights[i].name);
+    }
+  }
+  for (std::size_t i = 0; i < products.size(); ++i) {
+    if (!product_places_.emplace(products[i].node, i).second) {
+      refuse_twice(file, "products", i, products[i].node, "node");
     }
   }
 }
@@ -241,6 +301,10 @@ Json TensorRanges::to_json() const {
     write_channels(item, weight.channels);
     weight_list.push_back(std::move(item));
   }
+  if (!products.empty()) {
+    Json& product_list = json["products"] = Json::array();
+    for (const ProductRange& product : products) product_list.push_back(product_json(product));
+  }
   if (errors.empty()) return json;
   Json& error_list = json["errors"] = Json::array();
   for (const OpError& error : errors) {
@@ -257,6 +321,11 @@ const TensorRange* TensorRanges::find(std::string_view name) const noexcept {
 const WeightRange* TensorRanges::find_weight(std::string_view name, std::int32_t axis) const {
   const auto found = weight_places_.find(std::pair{std::string(name), axis});
   return found == weight_places_.end() ? nullptr : &weights[found->second];
+}
+
+const ProductRange* TensorRanges::find_product(std::string_view node) const noexcept {
+  const auto found = product_places_.find(node);
+  return found == product_places_.end() ? nullptr : &products[found->second];
 }
 
 TensorRanges read_tensor_ranges(const std::string& path) {

@@ -23,7 +23,11 @@ TensorRanges example() {
   tensor.average_low = -0.5;
   tensor.average_high = 0.25;
   tensor.channels = {1, {-1, 0}, {0, 0.3F}};
+  tensor.factors = {1, 0.25F};
+  tensor.gain = 3.5;
   ranges.tensors.push_back(tensor);
+  ranges.products.push_back({"op", {0.5F}, {0.25F}, {-1}, {2}});
+  ranges.products.push_back({"plain", {0.5F, 1}, {}, {}, {}});
   ranges.weights.push_back({"w", {0, {-2, -3}, {2, 3}}});
   ranges.errors.push_back({"op", 0.25});
   return ranges;
@@ -47,7 +51,16 @@ TEST_CASE("ranges: what is written is read again", "[quant]") {
   REQUIRE(again.find("x") != nullptr);
   CHECK(again.find("x")->histogram.low() == -1);
   CHECK(again.find("x")->channels.high == std::vector<float>{0, 0.3F});
+  CHECK(again.find("x")->factors == std::vector<float>{1, 0.25F});
+  CHECK(again.find("x")->gain == 3.5);
   CHECK(again.find("w") == nullptr);
+  REQUIRE(again.find_product("op") != nullptr);
+  CHECK(again.find_product("op")->factored_correction == std::vector<float>{0.25F});
+  CHECK(again.find_product("op")->factored_high == std::vector<float>{2});
+  REQUIRE(again.find_product("plain") != nullptr);
+  CHECK(again.find_product("plain")->correction.size() == 2);
+  CHECK(again.find_product("plain")->factored_low.empty());
+  CHECK(again.find_product("x") == nullptr);
   REQUIRE(again.find_weight("w", 0) != nullptr);
   CHECK(again.find_weight("w", 1) == nullptr);
 }
@@ -76,6 +89,11 @@ TEST_CASE("ranges: faults", "[quant]") {
   CHECK(with("/tensors/0/average_min", 9).find("is larger than 'average_max'") !=
         std::string::npos);
   CHECK(with("/errors/0/power", "x").find("power") != std::string::npos);
+  CHECK(with("/tensors/0/factors/0", 3).find("expected powers of two, found 3") !=
+        std::string::npos);
+  CHECK(with("/tensors/0/factors", {1}).find("expected 2 numbers, found 1") != std::string::npos);
+  CHECK(with("/products/1/node", "op").find("'op' is listed twice") != std::string::npos);
+  CHECK(with("/products/0/factored_min/0", 9).find("larger than its maximum") != std::string::npos);
   CHECK(with("/samples", 0).find("samples") != std::string::npos);
   Json twice = example().to_json();
   twice["tensors"].push_back(twice["tensors"][0]);

@@ -32,6 +32,8 @@ struct QuantizeOptions {
   /// predicted time. Nothing: int8 wherever an op can, and the fewest conversions.
   std::optional<double> max_error;
   std::optional<NodeTable> profile;  ///< with max_error: times in float; nothing: the target's
+  bool smooth = true;  ///< divide channels of activations where calibration says that it pays
+  bool correct_biases = true;  ///< for the rounding of weights
 };
 
 struct QuantizedNode {
@@ -55,11 +57,21 @@ struct PrecisionConversion {
   std::string to;    ///< the first op that reads the other form, or "graph output"
 };
 
+/// A tensor whose channels are divided by factors before products in int8 read it, whose weights
+/// are multiplied.
+struct SmoothedTensor {
+  std::string tensor;
+  std::string into;  ///< the op whose constants are divided; empty: a multiplication of its own
+  double gain = 1;   ///< the predicted ratio of the powers of these products' errors
+};
+
 struct QuantizeResult {
   QuantizeOptions options;
   std::vector<QuantizedNode> nodes;      ///< as the document's, without the conversions
   std::vector<QuantizedTensor> tensors;  ///< in the order of the document
   std::vector<PrecisionConversion> conversions;
+  std::vector<SmoothedTensor> smoothed;
+  std::vector<std::string> corrected;  ///< products whose bias makes up for rounded weights
   std::int64_t int8_ops = 0;
   std::int64_t float_ops = 0;
   double int8_macs = 1;  ///< the share of the arithmetic of products that is done on integers
@@ -91,7 +103,8 @@ QuantizeResult quantize_model(Graph& graph, const TensorRanges& ranges,
 /// choice beats. Returns a line for each check; throws Error kInvalidGraph at the first fault.
 std::string verify_precisions(const Graph& graph);
 
-/// int8_ops, float_ops, int8_macs, conversions, to_int8, to_float, quantized_tensors; with
+/// int8_ops, float_ops, int8_macs, conversions, to_int8, to_float, quantized_tensors,
+/// smoothed_tensors, corrected_biases; with
 /// max_error also predicted_us, lower_bound_us, float_us, gap, predicted_error.
 std::map<std::string, double> quantize_metrics(const QuantizeResult& result);
 /// Totals, for --report.

@@ -27,12 +27,29 @@ struct TensorRange {
   double average_low = 0;  ///< moving average of the samples' extremes, 0.01 of each new one
   double average_high = 0;
   ChannelExtremes channels;
+  /// Powers of two by which the channels may be divided, and the weights that read them multiplied,
+  /// for products in int8 with less error; empty: nothing is gained.
+  std::vector<float> factors = {};
+  double gain = 1;  ///< with factors: the predicted ratio of the powers of errors
 };
 
 /// A weight that an op multiplies with; along the axis of that op's results.
 struct WeightRange {
   std::string name;
   ChannelExtremes channels;
+};
+
+/// A convolution or matrix product with a weight in int8.
+struct ProductRange {
+  std::string node;
+  /// What to add to each channel of the result to make up for weights rounded to integers from -127
+  /// to 127; empty: not known.
+  std::vector<float> correction = {};
+  // If its operand has factors, the same with the weight multiplied by them, and the extremes of
+  // that weight by channel of the result.
+  std::vector<float> factored_correction = {};
+  std::vector<float> factored_low = {};
+  std::vector<float> factored_high = {};
 };
 
 /// The error at the model's outputs if one op alone is int8.
@@ -51,6 +68,7 @@ struct TensorRanges {
   /// Null if there is no such tensor.
   const TensorRange* find(std::string_view name) const noexcept;
   const WeightRange* find_weight(std::string_view name, std::int32_t axis) const;
+  const ProductRange* find_product(std::string_view node) const noexcept;
   /// Fills the index of find(); parse() has done so.
   void index();
 
@@ -60,10 +78,12 @@ struct TensorRanges {
   std::int64_t samples = 0;
   std::vector<TensorRange> tensors;  ///< as recorded: inputs, outputs, other results
   std::vector<WeightRange> weights;
+  std::vector<ProductRange> products;
   std::vector<OpError> errors;  ///< of those that can be int8; empty if not measured
 
  private:
   NameIndex<std::size_t> places_;
+  NameIndex<std::size_t> product_places_;
   std::map<std::pair<std::string, std::int32_t>, std::size_t, std::less<>> weight_places_;
 };
 

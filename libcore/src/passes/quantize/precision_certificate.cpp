@@ -148,14 +148,17 @@ class CertificateCheck {
     }
   }
 
-  /// The tensor that a pair of nodes in front of an operand was made for.
+  /// The tensor that a pair of nodes in front of an operand was made for, and perhaps a
+  /// multiplication by factors in front of the pair.
   TensorId behind_pairs(TensorId id) const {
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 3; ++i) {
       const TensorInfo& tensor = graph_.tensor(id);
       if (tensor.kind != TensorKind::kResult) return id;
       const Node& node = graph_.node(tensor.producer);
-      const bool is_pair = (is_quantization(node.op_type) || is_dequantization(node.op_type)) &&
-                           !unit_of_.contains(tensor.producer);
+      const bool is_multiplication = i == 2 && node.op_type == "aten.mul.Tensor";
+      const bool is_pair =
+          (is_quantization(node.op_type) || is_dequantization(node.op_type) || is_multiplication) &&
+          !unit_of_.contains(tensor.producer);
       if (!is_pair || node.inputs.empty()) return id;
       id = node.inputs.front();
     }

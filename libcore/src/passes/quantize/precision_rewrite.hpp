@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "npu/passes/quantize.hpp"
 #include "passes/quantize/precision_problem.hpp"
+#include "passes/quantize/smoothing.hpp"
 #include "target/quantization_rules.hpp"
 
 namespace npu::quantize {
@@ -13,17 +15,28 @@ namespace npu::quantize {
 /// makes.
 std::vector<char> integer_values(const PrecisionProblem& problem, const std::vector<char>& int8);
 
+/// A choice of precisions with all that its document needs.
+struct RewritePlan {
+  std::vector<char> int8;  ///< by unit
+  Smoothing smoothing;
+  bool corrects_biases = true;
+};
+
 /// Scale and zero point of each value that has integers, by value: one for all that a unit of kind
-/// kSameScale connects, for the range that covers theirs.
+/// kSameScale connects, for the range that covers theirs. The range of a value that is smoothed is
+/// that of its channels' extremes, whatever the method.
 std::vector<QuantParams> choose_params(const Graph& graph, const PrecisionProblem& problem,
-                                       const std::vector<char>& int8, const TensorRanges& ranges,
+                                       const RewritePlan& plan, const TensorRanges& ranges,
                                        const CalibrationMethod& calibration,
                                        const QuantizationRules& rules);
 
-/// Inserts the pairs of quantize and dequantize nodes, and the scales of weights as constants of
-/// the document. Ids change.
-void insert_conversions(Graph& graph, const PrecisionProblem& problem,
-                        const std::vector<char>& int8, const std::vector<QuantParams>& params,
-                        const TensorRanges& ranges, const QuantizationRules& rules);
+/// Inserts the pairs of quantize and dequantize nodes, multiplications by factors, and the scales
+/// of weights and corrections of biases as constants of the document. Returns the names of the
+/// products whose bias was corrected. Ids change.
+std::vector<std::string> insert_conversions(Graph& graph, const PrecisionProblem& problem,
+                                            const RewritePlan& plan,
+                                            const std::vector<QuantParams>& params,
+                                            const TensorRanges& ranges,
+                                            const QuantizationRules& rules);
 
 }  // namespace npu::quantize

@@ -81,10 +81,13 @@ class Quantizer {
     name_nodes();
     check_full();
     list_conversions();
+    quantize::RewritePlan plan{int8_, no_smoothing(problem_), result_.options.correct_biases};
+    if (result_.options.smooth) plan.smoothing = plan_smoothing(graph_, problem_, int8_, ranges_);
     const std::vector<QuantParams> params =
-        choose_params(graph_, problem_, int8_, ranges_, result_.options.calibration, rules_);
+        choose_params(graph_, problem_, plan, ranges_, result_.options.calibration, rules_);
     list_tensors(params);
-    insert_conversions(graph_, problem_, int8_, params, ranges_, rules_);
+    list_smoothed(plan.smoothing);
+    result_.corrected = insert_conversions(graph_, problem_, plan, params, ranges_, rules_);
     write_section();
     if (is_tagged_) tag_ops(graph_, *target_, {.keep_tags = true}, diagnostics_);
     timer.done([&] {
@@ -270,6 +273,15 @@ class Quantizer {
     }
   }
 
+  void list_smoothed(const quantize::Smoothing& smoothing) {
+    for (const quantize::SmoothedValue& each : smoothing.values) {
+      result_.smoothed.push_back(
+          {.tensor = each.range->name,
+           .into = each.into.valid() ? graph_.node(each.into).name : std::string(),
+           .gain = each.range->gain});
+    }
+  }
+
   void write_section() {
     Json section = {{"mode", result_.options.max_error ? "mixed" : "int8"},
                     {"samples", ranges_.samples},
@@ -298,6 +310,16 @@ class Quantizer {
                              {"to_node", conversion.to}});
     }
     set_member(section, "conversions", std::move(conversions));
+    if (!result_.smoothed.empty()) {
+      Json smoothed = Json::array();
+      for (const SmoothedTensor& each : result_.smoothed) {
+        Json item = {{"tensor", each.tensor}, {"gain", each.gain}};
+        if (!each.into.empty()) item["into"] = each.into;
+        smoothed.push_back(std::move(item));
+      }
+      set_member(section, "smoothed", std::move(smoothed));
+    }
+    if (!result_.corrected.empty()) set_member(section, "corrected_biases", result_.corrected);
     if (result_.options.max_error) {
       set_member(section, "max_error", *result_.options.max_error);
       set_member(section, "predicted_error", result_.predicted_error);

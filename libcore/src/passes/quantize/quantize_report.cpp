@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What npu-align --quantize prints and compares. O(nodes).
+#include <cmath>
 #include <cstdio>
 #include <map>
 
@@ -43,7 +44,9 @@ std::map<std::string, double> quantize_metrics(const QuantizeResult& result) {
       {"conversions", conversions},
       {"to_int8", to_int8},
       {"to_float", conversions - to_int8},
-      {"quantized_tensors", static_cast<double>(result.tensors.size())}};
+      {"quantized_tensors", static_cast<double>(result.tensors.size())},
+      {"smoothed_tensors", static_cast<double>(result.smoothed.size())},
+      {"corrected_biases", static_cast<double>(result.corrected.size())}};
   if (!result.options.max_error) return metrics;
   metrics["predicted_us"] = result.predicted_us;
   metrics["lower_bound_us"] = result.lower_bound_us;
@@ -65,7 +68,9 @@ std::string format_quantize_report(const QuantizeResult& result) {
                      "; arithmetic of products in int8: " + percent(result.int8_macs) + "\n" +
                      "conversions: " + std::to_string(all) + " (to int8 " +
                      std::to_string(to_int8) + ", to float " + std::to_string(all - to_int8) +
-                     "); tensors with a scale: " + std::to_string(result.tensors.size()) + "\n";
+                     "); tensors with a scale: " + std::to_string(result.tensors.size()) +
+                     "\nsmoothed tensors: " + std::to_string(result.smoothed.size()) +
+                     "; corrected biases: " + std::to_string(result.corrected.size()) + "\n";
   if (result.options.max_error) {
     text += "predicted: " + fixed_text(result.predicted_us, 3) + " us, at least " +
             fixed_text(result.lower_bound_us, 3) + " us, all in float " +
@@ -91,6 +96,19 @@ std::string format_quantize_explanation(const QuantizeResult& result) {
       rows.push_back({conversion.tensor, conversion.to_int8 ? "int8" : "float", conversion.from,
                       conversion.to});
     }
+    text += table_text(rows);
+  }
+  if (!result.smoothed.empty()) {
+    rows = {{"channels divided", "by", ">predicted gain"}};
+    for (const SmoothedTensor& each : result.smoothed) {
+      rows.push_back({each.tensor, each.into.empty() ? "a multiplication" : each.into,
+                      fixed_text(10 * std::log10(each.gain), 1) + " dB"});
+    }
+    text += table_text(rows);
+  }
+  if (!result.corrected.empty()) {
+    rows = {{"bias corrected for rounded weights"}};
+    for (const std::string& product : result.corrected) rows.push_back({product});
     text += table_text(rows);
   }
   if (result.options.max_error) {

@@ -5,8 +5,8 @@
 // node that the preferred device lacks would cut the graph in two, for values that never change.
 // What depends on weights and constants alone is a region that is closed towards its operands. Of
 // it, a device that folds constants itself keeps what it can compute (the backend does so when it
-// compiles, and chooses the layout), and a view of a weight stays where it costs nothing. The rest
-// is folded, with all that it depends on. O(nodes + edges).
+// compiles, and chooses the layout), unless a batch norm reads it, and a view of a weight stays
+// where it costs nothing. The rest is folded, with all that it depends on. O(nodes + edges).
 #include "passes/tag/find_constants.hpp"
 
 #include <algorithm>
@@ -38,6 +38,18 @@ bool has_foldable_size(const Graph& graph, const Node& node) {
 bool folds_constants(const Device& device) {
   return device.fusion && std::find(device.fusion->begin(), device.fusion->end(), "constant") !=
                               device.fusion->end();
+}
+
+/// Whether a batch norm reads a result. Norms become parts of convolutions only if all that they
+/// read is known before anything is compiled.
+bool is_read_by_norm(const Graph& graph, const Node& node) {
+  return std::any_of(node.outputs.begin(), node.outputs.end(), [&](TensorId output) {
+    const std::vector<NodeId>& readers = graph.tensor(output).consumers;
+    return std::any_of(readers.begin(), readers.end(), [&](NodeId reader) {
+      const OpInfo* op = find_op(graph.node(reader).op_type);
+      return op != nullptr && op->role == FusionRole::kBatchNorm;
+    });
+  });
 }
 
 }  // namespace
@@ -84,7 +96,9 @@ std::vector<char> choose_folded(const Graph& graph, const std::vector<char>& con
       return std::any_of(readers.begin(), readers.end(),
                          [&](NodeId reader) { return devices[index_of(reader)] != devices[n]; });
     });
-    folded[n] = leaves || (kept[n] == 0 && !is_alias_node(graph, node)) ? 1 : 0;
+    folded[n] =
+        leaves || is_read_by_norm(graph, node) || (kept[n] == 0 && !is_alias_node(graph, node)) ? 1
+                                                                                                : 0;
   }
   // Backwards: all that they depend on. A list of results stays in one place, with all that take it
   // apart.

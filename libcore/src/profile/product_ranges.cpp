@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// What calibration says of the products with weights: factors for the channels that they read, and
+// corrections of their biases. The factors are those of a tensor, for all products that read it at
+// once. O(elements of the weights).
+#include "profile/product_ranges.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "npu/ops/op_catalogue.hpp"
+#include "npu/ops/op_name.hpp"
+#include "npu/quant/channel_extremes.hpp"
+#include "npu/quant/weight_operand.hpp"
+#include "npu/support/ids.hpp"
+
+namespace npu {
+namespace {
+
+/// Below this, what is gained is not worth the multiplications.
+constexpr double kLeastGain = 1.5;
+
+bool is_convolution(const Node& node) {
+  const OpInfo* op = find_op(node.op_type);
+  return op != nullptr && op->role == FusionRole::kConv;
+}
+
+std::size_t data_operand(const Node& node) {
+  return functional_name(node.op_type) == "addmm" ? 1 : 0;
+}
+
+/// Whether a node multiplies this tensor with a weight.
+bool multiplies(const Graph& graph, NodeId reader, TensorId id) {
+  const Node& node = graph.node(reader);
+  const auto weight = weight_operand(graph, node);
+  const std::size_t data = data_operand(node);
+  return weight && data < node.inputs.size() && node.inputs[data] == id;
+}
+
+std::optional<ProductWeight> convolution_weight(const Shape& data, const Shape& shape) {
+  if (data.size() != shape.size() || shape.size() < 3 || shape[1] <= 0 || shape[0] <= 0) {
+    return std::nullopt;
+  }
+  ProductWeight weight;
+  weight.outputs = shape[0];
+  weight.inputs = shape[1];
+  weight.groups = data[1] / shape[1];
+  if (weight.groups < 1 || weight.channels() != data[1] || shape[0] % weight.groups != 0) {
+    return std::nullopt;
+  }
+  for (std::size_t d = 2; d < shape.size(); ++d) weight.taps *= shape[d];
+  weight.input_step = weight.taps;
+  weight.output_step = weight.taps * shape[1];
+  return weight;
+}
+
+std::optional<ProductWeight> matrix_weight(const Shape& data, const Shape& shape,
+                                           std::int32_t output_axis) {
+  if (shape.size() != 2 || data.empty()) return std::nullopt;
+  ProductWeight weight;
+  const bool is_transposed = output_axis == 0;  // (outputs, inputs), as in linear
+  weight.outputs = shape[is_transposed ? 0 : 1];
+  weight.inputs = shape[is_transposed ? 1 : 0];
+  weight.output_step = is_transposed ? weight.inputs : 1;
+  weight.input_step = is_transposed ? 1 : weight.outputs;
+  if (weight.inputs != data.back() || weight.outputs < 1) return std::nullopt;
+  return weight;
+}
+
+class ProductMeter {
+ public:
+  ProductMeter(const Graph& graph, const std::vector<Tensor>& weights,
+               const std::vector<ChannelMoments>& moments, TensorRanges& ranges)
+      : graph_(graph), weights_(weights), moments_(moments), ranges_(ranges) {}
+
+  void run() {
+    for (std::size_t i = 0; i < ranges_.tensors.size(); ++i) {
+      if (moments_[i].count > 0) add_readers(ranges_.tensors[i], moments_[i]);
+    }
+    std::stable_sort(ranges_.products.begin(), ranges_.products.end(),
+                     [&](const ProductRange& a, const ProductRange& b) {
+                       return graph_.find_node(a.node).value < graph_.find_node(b.node).value;
+                     });
+    ranges_.index();
+  }
+
+ private:
+  void add_readers(TensorRange& range, const ChannelMoments& moments) {
+    const TensorId id = graph_.find_tensor(range.name);
+    std::vector<NodeId> nodes;
+    std::vector<ProductWeight> weights;
+    for (const NodeId reader : graph_.tensor(id).consumers) {
+      if (!multiplies(graph_, reader, id) || !seen_.insert(reader).second) continue;
+      const auto weight = weight_of(graph_.node(reader), range);
+      if (!weight) continue;
+      nodes.push_back(reader);
+      weights.push_back(*weight);
+    }
+    if (nodes.empty()) return;
+    double gain = 1;
+    std::vector<float> factors = choose_factors({&range.channels, &moments}, weights, gain);
+    if (gain < kLeastGain || std::isinf(gain)) factors.clear();
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      add_product(graph_.node(nodes[i]).name, weights[i], factors, moments);
+    }
+    if (factors.empty()) return;
+    range.factors = std::move(factors);
+    range.gain = gain;
+  }
+
+  /// Nothing if its channels are not those of the range.
+  std::optional<ProductWeight> weight_of(const Node& node, const TensorRange& range) {
+    const WeightOperand operand = *weight_operand(graph_, node);
+    const Tensor& tensor = weights_[index_of(operand.tensor)];
+    const bool at_front = is_convolution(node);
+    const std::int32_t axis = at_front ? 1 : static_cast<std::int32_t>(range.shape.size()) - 1;
+    if (tensor.dtype() != DType::kFloat32 || tensor.bytes() == 0 || range.channels.axis != axis) {
+      return std::nullopt;
+    }
+    auto weight = at_front ? convolution_weight(range.shape, tensor.shape())
+                           : matrix_weight(range.shape, tensor.shape(), operand.axis);
+    if (weight)
+      weight->values = {tensor.as<float>(), static_cast<std::size_t>(tensor.element_count())};
+    return weight;
+  }
+
+  void add_product(const std::string& node, const ProductWeight& weight,
+                   const std::vector<float>& factors, const ChannelMoments& moments) {
+    const auto finite_or_none = [](std::vector<float> list) {
+      const bool is_finite =
+          std::all_of(list.begin(), list.end(), [](float each) { return std::isfinite(each); });
+      return is_finite ? list : std::vector<float>{};
+    };
+    ProductRange product;
+    product.node = node;
+    product.correction =
+        finite_or_none(bias_correction(weight, {}, weight_extremes(weight, {}), moments));
+    if (!factors.empty()) {
+      ChannelExtremes extremes = weight_extremes(weight, factors);
+      product.factored_correction =
+          finite_or_none(bias_correction(weight, factors, extremes, moments));
+      if (product.factored_correction.size() == extremes.low.size()) {
+        product.factored_low = std::move(extremes.low);
+        product.factored_high = std::move(extremes.high);
+      }
+    }
+    ranges_.products.push_back(std::move(product));
+  }
+
+  const Graph& graph_;
+  const std::vector<Tensor>& weights_;
+  const std::vector<ChannelMoments>& moments_;
+  TensorRanges& ranges_;
+  std::set<NodeId> seen_;
+};
+
+}  // namespace
+
+bool is_read_by_product(const Graph& graph, TensorId id) {
+  const std::vector<NodeId>& readers = graph.tensor(id).consumers;
+  return std::any_of(readers.begin(), readers.end(),
+                     [&](NodeId reader) { return multiplies(graph, reader, id); });
+}
+
+bool is_read_by_matrix_product(const Graph& graph, TensorId id) {
+  const std::vector<NodeId>& readers = graph.tensor(id).consumers;
+  return std::any_of(readers.begin(), readers.end(), [&](NodeId reader) {
+    return multiplies(graph, reader, id) && !is_convolution(graph.node(reader));
+  });
+}
+
+void add_products(const Graph& graph, const std::vector<Tensor>& weights,
+                  const std::vector<ChannelMoments>& moments, TensorRanges& ranges) {
+  ProductMeter(graph, weights, moments, ranges).run();
+}
+
+}  // namespace npu
