@@ -5,6 +5,7 @@
 #   make -j8 npu-batch                            # every NAME.json here to NAME.npub
 #   make -j8 npu-batch NPU_MODELS=zoo             # of a folder, or of several
 #   make zoo/resnet18.npub NPU_COMPILE_FLAGS='--precision bf16'
+#   make -j32 npu-batch NPU_LAUNCH='srun -n1 -c4'    # each program on a node of a cluster
 #
 # NAME.json -> NAME.tagged.json -> NAME.part.json -> NAME.npub. A bundle also depends on
 # NAME.safetensors if there is one, and every file on the flags and the programs it was made with:
@@ -15,6 +16,8 @@ NPU_MODELS ?= .
 NPU_TAG ?= npu-tag
 NPU_PARTITION ?= npu-partition
 NPU_COMPILE ?= npu-compile
+# What starts a program: nothing, or the launcher of a cluster whose nodes see this folder.
+NPU_LAUNCH ?=
 NPU_TAG_FLAGS ?=
 NPU_PARTITION_FLAGS ?=
 NPU_COMPILE_FLAGS ?=
@@ -39,6 +42,7 @@ $(shell mkdir -p '$(NPU_BATCH_STATE)'; text='$(subst ','\'',$(2))'; \
   [ "$$text" = "$$(cat '$(NPU_BATCH_STATE)/$(1)' 2>/dev/null)" ] || \
   printf '%s\n' "$$text" >'$(NPU_BATCH_STATE)/$(1)')
 endef
+npu_launch = $(if $(NPU_LAUNCH),$(NPU_LAUNCH) )
 npu_program = $(shell command -v $(firstword $(1)))
 
 ifeq ($(filter npu-batch-clean,$(MAKECMDGOALS)),)
@@ -49,11 +53,11 @@ endif
 .PRECIOUS: %.tagged.json %.part.json
 
 %.tagged.json: %.json $(NPU_BATCH_STATE)/tag $(call npu_program,$(NPU_TAG))
-	$(NPU_TAG) $(NPU_TAG_FLAGS) -o $@ $<
+	$(npu_launch)$(NPU_TAG) $(NPU_TAG_FLAGS) -o $@ $<
 
 %.part.json: %.tagged.json $(NPU_BATCH_STATE)/partition $(call npu_program,$(NPU_PARTITION))
-	$(NPU_PARTITION) $(NPU_PARTITION_FLAGS) -o $@ $<
+	$(npu_launch)$(NPU_PARTITION) $(NPU_PARTITION_FLAGS) -o $@ $<
 
 .SECONDEXPANSION:
 %.npub: %.part.json $$(wildcard $$*.safetensors) $(NPU_BATCH_STATE)/compile $(call npu_program,$(NPU_COMPILE))
-	$(NPU_COMPILE) $(NPU_COMPILE_FLAGS) -o $@ $<
+	$(npu_launch)$(NPU_COMPILE) $(NPU_COMPILE_FLAGS) -o $@ $<

@@ -18,6 +18,7 @@ packages=(
   libcli11-dev nlohmann-json3-dev libsimdjson-dev libspdlog-dev libfmt-dev libmetis-dev libboost-graph-dev libxxhash-dev
   nettle-dev
   libtorch-dev libopenblas0-openmp libdnnl-dev
+  libopenmpi-dev openmpi-bin
   catch2 groff-base
 )
 # What the gates of .ci/run need beside them. Versions matter: formatting and checks are those of clang 14.

@@ -48,6 +48,15 @@ if(NOT METIS_FOUND)
   npu_missing("METIS >= 5.1" "libmetis-dev")
 endif()
 
+# Only the transport between the processes of a plan links it; a machine without it builds everything else.
+if(NPU_TRANSPORT_MPI)
+  enable_language(C)
+  find_package(MPI QUIET COMPONENTS C)
+  if(NOT MPI_C_FOUND)
+    message(STATUS "MPI not found (Debian: libopenmpi-dev): plans run in one process")
+  endif()
+endif()
+
 # SHA-256 of bundles; only npu-run and npu-compile link it.
 find_path(NPU_NETTLE_INCLUDE_DIR nettle/sha2.h)
 find_library(NPU_NETTLE_LIBRARY nettle)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Packages for Debian: cpack --config build/CPackConfig.cmake (or `cmake --build build --target package`) makes
-#   npu-tools, npu-backend-onednn, npu-backend-aten   and   libnpu-dev
+#   npu-tools, npu-backend-onednn, npu-backend-aten, npu-transport-mpi   and   libnpu-dev
 # from the components of NpuInstall.cmake. NpuDebianFiles.cmake adds the files that Debian requires in each of them.
 # dpkg-shlibdeps (Debian package dpkg-dev) reads from a package's binaries which shared libraries it needs.
 set(CPACK_GENERATOR DEB)
@@ -22,6 +22,9 @@ foreach(backend onednn aten)
     list(APPEND CPACK_COMPONENTS_ALL ${backend})
   endif()
 endforeach()
+if(TARGET npu_transport_mpi)
+  list(APPEND CPACK_COMPONENTS_ALL mpi)
+endif()
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
@@ -55,6 +58,14 @@ set(CPACK_DEBIAN_ATEN_PACKAGE_DEPENDS "libopenblas0-openmp | libblas3")
 set(CPACK_COMPONENT_ATEN_DESCRIPTION "backend of npu-tools that runs every operator of PyTorch
 The device cpu of the built-in target: any ATen operator, through libtorch,
 one after another. It runs what other devices do not.")
+
+set(CPACK_DEBIAN_MPI_PACKAGE_NAME npu-transport-mpi)
+set(CPACK_DEBIAN_MPI_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_MPI_PACKAGE_ENHANCES npu-tools)
+set(CPACK_DEBIAN_MPI_PACKAGE_RECOMMENDS "openmpi-bin")
+set(CPACK_COMPONENT_MPI_DESCRIPTION "transport of npu-tools between the processes of a plan
+Carries rows of features and sums between the processes, on one machine or
+several, that run the plan of a graph neural network together, over MPI.")
 
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libnpu-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)

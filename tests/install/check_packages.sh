@@ -39,6 +39,8 @@ cd "$scratch"
   fail "cpack failed"
 }
 packages="npu-tools npu-backend-onednn npu-backend-aten libnpu-dev"
+# Built where MPI is installed.
+if [ -e "$build/lib/npu/transports/npu_transport_mpi.so" ]; then packages="$packages npu-transport-mpi"; fi
 for package in $packages; do
   file=$(ls cpack/"${package}"_*.deb) || fail "cpack made no $package"
   dpkg-deb -f "$file" >"$package.control"
@@ -46,6 +48,7 @@ for package in $packages; do
 done
 # The dependencies of each package cover what its binaries need; see NpuPackages.cmake.
 while read -r package needed; do
+  [ -e "$package.control" ] || continue
   sed -n 's/^Depends: //p' "$package.control" | grep -q "$needed" || fail "$package does not depend on $needed"
 done <<END
 npu-tools libsimdjson
@@ -53,6 +56,7 @@ npu-tools libmetis5
 npu-tools python3
 npu-backend-onednn libdnnl2
 npu-backend-aten libtorch1
+npu-transport-mpi libopenmpi3
 libnpu-dev nlohmann-json3-dev
 END
 

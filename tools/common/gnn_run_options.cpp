@@ -5,6 +5,7 @@
 #include "npu/ir/json_writer.hpp"
 #include "options/key_value.hpp"
 #include "progress.hpp"
+#include "signals.hpp"
 
 namespace npu::cli {
 namespace {
@@ -53,8 +54,13 @@ ExitStatus run_plan(Tool& tool, const RunModelOptions& shared, PlanRunOptions op
   {
     Progress line(!tool.shows_progress());
     run.progress = [&line](double done, const std::string& what) { return line(done, what); };
+    run.joined = [](std::int32_t rank, std::int32_t size) {
+      set_termination_note("error: rank " + std::to_string(rank) + " of " + std::to_string(size) +
+                           " was told to end: another rank has ended, or the launcher");
+    };
     result = gnn::run_plan(run, tool.diagnostics());
   }
+  if (!result.speaks) return result.failed ? ExitStatus::kBadInput : ExitStatus::kSuccess;
   tool.stop_on_errors();
   if (!result.within) tool.complain("the output is out of tolerance");
   tool.report(gnn::format_run_times(result.report));

@@ -27,6 +27,7 @@ static_assert(std::atomic<int>::is_always_lock_free &&
 
 // "PROGRAM: ", for handlers.
 std::array<char, 64> message_start{};
+std::array<char, 208> termination_note{};
 std::atomic<pid_t> body_of{0};  // the process whose body runs; 0: none
 
 void say(const char* text) noexcept {
@@ -48,7 +49,13 @@ extern "C" void end_on_bus_error(int number, siginfo_t* info, void* /*context*/)
   end_with(ExitStatus::kBadInput);
 }
 
-extern "C" void end_on_signal(int number) { end_by_signal(number); }
+extern "C" void end_on_signal(int number) {
+  if (number == SIGTERM && termination_note[0] != '\0') {
+    say(message_start.data());
+    say(termination_note.data());
+  }
+  end_by_signal(number);
+}
 
 extern "C" void end_on_exit() {
   // A child process that probes a library has no output to lose.
@@ -139,6 +146,11 @@ void install_signal_handlers(const std::string& program) {
   std::set_terminate(end_on_terminate);
   std::atexit(end_on_exit);
   std::at_quick_exit(end_on_exit);
+}
+
+void set_termination_note(const std::string& text) {
+  const std::string line = text.substr(0, 200) + "\n";
+  std::memcpy(termination_note.data(), line.c_str(), line.size() + 1);
 }
 
 void begin_body() noexcept { body_of.store(::getpid()); }

@@ -22,6 +22,9 @@ void install_signal_handlers(const std::string& program);
 void begin_body() noexcept;
 void end_body() noexcept;
 
+/// What the program says before SIGTERM ends it; empty: nothing. At most 200 bytes.
+void set_termination_note(const std::string& text);
+
 /// Removes unfinished files, then ends the program as the
 /// signal does by default. Async-signal-safe.
 void end_by_signal(int number) noexcept;

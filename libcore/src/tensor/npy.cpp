@@ -250,15 +250,15 @@ Tensor read_npy(const std::string& path, const DType* expected) {
   return parse_npy(read_file(path), path, expected);
 }
 
-void write_npy(const std::string& path, const Tensor& tensor) {
+std::string npy_header(DType dtype, const Shape& dimensions) {
   std::string_view descriptor;
   for (const Descriptor& row : kDescriptors) {
-    if (row.dtype == tensor.dtype()) descriptor = row.text;
+    if (row.dtype == dtype) descriptor = row.text;
   }
   std::string shape = "(";
-  for (const std::int64_t dimension : tensor.shape()) shape += std::to_string(dimension) + ", ";
-  if (tensor.shape().size() > 1) shape.resize(shape.size() - 2);
-  if (tensor.shape().size() == 1) shape.resize(shape.size() - 1);
+  for (const std::int64_t dimension : dimensions) shape += std::to_string(dimension) + ", ";
+  if (dimensions.size() > 1) shape.resize(shape.size() - 2);
+  if (dimensions.size() == 1) shape.resize(shape.size() - 1);
   shape += ")";
   std::string header = "{'descr': '" + std::string(descriptor) +
                        "', 'fortran_order': False, 'shape': " + shape + ", }";
@@ -269,7 +269,11 @@ void write_npy(const std::string& path, const Tensor& tensor) {
   content += '\0';
   content += static_cast<char>(header.size() & 0xff);
   content += static_cast<char>(header.size() >> 8);
-  content += header;
+  return content + header;
+}
+
+void write_npy(const std::string& path, const Tensor& tensor) {
+  std::string content = npy_header(tensor.dtype(), tensor.shape());
   content.append(reinterpret_cast<const char*>(tensor.data()), tensor.bytes());
   write_file_atomically(path, content);
 }

@@ -17,6 +17,8 @@ Tensor read_npy(const std::string& path, const DType* expected = nullptr);
 /// so that its bytes are for memcpy only. A pipe is read.
 Tensor map_npy(const std::string& path, const DType* expected = nullptr);
 
+/// What stands before the data of an array in C order, version 1.0.
+std::string npy_header(DType dtype, const Shape& dimensions);
 /// Writes version 1.0, C order, atomically. bfloat16 is written as "V2" (two raw bytes), as NumPy
 /// shows ml_dtypes.bfloat16 without that package.
 void write_npy(const std::string& path, const Tensor& tensor);

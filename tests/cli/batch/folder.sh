@@ -32,6 +32,20 @@ make -s zoo/mlp.npub NPU_TAG_FLAGS="--force 'cpu=aten.gelu*'" 2>&1
 npu-compile --info zoo/mlp.npub | grep -c '"device":"cpu"'
 npu-run zoo/mlp.npub --inputs "$small/mlp.inputs.safetensors" --expect "$small/mlp.outputs.safetensors" >report
 echo "exit $?"
+echo "with a launcher:"
+cat >launch <<'END'
+#!/bin/sh
+# As srun: options of its own, then the program.
+[ "$1" = -n1 ] || exit 1
+shift
+echo "$1" >>started
+exec "$@"
+END
+chmod +x launch
+touch zoo/depthwise.json
+batch NPU_LAUNCH='./launch -n1'; changed
+sort started
+rm launch started
 echo "a broken document:"
 echo '{"nodes": [' >zoo/broken.json
 touch zoo/*.json

@@ -34,6 +34,24 @@ struct BenchTimes {
   double p90_ms = 0;
 };
 
+/// What crossed between the ranks of a plan.
+struct RankReport {
+  std::int32_t size = 1;
+  std::string exchange;           ///< "cover" or "features"
+  std::int64_t exchanges = 0;     ///< of each rank: one before every layer of every run
+  std::int64_t rows = 0;          ///< that crossed before each layer
+  std::int64_t planned_rows = 0;  ///< by the plan
+  std::int64_t bytes = 0;         ///< in all exchanges
+  double exchange_ms = 0;         ///< of the first rank, in all exchanges, waiting included
+  struct Pair {
+    std::int32_t from = 0;
+    std::int32_t to = 0;
+    std::int64_t rows = 0;
+    std::int64_t planned_rows = 0;
+  };
+  std::vector<Pair> pairs;
+};
+
 /// The result of running a plan; npu-run(1) lists its keys.
 struct RunReport {
   std::int32_t k = 1;
@@ -56,6 +74,7 @@ struct RunReport {
   std::int32_t reexecuted = 0;      ///< tasks of a failed device that ran elsewhere
   std::optional<BenchTimes> bench;
   std::optional<Comparison> comparison;
+  std::optional<RankReport> ranks;  ///< of a plan with ranks
 };
 
 Json to_json(const RunReport& report);

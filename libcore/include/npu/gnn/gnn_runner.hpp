@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,18 +41,25 @@ struct RunOptions {
   float padding = 0;       ///< value of padding rows; NaN shows that no result depends on them
   CacheOptions cache;      ///< of the programs of static devices
   ProgressCallback progress;
+  /// Told, for a plan with several ranks, which one this process is.
+  std::function<void(std::int32_t rank, std::int32_t size)> joined;
 };
 
 struct RunResult {
   RunReport report;
   Tensor output;       ///< [nodes, features]
   bool within = true;  ///< the comparison, if any, held
+  /// False on all ranks of a plan but one: nothing is to be said here, and of what follows only
+  /// `failed` has a meaning.
+  bool speaks = true;
+  bool failed = false;  ///< another rank has failed, and says why
   PhaseTimes times;
 };
 
 /// Executes a plan: one worker per device, clusters in order of priority, a barrier between layers.
 /// A task whose device fails is run again on another device that can run its stages. Throws Error
-/// kUnsupported if there is none.
+/// kUnsupported if there is none. A plan with ranks is run together with the other processes that
+/// the launcher has started; `output` then has the rows of this one.
 RunResult run_plan(const RunOptions& options, Diagnostics& diagnostics);
 
 }  // namespace npu::gnn

@@ -88,6 +88,14 @@ std::int32_t PartTree::common_depth(std::int32_t place, std::int32_t other) cons
   return depth;
 }
 
+PartTree::Node PartTree::sibling(std::int32_t place, std::int32_t depth) const noexcept {
+  Node node = root();
+  for (std::int32_t d = 1; d < depth; ++d) {
+    node = node.first().contains(place) ? node.first() : node.second();
+  }
+  return node.first().contains(place) ? node.second() : node.first();
+}
+
 std::vector<std::int32_t> order_parts(const CsrGraph& in_edges,
                                       const std::vector<std::int32_t>& part_of,
                                       std::int32_t part_count) {

@@ -39,6 +39,8 @@ class PartTree {
   /// How many nodes above two different leaves are above both, the root included: the leaf at
   /// `other` hangs from the sibling of the node at that depth above `place`.
   std::int32_t common_depth(std::int32_t place, std::int32_t other) const noexcept;
+  /// That sibling.
+  Node sibling(std::int32_t place, std::int32_t depth) const noexcept;
 
  private:
   std::vector<std::int32_t> place_;  // by part

@@ -45,6 +45,24 @@ void write_steps(const RunReport& report, Json& json) {
   for (const auto& [name, ms] : busy_ms) busy[name] = ms;
 }
 
+Json ranks_json(const RankReport& ranks) {
+  Json json = {{"size", ranks.size},
+               {"exchange", ranks.exchange},
+               {"exchanges", ranks.exchanges},
+               {"rows", ranks.rows},
+               {"planned_rows", ranks.planned_rows},
+               {"bytes", ranks.bytes},
+               {"exchange_ms", ranks.exchange_ms}};
+  Json& pairs = json["pairs"] = Json::array();
+  for (const RankReport::Pair& pair : ranks.pairs) {
+    pairs.push_back({{"from", pair.from},
+                     {"to", pair.to},
+                     {"rows", pair.rows},
+                     {"planned_rows", pair.planned_rows}});
+  }
+  return json;
+}
+
 // Which runs the measured time is of.
 std::string measured_of(const RunReport& report) {
   if (!report.bench) return "the first run";
@@ -59,6 +77,13 @@ std::string format_run_times(const RunReport& report) {
                      " ms: it also makes memory, threads and caches warm\n";
   text += "measured_ms " + fixed_text(report.measured_ms, 3) + " is " + measured_of(report);
   text += report.bench ? "\n" : "; --bench N measures further ones\n";
+  if (const auto& ranks = report.ranks) {
+    text += std::to_string(ranks->size) + (ranks->size == 1 ? " rank; " : " ranks; ") +
+            std::to_string(ranks->rows) + " rows crossed before every layer, " +
+            std::to_string(ranks->planned_rows) + " by the plan; " +
+            bytes_text(static_cast<double>(ranks->bytes)) + " in all, " +
+            fixed_text(ranks->exchange_ms, 3) + " ms on the first rank\n";
+  }
   return text + "predicted " + fixed_text(report.predicted_ms, 3) + " ms, for runs when warm\n\n";
 }
 
@@ -88,6 +113,7 @@ Json to_json(const RunReport& report) {
                      {"p90_ms", bench->p90_ms}};
   }
   if (report.comparison) json["comparison"] = comparison_json(*report.comparison);
+  if (report.ranks) json["ranks"] = ranks_json(*report.ranks);
   return json;
 }
 

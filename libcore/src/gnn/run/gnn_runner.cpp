@@ -10,6 +10,7 @@
 #include "gnn/run/plan_devices.hpp"
 #include "gnn/run/plan_executor.hpp"
 #include "gnn/run/plan_loader.hpp"
+#include "gnn/run/rank_run.hpp"
 #include "npu/gnn/features.hpp"
 #include "npu/gnn/verify_plan.hpp"
 #include "npu/support/elapsed.hpp"
@@ -128,6 +129,10 @@ void warn_of_other_precision(const Plan& plan, const RunOptions& options,
                               "; npu-profile --precision " + chosen + " measures others");
 }
 
+void write_trace(const RunOptions& options, const RunResult& result) {
+  if (!options.trace.empty()) write_file_atomically(options.trace, run_trace(result.report));
+}
+
 void compare_and_write(const RunOptions& options, bool is_narrow, RunResult& result) {
   if (!options.expect.empty()) {
     const Tensor expected = read_features(options.expect);
@@ -141,27 +146,42 @@ void compare_and_write(const RunOptions& options, bool is_narrow, RunResult& res
   } else if (!options.outputs.empty()) {
     write_safetensors(options.outputs, {{"out", result.output}});
   }
-  if (!options.trace.empty()) write_file_atomically(options.trace, run_trace(result.report));
+  write_trace(options, result);
 }
 
-RunResult computed(const RunOptions& options, Diagnostics& diagnostics) {
+ExecutorOptions executor_options(const RunOptions& options, RankRun* ranks, RunProgress& progress) {
+  ExecutorOptions result;
+  result.padding = options.padding;
+  result.goes_on = [&](std::int32_t layer) { return progress.task_ended(layer); };
+  if (ranks != nullptr) {
+    result.before_layer = [ranks](Tensor& input) { ranks->before_layer(input); };
+  }
+  return result;
+}
+
+// `ranks` is null for a plan of one process.
+RunResult computed(const RunOptions& options, RankRun* ranks, Diagnostics& diagnostics) {
   RunResult result;
   RunReport& report = result.report;
   PhaseTimes times;
   const auto load_start = Clock::now();
-  const LoadedPlan loaded = load_plan(options, times);
+  LoadedPlan loaded;
   CompileCache cache(options.cache);
   ProgramCounts counts;
   std::vector<GnnDevice> devices;
   RunProgress progress(options);
   std::unique_ptr<PlanExecutor> executor;
-  {
+  const auto prepare = [&] {
+    loaded = ranks == nullptr ? load_plan(options, times) : ranks->load(options, times);
     const PhaseTimes::Scope phase(times, "devices and programs");
     devices = open_devices(loaded.plan, options, cache, counts);
-    executor = std::make_unique<PlanExecutor>(
-        loaded, devices, options.plan,
-        ExecutorOptions{
-            options.padding, [&](std::int32_t layer) { return progress.task_ended(layer); }, {}});
+    executor = std::make_unique<PlanExecutor>(loaded, devices, options.plan,
+                                              executor_options(options, ranks, progress));
+  };
+  if (ranks == nullptr) {
+    prepare();
+  } else {
+    ranks->prepare_together(prepare);
   }
   warn_of_other_backends(loaded.plan, devices, diagnostics);
   warn_of_other_precision(loaded.plan, options, diagnostics);
@@ -184,6 +204,7 @@ RunResult computed(const RunOptions& options, Diagnostics& diagnostics) {
   report.k = loaded.plan.k;
   report.predicted_ms = loaded.plan.makespan_ms;
   report.output = result.output.shape();
+  if (ranks != nullptr) report.output[0] = ranks->node_count();
   for (const PlanDevice& device : loaded.plan.devices) report.devices.push_back(device.name);
   report.steps = steps_of(*executor, loaded.plan);
   add_times(run_ms, options.bench > 0, report);
@@ -196,16 +217,43 @@ RunResult computed(const RunOptions& options, Diagnostics& diagnostics) {
   report.reexecuted = executor->scheduler().moved_count();
   {
     const PhaseTimes::Scope phase(times, "compare and write");
-    compare_and_write(options, report.precision == "bf16", result);
+    if (ranks == nullptr) {
+      compare_and_write(options, report.precision == "bf16", result);
+    } else {
+      if (!options.outputs.empty()) ranks->write(options.outputs, result.output);
+      report.ranks = ranks->finish();
+      if (ranks->rank() == 0) write_trace(options, result);
+    }
   }
   result.times = std::move(times);
   return result;
 }
 
+// One of several processes: all but the first are silent, unless one fails where others do not.
+RunResult computed_by_rank(RunOptions options, Diagnostics& diagnostics) {
+  try {
+    const std::unique_ptr<RankRun> ranks = RankRun::open(options);
+    if (ranks == nullptr || ranks->size() == 1) return computed(options, ranks.get(), diagnostics);
+    if (options.joined) options.joined(ranks->rank(), ranks->size());
+    if (ranks->rank() == 0) return computed(options, ranks.get(), diagnostics);
+    options.progress = {};
+    Diagnostics of_this_rank;
+    RunResult result = computed(options, ranks.get(), of_this_rank);
+    result.speaks = false;
+    return result;
+  } catch (const FailedElsewhere&) {
+    RunResult result;
+    result.speaks = false;
+    result.failed = true;
+    return result;
+  }
+}
+
 }  // namespace
 
 RunResult run_plan(const RunOptions& options, Diagnostics& diagnostics) {
-  return options.simulate ? simulated(options, diagnostics) : computed(options, diagnostics);
+  return options.simulate ? simulated(options, diagnostics)
+                          : computed_by_rank(options, diagnostics);
 }
 
 }  // namespace npu::gnn

@@ -74,6 +74,7 @@ void PlanExecutor::execute() {
   scheduler_->start();
   Tensor x = loaded_.features;
   for (std::size_t l = 0; l < graph_.layers.size(); ++l) {
+    if (options_.before_layer) options_.before_layer(x);
     input_ = std::move(x);
     narrow_input_ = narrow_features(l);
     output_ = Tensor(DType::kFloat32, {loaded_.nodes, loaded_.model.layers[l].output_features});

@@ -25,6 +25,9 @@ struct ExecutorOptions {
   /// Called before every task, on the thread of its device. What it throws is a failure of the
   /// device: this is how tests make one fail.
   std::function<void(const std::string& device)> before_task;
+  /// Called before every layer, to fill in the rows of its input that no task of this process
+  /// computes.
+  std::function<void(Tensor& input)> before_layer;
 };
 
 /// Computes a loaded plan: tasks, blocks and values, in the order of the scheduler. Refers to the

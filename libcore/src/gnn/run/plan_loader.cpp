@@ -28,16 +28,6 @@ std::invoke_result_t<Action> timed(const RunOptions& options, PhaseTimes& times,
   return action();
 }
 
-StagedModel read_model(const Plan& plan, const std::string& path) {
-  const std::string file = path_beside(path, plan.files.model);
-  StagedModel model = read_staged_model(file);
-  if (model.hash != plan.files.model_hash) {
-    throw Error(ErrorCode::kInvalidGraph, "the plan was made for another version of the model",
-                {.file = file});
-  }
-  return model;
-}
-
 std::vector<std::int32_t> read_partition(const Plan& plan, const std::string& path,
                                          std::int64_t nodes) {
   const std::string file = path_beside(path, plan.partition->file);
@@ -117,33 +107,48 @@ Plan read_runnable_plan(const std::string& path) {
   return plan;
 }
 
-LoadedPlan load_plan(const RunOptions& options, PhaseTimes& times) {
-  report_progress(options.progress, 0, "load");
-  LoadedPlan loaded;
-  loaded.plan = read_runnable_plan(options.plan);
-  const Plan& plan = loaded.plan;
+StagedModel read_plan_model(const Plan& plan, const std::string& path) {
   if (plan.files.model.empty() || plan.files.graph.empty()) {
     throw Error(ErrorCode::kUsage,
                 "the plan was made without a model or a graph: it can only be simulated "
                 "(--simulate)");
   }
-  loaded.model = read_model(plan, options.plan);
+  const std::string file = path_beside(path, plan.files.model);
+  StagedModel model = read_staged_model(file);
+  if (model.hash != plan.files.model_hash) {
+    throw Error(ErrorCode::kInvalidGraph, "the plan was made for another version of the model",
+                {.file = file});
+  }
+  return model;
+}
+
+PlanGraph read_plan_graph(const Plan& plan, const RunOptions& options, PhaseTimes& times) {
   GraphReadOptions graph_options;
   if (plan.files.node_count_given) graph_options.node_count = plan.files.graph_nodes;
   graph_options.undirected = plan.files.undirected;
-  const DataGraph data = timed(options, times, "read the graph", [&] {
-    return read_graph_file(path_beside(options.plan, plan.files.graph), graph_options);
+  PlanGraph graph;
+  graph.in_edges = timed(options, times, "read the graph", [&] {
+    return read_graph_file(path_beside(options.plan, plan.files.graph), graph_options).in_edges;
   });
-  const CsrGraph& graph = data.in_edges;
-  loaded.nodes = graph.node_count();
-  const std::vector<std::int32_t> part_of = read_partition(plan, options.plan, loaded.nodes);
-  loaded.parts =
-      timed(options, times, "subgraphs", [&] { return extract_subgraphs(graph, part_of, plan.k); });
+  graph.part_of = read_partition(plan, options.plan, graph.in_edges.node_count());
+  return graph;
+}
+
+LoadedPlan load_plan(const RunOptions& options, PhaseTimes& times) {
+  report_progress(options.progress, 0, "load");
+  LoadedPlan loaded;
+  loaded.plan = read_runnable_plan(options.plan);
+  const Plan& plan = loaded.plan;
+  loaded.model = read_plan_model(plan, options.plan);
+  const PlanGraph graph = read_plan_graph(plan, options, times);
+  loaded.nodes = graph.in_edges.node_count();
+  loaded.parts = timed(options, times, "subgraphs",
+                       [&] { return extract_subgraphs(graph.in_edges, graph.part_of, plan.k); });
   check_sizes(loaded, options.plan);
   loaded.features =
       timed(options, times, "read the features", [&] { return read_features(options.features); });
   check_features(loaded, options.features);
-  loaded.degree = degrees_of(graph);
+  loaded.degree = degrees_of(graph.in_edges);
   loaded.weights = load_staged_weights(loaded.model, options.weights);
   return loaded;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "npu/csr/csr_graph.hpp"
 #include "npu/gnn/gnn_runner.hpp"
 #include "npu/gnn/halo.hpp"
 #include "npu/gnn/plan_document.hpp"
@@ -33,6 +34,17 @@ Plan read_runnable_plan(const std::string& path);
 /// that names no model, graph or partition, and for files that are not the ones that it was made
 /// for.
 LoadedPlan load_plan(const RunOptions& options, PhaseTimes& times);
+
+/// The model of a plan. Throws Error for a plan that names no model or no graph, or another version
+/// of the model.
+StagedModel read_plan_model(const Plan& plan, const std::string& path);
+
+struct PlanGraph {
+  CsrGraph in_edges;
+  std::vector<std::int32_t> part_of;
+};
+/// The graph of the plan of `options`, and the parts that it was made for.
+PlanGraph read_plan_graph(const Plan& plan, const RunOptions& options, PhaseTimes& times);
 
 /// The weights of a staged model: from `file`, else from the one that it names.
 std::map<std::string, Tensor> load_staged_weights(const StagedModel& model,

@@ -140,6 +140,10 @@ class Builder {
   void check_complete(const std::vector<ShareTask>& tasks, std::size_t layer) const {
     std::vector<char> seen(parts_.size(), 0);
     for (const ShareTask& task : tasks) seen[index_of(task.subgraph)] = 1;
+    // Parts that another process computes are empty here.
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      if (parts_[p].owned == 0) seen[p] = 1;
+    }
     if (std::find(seen.begin(), seen.end(), 0) != seen.end()) {
       refuse("layer " + std::to_string(layer) + " does not plan every subgraph");
     }

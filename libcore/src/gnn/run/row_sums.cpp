@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adds up rows along the tree over the parts of a plan.
+//
+// What decides the bits of a sum is only the tree and the order of a part's rows, not which rank
+// adds up what: a rank holds the parts below one node, so a sum that it sends is what the receiver
+// would have computed for that node. O(terms * width); the tree's depth times a row of memory.
+#include "gnn/run/row_sums.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <thread>
+
+#include "npu/support/ids.hpp"
+#include "support/thread_pool.hpp"
+
+namespace npu::gnn {
+namespace {
+
+constexpr std::int64_t kPiece = 256;  // sums that a thread takes at once
+
+class Adder {
+ public:
+  explicit Adder(const RowSums::Rows& rows) : rows_(rows) {}
+
+  void add_up(std::span<const RowSums::Term> terms, PartTree::Node node, float* out,
+              std::size_t depth) {
+    const std::size_t bytes = index_of(rows_.width) * sizeof(float);
+    if (terms.size() == 1 || node.size() == 1) {
+      std::memcpy(out, rows_.at(terms.front().row), bytes);
+      for (const RowSums::Term& term : terms.subspan(1)) add(rows_.at(term.row), out);
+      return;
+    }
+    const PartTree::Node second = node.second();
+    const auto middle = static_cast<std::size_t>(
+        std::partition_point(terms.begin(), terms.end(),
+                             [&](const RowSums::Term& term) { return term.place < second.begin; }) -
+        terms.begin());
+    if (middle == terms.size()) return add_up(terms, node.first(), out, depth);
+    if (middle == 0) return add_up(terms, second, out, depth);
+    add_up(terms.first(middle), node.first(), out, depth);
+    if (scratch_.size() <= depth) scratch_.resize(depth + 1);
+    scratch_[depth].resize(index_of(rows_.width));
+    add_up(terms.subspan(middle), second, scratch_[depth].data(), depth + 1);
+    add(scratch_[depth].data(), out);
+  }
+
+ private:
+  void add(const float* row, float* out) const {
+    for (std::int64_t c = 0; c < rows_.width; ++c) out[c] += row[c];
+  }
+
+  const RowSums::Rows& rows_;
+  std::vector<std::vector<float>> scratch_;
+};
+
+}  // namespace
+
+void RowSums::add(PartTree::Node node, std::vector<Term> terms) {
+  std::stable_sort(terms.begin(), terms.end(),
+                   [](const Term& a, const Term& b) { return a.place < b.place; });
+  nodes_.push_back(node);
+  terms_.insert(terms_.end(), terms.begin(), terms.end());
+  offsets_.push_back(static_cast<std::int64_t>(terms_.size()));
+}
+
+void RowSums::compute(const Rows& rows, float* out, std::int32_t threads) const {
+  const auto pieces = index_of((size() + kPiece - 1) / kPiece);
+  const std::size_t most =
+      threads > 0 ? index_of(threads) : std::max(1U, std::thread::hardware_concurrency());
+  run_pieces(pieces, most, [&](std::size_t piece) {
+    Adder adder(rows);
+    const auto end = std::min(size(), static_cast<std::int64_t>(piece + 1) * kPiece);
+    for (auto i = static_cast<std::int64_t>(piece) * kPiece; i < end; ++i) {
+      const std::int64_t begin = offsets_[index_of(i)];
+      const std::span<const Term> terms(terms_.data() + begin,
+                                        index_of(offsets_[index_of(i) + 1] - begin));
+      adder.add_up(terms, nodes_[index_of(i)], out + i * rows.width, 0);
+    }
+  });
+}
+
+}  // namespace npu::gnn

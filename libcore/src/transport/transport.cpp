@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads a transport and calls it. The object stays loaded until the process ends, as MPI libraries
+// do not survive being unloaded. Waiting is by asking again, with pauses that grow to a tenth of a
+// millisecond: ranks may share processors, and MPI's own waiting spins.
+#include "transport/transport.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <thread>
+
+#include "device/library_folders.hpp"
+#include "npu/support/error.hpp"
+#include "npu/support/file_io.hpp"
+#include "npu/support/text.hpp"
+
+namespace npu {
+namespace {
+
+constexpr const char* kPathVariable = "NPU_TRANSPORT_PATH";
+constexpr std::chrono::microseconds kLongestPause{100};
+constexpr int kSpins = 1000;
+
+[[noreturn]] void refuse_transport(const std::string& path, const std::string& text) {
+  throw Error(ErrorCode::kUnsupported, text, {.file = path});
+}
+
+std::string find_transport(const std::string& name) {
+  std::string looked_in;
+  for (const std::string& folder : library_folders("transports", kPathVariable)) {
+    std::string path = folder + "/npu_transport_" + name + ".so";
+    if (is_regular_file(path)) return path;
+    looked_in += (looked_in.empty() ? "" : ", ") + folder;
+  }
+  throw Error(ErrorCode::kUnsupported,
+              "a plan for several ranks needs the transport '" + name + "', which is not in " +
+                  looked_in +
+                  ": install the package npu-transport-mpi, or build with libopenmpi-dev");
+}
+
+std::optional<std::int32_t> number_of(const char* text) {
+  if (text == nullptr) return std::nullopt;
+  const std::string_view digits = text;
+  std::int32_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || end != digits.data() + digits.size() || number < 0) {
+    return std::nullopt;
+  }
+  return number;
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> Transport::join(const std::string& name) {
+  const std::string path = find_transport(name);
+  // Global: the MPI library's own modules look for its symbols there.
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr) {
+    const char* reason = ::dlerror();
+    refuse_transport(path, "the transport does not load: " +
+                               (reason == nullptr ? std::string() : printable_text(reason)));
+  }
+  const auto entry =
+      reinterpret_cast<npu_transport_entry_function>(::dlsym(library, NPU_TRANSPORT_ENTRY_NAME));
+  const npu_transport* api = entry == nullptr ? nullptr : entry(NPU_TRANSPORT_ABI_VERSION);
+  if (api == nullptr || api->abi_version != NPU_TRANSPORT_ABI_VERSION) {
+    refuse_transport(path, "the transport does not serve ABI version " +
+                               std::to_string(NPU_TRANSPORT_ABI_VERSION));
+  }
+  return std::make_unique<Transport>(*api);
+}
+
+Transport::Transport(const npu_transport& api) : api_(&api) { check(api.join(&rank_, &size_)); }
+
+void Transport::check(const char* fault) const {
+  if (fault == nullptr) return;
+  throw Error(ErrorCode::kFailed,
+              "transport '" + std::string(api_->name) + "': " + printable_text(fault));
+}
+
+void Transport::connect(const TransportPeers& from, const TransportPeers& to) const {
+  const auto peers = [](const TransportPeers& list) {
+    return npu_transport_peers{static_cast<std::int32_t>(list.ranks.size()), list.ranks.data(),
+                               list.rows.data()};
+  };
+  const npu_transport_peers in = peers(from);
+  const npu_transport_peers out = peers(to);
+  check(api_->connect(&in, &out));
+}
+
+void Transport::exchange(const void* out, void* in, std::int64_t row_bytes) const {
+  check(api_->start(out, in, row_bytes));
+  std::chrono::microseconds pause{1};
+  for (int tries = 0;; ++tries) {
+    std::int32_t done = 0;
+    check(api_->test(&done));
+    if (done != 0) return;
+    if (tries < kSpins) {
+      std::this_thread::yield();
+      continue;
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, kLongestPause);
+  }
+}
+
+void Transport::sum(std::span<std::int64_t> values) const {
+  check(api_->sum(values.data(), static_cast<std::int64_t>(values.size())));
+}
+
+std::int64_t Transport::smallest(std::int64_t value) const {
+  check(api_->smallest(&value));
+  return value;
+}
+
+void Transport::leave() const { check(api_->leave()); }
+
+void do_together(const Transport* transport, const std::function<void()>& action) {
+  if (transport == nullptr) return action();
+  const std::int64_t none = transport->size();
+  try {
+    action();
+  } catch (const Error&) {
+    const bool speaks = transport->smallest(transport->rank()) == transport->rank();
+    transport->leave();
+    if (speaks) throw;
+    throw FailedElsewhere{};
+  }
+  if (transport->smallest(none) == none) return;
+  transport->leave();
+  throw FailedElsewhere{};
+}
+
+LaunchedAs launched_as() {
+  struct Launcher {
+    const char* rank;
+    const char* size;
+  };
+  for (const Launcher& launcher :
+       {Launcher{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, Launcher{"PMI_RANK", "PMI_SIZE"},
+        Launcher{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}}) {
+    const auto rank = number_of(std::getenv(launcher.rank));
+    const auto size = number_of(std::getenv(launcher.size));
+    if (rank && size && *rank < *size) return {*rank, *size};
+  }
+  return {};
+}
+
+}  // namespace npu

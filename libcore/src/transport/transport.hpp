@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "npu/transport.h"
+
+namespace npu {
+
+/// Ranks, ascending, and the rows that go to or come from each.
+struct TransportPeers {
+  std::vector<std::int32_t> ranks;
+  std::vector<std::int64_t> rows;
+};
+
+/// The processes that run a plan together, as npu/transport.h defines them. All functions throw
+/// Error kFailed with what the transport says.
+class Transport {
+ public:
+  /// Loads the shared object of a transport from beside the program or from the folders of
+  /// NPU_TRANSPORT_PATH, and joins the other processes. Throws Error kUnsupported if there is none.
+  static std::unique_ptr<Transport> join(const std::string& name);
+  /// Over a table of functions, which has to outlive the object; joins.
+  explicit Transport(const npu_transport& api);
+
+  std::int32_t rank() const noexcept { return rank_; }
+  std::int32_t size() const noexcept { return size_; }
+
+  void connect(const TransportPeers& from, const TransportPeers& to) const;
+  /// Exchanges rows and waits, leaving the processor to others meanwhile.
+  void exchange(const void* out, void* in, std::int64_t row_bytes) const;
+  void sum(std::span<std::int64_t> values) const;
+  std::int64_t smallest(std::int64_t value) const;
+  void leave() const;
+
+ private:
+  void check(const char* fault) const;
+
+  const npu_transport* api_;
+  std::int32_t rank_ = 0;
+  std::int32_t size_ = 1;
+};
+
+/// Another process has failed, and says why.
+struct FailedElsewhere {};
+
+/// Does something in every process; collective. If it throws Error in some, one of them throws that
+/// and all others FailedElsewhere, after they have parted. Null: there is one process.
+void do_together(const Transport* transport, const std::function<void()>& action);
+
+/// How a launcher says that it has started this process, by the variables of Open MPI, MPICH and
+/// Slurm; as the only one if there was no launcher. Nothing is loaded for it.
+struct LaunchedAs {
+  std::int32_t rank = 0;
+  std::int32_t size = 1;
+};
+LaunchedAs launched_as();
+
+}  // namespace npu

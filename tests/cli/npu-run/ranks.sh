@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+# Plans for several processes: the same bits for any number of them, as many rows as planned, and what happens if one fails.
+. "$CASES/lib.sh"
+command -v mpirun >/dev/null || exit 77
+[ -e "$(dirname "$(command -v npu-run)")/../lib/npu/transports/npu_transport_mpi.so" ] || exit 77
+cp "$TESTDATA"/gnn/* .
+# Open MPI refuses to run as root and on fewer processors than ranks unless it is told to.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+ranks() {
+  count=$1
+  shift
+  mpirun --oversubscribe --bind-to none -n "$count" npu-run "$@"
+}
+# MPI does not start everywhere, for example without a network or shared memory.
+mpirun --oversubscribe -n 2 true 2>/dev/null || exit 77
+plan() { npu-plan -q graph.mtx --profile profile.json --devices cpu,npu --select greedy --pad 16 "$@"; }
+
+for model in graphsage gcn gat; do
+  for count in 1 2 4 8; do
+    plan --model $model.json -k 8 --ranks $count -o plan.json
+    if [ $count = 1 ]; then
+      npu-run plan.json --features x.npy --threads 1 --outputs one.npy >report.json 2>err || cat err
+      plan --model $model.json -k 8 -o whole.json
+      npu-run whole.json --features x.npy --expect one.npy >report.json 2>err
+      echo "$model without ranks: exit $?"
+      continue
+    fi
+    ranks $count plan.json --features x.npy --threads 1 --outputs many.npy >report.json 2>err || cat err
+    cmp one.npy many.npy && echo "$model on $count ranks: the same bits"
+    tr -d ' \n' <report.json | sed 's/.*"ranks":{//; s/"exchange_ms":[0-9.e-]*,//; s/,"pairs".*//'
+    echo
+    # Every pair sent as many rows as planned.
+    tr -d ' \n' <report.json | grep -o '"rows":[0-9]*,"planned_rows":[0-9]*}' | awk -F'[:,}]' '$2 != $4'
+  done
+done
+plan --model graphsage.json -k 8 --ranks 3 --exchange features -o plan.json
+ranks 3 plan.json --features x.npy --outputs features.npy --bench 2 --report 2>&1 >report.json | grep '^3 ranks' | sed 's/, [0-9.]* ms.*//'
+
+# One rank speaks, all end with 1, and nothing is left.
+complaints() { grep '^npu-run' err; }
+plan --model graphsage.json -k 8 --ranks 2 -o plan.json
+rm -f out.npy*
+ln -s /dev/null null.npy
+for words in 'plan.json --features missing.npy' 'plan.json --features graph.mtx' 'plan.json --features x.npy --expect one.npy' \
+  'plan.json --features x.npy --outputs missing/out.npy' 'plan.json --features x.npy --outputs out.safetensors' \
+  'plan.json --features x.npy --outputs null.npy'; do
+  echo "\$ npu-run $words"
+  # shellcheck disable=SC2086 # words
+  ranks 2 $words >out 2>err
+  echo "exit $?"
+  complaints
+done
+for count in 1 3; do
+  ranks $count plan.json --features x.npy --outputs out.npy >out 2>err
+  echo "$count ranks: exit $?"
+  complaints
+done
+try npu-run plan.json --features x.npy
+ranks 2 whole.json --features x.npy >out 2>err
+echo "exit $?"
+complaints
+(NPU_TRANSPORT_PATH=$PWD OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 npu-run plan.json --simulate >out && echo simulated)
+
+# A rank that is killed: the others end at once with one line each, and no output is there.
+plan --model graphsage.json -k 8 --ranks 4 -o plan.json
+mpirun --oversubscribe --bind-to none -n 4 npu-run plan.json --features x.npy --outputs out.npy --bench 1000000 >out 2>err &
+launcher=$!
+pids=
+tries=0
+while [ "$(echo "$pids" | wc -w)" -lt 4 ] && [ $tries -lt 200 ]; do
+  sleep 0.1
+  pids=$(ps -o pid= --ppid $launcher)
+  tries=$((tries + 1))
+done
+sleep 2
+# shellcheck disable=SC2086 # pids
+set -- $pids
+before=$(date +%s)
+kill -9 "$3"
+wait $launcher
+[ $? -ne 0 ] && [ $(($(date +%s) - before)) -le 5 ] && echo "ended in time"
+complaints | sort
+ls out.npy* 2>/dev/null
+cat out
