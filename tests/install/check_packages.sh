@@ -39,6 +39,7 @@ cd "$scratch"
   fail "cpack failed"
 }
 packages="npu-tools npu-backend-onednn npu-backend-aten libnpu-dev"
+if [ -f "$build/lib/npu/backends/npu_backend_opencl.so" ]; then packages="$packages npu-backend-opencl"; fi
 for package in $packages; do
   file=$(ls cpack/"${package}"_*.deb) || fail "cpack made no $package"
   dpkg-deb -f "$file" >"$package.control"
@@ -46,6 +47,7 @@ for package in $packages; do
 done
 # The dependencies of each package cover what its binaries need; see NpuPackages.cmake.
 while read -r package needed; do
+  [ -f "$package.control" ] || continue # of a backend that was left out
   sed -n 's/^Depends: //p' "$package.control" | grep -q "$needed" || fail "$package does not depend on $needed"
 done <<END
 npu-tools libsimdjson
@@ -53,6 +55,7 @@ npu-tools libmetis5
 npu-tools python3
 npu-backend-onednn libdnnl2
 npu-backend-aten libtorch1
+npu-backend-opencl ocl-icd-libopencl1
 libnpu-dev nlohmann-json3-dev
 END
 
