@@ -3,7 +3,9 @@
 # Installs what is missing, builds Release, and runs the main job on a shipped ResNet-18.
 #
 # Usage: scripts/quickstart.sh                        everything
+#        scripts/quickstart.sh --with-opencl          and the backend opencl, with pocl, which runs it on the CPU
 #        scripts/quickstart.sh --packages-only        only the installation (scripts/test.sh shares it)
+#        scripts/quickstart.sh --packages-only --with-opencl   with those of the backend opencl
 #        scripts/quickstart.sh --packages-only --ci   and what .ci/run, format.sh, lint.sh and fuzz.sh need
 #
 # Needs Debian's apt for what is missing, and root or sudo then. Nothing is installed twice: a second run
@@ -21,6 +23,8 @@ packages=(
   libopenmpi-dev openmpi-bin
   catch2 groff-base
 )
+# What the backend opencl needs: the loader, and a driver that is there on any machine.
+opencl_packages=(ocl-icd-opencl-dev pocl-opencl-icd)
 # What the gates of .ci/run need beside them. Versions matter: formatting and checks are those of clang 14.
 ci_packages=(
   git clang clang-format-14 clang-tidy-14 libclang-rt-14-dev
@@ -114,13 +118,21 @@ EOF
 
 case "$*" in
   "") install_packages && build && run_main_job ;;
+  --with-opencl)
+    packages+=("${opencl_packages[@]}")
+    install_packages && build && run_main_job
+    ;;
   --packages-only) install_packages ;;
+  "--packages-only --with-opencl")
+    packages+=("${opencl_packages[@]}")
+    install_packages
+    ;;
   "--packages-only --ci")
-    packages+=("${ci_packages[@]}")
+    packages+=("${opencl_packages[@]}" "${ci_packages[@]}")
     install_packages
     ;;
   *)
-    printf 'Usage: %s [--packages-only [--ci]]\n' "$0" >&2
+    printf 'Usage: %s [--with-opencl] [--packages-only [--with-opencl | --ci]]\n' "$0" >&2
     exit 2
     ;;
 esac

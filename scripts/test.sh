@@ -52,7 +52,7 @@ junit_count() {
   sed -n "/<testsuite /,/>/s/.*[[:space:]]$1=\"\([0-9]*\)\".*/\1/p" "$2" | head -n 1
 }
 
-./scripts/quickstart.sh --packages-only
+./scripts/quickstart.sh --packages-only --with-opencl
 
 printf '\n==> Release: build and test\n'
 cmake --preset release

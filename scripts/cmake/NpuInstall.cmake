@@ -3,6 +3,7 @@
 #   tools    programs, pages, completions, exporters, batch.mk
 #   onednn   the backend that is the device npu          aten   the backend that is the device cpu
 #   mpi      the transport between the processes of a plan, where MPI is installed
+#   opencl   the backend of OpenCL devices, where OpenCL was found
 #   dev      library, headers, find_package(npu), backends to start from, and the page about them
 # The programs and each backend's component are installed in the directories that build them.
 include(CMakePackageConfigHelpers)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Packages for Debian: cpack --config build/CPackConfig.cmake (or `cmake --build build --target package`) makes
-#   npu-tools, npu-backend-onednn, npu-backend-aten, npu-transport-mpi   and   libnpu-dev
+#   npu-tools, npu-backend-onednn, npu-backend-aten, npu-backend-opencl and npu-transport-mpi (where OpenCL
+#   and MPI were found)   and   libnpu-dev
 # from the components of NpuInstall.cmake. NpuDebianFiles.cmake adds the files that Debian requires in each of them.
 # dpkg-shlibdeps (Debian package dpkg-dev) reads from a package's binaries which shared libraries it needs.
 set(CPACK_GENERATOR DEB)
@@ -17,7 +18,7 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
 set(CPACK_PRE_BUILD_SCRIPTS "${CMAKE_CURRENT_LIST_DIR}/NpuDebianFiles.cmake")
 
 set(CPACK_COMPONENTS_ALL tools dev)
-foreach(backend onednn aten)
+foreach(backend onednn aten opencl)
   if(TARGET npu_backend_${backend})
     list(APPEND CPACK_COMPONENTS_ALL ${backend})
   endif()
@@ -37,6 +38,15 @@ set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME npu-tools)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "python3:any")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS "npu-backend-onednn, npu-backend-aten")
+set(CPACK_DEBIAN_OPENCL_PACKAGE_NAME npu-backend-opencl)
+set(CPACK_DEBIAN_OPENCL_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_OPENCL_PACKAGE_ENHANCES npu-tools)
+set(CPACK_DEBIAN_OPENCL_PACKAGE_RECOMMENDS "opencl-icd")
+set(CPACK_COMPONENT_OPENCL_DESCRIPTION "backend of npu-tools that runs models on OpenCL devices
+The device gpu of the built-in targets opencl and trio: kernels that are
+generated for each group of operators, on graphics cards and through pocl on
+any CPU.")
+
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS "make, python3-numpy, python3-torch, python3-torchvision, graphviz")
 set(CPACK_COMPONENT_TOOLS_DESCRIPTION "place, partition and run neural networks on several devices
 Small command-line programs that split a PyTorch model between an NPU and a

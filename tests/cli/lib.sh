@@ -131,3 +131,20 @@ mask_log() {
     s/fingerprint .*/fingerprint F/; s/\([:,]\) [0-9.]* [kM]*B (N ms)/\1 N B (N ms)/; s/[0-9]* kernels, [0-9]* reorders/N kernels/
     s/"threads":[0-9]*/"threads":N/' "$@"
 }
+
+# Ends a case, as skipped, where the backend opencl or a device for it is missing. Kernels that a driver keeps belong to
+# the case.
+need_opencl() {
+  POCL_CACHE_DIR=$(pwd)/kernels
+  export POCL_CACHE_DIR
+  mkdir -p "$POCL_CACHE_DIR"
+  npu-run --list-backends >backends 2>&1
+  if ! grep -q '"backend":"opencl"' backends; then
+    echo "skipped: built without OpenCL (Debian package ocl-icd-opencl-dev)"
+    exit 77
+  fi
+  if ! grep -q '"id":"opencl:0".*"usable":true' backends; then
+    echo "skipped: no OpenCL device (Debian package pocl-opencl-icd)"
+    exit 77
+  fi
+}

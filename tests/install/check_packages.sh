@@ -41,6 +41,7 @@ cd "$scratch"
 packages="npu-tools npu-backend-onednn npu-backend-aten libnpu-dev"
 # Built where MPI is installed.
 if [ -e "$build/lib/npu/transports/npu_transport_mpi.so" ]; then packages="$packages npu-transport-mpi"; fi
+if [ -f "$build/lib/npu/backends/npu_backend_opencl.so" ]; then packages="$packages npu-backend-opencl"; fi
 for package in $packages; do
   file=$(ls cpack/"${package}"_*.deb) || fail "cpack made no $package"
   dpkg-deb -f "$file" >"$package.control"
@@ -57,6 +58,7 @@ npu-tools python3
 npu-backend-onednn libdnnl2
 npu-backend-aten libtorch1
 npu-transport-mpi libopenmpi3
+npu-backend-opencl ocl-icd-libopencl1
 libnpu-dev nlohmann-json3-dev
 END
 

@@ -2,6 +2,7 @@
 // Lists and checks backends.
 #include "backend_options.hpp"
 
+#include <chrono>
 #include <vector>
 
 #include "npu/device/list_backends.hpp"
@@ -29,6 +30,13 @@ void add_backend_options(Tool& tool, BackendOptions& options) {
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->needs(check);
+  app.add_option("--case-limit", options.case_seconds,
+                 "with --check-backend: how long a case may take, " +
+                     std::to_string(options.check.limit.count()) +
+                     " by default; drivers with a slow compiler need more")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(1, 86400))
+      ->needs(check);
 }
 
 ExitStatus run_backend_options(Tool& tool, const BackendOptions& options) {
@@ -40,7 +48,9 @@ ExitStatus run_backend_options(Tool& tool, const BackendOptions& options) {
   }
   std::vector<std::string> child = {"--check-backend", options.check.backend};
   if (options.check.quick) child.emplace_back("--quick");
-  const BackendCheck check = check_backend(options.check, child);
+  CheckBackendOptions wanted = options.check;
+  if (options.case_seconds > 0) wanted.limit = std::chrono::seconds(options.case_seconds);
+  const BackendCheck check = check_backend(wanted, child);
   if (tool.wants_report()) tool.report(format_backend_check(check));
   tool.write_text(write_document(backend_check_json(check)));
   return check.passed() ? ExitStatus::kSuccess : ExitStatus::kAssertFailed;

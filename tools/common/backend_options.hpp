@@ -12,11 +12,12 @@ namespace npu::cli {
 struct BackendOptions {
   CheckBackendOptions check;
   bool list = false;
+  int case_seconds = 0;  ///< 0: the default limit of a case
 
   bool wanted() const { return list || !check.backend.empty(); }
 };
 
-/// --list-backends, --check-backend, --quick and --case.
+/// --list-backends, --check-backend, --quick, --case and --case-limit.
 void add_backend_options(Tool& tool, BackendOptions& options);
 
 /// Lists or checks, and writes the document.

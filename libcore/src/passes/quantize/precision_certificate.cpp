@@ -43,6 +43,7 @@ class CertificateCheck {
   std::string run() {
     certificate_.for_each("units", [&](const JsonFields& unit) { add_unit(unit); });
     check_nodes();
+    find_parameters();
     certificate_.for_each("values", [&](const JsonFields& value) { add_value(value); });
     check_sums();
     check_reads();
@@ -165,10 +166,27 @@ class CertificateCheck {
     return id;
   }
 
-  /// Weights, other types and what stays within a unit are no values; nothing else is left out.
+  /// Weights, and what nodes in no unit make of weights alone.
+  void find_parameters() {
+    is_parameter_.assign(graph_.tensors().size(), 0);
+    for (std::size_t i = 0; i < is_parameter_.size(); ++i) {
+      is_parameter_[i] = graph_.tensors()[i].kind == TensorKind::kWeight ? 1 : 0;
+    }
+    for (const NodeId id : ids_of<NodeId>(graph_.nodes())) {
+      const Node& node = graph_.node(id);
+      const bool is_made_of_them =
+          !node.inputs.empty() && !unit_of_.contains(id) &&
+          std::all_of(node.inputs.begin(), node.inputs.end(),
+                      [&](TensorId input) { return is_parameter_[index_of(input)] != 0; });
+      if (!is_made_of_them) continue;
+      for (const TensorId output : node.outputs) is_parameter_[index_of(output)] = 1;
+    }
+  }
+
+  /// Parameters, other types and what stays within a unit are no values; nothing else is left out.
   void check_unlisted(std::size_t unit, const Node& node, TensorId operand, TensorId origin) const {
     const TensorInfo& tensor = graph_.tensor(origin);
-    if (tensor.kind == TensorKind::kWeight) return;
+    if (is_parameter_[index_of(origin)] != 0) return;
     const auto producer = unit_of_.find(tensor.producer);
     const bool is_inside = tensor.kind == TensorKind::kResult && producer != unit_of_.end() &&
                            index_of(producer->second) == unit;
@@ -244,6 +262,7 @@ class CertificateCheck {
   std::vector<std::int64_t> error_;
   std::vector<char> int8_;
   std::set<TensorId> outputs_;
+  std::vector<char> is_parameter_;  // by tensor
   std::map<NodeId, std::int32_t> unit_of_;
   std::map<TensorId, std::int32_t> value_of_;
 };

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of the opencl backend, see npu-opencl(7).
+#include "boundary.hpp"
+#include "op_table.hpp"
+
+namespace npu::opencl {
+namespace {
+
+npu4_status list_ops(npu4_device* /*device*/, npu4_op_visitor visit, void* context,
+                     npu4_error* error) {
+  return guarded(error, [&] {
+    require(visit != nullptr, "visit is null");
+    for (const OpRow& row : op_table()) visit(context, std::string(row.op_type).c_str(), "opencl");
+  });
+}
+
+constexpr const char* kFeatures[] = {"memory.limit", "cancel", "queue", "copy", nullptr};
+
+npu4_backend make_table() {
+  npu4_backend table{};
+  table.struct_size = sizeof table;
+  table.abi_version = NPU4_ABI_VERSION;
+  table.features = kFeatures;
+  table.backend_info = backend_info;
+  table.device_info = device_info;
+  table.device_open = device_open;
+  table.device_close = device_close;
+  table.compile = compile;
+  table.model_load = model_load;
+  table.model_free = model_free;
+  table.program_create = program_create;
+  table.program_free = program_free;
+  table.buffer_create = buffer_create;
+  table.buffer_free = buffer_free;
+  table.run = run;
+  table.buffer_write = buffer_write;
+  table.buffer_read = buffer_read;
+  table.buffer_map = buffer_map;
+  table.buffer_unmap = buffer_unmap;
+  table.weights_load = weights_load;
+  table.weights_free = weights_free;
+  table.blob_report = blob_report;
+  table.blob_check = blob_check;
+  table.blob_memory = blob_memory;
+  table.model_memory = model_memory;
+  table.device_memory = device_memory;
+  table.list_ops = list_ops;
+  table.queue_open = queue_open;
+  table.queue_close = queue_close;
+  table.queue_flush = queue_flush;
+  table.queue_finish = queue_finish;
+  table.submit = submit;
+  table.submit_write = submit_write;
+  table.submit_read = submit_read;
+  table.event_wait = event_wait;
+  table.event_free = event_free;
+  table.event_on_done = event_on_done;
+  table.buffer_copy = buffer_copy;
+  return table;
+}
+
+}  // namespace
+}  // namespace npu::opencl
+
+extern "C" __attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(
+    const npu4_host* host, npu4_error* /*error*/) {
+  static const npu4_backend table = npu::opencl::make_table();
+  return host != nullptr ? &table : nullptr;
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Buffers: row-major tensors in the device's memory.
+#include <vector>
+
+#include "boundary.hpp"
+#include "npu/support/checked.hpp"
+
+namespace npu::opencl {
+
+ClMemory allocate(npu4_device& device, std::uint64_t bytes, MemoryShare& share, const char* what) {
+  if (bytes == 0) return {};
+  if (bytes > device.facts->largest_buffer) {
+    throw MemoryLimitError(what, bytes, device.facts->largest_buffer);
+  }
+  MemoryShare taken(device.ledger, bytes, what);
+  cl_int code = CL_SUCCESS;
+  ClMemory memory(clCreateBuffer(device.context.get(), CL_MEM_READ_WRITE,
+                                 static_cast<std::size_t>(bytes), nullptr, &code));
+  if (code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
+      code == CL_OUT_OF_HOST_MEMORY || code == CL_INVALID_BUFFER_SIZE) {
+    const npu4_memory_state state = device.ledger->state();
+    const std::uint64_t used = state.in_use_bytes - bytes;
+    const std::uint64_t all = device.facts->memory_bytes;
+    throw MemoryLimitError(what, bytes, all > used ? all - used : 0);
+  }
+  check_cl(code, "clCreateBuffer");
+  share = std::move(taken);
+  return memory;
+}
+
+namespace {
+
+std::unique_ptr<npu4_buffer> described(npu4_device& device, const npu4_buffer_desc& desc) {
+  require(desc.dtype < kDTypeCount, "unknown dtype");
+  require(desc.shape != nullptr || desc.rank == 0, "shape is null");
+  require(desc.layout == nullptr && desc.memory == 0, "there is one memory, and it is row-major");
+  auto buffer = std::make_unique<npu4_buffer>();
+  buffer->device = &device;
+  buffer->dtype = static_cast<DType>(desc.dtype);
+  if (desc.rank != 0) buffer->shape.assign(desc.shape, desc.shape + desc.rank);
+  const auto count = checked_element_count(buffer->shape);
+  const auto bytes =
+      count ? checked_multiply(*count, static_cast<std::int64_t>(dtype_size(buffer->dtype)))
+            : std::nullopt;
+  if (!bytes) {
+    throw StatusError{NPU4_INVALID, "shape " + shape_text(buffer->shape) + " is not a tensor's"};
+  }
+  buffer->bytes = static_cast<std::uint64_t>(*bytes);
+  require(buffer->bytes == desc.bytes, "the bytes are not those of the shape");
+  return buffer;
+}
+
+}  // namespace
+
+npu4_status buffer_create(npu4_device* device, const npu4_buffer_desc* desc, npu4_buffer** buffer,
+                          npu4_error* error) {
+  return guarded(error, [&] {
+    require(device != nullptr && desc != nullptr && NPU4_HAS(desc, usage) && buffer != nullptr,
+            "an argument is null");
+    auto made = described(*device, *desc);
+    made->memory = allocate(*device, made->bytes, made->share, "a buffer");
+    *buffer = made.release();
+  });
+}
+
+void buffer_free(npu4_buffer* buffer) {
+  if (buffer == nullptr) return;
+  buffer_unmap(buffer);
+  delete buffer;
+}
+
+void check_transfer(const npu4_buffer* buffer, const npu4_transfer* transfer) {
+  require(buffer != nullptr && transfer != nullptr && NPU4_HAS(transfer, data),
+          "an argument is null");
+  require(transfer->data != nullptr || transfer->bytes == 0, "the data is null");
+  require(transfer->offset <= buffer->bytes && transfer->bytes <= buffer->bytes - transfer->offset,
+          "the range passed is not within the buffer");
+}
+
+void transfer_on(npu4_buffer& buffer, const npu4_transfer& transfer, bool writes,
+                 cl_command_queue queue) {
+  if (transfer.bytes == 0) return;
+  const auto offset = static_cast<std::size_t>(transfer.offset);
+  const auto bytes = static_cast<std::size_t>(transfer.bytes);
+  if (writes) {
+    check_cl(clEnqueueWriteBuffer(queue, buffer.memory.get(), CL_TRUE, offset, bytes, transfer.data,
+                                  0, nullptr, nullptr),
+             "clEnqueueWriteBuffer");
+  } else {
+    check_cl(clEnqueueReadBuffer(queue, buffer.memory.get(), CL_TRUE, offset, bytes, transfer.data,
+                                 0, nullptr, nullptr),
+             "clEnqueueReadBuffer");
+  }
+}
+
+npu4_status buffer_write(npu4_buffer* buffer, const npu4_transfer* transfer, npu4_error* error) {
+  return guarded(error, [&] {
+    check_transfer(buffer, transfer);
+    transfer_on(*buffer, *transfer, true, buffer->device->queue.get());
+  });
+}
+
+npu4_status buffer_read(npu4_buffer* buffer, const npu4_transfer* transfer, npu4_error* error) {
+  return guarded(error, [&] {
+    check_transfer(buffer, transfer);
+    transfer_on(*buffer, *transfer, false, buffer->device->queue.get());
+  });
+}
+
+npu4_status buffer_map(npu4_buffer* buffer, std::uint32_t access, void** pointer,
+                       npu4_error* error) {
+  return guarded(error, [&] {
+    require(buffer != nullptr && pointer != nullptr, "an argument is null");
+    require(buffer->mapped == nullptr, "the buffer is mapped already");
+    if (buffer->bytes == 0) {
+      *pointer = nullptr;
+      return;
+    }
+    cl_map_flags flags = 0;
+    if ((access & NPU4_ACCESS_READ) != 0) flags |= CL_MAP_READ;
+    if ((access & NPU4_ACCESS_WRITE) != 0) flags |= CL_MAP_WRITE;
+    cl_int code = CL_SUCCESS;
+    buffer->mapped =
+        clEnqueueMapBuffer(buffer->device->queue.get(), buffer->memory.get(), CL_TRUE, flags, 0,
+                           static_cast<std::size_t>(buffer->bytes), 0, nullptr, nullptr, &code);
+    check_cl(code, "clEnqueueMapBuffer");
+    *pointer = buffer->mapped;
+  });
+}
+
+void buffer_unmap(npu4_buffer* buffer) {
+  if (buffer == nullptr || buffer->mapped == nullptr) return;
+  cl_command_queue queue = buffer->device->queue.get();
+  clEnqueueUnmapMemObject(queue, buffer->memory.get(), buffer->mapped, 0, nullptr, nullptr);
+  clFinish(queue);
+  buffer->mapped = nullptr;
+}
+
+void check_copy(const npu4_buffer* source, const npu4_buffer* destination) {
+  require(source != nullptr && destination != nullptr, "an argument is null");
+  require(source->dtype == destination->dtype && source->shape == destination->shape,
+          "the buffers differ in dtype or shape");
+}
+
+void copy_on(npu4_buffer& source, npu4_buffer& destination, cl_command_queue queue) {
+  if (source.bytes == 0 || &source == &destination) return;
+  const auto bytes = static_cast<std::size_t>(source.bytes);
+  if (source.device == destination.device) {
+    check_cl(clEnqueueCopyBuffer(queue, source.memory.get(), destination.memory.get(), 0, 0, bytes,
+                                 0, nullptr, nullptr),
+             "clEnqueueCopyBuffer");
+    return check_cl(clFinish(queue), "clFinish");
+  }
+  // Contexts share nothing, so it goes through the host.
+  std::vector<char> staging(bytes);
+  check_cl(clEnqueueReadBuffer(source.device->queue.get(), source.memory.get(), CL_TRUE, 0, bytes,
+                               staging.data(), 0, nullptr, nullptr),
+           "clEnqueueReadBuffer");
+  check_cl(clEnqueueWriteBuffer(queue, destination.memory.get(), CL_TRUE, 0, bytes, staging.data(),
+                                0, nullptr, nullptr),
+           "clEnqueueWriteBuffer");
+}
+
+}  // namespace npu::opencl

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel for each fusion group, in an order in which each reads what is there.
+//
+// Views are no kernels: whoever reads them computes their places. A group that no one kernel
+// computes is split into its nodes, which the report says. Kernels with the same text are one. A
+// graph output is written where it is computed, or copied if it is a view, an input or a weight.
+// O(nodes + edges) besides the texts.
+#include "lowering.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "group_kernel.hpp"
+#include "npu/ops/op_catalogue.hpp"
+#include "npu/ops/op_name.hpp"
+#include "npu/support/error.hpp"
+
+namespace npu::opencl {
+namespace {
+
+constexpr const char* kHelpers = R"cl(
+ushort npu_bfloat16(float x) {
+  const uint bits = as_uint(x);
+  if (x != x) return (ushort)((bits >> 16) | 0x40);
+  return (ushort)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+float npu_cubic_near(float x) { return (1.25f * x - 2.25f) * x * x + 1; }
+float npu_cubic_far(float x) { return ((-0.75f * x + 3.75f) * x - 6) * x + 3; }
+float npu_reflected(float x, float low, float span) {
+  if (span <= 0) return 0;
+  const float away = fabs(x - low);
+  const float rest = fmod(away, span);
+  return ((int)floor(away / span)) % 2 == 0 ? rest + low : span - rest + low;
+}
+)cl";
+
+/// Nodes that become one kernel.
+struct Unit {
+  std::vector<NodeId> nodes;
+  std::string pattern;
+};
+
+struct Split {
+  std::string pattern;
+  std::string node;
+  std::string reason;
+};
+
+class Lowering {
+ public:
+  Lowering(const Graph& graph, Machine machine)
+      : graph_(graph), model_(graph, machine), unit_of_(graph.nodes().size(), -1) {}
+
+  LoweredGraph run(const std::function<void(std::size_t, std::size_t)>& progress) {
+    find_readers();
+    make_units();
+    for (std::size_t i = 0; i < units_.size(); ++i) {
+      progress(i, units_.size());
+      lower_unit(units_[i]);
+    }
+    copy_outputs();
+    place_tensors();
+    fill_tensors();
+    LoweredGraph result;
+    result.report = report();
+    result.plan = std::move(plan_);
+    result.source = source();
+    return result;
+  }
+
+ private:
+  struct Pending {
+    GeneratedKernel kernel;
+    std::uint64_t number = 0;
+    std::vector<NodeId> nodes;
+    std::int32_t output = -1;  ///< that it only copies to
+  };
+
+  // ---- What is needed, and by whom ----
+
+  /// The tensor in memory, or computed by a kernel, whose elements a tensor is made of.
+  TensorId root_of(TensorId id) const {
+    for (;;) {
+      const NodeId producer = graph_.tensor(id).producer;
+      if (!producer.valid() || !is_view(model_, producer)) return id;
+      const Node& node = graph_.node(producer);
+      const TensorId next = node.op_type == kGetitem ? same_order_operand(model_, producer)
+                            : node.inputs.empty()    ? TensorId{}
+                                                     : node.inputs[0];
+      if (!next.valid()) return id;
+      id = next;
+    }
+  }
+
+  void find_readers() {
+    readers_.resize(graph_.tensors().size());
+    is_output_.resize(graph_.tensors().size(), false);
+    std::vector<bool> is_needed(graph_.nodes().size(), false);
+    std::vector<NodeId> open;
+    const auto need = [&](TensorId id) {
+      const NodeId producer = graph_.tensor(root_of(id)).producer;
+      if (!producer.valid() || is_needed[index(producer)] || is_view(model_, producer)) return;
+      is_needed[index(producer)] = true;
+      open.push_back(producer);
+    };
+    for (const TensorId output : graph_.graph_outputs()) {
+      is_output_[index(root_of(output))] = true;
+      need(output);
+    }
+    while (!open.empty()) {
+      const NodeId node = open.back();
+      open.pop_back();
+      for (const TensorId input : graph_.node(node).inputs) need(input);
+    }
+    for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
+      if (!is_needed[i]) continue;
+      const NodeId id{static_cast<std::int32_t>(i)};
+      kernel_nodes_.push_back(id);
+      for (const TensorId input : graph_.node(id).inputs) {
+        readers_[index(root_of(input))].push_back(id);
+      }
+    }
+  }
+
+  template <typename Id>
+  static std::size_t index(Id id) {
+    return static_cast<std::size_t>(id.value);
+  }
+
+  // ---- Units ----
+
+  void make_units() {
+    std::map<std::int64_t, std::size_t> by_group;
+    std::vector<Unit> units;
+    for (const NodeId id : kernel_nodes_) {
+      const auto group = graph_.node(id).fusion_group;
+      const std::size_t next = units.size();
+      const std::size_t unit = group ? by_group.emplace(*group, next).first->second : next;
+      if (unit == next) units.emplace_back();
+      units[unit].nodes.push_back(id);
+      unit_of_[index(id)] = static_cast<std::int32_t>(unit);
+      const Json* pattern = find_member(graph_.node(id).json, "fusion_pattern");
+      if (pattern != nullptr && pattern->is_string())
+        units[unit].pattern = pattern->get<std::string>();
+    }
+    if (order_units(units)) return;
+    // Groups that depend on each other in a cycle, which npu-fuse does not make.
+    units_.clear();
+    for (const NodeId id : kernel_nodes_) units_.push_back({{id}, "single"});
+  }
+
+  /// Sorts them so that each stands behind those that it reads; false if that cannot be.
+  bool order_units(const std::vector<Unit>& units) {
+    std::vector<std::set<std::size_t>> after(units.size());
+    std::vector<std::size_t> missing(units.size(), 0);
+    for (const NodeId id : kernel_nodes_) {
+      const auto unit = static_cast<std::size_t>(unit_of_[index(id)]);
+      for (const TensorId input : graph_.node(id).inputs) {
+        const NodeId producer = graph_.tensor(root_of(input)).producer;
+        if (!producer.valid() || unit_of_[index(producer)] < 0) continue;
+        const auto before = static_cast<std::size_t>(unit_of_[index(producer)]);
+        if (before != unit && after[before].insert(unit).second) ++missing[unit];
+      }
+    }
+    std::set<std::size_t> ready;
+    for (std::size_t i = 0; i < units.size(); ++i) {
+      if (missing[i] == 0) ready.insert(i);
+    }
+    while (!ready.empty()) {
+      const std::size_t unit = *ready.begin();
+      ready.erase(ready.begin());
+      units_.push_back(units[unit]);
+      for (const std::size_t next : after[unit]) {
+        if (--missing[next] == 0) ready.insert(next);
+      }
+    }
+    return units_.size() == units.size();
+  }
+
+  std::vector<KernelResult> results_of(const std::vector<NodeId>& nodes) const {
+    std::vector<KernelResult> results;
+    for (const NodeId id : nodes) {
+      for (const TensorId output : graph_.node(id).outputs) {
+        const auto& readers = readers_[index(output)];
+        const bool leaves =
+            is_output_[index(output)] || std::ranges::any_of(readers, [&](NodeId reader) {
+              return std::ranges::find(nodes, reader) == nodes.end();
+            });
+        if (leaves) results.push_back({output});
+      }
+    }
+    return results;
+  }
+
+  void lower_unit(const Unit& unit) {
+    const KernelTask task{model_, unit.nodes, results_of(unit.nodes)};
+    if (task.results.empty()) return;
+    try {
+      add_kernel(generate_kernel(task), unit.nodes);
+    } catch (const CannotFuse& failure) {
+      const std::string& name = graph_.node(unit.nodes.front()).name;
+      if (unit.nodes.size() == 1) {
+        throw Error(ErrorCode::kUnsupported, "node '" + name + "' (" +
+                                                 graph_.node(unit.nodes.front()).op_type +
+                                                 "): " + failure.reason);
+      }
+      splits_.push_back({unit.pattern, name, failure.reason});
+      for (const NodeId node : unit.nodes) lower_unit({{node}, unit.pattern});
+    }
+  }
+
+  void add_kernel(GeneratedKernel kernel, const std::vector<NodeId>& nodes,
+                  std::int32_t output = -1) {
+    const bool is_empty = std::ranges::any_of(kernel.global, [](auto size) { return size == 0; });
+    if (is_empty) return;
+    const auto next = static_cast<std::uint64_t>(texts_.size());
+    const auto [found, is_new] = numbers_.emplace(kernel.text, next);
+    if (is_new) texts_.push_back(kernel.text);
+    pending_.push_back({std::move(kernel), found->second, nodes, output});
+  }
+
+  // ---- Graph outputs ----
+
+  /// The first output that is a kernel's result in its own order lies where the kernel writes.
+  void copy_outputs() {
+    for (std::size_t i = 0; i < graph_.graph_outputs().size(); ++i) {
+      const TensorId output = graph_.graph_outputs()[i];
+      TensorId root = output;
+      while (graph_.tensor(root).producer.valid() &&
+             is_view(model_, graph_.tensor(root).producer)) {
+        const TensorId next = same_order_operand(model_, graph_.tensor(root).producer);
+        if (!next.valid()) break;
+        root = next;
+      }
+      const NodeId producer = graph_.tensor(root).producer;
+      const bool is_computed = producer.valid() && !is_view(model_, producer);
+      if (is_computed && written_.emplace(root.value, i).second) continue;
+      const KernelTask task{model_, {}, {{output, static_cast<std::int32_t>(i)}}};
+      std::vector<NodeId> nodes;
+      if (graph_.tensor(output).producer.valid()) nodes.push_back(graph_.tensor(output).producer);
+      add_kernel(element_kernel(task), nodes, static_cast<std::int32_t>(i));
+    }
+  }
+
+  // ---- Memory ----
+
+  void place_tensors() {
+    std::map<std::int32_t, std::size_t> scratch_of;
+    std::vector<ScratchTensor> scratch;
+    for (std::size_t i = 0; i < pending_.size(); ++i) {
+      for (const KernelArgument& argument : pending_[i].kernel.arguments) {
+        if (kind_of(argument) != PlaceKind::kScratch) continue;
+        const auto [found, is_new] = scratch_of.emplace(argument.tensor.value, scratch.size());
+        if (is_new) {
+          const auto bytes = static_cast<std::uint64_t>(graph_.tensor(argument.tensor).bytes());
+          scratch.push_back({std::max<std::uint64_t>(bytes, 1), i, i, 0});
+        }
+        scratch[found->second].last = i;
+      }
+    }
+    plan_.scratch_bytes = plan_scratch(scratch);
+    for (Pending& each : pending_) {
+      Launch launch;
+      launch.kernel = each.number;
+      launch.global = each.kernel.global;
+      launch.local = each.kernel.local;
+      for (const NodeId node : each.nodes) launch.nodes.push_back(index(node));
+      for (const KernelArgument& argument : each.kernel.arguments) {
+        launch.arguments.push_back(place_of(argument, scratch_of, scratch));
+      }
+      plan_.launches.push_back(std::move(launch));
+    }
+  }
+
+  PlaceKind kind_of(const KernelArgument& argument) const {
+    if (argument.output >= 0 || written_.contains(argument.tensor.value)) return PlaceKind::kOutput;
+    switch (graph_.tensor(argument.tensor).kind) {
+      case TensorKind::kGraphInput:
+        return PlaceKind::kInput;
+      case TensorKind::kWeight:
+        return PlaceKind::kWeight;
+      default:
+        return PlaceKind::kScratch;
+    }
+  }
+
+  Place place_of(const KernelArgument& argument,
+                 const std::map<std::int32_t, std::size_t>& scratch_of,
+                 const std::vector<ScratchTensor>& scratch) {
+    const PlaceKind kind = kind_of(argument);
+    if (kind == PlaceKind::kOutput) {
+      const std::uint64_t which = argument.output >= 0 ? static_cast<std::uint64_t>(argument.output)
+                                                       : written_.at(argument.tensor.value);
+      return {kind, which};
+    }
+    if (kind == PlaceKind::kScratch) {
+      return {kind, scratch[scratch_of.at(argument.tensor.value)].offset};
+    }
+    if (kind == PlaceKind::kInput) {
+      const auto& inputs = graph_.graph_inputs();
+      const auto found = std::ranges::find(inputs, argument.tensor);
+      return {kind, static_cast<std::uint64_t>(found - inputs.begin())};
+    }
+    const std::size_t next = weights_.size();
+    const auto [found, is_new] = weight_of_.emplace(argument.tensor.value, next);
+    if (is_new) weights_.push_back(argument.tensor);
+    return {kind, found->second};
+  }
+
+  PlanTensor plan_tensor(TensorId id) const {
+    const TensorInfo& info = graph_.tensor(id);
+    return {info.name, info.dtype, info.shape, static_cast<std::uint64_t>(info.bytes())};
+  }
+
+  void fill_tensors() {
+    for (const TensorId id : graph_.graph_inputs()) plan_.inputs.push_back(plan_tensor(id));
+    for (const TensorId id : graph_.graph_outputs()) plan_.outputs.push_back(plan_tensor(id));
+    for (const TensorId id : weights_) plan_.weights.push_back(plan_tensor(id));
+    plan_.kernels = texts_.size();
+    plan_.nodes = graph_.nodes().size();
+  }
+
+  // ---- The rest ----
+
+  std::string source() const {
+    std::string text;
+    if (model_.machine().has_float64) text += "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n";
+    const bool needs_helpers = std::ranges::any_of(
+        texts_, [](const std::string& each) { return each.find("npu_") != std::string::npos; });
+    if (needs_helpers) text += kHelpers;
+    for (std::size_t i = 0; i < texts_.size(); ++i) {
+      std::string kernel = texts_[i];
+      const std::size_t at = kernel.find("KERNEL(");
+      kernel.replace(at, 6, "k" + std::to_string(i));
+      text += "\n" + kernel;
+    }
+    return text;
+  }
+
+  std::string report() const {
+    double flops = 0;
+    for (const Node& node : graph_.nodes()) flops += node_flops(graph_, node);
+    std::uint64_t weight_bytes = 0;
+    for (const TensorId id : weights_)
+      weight_bytes += static_cast<std::uint64_t>(graph_.tensor(id).bytes());
+    const auto copies =
+        std::ranges::count_if(pending_, [](const Pending& each) { return each.output >= 0; });
+    Json steps = Json::array();
+    for (const Pending& each : pending_) {
+      Json row = Json::object();
+      if (!each.nodes.empty()) {
+        row["node"] = graph_.node(each.nodes.front()).name;
+        row["nodes"] = Json::array();
+        for (const NodeId node : each.nodes) row["nodes"].push_back(graph_.node(node).name);
+      }
+      row["kind"] = each.output < 0 ? "compute" : "reorder";
+      if (each.output >= 0) {
+        row["writes"] =
+            graph_.tensor(graph_.graph_outputs()[static_cast<std::size_t>(each.output)]).name;
+      }
+      row["kernel"] = "k" + std::to_string(each.number);
+      steps.push_back(std::move(row));
+    }
+    Json splits = Json::array();
+    for (const Split& split : splits_) {
+      splits.push_back(
+          {{"pattern", split.pattern}, {"node", split.node}, {"reason", split.reason}});
+    }
+    const Json json = {{"nodes", graph_.nodes().size()},
+                       {"kernels", pending_.size()},
+                       {"reorders", copies},
+                       {"flops", flops},
+                       {"weight_bytes", weight_bytes},
+                       {"arena_bytes", plan_.scratch_bytes},
+                       {"peak_live_bytes", plan_.scratch_bytes},
+                       {"precision", "f32"},
+                       {"sources", texts_.size()},
+                       {"splits", std::move(splits)},
+                       {"steps", std::move(steps)}};
+    return json.dump();
+  }
+
+  const Graph& graph_;
+  Model model_;
+  std::vector<NodeId> kernel_nodes_;          ///< needed, and no views
+  std::vector<std::vector<NodeId>> readers_;  ///< by tensor: kernel nodes, behind views, too
+  std::vector<bool> is_output_;               ///< by tensor, behind views, too
+  std::vector<std::int32_t> unit_of_;
+  std::vector<Unit> units_;
+  std::vector<Split> splits_;
+  std::vector<std::string> texts_;
+  std::map<std::string, std::uint64_t> numbers_;
+  std::vector<Pending> pending_;
+  std::map<std::int32_t, std::uint64_t> written_;  ///< tensors that lie in a graph output
+  std::map<std::int32_t, std::size_t> weight_of_;
+  std::vector<TensorId> weights_;
+  Plan plan_;
+};
+
+}  // namespace
+
+LoweredGraph lower_graph(const Graph& graph, Machine machine,
+                         const std::function<void(std::size_t, std::size_t)>& progress) {
+  return Lowering(graph, machine).run(progress);
+}
+
+}  // namespace npu::opencl

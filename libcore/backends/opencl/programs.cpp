@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs: the launches of a plan, one after the other in an in-order queue. A program has kernels of
+// its own, since their arguments belong to them: those of scratch memory and weights are set once,
+// those of inputs and outputs by each run.
+#include <algorithm>
+
+#include "boundary.hpp"
+
+namespace npu::opencl {
+namespace {
+
+std::string tensor_text(DType dtype, const Shape& shape) {
+  return std::string(dtype_name(dtype)) + " " + shape_text(shape);
+}
+
+void check_buffer(const npu4_buffer* buffer, const PlanTensor& tensor, const char* kind) {
+  require(buffer != nullptr, "a buffer is null");
+  if (buffer->dtype == tensor.dtype && buffer->shape == tensor.shape) return;
+  throw StatusError{NPU4_INVALID, std::string(kind) + " '" + tensor.name + "': expected " +
+                                      tensor_text(tensor.dtype, tensor.shape) + ", found " +
+                                      tensor_text(buffer->dtype, buffer->shape)};
+}
+
+/// An argument is a piece of memory and an offset in it.
+void set_argument(cl_kernel kernel, std::size_t number, cl_mem memory, std::uint64_t offset) {
+  const auto first = static_cast<cl_uint>(2 * number);
+  check_cl(clSetKernelArg(kernel, first, sizeof memory, &memory), "clSetKernelArg");
+  const cl_ulong bytes = offset;
+  check_cl(clSetKernelArg(kernel, first + 1, sizeof bytes, &bytes), "clSetKernelArg");
+}
+
+void make_kernels(npu4_program& program) {
+  const npu4_model& model = *program.model;
+  for (const Launch& launch : model.plan.launches) {
+    const std::string name = "k" + std::to_string(launch.kernel);
+    cl_int code = CL_SUCCESS;
+    ClKernel kernel(clCreateKernel(model.program.get(), name.c_str(), &code));
+    check_cl(code, "clCreateKernel");
+    cl_uint arguments = 0;
+    check_cl(
+        clGetKernelInfo(kernel.get(), CL_KERNEL_NUM_ARGS, sizeof arguments, &arguments, nullptr),
+        "clGetKernelInfo");
+    require(arguments == 2 * launch.arguments.size(), "a kernel has another number of arguments");
+    for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
+      const Place& place = launch.arguments[i];
+      if (place.kind == PlaceKind::kScratch) {
+        set_argument(kernel.get(), i, program.scratch.get(), place.value);
+      } else if (place.kind == PlaceKind::kWeight) {
+        const auto& [memory, offset] = model.weights[static_cast<std::size_t>(place.value)];
+        set_argument(kernel.get(), i, memory, offset);
+      }
+    }
+    program.kernels.push_back(std::move(kernel));
+  }
+}
+
+/// When a launch began and ended on the device's clock.
+npu4_span span_of(const ClEvent& event) {
+  cl_ulong begin = 0;
+  cl_ulong end = 0;
+  const bool is_known = clGetEventProfilingInfo(event.get(), CL_PROFILING_COMMAND_START,
+                                                sizeof begin, &begin, nullptr) == CL_SUCCESS &&
+                        clGetEventProfilingInfo(event.get(), CL_PROFILING_COMMAND_END, sizeof end,
+                                                &end, nullptr) == CL_SUCCESS;
+  if (!is_known || end < begin) return {0, 0, 0};
+  return {begin, end, NPU4_SPAN_DURATION | NPU4_SPAN_PLACED};
+}
+
+void fill_profile(const Plan& plan, const std::vector<ClEvent>& events, npu4_profile& profile) {
+  for (std::uint64_t i = 0; i < profile.node_count; ++i) {
+    profile.nodes[i] = {0, 0, NPU4_SPAN_DURATION};
+  }
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const npu4_span span = span_of(events[i]);
+    if (profile.step_count != 0) profile.steps[i] = span;
+    if (i == 0) profile.whole = span;
+    if (span.end > profile.whole.end) profile.whole.end = span.end;
+    if (profile.node_count == 0 || plan.launches[i].nodes.empty()) continue;
+    npu4_span& node = profile.nodes[plan.launches[i].nodes.front()];
+    node.end += span.end - span.begin;
+  }
+}
+
+void check_profile(const Plan& plan, const npu4_profile& profile) {
+  require(profile.step_count == 0 ||
+              (profile.steps != nullptr && profile.step_count == plan.launches.size()),
+          "another number of steps than the program has");
+  require(profile.node_count == 0 || (profile.nodes != nullptr && profile.node_count == plan.nodes),
+          "another number of nodes than the program has");
+}
+
+npu4_profile* profile_of(const npu4_run_args& args) {
+  return NPU4_HAS(&args, profile) ? args.profile : nullptr;
+}
+
+}  // namespace
+
+npu4_status program_create(npu4_model* model, const npu4_program_args* /*args*/,
+                           npu4_program** program, npu4_error* error) {
+  return guarded(error, [&] {
+    require(model != nullptr && program != nullptr, "an argument is null");
+    auto made = std::make_unique<npu4_program>();
+    made->model = model;
+    made->scratch = allocate(*model->device, model->plan.scratch_bytes, made->share,
+                             "the program's scratch memory");
+    make_kernels(*made);
+    *program = made.release();
+  });
+}
+
+void program_free(npu4_program* program) { delete program; }
+
+void check_run(const npu4_program& program, const npu4_run_args& args) {
+  const Plan& plan = program.model->plan;
+  require(args.input_count == plan.inputs.size(), "another number of inputs than the program has");
+  require(args.output_count == plan.outputs.size(),
+          "another number of outputs than the program has");
+  require(args.inputs != nullptr || args.input_count == 0, "inputs is null");
+  require(args.outputs != nullptr || args.output_count == 0, "outputs is null");
+  for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
+    check_buffer(args.inputs[i], plan.inputs[i], "input");
+    require(args.inputs[i]->device == program.model->device, "an input is another device's");
+  }
+  for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
+    npu4_buffer* output = args.outputs[i];
+    check_buffer(output, plan.outputs[i], "output");
+    require(output->device == program.model->device, "an output is another device's");
+    const bool is_new = std::find(args.inputs, args.inputs + args.input_count, output) ==
+                            args.inputs + args.input_count &&
+                        std::find(args.outputs, args.outputs + i, output) == args.outputs + i;
+    require(is_new, "an output buffer is passed twice, or as an input, too");
+  }
+  if (const npu4_profile* profile = profile_of(args)) check_profile(plan, *profile);
+}
+
+namespace {
+
+/// Waits for what was enqueued even if a later launch fails: its buffers may go then.
+class Drain {
+ public:
+  explicit Drain(cl_command_queue queue) : queue_(queue) {}
+  Drain(const Drain&) = delete;
+  Drain& operator=(const Drain&) = delete;
+  ~Drain() {
+    if (queue_ != nullptr) clFinish(queue_);
+  }
+  void finish() { check_cl(clFinish(std::exchange(queue_, nullptr)), "clFinish"); }
+
+ private:
+  cl_command_queue queue_;
+};
+
+}  // namespace
+
+void run_on(npu4_program& program, const npu4_run_args& args, cl_command_queue queue) {
+  Drain drain(queue);
+  const Plan& plan = program.model->plan;
+  npu4_profile* profile = profile_of(args);
+  std::vector<ClEvent> events;
+  for (std::size_t i = 0; i < plan.launches.size(); ++i) {
+    const Launch& launch = plan.launches[i];
+    cl_kernel kernel = program.kernels[i].get();
+    for (std::size_t a = 0; a < launch.arguments.size(); ++a) {
+      const Place& place = launch.arguments[a];
+      const auto which = static_cast<std::size_t>(place.value);
+      if (place.kind == PlaceKind::kInput) {
+        set_argument(kernel, a, args.inputs[which]->memory.get(), 0);
+      } else if (place.kind == PlaceKind::kOutput) {
+        set_argument(kernel, a, args.outputs[which]->memory.get(), 0);
+      }
+    }
+    const std::size_t global[3] = {launch.global[0], launch.global[1], launch.global[2]};
+    const std::size_t local[3] = {launch.local[0], launch.local[1], launch.local[2]};
+    cl_event event = nullptr;
+    check_cl(clEnqueueNDRangeKernel(queue, kernel, 3, nullptr, global, local, 0, nullptr,
+                                    profile != nullptr ? &event : nullptr),
+             "clEnqueueNDRangeKernel");
+    if (event != nullptr) events.emplace_back(event);
+  }
+  drain.finish();
+  if (profile != nullptr) fill_profile(plan, events, *profile);
+}
+
+npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_error* error) {
+  return guarded(error, [&] {
+    require(program != nullptr, "program is null");
+    require(args != nullptr && NPU4_HAS(args, output_count), "the arguments are null");
+    check_run(*program, *args);
+    run_on(*program, *args, program->model->device->queue.get());
+  });
+}
+
+}  // namespace npu::opencl
