@@ -241,14 +241,9 @@ class GroupComparer {
     const bool reads_steps = reads(stepped);
     bool is_passed_on = reads_steps;
     if (!row.in_run->comparison.ok) {
-      if (reads(bad)) {
-        row.error = GroupComparison::Error::kInherited;
-      } else if (reads_steps && is_good_alone()) {
-        row.error = GroupComparison::Error::kInherited;
-      } else {
-        row.error = GroupComparison::Error::kOwn;
-      }
-      is_passed_on = row.error == GroupComparison::Error::kInherited && !reads(bad);
+      const bool is_inherited = reads(bad) || (reads_steps && is_good_alone());
+      row.error = is_inherited ? GroupComparison::Error::kInherited : GroupComparison::Error::kOwn;
+      is_passed_on = is_inherited && !reads(bad);
     }
     for (std::size_t i = 0; i < results.size(); ++i) {
       const std::string& name = group.results[i];
