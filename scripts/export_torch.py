@@ -48,7 +48,7 @@ NAME.outputs.safetensors (the example inputs, and what PyTorch itself computes f
 
 No weights are downloaded; they are random, from --seed. Running statistics and affine
 parameters of batch norms are set near those of the example inputs with some noise, so that
-activations stay sane and batch norm matters.
+activations stay sane and batch norm matters; --trained leaves them as the model has them.
 
 Examples:
   export_torch.py torchvision:resnet18 -o zoo
@@ -72,6 +72,9 @@ Exit status: 0 done; 1 the model cannot be exported, or I/O; 2 wrong usage.""",
     )
     parser.add_argument(
         "--seed", type=int, default=0, help="seed of weights and inputs (default %(default)s)"
+    )
+    parser.add_argument(
+        "--trained", action="store_true", help="leave the statistics of batch norms as the model has them"
     )
     parser.add_argument("--batch", type=int, help="batch size (default: 1, or the function's own)")
     parser.add_argument("--name", help="model name and file name (default: from SPEC)")

@@ -30,7 +30,8 @@ def export_model(options):
     else:
         model, example = load_function(options.source, options.what, options.batch)
     model.eval()
-    calibrate_batch_norms(model, example, options.seed)
+    if not options.trained:
+        calibrate_batch_norms(model, example, options.seed)
     if options.dtype:
         dtype = getattr(torch, options.dtype)
         model.to(dtype)

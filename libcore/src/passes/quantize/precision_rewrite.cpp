@@ -51,7 +51,7 @@ class PairInserter {
         rules_(rules),
         editor_(graph),
         writer_(graph, editor_),
-        products_(graph, problem, plan, ranges, rules, editor_, writer_) {}
+        products_(graph, plan, ranges, rules, editor_, writer_) {}
 
   std::vector<std::string> run(const std::vector<QuantParams>& params) {
     const std::vector<char> has_integers = integer_values(problem_, plan_.int8);

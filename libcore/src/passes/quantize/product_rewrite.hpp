@@ -26,11 +26,9 @@ Mention add_integer_pair(ConstantWriter& writer, NodeId place, const Mention& te
 /// channel; biases that are divided, and corrected for the rounding of weights.
 class ProductRewriter {
  public:
-  ProductRewriter(Graph& graph, const PrecisionProblem& problem, const RewritePlan& plan,
-                  const TensorRanges& ranges, const QuantizationRules& rules, GraphEditor& editor,
-                  ConstantWriter& writer)
+  ProductRewriter(Graph& graph, const RewritePlan& plan, const TensorRanges& ranges,
+                  const QuantizationRules& rules, GraphEditor& editor, ConstantWriter& writer)
       : graph_(graph),
-        problem_(problem),
         plan_(plan),
         ranges_(ranges),
         rules_(rules),
@@ -60,7 +58,6 @@ class ProductRewriter {
   std::vector<float> correction_of(const Unit& unit, const Factors& factors) const;
 
   Graph& graph_;
-  const PrecisionProblem& problem_;
   const RewritePlan& plan_;
   const TensorRanges& ranges_;
   const QuantizationRules& rules_;
