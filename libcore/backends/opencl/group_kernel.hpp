@@ -58,7 +58,7 @@ GeneratedKernel scatter_kernel(const KernelTask& task, NodeId heavy);
 class RowWriter {
  public:
   /// Opens the kernel: `rows` rows of `inner` elements each.
-  RowWriter(Emitter& emitter, Shape rows, Shape inner);
+  RowWriter(Emitter& emitter, const Shape& rows, Shape inner);
 
   Emitter& emitter() noexcept { return emitter_; }
   /// Which row this is.

@@ -252,7 +252,7 @@ std::string slice_scatter_element(Emitter& emitter, const BoundNode& node, int,
     return std::clamp<std::int64_t>(place < 0 ? place + extent : place, 0, extent);
   };
   std::int64_t begin = 0;
-  std::int64_t end = extent;
+  std::int64_t end = selects || node.is_none("end") ? extent : clamped(node.integer("end"));
   std::int64_t step = 1;
   Shape part = shape;
   Index at = index;
@@ -265,7 +265,6 @@ std::string slice_scatter_element(Emitter& emitter, const BoundNode& node, int,
   } else {
     step = node.integer("step");
     begin = node.is_none("start") ? 0 : clamped(node.integer("start"));
-    end = node.is_none("end") ? extent : clamped(node.integer("end"));
     if (step < 1) emitter.refuse(node.node(), "its step is not positive");
     part[d] = end > begin ? (end - begin + step - 1) / step : 0;
     at[d] = divided(plus(index[d], -begin), step);

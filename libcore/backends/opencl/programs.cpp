@@ -3,6 +3,8 @@
 // its own, since their arguments belong to them: those of scratch memory and weights are set once,
 // those of inputs and outputs by each run.
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "boundary.hpp"
 
@@ -21,10 +23,12 @@ void check_buffer(const npu4_buffer* buffer, const PlanTensor& tensor, const cha
                                       tensor_text(buffer->dtype, buffer->shape)};
 }
 
+constexpr std::size_t kHandleBytes = sizeof(void*);
+
 /// An argument is a piece of memory and an offset in it.
 void set_argument(cl_kernel kernel, std::size_t number, cl_mem memory, std::uint64_t offset) {
   const auto first = static_cast<cl_uint>(2 * number);
-  check_cl(clSetKernelArg(kernel, first, sizeof memory, &memory), "clSetKernelArg");
+  check_cl(clSetKernelArg(kernel, first, kHandleBytes, &memory), "clSetKernelArg");
   const cl_ulong bytes = offset;
   check_cl(clSetKernelArg(kernel, first + 1, sizeof bytes, &bytes), "clSetKernelArg");
 }
@@ -117,17 +121,18 @@ void check_run(const npu4_program& program, const npu4_run_args& args) {
           "another number of outputs than the program has");
   require(args.inputs != nullptr || args.input_count == 0, "inputs is null");
   require(args.outputs != nullptr || args.output_count == 0, "outputs is null");
-  for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
-    check_buffer(args.inputs[i], plan.inputs[i], "input");
-    require(args.inputs[i]->device == program.model->device, "an input is another device's");
+  const std::span<npu4_buffer* const> inputs(args.inputs, plan.inputs.size());
+  const std::span<npu4_buffer* const> outputs(args.outputs, plan.outputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    check_buffer(inputs[i], plan.inputs[i], "input");
+    require(inputs[i]->device == program.model->device, "an input is another device's");
   }
-  for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
-    npu4_buffer* output = args.outputs[i];
-    check_buffer(output, plan.outputs[i], "output");
-    require(output->device == program.model->device, "an output is another device's");
-    const bool is_new = std::find(args.inputs, args.inputs + args.input_count, output) ==
-                            args.inputs + args.input_count &&
-                        std::find(args.outputs, args.outputs + i, output) == args.outputs + i;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    check_buffer(outputs[i], plan.outputs[i], "output");
+    require(outputs[i]->device == program.model->device, "an output is another device's");
+    const auto before = outputs.first(i);
+    const bool is_new = std::ranges::find(inputs, outputs[i]) == inputs.end() &&
+                        std::ranges::find(before, outputs[i]) == before.end();
     require(is_new, "an output buffer is passed twice, or as an input, too");
   }
   if (const npu4_profile* profile = profile_of(args)) check_profile(plan, *profile);

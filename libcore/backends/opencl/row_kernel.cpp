@@ -22,7 +22,7 @@ std::int64_t elements(const Shape& shape) { return checked_element_count(shape).
 
 }  // namespace
 
-RowWriter::RowWriter(Emitter& emitter, Shape rows, Shape inner)
+RowWriter::RowWriter(Emitter& emitter, const Shape& rows, Shape inner)
     : emitter_(emitter),
       row_count_(elements(rows)),
       inner_(std::move(inner)),
