@@ -155,7 +155,7 @@ _npu_complete() {
       options="$common -o --output --model --profile --bandwidths --subgraphs --target -k --parts --seeds --seed"
       options+=" --node-imbalance --edge-imbalance --minimize-halo --nodes --undirected --pad --ratios --segments --top-k"
       options+=" --select --interpolation --no-transfers --devices --exclude --memory --resource --partition-file"
-      options+=" --ranks --exchange --gantt --trace --verify"
+      options+=" --ranks --rank-memory --exchange --csr --gantt --trace --verify"
       ;;
     npu-profile)
       options="${common% --assert} --bind --freeze -o --output --weights --random-weights --target --devices --nodes --degrees --graph -k --parts --undirected"

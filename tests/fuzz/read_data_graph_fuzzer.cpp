@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const npu::gnn::GraphFormat format :
        {npu::gnn::GraphFormat::kAuto, npu::gnn::GraphFormat::kMatrixMarket,
         npu::gnn::GraphFormat::kMetis, npu::gnn::GraphFormat::kEdgeList,
-        npu::gnn::GraphFormat::kSafetensors}) {
+        npu::gnn::GraphFormat::kSafetensors, npu::gnn::GraphFormat::kBinary}) {
     npu::gnn::GraphReadOptions options;
     options.format = format;
     try {

@@ -195,6 +195,14 @@ void add_ranks(CLI::App& app, gnn::PlanOptions& options) {
       ->type_name("N")
       ->check(in_range(1, 1024));
   app.add_option_function<std::string>(
+         "--rank-memory",
+         [&options](const std::string& text) { options.rank_memory = *parse_byte_size(text); },
+         "the most that a rank may hold; k, M, G or T may follow the number; exit 3 if one has to "
+         "hold more")
+      ->type_name("SIZE")
+      ->check(byte_size())
+      ->needs("--ranks");
+  app.add_option_function<std::string>(
          "--exchange",
          [&options](const std::string& text) { options.features_only = text == "features"; },
          "what crosses between ranks: cover (features or sums, the fewest rows) or features "
@@ -208,6 +216,14 @@ void add_ranks(CLI::App& app, gnn::PlanOptions& options) {
           },
           ""))
       ->needs("--ranks");
+}
+
+void add_binary_graph(CLI::App& app, gnn::PlanOptions& options) {
+  app.add_option("--csr", options.csr_file,
+                 "write the graph in binary form, which the plan then names: ranks read their rows "
+                 "of it alone")
+      ->type_name("FILE")
+      ->check(file_beside_stdout());
 }
 
 }  // namespace
@@ -270,6 +286,7 @@ void add_plan_options(Tool& tool, PlanOptions& options) {
   add_search(app, options.plan);
   add_devices(app, options);
   add_ranks(app, options.plan);
+  add_binary_graph(app, options.plan);
   app.add_option("--partition-file", options.plan.partition_file,
                  "file for the partition [beside the plan, ending in .part]")
       ->type_name("FILE")

@@ -49,6 +49,8 @@ constexpr std::size_t kBlobAlignment = 4096;
 constexpr std::string_view kSuffix = ".npublob";
 constexpr std::string_view kTemporaryPrefix = "tmp-";
 constexpr int kStaleSeconds = 60;
+// Where files cannot be locked, for which nobody takes so long.
+constexpr int kStaleUnlockedSeconds = 24 * 3600;
 
 std::uint64_t blob_offset(std::uint64_t report_size) {
   return (kEntryHeaderBytes + report_size + kBlobAlignment - 1) / kBlobAlignment * kBlobAlignment;
@@ -114,6 +116,15 @@ std::string folder_fault(const std::string& folder) {
     return std::string("cannot look at it: ") + std::strerror(errno);
   }
   return distrust_reason(status);
+}
+
+// Whether nobody writes a temporary file any more: it is not locked, or, on file systems that lock
+// nothing, it is old. Nothing depends on the answer but the space: a writer that loses its file
+// goes on without the cache.
+bool is_abandoned(int folder, const std::string& name, bool is_old) {
+  const Descriptor left(::openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC));
+  if (left.get() < 0) return false;
+  return ::flock(left.get(), LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && is_old);
 }
 
 }  // namespace
@@ -304,10 +315,8 @@ void CompileCache::evict(const std::string& newest) {
       total += status.st_size;
     } else if (name.starts_with(kTemporaryPrefix) &&
                status.st_mtim.tv_sec + kStaleSeconds < now.tv_sec) {
-      const Descriptor left(::openat(at, name.c_str(), O_RDONLY | O_CLOEXEC));
-      if (left.get() >= 0 && ::flock(left.get(), LOCK_EX | LOCK_NB) == 0) {
-        ::unlinkat(at, name.c_str(), 0);
-      }
+      const bool is_old = status.st_mtim.tv_sec + kStaleUnlockedSeconds < now.tv_sec;
+      if (is_abandoned(at, name, is_old)) ::unlinkat(at, name.c_str(), 0);
     }
   }
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {

@@ -36,6 +36,18 @@ done
 plan --model graphsage.json -k 8 --ranks 3 --exchange features -o plan.json
 ranks 3 plan.json --features x.npy --outputs features.npy --bench 2 --report 2>&1 >report.json | grep '^3 ranks' | sed 's/, [0-9.]* ms.*//'
 
+# From the binary form of the graph.
+plan --model graphsage.json -k 8 --ranks 2 --csr graph.csr -o csr.json
+plan --model graphsage.json -k 8 --ranks 1 -o plan.json
+npu-run plan.json --features x.npy --threads 1 --outputs one.npy >report.json 2>err || cat err
+ranks 2 csr.json --features x.npy --threads 1 --outputs many.npy >report.json 2>err || cat err
+cmp one.npy many.npy && echo "from the binary form: the same bits"
+cp graph.csr good.csr
+printf '\377\377\377\177' | dd of=graph.csr bs=1 seek=1828 conv=notrunc 2>/dev/null
+ranks 2 csr.json --features x.npy --outputs out.npy >report.json 2>err
+echo "damaged: exit $?"
+grep '^npu-run' err
+
 # One rank speaks, all end with 1, and nothing is left.
 complaints() { grep '^npu-run' err; }
 plan --model graphsage.json -k 8 --ranks 2 -o plan.json

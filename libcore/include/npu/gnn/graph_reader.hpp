@@ -12,10 +12,12 @@
 namespace npu::gnn {
 
 enum class GraphFormat : std::uint8_t {
-  kAuto,          ///< by content: a MatrixMarket banner, else by name (.graph, .safetensors)
+  kAuto,          ///< by content: the binary form or a MatrixMarket banner, else by name (.graph,
+                  ///< .safetensors)
   kMatrixMarket,  ///< coordinate; row i, column j is the edge i -> j
   kMetis,         ///< undirected
   kEdgeList,      ///< SNAP: one "source target" per line, any 64-bit ids
+  kBinary,        ///< the form that npu-plan --csr writes, npu-gnn(5)
   kSafetensors,   ///< indptr and indices (row i lists the targets of i), or edge_index [2, m]
 };
 
@@ -31,8 +33,8 @@ struct GraphReadOptions {
 /// order; parallel edges and loops are kept.
 struct DataGraph {
   CsrGraph in_edges;
-  std::vector<std::int64_t> ids;   ///< by node, where the file's ids are not 0 .. n - 1
-  std::string format;              ///< "matrix-market", "metis", "edge-list" or "safetensors"
+  std::vector<std::int64_t> ids;  ///< by node, where the file's ids are not 0 .. n - 1
+  std::string format;  ///< "matrix-market", "metis", "edge-list", "safetensors" or "binary"
   std::vector<std::string> notes;  ///< remarks for people on what was left out or added
 };
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "gnn/graph/binary_graph.hpp"
 #include "gnn/graph/edge_list.hpp"
 #include "gnn/graph/edge_rows.hpp"
 #include "gnn/graph/matrix_market.hpp"
@@ -22,6 +23,7 @@ namespace npu::gnn {
 namespace {
 
 GraphFormat detect(std::string_view bytes, const std::string& file) {
+  if (is_binary_graph(bytes)) return GraphFormat::kBinary;
   if (is_matrix_market(bytes, file)) return GraphFormat::kMatrixMarket;
   if (file.ends_with(".graph") || file.ends_with(".metis")) return GraphFormat::kMetis;
   if (file.ends_with(".safetensors")) return GraphFormat::kSafetensors;
@@ -60,6 +62,9 @@ DataGraph parse_graph(std::string_view bytes, const std::string& file,
   switch (format) {
     case GraphFormat::kMatrixMarket:
       data = parse_matrix_market(bytes, file);
+      break;
+    case GraphFormat::kBinary:
+      data = parse_binary_graph(bytes, file);
       break;
     case GraphFormat::kMetis:
       data = parse_metis(bytes, file);

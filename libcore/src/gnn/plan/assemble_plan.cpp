@@ -69,11 +69,12 @@ class Assembler {
       files.model_hash = input_.model->hash;
     }
     if (input_.graph) {
-      files.graph = beside_output(options_.graph);
+      const bool is_rewritten = !options_.csr_file.empty();
+      files.graph = beside_output(is_rewritten ? options_.csr_file : options_.graph);
       files.graph_nodes = input_.graph->in_edges.node_count();
       files.graph_edges = input_.graph->in_edges.entry_count();
-      files.node_count_given = options_.graph_options.node_count.has_value();
-      files.undirected = options_.graph_options.undirected;
+      files.node_count_given = !is_rewritten && options_.graph_options.node_count.has_value();
+      files.undirected = !is_rewritten && options_.graph_options.undirected;
       plan_.partition = {beside_output(partition_path(options_)),
                          best_.partition.hash,
                          best_.partition.seed,

@@ -19,6 +19,7 @@
 #include <optional>
 #include <set>
 
+#include "gnn/graph/binary_graph.hpp"
 #include "gnn/model/edge_sums.hpp"
 #include "gnn/plan/assemble_plan.hpp"
 #include "npu/gnn/partition_file.hpp"
@@ -192,6 +193,19 @@ std::set<std::int32_t> counts_to_try(const PlanOptions& options) {
   return counts;
 }
 
+void check_rank_memory(const RankPlan& plan, std::int64_t limit) {
+  if (limit == 0) return;
+  const auto largest = std::max_element(
+      plan.ranks.begin(), plan.ranks.end(),
+      [](const RankShare& a, const RankShare& b) { return a.memory_bytes < b.memory_bytes; });
+  if (largest->memory_bytes <= limit) return;
+  throw Error(ErrorCode::kInfeasible, "rank " + std::to_string(largest - plan.ranks.begin()) +
+                                          " of " + std::to_string(plan.ranks.size()) +
+                                          " has to hold " + std::to_string(largest->memory_bytes) +
+                                          " bytes, --rank-memory allows " + std::to_string(limit) +
+                                          ": give more --ranks");
+}
+
 void add_ranks(const PlanInput& input, const PlanOptions& options, PlanResult& result,
                Diagnostics& diagnostics) {
   RankRequest request{.rank_count = options.rank_count, .sums = !options.features_only};
@@ -208,6 +222,7 @@ void add_ranks(const PlanInput& input, const PlanOptions& options, PlanResult& r
   }
   result.plan.ranks = plan_ranks(input.graph->in_edges, result.part_of, result.plan.k,
                                  row_widths(*input.model), request);
+  check_rank_memory(*result.plan.ranks, options.rank_memory);
 }
 
 }  // namespace
@@ -282,6 +297,10 @@ PlanResult find_plan(const PlanInput& input, const PlanOptions& options, Diagnos
 PlanResult make_plan(const PlanOptions& options, Diagnostics& diagnostics) {
   const auto input = read_plan_input(options, diagnostics);
   PlanResult plan = find_plan(*input, options, diagnostics);
+  if (!options.csr_file.empty()) {
+    const PhaseTimes::Scope phase(plan.times, "write");
+    write_binary_graph(options.csr_file, *input->graph);
+  }
   if (const std::string path = partition_path(options); !plan.part_of.empty()) {
     if (path.empty()) {
       diagnostics.note({}, "the partition is not written: give -o FILE or --partition-file FILE");

@@ -270,6 +270,9 @@ std::unique_ptr<PlanInput> read_plan_input(const PlanOptions& options, Diagnosti
                 "--ranks needs a GRAPH and --model FILE: what crosses between "
                 "ranks depends on both");
   }
+  if (!options.csr_file.empty() && options.graph.empty()) {
+    throw Error(ErrorCode::kUsage, "--csr: expected a GRAPH to write in binary form");
+  }
   const Target target = load_target(options.settings.target);
   input->profile = read_devices(options, target);
   CostSettings& settings = input->settings;

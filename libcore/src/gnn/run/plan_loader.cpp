@@ -28,27 +28,6 @@ std::invoke_result_t<Action> timed(const RunOptions& options, PhaseTimes& times,
   return action();
 }
 
-std::vector<std::int32_t> read_partition(const Plan& plan, const std::string& path,
-                                         std::int64_t nodes) {
-  const std::string file = path_beside(path, plan.partition->file);
-  if (file.empty()) {
-    throw Error(ErrorCode::kUsage,
-                "the plan names no partition file: run npu-plan with -o FILE or --partition-file");
-  }
-  std::vector<std::int32_t> part_of = parse_partition(read_file(file), file, nodes);
-  if (partition_hash(part_of) != plan.partition->hash) {
-    throw Error(ErrorCode::kInvalidGraph, "the partition is not the one of the plan",
-                {.file = file});
-  }
-  for (const std::int32_t part : part_of) {
-    if (part >= plan.k) {
-      throw Error(ErrorCode::kInvalidGraph, "part " + std::to_string(part) + " is not below k",
-                  {.file = file});
-    }
-  }
-  return part_of;
-}
-
 // The plan is that of the model and of the parts that were cut out.
 void check_sizes(const LoadedPlan& loaded, const std::string& file) {
   const auto fail = [&](const std::string& pointer, const std::string& text) {
@@ -122,16 +101,41 @@ StagedModel read_plan_model(const Plan& plan, const std::string& path) {
   return model;
 }
 
-PlanGraph read_plan_graph(const Plan& plan, const RunOptions& options, PhaseTimes& times) {
+CsrGraph read_plan_graph(const Plan& plan, const RunOptions& options, PhaseTimes& times) {
   GraphReadOptions graph_options;
   if (plan.files.node_count_given) graph_options.node_count = plan.files.graph_nodes;
   graph_options.undirected = plan.files.undirected;
-  PlanGraph graph;
-  graph.in_edges = timed(options, times, "read the graph", [&] {
+  return timed(options, times, "read the graph", [&] {
     return read_graph_file(path_beside(options.plan, plan.files.graph), graph_options).in_edges;
   });
-  graph.part_of = read_partition(plan, options.plan, graph.in_edges.node_count());
-  return graph;
+}
+
+GraphRows read_plan_rows(const Plan& plan, const RunOptions& options, PhaseTimes& times) {
+  auto file = std::make_shared<const MappedFile>(path_beside(options.plan, plan.files.graph));
+  const std::string_view bytes(reinterpret_cast<const char*>(file->data()), file->size());
+  if (is_binary_graph(bytes) && !plan.files.undirected) return GraphRows(std::move(file));
+  return GraphRows(std::make_shared<const CsrGraph>(read_plan_graph(plan, options, times)));
+}
+
+std::vector<std::int32_t> read_plan_partition(const Plan& plan, const std::string& path,
+                                              std::int64_t nodes) {
+  const std::string file = path_beside(path, plan.partition->file);
+  if (file.empty()) {
+    throw Error(ErrorCode::kUsage,
+                "the plan names no partition file: run npu-plan with -o FILE or --partition-file");
+  }
+  std::vector<std::int32_t> part_of = parse_partition(read_file(file), file, nodes);
+  if (partition_hash(part_of) != plan.partition->hash) {
+    throw Error(ErrorCode::kInvalidGraph, "the partition is not the one of the plan",
+                {.file = file});
+  }
+  for (const std::int32_t part : part_of) {
+    if (part >= plan.k) {
+      throw Error(ErrorCode::kInvalidGraph, "part " + std::to_string(part) + " is not below k",
+                  {.file = file});
+    }
+  }
+  return part_of;
 }
 
 LoadedPlan load_plan(const RunOptions& options, PhaseTimes& times) {
@@ -140,15 +144,17 @@ LoadedPlan load_plan(const RunOptions& options, PhaseTimes& times) {
   loaded.plan = read_runnable_plan(options.plan);
   const Plan& plan = loaded.plan;
   loaded.model = read_plan_model(plan, options.plan);
-  const PlanGraph graph = read_plan_graph(plan, options, times);
-  loaded.nodes = graph.in_edges.node_count();
-  loaded.parts = timed(options, times, "subgraphs",
-                       [&] { return extract_subgraphs(graph.in_edges, graph.part_of, plan.k); });
+  const CsrGraph graph = read_plan_graph(plan, options, times);
+  loaded.nodes = graph.node_count();
+  const std::vector<std::int32_t> part_of =
+      read_plan_partition(plan, options.plan, graph.node_count());
+  loaded.parts =
+      timed(options, times, "subgraphs", [&] { return extract_subgraphs(graph, part_of, plan.k); });
   check_sizes(loaded, options.plan);
   loaded.features =
       timed(options, times, "read the features", [&] { return read_features(options.features); });
   check_features(loaded, options.features);
-  loaded.degree = degrees_of(graph.in_edges);
+  loaded.degree = degrees_of(graph);
   loaded.weights = load_staged_weights(loaded.model, options.weights);
   return loaded;
 }

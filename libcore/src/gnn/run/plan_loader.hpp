@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gnn/graph/binary_graph.hpp"
 #include "npu/csr/csr_graph.hpp"
 #include "npu/gnn/gnn_runner.hpp"
 #include "npu/gnn/halo.hpp"
@@ -39,12 +40,13 @@ LoadedPlan load_plan(const RunOptions& options, PhaseTimes& times);
 /// of the model.
 StagedModel read_plan_model(const Plan& plan, const std::string& path);
 
-struct PlanGraph {
-  CsrGraph in_edges;
-  std::vector<std::int32_t> part_of;
-};
-/// The graph of the plan of `options`, and the parts that it was made for.
-PlanGraph read_plan_graph(const Plan& plan, const RunOptions& options, PhaseTimes& times);
+/// The graph of the plan of `options`.
+CsrGraph read_plan_graph(const Plan& plan, const RunOptions& options, PhaseTimes& times);
+/// The same for one rank: of a file in binary form nothing is read but the rows that are asked for.
+GraphRows read_plan_rows(const Plan& plan, const RunOptions& options, PhaseTimes& times);
+/// The parts that a plan was made for, by node.
+std::vector<std::int32_t> read_plan_partition(const Plan& plan, const std::string& path,
+                                              std::int64_t nodes);
 
 /// The weights of a staged model: from `file`, else from the one that it names.
 std::map<std::string, Tensor> load_staged_weights(const StagedModel& model,

@@ -30,7 +30,7 @@ void put_in_order(std::vector<std::int32_t>& nodes) {
 
 class Layouter {
  public:
-  Layouter(const Plan& plan, const CsrGraph& in_edges, const std::vector<std::int32_t>& part_of,
+  Layouter(const Plan& plan, const GraphRows& in_edges, const std::vector<std::int32_t>& part_of,
            std::int32_t rank, const std::string& file)
       : plan_(*plan.ranks),
         graph_(in_edges),
@@ -255,7 +255,7 @@ class Layouter {
   static constexpr std::int32_t kZeros = -2;
 
   const RankPlan& plan_;
-  const CsrGraph& graph_;
+  const GraphRows& graph_;
   const std::vector<std::int32_t>& part_of_;
   std::int32_t rank_;
   const std::string& file_;
@@ -271,7 +271,7 @@ class Layouter {
 
 }  // namespace
 
-RankLayout lay_out_rank(const Plan& plan, const CsrGraph& in_edges,
+RankLayout lay_out_rank(const Plan& plan, const GraphRows& in_edges,
                         const std::vector<std::int32_t>& part_of, std::int32_t rank,
                         const std::string& file) {
   return Layouter(plan, in_edges, part_of, rank, file).lay_out();

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "gnn/graph/binary_graph.hpp"
 #include "gnn/run/row_sums.hpp"
-#include "npu/csr/csr_graph.hpp"
 #include "npu/gnn/halo.hpp"
 #include "npu/gnn/plan_document.hpp"
 #include "transport/transport.hpp"
@@ -33,7 +33,7 @@ struct RankLayout {
 
 /// The layout of one rank of a plan with ranks. Throws Error kInvalidGraph if the plan's covers do
 /// not cover the edges of the graph; `file` is the plan's. O(nodes + edges of the rank).
-RankLayout lay_out_rank(const Plan& plan, const CsrGraph& in_edges,
+RankLayout lay_out_rank(const Plan& plan, const GraphRows& in_edges,
                         const std::vector<std::int32_t>& part_of, std::int32_t rank,
                         const std::string& file);
 

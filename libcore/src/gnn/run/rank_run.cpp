@@ -86,11 +86,13 @@ LoadedPlan RankRun::load(const RunOptions& options, PhaseTimes& times) {
   loaded.plan = plan_of_rank(plan_, rank());
   loaded.model = read_plan_model(plan_, options.plan);
   {
-    const PlanGraph graph = read_plan_graph(plan_, options, times);
+    const GraphRows rows = read_plan_rows(plan_, options, times);
+    const std::vector<std::int32_t> part_of =
+        read_plan_partition(plan_, options.plan, rows.node_count());
     const PhaseTimes::Scope phase(times, "subgraphs");
-    node_count_ = graph.in_edges.node_count();
-    layout_ = lay_out_rank(plan_, graph.in_edges, graph.part_of, rank(), options.plan);
-    loaded.degree = degrees(graph.in_edges);
+    node_count_ = rows.node_count();
+    layout_ = lay_out_rank(plan_, rows, part_of, rank(), options.plan);
+    loaded.degree = degrees(rows);
   }
   loaded.parts = std::move(layout_.parts);
   loaded.nodes = layout_.row_count;
@@ -102,7 +104,7 @@ LoadedPlan RankRun::load(const RunOptions& options, PhaseTimes& times) {
 }
 
 // Sums have none: a layer that reads degrees by edge exchanges features.
-Tensor RankRun::degrees(const CsrGraph& in_edges) const {
+Tensor RankRun::degrees(const GraphRows& in_edges) const {
   Tensor degree(DType::kFloat32, {layout_.row_count});
   auto* values = degree.as_mutable<float>();
   for (const std::int32_t v : layout_.own_nodes) *values++ = static_cast<float>(in_edges.degree(v));

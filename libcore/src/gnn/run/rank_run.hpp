@@ -46,7 +46,7 @@ class RankRun {
 
  private:
   explicit RankRun(Plan plan) : plan_(std::move(plan)) {}
-  Tensor degrees(const CsrGraph& in_edges) const;
+  Tensor degrees(const GraphRows& in_edges) const;
 
   Plan plan_;
   std::unique_ptr<Transport> transport_;

@@ -85,7 +85,7 @@ Carried carry(const Plan& plan, const CsrGraph& graph, const std::vector<std::in
   std::vector<std::vector<float>> out;
   for (std::size_t r = 0; r < ranks; ++r) {
     layouts.push_back(
-        lay_out_rank(plan, graph, part_of, static_cast<std::int32_t>(r), "plan.json"));
+        lay_out_rank(plan, GraphRows(graph), part_of, static_cast<std::int32_t>(r), "plan.json"));
     const RankLayout& layout = layouts.back();
     auto& own = rows.emplace_back(static_cast<std::size_t>(layout.row_count * kWidth), 0.0F);
     for (std::size_t i = 0; i < layout.own_nodes.size(); ++i) {
@@ -183,9 +183,9 @@ TEST_CASE("a cover that leaves out an edge is refused", "[gnn][ranks]") {
   REQUIRE(plan.ranks->pairs.size() == 1);
   REQUIRE(plan.ranks->pairs[0].rows == 2);
   plan.ranks->pairs[0].cover.pop_back();
-  CHECK_THROWS_AS(lay_out_rank(plan, graph, part_of, 1, "plan.json"), Error);
+  CHECK_THROWS_AS(lay_out_rank(plan, GraphRows(graph), part_of, 1, "plan.json"), Error);
   plan.ranks->pairs[0].cover.push_back({1, 3, false});
-  CHECK_THROWS_AS(lay_out_rank(plan, graph, part_of, 0, "plan.json"), Error);
+  CHECK_THROWS_AS(lay_out_rank(plan, GraphRows(graph), part_of, 0, "plan.json"), Error);
 }
 
 TEST_CASE("a rank's plan has its own parts only", "[gnn][ranks]") {
