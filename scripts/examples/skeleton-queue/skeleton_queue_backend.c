@@ -656,7 +656,7 @@ __attribute__((visibility("default")))
 #endif
 const npu4_backend*
 QUEUE_ENTRY(const npu4_host* host, npu4_error* error) {
-  static const char* const features[] = {"queue", "copy", "test.fail", NULL};
+  static const char* const features[] = {"queue", "copy", "check", "test.fail", NULL};
   static npu4_backend backend;
   const npu4_backend* blocking = skeleton_entry4(host, error);
   if (blocking == NULL) return NULL;
