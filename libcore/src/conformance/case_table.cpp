@@ -39,7 +39,7 @@ const std::vector<Case>& all_cases() {
       {29, "profile", "", check_profile},
       {30, "capability query", "check", check_query},
       {31, "compile without the device", "offline", nullptr, kNoCase},
-      {32, "device lost", "test.lose", nullptr, kNoCase},
+      {32, "device lost", "test.lose", check_lost_device},
       {33, "blob report and check", "", check_blob_questions},
       {34, "shared weights", "", check_shared_weights},
       {35, "cancel and deadline of a run", "", check_run_cancel}};
