@@ -62,6 +62,8 @@ int main(int argc, char** argv) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--keep-tags", options.keep_tags,
                "keep devices that nodes already have, in dev_info or device");
+  app.add_flag("--ask", options.ask,
+               "ask the devices' backends which of the nodes they take, and write that down");
   app.add_option("--load-ops", load_ops,
                  "shared library of custom ops (npu/custom_op.hpp), for devices that run every op; "
                  "repeatable")
@@ -90,6 +92,7 @@ int main(int argc, char** argv) {
        "npu-tag --devices npu,cpu --report model.json -o model.tagged.json",
        "npu-tag --force 'cpu=aten.add*' --report model.json -o model.tagged.json",
        "npu-tag --target my_npu.json --assert 'coverage_flops>=0.95' model.json >model.tagged.json",
+       "npu-tag --ask --report model.json -o model.tagged.json",
        "npu-tag --list-ops npu | grep conv"});
   return tool.run(argc, argv, [&] {
     if (!frontend.empty())

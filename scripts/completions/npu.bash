@@ -135,7 +135,7 @@ _npu_complete() {
 
   case ${COMP_WORDS[0]##*/} in
     npu-tag)
-      options="$common --bind --freeze -o --output --json-infinity --weights-out -t --target --devices --exclude-device --force --keep-tags --no-fold --load-ops --list-ops --frontend --list-targets --print-target"
+      options="$common --bind --freeze -o --output --json-infinity --weights-out -t --target --devices --exclude-device --force --keep-tags --no-fold --ask --load-ops --list-ops --frontend --list-targets --print-target"
       ;;
     npu-fuse)
       options="$common --bind --freeze -o --output --json-infinity -p --patterns --pattern-file --max-ops --list-patterns"

@@ -46,7 +46,8 @@
      - entry, infos, blob_report, blob_check, blob_memory, device_memory: from any thread, at any
        time.
 
-     - device: compile at most concurrent_compiles at once (1 if unknown), beside runs; *_load,
+     - device: compile and check at most concurrent_compiles at once (1 if unknown), beside runs;
+  *_load,
        *_create, buffer_wrap and list_ops one at a time for each device.
 
      - model, weights: any number of readers.
@@ -402,6 +403,17 @@ typedef struct npu4_compile_args {
   void* progress_context;
 } npu4_compile_args;
 
+/* Feature "check": what a backend is asked about before anything is compiled. */
+typedef struct npu4_check_args {
+  uint64_t struct_size;
+  const char* sub_ir; /* sub_ir_size bytes, as for compile, but weights have no data */
+  uint64_t sub_ir_size;
+  const char* options; /* as for compile */
+  uint32_t ir_version;
+  uint32_t flags;
+  const npu4_writer* answer; /* takes one JSON object */
+} npu4_check_args;
+
 typedef struct npu4_load_args {
   uint64_t struct_size;
   const void* blob; /* untrusted: a malformed one is NPU4_INVALID. Aligned to 4096 bytes, if the
@@ -698,6 +710,14 @@ typedef struct npu4_backend {
      later run is not affected. From any thread, beside that run, and again if nothing has come of
      it. Without it the host waits for the run. */
   void (*program_cancel)(npu4_program* program);
+
+  /* Feature "check". Whether compile would take each node of a sub-IR, as an object whose "nodes"
+     has one object for each node, in their order: "ok" (true or false), "reason" (one line) of one
+     that is refused, and "group" (an integer) of nodes that are only taken together. A node that is
+     refused is no error. Depends on the sub-IR, the options and the fingerprint alone, changes
+     nothing, and takes about a millisecond a node. If every node is ok, compile of that sub-IR is
+     never NPU4_UNSUPPORTED. */
+  npu4_status (*check)(npu4_device* device, const npu4_check_args* args, npu4_error* error);
 } npu4_backend;
 
 /* What the shared object exports. Null, with the reason in the error, if it cannot serve this host.
@@ -727,6 +747,7 @@ NPU4_SIZE(npu4_device_info, 192);
 NPU4_SIZE(npu4_open_args, 40);
 NPU4_SIZE(npu4_entry, 32);
 NPU4_SIZE(npu4_compile_args, 96);
+NPU4_SIZE(npu4_check_args, 48);
 NPU4_SIZE(npu4_load_args, 64);
 NPU4_SIZE(npu4_model_info, 16);
 NPU4_SIZE(npu4_program_args, 24);
@@ -740,7 +761,7 @@ NPU4_SIZE(npu4_enqueue, 32);
 NPU4_SIZE(npu4_memory_bytes, 40);
 NPU4_SIZE(npu4_memory_report, 40);
 NPU4_SIZE(npu4_memory_state, 48);
-NPU4_SIZE(npu4_backend, 336);
+NPU4_SIZE(npu4_backend, 344);
 #undef NPU4_SIZE
 #endif
 

@@ -37,9 +37,9 @@ const std::vector<Case>& all_cases() {
       {27, "aliases", "alias", nullptr, kNoCase},
       {28, "shared scratch", "scratch", nullptr, kNoCase},
       {29, "profile", "", check_profile},
-      {30, "capability query", "check", nullptr, kNoCase},
+      {30, "capability query", "check", check_query},
       {31, "compile without the device", "offline", nullptr, kNoCase},
-      {32, "device lost", "test.lose", nullptr, kNoCase},
+      {32, "device lost", "test.lose", check_lost_device},
       {33, "blob report and check", "", check_blob_questions},
       {34, "shared weights", "", check_shared_weights},
       {35, "cancel and deadline of a run", "", check_run_cancel}};

@@ -56,5 +56,8 @@ void check_memory_limit(const Harness& harness);
 void check_memory_reports(const Harness& harness);
 void check_progress(const Harness& harness);
 void check_run_cancel(const Harness& harness);
+void check_lost_device(const Harness& harness);
+// Questions about nodes.
+void check_query(const Harness& harness);
 
 }  // namespace npu::conformance

@@ -36,6 +36,7 @@ std::string feature_fault(const npu4_backend& table) {
       FeatureFunction{"queue", "event_wait", table.event_wait != nullptr},
       FeatureFunction{"queue", "event_free", table.event_free != nullptr},
       FeatureFunction{"copy", "buffer_copy", table.buffer_copy != nullptr},
+      FeatureFunction{"check", "check", table.check != nullptr},
   };
   const auto missing = std::find_if(functions.begin(), functions.end(), [&](const auto& row) {
     return !row.is_there && lists_feature(table, row.feature);

@@ -49,6 +49,29 @@ void warn_of_ignored_devices(const Graph& graph, const DeviceChoice& where,
   }
 }
 
+/// What npu-tag --ask wrote down was said by a backend that may be another one here.
+void warn_of_other_backends(const Graph& graph, const PlacedModel& placed,
+                            Diagnostics& diagnostics) {
+  const Json* devices = find_member(placed.target.json, "devices");
+  for (std::size_t i = 0; i < placed.target.devices.size(); ++i) {
+    const Device& device = placed.target.devices[i];
+    const Json* asked = devices != nullptr ? find_member((*devices)[i], "asked") : nullptr;
+    const Json* print =
+        asked != nullptr && asked->is_object() ? find_member(*asked, "fingerprint") : nullptr;
+    const bool is_used =
+        std::any_of(placed.plan.partitions.begin(), placed.plan.partitions.end(),
+                    [&](const Partition& partition) { return partition.device == device.name; });
+    if (print == nullptr || !is_used || Backend::find_file(device.backend).empty()) continue;
+    const auto backend = Backend::load(device.backend);
+    const std::string& here = backend->device(device_instance(device)).fingerprint;
+    if (*print == here) continue;
+    diagnostics.warning({.file = graph.file},
+                        "what device '" + device.name + "' takes was asked of another one (" +
+                            printable_text(print->is_string() ? print->get<std::string>() : "") +
+                            "; here it is " + here + "); npu-tag --ask asks again");
+  }
+}
+
 /// The target of a document without tags.
 Target asked_target(const Graph& graph, const DeviceChoice& where, Diagnostics& diagnostics) {
   if (graph.npu_member("target") == nullptr) {
@@ -132,6 +155,7 @@ PlacedModel place_model(Graph& graph, const DeviceChoice& where,
   warn_of_ignored_devices(graph, where, diagnostics);
   placed.plan = has_plan ? read_partition_plan(graph, diagnostics)
                          : partition_graph(graph, {}, diagnostics).plan;
+  warn_of_other_backends(graph, placed, diagnostics);
   return placed;
 }
 

@@ -111,6 +111,7 @@ struct Runs {
   bool is_same = true;        ///< all gave the bits of the first
   bool is_cut_short = false;  ///< by the deadline
   bool is_late = false;       ///< the last one has ended after it
+  bool is_recovered = false;  ///< a device was lost, and all were made again
 };
 
 bool is_late(const RunModelOptions& options) {
@@ -202,6 +203,7 @@ RunReport report_of(const Graph& graph, const ReadyModel& model, const Executor&
   report.backends = executor.backend_versions();
   report.is_cut_short = runs.is_cut_short;
   report.is_late = runs.is_late;
+  report.recovered = runs.is_recovered ? 1 : 0;
   if (!runs.times.empty()) report.bench = summarize_bench(runs.times, runs.seconds);
   if (in_flight > 1) report.in_flight = {.runs = in_flight, .is_same = runs.is_same};
   return report;
@@ -302,15 +304,41 @@ void compare(const Graph& graph, const ReadyModel& model, const std::vector<Tens
   }
 }
 
+/// Makes all runs, on devices that are opened again, with models that are loaded again, if one is
+/// lost: once, since nothing that a run leaves behind is read by another one.
+Runs run_and_recover(std::unique_ptr<Executor>& executor,
+                     const std::function<std::unique_ptr<Executor>()>& load,
+                     const std::vector<Tensor>& inputs, const RunModelOptions& options,
+                     OpenDevices& open) {
+  executor = load();
+  try {
+    return run_all(*executor, inputs, options);
+  } catch (const BackendError& error) {
+    if (error.status() != NPU4_DEVICE_LOST) throw;
+    log(LogModule::kRun, LogLevel::kInfo,
+        [&] { return "the devices are opened again: " + error.message(); });
+  }
+  executor.reset();
+  open.clear();
+  executor = load();
+  Runs runs = run_all(*executor, inputs, options);
+  runs.is_recovered = true;
+  return runs;
+}
+
 /// Runs, compares, times and reports.
-RunReport run_ready(const Graph& graph, const ReadyModel& model, const std::vector<Tensor>& inputs,
+RunReport run_ready(const Graph& graph, ReadyModel& model, const std::vector<Tensor>& inputs,
                     const RunModelOptions& options, const References& references) {
   ExecutorOptions devices = executor_options(options);
   devices.stop = options.executor.stop;
   devices.queues = true;  // those of references block, beside queues that are open
-  Executor executor(graph, model.plan, model.target, model.weights, devices, model.partitions,
-                    model.devices);
-  const Runs runs = run_all(executor, inputs, options);
+  std::unique_ptr<Executor> loaded;
+  const auto load = [&] {
+    return std::make_unique<Executor>(graph, model.plan, model.target, model.weights, devices,
+                                      model.partitions, model.devices);
+  };
+  const Runs runs = run_and_recover(loaded, load, inputs, options, model.devices);
+  const Executor& executor = *loaded;
   RunReport report =
       report_of(graph, model, executor, runs, options.precision, options.executor.in_flight);
   OpenDevices open = executor.devices();

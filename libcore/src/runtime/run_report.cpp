@@ -184,6 +184,7 @@ Json run_report_json(const RunReport& report) {
                          {"same_outputs", report.in_flight->is_same}};
   }
   if (report.is_cut_short || report.is_late) json["deadline_over"] = true;
+  if (report.recovered != 0) json["recovered"] = report.recovered;
   if (report.expect) json["expect"] = comparison_json(*report.expect);
   if (report.worst_relative_error) {
     json["worst_relative_error"] = json_safe(*report.worst_relative_error);
@@ -271,6 +272,7 @@ std::string totals_table(const RunReport& report) {
     if (report.in_flight) rows.push_back({"in flight", std::to_string(report.in_flight->runs)});
     rows.push_back({"peak memory", bytes_text(static_cast<double>(report.bench->peak_rss_bytes))});
   }
+  if (report.recovered != 0) rows.push_back({"recovered", std::to_string(report.recovered)});
   if (report.is_late) rows.push_back({"deadline", "over before the last run ended"});
   if (report.is_cut_short) {
     rows.push_back(

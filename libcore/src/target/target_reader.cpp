@@ -79,10 +79,26 @@ class TargetReader {
   void read_device(const Json& json, const std::string& pointer, Target& target) {
     if (!fields_.check_object(json, pointer)) return;
     fields_.check_keys(json, pointer,
-                       {"name", "backend", "options", "ops", "dtypes", "rank", "aliases", "align",
-                        "quantization", "fusion", "on_chip_bytes", "memory_bytes",
-                        "max_partition_flops", "peak_flops", "memory_bandwidth",
-                        "launch_overhead_us", "resident_weights", "node_overhead_us", "op_rates"});
+                       {"name",
+                        "backend",
+                        "options",
+                        "ops",
+                        "dtypes",
+                        "rank",
+                        "aliases",
+                        "align",
+                        "quantization",
+                        "fusion",
+                        "on_chip_bytes",
+                        "memory_bytes",
+                        "max_partition_flops",
+                        "peak_flops",
+                        "memory_bandwidth",
+                        "launch_overhead_us",
+                        "resident_weights",
+                        "node_overhead_us",
+                        "op_rates",
+                        "asked"});
     Device device;
     device.name = fields_.text(json, pointer, "name", true);
     if (target.find_device(device.name) != nullptr) {

@@ -9,7 +9,8 @@
      delay_us    how long a run takes at least; 0 if it is missing
      copy_us     how long a write, read or copy of a queue takes at least
      fail_run    the number of the run of this device that fails, from 1; 0: none
-     test        "fail": every run of a queue fails (feature "test.fail"); "", the default: none */
+     test        "fail": every run of a queue fails (feature "test.fail"); "lose": the first run
+                 loses the device (feature "test.lose"); "", the default: none */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <signal.h>
@@ -33,6 +34,8 @@ typedef struct queue_device {
   int64_t copy_us;
   int64_t fail_run;
   int fails_always;
+  int loses;            /* in its first run */
+  int is_lost;          /* VENDOR: what a reset or a lost link of your device leaves behind */
   pthread_mutex_t lock; /* of the counts, and of the marks of programs */
   pthread_cond_t cancelled;
   int64_t runs;
@@ -121,7 +124,7 @@ static npu4_status queue_backend_info(npu4_backend_info* info, npu4_error* error
       "{\"delay_us\": {\"type\": \"integer\", \"default\": 0, \"text\": \"time of a run\"},"
       " \"copy_us\": {\"type\": \"integer\", \"default\": 0, \"text\": \"time of a transfer\"},"
       " \"fail_run\": {\"type\": \"integer\", \"default\": 0, \"text\": \"the run that fails\"},"
-      " \"test\": {\"type\": \"string\", \"default\": \"\", \"text\": \"fail: every run fails\"}}";
+      " \"test\": {\"type\": \"string\", \"default\": \"\", \"text\": \"fail or lose\"}}";
   give(info, info->struct_size, &filled, sizeof filled);
   return NPU4_OK;
 }
@@ -167,7 +170,8 @@ static npu4_status read_options(const char* text, queue_device* device, npu4_err
   test = npu_json_member(options, "test");
   asked = test == NULL ? "" : test->kind == NPU_JSON_STRING ? test->as.text : "none";
   device->fails_always = strcmp(asked, "fail") == 0;
-  is_good = device->fails_always || *asked == '\0';
+  device->loses = strcmp(asked, "lose") == 0;
+  is_good = device->fails_always || device->loses || *asked == '\0';
   is_good = is_good && read_number(options, "delay_us", &device->delay_us) &&
             read_number(options, "copy_us", &device->copy_us) &&
             read_number(options, "fail_run", &device->fail_run);
@@ -175,8 +179,16 @@ static npu4_status read_options(const char* text, queue_device* device, npu4_err
   if (is_good) return NPU4_OK;
   return fail(error, NPU4_INVALID, NULL,
               "options: expected integers from 0 to %d in delay_us, copy_us and fail_run, and "
-              "'fail' or nothing in test",
+              "'fail', 'lose' or nothing in test",
               MAX_DELAY_US);
+}
+
+static npu4_status lost(npu4_error* error) {
+  return fail(error, NPU4_DEVICE_LOST, NULL, "the device does not answer");
+}
+
+static npu4_status device_status(npu4_device* device, npu4_error* error) {
+  return ((queue_device*)device)->is_lost ? lost(error) : NPU4_OK;
 }
 
 static npu4_status queue_device_open(const npu4_open_args* args, npu4_device** device,
@@ -368,6 +380,8 @@ static npu4_status timed_run(npu4_program* program, const npu4_run_args* args, i
   pthread_mutex_lock(&device->lock);
   number = ++device->runs;
   pthread_mutex_unlock(&device->lock);
+  if (device->loses) device->is_lost = 1;
+  if (device->is_lost) return lost(error);
   status = pass_time(program, args->deadline_ns, error);
   if (status != NPU4_OK) return status;
   if (number == device->fail_run || (is_queued && device->fails_always)) {
@@ -671,7 +685,7 @@ __attribute__((visibility("default")))
 #endif
 const npu4_backend*
 QUEUE_ENTRY(const npu4_host* host, npu4_error* error) {
-  static const char* const features[] = {"queue", "copy", "test.fail", NULL};
+  static const char* const features[] = {"queue", "copy", "check", "test.fail", "test.lose", NULL};
   static npu4_backend backend;
   const npu4_backend* blocking = skeleton_entry4(host, error);
   if (blocking == NULL) return NULL;
@@ -681,6 +695,7 @@ QUEUE_ENTRY(const npu4_host* host, npu4_error* error) {
   backend.device_info = queue_device_info;
   backend.device_open = queue_device_open;
   backend.device_close = queue_device_close;
+  backend.device_status = device_status;
   backend.run = blocking_run;
   backend.queue_open = queue_open;
   backend.queue_close = queue_close;

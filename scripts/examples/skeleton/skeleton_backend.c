@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A backend to start from: relu and add in float32, one blocking call after the other, with the
-   required functions and one that is optional. README.md says in which order to make it your own;
+   required functions and two that are optional. README.md says in which order to make it your own;
    the places for calls of your device say VENDOR. npu-backend(3) has the rules behind each
    function.
 
@@ -237,6 +237,51 @@ static npu4_status read_sub_ir(const char* text, uint64_t size, npu_ir** ir, npu
     npu_ir_free(read);
   }
   return status;
+}
+
+static npu4_status put(const npu4_writer* writer, const char* text, npu4_error* error) {
+  return writer->write(writer->context, text, strlen(text), error);
+}
+
+/* A text as JSON. */
+static npu4_status put_quoted(const npu4_writer* writer, const char* text, npu4_error* error) {
+  npu4_status status = put(writer, "\"", error);
+  for (; *text != '\0' && status == NPU4_OK; ++text) {
+    char piece[8] = {*text, '\0'};
+    if (*text == '"' || *text == '\\') snprintf(piece, sizeof piece, "\\%c", *text);
+    if ((unsigned char)*text < 32) snprintf(piece, sizeof piece, "\\u%04x", *text);
+    status = put(writer, piece, error);
+  }
+  return status == NPU4_OK ? put(writer, "\"", error) : status;
+}
+
+/* What the host asks before it gives nodes to the device: feature "check", optional. */
+static npu4_status check(npu4_device* device, const npu4_check_args* args, npu4_error* error) {
+  npu_ir_error fault;
+  npu_ir* ir;
+  npu4_status status = check_options(args->options, error);
+  uint32_t n;
+  (void)device;
+  if (status != NPU4_OK) return status;
+  ir = npu_ir_read(args->sub_ir, (size_t)args->sub_ir_size, &fault);
+  if (ir == NULL) return fail(error, NPU4_INVALID, NULL, "sub-IR: %s", fault.text);
+  status = put(args->answer, "{\"nodes\": [", error);
+  for (n = 0; n < ir->node_count && status == NPU4_OK; ++n) {
+    npu4_error refusal;
+    memset(&refusal, 0, sizeof refusal);
+    refusal.struct_size = sizeof refusal;
+    if (n != 0) status = put(args->answer, ", ", error);
+    if (status != NPU4_OK) break;
+    if (check_node(ir, &ir->nodes[n], &refusal) == NPU4_OK) {
+      status = put(args->answer, "{\"ok\": true}", error);
+      continue;
+    }
+    status = put(args->answer, "{\"ok\": false, \"reason\": ", error);
+    if (status == NPU4_OK) status = put_quoted(args->answer, refusal.text, error);
+    if (status == NPU4_OK) status = put(args->answer, "}", error);
+  }
+  npu_ir_free(ir);
+  return status == NPU4_OK ? put(args->answer, "]}", error) : status;
 }
 
 static uint64_t digest_of(const char* text, uint64_t size) {
@@ -542,6 +587,7 @@ __attribute__((visibility("default")))
 #endif
 const npu4_backend*
 npu_backend_entry4(const npu4_host* host, npu4_error* error) {
+  static const char* const features[] = {"check", NULL};
   static npu4_backend backend;
   if (host->abi_version < NPU4_ABI_VERSION) {
     fail(error, NPU4_INCOMPATIBLE, NULL, "the host has version %u, expected 4 or more",
@@ -550,6 +596,7 @@ npu_backend_entry4(const npu4_host* host, npu4_error* error) {
   }
   backend.struct_size = sizeof backend; /* the same bytes, however often it is called */
   backend.abi_version = NPU4_ABI_VERSION;
+  backend.features = features;
   backend.backend_info = backend_info;
   backend.device_info = device_info;
   backend.device_open = device_open;
@@ -565,5 +612,6 @@ npu_backend_entry4(const npu4_host* host, npu4_error* error) {
   backend.buffer_write = buffer_write;
   backend.buffer_read = buffer_read;
   backend.blob_check = blob_check;
+  backend.check = check;
   return &backend;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Cases 23, 24 and 35 of npu-backend(3): the skeleton with queues passes every case that applies, each fault of a queue is found,
+# Cases 23, 24, 32 and 35 of npu-backend(3): the skeleton with queues passes every case that applies, each fault of a queue is found,
 # and a backend that lists the feature without all of its functions is refused.
 . "$CASES/lib.sh"
 lib=$(dirname "$(command -v npu-run)")/../lib/npu
@@ -21,5 +21,6 @@ for fault in early late silent unordered forgets-failure lonely careless equal-s
   found $fault 24 | sed 's/takes [0-9]* ms/takes N ms/'
 done
 for fault in sticky hurried; do found $fault 35; done
+found undying 32
 found lacks-wait 24
 CHECK_FAULT=lacks-wait npu-run --list-backends | grep -o "the backend lists[^\"]*"

@@ -9,6 +9,7 @@
      slow=N         compile takes N times 50 ms first, and says so. It makes the file WRAP4_MARK
      deaf=N         the same, but it says nothing
      run=N          run fails with status N
+     losing=N       the first N devices are lost in their first run; every later call fails, too
      blob=N         blob_check gives the verdict N; 9: it fails
      options=TEXT   its option_keys
      fingerprint=T  the devices have this fingerprint
@@ -195,6 +196,9 @@ static npu4_status weights_load(npu4_device* device, const npu4_tensor* const* t
 
 static npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_error* error) {
   const char* status = fault("run");
+  if (fault("losing") != NULL && opens <= (unsigned)atoi(fault("losing"))) {
+    return fail(error, NPU4_DEVICE_LOST, "it does not answer");
+  }
   if (status != NULL) return fail(error, (npu4_status)atoi(status), "it does not run");
   return other->run(program, args, error);
 }

@@ -147,6 +147,73 @@ npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_err
   });
 }
 
+/// Weights as a question has them: no data.
+std::vector<npu_tensor> weights_without_data(const Graph& graph) {
+  std::vector<npu_tensor> weights;
+  for (const TensorInfo& tensor : graph.tensors()) {
+    if (tensor.kind != TensorKind::kWeight) continue;
+    weights.push_back({tensor.name.c_str(), static_cast<npu_dtype>(tensor.dtype),
+                       static_cast<std::uint32_t>(tensor.shape.size()), tensor.shape.data(),
+                       nullptr, static_cast<std::uint64_t>(tensor.bytes())});
+  }
+  return weights;
+}
+
+/// Why a graph is not lowered; nothing if it is.
+std::optional<std::string> refusal_of(const Graph& graph, const Machine& machine,
+                                      const dnnl::engine& engine) {
+  try {
+    (void)lower_graph(graph, weights_without_data(graph), machine, engine);
+    return std::nullopt;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnsupported) throw;
+    return error.message();
+  }
+}
+
+/// The whole graph at once; where that is refused, each node alone, and, if those are all taken,
+/// the node that the refusal names.
+Json node_answers(const Graph& graph, const Machine& machine, const dnnl::engine& engine) {
+  Json answers(std::vector<Json>(graph.nodes().size(), Json{{"ok", true}}));
+  const auto refused = refusal_of(graph, machine, engine);
+  if (!refused) return answers;
+  bool is_found = false;
+  BoundaryFinder boundaries(graph);
+  for (const NodeId id : all_nodes(graph)) {
+    const Graph alone =
+        read_valid_graph(write_subgraph(graph, {id}, boundaries.find({id})), "sub-IR");
+    const auto reason = refusal_of(alone, machine, engine);
+    if (!reason) continue;
+    answers[index_of(id)] = {{"ok", false}, {"reason", *reason}};
+    is_found = true;
+  }
+  for (std::size_t i = 0; i < answers.size() && !is_found; ++i) {
+    if (refused->find("'" + graph.nodes()[i].name + "'") == std::string::npos) continue;
+    answers[i] = {{"ok", false}, {"reason", *refused}};
+    is_found = true;
+  }
+  if (!is_found && !answers.empty()) answers[0] = {{"ok", false}, {"reason", *refused}};
+  return answers;
+}
+
+npu4_status check(npu4_device* device, const npu4_check_args* args, npu4_error* error) {
+  return guarded(error, [&] {
+    require(device != nullptr && args != nullptr && NPU4_HAS(args, answer) &&
+                args->answer != nullptr && args->sub_ir != nullptr,
+            "an argument is null");
+    const CompileOptions options =
+        read_compile_options(args->options == nullptr ? "" : args->options);
+    const ThreadScope threads(device->threads);
+    const std::string_view text(args->sub_ir, static_cast<std::size_t>(args->sub_ir_size));
+    const Graph graph = read_valid_graph(text, "sub-IR");
+    check_sub_ir_version(graph);
+    Machine machine = machine_for(*device, options);
+    machine.only_checks = true;
+    const std::string answer = Json{{"nodes", node_answers(graph, machine, device->engine)}}.dump();
+    pieces_to(args->answer, error)(answer.data(), answer.size());
+  });
+}
+
 npu4_status blob_report(npu4_device* /*device*/, const void* blob, std::uint64_t blob_size,
                         const npu4_writer* report, npu4_error* error) {
   return guarded(error, [&] {
@@ -344,7 +411,7 @@ npu4_status list_ops(npu4_device* /*device*/, npu4_op_visitor visit, void* conte
   });
 }
 
-constexpr const char* kFeatures[] = {"wrap.host", "memory.limit", "cancel", nullptr};
+constexpr const char* kFeatures[] = {"wrap.host", "memory.limit", "cancel", "check", nullptr};
 
 const npu4_backend& table() {
   static const npu4_backend made = [] {
@@ -375,6 +442,7 @@ const npu4_backend& table() {
     table.device_memory = device_memory;
     table.list_ops = list_ops;
     table.program_cancel = program_cancel;
+    table.check = check;
     return table;
   }();
   return made;

@@ -16,6 +16,7 @@ struct Machine {
   /// oneDNN multiplies int8 numbers exactly: without VNNI sums of two products are cut to 16 bits.
   bool exact_int8 = false;
   int threads = 1;
+  bool only_checks = false;  ///< the plan is thrown away, and weights need no data
 
   bool has_avx512() const noexcept { return isa == VectorIsa::kAvx512; }
   /// AVX2 or more, or NEON: our own products and convolutions are fast, on channels in blocks of

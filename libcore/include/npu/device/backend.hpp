@@ -190,6 +190,13 @@ struct BlobVerdict {
   std::string reason;  ///< empty if it fits
 };
 
+/// What a backend says of a node that it may get to compile.
+struct NodeAnswer {
+  bool ok = true;
+  std::string reason;                 ///< why it is refused; never empty then
+  std::optional<std::int64_t> group;  ///< nodes with the same number are only taken together
+};
+
 /// How much of a memory is taken; what a backend does not say is not there.
 struct MemoryState {
   std::optional<std::uint64_t> in_use;
@@ -306,6 +313,10 @@ class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
   /// `options` is a JSON object; see npu/backend.h.
   Blob compile(const std::string& sub_ir, const std::vector<NamedTensor>& weights,
                const std::string& options, const CompileHooks& hooks = {});
+  /// What the backend, which has the feature "check", says of each of the `nodes` of a sub-IR.
+  /// `options` as for compile. Throws BackendError.
+  std::vector<NodeAnswer> check(const std::string& sub_ir, std::size_t nodes,
+                                const std::string& options);
   /// The backend's report of a blob; an empty object if it makes none.
   Json blob_report(const Blob& blob);
   /// Whether a blob is for this device; it is where the backend does not say. Throws BackendError

@@ -23,6 +23,7 @@ struct TagOptions {
   std::vector<ForceRule> force = {};  ///< a later rule overrides an earlier one
   bool keep_tags =
       false;         ///< a node keeps its `dev_info` or `device` if the target has that device
+  bool ask = false;  ///< ask the devices' backends which of the nodes they take
   bool fold = true;  ///< nodes that follow from weights and constants alone belong to no device
 };
 
@@ -34,6 +35,8 @@ struct TagOptions {
 /// Adds an error for a forced or kept device that cannot run its node and for a node that no device
 /// runs; a warning for a glob that matches nothing. The graph is unchanged if there are errors.
 /// True if the graph changed. Throws Error kUsage for a rule with a device that does not exist.
+/// With `ask`, a node goes to no device whose backend refuses it; whom that was asked of is written
+/// to "asked" of the devices in `npu.target`. Throws Error kUnsupported if none can be asked.
 bool tag_ops(Graph& graph, const Target& target, const TagOptions& options,
              Diagnostics& diagnostics);
 

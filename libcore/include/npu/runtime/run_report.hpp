@@ -115,6 +115,7 @@ struct RunReport {
   std::optional<InFlightSummary> in_flight;    ///< with more than one
   bool is_cut_short = false;                   ///< some timed runs were not made by the deadline
   bool is_late = false;                        ///< the last run has ended after it
+  std::int64_t recovered = 0;                  ///< times that a lost device was opened again
   std::optional<ComparisonReport> expect;      ///< against a file
   std::optional<double> worst_relative_error;  ///< of bf16 against f32
   std::optional<ComparisonReport> verify;      ///< against the whole graph on one device

@@ -23,6 +23,7 @@
 #include "npu/passes/tag.hpp"
 #include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
+#include "passes/tag/ask_backends.hpp"
 #include "passes/tag/find_constants.hpp"
 #include "target/support_check.hpp"
 
@@ -49,9 +50,14 @@ struct Tag {
 
 class Tagger {
  public:
+  // `answers` may be null.
   Tagger(const Graph& graph, const Target& target, const TagOptions& options,
-         Diagnostics& diagnostics)
-      : graph_(graph), target_(target), options_(options), diagnostics_(diagnostics) {}
+         Diagnostics& diagnostics, const BackendAnswers* answers = nullptr)
+      : graph_(graph),
+        target_(target),
+        options_(options),
+        diagnostics_(diagnostics),
+        answers_(answers) {}
 
   // The device of every node, null where none runs it, whatever the faults.
   std::vector<const Device*> devices() {
@@ -164,15 +170,23 @@ class Tagger {
     return {};
   }
 
+  // By the target's table, and then by the backend, if it was asked.
+  SupportResult check_node(NodeId id, const Device& device) const {
+    SupportResult result = check_support(graph_, id, device);
+    if (!result.supported || answers_ == nullptr) return result;
+    const std::string& refusal = answers_->refusal(device, id);
+    return refusal.empty() ? result : SupportResult{false, refusal};
+  }
+
   // A device that runs an op with several results also has to run the getitems of them.
   SupportResult check(NodeId id, const Device& device) const {
-    SupportResult result = check_support(graph_, id, device);
+    SupportResult result = check_node(id, device);
     if (!result.supported) return result;
     for (const TensorId output : graph_.node(id).outputs) {
       for (const NodeId consumer : graph_.tensor(output).consumers) {
         const Node& node = graph_.node(consumer);
         if (producer(node) != id) continue;
-        result = check_support(graph_, consumer, device);
+        result = check_node(consumer, device);
         if (!result.supported)
           return {false, DeviceReason(Kind::kNotTakenApart, result.reason).text()};
       }
@@ -195,6 +209,7 @@ class Tagger {
   const Target& target_;
   const TagOptions& options_;
   Diagnostics& diagnostics_;
+  const BackendAnswers* answers_;
   std::vector<Tag> tags_;
   std::set<std::size_t> used_;
 };
@@ -259,6 +274,21 @@ std::vector<std::string> folded_names(const Graph& graph) {
 
 }  // namespace
 
+namespace {
+
+/// Asks about single nodes, and then about what would be compiled together.
+std::unique_ptr<BackendAnswers> ask_backends(const Graph& graph, const Target& target,
+                                             const TagOptions& options) {
+  if (!options.ask) return nullptr;
+  auto answers = std::make_unique<BackendAnswers>(graph, target);
+  answers->ask_nodes();
+  Diagnostics ignored;  // told by the tagger that follows
+  answers->ask_parts(Tagger(graph, target, options, ignored, answers.get()).devices());
+  return answers;
+}
+
+}  // namespace
+
 bool tag_ops(Graph& graph, const Target& target, const TagOptions& options,
              Diagnostics& diagnostics) {
   const LogTimer timer(LogModule::kPass);
@@ -276,7 +306,8 @@ bool tag_ops(Graph& graph, const Target& target, const TagOptions& options,
     keep();
     fold_nodes(graph, fold);
   }
-  const std::vector<Tag> tags = Tagger(graph, target, options, diagnostics).run();
+  const auto answers = ask_backends(graph, target, options);
+  const std::vector<Tag> tags = Tagger(graph, target, options, diagnostics, answers.get()).run();
   if (diagnostics.error_count() != errors) {
     if (before) graph = *std::move(before);
     return false;
@@ -312,8 +343,9 @@ bool tag_ops(Graph& graph, const Target& target, const TagOptions& options,
     changed = true;
   }
   const Json* known = graph.npu_member("target");
-  if (known == nullptr || *known != target.json) {
-    graph.set_npu_member("target", target.json);
+  const Json written = answers != nullptr ? answers->record(target.json) : target.json;
+  if (known == nullptr || *known != written) {
+    graph.set_npu_member("target", written);
     changed = true;
   }
   log_tags(graph, target, timer);

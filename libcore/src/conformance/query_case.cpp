@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// The case of the capability query: what it allows compiles, what it refuses of a single node does
+// not, and an answer is the same whenever it is asked for.
+#include <string>
+
+#include "conformance/cases.hpp"
+#include "conformance/op_oracle.hpp"
+#include "npu/support/error.hpp"
+
+namespace npu::conformance {
+namespace {
+
+struct Answer {
+  npu4_status status = NPU4_OK;
+  std::string text;
+  std::size_t refused = 0;
+};
+
+Answer ask(const Harness& harness, npu4_device* device, const std::string& sub_ir) {
+  Answer answer;
+  auto writer = sized<npu4_writer>();
+  writer.context = &answer.text;
+  writer.write = append_bytes;
+  auto args = sized<npu4_check_args>();
+  args.sub_ir = sub_ir.data();
+  args.sub_ir_size = sub_ir.size();
+  args.options = "{}";
+  args.ir_version = NPU4_IR_VERSION;
+  args.answer = &writer;
+  auto error = sized<npu4_error>();
+  answer.status = harness.api.check(device, &args, &error);
+  harness.check_error(answer.status, error, "check");
+  return answer;
+}
+
+/// Counts the nodes that are refused; the form of an answer is checked on the way.
+std::size_t count_refused(const Harness& harness, const Answer& answer, std::size_t nodes) {
+  Json json;
+  try {
+    json = parse_json(answer.text, "answer");
+  } catch (const Error& fault) {
+    harness.found.require(false, std::string("the answer of check is no JSON: ") + fault.what());
+  }
+  const Json* list = json.is_object() ? find_member(json, "nodes") : nullptr;
+  harness.found.require(list != nullptr && list->is_array() && list->size() == nodes,
+                        "the answer of check has no \"nodes\" with an entry for each node");
+  std::size_t refused = 0;
+  for (const Json& node : *list) {
+    const Json* ok = node.is_object() ? find_member(node, "ok") : nullptr;
+    harness.found.require(ok != nullptr && ok->is_boolean(),
+                          "an entry of the answer of check has no \"ok\"");
+    if (ok->get<bool>()) continue;
+    ++refused;
+    const Json* reason = find_member(node, "reason");
+    harness.found.expect(reason != nullptr && reason->is_string() && !reason->empty() &&
+                             reason->get_ref<const std::string&>().find('\n') == std::string::npos,
+                         "check refuses a node without a reason of one line");
+  }
+  return refused;
+}
+
+bool takes(const OpDefinition& op, DType dtype) {
+  if (is_floating_point(dtype)) return true;
+  if (!is_integer(dtype)) return false;
+  return dtype == DType::kUInt8 ? op.takes_unsigned : op.takes_integers;
+}
+
+/// Up to four nodes side by side; one reads the result of an earlier one where the types agree.
+GraphSpec draw_graph(Random& random, const std::vector<DType>& dtypes) {
+  GraphSpec graph;
+  const std::size_t count = 1 + random() % 4;
+  for (std::size_t n = 0; n < count; ++n) {
+    const OpDefinition& op = op_definitions()[random() % op_definitions().size()];
+    const DType dtype = dtypes[random() % dtypes.size()];
+    if (!takes(op, dtype)) continue;
+    const DrawnNode drawn = op.draw(random);
+    NodeSpec node{"n" + std::to_string(n), drawn.op, {}, {}, drawn.attrs};
+    for (const Shape& shape : drawn.operands) {
+      std::string name;
+      for (const NodeSpec& earlier : graph.nodes) {
+        if (earlier.result.dtype == dtype && earlier.result.shape == shape) name = earlier.name;
+      }
+      if (name.empty()) {
+        name = "x" + std::to_string(graph.inputs.size());
+        graph.inputs.push_back({name, dtype, shape});
+      }
+      node.operands.push_back(name);
+    }
+    node.result = {node.name, dtype, drawn.result};
+    graph.outputs.push_back(node.name);
+    graph.nodes.push_back(std::move(node));
+  }
+  return graph;
+}
+
+void check_graph(const Harness& harness, npu4_device* device, const GraphSpec& graph) {
+  const std::string text = sub_ir_text(graph);
+  const Answer answer = ask(harness, device, text);
+  harness.found.require(answer.status == NPU4_OK, "check gives " + status_name(answer.status) +
+                                                      " for " + graph.nodes.front().op);
+  const std::size_t refused = count_refused(harness, answer, graph.nodes.size());
+  harness.found.expect(ask(harness, harness.open().get(), text).text == answer.text,
+                       "asked again, on another device_open, check gives another answer");
+  const npu4_status compiled = harness.compile(device, graph).status;
+  const std::string what =
+      "of " + std::to_string(graph.nodes.size()) + " nodes from " + graph.nodes.front().op + " on";
+  harness.found.expect(refused != 0 || compiled != NPU4_UNSUPPORTED,
+                       "check allows all nodes " + what + ", and compile refuses them");
+  harness.found.expect(
+      refused != 1 || graph.nodes.size() != 1 || compiled == NPU4_UNSUPPORTED,
+      "check refuses the only node " + what + ", and compile gives " + status_name(compiled));
+}
+
+}  // namespace
+
+void check_query(const Harness& harness) {
+  const DevicePtr device = harness.open();
+  harness.found.require(!harness.facts().dtypes.empty(), "the device lists no dtype");
+  const DType dtype = harness.facts().dtypes.front();
+  const TensorSpec x{"x", dtype, {2, 3}};
+  const GraphSpec unknown = one_node("nobody.knows.it", {x}, {"y", dtype, {2, 3}});
+  const Answer refused = ask(harness, device.get(), sub_ir_text(unknown));
+  harness.found.require(refused.status == NPU4_OK, "check of an op that does not exist gives " +
+                                                       status_name(refused.status) +
+                                                       ", not OK with a node that is refused");
+  harness.found.expect(count_refused(harness, refused, 1) == 1,
+                       "check allows an op that does not exist");
+  for (const char* malformed : {"", "{", "{\"nodes\": 1}"}) {
+    const npu4_status status = ask(harness, device.get(), malformed).status;
+    harness.found.expect(status == NPU4_INVALID, "check of a malformed sub-IR gives " +
+                                                     status_name(status) + ", not INVALID");
+  }
+  Random random(30);
+  const int draws = harness.quick ? 60 : 500;
+  for (int i = 0; i < draws; ++i) {
+    const GraphSpec graph = draw_graph(random, harness.facts().dtypes);
+    if (!graph.nodes.empty()) check_graph(harness, device.get(), graph);
+  }
+}
+
+}  // namespace npu::conformance

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks a backend about the nodes of a sub-IR, and checks the form of its answer before anything is
+// made of it. O(length of question and answer) besides the backend's own work.
+#include "device/blob_memory.hpp"
+#include "device/device_call.hpp"
+#include "npu/support/text.hpp"
+
+namespace npu {
+namespace {
+
+NodeAnswer read_answer(const Json& json, const Backend& backend) {
+  const Json* ok = json.is_object() ? find_member(json, "ok") : nullptr;
+  if (ok == nullptr || !ok->is_boolean()) {
+    break_contract(backend, "its answer about a node has no \"ok\" that is true or false");
+  }
+  NodeAnswer answer;
+  answer.ok = ok->get<bool>();
+  if (const Json* reason = find_member(json, "reason"); reason != nullptr && reason->is_string()) {
+    answer.reason = text_of(reason->get_ref<const std::string&>().c_str());
+  }
+  if (!answer.ok && answer.reason.empty()) answer.reason = "refused without a reason";
+  if (const Json* group = find_member(json, "group"); group != nullptr) {
+    if (!group->is_number_integer()) {
+      break_contract(backend, "the \"group\" of a node in its answer is no integer");
+    }
+    answer.group = group->get<std::int64_t>();
+  }
+  return answer;
+}
+
+}  // namespace
+
+std::vector<NodeAnswer> DeviceInstance::check(const std::string& sub_ir, std::size_t nodes,
+                                              const std::string& options) {
+  npu4_check_args args = sized<npu4_check_args>();
+  args.sub_ir = sub_ir.data();
+  args.sub_ir_size = sub_ir.size();
+  args.options = options.c_str();
+  args.ir_version = NPU4_IR_VERSION;
+  BlobMemory memory;
+  const npu4_writer writer = memory.writer();
+  args.answer = &writer;
+  npu4_error error = empty_error();
+  check_status(backend_->api().check(device_, &args, &error), error, *backend_);
+  const std::string_view text(reinterpret_cast<const char*>(memory.data()), memory.size());
+  Json json;
+  try {
+    json = parse_json(text, "answer");
+  } catch (const Error& fault) {
+    break_contract(*backend_, "its answer is no JSON: " + fault.message());
+  }
+  const Json* list = json.is_object() ? find_member(json, "nodes") : nullptr;
+  if (list == nullptr || !list->is_array() || list->size() != nodes) {
+    break_contract(*backend_, "its answer has no \"nodes\" with one entry for each of " +
+                                  std::to_string(nodes));
+  }
+  std::vector<NodeAnswer> answers;
+  for (const Json& each : *list) answers.push_back(read_answer(each, *backend_));
+  return answers;
+}
+
+}  // namespace npu
