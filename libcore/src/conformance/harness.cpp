@@ -159,7 +159,8 @@ std::vector<npu4_buffer*> handles(const std::vector<BufferPtr>& buffers) {
   return pointers;
 }
 
-LoadedModel::LoadedModel(const npu4_backend& api, std::string blob, std::vector<WeightSpec> weights)
+LoadedModel::LoadedModel(const npu4_backend& api, std::string blob,
+                         const std::vector<WeightSpec>& weights)
     : api_(api), blob_(std::move(blob)) {
   // Copies of its own, which are spoilt where the backend says that it no longer needs them.
   for (const WeightSpec& weight : weights) {

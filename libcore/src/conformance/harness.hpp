@@ -60,7 +60,7 @@ using BufferPtr = std::unique_ptr<npu4_buffer, void (*)(npu4_buffer*)>;
 /// A model with what it may use in place for as long as it lives.
 class LoadedModel {
  public:
-  LoadedModel(const npu4_backend& api, std::string blob, std::vector<WeightSpec> weights);
+  LoadedModel(const npu4_backend& api, std::string blob, const std::vector<WeightSpec>& weights);
   ~LoadedModel();
   LoadedModel(const LoadedModel&) = delete;
   LoadedModel& operator=(const LoadedModel&) = delete;
