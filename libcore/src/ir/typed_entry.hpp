@@ -83,7 +83,7 @@ Json entry_json(Entry&& entry) {
     if (field && place != nullptr) {
       *place = field_json(std::move(*field));
     } else if (field) {
-      set_member(entry.json, key, field_json(std::move(*field)));
+      append_member(entry.json, key, field_json(std::move(*field)));
     } else if (place != nullptr && place->is_discarded()) {
       entry.json.erase(std::string(key));
     }

@@ -342,8 +342,7 @@ PartitionPlan read_partition_plan(const Graph& graph, Diagnostics& diagnostics) 
   return PlanReader(graph, diagnostics).read();
 }
 
-void write_partition_plan(Graph& graph, const PartitionPlan& plan, Json metrics,
-                          const Json& details) {
+void write_partition_plan(Graph& graph, const PartitionPlan& plan, Json metrics, Json details) {
   Json partitions = Json::array();
   for (std::size_t p = 0; p < plan.partitions.size(); ++p) {
     partitions.push_back(partition_json(graph, plan.partitions[p], p));
@@ -357,7 +356,9 @@ void write_partition_plan(Graph& graph, const PartitionPlan& plan, Json metrics,
   set_member(json, "partitions", std::move(partitions));
   set_member(json, "steps", std::move(steps));
   set_member(json, "metrics", std::move(metrics));
-  for (const auto& [key, value] : details.items()) set_member(json, key, value);
+  for (auto& [key, value] : details.get_ref<Json::object_t&>()) {
+    set_member(json, key, std::move(value));
+  }
   graph.set_npu_member("partition", std::move(json));
 }
 

@@ -15,6 +15,7 @@
 
 #include "npu/support/error.hpp"
 #include "support/json_dom.hpp"
+#include "support/json_fields.hpp"
 
 template class nlohmann::basic_json<nlohmann::ordered_map>;
 
@@ -461,6 +462,10 @@ void set_member(Json& object, std::string_view key, Json value) {
     *known = std::move(value);
     return;
   }
+  append_member(object, key, std::move(value));
+}
+
+void append_member(Json& object, std::string_view key, Json value) {
   auto& members = object.get_ref<Object&>();
   if (members.size() == members.capacity()) {
     Object larger;

@@ -36,6 +36,9 @@ std::optional<bool> member_flag(const Json& object, std::string_view key) noexce
 const Json* member_list(const Json& object, std::string_view key) noexcept;
 const Json* member_object(const Json& object, std::string_view key) noexcept;
 
+/// set_member for a key that is known to be new. O(1).
+void append_member(Json& object, std::string_view key, Json value);
+
 // ---- Parts of messages. ----
 
 /// "3.5" for a number, "string", "array", ... for other types, "nothing" for null.

@@ -50,7 +50,7 @@ PartitionPlan read_partition_plan(const Graph& graph, Diagnostics& diagnostics);
 /// Writes `plan` to `npu.partition` and sets `partition` of every node. `metrics` becomes the
 /// member of that name; the members of the object `details` follow it.
 void write_partition_plan(Graph& graph, const PartitionPlan& plan, Json metrics,
-                          const Json& details = Json::object());
+                          Json details = Json::object());
 
 /// One partition with every node of `graph` on `device`.
 PartitionPlan single_partition_plan(const Graph& graph, const std::string& device);
