@@ -231,8 +231,8 @@ class Calibrator {
   Diagnostics& diagnostics_;
   TensorRanges ranges_;
   std::vector<std::pair<bool, std::size_t>> places_;  // by tensor: input or output, and which
-  std::vector<char> takes_moments_;      // by tensor
-  std::vector<ChannelMoments> moments_;  // likewise
+  std::vector<char> takes_moments_;                   // by tensor
+  std::vector<ChannelMoments> moments_;               // likewise
   std::vector<float> buffer_;
   OpenDevices devices_;
   Clock::time_point start_ = Clock::now();
