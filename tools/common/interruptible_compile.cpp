@@ -21,13 +21,7 @@ void compile_interruptibly(CompileModelOptions options, std::optional<double> de
     return !StopSignals::has_come();
   };
   if (deadline_s) options.compile.control.deadline = seconds_from_now(*deadline_s);
-  try {
-    compile(options);
-    StopSignals::end_if_come();
-  } catch (...) {
-    StopSignals::end_if_come();
-    throw;
-  }
+  compile(options);
 }
 
 CompileModelResult compile_interruptibly(Graph& graph, const CompileModelOptions& options,

@@ -26,14 +26,7 @@ RunReport run_interruptibly(RunModelOptions& options, std::optional<double> dead
   stop_of_run = options.executor.stop.get();
   const StopSignals signals({"a backend does not stop its run and is left behind\n", ""},
                             std::nullopt, ask_run);
-  try {
-    RunReport report = body();
-    StopSignals::end_if_come();
-    return report;
-  } catch (...) {
-    StopSignals::end_if_come();
-    throw;
-  }
+  return body();
 }
 
 }  // namespace npu::cli

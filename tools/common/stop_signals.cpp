@@ -74,6 +74,7 @@ StopSignals::~StopSignals() {
     ::sigaction(kSignals[i], &before_[i], nullptr);
   }
   ask_others = nullptr;
+  end_if_come();  // also by one that came when the work had ended
 }
 
 bool StopSignals::has_come() noexcept { return stop_request.signal.load() != 0; }

@@ -22,15 +22,16 @@ class StopSignals {
   /// nobody will stop, the program ends as without this.
   StopSignals(const LeftBehindTexts& texts, std::optional<double> deadline_s,
               bool (*asks)() noexcept = nullptr);
+  /// Ends the program if a signal came.
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
   static bool has_come() noexcept;
-  /// Ends the program by the signal that came; returns if none did.
-  static void end_if_come() noexcept;
 
  private:
+  /// Ends the program by the signal that came; returns if none did.
+  static void end_if_come() noexcept;
   static constexpr std::array<int, 3> kSignals{SIGINT, SIGTERM, SIGALRM};
 
   std::array<struct sigaction, kSignals.size()> before_{};

@@ -191,7 +191,10 @@ BlobParts read_blob(const void* blob, std::uint64_t size) {
   if (xxh3_64(all + kDigested, static_cast<std::size_t>(size - kDigested)) != head.digest) {
     malformed("its digest differs");
   }
-  return {read_plan(parts[0]), parts[1], parts[2], parts[3], parts[4]};
+  Plan plan = read_plan(parts[0]);
+  // OpenCL would read a source of length 0 up to a null byte.
+  if (plan.kernels != 0 && parts[3].empty()) malformed("it has kernels but no source");
+  return {std::move(plan), parts[1], parts[2], parts[3], parts[4]};
 }
 
 }  // namespace npu::opencl

@@ -202,6 +202,12 @@ Index Emitter::define_index(const Index& index) {
 
 std::string Emitter::element(TensorId tensor, const Index& index) {
   if (index.size() != shape(tensor).size()) throw CannotFuse{"an index has another rank"};
+  constexpr int kDeepest = 500;
+  constexpr std::size_t kMostLines = 20000;
+  if (depth_ >= kDeepest || lines_.size() > kMostLines) {
+    throw CannotFuse{"a chain of ops is too long for one kernel"};
+  }
+  const Depth deeper(depth_);
   if (const auto found = bound_.find(tensor.value); found != bound_.end()) {
     return found->second(index);
   }

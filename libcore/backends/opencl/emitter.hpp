@@ -133,6 +133,19 @@ class Emitter {
 
   const Model& model_;
   std::set<NodeId> inlined_;
+  /// How many elements wait for those of their operands.
+  class Depth {
+   public:
+    explicit Depth(int& depth) : depth_(depth) { ++depth_; }
+    ~Depth() { --depth_; }
+    Depth(const Depth&) = delete;
+    Depth& operator=(const Depth&) = delete;
+
+   private:
+    int& depth_;
+  };
+
+  int depth_ = 0;
   std::vector<std::string> lines_;
   std::vector<std::map<std::string, std::string>> scopes_{1};  ///< values by tensor and index
   std::unordered_map<std::int32_t, Function> bound_;

@@ -131,11 +131,14 @@ npu4_status backend_info(npu4_backend_info* info, npu4_error* error) {
 }
 
 npu4_status device_info(std::uint64_t index, npu4_device_info* info, npu4_error* error) {
-  if (index >= device_list().size()) return NPU4_END;
-  return guarded(error, [&] {
+  bool is_end = false;
+  const npu4_status status = guarded(error, [&] {
+    is_end = index >= device_list().size();
+    if (is_end) return;
     require(info != nullptr, "info is null");
     fill(info, sheets()[static_cast<std::size_t>(index)].info);
   });
+  return status == NPU4_OK && is_end ? NPU4_END : status;
 }
 
 npu4_status device_open(const npu4_open_args* args, npu4_device** device, npu4_error* error) {

@@ -29,7 +29,16 @@ DType dtype_of_number(const Json& number) {
 
 /// As Python and PyTorch have it: towards minus infinity.
 std::string floored(Emitter& emitter, DType dtype, const std::string& a, const std::string& b) {
-  if (is_floating_point(dtype)) return "floor(" + a + " / " + b + ")";
+  if (is_floating_point(dtype)) {
+    // 1 / 0.1 is 10 in float, and 9 tenths fit into 1: from the rest, as PyTorch has it.
+    const std::string rest = emitter.define(dtype, "fmod(" + a + ", " + b + ")");
+    const std::string whole =
+        emitter.define(dtype, "(" + a + " - " + rest + ") / " + b + " - (" + rest + " != 0 && (" +
+                                  b + " < 0) != (" + rest + " < 0) ? 1 : 0)");
+    const std::string low = emitter.define(dtype, "floor(" + whole + ")");
+    return "(" + b + " == 0 ? " + a + " / " + b + " : " + whole + " - " + low + " > 0.5 ? " + low +
+           " + 1 : " + low + ")";
+  }
   const std::string quotient = emitter.define(dtype, a + " / " + b);
   return "(" + quotient + " - ((" + a + " % " + b + " != 0) && ((" + a + " < 0) != (" + b +
          " < 0)) ? 1 : 0))";

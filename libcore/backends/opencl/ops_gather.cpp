@@ -15,6 +15,7 @@ bool is_place(DType dtype) { return dtype == DType::kInt64 || dtype == DType::kI
 std::string stated_place(Emitter& emitter, const BoundNode& node, TensorId indices,
                          const Index& index, std::int64_t extent) {
   if (!is_place(emitter.dtype(indices))) emitter.refuse(node.node(), "its indices are no integers");
+  if (extent < 1) emitter.refuse(node.node(), "it picks from a dimension without elements");
   const std::string stated = emitter.define(
       "long", "(long)(" + emitter.broadcast_element(indices, index, emitter.dtype(indices)) + ")");
   return emitter.define(emitter.index_type(),

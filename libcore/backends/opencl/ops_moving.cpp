@@ -199,6 +199,7 @@ std::string shuffle_element(Emitter& emitter, const BoundNode& node, int, const 
   }
   const bool is_up = name == "pixel_shuffle";
   const std::int64_t r = node.integer(is_up ? "upscale_factor" : "downscale_factor");
+  if (r < 1 || r > INT32_MAX) emitter.refuse(node.node(), "its factor does not fit");
   const std::size_t c = from.size() - 3;
   Shape expected = from;
   if (r < 1 || (is_up ? from[c] % (r * r) != 0 : from[c + 1] % r != 0 || from[c + 2] % r != 0)) {

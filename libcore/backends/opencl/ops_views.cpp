@@ -203,7 +203,7 @@ std::string part_element(Emitter& emitter, const BoundNode& node, int result, co
     begin = node.is_none("start") ? 0 : clamped(node.integer("start"));
     const std::int64_t end = node.is_none("end") ? extent : clamped(node.integer("end"));
     if (step < 1) emitter.refuse(node.node(), "its step is not positive");
-    count = end > begin ? (end - begin + step - 1) / step : 0;
+    count = end > begin ? (end - begin - 1) / step + 1 : 0;
   } else if (name == "narrow") {
     begin = node.integer("start");
     if (begin < 0) begin += extent;
@@ -218,7 +218,8 @@ std::string part_element(Emitter& emitter, const BoundNode& node, int result, co
     }
   }
   const bool is_within =
-      begin >= 0 && count >= 0 && (count == 0 || begin + (count - 1) * step < extent);
+      begin >= 0 && count >= 0 &&
+      (count == 0 ? begin <= extent : begin < extent && count - 1 <= (extent - 1 - begin) / step);
   if (!is_within) emitter.refuse(node.node(), "the part is not within its operand");
   Shape expected = from;
   Index source = index;

@@ -163,12 +163,13 @@ std::string adaptive_pool_element(Emitter& emitter, const BoundNode& node, int,
   std::string count = "1";
   for (std::size_t i = 0; i < rank; ++i) {
     const std::size_t d = from.size() - rank + i;
-    const std::string place = "(int)" + index[d];
+    const std::string place = "(long)" + index[d];  // the products may need it
     const std::string extent = std::to_string(from[d]);
     const std::string parts = std::to_string(to[d]);
-    const std::string begin = emitter.define("int", "(" + place + " * " + extent + ") / " + parts);
+    const std::string begin =
+        emitter.define("int", "(int)((" + place + " * " + extent + ") / " + parts + ")");
     const std::string end = emitter.define(
-        "int", "((" + place + " + 1) * " + extent + " + " + parts + " - 1) / " + parts);
+        "int", "(int)(((" + place + " + 1) * " + extent + " + " + parts + " - 1) / " + parts + ")");
     count += " * (" + end + " - " + begin + ")";
     ranges.emplace_back(begin, end);
   }

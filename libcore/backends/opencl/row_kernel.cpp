@@ -179,6 +179,9 @@ RowSpace space_of(Emitter& emitter, NodeId id) {
     std::fill(space.is_reduced.begin() + 2, space.is_reduced.end(), true);
   } else if (name.find("adaptive") != std::string_view::npos) {
     const auto rank = static_cast<std::ptrdiff_t>(spatial_rank(node.node().op_type));
+    if (static_cast<std::ptrdiff_t>(shape.size()) <= rank) {
+      emitter.refuse(node.node(), "its operand has too few dimensions");
+    }
     std::fill(space.is_reduced.end() - rank, space.is_reduced.end(), true);
   } else {
     const std::vector<std::int64_t> dimensions = stated_dimensions(node);

@@ -135,6 +135,7 @@ class ScatterWriter {
   }
 
   std::string bounded(const std::string& stated, std::int64_t extent) {
+    if (extent < 1) refuse("it writes to a dimension without elements");
     const std::string place = emitter_.define("long", "(long)" + stated);
     return emitter_.define(emitter_.index_type(),
                            "(" + emitter_.index_type() + ")clamp(" + place + " < 0 ? " + place +

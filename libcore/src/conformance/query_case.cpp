@@ -6,6 +6,7 @@
 #include "conformance/cases.hpp"
 #include "conformance/op_oracle.hpp"
 #include "npu/support/error.hpp"
+#include "support/json_fields.hpp"
 
 namespace npu::conformance {
 namespace {
@@ -51,10 +52,10 @@ std::size_t count_refused(const Harness& harness, const Answer& answer, std::siz
                           "an entry of the answer of check has no \"ok\"");
     if (ok->get<bool>()) continue;
     ++refused;
-    const Json* reason = find_member(node, "reason");
-    harness.found.expect(reason != nullptr && reason->is_string() && !reason->empty() &&
-                             reason->get_ref<const std::string&>().find('\n') == std::string::npos,
-                         "check refuses a node without a reason of one line");
+    const std::string* reason = member_text(node, "reason");
+    harness.found.expect(
+        reason != nullptr && !reason->empty() && reason->find('\n') == std::string::npos,
+        "check refuses a node without a reason of one line");
   }
   return refused;
 }

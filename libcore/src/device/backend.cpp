@@ -107,14 +107,14 @@ std::optional<std::vector<std::string>> option_keys_of(const npu4_backend_info& 
                                                        const std::string& path) {
   if (!NPU4_HAS(&info, option_keys) || info.option_keys == nullptr) return std::nullopt;
   std::vector<std::string> keys;
+  Json json;
   try {
-    const Json json = parse_json(text_of(info.option_keys), "option_keys");
-    if (!json.is_object()) refuse_file(path, "the option_keys of the backend are no JSON object");
-    for (const auto& [key, value] : json.items()) keys.push_back(printable_text(key));
+    json = parse_json(info.option_keys, "option_keys");
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kUnsupported) throw;
     refuse_file(path, "the option_keys of the backend are no JSON: " + error.message());
   }
+  if (!json.is_object()) refuse_file(path, "the option_keys of the backend are no JSON object");
+  for (const auto& [key, value] : json.items()) keys.push_back(printable_text(key));
   return keys;
 }
 

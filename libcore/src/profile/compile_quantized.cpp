@@ -51,11 +51,17 @@ class OutputError {
     const std::span<const float> wanted = float_values(expected, wanted_);
     for (std::size_t i = 0; i < std::min(found.size(), wanted.size()); ++i) {
       const double value = wanted[i];
+      if (found[i] == wanted[i]) {
+        if (std::isfinite(value)) signal_ += value * value;
+        continue;
+      }
       const double difference = double{found[i]} - value;
       signal_ += value * value;
       noise_ += difference * difference;
-      // Not std::max, which would drop a NaN.
-      if (!(std::abs(difference) <= max_abs_)) max_abs_ = std::abs(difference);
+      // A NaN stays.
+      if (!std::isnan(max_abs_) && !(std::abs(difference) <= max_abs_)) {
+        max_abs_ = std::abs(difference);
+      }
     }
     has_numbers_ = has_numbers_ || !wanted.empty();
   }

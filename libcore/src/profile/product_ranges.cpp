@@ -22,51 +22,11 @@ namespace {
 /// Below this, what is gained is not worth the multiplications.
 constexpr double kLeastGain = 1.5;
 
-bool is_convolution(const Node& node) {
-  const OpInfo* op = find_op(node.op_type);
-  return op != nullptr && op->role == FusionRole::kConv;
-}
-
-std::size_t data_operand(const Node& node) {
-  return functional_name(node.op_type) == "addmm" ? 1 : 0;
-}
-
 /// Whether a node multiplies this tensor with a weight.
 bool multiplies(const Graph& graph, NodeId reader, TensorId id) {
   const Node& node = graph.node(reader);
   const auto weight = weight_operand(graph, node);
-  const std::size_t data = data_operand(node);
-  return weight && data < node.inputs.size() && node.inputs[data] == id;
-}
-
-std::optional<ProductWeight> convolution_weight(const Shape& data, const Shape& shape) {
-  if (data.size() != shape.size() || shape.size() < 3 || shape[1] <= 0 || shape[0] <= 0) {
-    return std::nullopt;
-  }
-  ProductWeight weight;
-  weight.outputs = shape[0];
-  weight.inputs = shape[1];
-  weight.groups = data[1] / shape[1];
-  if (weight.groups < 1 || weight.channels() != data[1] || shape[0] % weight.groups != 0) {
-    return std::nullopt;
-  }
-  for (std::size_t d = 2; d < shape.size(); ++d) weight.taps *= shape[d];
-  weight.input_step = weight.taps;
-  weight.output_step = weight.taps * shape[1];
-  return weight;
-}
-
-std::optional<ProductWeight> matrix_weight(const Shape& data, const Shape& shape,
-                                           std::int32_t output_axis) {
-  if (shape.size() != 2 || data.empty()) return std::nullopt;
-  ProductWeight weight;
-  const bool is_transposed = output_axis == 0;  // (outputs, inputs), as in linear
-  weight.outputs = shape[is_transposed ? 0 : 1];
-  weight.inputs = shape[is_transposed ? 1 : 0];
-  weight.output_step = is_transposed ? weight.inputs : 1;
-  weight.input_step = is_transposed ? 1 : weight.outputs;
-  if (weight.inputs != data.back() || weight.outputs < 1) return std::nullopt;
-  return weight;
+  return weight && node.inputs[weight->data()] == id;
 }
 
 class ProductMeter {
@@ -101,7 +61,7 @@ class ProductMeter {
     if (nodes.empty()) return;
     double gain = 1;
     std::vector<float> factors = choose_factors({&range.channels, &moments}, weights, gain);
-    if (gain < kLeastGain || std::isinf(gain)) factors.clear();
+    if (gain < kLeastGain || !(gain <= TensorRange::kMostGain)) factors.clear();
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       add_product(graph_.node(nodes[i]).name, weights[i], factors, moments);
     }
@@ -114,13 +74,8 @@ class ProductMeter {
   std::optional<ProductWeight> weight_of(const Node& node, const TensorRange& range) {
     const WeightOperand operand = *weight_operand(graph_, node);
     const Tensor& tensor = weights_[index_of(operand.tensor)];
-    const bool at_front = is_convolution(node);
-    const std::int32_t axis = at_front ? 1 : static_cast<std::int32_t>(range.shape.size()) - 1;
-    if (tensor.dtype() != DType::kFloat32 || tensor.bytes() == 0 || range.channels.axis != axis) {
-      return std::nullopt;
-    }
-    auto weight = at_front ? convolution_weight(range.shape, tensor.shape())
-                           : matrix_weight(range.shape, tensor.shape(), operand.axis);
+    if (tensor.dtype() != DType::kFloat32 || tensor.bytes() == 0) return std::nullopt;
+    auto weight = product_weight(graph_, node, range.shape, range.channels.axis);
     if (weight)
       weight->values = {tensor.as<float>(), static_cast<std::size_t>(tensor.element_count())};
     return weight;
@@ -167,7 +122,8 @@ bool is_read_by_product(const Graph& graph, TensorId id) {
 bool is_read_by_matrix_product(const Graph& graph, TensorId id) {
   const std::vector<NodeId>& readers = graph.tensor(id).consumers;
   return std::any_of(readers.begin(), readers.end(), [&](NodeId reader) {
-    return multiplies(graph, reader, id) && !is_convolution(graph.node(reader));
+    return multiplies(graph, reader, id) &&
+           fusion_role(graph.node(reader).op_type) != FusionRole::kConv;
   });
 }
 

@@ -18,7 +18,9 @@
 #include <array>
 #include <cmath>
 
+#include "npu/ops/op_catalogue.hpp"
 #include "npu/quant/choose_range.hpp"
+#include "npu/quant/weight_operand.hpp"
 #include "npu/support/ids.hpp"
 
 namespace npu {
@@ -140,7 +142,47 @@ std::vector<float> factors_for(double exponent, const ChannelExtremes& extremes,
   return factors;
 }
 
+std::optional<ProductWeight> convolution_weight(const Shape& data, const Shape& shape) {
+  if (data.size() != shape.size() || shape.size() < 3 || shape[1] <= 0 || shape[0] <= 0) {
+    return std::nullopt;
+  }
+  ProductWeight weight;
+  weight.outputs = shape[0];
+  weight.inputs = shape[1];
+  weight.groups = data[1] / shape[1];
+  if (weight.groups < 1 || weight.channels() != data[1] || shape[0] % weight.groups != 0) {
+    return std::nullopt;
+  }
+  for (std::size_t d = 2; d < shape.size(); ++d) weight.taps *= shape[d];
+  weight.input_step = weight.taps;
+  weight.output_step = weight.taps * shape[1];
+  return weight;
+}
+
+std::optional<ProductWeight> matrix_weight(const Shape& data, const Shape& shape,
+                                           std::int32_t output_axis) {
+  if (shape.size() != 2 || data.empty()) return std::nullopt;
+  ProductWeight weight;
+  const bool is_transposed = output_axis == 0;  // (outputs, inputs), as in linear
+  weight.outputs = shape[is_transposed ? 0 : 1];
+  weight.inputs = shape[is_transposed ? 1 : 0];
+  weight.output_step = is_transposed ? weight.inputs : 1;
+  weight.input_step = is_transposed ? 1 : weight.outputs;
+  if (weight.inputs != data.back() || weight.outputs < 1) return std::nullopt;
+  return weight;
+}
+
 }  // namespace
+
+std::optional<ProductWeight> product_weight(const Graph& graph, const Node& node, const Shape& data,
+                                            std::int32_t axis) {
+  const auto operand = weight_operand(graph, node);
+  if (!operand) return std::nullopt;
+  const Shape& shape = graph.tensor(operand->tensor).shape;
+  const bool at_front = fusion_role(node.op_type) == FusionRole::kConv;
+  if (axis != (at_front ? 1 : static_cast<std::int32_t>(data.size()) - 1)) return std::nullopt;
+  return at_front ? convolution_weight(data, shape) : matrix_weight(data, shape, operand->axis);
+}
 
 void add_moments(std::span<const float> values, const Shape& shape, std::int32_t axis,
                  ChannelMoments& moments) {

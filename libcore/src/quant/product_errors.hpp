@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "npu/ir/graph.hpp"
 #include "npu/quant/tensor_ranges.hpp"
 
 namespace npu {
@@ -43,6 +45,11 @@ struct ProductWeight {
                           static_cast<std::size_t>(taps));
   }
 };
+
+/// The weight of a node that multiplies an operand of shape `data` with one, without its values;
+/// nothing if the node has none, or does not contract `axis` of the operand with it.
+std::optional<ProductWeight> product_weight(const Graph& graph, const Node& node, const Shape& data,
+                                            std::int32_t axis);
 
 /// The operand that products read, with each channel divided by a factor.
 struct ProductOperand {

@@ -173,7 +173,8 @@ class RangesReader {
         continue;
       fields.refuse("factors", "expected powers of two, found " + Json(factor).dump());
     }
-    entry.gain = fields.number("gain", 1e300);
+    entry.gain = fields.number("gain", TensorRange::kMostGain);
+    if (entry.gain < 1) fields.refuse("gain", "expected at least 1");
   }
 
   TensorRanges& ranges_;

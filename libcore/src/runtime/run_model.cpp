@@ -320,6 +320,7 @@ Runs run_and_recover(std::unique_ptr<Executor>& executor,
   }
   executor.reset();
   open.clear();
+  if (options.executor.stop != nullptr) options.executor.stop->check_asked();
   executor = load();
   Runs runs = run_all(*executor, inputs, options);
   runs.is_recovered = true;
@@ -339,6 +340,8 @@ RunReport run_ready(const Graph& graph, ReadyModel& model, const std::vector<Ten
   };
   const Runs runs = run_and_recover(loaded, load, inputs, options, model.devices);
   const Executor& executor = *loaded;
+  // A run that was in its last step when it was asked to end has ended well.
+  if (options.executor.stop != nullptr) options.executor.stop->check_asked();
   RunReport report =
       report_of(graph, model, executor, runs, options.precision, options.executor.in_flight);
   OpenDevices open = executor.devices();
@@ -397,14 +400,14 @@ RunReport run_document(Graph& graph, RunModelOptions options, Diagnostics& diagn
 
   CompileCache cache(options.cache);
   const CompileOptions compile = compile_options(options);
-  const FoldedConstants folded =
-      fold_constants(graph, model.target, compile, &cache, model.weights);
+  FoldedConstants folded = fold_constants(graph, model.target, compile, &cache, model.weights);
   // A plan that was asked for is not changed.
   CompiledModel compiled = placed.by_cost()
                                ? compile_graph(graph, placed.plan, model.target, model.weights,
                                                compile, &cache, folded.devices)
                                : compile_plan(graph, placed.plan, model.target, model.weights,
                                               compile, &cache, folded.devices);
+  folded.devices.clear();  // one that is lost must have no other owner when it is opened again
   for (const std::string& warning : cache.take_warnings()) diagnostics.warning({}, warning);
   warn_of_refusals(graph, compiled, diagnostics);
   model.plan = std::move(compiled.plan);

@@ -16,6 +16,22 @@
 namespace npu {
 namespace {
 
+/// For as long as it lives, the thread takes no signals, and those that it starts never do.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
 constexpr int kAgainMs = 10;
 constexpr std::int64_t kLongestPauseMs = 3'600'000;
 
@@ -46,8 +62,12 @@ void RunStop::ask() noexcept {
   wake();
 }
 
-void RunStop::check() const {
+void RunStop::check_asked() const {
   if (is_asked_) throw BackendError(NPU4_CANCELLED, "the run was stopped");
+}
+
+void RunStop::check() const {
+  check_asked();
   if (!is_late()) return;
   throw RunLate(ErrorCode::kInfeasible,
                 "the deadline is over in the middle of a run; allow more with --deadline");
@@ -97,18 +117,15 @@ RunStop::Scope::Scope(RunStop* stop, std::vector<const DeviceProgram*> programs)
   std::erase_if(programs_, [](const DeviceProgram* program) { return !program->can_cancel(); });
   if (programs_.empty()) return;
   const std::lock_guard lock(stop_->mutex_);
-  stop_->scopes_.push_back(this);
-  ++stop_->reached_;
+  stop_->scopes_.reserve(stop_->scopes_.size() + 1);
   if (stop_->watcher_.joinable()) {
     stop_->wake();
-    return;
+  } else {
+    const SignalsBlocked blocked;  // they are for the program's own threads
+    stop_->watcher_ = std::thread([watched = stop_] { watched->watch(); });
   }
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);  // signals are for the program's own threads
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  stop_->watcher_ = std::thread([watched = stop_] { watched->watch(); });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  stop_->scopes_.push_back(this);
+  ++stop_->reached_;
 }
 
 RunStop::Scope::~Scope() {

@@ -125,7 +125,7 @@ void do_together(const Transport* transport, const std::function<void()>& action
   const std::int64_t none = transport->size();
   try {
     action();
-  } catch (const Error&) {
+  } catch (...) {  // memory that ran out, too: the others must not wait for this rank
     const bool speaks = transport->smallest(transport->rank()) == transport->rank();
     transport->leave();
     if (speaks) throw;

@@ -253,7 +253,10 @@ EXPORTED const npu4_backend* npu_backend_entry4(const npu4_host* given, npu4_err
   if (other->weights_load != NULL) table->weights_load = weights_load;
   if (fault("blob") != NULL) table->blob_check = blob_check;
   if (fault("longer") != NULL) table->struct_size = sizeof longer;
-  if (fault("shorter") != NULL) table->struct_size = offsetof(npu4_backend, buffer_map);
+  if (fault("shorter") != NULL) {
+    table->struct_size = offsetof(npu4_backend, buffer_map);
+    table->features = NULL; /* their functions come later */
+  }
   if (fault("no-map") != NULL) table->buffer_map = NULL;
   if (fault("silent-blob") != NULL) table->blob_memory = NULL;
   if (fault("silent-model") != NULL) table->model_memory = NULL;

@@ -191,7 +191,8 @@ Value Lowering::operand(TensorId tensor, DType type) {
     changed_value(tensor) = weight(tensor);
   }
   if (value && value->type == type) return *value;
-  if (value && is_constant(*value) && value->type == DType::kFloat32) return in_type(*value, type);
+  const bool is_wide = value && (value->type == DType::kFloat32 || value->type == DType::kFloat16);
+  if (is_wide && is_constant(*value)) return in_type(*value, type);
   return in_type(stored(tensor), type);
 }
 

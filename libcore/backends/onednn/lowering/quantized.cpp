@@ -59,9 +59,10 @@ void Lowering::dequantize(TensorId tensor) {
 }
 
 std::optional<std::vector<double>> Lowering::known_numbers(TensorId tensor) const {
-  const TensorInfo& info = graph_->tensor(tensor);
+  const TensorInfo& info = stated_->tensor(tensor);
   if (info.kind != TensorKind::kWeight) return std::nullopt;
   const npu_tensor& found = given_weight(info);
+  if (found.data == nullptr) return std::nullopt;  // a question has no data
   std::vector<double> numbers;
   switch (info.dtype) {
     case DType::kFloat32:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // float16: no CPU that oneDNN knows computes in it, so what a sub-IR states as float16 is computed
 // and kept as float32. Weights and inputs are converted when they are first read, results when they
-// leave; a node that converts to float16 rounds (lower_cast.cpp).
+// leave; aten.to and its like round to float16 (lower_cast.cpp), other ops do not.
 #include "lowering/widened.hpp"
 
 #include <algorithm>

@@ -21,6 +21,8 @@ struct ChannelExtremes {
 
 /// What a tensor held in all samples.
 struct TensorRange {
+  static constexpr double kMostGain = 1e300;
+
   std::string name;
   Shape shape;
   Histogram histogram;

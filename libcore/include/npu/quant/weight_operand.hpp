@@ -14,6 +14,9 @@ struct WeightOperand {
   std::size_t operand = 0;  ///< place in the node's inputs
   TensorId tensor;
   std::int32_t axis = 0;  ///< along the channels of the result
+
+  /// The place of what it is multiplied with: addmm's bias stands in front of that.
+  std::size_t data() const noexcept { return operand - 1; }
 };
 
 /// The weight of a convolution or a product with a float32 weight of the model; nothing for other

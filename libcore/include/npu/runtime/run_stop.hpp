@@ -37,6 +37,8 @@ class RunStop {
   bool reaches_run() const noexcept { return reached_ != 0; }
   /// Throws RunLate behind the deadline, and BackendError NPU4_CANCELLED if it was asked to.
   void check() const;
+  /// The latter alone.
+  void check_asked() const;
   /// On CLOCK_MONOTONIC; 0: none.
   std::uint64_t deadline_ns() const noexcept;
 

@@ -272,6 +272,12 @@ PlanResult find_plan(const PlanInput& input, const PlanOptions& options, Diagnos
     plans.push_back(plan_for(input, options, static_cast<std::int32_t>(input.subgraphs.size()),
                              nullptr, std::numeric_limits<double>::infinity(), times));
   }
+  if (plans.empty()) {
+    throw Error(ErrorCode::kUsage,
+                "the graph has " + std::to_string(input.graph->in_edges.node_count()) +
+                    " nodes, fewer than any number of --parts that is tried",
+                {.file = options.graph});
+  }
   if (std::all_of(plans.begin(), plans.end(),
                   [](const PartsPlan& plan) { return !plan.infeasible.empty(); })) {
     throw Error(ErrorCode::kInfeasible, "no k has a plan; k = " + std::to_string(plans.back().k) +

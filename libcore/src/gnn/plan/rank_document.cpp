@@ -87,9 +87,9 @@ RankPair read_pair(const JsonFields& fields, bool sums, std::size_t rank_count) 
   pair.to = static_cast<std::int32_t>(fields.integer("to", 0, last));
   if (pair.from == pair.to) fields.refuse("to", "a rank sends nothing to itself");
   pair.edges = fields.integer("edges", 1, kLargestCount);
-  pair.sources = fields.integer("sources", 1, kLargestCount);
-  pair.targets = fields.integer("targets", 1, kLargestCount);
-  pair.rows = fields.integer("rows", 1, kLargestCount);
+  pair.sources = fields.integer("sources", 1, kLargestId);
+  pair.targets = fields.integer("targets", 1, kLargestId);
+  pair.rows = fields.integer("rows", 1, pair.sources);
   if (!sums) return pair;
   pair.cover = read_cover(fields);
   if (pair.cover.size() == index_of(pair.rows)) return pair;
@@ -159,7 +159,7 @@ RankPlan read_rank_plan(const JsonFields& fields, std::int32_t part_count) {
   plan.features_because = fields.text_or("features_because", {});
   for (const Json& element : fields.list("row_bytes")) {
     const auto bytes = json_integer(&element);
-    if (!bytes || *bytes < 0 || *bytes > kLargestCount) {
+    if (!bytes || *bytes < 0 || *bytes > kLargestId) {
       fields.refuse("row_bytes", "expected numbers of bytes, found " + value_or_type(&element));
     }
     plan.row_bytes.push_back(*bytes);

@@ -9,12 +9,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <numeric>
 #include <utility>
 
 #include "gnn/plan/least_exchange.hpp"
 #include "gnn/plan/part_tree.hpp"
 #include "gnn/plan/rank_cut.hpp"
+#include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
 
@@ -65,7 +67,8 @@ std::int64_t RankPlan::halo() const noexcept {
 }
 
 std::int64_t RankPlan::bytes() const noexcept {
-  return rows() * std::accumulate(row_bytes.begin(), row_bytes.end(), std::int64_t{0});
+  const auto width = std::accumulate(row_bytes.begin(), row_bytes.end(), std::int64_t{0});
+  return checked_multiply(rows(), width).value_or(std::numeric_limits<std::int64_t>::max());
 }
 
 std::vector<std::int32_t> RankPlan::part_order() const {

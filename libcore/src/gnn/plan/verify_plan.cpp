@@ -187,11 +187,15 @@ class Verifier {
     return count_sizes(graph, part_of);
   }
 
-  // The parts of the partition file were counted before.
   void check_ranks() {
     if (!plan_.ranks || diagnostics_.has_errors()) return;
     if (!input_->graph || !input_->model) {
       complain("/ranks", "the plan has ranks, but no graph or no model");
+      return;
+    }
+    if (std::any_of(part_of_.begin(), part_of_.end(),
+                    [&](std::int32_t part) { return part < 0 || part >= plan_.k; })) {
+      complain("/partition", "a part is not below k");
       return;
     }
     if (const std::string refusal = edge_sum_refusal(*input_->model);

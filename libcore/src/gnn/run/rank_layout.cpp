@@ -5,6 +5,7 @@
 #include "gnn/run/rank_layout.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -140,6 +141,13 @@ class Layouter {
       layout_.from.rows.push_back(crossing.rows());
       layout_.received += crossing.rows();
     }
+    check_rows(layout_.own_count() + layout_.received);
+  }
+
+  // Rows are numbered in 32 bits.
+  void check_rows(std::int64_t count) const {
+    constexpr std::int64_t kMostRows = std::numeric_limits<std::int32_t>::max() - 1;
+    if (count > kMostRows) refuse("a rank has too many rows; plan for more --ranks");
   }
 
   void add_sent() {
@@ -155,6 +163,10 @@ class Layouter {
         for (const std::int32_t u : graph_.row(v)) {
           if (rank_of(u) != rank_) continue;
           terms.push_back({tree_.place(part(u)), row_of_[index_of(u)]});
+        }
+        if (terms.empty()) {
+          refuse("the cover has a sum for node " + std::to_string(v) +
+                 ", which has no edge from rank " + std::to_string(rank_));
         }
         layout_.sent.add(own, std::move(terms));
       }
@@ -221,8 +233,10 @@ class Layouter {
         continue;
       }
       const std::int32_t depth = tree_.common_depth(own_place, tree_.place(part(u)));
-      const auto next = static_cast<std::int32_t>(layout_.own_count() + layout_.local.size()) +
-                        static_cast<std::int32_t>(row_of_sibling.size());
+      const std::int64_t row = layout_.own_count() + layout_.local.size() +
+                               static_cast<std::int64_t>(row_of_sibling.size());
+      check_rows(row);
+      const auto next = static_cast<std::int32_t>(row);
       const bool is_first = row_of_sibling.emplace(depth, next).second;
       rows.push_back(is_first ? next : kZeros);
       const RowSums::Term term = term_of(u, v);
@@ -245,6 +259,7 @@ class Layouter {
     }
     const std::int64_t sums = layout_.local.size();
     layout_.row_count = layout_.own_count() + sums + (sums > 0 ? 1 : 0);
+    check_rows(layout_.row_count);
     for (Subgraph& own : layout_.parts) {
       for (std::int32_t& row : own.nodes) {
         if (row == kZeros) row = static_cast<std::int32_t>(layout_.row_count - 1);

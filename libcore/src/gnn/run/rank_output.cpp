@@ -55,6 +55,7 @@ class SharedFile {
     });
     do_together(transport_, [&] {
       if (!is_first()) return;
+      if (target_.exists && ::chmod(temporary_.c_str(), target_.mode) != 0) fail("cannot write");
       if (::rename(temporary_.c_str(), target_.path.c_str()) != 0) fail("cannot rename into place");
       is_renamed_ = true;
     });
@@ -81,7 +82,7 @@ class SharedFile {
     }
     temporary_ = name_of(suffix);
     mark_.emplace(temporary_);
-    const mode_t mode = target_.exists ? target_.mode : 0666;
+    const mode_t mode = target_.exists ? 0600 : 0666;  // that of the old file comes at the end
     file_ = Descriptor(
         ::open(temporary_.c_str(), O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, mode));
     if (file_.get() < 0) fail("cannot create");

@@ -7,8 +7,10 @@
 // rank alone speaks; later ones end the process, and the launcher ends the others.
 #include "gnn/run/rank_run.hpp"
 
+#include <algorithm>
 #include <cstring>
 
+#include "gnn/model/edge_sums.hpp"
 #include "gnn/run/rank_output.hpp"
 #include "npu/gnn/features.hpp"
 #include "npu/support/elapsed.hpp"
@@ -94,6 +96,12 @@ LoadedPlan RankRun::load(const RunOptions& options, PhaseTimes& times) {
     layout_ = lay_out_rank(plan_, rows, part_of, rank(), options.plan);
     loaded.degree = degrees(rows);
   }
+  check_parts(options.plan);
+  if (const std::string refusal = edge_sum_refusal(loaded.model);
+      plan_.ranks->sums && !refusal.empty()) {
+    throw Error(ErrorCode::kInvalidGraph, "only features may cross: " + refusal,
+                {.file = options.plan, .pointer = "/ranks/exchange"});
+  }
   loaded.parts = std::move(layout_.parts);
   loaded.nodes = layout_.row_count;
   const PhaseTimes::Scope phase(times, "read the features");
@@ -101,6 +109,23 @@ LoadedPlan RankRun::load(const RunOptions& options, PhaseTimes& times) {
                                  loaded.model.layers.front().input_features);
   loaded.weights = load_staged_weights(loaded.model, options.weights);
   return loaded;
+}
+
+// The rank's parts have as many nodes and edges as the plan says: else the graph is another one.
+void RankRun::check_parts(const std::string& file) const {
+  const std::vector<std::int32_t>& own = plan_.ranks->ranks[index_of(rank())].parts;
+  for (const PlanSubgraph& stated : plan_.subgraphs) {
+    const SubgraphSize& size = stated.size;
+    if (std::find(own.begin(), own.end(), size.id) == own.end()) continue;
+    const Subgraph& part = layout_.parts[index_of(size.id)];
+    const auto edges = static_cast<std::int64_t>(part.sources.size());
+    if (size.n - size.halo == part.owned && size.m == edges) continue;
+    throw Error(ErrorCode::kInvalidGraph,
+                "part " + std::to_string(size.id) + " has " + std::to_string(part.owned) +
+                    " nodes and " + std::to_string(edges) + " edges in the graph, in the plan " +
+                    std::to_string(size.n - size.halo) + " and " + std::to_string(size.m),
+                {.file = file});
+  }
 }
 
 // Sums have none: a layer that reads degrees by edge exchanges features.

@@ -46,6 +46,7 @@ class RankRun {
 
  private:
   explicit RankRun(Plan plan) : plan_(std::move(plan)) {}
+  void check_parts(const std::string& file) const;
   Tensor degrees(const GraphRows& in_edges) const;
 
   Plan plan_;

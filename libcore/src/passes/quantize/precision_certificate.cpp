@@ -42,8 +42,8 @@ class CertificateCheck {
 
   std::string run() {
     certificate_.for_each("units", [&](const JsonFields& unit) { add_unit(unit); });
-    check_nodes();
     find_parameters();
+    check_nodes();
     certificate_.for_each("values", [&](const JsonFields& value) { add_value(value); });
     check_sums();
     check_reads();
@@ -69,13 +69,23 @@ class CertificateCheck {
     return text == nullptr ? "none" : *text;
   }
 
-  /// What has a precision was chosen, so that it counts.
+  /// Every op was chosen a precision for, so that it counts, but for what precisions insert.
   void check_nodes() const {
     for (const NodeId id : ids_of<NodeId>(graph_.nodes())) {
       const Node& node = graph_.node(id);
-      if (find_member(node.json, "precision") == nullptr || unit_of_.contains(id)) continue;
-      certificate_.refuse("units", "node '" + node.name + "' has a precision but is in no unit");
+      if (unit_of_.contains(id)) continue;
+      if (find_member(node.json, "precision") != nullptr) {
+        certificate_.refuse("units", "node '" + node.name + "' has a precision but is in no unit");
+      }
+      const bool is_inserted = !node.op_type.starts_with(kAtenPrefix) || is_of_parameters(node) ||
+                               multiplies_by_factors(node);
+      if (!is_inserted) certificate_.refuse("units", "node '" + node.name + "' is in no unit");
     }
+  }
+
+  bool is_of_parameters(const Node& node) const {
+    return std::all_of(node.outputs.begin(), node.outputs.end(),
+                       [&](TensorId id) { return is_parameter_[index_of(id)] != 0; });
   }
 
   void add_unit(const JsonFields& fields) {
@@ -149,6 +159,11 @@ class CertificateCheck {
     }
   }
 
+  bool multiplies_by_factors(const Node& node) const {
+    return node.op_type == "aten.mul.Tensor" && node.inputs.size() == 2 &&
+           is_parameter_[index_of(node.inputs[1])] != 0;
+  }
+
   /// The tensor that a pair of nodes in front of an operand was made for, and perhaps a
   /// multiplication by factors in front of the pair.
   TensorId behind_pairs(TensorId id) const {
@@ -156,10 +171,9 @@ class CertificateCheck {
       const TensorInfo& tensor = graph_.tensor(id);
       if (tensor.kind != TensorKind::kResult) return id;
       const Node& node = graph_.node(tensor.producer);
-      const bool is_multiplication = i == 2 && node.op_type == "aten.mul.Tensor";
-      const bool is_pair =
-          (is_quantization(node.op_type) || is_dequantization(node.op_type) || is_multiplication) &&
-          !unit_of_.contains(tensor.producer);
+      const bool is_pair = (i < 2 ? is_quantization(node.op_type) || is_dequantization(node.op_type)
+                                  : multiplies_by_factors(node)) &&
+                           !unit_of_.contains(tensor.producer);
       if (!is_pair || node.inputs.empty()) return id;
       id = node.inputs.front();
     }

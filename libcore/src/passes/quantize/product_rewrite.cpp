@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "npu/ops/op_catalogue.hpp"
 #include "npu/ops/op_name.hpp"
 #include "npu/ops/schema.hpp"
 #include "npu/quant/weight_operand.hpp"
@@ -49,7 +50,6 @@ Mention add_integer_pair(ConstantWriter& writer, NodeId place, const Mention& te
   const std::string suffix = form + ".default";
   Mention like = tensor;
   like.dtype = integers.dtype;
-  inputs.front() = tensor;
   const Mention numbers = writer.add_node(
       place, tensor.name + "_q", std::string(kLibrary) + "quantize_" + suffix, inputs, like, attrs);
   inputs.front() = numbers;
@@ -87,7 +87,7 @@ Mention ProductRewriter::scaled_weight(NodeId node, const Factors& factors) {
   if (!is_new) return known->second;
   if (factors.in != nullptr) {
     const std::vector<float>& by = factors.in->range->factors;
-    const bool is_convolution = result.shape.size() > 2;
+    const bool is_convolution = fusion_role(graph_.node(node).op_type) == FusionRole::kConv;
     const std::int32_t axis = is_convolution ? 1 : 1 - weight.axis;
     if (result.shape[index_of(axis)] == static_cast<std::int64_t>(by.size())) {
       result = writer_.multiplied(node, result, by, axis);

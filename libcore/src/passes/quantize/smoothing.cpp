@@ -19,6 +19,7 @@
 #include "npu/ops/schema.hpp"
 #include "npu/quant/weight_operand.hpp"
 #include "npu/support/ids.hpp"
+#include "quant/product_errors.hpp"
 
 namespace npu::quantize {
 namespace {
@@ -76,6 +77,7 @@ class SmoothingPlanner {
       if (!is_int8) continue;
       if (!by_products_alone || !find_source(value, smoothed)) {
         if (range->gain < multiplication_gain) continue;
+        smoothed.into = {};
         smoothed.passed.clear();
         std::erase_if(smoothed.products, [&](NodeId node) { return !is_int8_product(node); });
       }
@@ -116,9 +118,12 @@ class SmoothingPlanner {
   bool can_multiply(TensorId tensor, NodeId reader, const TensorRange& range) const {
     const Node& node = graph_.node(reader);
     const auto weight = weight_operand(graph_, node);
-    const std::size_t data = data_operand(node);
     if (!weight || std::count(node.inputs.begin(), node.inputs.end(), tensor) != 1 ||
-        node.inputs[data] != tensor) {
+        node.inputs[weight->data()] != tensor) {
+      return false;
+    }
+    const auto geometry = product_weight(graph_, node, range.shape, range.channels.axis);
+    if (!geometry || geometry->channels() != static_cast<std::int64_t>(range.factors.size())) {
       return false;
     }
     const ProductRange* product = ranges_.find_product(node.name);
@@ -213,10 +218,6 @@ NumberRange divided_range(const TensorRange& range, const std::vector<float>& fa
     result.high = std::max(result.high, double{range.channels.high[c]} / by);
   }
   return result;
-}
-
-std::size_t data_operand(const Node& product) {
-  return functional_name(product.op_type) == "addmm" ? 1 : 0;
 }
 
 std::optional<std::size_t> bias_operand(const Graph& graph, const Node& product) {

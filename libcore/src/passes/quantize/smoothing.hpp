@@ -55,8 +55,6 @@ std::vector<std::pair<std::size_t, std::int32_t>> proportional_operands(const Gr
                                                                         const Node& node,
                                                                         std::int64_t channels);
 
-/// The operand that a product multiplies with its weight.
-std::size_t data_operand(const Node& product);
 /// The place of a product's bias among its inputs; nothing if it has none.
 std::optional<std::size_t> bias_operand(const Graph& graph, const Node& product);
 

@@ -62,6 +62,8 @@ std::vector<std::vector<NodeId>> connected_parts(const Graph& graph,
 
 BackendAnswers::BackendAnswers(const Graph& graph, const Target& target) : graph_(graph) {
   std::string why_not;
+  // All are loaded before the first device is opened, since loading may start a process.
+  std::vector<std::pair<const Device*, std::shared_ptr<const Backend>>> wanted;
   for (const Device& device : target.devices) {
     const auto cannot = [&](const std::string& reason) {
       why_not += (why_not.empty() ? "" : "; ") + device.name + ": " + reason;
@@ -74,13 +76,16 @@ BackendAnswers::BackendAnswers(const Graph& graph, const Target& target) : graph
       cannot("it runs every op");
       continue;
     }
-    const auto backend = Backend::load(device.backend);
+    auto backend = Backend::load(device.backend);
     if (!backend->has_feature("check")) {
       cannot("backend '" + device.backend + "' lacks the feature 'check'");
       continue;
     }
-    const Json& options = device.backend_options;
-    asked_.push_back({.device = &device,
+    wanted.emplace_back(&device, std::move(backend));
+  }
+  for (const auto& [device, backend] : wanted) {
+    const Json& options = device->backend_options;
+    asked_.push_back({.device = device,
                       .instance = DeviceInstance::open(
                           backend, options.is_object() ? options.dump() : std::string("{}")),
                       .refusals = std::vector<std::string>(graph.nodes().size()),
