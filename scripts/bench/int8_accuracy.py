@@ -16,6 +16,7 @@ cases, without which they would show nothing.
 Needs python3-torch and, for the digits, python3-sklearn (Debian); --install installs the latter with apt-get. The programs are those in build/bin.
 """
 import argparse
+import importlib.util
 import copy
 import json
 import os
@@ -41,9 +42,7 @@ def run(*command, **environment):
 
 
 def require_sklearn(install):
-    try:
-        import sklearn  # noqa: F401
-    except ImportError:
+    if importlib.util.find_spec("sklearn") is None:
         if not install:
             return "scikit-learn is missing: give --install, or install python3-sklearn"
         run("apt-get", "install", "-y", "--no-install-recommends", "python3-sklearn")

@@ -42,3 +42,9 @@ for name in residual dtypes multi_output conv_kinds; do
   npu-tag "$TESTDATA/models/small/$name.json" | placement >table
   npu-tag --ask "$TESTDATA/models/small/$name.json" | placement | cmp - table && echo "$name"
 done
+echo "a quantized document:"
+small=$TESTDATA/models/small
+npu-profile --calibrate "$small/residual.inputs.safetensors" "$small/residual.json" -o ranges.json
+npu-align --quantize int8 --ranges ranges.json "$small/residual.json" -o int8.json
+npu-tag --ask int8.json | npu-fuse | npu-partition -o int8.part.json
+echo "exit $?, $(grep -c '"device": "npu"' int8.part.json) nodes on npu"

@@ -326,6 +326,13 @@ TEST_CASE("quantize: certificates that leave something out", "[quantize]") {
           certificate["values"][3]["readers"] = Json::array();
           certificate["cost"] = 1;
         }) == "node 'soft' has a precision but is in no unit");
+  CHECK(fault_of([](Graph& changed, Json& certificate) {
+          changed.node(changed.find_node("soft")).json.erase("precision");
+          certificate["units"].erase(3);
+          certificate["values"].erase(4);
+          certificate["values"][3]["readers"] = Json::array();
+          certificate["cost"] = 1;
+        }) == "node 'soft' is in no unit");
   // An int8 op that reads floats.
   CHECK(fault_of([](Graph& changed, Json& certificate) {
           changed.node(changed.find_node("soft")).json["precision"] = "int8";

@@ -192,6 +192,35 @@ TEST_CASE("smoothing: a multiplication of its own, if it gains enough", "[quanti
   CHECK_FALSE(little.find_node("g_scaled").valid());
 }
 
+TEST_CASE("smoothing: what an op in front cannot divide is multiplied", "[quantize]") {
+  // Nobody else reads the GELU's result, but a factor does not pass through it.
+  Graph graph = GraphBuilder()
+                    .input("x", {3, 2})
+                    .weight("w", {2, 2})
+                    .node("g", "aten.gelu.default", {"x"})
+                    .node("l", "aten.linear.default", {"g", "p_w"}, Shape{3, 2})
+                    .output("l")
+                    .build();
+  const TensorRanges ranges = factored_ranges(graph, {"g"});
+  Graph divided = graph;
+  const QuantizeResult result = quantized_by(divided, ranges);
+  REQUIRE(result.smoothed.size() == 1);
+  CHECK(result.smoothed[0].into.empty());
+  CHECK(plain_lines(divided) ==
+        std::vector<std::string>{"g = gelu(x)", "g_scaled = mul(g, g_factors)",
+                                 "p_w_scaled = mul(p_w, p_w_factors)",
+                                 "l = linear(g_scaled_dq, p_w_scaled_dq, l_correction)"});
+  // Factors along another axis than the one that the product adds up.
+  TensorRanges turned = ranges;
+  for (TensorRange& range : turned.tensors) {
+    if (range.name != "g") continue;
+    range.channels = {0, {-1, -1, -1}, {1, 1, 1}};
+    range.factors = {1, 2, 4};
+  }
+  turned.index();
+  CHECK(quantized_by(graph, turned).smoothed.empty());
+}
+
 TEST_CASE("smoothing: what others read, or outputs, are not divided", "[quantize]") {
   Graph read = depthwise_stack()
                    .node("soft", "aten.softmax.int", {"relu"}, {{"dim", 1}})
