@@ -159,8 +159,8 @@ ExecutorOptions executor_options(const RunOptions& options, RankRun* ranks, RunP
   return result;
 }
 
-// `ranks` is null for a plan of one process.
-RunResult computed(const RunOptions& options, RankRun* ranks, Diagnostics& diagnostics) {
+// `ranks` is null for a plan of one process, which is then `plan`.
+RunResult computed(const RunOptions& options, RankRun* ranks, Plan plan, Diagnostics& diagnostics) {
   RunResult result;
   RunReport& report = result.report;
   PhaseTimes times;
@@ -172,7 +172,8 @@ RunResult computed(const RunOptions& options, RankRun* ranks, Diagnostics& diagn
   RunProgress progress(options);
   std::unique_ptr<PlanExecutor> executor;
   const auto prepare = [&] {
-    loaded = ranks == nullptr ? load_plan(options, times) : ranks->load(options, times);
+    loaded =
+        ranks == nullptr ? load_plan(std::move(plan), options, times) : ranks->load(options, times);
     const PhaseTimes::Scope phase(times, "devices and programs");
     devices = open_devices(loaded.plan, options, cache, counts);
     executor = std::make_unique<PlanExecutor>(loaded, devices, options.plan,
@@ -232,13 +233,16 @@ RunResult computed(const RunOptions& options, RankRun* ranks, Diagnostics& diagn
 // One of several processes: all but the first are silent, unless one fails where others do not.
 RunResult computed_by_rank(RunOptions options, Diagnostics& diagnostics) {
   try {
-    const std::unique_ptr<RankRun> ranks = RankRun::open(options);
-    if (ranks == nullptr || ranks->size() == 1) return computed(options, ranks.get(), diagnostics);
+    Plan plan = read_runnable_plan(options.plan);
+    const std::unique_ptr<RankRun> ranks = RankRun::open(options, plan);
+    if (ranks == nullptr || ranks->size() == 1) {
+      return computed(options, ranks.get(), std::move(plan), diagnostics);
+    }
     if (options.joined) options.joined(ranks->rank(), ranks->size());
-    if (ranks->rank() == 0) return computed(options, ranks.get(), diagnostics);
+    if (ranks->rank() == 0) return computed(options, ranks.get(), {}, diagnostics);
     options.progress = {};
     Diagnostics of_this_rank;
-    RunResult result = computed(options, ranks.get(), of_this_rank);
+    RunResult result = computed(options, ranks.get(), {}, of_this_rank);
     result.speaks = false;
     return result;
   } catch (const FailedElsewhere&) {

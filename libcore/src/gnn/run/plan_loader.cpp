@@ -139,9 +139,13 @@ std::vector<std::int32_t> read_plan_partition(const Plan& plan, const std::strin
 }
 
 LoadedPlan load_plan(const RunOptions& options, PhaseTimes& times) {
+  return load_plan(read_runnable_plan(options.plan), options, times);
+}
+
+LoadedPlan load_plan(Plan stated, const RunOptions& options, PhaseTimes& times) {
   report_progress(options.progress, 0, "load");
   LoadedPlan loaded;
-  loaded.plan = read_runnable_plan(options.plan);
+  loaded.plan = std::move(stated);
   const Plan& plan = loaded.plan;
   loaded.model = read_plan_model(plan, options.plan);
   const CsrGraph graph = read_plan_graph(plan, options, times);

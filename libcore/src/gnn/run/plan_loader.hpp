@@ -35,6 +35,8 @@ Plan read_runnable_plan(const std::string& path);
 /// that names no model, graph or partition, and for files that are not the ones that it was made
 /// for.
 LoadedPlan load_plan(const RunOptions& options, PhaseTimes& times);
+/// The same with the plan, which may have come through a pipe, read already.
+LoadedPlan load_plan(Plan stated, const RunOptions& options, PhaseTimes& times);
 
 /// The model of a plan. Throws Error for a plan that names no model or no graph, or another version
 /// of the model.

@@ -58,8 +58,7 @@ std::string processes_text(std::int32_t count) {
 
 }  // namespace
 
-std::unique_ptr<RankRun> RankRun::open(const RunOptions& options) {
-  Plan plan = read_runnable_plan(options.plan);
+std::unique_ptr<RankRun> RankRun::open(const RunOptions& options, Plan& plan) {
   const LaunchedAs launched = launched_as();
   const std::int32_t planned = plan.ranks ? static_cast<std::int32_t>(plan.ranks->ranks.size()) : 1;
   if (launched.size != planned) {
@@ -85,7 +84,6 @@ LoadedPlan RankRun::load(const RunOptions& options, PhaseTimes& times) {
   check_options(options);
   threads_ = options.threads;
   LoadedPlan loaded;
-  loaded.plan = plan_of_rank(plan_, rank());
   loaded.model = read_plan_model(plan_, options.plan);
   {
     const GraphRows rows = read_plan_rows(plan_, options, times);
@@ -96,6 +94,9 @@ LoadedPlan RankRun::load(const RunOptions& options, PhaseTimes& times) {
     layout_ = lay_out_rank(plan_, rows, part_of, rank(), options.plan);
     loaded.degree = degrees(rows);
   }
+  // They can have millions of rows, and nobody reads them again.
+  for (RankPair& pair : plan_.ranks->pairs) pair.cover = {};
+  loaded.plan = plan_of_rank(plan_, rank());
   check_parts(options.plan);
   if (const std::string refusal = edge_sum_refusal(loaded.model);
       plan_.ranks->sums && !refusal.empty()) {

@@ -22,7 +22,8 @@ class RankRun {
   /// Checks that as many processes were started as the plan has ranks, and joins them; null for a
   /// plan without ranks in a single process. If there are others than the plan's, throws Error
   /// kFailed in the first process and FailedElsewhere in the rest.
-  static std::unique_ptr<RankRun> open(const RunOptions& options);
+  /// Takes the plan over unless it returns null.
+  static std::unique_ptr<RankRun> open(const RunOptions& options, Plan& plan);
 
   std::int32_t rank() const noexcept { return transport_ == nullptr ? 0 : transport_->rank(); }
   std::int32_t size() const noexcept { return transport_ == nullptr ? 1 : transport_->size(); }
