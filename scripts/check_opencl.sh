@@ -3,11 +3,13 @@
 # Checks the backend opencl on the first OpenCL device of this machine, with what the tests leave out because drivers
 # compile slowly: all cases of npu-backend(3), and models on it, compared with the same models on the CPU.
 #
-# Usage: scripts/check_opencl.sh [--build FOLDER] [--full] [--no-cases] [MODEL.json...]
+# Usage: scripts/check_opencl.sh [--build FOLDER] [--full] [--no-cases] [--gnn] [--graph NAME=GRAPH[,FEATURES]]... [MODEL.json...]
 #
 #   --build FOLDER   where bin/ lies; build by default
 #   --full           conformance with all repetitions instead of --quick
 #   --no-cases       models only
+#   --gnn            graph neural networks over cpu, gpu and npu beside PyTorch instead of models, on two random graphs
+#   --graph ...      a graph for --gnn besides; scripts/check_gnn.py does the work and needs its packages
 #   MODEL.json       instead of the models of testdata; weights in MODEL.safetensors, otherwise random ones
 #
 # A line for each model: launches of npu-fuse and kernels of the backend, nodes by device, and the largest difference.
@@ -15,7 +17,7 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
-build=build quick=--quick cases=1 models=()
+build=build quick=--quick cases=1 gnn=0 graphs=() models=()
 while [[ $# -gt 0 ]]; do
   case $1 in
     --build)
@@ -24,6 +26,11 @@ while [[ $# -gt 0 ]]; do
       ;;
     --full) quick= ;;
     --no-cases) cases=0 ;;
+    --gnn) gnn=1 ;;
+    --graph)
+      graphs+=(--graph "${2:?--graph needs NAME=GRAPH}")
+      shift
+      ;;
     -*)
       sed -n 's/^# Usage: /usage: /p' "$0" >&2
       exit 2
@@ -44,6 +51,15 @@ mkdir -p "$POCL_CACHE_DIR"
 if ! npu-run --list-backends | grep -q '"id":"opencl:0".*"usable":true'; then
   echo "check_opencl.sh: no OpenCL device; npu-run --list-backends says why" >&2
   exit 77
+fi
+if [[ $gnn -eq 1 ]]; then
+  for size in 34 600; do
+    "${PYTHON:-/usr/bin/python3}" scripts/make_graph.py --nodes $size --edges $((5 * size)) -o "$scratch/random$size.mtx" --features 24 \
+      --features-file "$scratch/random$size.npy" || exit
+    graphs+=(--graph "random$size=$scratch/random$size.mtx,$scratch/random$size.npy")
+  done
+  "${PYTHON:-/usr/bin/python3}" scripts/check_gnn.py --target trio -d "$scratch/gnn" --build "$build" "${graphs[@]}"
+  exit
 fi
 if [[ ${#models[@]} -eq 0 ]]; then
   for model in testdata/models/small/*.json testdata/models/*.json; do models+=("$model"); done

@@ -31,6 +31,7 @@ ci_packages=(
   shellcheck pyflakes3 python3
   dpkg-dev fakeroot lintian zsh valgrind
   python3-torch python3-numpy libonnx-testdata
+  slurm-wlm munge ccache
 )
 
 say() { printf '\n==> %s\n' "$*"; }

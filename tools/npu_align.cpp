@@ -44,11 +44,13 @@ int main(int argc, char** argv) {
        "npu-align --algorithm greedy --report model.part.json >model.greedy.json",
        "npu-align --quantize int8 --ranges model.ranges.json --explain model.json >model.q.json",
        "npu-align --quantize mixed --max-error 1e-3 --ranges model.ranges.json model.json >m.json",
+       "npu-align --onnx-qdq model.qdq.onnx model.q.json >/dev/null",
        "npu-align --dot model.dot model.json >model.aligned.json && dot -Tsvg model.dot "
        ">model.svg"});
   return tool.run(argc, argv, [&] {
     if (precisions.asked(tool)) return quantize_graph(tool, precisions, options.target, explain);
     if (precisions.verify) return verify_graph_precisions(tool);
+    if (!precisions.onnx_qdq.empty()) return export_graph_qdq(tool, precisions, options.target);
     npu::Graph& graph = tool.read_graph();
     const npu::AlignResult result = npu::align_layout(graph, options, tool.diagnostics());
     tool.stop_on_errors();

@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
     const std::string text = npu::cli::read_input(model);
     if (const auto imported = tool.imported("-", text)) {
       profile_ordinary(tool, *imported, options);
-    } else if (!options.calibrates() && npu::gnn::is_staged_model(npu::parse_json(text, file))) {
+    } else if (options.takes_staged() && npu::gnn::is_staged_model(npu::parse_json(text, file))) {
       profile_staged(tool, options.staged);
     } else {
       const npu::Graph graph = npu::read_graph(text, file, tool.diagnostics());

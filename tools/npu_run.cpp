@@ -66,6 +66,7 @@ int main(int argc, char** argv) {
       tool.refuse({"--memory-limit", "--deadline"}, "is not for plans");
       return npu::cli::run_plan(tool, options, plan_options);
     }
+    tool.refuse({"--units"}, "is for plans, which --features makes run");
     options.measure_precision = tool.wants_report();
     const auto bundle = digest.empty() ? tool.read_bundle(false, check)
                                        : npu::cli::read_pinned_bundle(tool, digest);

@@ -4,7 +4,7 @@
 
 Usage: scripts/bench/int8_accuracy.py [-d FOLDER] [--seeds N] [--models LIST] [--data FOLDER] [--install]
 
-A CNN, a CNN of depthwise convolutions, a transformer and an MLP learn scikit-learn's digits, one half for training and calibration and one for
+A CNN, a CNN of depthwise convolutions, a transformer, the same with its attention in one operator, and an MLP learn scikit-learn's digits, one half for training and calibration and one for
 the test; GraphSAGE and GCN learn Cora and Citeseer from the files in --data (NAME.mtx, NAME_features.mtx, NAME_labels.txt, NAME_test.txt) and are
 left out without it. Two cases are made hard without changing what they compute: a depthwise CNN whose channels have ranges from 1 to 300, and a
 transformer with channels that are 100 times as large as the others. Each is exported, calibrated, quantized twice and run on the device npu: with
@@ -30,7 +30,7 @@ sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "scripts" / "bench")]
 BIN = ROOT / "build" / "bin"
-DIGITS = ("cnn", "depthwise", "transformer", "mlp")
+DIGITS = ("cnn", "depthwise", "transformer", "attention", "mlp")
 HARD = {"depthwise 1:300": "depthwise", "transformer x100": "transformer"}
 BAR, HARD_BAR = 0.99, 0.90
 
@@ -66,7 +66,7 @@ def train_digits(name, seed):
     images, labels, test_images, test_labels = digits(seed)
     torch.manual_seed(seed)
     model = int8_models.make(name)
-    epochs = 60 if name == "transformer" else 30
+    epochs = 60 if name in ("transformer", "attention") else 30
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs)
     model.train()
@@ -215,7 +215,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-d", "--folder", type=pathlib.Path, default=pathlib.Path("/tmp/int8_accuracy"), help="where files go (%(default)s)")
     parser.add_argument("--seeds", type=int, default=5, help="how many times each model is trained (%(default)s)")
-    parser.add_argument("--models", type=lambda text: text.split(","), help="only these, of cnn,depthwise,transformer,mlp,sage-cora,...")
+    parser.add_argument("--models", type=lambda text: text.split(","), help="only these, of cnn,depthwise,transformer,attention,mlp,sage-cora,...")
     parser.add_argument("--data", type=pathlib.Path, help="folder with the graphs")
     parser.add_argument("--install", action="store_true", help="install python3-sklearn with apt-get if it is missing")
     options = parser.parse_args()

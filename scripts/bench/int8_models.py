@@ -28,12 +28,20 @@ def mlp():
     return nn.Sequential(nn.Flatten(), nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 64), nn.GELU(), nn.Linear(64, 10))
 
 
+def attend(q, k, v, in_one_op):
+    """PyTorch 1.13 has the op only while a model is exported."""
+    if in_one_op and hasattr(functional, "scaled_dot_product_attention"):
+        return functional.scaled_dot_product_attention(q, k, v)
+    return torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1) @ v
+
+
 class Block(nn.Module):
     """A layer of a transformer that normalizes first."""
 
-    def __init__(self, width, heads):
+    def __init__(self, width, heads, in_one_op):
         super().__init__()
         self.heads = heads
+        self.in_one_op = in_one_op
         self.norm1 = nn.LayerNorm(width)
         self.qkv = nn.Linear(width, 3 * width)
         self.project = nn.Linear(width, width)
@@ -44,18 +52,17 @@ class Block(nn.Module):
     def forward(self, x):
         batch, length, width = x.shape
         parts = self.qkv(self.norm1(x)).reshape(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
-        q, k, v = parts[0], parts[1], parts[2]
-        weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(width // self.heads), dim=-1)
-        x = x + self.project((weights @ v).transpose(1, 2).reshape(batch, length, width))
+        means = attend(parts[0], parts[1], parts[2], self.in_one_op)
+        x = x + self.project(means.transpose(1, 2).reshape(batch, length, width))
         return x + self.down(functional.gelu(self.up(self.norm2(x))))
 
 
 class Transformer(nn.Module):
-    def __init__(self, width=64):
+    def __init__(self, width=64, in_one_op=False):
         super().__init__()
         self.embed = nn.Linear(4, width)
         self.position = nn.Parameter(torch.zeros(1, 16, width))
-        self.blocks = nn.Sequential(Block(width, 4), Block(width, 4))
+        self.blocks = nn.Sequential(Block(width, 4, in_one_op), Block(width, 4, in_one_op))
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, 10)
 
@@ -94,7 +101,7 @@ def exported():
 
 
 def make(name, sizes=None):
-    digits = {"cnn": cnn, "depthwise": depthwise_cnn, "transformer": Transformer, "mlp": mlp}
+    digits = {"cnn": cnn, "depthwise": depthwise_cnn, "transformer": Transformer, "attention": lambda: Transformer(in_one_op=True), "mlp": mlp}
     if name in digits:
         return digits[name]()
     nodes, features, classes = sizes

@@ -106,6 +106,10 @@ _npu_complete() {
       _npu_words 'int8 mixed' "$current"
       return
       ;;
+    --partitioner)
+      _npu_words 'auto metis multilevel' "$current"
+      return
+      ;;
     --calibration)
       _npu_words 'minmax average percentile entropy mse' "$current"
       return
@@ -122,7 +126,7 @@ _npu_complete() {
       COMPREPLY=("${COMPREPLY[@]/#/$before}")
       return
       ;;
-    -o | --output | --weights-out | --cache-dir | --pattern-file | --dot | --weights | --inputs | --outputs | --expect | --trace | --load-ops)
+    -o | --output | --tune | --weights-out | --cache-dir | --pattern-file | --dot | --weights | --inputs | --outputs | --expect | --trace | --load-ops | --units)
       _npu_files "$current"
       return
       ;;
@@ -145,28 +149,28 @@ _npu_complete() {
       options+=" -k --parts --imbalance --best-effort --seed --what-if --verify --profile"
       ;;
     npu-compile)
-      options="$common --bind --freeze -o --output -t --target --devices --exclude-device --precision --quantize --calibrate --calibration --full --max-error --no-smooth --no-bias-correction --isa --weights --random-weights -j --jobs --threads"
-      options+=" --no-fallback --load-ops --promote --cache-dir --no-cache --cache-limit --memory-limit --deadline --info"
+      options="$common --bind --freeze -o --output -t --target --devices --exclude-device --precision --quantize --calibrate --calibration --full --max-error --no-smooth --no-bias-correction --isa --device --weights --random-weights -j --jobs --threads"
+      options+=" --no-fallback --load-ops --promote --tune --cache-dir --no-cache --cache-limit --memory-limit --deadline --info"
       ;;
     npu-align)
-      options="$common --bind --freeze -o --output --json-infinity -a --algorithm -w --weight -t --target --explain --dot --quantize --ranges --calibration --full --max-error --no-smooth --no-bias-correction --profile --verify"
+      options="$common --bind --freeze -o --output --json-infinity -a --algorithm -w --weight -t --target --explain --dot --quantize --ranges --calibration --full --max-error --no-smooth --no-bias-correction --profile --verify --onnx-qdq --weights --random-weights"
       ;;
     npu-plan)
       options="$common -o --output --model --profile --bandwidths --subgraphs --target -k --parts --seeds --seed"
-      options+=" --node-imbalance --edge-imbalance --minimize-halo --nodes --undirected --pad --ratios --segments --top-k"
+      options+=" --node-imbalance --edge-imbalance --minimize-halo --partitioner --threads --nodes --undirected --pad --ratios --segments --top-k"
       options+=" --select --interpolation --no-transfers --devices --exclude --memory --resource --partition-file"
-      options+=" --ranks --rank-memory --exchange --csr --gantt --trace --verify"
+      options+=" --ranks --rank-memory --rank-bandwidth --rank-latency --exchange --csr --gantt --trace --verify"
       ;;
     npu-profile)
       options="${common% --assert} --bind --freeze -o --output --weights --random-weights --target --devices --nodes --degrees --graph -k --parts --undirected"
-      options+=" --runs --threads --max-bytes --precision --quick --machine --import --bandwidths --calibrate --error-samples"
+      options+=" --runs --threads --max-bytes --precision --quick --machine --import --bandwidths --calibrate --error-samples --ranges"
       ;;
     npu-run)
       options="$common --bind --freeze --weights --random-weights --inputs --random-inputs --outputs --expect --verify"
       options+=" --each --isolate --bisect --reduce --tap"
       options+=" --rtol --atol --bench --threads --target --devices --exclude-device --trace --no-overlap --in-flight --precision --cache-dir --no-cache --cache-limit --memory-limit --deadline --load-ops --promote --list-ops"
       options+=" --require-digest --no-verify-digests --list-backends --check-backend --quick --case --case-limit"
-      options+=" --features --device --simulate"
+      options+=" --features --device --units --simulate"
       ;;
   esac
   if [[ $current == -* ]]; then

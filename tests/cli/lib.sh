@@ -148,3 +148,10 @@ need_opencl() {
     exit 77
   fi
 }
+
+# The target of tests/install with two devices of BACKEND, beside a cpu of onednn, since libtorch takes most of a second to
+# load.
+#   vendor_target BACKEND >target.json
+vendor_target() {
+  sed "s/\"vendor\"/\"$1\"/; s/\"aten\"/\"onednn\"/" "$CASES/../install/consumer/vendor_target.json"
+}

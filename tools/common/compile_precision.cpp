@@ -27,26 +27,18 @@ void add_compile_precision(Tool& tool, CompilePrecision& options) {
   add_quantize_choice(tool, options.choice);
 }
 
-bool CompilePrecision::asked(Tool& tool) const {
-  const auto given = [&](const char* option) { return tool.app().count(option) > 0; };
+bool CompilePrecision::asked(const Tool& tool) const {
   if (mode.empty()) {
-    std::string option = "--calibrate";
-    if (given("--calibrate") || QuantizeChoice::is_given(tool, option)) {
-      throw Error(ErrorCode::kUsage, option + " goes with --quantize");
-    }
+    tool.refuse({"--calibrate"}, "goes with --quantize");
+    QuantizeChoice::refuse(tool);
     return false;
   }
   choice.check(mode);
   if (samples.empty()) {
     throw Error(ErrorCode::kUsage, "--quantize needs samples: give --calibrate FILE");
   }
-  for (const char* option : {"--load-ops", "--promote"}) {
-    if (given(option)) {
-      throw Error(ErrorCode::kUsage, std::string(option) +
-                                         " does not go with --quantize, since calibration runs no "
-                                         "such ops");
-    }
-  }
+  tool.refuse({"--load-ops", "--promote"},
+              "does not go with --quantize, since calibration runs no such ops");
   return true;
 }
 

@@ -18,7 +18,7 @@ struct CompilePrecision {
   QuantizeChoice choice;
 
   /// Whether a model is to be quantized. Throws Error kUsage for options that do not go together.
-  bool asked(Tool& tool) const;
+  bool asked(const Tool& tool) const;
 };
 
 void add_compile_precision(Tool& tool, CompilePrecision& options);

@@ -17,10 +17,7 @@ gnn::RunOptions joined(const std::string& plan, const RunModelOptions& shared,
   run.weights = shared.weights.file;
   run.precision = shared.precision;
   if (!shared.where.target.empty()) run.target = shared.where.target;
-  for (const std::string& text : options.devices) {
-    const auto [device, backend] = split_key_value(text, "--device", "NAME=BACKEND");
-    run.devices.push_back({device, backend});
-  }
+  run.devices = plan_devices(options.devices);
   run.outputs = shared.outputs;
   if (!shared.expect.empty()) run.expect = shared.expect.back().path;
   run.rtol = shared.rtol;
@@ -34,16 +31,34 @@ gnn::RunOptions joined(const std::string& plan, const RunModelOptions& shared,
 
 }  // namespace
 
+void add_plan_device_option(Tool& tool, std::vector<std::string>& devices) {
+  tool.app()
+      .add_option("--device", devices, "plan: run device NAME on BACKEND; repeatable")
+      ->type_name("NAME=BACKEND")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+std::vector<gnn::DeviceBackend> plan_devices(const std::vector<std::string>& texts) {
+  std::vector<gnn::DeviceBackend> devices;
+  for (const std::string& text : texts) {
+    const auto [device, backend] = split_key_value(text, "--device", "NAME=BACKEND");
+    devices.push_back({device, backend});
+  }
+  return devices;
+}
+
 void add_plan_run_options(Tool& tool, PlanRunOptions& options) {
   CLI::App& app = tool.app();
   app.add_option("--features", options.run.features,
                  "run GRAPH, a plan by npu-plan, on these node features: .npy, safetensors or .mtx")
       ->type_name("FILE");
-  app.add_option("--device", options.devices, "plan: run device NAME on BACKEND; repeatable")
-      ->type_name("NAME=BACKEND")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_plan_device_option(tool, options.devices);
+  app.add_option("--units", options.run.units,
+                 "plan: take programs from DIR, which npu-compile has written, and compile nothing")
+      ->type_name("DIR")
+      ->check(not_empty());
   app.add_flag("--simulate", options.run.simulate,
                "plan: replay its predicted times; needs no backend");
 }
@@ -58,9 +73,10 @@ ExitStatus run_plan(Tool& tool, const RunModelOptions& shared, PlanRunOptions op
       set_termination_note("error: rank " + std::to_string(rank) + " of " + std::to_string(size) +
                            " was told to end: another rank has ended, or the launcher");
     };
+    run.left = [] { clear_termination_note(); };
     result = gnn::run_plan(run, tool.diagnostics());
   }
-  if (!result.speaks) return result.failed ? ExitStatus::kBadInput : ExitStatus::kSuccess;
+  if (!result.speaks) return ExitStatus::kSuccess;
   tool.stop_on_errors();
   if (!result.within) tool.complain("the output is out of tolerance");
   tool.report(gnn::format_run_times(result.report));

@@ -20,7 +20,12 @@ struct PlanRunOptions {
   bool wanted() const { return !run.features.empty() || run.simulate; }
 };
 
-/// --features, --device and --simulate.
+/// --device NAME=BACKEND, repeatable, for plans.
+void add_plan_device_option(Tool& tool, std::vector<std::string>& devices);
+/// Its values. Throws Error kUsage for one that is not NAME=BACKEND.
+std::vector<gnn::DeviceBackend> plan_devices(const std::vector<std::string>& texts);
+
+/// --features, --device, --simulate and --units.
 void add_plan_run_options(Tool& tool, PlanRunOptions& options);
 
 /// Runs the plan that is the tool's input, and writes its report.

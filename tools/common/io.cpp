@@ -23,6 +23,28 @@ namespace {
 
 int output_descriptor = STDOUT_FILENO;
 
+// The pipe was closed by its reader, and SIGPIPE is ignored.
+struct ReaderGone {};
+
+void write_to_stdout(std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(output_descriptor, content.data(), content.size());
+    if (written >= 0) {
+      content.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno == EAGAIN) {
+      struct pollfd wanted {
+        output_descriptor, POLLOUT, 0
+      };
+      ::poll(&wanted, 1, -1);
+    } else if (errno == EPIPE) {
+      throw ReaderGone{};
+    } else if (errno != EINTR) {
+      throw Error(ErrorCode::kIo, std::string("cannot write: ") + std::strerror(errno),
+                  {.file = "<stdout>"});
+    }
+  }
+}
+
 }  // namespace
 
 void keep_stdout_for_output() {
@@ -59,25 +81,18 @@ std::string read_input(const std::string& path) {
 }
 
 bool write_output(const std::string& path, std::string_view content) {
+  return write_output(path, [&](const TextSink& sink) { sink(content); });
+}
+
+bool write_output(const std::string& path, const std::function<void(const TextSink&)>& write) {
   if (path != "-") {
-    write_file_atomically(path, content);
+    write_file_atomically(path, write);
     return true;
   }
-  while (!content.empty()) {
-    const ssize_t written = ::write(output_descriptor, content.data(), content.size());
-    if (written >= 0) {
-      content.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EAGAIN) {
-      struct pollfd wanted {
-        output_descriptor, POLLOUT, 0
-      };
-      ::poll(&wanted, 1, -1);
-    } else if (errno == EPIPE) {
-      return false;
-    } else if (errno != EINTR) {
-      throw Error(ErrorCode::kIo, std::string("cannot write: ") + std::strerror(errno),
-                  {.file = "<stdout>"});
-    }
+  try {
+    write(write_to_stdout);
+  } catch (const ReaderGone&) {
+    return false;
   }
   return true;
 }

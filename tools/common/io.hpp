@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
+
+#include "npu/support/file_io.hpp"
 
 namespace npu::cli {
 
@@ -25,6 +28,9 @@ std::string input_name(const std::string& path);
 /// Writes to stdout for "-", else to a file, atomically. Throws Error kIo; a pipe that was closed
 /// by its reader while SIGPIPE is ignored is no error (returns false).
 bool write_output(const std::string& path, std::string_view content);
+/// As above, with the pieces that `write` passes to its sink, which ends it by an exception of its
+/// own where nobody reads any longer.
+bool write_output(const std::string& path, const std::function<void(const TextSink&)>& write);
 
 /// Writes to stderr, as terminal_text: names in it may come from outside. Failures are ignored,
 /// since there is nowhere to report them.

@@ -122,6 +122,31 @@ void add_parts(CLI::App& app, gnn::PlanOptions& options) {
   app.add_flag("--undirected", options.graph_options.undirected, "add missing reverse edges");
 }
 
+void add_partitioner(CLI::App& app, gnn::PlanOptions& options) {
+  app.add_option_function<std::string>(
+         "--partitioner",
+         [&options](const std::string& text) {
+           options.partitioner = text == "metis"        ? Partitioner::kMetis
+                                 : text == "multilevel" ? Partitioner::kMultilevel
+                                                        : Partitioner::kAutomatic;
+         },
+         "metis, multilevel (coarsen once, METIS on what is left, refine) or auto: multilevel from "
+         "a million edges on [auto]")
+      ->type_name("METHOD")
+      ->check(CLI::Validator(
+          [](std::string& text) {
+            return text == "auto" || text == "metis" || text == "multilevel"
+                       ? std::string()
+                       : "'" + text + "' is none of auto, metis and multilevel";
+          },
+          ""));
+  app.add_option("--threads", options.threads,
+                 "threads, and METIS runs side by side, while the graph is cut; 0 means all cores")
+      ->type_name("N")
+      ->check(in_range(0, 1024))
+      ->capture_default_str();
+}
+
 void add_search(CLI::App& app, gnn::PlanOptions& options) {
   add_parsed(app, "--pad", options.pad, parse_pad,
              "round static shapes up to multiples of N; auto: the N with the least padded work and "
@@ -197,11 +222,33 @@ void add_ranks(CLI::App& app, gnn::PlanOptions& options) {
   app.add_option_function<std::string>(
          "--rank-memory",
          [&options](const std::string& text) { options.rank_memory = *parse_byte_size(text); },
-         "the most that a rank may hold; k, M, G or T may follow the number; exit 3 if one has to "
-         "hold more")
+         "the most that a rank may hold; k, M, G or T may follow the number; one that has to hold "
+         "more keeps rows in files; exit 3 if that is not enough")
       ->type_name("SIZE")
       ->check(byte_size())
       ->needs("--ranks");
+  auto* const bandwidth =
+      app.add_option_function<std::string>(
+             "--rank-bandwidth",
+             [&options](const std::string& text) {
+               if (!options.rank_link) options.rank_link.emplace();
+               options.rank_link->bytes_per_second = *parse_byte_size(text);
+             },
+             "bytes a second that a rank can send and receive, together: predicts the time of "
+             "exchanges; k, M, G or T may follow the number")
+          ->type_name("SIZE")
+          ->check(byte_size())
+          ->needs("--ranks");
+  app.add_option_function<std::int64_t>(
+         "--rank-latency",
+         [&options](const std::int64_t& us) {
+           if (!options.rank_link) options.rank_link.emplace();
+           options.rank_link->latency_us = static_cast<double>(us);
+         },
+         "time of a message between ranks, in microseconds [0]")
+      ->type_name("US")
+      ->check(in_range(0, 1'000'000'000))
+      ->needs(bandwidth);
   app.add_option_function<std::string>(
          "--exchange",
          [&options](const std::string& text) { options.features_only = text == "features"; },
@@ -230,6 +277,9 @@ void add_binary_graph(CLI::App& app, gnn::PlanOptions& options) {
 
 void PlanOptions::finish() {
   check_complete();
+  if (plan.rank_link && plan.rank_link->bytes_per_second < 1) {
+    throw Error(ErrorCode::kUsage, "--rank-bandwidth: expected at least a byte a second");
+  }
   gnn::PlanSettings& settings = plan.settings;
   for (const std::string& text : memory) {
     const auto [device, value] = split_key_value(text, "--memory", "DEVICE=VALUE");
@@ -283,6 +333,7 @@ void add_plan_options(Tool& tool, PlanOptions& options) {
   CLI::App& app = tool.app();
   add_files(tool, options.plan);
   add_parts(app, options.plan);
+  add_partitioner(app, options.plan);
   add_search(app, options.plan);
   add_devices(app, options);
   add_ranks(app, options.plan);

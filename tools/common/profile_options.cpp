@@ -41,6 +41,33 @@ void add_sizes(CLI::App& app, gnn::ProfileOptions& options) {
   app.add_flag("--undirected", options.undirected, "add missing reverse edges, with --graph");
 }
 
+/// What concerns numbers rather than times, and both in int8.
+void add_calibration(CLI::App& app, ProfileOptions& all) {
+  app.add_option_function<std::vector<std::string>>(
+         "--calibrate",
+         [&all](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts) {
+             all.calibrate.samples.push_back(parse_input_file(text));
+           }
+         },
+         "ordinary model: run it on the samples in FILE, safetensors, NAME=FILE.npy or "
+         "NAME=FILE.pb, and write the ranges of its tensors instead of times; repeatable")
+      ->type_name("FILE")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--error-samples", all.calibrate.error_samples,
+                 "with --calibrate: samples on which the model runs with one op at a time in int8; "
+                 "0: none")
+      ->type_name("N")
+      ->check(in_range(0, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--ranges", all.ranges,
+                 "ordinary model: measure it in int8, too, with the ranges of --calibrate in FILE, "
+                 "for npu-align --quantize mixed")
+      ->type_name("FILE");
+}
+
 }  // namespace
 
 void add_profile_options(Tool& tool, ProfileOptions& all) {
@@ -92,29 +119,12 @@ void add_profile_options(Tool& tool, ProfileOptions& all) {
   app.add_flag(
       "--machine", all.of_machine,
       "measure the rates of this machine, in 5 s, instead of a model, and write them as a target");
-  app.add_option_function<std::vector<std::string>>(
-         "--calibrate",
-         [&all](const std::vector<std::string>& texts) {
-           for (const std::string& text : texts) {
-             all.calibrate.samples.push_back(parse_input_file(text));
-           }
-         },
-         "ordinary model: run it on the samples in FILE, safetensors, NAME=FILE.npy or "
-         "NAME=FILE.pb, and write the ranges of its tensors instead of times; repeatable")
-      ->type_name("FILE")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--error-samples", all.calibrate.error_samples,
-                 "with --calibrate: samples on which the model runs with one op at a time in int8; "
-                 "0: none")
-      ->type_name("N")
-      ->check(in_range(0, 1'000'000))
-      ->capture_default_str();
+  add_calibration(app, all);
   tool.add_report("times, links, and how well they predict; with --calibrate, ranges");
   tool.add_examples({"npu-profile --machine --report -o host.json",
                      "npu-profile model.json --random-weights 0 --report -o table.json",
                      "npu-profile model.json --calibrate samples.safetensors -o model.ranges.json",
+                     "npu-profile model.json --ranges model.ranges.json -o table.json",
                      "npu-profile sage.json -o table.json",
                      "npu-profile sage.json --graph graph.mtx -k 8..16 -o table.json",
                      "npu-profile sage.json --quick --devices cpu,npu --report -o table.json",
@@ -132,13 +142,9 @@ bool ProfileOptions::measures_machine(Tool& tool) {
     throw Error(ErrorCode::kUsage,
                 "--machine measures no model; leave out '" + staged.model + "' or --machine");
   }
-  for (const char* option :
-       {"--weights", "--random-weights", "--devices", "--nodes", "--degrees", "--runs",
-        "--precision", "--quick", "--bandwidths", "--graph", "--calibrate"}) {
-    if (tool.app().count(option) > 0) {
-      throw Error(ErrorCode::kUsage, std::string(option) + " is for models, not for --machine");
-    }
-  }
+  tool.refuse({"--weights", "--random-weights", "--devices", "--nodes", "--degrees", "--runs",
+               "--precision", "--quick", "--bandwidths", "--graph", "--calibrate", "--ranges"},
+              "is for models, not for --machine");
   machine.target = staged.target;
   machine.threads = staged.threads;
   return true;
@@ -153,17 +159,14 @@ void ProfileOptions::finish(Tool& tool) {
     throw Error(ErrorCode::kUsage, "--parts and --undirected are about a graph: give --graph FILE");
   }
   if (calibrates()) {
-    for (const char* option : {"--runs", "--precision", "--quick", "--nodes", "--degrees",
-                               "--graph", "--devices", "--max-bytes"}) {
-      if (given(option)) {
-        throw Error(ErrorCode::kUsage,
-                    std::string(option) + " is about times, --calibrate measures none");
-      }
-    }
+    tool.refuse({"--runs", "--precision", "--quick", "--nodes", "--degrees", "--graph", "--devices",
+                 "--max-bytes", "--ranges"},
+                "is about times, --calibrate measures none");
   }
   if (!calibrates() && given("--error-samples")) {
     throw Error(ErrorCode::kUsage, "--error-samples goes with --calibrate");
   }
+  if (!ranges.empty()) ordinary.ranges = read_tensor_ranges(ranges);
   ordinary.weights.file = staged.weights;
   calibrate.weights = ordinary.weights;
   calibrate.threads = staged.threads;

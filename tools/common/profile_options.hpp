@@ -21,10 +21,13 @@ struct ProfileOptions {
   std::vector<std::string> devices;  ///< NAME or NAME=BACKEND
   std::string import;
   std::string bandwidths;
+  std::string ranges;  ///< a file of calibration
   bool quick = false;
   bool of_machine = false;  ///< --machine
 
   bool calibrates() const noexcept { return !calibrate.samples.empty(); }
+  /// Whether a model may be a staged one.
+  bool takes_staged() const noexcept { return !calibrates() && ranges.empty(); }
   /// Copies shared options, splits --devices and applies --quick; call
   /// it after parsing. Throws Error kUsage.
   void finish(Tool& tool);

@@ -3,8 +3,23 @@
 #include "quantize_options.hpp"
 
 #include "io.hpp"
+#include "npu/export/export_onnx.hpp"
 
 namespace npu::cli {
+namespace {
+
+void write_onnx_qdq(Tool& tool, const Graph& graph, const PrecisionOptions& options,
+                    const std::string& target) {
+  export_onnx(graph,
+              {.output = options.onnx_qdq,
+               .producer = tool.producer(),
+               .target = target,
+               .weights = options.weights},
+              tool.diagnostics());
+  tool.stop_on_errors();
+}
+
+}  // namespace
 
 void add_quantize_mode(Tool& tool, std::string& mode, const std::string& what) {
   tool.app()
@@ -37,14 +52,9 @@ void add_quantize_choice(Tool& tool, QuantizeChoice& choice) {
                "with --quantize: leave biases as they are, whatever rounded weights do to means");
 }
 
-bool QuantizeChoice::is_given(Tool& tool, std::string& option) {
-  for (const char* name :
-       {"--calibration", "--full", "--max-error", "--no-smooth", "--no-bias-correction"}) {
-    if (tool.app().count(name) == 0) continue;
-    option = name;
-    return true;
-  }
-  return false;
+void QuantizeChoice::refuse(const Tool& tool) {
+  tool.refuse({"--calibration", "--full", "--max-error", "--no-smooth", "--no-bias-correction"},
+              "goes with --quantize");
 }
 
 void QuantizeChoice::check(const std::string& mode) const {
@@ -81,13 +91,30 @@ void add_precision_options(Tool& tool, PrecisionOptions& options) {
                  "with --quantize: what npu-profile --calibrate wrote; see npu-ranges(5)")
       ->type_name("FILE");
   add_quantize_choice(tool, options.choice);
+  app.add_option("--onnx-qdq", options.onnx_qdq,
+                 "write the quantized model as ONNX, too, with QuantizeLinear and "
+                 "DequantizeLinear; without --quantize, of a document that is quantized already")
+      ->type_name("FILE")
+      ->check(file_beside_stdout());
+  app.add_option("--weights", options.weights.file,
+                 "with --onnx-qdq: safetensors file with the weights; default: npu.weights_file of "
+                 "the document")
+      ->type_name("FILE");
+  app.add_option("--random-weights", options.weights.random_seed,
+                 "with --onnx-qdq: random weights from a seed")
+      ->type_name("SEED")
+      ->check(seed());
 }
 
 bool PrecisionOptions::asked(const Tool& tool) const {
+  if (onnx_qdq.empty()) {
+    tool.refuse({"--weights", "--random-weights"}, "goes with --onnx-qdq");
+  } else if (verify) {
+    throw Error(ErrorCode::kUsage, "--verify checks a document, without --onnx-qdq");
+  }
   if (mode.empty()) {
-    tool.refuse({"--ranges", "--profile", "--calibration", "--full", "--max-error", "--no-smooth",
-                 "--no-bias-correction"},
-                "goes with --quantize");
+    tool.refuse({"--ranges", "--profile"}, "goes with --quantize");
+    QuantizeChoice::refuse(tool);
     if (verify) {
       tool.refuse(
           {"--assert", "--report", "--explain", "--dot", "--algorithm", "--weight", "--target"},
@@ -113,6 +140,17 @@ ExitStatus verify_graph_precisions(Tool& tool) {
   return ExitStatus::kSuccess;
 }
 
+ExitStatus export_graph_qdq(Tool& tool, const PrecisionOptions& options,
+                            const std::string& target) {
+  tool.refuse(
+      {"--assert", "--report", "--explain", "--dot", "--algorithm", "--weight"},
+      "does not go with --onnx-qdq alone, which writes a document that is quantized already");
+  Graph& graph = tool.read_graph();
+  write_onnx_qdq(tool, graph, options, target);
+  tool.write_graph(graph);
+  return ExitStatus::kSuccess;
+}
+
 ExitStatus quantize_graph(Tool& tool, const PrecisionOptions& options, const std::string& target,
                           bool explain) {
   QuantizeOptions quantize = options.choice.options();
@@ -125,6 +163,7 @@ ExitStatus quantize_graph(Tool& tool, const PrecisionOptions& options, const std
   tool.report(format_quantize_report(result));
   if (explain) write_message(format_quantize_explanation(result));
   const ExitStatus status = tool.check_asserts(quantize_metrics(result));
+  if (!options.onnx_qdq.empty()) write_onnx_qdq(tool, graph, options, target);
   tool.write_graph(graph);
   return status;
 }

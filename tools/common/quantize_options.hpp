@@ -5,6 +5,7 @@
 #include <string>
 
 #include "npu/passes/quantize.hpp"
+#include "npu/runtime/weight_store.hpp"
 #include "tool.hpp"
 
 namespace npu::cli {
@@ -17,8 +18,8 @@ struct QuantizeChoice {
   bool no_smooth = false;
   bool no_bias_correction = false;
 
-  /// Whether one of them is among the options that were given; its name in `option`.
-  static bool is_given(Tool& tool, std::string& option);
+  /// Throws Error kUsage if one of them was given, for commands without --quantize.
+  static void refuse(const Tool& tool);
   /// Throws Error kUsage for values that do not go together.
   void check(const std::string& mode) const;
   /// Throws Error kUsage for a method that does not exist.
@@ -30,7 +31,9 @@ struct PrecisionOptions {
   std::string mode;     ///< "int8" or "mixed"; empty: layouts
   std::string profile;  ///< file
   bool verify = false;
-  std::string ranges;  ///< file
+  std::string ranges;    ///< file
+  std::string onnx_qdq;  ///< file; empty: none
+  WeightSource weights;  ///< for onnx_qdq
   QuantizeChoice choice;
 
   /// Whether precisions are asked for. Throws Error kUsage for options that do not go together.
@@ -46,6 +49,9 @@ void add_precision_options(Tool& tool, PrecisionOptions& options);
 
 /// Checks the certificate of the tool's graph and prints what it proves.
 ExitStatus verify_graph_precisions(Tool& tool);
+
+/// Writes the tool's graph, which is quantized already, as a model of ONNX, and as it was read.
+ExitStatus export_graph_qdq(Tool& tool, const PrecisionOptions& options, const std::string& target);
 
 /// Quantizes the tool's graph, reports, checks and writes it.
 ExitStatus quantize_graph(Tool& tool, const PrecisionOptions& options, const std::string& target,

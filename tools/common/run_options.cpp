@@ -25,7 +25,8 @@ void add_tap_option(Tool& tool, std::vector<std::string>& globs) {
   tool.app()
       .add_option("--tap", globs,
                   "also output the intermediate results whose names match, with --outputs, "
-                  "--expect and --verify; splits fusion groups; repeatable")
+                  "--expect and --verify; one that no program hands out splits its fusion group; "
+                  "repeatable")
       ->type_name("GLOB")
       ->check(not_empty())
       ->expected(1)

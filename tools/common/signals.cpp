@@ -153,6 +153,8 @@ void set_termination_note(const std::string& text) {
   std::memcpy(termination_note.data(), line.c_str(), line.size() + 1);
 }
 
+void clear_termination_note() noexcept { termination_note[0] = '\0'; }
+
 void begin_body() noexcept { body_of.store(::getpid()); }
 
 void end_body() noexcept { body_of.store(0); }

@@ -24,6 +24,7 @@ void end_body() noexcept;
 
 /// What the program says before SIGTERM ends it; empty: nothing. At most 200 bytes.
 void set_termination_note(const std::string& text);
+void clear_termination_note() noexcept;
 
 /// Removes unfinished files, then ends the program as the
 /// signal does by default. Async-signal-safe.

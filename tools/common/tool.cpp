@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <utility>
 
@@ -393,9 +394,11 @@ std::shared_ptr<const Bundle> Tool::read_bundle(bool required, DigestCheck check
   return Bundle::from_bytes(read_ahead_, input_name(input_), check);
 }
 
+std::string Tool::producer() const { return name_ + " " NPU_VERSION; }
+
 void Tool::write_bundle(BundleContent& content) {
   stop_on_errors();
-  content.producer = name_ + " " NPU_VERSION;
+  content.producer = producer();
   if (output_ != "-") return npu::write_bundle(output_, content);
   if (output_is_terminal()) {
     throw Error(ErrorCode::kUsage, "stdout is a terminal, and a bundle is binary; give -o FILE");
@@ -408,17 +411,22 @@ void Tool::write_graph(Graph& graph) {
   rebase_weights_file(graph, output_ == "-" ? std::string() : output_);
   if (infinity_ == "text") set_non_finite_form(graph, NonFiniteForm::kText);
   if (infinity_ == "bare") set_non_finite_form(graph, NonFiniteForm::kBare);
-  write_text(npu::write_graph(graph));
+  write_pending_ = [&graph](const TextSink& sink) { npu::write_graph(graph, sink); };
+}
+
+std::string Tool::output_folder() const {
+  if (output_ == "-") return {};
+  const std::string folder = std::filesystem::path(output_).parent_path();
+  return folder.empty() ? "." : folder;
 }
 
 void Tool::write_text(std::string text) {
-  pending_ = std::move(text);
-  has_pending_ = true;
+  write_pending_ = [text = std::move(text)](const TextSink& sink) { sink(text); };
 }
 
 void Tool::flush_output() {
-  if (has_pending_) write_output(output_, pending_);
-  has_pending_ = false;
+  if (write_pending_) write_output(output_, write_pending_);
+  write_pending_ = nullptr;
 }
 
 void Tool::complain(const std::string& text) {

@@ -17,6 +17,7 @@
 #include "npu/frontend/frontend.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/support/error.hpp"
+#include "npu/support/file_io.hpp"
 
 namespace npu::cli {
 
@@ -43,6 +44,8 @@ class Tool {
   void add_output();
   /// The output file; "-" is stdout.
   const std::string& output() const noexcept { return output_; }
+  /// The folder of --output; empty for stdout.
+  std::string output_folder() const;
   /// The GRAPH argument; "-" is stdin.
   const std::string& input() const noexcept { return input_; }
   /// Only [GRAPH], for tools whose product is a report.
@@ -85,10 +88,13 @@ class Tool {
   /// read_graph; if a bundle is required, that is an error.
   std::shared_ptr<const Bundle> read_bundle(bool required = false,
                                             DigestCheck check = DigestCheck::kAtOnce);
+  /// "npu-align 1.2.3": what files state as their producer.
+  std::string producer() const;
   /// Writes a bundle to --output at once, or keeps its bytes for stdout until the body has
   /// succeeded. Refuses a terminal.
   void write_bundle(BundleContent& content);
-  /// Writes the document; `npu.weights_file` is rewritten so that it still resolves.
+  /// Writes the document, which has to stay as it is until then, once the body has succeeded;
+  /// `npu.weights_file` is rewritten so that it still resolves.
   void write_graph(Graph& graph);
   /// Keeps text for stdout or --output until the body has succeeded.
   void write_text(std::string text);
@@ -142,8 +148,7 @@ class Tool {
   std::vector<std::string> assertion_texts_;
   std::string read_ahead_;  // input that can be read only once, if read_bundle has read it
   bool has_read_ahead_ = false;
-  std::string pending_;
-  bool has_pending_ = false;
+  std::function<void(const TextSink&)> write_pending_;  // empty: nothing is written
 };
 
 /// Checks that a number lies in [minimum, maximum], with a message that fits on a line.

@@ -229,10 +229,7 @@ npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_err
     std::memcpy(header.magic, kMagic, sizeof kMagic);
     header.version = kBlobVersion;
     header.text_size = size;
-    const auto put = [&](const void* data, std::uint64_t bytes) {
-      const npu4_status status = args->blob->write(args->blob->context, data, bytes, error);
-      if (status != NPU4_OK) throw WriteError{status};
-    };
+    const auto put = pieces_to(args->blob, error);
     put(&header, sizeof header);
     put(entry.sub_ir, size);
   });

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "device/in_tree_backend.hpp"
+#include "device/backend_boundary.hpp"
 #include "npu/backend.h"
 #include "npu/tensor/dtype.hpp"
 

@@ -76,11 +76,6 @@ namespace npu::aten {
 
 void write_error(npu4_error* error, npu4_status status, std::string_view text);
 
-/// A writer of the host's has failed, and has filled the error.
-struct WriteError {
-  npu4_status status;
-};
-
 /// The status and text of an exception that is being handled.
 npu4_status current_status(npu4_error* error) noexcept;
 

@@ -56,6 +56,8 @@ Attention read_attention(const Emitter& emitter, const BoundNode& node) {
                 ? node.number("scale")
                 : 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(a.width, 1)));
   Shape expected = q;
+  expected.back() = a.keys;
+  if (a.mask) emitter.expect_broadcast(node.node(), *a.mask, expected);
   expected.back() = a.value_width;
   emitter.expect_shape(node.node(), 0, expected);
   emitter.expect_dtype(node.node(), 0, dtype);
@@ -86,8 +88,11 @@ class AttentionWriter {
       std::string& head = key_row_[key_row_.size() - 2];
       head = emitter_.define(index, divided(head, a_.shared_heads));
     }
-    emitter_.line(std::string(lanes_ > 1 ? "__local " : "") + type_ + " scores[" + number(piece_) +
-                  "];");
+    if (lanes_ > 1) {
+      emitter_.local_array(type_, "scores", {piece_});
+    } else {
+      emitter_.line(type_ + " scores[" + number(piece_) + "];");
+    }
     emitter_.line(type_ + " sums[" + number(each_) + "];");
     emitter_.line("for (int j = 0; j < " + number(each_) + "; ++j) sums[j] = 0;");
     emitter_.line(type_ + " most = " + lowest(dtype_) + ", total = 0;");
@@ -206,14 +211,7 @@ GeneratedKernel attention_kernel(const KernelTask& task, NodeId heavy) {
   const Attention attention = read_attention(emitter, task.model.bound(heavy));
   const TensorId result = task.model.node(heavy).outputs[0];
   AttentionWriter writer(emitter, attention);
-  writer.write_sums();
-  std::vector<bool> stored(task.results.size(), false);
-  writer.write_results([&](const Index& place, const std::string& value) {
-    emitter.bind_value(result, place, value);
-    store_results(emitter, task, {{result, place}}, stored);
-  });
-  require_all_stored(stored);
-  return writer.finish();
+  return finished_kernel(writer, emitter, task, result);
 }
 
 }  // namespace npu::opencl

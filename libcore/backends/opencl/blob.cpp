@@ -2,7 +2,9 @@
 // A blob: a head with sizes and a digest, and then the plan as JSON, the report, the fingerprint of
 // the device, the kernels' source and the driver's binary. The digest finds damage; every number of
 // the plan is checked besides. O(bytes).
+#include <cstdint>
 #include <cstring>
+#include <iterator>
 
 #include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
@@ -13,7 +15,7 @@
 namespace npu::opencl {
 namespace {
 
-constexpr char kMagic[8] = {'n', 'p', 'u', 'o', 'c', 'l', '0', '1'};
+constexpr char kMagic[8] = {'n', 'p', 'u', 'o', 'c', 'l', '0', '3'};
 constexpr std::size_t kParts = 5;
 
 struct BlobHead {
@@ -46,14 +48,20 @@ std::string plan_json(const Plan& plan) {
                         {"arguments", std::move(places)},
                         {"global", launch.global},
                         {"local", launch.local},
-                        {"nodes", launch.nodes}});
+                        {"nodes", launch.nodes},
+                        {"sizes", launch.sizes}});
+  }
+  Json programs = Json::array();
+  for (const ProgramPart& part : plan.programs) {
+    programs.push_back({part.kernels, part.source_bytes, part.binary_bytes});
   }
   const Json json = {{"inputs", tensors_json(plan.inputs)},
                      {"outputs", tensors_json(plan.outputs)},
                      {"weights", tensors_json(plan.weights)},
-                     {"kernels", plan.kernels},
+                     {"programs", std::move(programs)},
                      {"nodes", plan.nodes},
                      {"scratch_bytes", plan.scratch_bytes},
+                     {"faults", plan.faults},
                      {"launches", std::move(launches)}};
   return json.dump();
 }
@@ -116,9 +124,35 @@ Place read_place(const Json& json, const Plan& plan) {
   const std::uint64_t kind = number(json[0]);
   Place place{static_cast<PlaceKind>(kind), number(json[1])};
   const std::uint64_t limits[] = {plan.inputs.size(), plan.outputs.size(), plan.weights.size(),
-                                  plan.scratch_bytes};
-  if (kind >= 4 || place.value >= limits[kind]) malformed("an argument is out of range");
+                                  plan.scratch_bytes, plan.faults.size()};
+  if (kind >= std::size(limits) || place.value >= limits[kind])
+    malformed("an argument is out of range");
   return place;
+}
+
+void read_programs(const Json& json, Plan& plan) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 40;
+  for (const Json& each : list(json)) {
+    if (list(each).size() != 3) malformed("a program has not three numbers");
+    const ProgramPart part{number(each[0]), number(each[1]), number(each[2])};
+    // OpenCL would read a source of length 0 up to a null byte.
+    const bool fits = part.kernels != 0 && part.source_bytes != 0 && part.kernels < kMost &&
+                      part.source_bytes < kMost && part.binary_bytes < kMost;
+    if (!fits) malformed("a program is empty or too large");
+    plan.programs.push_back(part);
+    plan.kernels += part.kernels;
+    if (plan.kernels > kMost) malformed("it has too many kernels");
+  }
+}
+
+/// Whether the programs' pieces are the whole of a text.
+void check_pieces(const Plan& plan, std::string_view text, std::uint64_t ProgramPart::*bytes) {
+  std::uint64_t left = text.size();
+  for (const ProgramPart& part : plan.programs) {
+    if (part.*bytes > left) malformed("a program is cut");
+    left -= part.*bytes;
+  }
+  if (left != 0) malformed("it has more code than its programs");
 }
 
 Plan read_plan(std::string_view text) {
@@ -127,9 +161,13 @@ Plan read_plan(std::string_view text) {
   plan.inputs = read_tensors(member(json, "inputs"));
   plan.outputs = read_tensors(member(json, "outputs"));
   plan.weights = read_tensors(member(json, "weights"));
-  plan.kernels = number(member(json, "kernels"));
+  read_programs(member(json, "programs"), plan);
   plan.nodes = number(member(json, "nodes"));
   plan.scratch_bytes = number(member(json, "scratch_bytes"));
+  for (const Json& fault : list(member(json, "faults"))) {
+    if (!fault.is_string()) malformed("a fault has no text");
+    plan.faults.push_back(fault.get<std::string>());
+  }
   for (const Json& each : list(member(json, "launches"))) {
     Launch launch;
     launch.kernel = number(member(each, "kernel"));
@@ -146,12 +184,33 @@ Plan read_plan(std::string_view text) {
       launch.nodes.push_back(number(node));
       if (launch.nodes.back() >= plan.nodes) malformed("there is no such node");
     }
+    for (const Json& size : list(member(each, "sizes"))) {
+      launch.sizes.push_back(number(size));
+      if (launch.sizes.back() > INT64_MAX) malformed("a bound of a launch");
+    }
     plan.launches.push_back(std::move(launch));
   }
   return plan;
 }
 
 }  // namespace
+
+std::pair<std::size_t, std::uint64_t> program_of(const Plan& plan, std::uint64_t kernel) {
+  std::size_t program = 0;
+  while (kernel >= plan.programs.at(program).kernels) kernel -= plan.programs[program++].kernels;
+  return {program, kernel};
+}
+
+std::vector<std::string_view> pieces_of(const Plan& plan, std::string_view text,
+                                        std::uint64_t ProgramPart::*bytes) {
+  std::vector<std::string_view> pieces;
+  for (const ProgramPart& part : plan.programs) {
+    const auto size = static_cast<std::size_t>(part.*bytes);
+    pieces.push_back(text.substr(0, size));
+    text.remove_prefix(size);
+  }
+  return pieces;
+}
 
 std::vector<std::string> write_blob(const Plan& plan, std::string_view report,
                                     std::string_view fingerprint, std::string_view source,
@@ -192,8 +251,8 @@ BlobParts read_blob(const void* blob, std::uint64_t size) {
     malformed("its digest differs");
   }
   Plan plan = read_plan(parts[0]);
-  // OpenCL would read a source of length 0 up to a null byte.
-  if (plan.kernels != 0 && parts[3].empty()) malformed("it has kernels but no source");
+  check_pieces(plan, parts[3], &ProgramPart::source_bytes);
+  check_pieces(plan, parts[4], &ProgramPart::binary_bytes);
   return {std::move(plan), parts[1], parts[2], parts[3], parts[4]};
 }
 

@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "built_programs.hpp"
 #include "cl_handle.hpp"
-#include "device/in_tree_backend.hpp"
+#include "device/backend_boundary.hpp"
 #include "device_list.hpp"
 #include "npu/backend.h"
 #include "plan.hpp"
@@ -20,6 +21,8 @@ struct npu4_device {
   npu::opencl::ClContext context;
   npu::opencl::ClQueue queue;  ///< of blocking calls; with times
   std::shared_ptr<npu::MemoryLedger> ledger;
+  npu::opencl::ProgramStore programs;
+  bool measures = false;  ///< a compile measures sizes that the machine has none of
 };
 
 struct npu4_buffer {
@@ -42,7 +45,7 @@ struct npu4_weights {
 struct npu4_model {
   npu4_device* device = nullptr;
   npu::opencl::Plan plan;
-  npu::opencl::ClProgram program;
+  npu::opencl::Programs programs;
   npu4_weights own;
   /// By the plan's weights.
   std::vector<std::pair<cl_mem, std::uint64_t>> weights;
@@ -54,21 +57,12 @@ struct npu4_program {
   npu4_model* model = nullptr;
   npu::MemoryShare share;
   npu::opencl::ClMemory scratch;
+  npu::MemoryShare faults_share;
+  npu::opencl::ClMemory faults;                ///< a word each; null if the plan has none
   std::vector<npu::opencl::ClKernel> kernels;  ///< one for each launch, which keep their arguments
 };
 
 namespace npu::opencl {
-
-/// An error with the status that it crosses the boundary with.
-struct StatusError {
-  npu4_status status;
-  std::string text;
-};
-
-/// A writer of the host's has failed, and has filled the error.
-struct WriteError {
-  npu4_status status;
-};
 
 /// The status and text of an exception that is being handled.
 npu4_status current_status(npu4_error* error) noexcept;
@@ -84,9 +78,8 @@ npu4_status guarded(npu4_error* error, Body&& body) noexcept {
   }
 }
 
-inline void require(bool condition, const char* text) {
-  if (!condition) throw StatusError{NPU4_INVALID, text};
-}
+/// What a tensor takes of a piece of memory with others.
+constexpr std::uint64_t aligned(std::uint64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 /// Device memory, counted; throws MemoryLimitError with numbers if there is not as much.
 ClMemory allocate(npu4_device& device, std::uint64_t bytes, MemoryShare& share, const char* what);
@@ -101,6 +94,14 @@ void copy_on(npu4_buffer& source, npu4_buffer& destination, cl_command_queue que
 void check_transfer(const npu4_buffer* buffer, const npu4_transfer* transfer);
 void check_copy(const npu4_buffer* source, const npu4_buffer* destination);
 ClQueue make_queue(const npu4_device& device);
+/// The kernel of a launch, by its number in its program, with the bounds that it is passed. Throws
+/// StatusError for a launch that does not fit its kernel.
+ClKernel make_kernel(cl_program program, std::uint64_t number, const Launch& launch);
+/// An argument is a piece of memory and an offset in it.
+void set_argument(cl_kernel kernel, std::size_t number, cl_mem memory, std::uint64_t offset);
+/// `event` may be null.
+void enqueue_launch(cl_command_queue queue, cl_kernel kernel, const Launch& launch,
+                    cl_event* event);
 
 // ---- Functions of the table, by file ----
 

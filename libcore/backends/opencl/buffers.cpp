@@ -16,12 +16,10 @@ ClMemory allocate(npu4_device& device, std::uint64_t bytes, MemoryShare& share, 
   cl_int code = CL_SUCCESS;
   ClMemory memory(clCreateBuffer(device.context.get(), CL_MEM_READ_WRITE,
                                  static_cast<std::size_t>(bytes), nullptr, &code));
-  if (code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
-      code == CL_OUT_OF_HOST_MEMORY || code == CL_INVALID_BUFFER_SIZE) {
-    const npu4_memory_state state = device.ledger->state();
-    const std::uint64_t used = state.in_use_bytes - bytes;
+  if (is_out_of_memory(code)) {
+    const std::uint64_t used = device.ledger->state().in_use_bytes - bytes;
     const std::uint64_t all = device.facts->memory_bytes;
-    throw MemoryLimitError(what, bytes, all > used ? all - used : 0);
+    throw ClError{std::string(what) + ": clCreateBuffer", code, bytes, all > used ? all - used : 0};
   }
   check_cl(code, "clCreateBuffer");
   share = std::move(taken);
@@ -31,22 +29,12 @@ ClMemory allocate(npu4_device& device, std::uint64_t bytes, MemoryShare& share, 
 namespace {
 
 std::unique_ptr<npu4_buffer> described(npu4_device& device, const npu4_buffer_desc& desc) {
-  require(desc.dtype < kDTypeCount, "unknown dtype");
-  require(desc.shape != nullptr || desc.rank == 0, "shape is null");
-  require(desc.layout == nullptr && desc.memory == 0, "there is one memory, and it is row-major");
+  BufferForm form = checked_form(desc);
   auto buffer = std::make_unique<npu4_buffer>();
   buffer->device = &device;
-  buffer->dtype = static_cast<DType>(desc.dtype);
-  if (desc.rank != 0) buffer->shape.assign(desc.shape, desc.shape + desc.rank);
-  const auto count = checked_element_count(buffer->shape);
-  const auto bytes =
-      count ? checked_multiply(*count, static_cast<std::int64_t>(dtype_size(buffer->dtype)))
-            : std::nullopt;
-  if (!bytes) {
-    throw StatusError{NPU4_INVALID, "shape " + shape_text(buffer->shape) + " is not a tensor's"};
-  }
-  buffer->bytes = static_cast<std::uint64_t>(*bytes);
-  require(buffer->bytes == desc.bytes, "the bytes are not those of the shape");
+  buffer->dtype = form.dtype;
+  buffer->shape = std::move(form.shape);
+  buffer->bytes = form.bytes;
   return buffer;
 }
 
@@ -72,9 +60,7 @@ void buffer_free(npu4_buffer* buffer) {
 void check_transfer(const npu4_buffer* buffer, const npu4_transfer* transfer) {
   require(buffer != nullptr && transfer != nullptr && NPU4_HAS(transfer, data),
           "an argument is null");
-  require(transfer->data != nullptr || transfer->bytes == 0, "the data is null");
-  require(transfer->offset <= buffer->bytes && transfer->bytes <= buffer->bytes - transfer->offset,
-          "the range passed is not within the buffer");
+  check_range(buffer->bytes, *transfer);
 }
 
 void transfer_on(npu4_buffer& buffer, const npu4_transfer& transfer, bool writes,

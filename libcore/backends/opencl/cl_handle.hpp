@@ -2,6 +2,7 @@
 // Owners of OpenCL's objects, and its errors.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -15,7 +16,15 @@ namespace npu::opencl {
 struct ClError {
   std::string call;
   cl_int code;
+  std::uint64_t asked_bytes = 0;  ///< that there was no memory for; 0: unknown
+  std::uint64_t there_bytes = 0;
 };
+
+/// Whether a call says that there is no memory.
+inline bool is_out_of_memory(cl_int code) {
+  return code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
+         code == CL_OUT_OF_HOST_MEMORY || code == CL_INVALID_BUFFER_SIZE;
+}
 
 /// "CL_OUT_OF_RESOURCES", or the number.
 std::string cl_error_name(cl_int code);

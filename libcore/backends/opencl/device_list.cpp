@@ -9,7 +9,7 @@ namespace npu::opencl {
 namespace {
 
 /// What kernels and blobs depend on besides the driver; a change of generated code raises it.
-constexpr int kCodeVersion = 1;
+constexpr int kCodeVersion = 3;
 
 template <typename Number>
 Number number_of(cl_device_id device, cl_device_info what) {
@@ -41,6 +41,7 @@ DeviceFacts facts_of(cl_platform_id platform, cl_device_id device, std::size_t n
   facts.vendor = text_of(device, CL_DEVICE_VENDOR);
   facts.driver =
       platform_text(platform, CL_PLATFORM_NAME) + " " + text_of(device, CL_DRIVER_VERSION);
+  facts.compiles_at_start = facts.driver.starts_with("Portable Computing Language");
   facts.type = number_of<cl_device_type>(device, CL_DEVICE_TYPE);
   facts.compute_units = number_of<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS);
   facts.clock_hz =
@@ -48,12 +49,14 @@ DeviceFacts facts_of(cl_platform_id platform, cl_device_id device, std::size_t n
   facts.memory_bytes = number_of<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_SIZE);
   facts.largest_buffer = number_of<cl_ulong>(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
   facts.local_bytes = number_of<cl_ulong>(device, CL_DEVICE_LOCAL_MEM_SIZE);
+  facts.machine.local_bytes =
+      static_cast<std::int64_t>(std::min<std::uint64_t>(facts.local_bytes, INT32_MAX));
   const std::string extensions = text_of(device, CL_DEVICE_EXTENSIONS);
   facts.machine.has_float64 = extensions.find("cl_khr_fp64") != std::string::npos;
+  facts.machine.has_float16 = extensions.find("cl_khr_fp16") != std::string::npos;
   facts.machine.is_cpu = (facts.type & CL_DEVICE_TYPE_CPU) != 0;
   facts.machine.max_group =
       static_cast<std::int64_t>(number_of<std::size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE));
-  facts.machine.local_bytes = static_cast<std::int64_t>(facts.local_bytes);
   facts.fingerprint = "opencl " + facts.name + " " + facts.driver + " " +
                       text_of(device, CL_DEVICE_VERSION) + " code " + std::to_string(kCodeVersion);
   const bool is_available = number_of<cl_bool>(device, CL_DEVICE_AVAILABLE) != 0 &&
@@ -125,6 +128,10 @@ std::string cl_error_name(cl_int code) {
       return "CL_BUILD_PROGRAM_FAILURE";
     case CL_INVALID_BUFFER_SIZE:
       return "CL_INVALID_BUFFER_SIZE";
+    case CL_INVALID_CONTEXT:
+      return "CL_INVALID_CONTEXT";
+    case CL_INVALID_COMMAND_QUEUE:
+      return "CL_INVALID_COMMAND_QUEUE";
     case CL_INVALID_WORK_GROUP_SIZE:
       return "CL_INVALID_WORK_GROUP_SIZE";
     default:

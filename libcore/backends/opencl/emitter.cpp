@@ -56,6 +56,16 @@ std::int64_t Model::count(TensorId id) const {
   return checked_element_count(shape(id)).value_or(0);
 }
 
+const std::vector<std::int64_t>* tuned_sizes(const Machine& machine, const std::string& key) {
+  const auto found = machine.tuning.find(key);
+  return found == machine.tuning.end() ? nullptr : &found->second;
+}
+
+void refuse_tuning(const std::string& key, const std::vector<std::int64_t>& sizes) {
+  throw Error(ErrorCode::kInvalidGraph, "tuning of '" + key + "': " + shape_text(sizes) +
+                                            " are no sizes of it on this device");
+}
+
 // ---- Types and numbers ----
 
 std::string value_type(DType dtype) {
@@ -290,14 +300,59 @@ void Emitter::store(TensorId tensor, const Index& index, const std::string& valu
   }
 }
 
+std::string Emitter::place_within(const Node& node, const std::string& stated,
+                                  std::int64_t extent) {
+  if (extent < 1) refuse(node, "it has an index into a dimension without elements");
+  indexing_.insert(node.name);
+  const std::string size = std::to_string(extent);
+  const std::string place = define("long", "(long)(" + stated + ")");
+  const std::string from_start =
+      define("long", place + " < 0 ? " + place + " + " + size + "L : " + place);
+  line("if (" + from_start + " < 0 || " + from_start + " >= " + size + "L) *" +
+       pointer(TensorId{}, true) + " = 1;");
+  return define(index_type(), "(" + index_type() + ")clamp(" + from_start + ", 0L, " +
+                                  std::to_string(extent - 1) + "L)");
+}
+
+void Emitter::local_array(const std::string& type, const std::string& name,
+                          std::initializer_list<std::int64_t> extents) {
+  std::int64_t bytes = type == "double" || type == "long" ? 8 : type == "half" ? 2 : 4;
+  std::string text = "__local " + type + " " + name;
+  for (const std::int64_t extent : extents) {
+    bytes *= extent;
+    text += "[" + std::to_string(extent) + "]";
+  }
+  local_bytes_ += bytes;
+  if (local_bytes_ > model_.machine().local_bytes) {
+    throw CannotFuse{"it needs more local memory than the device has"};
+  }
+  line(text + ";");
+}
+
 std::string Emitter::pointer(TensorId tensor, bool is_written, std::int32_t output) {
   for (std::size_t i = 0; i < arguments_.size(); ++i) {
     const KernelArgument& known = arguments_[i];
-    if (known.tensor == tensor && known.is_written == is_written && known.output == output) {
+    if (known.tensor == tensor && known.is_written == is_written && known.output == output &&
+        known.scratch_bytes == 0) {
       return "p" + std::to_string(i);
     }
   }
-  arguments_.push_back({tensor, is_written, output});
+  arguments_.push_back({.tensor = tensor, .is_written = is_written, .output = output});
+  return "p" + std::to_string(arguments_.size() - 1);
+}
+
+std::string Emitter::size(std::int64_t value) {
+  sizes_.push_back(static_cast<std::uint64_t>(value));
+  return "size" + std::to_string(sizes_.size() - 1);
+}
+
+std::string Emitter::scratch(DType dtype, std::int64_t count) {
+  KernelArgument argument;
+  argument.is_written = true;
+  argument.scratch_dtype = dtype;
+  const std::int64_t bytes = dtype == DType::kFloat64 || dtype == DType::kInt64 ? 8 : 4;
+  argument.scratch_bytes = std::max<std::int64_t>(count, 1) * bytes;
+  arguments_.push_back(argument);
   return "p" + std::to_string(arguments_.size() - 1);
 }
 
@@ -314,6 +369,18 @@ void Emitter::expect_shape(const Node& node, int result, const Shape& expected) 
                    (which < node.outputs.size() ? shape_text(shape(node.outputs[which])) : "none"));
 }
 
+void Emitter::expect_broadcast(const Node& node, TensorId operand, const Shape& to) const {
+  const Shape& from = shape(operand);
+  bool fits = from.size() <= to.size();
+  for (std::size_t d = 0; fits && d < from.size(); ++d) {
+    fits = from[d] == 1 || from[d] == to[to.size() - from.size() + d];
+  }
+  if (!fits) {
+    refuse(node,
+           "an operand of shape " + shape_text(from) + " does not broadcast to " + shape_text(to));
+  }
+}
+
 void Emitter::expect_dtype(const Node& node, int result, DType expected) const {
   const auto which = static_cast<std::size_t>(result);
   if (which < node.outputs.size() && dtype(node.outputs[which]) == expected) return;
@@ -325,16 +392,8 @@ namespace {
 Shape broadcast_shapes(const Emitter& emitter, const Node& node) {
   Shape result;
   for (const TensorId input : node.inputs) {
-    const Shape& shape = emitter.shape(input);
-    if (shape.size() > result.size())
-      result.insert(result.begin(), shape.size() - result.size(), 1);
-    for (std::size_t i = 0; i < shape.size(); ++i) {
-      std::int64_t& extent = result[result.size() - 1 - i];
-      const std::int64_t other = shape[shape.size() - 1 - i];
-      if (extent != other && extent != 1 && other != 1) {
-        emitter.refuse(node, "its operands do not broadcast to one shape");
-      }
-      if (extent == 1) extent = other;
+    if (!join_shape(result, emitter.shape(input))) {
+      emitter.refuse(node, "its operands do not broadcast to one shape");
     }
   }
   return result;
@@ -370,11 +429,23 @@ std::string Emitter::text(const std::string& attributes) const {
     result += (i == 0 ? "" : ", ");
     result += "__global uchar* b" + number + ", const ulong o" + number;
   }
+  for (std::size_t i = 0; i < sizes_.size(); ++i) {
+    result += (i == 0 && arguments_.empty() ? "" : ", ");
+    result += "const long s" + std::to_string(i);
+  }
   result += ") {\n";
+  for (std::size_t i = 0; i < sizes_.size(); ++i) {
+    const std::string number = std::to_string(i);
+    result += "  const " + index_type() + " size" + number + " = s" + number + ";\n";
+  }
   for (std::size_t i = 0; i < arguments_.size(); ++i) {
     const std::string number = std::to_string(i);
-    const std::string type = std::string("__global ") + (arguments_[i].is_written ? "" : "const ") +
-                             storage_type(dtype(arguments_[i].tensor)) + "*";
+    const KernelArgument& argument = arguments_[i];
+    const std::string element = argument.tensor.valid()       ? storage_type(dtype(argument.tensor))
+                                : argument.scratch_bytes != 0 ? value_type(argument.scratch_dtype)
+                                                              : "int";
+    const std::string type =
+        std::string("__global ") + (argument.is_written ? "" : "const ") + element + "*";
     result += "  " + type + " restrict p" + number + " = (" + type + ")(b" + number + " + o" +
               number + ");\n";
   }

@@ -22,10 +22,25 @@ namespace npu::opencl {
 /// What a plan is made for, by the facts of the device.
 struct Machine {
   bool has_float64 = false;
+  bool has_float16 = false;  ///< arithmetic and arrays, not only in memory
   bool is_cpu = false;
-  std::int64_t max_group = 256;      ///< work items of a work group
-  std::int64_t local_bytes = 32768;  ///< of local memory
+  std::int64_t max_group = 256;  ///< work items of a work group
+  std::int64_t local_bytes = 16384;
+  /// Sizes of tiles and work groups that were measured, by the key of a kernel.
+  std::map<std::string, std::vector<std::int64_t>> tuning;
 };
+
+/// What may be measured of a kernel.
+struct Tunable {
+  std::string key;  ///< of its form and sizes
+  /// The first is the rule's.
+  std::vector<std::vector<std::int64_t>> candidates;
+};
+
+/// The measured sizes of a kernel; null if there are none.
+const std::vector<std::int64_t>* tuned_sizes(const Machine& machine, const std::string& key);
+/// Throws Error: the sizes in a table of tuning are none of this kernel on this device.
+[[noreturn]] void refuse_tuning(const std::string& key, const std::vector<std::int64_t>& sizes);
 
 /// A group of ops that no one kernel computes; its nodes are then kernels of their own.
 struct CannotFuse {
@@ -70,9 +85,12 @@ std::string highest(DType dtype);
 
 /// What a kernel reads or writes.
 struct KernelArgument {
+  /// Invalid: scratch memory, or without any the word that says that an index is out of range.
   TensorId tensor;
   bool is_written = false;
   std::int32_t output = -1;  ///< in place of the tensor's memory that of a graph output
+  DType scratch_dtype = DType::kFloat32;
+  std::int64_t scratch_bytes = 0;
 };
 
 class Emitter {
@@ -113,6 +131,17 @@ class Emitter {
   void bind_value(TensorId tensor, const Index& index, const std::string& name);
   void store(TensorId tensor, const Index& index, const std::string& value,
              std::int32_t output = -1);
+  /// The place that an index states in a dimension, with negative ones counted from its end. One
+  /// outside is a fault of the run, and moved to the nearest place within.
+  std::string place_within(const Node& node, const std::string& stated, std::int64_t extent);
+  /// An array that the items of a work group share. Throws CannotFuse if the device has no room.
+  void local_array(const std::string& type, const std::string& name,
+                   std::initializer_list<std::int64_t> extents);
+  /// The name of a bound that the kernel is passed, so that kernels whose operands differ in their
+  /// number of rows alone have the same text.
+  std::string size(std::int64_t value);
+  /// The name of a pointer to device memory that the kernel alone uses, for `count` values.
+  std::string scratch(DType dtype, std::int64_t count);
   /// The name of a pointer to a tensor's memory.
   std::string pointer(TensorId tensor, bool is_written, std::int32_t output = -1);
 
@@ -120,11 +149,16 @@ class Emitter {
   /// Throws Error kUnsupported with the node's name.
   [[noreturn]] void refuse(const Node& node, const std::string& text) const;
   void expect_shape(const Node& node, int result, const Shape& shape) const;
+  /// Refuses an operand that does not broadcast to a shape.
+  void expect_broadcast(const Node& node, TensorId operand, const Shape& to) const;
   void expect_dtype(const Node& node, int result, DType dtype) const;
 
   /// The whole kernel; KERNEL stands for its name.
   std::string text(const std::string& attributes) const;
   const std::vector<KernelArgument>& arguments() const noexcept { return arguments_; }
+  const std::vector<std::uint64_t>& sizes() const noexcept { return sizes_; }
+  /// The names of nodes with indices that are compared with their dimensions.
+  const std::set<std::string>& indexing() const noexcept { return indexing_; }
   bool is_inlined(NodeId id) const { return inlined_.contains(id); }
 
  private:
@@ -150,7 +184,10 @@ class Emitter {
   std::vector<std::map<std::string, std::string>> scopes_{1};  ///< values by tensor and index
   std::unordered_map<std::int32_t, Function> bound_;
   std::vector<KernelArgument> arguments_;
+  std::vector<std::uint64_t> sizes_;
   std::set<NodeId> checked_;
+  std::set<std::string> indexing_;
+  std::int64_t local_bytes_ = 0;
   int next_name_ = 0;
 };
 

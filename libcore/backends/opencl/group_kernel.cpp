@@ -4,7 +4,11 @@
 #include "group_kernel.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <set>
+
+#include "npu/ops/op_name.hpp"
+#include "support/digest.hpp"
 
 namespace npu::opencl {
 namespace {
@@ -15,6 +19,29 @@ std::set<NodeId> set_of(const std::vector<NodeId>& nodes) { return {nodes.begin(
 
 std::uint64_t groups_for(std::int64_t items, std::uint64_t local) {
   return (static_cast<std::uint64_t>(std::max<std::int64_t>(items, 0)) + local - 1) / local;
+}
+
+/// The kernels of one text differ in their number of elements alone.
+Tunable element_tunable(const Emitter& emitter, std::int64_t count) {
+  const std::string text = emitter.text("");
+  char digest[17];
+  std::snprintf(digest, sizeof digest, "%016llx",
+                static_cast<unsigned long long>(xxh3_64(text.data(), text.size())));
+  Tunable tunable{"element n" + std::to_string(count) + " " + digest,
+                  {{static_cast<std::int64_t>(kElementGroup)}}};
+  for (const std::int64_t group : {16, 32, 128, 256}) {
+    if (group <= emitter.model().machine().max_group) tunable.candidates.push_back({group});
+  }
+  return tunable;
+}
+
+std::uint64_t element_group(const Machine& machine, const Tunable& tunable) {
+  const auto* sizes = tuned_sizes(machine, tunable.key);
+  if (sizes == nullptr) return kElementGroup;
+  if (sizes->size() != 1 || sizes->front() < 1 || sizes->front() > machine.max_group) {
+    refuse_tuning(tunable.key, *sizes);
+  }
+  return static_cast<std::uint64_t>(sizes->front());
 }
 
 /// Takes the place of a value from an operand to the results of a node, if it can be told.
@@ -56,9 +83,8 @@ void store_results(Emitter& emitter, const KernelTask& task, std::map<TensorId, 
     for (const auto& [tensor, index] : places) keys.insert(tensor);
     return keys;
   }();
-  const auto count = static_cast<std::int32_t>(task.model.graph().nodes().size());
-  const std::int32_t first = task.nodes.front().value;
-  for (std::int32_t i = first; i < count; ++i) {
+  const std::int32_t last = task.nodes.back().value;
+  for (std::int32_t i = task.nodes.front().value; i <= last; ++i) {
     const NodeId id{i};
     const bool may_carry = emitter.is_inlined(id) || is_view(task.model, id);
     if (!may_carry) continue;
@@ -73,7 +99,6 @@ void store_results(Emitter& emitter, const KernelTask& task, std::map<TensorId, 
           emitter.element(task.model.node(id).inputs[0], places.at(task.model.node(id).inputs[0]));
       emitter.bind_value(output, place->second, value);
     }
-    if (i >= task.nodes.back().value) break;
   }
   for (std::size_t i = 0; i < task.results.size(); ++i) {
     const KernelResult& result = task.results[i];
@@ -92,6 +117,8 @@ GeneratedKernel finished(const Emitter& emitter, std::array<std::uint64_t, 3> gr
       emitter.text("__attribute__((reqd_work_group_size(" + std::to_string(local[0]) + ", " +
                    std::to_string(local[1]) + ", " + std::to_string(local[2]) + ")))");
   kernel.arguments = emitter.arguments();
+  kernel.sizes = emitter.sizes();
+  kernel.indexing.assign(emitter.indexing().begin(), emitter.indexing().end());
   kernel.local = local;
   for (std::size_t d = 0; d < 3; ++d) kernel.global[d] = groups[d] * local[d];
   return kernel;
@@ -108,21 +135,25 @@ GeneratedKernel element_kernel(const KernelTask& task) {
   }
   emitter.line("const " + emitter.index_type() + " g = get_global_id(0);");
   if (same) {
-    emitter.line("if (g >= " + std::to_string(most) + ") return;");
+    emitter.line("if (g >= " + emitter.size(most) + ") return;");
     const Index index = emitter.define_index(index_of_place("g", shape));
     for (const KernelResult& result : task.results) {
       emitter.store(result.tensor, index, emitter.element(result.tensor, index), result.output);
     }
   } else {
     for (const KernelResult& result : task.results) {
-      emitter.open("if (g < " + std::to_string(task.model.count(result.tensor)) + ")");
+      emitter.open("if (g < " + emitter.size(task.model.count(result.tensor)) + ")");
       const Index index =
           emitter.define_index(index_of_place("g", task.model.shape(result.tensor)));
       emitter.store(result.tensor, index, emitter.element(result.tensor, index), result.output);
       emitter.close();
     }
   }
-  return finished(emitter, {groups_for(most, kElementGroup), 1, 1}, {kElementGroup, 1, 1});
+  Tunable tunable = element_tunable(emitter, most);
+  const std::uint64_t group = element_group(task.model.machine(), tunable);
+  GeneratedKernel kernel = finished(emitter, {groups_for(most, group), 1, 1}, {group, 1, 1});
+  kernel.tunable = std::move(tunable);
+  return kernel;
 }
 
 GeneratedKernel generate_kernel(const KernelTask& task) {
@@ -139,6 +170,11 @@ GeneratedKernel generate_kernel(const KernelTask& task) {
   if (class_of(task.model, heavy) == OpClass::kProduct) return product_kernel(task, heavy);
   const std::string& op = task.model.node(heavy).op_type;
   if (op.find("attention") != std::string::npos) return attention_kernel(task, heavy);
+  const std::string_view name = functional_name(op);
+  if (name == "sort" || name == "argsort" || name == "topk") return sort_kernel(task, heavy);
+  if (name == "lstm" || name == "gru" || name.starts_with("rnn_")) {
+    return recurrence_kernel(task, heavy);
+  }
   return scatter_kernel(task, heavy);
 }
 

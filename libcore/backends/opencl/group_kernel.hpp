@@ -4,13 +4,18 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "emitter.hpp"
 #include "op_table.hpp"
 
 namespace npu::opencl {
+
+/// What the text of a kernel says in front of values in tiles of float16.
+inline constexpr std::string_view kHalfTile = "(half)";
 
 /// A tensor that a kernel leaves in memory: its own, or a graph output's.
 struct KernelResult {
@@ -21,6 +26,9 @@ struct KernelResult {
 struct GeneratedKernel {
   std::string text;  ///< KERNEL stands for its name
   std::vector<KernelArgument> arguments;
+  std::vector<std::uint64_t> sizes;
+  std::optional<Tunable> tunable;
+  std::vector<std::string> indexing;  ///< names of nodes whose indices may be out of range
   std::array<std::uint64_t, 3> global{1, 1, 1};
   std::array<std::uint64_t, 3> local{1, 1, 1};
 };
@@ -32,7 +40,8 @@ struct KernelTask {
   std::vector<KernelResult> results;
 };
 
-/// Throws CannotFuse if no one kernel computes all of it, which a single node's never does.
+/// Throws CannotFuse if no one kernel computes all of it, a single node's only for lack of local
+/// memory.
 GeneratedKernel generate_kernel(const KernelTask& task);
 
 /// Stores the results that follow from values at known places by element-wise ops of the same shape
@@ -41,6 +50,20 @@ void store_results(Emitter& emitter, const KernelTask& task, std::map<TensorId, 
                    std::vector<bool>& stored);
 /// Throws CannotFuse if one is missing.
 void require_all_stored(const std::vector<bool>& stored);
+
+/// The kernel that a writer makes whose values are those of `result`, and of what follows from it.
+template <typename Writer>
+GeneratedKernel finished_kernel(Writer& writer, Emitter& emitter, const KernelTask& task,
+                                TensorId result) {
+  writer.write_sums();
+  std::vector<bool> stored(task.results.size(), false);
+  writer.write_results([&](const Index& place, const std::string& value) {
+    emitter.bind_value(result, place, value);
+    store_results(emitter, task, {{result, place}}, stored);
+  });
+  require_all_stored(stored);
+  return writer.finish();
+}
 
 /// The kernel as it is launched, by the number of work groups in each dimension.
 GeneratedKernel finished(const Emitter& emitter, std::array<std::uint64_t, 3> groups,
@@ -53,6 +76,8 @@ GeneratedKernel row_kernel(const KernelTask& task, const std::vector<NodeId>& he
 GeneratedKernel product_kernel(const KernelTask& task, NodeId heavy);
 GeneratedKernel attention_kernel(const KernelTask& task, NodeId heavy);
 GeneratedKernel scatter_kernel(const KernelTask& task, NodeId heavy);
+GeneratedKernel sort_kernel(const KernelTask& task, NodeId heavy);
+GeneratedKernel recurrence_kernel(const KernelTask& task, NodeId heavy);
 
 /// Rows that work groups, or single work items, reduce.
 class RowWriter {
@@ -75,7 +100,11 @@ class RowWriter {
   GeneratedKernel finish();
 
  private:
+  /// Lanes as they were measured, if they were.
+  void tune_lanes(const Machine& machine);
+
   Emitter& emitter_;
+  std::optional<Tunable> tunable_;
   std::int64_t row_count_;
   Shape inner_;
   std::int64_t inner_count_;

@@ -122,6 +122,17 @@ Index broadcast_index(const Index& index, const Shape& operand) {
   return result;
 }
 
+bool join_shape(Shape& shape, const Shape& other) {
+  if (other.size() > shape.size()) shape.insert(shape.begin(), other.size() - shape.size(), 1);
+  for (std::size_t i = 0; i < other.size(); ++i) {
+    std::int64_t& extent = shape[shape.size() - 1 - i];
+    const std::int64_t wanted = other[other.size() - 1 - i];
+    if (extent != wanted && extent != 1 && wanted != 1) return false;
+    if (extent == 1) extent = wanted;
+  }
+  return true;
+}
+
 std::string index_key(const Index& index) {
   std::string key = "[";
   for (const std::string& each : index) key += each + ",";

@@ -31,6 +31,9 @@ Index reshaped_index(const Index& index, const Shape& from, const Shape& to);
 /// The index of an operand that is broadcast to a tensor with `index`.
 Index broadcast_index(const Index& index, const Shape& operand);
 
+/// Broadcasts `shape` to what `other` needs, too; false if they do not fit.
+bool join_shape(Shape& shape, const Shape& other);
+
 /// "[i0, i1]", to tell whether two are the same.
 std::string index_key(const Index& index);
 

@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kVersion = NPU_VERSION " (OpenCL 1.2)";
 
 const char* option_keys() {
-  return R"({"tiles": {"type": "string", "default": "auto", "text": "which kernels: cpu, gpu, or auto by the kind of the device"}})";
+  return R"({"tiles": {"type": "string", "default": "auto", "text": "which kernels: cpu, gpu, or auto by the kind of the device"}, "tuning": {"type": "object", "default": {}, "text": "measured sizes of kernels, by fingerprint of the device and kernel"}, "tune": {"type": "boolean", "default": false, "text": "measure sizes that the option tuning lacks when a model is compiled"}})";
 }
 
 /// A device's facts in the form of the interface.
@@ -105,15 +105,42 @@ const DeviceFacts& find_device(const char* id) {
                                       std::to_string(device_list().size() - 1)};
 }
 
-void read_options(const char* options, Machine& machine) {
-  if (options == nullptr || *options == '\0') return;
-  const Json json = parse_json(options, "device options");
-  require(json.is_object(), "device options: expected a JSON object");
+void read_tiles(const Json& json, Machine& machine) {
   const Json* tiles = find_member(json, "tiles");
   if (tiles == nullptr || *tiles == "auto") return;
   require(tiles->is_string() && (*tiles == "cpu" || *tiles == "gpu"),
           "device option 'tiles': expected \"auto\", \"cpu\" or \"gpu\"");
   machine.is_cpu = *tiles == "cpu";
+}
+
+void read_tuning(const Json& json, const std::string& fingerprint, Machine& machine) {
+  constexpr const char* kExpected =
+      "device option 'tuning': expected lists of sizes by device and kernel";
+  const Json* tuning = find_member(json, "tuning");
+  if (tuning == nullptr) return;
+  require(tuning->is_object(), kExpected);
+  const Json* kernels = find_member(*tuning, fingerprint);
+  if (kernels == nullptr) return;
+  require(kernels->is_object(), kExpected);
+  for (const auto& [kernel, sizes] : kernels->items()) {
+    require(sizes.is_array(), kExpected);
+    std::vector<std::int64_t>& target = machine.tuning[kernel];
+    for (const Json& size : sizes) {
+      require(size.is_number_integer(), kExpected);
+      target.push_back(size.get<std::int64_t>());
+    }
+  }
+}
+
+void read_options(const char* options, npu4_device& device) {
+  if (options == nullptr || *options == '\0') return;
+  const Json json = parse_json(options, "device options");
+  require(json.is_object(), "device options: expected a JSON object");
+  read_tiles(json, device.machine);
+  read_tuning(json, device.facts->fingerprint, device.machine);
+  const Json* tune = find_member(json, "tune");
+  require(tune == nullptr || tune->is_boolean(), "device option 'tune': expected true or false");
+  device.measures = tune != nullptr && tune->get<bool>();
 }
 
 }  // namespace
@@ -149,7 +176,7 @@ npu4_status device_open(const npu4_open_args* args, npu4_device** device, npu4_e
     auto opened = std::make_unique<npu4_device>();
     opened->facts = &find_device(args->device_id);
     opened->machine = opened->facts->machine;
-    read_options(args->options, opened->machine);
+    read_options(args->options, *opened);
     cl_int code = CL_SUCCESS;
     opened->context =
         ClContext(clCreateContext(nullptr, 1, &opened->facts->device, nullptr, nullptr, &code));

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 
 #include "group_kernel.hpp"
 #include "npu/ops/op_catalogue.hpp"
@@ -64,8 +65,9 @@ class Lowering {
     fill_tensors();
     LoweredGraph result;
     result.report = report();
-    result.plan = std::move(plan_);
     result.source = source();
+    result.plan = std::move(plan_);
+    for (const Pending& each : pending_) result.tunables.push_back(each.kernel.tunable);
     return result;
   }
 
@@ -248,9 +250,14 @@ class Lowering {
   void place_tensors() {
     std::map<std::int32_t, std::size_t> scratch_of;
     std::vector<ScratchTensor> scratch;
+    std::vector<std::size_t> own_scratch;  ///< that no tensor stands for, in the order of arguments
     for (std::size_t i = 0; i < pending_.size(); ++i) {
       for (const KernelArgument& argument : pending_[i].kernel.arguments) {
-        if (kind_of(argument) != PlaceKind::kScratch) continue;
+        if (argument.scratch_bytes != 0) {
+          own_scratch.push_back(scratch.size());
+          scratch.push_back({static_cast<std::uint64_t>(argument.scratch_bytes), i, i, 0});
+        }
+        if (!argument.tensor.valid() || kind_of(argument) != PlaceKind::kScratch) continue;
         const auto [found, is_new] = scratch_of.emplace(argument.tensor.value, scratch.size());
         if (is_new) {
           const auto bytes = static_cast<std::uint64_t>(graph_.tensor(argument.tensor).bytes());
@@ -260,17 +267,34 @@ class Lowering {
       }
     }
     plan_.scratch_bytes = plan_scratch(scratch);
+    auto next_own = own_scratch.begin();
     for (Pending& each : pending_) {
       Launch launch;
       launch.kernel = each.number;
       launch.global = each.kernel.global;
       launch.local = each.kernel.local;
+      launch.sizes = each.kernel.sizes;
       for (const NodeId node : each.nodes) launch.nodes.push_back(index(node));
       for (const KernelArgument& argument : each.kernel.arguments) {
-        launch.arguments.push_back(place_of(argument, scratch_of, scratch));
+        if (argument.scratch_bytes != 0) {
+          launch.arguments.push_back({PlaceKind::kScratch, scratch[*next_own++].offset});
+          continue;
+        }
+        launch.arguments.push_back(argument.tensor.valid()
+                                       ? place_of(argument, scratch_of, scratch)
+                                       : Place{PlaceKind::kFault, plan_.faults.size()});
       }
+      if (!each.kernel.indexing.empty()) plan_.faults.push_back(fault_text(each.kernel.indexing));
       plan_.launches.push_back(std::move(launch));
     }
+  }
+
+  static std::string fault_text(const std::vector<std::string>& names) {
+    std::string text = names.size() == 1 ? "node " : "one of the nodes ";
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      text += (i == 0 ? "'" : ", '") + names[i] + "'";
+    }
+    return text + ": an index is outside its dimension";
   }
 
   PlaceKind kind_of(const KernelArgument& argument) const {
@@ -323,14 +347,30 @@ class Lowering {
 
   // ---- The rest ----
 
-  std::string source() const {
+  /// The text of all programs, which the plan then lists.
+  std::string source() {
+    constexpr std::size_t kKernelsOfProgram = 8;
+    std::string all;
+    for (std::size_t first = 0; first < texts_.size(); first += kKernelsOfProgram) {
+      const std::size_t count = std::min(kKernelsOfProgram, texts_.size() - first);
+      const std::string text = program_text({texts_.data() + first, count});
+      plan_.programs.push_back({count, text.size(), 0});
+      all += text;
+    }
+    return all;
+  }
+
+  std::string program_text(std::span<const std::string> kernels) const {
     std::string text;
     if (model_.machine().has_float64) text += "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n";
+    const bool has_half_tiles = std::ranges::any_of(
+        kernels, [](const std::string& each) { return each.find(kHalfTile) != std::string::npos; });
+    if (has_half_tiles) text += "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n";
     const bool needs_helpers = std::ranges::any_of(
-        texts_, [](const std::string& each) { return each.find("npu_") != std::string::npos; });
+        kernels, [](const std::string& each) { return each.find("npu_") != std::string::npos; });
     if (needs_helpers) text += kHelpers;
-    for (std::size_t i = 0; i < texts_.size(); ++i) {
-      std::string kernel = texts_[i];
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      std::string kernel = kernels[i];
       const std::size_t at = kernel.find("KERNEL(");
       kernel.replace(at, 6, "k" + std::to_string(i));
       text += "\n" + kernel;

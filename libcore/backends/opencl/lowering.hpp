@@ -3,7 +3,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "emitter.hpp"
 #include "plan.hpp"
@@ -12,8 +14,10 @@ namespace npu::opencl {
 
 struct LoweredGraph {
   Plan plan;
-  std::string source;
+  std::string source;  ///< of all programs, one behind the other
   std::string report;  ///< JSON, see npu-compile(1)
+  /// By launch, what may be measured of it.
+  std::vector<std::optional<Tunable>> tunables;
 };
 
 /// Throws Error that names the node which is not supported. `progress` is called with nodes done

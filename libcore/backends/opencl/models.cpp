@@ -8,79 +8,31 @@
 #include <cstring>
 
 #include "boundary.hpp"
+#include "first_start.hpp"
 #include "lowering.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/subgraph.hpp"
 #include "npu/support/json.hpp"
+#include "tuning.hpp"
 
 namespace npu::opencl {
 namespace {
 
-// Warnings would be written to standard error by some drivers.
-constexpr const char* kBuildOptions = "-cl-std=CL1.2 -w";
-
-std::string build_log(cl_program program, cl_device_id device) {
-  std::size_t size = 0;
-  clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size);
-  std::string log(size, '\0');
-  if (size != 0) {
-    clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
+Programs build(npu4_device& device, const BlobParts& parts) {
+  if (parts.fingerprint == device.facts->fingerprint) {
+    return build_binaries(device, parts.plan, parts.source, parts.binary);
   }
-  std::replace(log.begin(), log.end(), '\n', ' ');
-  log.erase(std::find(log.begin(), log.end(), '\0'), log.end());
-  return log;
+  return build_sources(device, parts.plan, parts.source, [](std::size_t, std::size_t) {});
 }
 
-ClProgram build_source(const npu4_device& device, std::string_view source) {
-  const char* text = source.data();
-  const std::size_t size = source.size();
-  cl_int code = CL_SUCCESS;
-  ClProgram program(clCreateProgramWithSource(device.context.get(), 1, &text, &size, &code));
-  check_cl(code, "clCreateProgramWithSource");
-  code = clBuildProgram(program.get(), 1, &device.facts->device, kBuildOptions, nullptr, nullptr);
-  if (code == CL_BUILD_PROGRAM_FAILURE) {
-    throw StatusError{NPU4_INTERNAL, "the driver does not compile the kernels: " +
-                                         build_log(program.get(), device.facts->device)};
-  }
-  check_cl(code, "clBuildProgram");
-  return program;
-}
-
-/// Empty if the driver gives none.
-std::string binary_of(cl_program program) {
-  std::size_t size = 0;
-  if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) !=
-      CL_SUCCESS) {
-    return {};
-  }
-  std::string binary(size, '\0');
-  auto* bytes = reinterpret_cast<unsigned char*>(binary.data());
-  if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof bytes, &bytes, nullptr) != CL_SUCCESS) {
-    return {};
-  }
-  return binary;
-}
-
-/// Null if the driver does not take the binary.
-ClProgram build_binary(const npu4_device& device, std::string_view binary) {
-  const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
-  const std::size_t size = binary.size();
-  cl_int code = CL_SUCCESS;
-  cl_int status = CL_SUCCESS;
-  ClProgram program(clCreateProgramWithBinary(device.context.get(), 1, &device.facts->device, &size,
-                                              &bytes, &status, &code));
-  if (code != CL_SUCCESS || status != CL_SUCCESS) return {};
-  code = clBuildProgram(program.get(), 1, &device.facts->device, kBuildOptions, nullptr, nullptr);
-  if (code != CL_SUCCESS) return {};
-  return program;
-}
-
-ClProgram build(const npu4_device& device, const BlobParts& parts) {
-  if (parts.plan.kernels == 0) return {};
-  if (!parts.binary.empty() && parts.fingerprint == device.facts->fingerprint) {
-    if (ClProgram program = build_binary(device, parts.binary)) return program;
-  }
-  return build_source(device, parts.source);
+/// The report with what was measured.
+std::string with_measured(const std::string& report,
+                          const std::map<std::string, std::vector<std::int64_t>>& measured) {
+  if (measured.empty()) return report;
+  Json json = parse_json(report, "report");
+  Json& tuned = json["tuned"] = Json::object();
+  for (const auto& [kernel, sizes] : measured) tuned[kernel] = sizes;
+  return json.dump();
 }
 
 void check_options(const char* options) {
@@ -94,8 +46,6 @@ void check_options(const char* options) {
   throw StatusError{NPU4_UNSUPPORTED, "precision bf16 is not offered by this backend"};
 }
 
-std::uint64_t aligned(std::uint64_t bytes) { return (bytes + 255) / 256 * 256; }
-
 std::uint64_t sum_of(const std::vector<PlanTensor>& tensors) {
   std::uint64_t sum = 0;
   for (const PlanTensor& tensor : tensors) sum += tensor.bytes;
@@ -105,7 +55,7 @@ std::uint64_t sum_of(const std::vector<PlanTensor>& tensors) {
 npu4_memory_bytes bytes_of(const BlobParts& parts) {
   npu4_memory_bytes bytes{};
   for (const PlanTensor& weight : parts.plan.weights) bytes.weights_bytes += aligned(weight.bytes);
-  bytes.scratch_bytes = parts.plan.scratch_bytes;
+  bytes.scratch_bytes = parts.plan.scratch_bytes + parts.plan.faults.size() * sizeof(FaultWord);
   bytes.boundary_bytes = sum_of(parts.plan.inputs) + sum_of(parts.plan.outputs);
   bytes.other_bytes = parts.binary.size();
   return bytes;
@@ -189,31 +139,35 @@ void place_weights(npu4_model& model, const npu4_load_args& args) {
 
 npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_error* error) {
   return guarded(error, [&] {
-    require(device != nullptr && args != nullptr && NPU4_HAS(args, blob) && args->blob != nullptr,
-            "an argument is null");
-    require(args->entry_count == 1 && args->entries != nullptr && args->entries[0] != nullptr &&
-                args->entries[0]->sub_ir != nullptr,
-            "expected one entry");
+    require(device != nullptr, "an argument is null");
+    const npu4_entry& entry = only_entry(args);
     check_options(args->options);
-    const npu4_entry& entry = *args->entries[0];
     const std::string_view text(entry.sub_ir, static_cast<std::size_t>(entry.sub_ir_size));
     const Graph graph = read_valid_graph(text, "sub-IR");
     check_sub_ir_version(graph);
     const HostProgress progress(*args);
-    const LoweredGraph lowered = lower_graph(
-        graph, device->machine,
-        [&](std::size_t done, std::size_t total) { progress(done, total, "lowering"); });
-    progress(0, 1, "building kernels");
-    std::string binary;
-    if (lowered.plan.kernels != 0) {
-      binary = binary_of(build_source(*device, lowered.source).get());
+    Machine machine = device->machine;
+    std::map<std::string, std::vector<std::int64_t>> measured;
+    if (device->measures) {
+      measured = measure_sizes(*device, graph, machine, [&](std::size_t done, std::size_t total) {
+        progress(done, total, "measuring kernels");
+      });
     }
+    LoweredGraph lowered = lower_graph(graph, machine, [&](std::size_t done, std::size_t total) {
+      progress(done, total, "lowering");
+    });
+    Plan& plan = lowered.plan;
+    const Programs programs = build_sources(
+        *device, plan, lowered.source,
+        [&](std::size_t done, std::size_t total) { progress(done, total, "building kernels"); });
+    start_kernels(*device, plan, programs, [&](std::size_t done, std::size_t total) {
+      progress(done, total, "finishing kernels");
+    });
+    const std::string binary = binaries_of(programs, plan);
     progress(1, 1, "building kernels");
-    for (const std::string& part : write_blob(lowered.plan, lowered.report,
+    for (const std::string& part : write_blob(plan, with_measured(lowered.report, measured),
                                               device->facts->fingerprint, lowered.source, binary)) {
-      const npu4_status status =
-          args->blob->write(args->blob->context, part.data(), part.size(), error);
-      if (status != NPU4_OK) throw WriteError{status};
+      pieces_to(args->blob, error)(part.data(), part.size());
     }
   });
 }
@@ -223,8 +177,7 @@ npu4_status blob_report(npu4_device* /*device*/, const void* blob, std::uint64_t
   return guarded(error, [&] {
     require(report != nullptr, "report is null");
     const std::string_view text = read_blob(blob, size).report;
-    const npu4_status status = report->write(report->context, text.data(), text.size(), error);
-    if (status != NPU4_OK) throw WriteError{status};
+    pieces_to(report, error)(text.data(), text.size());
   });
 }
 
@@ -296,7 +249,7 @@ npu4_status model_load(npu4_device* device, const npu4_load_args* args, npu4_mod
     made->device = device;
     made->code_bytes = parts.binary.size();
     made->share = MemoryShare(device->ledger, made->code_bytes, "the kernels");
-    made->program = build(*device, parts);
+    made->programs = build(*device, parts);
     made->plan = std::move(parts.plan);
     place_weights(*made, *args);
     npu4_model_info filled{};

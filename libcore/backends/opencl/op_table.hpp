@@ -112,9 +112,12 @@ NPU_OPENCL_RULE(average_pool_element);
 NPU_OPENCL_RULE(adaptive_pool_element);
 NPU_OPENCL_RULE(upsample_element);
 NPU_OPENCL_RULE(grid_sample_element);
-// ops_rows.cpp
+// ops_search.cpp
 NPU_OPENCL_RULE(arg_element);
 NPU_OPENCL_RULE(cumsum_element);
+// ops_quantized.cpp
+NPU_OPENCL_RULE(quantize_element);
+NPU_OPENCL_RULE(dequantize_element);
 // ops_convolution.cpp
 NPU_OPENCL_RULE(convolution_element);
 #undef NPU_OPENCL_RULE

@@ -128,6 +128,8 @@ TensorId tensor_of(const Emitter& emitter, const BoundNode& node, std::string_vi
 std::string operand(Emitter& emitter, const BoundNode& node, std::string_view argument,
                     const Index& index, DType to) {
   if (const auto tensor = node.tensor(argument)) {
+    const Shape& whole = emitter.shape(node.node().outputs[0]);
+    if (index.size() == whole.size()) emitter.expect_broadcast(node.node(), *tensor, whole);
     return emitter.broadcast_element(*tensor, index, to);
   }
   const BoundArgument* bound = node.find(argument);

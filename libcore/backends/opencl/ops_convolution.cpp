@@ -48,8 +48,25 @@ std::vector<std::int64_t> pads_of(const Emitter& emitter, const BoundNode& node,
   if (!padding.value.is_string()) return list_of(emitter, node, "padding", rank, 0);
   std::vector<std::int64_t> pads(rank, 0);
   if (padding.value == "valid") return pads;
-  for (std::size_t d = 0; d < rank; ++d) pads[d] = conv.dilation[d] * (conv.kernel[d] - 1) / 2;
+  for (std::size_t d = 0; d < rank; ++d) {
+    // One that does not fit is refused with all places.
+    pads[d] = checked_multiply(conv.dilation[d], conv.kernel[d] - 1).value_or(0) / 2;
+  }
   return pads;
+}
+
+/// Kernels compute places of a convolution as int.
+void expect_small_places(const Emitter& emitter, const BoundNode& node, const Convolution& conv) {
+  for (std::size_t d = 0; d < conv.kernel.size(); ++d) {
+    const std::int64_t steps = conv.is_transposed ? conv.stride[d] : 1;
+    const std::int64_t taps =
+        checked_multiply(conv.dilation[d], conv.kernel[d]).value_or(INT64_MAX);
+    const std::int64_t span = checked_multiply(conv.from[d], steps).value_or(INT64_MAX);
+    const bool is_same = node.find("padding")->value == "same";
+    const std::int64_t pad = is_same ? 0 : 2 * conv.pad[d];
+    if (saturating_add(saturating_add(taps, span), pad) <= INT32_MAX) continue;
+    emitter.refuse(node.node(), "its places do not fit in 31 bits");
+  }
 }
 
 Convolution read_convolution(const Emitter& emitter, const BoundNode& node) {
@@ -74,6 +91,7 @@ Convolution read_convolution(const Emitter& emitter, const BoundNode& node) {
   conv.stride = list_of(emitter, node, "stride", rank, 1);
   conv.dilation = list_of(emitter, node, "dilation", rank, 1);
   conv.pad = pads_of(emitter, node, conv);
+  expect_small_places(emitter, node, conv);
   conv.groups = node.integer("groups");
   const bool divides = conv.groups >= 1 && x[1] % conv.groups == 0 && w[0] % conv.groups == 0;
   if (!divides || (conv.is_transposed ? w[0] != x[1] : w[1] * conv.groups != x[1])) {

@@ -10,7 +10,7 @@ std::string fill_element(Emitter& emitter, const BoundNode& node, int, const Ind
   const DType dtype = emitter.dtype(node.node().outputs[0]);
   if (name.starts_with("zero") || name == "new_zeros") return literal(0.0, dtype);
   if (name.starts_with("ones") || name == "new_ones") return literal(1.0, dtype);
-  if (name == "fill" || name == "zero" || name.ends_with("_like")) {
+  if (name == "fill" || name.ends_with("_like")) {
     const TensorId self = tensor_of(emitter, node, "self");
     emitter.expect_shape(node.node(), 0, emitter.shape(self));
   }

@@ -90,9 +90,12 @@ Einsum read_einsum(const Emitter& emitter, const BoundNode& node,
   einsum.result = equation.substr(arrow + 2);
   note_extents(emitter, node, einsum, einsum.left, emitter.shape(tensors[0]));
   note_extents(emitter, node, einsum, einsum.right, emitter.shape(tensors[1]));
-  for (const char letter : einsum.result) {
-    if (!einsum.extents.contains(letter)) {
+  for (std::size_t i = 0; i < einsum.result.size(); ++i) {
+    if (!einsum.extents.contains(einsum.result[i])) {
       emitter.refuse(node.node(), "its result has a letter of its own");
+    }
+    if (einsum.result.find(einsum.result[i], i + 1) != std::string::npos) {
+      emitter.refuse(node.node(), "its result has a letter twice");
     }
   }
   sort_letters(emitter, node, einsum);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that read at places which a tensor holds. Places are kept within the operand, so that a wrong
-// one reads another element rather than other memory.
+// Ops that read at places which a tensor holds. A place outside the operand is a fault of the run.
 #include <algorithm>
 
 #include "npu/ops/op_name.hpp"
@@ -11,17 +10,12 @@ namespace {
 
 bool is_place(DType dtype) { return dtype == DType::kInt64 || dtype == DType::kInt32; }
 
-/// The place that an element of `indices` states, between 0 and `extent`.
+/// The place that an element of `indices` states, from 0 to `extent`.
 std::string stated_place(Emitter& emitter, const BoundNode& node, TensorId indices,
                          const Index& index, std::int64_t extent) {
   if (!is_place(emitter.dtype(indices))) emitter.refuse(node.node(), "its indices are no integers");
-  if (extent < 1) emitter.refuse(node.node(), "it picks from a dimension without elements");
-  const std::string stated = emitter.define(
-      "long", "(long)(" + emitter.broadcast_element(indices, index, emitter.dtype(indices)) + ")");
-  return emitter.define(emitter.index_type(),
-                        "(" + emitter.index_type() + ")clamp(" + stated + " < 0 ? " + stated +
-                            " + " + std::to_string(extent) + " : " + stated + ", 0L, " +
-                            std::to_string(std::max<std::int64_t>(extent - 1, 0)) + "L)");
+  return emitter.place_within(
+      node.node(), emitter.broadcast_element(indices, index, emitter.dtype(indices)), extent);
 }
 
 }  // namespace
@@ -88,11 +82,8 @@ std::string index_element(Emitter& emitter, const BoundNode& node, int, const In
   for (std::size_t d = 0; d < indices.size(); ++d) {
     if (!indices[d].valid()) continue;
     indexed.push_back(d);
-    const Shape& each = emitter.shape(indices[d]);
-    if (each.size() > common.size()) common.insert(common.begin(), each.size() - common.size(), 1);
-    for (std::size_t i = 0; i < each.size(); ++i) {
-      std::int64_t& extent = common[common.size() - 1 - i];
-      if (extent == 1) extent = each[each.size() - 1 - i];
+    if (!join_shape(common, emitter.shape(indices[d]))) {
+      emitter.refuse(node.node(), "its indices do not broadcast");
     }
   }
   if (indexed.empty()) emitter.refuse(node.node(), "it has no indices");

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops whose every element is one element of an operand, or a number, by its place alone.
 #include <algorithm>
+#include <optional>
 
 #include "npu/ops/op_name.hpp"
+#include "npu/support/checked.hpp"
 #include "op_table.hpp"
 
 namespace npu::opencl {
@@ -21,6 +23,22 @@ std::string variable(Emitter& emitter, DType dtype, const std::string& value) {
   std::string name = emitter.fresh("v");
   emitter.line(value_type(dtype) + " " + name + " = " + value + ";");
   return name;
+}
+
+/// A size that JSON states, times or plus another; refuses what does not fit.
+std::int64_t sized(const Emitter& emitter, const BoundNode& node,
+                   std::optional<std::int64_t> size) {
+  if (!size || *size < 0) emitter.refuse(node.node(), "a size is negative or too large");
+  return *size;
+}
+
+/// The size that a dimension has with what is added on both sides.
+std::optional<std::int64_t> padded(std::int64_t size, std::int64_t before, std::int64_t after) {
+  std::int64_t sum = 0;
+  if (__builtin_add_overflow(size, before, &sum) || __builtin_add_overflow(sum, after, &sum)) {
+    return std::nullopt;
+  }
+  return sum;
 }
 
 }  // namespace
@@ -85,6 +103,9 @@ std::string pad_element(Emitter& emitter, const BoundNode& node, int, const Inde
   if (pads.size() % 2 != 0 || pads.size() > 2 * from.size()) {
     emitter.refuse(node.node(), "it has too many pads");
   }
+  if (std::ranges::any_of(pads, [](auto pad) { return pad < -INT32_MAX || pad > INT32_MAX; })) {
+    emitter.refuse(node.node(), "a pad is too large");
+  }
   if (node.find("mode") != nullptr && node.string("mode") != "constant") {
     emitter.refuse(node.node(), "only constant padding is supported");
   }
@@ -93,7 +114,7 @@ std::string pad_element(Emitter& emitter, const BoundNode& node, int, const Inde
   std::string inside = "1";
   for (std::size_t i = 0; i < pads.size() / 2; ++i) {
     const std::size_t d = from.size() - 1 - i;
-    expected[d] += pads[2 * i] + pads[2 * i + 1];
+    expected[d] = sized(emitter, node, padded(from[d], pads[2 * i], pads[2 * i + 1]));
     source[d] = emitter.define(emitter.index_type(), plus(index.at(d), -pads[2 * i]));
     inside += " && " + source[d] + " >= 0 && " + source[d] + " < " + std::to_string(from[d]);
   }
@@ -123,8 +144,9 @@ std::string roll_element(Emitter& emitter, const BoundNode& node, int, const Ind
   const Shape& shape = emitter.shape(self);
   const auto shifted = [](const std::string& place, std::int64_t shift, std::int64_t extent) {
     if (extent == 0) return place;
-    return modulo(plus(place, ((-shift) % extent + extent) % extent), extent);
+    return modulo(plus(place, (extent - shift % extent) % extent), extent);
   };
+  if (shifts.empty()) emitter.refuse(node.node(), "it has no shifts");
   if (dims.empty()) {
     const std::int64_t count = emitter.model().count(self);
     const std::string place = emitter.define(
@@ -151,7 +173,7 @@ std::string repeat_element(Emitter& emitter, const BoundNode& node, int, const I
   const std::size_t skipped = repeats.size() - from.size();
   Index source(from.size());
   for (std::size_t d = 0; d < repeats.size(); ++d) {
-    expected[d] *= repeats[d];
+    expected[d] = sized(emitter, node, checked_multiply(expected[d], repeats[d]));
     if (d >= skipped && d < index.size()) {
       source[d - skipped] = repeats[d] == 1
                                 ? index[d]
@@ -169,14 +191,15 @@ std::string repeat_interleave_element(Emitter& emitter, const BoundNode& node, i
   const Shape& shape = emitter.shape(self);
   if (repeats < 1) emitter.refuse(node.node(), "'repeats' is not positive");
   if (node.is_none("dim")) {
-    emitter.expect_shape(node.node(), 0, {emitter.model().count(self) * repeats});
+    const auto count = checked_multiply(emitter.model().count(self), repeats);
+    emitter.expect_shape(node.node(), 0, {sized(emitter, node, count)});
     const std::string place = emitter.define(emitter.index_type(), divided(index.at(0), repeats));
     return emitter.element(self, index_of_place(place, shape));
   }
   const auto d =
       static_cast<std::size_t>(dimension_of(emitter, node, node.integer("dim"), shape.size()));
   Shape expected = shape;
-  expected.at(d) *= repeats;
+  expected.at(d) = sized(emitter, node, checked_multiply(expected.at(d), repeats));
   emitter.expect_shape(node.node(), 0, expected);
   Index source = index;
   source[d] = divided(index[d], repeats);

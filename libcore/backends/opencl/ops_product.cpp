@@ -47,16 +47,8 @@ ProductSpec matrix_product(Emitter& emitter, const Node& node, TensorId a, Tenso
   }
   const Shape left_batch(left.begin(), left.end() - 2);
   const Shape right_batch(right.begin(), right.end() - 2);
-  Shape batch(std::max(left_batch.size(), right_batch.size()), 1);
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    const auto of = [&](const Shape& shape) {
-      return i < shape.size() ? shape[shape.size() - 1 - i] : 1;
-    };
-    const std::int64_t x = of(left_batch);
-    const std::int64_t y = of(right_batch);
-    if (x != y && x != 1 && y != 1) emitter.refuse(node, "its operands do not broadcast");
-    batch[batch.size() - 1 - i] = x == 1 ? y : x;
-  }
+  Shape batch = left_batch;
+  if (!join_shape(batch, right_batch)) emitter.refuse(node, "its operands do not broadcast");
   Shape expected = batch;
   if (!left_is_vector) expected.push_back(spec.m);
   if (!right_is_vector) expected.push_back(spec.n);
@@ -94,16 +86,7 @@ ProductSpec matrix_product(Emitter& emitter, const Node& node, TensorId a, Tenso
 void add_operand(Emitter& emitter, const BoundNode& node, ProductSpec& spec, TensorId added,
                  double beta, double alpha) {
   const DType dtype = spec.dtype;
-  if (emitter.shape(added).size() > emitter.shape(node.node().outputs[0]).size()) {
-    emitter.refuse(node.node(), "its summand has too many dimensions");
-  }
-  const Shape& to = emitter.shape(node.node().outputs[0]);
-  const Shape& from = emitter.shape(added);
-  for (std::size_t d = 0; d < from.size(); ++d) {
-    if (from[d] != 1 && from[d] != to[to.size() - from.size() + d]) {
-      emitter.refuse(node.node(), "its summand does not broadcast");
-    }
-  }
+  emitter.expect_broadcast(node.node(), added, emitter.shape(node.node().outputs[0]));
   spec.finish = [=, &emitter](const std::string& sum, const Index& index) {
     std::string result = alpha == 1 ? sum : sum + " * " + literal(alpha, dtype);
     if (beta == 0) return "(" + result + ")";

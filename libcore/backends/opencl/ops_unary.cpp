@@ -2,6 +2,7 @@
 // Functions of one element, casts, and norms whose statistics are weights.
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "npu/ops/op_name.hpp"
 #include "op_table.hpp"
@@ -74,6 +75,30 @@ bool rounds(std::string_view name) {
   return name == "ceil" || name == "floor" || name == "round" || name == "trunc";
 }
 
+/// The largest number of a dtype; the lowest is its negative.
+double largest(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16:
+      return 65504;
+    case DType::kBFloat16:
+      return 3.3895313892515355e38;
+    case DType::kFloat64:
+      return std::numeric_limits<double>::max();
+    default:
+      return static_cast<double>(std::numeric_limits<float>::max());
+  }
+}
+
+std::string nan_to_num(const BoundNode& node, const std::string& x, DType dtype) {
+  const auto stated = [&](const char* argument, double otherwise) {
+    return literal(node.is_none(argument) ? otherwise : node.number(argument), dtype);
+  };
+  const std::string infinity = literal(INFINITY, dtype);
+  return "(" + x + " != " + x + " ? " + stated("nan", 0) + " : " + x + " == " + infinity + " ? " +
+         stated("posinf", largest(dtype)) + " : " + x + " == -" + infinity + " ? " +
+         stated("neginf", -largest(dtype)) + " : " + x + ")";
+}
+
 /// Functions with arguments of their own; empty for others.
 std::string with_arguments(const BoundNode& node, std::string_view name, const std::string& x,
                            DType dtype) {
@@ -81,6 +106,7 @@ std::string with_arguments(const BoundNode& node, std::string_view name, const s
     return literal(node.number(argument), dtype);
   };
   const std::string zero = literal(0.0, dtype);
+  if (name == "nan_to_num") return nan_to_num(node, x, dtype);
   if (name == "leaky_relu") {
     return "(" + x + " < 0 ? " + x + " * " + number("negative_slope") + " : " + x + ")";
   }
@@ -126,11 +152,18 @@ std::string unary_element(Emitter& emitter, const BoundNode& node, int, const In
     const std::string value = emitter.element(self, index);
     return "(uchar)(" + value + " != " + value + ")";
   }
+  if (name == "isinf" || name == "isfinite") {
+    const DType of = emitter.dtype(self);
+    if (!is_floating_point(of)) return name == "isinf" ? "(uchar)0" : "(uchar)1";
+    const std::string value = emitter.define(of, "fabs(" + emitter.element(self, index) + ")");
+    const std::string sign = name == "isinf" ? " == " : " < ";
+    return "(uchar)(" + value + sign + literal(INFINITY, of) + ")";
+  }
   if (name == "bitwise_not") return dtype == DType::kBool ? "(uchar)(!" + x + ")" : "(~" + x + ")";
   if (!is_floating_point(dtype)) {
     const bool is_plain = name == "abs" || name == "neg" || name == "relu" || name == "sign" ||
                           name == "square" || name == "relu6";
-    if (rounds(name)) return x;
+    if (rounds(name) || name == "nan_to_num") return x;
     if (!is_plain || dtype == DType::kBool) emitter.refuse(node.node(), "it needs floats");
   }
   // The operand is written several times.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "npu/tensor/tensor.hpp"
@@ -19,12 +20,13 @@ struct PlanTensor {
   std::uint64_t bytes = 0;
 };
 
-enum class PlaceKind : std::uint8_t { kInput, kOutput, kWeight, kScratch };
+/// kFault: a word that a kernel sets if an index that it reads is outside its dimension.
+enum class PlaceKind : std::uint8_t { kInput, kOutput, kWeight, kScratch, kFault };
 
 /// What an argument of a kernel points to.
 struct Place {
   PlaceKind kind = PlaceKind::kScratch;
-  std::uint64_t value = 0;  ///< which tensor, or the offset in scratch memory
+  std::uint64_t value = 0;  ///< which tensor or fault, or the offset in scratch memory
 };
 
 struct Launch {
@@ -33,6 +35,15 @@ struct Launch {
   std::array<std::uint64_t, 3> global{1, 1, 1};
   std::array<std::uint64_t, 3> local{1, 1, 1};
   std::vector<std::uint64_t> nodes;  ///< of the sub-IR; its time counts for the first
+  std::vector<std::uint64_t> sizes;  ///< bounds that the kernel is passed behind its arguments
+};
+
+/// Kernels that the driver builds together, named k0, k1, ... in each of them. There are few in
+/// each, so that a build ends soon and others may use what is built.
+struct ProgramPart {
+  std::uint64_t kernels = 0;
+  std::uint64_t source_bytes = 0;  ///< of the plan's source, one program's behind the other's
+  std::uint64_t binary_bytes = 0;  ///< likewise
 };
 
 struct Plan {
@@ -40,10 +51,21 @@ struct Plan {
   std::vector<PlanTensor> outputs;
   std::vector<PlanTensor> weights;
   std::vector<Launch> launches;
-  std::uint64_t kernels = 0;  ///< in the source, named k0, k1, ...
+  std::vector<std::string> faults;  ///< what each says of itself
+  std::vector<ProgramPart> programs;
+  std::uint64_t kernels = 0;  ///< in all programs
   std::uint64_t nodes = 0;
   std::uint64_t scratch_bytes = 0;
 };
+
+/// Which program a kernel is in, and which of its kernels it is.
+std::pair<std::size_t, std::uint64_t> program_of(const Plan& plan, std::uint64_t kernel);
+/// The pieces of a text that belong to the programs; `bytes` says how long they are.
+std::vector<std::string_view> pieces_of(const Plan& plan, std::string_view text,
+                                        std::uint64_t ProgramPart::*bytes);
+
+/// A word of the faults of a program.
+using FaultWord = std::int32_t;
 
 /// What a blob holds.
 struct BlobParts {
@@ -51,7 +73,7 @@ struct BlobParts {
   std::string_view report;
   std::string_view fingerprint;  ///< of the device that `binary` is for
   std::string_view source;
-  std::string_view binary;  ///< the driver's; may be empty
+  std::string_view binary;  ///< the driver's, of each program; may be empty
 };
 
 /// The blob in pieces that are written one after the other.

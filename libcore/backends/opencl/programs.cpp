@@ -23,32 +23,92 @@ void check_buffer(const npu4_buffer* buffer, const PlanTensor& tensor, const cha
                                       tensor_text(buffer->dtype, buffer->shape)};
 }
 
-constexpr std::size_t kHandleBytes = sizeof(void*);
+}  // namespace
 
-/// An argument is a piece of memory and an offset in it.
 void set_argument(cl_kernel kernel, std::size_t number, cl_mem memory, std::uint64_t offset) {
   const auto first = static_cast<cl_uint>(2 * number);
-  check_cl(clSetKernelArg(kernel, first, kHandleBytes, &memory), "clSetKernelArg");
+  check_cl(clSetKernelArg(kernel, first, sizeof(void*), &memory), "clSetKernelArg");
   const cl_ulong bytes = offset;
   check_cl(clSetKernelArg(kernel, first + 1, sizeof bytes, &bytes), "clSetKernelArg");
+}
+
+ClKernel make_kernel(cl_program program, std::uint64_t number, const Launch& launch) {
+  const std::string name = "k" + std::to_string(number);
+  cl_int code = CL_SUCCESS;
+  ClKernel kernel(clCreateKernel(program, name.c_str(), &code));
+  check_cl(code, "clCreateKernel");
+  cl_uint arguments = 0;
+  check_cl(clGetKernelInfo(kernel.get(), CL_KERNEL_NUM_ARGS, sizeof arguments, &arguments, nullptr),
+           "clGetKernelInfo");
+  const std::size_t places = 2 * launch.arguments.size();
+  require(arguments == places + launch.sizes.size(), "a kernel has another number of arguments");
+  for (std::size_t i = 0; i < launch.sizes.size(); ++i) {
+    const auto size = static_cast<cl_long>(launch.sizes[i]);
+    check_cl(clSetKernelArg(kernel.get(), static_cast<cl_uint>(places + i), sizeof size, &size),
+             "clSetKernelArg");
+  }
+  return kernel;
+}
+
+void enqueue_launch(cl_command_queue queue, cl_kernel kernel, const Launch& launch,
+                    cl_event* event) {
+  const std::size_t global[3] = {launch.global[0], launch.global[1], launch.global[2]};
+  const std::size_t local[3] = {launch.local[0], launch.local[1], launch.local[2]};
+  check_cl(clEnqueueNDRangeKernel(queue, kernel, 3, nullptr, global, local, 0, nullptr, event),
+           "clEnqueueNDRangeKernel");
+}
+
+namespace {
+
+void clear_faults(npu4_program& program, cl_command_queue queue) {
+  const std::vector<FaultWord> none(program.model->plan.faults.size(), 0);
+  check_cl(clEnqueueWriteBuffer(queue, program.faults.get(), CL_TRUE, 0,
+                                none.size() * sizeof(FaultWord), none.data(), 0, nullptr, nullptr),
+           "clEnqueueWriteBuffer");
+}
+
+/// After a run that ended before anybody looked: what its kernels met is not the next run's.
+void forget_faults(npu4_program& program, cl_command_queue queue) {
+  if (program.model->plan.faults.empty()) return;
+  try {
+    clear_faults(program, queue);
+  } catch (const ClError&) {
+    // A queue that takes nothing any more has no next run.
+  }
+}
+
+/// The words of the faults, read behind the launches of a run: they are there when its queue is
+/// done, without another wait.
+std::vector<FaultWord> read_faults(const npu4_program& program, cl_command_queue queue) {
+  std::vector<FaultWord> words(program.model->plan.faults.size(), 0);
+  if (words.empty()) return words;
+  check_cl(clEnqueueReadBuffer(queue, program.faults.get(), CL_FALSE, 0,
+                               words.size() * sizeof(FaultWord), words.data(), 0, nullptr, nullptr),
+           "clEnqueueReadBuffer");
+  return words;
+}
+
+/// Throws StatusError if a kernel of the run met one.
+void check_faults(npu4_program& program, const std::vector<FaultWord>& words,
+                  cl_command_queue queue) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == 0) continue;
+    clear_faults(program, queue);
+    throw StatusError{NPU4_FAILED, program.model->plan.faults[i]};
+  }
 }
 
 void make_kernels(npu4_program& program) {
   const npu4_model& model = *program.model;
   for (const Launch& launch : model.plan.launches) {
-    const std::string name = "k" + std::to_string(launch.kernel);
-    cl_int code = CL_SUCCESS;
-    ClKernel kernel(clCreateKernel(model.program.get(), name.c_str(), &code));
-    check_cl(code, "clCreateKernel");
-    cl_uint arguments = 0;
-    check_cl(
-        clGetKernelInfo(kernel.get(), CL_KERNEL_NUM_ARGS, sizeof arguments, &arguments, nullptr),
-        "clGetKernelInfo");
-    require(arguments == 2 * launch.arguments.size(), "a kernel has another number of arguments");
+    const auto [which, number] = program_of(model.plan, launch.kernel);
+    ClKernel kernel = make_kernel(model.programs[which]->program.get(), number, launch);
     for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
       const Place& place = launch.arguments[i];
       if (place.kind == PlaceKind::kScratch) {
         set_argument(kernel.get(), i, program.scratch.get(), place.value);
+      } else if (place.kind == PlaceKind::kFault) {
+        set_argument(kernel.get(), i, program.faults.get(), place.value * sizeof(FaultWord));
       } else if (place.kind == PlaceKind::kWeight) {
         const auto& [memory, offset] = model.weights[static_cast<std::size_t>(place.value)];
         set_argument(kernel.get(), i, memory, offset);
@@ -107,6 +167,11 @@ npu4_status program_create(npu4_model* model, const npu4_program_args* /*args*/,
     made->model = model;
     made->scratch = allocate(*model->device, model->plan.scratch_bytes, made->share,
                              "the program's scratch memory");
+    if (const std::size_t count = model->plan.faults.size(); count != 0) {
+      made->faults = allocate(*model->device, count * sizeof(FaultWord), made->faults_share,
+                              "the program's faults");
+      clear_faults(*made, model->device->queue.get());
+    }
     make_kernels(*made);
     *program = made.release();
   });
@@ -155,13 +220,12 @@ class Drain {
   cl_command_queue queue_;
 };
 
-}  // namespace
-
-void run_on(npu4_program& program, const npu4_run_args& args, cl_command_queue queue) {
-  Drain drain(queue);
+void launch_all(npu4_program& program, const npu4_run_args& args, cl_command_queue queue) {
   const Plan& plan = program.model->plan;
   npu4_profile* profile = profile_of(args);
   std::vector<ClEvent> events;
+  std::vector<FaultWord> faults;
+  Drain drain(queue);  // before what the driver writes to goes
   for (std::size_t i = 0; i < plan.launches.size(); ++i) {
     const Launch& launch = plan.launches[i];
     cl_kernel kernel = program.kernels[i].get();
@@ -174,16 +238,30 @@ void run_on(npu4_program& program, const npu4_run_args& args, cl_command_queue q
         set_argument(kernel, a, args.outputs[which]->memory.get(), 0);
       }
     }
-    const std::size_t global[3] = {launch.global[0], launch.global[1], launch.global[2]};
-    const std::size_t local[3] = {launch.local[0], launch.local[1], launch.local[2]};
     cl_event event = nullptr;
-    check_cl(clEnqueueNDRangeKernel(queue, kernel, 3, nullptr, global, local, 0, nullptr,
-                                    profile != nullptr ? &event : nullptr),
-             "clEnqueueNDRangeKernel");
+    enqueue_launch(queue, kernel, launch, profile != nullptr ? &event : nullptr);
     if (event != nullptr) events.emplace_back(event);
   }
+  faults = read_faults(program, queue);
   drain.finish();
+  check_faults(program, faults, queue);
   if (profile != nullptr) fill_profile(plan, events, *profile);
+}
+
+}  // namespace
+
+void run_on(npu4_program& program, const npu4_run_args& args, cl_command_queue queue) {
+  try {
+    launch_all(program, args, queue);
+  } catch (ClError& failure) {
+    forget_faults(program, queue);
+    if (!is_out_of_memory(failure.code)) throw;
+    // Drivers may look for memory only when a kernel is to run.
+    const npu4_device& device = *program.model->device;
+    failure.asked_bytes = device.ledger->state().in_use_bytes;
+    failure.there_bytes = device.facts->memory_bytes;
+    throw;
+  }
 }
 
 npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_error* error) {

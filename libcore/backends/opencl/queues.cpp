@@ -122,8 +122,8 @@ void enqueue(const npu4_enqueue& where, npu4_event** event,
   auto made = std::make_unique<npu4_event>();
   made->completion = std::make_shared<Completion>();
   npu4_queue& queue = *where.queue;
-  const auto item = [&queue, waits = std::move(waits), completion = made->completion,
-                     work = std::move(work)] {
+  auto item = [&queue, waits = std::move(waits), completion = made->completion,
+               work = std::move(work)] {
     npu4_error error = empty_error();
     npu4_status status = NPU4_OK;
     for (const auto& wait : waits) {
@@ -135,7 +135,7 @@ void enqueue(const npu4_enqueue& where, npu4_event** event,
   };
   {
     const std::lock_guard lock(queue.mutex);
-    queue.work.emplace_back(item);
+    queue.work.emplace_back(std::move(item));
     ++queue.pending;
   }
   queue.changed.notify_all();

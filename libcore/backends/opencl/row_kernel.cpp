@@ -34,15 +34,33 @@ RowWriter::RowWriter(Emitter& emitter, const Shape& rows, Shape inner)
          static_cast<std::int64_t>(2 * lanes_) <= machine.max_group) {
     lanes_ *= 2;
   }
+  if (!is_single) tune_lanes(machine);
   local_ = lanes_ > 1 ? lanes_ : (inner_count_ > kShortRow ? 1 : 64);
   const std::string& type = emitter.index_type();
   emitter.line("const " + type + " r = " + (lanes_ > 1 ? "get_group_id(0);" : "get_global_id(0);"));
   if (lanes_ > 1) {
     emitter.line("const int lane = get_local_id(0);");
   } else {
-    emitter.line("if (r >= " + std::to_string(row_count_) + ") return;");
+    emitter.line("if (r >= " + emitter.size(row_count_) + ") return;");
   }
   row_ = emitter.define_index(index_of_place("r", rows));
+}
+
+void RowWriter::tune_lanes(const Machine& machine) {
+  constexpr std::int64_t kMostLanes = 1024;
+  const auto fits = [&](std::int64_t lanes) {
+    const bool is_power = lanes > 1 && (lanes & (lanes - 1)) == 0;
+    return is_power && lanes <= std::min(kMostLanes, machine.max_group);
+  };
+  tunable_ = Tunable{"rows n" + std::to_string(row_count_) + " of " + std::to_string(inner_count_),
+                     {{static_cast<std::int64_t>(lanes_)}}};
+  for (const std::int64_t lanes : {32, 64, 128, 512}) {
+    if (fits(lanes)) tunable_->candidates.push_back({lanes});
+  }
+  const auto* sizes = tuned_sizes(machine, tunable_->key);
+  if (sizes == nullptr) return;
+  if (sizes->size() != 1 || !fits(sizes->front())) refuse_tuning(tunable_->key, *sizes);
+  lanes_ = static_cast<std::uint64_t>(sizes->front());
 }
 
 Index RowWriter::begin_loop() {
@@ -80,7 +98,7 @@ std::string RowWriter::reduce(DType dtype, const std::string& operation,
   end_loop();
   if (lanes_ == 1) return sum;
   const std::string shared = emitter_.fresh("w");
-  emitter_.line("__local " + type + " " + shared + "[" + std::to_string(lanes_) + "];");
+  emitter_.local_array(type, shared, {static_cast<std::int64_t>(lanes_)});
   emitter_.line(shared + "[lane] = " + sum + ";");
   emitter_.line("barrier(CLK_LOCAL_MEM_FENCE);");
   emitter_.open("for (int half_ = " + std::to_string(lanes_ / 2) + "; half_ > 0; half_ /= 2)");
@@ -94,7 +112,9 @@ std::string RowWriter::reduce(DType dtype, const std::string& operation,
 GeneratedKernel RowWriter::finish() {
   const auto rows = static_cast<std::uint64_t>(row_count_);
   const std::uint64_t groups = lanes_ > 1 ? rows : (rows + local_ - 1) / local_;
-  return finished(emitter_, {groups, 1, 1}, {local_, 1, 1});
+  GeneratedKernel kernel = finished(emitter_, {groups, 1, 1}, {local_, 1, 1});
+  kernel.tunable = tunable_;
+  return kernel;
 }
 
 // ---- Ops ----
@@ -211,6 +231,7 @@ class RowOp {
     const std::string_view name = functional_name(node_.node().op_type);
     if (name.ends_with("softmax")) return softmax(name.find("log_") != std::string_view::npos);
     if (name.ends_with("_norm") && name != "linalg_vector_norm") return norm(name);
+    if (name.starts_with("var") || name.starts_with("std")) return moments(name);
     reduction(name);
   }
 
@@ -310,6 +331,32 @@ class RowOp {
     });
   }
 
+  /// Variance or standard deviation, with the mean behind it where the op has two results.
+  void moments(std::string_view name) {
+    if (!is_floating_point(dtype_)) emitter().refuse(node_.node(), "it needs floats");
+    const std::size_t results = name.ends_with("_mean") ? 2 : 1;
+    for (std::size_t i = 0; i < results; ++i) check_reduced(name, dtype_, i);
+    double correction = 1;
+    if (node_.find("unbiased") != nullptr) {
+      correction = node_.boolean("unbiased") ? 1 : 0;
+    } else if (!node_.is_none("correction")) {
+      correction = node_.number("correction");
+    }
+    const auto count = static_cast<double>(rows_.inner_count());
+    const std::string mean = emitter().define(
+        dtype_, rows_.reduce(dtype_, "+", [&](const Index& i) { return input_at(i, dtype_); }) +
+                    " / " + literal(count, dtype_));
+    const std::string squares = rows_.reduce(dtype_, "+", [&](const Index& i) {
+      const std::string x = emitter().define(dtype_, input_at(i, dtype_) + " - " + mean);
+      return x + " * " + x;
+    });
+    std::string value = squares + " / " + literal(std::max(count - correction, 0.0), dtype_);
+    if (name.starts_with("std")) value = "sqrt(" + value + ")";
+    const Index place = space_.outer(rows_.row(), keeps_dimensions(name));
+    emitter().bind_value(result_, place, emitter().define(dtype_, value));
+    if (results == 2) emitter().bind_value(node_.node().outputs[1], place, mean);
+  }
+
   void reduction(std::string_view name) {
     const DType to = emitter().dtype(result_);
     const std::int64_t count = rows_.inner_count();
@@ -322,7 +369,7 @@ class RowOp {
     if (count == 0 && (name == "amax" || name == "amin" || name == "max" || name == "min")) {
       emitter().refuse(node_.node(), "it reduces no elements");
     }
-    check_reduced(name, to);
+    check_reduced(name, to, 0);
     double order = 2;
     if (is_norm) {
       const char* argument = name == "norm" ? "p" : "ord";
@@ -353,23 +400,24 @@ class RowOp {
     return node_.find("keepdim") != nullptr && node_.boolean("keepdim");
   }
 
-  void check_reduced(std::string_view name, DType to) {
+  void check_reduced(std::string_view name, DType to, std::size_t which) {
+    const int result = static_cast<int>(which);
     const Shape& shape = emitter().shape(space_.input);
     Shape expected;
     for (std::size_t d = 0; d < shape.size(); ++d) {
       if (!space_.is_reduced[d]) expected.push_back(shape[d]);
       if (space_.is_reduced[d] && keeps_dimensions(name)) expected.push_back(1);
     }
-    emitter().expect_shape(node_.node(), 0, expected);
+    emitter().expect_shape(node_.node(), result, expected);
     if (name == "any" || name == "all") {
-      emitter().expect_dtype(node_.node(), 0, dtype_ == DType::kUInt8 ? to : DType::kBool);
+      emitter().expect_dtype(node_.node(), result, dtype_ == DType::kUInt8 ? to : DType::kBool);
     } else if (const auto stated =
                    node_.find("dtype") != nullptr ? node_.dtype("dtype") : std::nullopt) {
-      emitter().expect_dtype(node_.node(), 0, *stated);
+      emitter().expect_dtype(node_.node(), result, *stated);
     } else if ((name == "sum" || name == "prod") && !is_floating_point(dtype_)) {
-      emitter().expect_dtype(node_.node(), 0, DType::kInt64);
+      emitter().expect_dtype(node_.node(), result, DType::kInt64);
     } else {
-      emitter().expect_dtype(node_.node(), 0, dtype_);
+      emitter().expect_dtype(node_.node(), result, dtype_);
     }
   }
 
@@ -413,7 +461,9 @@ GeneratedKernel row_kernel(const KernelTask& task, const std::vector<NodeId>& he
       whole.insert(node.outputs[0]);
     } else {
       const bool keeps = task.model.shape(node.outputs[0]).size() == space.is_reduced.size();
-      single.emplace(node.outputs[0], space.outer(rows.row(), keeps));
+      for (const TensorId output : node.outputs) {
+        single.emplace(output, space.outer(rows.row(), keeps));
+      }
     }
   }
   std::vector<bool> stored(task.results.size(), false);

@@ -73,15 +73,7 @@ class ScatterWriter {
       if (!indices_[d].valid()) continue;
       if (!is_place(indices_[d])) refuse("its indices are no integers");
       is_written_[d] = true;
-      const Shape& each = emitter_.shape(indices_[d]);
-      if (each.size() > places_.size())
-        places_.insert(places_.begin(), each.size() - places_.size(), 1);
-      for (std::size_t i = 0; i < each.size(); ++i) {
-        std::int64_t& extent = places_[places_.size() - 1 - i];
-        const std::int64_t other = each[each.size() - 1 - i];
-        if (extent != 1 && other != 1 && extent != other) refuse("its indices do not broadcast");
-        if (extent == 1) extent = other;
-      }
+      if (!join_shape(places_, emitter_.shape(indices_[d]))) refuse("its indices do not broadcast");
     }
     const auto first = std::ranges::find(is_written_, true);
     if (first == is_written_.end()) refuse("it has no indices");
@@ -95,12 +87,7 @@ class ScatterWriter {
       if (!is_written_[d]) whole.push_back(shape_[d]);
     }
     whole.insert(whole.begin() + at_, places_.begin(), places_.end());
-    const Shape& from = emitter_.shape(values_);
-    bool fits = from.size() <= whole.size();
-    for (std::size_t d = 0; fits && d < from.size(); ++d) {
-      fits = from[d] == 1 || from[d] == whole[whole.size() - from.size() + d];
-    }
-    if (!fits) refuse("its values do not broadcast");
+    emitter_.expect_broadcast(node_.node(), values_, whole);
   }
 
   bool is_place(TensorId tensor) const {
@@ -135,12 +122,7 @@ class ScatterWriter {
   }
 
   std::string bounded(const std::string& stated, std::int64_t extent) {
-    if (extent < 1) refuse("it writes to a dimension without elements");
-    const std::string place = emitter_.define("long", "(long)" + stated);
-    return emitter_.define(emitter_.index_type(),
-                           "(" + emitter_.index_type() + ")clamp(" + place + " < 0 ? " + place +
-                               " + " + std::to_string(extent) + " : " + place + ", 0L, " +
-                               std::to_string(std::max<std::int64_t>(extent - 1, 0)) + "L)");
+    return emitter_.place_within(node_.node(), stated, extent);
   }
 
   void write_element(const Index& index, const std::string& value) {

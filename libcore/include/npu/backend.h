@@ -32,7 +32,8 @@
       arguments until the call returns.
    8. Freeing: the host frees programs before their model, models before the weights they took,
       everything before the device, and nothing that a run in flight uses. After NPU4_DEVICE_LOST
-      only free functions and device_close are called; they return without talking to the device.
+      only free functions, device_close, device_status, event_wait and program_cancel are called,
+      and what other threads had begun; all return at once, without talking to the device.
       A null pointer is freed without an effect.
    9. A call that fails returns its status and fills the error; its other outputs are untouched, and
       the object stays usable. An error pointer may be null.
@@ -47,8 +48,7 @@
        time.
 
      - device: compile and check at most concurrent_compiles at once (1 if unknown), beside runs;
-  *_load,
-       *_create, buffer_wrap and list_ops one at a time for each device.
+       *_load, *_create, buffer_wrap and list_ops one at a time for each device.
 
      - model, weights: any number of readers.
 
@@ -200,7 +200,9 @@ typedef struct npu4_tensor {
 #define NPU4_USAGE_INPUT 1u /* bits of npu4_buffer_desc.usage */
 #define NPU4_USAGE_OUTPUT 2u
 #define NPU4_USAGE_STATE 4u
-#define NPU4_USAGE_STAGING 8u
+#define NPU4_USAGE_STAGING 8u  /* of the host, on the way to another buffer */
+#define NPU4_USAGE_SCRATCH 16u /* feature "scratch", see npu4_program_args */
+#define NPU4_USAGE_SHARED 32u  /* buffer_export is to work; a driver may have to know it early */
 
 /* A tensor in device memory. */
 typedef struct npu4_buffer_desc {
@@ -218,17 +220,18 @@ typedef struct npu4_buffer_desc {
 #define NPU4_ACCESS_WRITE 2u
 
 #define NPU4_HOST_POINTER 1u /* npu4_external.type */
-#define NPU4_DMABUF_FD 2u    /* feature "wrap.dmabuf"; the backend duplicates the descriptor */
+#define NPU4_DMABUF_FD 2u    /* feature "wrap.dmabuf": a dma-buf of Linux */
 
-/* Memory of the host or of another driver that a buffer is to lie in. */
+/* Memory of the host or of another driver that a buffer is to lie in, row-major. The backend
+   duplicates a descriptor that it keeps, and sees to caches as the driver asks for. */
 typedef struct npu4_external {
   uint64_t struct_size;
   uint32_t type;
   uint32_t access; /* bits of NPU4_ACCESS_*: memory that is read only must never be written */
-  void* pointer;
-  int64_t handle;
-  uint64_t offset;
-  uint64_t bytes;
+  void* pointer;   /* of NPU4_HOST_POINTER */
+  int64_t handle;  /* of NPU4_DMABUF_FD: the descriptor */
+  uint64_t offset; /* of the content, from the begin of the memory */
+  uint64_t bytes;  /* of the content; at least those of the buffer */
 } npu4_external;
 
 #define NPU4_MEMORY_OTHER 0u /* npu4_memory_info.kind */
@@ -240,8 +243,8 @@ typedef struct npu4_external {
 #define NPU4_HOST_COHERENT \
   2u /* a mapping may stay while runs use the buffer, and sees what they do */
 #define NPU4_WRAPS_HOST_POINTER 4u /* feature "wrap.host" */
-#define NPU4_WRAPS_DMABUF 8u
-#define NPU4_EXPORTS_DMABUF 16u
+#define NPU4_WRAPS_DMABUF 8u       /* feature "wrap.dmabuf" */
+#define NPU4_EXPORTS_DMABUF 16u    /* buffer_export works */
 
 #define NPU4_KNOWN_ALIGNMENT 1u /* bits of npu4_memory_info.known */
 #define NPU4_KNOWN_GRANULARITY 2u
@@ -370,7 +373,9 @@ typedef struct npu4_open_args {
 
 /* One JSON document of npu-ir(5) whose graph_inputs, graph_outputs, weights and nodes stand alone,
    with "ir_version". Nodes with the same "fusion_group" are to be one kernel, of the pattern
-   "fusion_pattern"; a backend may split groups, and may ignore both. */
+   "fusion_pattern"; a backend may split groups, and may ignore both. For a backend with the feature
+   "alias" a sub-IR may have "aliases", [{"output": NAME, "input": NAME}]: pairs of the same dtype
+   and shape, each tensor in one of them at most, for states that a run updates in place. */
 typedef struct npu4_entry {
   uint64_t struct_size;
   const char* name;
@@ -385,7 +390,9 @@ typedef uint32_t (*npu4_progress)(void* context, uint64_t done, uint64_t total, 
 
 typedef struct npu4_compile_args {
   uint64_t struct_size;
-  const npu4_entry* const* entries; /* one; more with the feature "entries" */
+  /* One; more with the feature "entries", under names that differ: programs of one model, for other
+     sizes of inputs, say, whose weights are there once. */
+  const npu4_entry* const* entries;
   uint64_t entry_count;
   /* Every weight and lifted constant that the nodes read, by the names that they use. */
   const npu4_tensor* const* weights;
@@ -439,11 +446,18 @@ typedef struct npu4_model_info {
 } npu4_model_info;
 
 #define NPU4_PROGRAM_PROFILE 1u /* npu4_program_args.flags: its runs may be asked for times */
+#define NPU4_PROGRAM_TAPS 2u    /* feature "taps": and for intermediate results */
 
 typedef struct npu4_program_args {
   uint64_t struct_size;
-  const char* entry; /* null: the first one */
+  const char* entry; /* null: the first one. A name that the blob does not have is NPU4_INVALID */
   uint64_t flags;
+  /* Feature "scratch": what the program is to use in place of scratch memory of its own; null: its
+     own. A buffer of NPU4_UINT8, whichever dtypes the device lists, with NPU4_USAGE_SCRATCH, in
+     memory 0, with at least the scratch_bytes that blob_memory says of that memory; fewer are
+     NPU4_INVALID. It outlives the program, and several programs have the same one if never two of
+     them run at once: nothing stays in it from one run to the next. */
+  npu4_buffer* scratch;
 } npu4_program_args;
 
 /* ---- Runs ---- */
@@ -468,15 +482,32 @@ typedef struct npu4_profile {
   npu4_span whole; /* the whole run */
 } npu4_profile;
 
+/* Feature "taps": an intermediate result that a run gives besides its outputs. */
+typedef struct npu4_tap {
+  uint64_t struct_size;
+  const char* name;    /* one of the "taps" that the blob's report lists */
+  npu4_buffer* buffer; /* of its dtype and shape, as in the sub-IR; passed nowhere else */
+} npu4_tap;
+
 typedef struct npu4_run_args {
   uint64_t struct_size;
   npu4_buffer* const* inputs; /* in the order of the sub-IR's graph_inputs; never changed */
   uint64_t input_count;
-  npu4_buffer* const* outputs; /* in that of its graph_outputs; all given, all different */
+  /* In that of its graph_outputs; all given, and all different. With the feature "alias" an output
+     may be the buffer of the input that the sub-IR pairs it with; the results are then as if they
+     were two. */
+  npu4_buffer* const* outputs;
   uint64_t output_count;
   uint64_t deadline_ns;  /* advice, on CLOCK_MONOTONIC; 0: none. A run that is not done by then may
                             end with NPU4_DEADLINE, as if it had been cancelled */
   npu4_profile* profile; /* null: not asked for */
+  /* Feature "taps", for programs made with NPU4_PROGRAM_TAPS: each buffer takes the values that
+     later nodes of this run read. What is computed, and how, is as without them: outputs have the
+     same bits. blob_report is required, and its "taps" names every result of the sub-IR's nodes
+     that can be asked for; one that is held back within a kernel is not there, and neither is an
+     output. Another name, or a buffer that is not like it, is NPU4_INVALID before anything runs. */
+  const npu4_tap* const* taps; /* null only if tap_count is 0 */
+  uint64_t tap_count;
 } npu4_run_args;
 
 /* One piece of a buffer's row-major content. buffer_write reads `data`, and leaves it as it is. */
@@ -533,7 +564,8 @@ typedef struct npu4_blob_verdict {
 
 /* ---- Reports of memory ---- */
 
-/* What a model with one program takes of one memory. */
+/* What a model with one program takes of one memory; of several entries, the program that takes the
+   most of each kind. */
 typedef struct npu4_memory_bytes {
   uint64_t struct_size;
   uint64_t weights_bytes;  /* constants, also those that are used where the host has them */
@@ -611,9 +643,9 @@ typedef struct npu4_backend {
                             npu4_error* error);
   void (*buffer_unmap)(npu4_buffer* buffer);
 
-  /* Optional, feature "wrap.host". Uses memory in place, until buffer_free returns.
-     NPU4_UNSUPPORTED (alignment, type) is no fault: the host then creates a buffer and writes it.
-   */
+  /* Optional, features "wrap.host" and "wrap.dmabuf", one for each type of memory. Uses memory in
+     place, until buffer_free returns. NPU4_UNSUPPORTED (alignment, type) is no fault: the host then
+     creates a buffer and writes it. */
   npu4_status (*buffer_wrap)(npu4_device* device, const npu4_buffer_desc* desc,
                              const npu4_external* external, npu4_buffer** buffer,
                              npu4_error* error);
@@ -628,9 +660,12 @@ typedef struct npu4_backend {
 
   /* Optional. Describes a blob by one JSON object, read from the blob alone; nothing is loaded.
      npu-compile(1) lists the keys of the object: among others "kernels", "reorders", "flops",
-     "weight_bytes", "peak_live_bytes", "splits", and "steps" (one object per kernel, in the order
-     in which a run executes them, with the "node" that its time is charged to, or all its "nodes").
-   */
+     "weight_bytes", "peak_live_bytes", "splits", "steps" (one object per kernel, in the order in
+     which a run executes them, with the "node" that its time is charged to, or all its "nodes"),
+     with the feature "taps", "taps" (names of tensors, see npu4_run_args), and with the feature
+     "alias", "aliases" ("in_place" or "copied" by name of the output: what a run does that gets one
+     buffer). Of a blob with several entries all this is in "entries", an array of objects in their
+     order, each with its "name". */
   npu4_status (*blob_report)(npu4_device* device, const void* blob, uint64_t blob_size,
                              const npu4_writer* report, npu4_error* error);
 
@@ -718,6 +753,24 @@ typedef struct npu4_backend {
      nothing, and takes about a millisecond a node. If every node is ok, compile of that sub-IR is
      never NPU4_UNSUPPORTED. */
   npu4_status (*check)(npu4_device* device, const npu4_check_args* args, npu4_error* error);
+
+  /* Optional, where the flags of a memory have NPU4_EXPORTS_DMABUF. The memory of a buffer that was
+     made with NPU4_USAGE_SHARED, for another driver; `type` is NPU4_DMABUF_FD. The caller closes
+     the descriptor. The memory lives as long as the buffer and every descriptor of it; what is in
+     it is the buffer's content, and is written by whoever is to write, with the order that the host
+     sees to. NPU4_UNSUPPORTED is no fault: the host then copies. */
+  npu4_status (*buffer_export)(npu4_buffer* buffer, uint32_t type, npu4_external* external,
+                               npu4_error* error);
+
+  /* Feature "sync_fd", beside "queue": events of one driver that work of another waits for. The
+     descriptor is a sync_file of Linux: readable once the work is done or has failed. The caller of
+     event_export closes it; event_import duplicates what it keeps. An imported event is for wait
+     lists, event_wait and event_free; it fails if the work did, with NPU4_FAILED at least. Without
+     it the host waits for the event before it passes memory on. Implicit fences of a dma-buf are
+     relied on by nobody. */
+  npu4_status (*event_export)(npu4_event* event, int32_t* descriptor, npu4_error* error);
+  npu4_status (*event_import)(npu4_device* device, int32_t descriptor, npu4_event** event,
+                              npu4_error* error);
 } npu4_backend;
 
 /* What the shared object exports. Null, with the reason in the error, if it cannot serve this host.
@@ -750,10 +803,11 @@ NPU4_SIZE(npu4_compile_args, 96);
 NPU4_SIZE(npu4_check_args, 48);
 NPU4_SIZE(npu4_load_args, 64);
 NPU4_SIZE(npu4_model_info, 16);
-NPU4_SIZE(npu4_program_args, 24);
+NPU4_SIZE(npu4_program_args, 32);
 NPU4_SIZE(npu4_span, 24);
 NPU4_SIZE(npu4_profile, 64);
-NPU4_SIZE(npu4_run_args, 56);
+NPU4_SIZE(npu4_tap, 24);
+NPU4_SIZE(npu4_run_args, 72);
 NPU4_SIZE(npu4_transfer, 32);
 NPU4_SIZE(npu4_blob_verdict, 272);
 NPU4_SIZE(npu4_queue_args, 16);
@@ -761,7 +815,7 @@ NPU4_SIZE(npu4_enqueue, 32);
 NPU4_SIZE(npu4_memory_bytes, 40);
 NPU4_SIZE(npu4_memory_report, 40);
 NPU4_SIZE(npu4_memory_state, 48);
-NPU4_SIZE(npu4_backend, 344);
+NPU4_SIZE(npu4_backend, 368);
 #undef NPU4_SIZE
 #endif
 

@@ -2,8 +2,9 @@
 /* Reads the sub-IR that a backend compiles, with nothing but the C library.
 
    npu_ir_read gives read-only views of a document of npu-ir(5): graph inputs and outputs, weights,
-   tensors, and nodes with their operands, results and attributes. npu_json_read does the same for
-   other JSON, such as the options of a compile. C99, C11 and C++; this header is all there is.
+   tensors, aliases, and nodes with their operands, results and attributes. npu_json_read does the
+   same for other JSON, such as the options of a compile. C99, C11 and C++; this header is all there
+   is.
 
      npu_ir_error fault;
      const npu_ir* ir = npu_ir_read(text, size, &fault);
@@ -200,6 +201,12 @@ typedef struct npu_ir_node {
   const char* fusion_pattern; /* of the group, or NULL */
 } npu_ir_node;
 
+/* A result that may get the buffer of an input: a state that a run updates. */
+typedef struct npu_ir_alias {
+  uint32_t output; /* place in npu_ir.outputs */
+  uint32_t input;  /* among the graph inputs; of the same dtype and shape */
+} npu_ir_alias;
+
 typedef struct npu_ir {
   const char* model_name;       /* "" if there is none */
   const npu_ir_tensor* tensors; /* graph inputs, then weights, then results in node order */
@@ -211,7 +218,9 @@ typedef struct npu_ir {
   uint32_t input_count;  /* graph inputs are tensors 0 to input_count - 1 */
   uint32_t weight_count; /* weights are the tensors behind them */
   uint32_t output_count;
-  const npu_json* root; /* the document */
+  const npu_json* root;        /* the document */
+  const npu_ir_alias* aliases; /* "aliases"; no tensor stands there twice */
+  uint32_t alias_count;
 } npu_ir;
 
 /* Bits of one element; 0 for a number that is no dtype. */
@@ -1050,6 +1059,52 @@ static inline int npu_ir_complete_(npu_ir_builder_* b) {
   return 1;
 }
 
+/* The pairs of "aliases", once every tensor is there. The half of by_name that sorting needed says
+   at which place of the outputs a tensor stands, or that it is in a pair. */
+static inline int npu_ir_build_aliases_(npu_ir_builder_* b) {
+  const uint32_t taken = NPU_IR_NONE - 1;
+  const npu_json* list = npu_json_member(b->ir->root, "aliases");
+  uint32_t* places = b->by_name + b->ir->tensor_count;
+  npu_ir_alias* alias;
+  const npu_json* v;
+  uint32_t i;
+  if (list == NULL) return 1;
+  if (!npu_ir_objects_(b, b->ir->root, "aliases", &list)) return 0;
+  alias = NPU_IR_AS_(npu_ir_alias*, npu_ir_take_(&b->arena, list->count, sizeof *alias));
+  if (alias == NULL) return npu_ir_full_(b);
+  b->ir->aliases = alias;
+  for (i = 0; i < b->ir->tensor_count; ++i) places[i] = NPU_IR_NONE;
+  for (i = b->ir->output_count; i-- != 0;) places[b->ir->outputs[i]] = i;
+  for (v = npu_json_first(list); v != NULL; v = npu_json_next(list, v), ++alias) {
+    const char* output = NULL;
+    const char* input = NULL;
+    uint32_t result;
+    uint32_t given;
+    if (!npu_ir_text_(b, v, "output", &output) || !npu_ir_text_(b, v, "input", &input)) return 0;
+    result = npu_ir_find_(b, output);
+    given = npu_ir_find_(b, input);
+    if (result == NPU_IR_NONE || places[result] >= taken) {
+      return npu_ir_refuse_(b, v, "'%s' is no graph output, or in two aliases", output);
+    }
+    alias->output = places[result];
+    places[result] = taken;
+    if (given == NPU_IR_NONE || b->tensors[given].kind != NPU_IR_INPUT || places[given] == taken) {
+      return npu_ir_refuse_(b, v, "'%s' is no graph input, or in two aliases", input);
+    }
+    alias->input = b->tensors[given].index;
+    places[given] = taken;
+    if (b->tensors[result].dtype != b->tensors[given].dtype ||
+        b->tensors[result].rank != b->tensors[given].rank ||
+        (b->tensors[result].rank != 0 &&
+         memcmp(b->tensors[result].shape, b->tensors[given].shape,
+                b->tensors[result].rank * sizeof *b->tensors[given].shape) != 0)) {
+      return npu_ir_refuse_(b, v, "'%s' has another dtype or shape than its alias", output);
+    }
+  }
+  b->ir->alias_count = list->count;
+  return 1;
+}
+
 static inline int npu_ir_check_version_(npu_ir_builder_* b) {
   const npu_json* v = npu_json_member(b->ir->root, "ir_version");
   char text[96];
@@ -1127,7 +1182,7 @@ static inline int npu_ir_build_tables_(npu_ir_builder_* b, const npu_ir_lists_* 
   ir->outputs = indices;
   ir->output_count = lists->outputs->count;
   if (!npu_ir_resolve_(b, lists->outputs, ir->node_count, indices)) return 0;
-  return npu_ir_complete_(b);
+  return npu_ir_complete_(b) && npu_ir_build_aliases_(b);
 }
 
 static inline int npu_ir_build_(npu_ir_builder_* b) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "npu/support/elapsed.hpp"
+#include "support/deadline.hpp"
 
 namespace npu {
 
@@ -31,10 +32,8 @@ void CompileWatch::check() {
 
 CompileHooks CompileWatch::hooks(std::size_t partition) {
   CompileHooks hooks;
-  if (control_.deadline) {
-    const auto since = std::chrono::nanoseconds(control_.deadline->time_since_epoch()).count();
-    hooks.deadline_ns = static_cast<std::uint64_t>(std::max<std::int64_t>(since, 1));
-  }
+  hooks.blob_folder = control_.blob_folder;
+  hooks.deadline_ns = deadline_ns(control_.deadline);
   if (!control_.progress && !control_.deadline) return hooks;
   hooks.progress = [this, partition](std::uint64_t done, std::uint64_t total, const char* phase) {
     const double share =

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -30,10 +29,10 @@
 #include "npu/ir/json_writer.hpp"
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/partition/partition_graph.hpp"
-#include "npu/support/checked.hpp"
 #include "npu/support/elapsed.hpp"
 #include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
+#include "support/live_files.hpp"
 #include "support/thread_pool.hpp"
 #include "target/support_check.hpp"
 
@@ -76,6 +75,14 @@ void complete_report(Json& report, const Graph& graph, const Partition& partitio
   if (find_member(report, "kernels") != nullptr) report["predicted_kernels"] = predicted_kernels;
   if (find_member(report, "flops") == nullptr) report["flops"] = saturating_integer(flops);
   if (find_member(report, "weight_bytes") == nullptr) report["weight_bytes"] = weight_bytes;
+}
+
+/// What a backend reports of a blob.
+Json device_report(DeviceInstance& instance, const Blob& blob) {
+  Json report = instance.blob_report(blob);
+  report.erase("memory");  // it has its own function
+  if (const auto memory = instance.blob_memory(blob)) report["memory"] = memory_json(*memory);
+  return report;
 }
 
 /// A backend's report of a compiled partition in one line, for the log.
@@ -205,10 +212,7 @@ class Round {
       const auto instance = open(opened, device, options);
       try {
         compiled.blob = instance->compile(sub_ir, weights, compile_options_, hooks);
-        compiled.report = instance->blob_report(compiled.blob);
-        compiled.report.erase("memory");  // it has its own function
-        const auto memory = instance->blob_memory(compiled.blob);
-        if (memory) compiled.report["memory"] = memory_json(*memory);
+        compiled.report = device_report(*instance, compiled.blob);
         return;
       } catch (const BackendError& error) {
         if (error.status() == NPU4_CANCELLED) {
@@ -275,14 +279,18 @@ class Round {
         compiled.blob = std::move(entry->blob);
         compiled.report = std::move(entry->report);
         compiled.cache_hit = true;
+        if (!options_.control.blob_folder.empty()) release_mapped_files();  // read for the key
       }
     }
     if (!compiled.cache_hit) {
       const LogTimer timer(LogModule::kCompile);
       compile_on(partition.device, device_text, sub_ir, weights, watch_.hooks(index), compiled);
+      if (!options_.control.blob_folder.empty()) release_mapped_files();  // then the blob is read
       complete_report(compiled.report, graph_, partition, made.predicted_kernels);
       timer.done([&] { return partition_text(index) + ": " + report_text(compiled); });
-      if (!key.empty()) cache_->store(key, compiled.blob, compiled.report);
+      // What was measured is no function of the key: the next compile, whose key has it, is kept.
+      const bool is_measured = find_member(compiled.report, "tuned") != nullptr;
+      if (!key.empty() && !is_measured) cache_->store(key, compiled.blob, compiled.report);
     }
     compiled.compile_ms = milliseconds_since(start);
     return compiled;
@@ -465,6 +473,13 @@ CompiledModel compile_graph(Graph& graph, const PartitionPlan& plan, const Targe
     Diagnostics notes;  // of a strategy that was not asked for
     model.plan = partition_graph(graph, again, notes).plan;
   }
+}
+
+Json partition_report(DeviceInstance& instance, const Blob& blob, const Graph& graph,
+                      const Partition& partition, std::int64_t predicted_kernels) {
+  Json report = device_report(instance, blob);
+  complete_report(report, graph, partition, predicted_kernels);
+  return report;
 }
 
 BundleContent bundle_content(const Graph& graph, const CompiledModel& model, const Target& target,

@@ -79,7 +79,11 @@ class DeviceSum {
       }
     }
     need_.bytes.weights += weights;
-    need_.bytes.scratch += bytes.scratch;
+    if (shares_scratch(compiled.backend)) {
+      need_.bytes.scratch = std::max(need_.bytes.scratch, bytes.scratch);
+    } else {
+      need_.bytes.scratch += bytes.scratch;
+    }
     need_.bytes.other += bytes.other;
     need_.host += report.host;
     need_.is_exact = need_.is_exact && report.is_exact;
@@ -100,6 +104,11 @@ class DeviceSum {
   }
 
  private:
+  /// Programs of a device run one after another.
+  static bool shares_scratch(const std::string& backend) {
+    return Backend::load(backend)->has_feature("scratch");
+  }
+
   static bool shares_weights(const std::string& backend) {
     return Backend::load(backend)->api().weights_load != nullptr;
   }

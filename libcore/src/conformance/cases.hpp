@@ -9,14 +9,12 @@
 namespace npu::conformance {
 
 /// A case of npu-backend(3). `feature` is what the backend has to list for it, empty for the cases
-/// that are for every backend. Without a function the interface has nothing to check yet; `missing`
-/// then says what.
+/// that are for every backend.
 struct Case {
   int number = 0;
   std::string_view title;
   std::string_view feature;
   void (*check)(const Harness&) = nullptr;
-  std::string_view missing = {};
 };
 const std::vector<Case>& all_cases();
 
@@ -57,6 +55,14 @@ void check_memory_reports(const Harness& harness);
 void check_progress(const Harness& harness);
 void check_run_cancel(const Harness& harness);
 void check_lost_device(const Harness& harness);
+// Intermediate results.
+void check_taps(const Harness& harness);
+// What programs share, and devices.
+void check_entries(const Harness& harness);
+void check_aliases(const Harness& harness);
+void check_scratch(const Harness& harness);
+void check_offline(const Harness& harness);
+void check_shared_memory(const Harness& harness);
 // Questions about nodes.
 void check_query(const Harness& harness);
 

@@ -28,6 +28,7 @@ DeviceSheet read_facts(const npu4_device_info& info) {
   DeviceSheet facts;
   facts.id = text_or_empty(info.id);
   facts.fingerprint = text_or_empty(info.fingerprint);
+  facts.arch = text_or_empty(info.arch);
   facts.usable = info.usable != 0;
   for (std::uint64_t i = 0; info.dtypes != nullptr && i < std::min(info.dtype_count, kMostEntries);
        ++i) {

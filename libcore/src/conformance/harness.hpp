@@ -21,6 +21,7 @@ namespace npu::conformance {
 struct DeviceSheet {
   std::string id;
   std::string fingerprint;
+  std::string arch;
   bool usable = false;
   std::vector<DType> dtypes;                ///< that this library knows
   std::vector<std::uint32_t> memory_flags;  ///< by memory

@@ -8,26 +8,22 @@ namespace npu::conformance {
 void check_lost_device(const Harness& harness) {
   const Instance sample = make_sample(harness);
   const std::vector<Tensor> expected = run_and_read(harness, sample);
-  auto args = sized<npu4_open_args>();
-  args.device_id = harness.facts().id.c_str();
-  args.options = R"({"test": "lose"})";
-  npu4_device* opened = nullptr;
-  auto error = sized<npu4_error>();
-  harness.require_ok(harness.api.device_open(&args, &opened, &error), error,
-                     "device_open with the option \"test\": \"lose\"");
   {
-    const Instance doomed = make_instance(harness, DevicePtr(opened, harness.api.device_close),
-                                          sample.graph, sample.blob);
+    const Instance doomed = make_instance(
+        harness,
+        harness.open([](npu4_open_args& args) { args.options = R"({"test": "lose"})"; },
+                     "device_open with the option \"test\": \"lose\""),
+        sample.graph, sample.blob);
     for (const char* which : {"a run that loses the device", "a run on a device that is lost"}) {
-      error = sized<npu4_error>();
+      auto error = sized<npu4_error>();
       const npu4_status status = run(harness, doomed, error);
       harness.check_error(status, error, which);
       harness.found.expect(status == NPU4_DEVICE_LOST,
                            std::string(which) + " gives " + status_name(status));
     }
     if (harness.api.device_status != nullptr) {
-      error = sized<npu4_error>();
-      const npu4_status status = harness.api.device_status(opened, &error);
+      auto error = sized<npu4_error>();
+      const npu4_status status = harness.api.device_status(doomed.device.get(), &error);
       harness.found.expect(status == NPU4_DEVICE_LOST,
                            "device_status of a device that is lost gives " + status_name(status));
     }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The case of ops: nodes drawn at random, in every dtype that the device lists. A backend may
 // refuse any of them; what it takes it has to compute as the op is defined.
+#include <chrono>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "conformance/cases.hpp"
 #include "conformance/op_oracle.hpp"
@@ -32,12 +36,30 @@ Tolerance tolerance_of(DType dtype) {
   }
 }
 
-GraphSpec graph_of(const DrawnNode& node, DType dtype) {
-  std::vector<TensorSpec> operands;
-  for (std::size_t i = 0; i < node.operands.size(); ++i) {
-    operands.push_back({"x" + std::to_string(i), dtype, node.operands[i]});
+/// A node that is drawn, in a dtype.
+struct Question {
+  DrawnNode node;
+  DType dtype = DType::kFloat32;
+};
+
+using Batch = std::span<const Question>;
+
+/// All of them side by side: drivers take longer to begin a program than to compile a kernel of it.
+GraphSpec graph_of(Batch batch) {
+  GraphSpec graph;
+  for (std::size_t n = 0; n < batch.size(); ++n) {
+    const DrawnNode& drawn = batch[n].node;
+    const std::string name = "n" + std::to_string(n);
+    NodeSpec node{name, drawn.op, {}, {name, batch[n].dtype, drawn.result}, drawn.attrs};
+    for (std::size_t i = 0; i < drawn.operands.size(); ++i) {
+      const std::string operand = name + "_x" + std::to_string(i);
+      graph.inputs.push_back({operand, batch[n].dtype, drawn.operands[i]});
+      node.operands.push_back(operand);
+    }
+    graph.nodes.push_back(std::move(node));
+    graph.outputs.push_back(name);
   }
-  return one_node(node.op, operands, {"result", dtype, node.result}, node.attrs);
+  return graph;
 }
 
 std::string description(const DrawnNode& node, DType dtype) {
@@ -46,9 +68,9 @@ std::string description(const DrawnNode& node, DType dtype) {
   return text + " " + node.attrs.dump();
 }
 
-Tensor expected_of(const DrawnNode& node, const Instance& instance, DType dtype) {
+Tensor expected_of(const DrawnNode& node, std::span<const Tensor> inputs, DType dtype) {
   std::vector<Values> operands;
-  for (const Tensor& input : instance.inputs) {
+  for (const Tensor& input : inputs) {
     Values values{input.shape(), {}};
     for (std::int64_t i = 0; i < input.element_count(); ++i) {
       values.data.push_back(input.value_as_double(i));
@@ -82,38 +104,84 @@ void compare(const Harness& harness, const DrawnNode& node, DType dtype, const T
                          std::to_string(comparison.worst_expected));
 }
 
-// Whether the node was taken.
-bool check_node(const Harness& harness, const DrawnNode& node, DType dtype, std::uint64_t seed) {
-  const GraphSpec graph = graph_of(node, dtype);
-  DevicePtr device = harness.open();
-  const Compiled compiled = harness.compile(device.get(), graph);
-  if (compiled.status != NPU4_OK) {
-    harness.found.expect(compiled.status == NPU4_UNSUPPORTED,
-                         description(node, dtype) + ": compile gives " +
-                             status_name(compiled.status) + ": " + compiled.error.text);
-    return false;
+void compare_all(const Harness& harness, Batch batch, const Instance& instance) {
+  const std::vector<Tensor> results = run_and_read(harness, instance);
+  std::span<const Tensor> inputs = instance.inputs;
+  for (std::size_t n = 0; n < batch.size(); ++n) {
+    const auto& [node, dtype] = batch[n];
+    const std::size_t operands = node.operands.size();
+    compare(harness, node, dtype, results[n], expected_of(node, inputs.first(operands), dtype));
+    inputs = inputs.subspan(operands);
   }
-  const Instance instance = make_instance(harness, std::move(device), graph, compiled.blob, seed);
-  compare(harness, node, dtype, run_and_read(harness, instance).front(),
-          expected_of(node, instance, dtype));
-  return true;
+}
+
+/// How many of the nodes the device takes; what it takes is compared. A batch with a node that is
+/// refused is halved until that stands alone.
+std::size_t check_nodes(const Harness& harness, Batch questions, std::uint64_t seed) {
+  std::size_t taken = 0;
+  std::vector<Batch> open{questions};
+  while (!open.empty()) {
+    const Batch batch = open.back();
+    open.pop_back();
+    const GraphSpec graph = graph_of(batch);
+    DevicePtr device = harness.open();
+    const Compiled compiled = harness.compile(device.get(), graph);
+    if (compiled.status == NPU4_OK) {
+      taken += batch.size();
+      compare_all(harness, batch,
+                  make_instance(harness, std::move(device), graph, compiled.blob, seed));
+    } else if (batch.size() > 1) {
+      harness.found.expect(compiled.status == NPU4_UNSUPPORTED,
+                           "compile of " + std::to_string(batch.size()) +
+                               " nodes side by side gives " + status_name(compiled.status) + ": " +
+                               compiled.error.text);
+      open.push_back(batch.subspan(batch.size() / 2));
+      open.push_back(batch.first(batch.size() / 2));
+    } else {
+      harness.found.expect(compiled.status == NPU4_UNSUPPORTED,
+                           description(batch[0].node, batch[0].dtype) + ": compile gives " +
+                               status_name(compiled.status) + ": " + compiled.error.text);
+    }
+  }
+  return taken;
+}
+
+/// An op in a dtype, with what its draws go on from.
+struct Source {
+  const OpDefinition* op = nullptr;
+  DType dtype = DType::kFloat32;
+  Random random;
+};
+
+std::vector<Source> sources_of(const Harness& harness) {
+  std::vector<Source> sources;
+  for (const OpDefinition& op : op_definitions()) {
+    for (const DType dtype : harness.facts().dtypes) {
+      if (!is_drawn(op, dtype)) continue;
+      const std::uint64_t number = sources.size() + 1;
+      sources.push_back({&op, dtype, Random(1000 * number + static_cast<std::uint64_t>(dtype))});
+    }
+  }
+  return sources;
 }
 
 }  // namespace
 
+// Each round draws every op in every dtype once, and the first one is always made. A driver that
+// takes a second to compile a kernel gets no more of them than fit into the time.
 void check_ops(const Harness& harness) {
-  const int draws = harness.quick ? 3 : 12;
-  std::int64_t taken = 0;
-  std::uint64_t drawn = 0;
-  for (const OpDefinition& op : op_definitions()) {
-    for (const DType dtype : harness.facts().dtypes) {
-      if (!is_drawn(op, dtype)) continue;
-      Random random(1000 * ++drawn + static_cast<std::uint64_t>(dtype));
-      for (int i = 0; i < draws; ++i) {
-        const DrawnNode node = op.draw(random);
-        taken += check_node(harness, node, dtype, static_cast<std::uint64_t>(i)) ? 1 : 0;
-      }
+  const std::uint64_t rounds = harness.quick ? 3 : 12;
+  const std::chrono::seconds most(harness.quick ? 5 : 15);
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<Source> sources = sources_of(harness);
+  std::size_t taken = 0;
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    std::vector<Question> questions;
+    for (Source& source : sources) {
+      questions.push_back({source.op->draw(source.random), source.dtype});
     }
+    taken += check_nodes(harness, questions, round);
+    if (std::chrono::steady_clock::now() - begin > most) break;
   }
   harness.found.expect(taken > 0, "not one node of common ops compiles");
 }

@@ -44,10 +44,17 @@ class TableReader {
 
   void read(const JsonFields& top) {
     top.for_each("devices", [&](const JsonFields& fields) { add_device(fields); });
-    top.for_each("nodes", [&](const JsonFields& fields) { add_node(fields); });
+    top.for_each("nodes", [&](const JsonFields& fields) { add_node(fields, table_.nodes); });
     top.for_each("borders", [&](const JsonFields& fields) { add_border(fields); });
     top.for_each("transfers", [&](const JsonFields& fields) { add_link(fields); });
     top.for_each("placements", [&](const JsonFields& fields) { add_placement(fields); });
+    if (top.has("int8")) {
+      nodes_.clear();
+      top.for_each("int8", [&](const JsonFields& fields) { add_node(fields, table_.int8); });
+    }
+    if (top.has("conversions")) {
+      top.for_each("conversions", [&](const JsonFields& fields) { add_conversion(fields); });
+    }
   }
 
  private:
@@ -69,7 +76,7 @@ class TableReader {
     table_.devices.push_back(std::move(entry));
   }
 
-  void add_node(const JsonFields& fields) {
+  void add_node(const JsonFields& fields, std::vector<NodeTime>& list) {
     NodeTime entry{.node = fields.text("node"),
                    .device = device(fields, "device"),
                    .time = time_of(fields),
@@ -78,7 +85,23 @@ class TableReader {
       fields.refuse("",
                     "node '" + entry.node + "' is listed twice for device '" + entry.device + "'");
     }
-    table_.nodes.push_back(std::move(entry));
+    list.push_back(std::move(entry));
+  }
+
+  void add_conversion(const JsonFields& fields) {
+    const std::string to = fields.text("to");
+    if (to != "int8" && to != "float32") fields.refuse("to", "expected int8 or float32");
+    ConversionFit entry{
+        .device = device(fields, "device"),
+        .to_int8 = to == "int8",
+        .latency_us = fields.number("latency_us", kMaxUs),
+        .bytes_per_s = fields.number("bytes_per_s", 1e18),
+        .samples = static_cast<std::int32_t>(fields.integer("samples", 0, INT32_MAX))};
+    if (!conversions_.emplace(entry.device, entry.to_int8).second) {
+      fields.refuse("",
+                    "conversions to " + to + " are listed twice for device '" + entry.device + "'");
+    }
+    table_.conversions.push_back(std::move(entry));
   }
 
   void add_border(const JsonFields& fields) {
@@ -118,6 +141,7 @@ class TableReader {
   std::set<std::pair<std::string, std::string>> nodes_;
   std::set<std::tuple<std::string, std::string, std::string>> borders_;
   std::set<std::pair<std::string, std::string>> links_;
+  std::set<std::pair<std::string, bool>> conversions_;
 };
 
 void write_time(Json& json, const MeasuredTime& time) {
@@ -125,6 +149,17 @@ void write_time(Json& json, const MeasuredTime& time) {
   json["median_us"] = rounded(time.median_us);
   json["mad_us"] = rounded(time.mad_us);
   json["runs"] = time.runs;
+}
+
+Json nodes_json(const std::vector<NodeTime>& nodes) {
+  Json list = Json::array();
+  for (const NodeTime& node : nodes) {
+    Json item = {{"node", node.node}, {"device", node.device}};
+    write_time(item, node.time);
+    if (!node.kernel.empty()) item["kernel"] = node.kernel;
+    list.push_back(std::move(item));
+  }
+  return list;
 }
 
 }  // namespace
@@ -200,12 +235,16 @@ Json NodeTable::to_json() const {
     write_time(item, border.time);
     border_list.push_back(std::move(item));
   }
-  Json& node_list = json["nodes"] = Json::array();
-  for (const NodeTime& node : nodes) {
-    Json item = {{"node", node.node}, {"device", node.device}};
-    write_time(item, node.time);
-    if (!node.kernel.empty()) item["kernel"] = node.kernel;
-    node_list.push_back(std::move(item));
+  json["nodes"] = nodes_json(nodes);
+  if (int8.empty() && conversions.empty()) return json;
+  json["int8"] = nodes_json(int8);
+  Json& conversion_list = json["conversions"] = Json::array();
+  for (const ConversionFit& fit : conversions) {
+    conversion_list.push_back({{"device", fit.device},
+                               {"to", fit.to_int8 ? "int8" : "float32"},
+                               {"latency_us", rounded(fit.latency_us)},
+                               {"bytes_per_s", std::round(fit.bytes_per_s)},
+                               {"samples", fit.samples}});
   }
   return json;
 }

@@ -53,6 +53,12 @@ struct Description {
   std::vector<DeviceFacts> devices;
 };
 
+/// Whether a mapping of it may stay while the device uses it.
+bool is_coherent(const npu4_memory_info& memory) {
+  constexpr std::uint32_t kBoth = NPU4_HOST_MAPPABLE | NPU4_HOST_COHERENT;
+  return (memory.flags & kBoth) == kBoth;
+}
+
 /// The memories, and the facts of memory 0, in which every tensor lies that is not said to lie
 /// elsewhere.
 void read_memory(const npu4_device_info& info, DeviceFacts& facts) {
@@ -63,13 +69,16 @@ void read_memory(const npu4_device_info& info, DeviceFacts& facts) {
     const npu4_memory_info* each = info.memories[i];
     MemoryFacts& fact = facts.memories.emplace_back();
     if (each == nullptr || !NPU4_HAS(each, total_bytes)) continue;
+    const bool is_pinned = each->kind == NPU4_MEMORY_HOST_PINNED && is_coherent(*each);
+    if (is_pinned && !facts.pinned_memory) facts.pinned_memory = static_cast<std::uint32_t>(i);
     if ((each->known & NPU4_KNOWN_TOTAL) != 0) fact.total_bytes = each->total_bytes;
   }
   const npu4_memory_info* memory = info.memories[0];
   if (memory == nullptr || !NPU4_HAS(memory, alignment)) return;
-  constexpr std::uint32_t kBoth = NPU4_HOST_MAPPABLE | NPU4_HOST_COHERENT;
-  facts.is_coherent = (memory->flags & kBoth) == kBoth;
+  facts.is_coherent = is_coherent(*memory);
   facts.wraps_host = (memory->flags & NPU4_WRAPS_HOST_POINTER) != 0;
+  facts.wraps_dmabuf = (memory->flags & NPU4_WRAPS_DMABUF) != 0;
+  facts.exports_dmabuf = (memory->flags & NPU4_EXPORTS_DMABUF) != 0;
   if ((memory->known & NPU4_KNOWN_ALIGNMENT) != 0) {
     facts.alignment = std::max<std::uint64_t>(memory->alignment, 1);
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of a blob whose size is known only when the last piece is written. The kernel moves pages
-// instead of copying them when it grows, and pages that nothing was written to cost nothing.
+// instead of copying them when it grows, and pages that nothing was written to cost nothing. Where
+// there is a folder for it, a large blob goes to a file: a compile then needs no memory for it,
+// which may be as large as all weights.
 #include "device/blob_memory.hpp"
 
 #include <sys/mman.h>
@@ -10,6 +12,9 @@
 #include <string>
 
 #include "device/device_call.hpp"
+#include "npu/support/error.hpp"
+#include "support/new_file.hpp"
+#include "support/open_file.hpp"
 
 namespace npu {
 namespace {
@@ -17,20 +22,27 @@ namespace {
 constexpr std::uint64_t kLeast = std::uint64_t{64} << 10;
 constexpr std::uint64_t kMost = std::uint64_t{1} << 46;
 
-npu4_status no_memory(npu4_error* error, std::uint64_t bytes) {
+npu4_status no_memory(npu4_error* error, std::uint64_t bytes,
+                      const std::string& text = "out of memory for the blob") {
   if (error != nullptr && NPU4_HAS(error, text)) {
     error->status = NPU4_MEMORY;
     error->known = NPU4_KNOWN_REQUESTED;
     error->requested_bytes = bytes;
-    std::memcpy(error->text, "out of memory for the blob", sizeof "out of memory for the blob");
+    const std::size_t length = std::min(text.size(), sizeof error->text - 1);
+    std::memcpy(error->text, text.data(), length);
+    error->text[length] = '\0';
   }
   return NPU4_MEMORY;
 }
 
 }  // namespace
 
-BlobMemory::~BlobMemory() {
+BlobMemory::~BlobMemory() { free_memory(); }
+
+void BlobMemory::free_memory() {
   if (data_ != nullptr) ::munmap(data_, capacity_);
+  data_ = nullptr;
+  capacity_ = 0;
 }
 
 npu4_writer BlobMemory::writer() {
@@ -57,13 +69,57 @@ bool BlobMemory::grow(std::uint64_t needed) {
 
 npu4_status BlobMemory::append(const void* data, std::uint64_t size, npu4_error* error) {
   if (size == 0) return NPU4_OK;
+  if (file_.get() >= 0) return append_to_file(data, size, error);
+  if (data != nullptr && size <= kMost && size_ + size > most_in_memory_ && move_to_file()) {
+    return append_to_file(data, size, error);
+  }
   if (size > kMost || data == nullptr || !grow(size_ + size)) return no_memory(error, size);
   std::memcpy(data_ + size_, data, size);
   size_ += size;
   return NPU4_OK;
 }
 
+bool BlobMemory::move_to_file() {
+  if (folder_.empty()) return false;
+  Descriptor file = open_scratch_file(folder_);
+  bool is_written = file.get() >= 0;
+  try {
+    if (is_written) {
+      write_fully(file.get(), {reinterpret_cast<const char*>(data_), size_}, folder_);
+    }
+  } catch (const Error&) {
+    is_written = false;
+  }
+  if (!is_written) {
+    folder_.clear();  // no such files, or no room there: the memory stays, and nobody asks again
+    return false;
+  }
+  file_ = std::move(file);
+  free_memory();
+  return true;
+}
+
+npu4_status BlobMemory::append_to_file(const void* data, std::uint64_t size, npu4_error* error) {
+  if (data == nullptr || size > kMost) return no_memory(error, size);
+  try {
+    write_fully(file_.get(), {static_cast<const char*>(data), size}, folder_);
+  } catch (const Error& failed) {
+    return no_memory(error, size, std::string("no room for the blob: ") + failed.what());
+  }
+  size_ += size;
+  return NPU4_OK;
+}
+
 Blob BlobMemory::take() {
+  if (file_.get() >= 0) {
+    const std::uint64_t size = std::exchange(size_, 0);
+    void* mapped = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file_.get(), 0);
+    file_ = Descriptor();
+    if (mapped == MAP_FAILED) return {};
+    return {{static_cast<const std::byte*>(mapped),
+             [size](const std::byte* memory) { ::munmap(const_cast<std::byte*>(memory), size); }},
+            size};
+  }
   std::byte* data = data_;
   const std::uint64_t capacity = capacity_;
   const std::uint64_t size = size_;

@@ -11,6 +11,7 @@
 #include "device/blob_memory.hpp"
 #include "device/device_call.hpp"
 #include "device/device_options.hpp"
+#include "device/tap_views.hpp"
 #include "device/tensor_views.hpp"
 #include "npu/device/backend.hpp"
 #include "npu/support/checked.hpp"
@@ -28,11 +29,13 @@ namespace {
 // ---- Buffers ----
 
 DeviceBuffer::DeviceBuffer(std::shared_ptr<DeviceInstance> device, npu4_buffer* buffer,
-                           TensorType type, std::uint64_t bytes, std::shared_ptr<const void> owner)
+                           TensorType type, std::uint64_t bytes, bool is_coherent,
+                           std::shared_ptr<const void> owner)
     : device_(std::move(device)),
       buffer_(buffer),
       type_(std::move(type)),
       bytes_(bytes),
+      is_coherent_(is_coherent),
       owner_(std::move(owner)) {}
 
 DeviceBuffer::~DeviceBuffer() {
@@ -44,7 +47,7 @@ DeviceBuffer::~DeviceBuffer() {
 std::byte* DeviceBuffer::host_memory() {
   if (is_mapped_) return mapped_;
   const npu4_backend& api = device_->backend().api();
-  if (!device_->facts().is_coherent || api.buffer_map == nullptr) return nullptr;
+  if (!is_coherent_ || api.buffer_map == nullptr) return nullptr;
   void* pointer = nullptr;
   npu4_error error = empty_error();
   const npu4_status status =
@@ -159,11 +162,14 @@ DeviceModel::~DeviceModel() { device_->backend().api().model_free(model_); }
 
 // ---- Programs ----
 
-DeviceProgram::DeviceProgram(std::shared_ptr<DeviceModel> model, ProgramSignature signature)
-    : model_(std::move(model)), signature_(std::move(signature)) {
+DeviceProgram::DeviceProgram(std::shared_ptr<DeviceModel> model, ProgramSignature signature,
+                             std::string entry, std::shared_ptr<DeviceBuffer> scratch)
+    : model_(std::move(model)), signature_(std::move(signature)), scratch_(std::move(scratch)) {
   const Backend& backend = model_->device()->backend();
   npu4_program_args args = sized<npu4_program_args>();
-  args.flags = NPU4_PROGRAM_PROFILE;
+  args.entry = entry.empty() ? nullptr : entry.c_str();
+  args.flags = NPU4_PROGRAM_PROFILE | (signature_.taps.empty() ? 0 : NPU4_PROGRAM_TAPS);
+  args.scratch = scratch_ != nullptr ? scratch_->get() : nullptr;
   call_patiently(backend, [&](npu4_error& error) {
     return backend.api().program_create(model_->get(), &args, &program_, &error);
   });
@@ -174,13 +180,23 @@ DeviceProgram::DeviceProgram(std::shared_ptr<DeviceModel> model, ProgramSignatur
 
 DeviceProgram::~DeviceProgram() { model_->device()->backend().api().program_free(program_); }
 
-std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::make_outputs() const {
+std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::make_outputs(bool shared) const {
+  const std::uint32_t usage = shared ? NPU4_USAGE_OUTPUT | NPU4_USAGE_SHARED : NPU4_USAGE_OUTPUT;
   std::vector<std::shared_ptr<DeviceBuffer>> outputs;
   outputs.reserve(signature_.outputs.size());
   for (const TensorType& type : signature_.outputs) {
-    outputs.push_back(model_->device()->allocate(type.dtype, type.shape));
+    outputs.push_back(model_->device()->allocate(type.dtype, type.shape, usage));
   }
   return outputs;
+}
+
+std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::make_taps() const {
+  std::vector<std::shared_ptr<DeviceBuffer>> taps;
+  taps.reserve(signature_.taps.size());
+  for (const TapType& tap : signature_.taps) {
+    taps.push_back(model_->device()->allocate(tap.type.dtype, tap.type.shape));
+  }
+  return taps;
 }
 
 namespace {
@@ -212,7 +228,8 @@ RunTimes RunProfile::times() const { return {durations(nodes_), durations(steps_
 
 std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::run(
     std::span<npu4_buffer* const> inputs, const std::vector<std::shared_ptr<DeviceBuffer>>& outputs,
-    RunTimes* times, std::size_t steps, std::uint64_t deadline_ns) const {
+    RunTimes* times, std::size_t steps, std::uint64_t deadline_ns,
+    std::span<const std::shared_ptr<DeviceBuffer>> taps) const {
   std::vector<std::shared_ptr<DeviceBuffer>> results = outputs.empty() ? make_outputs() : outputs;
   std::vector<npu4_buffer*> handles;
   handles.reserve(results.size());
@@ -223,6 +240,8 @@ std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::run(
   args.outputs = handles.data();
   args.output_count = handles.size();
   args.deadline_ns = deadline_ns;
+  const TapViews views(signature_.taps, taps);
+  views.put(args);
   std::optional<RunProfile> profile;
   if (times != nullptr) args.profile = profile.emplace(signature_.nodes, steps).get();
   npu4_error error = empty_error();
@@ -287,17 +306,43 @@ std::uint32_t forward_progress(void* context, std::uint64_t done, std::uint64_t 
 
 }  // namespace
 
-Blob DeviceInstance::compile(const std::string& sub_ir, const std::vector<NamedTensor>& weights,
-                             const std::string& options, const CompileHooks& hooks) {
-  const TensorViews views(weights);
+namespace {
+
+npu4_entry describe_entry(const std::string& name, const std::string& sub_ir) {
   npu4_entry entry = sized<npu4_entry>();
-  entry.name = "main";
+  entry.name = name.c_str();
   entry.sub_ir = sub_ir.data();
   entry.sub_ir_size = sub_ir.size();
-  const npu4_entry* const entries[] = {&entry};
+  return entry;
+}
+
+}  // namespace
+
+Blob DeviceInstance::compile(const std::string& sub_ir, const std::vector<NamedTensor>& weights,
+                             const std::string& options, const CompileHooks& hooks) {
+  const std::string name = "main";
+  return compile_entries({describe_entry(name, sub_ir)}, weights, options, hooks);
+}
+
+Blob DeviceInstance::compile(const std::vector<ModelEntry>& entries,
+                             const std::vector<NamedTensor>& weights, const std::string& options,
+                             const CompileHooks& hooks) {
+  std::vector<npu4_entry> described;
+  for (const ModelEntry& entry : entries) {
+    described.push_back(describe_entry(entry.name, entry.sub_ir));
+  }
+  return compile_entries(described, weights, options, hooks);
+}
+
+Blob DeviceInstance::compile_entries(const std::vector<npu4_entry>& entries,
+                                     const std::vector<NamedTensor>& weights,
+                                     const std::string& options, const CompileHooks& hooks) {
+  const TensorViews views(weights);
+  std::vector<const npu4_entry*> pointers;
+  for (const npu4_entry& entry : entries) pointers.push_back(&entry);
   npu4_compile_args args = sized<npu4_compile_args>();
-  args.entries = entries;
-  args.entry_count = 1;
+  args.entries = pointers.data();
+  args.entry_count = pointers.size();
   args.weights = views.pointers.data();
   args.weight_count = views.pointers.size();
   args.options = options.c_str();
@@ -310,7 +355,7 @@ Blob DeviceInstance::compile(const std::string& sub_ir, const std::vector<NamedT
   }
   Blob blob;
   call_patiently(*backend_, [&](npu4_error& error) {
-    BlobMemory memory;
+    BlobMemory memory(hooks.blob_folder);
     const npu4_writer writer = memory.writer();
     args.blob = &writer;
     const npu4_status status = backend_->api().compile(device_, &args, &error);
@@ -357,9 +402,10 @@ std::shared_ptr<DeviceModel> DeviceInstance::load_model(
 
 std::unique_ptr<DeviceProgram> DeviceInstance::load(
     Blob blob, std::vector<NamedTensor> weights, ProgramSignature signature,
-    std::vector<std::shared_ptr<DeviceWeights>> shared) {
+    std::vector<std::shared_ptr<DeviceWeights>> shared, std::shared_ptr<DeviceBuffer> scratch) {
   return std::make_unique<DeviceProgram>(
-      load_model(std::move(blob), std::move(weights), std::move(shared)), std::move(signature));
+      load_model(std::move(blob), std::move(weights), std::move(shared)), std::move(signature),
+      std::string(), std::move(scratch));
 }
 
 std::unique_ptr<DeviceProgram> DeviceInstance::compile_and_load(const std::string& sub_ir,
@@ -395,8 +441,11 @@ npu4_buffer_desc describe_tensor(DType dtype, const Shape& shape) {
 
 }  // namespace
 
-std::shared_ptr<DeviceBuffer> DeviceInstance::allocate(DType dtype, const Shape& shape) {
-  const npu4_buffer_desc desc = describe_tensor(dtype, shape);
+std::shared_ptr<DeviceBuffer> DeviceInstance::allocate(DType dtype, const Shape& shape,
+                                                       std::uint32_t usage, std::uint32_t memory) {
+  npu4_buffer_desc desc = describe_tensor(dtype, shape);
+  desc.usage = usage;
+  desc.memory = memory;
   npu4_buffer* buffer = nullptr;
   npu4_error error = empty_error();
   {
@@ -406,8 +455,14 @@ std::shared_ptr<DeviceBuffer> DeviceInstance::allocate(DType dtype, const Shape&
   if (buffer == nullptr) {
     break_contract(*backend_, "it says that it made a buffer, but gave none");
   }
+  const bool is_coherent = memory == 0 ? facts_.is_coherent : memory == facts_.pinned_memory;
   return std::make_shared<DeviceBuffer>(shared_from_this(), buffer, TensorType{dtype, shape},
-                                        desc.bytes);
+                                        desc.bytes, is_coherent);
+}
+
+std::shared_ptr<DeviceBuffer> DeviceInstance::make_scratch(std::uint64_t bytes) {
+  if (bytes > INT64_MAX) throw Error(ErrorCode::kInfeasible, "a program needs too much scratch");
+  return allocate(DType::kUInt8, {static_cast<std::int64_t>(bytes)}, NPU4_USAGE_SCRATCH);
 }
 
 std::shared_ptr<DeviceBuffer> DeviceInstance::wrap(DType dtype, const Shape& shape,
@@ -418,12 +473,18 @@ std::shared_ptr<DeviceBuffer> DeviceInstance::wrap(DType dtype, const Shape& sha
       address % facts_.alignment != 0) {
     return nullptr;
   }
-  const npu4_buffer_desc desc = describe_tensor(dtype, shape);
   npu4_external external = sized<npu4_external>();
   external.type = NPU4_HOST_POINTER;
   external.access = NPU4_ACCESS_READ;
   external.pointer = const_cast<void*>(memory);  // which is only read
-  external.bytes = desc.bytes;
+  external.bytes = describe_tensor(dtype, shape).bytes;
+  return wrap(dtype, shape, external, std::move(owner));
+}
+
+std::shared_ptr<DeviceBuffer> DeviceInstance::wrap(DType dtype, const Shape& shape,
+                                                   const npu4_external& external,
+                                                   std::shared_ptr<const void> owner) {
+  const npu4_buffer_desc desc = describe_tensor(dtype, shape);
   npu4_buffer* buffer = nullptr;
   npu4_error error = empty_error();
   npu4_status status = NPU4_OK;
@@ -437,7 +498,7 @@ std::shared_ptr<DeviceBuffer> DeviceInstance::wrap(DType dtype, const Shape& sha
     break_contract(*backend_, "it says that it wrapped memory, but gave no buffer");
   }
   return std::make_shared<DeviceBuffer>(shared_from_this(), buffer, TensorType{dtype, shape},
-                                        desc.bytes, std::move(owner));
+                                        desc.bytes, facts_.is_coherent, std::move(owner));
 }
 
 std::shared_ptr<DeviceBuffer> DeviceInstance::import_tensor(DType dtype, const Shape& shape,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the options that a device is opened with: those of the host are taken out, those of
-// npu-run's command line go to the backends that know them, and any other key has to be one that
+// Reads the options that a device is opened with: those of the host are taken out, those of a
+// command line go to the backends that know them, and any other key has to be one that
 // the backend states, so that a misspelt one is not ignored. O(keys of both).
 #include "device/device_options.hpp"
 
@@ -18,7 +18,8 @@ namespace {
 constexpr std::int64_t kMostThreads = 4096;
 
 /// Options that every backend of a run is opened with, whichever of them they are for.
-constexpr std::array<std::string_view, 2> kForWhomItConcerns{"load_ops", "promote"};
+constexpr std::array<std::string_view, 4> kForWhomItConcerns{"load_ops", "promote", "tune",
+                                                             "tuning"};
 
 /// Takes out a member; nothing if there is none.
 std::optional<Json> take(Json& json, const char* key) {

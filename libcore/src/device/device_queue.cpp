@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Owners of queues and events, and the calls that enqueue work. A call costs the arrays of handles
 // besides the backend's own.
-#include "device/device_call.hpp"
+#include <algorithm>
+
+#include "device/tap_views.hpp"
 #include "npu/device/queue.hpp"
 
 namespace npu {
@@ -99,7 +101,8 @@ DeviceQueue::Event DeviceQueue::run(const DeviceProgram& program,
                                     std::span<npu4_buffer* const> inputs,
                                     std::span<npu4_buffer* const> outputs,
                                     std::span<const Event> waits, RunProfile* profile,
-                                    std::uint64_t deadline_ns) {
+                                    std::uint64_t deadline_ns,
+                                    std::span<const std::shared_ptr<DeviceBuffer>> taps) {
   npu4_run_args args = sized<npu4_run_args>();
   args.inputs = inputs.data();
   args.input_count = inputs.size();
@@ -107,17 +110,30 @@ DeviceQueue::Event DeviceQueue::run(const DeviceProgram& program,
   args.output_count = outputs.size();
   args.deadline_ns = deadline_ns;
   args.profile = profile != nullptr ? profile->get() : nullptr;
+  const TapViews views(program.signature().taps, taps);
+  views.put(args);
   return enqueue(waits, [&](const npu4_backend& api, const npu4_enqueue& where, npu4_event*& event,
                             npu4_error& error) {
     return api.submit(program.get(), &args, &where, &event, &error);
   });
 }
 
-DeviceQueue::Event DeviceQueue::write(const DeviceBuffer& buffer, const void* data,
-                                      std::span<const Event> waits) {
+namespace {
+
+npu4_transfer transfer_of(const DeviceBuffer& buffer, void* data, BufferPart part) {
   npu4_transfer transfer = sized<npu4_transfer>();
-  transfer.bytes = buffer.bytes();
-  transfer.data = const_cast<void*>(data);  // which the backend only reads
+  transfer.offset = part.offset;
+  transfer.bytes = std::min(part.bytes, buffer.bytes() - part.offset);
+  transfer.data = data;
+  return transfer;
+}
+
+}  // namespace
+
+DeviceQueue::Event DeviceQueue::write(const DeviceBuffer& buffer, const void* data,
+                                      std::span<const Event> waits, BufferPart part) {
+  // The backend only reads it.
+  const npu4_transfer transfer = transfer_of(buffer, const_cast<void*>(data), part);
   return enqueue(waits, [&](const npu4_backend& api, const npu4_enqueue& where, npu4_event*& event,
                             npu4_error& error) {
     return api.submit_write(buffer.get(), &transfer, &where, &event, &error);
@@ -125,10 +141,8 @@ DeviceQueue::Event DeviceQueue::write(const DeviceBuffer& buffer, const void* da
 }
 
 DeviceQueue::Event DeviceQueue::read(const DeviceBuffer& buffer, void* data,
-                                     std::span<const Event> waits) {
-  npu4_transfer transfer = sized<npu4_transfer>();
-  transfer.bytes = buffer.bytes();
-  transfer.data = data;
+                                     std::span<const Event> waits, BufferPart part) {
+  const npu4_transfer transfer = transfer_of(buffer, data, part);
   return enqueue(waits, [&](const npu4_backend& api, const npu4_enqueue& where, npu4_event*& event,
                             npu4_error& error) {
     return api.submit_read(buffer.get(), &transfer, &where, &event, &error);

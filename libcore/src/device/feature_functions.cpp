@@ -37,6 +37,13 @@ std::string feature_fault(const npu4_backend& table) {
       FeatureFunction{"queue", "event_free", table.event_free != nullptr},
       FeatureFunction{"copy", "buffer_copy", table.buffer_copy != nullptr},
       FeatureFunction{"check", "check", table.check != nullptr},
+      FeatureFunction{"wrap.host", "buffer_wrap", table.buffer_wrap != nullptr},
+      FeatureFunction{"wrap.dmabuf", "buffer_wrap", table.buffer_wrap != nullptr},
+      FeatureFunction{"scratch", "blob_memory", table.blob_memory != nullptr},
+      FeatureFunction{"sync_fd", "submit", table.submit != nullptr},
+      FeatureFunction{"sync_fd", "event_export", table.event_export != nullptr},
+      FeatureFunction{"sync_fd", "event_import", table.event_import != nullptr},
+      FeatureFunction{"taps", "blob_report", table.blob_report != nullptr},
   };
   const auto missing = std::find_if(functions.begin(), functions.end(), [&](const auto& row) {
     return !row.is_there && lists_feature(table, row.feature);

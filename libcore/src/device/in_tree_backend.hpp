@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the boundaries of this repository's own backends share: both are a CPU, and throw errors of
-// this library.
+// What this repository's own backends share. Two of them are a CPU; all throw errors of this
+// library.
 #pragma once
 
 #include <algorithm>

@@ -128,6 +128,18 @@ std::size_t isa_level() {
   return is_native_isa_level(level) ? level : 0;
 }
 
+bool adds_byte_products_exactly() {
+#if defined(__x86_64__)
+  const std::string features = cpu_features() + " ";
+  // Below the highest level oneDNN is told a level of AVX-512, which does not stand for AVX-VNNI.
+  const std::size_t limit = isa_limit().value_or(kAmx);
+  return (limit >= kAvx512 && features.find(" avx512vnni ") != std::string::npos) ||
+         (limit >= kAmx && features.find(" avx_vnni ") != std::string::npos);
+#else
+  return false;
+#endif
+}
+
 void limit_isa_level(std::string_view name) {
   const auto level = find_isa_level(name);
   if (!level) {

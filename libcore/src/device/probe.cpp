@@ -8,7 +8,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +19,7 @@
 #include <thread>
 
 #include "npu/support/elapsed.hpp"
+#include "support/child_start.hpp"
 #include "support/descriptor.hpp"
 
 namespace npu {
@@ -28,13 +28,7 @@ namespace {
 constexpr char kAnswer = 'k';
 
 [[noreturn]] void run_child(const std::function<void()>& load, int answer, pid_t parent) {
-  // The child must not outlive the parent.
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(0);
-  for (int number = 1; number < SIGRTMIN; ++number) std::signal(number, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  start_as_child(parent);
   // Its output would appear twice, and stdout carries a document.
   if (const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC); null >= 0) {
     ::dup2(null, STDOUT_FILENO);

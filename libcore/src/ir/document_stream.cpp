@@ -117,7 +117,7 @@ class Streamer {
     node = {};
     node.json = Json::object();
     auto& members = node.json.get_ref<Json::object_t&>();
-    members.reserve(object.size() + 1);  // align_mode
+    members.reserve(object.size());
     for (const simdjson::dom::key_value_pair pair : object) {
       for (const auto& member : members) {
         if (member.first == pair.key) return false;  // a duplicate; nodes have few keys

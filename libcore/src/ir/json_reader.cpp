@@ -25,6 +25,8 @@
 namespace npu {
 namespace {
 
+using namespace std::string_view_literals;
+
 std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 }  // namespace
@@ -488,35 +490,35 @@ class GraphAssembler {
       return;
     }
     for (const auto& [key, value] : node.json.get_ref<const Json::object_t&>()) {
-      if (key == "name" || key == "op_type" || key == "device" || key == "device_reason") {
+      if (key == "name"sv || key == "op_type"sv || key == "device"sv || key == "device_reason"sv) {
         if (!value.is_string()) {
-          const bool is_known = key == "name" ? !node.name.empty() : !node.op_type.empty();
+          const bool is_known = key == "name"sv ? !node.name.empty() : !node.op_type.empty();
           if (value.is_null() && (key.starts_with("device") || is_known)) continue;
           error(pointer() + "/" + key,
                 "expected a string, found " + std::string(json_type_name(value)));
           continue;
         }
         const auto& text = value.get_ref<const std::string&>();
-        if (key == "name") {
+        if (key == "name"sv) {
           node.name = text;
-        } else if (key == "op_type") {
+        } else if (key == "op_type"sv) {
           node.op_type = text;
-        } else if (key == "device") {
+        } else if (key == "device"sv) {
           node.device = text;
         } else {
           node.device_reason = text;
         }
-      } else if (key == "partition" || key == "fusion_group") {
+      } else if (key == "partition"sv || key == "fusion_group"sv) {
         if (value.is_null()) continue;
         if (!value.is_number_integer() || value.get<std::int64_t>() < 0) {
           error(pointer() + "/" + key, "expected a non-negative integer, found " + value.dump());
           continue;
         }
-        (key == "partition" ? node.partition : node.fusion_group) = value.get<std::int64_t>();
-      } else if (key == "folded" && !value.is_boolean() && !value.is_null()) {
+        (key == "partition"sv ? node.partition : node.fusion_group) = value.get<std::int64_t>();
+      } else if (key == "folded"sv && !value.is_boolean() && !value.is_null()) {
         error(pointer() + "/folded",
               "expected true or false, found " + std::string(json_type_name(value)));
-      } else if (key == "attrs" && !value.is_object() && !value.is_null()) {
+      } else if (key == "attrs"sv && !value.is_object() && !value.is_null()) {
         error(pointer() + "/attrs",
               "expected an object, found " + std::string(json_type_name(value)));
       }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes a document so that people can diff and grep it: each member of the top level and each
-// element of its arrays on a separate line, everything below them compact. O(size of the
-// text).
+// element of its arrays on a separate line, everything below them compact. The text can be passed
+// on in pieces of about a megabyte; all its strings are checked before the first of several. O(size
+// of the text).
 #include "npu/ir/json_writer.hpp"
 
 #include <algorithm>
@@ -13,9 +14,30 @@
 #include "ir/folded_nodes.hpp"
 #include "ir/mention_form.hpp"
 #include "npu/support/error.hpp"
+#include "support/json_dom.hpp"
 
 namespace npu {
 namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::size_t kMostHeldBytes = std::size_t{1} << 20;
+
+// Where text goes: all of it stays, or each piece is passed on.
+struct Output {
+  std::string text;
+  const TextSink* sink = nullptr;
+  const Graph* unchecked = nullptr;  // whose strings nobody has looked at
+
+  void end_of_line() {
+    if (sink != nullptr && text.size() >= kMostHeldBytes) pass_on();
+  }
+  void pass_on();
+};
+
+[[noreturn]] void refuse_encoding() {
+  throw Error(ErrorCode::kUsage, "a name or path that would be written is not valid UTF-8");
+}
 
 template <typename Integer>
 void append_integer(std::string& text, Integer value) {
@@ -40,7 +62,7 @@ void append_string(std::string& text, std::string_view value) {
   try {
     text += Json(value).dump();
   } catch (const Json::exception&) {
-    throw Error(ErrorCode::kUsage, "a name or path that would be written is not valid UTF-8");
+    refuse_encoding();
   }
 }
 
@@ -66,7 +88,7 @@ void append_value(std::string& text, const Json& value) {
         append_value(text, member);
         separator = ',';
       }
-      text += separator == '{' ? "{}" : "}";
+      text += separator == '{' ? "{}"sv : "}"sv;
       return;
     }
     case Json::value_t::array: {
@@ -76,7 +98,7 @@ void append_value(std::string& text, const Json& value) {
         append_value(text, element);
         separator = ',';
       }
-      text += separator == '[' ? "[]" : "]";
+      text += separator == '[' ? "[]"sv : "]"sv;
       return;
     }
     case Json::value_t::string:
@@ -96,11 +118,15 @@ void append_value(std::string& text, const Json& value) {
   }
 }
 
-void append_member(std::string& text, std::string_view key, const Json& value, bool& first) {
-  if (!first) text += ", ";
+void append_key(std::string& text, std::string_view key, bool& first) {
+  if (!first) text += ", "sv;
   first = false;
   append_string(text, key);
-  text += ": ";
+  text += ": "sv;
+}
+
+void append_member(std::string& text, std::string_view key, const Json& value, bool& first) {
+  append_key(text, key, first);
   append_value(text, value);
 }
 
@@ -111,84 +137,100 @@ void append_mentions(std::string& text, const Graph& graph, const std::vector<Te
     const TensorInfo& tensor = graph.tensor(id);
     text += separator;
     separator = ',';
-    text += "{\"name\":";
+    text += "{\"name\":"sv;
     append_string(text, tensor.name);
-    text += ",\"shape\":[";
+    text += ",\"shape\":["sv;
     for (std::size_t axis = 0; axis < tensor.shape.size(); ++axis) {
       if (axis > 0) text += ',';
       append_integer(text, tensor.shape[axis]);
     }
-    text += "],\"dtype\":\"";
+    text += "],\"dtype\":\""sv;
     text += dtype_name(tensor.dtype);
     text += '"';
     if (names_producer(tensor, form)) {
-      text += ",\"producer_node\":";
+      text += ",\"producer_node\":"sv;
       append_string(text, is_computed(tensor) ? graph.producer_name(tensor) : tensor.name);
-      text += ",\"producer_output_idx\":";
+      text += ",\"producer_output_idx\":"sv;
       append_integer(text, tensor.result);
     }
     text += '}';
   }
-  text += separator == '[' ? "[]" : "]";
+  text += separator == '[' ? "[]"sv : "]"sv;
 }
 
 // True if `value` stands for what the graph knows, which is written then.
 bool append_known(std::string& text, const Graph& graph, const Node& node, std::string_view key,
                   const Json& value, bool& first) {
   const auto form = mention_form(value);
-  const bool is_list = form && (key == "inputs" || key == "outputs");
-  const bool is_name = value.is_null() && (key == "name" || key == "op_type");
+  const bool is_list = form && (key == "inputs"sv || key == "outputs"sv);
+  const bool is_name = value.is_null() && (key == "name"sv || key == "op_type"sv);
   if (!is_list && !is_name) return false;
-  if (!first) text += ", ";
-  first = false;
-  append_string(text, key);
-  text += ": ";
+  append_key(text, key, first);
   if (is_list) {
-    append_mentions(text, graph, key == "inputs" ? node.inputs : node.outputs, *form);
+    append_mentions(text, graph, key == "inputs"sv ? node.inputs : node.outputs, *form);
   } else {
-    append_string(text, key == "name" ? node.name : node.op_type);
+    append_string(text, key == "name"sv ? node.name : node.op_type);
   }
   return true;
 }
 
+// A member of a node that has a field of its own.
+struct TypedMember {
+  std::string_view key;
+  const std::optional<std::string>* text = nullptr;
+  const std::optional<std::int64_t>* number = nullptr;
+  bool written = false;
+
+  bool has_value() const { return text != nullptr ? text->has_value() : number->has_value(); }
+  void append(std::string& out, bool& first) {
+    written = true;
+    append_key(out, key, first);
+    if (!has_value()) {
+      out += "null"sv;
+    } else if (text != nullptr) {
+      append_string(out, **text);
+    } else {
+      append_integer(out, **number);
+    }
+  }
+};
+
 // Typed fields of a node win over the keys of the object that was read; the order of keys stays.
 void append_node(std::string& text, const Graph& graph, const Node& node) {
-  std::array<std::pair<std::string_view, Json>, 4> typed{{
-      {"device", node.device ? Json(*node.device) : Json()},
-      {"device_reason", node.device_reason ? Json(*node.device_reason) : Json()},
-      {"fusion_group", node.fusion_group ? Json(*node.fusion_group) : Json()},
-      {"partition", node.partition ? Json(*node.partition) : Json()},
-  }};
+  std::array<TypedMember, 4> typed{{{.key = "device", .text = &node.device},
+                                    {.key = "device_reason", .text = &node.device_reason},
+                                    {.key = "fusion_group", .number = &node.fusion_group},
+                                    {.key = "partition", .number = &node.partition}}};
   bool first = true;
   text += '{';
   for (const auto& [key, value] : node.json.get_ref<const Json::object_t&>()) {
     if (append_known(text, graph, node, key, value, first)) continue;
-    auto* field = typed.begin();
-    while (field != typed.end() && field->first != key) ++field;
-    if (field == typed.end()) {
+    auto* member = typed.begin();
+    while (member != typed.end() && member->key != key) ++member;
+    if (member == typed.end()) {
       append_member(text, key, value, first);
-    } else {
+    } else if (member->has_value() || value.is_null()) {
       // A null that was read means the same as no value, and is kept.
-      if (!field->second.is_null() || value.is_null())
-        append_member(text, key, field->second, first);
-      field->second = Json();
+      member->append(text, first);
     }
   }
-  for (const auto& [key, value] : typed) {
-    if (!value.is_null()) append_member(text, key, value, first);
+  for (TypedMember& member : typed) {
+    if (!member.written && member.has_value()) member.append(text, first);
   }
   text += '}';
 }
 
 template <typename Range, typename Append>
-void append_lines(std::string& text, const Range& range, std::size_t indent, Append append) {
+void append_lines(Output& out, const Range& range, std::size_t indent, Append append) {
+  std::string& text = out.text;
   text += '[';
   bool first = true;
   for (const auto& element : range) {
-    text += first ? "\n" : ",\n";
+    text += first ? "\n"sv : ",\n"sv;
     text.append(indent + 2, ' ');
     first = false;
     append(element);
+    out.end_of_line();
   }
   if (!first) text.append("\n").append(indent, ' ');
   text += ']';
@@ -196,19 +238,21 @@ void append_lines(std::string& text, const Range& range, std::size_t indent, App
 
 // Breaks objects into lines down to `depth`, and arrays of objects or arrays that are direct
 // members of such an object.
-void append_broken(std::string& text, const Json& value, std::size_t indent, int depth) {
+void append_broken(Output& out, const Json& value, std::size_t indent, int depth) {
+  std::string& text = out.text;
   if (value.is_array() && !value.empty() && value.front().is_structured()) {
-    append_lines(text, value, indent, [&](const Json& element) { append_value(text, element); });
+    append_lines(out, value, indent, [&](const Json& element) { append_value(text, element); });
   } else if (value.is_object() && !value.empty() && depth > 0) {
     text += '{';
     bool first = true;
     for (const auto& [key, member] : value.get_ref<const Json::object_t&>()) {
-      text += first ? "\n" : ",\n";
+      text += first ? "\n"sv : ",\n"sv;
       first = false;
       text.append(indent + 2, ' ');
       append_string(text, key);
-      text += ": ";
-      append_broken(text, member, indent + 2, depth - 1);
+      text += ": "sv;
+      append_broken(out, member, indent + 2, depth - 1);
+      out.end_of_line();
     }
     text.append("\n").append(indent, ' ');
     text += '}';
@@ -219,6 +263,62 @@ void append_broken(std::string& text, const Json& value, std::size_t indent, int
 
 // weight_name_mapping and constants get a line per member; npu one per member of each section.
 int depth_of(std::string_view key) { return key == "npu" ? 2 : 1; }
+
+void append_graph(Output& out, const Graph& graph) {
+  std::string& text = out.text;
+  text += '{';
+  bool first = true;
+  for (const auto& [key, value] : graph.document().get_ref<const Json::object_t&>()) {
+    text += first ? "\n  "sv : ",\n  "sv;
+    first = false;
+    append_string(text, key);
+    text += ": "sv;
+    if (key == "nodes"sv) {
+      append_lines(out, document_nodes(graph), 2,
+                   [&](const Node* node) { append_node(text, graph, *node); });
+    } else {
+      append_broken(out, value, 2, depth_of(key));
+    }
+  }
+  text += "\n}\n";
+}
+
+void check_string(std::string_view text) {
+  unsigned char bits = 0;
+  for (const char c : text) bits |= static_cast<unsigned char>(c);
+  if (bits < 0x80) return;
+  if (!simdjson::validate_utf8(text.data(), text.size())) refuse_encoding();
+}
+
+void check_strings(const Json& json) {
+  if (json.is_string()) return check_string(json.get_ref<const std::string&>());
+  if (json.is_array()) {
+    for (const Json& element : json.get_ref<const Json::array_t&>()) check_strings(element);
+  } else if (json.is_object()) {
+    for (const auto& [key, value] : json.get_ref<const Json::object_t&>()) {
+      check_string(key);
+      check_strings(value);
+    }
+  }
+}
+
+void check_strings(const Graph& graph) {
+  check_strings(graph.document());
+  for (const TensorInfo& tensor : graph.tensors()) check_string(tensor.name);
+  for (const Node* node : document_nodes(graph)) {
+    check_string(node->name);
+    check_string(node->op_type);
+    if (node->device) check_string(*node->device);
+    if (node->device_reason) check_string(*node->device_reason);
+    check_strings(node->json);
+  }
+}
+
+void Output::pass_on() {
+  if (unchecked != nullptr) check_strings(*std::exchange(unchecked, nullptr));
+  (*sink)(text);
+  text.clear();
+}
 
 // A document below attrs: only what stands for numbers in it is one.
 void set_form_of_document(Json& document, NonFiniteForm form);
@@ -263,31 +363,23 @@ void set_non_finite_form(Graph& graph, NonFiniteForm form) {
 }
 
 std::string write_document(const Json& document) {
-  std::string text;
-  append_broken(text, document, 0, 3);
-  text += '\n';
-  return text;
+  Output out;
+  append_broken(out, document, 0, 3);
+  out.text += '\n';
+  return std::move(out.text);
 }
 
 std::string write_graph(const Graph& graph) {
-  std::string text;
-  text.reserve(graph.nodes().size() * 800 + 4096);
-  text += '{';
-  bool first = true;
-  for (const auto& [key, value] : graph.document().get_ref<const Json::object_t&>()) {
-    text += first ? "\n  " : ",\n  ";
-    first = false;
-    append_string(text, key);
-    text += ": ";
-    if (key == "nodes") {
-      append_lines(text, document_nodes(graph), 2,
-                   [&](const Node* node) { append_node(text, graph, *node); });
-    } else {
-      append_broken(text, value, 2, depth_of(key));
-    }
-  }
-  text += "\n}\n";
-  return text;
+  Output out;
+  out.text.reserve(graph.nodes().size() * 800 + 4096);
+  append_graph(out, graph);
+  return std::move(out.text);
+}
+
+void write_graph(const Graph& graph, const TextSink& sink) {
+  Output out{.text = {}, .sink = &sink, .unchecked = &graph};
+  append_graph(out, graph);
+  sink(out.text);
 }
 
 }  // namespace npu

@@ -66,8 +66,7 @@ std::int32_t channel_axis(const Graph& graph, TensorId id) {
   const TensorInfo& tensor = graph.tensor(id);
   const auto rank = static_cast<std::int32_t>(tensor.shape.size());
   const auto is_convolution = [&](NodeId node) {
-    const OpInfo* op = find_op(graph.node(node).op_type);
-    return op != nullptr && op->role == FusionRole::kConv;
+    return fusion_role(graph.node(node).op_type) == FusionRole::kConv;
   };
   if (is_read_by_matrix_product(graph, id)) {
     return rank >= 1 && tensor.shape[index_of(rank - 1)] <= kMostChannels ? rank - 1 : -1;

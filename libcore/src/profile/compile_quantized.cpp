@@ -136,6 +136,8 @@ class QuantizedCompiler {
     if (diagnostics_.has_errors()) return false;
     QuantizeOptions precision = options_.precision;
     precision.target = options_.model.where.target;
+    // Unlike a document, a bundle is for this machine.
+    if (precision.target.empty()) precision.target = "host";
     result_.precision = quantize_model(graph_, ranges, precision, diagnostics_);
     return !diagnostics_.has_errors();
   }
@@ -177,6 +179,7 @@ CompileQuantizedResult compile_quantized(Graph& graph, const CompileQuantizedOpt
 std::string quantized_summary(const CompileQuantizedResult& result) {
   const double share = compile_metrics(result.model.report).at("int8_macs");
   std::string text = "int8: " + fixed_text(100 * share, 1) + " % of the multiply-adds";
+  if (!result.precision.weights_reason.empty()) text += "; " + result.precision.weights_reason;
   if (!result.error) return text;
   const bool is_equal = std::isinf(result.error->snr_db) && result.error->snr_db > 0;
   return text + "; against float on " + std::to_string(result.error->samples) +

@@ -25,8 +25,9 @@ std::size_t index_of(std::int32_t value) { return static_cast<std::size_t>(value
 constexpr double kSmallBytes = 4096;
 constexpr double kClearly = 0.03;  // of the whole time: more than a machine's noise
 
-/// A line through points of very different sizes: least squares of the errors per byte, with
-/// neither a negative latency nor a negative rate.
+}  // namespace
+
+/// Least squares of the errors per byte.
 LinkFit fitted(std::string from, std::string to, const std::vector<CopySample>& samples) {
   LinkFit fit{.from = std::move(from),
               .to = std::move(to),
@@ -61,6 +62,8 @@ LinkFit fitted(std::string from, std::string to, const std::vector<CopySample>& 
   fit.bytes_per_s = slope > 0 ? std::min(1e6 / slope, 1e18) : 0;
   return fit;
 }
+
+namespace {
 
 class Builder {
  public:

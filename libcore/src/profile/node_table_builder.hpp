@@ -30,6 +30,10 @@ struct CopySample {
   double us = 0;
 };
 
+/// A line through points of very different sizes, with neither a negative latency nor a negative
+/// rate.
+LinkFit fitted(std::string from, std::string to, const std::vector<CopySample>& samples);
+
 /// Fills in the devices' overheads, nodes, borders, links and placements of `table`, which has its
 /// devices already. The first placement in which a tensor crosses fixes its time.
 void build_node_table(const std::vector<MeasuredPlacement>& placements,

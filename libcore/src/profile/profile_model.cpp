@@ -31,6 +31,7 @@
 #include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
 #include "partition/placement/placement_problem.hpp"
+#include "profile/int8_times.hpp"
 #include "profile/node_table_builder.hpp"
 #include "profile/run_samples.hpp"
 #include "runtime/random_tensor.hpp"
@@ -298,7 +299,14 @@ class ModelProfiler {
 NodeTable profile_model(const Graph& graph, const ProfileModelOptions& options,
                         const std::function<bool(const ProfileProgress&)>& progress,
                         Diagnostics& diagnostics) {
-  return ModelProfiler(graph, options, progress, diagnostics).run();
+  std::optional<Graph> int8;  // first: ranges of another model are refused before minutes pass
+  if (options.ranges) int8 = quantized_copy(graph, options, diagnostics);
+  if (diagnostics.has_errors()) return {};
+  NodeTable table = ModelProfiler(graph, options, progress, diagnostics).run();
+  if (int8 && !diagnostics.has_errors()) {
+    add_int8_times(graph, *int8, options, progress, diagnostics, table);
+  }
+  return table;
 }
 
 }  // namespace npu

@@ -16,6 +16,38 @@ std::string ms(double us) { return fixed_text(us / 1000, 3); }
 
 std::string percent(double share) { return fixed_text(100 * share, 1) + " %"; }
 
+std::string line_text(double latency_us, double bytes_per_s, std::int32_t samples) {
+  return fixed_text(latency_us, 1) + " us and " +
+         (bytes_per_s > 0 ? bytes_text(bytes_per_s) + "/s" : "nothing for bytes") + ", of " +
+         std::to_string(samples) + " tensors";
+}
+
+/// What int8 takes beside float32, of the nodes that can be int8.
+std::string int8_text(const NodeTable& table) {
+  std::string text;
+  for (const NodeTableDevice& device : table.devices) {
+    std::map<std::string, double> int8;
+    double integers = 0;
+    for (const NodeTime& node : table.int8) {
+      if (node.device != device.name) continue;
+      int8.emplace(node.node, node.time.us);
+      integers += node.time.us;
+    }
+    if (int8.empty()) continue;
+    double floats = 0;
+    for (const NodeTime& node : table.nodes) {
+      if (node.device == device.name && int8.contains(node.node)) floats += node.time.us;
+    }
+    text += "int8 on " + device.name + ": " + std::to_string(int8.size()) + " nodes take " +
+            ms(integers) + " ms, " + ms(floats) + " ms in float32\n";
+  }
+  for (const ConversionFit& fit : table.conversions) {
+    text += std::string(fit.to_int8 ? "float32 -> int8" : "int8 -> float32") + " on " + fit.device +
+            ": " + line_text(fit.latency_us, fit.bytes_per_s, fit.samples) + "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string format_node_table(const Graph& graph, const NodeTable& table) {
@@ -35,10 +67,10 @@ std::string format_node_table(const Graph& graph, const NodeTable& table) {
             " us for each partition\n";
   }
   for (const LinkFit& link : table.links) {
-    text += link.from + " -> " + link.to + ": " + fixed_text(link.latency_us, 1) + " us and " +
-            (link.bytes_per_s > 0 ? bytes_text(link.bytes_per_s) + "/s" : "nothing for bytes") +
-            ", of " + std::to_string(link.samples) + " tensors or copies\n";
+    text += link.from + " -> " + link.to + ": " +
+            line_text(link.latency_us, link.bytes_per_s, link.samples) + " or copies\n";
   }
+  text += int8_text(table);
   std::map<std::string, std::map<std::string, double>> times;  // node, device
   for (const NodeTime& node : table.nodes) times[node.node][node.device] = node.time.us;
   std::vector<std::pair<double, const Node*>> order;

@@ -27,10 +27,9 @@ namespace npu {
 namespace {
 
 constexpr double kActivationSteps = 255;
-constexpr double kWeightSteps = 127;
+constexpr auto kWeightSteps = static_cast<double>(kCorrectedWeights.high);
 constexpr std::array<double, 4> kExponents{0.25, 0.5, 0.75, 1.0};
 constexpr int kMostDoublings = 24;
-constexpr QuantForm kWeightForm{DType::kInt8, -127, 127, true};
 
 double factor_of(const std::vector<float>& factors, std::size_t channel) {
   return factors.empty() ? 1.0 : double{factors[channel]};
@@ -180,6 +179,7 @@ std::optional<ProductWeight> product_weight(const Graph& graph, const Node& node
   if (!operand) return std::nullopt;
   const Shape& shape = graph.tensor(operand->tensor).shape;
   const bool at_front = fusion_role(node.op_type) == FusionRole::kConv;
+  if (at_front && operand->axis != 0) return std::nullopt;  // transposed
   if (axis != (at_front ? 1 : static_cast<std::int32_t>(data.size()) - 1)) return std::nullopt;
   return at_front ? convolution_weight(data, shape) : matrix_weight(data, shape, operand->axis);
 }
@@ -253,8 +253,8 @@ std::vector<float> bias_correction(const ProductWeight& weight, const std::vecto
                                    const ChannelExtremes& extremes, const ChannelMoments& moments) {
   std::vector<float> scales;
   for (std::size_t o = 0; o < extremes.low.size(); ++o) {
-    scales.push_back(
-        static_cast<float>(quant_params({extremes.low[o], extremes.high[o]}, kWeightForm).scale));
+    scales.push_back(static_cast<float>(
+        quant_params({extremes.low[o], extremes.high[o]}, kCorrectedWeights).scale));
   }
   std::vector<double> sums(scales.size(), 0);
   for_each_kernel(

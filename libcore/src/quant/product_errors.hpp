@@ -7,9 +7,13 @@
 #include <vector>
 
 #include "npu/ir/graph.hpp"
+#include "npu/quant/choose_range.hpp"
 #include "npu/quant/tensor_ranges.hpp"
 
 namespace npu {
+
+/// The integers of weights that corrections and extremes are for.
+inline constexpr QuantForm kCorrectedWeights{DType::kInt8, -127, 127, true};
 
 /// What the channels of a tensor held: sums over all finite numbers.
 struct ChannelMoments {

@@ -18,14 +18,17 @@ struct Row {
   std::size_t operand;
   std::int32_t axis;
 };
-constexpr std::array<Row, 8> kRows{{{"conv1d", 1, 0},
-                                    {"conv2d", 1, 0},
-                                    {"conv3d", 1, 0},
-                                    {"convolution", 1, 0},
-                                    {"linear", 1, 0},
-                                    {"addmm", 2, kLastAxis},
-                                    {"mm", 1, kLastAxis},
-                                    {"matmul", 1, kLastAxis}}};
+constexpr std::array<Row, 11> kRows{{{"conv1d", 1, 0},
+                                     {"conv2d", 1, 0},
+                                     {"conv3d", 1, 0},
+                                     {"convolution", 1, 0},
+                                     {"conv_transpose1d", 1, 1},
+                                     {"conv_transpose2d", 1, 1},
+                                     {"conv_transpose3d", 1, 1},
+                                     {"linear", 1, 0},
+                                     {"addmm", 2, kLastAxis},
+                                     {"mm", 1, kLastAxis},
+                                     {"matmul", 1, kLastAxis}}};
 
 bool is_transposed(const Node& node) {
   const Json* flag = find_member(node.attrs(), "transposed");
@@ -38,9 +41,7 @@ std::optional<WeightOperand> weight_operand(const Graph& graph, const Node& node
   const std::string_view name = functional_name(node.op_type);
   const auto* row = std::find_if(kRows.begin(), kRows.end(),
                                  [&](const Row& candidate) { return candidate.op == name; });
-  if (row == kRows.end() || row->operand >= node.inputs.size() || is_transposed(node)) {
-    return std::nullopt;
-  }
+  if (row == kRows.end() || row->operand >= node.inputs.size()) return std::nullopt;
   const TensorId id = node.inputs[row->operand];
   const TensorInfo& tensor = graph.tensor(id);
   if (tensor.kind != TensorKind::kWeight || tensor.is_folded() || tensor.dtype != DType::kFloat32 ||
@@ -48,6 +49,7 @@ std::optional<WeightOperand> weight_operand(const Graph& graph, const Node& node
     return std::nullopt;
   }
   const auto last = static_cast<std::int32_t>(tensor.shape.size()) - 1;
+  if (is_transposed(node)) return WeightOperand{row->operand, id, 1};
   return WeightOperand{row->operand, id, row->axis == kLastAxis ? last : row->axis};
 }
 

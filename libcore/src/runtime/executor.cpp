@@ -15,11 +15,13 @@
 #include <set>
 
 #include "compile/sub_ir.hpp"
+#include "device/device_sharing.hpp"
 #include "npu/support/elapsed.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
 #include "runtime/executor_run.hpp"
+#include "runtime/tap_tensors.hpp"
 #include "support/thread_pool.hpp"
 
 namespace npu {
@@ -57,6 +59,7 @@ void Executor::load(const Target& target, const std::vector<Tensor>& weights,
                     const ExecutorOptions& options, const std::vector<CompiledPartition>& compiled,
                     const OpenDevices& open) {
   open_devices(target, options, open);
+  place_taps(options.taps, compiled);
   load_within_memory(target, options, weights, compiled);
   open_flights(options);
   schedule();
@@ -105,6 +108,32 @@ void Executor::open_devices(const Target& target, const ExecutorOptions& options
   check_in_flight(options.in_flight);
 }
 
+void Executor::place_taps(const std::vector<std::string>& names,
+                          const std::vector<CompiledPartition>& compiled) {
+  const std::vector<std::optional<TapPlace>> places = find_taps(graph_, plan_, compiled, names);
+  std::vector<std::size_t> counts(plan_.partitions.size(), 0);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!places[i]) {
+      throw Error(ErrorCode::kUnsupported, "no program hands out the result '" + names[i] + "'");
+    }
+    Tap& tap = taps_.emplace_back();
+    tap.tensor = places[i]->tensor;
+    tap.partition = places[i]->partition;
+    if (!places[i]->is_boundary) tap.index = counts[tap.partition]++;
+  }
+}
+
+ProgramSignature Executor::signature_of(std::size_t partition) const {
+  const Partition& part = plan_.partitions[partition];
+  ProgramSignature signature = program_signature(graph_, part.nodes.size(), part.boundary.outputs);
+  for (const Tap& tap : taps_) {
+    if (tap.partition != partition || !tap.index) continue;
+    const TensorInfo& info = graph_.tensor(tap.tensor);
+    signature.taps.push_back({info.name, {info.dtype, info.shape}});
+  }
+  return signature;
+}
+
 /// Every device has to take so many runs at once.
 void Executor::check_in_flight(std::int32_t wanted) const {
   if (wanted <= 1) return;
@@ -128,23 +157,34 @@ void Executor::check_in_flight(std::int32_t wanted) const {
 void Executor::open_flights(const ExecutorOptions& options) {
   for (std::int32_t i = 1; i < options.in_flight; ++i) {
     auto flight = std::make_unique<Flight>();
-    for (const auto& first : flights_.front()->programs) {
-      flight->programs.push_back(
-          std::make_unique<DeviceProgram>(first->model(), first->signature()));
+    const auto scratch = make_scratch();
+    for (std::size_t p = 0; p < plan_.partitions.size(); ++p) {
+      const DeviceProgram& first = *flights_.front()->programs[p];
+      const auto d = static_cast<std::size_t>(device_index_.at(plan_.partitions[p].device));
+      flight->programs.push_back(std::make_unique<DeviceProgram>(first.model(), first.signature(),
+                                                                 std::string(), scratch[d]));
     }
     flights_.push_back(std::move(flight));
   }
   for (const auto& flight : flights_) {
     for (const auto& program : flight->programs) {
       const bool keeps = program->model()->device()->keeps_outputs();
-      flight->outputs.push_back(keeps ? program->make_outputs()
+      flight->outputs.push_back(keeps ? program->make_outputs(is_shared(*program))
                                       : std::vector<std::shared_ptr<DeviceBuffer>>());
+      flight->taps.push_back(program->make_taps());
     }
     for (std::size_t d = 0; d < devices_.size(); ++d) {
       flight->queues.push_back(has_queue_[d] != 0 ? std::make_unique<DeviceQueue>(devices_[d])
                                                   : nullptr);
     }
   }
+}
+
+/// Whether results of a program may be used in place by a device of another backend.
+bool Executor::is_shared(const DeviceProgram& program) const {
+  const DeviceInstance& home = *program.model()->device();
+  return std::any_of(devices_.begin(), devices_.end(),
+                     [&](const auto& device) { return shares_memory(home, *device); });
 }
 
 /// Whether the content of a buffer can go from one device to another without the host.
@@ -207,9 +247,33 @@ void Executor::share_weights(const std::vector<Tensor>& weights,
   }
 }
 
+/// The scratch memory that the programs of each device need, which run one after another, where the
+/// backend takes it from the host; otherwise 0.
+void Executor::find_scratch(const std::vector<CompiledPartition>& compiled) {
+  scratch_bytes_.assign(devices_.size(), 0);
+  for (std::size_t p = 0; p < plan_.partitions.size(); ++p) {
+    const auto d = static_cast<std::size_t>(device_index_.at(plan_.partitions[p].device));
+    if (!devices_[d]->backend().has_feature("scratch")) continue;
+    const auto report = devices_[d]->blob_memory(compiled[p].blob);
+    if (!report || report->memories.empty()) continue;
+    scratch_bytes_[d] = std::max(scratch_bytes_[d], report->memories.front().scratch);
+  }
+}
+
+/// One for each device of a flight; null if its programs have their own.
+std::vector<std::shared_ptr<DeviceBuffer>> Executor::make_scratch() const {
+  std::vector<std::shared_ptr<DeviceBuffer>> scratch(devices_.size());
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    if (scratch_bytes_[d] != 0) scratch[d] = devices_[d]->make_scratch(scratch_bytes_[d]);
+  }
+  return scratch;
+}
+
 void Executor::load_partitions(const std::vector<Tensor>& weights,
                                const std::vector<CompiledPartition>& compiled) {
   share_weights(weights, compiled);
+  find_scratch(compiled);
+  const auto scratch = make_scratch();
   flights_.push_back(std::make_unique<Flight>());
   for (std::size_t p = 0; p < plan_.partitions.size(); ++p) {
     const Partition& partition = plan_.partitions[p];
@@ -231,10 +295,9 @@ void Executor::load_partitions(const std::vector<Tensor>& weights,
     LoadedPartition loaded;
     loaded.check = compiled[p].check_blob;
     try {
-      flights_.front()->programs.push_back(instance.load(
-          compiled[p].blob, std::move(used),
-          program_signature(graph_, partition.nodes.size(), partition.boundary.outputs),
-          std::move(objects)));
+      flights_.front()->programs.push_back(
+          instance.load(compiled[p].blob, std::move(used), signature_of(p), std::move(objects),
+                        scratch[static_cast<std::size_t>(device)]));
     } catch (const Error&) {
       if (loaded.check) loaded.check();  // that the file is damaged says more
       throw;
@@ -257,6 +320,23 @@ std::size_t Executor::slot(TensorId tensor, std::int32_t device) {
   const auto [found, is_new] = slot_index_.try_emplace({tensor, device}, slots_.size());
   if (is_new) slots_.push_back({.tensor = tensor, .device = device});
   return found->second;
+}
+
+/// Which way the content of a slot goes to that of the step's device, and what it needs for it.
+void Executor::add_copy(Step& step, std::size_t from, std::size_t to) {
+  Slot& source = slots_[from];
+  const auto destination = static_cast<std::size_t>(step.device);
+  const bool has_queue = has_queue_[destination] != 0;
+  const bool is_direct = copies_directly(source.device, step.device);
+  const bool is_shared =
+      shares_memory(*devices_[static_cast<std::size_t>(source.device)], *devices_[destination]);
+  source.read_by_other |= !is_shared;
+  source.needs_host |= !is_direct && !is_shared;
+  source.is_kept |= has_queue || is_shared;
+  const bool is_staged = !is_direct && !is_shared && has_queue &&
+                         devices_[destination]->facts().pinned_memory.has_value();
+  if (is_staged && source.staged_on < 0) source.staged_on = step.device;
+  step.copies.push_back({from, to, is_direct, is_shared});
 }
 
 void Executor::schedule() {
@@ -287,11 +367,7 @@ void Executor::schedule() {
         const std::size_t to = slot(id, step.device);
         if (is_written(to)) continue;  // an earlier step has copied it
         const std::size_t from = home.at(id.value);
-        slots_[from].read_by_other = true;
-        const bool is_direct = copies_directly(slots_[from].device, step.device);
-        slots_[from].needs_host |= !is_direct;
-        slots_[from].is_kept |= has_queue_[static_cast<std::size_t>(step.device)] != 0;
-        step.copies.push_back({from, to, is_direct});
+        add_copy(step, from, to);
         step.reads.push_back(from);
         after.insert(written_by[from]);
         write(to, number);
@@ -322,14 +398,15 @@ void Executor::schedule() {
     for (const std::size_t read : step.reads) ++slots_[read].readers;
     steps_.push_back(std::move(step));
   }
-  output_slots_.resize(graph_.graph_outputs().size(), SIZE_MAX);
-  for (std::size_t i = 0; i < output_slots_.size(); ++i) {
-    const auto found = home.find(graph_.graph_outputs()[i].value);
-    if (found == home.end()) continue;
-    output_slots_[i] = found->second;
+  const auto result_slot = [&](TensorId id) {
+    const auto found = home.find(id.value);
+    if (found == home.end()) return SIZE_MAX;
     slots_[found->second].needs_host = true;
     ++slots_[found->second].readers;
-  }
+    return found->second;
+  };
+  for (const TensorId id : graph_.graph_outputs()) output_slots_.push_back(result_slot(id));
+  for (const Tap& tap : taps_) tap_slots_.push_back(tap.index ? SIZE_MAX : result_slot(tap.tensor));
   for (Slot& slot : slots_) {
     slot.is_kept |= has_queue_[static_cast<std::size_t>(slot.device)] != 0;
   }

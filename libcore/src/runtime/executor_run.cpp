@@ -11,9 +11,11 @@
 //
 // A step of a device that has queues is submitted with the events of what it waits for; "done" then
 // means submitted. A thread waits for an event only where the backends of source and destination
-// differ. What the queues work on stays until the run ends. Work is looked at in the order of the
-// plan, and what waits for a failure fails with the same error, so the earliest step says what went
-// wrong, whatever the timing.
+// differ and do not pass events to each other. Where the one exports its memory and the other takes
+// it, a transfer is none; what goes through the host goes in pieces, each written while the next
+// one is read. What the queues work on stays until the run ends. Work is looked at in the order of
+// the plan, and what waits for a failure fails with the same error, so the earliest step says what
+// went wrong, whatever the timing.
 //
 // A run is O(steps + tensors) besides the work of the backends.
 #include "runtime/executor_run.hpp"
@@ -26,7 +28,6 @@
 #include "support/thread_pool.hpp"
 
 namespace npu {
-
 std::string path_text(const StepRecord& transfer) {
   if (transfer.tensors == 0) return "";
   if (transfer.copied_bytes == 0) return "wrapped";
@@ -61,6 +62,7 @@ Executor::Run::Run(Executor& executor, Flight& flight, std::vector<Tensor> input
       start_(Clock::now()) {
   for (std::size_t i = 0; i < copies_.size(); ++i) copies_[i].readers = executor.slots_[i].readers;
   flight_.arrivals.resize(copies_.size());
+  flight_.staging.resize(copies_.size());
   flight_.is_busy = true;
 }
 
@@ -176,44 +178,6 @@ void Executor::Run::note(std::vector<StepRecord>& records, StepRecord record, do
   records.push_back(std::move(record));
 }
 
-void Executor::Run::transfer(std::size_t s) {
-  const double started = microseconds_since(start_);
-  const Step& step = executor_.steps_[s];
-  const Transfer& transfer = executor_.plan_.transfers[static_cast<std::size_t>(step.index)];
-  StepRecord record{
-      .kind = StepRecord::Kind::kTransfer, .index = step.index, .device = transfer.to_device};
-  for (const Step::Copy& copy : step.copies) {
-    const TransferPath path = has_queue(step.device) ? submit_arrival(s, copy) : arrive(step, copy);
-    const std::int64_t bytes = tensor_of(copy.from).bytes();
-    ++record.tensors;
-    record.bytes += bytes;
-    if (path != TransferPath::kWrapped) record.copied_bytes += bytes;
-    if (record_ != nullptr) record.paths.insert(path);
-  }
-  note(records_[s], std::move(record), started);
-}
-
-TransferPath Executor::Run::arrive(const Step& step, const Step::Copy& copy) {
-  const Copy& source = copies_[copy.from];
-  if (source.fetched != nullptr) source.fetched->wait();
-  Copy& arrived = copies_[copy.to];
-  arrived.buffer = wrap_source(step, copy.from);
-  if (arrived.buffer != nullptr) return TransferPath::kWrapped;
-  const TensorInfo& tensor = tensor_of(copy.from);
-  arrived.buffer = device(step.device).import_tensor(tensor.dtype, tensor.shape, source.memory);
-  return TransferPath::kCopied;
-}
-
-/// A buffer in the memory of another device's, which it keeps; null if that cannot be. Buffers of
-/// older backends are freed by their device's thread alone, not by the last owner.
-std::shared_ptr<DeviceBuffer> Executor::Run::wrap_source(const Step& step, std::size_t from) {
-  const Copy& source = copies_[from];
-  const bool is_its_own = source.host.data() == nullptr && source.memory != nullptr;
-  if (!is_its_own || device(executor_.slots_[from].device).backend().is_older()) return nullptr;
-  const TensorInfo& tensor = tensor_of(from);
-  return device(step.device).wrap(tensor.dtype, tensor.shape, source.memory, source.buffer);
-}
-
 void Executor::Run::upload_inputs(std::size_t s) {
   const Step& step = executor_.steps_[s];
   if (step.uploads.empty()) return;
@@ -246,7 +210,7 @@ void Executor::Run::run_partition(std::size_t s) {
   try {
     auto results = flight_.programs[partition]->run(
         arguments, flight_.outputs[partition], with_times ? &times : nullptr,
-        executor_.partitions_[partition].report_steps, deadline_ns());
+        executor_.partitions_[partition].report_steps, deadline_ns(), flight_.taps[partition]);
     for (std::size_t i = 0; i < results.size(); ++i) keep_result(step, i, std::move(results[i]));
   } catch (const BackendError& error) {
     tell_partition(step, error);
@@ -303,44 +267,6 @@ Executor::Run::Event Executor::Run::submitted(std::size_t s, Event event,
   return work_[s].back().event;
 }
 
-/// The buffer of a slot that queues write to; run after run the same.
-DeviceBuffer& Executor::Run::arrival(std::size_t slot) {
-  std::shared_ptr<DeviceBuffer>& buffer = flight_.arrivals[slot];
-  if (buffer == nullptr) {
-    const TensorInfo& tensor = tensor_of(slot);
-    buffer = device(executor_.slots_[slot].device).allocate(tensor.dtype, tensor.shape);
-  }
-  copies_[slot].buffer = buffer;
-  return *buffer;
-}
-
-TransferPath Executor::Run::submit_arrival(std::size_t s, const Step::Copy& copy) {
-  const Step& step = executor_.steps_[s];
-  const Copy& source = copies_[copy.from];
-  Copy& arrived = copies_[copy.to];
-  const std::int32_t home = executor_.slots_[copy.from].device;
-  if (copy.is_direct) {
-    std::vector<Event> after{source.ready};
-    Event event = queue(step.device).copy(*source.buffer, arrival(copy.to), after);
-    arrived.ready = submitted(s, std::move(event), std::move(after));
-    return TransferPath::kDeviceCopy;
-  }
-  std::vector<Event> after;
-  if (executor_.shares_events(home, step.device)) {
-    after.push_back(source.fetched);
-  } else if (source.fetched != nullptr) {
-    source.fetched->wait();
-  }
-  arrived.buffer = wrap_source(step, copy.from);
-  if (arrived.buffer != nullptr) {
-    if (!after.empty()) arrived.ready = after.front();
-    return TransferPath::kWrapped;
-  }
-  Event event = queue(step.device).write(arrival(copy.to), source.memory, after);
-  arrived.ready = submitted(s, std::move(event), std::move(after));
-  return has_queue(home) ? TransferPath::kStaged : TransferPath::kCopied;
-}
-
 void Executor::Run::submit_partition(std::size_t s) {
   const Step& step = executor_.steps_[s];
   const auto partition = static_cast<std::size_t>(step.index);
@@ -367,8 +293,10 @@ void Executor::Run::submit_partition(std::size_t s) {
     profile = std::make_unique<RunProfile>(program.signature().nodes,
                                            executor_.partitions_[partition].report_steps);
   }
-  Event event =
-      queue(step.device).run(program, arguments, handles, after, profile.get(), deadline_ns());
+  Event event = queue(step.device)
+                    .run(program, arguments, handles, after, profile.get(), deadline_ns(),
+                         flight_.taps[partition]);
+  for (const std::size_t slot : step.inputs) after.push_back(copies_[slot].cause);
   const Event done = submitted(s, std::move(event), std::move(after));
   work_[s].back().profile = std::move(profile);
   StepRecord record{.kind = StepRecord::Kind::kPartition,
@@ -382,22 +310,6 @@ void Executor::Run::submit_partition(std::size_t s) {
     if (executor_.slots_[slot].needs_host) submit_fetch(s, slot, done, mapped[i]);
   }
   queue(step.device).flush();
-}
-
-/// Content that the host needs: it is mapped, or a queue reads it.
-void Executor::Run::submit_fetch(std::size_t s, std::size_t slot, const Event& done,
-                                 const std::byte* mapped) {
-  Copy& copy = copies_[slot];
-  copy.memory = mapped;
-  copy.fetched = done;
-  if (mapped != nullptr || copy.buffer->bytes() == 0) return;
-  copy.host = Tensor(copy.buffer->dtype(), copy.buffer->shape());
-  copy.memory = copy.host.data();
-  std::vector<Event> after{done};
-  Event event =
-      queue(executor_.steps_[s].device).read(*copy.buffer, copy.host.mutable_data(), after);
-  copy.fetched = submitted(s, std::move(event), std::move(after));
-  work_[s].back().is_fetch = true;
 }
 
 /// Nothing that a queue still uses may go before its work is done.
@@ -471,10 +383,23 @@ void Executor::Run::take_garbage(std::int32_t device,
   free.swap(garbage_[static_cast<std::size_t>(device)]);
 }
 
+/// The content of a slot, once all work is done.
+Tensor Executor::Run::fetch(std::size_t slot) const {
+  const Copy& copy = copies_[slot];
+  // What a queue has fetched is read-only from now on, so others may hold it, too.
+  const bool is_fetched = copy.fetched != nullptr && copy.host.data() != nullptr;
+  return is_fetched ? copy.host : copy.buffer->to_host();
+}
+
 std::vector<Tensor> Executor::Run::fetch_outputs(std::vector<StepRecord>& records) {
   const double started = microseconds_since(start_);
   StepRecord record{.kind = StepRecord::Kind::kOutput, .device = "host"};
   std::vector<Tensor> outputs;
+  const auto add = [&](Tensor fetched) {
+    ++record.tensors;
+    record.bytes += static_cast<std::int64_t>(fetched.bytes());
+    outputs.push_back(std::move(fetched));
+  };
   for (std::size_t i = 0; i < executor_.graph_.graph_outputs().size(); ++i) {
     const TensorInfo& tensor = executor_.graph_.tensor(executor_.graph_.graph_outputs()[i]);
     if (tensor.kind == TensorKind::kGraphInput) {
@@ -482,13 +407,13 @@ std::vector<Tensor> Executor::Run::fetch_outputs(std::vector<StepRecord>& record
     } else if (tensor.kind == TensorKind::kWeight) {
       outputs.push_back(executor_.output_weights_[i]);
     } else {
-      const Copy& copy = copies_[executor_.output_slots_[i]];
-      // What a queue has fetched is read-only from now on, so others may hold it, too.
-      const bool is_fetched = copy.fetched != nullptr && copy.host.data() != nullptr;
-      outputs.push_back(is_fetched ? copy.host : copy.buffer->to_host());
-      ++record.tensors;
-      record.bytes += static_cast<std::int64_t>(outputs.back().bytes());
+      add(fetch(executor_.output_slots_[i]));
     }
+  }
+  for (std::size_t i = 0; i < executor_.taps_.size(); ++i) {
+    const Tap& tap = executor_.taps_[i];
+    add(tap.index ? flight_.taps[tap.partition][*tap.index]->to_host()
+                  : fetch(executor_.tap_slots_[i]));
   }
   note(records, std::move(record), started);
   return outputs;

@@ -22,9 +22,10 @@ struct Executor::Slot {
   std::int32_t device = 0;
   std::int32_t readers = 0;    ///< steps, and the graph's outputs
   bool read_by_other = false;  ///< by a transfer; on devices without queues: may need host memory
-  bool needs_host = false;     ///< by more than copies of the backend; on devices with queues: one
-                               ///< fetches it
-  bool is_kept = false;        ///< until the run ends, since work of a queue may use it
+  bool needs_host = false;     ///< by more than copies of the backend and memory that is shared; on
+                               ///< devices with queues: one fetches it
+  std::int32_t staged_on = -1;  ///< the device in whose pinned memory it is fetched, if it is one's
+  bool is_kept = false;         ///< until the run ends, since work of a queue may use it
 };
 
 struct Executor::Step {
@@ -32,6 +33,7 @@ struct Executor::Step {
     std::size_t from = 0;    ///< slot; for uploads, the graph input
     std::size_t to = 0;      ///< slot
     bool is_direct = false;  ///< of a transfer: by a copy of the backend
+    bool is_shared = false;  ///< of a transfer: in place, in memory that both devices map
   };
   PlanStep::Kind kind = PlanStep::Kind::kPartition;
   std::int32_t index = 0;
@@ -48,8 +50,12 @@ struct Executor::Step {
 struct Executor::Flight {
   std::vector<std::unique_ptr<DeviceProgram>> programs;             // by partition
   std::vector<std::vector<std::shared_ptr<DeviceBuffer>>> outputs;  // by partition, or empty
-  std::vector<std::shared_ptr<DeviceBuffer>> arrivals;  // by slot, where queues write; or null
-  std::vector<std::unique_ptr<DeviceQueue>> queues;     // by device; null if it has none
+  std::vector<std::vector<std::shared_ptr<DeviceBuffer>>> taps;     // by partition
+  // By slot; null if there is none: where queues write or memory is shared, and where the host
+  // finds what queues have read.
+  std::vector<std::shared_ptr<DeviceBuffer>> arrivals;
+  std::vector<std::shared_ptr<DeviceBuffer>> staging;
+  std::vector<std::unique_ptr<DeviceQueue>> queues;  // by device; null if it has none
   bool is_busy = false;
 };
 
@@ -77,9 +83,11 @@ class Executor::Run {
   struct Copy {
     std::shared_ptr<DeviceBuffer> buffer;
     Event ready;                        ///< of the work that fills the buffer; null: it is filled
+    Event cause;                        ///< of another backend, behind `ready`; may be null
     const std::byte* memory = nullptr;  ///< of the buffer or of `host`, if another device reads it
     Tensor host;                        ///< fetched, if the device's memory is not the host's
     Event fetched;                      ///< of the work that fills `memory`; null: it is filled
+    std::vector<Event> pieces;          ///< of the same, kSlice bytes each; empty if it is one
     std::int32_t readers = 0;
   };
   /// Work of a queue.
@@ -102,6 +110,8 @@ class Executor::Run {
   // Steps of devices without queues, which block.
   void transfer(std::size_t s);
   TransferPath arrive(const Step& step, const Step::Copy& copy);
+  bool share_source(const Step& step, const Step::Copy& copy);
+  Tensor fetch_unshared(std::size_t from);
   std::shared_ptr<DeviceBuffer> wrap_source(const Step& step, std::size_t from);
   void upload_inputs(std::size_t s);
   void run_partition(std::size_t s);
@@ -109,6 +119,9 @@ class Executor::Run {
 
   // Steps of devices with queues.
   TransferPath submit_arrival(std::size_t s, const Step::Copy& copy);
+  TransferPath submit_shared(std::size_t s, const Step::Copy& copy);
+  void submit_pieces(std::size_t s, const Step::Copy& copy);
+  std::byte* staging(std::size_t slot);
   void submit_partition(std::size_t s);
   void submit_fetch(std::size_t s, std::size_t slot, const Event& done, const std::byte* mapped);
   Event submitted(std::size_t s, Event event, std::vector<Event> after);
@@ -118,6 +131,7 @@ class Executor::Run {
   void finish_work();
   void finish_work(std::size_t s, Work& work);
   std::vector<Tensor> fetch_outputs(std::vector<StepRecord>& records);
+  Tensor fetch(std::size_t slot) const;
 
   bool has_queue(std::int32_t device) const {
     return executor_.has_queue_[static_cast<std::size_t>(device)] != 0;
@@ -151,6 +165,7 @@ class Executor::Run {
   std::vector<std::vector<StepRecord>> records_;  // by step, so that their order is the plan's
   std::vector<std::vector<Work>> work_;           // by step
   std::mutex mutex_;
+  std::mutex sharing_;  // of calls for a buffer that another device's thread makes
   std::condition_variable changed_;
   std::vector<char> done_;
   std::vector<std::vector<std::shared_ptr<DeviceBuffer>>> garbage_;  // by device

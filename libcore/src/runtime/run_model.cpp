@@ -10,7 +10,6 @@
 #include "npu/runtime/run_model.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <functional>
 #include <map>
 
@@ -37,6 +36,7 @@
 #include "runtime/run_inputs.hpp"
 #include "runtime/run_summary.hpp"
 #include "runtime/tap_tensors.hpp"
+#include "runtime/timed_runs.hpp"
 #include "runtime/trace.hpp"
 
 namespace npu {
@@ -96,86 +96,17 @@ struct ReadyModel {
   std::vector<Tensor> weights;  ///< those that its programs or its outputs need
   std::vector<CompiledPartition> partitions;
   OpenDevices devices;
-  double ready_ms = 0;  ///< reading or compiling it
+  std::vector<std::string> taps;     ///< results that its programs hand out in a run
+  std::vector<TapSummary> tap_rows;  ///< of all results that were asked for
+  double ready_ms = 0;               ///< reading or compiling it
   std::optional<CompileSource> compile;
   std::optional<BundleSource> bundle;
 };
 
-/// One run, and those of --bench or --in-flight.
-struct Runs {
-  std::vector<Tensor> outputs;  ///< of the first run
-  RunRecord first;
-  RunRecord last;
-  std::vector<double> times;  ///< of all but the first, in milliseconds
-  double seconds = 0;         ///< that those took together
-  bool is_same = true;        ///< all gave the bits of the first
-  bool is_cut_short = false;  ///< by the deadline
-  bool is_late = false;       ///< the last one has ended after it
-  bool is_recovered = false;  ///< a device was lost, and all were made again
-};
-
-bool is_late(const RunModelOptions& options) {
-  return options.deadline && Clock::now() >= *options.deadline;
-}
-
-/// Makes the runs of --bench, as many at once as the executor takes; they end in the order of their
-/// starts. None is started behind the deadline.
-void run_more(Executor& executor, const std::vector<Tensor>& inputs, const RunModelOptions& options,
-              Runs& runs) {
-  struct Going {
-    RunRecord record;  // which the run fills, and is to outlive it
-    std::shared_ptr<Executor::Run> run;
-  };
-  const std::int32_t in_flight = options.executor.in_flight;
-  const std::int64_t more = options.bench == 0 && in_flight > 1 ? in_flight : options.bench;
-  std::deque<Going> going;
-  std::int64_t started = 0;
-  const auto start = Clock::now();
-  for (;;) {
-    while (started < more && going.size() < index_of(in_flight) && !is_late(options)) {
-      Going& next = going.emplace_back();
-      next.run = executor.start(inputs, &next.record, !options.trace.empty());
-      ++started;
-    }
-    if (going.empty()) break;
-    std::vector<Tensor> outputs;
-    try {
-      outputs = executor.wait(going.front().run);
-    } catch (const RunLate&) {
-      runs.is_cut_short = true;
-      break;
-    }
-    if (in_flight > 1) runs.is_same = same_bits(outputs, runs.outputs) && runs.is_same;
-    runs.last = std::move(going.front().record);
-    runs.times.push_back(runs.last.total_us / 1000);
-    going.pop_front();
-  }
-  runs.is_cut_short = runs.is_cut_short || started < more;
-  runs.seconds = milliseconds_since(start) / 1000;
-}
-
-/// The first run is alone, so that the others are compared with it and find everything warm.
-Runs run_all(Executor& executor, const std::vector<Tensor>& inputs,
-             const RunModelOptions& options) {
-  if (is_late(options)) {
-    throw Error(ErrorCode::kInfeasible,
-                "the deadline is over before the first run; allow more with --deadline");
-  }
-  Runs runs;
-  runs.outputs = executor.run(inputs, &runs.first, !options.trace.empty());
-  runs.last = runs.first;
-  run_more(executor, inputs, options, runs);
-  runs.is_late = !runs.is_cut_short && is_late(options);
-  log(LogModule::kRun, LogLevel::kInfo, [&] {
-    return "first run " + fixed_text(runs.first.total_us / 1000, 2) + " ms, timed runs after it " +
-           std::to_string(runs.times.size());
-  });
-  return runs;
-}
-
 /// The report of the runs themselves, without comparisons.
-RunReport report_of(const Graph& graph, const ReadyModel& model, const Executor& executor,
-                    const Runs& runs, const std::string& precision, std::int32_t in_flight) {
+RunReport report_of(const Graph& graph, const Graph& shown, const ReadyModel& model,
+                    const Executor& executor, const Runs& runs, const std::string& precision,
+                    std::int32_t in_flight) {
   const PlanMetrics metrics = plan_metrics(graph, model.plan, model.target);
   const PredictedSteps predicted(graph, model.plan, model.target);
   RunReport report;
@@ -185,10 +116,11 @@ RunReport report_of(const Graph& graph, const ReadyModel& model, const Executor&
   report.compile = model.compile;
   report.bundle = model.bundle;
   for (std::size_t i = 0; i < runs.outputs.size(); ++i) {
-    report.outputs.push_back({.name = graph.tensor(graph.graph_outputs()[i]).name,
+    report.outputs.push_back({.name = shown.tensor(shown.graph_outputs()[i]).name,
                               .shape = runs.outputs[i].shape(),
                               .dtype = runs.outputs[i].dtype()});
   }
+  report.taps = model.tap_rows;
   report.placement = summarize_placement(metrics, model.target, runs.last);
   report.steps = summarize_steps(model.plan, predicted, runs.last);
   report.overlap = executor.overlaps();
@@ -220,8 +152,9 @@ struct References {
   std::vector<Tensor> whole_weights;
 };
 
-/// `load` returns the weights of a graph but for folded results.
-References make_references(const Graph& graph, const ReadyModel& model,
+/// `shown` is the graph with the taps as outputs; `load` returns the weights of a graph but for
+/// folded results.
+References make_references(const Graph& graph, const Graph& shown, const ReadyModel& model,
                            const RunModelOptions& options, const CompileOptions& compile,
                            const std::function<std::vector<Tensor>(const Graph&)>& load,
                            const Diagnostics& diagnostics) {
@@ -232,7 +165,7 @@ References make_references(const Graph& graph, const ReadyModel& model,
     fold_constants(graph, model.target, compile, nullptr, references.weights);
   }
   if (!options.verify_device.empty()) {
-    references.whole = graph;
+    references.whole = shown;
     unfold_nodes(references.whole);
     references.whole_weights = load(references.whole);
   }
@@ -249,6 +182,15 @@ CompileOptions compile_options(const RunModelOptions& options) {
   return compile;
 }
 
+/// A graph with the results that its runs hand out, too, as outputs behind the others; without
+/// any, nothing is copied.
+Graph with_taps(const Graph& graph, const std::vector<std::string>& taps) {
+  if (taps.empty()) return {};
+  Graph shown = graph;
+  add_outputs(shown, taps);
+  return shown;
+}
+
 /// Compares the plan with the whole graph on one device, group by group.
 GroupReport compare_by_group(const Graph& graph, const ReadyModel& model,
                              const std::vector<Tensor>& inputs, const RunModelOptions& options,
@@ -261,6 +203,7 @@ GroupReport compare_by_group(const Graph& graph, const ReadyModel& model,
   GroupSides sides;
   sides.graph = &graph;
   sides.plan = &model.plan;
+  sides.compiled = &model.partitions;
   sides.runner = {&model.target, compile, devices, weights_by_name(graph, references.weights),
                   open};
   sides.reference = &references.whole;
@@ -273,21 +216,24 @@ GroupReport compare_by_group(const Graph& graph, const ReadyModel& model,
   return compare_groups(sides, options.groups);
 }
 
-/// Makes the comparisons that the options ask for.
-void compare(const Graph& graph, const ReadyModel& model, const std::vector<Tensor>& inputs,
-             const std::vector<Tensor>& outputs, const RunModelOptions& options,
-             const References& references, const OpenDevices& open, RunReport& report) {
+/// Makes the comparisons that the options ask for. `outputs` are those of `shown`.
+void compare(const Graph& graph, const Graph& shown, const ReadyModel& model,
+             const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
+             const RunModelOptions& options, const References& references, const OpenDevices& open,
+             RunReport& report) {
   ExecutorOptions devices = executor_options(options);
   devices.in_flight = 1;
   const ToleranceOptions tolerance{
       .rtol = options.rtol, .atol = options.atol, .is_narrow = options.precision == "bf16"};
   if (!options.expect.empty()) {
     report.expect =
-        compare_outputs(graph, outputs, expected_outputs(graph, options.expect), tolerance);
+        compare_outputs(shown, outputs, expected_outputs(shown, options.expect), tolerance);
   }
   if (measures_precision(options)) {
     Executor reference(graph, model.plan, model.target, references.weights, devices, open);
-    report.worst_relative_error = worst_relative_error(outputs, reference.run(inputs, nullptr));
+    const auto end = outputs.begin() + static_cast<std::ptrdiff_t>(graph.graph_outputs().size());
+    report.worst_relative_error =
+        worst_relative_error({outputs.begin(), end}, reference.run(inputs, nullptr));
   }
   if (!options.verify_device.empty()) {
     const PartitionPlan whole = single_partition_plan(references.whole, options.verify_device);
@@ -295,7 +241,7 @@ void compare(const Graph& graph, const ReadyModel& model, const std::vector<Tens
                        open);
     RunRecord record;
     const std::vector<Tensor> expected = reference.run(inputs, &record);
-    report.verify = compare_outputs(graph, outputs, {expected.begin(), expected.end()}, tolerance);
+    report.verify = compare_outputs(shown, outputs, {expected.begin(), expected.end()}, tolerance);
     report.verify->device = options.verify_device;
     report.verify->ms = record.total_us / 1000;
   }
@@ -328,10 +274,12 @@ Runs run_and_recover(std::unique_ptr<Executor>& executor,
 }
 
 /// Runs, compares, times and reports.
-RunReport run_ready(const Graph& graph, ReadyModel& model, const std::vector<Tensor>& inputs,
-                    const RunModelOptions& options, const References& references) {
+RunReport run_ready(const Graph& graph, const Graph& shown, ReadyModel& model,
+                    const std::vector<Tensor>& inputs, const RunModelOptions& options,
+                    const References& references) {
   ExecutorOptions devices = executor_options(options);
   devices.stop = options.executor.stop;
+  devices.taps = model.taps;
   devices.queues = true;  // those of references block, beside queues that are open
   std::unique_ptr<Executor> loaded;
   const auto load = [&] {
@@ -343,27 +291,27 @@ RunReport run_ready(const Graph& graph, ReadyModel& model, const std::vector<Ten
   // A run that was in its last step when it was asked to end has ended well.
   if (options.executor.stop != nullptr) options.executor.stop->check_asked();
   RunReport report =
-      report_of(graph, model, executor, runs, options.precision, options.executor.in_flight);
+      report_of(graph, shown, model, executor, runs, options.precision, options.executor.in_flight);
   OpenDevices open = executor.devices();
   open.insert(model.devices.begin(), model.devices.end());
-  compare(graph, model, inputs, runs.outputs, options, references, open, report);
+  compare(graph, shown, model, inputs, runs.outputs, options, references, open, report);
   if (!options.trace.empty()) {
     write_file_atomically(options.trace, write_trace(graph, model.plan, runs.last));
   }
-  if (!options.outputs.empty()) write_outputs(graph, runs.outputs, options.outputs);
+  if (!options.outputs.empty()) write_outputs(shown, runs.outputs, options.outputs);
   return report;
 }
 
-void check_options(const RunModelOptions& options, const Graph& graph, const Target& target) {
+void check_options(const RunModelOptions& options, std::size_t outputs, const Target& target) {
   if (!options.verify_device.empty() && target.find_device(options.verify_device) == nullptr) {
     throw Error(ErrorCode::kUsage, "--verify " + options.verify_device + ": target '" +
                                        target.name + "' has no such device");
   }
   const bool holds_one = options.outputs.ends_with(".npy") || options.outputs.ends_with(".pb");
-  if (holds_one && graph.graph_outputs().size() != 1) {
-    throw Error(ErrorCode::kUsage,
-                "--outputs " + options.outputs + ": such a file holds one tensor, the graph has " +
-                    std::to_string(graph.graph_outputs().size()) + " outputs; use .safetensors");
+  if (holds_one && outputs != 1) {
+    throw Error(ErrorCode::kUsage, "--outputs " + options.outputs +
+                                       ": such a file holds one tensor, the graph has " +
+                                       std::to_string(outputs) + " outputs; use .safetensors");
   }
 }
 
@@ -378,60 +326,185 @@ void check_has_plan(const Graph& graph, Diagnostics& diagnostics) {
                                               "run npu-partition first");
 }
 
-RunReport run_document(Graph& graph, RunModelOptions options, Diagnostics& diagnostics) {
-  if (options.precision.empty()) options.precision = "f32";
-  tap_tensors(graph, options.taps);
-  check_has_plan(graph, diagnostics);
-  if (diagnostics.has_errors()) return {};
-  PlacedModel placed = place_model(graph, options.where, options.load_ops, diagnostics);
-  if (diagnostics.has_errors()) return {};
-  ReadyModel model;
-  model.target = std::move(placed.target);
-  check_options(options, graph, model.target);
-  if (diagnostics.has_errors()) return {};
-  const std::vector<Tensor> inputs =
-      gather_inputs(graph, options.inputs, options.random_inputs, diagnostics);
-  WeightSource source = options.weights;
-  // A seed asks for random weights; the file that the document names is then not needed.
-  if (source.file.empty() && !source.random_seed) source.file = weights_file_of(graph);
-  const auto load = [&](const Graph& whole) { return load_weights(whole, source, diagnostics); };
-  model.weights = load(graph);
-  if (diagnostics.has_errors()) return {};
+/// Keeps those of `names` that the programs hand out as taps of a model; returns the others.
+std::vector<std::string> take_taps(const Graph& graph, ReadyModel& model,
+                                   const std::vector<std::string>& names) {
+  const auto places = find_taps(graph, model.plan, model.partitions, names);
+  std::vector<std::string> missing;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!places[i]) {
+      missing.push_back(names[i]);
+      continue;
+    }
+    model.taps.push_back(names[i]);
+    model.tap_rows.push_back({names[i], places[i]->is_boundary ? TapSummary::From::kBoundary
+                                                               : TapSummary::From::kProgram});
+  }
+  return missing;
+}
 
-  CompileCache cache(options.cache);
+void add_all(const Diagnostics& from, Diagnostics& to) {
+  for (const Diagnostic& entry : from.entries()) {
+    switch (entry.level) {
+      case Level::kError:
+        to.error(entry.location, entry.text);
+        break;
+      case Level::kWarning:
+        to.warning(entry.location, entry.text);
+        break;
+      case Level::kNote:
+        to.note(entry.location, entry.text);
+        break;
+    }
+  }
+}
+
+/// A document on its way to a run.
+struct Preparation {
+  RunModelOptions options;
+  WeightSource weights;
+  CompileCache cache;
+  std::optional<std::vector<Tensor>> inputs;
+  Diagnostics of_inputs;
+  std::vector<std::string> taps;     ///< that programs are to hand out
+  std::vector<TapSummary> tap_rows;  ///< of those that are outputs
+  ReadyModel model;
+  std::string note;  ///< how it was placed
+
+  explicit Preparation(RunModelOptions given)
+      : options(std::move(given)), weights(options.weights), cache(options.cache) {}
+};
+
+/// Compiles a document that is placed: `graph` is left as it runs. Nothing is compiled if there is
+/// a fault.
+void compile_document(Graph& graph, PlacedModel placed, Preparation& made,
+                      Diagnostics& diagnostics) {
+  const RunModelOptions& options = made.options;
+  ReadyModel& model = made.model;
+  model.target = std::move(placed.target);
+  check_options(options, graph.graph_outputs().size() + made.taps.size(), model.target);
+  if (!made.inputs) {
+    made.inputs = gather_inputs(graph, options.inputs, options.random_inputs, made.of_inputs);
+  }
+  add_all(made.of_inputs, diagnostics);
+  model.weights = load_weights(graph, made.weights, diagnostics);
+  if (diagnostics.has_errors()) return;
   const CompileOptions compile = compile_options(options);
-  FoldedConstants folded = fold_constants(graph, model.target, compile, &cache, model.weights);
+  FoldedConstants folded = fold_constants(graph, model.target, compile, &made.cache, model.weights);
   // A plan that was asked for is not changed.
   CompiledModel compiled = placed.by_cost()
                                ? compile_graph(graph, placed.plan, model.target, model.weights,
-                                               compile, &cache, folded.devices)
+                                               compile, &made.cache, folded.devices)
                                : compile_plan(graph, placed.plan, model.target, model.weights,
-                                              compile, &cache, folded.devices);
+                                              compile, &made.cache, folded.devices);
   folded.devices.clear();  // one that is lost must have no other owner when it is opened again
-  for (const std::string& warning : cache.take_warnings()) diagnostics.warning({}, warning);
   warn_of_refusals(graph, compiled, diagnostics);
   model.plan = std::move(compiled.plan);
   model.partitions = std::move(compiled.partitions);
   model.devices = std::move(compiled.devices);
-  model.ready_ms = folded.ms + compiled.compile_ms;
+  model.ready_ms += folded.ms + compiled.compile_ms;
   model.compile = {.ms = compiled.compile_ms,
-                   .cache_enabled = cache.enabled(),
+                   .cache_enabled = made.cache.enabled(),
                    .cache_hits = compiled.cache_hits,
                    .cache_misses = compiled.cache_misses};
-  const References references = make_references(graph, model, options, compile, load, diagnostics);
+  made.note = placed.note;
+}
+
+/// One round of prepare_document: places and compiles, and returns the taps that nothing hands out
+/// so. If the plan alone shows that there are any, nothing is compiled.
+std::vector<std::string> prepare_once(Graph& graph, Preparation& made, Diagnostics& diagnostics) {
+  PlacedModel placed = place_model(graph, made.options.where, made.options.load_ops, diagnostics);
   if (diagnostics.has_errors()) return {};
-  RunReport report = run_ready(graph, model, inputs, options, references);
-  if (placed.by_cost()) diagnostics.note({.file = graph.file}, placed.note);
+  std::vector<std::string> missing = untapped_names(graph, placed.plan, placed.target, made.taps);
+  if (!missing.empty()) return missing;
+  compile_document(graph, std::move(placed), made, diagnostics);
+  if (diagnostics.has_errors()) return {};
+  missing = take_taps(graph, made.model, made.taps);
+  if (!missing.empty()) {
+    log(LogModule::kRun, LogLevel::kInfo, [&] {
+      return "compiled again for results that no program hands out: " +
+             std::to_string(missing.size());
+    });
+  }
+  return missing;
+}
+
+/// Places and compiles a document so that every tap is there: what no program hands out becomes an
+/// output, and the document is compiled again.
+void prepare_document(Graph& graph, Preparation& made, Diagnostics& diagnostics) {
+  made.taps = tapped_names(graph, made.options.taps);
+  Graph stated = made.taps.empty() ? Graph() : graph;
+  for (;;) {
+    Diagnostics found;  // what holds of a round that another one follows holds of that, too
+    const auto tell_of_cache = [&] {
+      for (const std::string& warning : made.cache.take_warnings()) {
+        diagnostics.warning({}, warning);
+      }
+    };
+    std::vector<std::string> missing;
+    try {
+      missing = prepare_once(graph, made, found);
+    } catch (...) {
+      tell_of_cache();
+      add_all(found, diagnostics);
+      throw;
+    }
+    tell_of_cache();
+    if (missing.empty()) {
+      add_all(found, diagnostics);
+      break;
+    }
+    // Its programs and weights would stay beside those of the next round.
+    const double ready_ms = made.model.ready_ms;
+    made.model = {};
+    made.model.ready_ms = ready_ms;
+    add_outputs(stated, missing);
+    graph = stated;
+    std::erase_if(made.taps, [&](const std::string& name) {
+      return std::find(missing.begin(), missing.end(), name) != missing.end();
+    });
+    for (const std::string& name : missing) {
+      made.tap_rows.push_back({name, TapSummary::From::kOutput});
+    }
+  }
+  made.model.tap_rows.insert(made.model.tap_rows.begin(), made.tap_rows.begin(),
+                             made.tap_rows.end());
+}
+
+RunReport run_document(Graph& graph, RunModelOptions options, Diagnostics& diagnostics) {
+  if (options.precision.empty()) options.precision = "f32";
+  check_has_plan(graph, diagnostics);
+  if (diagnostics.has_errors()) return {};
+  Preparation made(std::move(options));
+  // A seed asks for random weights; the file that the document names is then not needed.
+  WeightSource& source = made.weights;
+  if (source.file.empty() && !source.random_seed) source.file = weights_file_of(graph);
+  prepare_document(graph, made, diagnostics);
+  if (diagnostics.has_errors()) return {};
+  const Graph tapped = with_taps(graph, made.model.taps);
+  const Graph& shown = made.model.taps.empty() ? graph : tapped;
+  const References references = make_references(
+      graph, shown, made.model, made.options, compile_options(made.options),
+      [&](const Graph& whole) { return load_weights(whole, source, diagnostics); }, diagnostics);
+  if (diagnostics.has_errors()) return {};
+  RunReport report = run_ready(graph, shown, made.model, *made.inputs, made.options, references);
+  if (!made.note.empty()) diagnostics.note({.file = graph.file}, made.note);
   return report;
+}
+
+/// A bundle is compiled, so that its programs hand out a tap, or nobody does.
+void find_bundled_taps(const Graph& graph, ReadyModel& model, const RunModelOptions& options) {
+  const std::vector<std::string> missing =
+      take_taps(graph, model, tapped_names(graph, options.taps));
+  if (!missing.empty()) {
+    throw Error(ErrorCode::kUsage, "--tap: no program of the bundle hands out '" + missing.front() +
+                                       "'; run the document");
+  }
 }
 
 RunReport run_opened(const Bundle& bundle, const RunModelOptions& given, Diagnostics& diagnostics) {
   const auto start = Clock::now();
   RunModelOptions options = given;
-  if (!options.taps.empty()) {
-    throw Error(ErrorCode::kUsage, "--tap " + options.taps.front() +
-                                       ": the outputs of a bundle are compiled; run the document");
-  }
   if (!options.precision.empty() && options.precision != bundle.precision()) {
     throw Error(ErrorCode::kUsage, "--precision " + options.precision +
                                        ": the bundle is compiled for " + bundle.precision() +
@@ -450,10 +523,13 @@ RunReport run_opened(const Bundle& bundle, const RunModelOptions& given, Diagnos
   ReadyModel model;
   model.target = std::move(placed.target);
   model.plan = std::move(placed.plan);
-  check_options(options, graph, model.target);
   if (diagnostics.has_errors()) return {};
   model.weights = bundled_weights(bundle, graph);
   model.partitions = bundled_partitions(bundle, model.plan, model.target);
+  find_bundled_taps(graph, model, options);
+  const Graph tapped = with_taps(graph, model.taps);
+  const Graph& shown = model.taps.empty() ? graph : tapped;
+  check_options(options, shown.graph_outputs().size(), model.target);
   check_bundled_blobs(model.partitions, model.target, executor_options(options), bundle.name(),
                       model.devices, diagnostics);
   model.ready_ms = bundle.open_ms() + milliseconds_since(start);
@@ -463,11 +539,11 @@ RunReport run_opened(const Bundle& bundle, const RunModelOptions& given, Diagnos
       gather_inputs(graph, options.inputs, options.random_inputs, diagnostics);
   if (diagnostics.has_errors()) return {};
   const References references = make_references(
-      graph, model, options, compile_options(options),
+      graph, shown, model, options, compile_options(options),
       [&](const Graph& whole) { return whole_weights(bundle, whole, options, diagnostics); },
       diagnostics);
   if (diagnostics.has_errors()) return {};
-  return run_ready(graph, model, inputs, options, references);
+  return run_ready(graph, shown, model, inputs, options, references);
 }
 
 /// Adds the file to a backend's error, which names only node and argument.

@@ -68,6 +68,18 @@ Json step_json(const RunStep& step) {
           {"ms", rounded_ms(step.ms)}};
 }
 
+const char* tap_text(TapSummary::From from) {
+  switch (from) {
+    case TapSummary::From::kProgram:
+      return "tapped";
+    case TapSummary::From::kBoundary:
+      return "boundary";
+    case TapSummary::From::kOutput:
+      break;
+  }
+  return "compiled as an output";
+}
+
 Json output_comparison_json(const OutputComparison& output) {
   const Comparison& comparison = output.comparison;
   Json json = {{"name", output.name}, {"ok", comparison.ok}};
@@ -150,6 +162,9 @@ Json run_report_json(const RunReport& report) {
   for (const OutputSummary& output : report.outputs) {
     json["outputs"].push_back(
         {{"name", output.name}, {"shape", output.shape}, {"dtype", dtype_name(output.dtype)}});
+  }
+  for (const TapSummary& tap : report.taps) {
+    json["taps"].push_back({{"name", tap.name}, {"from", tap_text(tap.from)}});
   }
   json["placement"] = Json::array();
   for (const DevicePlacement& row : report.placement) {
@@ -246,6 +261,12 @@ std::string steps_table(const RunReport& report) {
   return table_text(rows);
 }
 
+std::string taps_table(const RunReport& report) {
+  Rows rows{{"tap", "from"}};
+  for (const TapSummary& tap : report.taps) rows.push_back({tap.name, tap_text(tap.from)});
+  return table_text(rows);
+}
+
 std::string totals_table(const RunReport& report) {
   const TransferTotals transferred = transfer_totals(report);
   Rows rows{{"total", ">"}};
@@ -286,6 +307,7 @@ std::string totals_table(const RunReport& report) {
 std::string format_run_report(const RunReport& report) {
   std::string text = placement_table(report) + "\n" + steps_table(report) + "\n";
   if (!report.memory.empty()) text += format_memory_needs(report.memory) + "\n";
+  if (!report.taps.empty()) text += taps_table(report) + "\n";
   text += totals_table(report);
   if (report.expect) {
     text += "\nagainst the expected outputs\n" + comparison_table(*report.expect);

@@ -13,6 +13,8 @@
 #include <csignal>
 #include <cstring>
 
+#include "support/deadline.hpp"
+
 namespace npu {
 namespace {
 
@@ -73,11 +75,7 @@ void RunStop::check() const {
                 "the deadline is over in the middle of a run; allow more with --deadline");
 }
 
-std::uint64_t RunStop::deadline_ns() const noexcept {
-  if (!deadline_) return 0;
-  const auto since = std::chrono::nanoseconds(deadline_->time_since_epoch()).count();
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(since, 1));
-}
+std::uint64_t RunStop::deadline_ns() const noexcept { return npu::deadline_ns(deadline_); }
 
 // ---- The thread ----
 

@@ -69,18 +69,25 @@ void write_file_atomically(const std::string& path, std::string_view content) {
 }
 
 void write_file_atomically(const std::string& path, const std::vector<std::string_view>& pieces) {
+  write_file_atomically(path, [&](const TextSink& sink) {
+    for (const std::string_view piece : pieces) sink(piece);
+  });
+}
+
+void write_file_atomically(const std::string& path,
+                           const std::function<void(const TextSink&)>& write) {
   const WriteTarget target = find_write_target(path);
   if (target.in_place) {
     Descriptor file(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY));
     if (file.get() < 0) fail_io(path, "cannot open", errno);
-    for (const std::string_view piece : pieces) write_fully(file.get(), piece, path);
+    write([&](std::string_view piece) { write_fully(file.get(), piece, path); });
     if (!file.close_checked()) fail_io(path, "cannot write", errno);
     return;
   }
   NewFile::Options options{.exists = target.exists};
   if (target.exists) options.mode = target.mode;
   NewFile file(target.path, options);
-  for (const std::string_view piece : pieces) file.write(piece);
+  write([&](std::string_view piece) { file.write(piece); });
   file.publish(true);
 }
 

@@ -7,6 +7,7 @@
 // texts that change only while their slot is marked as free. O(live files) per call.
 #include "support/live_files.hpp"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -72,7 +73,23 @@ MappingMark::MappingMark(const void* address, std::size_t size, const std::strin
   slot_->begin.store(begin);
 }
 
-MappingMark::~MappingMark() { slot_->begin.store(0); }
+// Under the mutex, so that no range is released that means something else by then.
+MappingMark::~MappingMark() {
+  const std::lock_guard lock(slot_mutex);
+  slot_->begin.store(0);
+}
+
+void release_mapped_files() {
+  const std::lock_guard lock(slot_mutex);
+  for (const MappingMark::Slot* slot = mapping_slots.load(); slot != nullptr; slot = slot->next) {
+    const std::uintptr_t begin = slot->begin.load();
+    // Private mappings that nobody can write to: nothing is lost.
+    if (begin != 0) {
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): the start of the mapping
+      ::madvise(reinterpret_cast<void*>(begin), slot->end.load() - begin, MADV_DONTNEED);
+    }
+  }
+}
 
 const char* mapped_file_at(const void* address) noexcept {
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);

@@ -20,6 +20,10 @@ class MappingMark {
   Slot* slot_;
 };
 
+/// Lets the kernel take the memory of all mapped files back; what is read again comes from the
+/// files. For after a step that has read large ones whole, where memory is scarce.
+void release_mapped_files();
+
 /// Registers, for as long as it lives, a temporary name to be removed if the process ends.
 class UnfinishedMark {
  public:

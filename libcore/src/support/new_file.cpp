@@ -37,18 +37,6 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-std::string random_suffix() {
-  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
-  std::uint64_t number = 0;
-  if (::getrandom(&number, sizeof number, 0) != sizeof number) {
-    // Not for secrecy: a name that is taken only costs another attempt.
-    number = static_cast<std::uint64_t>(::getpid());
-  }
-  std::string text;
-  for (int i = 0; i < 8; ++i, number /= kLetters.size()) text += kLetters[number % kLetters.size()];
-  return text;
-}
-
 std::string link_target(const std::string& path) {
   std::array<char, PATH_MAX> text;
   const ssize_t length = ::readlink(path.c_str(), text.data(), text.size());
@@ -78,6 +66,18 @@ void check_link_owner(const std::string& path, const struct stat& link) {
 }
 
 }  // namespace
+
+std::string random_suffix() {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
+  std::uint64_t number = 0;
+  if (::getrandom(&number, sizeof number, 0) != sizeof number) {
+    // Not for secrecy: a name that is taken only costs another attempt.
+    number = static_cast<std::uint64_t>(::getpid());
+  }
+  std::string text;
+  for (int i = 0; i < 8; ++i, number /= kLetters.size()) text += kLetters[number % kLetters.size()];
+  return text;
+}
 
 void write_fully(int descriptor, std::string_view bytes, const std::string& path) {
   while (!bytes.empty()) {

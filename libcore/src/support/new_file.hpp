@@ -50,6 +50,9 @@ class NewFile {
 /// Writes all of `bytes` to a descriptor, which the Error of a failure calls `path`.
 void write_fully(int descriptor, std::string_view bytes, const std::string& path);
 
+/// Eight letters and digits for the name of a temporary file.
+std::string random_suffix();
+
 /// What writing to a path means.
 struct WriteTarget {
   std::string path;  ///< with symbolic links followed

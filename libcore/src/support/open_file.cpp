@@ -83,6 +83,17 @@ void fail_io(const std::string& file, const std::string& what, int code) {
   throw Error(ErrorCode::kIo, what + ": " + std::strerror(code), {.file = file});
 }
 
+Descriptor open_scratch_file(const std::string& folder) {
+  Descriptor file(
+      ::open(folder.c_str(), O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  if (file.get() >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return file;
+  // Network file systems have no files without a name.
+  std::string name = folder + "/.npu-scratch.XXXXXX";
+  Descriptor named(::mkostemp(name.data(), O_CLOEXEC));
+  if (named.get() >= 0) ::unlink(name.c_str());
+  return named;
+}
+
 std::string distrust_reason(const struct stat& status) {
   const uid_t user = ::geteuid();
   if (status.st_uid != user && status.st_uid != 0) {

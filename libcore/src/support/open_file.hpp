@@ -26,6 +26,10 @@ OpenedFile open_to_read(const std::string& path, FileTrust trust = FileTrust::kA
 /// kIo before anything is opened.
 OpenedFile open_beneath(const std::string& folder, const std::string& name);
 
+/// A file in `folder` that nobody else sees and that ends with its descriptor; without one, -1: not
+/// every file system has such files.
+Descriptor open_scratch_file(const std::string& folder);
+
 /// Why the bytes of a file or a folder are not to be trusted: another user owns it or may write to
 /// it. Empty if neither holds. Root is always trusted.
 std::string distrust_reason(const struct stat& status);

@@ -27,6 +27,12 @@ std::int64_t device_memory_bytes(const Target& target, std::string_view device) 
   return member_integer(*description, "memory_bytes").value_or(0);
 }
 
+std::optional<double> device_switch_us(const Target& target, std::string_view device) {
+  const Json* description = description_of(target, device);
+  if (description == nullptr) return std::nullopt;
+  return member_double(*description, "switch_us");
+}
+
 std::string device_rules_digest(const Target& target, std::string_view device) {
   const Json* description = description_of(target, device);
   if (description == nullptr) return {};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "npu/device/isa_level.hpp"
 #include "support/json_fields.hpp"
 
 namespace npu {
@@ -68,6 +69,19 @@ std::optional<QuantizationRules> quantization_rules(const Target& target,
     rules.weights_text = form->name;
   }
   rules.float_ops = member_flag(section, "float_ops").value_or(rules.float_ops);
+  return rules;
+}
+
+QuantizationRules rules_of_machine(const Target& target, std::string& reason) {
+  constexpr std::string_view kCpuBackend = "onednn";
+  QuantizationRules rules;
+  const bool is_here =
+      std::any_of(target.devices.begin(), target.devices.end(),
+                  [&](const Device& device) { return device.backend == kCpuBackend; });
+  if (!is_here || adds_byte_products_exactly()) return rules;
+  rules.weights = kWeights.back().form;
+  rules.weights_text = kWeights.back().name;
+  reason = "weights have 7 bits, since this CPU has no VNNI";
   return rules;
 }
 

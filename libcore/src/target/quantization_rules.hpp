@@ -24,6 +24,10 @@ struct QuantizationRules {
 std::optional<QuantizationRules> quantization_rules(const Target& target,
                                                     const std::string& device);
 
+/// The rules of a target that has no section: the defaults, but weights of 7 bits if its backend
+/// runs on this machine's CPU and that one adds only such products exactly. `reason` says so.
+QuantizationRules rules_of_machine(const Target& target, std::string& reason);
+
 /// Adds an error for every fault of a `quantization` section, located below `pointer`.
 void check_quantization_rules(const Json& section, const std::string& file,
                               const std::string& pointer, Diagnostics& diagnostics);

@@ -47,7 +47,8 @@ bool is_constant(const Graph& graph, TensorId id) {
 }
 
 bool weights_are_constant(const Candidate& candidate) {
-  for (const std::string_view name : {"weight", "bias", "running_mean", "running_var"}) {
+  for (const std::string_view name : {"weight", "bias", "running_mean", "running_var", "scale",
+                                      "zero_point", "quant_min", "quant_max"}) {
     const auto tensor = candidate.bound->tensor(name);
     if (tensor && !is_constant(candidate.graph, *tensor)) return false;
   }

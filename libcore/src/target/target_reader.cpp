@@ -97,6 +97,7 @@ class TargetReader {
                         "launch_overhead_us",
                         "resident_weights",
                         "node_overhead_us",
+                        "switch_us",
                         "op_rates",
                         "asked"});
     Device device;
@@ -146,6 +147,7 @@ class TargetReader {
     device.launch_overhead_us =
         fields_.rate_member(json, pointer, "launch_overhead_us", false, true);
     device.node_overhead_us = fields_.rate_member(json, pointer, "node_overhead_us", false, true);
+    fields_.rate_member(json, pointer, "switch_us", false, true);  // see device_facts.hpp
     if (const Json* rates = find_member(json, "op_rates")) {
       read_op_rates(*rates, pointer + "/op_rates", device);
     }

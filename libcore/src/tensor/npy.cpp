@@ -246,6 +246,14 @@ Tensor map_npy(const std::string& path, const DType* expected) {
                 std::shared_ptr<const std::byte>(file, file->data() + offset));
 }
 
+NpyLayout npy_layout(const std::string& path) {
+  const MappedFile file(path);
+  const std::string_view bytes(reinterpret_cast<const char*>(file.data()), file.size());
+  Array array = parse_array(bytes, path, nullptr);
+  return {array.dtype, std::move(array.shape), array.fortran_order,
+          bytes.size() - array.data.size()};
+}
+
 Tensor read_npy(const std::string& path, const DType* expected) {
   return parse_npy(read_file(path), path, expected);
 }

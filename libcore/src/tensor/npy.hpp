@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,16 @@ Tensor read_npy(const std::string& path, const DType* expected = nullptr);
 /// As read_npy, but an array in C order is not copied: it shares the mapped file, at any alignment,
 /// so that its bytes are for memcpy only. A pipe is read.
 Tensor map_npy(const std::string& path, const DType* expected = nullptr);
+
+/// What the header of a .npy says, and where the data begins, in bytes.
+struct NpyLayout {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  bool fortran_order = false;  ///< and more than one dimension
+  std::size_t offset = 0;
+};
+/// The layout of a regular file, whose data is not read. Throws Error kParse.
+NpyLayout npy_layout(const std::string& path);
 
 /// What stands before the data of an array in C order, version 1.0.
 std::string npy_header(DType dtype, const Shape& dimensions);

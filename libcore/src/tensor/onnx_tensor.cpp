@@ -11,6 +11,7 @@
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/text.hpp"
+#include "tensor/protobuf_writer.hpp"
 
 namespace npu {
 namespace {
@@ -66,11 +67,6 @@ std::string list_values(const OnnxTensor& tensor, std::uint32_t field, std::stri
     }
   }
   return values;
-}
-
-void put_varint(std::string& out, std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
-  out += static_cast<char>(value);
 }
 
 }  // namespace
@@ -213,19 +209,17 @@ Tensor read_onnx_tensor(const std::string& path, std::string* name) {
   }
 }
 
+std::string onnx_tensor_head(const std::string& name, const Tensor& tensor) {
+  WireWriter head;
+  for (const std::int64_t dim : tensor.shape()) head.integer(1, dim);
+  head.integer(2, onnx_dtype_number(tensor.dtype()));
+  head.bytes(8, name);
+  head.head_of_bytes(9, tensor.bytes());
+  return head.take();
+}
+
 void write_onnx_tensor(const std::string& path, const std::string& name, const Tensor& tensor) {
-  std::string head;
-  for (const std::int64_t dim : tensor.shape()) {
-    head += '\x08';
-    put_varint(head, static_cast<std::uint64_t>(dim));
-  }
-  head += '\x10';
-  put_varint(head, static_cast<std::uint64_t>(onnx_dtype_number(tensor.dtype())));
-  head += '\x42';
-  put_varint(head, name.size());
-  head += name;
-  head += '\x4a';
-  put_varint(head, tensor.bytes());
+  const std::string head = onnx_tensor_head(name, tensor);
   write_file_atomically(path,
                         std::vector<std::string_view>{
                             head, {reinterpret_cast<const char*>(tensor.data()), tensor.bytes()}});

@@ -49,6 +49,8 @@ Tensor decode_onnx_tensor(const OnnxTensor& tensor, std::string_view file, std::
 /// A file with one TensorProto; `name` receives its name. NumPy has no bfloat16, so ONNX's own test
 /// data states it as UINT16; that is what such a file holds here.
 Tensor read_onnx_tensor(const std::string& path, std::string* name = nullptr);
+/// A TensorProto up to its values, which are the tensor's bytes as they are.
+std::string onnx_tensor_head(const std::string& name, const Tensor& tensor);
 /// Writes one, atomically.
 void write_onnx_tensor(const std::string& path, const std::string& name, const Tensor& tensor);
 

@@ -7,6 +7,9 @@
 
 namespace npu {
 
+/// How the value of a field stands in a message.
+enum WireType : std::uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+
 /// Walks over the fields of one message in protobuf's wire format. Nothing is copied; every length
 /// is checked before it is used. Throws Error kParse, with the message's byte, for what is cut
 /// short and for groups, which nobody writes any more.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads a transport and calls it. The object stays loaded until the process ends, as MPI libraries
-// do not survive being unloaded. Waiting is by asking again, with pauses that grow to a tenth of a
+// Loads a transport and calls it from one thread, which is what MPI libraries offer at the least
+// (MPI_THREAD_FUNNELED). The object stays loaded until the process ends, as MPI libraries do not
+// survive being unloaded. Waiting is by asking again, with pauses that grow to a tenth of a
 // millisecond: ranks may share processors, and MPI's own waiting spins.
 #include "transport/transport.hpp"
 
@@ -75,7 +76,11 @@ std::unique_ptr<Transport> Transport::join(const std::string& name) {
   return std::make_unique<Transport>(*api);
 }
 
-Transport::Transport(const npu_transport& api) : api_(&api) { check(api.join(&rank_, &size_)); }
+Transport::Transport(const npu_transport& api) : api_(&api) {
+  thread_.run([this] { check(api_->join(&rank_, &size_)); });
+}
+
+Transport::~Transport() { gives_up_ = true; }
 
 void Transport::check(const char* fault) const {
   if (fault == nullptr) return;
@@ -90,7 +95,16 @@ void Transport::connect(const TransportPeers& from, const TransportPeers& to) co
   };
   const npu_transport_peers in = peers(from);
   const npu_transport_peers out = peers(to);
-  check(api_->connect(&in, &out));
+  thread_.run([&] { check(api_->connect(&in, &out)); });
+}
+
+void Transport::start(const void* out, void* in, std::int64_t row_bytes) const {
+  thread_.post([this, out, in, row_bytes] { exchange(out, in, row_bytes); });
+}
+
+Clock::time_point Transport::finish() const {
+  thread_.wait();
+  return finished_;
 }
 
 void Transport::exchange(const void* out, void* in, std::int64_t row_bytes) const {
@@ -99,7 +113,8 @@ void Transport::exchange(const void* out, void* in, std::int64_t row_bytes) cons
   for (int tries = 0;; ++tries) {
     std::int32_t done = 0;
     check(api_->test(&done));
-    if (done != 0) return;
+    finished_ = Clock::now();
+    if (done != 0 || gives_up_) return;
     if (tries < kSpins) {
       std::this_thread::yield();
       continue;
@@ -110,15 +125,18 @@ void Transport::exchange(const void* out, void* in, std::int64_t row_bytes) cons
 }
 
 void Transport::sum(std::span<std::int64_t> values) const {
-  check(api_->sum(values.data(), static_cast<std::int64_t>(values.size())));
+  thread_.run([&] { check(api_->sum(values.data(), static_cast<std::int64_t>(values.size()))); });
 }
 
 std::int64_t Transport::smallest(std::int64_t value) const {
-  check(api_->smallest(&value));
+  thread_.run([&] { check(api_->smallest(&value)); });
   return value;
 }
 
-void Transport::leave() const { check(api_->leave()); }
+void Transport::leave() const {
+  if (on_leave_) on_leave_();
+  thread_.run([this] { check(api_->leave()); });
+}
 
 void do_together(const Transport* transport, const std::function<void()>& action) {
   if (transport == nullptr) return action();

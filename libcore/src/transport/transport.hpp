@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -8,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "npu/support/elapsed.hpp"
 #include "npu/transport.h"
+#include "transport/call_thread.hpp"
 
 namespace npu {
 
@@ -19,7 +22,8 @@ struct TransportPeers {
 };
 
 /// The processes that run a plan together, as npu/transport.h defines them. All functions throw
-/// Error kFailed with what the transport says.
+/// Error kFailed with what the transport says. The transport's functions are called from a thread
+/// of their own, so that an exchange goes on while others compute.
 class Transport {
  public:
   /// Loads the shared object of a transport from beside the program or from the folders of
@@ -27,23 +31,38 @@ class Transport {
   static std::unique_ptr<Transport> join(const std::string& name);
   /// Over a table of functions, which has to outlive the object; joins.
   explicit Transport(const npu_transport& api);
+  /// Gives an exchange up that is not over.
+  ~Transport();
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
 
   std::int32_t rank() const noexcept { return rank_; }
   std::int32_t size() const noexcept { return size_; }
 
   void connect(const TransportPeers& from, const TransportPeers& to) const;
-  /// Exchanges rows and waits, leaving the processor to others meanwhile.
-  void exchange(const void* out, void* in, std::int64_t row_bytes) const;
+  /// Begins an exchange of rows. Both memories stay until finish(), which comes before any other
+  /// function.
+  void start(const void* out, void* in, std::int64_t row_bytes) const;
+  /// Waits until all rows are here, leaving the processor to others meanwhile. Any thread may call.
+  /// Returns when that was.
+  Clock::time_point finish() const;
   void sum(std::span<std::int64_t> values) const;
   std::int64_t smallest(std::int64_t value) const;
   void leave() const;
+  /// Called at the beginning of leave().
+  void on_leave(std::function<void()> action) { on_leave_ = std::move(action); }
 
  private:
   void check(const char* fault) const;
+  void exchange(const void* out, void* in, std::int64_t row_bytes) const;
 
   const npu_transport* api_;
+  std::function<void()> on_leave_;
   std::int32_t rank_ = 0;
   std::int32_t size_ = 1;
+  mutable Clock::time_point finished_;
+  std::atomic<bool> gives_up_ = false;
+  mutable CallThread thread_;
 };
 
 /// Another process has failed, and says why.

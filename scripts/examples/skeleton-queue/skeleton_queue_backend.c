@@ -4,21 +4,36 @@
    that works beside the host needs in addition. Its two devices are threads: each queue has one,
    which does the queue's work in order. The host never sees their memory.
 
+   Two files beside this one have what else is optional: skeleton_entries.h several programs of one
+   model, states and scratch memory, skeleton_sharing.h memory and events of other drivers.
+
    Options of device_open, for tests of hosts:
 
      delay_us    how long a run takes at least; 0 if it is missing
      copy_us     how long a write, read or copy of a queue takes at least
+     simulated   1: work takes no time, but is dated as if it did: it begins when the queue's work
+                 before it, what it waits for, and what the host has waited for have ended. The
+                 extension "skeleton.clock" says what time it is for the host
      fail_run    the number of the run of this device that fails, from 1; 0: none
      test        "fail": every run of a queue fails (feature "test.fail"); "lose": the first run
                  loses the device (feature "test.lose"); "", the default: none */
-#define _POSIX_C_SOURCE 200809L
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <linux/sync_file.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #define npu_backend_entry4 skeleton_entry4
 #include "../skeleton/skeleton_backend.c"
 #undef npu_backend_entry4
+#include "skeleton_entries.h"
 #ifndef QUEUE_ENTRY
 #define QUEUE_ENTRY npu_backend_entry4 /* another file may wrap this one in the same way */
 #endif
@@ -33,6 +48,7 @@ typedef struct queue_device {
   int64_t delay_us;
   int64_t copy_us;
   int64_t fail_run;
+  int64_t is_simulated;
   int fails_always;
   int loses;            /* in its first run */
   int is_lost;          /* VENDOR: what a reset or a lost link of your device leaves behind */
@@ -42,6 +58,12 @@ typedef struct queue_device {
   uint32_t queues;
 } queue_device;
 
+/* Where the completion of an event is told to whoever has imported it. */
+typedef struct exported_end {
+  struct exported_end* next;
+  int descriptor;
+} exported_end;
+
 /* Held by the host until event_free, by its work until that is done, and by work that waits. */
 struct npu4_event {
   pthread_mutex_t lock;
@@ -50,6 +72,9 @@ struct npu4_event {
   int is_done;
   npu4_status status;
   npu4_error error; /* of work that failed */
+  uint64_t end_ns;  /* on the simulated clock */
+  exported_end* exported;
+  int imported; /* descriptor of somebody else's; -1: it is of a queue here */
   npu4_done callback;
   void* context;
 };
@@ -60,13 +85,16 @@ typedef struct work {
   struct work* next;
   int kind;
   npu4_program* program;
-  npu4_run_args args; /* of a run, with its arrays in `buffers` */
+  npu4_run_args args; /* of a run, with its arrays in the next three */
   npu4_buffer** buffers;
+  npu4_tap* taps;
+  const npu4_tap** tap_list;
   npu4_buffer* source;      /* of a copy */
   npu4_buffer* destination; /* of a copy; of a write and a read their buffer */
   npu4_transfer transfer;
   npu4_event** wait;
   uint64_t wait_count;
+  uint64_t submitted_ns; /* on the simulated clock */
   npu4_event* event;
 } work;
 
@@ -78,6 +106,7 @@ struct npu4_queue {
   work* first;
   work* last;
   uint64_t pending; /* work that is not done */
+  uint64_t end_ns;  /* of its last work, on the simulated clock */
   int is_closing;
 };
 
@@ -112,6 +141,35 @@ static int make_condition(pthread_cond_t* condition) {
   return is_made;
 }
 
+/* The simulated clock of the host: when the latest of what it has waited for ended. Meant for a
+   host that submits from one thread. */
+static pthread_mutex_t clock_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t host_ns = 0;
+
+static uint64_t clock_now(void) {
+  uint64_t now;
+  pthread_mutex_lock(&clock_lock);
+  now = host_ns;
+  pthread_mutex_unlock(&clock_lock);
+  return now;
+}
+
+static void clock_reach(uint64_t ns) {
+  pthread_mutex_lock(&clock_lock);
+  if (host_ns < ns) host_ns = ns;
+  pthread_mutex_unlock(&clock_lock);
+}
+
+typedef struct skeleton_clock {
+  uint64_t struct_size;
+  uint64_t (*now_ns)(void);
+} skeleton_clock;
+
+static const void* get_extension(const char* name) {
+  static const skeleton_clock clock = {sizeof clock, clock_now};
+  return name != NULL && strcmp(name, "skeleton.clock") == 0 ? &clock : NULL;
+}
+
 /* ---- Devices ---- */
 
 static npu4_status queue_backend_info(npu4_backend_info* info, npu4_error* error) {
@@ -124,6 +182,8 @@ static npu4_status queue_backend_info(npu4_backend_info* info, npu4_error* error
       "{\"delay_us\": {\"type\": \"integer\", \"default\": 0, \"text\": \"time of a run\"},"
       " \"copy_us\": {\"type\": \"integer\", \"default\": 0, \"text\": \"time of a transfer\"},"
       " \"fail_run\": {\"type\": \"integer\", \"default\": 0, \"text\": \"the run that fails\"},"
+      " \"simulated\": {\"type\": \"integer\", \"default\": 0, \"text\": \"dates in place of "
+      "times\"},"
       " \"test\": {\"type\": \"string\", \"default\": \"\", \"text\": \"fail or lose\"}}";
   give(info, info->struct_size, &filled, sizeof filled);
   return NPU4_OK;
@@ -131,6 +191,25 @@ static npu4_status queue_backend_info(npu4_backend_info* info, npu4_error* error
 
 static npu4_status queue_device_info(uint64_t index, npu4_device_info* info, npu4_error* error) {
   static const char* const ids[DEVICES] = {"skeleton-queue:0", "skeleton-queue:1"};
+  static const npu4_memory_info memory = {sizeof memory,
+                                          "main",
+                                          NPU4_MEMORY_DEVICE,
+                                          NPU4_WRAPS_DMABUF | NPU4_EXPORTS_DMABUF,
+                                          0,
+                                          0,
+                                          0,
+                                          0,
+                                          0};
+  static const npu4_memory_info pinned = {sizeof pinned,
+                                          "pinned",
+                                          NPU4_MEMORY_HOST_PINNED,
+                                          NPU4_HOST_MAPPABLE | NPU4_HOST_COHERENT,
+                                          0,
+                                          0,
+                                          0,
+                                          0,
+                                          0};
+  static const npu4_memory_info* const memories[] = {&memory, &pinned};
   npu4_device_info filled;
   if (index >= DEVICES) return fail(error, NPU4_END, NULL, "there are %u devices", DEVICES);
   memset(&filled, 0, sizeof filled);
@@ -139,6 +218,8 @@ static npu4_status queue_device_info(uint64_t index, npu4_device_info* info, npu
   filled.id = ids[index];
   filled.name = "skeleton device with queues";
   filled.fingerprint = "skeleton-queue 1.0 " ARCH;
+  filled.memories = memories;
+  filled.memory_count = 2;
   filled.known |= NPU4_KNOWN_IN_FLIGHT | NPU4_KNOWN_QUEUES;
   filled.max_programs_in_flight = MAX_QUEUES;
   filled.max_queues = MAX_QUEUES;
@@ -174,12 +255,13 @@ static npu4_status read_options(const char* text, queue_device* device, npu4_err
   is_good = device->fails_always || device->loses || *asked == '\0';
   is_good = is_good && read_number(options, "delay_us", &device->delay_us) &&
             read_number(options, "copy_us", &device->copy_us) &&
-            read_number(options, "fail_run", &device->fail_run);
+            read_number(options, "fail_run", &device->fail_run) &&
+            read_number(options, "simulated", &device->is_simulated);
   npu_json_free(options);
   if (is_good) return NPU4_OK;
   return fail(error, NPU4_INVALID, NULL,
-              "options: expected integers from 0 to %d in delay_us, copy_us and fail_run, and "
-              "'fail', 'lose' or nothing in test",
+              "options: expected integers from 0 to %d in delay_us, copy_us, fail_run and "
+              "simulated, and 'fail', 'lose' or nothing in test",
               MAX_DELAY_US);
 }
 
@@ -188,7 +270,12 @@ static npu4_status lost(npu4_error* error) {
 }
 
 static npu4_status device_status(npu4_device* device, npu4_error* error) {
-  return ((queue_device*)device)->is_lost ? lost(error) : NPU4_OK;
+  queue_device* opened = (queue_device*)device;
+  int is_lost = 0;
+  pthread_mutex_lock(&opened->lock);
+  is_lost = opened->is_lost;
+  pthread_mutex_unlock(&opened->lock);
+  return is_lost ? lost(error) : NPU4_OK;
 }
 
 static npu4_status queue_device_open(const npu4_open_args* args, npu4_device** device,
@@ -196,10 +283,13 @@ static npu4_status queue_device_open(const npu4_open_args* args, npu4_device** d
   queue_device* opened;
   npu4_status status;
   if ((args->flags & NPU4_OPEN_COMPILE_ONLY) != 0) {
-    return fail(error, NPU4_UNSUPPORTED, NULL, "a device that only compiles is not offered");
-  }
-  if (args->device_id != NULL && strcmp(args->device_id, "skeleton-queue:0") != 0 &&
-      strcmp(args->device_id, "skeleton-queue:1") != 0) {
+    /* Feature "offline": compile needs nothing of a device, so it is the same without one. */
+    if (args->device_id == NULL || strcmp(args->device_id, ARCH) != 0) {
+      return fail(error, NPU4_INVALID, NULL, "there is no arch '%s'",
+                  args->device_id != NULL ? args->device_id : "");
+    }
+  } else if (args->device_id != NULL && strcmp(args->device_id, "skeleton-queue:0") != 0 &&
+             strcmp(args->device_id, "skeleton-queue:1") != 0) {
     return fail(error, NPU4_INVALID, NULL, "there is no device '%s'", args->device_id);
   }
   opened = (queue_device*)allocate(sizeof *opened);
@@ -236,6 +326,7 @@ static void event_release(npu4_event* event) {
   holders = --event->holders;
   pthread_mutex_unlock(&event->lock);
   if (holders != 0) return;
+  if (event->imported >= 0) close(event->imported);
   pthread_cond_destroy(&event->changed);
   pthread_mutex_destroy(&event->lock);
   free(event);
@@ -250,6 +341,7 @@ static npu4_event* make_event(void) {
   npu4_event* event = (npu4_event*)allocate(sizeof *event);
   if (event == NULL) return NULL;
   event->holders = 2;
+  event->imported = -1;
   if (pthread_mutex_init(&event->lock, NULL) == 0) {
     if (make_condition(&event->changed)) return event;
     pthread_mutex_destroy(&event->lock);
@@ -258,12 +350,65 @@ static npu4_event* make_event(void) {
   return NULL;
 }
 
-static npu4_status event_wait(npu4_event* event, uint64_t timeout_ns, npu4_error* error) {
+/* What is sent to importers of an event, all at once. */
+typedef struct completion {
+  uint64_t status;
+  uint64_t end_ns;
+} completion;
+
+/* With the event's lock. */
+static void tell_exported(npu4_event* event) {
+  const completion told = {event->status, event->end_ns};
+  while (event->exported != NULL) {
+    exported_end* end = event->exported;
+    event->exported = end->next;
+    /* Whoever is not there any more need not know. */
+    (void)!send(end->descriptor, &told, sizeof told, MSG_NOSIGNAL);
+    close(end->descriptor);
+    free(end);
+  }
+}
+
+/* Until the descriptor is readable; a timeout is rounded up to milliseconds. */
+static int poll_for(int descriptor, uint64_t timeout_ns) {
+  struct pollfd asked = {descriptor, POLLIN, 0};
+  const uint64_t ms = timeout_ns / 1000000u + (timeout_ns % 1000000u != 0);
+  int ready;
+  do {
+    ready = poll(&asked, 1, ms > INT32_MAX ? -1 : (int)ms);
+  } while (ready < 0 && errno == EINTR);
+  return ready > 0;
+}
+
+/* An event of another driver: one like this tells its status, a sync_file has it in its info. */
+static npu4_status wait_imported(const npu4_event* event, uint64_t timeout_ns, uint64_t* end_ns,
+                                 npu4_error* error) {
+  completion told = {NPU4_FAILED, 0};
+  struct sync_file_info info;
+  if (!poll_for(event->imported, timeout_ns)) {
+    return fail(error, NPU4_DEADLINE, NULL, "the work is not done yet");
+  }
+  if (recv(event->imported, &told, sizeof told, MSG_PEEK) != (ssize_t)sizeof told &&
+      errno == ENOTSOCK) {
+    memset(&info, 0, sizeof info);
+    if (ioctl(event->imported, SYNC_IOC_FILE_INFO, &info) == 0 && info.status >= 0) {
+      told.status = NPU4_OK;
+    }
+  }
+  *end_ns = told.end_ns;
+  if (told.status == NPU4_OK) return NPU4_OK;
+  return fail(error, NPU4_FAILED, NULL, "work of another driver has failed");
+}
+
+/* Whoever waits; the host does by event_wait. */
+static npu4_status wait_for(npu4_event* event, uint64_t timeout_ns, uint64_t* end_ns,
+                            npu4_error* error) {
   npu4_status status = NPU4_DEADLINE;
   npu4_error failed;
   /* No clock goes on for longer than that. */
   const int is_bounded = timeout_ns < (uint64_t)INT64_MAX;
   const struct timespec end = time_in(is_bounded ? timeout_ns : 0);
+  if (event->imported >= 0) return wait_imported(event, timeout_ns, end_ns, error);
   pthread_mutex_lock(&event->lock);
   while (!event->is_done) {
     if (!is_bounded) {
@@ -276,6 +421,7 @@ static npu4_status event_wait(npu4_event* event, uint64_t timeout_ns, npu4_error
   if (event->is_done) {
     status = event->status;
     failed = event->error;
+    *end_ns = event->end_ns;
   }
   pthread_mutex_unlock(&event->lock);
   if (status == NPU4_DEADLINE) return fail(error, status, NULL, "the work is not done yet");
@@ -283,10 +429,20 @@ static npu4_status event_wait(npu4_event* event, uint64_t timeout_ns, npu4_error
   return status;
 }
 
+static npu4_status event_wait(npu4_event* event, uint64_t timeout_ns, npu4_error* error) {
+  uint64_t end_ns = 0;
+  const npu4_status status = wait_for(event, timeout_ns, &end_ns, error);
+  clock_reach(end_ns);
+  return status;
+}
+
 static npu4_status event_on_done(npu4_event* event, npu4_done callback, void* context,
                                  npu4_error* error) {
   int is_first;
   int is_done;
+  if (event->imported >= 0) {
+    return fail(error, NPU4_UNSUPPORTED, NULL, "another driver has the event");
+  }
   pthread_mutex_lock(&event->lock);
   is_first = event->callback == NULL;
   is_done = event->is_done;
@@ -301,12 +457,15 @@ static npu4_status event_on_done(npu4_event* event, npu4_done callback, void* co
 }
 
 /* VENDOR: what your interrupt handler does */
-static void complete(npu4_event* event, npu4_status status, const npu4_error* error) {
+static void complete(npu4_event* event, npu4_status status, uint64_t end_ns,
+                     const npu4_error* error) {
   npu4_done callback;
   pthread_mutex_lock(&event->lock);
   event->is_done = 1;
   event->status = status;
+  event->end_ns = end_ns;
   event->error = *error;
+  tell_exported(event);
   callback = event->callback;
   pthread_cond_broadcast(&event->changed);
   pthread_mutex_unlock(&event->lock);
@@ -321,7 +480,18 @@ static void free_work(work* item) {
   for (i = 0; i < item->wait_count; ++i) event_release(item->wait[i]);
   free(item->wait);
   free(item->buffers);
+  free(item->taps);
+  free((void*)item->tap_list);
   free(item);
+}
+
+/* Work that will not be done. */
+static void drop_work(work* item) {
+  if (item->event != NULL) {
+    event_release(item->event);
+    event_release(item->event);
+  }
+  free_work(item);
 }
 
 /* From when it is submitted until it is done, a run can be cancelled. */
@@ -357,10 +527,10 @@ static npu4_status pass_time(npu4_program* program, uint64_t deadline_ns, npu4_e
   int is_late;
   deadline.tv_sec = (time_t)(deadline_ns / 1000000000u);
   deadline.tv_nsec = (long)(deadline_ns % 1000000000u);
-  is_late = deadline_ns != 0 && is_before(&deadline, &end);
+  is_late = deadline_ns != 0 && !device->is_simulated && is_before(&deadline, &end);
   if (is_late) end = deadline;
   pthread_mutex_lock(&device->lock);
-  while (!program->is_cancelled && (device->delay_us > 0 || is_late) &&
+  while (!program->is_cancelled && !device->is_simulated && (device->delay_us > 0 || is_late) &&
          pthread_cond_timedwait(&device->cancelled, &device->lock, &end) == 0) {
     continue;
   }
@@ -374,14 +544,16 @@ static npu4_status pass_time(npu4_program* program, uint64_t deadline_ns, npu4_e
 /* A run takes its time, and fails if that is asked for. */
 static npu4_status timed_run(npu4_program* program, const npu4_run_args* args, int is_queued,
                              npu4_error* error) {
+  int is_lost = 0;
   queue_device* device = (queue_device*)program->model->device;
   int64_t number;
   npu4_status status;
   pthread_mutex_lock(&device->lock);
   number = ++device->runs;
-  pthread_mutex_unlock(&device->lock);
   if (device->loses) device->is_lost = 1;
-  if (device->is_lost) return lost(error);
+  is_lost = device->is_lost;
+  pthread_mutex_unlock(&device->lock);
+  if (is_lost) return lost(error);
   status = pass_time(program, args->deadline_ns, error);
   if (status != NPU4_OK) return status;
   if (number == device->fail_run || (is_queued && device->fails_always)) {
@@ -390,19 +562,26 @@ static npu4_status timed_run(npu4_program* program, const npu4_run_args* args, i
   return run(program, args, error);
 }
 
+/* On the simulated clock; otherwise nobody asks. */
+static uint64_t took_ns(const queue_device* device, int kind) {
+  const int64_t us = kind == WORK_RUN ? device->delay_us : device->copy_us;
+  return device->is_simulated ? (uint64_t)us * 1000u : 0;
+}
+
 static npu4_status blocking_run(npu4_program* program, const npu4_run_args* args,
                                 npu4_error* error) {
-  npu4_status status = check_buffers(program->model->ir, args, error);
+  npu4_status status = check_run(program, args, error);
   if (status != NPU4_OK) return status;
   mark_run(program, 1);
   status = timed_run(program, args, 0, error);
   mark_run(program, 0);
+  clock_reach(clock_now() + took_ns((const queue_device*)program->model->device, WORK_RUN));
   return status;
 }
 
 static npu4_status perform(const npu4_queue* queue, work* item, npu4_error* error) {
   if (item->kind == WORK_RUN) return timed_run(item->program, &item->args, 1, error);
-  pause_us(queue->device->copy_us);
+  if (!queue->device->is_simulated) pause_us(queue->device->copy_us);
   if (item->kind == WORK_WRITE) return buffer_write(item->destination, &item->transfer, error);
   if (item->kind == WORK_READ) return buffer_read(item->destination, &item->transfer, error);
   if (item->destination->bytes != 0) {
@@ -411,18 +590,22 @@ static npu4_status perform(const npu4_queue* queue, work* item, npu4_error* erro
   return NPU4_OK;
 }
 
-static void do_work(const npu4_queue* queue, work* item) {
+static void do_work(npu4_queue* queue, work* item) {
   npu4_error error;
   npu4_status status = NPU4_OK;
+  uint64_t begin_ns = larger(item->submitted_ns, queue->end_ns);
   uint64_t i;
   memset(&error, 0, sizeof error);
   error.struct_size = sizeof error;
   for (i = 0; i < item->wait_count && status == NPU4_OK; ++i) {
-    status = event_wait(item->wait[i], NPU4_FOREVER, &error);
+    uint64_t end_ns = 0;
+    status = wait_for(item->wait[i], NPU4_FOREVER, &end_ns, &error);
+    begin_ns = larger(begin_ns, end_ns);
   }
   if (status == NPU4_OK) status = perform(queue, item, &error);
   if (item->kind == WORK_RUN) mark_run(item->program, 0);
-  complete(item->event, status, &error);
+  queue->end_ns = begin_ns + took_ns(queue->device, item->kind); /* this thread alone has it */
+  complete(item->event, status, queue->end_ns, &error);
   free_work(item);
 }
 
@@ -547,11 +730,7 @@ static work* make_work(int kind, const npu4_enqueue* where) {
   item->wait = (npu4_event**)allocate(where->wait_count * sizeof *item->wait);
   item->event = make_event();
   if (item->wait == NULL || item->event == NULL) {
-    if (item->event != NULL) {
-      event_release(item->event);
-      event_release(item->event);
-    }
-    free_work(item);
+    drop_work(item);
     return NULL;
   }
   for (i = 0; i < where->wait_count; ++i) {
@@ -578,6 +757,7 @@ static npu4_status check_enqueue(const npu4_enqueue* where, npu4_event** event, 
 
 static void enqueue(npu4_queue* queue, work* item, npu4_event** event) {
   *event = item->event; /* before the work can be done, and freed */
+  item->submitted_ns = clock_now();
   pthread_mutex_lock(&queue->lock);
   if (queue->first == NULL) {
     queue->first = item;
@@ -590,37 +770,51 @@ static void enqueue(npu4_queue* queue, work* item, npu4_event** event) {
   pthread_mutex_unlock(&queue->lock);
 }
 
+/* A run of a queue needs its arrays for longer than the call takes; names are those of the model.
+ */
+static int keep_arrays(work* item, const npu4_program* program, const npu4_run_args* args) {
+  const npu_ir* ir = program->model->ir;
+  const uint64_t taps = tap_count(args);
+  uint64_t i;
+  item->buffers =
+      (npu4_buffer**)allocate((args->input_count + args->output_count) * sizeof *item->buffers);
+  item->taps = (npu4_tap*)allocate(taps * sizeof *item->taps);
+  item->tap_list = (const npu4_tap**)allocate(taps * sizeof *item->tap_list);
+  if (item->buffers == NULL || item->taps == NULL || item->tap_list == NULL) return 0;
+  for (i = 0; i < args->input_count; ++i) item->buffers[i] = args->inputs[i];
+  for (i = 0; i < args->output_count; ++i) {
+    item->buffers[args->input_count + i] = args->outputs[i];
+  }
+  for (i = 0; i < taps; ++i) {
+    item->taps[i].struct_size = sizeof item->taps[i];
+    item->taps[i].name = ir->tensors[find_tap(ir, args->taps[i]->name)].name;
+    item->taps[i].buffer = args->taps[i]->buffer;
+    item->tap_list[i] = &item->taps[i];
+  }
+  item->args.struct_size = sizeof item->args;
+  item->args.inputs = item->buffers;
+  item->args.input_count = args->input_count;
+  item->args.outputs = item->buffers + args->input_count;
+  item->args.output_count = args->output_count;
+  item->args.deadline_ns = args->deadline_ns;
+  item->args.taps = item->tap_list;
+  item->args.tap_count = taps;
+  return 1;
+}
+
 static npu4_status submit(npu4_program* program, const npu4_run_args* args,
                           const npu4_enqueue* where, npu4_event** event, npu4_error* error) {
   npu4_status status = check_enqueue(where, event, error);
-  npu4_buffer** buffers;
   work* item;
-  uint64_t count;
-  if (status == NPU4_OK) status = check_buffers(program->model->ir, args, error);
+  if (status == NPU4_OK) status = check_run(program, args, error);
   if (status != NPU4_OK) return status;
-  count = args->input_count + args->output_count;
-  buffers = (npu4_buffer**)allocate(count * sizeof *buffers);
-  item = buffers != NULL ? make_work(WORK_RUN, where) : NULL;
-  if (item == NULL) {
-    free(buffers);
-    return out_of_memory(error, count * sizeof *buffers);
+  item = make_work(WORK_RUN, where);
+  if (item != NULL && !keep_arrays(item, program, args)) {
+    drop_work(item);
+    item = NULL;
   }
-  /* A run of a queue needs its two arrays for longer than this call takes. */
-  if (args->input_count != 0) {
-    memcpy(buffers, args->inputs, (size_t)args->input_count * sizeof *buffers);
-  }
-  if (args->output_count != 0) {
-    memcpy(buffers + args->input_count, args->outputs,
-           (size_t)args->output_count * sizeof *buffers);
-  }
+  if (item == NULL) return out_of_memory(error, sizeof *item);
   item->program = program;
-  item->buffers = buffers;
-  item->args.struct_size = sizeof item->args;
-  item->args.inputs = buffers;
-  item->args.input_count = args->input_count;
-  item->args.outputs = buffers + args->input_count;
-  item->args.output_count = args->output_count;
-  item->args.deadline_ns = args->deadline_ns;
   mark_run(program, 1);
   enqueue(where->queue, item, event);
   return NPU4_OK;
@@ -678,6 +872,8 @@ static npu4_status buffer_copy(npu4_buffer* source, npu4_buffer* destination,
   return NPU4_OK;
 }
 
+#include "skeleton_sharing.h"
+
 /* ---- The table ---- */
 
 #ifdef __GNUC__
@@ -685,7 +881,9 @@ __attribute__((visibility("default")))
 #endif
 const npu4_backend*
 QUEUE_ENTRY(const npu4_host* host, npu4_error* error) {
-  static const char* const features[] = {"queue", "copy", "check", "test.fail", "test.lose", NULL};
+  static const char* const features[] = {
+      "queue",   "copy",    "check",       "taps",      "entries",   "alias", "scratch",
+      "offline", "sync_fd", "wrap.dmabuf", "test.fail", "test.lose", NULL};
   static npu4_backend backend;
   const npu4_backend* blocking = skeleton_entry4(host, error);
   if (blocking == NULL) return NULL;
@@ -709,5 +907,21 @@ QUEUE_ENTRY(const npu4_host* host, npu4_error* error) {
   backend.event_on_done = event_on_done;
   backend.buffer_copy = buffer_copy;
   backend.program_cancel = program_cancel;
+  backend.get_extension = get_extension;
+  backend.compile = compile_entries;
+  backend.blob_check = entries_check;
+  backend.blob_report = entries_report;
+  backend.blob_memory = entries_memory;
+  backend.model_load = entries_load;
+  backend.model_free = entries_free;
+  backend.program_create = entries_program;
+  backend.buffer_create = queue_buffer_create;
+  backend.buffer_free = queue_buffer_free;
+  backend.buffer_map = buffer_map;
+  backend.buffer_unmap = buffer_unmap;
+  backend.buffer_wrap = buffer_wrap;
+  backend.buffer_export = buffer_export;
+  backend.event_export = event_export;
+  backend.event_import = event_import;
   return &backend;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A backend to start from: relu and add in float32, one blocking call after the other, with the
-   required functions and two that are optional. README.md says in which order to make it your own;
-   the places for calls of your device say VENDOR. npu-backend(3) has the rules behind each
+   required functions and three that are optional. README.md says in which order to make it your
+   own; the places for calls of your device say VENDOR. npu-backend(3) has the rules behind each
    function.
 
    A blob is a header and the sub-IR itself; your compiler's code would stand in its place. Weights
@@ -36,8 +36,10 @@ struct npu4_model {
 
 struct npu4_program {
   npu4_model* model;
-  float** results;    /* by tensor; scratch of the results */
+  char* own_scratch;  /* memory of the results; null if it is not the program's own */
+  float** results;    /* by tensor: its place in the scratch memory */
   const float** data; /* by tensor, while it runs */
+  int has_taps;       /* its runs may be asked for them */
   int is_running;     /* the next two are of the skeleton with queues */
   int is_cancelled;
 };
@@ -355,29 +357,64 @@ static npu4_status blob_check(npu4_device* device, const void* blob, uint64_t bl
 }
 
 /* A blob comes from a file, so nothing in it is trusted. */
-static npu4_status read_blob(const npu4_load_args* args, npu_ir** ir, npu4_error* error) {
-  const char* bytes = (const char*)args->blob;
+static npu4_status read_blob(const void* blob, uint64_t size, npu_ir** ir, npu4_error* error) {
+  const char* bytes = (const char*)blob;
   blob_header header;
-  const npu4_status status = read_header(args->blob, args->blob_size, &header, error);
+  const npu4_status status = read_header(blob, size, &header, error);
   if (status != NPU4_OK) return status;
   if (memcmp(header.arch, kArch, sizeof kArch) != 0) {
     return fail(error, NPU4_INCOMPATIBLE, NULL, "the blob is for another device than " ARCH);
   }
-  if (header.sub_ir_size != args->blob_size - sizeof header ||
+  if (header.sub_ir_size != size - sizeof header ||
       header.digest != digest_of(bytes + sizeof header, header.sub_ir_size)) {
     return fail(error, NPU4_INVALID, NULL, "the blob is damaged");
   }
   return read_sub_ir(bytes + sizeof header, header.sub_ir_size, ir, error);
 }
 
-/* Uploads the weights that the model reads. */
+/* Whether a run can give a tensor besides its outputs: here, every result that is none. */
+static int is_tap(const npu_ir* ir, uint32_t tensor) {
+  uint32_t i;
+  for (i = 0; i < ir->output_count; ++i) {
+    if (ir->outputs[i] == tensor) return 0;
+  }
+  return ir->tensors[tensor].kind == NPU_IR_RESULT;
+}
+
+static npu4_status put_taps(const npu4_writer* report, const npu_ir* ir, npu4_error* error) {
+  const char* comma = "";
+  uint32_t i;
+  npu4_status status = put(report, "\"taps\": [", error);
+  for (i = 0; i < ir->tensor_count && status == NPU4_OK; ++i) {
+    if (!is_tap(ir, i)) continue;
+    status = put(report, comma, error);
+    if (status == NPU4_OK) status = put_quoted(report, ir->tensors[i].name, error);
+    comma = ", ";
+  }
+  return status == NPU4_OK ? put(report, "]", error) : status;
+}
+
+/* Optional, but for the feature "taps". VENDOR: what your compiler knows of the blob, too. */
+static npu4_status blob_report(npu4_device* device, const void* blob, uint64_t blob_size,
+                               const npu4_writer* report, npu4_error* error) {
+  npu_ir* ir = NULL;
+  npu4_status status = read_blob(blob, blob_size, &ir, error);
+  (void)device;
+  if (status != NPU4_OK) return status;
+  status = put(report, "{", error);
+  if (status == NPU4_OK) status = put_taps(report, ir, error);
+  npu_ir_free(ir);
+  return status == NPU4_OK ? put(report, "}", error) : status;
+}
+
+/* Uploads the weights that the model reads and does not have yet. */
 static npu4_status take_weights(npu4_model* model, const npu4_load_args* args, npu4_error* error) {
   uint32_t i;
   uint64_t w;
   for (i = 0; i < model->ir->tensor_count; ++i) {
     const npu_ir_tensor* tensor = &model->ir->tensors[i];
     const npu4_tensor* weight = NULL;
-    if (tensor->kind != NPU_IR_WEIGHT) continue;
+    if (tensor->kind != NPU_IR_WEIGHT || model->weights[i] != NULL) continue;
     for (w = 0; w < args->weight_count && weight == NULL; ++w) {
       if (strcmp(args->weights[w]->name, tensor->name) == 0) weight = args->weights[w];
     }
@@ -400,7 +437,7 @@ static npu4_status model_load(npu4_device* device, const npu4_load_args* args,
   npu4_status status;
   if (loaded == NULL) return out_of_memory(error, sizeof *loaded);
   loaded->device = device;
-  status = read_blob(args, &loaded->ir, error);
+  status = read_blob(args->blob, args->blob_size, &loaded->ir, error);
   if (status == NPU4_OK) {
     loaded->weights = (float**)allocate(loaded->ir->tensor_count * sizeof *loaded->weights);
     status = loaded->weights != NULL ? take_weights(loaded, args, error) : out_of_memory(error, 0);
@@ -414,54 +451,64 @@ static npu4_status model_load(npu4_device* device, const npu4_load_args* args,
   return NPU4_OK;
 }
 
-static void program_free(npu4_program* program) {
+/* Of one program: each result stands at a multiple of 64 bytes. UINT64_MAX if it is too much. */
+static uint64_t scratch_size(const npu_ir* ir) {
+  uint64_t bytes = 0;
   uint32_t i;
-  if (program == NULL) return;
-  for (i = 0; program->results != NULL && i < program->model->ir->tensor_count; ++i) {
-    free(program->results[i]);
+  for (i = 0; i < ir->tensor_count; ++i) {
+    const uint64_t padded = (ir->tensors[i].bytes + 63) / 64 * 64;
+    if (ir->tensors[i].kind != NPU_IR_RESULT) continue;
+    if (padded > UINT64_MAX / 2 - bytes) return UINT64_MAX;
+    bytes += padded;
   }
+  return bytes;
+}
+
+static void program_free(npu4_program* program) {
+  if (program == NULL) return;
+  free(program->own_scratch);
   free(program->results);
   free((void*)program->data);
   free(program);
 }
 
-static npu4_status program_create(npu4_model* model, const npu4_program_args* args,
+/* In `scratch` of scratch_size bytes; null: in memory of its own. */
+static npu4_status create_program(npu4_model* model, const npu4_program_args* args, char* scratch,
                                   npu4_program** program, npu4_error* error) {
   const uint32_t count = model->ir->tensor_count;
+  const uint64_t bytes = scratch_size(model->ir);
   npu4_program* made = (npu4_program*)allocate(sizeof *made);
-  uint64_t bytes = sizeof *made;
-  int is_good = made != NULL;
   uint32_t i;
-  (void)args; /* a blob has one entry */
-  if (is_good) {
-    made->model = model;
-    made->results = (float**)allocate(count * sizeof *made->results);
-    made->data = (const float**)allocate(count * sizeof *made->data);
-    is_good = made->results != NULL && made->data != NULL;
-  }
-  for (i = 0; i < count && is_good; ++i) {
-    if (model->ir->tensors[i].kind != NPU_IR_RESULT) continue;
-    bytes = model->ir->tensors[i].bytes;
-    made->results[i] = (float*)allocate(bytes); /* VENDOR: scratch memory */
-    is_good = made->results[i] != NULL;
-  }
-  if (!is_good) {
+  if (made == NULL) return out_of_memory(error, sizeof *made);
+  made->model = model;
+  made->has_taps = args != NULL && (args->flags & NPU4_PROGRAM_TAPS) != 0;
+  made->results = (float**)allocate(count * sizeof *made->results);
+  made->data = (const float**)allocate(count * sizeof *made->data);
+  if (scratch == NULL) scratch = made->own_scratch = (char*)allocate(bytes); /* VENDOR */
+  if (made->results == NULL || made->data == NULL || scratch == NULL) {
     program_free(made);
     return out_of_memory(error, bytes);
+  }
+  for (i = 0; i < count; ++i) {
+    if (model->ir->tensors[i].kind != NPU_IR_RESULT) continue;
+    made->results[i] = (float*)(void*)scratch;
+    scratch += (model->ir->tensors[i].bytes + 63) / 64 * 64;
   }
   *program = made;
   return NPU4_OK;
 }
 
+static npu4_status program_create(npu4_model* model, const npu4_program_args* args,
+                                  npu4_program** program, npu4_error* error) {
+  return create_program(model, args, NULL, program, error);
+}
+
 /* ---- Buffers ---- */
 
-static npu4_status buffer_create(npu4_device* device, const npu4_buffer_desc* desc,
-                                 npu4_buffer** buffer, npu4_error* error) {
-  npu4_buffer* made;
+static npu4_status check_desc(const npu4_buffer_desc* desc, npu4_error* error) {
   uint64_t bytes = sizeof(float);
   uint32_t i;
   int is_empty = 0;
-  (void)device;
   if (desc->dtype != NPU4_FLOAT32 || desc->rank > MAX_RANK || desc->memory != 0 ||
       (desc->layout != NULL && strcmp(desc->layout, "row_major") != 0)) {
     return fail(error, NPU4_UNSUPPORTED, NULL, "a buffer is row-major float32 in memory 0");
@@ -473,9 +520,16 @@ static npu4_status buffer_create(npu4_device* device, const npu4_buffer_desc* de
     if (extent != 0 && bytes > UINT64_MAX / extent) return out_of_memory(error, UINT64_MAX);
     if (extent != 0) bytes *= extent;
   }
-  if (desc->bytes != (is_empty ? 0 : bytes)) {
-    return fail(error, NPU4_INVALID, NULL, "the bytes of a buffer are not those of its shape");
-  }
+  if (desc->bytes == (is_empty ? 0 : bytes)) return NPU4_OK;
+  return fail(error, NPU4_INVALID, NULL, "the bytes of a buffer are not those of its shape");
+}
+
+static npu4_status buffer_create(npu4_device* device, const npu4_buffer_desc* desc,
+                                 npu4_buffer** buffer, npu4_error* error) {
+  const npu4_status status = check_desc(desc, error);
+  npu4_buffer* made;
+  (void)device;
+  if (status != NPU4_OK) return status;
   made = (npu4_buffer*)allocate(sizeof *made);
   if (made == NULL) return out_of_memory(error, sizeof *made);
   made->bytes = desc->bytes;
@@ -548,6 +602,74 @@ static npu4_status check_buffers(const npu_ir* ir, const npu4_run_args* args, np
   return NPU4_OK;
 }
 
+/* The tensor of a tap of this name; tensor_count if there is none. */
+static uint32_t find_tap(const npu_ir* ir, const char* name) {
+  uint32_t i;
+  for (i = 0; i < ir->tensor_count; ++i) {
+    if (name != NULL && strcmp(ir->tensors[i].name, name) == 0 && is_tap(ir, i)) break;
+  }
+  return i;
+}
+
+static int is_passed(const npu4_run_args* args, const npu4_buffer* buffer, uint64_t taps) {
+  uint64_t i;
+  for (i = 0; i < args->input_count; ++i) {
+    if (args->inputs[i] == buffer) return 1;
+  }
+  for (i = 0; i < args->output_count; ++i) {
+    if (args->outputs[i] == buffer) return 1;
+  }
+  for (i = 0; i < taps; ++i) {
+    if (args->taps[i]->buffer == buffer) return 1;
+  }
+  return 0;
+}
+
+/* Of the taps; an older host has none. */
+static uint64_t tap_count(const npu4_run_args* args) {
+  return NPU4_HAS(args, tap_count) ? args->tap_count : 0;
+}
+
+static npu4_status check_taps(const npu4_program* program, const npu4_run_args* args,
+                              npu4_error* error) {
+  const npu_ir* ir = program->model->ir;
+  uint64_t i;
+  for (i = 0; i < tap_count(args); ++i) {
+    const npu4_tap* tap = args->taps != NULL ? args->taps[i] : NULL;
+    const uint32_t tensor =
+        tap != NULL && program->has_taps ? find_tap(ir, tap->name) : ir->tensor_count;
+    if (tensor == ir->tensor_count) {
+      return fail(error, NPU4_INVALID, NULL, "tap %u names nothing that the program gives",
+                  (unsigned)i);
+    }
+    if (!fits(tap->buffer, &ir->tensors[tensor]) || is_passed(args, tap->buffer, i)) {
+      return fail(error, NPU4_INVALID, NULL,
+                  "the buffer of tap '%s' is null, passed twice or has another shape", tap->name);
+    }
+  }
+  return NPU4_OK;
+}
+
+/* Whatever is wrong with the arguments of a run. */
+static npu4_status check_run(const npu4_program* program, const npu4_run_args* args,
+                             npu4_error* error) {
+  const npu4_status status = check_buffers(program->model->ir, args, error);
+  return status == NPU4_OK ? check_taps(program, args, error) : status;
+}
+
+static void give_tensor(const npu4_program* program, uint32_t tensor, const npu4_buffer* buffer) {
+  if (buffer->bytes != 0) memcpy(buffer->data, program->data[tensor], (size_t)buffer->bytes);
+}
+
+/* Whether an output may have the buffer of an input, which is then written last. */
+static int is_aliased(const npu_ir* ir, uint32_t output) {
+  uint32_t i;
+  for (i = 0; i < ir->alias_count; ++i) {
+    if (ir->aliases[i].output == output) return 1;
+  }
+  return 0;
+}
+
 /* VENDOR: start the node on the device, or the whole program at once. */
 static void run_node(const npu_ir* ir, const npu_ir_node* node, npu4_program* program) {
   const float* a = program->data[node->inputs[0]];
@@ -565,17 +687,21 @@ static void run_node(const npu_ir* ir, const npu_ir_node* node, npu4_program* pr
 
 static npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_error* error) {
   const npu_ir* ir = program->model->ir;
-  const npu4_status status = check_buffers(ir, args, error);
+  const npu4_status status = check_run(program, args, error);
+  uint64_t t;
   uint32_t i;
   if (status != NPU4_OK) return status;
   for (i = 0; i < ir->tensor_count; ++i) program->data[i] = program->model->weights[i];
   for (i = 0; i < ir->input_count; ++i) program->data[i] = args->inputs[i]->data;
   for (i = 0; i < ir->node_count; ++i) run_node(ir, &ir->nodes[i], program);
-  for (i = 0; i < ir->output_count; ++i) {
-    const npu4_buffer* output = args->outputs[i];
-    if (output->bytes != 0) {
-      memcpy(output->data, program->data[ir->outputs[i]], (size_t)output->bytes);
-    }
+  for (i = 0; i < 2 * ir->output_count; ++i) {
+    const uint32_t output = i % ir->output_count;
+    if (is_aliased(ir, output) != (i >= ir->output_count)) continue;
+    give_tensor(program, ir->outputs[output], args->outputs[output]);
+  }
+  /* VENDOR: where memory is used again, a tap is copied before that. */
+  for (t = 0; t < tap_count(args); ++t) {
+    give_tensor(program, find_tap(ir, args->taps[t]->name), args->taps[t]->buffer);
   }
   return NPU4_OK;
 }
@@ -587,7 +713,7 @@ __attribute__((visibility("default")))
 #endif
 const npu4_backend*
 npu_backend_entry4(const npu4_host* host, npu4_error* error) {
-  static const char* const features[] = {"check", NULL};
+  static const char* const features[] = {"check", "taps", NULL};
   static npu4_backend backend;
   if (host->abi_version < NPU4_ABI_VERSION) {
     fail(error, NPU4_INCOMPATIBLE, NULL, "the host has version %u, expected 4 or more",
@@ -611,6 +737,7 @@ npu_backend_entry4(const npu4_host* host, npu4_error* error) {
   backend.run = run;
   backend.buffer_write = buffer_write;
   backend.buffer_read = buffer_read;
+  backend.blob_report = blob_report;
   backend.blob_check = blob_check;
   backend.check = check;
   return &backend;

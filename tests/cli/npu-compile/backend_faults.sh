@@ -5,7 +5,7 @@
 NPU_BACKEND_PATH=$(dirname "$(command -v npu-run)")/../lib/npu/test-backends
 export NPU_BACKEND_PATH
 if [ ! -d "$NPU_BACKEND_PATH" ]; then cat "$CASES/npu-compile/backend_faults.stdout"; exit; fi
-sed 's/"vendor"/"wrap"/' "$CASES/../install/consumer/vendor_target.json" >wrap.json
+vendor_target wrap >wrap.json
 npu-tag --target ./wrap.json "$CASES/npu-compile/branches.json" | npu-partition -o part.json
 for fault in none compile=1 compile=2 compile=3 compile=4 compile=77 lie; do
   echo "$fault:"
@@ -25,7 +25,7 @@ for fault in rank=0x10000000 rank=60 rank=1 negative null-result only=2 only=3 o
 done
 echo "a vendor's own check, where the target's rules lack one:"
 unset WRAP_FAULT
-sed 's/, "requires": \["same_shape_operands"\]//' "$CASES/../install/consumer/vendor_target.json" >lax.json
+vendor_target vendor | sed 's/, "requires": \["same_shape_operands"\]//' >lax.json
 cat >broadcast.json <<'J'
 {"model_name": "broadcast", "weights": [], "weight_name_mapping": {},
  "graph_inputs": [{"name": "x", "shape": [64, 3], "dtype": "float32"}, {"name": "y", "shape": [3], "dtype": "float32"}],

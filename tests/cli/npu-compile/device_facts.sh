@@ -5,7 +5,7 @@
 NPU_BACKEND_PATH=$(dirname "$(command -v npu-run)")/../lib/npu/test-backends
 export NPU_BACKEND_PATH
 if [ ! -d "$NPU_BACKEND_PATH" ]; then cat "$CASES/npu-compile/device_facts.stdout"; exit; fi
-sed 's/"vendor"/"wrap4"/' "$CASES/../install/consumer/vendor_target.json" >wrap4.json
+vendor_target wrap4 >wrap4.json
 npu-tag --target ./wrap4.json "$CASES/npu-compile/branches.json" | npu-partition -o part.json
 echo "fingerprints:"
 compile() {
@@ -25,6 +25,7 @@ for fault in longer shorter no-map no-transfer none; do
   npu-run --no-cache --random-weights 0 --random-inputs 0 part.json --verify cpu >report
   echo "$fault: $(comparison verify <report)"
 done
+echo "features of a shorter table: $(WRAP4_FAULT=shorter npu-run --list-backends | tr -d ' \n' | grep -o '"backend":"wrap4",[^]]*]' | sed 's/.*"features"://')"
 for fault in ir=2 unusable open=9 compile=3 compile=4 run=4 run=6 run=8; do
   export WRAP4_FAULT=$fault
   npu-run --no-cache --random-weights 0 --random-inputs 0 part.json 2>message >report

@@ -5,7 +5,7 @@
 NPU_BACKEND_PATH=$(dirname "$(command -v npu-run)")/../lib/npu/test-backends
 export NPU_BACKEND_PATH
 if [ ! -d "$NPU_BACKEND_PATH" ]; then cat "$CASES/npu-compile/interrupt.stdout"; exit; fi
-sed 's/"vendor"/"wrap4"/' "$CASES/../install/consumer/vendor_target.json" >slow.json
+vendor_target wrap4 >slow.json
 npu-tag --target ./slow.json "$CASES/npu-compile/branches.json" | npu-partition -o part.json
 mkdir out cache
 export WRAP4_MARK=mark

@@ -13,6 +13,10 @@ try_silent npu-plan --verify binary.json
 plan graph.csr --csr again.csr -o again.json
 cmp graph.csr again.csr
 sed 's/again.csr/graph.csr/; s/again.part/binary.part/' again.json | cmp - binary.json
+# It may have any name: what it begins with says what it is.
+plan graph.mtx --csr graph.safetensors -o named.json
+cmp graph.csr graph.safetensors
+try_silent npu-plan --verify named.json
 # Ids and added edges are part of it.
 printf '10 20\n20 30\n30 10\n40 10\n' >edges.txt
 npu-plan -q edges.txt --undirected --csr edges.csr --model graphsage.json --profile profile.json -k 2 --pad 16 -o edges.json

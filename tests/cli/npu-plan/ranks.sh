@@ -17,6 +17,18 @@ npu-plan -q graph.mtx --model graphsage.json --profile profile.json -k 8 --pad 1
 echo "exit $?"
 grep -c '"cover"' features.json
 try_silent npu-plan --verify features.json
+# The time of exchanges by a link.
+npu-plan -q graph.mtx --model graphsage.json --profile profile.json -k 8 --pad 16 --ranks 4 --rank-bandwidth 1M --rank-latency 50 \
+  --report -o link.json 2>&1 >/dev/null | grep '^predicted for'
+try_silent npu-plan --verify link.json
+sed 's/"link_latency_us": *50[.0]*/"link_latency_us":51/' link.json >changed.json
+cp link.part changed.part
+try npu-plan --verify changed.json
+sed 's/"link_bytes_per_second": *1[0-9]*/"link_bytes_per_second":0/' link.json >changed.json
+try npu-plan --verify changed.json
+try npu-plan graph.mtx --model graphsage.json --profile profile.json --ranks 2 --rank-latency 5
+try npu-plan graph.mtx --model graphsage.json --profile profile.json --ranks 2 --rank-bandwidth fast
+try npu-plan graph.mtx --model graphsage.json --profile profile.json --ranks 2 --rank-bandwidth 0
 # A model with more than sums over edges.
 npu-plan graph.mtx --model gat.json --profile profile.json -k 8 --pad 16 --ranks 4 -o gat.plan.json 2>&1 | grep 'only features'
 try_silent npu-plan --verify gat.plan.json

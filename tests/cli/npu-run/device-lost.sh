@@ -5,7 +5,7 @@
 NPU_BACKEND_PATH=$(dirname "$(command -v npu-run)")/../lib/npu/test-backends
 export NPU_BACKEND_PATH
 if [ ! -d "$NPU_BACKEND_PATH" ]; then cat "$CASES/npu-run/device-lost.stdout"; exit; fi
-sed 's/"vendor"/"wrap4"/' "$CASES/../install/consumer/vendor_target.json" >target.json
+vendor_target wrap4 >target.json
 npu-tag --target ./target.json "$CASES/npu-compile/branches.json" | npu-partition -o part.json
 run() { npu-run part.json --random-weights 0 --random-inputs 0 --no-cache "$@"; }
 run --outputs good.safetensors | grep recovered

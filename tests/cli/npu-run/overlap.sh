@@ -5,8 +5,9 @@
 NPU_BACKEND_PATH=$(dirname "$(command -v npu-run)")/../lib/npu/test-backends
 export NPU_BACKEND_PATH
 if [ ! -d "$NPU_BACKEND_PATH" ]; then cat "$CASES/npu-run/overlap.stdout"; exit; fi
+vendor_target vendor >target.json
 place() {
-  npu-tag --target "$CASES/../install/consumer/vendor_target.json" --force 'npu2=*_b' "$1" |
+  npu-tag --target ./target.json --force 'npu2=*_b' "$1" |
     npu-partition --strategy contiguous
 }
 place "$CASES/npu-run/meeting.json" >meeting.json

@@ -5,7 +5,7 @@ cp "$TESTDATA"/gnn/* .
 npu-plan graph.mtx --model graphsage.json --profile profile.json -k 5 --pad 16 -o plan.json 2>/dev/null
 run() {
   echo "\$ $*"
-  npu-run plan.json --features x.npy --device gpu=aten --expect graphsage.expected.npy "$@" >report.json
+  npu-run plan.json --features x.npy --device cpu=onednn --device gpu=onednn --expect graphsage.expected.npy "$@" >report.json
   echo "exit $?: $(number static_compiles <report.json) compiled, $(number cache_hits <report.json) from the cache"
 }
 run --cache-dir here

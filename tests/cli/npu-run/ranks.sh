@@ -6,10 +6,13 @@ command -v mpirun >/dev/null || exit 77
 cp "$TESTDATA"/gnn/* .
 # Open MPI refuses to run as root and on fewer processors than ranks unless it is told to.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+# Blocks for the cpu run on onednn, since libtorch takes most of a second to load in each rank.
+device=--device=cpu=onednn
+whole() { npu-run "$@" $device; }
 ranks() {
   count=$1
   shift
-  mpirun --oversubscribe --bind-to none -n "$count" npu-run "$@"
+  mpirun --oversubscribe --bind-to none -n "$count" npu-run "$@" $device
 }
 # MPI does not start everywhere, for example without a network or shared memory.
 mpirun --oversubscribe -n 2 true 2>/dev/null || exit 77
@@ -19,15 +22,15 @@ for model in graphsage gcn gat; do
   for count in 1 2 4 8; do
     plan --model $model.json -k 8 --ranks $count -o plan.json
     if [ $count = 1 ]; then
-      npu-run plan.json --features x.npy --threads 1 --outputs one.npy >report.json 2>err || cat err
+      whole plan.json --features x.npy --threads 1 --outputs one.npy >report.json 2>err || cat err
       plan --model $model.json -k 8 -o whole.json
-      npu-run whole.json --features x.npy --expect one.npy >report.json 2>err
+      whole whole.json --features x.npy --expect one.npy >report.json 2>err
       echo "$model without ranks: exit $?"
       continue
     fi
     ranks $count plan.json --features x.npy --threads 1 --outputs many.npy >report.json 2>err || cat err
     cmp one.npy many.npy && echo "$model on $count ranks: the same bits"
-    tr -d ' \n' <report.json | sed 's/.*"ranks":{//; s/"exchange_ms":[0-9.e-]*,//; s/,"pairs".*//'
+    tr -d ' \n' <report.json | sed 's/.*"ranks":{//; s/,"exchange_ms".*//'
     echo
     # Every pair sent as many rows as planned.
     tr -d ' \n' <report.json | grep -o '"rows":[0-9]*,"planned_rows":[0-9]*}' | awk -F'[:,}]' '$2 != $4'
@@ -35,11 +38,19 @@ for model in graphsage gcn gat; do
 done
 plan --model graphsage.json -k 8 --ranks 3 --exchange features -o plan.json
 ranks 3 plan.json --features x.npy --outputs features.npy --bench 2 --report 2>&1 >report.json | grep '^3 ranks' | sed 's/, [0-9.]* ms.*//'
+# On libtorch.
+device=
+for count in 1 2; do
+  plan --model gat.json -k 8 --ranks $count -o plan.json
+  ranks $count plan.json --features x.npy --threads 1 --outputs aten$count.npy >report.json 2>err || cat err
+done
+cmp aten1.npy aten2.npy && echo "gat on libtorch: the same bits"
+device=--device=cpu=onednn
 
 # From the binary form of the graph.
 plan --model graphsage.json -k 8 --ranks 2 --csr graph.csr -o csr.json
 plan --model graphsage.json -k 8 --ranks 1 -o plan.json
-npu-run plan.json --features x.npy --threads 1 --outputs one.npy >report.json 2>err || cat err
+whole plan.json --features x.npy --threads 1 --outputs one.npy >report.json 2>err || cat err
 ranks 2 csr.json --features x.npy --threads 1 --outputs many.npy >report.json 2>err || cat err
 cmp one.npy many.npy && echo "from the binary form: the same bits"
 cp graph.csr good.csr
@@ -48,7 +59,7 @@ ranks 2 csr.json --features x.npy --outputs out.npy >report.json 2>err
 echo "damaged: exit $?"
 grep '^npu-run' err
 
-# One rank speaks, all end with 1, and nothing is left.
+# One rank speaks and ends with 1, and nothing is left.
 complaints() { grep '^npu-run' err; }
 plan --model graphsage.json -k 8 --ranks 2 -o plan.json
 rm -f out.npy*
@@ -75,22 +86,29 @@ complaints
 
 # A rank that is killed: the others end at once with one line each, and no output is there.
 plan --model graphsage.json -k 8 --ranks 4 -o plan.json
-mpirun --oversubscribe --bind-to none -n 4 npu-run plan.json --features x.npy --outputs out.npy --bench 1000000 >out 2>err &
+# A busy machine gets three seconds, not one, for the last words.
+mpirun --oversubscribe --bind-to none --mca odls_base_sigkill_timeout 3 -n 4 npu-run plan.json --features x.npy --outputs out.npy --bench 1000000 $device >out 2>err &
 launcher=$!
 pids=
 tries=0
-while [ "$(echo "$pids" | wc -w)" -lt 4 ] && [ $tries -lt 200 ]; do
+# Whether all ranks are in the middle of their runs: to get there takes a fifth of this much time of a core.
+run_already() {
+  [ "$(echo "$pids" | wc -w)" -eq 4 ] || return 1
+  for pid in $pids; do
+    awk '{ exit !($14 + $15 >= 80) }' "/proc/$pid/stat" 2>/dev/null || return 1
+  done
+}
+while ! run_already && [ $tries -lt 1200 ]; do
   sleep 0.1
   pids=$(ps -o pid= --ppid $launcher)
   tries=$((tries + 1))
 done
-sleep 2
 # shellcheck disable=SC2086 # pids
 set -- $pids
 before=$(date +%s)
 kill -9 "$3"
 wait $launcher
-[ $? -ne 0 ] && [ $(($(date +%s) - before)) -le 5 ] && echo "ended in time"
+[ $? -ne 0 ] && [ $(($(date +%s) - before)) -le 20 ] && echo "ended in time"
 complaints | sort
 ls out.npy* 2>/dev/null
 cat out

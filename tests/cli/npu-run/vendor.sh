@@ -4,8 +4,8 @@
 NPU_BACKEND_PATH=$(dirname "$(command -v npu-run)")/../lib/npu/test-backends
 export NPU_BACKEND_PATH
 if [ ! -d "$NPU_BACKEND_PATH" ]; then cat "$CASES/npu-run/vendor.stdout"; exit; fi
-npu-tag --target "$CASES/../install/consumer/vendor_target.json" "$CASES/npu-compile/branches.json" |
-  npu-partition >part.json
+vendor_target vendor >target.json
+npu-tag --target ./target.json "$CASES/npu-compile/branches.json" | npu-partition >part.json
 run() { npu-run --no-cache part.json --random-weights 1 --random-inputs 1 "$@" 2>&1 >report | sed "s|^npu-run: /.*/npu_backend|npu-run: .../npu_backend|"; }
 run --verify cpu --report | sed -n 's/^\(npu2*\|cpu\)  *\([a-z]*\)  *\([0-9]*\)  *\([0-9]*\) .*/\1 \2 \3 nodes \4 partitions/p'
 comparison verify <report

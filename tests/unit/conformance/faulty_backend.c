@@ -93,12 +93,19 @@ static npu4_status bad_run(npu4_program* program, const npu4_run_args* args, npu
   npu4_buffer* output;
   if (has_fault("counts-nothing") && inputs == 0) return NPU4_OK;
   status = good->run(program, &changed, error);
+  if (has_fault("any-tap") && status == NPU4_INVALID && args->tap_count != 0) {
+    changed.tap_count = 0;
+    status = good->run(program, &changed, error);
+  }
   if (status != NPU4_OK) return status;
   output = args->outputs[0];
   if (has_fault("wrong-values") && output->bytes > 16) output->data[3] += 1;
   if (has_fault("adds-up") && output->bytes > 16) {
     static float runs = 0;
     output->data[3] += runs++;
+  }
+  if (has_fault("late-taps") && args->tap_count != 0) {
+    memcpy(args->taps[0]->buffer->data, output->data, (size_t)output->bytes);
   }
   if (has_fault("changes-input") && args->inputs[0]->bytes > 16) args->inputs[0]->data[2] = 77;
   if (has_fault("leaks")) {

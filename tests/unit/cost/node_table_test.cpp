@@ -63,6 +63,26 @@ std::string fault_of(const Json& json) {
 
 }  // namespace
 
+TEST_CASE("node table: times in int8") {
+  Json json = table_json(two_nodes());
+  json["int8"] = Json::parse(R"([{"node": "a", "device": "npu", "us": 9, "median_us": 9,
+    "mad_us": 1, "runs": 20}])");
+  json["conversions"] = Json::parse(R"([
+    {"device": "npu", "to": "int8", "latency_us": 1.5, "bytes_per_s": 1e9, "samples": 4},
+    {"device": "npu", "to": "float32", "latency_us": 2, "bytes_per_s": 0, "samples": 4}])");
+  CHECK(NodeTable::parse(json, "table.json").to_json() == json);
+  const auto fault_with = [&](const char* list, std::size_t i, const char* key, const Json& value) {
+    Json changed = json;
+    changed[list][i][key] = value;
+    return fault_of(changed);
+  };
+  CHECK(fault_with("int8", 0, "device", "gpu").find("is not in 'devices'") != std::string::npos);
+  CHECK(fault_with("int8", 0, "us", -1) != "none");
+  CHECK(fault_with("conversions", 0, "to", "int4").find("expected int8 or float32") !=
+        std::string::npos);
+  CHECK(fault_with("conversions", 1, "to", "int8").find("listed twice") != std::string::npos);
+}
+
 TEST_CASE("node table: what is read is written again") {
   const Json json = table_json(two_nodes());
   const NodeTable table = NodeTable::parse(json, "table.json");

@@ -17,12 +17,16 @@
      two            there is a second device, "wrap4:1", with a fingerprint of its own
      ir=N           sub-IRs of version N are read, and no others
      longer         the table is longer than the host's, and infos are filled as such
-     shorter        the table ends behind run and the transfers
+     shorter        the table ends behind run and the transfers; features whose functions it has
+                    stay
      no-map         memory cannot be mapped
      no-transfer    memory can only be mapped
      silent-blob    a blob does not say what it takes
      silent-model   a loaded model does not, only its blob does
+     no-wrap        memory that is to be wrapped is refused when it is
      log            device_open logs a line
+
+   Built with WRAP4_FAR it is another backend, whose memory and events no other one gets.
 
    Counts of calls are exported, for tests in the same process. */
 #define _GNU_SOURCE
@@ -33,6 +37,12 @@
 #include <time.h>
 
 #include "npu/backend.h"
+
+#ifdef WRAP4_FAR
+#define NAME "wrap4-far"
+#else
+#define NAME "wrap4"
+#endif
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -78,7 +88,7 @@ static npu4_status fail(npu4_error* error, npu4_status status, const char* text)
 static npu4_status backend_info(npu4_backend_info* info, npu4_error* error) {
   const char* version = fault("ir");
   const npu4_status status = other->backend_info(info, error);
-  info->name = "wrap4";
+  info->name = NAME;
   if (fault("options") != NULL) info->option_keys = fault("options");
   if (version != NULL) info->ir_version_min = info->ir_version_max = (uint32_t)atoi(version);
   return status;
@@ -91,7 +101,7 @@ static npu4_status device_info(uint64_t index, npu4_device_info* info, npu4_erro
   npu4_status status = NPU4_OK;
   if (index > 1 || (index == 1 && fault("two") == NULL)) return NPU4_END;
   status = other->device_info(0, info, error);
-  info->id = index == 0 ? "wrap4:0" : "wrap4:1";
+  info->id = index == 0 ? NAME ":0" : NAME ":1";
   if (index == 1) info->fingerprint = "another";
   if (print != NULL) info->fingerprint = print;
   if (fault("unusable") != NULL && index == 0) {
@@ -101,7 +111,14 @@ static npu4_status device_info(uint64_t index, npu4_device_info* info, npu4_erro
   if (fault("no-map") != NULL) {
     memory.struct_size = sizeof memory;
     info->memories = memories;
+    info->memory_count = 1;
   }
+#ifdef WRAP4_FAR
+  if (info->memory_count != 0) memory = *info->memories[0];
+  memory.flags &= ~(NPU4_WRAPS_DMABUF | NPU4_EXPORTS_DMABUF);
+  info->memories = memories;
+  info->memory_count = 1;
+#endif
   return status;
 }
 
@@ -203,6 +220,13 @@ static npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_er
   return other->run(program, args, error);
 }
 
+static npu4_status buffer_wrap(npu4_device* device, const npu4_buffer_desc* desc,
+                               const npu4_external* external, npu4_buffer** buffer,
+                               npu4_error* error) {
+  if (fault("no-wrap") != NULL) return fail(error, NPU4_UNSUPPORTED, "not this memory");
+  return other->buffer_wrap(device, desc, external, buffer, error);
+}
+
 static npu4_status blob_check(npu4_device* device, const void* blob, uint64_t blob_size,
                               npu4_blob_verdict* verdict, npu4_error* error) {
   const uint32_t answer = fault("blob") != NULL ? (uint32_t)atoi(fault("blob")) : 0;
@@ -251,11 +275,13 @@ EXPORTED const npu4_backend* npu_backend_entry4(const npu4_host* given, npu4_err
   table->program_create = program_create;
   table->run = run;
   if (other->weights_load != NULL) table->weights_load = weights_load;
+  if (other->buffer_wrap != NULL) table->buffer_wrap = buffer_wrap;
   if (fault("blob") != NULL) table->blob_check = blob_check;
   if (fault("longer") != NULL) table->struct_size = sizeof longer;
   if (fault("shorter") != NULL) {
+    static const char* const features[] = {"cancel", "acme.turbo", NULL};
     table->struct_size = offsetof(npu4_backend, buffer_map);
-    table->features = NULL; /* their functions come later */
+    table->features = features; /* the functions of others come later */
   }
   if (fault("no-map") != NULL) table->buffer_map = NULL;
   if (fault("silent-blob") != NULL) table->blob_memory = NULL;

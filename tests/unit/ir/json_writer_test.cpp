@@ -7,6 +7,7 @@
 
 #include "catch.hpp"
 #include "graph_builder.hpp"
+#include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
 
 using namespace npu;
@@ -205,4 +206,43 @@ TEST_CASE("writer: every model of testdata survives a round trip") {
     check_same_content(once, text);
     CHECK(round_trip(once) == once);
   }
+}
+
+namespace {
+
+// A chain whose text is several pieces long.
+Graph long_chain() {
+  GraphBuilder builder;
+  builder.input("x");
+  std::string last = "x";
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string name = "relu_" + std::to_string(i);
+    builder.node(name, "aten.relu.default", {last});
+    last = name;
+  }
+  return builder.output(last).build();
+}
+
+}  // namespace
+
+TEST_CASE("writer: the pieces of a text are the text") {
+  const Graph graph = long_chain();
+  std::vector<std::string> pieces;
+  write_graph(graph, [&](std::string_view piece) { pieces.emplace_back(piece); });
+  CHECK(pieces.size() > 2);
+  std::string text;
+  for (const std::string& piece : pieces) {
+    CHECK(piece.size() < 2'000'000);
+    text += piece;
+  }
+  CHECK(text == write_graph(graph));
+}
+
+TEST_CASE("writer: a name that is not UTF-8 stops before the first piece") {
+  Graph graph = long_chain();
+  SECTION("of a device, in the last node") { graph.nodes().back().device = "npu\xff"; }
+  SECTION("in an object of the top level") { graph.set_npu_member("file", "\xc3(.json"); }
+  std::size_t count = 0;
+  CHECK_THROWS_AS(write_graph(graph, [&](std::string_view) { ++count; }), Error);
+  CHECK(count == 0);
 }

@@ -399,6 +399,50 @@ static void test_refused_models(void) {
   }
 }
 
+#define STATES \
+  "{\"graph_inputs\": [" TENSOR("x", "[2]", "float32") ", " TENSOR("y", "[3]", "float32") \
+      ", " TENSOR("z", "[2]", "int8") "], \"graph_outputs\": [{\"name\":\"y\"}, "          \
+      "{\"name\":\"n\"}, {\"name\":\"n\"}], \"nodes\": [{\"name\":\"n\",\"op_type\":\"o\"," \
+      "\"inputs\":[], \"outputs\":[" TENSOR("n", "[2]", "float32") "]}], \"aliases\": "
+
+static void test_aliases(void) {
+  static const struct {
+    const char* aliases;
+    const char* message; /* NULL: it is taken */
+  } cases[] = {
+      {"[]", NULL},
+      {"[{\"output\":\"n\",\"input\":\"x\"}]", NULL},
+      {"{}", "expected a list, found object"},
+      {"[{\"output\":\"n\"}]", "the key 'input' is missing"},
+      {"[{\"output\":\"q\",\"input\":\"x\"}]", "'q' is no graph output, or in two aliases"},
+      {"[{\"output\":\"x\",\"input\":\"x\"}]", "'x' is no graph output, or in two aliases"},
+      {"[{\"output\":\"y\",\"input\":\"y\"}]", "'y' is no graph input, or in two aliases"},
+      {"[{\"output\":\"n\",\"input\":\"n\"}]", "'n' is no graph input, or in two aliases"},
+      {"[{\"output\":\"n\",\"input\":\"y\"}]", "'n' has another dtype or shape than its alias"},
+      {"[{\"output\":\"n\",\"input\":\"z\"}]", "'n' has another dtype or shape than its alias"},
+      {"[{\"output\":\"n\",\"input\":\"x\"},{\"output\":\"n\",\"input\":\"x\"}]",
+       "'n' is no graph output, or in two aliases"},
+  };
+  size_t i;
+  for (i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    char text[1024];
+    npu_ir_error error;
+    npu_ir* ir;
+    snprintf(text, sizeof text, "%s%s}", STATES, cases[i].aliases);
+    ir = read_ir(text, strlen(text), &error);
+    CHECK((ir != NULL) == (cases[i].message == NULL));
+    if (ir == NULL && (cases[i].message == NULL || strstr(error.text, cases[i].message) == NULL)) {
+      printf("%s gives\n  %s\n", text, error.text);
+      ++failures;
+    }
+    if (ir != NULL) {
+      CHECK(ir->alias_count == (i == 1));
+      CHECK(i != 1 || (ir->aliases[0].output == 1 && ir->aliases[0].input == 0));
+    }
+    npu_ir_free(ir);
+  }
+}
+
 static void test_dtypes(void) {
   uint32_t dtype;
   for (dtype = 0; dtype < NPU_IR_DTYPE_COUNT; ++dtype) {
@@ -420,6 +464,7 @@ int main(void) {
   test_memory();
   test_bound();
   test_refused_models();
+  test_aliases();
   test_dtypes();
   return failures != 0;
 }

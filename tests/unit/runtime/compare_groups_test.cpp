@@ -132,16 +132,59 @@ TEST_CASE("the smallest part that differs is written as a model", "[runtime][gro
   CHECK(SafetensorsFile(report.files[3]).entries().size() == part.graph_outputs().size());
 }
 
+TEST_CASE("results come out of the programs that run", "[runtime][groups]") {
+  if (!test::use_backends()) return;
+  const std::string name = GENERATE("residual", "encoder", "conv_kinds");
+  Model model(name);
+  const auto compile = [&] {
+    std::vector<Tensor> weights(model.graph.tensors().size());
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const TensorInfo& tensor = model.graph.tensors()[i];
+      if (tensor.kind == TensorKind::kWeight) weights[i] = model.sides.runner.weights[tensor.name];
+    }
+    return compile_plan(model.graph, model.plan, model.target, weights, {}, nullptr);
+  };
+  const CompiledModel sound = compile();
+  model.sides.compiled = &sound.partitions;
+  const GroupReport tapped = compare_groups(model.sides, {.each = true});
+  model.sides.compiled = nullptr;
+  const GroupReport pieces = compare_groups(model.sides, {.each = true});
+  CHECK(tapped.ok());
+  CHECK(tapped.sources.at("npu").compiled == 0);
+  CHECK(pieces.sources.at("npu").tapped == 0);
+  CHECK(pieces.sources.at("npu").compiled == tapped.sources.at("npu").tapped);
+  REQUIRE(tapped.rows.size() == pieces.rows.size());
+  for (std::size_t i = 0; i < tapped.rows.size(); ++i) {
+    CHECK(tapped.rows[i].nodes == pieces.rows[i].nodes);
+    // A piece may get other kernels than the whole, which add up in another order.
+    const double in_run = tapped.rows[i].in_run->comparison.max_abs;
+    const double in_pieces = pieces.rows[i].in_run->comparison.max_abs;
+    CHECK(in_run <= 4 * in_pieces + 1e-7);
+    CHECK(in_pieces <= 4 * in_run + 1e-7);
+  }
+  // What is wrong in the program is found there, and not where it is compiled again.
+  const auto [weight, node] = model.weights_of_nodes().front();
+  model.spoil(weight, 40.0F);
+  const CompiledModel spoilt = compile();
+  model.heal();
+  model.sides.compiled = &spoilt.partitions;
+  const GroupReport found = compare_groups(model.sides, {.each = true});
+  REQUIRE(found.first);
+  CHECK(has_node(found.rows[*found.first], node));
+  CHECK(compare_groups(model.sides, {.isolate = true}).ok());
+}
+
 TEST_CASE("taps become outputs in the order of the nodes", "[runtime][groups]") {
   Model model("residual");
   const std::size_t before = model.graph.graph_outputs().size();
   const Node first = model.graph.nodes()[0];
   const Node second = model.graph.nodes()[1];
-  tap_tensors(model.graph, {second.name, first.name});
+  const auto names = tapped_names(model.graph, {second.name, first.name});
+  add_outputs(model.graph, names);
   REQUIRE(model.graph.graph_outputs().size() == before + 2);
   CHECK(model.graph.tensor(model.graph.graph_outputs()[before]).name == first.name);
   CHECK(model.graph.tensor(model.graph.graph_outputs()[before + 1]).name == second.name);
-  CHECK_THROWS_WITH(tap_tensors(model.graph, {"no such *"}),
+  CHECK_THROWS_WITH(tapped_names(model.graph, {"no such *"}),
                     "error: --tap no such *: no node has a result of such a name");
 }
 

@@ -409,6 +409,18 @@ TEST_CASE("memory and rules of devices", "[target]") {
   CHECK(device_memory_bytes(gpu, "gpu") == std::int64_t{40} << 30);
   CHECK(device_memory_bytes(gpu, "cpu") == 0);
   CHECK(device_memory_bytes(gpu, "tpu") == 0);
+  CHECK_FALSE(device_switch_us(gpu, "gpu").has_value());
+  CHECK_FALSE(device_switch_us(gpu, "tpu").has_value());
+  Json with_switch = gpu.json;
+  with_switch["devices"][0]["switch_us"] = 2.5;
+  Diagnostics faults;
+  const Target switching = parse_target(with_switch, "t.json", "", faults);
+  CHECK_FALSE(faults.has_errors());
+  CHECK(device_switch_us(switching, switching.devices[0].name) == 2.5);
+  with_switch["devices"][0]["switch_us"] = -1;
+  parse_target(with_switch, "t.json", "", faults);
+  REQUIRE(faults.has_errors());
+  CHECK(faults.entries().front().location.pointer == "/devices/0/switch_us");
   const Target host = load_target("host");
   CHECK(device_rules_digest(host, "gpu").empty());
   const std::string rules = device_rules_digest(host, "npu");

@@ -108,22 +108,10 @@ Machine machine_for(const npu4_device& device, const CompileOptions& options) {
   return machine;
 }
 
-/// Passes pieces to a writer of the host.
-auto pieces_to(const npu4_writer* writer, npu4_error* error) {
-  return [writer, error](const void* data, std::uint64_t size) {
-    const npu4_status status = writer->write(writer->context, data, size, error);
-    if (status != NPU4_OK) throw WriteError{status};
-  };
-}
-
 npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_error* error) {
   return guarded(error, [&] {
-    require(device != nullptr && args != nullptr && NPU4_HAS(args, blob) && args->blob != nullptr,
-            "an argument is null");
-    require(args->entry_count == 1 && args->entries != nullptr && args->entries[0] != nullptr &&
-                args->entries[0]->sub_ir != nullptr,
-            "expected one entry");
-    const npu4_entry& entry = *args->entries[0];
+    require(device != nullptr, "an argument is null");
+    const npu4_entry& entry = only_entry(args);
     const CompileOptions options =
         read_compile_options(args->options == nullptr ? "" : args->options);
     const ThreadScope threads(device->threads);
@@ -135,15 +123,14 @@ npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_err
     const Plan plan = lower_graph(
         graph, weights, machine_for(*device, options), device->engine,
         [&](std::size_t done, std::size_t total) { progress(done, total, "lowering"); });
-    const PackedConstants packed = pack_constants(
-        plan, weights, device->engine,
-        [&](std::size_t done, std::size_t total) { progress(done, total, "packing weights"); });
-    progress(1, 1, "planning memory");
     const StoredPlan stored = store_plan(plan);
     const std::vector<std::byte> bytes = write_plan(stored.record);
     const std::string report =
         compile_report(graph, plan, stored, device->engine, options.bfloat16);
-    write_blob({bytes, report, packed.constants}, pieces_to(args->blob, error));
+    ConstantPacker packer(plan, weights, device->engine, [&](std::size_t done, std::size_t total) {
+      progress(done, total, "packing weights");
+    });
+    write_blob(bytes, report, packer, pieces_to(args->blob, error));
   });
 }
 
@@ -282,8 +269,8 @@ npu4_status model_load(npu4_device* device, const npu4_load_args* args, npu4_mod
 
 void model_free(npu4_model* model) { delete model; }
 
-npu4_status program_create(npu4_model* model, const npu4_program_args* /*args*/,
-                           npu4_program** program, npu4_error* error) {
+npu4_status program_create(npu4_model* model, const npu4_program_args* args, npu4_program** program,
+                           npu4_error* error) {
   return guarded(error, [&] {
     require(model != nullptr && program != nullptr, "an argument is null");
     const ThreadScope threads(model->device->threads);
@@ -297,6 +284,9 @@ npu4_status program_create(npu4_model* model, const npu4_program_args* /*args*/,
                                 "the program's scratch memory");
       made->program = make_program(*model, model->device->threads, nullptr);
     }
+    if (args != nullptr && NPU4_HAS(args, flags) && (args->flags & NPU4_PROGRAM_TAPS) != 0) {
+      made->tap_numbers = number_taps(*made->program);
+    }
     made->inputs.resize(made->program->inputs().size());
     made->outputs.resize(made->program->outputs().size());
     *program = made.release();
@@ -304,16 +294,6 @@ npu4_status program_create(npu4_model* model, const npu4_program_args* /*args*/,
 }
 
 void program_free(npu4_program* program) { delete program; }
-
-void check_buffer(const npu4_buffer& buffer, const TensorBinding& binding, const char* kind) {
-  if (buffer.dtype != binding.dtype || buffer.shape != binding.shape) {
-    throw StatusError{NPU4_INVALID, std::string(kind) + " '" + binding.name + "': expected " +
-                                        std::string(dtype_name(binding.dtype)) + " " +
-                                        shape_text(binding.shape) + ", found " +
-                                        std::string(dtype_name(buffer.dtype)) + " " +
-                                        shape_text(buffer.shape)};
-  }
-}
 
 // ---- Runs ----
 
@@ -338,7 +318,7 @@ Program& run_on_threads(npu4_program& program) {
   const ThreadScope scope(threads);
   Program& chosen = program_for(program, threads);
   const auto begin = Clock::now();
-  chosen.run(program.inputs, program.outputs, stop_if_asked, &program.stop);
+  chosen.run(program.inputs, program.outputs, program.taps, stop_if_asked, &program.stop);
   const double seconds = seconds_since(begin);
   device.run_threads.note_run(seconds, [threads] { return openmp_team(threads); });
   return chosen;
@@ -386,6 +366,7 @@ npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_error* er
     require(args != nullptr && NPU4_HAS(args, output_count), "the arguments are null");
     check_arguments(*program, *args);
     place_arguments(*program, *args);
+    place_taps(*program, *args);
     program->stop.begin(*args);
     const Program& ran = run_on_threads(*program);
     if (!NPU4_HAS(args, profile) || args->profile == nullptr) return;
@@ -411,7 +392,8 @@ npu4_status list_ops(npu4_device* /*device*/, npu4_op_visitor visit, void* conte
   });
 }
 
-constexpr const char* kFeatures[] = {"wrap.host", "memory.limit", "cancel", "check", nullptr};
+constexpr const char* kFeatures[] = {"wrap.host", "memory.limit", "cancel",
+                                     "check",     "taps",         nullptr};
 
 const npu4_backend& table() {
   static const npu4_backend made = [] {
@@ -454,6 +436,6 @@ const npu4_backend& table() {
 extern "C" __attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(
     const npu4_host* host, npu4_error* error) {
   if (host != nullptr && host->abi_version >= NPU4_ABI_VERSION) return &npu::onednn::abi::table();
-  npu::onednn::abi::set_error(error, NPU4_INCOMPATIBLE, "expected a host of version 4 or above");
+  npu::say(error, NPU4_INCOMPATIBLE, "expected a host of version 4 or above");
   return nullptr;
 }

@@ -6,14 +6,20 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
-#include "device/in_tree_backend.hpp"
+#include "device/backend_boundary.hpp"
 #include "lowering/lowering.hpp"
 #include "npu/backend.h"
 #include "program/blob.hpp"
 #include "program/program.hpp"
 #include "support/run_threads.hpp"
+
+namespace npu::onednn::abi {
+/// Into Program::taps(), by name.
+using TapNumbers = std::unordered_map<std::string, std::size_t>;
+}  // namespace npu::onednn::abi
 
 struct npu4_device {
   dnnl::engine engine;
@@ -44,6 +50,8 @@ struct npu4_program {
   int reduced_threads = 0;               ///< those that `reduced` was made for
   std::vector<const std::byte*> inputs;  ///< reused by every run
   std::vector<std::byte*> outputs;
+  npu::onednn::abi::TapNumbers tap_numbers;  ///< empty if it was not made for taps
+  std::vector<npu::onednn::Program::TapTarget> taps;
   npu::RunBreak stop;
 };
 
@@ -59,18 +67,6 @@ struct npu4_buffer {
 
 namespace npu::onednn::abi {
 
-/// An error with the status that it crosses the boundary with.
-struct StatusError {
-  npu4_status status;
-  std::string text;
-};
-
-/// A writer of the host's has failed, and has filled the error.
-struct WriteError {
-  npu4_status status;
-};
-
-void set_error(npu4_error* error, npu4_status status, const std::string& text) noexcept;
 /// The status and text of an exception that is being handled.
 npu4_status current_status(npu4_error* error) noexcept;
 
@@ -85,12 +81,15 @@ npu4_status guarded(npu4_error* error, Body&& body) noexcept {
   }
 }
 
-inline void require(bool condition, const char* text) {
-  if (!condition) throw StatusError{NPU4_INVALID, text};
-}
-
 /// What a model takes with one program, of a blob that has been checked.
 npu4_memory_bytes model_bytes(const BlobView& content, std::uint64_t blob_size, const Plan& plan);
+
+/// Throws StatusError for a buffer of another dtype or shape.
+void check_buffer(const npu4_buffer& buffer, const TensorBinding& binding, const char* kind);
+
+TapNumbers number_taps(const Program& program);
+/// Checks the taps of a run, whose other buffers have been checked, and puts them in their order.
+void place_taps(npu4_program& program, const npu4_run_args& args);
 
 // ---- Functions of the table ----
 

@@ -8,30 +8,18 @@ namespace {
 
 /// A buffer without memory yet.
 std::unique_ptr<npu4_buffer> describe_buffer(const npu4_buffer_desc& desc) {
-  require(desc.dtype < kDTypeCount, "unknown dtype");
-  require(desc.shape != nullptr || desc.rank == 0, "shape is null");
-  require(desc.layout == nullptr && desc.memory == 0, "there is one memory, and it is row-major");
+  BufferForm form = checked_form(desc);
   auto buffer = std::make_unique<npu4_buffer>();
-  buffer->dtype = static_cast<DType>(desc.dtype);
-  if (desc.rank != 0) buffer->shape.assign(desc.shape, desc.shape + desc.rank);
-  const auto count = checked_element_count(buffer->shape);
-  const auto bytes =
-      count ? checked_multiply(*count, static_cast<std::int64_t>(dtype_size(buffer->dtype)))
-            : std::nullopt;
-  if (!bytes) {
-    throw StatusError{NPU4_INVALID, "shape " + shape_text(buffer->shape) + " is not a tensor's"};
-  }
-  buffer->bytes = static_cast<std::uint64_t>(*bytes);
-  require(buffer->bytes == desc.bytes, "the bytes are not those of the shape");
+  buffer->dtype = form.dtype;
+  buffer->shape = std::move(form.shape);
+  buffer->bytes = form.bytes;
   return buffer;
 }
 
 std::byte* checked_range(const npu4_buffer* buffer, const npu4_transfer* transfer) {
   require(buffer != nullptr && transfer != nullptr && NPU4_HAS(transfer, data),
           "an argument is null");
-  require(transfer->data != nullptr || transfer->bytes == 0, "the data is null");
-  require(transfer->offset <= buffer->bytes && transfer->bytes <= buffer->bytes - transfer->offset,
-          "the range passed is not within the buffer");
+  check_range(buffer->bytes, *transfer);
   return buffer->data + transfer->offset;
 }
 

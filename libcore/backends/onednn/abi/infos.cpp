@@ -21,7 +21,7 @@ const std::string& fingerprint_text() {
   static const std::string text =
       std::string("onednn ") + version_text() + " isa " + std::string(isa_name()) +
       (detect_machine().native_bfloat16 ? " bfloat16 native" : " bfloat16 as float32") +
-      (detect_machine().exact_int8 ? " int8 native" : " int8 as float32") + " plan format " +
+      (detect_machine().exact_int8 ? " int8 native" : " int8 of 7 bits") + " plan format " +
       std::to_string(kPlanFormat);
   return text;
 }

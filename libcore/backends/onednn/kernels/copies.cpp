@@ -220,7 +220,9 @@ void StridedCopy::run(const Operands& operands) const {
 }
 
 void PaddedCopy::run(const Operands& operands) const {
-  if (type == DType::kFloat32) {
+  if (is_byte(type)) {
+    std::memset(operands.target, static_cast<int>(number), static_cast<std::size_t>(count));
+  } else if (type == DType::kFloat32) {
     std::fill_n(elements<float>(operands.target), count, number);
   } else {
     std::fill_n(elements<std::uint16_t>(operands.target), count, rounded_bits(number));

@@ -69,10 +69,10 @@ struct StridedCopy {
 /// A copy into the middle of a tensor of one number.
 struct PaddedCopy {
   static constexpr std::string_view kName = "padded-copy";
-  DType type = DType::kFloat32;  ///< float32 or bfloat16
-  float number = 0.0F;
-  std::int64_t count = 0;   ///< elements of the target
-  std::int64_t offset = 0;  ///< of the first element that is copied, in elements
+  DType type = DType::kFloat32;  ///< float32, bfloat16, uint8 or int8
+  float number = 0.0F;           ///< one of the type's
+  std::int64_t count = 0;        ///< elements of the target
+  std::int64_t offset = 0;       ///< of the first element that is copied, in elements
   StridedCopy copy;
 
   using Operands = UnaryOperands;

@@ -341,6 +341,28 @@ inline constexpr auto kFields<QuantizedAverage> =
                     NPU_FIELD(QuantizedAverage, most), NPU_FIELD(QuantizedAverage, isa));
 
 template <>
+inline constexpr auto kFields<QuantizedResample> =
+    std::make_tuple(NPU_FIELD(QuantizedResample, from), NPU_FIELD(QuantizedResample, to),
+                    NPU_FIELD(QuantizedResample, batch), NPU_FIELD(QuantizedResample, channels),
+                    NPU_FIELD(QuantizedResample, extents), NPU_FIELD(QuantizedResample, width),
+                    NPU_FIELD(QuantizedResample, taps), NPU_FIELD(QuantizedResample, factor),
+                    NPU_FIELD(QuantizedResample, source_zero), NPU_FIELD(QuantizedResample, zero),
+                    NPU_FIELD(QuantizedResample, least), NPU_FIELD(QuantizedResample, most),
+                    NPU_FIELD(QuantizedResample, isa));
+
+template <>
+inline constexpr auto kFields<SplitRows> = std::make_tuple(NPU_FIELD(SplitRows, rows),
+                                                           NPU_FIELD(SplitRows, count),
+                                                           NPU_FIELD(SplitRows, isa));
+
+template <>
+inline constexpr auto kFields<AttentionSum> = std::make_tuple(
+    NPU_FIELD(AttentionSum, to), NPU_FIELD(AttentionSum, rows), NPU_FIELD(AttentionSum, count),
+    NPU_FIELD(AttentionSum, width), NPU_FIELD(AttentionSum, factor),
+    NPU_FIELD(AttentionSum, source_zero), NPU_FIELD(AttentionSum, zero),
+    NPU_FIELD(AttentionSum, least), NPU_FIELD(AttentionSum, most), NPU_FIELD(AttentionSum, isa));
+
+template <>
 inline constexpr auto kFields<QuantizedBinary> =
     std::make_tuple(NPU_FIELD(QuantizedBinary, a_type), NPU_FIELD(QuantizedBinary, b_type),
                     NPU_FIELD(QuantizedBinary, to), NPU_FIELD(QuantizedBinary, multiplies),

@@ -387,7 +387,12 @@ Footprint footprint(const StridedCopy& kernel) {
 }
 
 Footprint footprint(const PaddedCopy& kernel) {
-  require(is_float(kernel.type), "'type' is no float type");
+  require(is_float(kernel.type) || is_byte(kernel.type), "'type' is no float type and no byte");
+  if (is_byte(kernel.type)) {
+    const auto [least, most] = range_of(kernel.type);
+    require(kernel.number >= static_cast<float>(least) && kernel.number <= static_cast<float>(most),
+            "'number' is none of 'type'");
+  }
   require(kernel.copy.element_size == dtype_size(kernel.type),
           "'element_size' is not that of 'type'");
   Footprint result = footprint(kernel.copy);

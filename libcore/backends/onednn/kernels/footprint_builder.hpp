@@ -51,6 +51,15 @@ inline void require_windows(const std::vector<Window>& windows, std::int64_t ext
   }
 }
 
+inline void require_taps(const std::vector<Tap>& taps, std::int64_t width, std::int64_t extent) {
+  require(width >= 1 && width <= Resample::kMaxWidth, "'width' is not in 1..4");
+  require(!taps.empty() && static_cast<std::int64_t>(taps.size()) % width == 0,
+          "'taps' is no multiple of 'width'");
+  for (const Tap& tap : taps) {
+    require(tap.index >= 0 && tap.index < extent, "a tap lies outside its dimension");
+  }
+}
+
 inline bool is_float(DType type) { return type == DType::kFloat32 || type == DType::kBFloat16; }
 
 inline Count size_of(DType type) { return {static_cast<std::int64_t>(dtype_size(type))}; }
@@ -164,5 +173,8 @@ Footprint footprint(const Dequantize& kernel);
 Footprint footprint(const ByteTable& kernel);
 Footprint footprint(const QuantizedBinary& kernel);
 Footprint footprint(const QuantizedAverage& kernel);
+Footprint footprint(const QuantizedResample& kernel);
+Footprint footprint(const SplitRows& kernel);
+Footprint footprint(const AttentionSum& kernel);
 
 }  // namespace npu::onednn

@@ -26,6 +26,17 @@ Count elements_of(const Kernel& kernel) {
          at_least_one(kernel.inner, "inner");
 }
 
+// What kernels have in common that make bytes of sums of bytes.
+template <typename Kernel>
+void require_bytes_of(const Kernel& kernel) {
+  require(is_byte(kernel.from) && is_byte(kernel.to), "a type is not uint8 or int8");
+  require_range(kernel.least, kernel.most, kernel.to);
+  require_byte(kernel.source_zero, "'source_zero' is no byte");
+  require_byte(kernel.zero, "'zero' is no byte");
+  require(std::isfinite(kernel.factor), "'factor' is not finite");
+  require_isa(kernel.isa);
+}
+
 }  // namespace
 
 Footprint footprint(const Quantize& kernel) {
@@ -60,12 +71,7 @@ Footprint footprint(const ByteTable& kernel) {
 
 Footprint footprint(const QuantizedAverage& kernel) {
   constexpr std::int64_t kMaxWindow = 1 << 22;  // a sum of 32 bits does not overflow
-  require(is_byte(kernel.from) && is_byte(kernel.to), "a type is not uint8 or int8");
-  require_range(kernel.least, kernel.most, kernel.to);
-  require_byte(kernel.source_zero, "'source_zero' is no byte");
-  require_byte(kernel.zero, "'zero' is no byte");
-  require(std::isfinite(kernel.factor), "'factor' is not finite");
-  require_isa(kernel.isa);
+  require_bytes_of(kernel);
   Count source = at_least_one(kernel.batch, "batch") * at_least_one(kernel.channels, "channels");
   Count target = source;
   Count largest = 1;
@@ -81,6 +87,46 @@ Footprint footprint(const QuantizedAverage& kernel) {
   }
   require(largest.value() <= kMaxWindow, "a window has too many elements");
   return FootprintBuilder().read(source, 1).write(target, 1).done();
+}
+
+Footprint footprint(const QuantizedResample& kernel) {
+  constexpr float kMostWeight = 1024.0F;  // no sum of products leaves float32
+  require_bytes_of(kernel);
+  Count source = at_least_one(kernel.batch, "batch") * at_least_one(kernel.channels, "channels");
+  Count target = source;
+  for (int i = 0; i < 3; ++i) {
+    require_taps(kernel.taps[i], kernel.width[i], kernel.extents[i]);
+    for (const Tap& tap : kernel.taps[i]) {
+      require(std::abs(tap.weight) <= kMostWeight, "the weight of a tap is too large");
+    }
+    source = source * at_least_one(kernel.extents[i], "extents");
+    target = target * kernel.target_extent(i);
+  }
+  return FootprintBuilder().read(source, 1).write(target, 1).done();
+}
+
+Footprint footprint(const SplitRows& kernel) {
+  require_isa(kernel.isa);
+  const Count count = at_least_one(kernel.rows, "rows") * at_least_one(kernel.count, "count");
+  return FootprintBuilder().read(count).write(count * 2, 1).done();
+}
+
+Footprint footprint(const AttentionSum& kernel) {
+  constexpr std::int64_t kMostCount = 1 << 22;  // a sum of 32 bits does not overflow
+  require(is_byte(kernel.to) || kernel.to == DType::kFloat32, "'to' is not uint8, int8 or float32");
+  if (is_byte(kernel.to)) require_range(kernel.least, kernel.most, kernel.to);
+  require_byte(kernel.source_zero, "'source_zero' is no byte");
+  require_byte(kernel.zero, "'zero' is no byte");
+  require(std::isfinite(kernel.factor), "'factor' is not finite");
+  require(kernel.count <= kMostCount, "'count' is too large");
+  require_isa(kernel.isa);
+  const Count rows = at_least_one(kernel.rows, "rows");
+  const Count width = at_least_one(kernel.width, "width");
+  return FootprintBuilder()
+      .read(rows * 2 * at_least_one(kernel.count, "count"), 1)
+      .read(rows * 2 * width)
+      .write(rows * width, size_of(kernel.to))
+      .done();
 }
 
 Footprint footprint(const QuantizedBinary& kernel) {

@@ -11,13 +11,7 @@ Footprint footprint(const Resample& kernel) {
   Count source = vectors;
   Count target = vectors;
   for (int i = 0; i < 3; ++i) {
-    const auto taps = static_cast<std::int64_t>(kernel.taps[i].size());
-    require(kernel.width[i] >= 1 && kernel.width[i] <= Resample::kMaxWidth,
-            "'width' is not in 1..4");
-    require(taps > 0 && taps % kernel.width[i] == 0, "'taps' is no multiple of 'width'");
-    for (const Tap& tap : kernel.taps[i]) {
-      require(tap.index >= 0 && tap.index < kernel.extents[i], "a tap lies outside its dimension");
-    }
+    require_taps(kernel.taps[i], kernel.width[i], kernel.extents[i]);
     source = source * at_least_one(kernel.extents[i], "extents");
     target = target * kernel.target_extent(i);
   }

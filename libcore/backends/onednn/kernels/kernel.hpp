@@ -19,6 +19,7 @@
 #include "kernels/parts.hpp"
 #include "kernels/pooling.hpp"
 #include "kernels/quantize.hpp"
+#include "kernels/quantized_attention.hpp"
 #include "kernels/recurrence.hpp"
 #include "kernels/reductions.hpp"
 #include "kernels/resample.hpp"
@@ -40,7 +41,7 @@ using Kernel = std::variant<
     ScaleShift, Gelu, Elementwise, Softmax, BroadcastBinary, RmsNorm, WindowAverage,
     MiddleReduction, GatherRows, Sequence, Resample, Recurrence, GridSample, GroupNorm, TypedBinary,
     Select, IntegerReduction, ArgReduction, RunningSum, Quantize, Dequantize, ByteTable,
-    QuantizedBinary, QuantizedAverage,
+    QuantizedBinary, QuantizedAverage, QuantizedResample, SplitRows, AttentionSum,
     // Copies.
     Convert, RoundToBFloat16, CopyBytes, StridedCopy, PaddedCopy, Cast, PlainConcat, CopyParts,
     Triangle, IndexedCopy,

@@ -59,4 +59,25 @@ Lowered<Value> add_expand_depthwise(Lowering& lowering, const ConvolutionCall& c
 /// What a batch norm multiplies by and adds, and whether a ReLU of the current group follows.
 Lowered<Lowering::Norm> read_norm(Lowering& lowering, const BoundNode& node);
 
+/// A node with its arguments checked.
+struct TransposedCall {
+  TensorId input;
+  TensorId weight;
+  std::optional<TensorId> bias;
+  std::vector<std::int64_t> stride;
+  std::vector<std::int64_t> padding;
+  std::vector<std::int64_t> pad_end;  ///< what is cut off behind; below 0: added
+  std::vector<std::int64_t> dilation;
+  std::int64_t groups = 1;
+  std::int64_t channels = 0;  ///< of the result
+  Shape output;
+};
+
+bool is_transposed_convolution(const BoundNode& node);
+TransposedCall read_transposed_call(Lowering& lowering, const BoundNode& node);
+/// The kernel with more taps where oneDNN's deconvolution needs them, for which `call` cuts more.
+Value with_room(Lowering& lowering, TransposedCall& call, const Value& kernel);
+/// [I, O / groups, ..] seen as [groups, O / groups, I / groups, ..].
+Value turned_weight(Lowering& lowering, const Value& weight, std::int64_t groups);
+
 }  // namespace npu::onednn

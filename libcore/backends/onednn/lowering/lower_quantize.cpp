@@ -3,8 +3,9 @@
 // that it has. A dequantization is put off until something reads its result as floats; what reads
 // it as quantized numbers (lower_quantized_group.cpp) needs no float tensor.
 #include <algorithm>
+#include <cmath>
 
-#include "lowering/lowering.hpp"
+#include "lowering/quantized_op.hpp"
 
 namespace npu::onednn {
 
@@ -73,6 +74,26 @@ Value reciprocals(Lowering& lowering, const Value& vector) {
 
 }  // namespace
 
+double conversion_number(const Lowering& lowering, const BoundNode& node, std::string_view name) {
+  const auto tensor = node.tensor(name);
+  if (!tensor) return node.number(name);
+  const auto numbers = lowering.known_numbers(*tensor);
+  if (!numbers || numbers->size() != 1) {
+    lowering.refuse(name, "only a constant of one element is supported");
+  }
+  return numbers->front();
+}
+
+std::int64_t conversion_integer(const Lowering& lowering, const BoundNode& node,
+                                std::string_view name) {
+  if (!node.tensor(name)) return node.integer(name);
+  const double number = conversion_number(lowering, node, name);
+  if (number != std::floor(number) || std::abs(number) > double{INT32_MAX}) {
+    lowering.refuse(name, "only an integer of 32 bits is supported");
+  }
+  return static_cast<std::int64_t>(number);
+}
+
 Value without_gaps(Lowering& lowering, const Value& value) {
   return has_padding(value.layout) ? lowering.plain(value) : lowering.dense(value);
 }
@@ -82,8 +103,8 @@ Value add_quantize(Lowering& lowering, const BoundNode& node, const Value& float
   Quantize call;
   call.to = node.dtype("dtype").value_or(DType::kUInt8);
   call.divides = node.boolean("divide_by_scale");
-  call.least = node.integer("quant_min");
-  call.most = node.integer("quant_max");
+  call.least = conversion_integer(lowering, node, "quant_min");
+  call.most = conversion_integer(lowering, node, "quant_max");
   if (call.to != DType::kUInt8 && call.to != DType::kInt8 && call.to != DType::kInt16) {
     lowering.refuse("dtype", "only uint8, int8 and int16 are supported");
   }
@@ -100,10 +121,11 @@ Value add_quantize(Lowering& lowering, const BoundNode& node, const Value& float
     lowering.add_kernel({source, parameters.factors, parameters.zeros}, target, call);
     return target;
   }
-  const double scale = node.number("scale");
+  const double scale = conversion_number(lowering, node, "scale");
   call.inner = span_elements(source.layout);
   const Value factor = lowering.constant(static_cast<float>(call.divides ? scale : 1.0 / scale));
-  const Value zero = lowering.constant(static_cast<float>(node.integer("zero_point")));
+  const Value zero =
+      lowering.constant(static_cast<float>(conversion_integer(lowering, node, "zero_point")));
   lowering.add_kernel({source, factor, zero}, target, call);
   return target;
 }
@@ -162,8 +184,8 @@ void lower_dequantize(Lowering& lowering, const BoundNode& node) {
     from.scales = tensor_argument(lowering, node, "scales");
     if (!node.is_none("zero_points")) from.zero_points = node.tensor("zero_points");
   } else {
-    from.scale = node.number("scale");
-    from.zero_point = node.integer("zero_point");
+    from.scale = conversion_number(lowering, node, "scale");
+    from.zero_point = conversion_integer(lowering, node, "zero_point");
   }
   lowering.check_result(lowering.result(), lowering.shape(input), DType::kFloat32);
   lowering.define_dequantized(lowering.result(), from);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups of an op on dequantized tensors and the quantization behind it, without a float tensor in
-// memory. Convolutions and products are primitives (lower_quantized_product.cpp); a sum or product
+// memory, but for an attention's scores. Convolutions and products are primitives
+// (lower_quantized_product.cpp, lower_quantized_attention.cpp); a sum or product
 // of two tensors is a kernel of our own; ops that only move or compare elements run on the numbers
 // as they are; and functions of one operand, like a change of scale, are tables of 256 numbers.
 // Tables are made when a model is compiled, by the very kernels that would compute the function on
@@ -10,14 +11,14 @@
 #include <cmath>
 
 #include "lowering/quantized_op.hpp"
+#include "npu/ops/moved_ops.hpp"
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/ops/op_name.hpp"
+#include "npu/support/checked.hpp"
 
 namespace npu::onednn {
 
 namespace {
-
-const NotFused kFarScales{"the scales of operand and result are too far apart"};
 
 Lowered<QuantizedTarget> read_target(const Lowering& lowering, const Node& node) {
   const BoundNode arguments = bound(lowering.graph(), node);
@@ -26,10 +27,10 @@ Lowered<QuantizedTarget> read_target(const Lowering& lowering, const Node& node)
   QuantizedTarget target;
   target.node = &node;
   target.type = lowering.dtype(node.outputs.front());
-  target.scale = static_cast<float>(arguments.number("scale"));
-  target.zero_point = arguments.integer("zero_point");
-  target.least = arguments.integer("quant_min");
-  target.most = arguments.integer("quant_max");
+  target.scale = static_cast<float>(conversion_number(lowering, arguments, "scale"));
+  target.zero_point = conversion_integer(lowering, arguments, "zero_point");
+  target.least = conversion_integer(lowering, arguments, "quant_min");
+  target.most = conversion_integer(lowering, arguments, "quant_max");
   if (!is_byte(target.type)) return NotFused{"the result is not int8 or uint8"};
   const auto [low, high] = range_of(target.type);
   if (!std::isnormal(target.scale) || target.scale < 0.0F || target.least < low ||
@@ -106,7 +107,8 @@ Value add_table(Lowering& lowering, const QuantizedOp& op, DType type, float sca
   return add_quantize(lowering, bound(lowering.graph(), *op.target->node), floats);
 }
 
-/// Numbers of one scale with functions behind them as numbers of the target's.
+}  // namespace
+
 Lowered<Value> converted(Lowering& lowering, const QuantizedOp& op, const QuantizedSource& source,
                          const std::vector<QuantizedStep>& steps) {
   const QuantizedTarget& target = *op.target;
@@ -126,6 +128,30 @@ Lowered<Value> converted(Lowering& lowering, const QuantizedOp& op, const Quanti
   lowering.add_kernel({numbers, table}, result, call);
   return result;
 }
+
+Lowered<IntegerRange> bounds_of(const QuantizedOp& op) {
+  const QuantizedTarget& target = *op.target;
+  IntegerRange range{target.least, target.most};
+  for (const QuantizedStep& step : op.steps) {
+    const bool is_relu = step.function &&
+                         step.function->function == dnnl::algorithm::eltwise_relu &&
+                         step.function->alpha == 0.0F;
+    const bool is_clip = step.function && step.function->function == dnnl::algorithm::eltwise_clip;
+    if (!is_relu && !is_clip) return NotFused{"the kernel has no other functions than bounds"};
+    const auto at = [&](float bound) {
+      const float number =
+          std::nearbyint(bound / target.scale) + static_cast<float>(target.zero_point);
+      return static_cast<std::int64_t>(
+          std::clamp(number, static_cast<float>(range.least), static_cast<float>(range.most)));
+    };
+    const std::int64_t least = at(is_relu ? 0.0F : step.function->alpha);
+    if (is_clip) range.most = at(step.function->beta);
+    range.least = least;
+  }
+  return range;
+}
+
+namespace {
 
 /// A sum or product of two tensors of one shape.
 Lowered<Value> add_arithmetic(Lowering& lowering, const QuantizedOp& op) {
@@ -150,23 +176,10 @@ Lowered<Value> add_arithmetic(Lowering& lowering, const QuantizedOp& op) {
   if (role == FusionRole::kSub) call.b_factor = -call.b_factor;
   if (!std::isfinite(call.a_factor) || !std::isfinite(call.b_factor)) return kFarScales;
   call.zero = target.zero_point;
-  call.least = target.least;
-  call.most = target.most;
-  for (const QuantizedStep& step : op.steps) {
-    const bool is_relu = step.function &&
-                         step.function->function == dnnl::algorithm::eltwise_relu &&
-                         step.function->alpha == 0.0F;
-    const bool is_clip = step.function && step.function->function == dnnl::algorithm::eltwise_clip;
-    if (!is_relu && !is_clip) return NotFused{"the kernel has no other functions than bounds"};
-    const auto at = [&](float bound) {
-      const float number = std::nearbyint(bound / target.scale) + static_cast<float>(call.zero);
-      return static_cast<std::int64_t>(
-          std::clamp(number, static_cast<float>(call.least), static_cast<float>(call.most)));
-    };
-    const std::int64_t least = at(is_relu ? 0.0F : step.function->alpha);
-    if (is_clip) call.most = at(step.function->beta);
-    call.least = least;
-  }
+  const auto bounds = bounds_of(op);
+  if (!bounds) return bounds.refusal();
+  call.least = bounds->least;
+  call.most = bounds->most;
   const Value left = without_gaps(lowering, a->value);
   const Value right = lowering.in_layout(b->value, with_type(left.layout, b->value.type));
   call.a_type = left.type;
@@ -180,10 +193,13 @@ Lowered<Value> add_arithmetic(Lowering& lowering, const QuantizedOp& op) {
 
 /// Ops whose results are elements of their operands, or the largest of some.
 Lowered<Value> add_moved(Lowering& lowering, const QuantizedOp& op) {
+  const LoweringRow* row = find_lowering(op.node->op_type);
+  if (row == nullptr || !std::holds_alternative<LowerFunction>(row->lower)) {
+    return NotFused{"no kernel moves its elements"};
+  }
   const auto run = [&](const Value& numbers) {
     const TensorId input = op.node->inputs.front();
     const std::optional<Value> floats = lowering.replace_by_numbers(input, numbers);
-    const LoweringRow* row = find_lowering(op.node->op_type);
     std::get<LowerFunction>(row->lower)(lowering, bound(lowering.graph(), *op.node));
     return lowering.take_numbers(op.node->outputs.front(), input, floats);
   };
@@ -296,15 +312,18 @@ Lowered<Done> lower_quantized_group(Lowering& lowering, const FusionGroup& group
   const auto result = [&]() -> Lowered<Value> {
     if (role == FusionRole::kConv) return add_quantized_convolution(lowering, *op);
     if (is_matrix_product(role)) return add_quantized_product(lowering, *op);
+    if (role == FusionRole::kAttention) return add_quantized_attention(lowering, *op);
     if (!op->target) return NotFused{"nothing quantizes the result"};
     if (role == FusionRole::kCat) return add_joined(lowering, *op);
+    if (is_resampling(op->node->op_type)) return add_quantized_resample(lowering, *op);
+    if (is_padding(op->node->op_type)) return add_quantized_pad(lowering, *op);
     if (op->node->inputs.size() == 2) return add_arithmetic(lowering, *op);
     if (role == FusionRole::kMean || role == FusionRole::kGlobalPool ||
         base_name(op->node->op_type).starts_with("avg_pool")) {
       return add_average(lowering, *op);
     }
     if (role == FusionRole::kWindow || role == FusionRole::kSameOrder ||
-        role == FusionRole::kPermute) {
+        role == FusionRole::kPermute || moves_elements(op->node->op_type)) {
       return add_moved(lowering, *op);
     }
     const auto source = quantized_source(lowering, op->node->inputs.front());

@@ -15,20 +15,12 @@
 
 #include "lowering/convolution.hpp"
 #include "lowering/promotion.hpp"
-#include "lowering/quantized_op.hpp"
+#include "lowering/quantized_product.hpp"
 #include "npu/ops/op_catalogue.hpp"
 
 namespace npu::onednn {
 
 namespace {
-
-/// Weights of int8, symmetric around zero.
-struct QuantizedWeight {
-  Value value;                ///< plain, as the dequantized tensor is stated
-  std::vector<float> scales;  ///< one for all, or one for each element of `axis`
-  std::int64_t axis = 0;
-  std::int64_t zero_point = 0;  ///< of all
-};
 
 const NotFused kUnusualNumbers{"the scale or the zero point of an operand is unusual"};
 
@@ -39,6 +31,8 @@ bool has_usual_numbers(const Dequantization& from) {
   return std::isnormal(scale) && scale > 0.0F && from.zero_point >= least &&
          from.zero_point <= most;
 }
+
+}  // namespace
 
 Lowered<QuantizedWeight> quantized_weight(Lowering& lowering, TensorId tensor) {
   const Dequantization* from = lowering.dequantization(tensor);
@@ -64,13 +58,9 @@ Lowered<QuantizedWeight> quantized_weight(Lowering& lowering, TensorId tensor) {
   return weight;
 }
 
-constexpr double kLeastFactor = 1e-20;
+namespace {
 
-/// What a batch norm does with each channel: factor * x + shift.
-struct NormTerms {
-  std::vector<double> factors;
-  std::vector<double> shifts;
-};
+constexpr double kLeastFactor = 1e-20;
 
 Lowered<NormTerms> norm_terms(const Lowering& lowering, const Node& norm, std::int64_t channels) {
   const BoundNode arguments = bound(lowering.graph(), norm);
@@ -108,14 +98,6 @@ bool is_bounded_linear(const Eltwise& function) {
          function.function == dnnl::algorithm::eltwise_clip;
 }
 
-/// What a primitive does with its sums.
-struct Finish {
-  dnnl::post_ops operations;
-  std::vector<float> scales;          ///< of the sums: one, or one for each channel
-  std::vector<float> bias_factors;    ///< of the bias, likewise
-  std::optional<Dequantization> sum;  ///< what the result is stored over
-};
-
 /// The functions with all numbers divided by `unit`.
 void append_function(dnnl::post_ops& operations, const Eltwise& function, float unit) {
   const bool is_clip = function.function == dnnl::algorithm::eltwise_clip;
@@ -135,6 +117,8 @@ bool is_in_range(const Eltwise& function, const QuantizedTarget& target) {
   return function.alpha / target.scale + zero <= least &&
          function.beta / target.scale + zero >= most;
 }
+
+}  // namespace
 
 Lowered<Finish> finish_of(const QuantizedOp& op, float source_scale,
                           const std::vector<float>& weight_scales) {
@@ -196,6 +180,8 @@ dnnl::primitive_attr attributes_of(const Finish& finish, int channel_mask,
   return attributes;
 }
 
+namespace {
+
 /// The bias of a convolution with a batch norm behind it, in units of the sums.
 Lowered<Value> bias_with_norm(Lowering& lowering, const std::optional<TensorId>& bias,
                               const NormTerms& norm, const std::vector<float>& factors) {
@@ -221,7 +207,8 @@ Value scaled_bias(Lowering& lowering, TensorId bias, const std::vector<float>& f
   return add_binary(lowering, BinaryOp::kMultiply, floats, vector, 1.0F);
 }
 
-/// Where a primitive stores its result: over what it adds, if nothing reads that later.
+}  // namespace
+
 Value quantized_result(Lowering& lowering, const QuantizedOp& op, const Finish& finish,
                        const Layout& layout, const Value& source) {
   const DType type = op.target ? op.target->type : DType::kFloat32;
@@ -241,13 +228,34 @@ Value quantized_result(Lowering& lowering, const QuantizedOp& op, const Finish& 
   return target;
 }
 
-/// True for a kernel that is slower than float32 would be.
-bool is_slow(const dnnl::primitive_desc& primitive) {
-  return is_reference(primitive) ||
-         std::string_view(primitive.impl_info_str()).starts_with("gemm:ref");
+Lowered<ChannelTerms> channel_terms(const Lowering& lowering, const QuantizedOp& op,
+                                    std::vector<float> scales, std::int64_t channels) {
+  ChannelTerms terms{std::move(scales), std::nullopt};
+  if (op.norm == nullptr) return terms;
+  auto norm = norm_terms(lowering, *op.norm, channels);
+  if (!norm) return norm.refusal();
+  terms.norm = *std::move(norm);
+  terms.scales.resize(terms.norm->factors.size(), terms.scales.front());
+  for (std::size_t c = 0; c < terms.scales.size(); ++c) {
+    terms.scales[c] =
+        static_cast<float>(static_cast<double>(terms.scales[c]) * terms.norm->factors[c]);
+  }
+  return terms;
 }
 
-const NotFused kNoFastKernel{"oneDNN has no fast int8 kernel for it on this CPU"};
+Lowered<std::optional<Value>> channel_bias(Lowering& lowering, const std::optional<TensorId>& bias,
+                                           const ChannelTerms& terms, const Finish& finish,
+                                           std::int64_t channels) {
+  if (!terms.norm) {
+    if (!bias) return std::optional<Value>{};
+    return std::optional{scaled_bias(lowering, *bias, finish.bias_factors, channels)};
+  }
+  const auto made = bias_with_norm(lowering, bias, *terms.norm, finish.bias_factors);
+  if (!made) return made.refusal();
+  return std::optional{*made};
+}
+
+namespace {
 
 struct Convolution {
   ConvolutionCall call;
@@ -283,15 +291,9 @@ Lowered<dnnl::convolution_forward::primitive_desc> choose(Lowering& lowering,
                                                           const Convolution& convolution,
                                                           DType type, bool has_bias,
                                                           const dnnl::primitive_attr& attributes) {
-  for (const bool channels_last : {true, false}) {
-    try {
-      auto primitive = describe(lowering, convolution, type, channels_last, has_bias, attributes);
-      if (!is_slow(primitive)) return primitive;
-    } catch (const dnnl::error& error) {
-      if (error.status != dnnl_unimplemented) throw;
-    }
-  }
-  return kNoFastKernel;
+  return fast_primitive([&](bool channels_last) {
+    return describe(lowering, convolution, type, channels_last, has_bias, attributes);
+  });
 }
 
 }  // namespace
@@ -306,63 +308,79 @@ Lowered<QuantizedSource> quantized_source(Lowering& lowering, TensorId tensor) {
                          from->zero_point};
 }
 
+QuantizedSource signed_source(Lowering& lowering, const QuantizedSource& source) {
+  if (source.value.type == DType::kInt8) return source;
+  std::vector<std::byte> numbers(256);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::byte>(i ^ 128U);
+  const Value table = lowering.constant(DType::kInt8, {256}, std::move(numbers));
+  const Value from = without_gaps(lowering, source.value);
+  QuantizedSource result = source;
+  result.value = lowering.temporary(DType::kInt8, with_type(from.layout, DType::kInt8));
+  result.zero_point -= 128;
+  ByteTable call;
+  call.count = span_elements(from.layout);
+  lowering.add_kernel({from, table}, result.value, call, KernelKind::kReorder);
+  return result;
+}
+
+Lowered<Value> add_integer_product(Lowering& lowering, const QuantizedSource& left,
+                                   const QuantizedSource& right, float scale) {
+  Shape shape = dimensions(left.value.layout);
+  shape.back() = dimensions(right.value.layout).back();
+  const Layout layout = plain_layout(shape, DType::kFloat32);
+  dnnl::primitive_attr attributes = Lowering::attributes();
+  if (!std::isnormal(scale)) return NotFused{"a scale is zero, or too small or large"};
+  if (scale != 1.0F) attributes.set_output_scales(0, {scale});
+  for (const auto& [argument, source] :
+       {std::pair{DNNL_ARG_SRC, &left}, std::pair{DNNL_ARG_WEIGHTS, &right}}) {
+    if (source->zero_point == 0) continue;
+    attributes.set_zero_points(argument, 0, {static_cast<std::int32_t>(source->zero_point)});
+  }
+  const dnnl::matmul::primitive_desc primitive(
+      dnnl::matmul::desc(left.value.layout, right.value.layout, layout), attributes,
+      lowering.engine());
+  if (is_slow(primitive)) return kNoFastKernel;
+  const Value target = lowering.temporary(DType::kFloat32, layout);
+  lowering.add_primitive(primitive, {{DNNL_ARG_SRC, left.value}, {DNNL_ARG_WEIGHTS, right.value}},
+                         target);
+  return target;
+}
+
 Lowered<Value> add_quantized_convolution(Lowering& lowering, const QuantizedOp& op) {
-  if (!lowering.machine().exact_int8) {
-    return NotFused{"this CPU has no VNNI, without which int8 products are not exact"};
-  }
   const BoundNode node = bound(lowering.graph(), *op.node);
-  if (node.find("transposed") != nullptr && node.boolean("transposed")) {
-    return NotFused{"a transposed convolution has no int8 kernel"};
-  }
+  if (is_transposed_convolution(node)) return add_quantized_transposed(lowering, op);
   Convolution convolution{read_convolution_geometry(lowering, node), {}, {}};
   const auto source = quantized_source(lowering, tensor_argument(lowering, node, "input"));
   if (!source) return source.refusal();
   convolution.source = *source;
-  const auto weight = quantized_weight(lowering, tensor_argument(lowering, node, "weight"));
+  const TensorId weight_tensor = tensor_argument(lowering, node, "weight");
+  const auto weight = quantized_weight(lowering, weight_tensor);
   if (!weight) return weight.refusal();
+  if (!has_exact_products(lowering, source->value.type, weight_tensor)) return kNoExactInt8;
   if (weight->axis != 0 || weight->zero_point != 0) {
     return NotFused{"the weights have other scales than one a channel, or a zero point"};
   }
   const ConvolutionCall& call = convolution.call;
-  std::vector<float> scales = weight->scales;
-  std::optional<NormTerms> norm;
-  if (op.norm != nullptr) {
-    auto terms = norm_terms(lowering, *op.norm, call.output[1]);
-    if (!terms) return terms.refusal();
-    norm = *std::move(terms);
-    scales.resize(norm->factors.size(), scales.front());
-    for (std::size_t c = 0; c < scales.size(); ++c) {
-      scales[c] = static_cast<float>(static_cast<double>(scales[c]) * norm->factors[c]);
-    }
-  }
-  const auto finish = finish_of(op, source->scale, scales);
+  const auto terms = channel_terms(lowering, op, weight->scales, call.output[1]);
+  if (!terms) return terms.refusal();
+  const auto finish = finish_of(op, source->scale, terms->scales);
   if (!finish) return finish.refusal();
   convolution.weight = dimensions(weight->value.layout);
   if (call.groups > 1) {
     convolution.weight[0] /= call.groups;
     convolution.weight.insert(convolution.weight.begin(), call.groups);
   }
-  const auto bias = node.tensor("bias");
-  std::optional<Value> norm_bias;
-  if (norm) {
-    const auto made = bias_with_norm(lowering, bias, *norm, finish->bias_factors);
-    if (!made) return made.refusal();
-    norm_bias = *made;
-  }
+  const auto bias = channel_bias(lowering, node.tensor("bias"), *terms, *finish, call.output[1]);
+  if (!bias) return bias.refusal();
   const DType type = op.target ? op.target->type : DType::kFloat32;
-  const auto primitive = choose(lowering, convolution, type, bias || norm_bias,
+  const auto primitive = choose(lowering, convolution, type, bias->has_value(),
                                 attributes_of(*finish, 1 << 1, *source, op));
   if (!primitive) return primitive.refusal();
   const Value input = lowering.in_layout(source->value, primitive->src_desc());
   const Value weights = lowering.in_layout(lowering.reshaped(weight->value, convolution.weight),
                                            primitive->weights_desc());
   std::vector<PrimitiveOperand> reads{{DNNL_ARG_SRC, input}, {DNNL_ARG_WEIGHTS, weights}};
-  if (norm_bias) {
-    reads.push_back({DNNL_ARG_BIAS, *norm_bias});
-  } else if (bias) {
-    reads.push_back(
-        {DNNL_ARG_BIAS, scaled_bias(lowering, *bias, finish->bias_factors, call.output[1])});
-  }
+  if (*bias) reads.push_back({DNNL_ARG_BIAS, **bias});
   const Value target = quantized_result(lowering, op, *finish, primitive->dst_desc(), input);
   lowering.add_primitive(*primitive, reads, target);
   return target;
@@ -399,9 +417,18 @@ Lowered<ProductFactors> factors_of(const Lowering& lowering, const BoundNode& no
   return factors;
 }
 
+/// An activation on the right.
+Lowered<QuantizedWeight> right_activation(Lowering& lowering, TensorId tensor) {
+  const auto source = quantized_source(lowering, tensor);
+  if (!source) return source.refusal();
+  const QuantizedSource numbers = signed_source(lowering, *source);
+  return QuantizedWeight{lowering.plain(numbers.value), {numbers.scale}, 0, numbers.zero_point};
+}
+
 /// The right factor, a weight or an activation. Through a transposition of a weight it is read as
 /// that says.
-Lowered<QuantizedWeight> right_factor(Lowering& lowering, const ProductFactors& factors) {
+Lowered<QuantizedWeight> right_factor(Lowering& lowering, const ProductFactors& factors,
+                                      DType source) {
   TensorId tensor = factors.right;
   bool is_turned = factors.right_is_turned;
   const NodeId producer = lowering.graph().tensor(tensor).producer;
@@ -412,7 +439,11 @@ Lowered<QuantizedWeight> right_factor(Lowering& lowering, const ProductFactors& 
       is_turned = !is_turned;
     }
   }
-  auto weight = quantized_weight(lowering, tensor);
+  if (!has_exact_products(lowering, source, tensor)) return kNoExactInt8;
+  const Dequantization* from = lowering.dequantization(tensor);
+  auto weight = from != nullptr && from->type == DType::kUInt8 && from->is_activation()
+                    ? right_activation(lowering, tensor)
+                    : quantized_weight(lowering, tensor);
   if (!weight) return weight.refusal();
   QuantizedWeight result = *std::move(weight);
   const auto rank = static_cast<std::int64_t>(dimensions(result.value.layout).size());
@@ -428,15 +459,12 @@ Lowered<QuantizedWeight> right_factor(Lowering& lowering, const ProductFactors& 
 }  // namespace
 
 Lowered<Value> add_quantized_product(Lowering& lowering, const QuantizedOp& op) {
-  if (!lowering.machine().exact_int8) {
-    return NotFused{"this CPU has no VNNI, without which int8 products are not exact"};
-  }
   const BoundNode node = bound(lowering.graph(), *op.node);
   const auto factors = factors_of(lowering, node);
   if (!factors) return factors.refusal();
   const auto source = quantized_source(lowering, factors->left);
   if (!source) return source.refusal();
-  const auto right = right_factor(lowering, *factors);
+  const auto right = right_factor(lowering, *factors, source->value.type);
   if (!right) return right.refusal();
   const auto finish = finish_of(op, source->scale, right->scales);
   if (!finish) return finish.refusal();

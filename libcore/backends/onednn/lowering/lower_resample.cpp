@@ -9,6 +9,8 @@
 
 #include "lowering/channel_layout.hpp"
 #include "lowering/lowering.hpp"
+#include "lowering/movement.hpp"
+#include "npu/ops/op_name.hpp"
 
 namespace npu::onednn {
 
@@ -174,25 +176,28 @@ bool is_graph_output(const Lowering& lowering, TensorId tensor) {
 
 }  // namespace
 
-void lower_resample(Lowering& lowering, const BoundNode& node) {
-  const bool is_list = node.node().op_type.ends_with(".vec");
-  const TensorId input = tensor_argument(lowering, node, is_list ? "input" : "self");
-  lowering.require_float(is_list ? "input" : "self", input);
-  const Shape& shape = lowering.shape(input);
-  const std::string& op = node.node().op_type;
-  const std::size_t rank = op.find("1d") != std::string::npos   ? 3
-                           : op.find("2d") != std::string::npos ? 4
-                                                                : 5;
+ResampleCall read_resample(Lowering& lowering, const BoundNode& node) {
+  const std::string_view name = node.node().op_type.ends_with(".vec") ? "input" : "self";
+  ResampleCall call;
+  call.input = tensor_argument(lowering, node, name);
+  lowering.require_float(name, call.input);
+  const Shape& shape = lowering.shape(call.input);
+  const auto rank = static_cast<std::size_t>(spatial_rank(node.node().op_type)) + 2;
   if (shape.size() != rank) {
-    lowering.refuse(is_list ? "input" : "self",
+    lowering.refuse(name,
                     "rank " + std::to_string(shape.size()) + " is not " + std::to_string(rank));
   }
   const ResampledSize size = read_size(lowering, node, shape);
-  Shape output{shape[0], shape[1]};
-  output.insert(output.end(), size.extents.begin(), size.extents.end());
-  lowering.check_result(lowering.result(), output, lowering.dtype(input));
+  call.output = {shape[0], shape[1]};
+  call.output.insert(call.output.end(), size.extents.begin(), size.extents.end());
+  lowering.check_result(node.node().outputs.front(), call.output, lowering.dtype(call.input));
+  call.kernel = resample_of(lowering, node, shape, size);
+  return call;
+}
 
-  Resample call = resample_of(lowering, node, shape, size);
+void lower_resample(Lowering& lowering, const BoundNode& node) {
+  auto [input, output, call] = read_resample(lowering, node);
+  const Shape& shape = lowering.shape(input);
   Value source = lowering.operand(input);
   Layout layout = plain_layout(output, source.type);
   call.planes = shape[0] * shape[1];

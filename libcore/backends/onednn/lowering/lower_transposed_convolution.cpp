@@ -14,9 +14,6 @@
 
 namespace npu::onednn {
 
-namespace {
-
-/// [I, O / groups, ..] seen as [groups, O / groups, I / groups, ..].
 Value turned_weight(Lowering& lowering, const Value& weight, std::int64_t groups) {
   Shape shape = dimensions(weight.layout);
   shape[0] /= groups;
@@ -33,6 +30,8 @@ Value turned_weight(Lowering& lowering, const Value& weight, std::int64_t groups
                                  {strides.begin() + 1, strides.end()}, result.type);
   return result;
 }
+
+namespace {
 
 /// One more tap, of zeros, behind the others in the dimensions that are marked.
 Value widened_kernel(Lowering& lowering, const Value& kernel, const std::vector<bool>& widens) {
@@ -52,19 +51,12 @@ Value widened_kernel(Lowering& lowering, const Value& kernel, const std::vector<
   return target;
 }
 
-/// A node with its arguments checked.
-struct TransposedCall {
-  TensorId input;
-  TensorId weight;
-  std::optional<TensorId> bias;
-  std::vector<std::int64_t> stride;
-  std::vector<std::int64_t> padding;
-  std::vector<std::int64_t> pad_end;  ///< what is cut off behind; below 0: added
-  std::vector<std::int64_t> dilation;
-  std::int64_t groups = 1;
-  std::int64_t channels = 0;  ///< of the result
-  Shape output;
-};
+}  // namespace
+
+bool is_transposed_convolution(const BoundNode& node) {
+  if (base_name(node.node().op_type).starts_with("conv_transpose")) return true;
+  return node.find("transposed") != nullptr && node.boolean("transposed");
+}
 
 TransposedCall read_transposed_call(Lowering& lowering, const BoundNode& node) {
   TransposedCall call;
@@ -121,6 +113,21 @@ TransposedCall read_transposed_call(Lowering& lowering, const BoundNode& node) {
   lowering.check_result(node.node().outputs.front(), call.output, lowering.dtype(call.input));
   return call;
 }
+
+Value with_room(Lowering& lowering, TransposedCall& call, const Value& kernel) {
+  // oneDNN wants less than a stride cut off behind; a tap of zeros makes room for more.
+  std::vector<bool> widens(call.output.size(), false);
+  bool widens_any = false;
+  for (std::size_t i = 0; i < call.stride.size(); ++i) {
+    if (call.pad_end[i] + call.stride[i] > 0) continue;
+    widens[i + 2] = true;
+    widens_any = true;
+    call.pad_end[i] += call.dilation[i];
+  }
+  return widens_any ? widened_kernel(lowering, kernel, widens) : kernel;
+}
+
+namespace {
 
 /// True if no two positions of the source reach one result, and all results are reached.
 bool is_disjoint(const TransposedCall& call, const Shape& weight) {
@@ -234,7 +241,6 @@ Lowered<Value> add_disjoint(Lowering& lowering, const TransposedCall& call,
 Lowered<Done> lower_transposed_convolution(Lowering& lowering, const BoundNode& node) {
   TransposedCall call = read_transposed_call(lowering, node);
   const Shape& input_shape = lowering.shape(call.input);
-  const std::size_t rank = input_shape.size();
   const DType type = lowering.compute_type();
   std::optional<Value> bias_value;
   if (call.bias) {
@@ -253,17 +259,7 @@ Lowered<Done> lower_transposed_convolution(Lowering& lowering, const BoundNode& 
                              *result);
     return Done{};
   }
-  // oneDNN wants less than a stride cut off behind; a tap of zeros makes room for more.
-  std::vector<bool> widens(rank, false);
-  bool widens_any = false;
-  for (std::size_t i = 0; i + 2 < rank; ++i) {
-    if (call.pad_end[i] + call.stride[i] > 0) continue;
-    widens[i + 2] = true;
-    widens_any = true;
-    call.pad_end[i] += call.dilation[i];
-  }
-  Value kernel = lowering.in_type(folded->weight, type);
-  if (widens_any) kernel = widened_kernel(lowering, kernel, widens);
+  const Value kernel = with_room(lowering, call, lowering.in_type(folded->weight, type));
   const Value weights = turned_weight(lowering, kernel, call.groups);
   dnnl::memory::dims gaps = dims(call.dilation);
   for (auto& value : gaps) value -= 1;  // oneDNN counts the gaps

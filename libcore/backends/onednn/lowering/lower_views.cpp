@@ -108,7 +108,8 @@ std::optional<Value> sliced_blocks(const Value& value, std::size_t dimension, st
   return result;
 }
 
-/// `count` elements of one dimension, as a view.
+}  // namespace
+
 Value sliced(Lowering& lowering, const Value& value, std::size_t dimension, std::int64_t start,
              std::int64_t count) {
   if (auto blocks = sliced_blocks(value, dimension, start, count)) return *blocks;
@@ -120,6 +121,8 @@ Value sliced(Lowering& lowering, const Value& value, std::size_t dimension, std:
   result.layout = strided_layout(shape, strides, result.type);
   return result;
 }
+
+namespace {
 
 /// Every `step`-th element of one dimension, copied: oneDNN describes no tensor whose elements lie
 /// apart along a dimension unless its size is a multiple of the step.
@@ -329,60 +332,6 @@ void lower_narrow(Lowering& lowering, const BoundNode& node) {
   shape[dimension] = length;
   lowering.define_moved(lowering.result(), shape, lowering.dtype(self),
                         sliced(lowering, lowering.stored(self), dimension, start, length));
-}
-
-/// Constant padding, or cropping where a number is negative.
-void lower_pad(Lowering& lowering, const BoundNode& node) {
-  const TensorId self = first_operand(lowering);
-  lowering.require_float("self", self);
-  if (node.find("mode") != nullptr && node.string("mode") != "constant") {
-    lowering.refuse("mode", "'" + node.string("mode") + "' is not supported; use 'constant'");
-  }
-  const std::vector<std::int64_t> pad = node.integers("pad");
-  Shape shape = lowering.shape(self);
-  if (pad.size() % 2 != 0 || pad.size() / 2 > shape.size()) {
-    lowering.invalid("argument 'pad': expected two numbers per dimension, found " +
-                     std::to_string(pad.size()) + " for rank " + std::to_string(shape.size()));
-  }
-  if (std::all_of(pad.begin(), pad.end(), [](std::int64_t number) { return number == 0; })) {
-    return define_alias(lowering);
-  }
-  Value source = lowering.strided(lowering.stored(self));
-  Shape result = shape;
-  std::vector<std::int64_t> begins(shape.size(), 0);
-  for (std::size_t i = 0; i < pad.size() / 2; ++i) {
-    const std::size_t dimension = shape.size() - 1 - i;
-    const std::int64_t before = pad[2 * i];
-    const std::int64_t after = pad[2 * i + 1];
-    constexpr std::int64_t kMost = INT32_MAX;
-    if (before < -kMost || before > kMost || after < -kMost || after > kMost) {
-      lowering.refuse("pad", "a number is too large");
-    }
-    result[dimension] += before + after;
-    const std::int64_t from = std::max<std::int64_t>(0, -before);
-    const std::int64_t to = shape[dimension] + std::min<std::int64_t>(0, after);
-    if (to <= from || result[dimension] < 1) {
-      lowering.refuse("pad", "nothing of the operand is left");
-    }
-    source = sliced(lowering, source, dimension, from, to - from);
-    begins[dimension] = std::max<std::int64_t>(0, before);
-  }
-  lowering.check_result(lowering.result(), result, lowering.dtype(self));
-  const bool has_value = node.find("value") != nullptr && !node.is_none("value");
-  const auto number = static_cast<float>(has_value ? node.number("value") : 0.0);
-  const Value target = lowering.temporary(source.type, plain_layout(result, source.type));
-  // Fill and copy in one step: no step may read what another has half written.
-  const auto strides = strides_of(target.layout);
-  std::int64_t offset = 0;
-  for (std::size_t i = 0; i < begins.size(); ++i) offset += begins[i] * strides[i];
-  StridedCopy copy{dtype_size(source.type), dimensions(source.layout), strides_of(source.layout),
-                   strides};
-  copy.simplify();
-  const std::int64_t count = element_count(result);
-  lowering.add_kernel({source}, target,
-                      PaddedCopy{source.type, number, count, offset, std::move(copy)},
-                      KernelKind::kMove);
-  lowering.define_computed(lowering.result(), result, lowering.dtype(self), target);
 }
 
 SliceRange slice_range(const Lowering& lowering, const BoundNode& node, std::int64_t extent) {

@@ -52,7 +52,8 @@ Lowering::Lowering(const Graph& graph, const Graph& stated, std::span<const npu_
       engine_(&engine),
       fusions_(check_groups(graph, machine.isa)),
       convolution_depth_(npu::onednn::convolution_depth(graph)),
-      values_(graph.tensors().size()) {
+      values_(graph.tensors().size()),
+      set_after_(graph.tensors().size(), 0) {
   for (const Node& node : graph.nodes()) sub_ir_flops_ += node_flops(graph, node);
 }
 
@@ -474,14 +475,7 @@ void Lowering::note_splits() {
 /// Operands in parts of a buffer become operands in the buffer itself.
 void Lowering::resolve_parts() {
   for (Step& step : plan_.steps) {
-    for (Operand& operand : step.operands) {
-      for (;;) {
-        const BufferInfo& buffer = plan_.buffers[index_of(operand.buffer)];
-        if (buffer.parent.value < 0) break;
-        operand.buffer = buffer.parent;
-        operand.offset_bytes += static_cast<std::int64_t>(buffer.parent_offset);
-      }
-    }
+    for (Operand& operand : step.operands) operand = resolved(operand);
   }
 }
 
@@ -527,6 +521,7 @@ Plan Lowering::run(const Checkpoint& checkpoint) {
   bind_outputs();
   resolve_parts();
   collect_constants();
+  collect_taps();
   note_splits();
   return std::move(plan_);
 }

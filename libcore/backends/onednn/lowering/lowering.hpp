@@ -149,6 +149,8 @@ class Lowering {
   const Dequantization* dequantization(TensorId tensor) const;
   /// The result of a node that dequantizes, which is computed when something reads it.
   void define_dequantized(TensorId tensor, const Dequantization& dequantization);
+  /// Those of a weight of int8; nothing for other tensors, and for questions, which have no data.
+  std::optional<std::span<const std::int8_t>> known_bytes(TensorId tensor) const;
   /// The numbers of a weight of the sub-IR; nothing if a step computes the tensor.
   std::optional<std::vector<double>> known_numbers(TensorId tensor) const;
   /// Sets an operand of the current group to quantized numbers, whatever its own dtype is: until
@@ -221,8 +223,11 @@ class Lowering {
   void clear_group();
   void lower_pieces(const FusionGroup& group);
   void note_splits();
+  /// An operand in a part of a buffer as one in the buffer itself.
+  Operand resolved(Operand operand) const;
   void resolve_parts();
   void collect_constants();
+  void collect_taps();
   BufferId add_buffer(BufferInfo info);
   void add_step(Step step);
   Value copied(const Value& value, DType type, const Layout& layout);
@@ -260,6 +265,7 @@ class Lowering {
   Plan plan_;
   Journal journal_;  ///< of what follows, of plan_ and of fusions_.last_use
   std::vector<std::optional<Value>> values_;  ///< by TensorId
+  std::vector<std::size_t> set_after_;        ///< by TensorId: steps that there were then
   std::map<TensorId, Dequantization> dequantizations_;
   bool moves_numbers_ = false;  ///< the current node works on quantized numbers as they are
   std::vector<Concat> concats_;

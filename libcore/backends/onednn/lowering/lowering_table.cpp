@@ -313,8 +313,12 @@ constexpr auto kRows = std::to_array<LoweringRow>({
     {"npu.channel_norm", lower_channel_norm},
     {"quantized_decomposed.dequantize_per_channel.default", lower_dequantize},
     {"quantized_decomposed.dequantize_per_tensor.default", lower_dequantize},
+    {"quantized_decomposed.dequantize_per_tensor.tensor", lower_dequantize},
+    {"quantized_decomposed.dequantize_per_tensor.tensor2", lower_dequantize},
     {"quantized_decomposed.quantize_per_channel.default", lower_quantize},
     {"quantized_decomposed.quantize_per_tensor.default", lower_quantize},
+    {"quantized_decomposed.quantize_per_tensor.tensor", lower_quantize},
+    {"quantized_decomposed.quantize_per_tensor.tensor2", lower_quantize},
 });
 
 }  // namespace

@@ -255,6 +255,9 @@ std::optional<Value>& Lowering::changed_value(TensorId tensor) {
 
 void Lowering::set_value(TensorId tensor, const Value& value) {
   changed_value(tensor) = value;
+  std::size_t& steps = set_after_[index_of(tensor)];
+  journal_.keep(steps);
+  steps = plan_.steps.size();
   const std::int32_t buffer = value.buffer.value;
   journal_.note([this, buffer] { readers_.at(buffer).pop_back(); });
   readers_[buffer].push_back(tensor);

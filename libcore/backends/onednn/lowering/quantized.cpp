@@ -5,10 +5,12 @@
 #include "lowering/quantized.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
-#include "lowering/lowering.hpp"
+#include "lowering/quantized_op.hpp"
+#include "npu/ops/op_name.hpp"
 
 namespace npu::onednn {
 
@@ -58,6 +60,15 @@ void Lowering::dequantize(TensorId tensor) {
   set_value(tensor, add());
 }
 
+std::optional<std::span<const std::int8_t>> Lowering::known_bytes(TensorId tensor) const {
+  const TensorInfo& info = stated_->tensor(tensor);
+  if (info.kind != TensorKind::kWeight || info.dtype != DType::kInt8) return std::nullopt;
+  const npu_tensor& found = given_weight(info);
+  if (found.data == nullptr) return std::nullopt;  // a question has no data
+  return std::span(static_cast<const std::int8_t*>(found.data),
+                   static_cast<std::size_t>(found.bytes));
+}
+
 std::optional<std::vector<double>> Lowering::known_numbers(TensorId tensor) const {
   const TensorInfo& info = stated_->tensor(tensor);
   if (info.kind != TensorKind::kWeight) return std::nullopt;
@@ -105,6 +116,24 @@ Value Lowering::take_numbers(TensorId result, TensorId operand,
   journal_.note([this] { moves_numbers_ = true; });
   moves_numbers_ = false;
   return numbers;
+}
+
+bool has_exact_products(const Lowering& lowering, DType source, TensorId weight) {
+  if (lowering.machine().exact_int8) return true;
+  constexpr std::int64_t kMost = 64;
+  const Dequantization* from = lowering.dequantization(weight);
+  if (from == nullptr || from->type != DType::kInt8 || source != DType::kUInt8) return false;
+  const TensorInfo& integers = lowering.graph().tensor(from->source);
+  if (!integers.producer.valid()) {
+    const auto numbers = lowering.known_bytes(from->source);
+    return numbers && std::all_of(numbers->begin(), numbers->end(), [](std::int8_t number) {
+             return number >= -kMost && number <= kMost;
+           });
+  }
+  const Node& node = lowering.graph().node(integers.producer);
+  if (!is_quantization(node.op_type) || node.op_type.ends_with(".tensor2")) return false;
+  const BoundNode quantize = bound(lowering.graph(), node);
+  return quantize.integer("quant_min") >= -kMost && quantize.integer("quant_max") <= kMost;
 }
 
 }  // namespace npu::onednn

@@ -51,19 +51,21 @@ const std::byte* checked(const std::byte* data, const Header& header, const Rang
 
 }  // namespace
 
-void write_blob(const BlobView& content, const PieceSink& put) {
+void write_blob(std::span<const std::byte> plan, std::string_view report, ConstantPacker& packer,
+                const PieceSink& put) {
   static constexpr std::array<std::byte, kPage> kZeros{};
   Header header;
   std::uint64_t end = sizeof header;
-  header.plan = {end, content.plan.size()};
-  header.report = {header.plan.offset + header.plan.size, content.report.size()};
+  header.plan = {end, plan.size()};
+  header.report = {header.plan.offset + header.plan.size, report.size()};
   end = aligned(header.report.offset + header.report.size, alignof(Range));
-  header.table = {end, content.constants.size() * sizeof(Range)};
+  const std::vector<std::uint64_t> sizes = packer.sizes();
+  header.table = {end, sizes.size() * sizeof(Range)};
   end = aligned(end + header.table.size, kPage);
   std::vector<Range> table;
-  for (const PackedConstant& constant : content.constants) {
-    table.push_back({end, constant.bytes.size()});
-    end = aligned(end + constant.bytes.size(), kAlignment);
+  for (const std::uint64_t size : sizes) {
+    table.push_back({end, size});
+    end = aligned(end + size, kAlignment);
   }
   header.total = aligned(end, kPage);
   std::uint64_t written = 0;
@@ -74,12 +76,10 @@ void write_blob(const BlobView& content, const PieceSink& put) {
     written = offset + size;
   };
   put_at(0, &header, sizeof header);
-  put_at(header.plan.offset, content.plan.data(), header.plan.size);
-  put_at(header.report.offset, content.report.data(), header.report.size);
+  put_at(header.plan.offset, plan.data(), header.plan.size);
+  put_at(header.report.offset, report.data(), header.report.size);
   put_at(header.table.offset, table.data(), header.table.size);
-  for (std::size_t i = 0; i < table.size(); ++i) {
-    put_at(table[i].offset, content.constants[i].bytes.data(), table[i].size);
-  }
+  for (const Range& range : table) put_at(range.offset, packer.next().bytes.data(), range.size);
   put_at(header.total, nullptr, 0);
 }
 

@@ -22,9 +22,10 @@ struct BlobView {
 /// Takes the bytes of a blob, one piece after the other.
 using PieceSink = std::function<void(const void* data, std::uint64_t size)>;
 
-/// Writes a blob with the constants 64-byte aligned behind a boundary of 4096 bytes; nothing of it
-/// is held twice.
-void write_blob(const BlobView& content, const PieceSink& put);
+/// Writes a blob with the constants 64-byte aligned behind a boundary of 4096 bytes. `packer` makes
+/// each as it is written.
+void write_blob(std::span<const std::byte> plan, std::string_view report, ConstantPacker& packer,
+                const PieceSink& put);
 /// Reads and checks the parts of a blob: magic, the format of its plan, counts, offsets, sizes; the
 /// plan is checked by whoever restores it. Throws Error kInvalidGraph.
 BlobView read_blob(const void* data, std::uint64_t size);

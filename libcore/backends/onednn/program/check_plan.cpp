@@ -14,6 +14,7 @@
 #include "kernels/refuse.hpp"
 #include "npu/support/checked.hpp"
 #include "program/memory_plan.hpp"
+#include "program/tap.hpp"
 
 namespace npu::onednn {
 
@@ -93,7 +94,7 @@ Footprint footprint_of(const PrimitiveRecord& primitive, std::size_t scratch_byt
 class Checker {
  public:
   Checker(PlanRecord& plan, std::span<const std::size_t> constant_bytes)
-      : plan_(plan), constant_bytes_(constant_bytes), is_written_(plan.buffers.size(), false) {}
+      : plan_(plan), constant_bytes_(constant_bytes), first_write_(plan.buffers.size(), SIZE_MAX) {}
 
   void check_buffers() {
     require(plan_.node_count <= kMaxNodes, "it has too many nodes");
@@ -123,6 +124,7 @@ class Checker {
   }
 
   void check_step(StepRecord& step, std::size_t primitive_scratch) {
+    const auto number = static_cast<std::size_t>(&step - plan_.steps.data());
     require(step.node >= -1 && step.node < static_cast<std::int64_t>(plan_.node_count),
             "its node is not there");
     require(step.kernel.has_value() != step.primitive.has_value(),
@@ -144,7 +146,7 @@ class Checker {
     const BufferKind kind = plan_.buffers[target].kind;
     require(kind == BufferKind::kArena || kind == BufferKind::kOutput,
             "it writes what may only be read");
-    is_written_[target] = true;
+    first_write_[target] = std::min(first_write_[target], number);
     require(step.scratch_bytes <= kMaxBytes && footprint.scratch_bytes <= kMaxBytes,
             "its scratch memory is too large");
     if (footprint.scratch_bytes > step.scratch_bytes) {
@@ -154,9 +156,32 @@ class Checker {
     if (footprint.scratch_bytes == 0) step.scratch_bytes = 0;
   }
 
+  /// What it reads lies in its buffer, and a step that is done by then has written it.
+  void check_tap(const TapRecord& tap) const {
+    require(tap.steps <= plan_.steps.size(), "it waits for steps that are not there");
+    tensor_bytes(tap.tensor);
+    const Access access{tap_span(tap), dtype_size(tap.type), false};
+    check_operand(tap.source, access);
+    const BufferKind kind = plan_.buffers[tap.source.buffer].kind;
+    const bool is_given = kind == BufferKind::kInput || kind == BufferKind::kConstant;
+    require(is_given || first_write_[tap.source.buffer] < tap.steps, "no step has written it");
+  }
+
+  void check_taps() const {
+    for (std::size_t i = 0; i < plan_.taps.size(); ++i) {
+      require(i == 0 || plan_.taps[i - 1].steps <= plan_.taps[i].steps,
+              "its taps are not in the order of their steps");
+      try {
+        check_tap(plan_.taps[i]);
+      } catch (const Error& error) {
+        refuse("tap " + std::to_string(i) + ": " + error.message());
+      }
+    }
+  }
+
   void check_memory() {
     for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
-      require(plan_.buffers[i].kind != BufferKind::kOutput || is_written_[i],
+      require(plan_.buffers[i].kind != BufferKind::kOutput || is_written(i),
               "no step writes an output");
     }
     if (grew_) {
@@ -182,7 +207,7 @@ class Checker {
                   const Access& write) const {
     const BufferKind kind = plan_.buffers[operand.buffer].kind;
     require(
-        (kind != BufferKind::kArena && kind != BufferKind::kOutput) || is_written_[operand.buffer],
+        (kind != BufferKind::kArena && kind != BufferKind::kOutput) || is_written(operand.buffer),
         "no step has written it");
     const OperandRecord& target = step.operands.back();
     if (operand.buffer != target.buffer) return;
@@ -192,9 +217,11 @@ class Checker {
     require(apart || in_place, "it overlaps what the step writes");
   }
 
+  bool is_written(std::size_t buffer) const { return first_write_[buffer] != SIZE_MAX; }
+
   PlanRecord& plan_;
   std::span<const std::size_t> constant_bytes_;
-  std::vector<bool> is_written_;  ///< by buffer, in whole or in part
+  std::vector<std::size_t> first_write_;  ///< by buffer: the step, in whole or in part;
   bool grew_ = false;
 };
 
@@ -248,6 +275,7 @@ void check_plan(PlanRecord& plan, std::span<const std::size_t> scratch_bytes,
                "): " + error.message());
       }
     }
+    checker.check_taps();
     checker.check_memory();
   } catch (const Error& error) {
     refuse("the blob's plan is damaged: " + error.message());

@@ -126,6 +126,8 @@ std::string compile_report(const Graph& graph, const Plan& plan, const StoredPla
                       {"node", graph.node(split.node).name},
                       {"reason", split.reason}});
   }
+  Json taps = Json::array();
+  for (const TapRecord& tap : stored.record.taps) taps.push_back(tap.tensor.name);
   Json report = {{"nodes", graph.nodes().size()},
                  {"kernels", plan.steps.size()},
                  {"reorders", reorders},
@@ -135,6 +137,7 @@ std::string compile_report(const Graph& graph, const Plan& plan, const StoredPla
                  {"peak_live_bytes", stored.peak_live_bytes},
                  {"precision", bfloat16 ? "bf16" : "f32"},
                  {"splits", std::move(splits)},
+                 {"taps", std::move(taps)},
                  {"steps", std::move(steps)}};
   add_multiply_adds(graph, plan, report);
   return report.dump();

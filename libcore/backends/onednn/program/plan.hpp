@@ -105,6 +105,7 @@ struct Plan {
   std::size_t arena_bytes = 0;              ///< of a plan that was restored from a blob
   std::vector<std::vector<NodeId>> groups;  ///< nodes that were lowered together
   std::vector<PlanSplit> splits;
+  std::vector<TapRecord> taps;  ///< results that a run can give, too, by `steps`
 };
 
 }  // namespace npu::onednn

@@ -15,7 +15,7 @@ namespace npu::onednn {
 /// with every change after which an older plan would be read wrongly: fields, their order and what
 /// they mean, and the order in which a kernel reads packed weights. plan_format_test knows the
 /// digests that belong to it.
-inline constexpr std::uint32_t kPlanFormat = 8;
+inline constexpr std::uint32_t kPlanFormat = 10;
 
 /// The bytes of a plan. Numbers are the machine's own.
 std::vector<std::byte> write_plan(const PlanRecord& plan);
@@ -86,17 +86,23 @@ inline constexpr auto kFields<StepRecord> = std::make_tuple(NPU_FIELD(StepRecord
                                                             NPU_FIELD(StepRecord, primitive));
 
 template <>
-inline constexpr auto kFields<PlanRecord> = std::make_tuple(NPU_FIELD(PlanRecord, node_count),
-                                                            NPU_FIELD(PlanRecord, arena_bytes),
-                                                            NPU_FIELD(PlanRecord, inputs),
-                                                            NPU_FIELD(PlanRecord, outputs),
-                                                            NPU_FIELD(PlanRecord, buffers),
-                                                            NPU_FIELD(PlanRecord, steps));
+inline constexpr auto kFields<TapRecord> = std::make_tuple(NPU_FIELD(TapRecord, tensor),
+                                                           NPU_FIELD(TapRecord, type),
+                                                           NPU_FIELD(TapRecord, layout),
+                                                           NPU_FIELD(TapRecord, source),
+                                                           NPU_FIELD(TapRecord, steps));
+
+template <>
+inline constexpr auto kFields<PlanRecord> = std::make_tuple(
+    NPU_FIELD(PlanRecord, node_count), NPU_FIELD(PlanRecord, arena_bytes),
+    NPU_FIELD(PlanRecord, inputs), NPU_FIELD(PlanRecord, outputs), NPU_FIELD(PlanRecord, buffers),
+    NPU_FIELD(PlanRecord, steps), NPU_FIELD(PlanRecord, taps));
 
 static_assert(lists_all_fields<TensorBinding>() && lists_all_fields<BufferRecord>() &&
                   lists_all_fields<OperandRecord>() && lists_all_fields<LayoutRecord>() &&
                   lists_all_fields<PostOpRecord>() && lists_all_fields<PrimitiveRecord>() &&
-                  lists_all_fields<StepRecord>() && lists_all_fields<PlanRecord>(),
+                  lists_all_fields<StepRecord>() && lists_all_fields<TapRecord>() &&
+                  lists_all_fields<PlanRecord>(),
               "a field of a plan is not listed above");
 
 }  // namespace npu::onednn

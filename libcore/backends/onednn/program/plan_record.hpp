@@ -124,6 +124,15 @@ struct StepRecord {
   std::optional<PrimitiveRecord> primitive;
 };
 
+/// A result of a node that a run can give besides the outputs.
+struct TapRecord {
+  TensorBinding tensor;          ///< as the sub-IR states it
+  DType type = DType::kFloat32;  ///< of the elements in memory
+  LayoutRecord layout;           ///< its type is that of the descriptor alone
+  OperandRecord source;
+  std::uint64_t steps = 0;  ///< that are done when it is there; later ones may overwrite it
+};
+
 /// A plan as a blob keeps it: what load needs to run it, as plain numbers.
 struct PlanRecord {
   std::uint64_t node_count = 0;
@@ -132,6 +141,7 @@ struct PlanRecord {
   std::vector<TensorBinding> outputs;
   std::vector<BufferRecord> buffers;
   std::vector<StepRecord> steps;
+  std::vector<TapRecord> taps;  ///< by `steps`
 };
 
 }  // namespace npu::onednn

@@ -9,8 +9,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 
 #include "npu/support/error.hpp"
+#include "program/tap.hpp"
 #include "program/thread_scope.hpp"
 
 namespace npu::onednn {
@@ -25,80 +29,95 @@ AlignedMemory allocate_aligned(std::size_t bytes) {
   return AlignedMemory(static_cast<std::byte*>(memory));
 }
 
-/// Runs prologues: has memory for every constant, and the weights where the host has them.
-class Packer {
- public:
-  Packer(const Plan& plan, std::span<const npu_tensor> weights, const dnnl::engine& engine)
-      : plan_(plan),
-        engine_(engine),
-        stream_(engine),
-        owned_(plan.buffers.size()),
-        addresses_(plan.buffers.size(), nullptr) {
-    bind_weights(weights);
-    for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
-      const BufferInfo& buffer = plan.buffers[i];
-      if (buffer.kind != BufferKind::kConstant) continue;
+ConstantPacker::ConstantPacker(const Plan& plan, std::span<const npu_tensor> weights,
+                               const dnnl::engine& engine, Checkpoint checkpoint)
+    : plan_(plan),
+      engine_(engine),
+      stream_(engine),
+      checkpoint_(std::move(checkpoint)),
+      owned_(plan.buffers.size()),
+      addresses_(plan.buffers.size(), nullptr),
+      end_of_use_(plan.buffers.size(), 0),
+      is_asked_(plan.buffers.size(), 0) {
+  for (std::size_t s = 0; s < plan.prologue.size(); ++s) {
+    for (const Operand& operand : plan.prologue[s].operands) {
+      end_of_use_[index_of(operand.buffer)] = s + 1;
+    }
+  }
+  for (const BufferId id : plan.constants) is_asked_[index_of(id)] = 1;
+  bind_weights(weights);
+}
+
+std::vector<std::uint64_t> ConstantPacker::sizes() const {
+  std::vector<std::uint64_t> sizes;
+  for (const BufferId id : plan_.constants) sizes.push_back(plan_.buffers[index_of(id)].bytes);
+  return sizes;
+}
+
+PackedConstant ConstantPacker::next() {
+  if (given_ > 0) {
+    const auto last = index_of(plan_.constants[given_ - 1]);
+    is_asked_[last] = 0;
+    let_go(last);
+  }
+  const auto index = index_of(plan_.constants.at(given_++));
+  while (done_ < end_of_use_[index]) run_next_step();
+  return {{own(index), plan_.buffers[index].bytes}};
+}
+
+void ConstantPacker::run_next_step() {
+  const Step& step = plan_.prologue[done_];
+  if (checkpoint_) checkpoint_(done_, plan_.prologue.size());
+  for (const Operand& operand : step.operands) own(index_of(operand.buffer));
+  Program::Executable executable = Program::prepare(step, engine_);
+  Program::execute(executable, addresses_, stream_);
+  ++done_;
+  for (const Operand& operand : step.operands) let_go(index_of(operand.buffer));
+}
+
+// Of a buffer that nothing reads any more, if the memory is not the host's.
+void ConstantPacker::let_go(std::size_t buffer) {
+  if (is_asked_[buffer] == 0 && end_of_use_[buffer] <= done_) owned_[buffer].reset();
+}
+
+// The address of a weight, or of a constant that has memory from here on.
+std::byte* ConstantPacker::own(std::size_t buffer) {
+  if (addresses_[buffer] != nullptr) return addresses_[buffer];
+  const BufferInfo& info = plan_.buffers[buffer];
+  owned_[buffer] = allocate_aligned(info.bytes);
+  addresses_[buffer] = owned_[buffer].get();
+  // Blocks that channels do not fill are zero behind them.
+  std::memset(addresses_[buffer], 0, info.bytes);
+  if (!info.initial.empty()) {
+    std::memcpy(addresses_[buffer], info.initial.data(), info.initial.size());
+  }
+  return addresses_[buffer];
+}
+
+void ConstantPacker::bind_weights(std::span<const npu_tensor> weights) {
+  std::unordered_map<std::string_view, const npu_tensor*> by_name;
+  for (const npu_tensor& weight : weights) {
+    if (weight.name != nullptr) by_name.insert_or_assign(weight.name, &weight);
+  }
+  for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
+    const BufferInfo& buffer = plan_.buffers[i];
+    if (buffer.kind != BufferKind::kWeight) continue;
+    const TensorBinding& binding = plan_.weights[buffer.index];
+    const auto known = by_name.find(binding.name);
+    const npu_tensor* found = known == by_name.end() ? nullptr : known->second;
+    if (found == nullptr || found->data == nullptr || found->bytes != buffer.bytes) {
+      throw Error(ErrorCode::kInvalidGraph,
+                  "weight '" + binding.name + "' was not passed as it was compiled");
+    }
+    // Steps only read weights; the address is not const because oneDNN has no memory that is.
+    auto* address = const_cast<std::byte*>(static_cast<const std::byte*>(found->data));
+    if (reinterpret_cast<std::uintptr_t>(address) % dtype_size(binding.dtype) != 0) {
       owned_[i] = allocate_aligned(buffer.bytes);
-      addresses_[i] = owned_[i].get();
-      // Blocks that channels do not fill are zero behind them.
-      std::memset(addresses_[i], 0, buffer.bytes);
-      if (!buffer.initial.empty()) {
-        std::memcpy(addresses_[i], buffer.initial.data(), buffer.initial.size());
-      }
+      std::memcpy(owned_[i].get(), address, buffer.bytes);
+      address = owned_[i].get();
     }
+    addresses_[i] = address;
   }
-
-  PackedConstants run(const Checkpoint& checkpoint) {
-    for (std::size_t i = 0; i < plan_.prologue.size(); ++i) {
-      const Step& step = plan_.prologue[i];
-      if (checkpoint) checkpoint(i, plan_.prologue.size());
-      Program::Executable executable = Program::prepare(step, engine_);
-      Program::execute(executable, addresses_, stream_);
-    }
-    PackedConstants result;
-    for (const BufferId id : plan_.constants) {
-      const auto index = index_of(id);
-      result.constants.push_back({{addresses_[index], plan_.buffers[index].bytes}});
-      if (owned_[index]) result.owned.push_back(std::move(owned_[index]));
-    }
-    return result;
-  }
-
- private:
-  void bind_weights(std::span<const npu_tensor> weights) {
-    for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
-      const BufferInfo& buffer = plan_.buffers[i];
-      if (buffer.kind != BufferKind::kWeight) continue;
-      const TensorBinding& binding = plan_.weights[buffer.index];
-      const npu_tensor* found = nullptr;
-      for (const npu_tensor& weight : weights) {
-        if (weight.name != nullptr && binding.name == weight.name) found = &weight;
-      }
-      if (found == nullptr || found->data == nullptr || found->bytes != buffer.bytes) {
-        throw Error(ErrorCode::kInvalidGraph,
-                    "weight '" + binding.name + "' was not passed as it was compiled");
-      }
-      // Steps only read weights; the address is not const because oneDNN has no memory that is.
-      auto* address = const_cast<std::byte*>(static_cast<const std::byte*>(found->data));
-      if (reinterpret_cast<std::uintptr_t>(address) % dtype_size(binding.dtype) != 0) {
-        owned_[i] = allocate_aligned(buffer.bytes);
-        std::memcpy(owned_[i].get(), address, buffer.bytes);
-        address = owned_[i].get();
-      }
-      addresses_[i] = address;
-    }
-  }
-
-  const Plan& plan_;
-  const dnnl::engine& engine_;
-  dnnl::stream stream_;
-  std::vector<AlignedMemory> owned_;  ///< by BufferId
-  std::vector<std::byte*> addresses_;
-};
-
-PackedConstants pack_constants(const Plan& plan, std::span<const npu_tensor> weights,
-                               const dnnl::engine& engine, const Checkpoint& checkpoint) {
-  return Packer(plan, weights, engine).run(checkpoint);
 }
 
 Program::Program(Plan plan, const std::vector<PackedConstant>& constants,
@@ -165,8 +184,21 @@ void Program::execute(Executable& executable, const std::vector<std::byte*>& add
   if (status != dnnl_success) throw dnnl::error(status, "could not execute a primitive");
 }
 
+/// Copies those that are there after so many steps, and gives the others.
+std::span<const Program::TapTarget> Program::copy_taps(std::span<const TapTarget> taps,
+                                                       std::size_t steps) const {
+  while (!taps.empty() && plan_.taps[taps.front().tap].steps <= steps) {
+    const TapRecord& tap = plan_.taps[taps.front().tap];
+    const std::byte* buffer = addresses_[static_cast<std::size_t>(tap.source.buffer)];
+    copy_tap(tap, buffer + tap.source.offset_bytes, taps.front().target);
+    taps = taps.subspan(1);
+  }
+  return taps;
+}
+
 void Program::run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
-                  void (*checkpoint)(const void* context), const void* context) {
+                  std::span<const TapTarget> taps, void (*checkpoint)(const void* context),
+                  const void* context) {
   for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
     const BufferInfo& buffer = plan_.buffers[i];
     if (buffer.kind == BufferKind::kInput)
@@ -174,6 +206,7 @@ void Program::run(std::span<const std::byte* const> inputs, std::span<std::byte*
     if (buffer.kind == BufferKind::kOutput) addresses_[i] = outputs[buffer.index];
   }
   std::fill(node_times_.begin(), node_times_.end(), 0);
+  taps = copy_taps(taps, 0);
   auto begin = std::chrono::steady_clock::now();
   for (std::size_t i = 0; i < executables_.size(); ++i) {
     Executable& executable = executables_[i];
@@ -185,6 +218,9 @@ void Program::run(std::span<const std::byte* const> inputs, std::span<std::byte*
     const auto node = executable.step->node;
     if (node >= 0) node_times_[static_cast<std::size_t>(node)] += step_times_[i];
     begin = end;
+    if (taps.empty()) continue;
+    taps = copy_taps(taps, i + 1);
+    begin = std::chrono::steady_clock::now();  // which is no time of a step
   }
 }
 

@@ -148,6 +148,12 @@ StoredPlan store_plan(const Plan& plan) {
     record.buffers[static_cast<std::size_t>(number)].index = i;
   }
   for (const Step& step : plan.steps) record.steps.push_back(record_of(plan, step, numbers));
+  for (TapRecord tap : plan.taps) {
+    const std::int64_t buffer = numbers[tap.source.buffer];
+    if (buffer < 0) continue;  // no step touches it
+    tap.source.buffer = static_cast<std::uint32_t>(buffer);
+    record.taps.push_back(std::move(tap));
+  }
   stored.peak_live_bytes = place_in_arena(record);
   return stored;
 }
@@ -172,6 +178,7 @@ Plan restore_plan(PlanRecord record, std::span<const PackedConstant> constants,
   plan.arena_bytes = record.arena_bytes;
   plan.inputs = std::move(record.inputs);
   plan.outputs = std::move(record.outputs);
+  plan.taps = std::move(record.taps);
   plan.constants.resize(constants.size());
   for (const BufferRecord& buffer : record.buffers) {
     const BufferId id = add_buffer(plan, buffer.kind, buffer.bytes, buffer.index, buffer.offset);

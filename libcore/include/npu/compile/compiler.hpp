@@ -27,6 +27,8 @@ struct CompileControl {
   std::function<bool(double done, const std::string& what)> progress;
   /// What is not compiled by then is not compiled.
   std::optional<std::chrono::steady_clock::time_point> deadline;
+  /// Where large blobs are kept, in files without a name, until they are written; empty: in memory.
+  std::string blob_folder;
 };
 
 struct CompileOptions {
@@ -98,6 +100,11 @@ CompiledModel compile_graph(Graph& graph, const PartitionPlan& plan, const Targe
 CompiledModel compile_plan(const Graph& graph, const PartitionPlan& plan, const Target& target,
                            const std::vector<Tensor>& weights, const CompileOptions& options,
                            CompileCache* cache, const OpenDevices& devices = {});
+
+/// The report of a compiled partition: the backend's, its memory, and the numbers that every report
+/// has. `predicted_kernels` as make_sub_ir counts them.
+Json partition_report(DeviceInstance& instance, const Blob& blob, const Graph& graph,
+                      const Partition& partition, std::int64_t predicted_kernels);
 
 /// The bundle of a compiled model; `graph` is as compile_graph left it. Holds the weights that the
 /// graph's outputs and backends without NPU4_BLOB_HOLDS_WEIGHTS need.

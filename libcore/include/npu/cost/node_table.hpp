@@ -47,6 +47,16 @@ struct LinkFit {
   std::int32_t samples = 0;
 };
 
+/// Time of a conversion of any float32 tensor to integers of 8 bits, or back: latency_us + bytes of
+/// the float32 tensor / bytes_per_s.
+struct ConversionFit {
+  std::string device;
+  bool to_int8 = false;
+  double latency_us = 0;
+  double bytes_per_s = 0;  ///< 0: bytes cost nothing
+  std::int32_t samples = 0;
+};
+
 struct NodeTableDevice {
   std::string name;
   std::string backend;
@@ -62,8 +72,8 @@ struct PlacementTime {
   MeasuredTime time;
 };
 
-/// The times that npu-profile measures for an ordinary model and npu-partition places by: a
-/// document of kind "node-profile" (npu-profile(1)).
+/// The times that npu-profile measures for an ordinary model, npu-partition places by and npu-align
+/// chooses precisions by: a document of kind "node-profile" (npu-profile(1)).
 struct NodeTable {
   /// Throws Error kParse with the place of the first fault.
   static NodeTable parse(const Json& json, const std::string& file);
@@ -83,6 +93,9 @@ struct NodeTable {
   std::vector<BorderTime> borders;
   std::vector<LinkFit> links;
   std::vector<PlacementTime> placements;
+  /// The model in int8: its nodes that work on integers, with the conversions in their kernels.
+  std::vector<NodeTime> int8;
+  std::vector<ConversionFit> conversions;
 };
 
 NodeTable read_node_table(const std::string& path);

@@ -46,6 +46,10 @@ struct DeviceFacts {
   std::string why_not;
   bool is_coherent = false;  ///< memory 0 is the host's, too: a mapping stays good
   bool wraps_host = false;   ///< memory 0 takes over pointers of the host
+  bool wraps_dmabuf = false;
+  bool exports_dmabuf = false;
+  /// A memory of the host that the device reads and writes fast, if it has one.
+  std::optional<std::uint32_t> pinned_memory = {};
   std::uint64_t alignment = 1;
   std::uint32_t concurrent_compiles = 1;
   std::uint32_t programs_in_flight = 1;  ///< of one model, with queues
@@ -109,7 +113,7 @@ struct TensorType {
 class DeviceBuffer {
  public:
   DeviceBuffer(std::shared_ptr<DeviceInstance> device, npu4_buffer* buffer, TensorType type,
-               std::uint64_t bytes, std::shared_ptr<const void> owner = nullptr);
+               std::uint64_t bytes, bool is_coherent, std::shared_ptr<const void> owner = nullptr);
   ~DeviceBuffer();
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
@@ -118,6 +122,9 @@ class DeviceBuffer {
   DType dtype() const noexcept { return type_.dtype; }
   const Shape& shape() const noexcept { return type_.shape; }
   std::uint64_t bytes() const noexcept { return bytes_; }
+  const std::shared_ptr<DeviceInstance>& device() const noexcept { return device_; }
+  /// What keeps the memory of a buffer that was wrapped; null otherwise.
+  const std::shared_ptr<const void>& owner() const noexcept { return owner_; }
   /// The buffer's memory, if the device shares the host's; null if it does not.
   std::byte* host_memory();
   /// Copies to a new host tensor, bit for bit.
@@ -133,6 +140,7 @@ class DeviceBuffer {
   npu4_buffer* buffer_;
   TensorType type_;
   std::uint64_t bytes_;
+  bool is_coherent_;                   // a mapping may stay
   std::shared_ptr<const void> owner_;  // of memory that was wrapped; freed after the buffer
   std::byte* mapped_ = nullptr;
   bool is_mapped_ = false;
@@ -250,29 +258,52 @@ class RunProfile {
   npu4_profile profile_{};
 };
 
-/// What a host knows of a program's sub-IR.
+/// A result that a run gives besides the outputs, for backends with the feature "taps".
+struct TapType {
+  std::string name;
+  TensorType type;
+};
+
+/// What a host knows of a program's sub-IR, and asks of its runs.
 struct ProgramSignature {
   std::vector<TensorType> outputs;
   std::size_t nodes = 0;
+  std::vector<TapType> taps = {};
+};
+
+/// A sub-IR beside others that read the same weights: for another size of the inputs, or another
+/// part of the work.
+struct ModelEntry {
+  std::string name;
+  std::string sub_ir;
+  ProgramSignature signature = {};
 };
 
 /// An instance of a model: one run at a time.
 class DeviceProgram {
  public:
-  DeviceProgram(std::shared_ptr<DeviceModel> model, ProgramSignature signature);
+  /// Of the first entry, if no other is named. `scratch` is memory of make_scratch that programs
+  /// share which never run at once; null: it has its own.
+  DeviceProgram(std::shared_ptr<DeviceModel> model, ProgramSignature signature,
+                std::string entry = {}, std::shared_ptr<DeviceBuffer> scratch = nullptr);
   ~DeviceProgram();
   DeviceProgram(const DeviceProgram&) = delete;
   DeviceProgram& operator=(const DeviceProgram&) = delete;
 
-  /// Buffers for the results of one run, or of all: see DeviceInstance::keeps_outputs.
-  std::vector<std::shared_ptr<DeviceBuffer>> make_outputs() const;
+  /// Buffers for the results of one run, or of all: see DeviceInstance::keeps_outputs. `shared`:
+  /// for devices of other backends, too.
+  std::vector<std::shared_ptr<DeviceBuffer>> make_outputs(bool shared = false) const;
+  /// The same for the taps of its signature.
+  std::vector<std::shared_ptr<DeviceBuffer>> make_taps() const;
   /// One result per graph output of the sub-IR, in `outputs` if they are given, which the run
   /// overwrites. Throws BackendError. `times`, if it is not null, takes the times of the nodes, and
-  /// of `steps` steps of the report. `deadline_ns` on CLOCK_MONOTONIC is advice; 0: none.
+  /// of `steps` steps of the report. `deadline_ns` on CLOCK_MONOTONIC is advice; 0: none. `taps`
+  /// are buffers of make_taps, or none.
   std::vector<std::shared_ptr<DeviceBuffer>> run(
       std::span<npu4_buffer* const> inputs,
       const std::vector<std::shared_ptr<DeviceBuffer>>& outputs = {}, RunTimes* times = nullptr,
-      std::size_t steps = 0, std::uint64_t deadline_ns = 0) const;
+      std::size_t steps = 0, std::uint64_t deadline_ns = 0,
+      std::span<const std::shared_ptr<DeviceBuffer>> taps = {}) const;
   bool can_cancel() const noexcept;
   /// Asks its run, if there is one, to end soon with NPU4_CANCELLED. From any thread.
   void cancel() const noexcept;
@@ -283,6 +314,7 @@ class DeviceProgram {
  private:
   std::shared_ptr<DeviceModel> model_;
   ProgramSignature signature_;
+  std::shared_ptr<DeviceBuffer> scratch_;
   npu4_program* program_ = nullptr;
 };
 
@@ -291,6 +323,7 @@ struct CompileHooks {
   std::uint64_t deadline_ns = 0;  ///< on CLOCK_MONOTONIC; 0: none
   /// From any thread, at least once a second; `total` may be 0. False: stop soon.
   std::function<bool(std::uint64_t done, std::uint64_t total, const char* phase)> progress;
+  std::string blob_folder;  ///< where large blobs are kept in a file; empty: in memory
 };
 
 /// One opened device of a backend.
@@ -313,6 +346,9 @@ class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
   /// `options` is a JSON object; see npu/backend.h.
   Blob compile(const std::string& sub_ir, const std::vector<NamedTensor>& weights,
                const std::string& options, const CompileHooks& hooks = {});
+  /// One blob of all of them, for backends with the feature "entries".
+  Blob compile(const std::vector<ModelEntry>& entries, const std::vector<NamedTensor>& weights,
+               const std::string& options, const CompileHooks& hooks = {});
   /// What the backend, which has the feature "check", says of each of the `nodes` of a sub-IR.
   /// `options` as for compile. Throws BackendError.
   std::vector<NodeAnswer> check(const std::string& sub_ir, std::size_t nodes,
@@ -330,7 +366,8 @@ class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
                                           std::vector<std::shared_ptr<DeviceWeights>> shared = {});
   std::unique_ptr<DeviceProgram> load(Blob blob, std::vector<NamedTensor> weights,
                                       ProgramSignature signature,
-                                      std::vector<std::shared_ptr<DeviceWeights>> shared = {});
+                                      std::vector<std::shared_ptr<DeviceWeights>> shared = {},
+                                      std::shared_ptr<DeviceBuffer> scratch = nullptr);
   std::unique_ptr<DeviceProgram> compile_and_load(const std::string& sub_ir,
                                                   std::vector<NamedTensor> weights,
                                                   ProgramSignature signature);
@@ -340,18 +377,27 @@ class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
   /// new memory, and they are made for each run.
   bool keeps_outputs() const noexcept { return !backend_->has_flag(NPU4_NEW_OUTPUTS); }
   /// Buffers are made by one thread at a time, whichever calls.
-  std::shared_ptr<DeviceBuffer> allocate(DType dtype, const Shape& shape);
+  std::shared_ptr<DeviceBuffer> allocate(DType dtype, const Shape& shape, std::uint32_t usage = 0,
+                                         std::uint32_t memory = 0);
+  /// Scratch memory of programs, for backends with the feature "scratch".
+  std::shared_ptr<DeviceBuffer> make_scratch(std::uint64_t bytes);
   std::shared_ptr<DeviceBuffer> import_tensor(const Tensor& tensor);
   std::shared_ptr<DeviceBuffer> import_tensor(DType dtype, const Shape& shape, const void* data);
   /// A buffer in memory of the host, which `owner` keeps in its place and which is only read. Null
   /// if the backend cannot use that memory as it is.
   std::shared_ptr<DeviceBuffer> wrap(DType dtype, const Shape& shape, const void* memory,
                                      std::shared_ptr<const void> owner = nullptr);
+  /// The same for any memory that the backend lists a feature for.
+  std::shared_ptr<DeviceBuffer> wrap(DType dtype, const Shape& shape, const npu4_external& external,
+                                     std::shared_ptr<const void> owner);
   /// Calls `visit` with the name and kind of every op that the backend knows.
   void list_ops(const std::function<void(std::string_view, std::string_view)>& visit);
 
  private:
   DeviceInstance(std::shared_ptr<const Backend> backend, DeviceFacts facts, npu4_device* device);
+  Blob compile_entries(const std::vector<npu4_entry>& entries,
+                       const std::vector<NamedTensor>& weights, const std::string& options,
+                       const CompileHooks& hooks);
   std::shared_ptr<const Backend> backend_;
   DeviceFacts facts_;
   npu4_device* device_;

@@ -30,6 +30,10 @@ std::optional<std::size_t> isa_limit();
 /// The highest level that this CPU has and NPU_MAX_ISA allows. Throws as isa_limit does.
 std::size_t isa_level();
 
+/// Whether code that isa_level() allows adds products of bytes in 32 bits, as VNNI does. x86-64
+/// CPUs without it add two of them in 16 bits, which saturate with weights of more than 7 bits.
+bool adds_byte_products_exactly();
+
 /// Limits backends that are loaded from now on, in this process and its children, to a level: sets
 /// NPU_MAX_ISA. Throws Error kUnsupported if isa_level() is lower or the level is another
 /// architecture's, kUsage if there is no such level.

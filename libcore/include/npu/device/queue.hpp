@@ -32,6 +32,7 @@ class DeviceEvent {
   void note_time();
   /// Nothing if it was not noted, or not yet.
   std::optional<std::chrono::steady_clock::time_point> done_at() const;
+  const DeviceInstance& device() const noexcept { return *device_; }
 
  private:
   /// Shared with a call that may still come when the event is freed.
@@ -40,6 +41,12 @@ class DeviceEvent {
   std::shared_ptr<DeviceInstance> device_;
   npu4_event* event_;
   std::shared_ptr<Time> time_;
+};
+
+/// Bytes of a buffer from an offset on, up to its end.
+struct BufferPart {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = UINT64_MAX;
 };
 
 /// A queue of a device: work done in order, beside the caller. Buffers, programs and memory of the
@@ -58,13 +65,17 @@ class DeviceQueue {
   DeviceQueue(const DeviceQueue&) = delete;
   DeviceQueue& operator=(const DeviceQueue&) = delete;
 
-  /// `profile` may be null; it stays until the event is done. `deadline_ns` as for
+  /// `profile` may be null; it stays until the event is done. `deadline_ns` and `taps` as for
   /// DeviceProgram::run.
   Event run(const DeviceProgram& program, std::span<npu4_buffer* const> inputs,
             std::span<npu4_buffer* const> outputs, std::span<const Event> waits,
-            RunProfile* profile, std::uint64_t deadline_ns = 0);
-  Event write(const DeviceBuffer& buffer, const void* data, std::span<const Event> waits);
-  Event read(const DeviceBuffer& buffer, void* data, std::span<const Event> waits);
+            RunProfile* profile, std::uint64_t deadline_ns = 0,
+            std::span<const std::shared_ptr<DeviceBuffer>> taps = {});
+  /// `data` is what the part begins with.
+  Event write(const DeviceBuffer& buffer, const void* data, std::span<const Event> waits,
+              BufferPart part = {});
+  Event read(const DeviceBuffer& buffer, void* data, std::span<const Event> waits,
+             BufferPart part = {});
   /// `source` may lie on another device of the backend.
   Event copy(const DeviceBuffer& source, const DeviceBuffer& destination,
              std::span<const Event> waits);

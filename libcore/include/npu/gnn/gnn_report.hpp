@@ -43,6 +43,29 @@ struct RankReport {
   std::int64_t planned_rows = 0;  ///< by the plan
   std::int64_t bytes = 0;         ///< in all exchanges
   double exchange_ms = 0;         ///< of the first rank, in all exchanges, waiting included
+  double hidden_ms = 0;           ///< of that, while the rank computed what needs no row of others
+  /// The exchange before a layer of the last run, as the first rank saw it.
+  struct Layer {
+    std::int32_t layer = 1;
+    double start_ms = 0;  ///< since the run began
+    double end_ms = 0;    ///< when all rows were there
+    double ms = 0;        ///< its part of exchange_ms, and
+    double hidden_ms = 0;
+  };
+  std::vector<Layer> layers;
+  /// A rank: what the plan predicts of it beside what it measured.
+  struct Share {
+    std::optional<double> predicted_ms;  ///< to compute all layers; nothing: the plan does not say
+    double compute_ms = 0;               ///< in the last run, exchanges that held it up left out
+    double held_ms = 0;                  ///< in the last run, by exchanges
+    bool streams = false;                ///< rows of nodes are in files
+    std::int64_t planned_bytes = 0;      ///< RankShare::memory_bytes, or ::streamed_bytes
+    std::int64_t blocks_read = 0;        ///< of such files, in the last run
+    std::int64_t bytes_read = 0;
+    double reads_of_row = 0;      ///< how often a row was read in a layer, on average
+    std::int64_t peak_bytes = 0;  ///< that the process has had in memory, libraries included
+  };
+  std::vector<Share> shares;
   struct Pair {
     std::int32_t from = 0;
     std::int32_t to = 0;
@@ -68,6 +91,7 @@ struct RunReport {
   double compile_ms = 0;
   std::int32_t static_compiles = 0;
   std::int32_t cache_hits = 0;
+  std::optional<std::int32_t> units;  ///< blocks of a folder of units, if there is one
   std::int32_t fused_reductions = 0;
   std::int32_t products_first = 0;  ///< linear layers that run before the aggregation they follow
   std::string precision = "f32";    ///< or "bf16": of the features

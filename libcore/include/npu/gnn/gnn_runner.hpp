@@ -27,6 +27,7 @@ struct RunOptions {
   std::string features;
   std::string precision;               ///< "f32" or "bf16"; empty: that of the plan
   std::string weights;                 ///< empty: the file that the model names
+  std::string units;                   ///< folder of compile_units; empty: blocks are compiled
   std::string target;                  ///< whose backends run the devices; empty: those of the plan
   std::vector<DeviceBackend> devices;  ///< override the target's; a device's last entry wins
   std::string outputs;                 ///< .npy, or safetensors with the tensor "out"
@@ -43,16 +44,19 @@ struct RunOptions {
   ProgressCallback progress;
   /// Told, for a plan with several ranks, which one this process is.
   std::function<void(std::int32_t rank, std::int32_t size)> joined;
+  /// Told when that is over, whether it went well or not.
+  std::function<void()> left;
 };
 
 struct RunResult {
   RunReport report;
   Tensor output;       ///< [nodes, features]
   bool within = true;  ///< the comparison, if any, held
-  /// False on all ranks of a plan but one: nothing is to be said here, and of what follows only
-  /// `failed` has a meaning.
+  /// False on all ranks of a plan but one: nothing is to be said here, and what follows has no
+  /// meaning. If all have failed, that one throws, and the process that it ends is the only one
+  /// with a status other than 0: launchers end all others as soon as they see the first such
+  /// status.
   bool speaks = true;
-  bool failed = false;  ///< another rank has failed, and says why
   PhaseTimes times;
 };
 

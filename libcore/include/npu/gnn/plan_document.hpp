@@ -75,6 +75,7 @@ struct PlanDevice {
   std::string resource;
   bool is_static = false;
   std::string backend = {};  ///< whose times were planned with; empty: not known
+  double switch_ms = 0;      ///< to go over to another cluster
   bool operator==(const PlanDevice&) const = default;
 };
 
@@ -86,6 +87,8 @@ struct PlanPartition {
   std::int64_t edge_cut = 0;
   std::vector<double> imbalance;  ///< heaviest part over mean: of nodes, of edges
   std::int32_t repaired_parts = 0;
+  std::int32_t levels = 0;          ///< PartitionSweep::levels
+  std::int32_t coarsest_nodes = 0;  ///< PartitionSweep::coarsest_nodes
   bool operator==(const PlanPartition&) const = default;
 };
 
@@ -210,6 +213,8 @@ struct Plan {
   std::optional<SingleDevice> best_single_device;
   double speedup = 0;  ///< over the best single device, if there is one
   std::int32_t plan_switches = 0;
+  double switching_ms = 0;             ///< the time of all switches
+  double ungrouped_ms = 0;             ///< the makespan if every subgraph was a cluster of its own
   std::int64_t extrapolated = 0;       ///< assignments outside the measured range
   std::int64_t disturbed = 0;          ///< assignments based on disturbed times
   std::vector<std::string> uncertain;  ///< why predictions may be far off; empty: no reason
@@ -221,6 +226,8 @@ struct Plan {
   std::vector<RejectedPlan> rejected;
   std::int64_t legal_classes = 0;
   std::optional<RankPlan> ranks;  ///< nothing: one process computes all parts
+  /// Whether going over to another cluster takes any device time.
+  bool switches_cost() const;
   bool operator==(const Plan&) const = default;
 };
 

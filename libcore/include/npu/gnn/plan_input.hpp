@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "npu/csr/partition_sweep.hpp"
 #include "npu/gnn/device_plan_costs.hpp"
 #include "npu/gnn/graph_reader.hpp"
 #include "npu/gnn/plan_document.hpp"
@@ -32,14 +33,17 @@ struct PlanOptions {
   double node_imbalance = 1.05;
   double edge_imbalance = 1.03;
   bool minimize_volume = false;
+  Partitioner partitioner = Partitioner::kAutomatic;
+  int threads = 0;               ///< SweepOptions::threads
   std::int64_t pad = 1000;       ///< 0: chosen for each k
   std::int32_t rank_count = 0;   ///< processes that share the parts; 0: one, without a rank plan
   std::int64_t rank_memory = 0;  ///< the most that a rank may hold, in bytes; 0: no limit
-  bool features_only = false;    ///< what crosses between ranks are features, never sums
-  std::string output;            ///< where the plan is written, for relative paths; empty: stdout
-  std::string partition_file;    ///< where the partition is written; empty: beside the plan
-  std::string csr_file;       ///< where the graph is written in binary form, which the plan names
-  ProgressCallback progress;  ///< called for each number of parts
+  std::optional<RankLink> rank_link;  ///< by which the time of exchanges is predicted
+  bool features_only = false;         ///< what crosses between ranks are features, never sums
+  std::string output;          ///< where the plan is written, for relative paths; empty: stdout
+  std::string partition_file;  ///< where the partition is written; empty: beside the plan
+  std::string csr_file;        ///< where the graph is written in binary form, which the plan names
+  ProgressCallback progress;   ///< called for each number of parts
 };
 
 /// Everything that planning reads.

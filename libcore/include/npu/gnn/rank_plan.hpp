@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,17 @@ struct RankShare {
   std::int64_t rows_in = 0;       ///< that it receives before every layer
   std::int64_t rows_out = 0;      ///< that it sends
   std::int64_t memory_bytes = 0;  ///< of its graph, the rows between layers and those that cross
+  /// The same if it streams: its graph, the rows of one part and those that cross.
+  std::int64_t streamed_bytes = 0;
+  std::vector<double> compute_ms = {};  ///< predicted for its parts on its devices, by layer
   bool operator==(const RankShare&) const = default;
+};
+
+/// How fast rows cross between ranks.
+struct RankLink {
+  std::int64_t bytes_per_second = 0;  ///< that a rank can send and receive, together
+  double latency_us = 0;              ///< of a message
+  bool operator==(const RankLink&) const = default;
 };
 
 /// How the parts of a plan are spread over processes.
@@ -54,11 +65,22 @@ struct RankPlan {
   std::vector<std::int64_t> row_bytes;  ///< of a row that crosses, by layer
   std::vector<RankShare> ranks;
   std::vector<RankPair> pairs;  ///< by `from`, then `to`; those without edges are left out
+  /// The most bytes that a rank may hold; 0: no limit. One that has to hold more keeps rows in
+  /// files and streams them, part by part.
+  std::int64_t memory_limit = 0;
+  std::optional<RankLink> link;
+  std::vector<double> exchange_ms;  ///< predicted_exchange_ms by that link; else empty
   bool operator==(const RankPlan&) const = default;
 
+  bool streams(std::size_t rank) const noexcept {
+    return memory_limit > 0 && ranks[rank].memory_bytes > memory_limit;
+  }
   std::int64_t rows() const noexcept;   ///< of all pairs
   std::int64_t halo() const noexcept;   ///< rows if only features crossed
   std::int64_t bytes() const noexcept;  ///< of all pairs, over all layers
+  /// Predicted for all ranks: every layer takes its exchange, if there is a link, and then what the
+  /// slowest rank computes; what an exchange hides behind that is not taken off. O(ranks * layers).
+  double makespan_ms() const noexcept;
   /// The parts of all ranks in their order.
   std::vector<std::int32_t> part_order() const;
 };
@@ -70,15 +92,22 @@ struct RowWidths {
 };
 RowWidths row_widths(const StagedModel& model);
 
+/// What the exchange before each layer takes by a link, in milliseconds: all messages that a rank
+/// sends and receives one after another, of the rank that takes longest. O(ranks) for each layer.
+std::vector<double> predicted_exchange_ms(const RankPlan& plan, const RankLink& link);
+
 struct RankRequest {
   std::int32_t rank_count = 1;
   bool sums = true;
   std::string features_because = {};  ///< why not `sums`
+  std::optional<RankLink> link = {};
+  std::int64_t memory_limit = 0;  ///< RankPlan::memory_limit
 };
 
 /// Groups the parts of a graph by the edges between them, gives each rank a group, and finds what
 /// crosses between ranks. The order of the parts does not depend on the number of ranks. Throws
-/// Error kUsage for more ranks than parts. O(edges log edges), and a flow for every pair of ranks.
+/// Error kUsage for more ranks than parts, and kInfeasible if a rank has to hold more than the
+/// limit even if it streams. O(edges log edges), and a flow for every pair of ranks.
 RankPlan plan_ranks(const CsrGraph& in_edges, const std::vector<std::int32_t>& part_of,
                     std::int32_t part_count, const RowWidths& widths, const RankRequest& request);
 

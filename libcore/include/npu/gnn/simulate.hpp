@@ -30,12 +30,13 @@ struct SimResult {
   std::vector<SimTask> tasks;  ///< by start
   double makespan_ms = 0;
   std::int32_t switches = 0;  ///< of a device from one cluster to another
+  double switching_ms = 0;    ///< the time of all of them
 };
 
 /// Runs items in the given order of priority: a free device takes the first item whose previous
-/// segment is done; devices that share a resource take turns; switching to another cluster costs a
-/// device `switch_ms`.
+/// segment is done; devices that share a resource take turns; switching to another cluster costs
+/// device d `switch_ms[d]`, or nothing if that is empty.
 SimResult simulate(const std::vector<SimItem>& items, const std::vector<std::int32_t>& resource_of,
-                   double switch_ms);
+                   const std::vector<double>& switch_ms);
 
 }  // namespace npu::gnn

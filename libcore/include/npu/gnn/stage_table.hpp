@@ -39,6 +39,7 @@ struct ProfileDevice {
   double memory_bytes = 0;   ///< 0: no limit
   std::string backend = {};  ///< the one that was measured; empty: not known
   std::string rules = {};    ///< device_rules_digest of the target's device; empty: not known
+  std::optional<double> switch_ms = {};  ///< to switch to another program; nothing: not known
 };
 
 /// Time of a transfer: latency_ms + bytes / bytes_per_s.
@@ -110,8 +111,11 @@ class StageTable {
   double compile_ms(std::int32_t device, std::int32_t layer, std::int32_t first,
                     std::int32_t last) const;
 
-  /// Time that a device takes to switch to another cluster; 0 if the table does not say.
-  double switch_ms() const;
+  /// Times that devices take to switch to another cluster, by device: what the table says of the
+  /// device, else of all of them, else 0.
+  std::vector<double> switch_ms() const;
+  /// Whether the table states one time for all devices.
+  bool has_common_switch_ms() const;
 
   /// Makes the times of each block monotone in nodes and edges, with the least change: isotonic
   /// regression by least squares, weighted by spread, with little weight for disturbed points.

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "npu/ir/graph.hpp"
+#include "npu/support/file_io.hpp"
 #include "npu/support/json.hpp"
 
 namespace npu {
@@ -11,6 +12,10 @@ namespace npu {
 /// The document, one node or tensor per line, with a newline at the end. Keys keep the order in
 /// which they were read, with new ones last; the same graph gives the same bytes.
 std::string write_graph(const Graph& graph);
+
+/// The same bytes in pieces, so that the text of a large document is never held as a whole. Throws
+/// Error kUsage for a string that is not UTF-8 before the first piece is passed on.
+void write_graph(const Graph& graph, const TextSink& sink);
 
 /// Brings the infinities and NaN in all attrs and constants into one form; without this they are
 /// written as they were read.

@@ -71,6 +71,7 @@ struct QuantizeResult {
   std::vector<QuantizedTensor> tensors;  ///< in the order of the document
   std::vector<PrecisionConversion> conversions;
   std::vector<SmoothedTensor> smoothed;
+  std::string weights_reason;          ///< why weights have less than 8 bits; empty: a rule says so
   std::vector<std::string> corrected;  ///< products whose bias makes up for rounded weights
   std::int64_t int8_ops = 0;
   std::int64_t float_ops = 0;

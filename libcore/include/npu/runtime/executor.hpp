@@ -32,6 +32,9 @@ struct ExecutorOptions {
   bool queues = false;
   std::int32_t in_flight = 1;          ///< runs that may go on at once; more than one needs queues
   std::shared_ptr<RunStop> stop = {};  ///< what ends runs early; may be null
+  /// Names of results that are no outputs, which every run gives behind these. Partitions hand them
+  /// out as they are compiled.
+  std::vector<std::string> taps = {};
   /// Further members of the options that each backend is opened with, on top of the target's.
   Json backend_options = Json::object();
 };
@@ -96,7 +99,8 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// `inputs` in the order of graph_inputs; the results follow graph_outputs. `record` may be null.
+  /// `inputs` in the order of graph_inputs; the results follow graph_outputs, then the options'
+  /// taps. `record` may be null.
   std::vector<Tensor> run(const std::vector<Tensor>& inputs, RunRecord* record,
                           bool with_node_times = false, bool with_step_times = false);
 
@@ -127,6 +131,12 @@ class Executor {
     std::function<void()> check;   // of its blob, before a run
     std::size_t report_steps = 0;  // of the backend's compile report
   };
+  /// A result that is no output of the graph.
+  struct Tap {
+    TensorId tensor;
+    std::size_t partition = 0;
+    std::optional<std::size_t> index;  // among the taps of its program; none: a boundary tensor
+  };
   struct SharedWeights {
     std::set<TensorId> tensors;
     std::shared_ptr<DeviceWeights> weights;  // null: there are none
@@ -145,10 +155,16 @@ class Executor {
                      const std::vector<CompiledPartition>& compiled);
   void load_partitions(const std::vector<Tensor>& weights,
                        const std::vector<CompiledPartition>& compiled);
+  void find_scratch(const std::vector<CompiledPartition>& compiled);
+  std::vector<std::shared_ptr<DeviceBuffer>> make_scratch() const;
+  void place_taps(const std::vector<std::string>& names,
+                  const std::vector<CompiledPartition>& compiled);
+  ProgramSignature signature_of(std::size_t partition) const;
   void check_in_flight(std::int32_t wanted) const;
   void open_flights(const ExecutorOptions& options);
   bool shares_events(std::int32_t a, std::int32_t b) const;
   bool copies_directly(std::int32_t from, std::int32_t to) const;
+  bool is_shared(const DeviceProgram& program) const;
   bool submits_all() const;
   std::vector<DeviceMemoryNeed> sum_memory(
       const Target& target, const std::vector<CompiledPartition>& compiled,
@@ -161,6 +177,7 @@ class Executor {
                           const std::vector<Tensor>& weights,
                           const std::vector<CompiledPartition>& compiled);
   void schedule();
+  void add_copy(Step& step, std::size_t from, std::size_t to);
   void start_workers();
   void log_loaded() const;
   std::size_t slot(TensorId tensor, std::int32_t device);
@@ -170,7 +187,8 @@ class Executor {
   std::vector<Tensor> output_weights_;  // graph outputs that are weights, by output
   std::vector<std::string> device_names_;
   std::vector<std::shared_ptr<DeviceInstance>> devices_;
-  std::vector<char> has_queue_;  // by device: work is submitted to it
+  std::vector<char> has_queue_;               // by device: work is submitted to it
+  std::vector<std::uint64_t> scratch_bytes_;  // by device: of programs that take turns
   std::map<std::string, std::int32_t> device_index_;
   std::vector<SharedWeights> shared_;  // by device
   std::vector<LoadedPartition> partitions_;
@@ -180,6 +198,8 @@ class Executor {
   std::map<std::pair<TensorId, std::int32_t>, std::size_t> slot_index_;
   std::vector<Step> steps_;
   std::vector<std::size_t> output_slots_;  // by graph output; unused if no node produces it
+  std::vector<Tap> taps_;                  // by tap of the options
+  std::vector<std::size_t> tap_slots_;     // by tap; unused if its program hands it out
   std::unique_ptr<ThreadPool> workers_;
   std::shared_ptr<RunStop> stop_;
   bool overlaps_ = false;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,13 +43,20 @@ struct GroupComparison {
   Error error = Error::kNone;
 };
 
+/// Where results at borders came from.
+struct ResultSources {
+  std::int64_t tapped = 0;    ///< out of the programs that run anyway
+  std::int64_t compiled = 0;  ///< nodes were compiled again with them as outputs
+};
+
 struct GroupReport {
-  std::int64_t groups = 0;              ///< of the plan
-  std::int64_t runs = 0;                ///< of the plan or of parts of it
-  std::vector<GroupComparison> rows;    ///< in the order of execution; --bisect: the one it found
-  std::optional<std::size_t> first;     ///< into rows: the first whose error is its own
-  std::vector<std::string> reduced_to;  ///< --reduce: nodes that are left
-  std::vector<std::string> files;       ///< that it wrote
+  std::int64_t groups = 0;            ///< of the plan
+  std::int64_t runs = 0;              ///< of the plan or of parts of it
+  std::vector<GroupComparison> rows;  ///< in the order of execution; --bisect: the one it found
+  std::optional<std::size_t> first;   ///< into rows: the first whose error is its own
+  std::map<std::string, ResultSources> sources;  ///< by device; empty if each group ran alone
+  std::vector<std::string> reduced_to;           ///< --reduce: nodes that are left
+  std::vector<std::string> files;                ///< that it wrote
   bool ok() const noexcept;
 };
 

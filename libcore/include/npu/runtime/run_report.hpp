@@ -22,6 +22,17 @@ struct OutputSummary {
   DType dtype = DType::kFloat32;
 };
 
+/// A result that was asked for and is no output of the model: what it came from.
+struct TapSummary {
+  enum class From : std::uint8_t {
+    kProgram,   ///< the program, as it is compiled anyway
+    kBoundary,  ///< it crosses from one partition to another
+    kOutput,    ///< the model was compiled with it as an output
+  };
+  std::string name;
+  From from = From::kProgram;
+};
+
 /// The share of a device of the target in the last run.
 struct DevicePlacement {
   std::string device;
@@ -99,6 +110,7 @@ struct RunReport {
   std::optional<CompileSource> compile;
   std::optional<BundleSource> bundle;
   std::vector<OutputSummary> outputs;
+  std::vector<TapSummary> taps;
   std::vector<DevicePlacement> placement;  ///< in the target's order
   std::vector<RunStep> steps;
   bool overlap = false;

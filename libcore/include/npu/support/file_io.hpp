@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -35,6 +36,12 @@ std::string read_stream(std::FILE* stream, const std::string& name);
 void write_file_atomically(const std::string& path, std::string_view content);
 /// As above, with the pieces concatenated.
 void write_file_atomically(const std::string& path, const std::vector<std::string_view>& pieces);
+
+/// Takes one piece of a text after another.
+using TextSink = std::function<void(std::string_view)>;
+/// As above, with the pieces that `write` passes to its sink; nothing is left if it throws.
+void write_file_atomically(const std::string& path,
+                           const std::function<void(const TextSink&)>& write);
 
 /// The bytes of a file, mapped read-only for as long as the object lives. If another process cuts
 /// the file short meanwhile, reading raises SIGBUS, as for every mapped file; mapped_file_at tells

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,10 @@ namespace npu {
 
 /// `memory_bytes` of a device of the target; 0: not known.
 std::int64_t device_memory_bytes(const Target& target, std::string_view device);
+
+/// `switch_us` of a device of the target: the time to go over to another program; nothing: not
+/// known.
+std::optional<double> device_switch_us(const Target& target, std::string_view device);
 
 /// A digest of what the device runs (ops, dtypes, rank), not of its rates: 32 hexadecimal digits;
 /// empty if the target has no such device.

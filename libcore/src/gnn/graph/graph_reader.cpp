@@ -51,6 +51,17 @@ void add_reverses(DataGraph& data) {
                        " added");
 }
 
+std::string_view view_of(const MappedFile& file) {
+  return {reinterpret_cast<const char*>(file.data()), file.size()};
+}
+
+// Whether a file is to be read as safetensors; a graph in binary form may have any name.
+bool is_tensor_file(const std::string& path, const GraphReadOptions& options) {
+  if (options.format != GraphFormat::kAuto) return options.format == GraphFormat::kSafetensors;
+  if (!path.ends_with(".safetensors")) return false;
+  return !is_regular_file(path) || !is_binary_graph(view_of(MappedFile(path)));
+}
+
 }  // namespace
 
 DataGraph parse_graph(std::string_view bytes, const std::string& file,
@@ -83,15 +94,13 @@ DataGraph parse_graph(std::string_view bytes, const std::string& file,
 }
 
 DataGraph read_graph_file(const std::string& path, const GraphReadOptions& options) {
-  if (options.format == GraphFormat::kSafetensors ||
-      (options.format == GraphFormat::kAuto && path.ends_with(".safetensors"))) {
+  if (is_tensor_file(path, options)) {
     DataGraph data = read_tensor_graph(path, options);
     if (options.undirected) add_reverses(data);
     return data;
   }
   if (path == "-") return parse_graph(read_stream(stdin, "<stdin>"), "<stdin>", options);
-  const MappedFile file(path);
-  return parse_graph({reinterpret_cast<const char*>(file.data()), file.size()}, path, options);
+  return parse_graph(view_of(MappedFile(path)), path, options);
 }
 
 }  // namespace npu::gnn

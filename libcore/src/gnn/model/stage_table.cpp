@@ -236,9 +236,15 @@ double StageTable::compile_ms(std::int32_t device, std::int32_t layer, std::int3
   return sum;
 }
 
-double StageTable::switch_ms() const {
-  const Json* value = find_member(extra, "switch_ms");
-  return value != nullptr && value->is_number() ? value->get<double>() : 0;
+bool StageTable::has_common_switch_ms() const {
+  return json_double(find_member(extra, "switch_ms")).has_value();
+}
+
+std::vector<double> StageTable::switch_ms() const {
+  const double common = std::max(0.0, json_double(find_member(extra, "switch_ms")).value_or(0));
+  std::vector<double> times;
+  for (const ProfileDevice& device : devices) times.push_back(device.switch_ms.value_or(common));
+  return times;
 }
 
 std::int32_t StageTable::repair_monotone() {

@@ -162,6 +162,9 @@ ProfileDevice parse_device(const Json& json, const std::string& file, const std:
        {std::pair("backend", &device.backend), std::pair("rules", &device.rules)}) {
     if (find_member(json, key) != nullptr) *text = string_of(json, key, file, pointer);
   }
+  if (find_member(json, "switch_ms") != nullptr) {
+    device.switch_ms = number_of(json, "switch_ms", file, pointer, 0, true);
+  }
   return device;
 }
 
@@ -361,6 +364,7 @@ Json StageTable::to_json() const {
     if (device.memory_bytes > 0) {
       entry["memory_bytes"] = static_cast<std::int64_t>(device.memory_bytes);
     }
+    if (device.switch_ms) entry["switch_ms"] = *device.switch_ms;
     device_list.push_back(std::move(entry));
   }
   Json& link_list = json["transfers"] = Json::array();

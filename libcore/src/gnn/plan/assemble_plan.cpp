@@ -80,7 +80,9 @@ class Assembler {
                          best_.partition.seed,
                          best_.partition.edge_cut,
                          best_.partition.imbalance,
-                         best_.partition.repaired_parts};
+                         best_.partition.repaired_parts,
+                         best_.levels,
+                         best_.coarsest_nodes};
     } else {
       files.subgraphs = beside_output(options_.subgraphs);
     }
@@ -88,8 +90,11 @@ class Assembler {
     files.precision = input_.profile.precision;
     files.bandwidths = beside_output(options_.bandwidths);
     plan_.settings = options_.settings;
-    for (const ProfileDevice& device : input_.profile.devices) {
-      plan_.devices.push_back({device.name, device.resource, device.is_static, device.backend});
+    const std::vector<double> switch_ms = input_.profile.switch_ms();
+    for (std::size_t d = 0; d < switch_ms.size(); ++d) {
+      const ProfileDevice& device = input_.profile.devices[d];
+      plan_.devices.push_back(
+          {device.name, device.resource, device.is_static, device.backend, switch_ms[d]});
     }
   }
 
@@ -187,6 +192,8 @@ class Assembler {
     load_bound_ms_ += layer.selection.bound;
     compile_ms_ += layer.compile_ms;
     plan_.plan_switches += layer.simulation.switches;
+    switching_ms_ += layer.simulation.switching_ms;
+    ungrouped_ms_ += layer.ungrouped_ms;
     plan_.programs.insert(plan_.programs.end(), layer.programs.begin(), layer.programs.end());
     plan_.bounds.push_back(
         {input_.layers[l].number, layer.selection.multipliers,
@@ -209,6 +216,10 @@ class Assembler {
     plan_.gap = gap_of(best_.makespan_ms, best_.lower_bound_ms);
     plan_.program_count = static_cast<std::int64_t>(plan_.programs.size());
     plan_.compile_ms = rounded(compile_ms_);
+    if (plan_.switches_cost()) {
+      plan_.switching_ms = rounded(switching_ms_);
+      plan_.ungrouped_ms = rounded(ungrouped_ms_);
+    }
     add_best_single_device();
     add_uncertainty();
   }
@@ -303,6 +314,8 @@ class Assembler {
   double least_load_ms_ = 0;
   double load_bound_ms_ = 0;
   double compile_ms_ = 0;
+  double switching_ms_ = 0;
+  double ungrouped_ms_ = 0;
 };
 
 }  // namespace

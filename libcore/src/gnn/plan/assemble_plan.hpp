@@ -16,6 +16,8 @@ namespace npu::gnn {
 struct PartsPlan {
   std::int32_t k = 1;
   GraphPartition partition;
+  std::int32_t levels = 0;          ///< PartitionSweep::levels
+  std::int32_t coarsest_nodes = 0;  ///< PartitionSweep::coarsest_nodes
   std::vector<SubgraphSize> sizes;
   std::int64_t pad = 1000;
   std::vector<LayerPlan> layers;

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans one layer of a graph neural network for one partition: every legal plan of every subgraph
 // with its balanced split, selection by load, then a search for the order and the changes of plans
-// that give the shortest schedule in a simulation of the workers.
+// that give the shortest schedule in a simulation of the workers. Where switching between programs
+// takes time, subgraphs of small clusters are first given the plans of others.
 //
 // O(subgraphs * plans) estimates, the selection, and a fixed number of simulated tasks.
 #include "gnn/plan/layer_planner.hpp"
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
+#include "gnn/plan/cluster_costs.hpp"
 #include "npu/support/ids.hpp"
 
 namespace npu::gnn {
@@ -21,8 +25,15 @@ constexpr double kSharedMargin = 0.05;
 
 LayerPlanner::LayerPlanner(const DevicePlanCosts& costs, const StageTable& profile,
                            const std::vector<SubgraphSize>& sizes, const PlanOptions& options,
-                           double switch_ms, PhaseTimes& times)
-    : costs_(costs), sizes_(sizes), options_(options), switch_ms_(switch_ms), times_(times) {
+                           PhaseTimes& times)
+    : costs_(costs),
+      sizes_(sizes),
+      options_(options),
+      switch_ms_(profile.switch_ms()),
+      times_(times) {
+  if (std::all_of(switch_ms_.begin(), switch_ms_.end(), [](double ms) { return ms == 0; })) {
+    switch_ms_.clear();
+  }
   for (const ProfileDevice& device : profile.devices) names_.push_back(device.name);
   for (std::size_t d = 0; d < names_.size(); ++d) {
     resource_of_.push_back(costs.resource_of(static_cast<std::int32_t>(d)));
@@ -42,6 +53,8 @@ bool LayerPlanner::select(const std::vector<DevicePlan>& structures, LayerPlan& 
     }
     plan.lower_bound_ms = std::max(plan.lower_bound_ms, fastest);
   }
+  plan.lower_bound_ms =
+      std::max(plan.lower_bound_ms, clustered_bound_ms(plan.selection.multipliers));
   return true;
 }
 
@@ -68,14 +81,34 @@ bool LayerPlanner::find_candidates(const std::vector<DevicePlan>& structures, st
   return true;
 }
 
+double LayerPlanner::clustered_bound_ms(const std::vector<double>& multipliers) const {
+  if (switch_ms_.empty() || !ClusterCosts::is_affordable(candidates_)) return 0;
+  ClusterCosts clusters(switch_ms_, resource_of_);
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    clusters.add_item();
+    for (std::size_t c = 0; c < candidates_[i].size(); ++c) {
+      clusters.add(key_of(i, static_cast<std::int32_t>(c)), candidates_[i][c]);
+    }
+  }
+  return clusters.best_bound_ms(multipliers);
+}
+
 std::optional<double> LayerPlanner::single_device_ms(std::int32_t device) const {
   double sum = 0;
-  for (const auto& list : candidates_) {
+  std::set<std::string> clusters;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    const auto& list = candidates_[i];
     const auto found = std::find_if(list.begin(), list.end(), [&](const PlanCandidate& c) {
       return c.is_single_device() && c.device_plan.segments[0].shares[0].device == device;
     });
     if (found == list.end()) return std::nullopt;
     sum += found->cost.latency_ms;
+    if (!switch_ms_.empty()) {
+      clusters.insert(key_of(i, static_cast<std::int32_t>(found - list.begin())));
+    }
+  }
+  if (clusters.size() > 1) {
+    sum += static_cast<double>(clusters.size() - 1) * switch_ms_[index_of(device)];
   }
   return sum;
 }
@@ -226,7 +259,7 @@ LayerPlanner::Options LayerPlanner::options_for(const LayerPlan& plan,
       const std::int32_t candidate = ranked[c].second;
       // Clusters tell plans apart only where going over to another one takes time.
       std::int32_t cluster = 0;
-      if (switch_ms_ > 0) {
+      if (!switch_ms_.empty()) {
         cluster = clusters.emplace(key_of(i, candidate), static_cast<std::int32_t>(clusters.size()))
                       .first->second;
       }
@@ -257,6 +290,7 @@ void LayerPlanner::arrange(LayerPlan& plan, const std::vector<std::int32_t>& cho
       schedule = std::move(next);
     }
   }
+  if (work > 0 && !switch_ms_.empty()) schedule = grouped(options, std::move(schedule));
   if (work > 0) schedule = shorten_schedule(options.problem, std::move(schedule), work);
   for (std::size_t i = 0; i < choice.size(); ++i) {
     plan.selection.choice[i] = options.candidate[i][index_of(schedule.choice[i])];
@@ -269,6 +303,50 @@ void LayerPlanner::arrange(LayerPlan& plan, const std::vector<std::int32_t>& cho
     plan.clusters.back().members.push_back(i);
   }
   plan.simulation = simulate_clusters(plan.clusters, plan.selection.choice);
+}
+
+Schedule LayerPlanner::grouped(const Options& options, Schedule schedule) const {
+  constexpr std::size_t kMostClusters = 64;  // that are tried
+  const auto cluster_of = [&](std::size_t item, std::int32_t option) {
+    return options.problem.options[item][index_of(option)].cluster;
+  };
+  std::map<std::int32_t, std::vector<std::size_t>> members;
+  for (std::size_t i = 0; i < schedule.choice.size(); ++i) {
+    members[cluster_of(i, schedule.choice[i])].push_back(i);
+  }
+  std::vector<std::pair<std::size_t, std::int32_t>> by_size;
+  for (const auto& [cluster, items] : members) by_size.emplace_back(items.size(), cluster);
+  std::sort(by_size.begin(), by_size.end());
+  by_size.resize(std::min(by_size.size(), kMostClusters));
+  for (const auto& entry : by_size) {
+    const std::int32_t cluster = entry.second;
+    Schedule next = schedule;
+    bool can_go = true;
+    for (const std::size_t i : members[cluster]) {
+      const auto& list = options.problem.options[i];
+      // Options are sorted by what they take of scarce devices.
+      const auto other = std::find_if(list.begin(), list.end(), [&](const SimItem& item) {
+        const auto found = members.find(item.cluster);
+        return item.cluster != cluster && found != members.end() && !found->second.empty();
+      });
+      can_go = can_go && other != list.end();
+      if (!can_go) break;
+      next.choice[i] = static_cast<std::int32_t>(other - list.begin());
+    }
+    if (!can_go) continue;
+    std::stable_sort(next.order.begin(), next.order.end(), [&](std::int32_t a, std::int32_t b) {
+      return cluster_of(index_of(a), next.choice[index_of(a)]) <
+             cluster_of(index_of(b), next.choice[index_of(b)]);
+    });
+    next.makespan_ms =
+        simulate(items_of(options.problem, next), resource_of_, switch_ms_).makespan_ms;
+    if (next.makespan_ms >= schedule.makespan_ms * (1 - 1e-12)) continue;
+    for (const std::size_t i : std::exchange(members[cluster], {})) {
+      members[cluster_of(i, next.choice[i])].push_back(i);
+    }
+    schedule = std::move(next);
+  }
+  return schedule;
 }
 
 SimResult LayerPlanner::simulate_clusters(const std::vector<Cluster>& clusters,
@@ -331,6 +409,15 @@ void LayerPlanner::finish(LayerPlan& plan) const {
   for (const Cluster& cluster : plan.clusters) {
     plan.order.insert(plan.order.end(), cluster.members.begin(), cluster.members.end());
   }
+  if (switch_ms_.empty()) return;
+  std::vector<SimItem> alone;
+  for (const Cluster& cluster : plan.clusters) {
+    for (const std::int32_t i : cluster.members) {
+      const auto id = static_cast<std::int32_t>(alone.size());
+      alone.push_back(item_of(index_of(i), plan.selection.choice[index_of(i)], id));
+    }
+  }
+  plan.ungrouped_ms = simulate(alone, resource_of_, switch_ms_).makespan_ms;
 }
 
 }  // namespace npu::gnn

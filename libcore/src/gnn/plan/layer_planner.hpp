@@ -30,6 +30,7 @@ struct LayerPlan {
   std::vector<std::int32_t> order;  // subgraph by position in the simulation
   double lower_bound_ms = 0;
   double least_load_ms = 0;  // largest load of the selection, before the schedule was shortened
+  double ungrouped_ms = 0;   // the makespan if every subgraph was a cluster of its own
   std::set<std::string> programs;
   double compile_ms = 0;
 };
@@ -38,7 +39,7 @@ struct LayerPlan {
 class LayerPlanner {
  public:
   LayerPlanner(const DevicePlanCosts& costs, const StageTable& profile,
-               const std::vector<SubgraphSize>& sizes, const PlanOptions& options, double switch_ms,
+               const std::vector<SubgraphSize>& sizes, const PlanOptions& options,
                PhaseTimes& times);
 
   /// Chooses a plan for each subgraph; false with the reason if one has no legal plan.
@@ -86,6 +87,13 @@ class LayerPlanner {
   // what a search finds from there.
   void arrange(LayerPlan& plan, const std::vector<std::int32_t>& choice, std::int64_t work) const;
 
+  // What the clusters of a choice add to the bound of the load under its multipliers.
+  double clustered_bound_ms(const std::vector<double>& multipliers) const;
+
+  // A schedule in which small clusters have gone over to the plans of others, as far as that makes
+  // it shorter.
+  Schedule grouped(const Options& options, Schedule schedule) const;
+
   SimResult simulate_clusters(const std::vector<Cluster>& clusters,
                               const std::vector<std::int32_t>& choice) const;
 
@@ -98,7 +106,7 @@ class LayerPlanner {
   const DevicePlanCosts& costs_;
   const std::vector<SubgraphSize>& sizes_;
   const PlanOptions& options_;
-  double switch_ms_;
+  std::vector<double> switch_ms_;  // by device; empty: switching costs nothing
   PhaseTimes& times_;
   std::vector<std::string> names_;
   std::vector<std::int32_t> resource_of_;

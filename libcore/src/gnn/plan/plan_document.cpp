@@ -213,6 +213,8 @@ Json partition_json(const PlanPartition& partition) {
                {"edge_cut", partition.edge_cut},
                {"imbalance", partition.imbalance}};
   if (partition.repaired_parts > 0) json["repaired_parts"] = partition.repaired_parts;
+  if (partition.levels > 0) json["levels"] = partition.levels;
+  if (partition.levels > 0) json["coarsest_nodes"] = partition.coarsest_nodes;
   return json;
 }
 
@@ -225,6 +227,9 @@ PlanPartition read_partition(const JsonFields& fields) {
   if (fields.has("imbalance")) partition.imbalance = doubles_of(fields, "imbalance");
   partition.repaired_parts =
       static_cast<std::int32_t>(integer_or(fields, "repaired_parts", 0, kMaxId, 0));
+  partition.levels = static_cast<std::int32_t>(integer_or(fields, "levels", 0, kMaxId, 0));
+  partition.coarsest_nodes =
+      static_cast<std::int32_t>(integer_or(fields, "coarsest_nodes", 0, kMaxId, 0));
   return partition;
 }
 
@@ -336,6 +341,10 @@ void write_totals(const Plan& plan, Json& json) {
     json["speedup"] = plan.speedup;
   }
   json["plan_switches"] = plan.plan_switches;
+  if (plan.switches_cost()) {
+    json["switching_ms"] = plan.switching_ms;
+    json["ungrouped_ms"] = plan.ungrouped_ms;
+  }
   json["extrapolated"] = plan.extrapolated;
   if (plan.disturbed > 0) json["disturbed"] = plan.disturbed;
   if (!plan.uncertain.empty()) json["uncertain"] = plan.uncertain;
@@ -361,6 +370,8 @@ void read_totals(const JsonFields& fields, Plan& plan) {
     plan.speedup = fields.number_or("speedup", kMaxNumber, 0);
   }
   plan.plan_switches = static_cast<std::int32_t>(integer_or(fields, "plan_switches", 0, kMaxId, 0));
+  plan.switching_ms = fields.number_or("switching_ms", kMaxNumber, 0);
+  plan.ungrouped_ms = fields.number_or("ungrouped_ms", kMaxNumber, 0);
   plan.extrapolated = integer_or(fields, "extrapolated", 0, kMaxCount, 0);
   plan.disturbed = integer_or(fields, "disturbed", 0, kMaxCount, 0);
   if (fields.has("uncertain")) plan.uncertain = texts_of(fields, "uncertain");
@@ -444,6 +455,11 @@ void read_list(const JsonFields& plan, const std::string& key, std::vector<Secti
 
 }  // namespace
 
+bool Plan::switches_cost() const {
+  return std::any_of(devices.begin(), devices.end(),
+                     [](const PlanDevice& device) { return device.switch_ms > 0; });
+}
+
 bool is_plan(const Json& document) {
   const Json* npu = find_member(document, "npu");
   const Json* kind = npu == nullptr ? nullptr : find_member(*npu, "kind");
@@ -459,6 +475,7 @@ Json to_json(const Plan& plan) {
     Json item = {
         {"name", device.name}, {"resource", device.resource}, {"static", device.is_static}};
     if (!device.backend.empty()) item["backend"] = device.backend;
+    if (device.switch_ms > 0) item["switch_ms"] = device.switch_ms;
     return item;
   });
   json["k"] = plan.k;
@@ -498,7 +515,7 @@ Plan plan_from_json(const Json& document, const std::string& file) {
   plan.settings = read_settings(JsonFields(fields.object("options"), file, "/options", kStyle));
   read_list<PlanDevice>(fields, "devices", plan.devices, [](const JsonFields& device) {
     return PlanDevice{device.text("name"), device.text("resource"), device.flag("static"),
-                      device.text_or("backend", {})};
+                      device.text_or("backend", {}), device.number_or("switch_ms", kMaxNumber, 0)};
   });
   plan.k = static_cast<std::int32_t>(fields.integer("k", 1, kMaxId));
   if (!plan.files.graph.empty()) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans a graph neural network over a big graph.
 //
-// For each number of parts k (1 is always tried): METIS with two balance constraints, sizes with
+// For each number of parts k (1 is always tried): a cut with two balance constraints, sizes with
 // halo, every legal plan of every subgraph with its balanced split, selection by load, then a
 // search for the order and the changes of plans that give the shortest schedule in a simulation of
 // the workers. The k with the smallest makespan wins. A barrier separates layers, so each is
 // planned by itself and their times add up.
 //
-// Cost for each k: METIS, then O(subgraphs * plans) estimates, the selection, and the search, which
-// simulates a fixed number of tasks. Nothing depends on a clock: the same input gives the same
-// plan.
+// Cost for each k: the cut (csr/partition_sweep.cpp), then O(subgraphs * plans) estimates, the
+// selection, and the search, which simulates a fixed number of tasks. Nothing depends on a clock:
+// the same input gives the same plan.
 #include "npu/gnn/plan_gnn.hpp"
 
 #include <algorithm>
@@ -22,6 +22,7 @@
 #include "gnn/graph/binary_graph.hpp"
 #include "gnn/model/edge_sums.hpp"
 #include "gnn/plan/assemble_plan.hpp"
+#include "gnn/plan/rank_makespan.hpp"
 #include "npu/gnn/partition_file.hpp"
 #include "npu/gnn/symmetrize.hpp"
 #include "npu/support/file_io.hpp"
@@ -79,33 +80,39 @@ std::int64_t choose_pad(const PlanInput& input, const std::vector<SubgraphSize>&
   return best_pad;
 }
 
+// What all numbers of parts share: METIS or the coarse graphs, and what is read of a cut.
+SweepOptions sweep_options(const PlanInput& input, const PlanOptions& options) {
+  SweepOptions sweep;
+  sweep.partitioner = options.partitioner;
+  sweep.threads = options.threads;
+  MetisOptions& metis = sweep.metis;
+  metis.seed = options.seed;
+  metis.seed_count = options.seed_count;
+  metis.max_imbalance = {options.node_imbalance, options.edge_imbalance};
+  metis.minimize_volume = options.minimize_volume;
+  // METIS counts each end of an undirected edge; what is read is the halo of the directed graph.
+  metis.volume_of = [&input](const std::vector<std::int32_t>& part_of) {
+    const std::int32_t parts = *std::max_element(part_of.begin(), part_of.end()) + 1;
+    std::int64_t halo = 0;
+    for (const SubgraphSize& size : subgraph_sizes(input.graph->in_edges, part_of, parts)) {
+      halo += size.halo;
+    }
+    return halo;
+  };
+  // The second half is for devices and schedules.
+  sweep.progress = [&options](double done) {
+    report_progress(options.progress, 0.5 * done, "partition");
+  };
+  return sweep;
+}
+
 // `shortest_ms`: the makespan of the best plan so far. A number of parts that cannot be better than
 // that gets no search for a shorter schedule.
-PartsPlan plan_for(const PlanInput& input, const PlanOptions& options, std::int32_t k,
-                   const CsrGraph* simple, double shortest_ms, PhaseTimes& times) {
-  PartsPlan plan;
-  plan.k = k;
+void plan_parts(const PlanInput& input, const PlanOptions& options, double shortest_ms,
+                PhaseTimes& times, PartsPlan& plan) {
   if (input.graph) {
-    MetisOptions metis;
-    metis.part_count = k;
-    metis.seed = options.seed;
-    metis.seed_count = options.seed_count;
-    metis.max_imbalance = {options.node_imbalance, options.edge_imbalance};
-    metis.minimize_volume = options.minimize_volume;
-    // METIS counts each end of an undirected edge; what is read is the halo of the directed graph.
-    metis.volume_of = [&](const std::vector<std::int32_t>& part_of) {
-      std::int64_t halo = 0;
-      for (const SubgraphSize& size : subgraph_sizes(input.graph->in_edges, part_of, k)) {
-        halo += size.halo;
-      }
-      return halo;
-    };
-    {
-      const PhaseTimes::Scope phase(times, "METIS k = " + std::to_string(k));
-      plan.partition = partition_with_metis(*simple, metis);
-    }
     const PhaseTimes::Scope phase(times, "halo");
-    plan.sizes = subgraph_sizes(input.graph->in_edges, plan.partition.part_of, k);
+    plan.sizes = subgraph_sizes(input.graph->in_edges, plan.partition.part_of, plan.k);
   } else {
     plan.sizes = input.subgraphs;
   }
@@ -113,7 +120,6 @@ PartsPlan plan_for(const PlanInput& input, const PlanOptions& options, std::int3
   settings.whole_graph = plan.sizes.size() == 1;
   settings.pad = options.pad > 0 ? options.pad : choose_pad(input, plan.sizes);
   plan.pad = settings.pad;
-  const double switch_ms = input.profile.switch_ms();
   std::deque<DevicePlanCosts> costs;
   std::deque<LayerPlanner> planners;
   for (const PlanLayer& layer : input.layers) {
@@ -123,10 +129,10 @@ PartsPlan plan_for(const PlanInput& input, const PlanOptions& options, std::int3
         options.settings.max_segments);
     if (legal.empty()) {
       plan.infeasible = no_structure_reason(costs.back(), layer, input.profile);
-      return plan;
+      return;
     }
-    planners.emplace_back(costs.back(), input.profile, plan.sizes, options, switch_ms, times);
-    if (!planners.back().select(legal, plan.layers.emplace_back(), plan.infeasible)) return plan;
+    planners.emplace_back(costs.back(), input.profile, plan.sizes, options, times);
+    if (!planners.back().select(legal, plan.layers.emplace_back(), plan.infeasible)) return;
     plan.lower_bound_ms += plan.layers.back().lower_bound_ms;
   }
   const bool searches = !options.settings.greedy && plan.lower_bound_ms < shortest_ms;
@@ -147,7 +153,6 @@ PartsPlan plan_for(const PlanInput& input, const PlanOptions& options, std::int3
   for (const auto& [name, count] : single_layers) {
     if (index_of(count) != input.layers.size()) plan.single_ms.erase(name);
   }
-  return plan;
 }
 
 // The only device that a plan uses; nothing if there are several.
@@ -165,13 +170,11 @@ std::optional<std::int32_t> only_device(const PartsPlan& plan) {
 
 // Cutting a graph adds work: halo rows, and rows that are picked and put back. A device that could
 // have the graph in one part gains nothing by it, whatever the noise of a table says.
-void pass_over_cuts_for_one(const PlanInput& input, std::vector<PartsPlan>& plans) {
-  PartsPlan& plan = plans.back();
+void pass_over_cuts_for_one(const PlanInput& input, const PartsPlan& whole, PartsPlan& plan) {
   if (plan.k == 1 || !plan.infeasible.empty()) return;
   const std::optional<std::int32_t> device = only_device(plan);
   if (!device) return;
   const std::string& name = input.profile.devices[index_of(*device)].name;
-  const PartsPlan& whole = plans.front();
   if (whole.k != 1 || !whole.infeasible.empty() || !whole.single_ms.contains(name)) return;
   plan.passed_over = "all on " + name + ", which can have the graph in one part";
 }
@@ -193,26 +196,26 @@ std::set<std::int32_t> counts_to_try(const PlanOptions& options) {
   return counts;
 }
 
-void check_rank_memory(const RankPlan& plan, std::int64_t limit) {
-  if (limit == 0) return;
-  const auto largest = std::max_element(
-      plan.ranks.begin(), plan.ranks.end(),
-      [](const RankShare& a, const RankShare& b) { return a.memory_bytes < b.memory_bytes; });
-  if (largest->memory_bytes <= limit) return;
-  throw Error(ErrorCode::kInfeasible, "rank " + std::to_string(largest - plan.ranks.begin()) +
-                                          " of " + std::to_string(plan.ranks.size()) +
-                                          " has to hold " + std::to_string(largest->memory_bytes) +
-                                          " bytes, --rank-memory allows " + std::to_string(limit) +
-                                          ": give more --ranks");
+// Which ranks keep their rows in files.
+std::string streaming_note(const RankPlan& plan) {
+  std::string ranks;
+  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+    if (plan.streams(r)) ranks += (ranks.empty() ? "" : ", ") + std::to_string(r);
+  }
+  return ranks.empty() ? ranks
+                       : "more than --rank-memory in rank " + ranks +
+                             ": rows of nodes stay in files there, which are read part by part";
 }
 
-void add_ranks(const PlanInput& input, const PlanOptions& options, PlanResult& result,
-               Diagnostics& diagnostics) {
+void add_ranks(const PlanInput& input, const PlanOptions& options,
+               const std::vector<PartsPlan>& plans, PlanResult& result, Diagnostics& diagnostics) {
   RankRequest request{.rank_count = options.rank_count, .sums = !options.features_only};
+  request.link = options.rank_link;
+  request.memory_limit = options.rank_memory;
   if (request.sums) {
     request.features_because =
         input.profile.precision.empty()
-            ? edge_sum_refusal(*input.model)
+            ? edge_sums(*input.model).refusal
             : "sums of features of " + input.profile.precision + " would be rounded to it";
     request.sums = request.features_because.empty();
   }
@@ -222,55 +225,84 @@ void add_ranks(const PlanInput& input, const PlanOptions& options, PlanResult& r
   }
   result.plan.ranks = plan_ranks(input.graph->in_edges, result.part_of, result.plan.k,
                                  row_widths(*input.model), request);
-  check_rank_memory(*result.plan.ranks, options.rank_memory);
+  if (const std::string note = streaming_note(*result.plan.ranks); !note.empty()) {
+    diagnostics.note({.file = options.graph}, note);
+  }
+  const auto chosen = std::find_if(plans.begin(), plans.end(),
+                                   [&](const PartsPlan& plan) { return plan.k == result.plan.k; });
+  predict_compute(input, *chosen, *result.plan.ranks);
+}
+
+// The simple undirected graph of the input with two weights a node: one, and its in-edges, which is
+// what aggregation costs.
+CsrGraph graph_to_cut(const PlanInput& input, const PlanOptions& options,
+                      Diagnostics& diagnostics) {
+  SymmetrizedGraph simple = symmetrize(input.graph->in_edges);
+  if (const std::string note = simple.note(); !note.empty()) {
+    diagnostics.note({.file = options.graph}, "for METIS: " + note);
+  }
+  CsrGraph& graph = simple.graph;
+  graph.node_weight_count = 2;
+  graph.node_weights.clear();
+  graph.node_weights.reserve(2 * index_of(graph.node_count()));
+  for (std::int32_t v = 0; v < graph.node_count(); ++v) {
+    graph.node_weights.push_back(1);
+    graph.node_weights.push_back(input.graph->in_edges.degree(v));
+  }
+  return std::move(graph);
+}
+
+// One for each number of parts that the graph has nodes for, with nothing but its partition.
+std::vector<PartsPlan> cut_graph(const PlanInput& input, const PlanOptions& options,
+                                 Diagnostics& diagnostics, PhaseTimes& times) {
+  CsrGraph graph;
+  {
+    const PhaseTimes::Scope phase(times, "symmetrize");
+    graph = graph_to_cut(input, options, diagnostics);
+  }
+  SweepOptions sweep = sweep_options(input, options);
+  for (const std::int32_t k : counts_to_try(options)) {
+    if (k <= graph.node_count()) {
+      sweep.part_counts.push_back(k);
+      continue;
+    }
+    diagnostics.warning({.file = options.graph}, "k = " + std::to_string(k) +
+                                                     " is left out: the graph has " +
+                                                     std::to_string(graph.node_count()) + " nodes");
+  }
+  PartitionSweep cuts = partition_sweep(graph, sweep, times);
+  std::vector<PartsPlan> plans(cuts.partitions.size());
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    plans[i].k = sweep.part_counts[i];
+    plans[i].partition = std::move(cuts.partitions[i]);
+    plans[i].levels = cuts.levels;
+    plans[i].coarsest_nodes = cuts.coarsest_nodes;
+  }
+  return plans;
 }
 
 }  // namespace
 
 PlanResult find_plan(const PlanInput& input, const PlanOptions& options, Diagnostics& diagnostics) {
-  std::vector<PartsPlan> plans;
   PhaseTimes times = input.times;
   report_progress(options.progress, 0, "read");
+  std::vector<PartsPlan> plans;
   if (input.graph) {
-    SymmetrizedGraph simple;
-    {
-      const PhaseTimes::Scope phase(times, "symmetrize");
-      simple = symmetrize(input.graph->in_edges);
-    }
-    if (const std::string note = simple.note(); !note.empty()) {
-      diagnostics.note({.file = options.graph}, "for METIS: " + note);
-    }
-    // Two constraints: nodes, and in-edges, which is what aggregation costs.
-    CsrGraph& graph = simple.graph;
-    graph.node_weight_count = 2;
-    graph.node_weights.clear();
-    graph.node_weights.reserve(2 * index_of(graph.node_count()));
-    for (std::int32_t v = 0; v < graph.node_count(); ++v) {
-      graph.node_weights.push_back(1);
-      graph.node_weights.push_back(input.graph->in_edges.degree(v));
-    }
-    double shortest_ms = std::numeric_limits<double>::infinity();
-    const std::set<std::int32_t> counts = counts_to_try(options);
-    std::size_t tried = 0;
-    for (const std::int32_t k : counts) {
-      report_progress(options.progress,
-                      static_cast<double>(tried++) / static_cast<double>(counts.size()),
-                      "k = " + std::to_string(k));
-      if (k > graph.node_count()) {
-        diagnostics.warning({.file = options.graph},
-                            "k = " + std::to_string(k) + " is left out: the graph has " +
-                                std::to_string(graph.node_count()) + " nodes");
-        continue;
-      }
-      plans.push_back(plan_for(input, options, k, &graph, shortest_ms, times));
-      pass_over_cuts_for_one(input, plans);
-      if (plans.back().is_eligible()) {
-        shortest_ms = std::min(shortest_ms, plans.back().makespan_ms);
-      }
-    }
+    plans = cut_graph(input, options, diagnostics, times);
   } else {
-    plans.push_back(plan_for(input, options, static_cast<std::int32_t>(input.subgraphs.size()),
-                             nullptr, std::numeric_limits<double>::infinity(), times));
+    plans.emplace_back().k = static_cast<std::int32_t>(input.subgraphs.size());
+  }
+  double shortest_ms = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (input.graph) {
+      report_progress(options.progress,
+                      0.5 + 0.5 * static_cast<double>(i) / static_cast<double>(plans.size()),
+                      "k = " + std::to_string(plans[i].k));
+    }
+    plan_parts(input, options, shortest_ms, times, plans[i]);
+    if (!input.graph) continue;
+    pass_over_cuts_for_one(input, plans.front(), plans[i]);
+    if (plans[i].is_eligible()) shortest_ms = std::min(shortest_ms, plans[i].makespan_ms);
   }
   if (plans.empty()) {
     throw Error(ErrorCode::kUsage,
@@ -291,7 +323,7 @@ PlanResult find_plan(const PlanInput& input, const PlanOptions& options, Diagnos
   }
   if (options.rank_count > 0) {
     const PhaseTimes::Scope phase(times, "ranks");
-    add_ranks(input, options, result, diagnostics);
+    add_ranks(input, options, plans, result, diagnostics);
   }
   result.times = std::move(times);
   for (const std::string& reason : result.plan.uncertain) {

@@ -81,9 +81,12 @@ PlanLayer default_layer(const StageTable& profile) {
   return layer;
 }
 
-// What the table does not say of memory the target may.
-void take_memory(const Target& target, StageTable& profile) {
+// What the table does not say of memory and switches the target may.
+void take_facts(const Target& target, StageTable& profile) {
+  const bool switches_are_known = profile.has_common_switch_ms();
   for (ProfileDevice& device : profile.devices) {
+    const std::optional<double> switch_us = device_switch_us(target, device.name);
+    if (!device.switch_ms && !switches_are_known && switch_us) device.switch_ms = *switch_us / 1000;
     if (device.memory_bytes > 0) continue;
     device.memory_bytes = static_cast<double>(device_memory_bytes(target, device.name));
   }
@@ -150,7 +153,7 @@ StageTable read_devices(const PlanOptions& options, const Target& target) {
                 "the profile has " + std::to_string(profile.devices.size()) + " devices, at most " +
                     std::to_string(kMaxDevices) + " can be planned for");
   }
-  take_memory(target, profile);
+  take_facts(target, profile);
   for (const MemoryLimit& limit : settings.memory) {
     profile.devices[device_named(profile, limit.device)].memory_bytes =
         static_cast<double>(limit.bytes);

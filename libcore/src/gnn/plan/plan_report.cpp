@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "npu/support/text.hpp"
 #include "support/chrome_trace.hpp"
@@ -76,6 +77,14 @@ std::string sweep_table(const Plan& plan) {
   return table_text(rows);
 }
 
+// How the parts were found, where METIS did not cut the graph itself.
+std::string cut_text(const Plan& plan) {
+  if (!plan.partition || plan.partition->levels == 0) return {};
+  return "parts by multilevel partitioning: " + std::to_string(plan.partition->levels) +
+         (plan.partition->levels == 1 ? " level" : " levels") + ", METIS on the coarsest of " +
+         std::to_string(plan.partition->coarsest_nodes) + " nodes\n";
+}
+
 std::string loads_table(const Plan& plan) {
   std::vector<std::vector<std::string>> rows{{"device", ">load ms", "share of the makespan"}};
   for (const auto& [name, load] : plan.loads_ms) {
@@ -109,14 +118,32 @@ std::string classes_table(const Plan& plan) {
   return table_text(rows);
 }
 
+// What switching takes, and would take without clusters.
+std::string switches_text(const Plan& plan) {
+  if (!plan.switches_cost()) return {};
+  std::string text = "a switch takes";
+  for (const PlanDevice& device : plan.devices) {
+    text += (&device == &plan.devices.front() ? " " : ", ") + ms_text(device.switch_ms) +
+            " ms on " + device.name;
+  }
+  return text + "; all of them " + ms_text(plan.switching_ms) +
+         " ms; with a switch before every subgraph the makespan is " + ms_text(plan.ungrouped_ms) +
+         " ms: grouping saves " + ms_text(plan.ungrouped_ms - plan.makespan_ms) + " ms\n";
+}
+
 std::string ranks_text(const RankPlan& plan) {
   std::vector<std::vector<std::string>> ranks{
-      {">rank", ">parts", ">nodes", ">edges", ">rows in", ">rows out", ">memory"}};
+      {">rank", ">parts", ">nodes", ">edges", ">rows in", ">rows out", ">memory", ">compute ms"}};
   for (const RankShare& rank : plan.ranks) {
-    ranks.push_back({std::to_string(ranks.size() - 1), std::to_string(rank.parts.size()),
-                     std::to_string(rank.nodes), std::to_string(rank.edges),
-                     std::to_string(rank.rows_in), std::to_string(rank.rows_out),
-                     bytes_text(static_cast<double>(rank.memory_bytes))});
+    const bool streams = plan.streams(ranks.size() - 1);
+    ranks.push_back(
+        {std::to_string(ranks.size() - 1), std::to_string(rank.parts.size()),
+         std::to_string(rank.nodes), std::to_string(rank.edges), std::to_string(rank.rows_in),
+         std::to_string(rank.rows_out),
+         streams ? bytes_text(static_cast<double>(rank.streamed_bytes)) + " of " +
+                       bytes_text(static_cast<double>(rank.memory_bytes))
+                 : bytes_text(static_cast<double>(rank.memory_bytes)),
+         ms_text(std::accumulate(rank.compute_ms.begin(), rank.compute_ms.end(), 0.0))});
   }
   const double bytes_of_row =
       plan.rows() > 0 ? static_cast<double>(plan.bytes()) / static_cast<double>(plan.rows()) : 0;
@@ -129,12 +156,23 @@ std::string ranks_text(const RankPlan& plan) {
                      std::to_string(pair.sources), std::to_string(pair.rows), std::to_string(sums),
                      bytes_text(bytes_of_row * static_cast<double>(pair.rows))});
   }
-  std::string text = "\n" + table_text(ranks);
+  std::string text =
+      "\n" + table_text(ranks) + "makespan of all ranks " + ms_text(plan.makespan_ms()) + " ms, " +
+      (plan.link ? "exchanges included" : "without exchanges: give --rank-bandwidth") + "\n";
   if (plan.pairs.empty()) return text;
   text += "\n" + table_text(pairs) + std::to_string(plan.rows()) + " of " +
           std::to_string(plan.halo()) + " halo rows cross before every layer" +
           (plan.sums ? ", proven to be the fewest; " : "; ") +
           bytes_text(static_cast<double>(plan.bytes())) + " in all layers\n";
+  if (plan.link) {
+    text += "predicted for the exchange:";
+    for (std::size_t l = 0; l < plan.exchange_ms.size(); ++l) {
+      text += (l == 0 ? " " : ", ") + ms_text(plan.exchange_ms[l]);
+    }
+    text += " ms before the layers, at " +
+            bytes_text(static_cast<double>(plan.link->bytes_per_second)) + "/s and " +
+            fixed_text(plan.link->latency_us, 1) + " us a message\n";
+  }
   if (!plan.features_because.empty()) {
     text += "only features cross: " + plan.features_because + "\n";
   }
@@ -154,14 +192,19 @@ std::map<std::string, double> plan_metrics(const Plan& plan) {
   if (plan.ranks) {
     metrics["ranks"] = static_cast<double>(plan.ranks->ranks.size());
     metrics["exchange_rows"] = static_cast<double>(plan.ranks->rows());
+    if (plan.ranks->link) {
+      metrics["exchange_ms"] =
+          std::accumulate(plan.ranks->exchange_ms.begin(), plan.ranks->exchange_ms.end(), 0.0);
+    }
     metrics["exchange_bytes"] = static_cast<double>(plan.ranks->bytes());
     metrics["halo_rows"] = static_cast<double>(plan.ranks->halo());
+    metrics["ranks_makespan_ms"] = plan.ranks->makespan_ms();
   }
   return metrics;
 }
 
 std::string format_plan_report(const Plan& plan) {
-  std::string text = sweep_table(plan) + "\n" + loads_table(plan) + "\n" +
+  std::string text = sweep_table(plan) + cut_text(plan) + "\n" + loads_table(plan) + "\n" +
                      device_plans_table(plan) + "\n" + classes_table(plan) + "\n";
   text += "makespan " + ms_text(plan.makespan_ms) + " ms, at least " +
           ms_text(plan.lower_bound_ms) + " ms (gap " + percent_text(plan.gap) + "); largest load " +
@@ -179,6 +222,7 @@ std::string format_plan_report(const Plan& plan) {
           ms_text(plan.compile_ms) + " ms), " + std::to_string(plan.plan_switches) +
           " plan switches, " + std::to_string(plan.extrapolated) +
           " estimates outside the measured range\n";
+  text += switches_text(plan);
   for (const std::string& reason : plan.uncertain) text += "uncertain: " + reason + "\n";
   if (plan.ranks) text += ranks_text(*plan.ranks);
   return text;

@@ -26,8 +26,17 @@ std::vector<std::int64_t> sum_rows(const CsrGraph& in_edges,
                                    const std::vector<std::int32_t>& rank_of_part,
                                    std::size_t rank_count);
 
-/// Sets RankShare::memory_bytes of every rank.
+/// Rows of a part in memory: of its nodes, and what they read besides.
+struct PartRows {
+  std::int64_t owned = 0;
+  std::int64_t others = 0;
+};
+/// Of all parts of a plan. O(nodes + edges).
+std::vector<PartRows> part_rows(const CsrGraph& in_edges, const std::vector<std::int32_t>& part_of,
+                                const PartTree& tree, bool sums);
+
+/// Sets RankShare::memory_bytes and ::streamed_bytes of every rank.
 void predict_memory(const RowWidths& widths, const std::vector<std::int64_t>& sum_rows,
-                    RankPlan& plan);
+                    const std::vector<PartRows>& parts, RankPlan& plan);
 
 }  // namespace npu::gnn

@@ -63,6 +63,17 @@ std::vector<CrossingRow> read_cover(const JsonFields& fields) {
   return cover;
 }
 
+std::vector<double> read_times(const JsonFields& fields, const char* key) {
+  std::vector<double> times;
+  for (const Json& element : fields.list(key)) {
+    if (!element.is_number()) {
+      fields.refuse(key, "expected milliseconds, found " + value_or_type(&element));
+    }
+    times.push_back(element.get<double>());
+  }
+  return times;
+}
+
 RankShare read_share(const JsonFields& fields) {
   RankShare rank;
   for (const Json& element : fields.list("parts")) {
@@ -77,6 +88,10 @@ RankShare read_share(const JsonFields& fields) {
   rank.rows_in = fields.integer("rows_in", 0, kLargestCount);
   rank.rows_out = fields.integer("rows_out", 0, kLargestCount);
   rank.memory_bytes = fields.integer("memory_bytes", 0, kLargestCount);
+  if (fields.has("streamed_bytes")) {
+    rank.streamed_bytes = fields.integer("streamed_bytes", 0, kLargestCount);
+  }
+  if (fields.has("compute_ms")) rank.compute_ms = read_times(fields, "compute_ms");
   return rank;
 }
 
@@ -95,6 +110,14 @@ RankPair read_pair(const JsonFields& fields, bool sums, std::size_t rank_count) 
   if (pair.cover.size() == index_of(pair.rows)) return pair;
   fields.refuse("cover", "expected " + std::to_string(pair.rows) + " rows, found " +
                              std::to_string(pair.cover.size()));
+}
+
+constexpr double kLongestLatency = 1e9;
+
+void read_link(const JsonFields& fields, RankPlan& plan) {
+  plan.link = {fields.integer("link_bytes_per_second", 1, kLargestCount),
+               fields.number("link_latency_us", kLongestLatency)};
+  plan.exchange_ms = read_times(fields, "exchange_ms");
 }
 
 // Every part in one rank, and every rank a node of the tree.
@@ -126,6 +149,13 @@ Json to_json(const RankPlan& plan) {
   json["rows"] = plan.rows();
   json["halo"] = plan.halo();
   json["bytes"] = plan.bytes();
+  if (plan.link) {
+    json["link_bytes_per_second"] = plan.link->bytes_per_second;
+    json["link_latency_us"] = plan.link->latency_us;
+    json["exchange_ms"] = plan.exchange_ms;
+  }
+  if (plan.memory_limit > 0) json["memory_limit"] = plan.memory_limit;
+  json["makespan_ms"] = plan.makespan_ms();
   Json& ranks = json["ranks"] = Json::array();
   for (const RankShare& rank : plan.ranks) {
     ranks.push_back({{"rank", ranks.size()},
@@ -134,7 +164,9 @@ Json to_json(const RankPlan& plan) {
                      {"edges", rank.edges},
                      {"rows_in", rank.rows_in},
                      {"rows_out", rank.rows_out},
-                     {"memory_bytes", rank.memory_bytes}});
+                     {"memory_bytes", rank.memory_bytes},
+                     {"streamed_bytes", rank.streamed_bytes},
+                     {"compute_ms", rank.compute_ms}});
   }
   Json& pairs = json["pairs"] = Json::array();
   for (const RankPair& pair : plan.pairs) {
@@ -164,6 +196,10 @@ RankPlan read_rank_plan(const JsonFields& fields, std::int32_t part_count) {
     }
     plan.row_bytes.push_back(*bytes);
   }
+  if (fields.has("memory_limit")) {
+    plan.memory_limit = fields.integer("memory_limit", 1, kLargestCount);
+  }
+  if (fields.has("link_bytes_per_second")) read_link(fields, plan);
   fields.for_each("ranks", [&](const JsonFields& rank) { plan.ranks.push_back(read_share(rank)); });
   if (plan.ranks.empty() || index_of(fields.integer("count", 1, kLargestId)) != plan.ranks.size()) {
     fields.refuse("count", "the plan lists " + std::to_string(plan.ranks.size()) + " ranks");

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "gnn/plan/least_exchange.hpp"
 #include "gnn/plan/part_tree.hpp"
 #include "gnn/plan/rank_cut.hpp"
+#include "npu/gnn/halo.hpp"
 #include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
@@ -97,22 +99,98 @@ std::vector<std::int64_t> sum_rows(const CsrGraph& in_edges,
   return rows;
 }
 
+std::vector<double> predicted_exchange_ms(const RankPlan& plan, const RankLink& link) {
+  std::vector<std::int64_t> sent(plan.ranks.size(), 0);
+  std::vector<std::int64_t> received(plan.ranks.size(), 0);
+  for (const RankPair& pair : plan.pairs) {
+    ++sent[index_of(pair.from)];
+    ++received[index_of(pair.to)];
+  }
+  const auto ms_of = [&link](std::int64_t messages, double bytes) {
+    return static_cast<double>(messages) * link.latency_us / 1e3 +
+           bytes / static_cast<double>(link.bytes_per_second) * 1e3;
+  };
+  std::vector<double> times;
+  for (const std::int64_t row_bytes : plan.row_bytes) {
+    double longest = 0;
+    for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+      const auto width = static_cast<double>(row_bytes);
+      const RankShare& rank = plan.ranks[r];
+      longest = std::max({longest, ms_of(sent[r], static_cast<double>(rank.rows_out) * width),
+                          ms_of(received[r], static_cast<double>(rank.rows_in) * width)});
+    }
+    times.push_back(std::round(longest * 1e6) / 1e6);
+  }
+  return times;
+}
+
+std::vector<PartRows> part_rows(const CsrGraph& in_edges, const std::vector<std::int32_t>& part_of,
+                                const PartTree& tree, bool sums) {
+  const auto count = static_cast<std::int32_t>(tree.root().size());
+  std::vector<std::int32_t> identity(index_of(count));
+  std::iota(identity.begin(), identity.end(), 0);
+  std::vector<std::int64_t> others;
+  if (sums) others = sum_rows(in_edges, part_of, tree, identity, index_of(count));
+  std::vector<PartRows> rows;
+  for (const SubgraphSize& size : subgraph_sizes(in_edges, part_of, count)) {
+    // A row of zeros stands for what is in a sum already.
+    rows.push_back({size.owned(), sums ? others[rows.size()] + 1 : size.halo});
+  }
+  return rows;
+}
+
+namespace {
+
+// Buffers for rows that are read, of some megabytes, come on top.
+std::int64_t streamed_floats(const RankShare& rank, const std::vector<PartRows>& parts,
+                             std::int64_t in, std::int64_t out) {
+  std::int64_t most = 0;
+  for (const std::int32_t part : rank.parts) {
+    const auto& [owned, others] = parts[index_of(part)];
+    // Sums are added up beside the rows of the part.
+    most = std::max(most, (owned + others) * (in + out) + others * in);
+  }
+  return most + (rank.rows_in + rank.rows_out) * in;
+}
+
+}  // namespace
+
 void predict_memory(const RowWidths& widths, const std::vector<std::int64_t>& sum_rows,
-                    RankPlan& plan) {
+                    const std::vector<PartRows>& parts, RankPlan& plan) {
   for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
     RankShare& rank = plan.ranks[r];
     // Sums take the place of halo rows; one more row of zeros stands for what is in a sum already.
     const std::int64_t rows = rank.nodes + (plan.sums ? sum_rows[r] + 1 : rank.rows_in);
     std::int64_t most = 0;
+    std::int64_t streamed = 0;
     for (std::size_t l = 0; l + 1 < widths.features.size(); ++l) {
       const std::int64_t between = rows * (widths.features[l] + widths.features[l + 1]);
       const std::int64_t crossing = (rank.rows_in + rank.rows_out) * widths.features[l];
       most = std::max(most, kFloatBytes * (between + crossing));
+      streamed = std::max(streamed, kFloatBytes * streamed_floats(rank, parts, widths.features[l],
+                                                                  widths.features[l + 1]));
     }
     // Offsets of rows; for each edge its source in the part and among the rows of the rank.
-    rank.memory_bytes = 8 * (rank.nodes + 1) + 8 * rank.edges + most;
+    const std::int64_t graph = 8 * (rank.nodes + 1) + 8 * rank.edges;
+    rank.memory_bytes = graph + most;
+    rank.streamed_bytes = graph + streamed;
   }
 }
+
+namespace {
+
+void check_limit(const RankPlan& plan) {
+  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+    if (!plan.streams(r) || plan.ranks[r].streamed_bytes <= plan.memory_limit) continue;
+    throw Error(ErrorCode::kInfeasible,
+                "rank " + std::to_string(r) + " of " + std::to_string(plan.ranks.size()) +
+                    " has to hold " + std::to_string(plan.ranks[r].streamed_bytes) +
+                    " bytes even if it streams its rows, --rank-memory allows " +
+                    std::to_string(plan.memory_limit) + ": give more --ranks or --parts");
+  }
+}
+
+}  // namespace
 
 RankPlan plan_ranks(const CsrGraph& in_edges, const std::vector<std::int32_t>& part_of,
                     std::int32_t part_count, const RowWidths& widths, const RankRequest& request) {
@@ -151,7 +229,12 @@ RankPlan plan_ranks(const CsrGraph& in_edges, const std::vector<std::int32_t>& p
                  plan.ranks[index_of(from)].rows_out += plan.pairs.back().rows;
                  plan.ranks[index_of(to)].rows_in += plan.pairs.back().rows;
                });
-  predict_memory(widths, sum_rows(in_edges, part_of, tree, rank_of_part, plan.ranks.size()), plan);
+  predict_memory(widths, sum_rows(in_edges, part_of, tree, rank_of_part, plan.ranks.size()),
+                 part_rows(in_edges, part_of, tree, plan.sums), plan);
+  plan.memory_limit = request.memory_limit;
+  check_limit(plan);
+  plan.link = request.link;
+  if (plan.link) plan.exchange_ms = predicted_exchange_ms(plan, *plan.link);
   return plan;
 }
 

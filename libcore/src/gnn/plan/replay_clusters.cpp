@@ -9,23 +9,24 @@
 #include <tuple>
 #include <utility>
 
+#include "npu/support/ids.hpp"
+
 namespace npu::gnn {
 namespace {
 
 class Replay {
  public:
-  Replay(const std::vector<ReplayTask>& tasks, double switch_ms)
+  Replay(const std::vector<ReplayTask>& tasks, const std::vector<double>& switch_ms)
       : tasks_(tasks), switch_ms_(switch_ms), done_(tasks.size(), false) {
     for (const ReplayTask& task : tasks) ++segments_[{task.position, task.segment}].open;
   }
 
-  double run() {
-    double makespan = 0;
+  ReplayResult run() {
     while (const std::optional<Start> next = earliest()) {
-      makespan = std::max(makespan, finish(tasks_[next->task], next->ms));
+      result_.makespan_ms = std::max(result_.makespan_ms, finish(tasks_[next->task], next->ms));
       done_[next->task] = true;
     }
-    return makespan;
+    return result_;
   }
 
  private:
@@ -66,7 +67,10 @@ class Replay {
     double end = start + task.ms;
     const auto [where, is_first] = cluster_on_.emplace(task.device, task.cluster);
     if (!is_first && where->second != task.cluster) {
-      end += switch_ms_;
+      const double ms = switch_ms_.empty() ? 0 : switch_ms_.at(index_of(task.device));
+      end += ms;
+      result_.switching_ms += ms;
+      ++result_.switches;
       where->second = task.cluster;
     }
     Segment& segment = segments_[{task.position, task.segment}];
@@ -77,8 +81,9 @@ class Replay {
   }
 
   const std::vector<ReplayTask>& tasks_;
-  double switch_ms_;
+  const std::vector<double>& switch_ms_;
   std::vector<bool> done_;
+  ReplayResult result_;
   std::map<std::pair<std::size_t, std::size_t>, Segment> segments_;  // by position and segment
   std::map<std::int32_t, double> free_at_;                           // by resource
   std::map<std::int32_t, std::int64_t> cluster_on_;                  // by device
@@ -86,7 +91,8 @@ class Replay {
 
 }  // namespace
 
-double replay_clusters(const std::vector<ReplayTask>& tasks, double switch_ms) {
+ReplayResult replay_clusters(const std::vector<ReplayTask>& tasks,
+                             const std::vector<double>& switch_ms) {
   return Replay(tasks, switch_ms).run();
 }
 

@@ -17,9 +17,17 @@ struct ReplayTask {
   double ms = 0;
 };
 
-/// The makespan of the tasks of one layer, with the tasks of a subgraph side by side in `tasks` and
+struct ReplayResult {
+  double makespan_ms = 0;
+  std::int32_t switches = 0;
+  double switching_ms = 0;  ///< of all switches
+};
+
+/// The schedule of the tasks of one layer, with the tasks of a subgraph side by side in `tasks` and
 /// its segments ascending. At every moment each idle resource takes what comes first: by device,
 /// then by position. Written apart from `simulate`, which it is there to check. O(tasks^2).
-double replay_clusters(const std::vector<ReplayTask>& tasks, double switch_ms);
+/// `switch_ms` by device; empty: none.
+ReplayResult replay_clusters(const std::vector<ReplayTask>& tasks,
+                             const std::vector<double>& switch_ms);
 
 }  // namespace npu::gnn

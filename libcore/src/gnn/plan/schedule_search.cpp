@@ -54,6 +54,7 @@ class Simulator {
  public:
   explicit Simulator(const ScheduleProblem& problem)
       : resource_of_(problem.resource_of), switch_ms_(problem.switch_ms) {
+    switch_ms_.resize(resource_of_.size(), 0);
     for (const auto& list : problem.options) {
       first_option_.push_back(options_.size());
       for (const SimItem& item : list) {
@@ -168,7 +169,7 @@ class Simulator {
       while (index_of(task->device) != d) ++task;
       double length = task->ms;
       if (device.cluster != progress.cluster) {
-        if (device.cluster >= 0) length += switch_ms_;
+        if (device.cluster >= 0) length += switch_ms_[d];
         device.cluster = progress.cluster;
       }
       resource.busy = true;
@@ -180,7 +181,7 @@ class Simulator {
   }
 
   std::vector<std::int32_t> resource_of_;
-  double switch_ms_;
+  std::vector<double> switch_ms_;  // by device
   std::vector<std::size_t> first_option_;
   std::vector<Option> options_;
   std::vector<Segment> segments_;

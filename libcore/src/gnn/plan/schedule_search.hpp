@@ -14,8 +14,8 @@ struct ScheduleProblem {
   /// By item and option; `cluster` tells plans apart where going over to another one costs time.
   std::vector<std::vector<SimItem>> options;
   std::vector<std::int32_t> resource_of;  ///< by device
-  double switch_ms = 0;
-  double bound_ms = 0;  ///< no schedule is shorter; the search ends near it
+  std::vector<double> switch_ms;          ///< by device; empty: none
+  double bound_ms = 0;                    ///< no schedule is shorter; the search ends near it
 };
 
 /// An order of priority and an option for each item.

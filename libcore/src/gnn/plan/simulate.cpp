@@ -19,7 +19,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 class Simulation {
  public:
   Simulation(const std::vector<SimItem>& items, const std::vector<std::int32_t>& resource_of,
-             double switch_ms)
+             const std::vector<double>& switch_ms)
       : items_(items),
         resource_of_(resource_of),
         switch_ms_(switch_ms),
@@ -113,7 +113,9 @@ class Simulation {
     double length = item.segments[segment][index_of(task.share)].ms;
     if (cluster_[device] != item.cluster) {
       if (cluster_[device] >= 0) {
-        length += switch_ms_;
+        const double ms = switch_ms_.empty() ? 0 : switch_ms_[device];
+        length += ms;
+        result_.switching_ms += ms;
         ++result_.switches;
       }
       cluster_[device] = item.cluster;
@@ -130,11 +132,11 @@ class Simulation {
 
   const std::vector<SimItem>& items_;
   const std::vector<std::int32_t>& resource_of_;
-  double switch_ms_;
-  std::vector<Queue> queues_;          // by device
-  std::vector<ItemState> states_;      // by item
-  std::vector<std::int32_t> cluster_;  // by device: of its last task
-  std::vector<double> free_;           // by resource
+  const std::vector<double>& switch_ms_;  // by device; empty: none
+  std::vector<Queue> queues_;             // by device
+  std::vector<ItemState> states_;         // by item
+  std::vector<std::int32_t> cluster_;     // by device: of its last task
+  std::vector<double> free_;              // by resource
   std::size_t left_ = 0;
   SimResult result_;
 };
@@ -142,7 +144,7 @@ class Simulation {
 }  // namespace
 
 SimResult simulate(const std::vector<SimItem>& items, const std::vector<std::int32_t>& resource_of,
-                   double switch_ms) {
+                   const std::vector<double>& switch_ms) {
   return Simulation(items, resource_of, switch_ms).run();
 }
 

@@ -19,6 +19,8 @@
 
 #include "gnn/model/edge_sums.hpp"
 #include "gnn/plan/check_plan.hpp"
+#include "gnn/plan/cluster_costs.hpp"
+#include "gnn/plan/rank_makespan.hpp"
 #include "gnn/plan/replay_clusters.hpp"
 #include "gnn/plan/verify_ranks.hpp"
 #include "npu/csr/metis_partitioner.hpp"
@@ -105,7 +107,7 @@ class Verifier {
     for (const PlanLayer& layer : input_->layers) {
       const DevicePlanCosts costs(input_->profile, layer, input_->settings);
       check_assignments(layer, costs, loads, sums.max_load_ms);
-      sums.makespan_ms += replay(layer, costs);
+      replay(layer, costs, sums.makespan_ms);
       const LayerBound bound = check_bound(layer, costs);
       sums.dual_bound_ms += bound.dual_ms;
       bounds.load_ms += bound.load_ms;
@@ -113,6 +115,7 @@ class Verifier {
       sums.proofs.push_back({layer.number, bound.proof});
     }
     check_totals(sums, bounds, loads);
+    check_switches();
     sums.load_bound_ms = plan_.load_bound_ms;
     sums.ok = !diagnostics_.has_errors();
     return sums;
@@ -198,7 +201,7 @@ class Verifier {
       complain("/partition", "a part is not below k");
       return;
     }
-    if (const std::string refusal = edge_sum_refusal(*input_->model);
+    if (const std::string refusal = edge_sums(*input_->model).refusal;
         plan_.ranks->sums && !refusal.empty()) {
       complain("/ranks/exchange", "only features may cross: " + refusal);
     }
@@ -347,11 +350,11 @@ class Verifier {
     max_load += largest;
   }
 
-  // The makespan of a layer, from its clusters.
-  double replay(const PlanLayer& layer, const DevicePlanCosts& costs) {
+  // Adds the makespan of a layer, from its clusters.
+  void replay(const PlanLayer& layer, const DevicePlanCosts& costs, double& makespan_ms) {
     std::vector<ReplayTask> tasks;
     std::set<std::size_t> seen;
-    std::size_t position = 0;
+    std::vector<std::int64_t> part_at;  // by position
     for (std::size_t c = 0; c < plan_.clusters.size(); ++c) {
       const PlanCluster& cluster = plan_.clusters[c];
       if (cluster.layer != layer.number) continue;
@@ -369,7 +372,8 @@ class Verifier {
                                          std::to_string(chosen_index_[s]) + ", not to " +
                                          std::to_string(cluster.device_plan));
         }
-        add_tasks(s, position++, cluster.device_plan, costs, tasks);
+        add_tasks(s, part_at.size(), cluster.device_plan, costs, tasks);
+        part_at.push_back(id);
       }
     }
     if (seen.size() != sizes_.size()) {
@@ -377,7 +381,38 @@ class Verifier {
                                 std::to_string(seen.size()) + " of " +
                                 std::to_string(sizes_.size()) + " subgraphs");
     }
-    return replay_clusters(tasks, input_->profile.switch_ms());
+    const std::vector<double> switch_ms = input_->profile.switch_ms();
+    const ReplayResult grouped = replay_clusters(tasks, switch_ms);
+    makespan_ms += grouped.makespan_ms;
+    if (plan_.ranks && !diagnostics_.has_errors()) {
+      verify_compute(*plan_.ranks, index_of(layer.number - 1), tasks, part_at, switch_ms,
+                     [&](const auto& at, const auto& text) { complain("/ranks" + at, text); });
+    }
+    switches_.switches += grouped.switches;
+    switches_.switching_ms += grouped.switching_ms;
+    if (!plan_.switches_cost()) return;
+    for (ReplayTask& task : tasks) task.cluster = static_cast<std::int64_t>(task.position);
+    ungrouped_ms_ += replay_clusters(tasks, switch_ms).makespan_ms;
+  }
+
+  // What switching costs, and what grouping saves of it.
+  void check_switches() {
+    const std::vector<double> switch_ms = input_->profile.switch_ms();
+    for (std::size_t d = 0; d < plan_.devices.size(); ++d) {
+      const std::string pointer = "/devices/" + std::to_string(d);
+      const std::int32_t device = input_->profile.find_device(plan_.devices[d].name);
+      if (device < 0) {
+        complain(pointer, "device '" + plan_.devices[d].name + "' is not in the profile");
+      } else if (!is_close(switch_ms[index_of(device)], plan_.devices[d].switch_ms)) {
+        complain(pointer + "/switch_ms",
+                 "the inputs say " + number_text(switch_ms[index_of(device)]) + ", the plan " +
+                     number_text(plan_.devices[d].switch_ms));
+      }
+    }
+    if (!plan_.switches_cost()) return;
+    compare("plan_switches", plan_.plan_switches, switches_.switches);
+    compare("switching_ms", plan_.switching_ms, switches_.switching_ms);
+    compare("ungrouped_ms", plan_.ungrouped_ms, ungrouped_ms_);
   }
 
   void add_tasks(std::size_t subgraph, std::size_t position, std::int64_t cluster,
@@ -420,7 +455,8 @@ class Verifier {
       complain("/bounds", "the multipliers are no weights of the resources");
       return {};
     }
-    const SelectionProblem problem = problem_of(layer, costs);
+    const auto lists = candidates_of(layer, costs);
+    const SelectionProblem problem = problem_of(lists, costs);
     const double value = lagrangian_bound(problem, multipliers);
     if (found->dual_bound_ms > value * (1 + 1e-9) + 1e-6) {
       complain("/bounds", "the multipliers prove " + std::to_string(value) + " ms, the plan says " +
@@ -436,8 +472,35 @@ class Verifier {
       }
       bound.makespan_ms = std::max(bound.makespan_ms, fastest);
     }
+    bound.makespan_ms = std::max(bound.makespan_ms, clustered_bound(lists, costs, multipliers));
     bound.proof = prove(problem, *found, value);
     return bound;
+  }
+
+  // A bound that counts the switches that no choice avoids; candidates that --top-k has left out
+  // are none.
+  double clustered_bound(const std::vector<std::vector<PlanCandidate>>& candidates,
+                         const DevicePlanCosts& costs,
+                         const std::vector<double>& multipliers) const {
+    if (!plan_.switches_cost()) return 0;
+    std::vector<std::int32_t> resource_of;
+    for (std::size_t d = 0; d < names_.size(); ++d) {
+      resource_of.push_back(costs.resource_of(static_cast<std::int32_t>(d)));
+    }
+    const std::vector<double> switch_ms = input_->profile.switch_ms();
+    ClusterCosts clusters(switch_ms, resource_of);
+    if (!ClusterCosts::is_affordable(candidates)) return 0;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      clusters.add_item();
+      for (const PlanCandidate& candidate : candidates[i]) {
+        std::string key = device_plan_text(candidate.device_plan, names_);
+        for (const std::string& program : costs.static_programs(candidate.device_plan, sizes_[i])) {
+          key += " " + program;
+        }
+        clusters.add(key, candidate);
+      }
+    }
+    return clusters.best_bound_ms(multipliers);
   }
 
   // Which of the ways to prove a load bound does; `value` is what the multipliers prove.
@@ -463,28 +526,42 @@ class Verifier {
     return "unchecked";
   }
 
-  SelectionProblem problem_of(const PlanLayer& layer, const DevicePlanCosts& costs) const {
+  static SelectionProblem problem_of(const std::vector<std::vector<PlanCandidate>>& candidates,
+                                     const DevicePlanCosts& costs) {
+    SelectionProblem problem;
+    problem.resource_count = costs.resource_count();
+    for (const auto& list : candidates) {
+      auto& item = problem.items.emplace_back();
+      for (const PlanCandidate& candidate : list) {
+        item.push_back({candidate.cost.resource_ms, candidate.cost.latency_ms});
+      }
+    }
+    return problem;
+  }
+
+  // What each subgraph may run under.
+  std::vector<std::vector<PlanCandidate>> candidates_of(const PlanLayer& layer,
+                                                        const DevicePlanCosts& costs) const {
     const std::vector<DevicePlan> legal = legal_structures(
         costs, layer, static_cast<std::int32_t>(names_.size()), plan_.settings.max_segments);
     const std::int32_t top_k = plan_.settings.top_k;
-    SelectionProblem problem;
-    problem.resource_count = costs.resource_count();
+    std::vector<std::vector<PlanCandidate>> lists;
     for (const SubgraphSize& size : sizes_) {
-      const auto candidates = plan_candidates(costs, legal, size, nullptr);
+      auto candidates = plan_candidates(costs, legal, size, nullptr);
       // With --top-k the bound is one for the fastest candidates and those on one device.
       std::vector<std::size_t> rank(candidates.size());
       std::iota(rank.begin(), rank.end(), std::size_t{0});
       std::stable_sort(rank.begin(), rank.end(), [&](std::size_t a, std::size_t b) {
         return candidates[a].cost.latency_ms < candidates[b].cost.latency_ms;
       });
-      auto& item = problem.items.emplace_back();
+      auto& list = lists.emplace_back();
       for (std::size_t i = 0; i < rank.size(); ++i) {
-        const PlanCandidate& candidate = candidates[rank[i]];
+        PlanCandidate& candidate = candidates[rank[i]];
         if (top_k > 0 && i >= index_of(top_k) && !candidate.is_single_device()) continue;
-        item.push_back({candidate.cost.resource_ms, candidate.cost.latency_ms});
+        list.push_back(std::move(candidate));
       }
     }
-    return problem;
+    return lists;
   }
 
   const std::string& path_;
@@ -497,6 +574,8 @@ class Verifier {
   std::map<std::int64_t, std::size_t> index_;  // by id
   std::vector<DevicePlan> chosen_;             // by subgraph
   std::vector<std::int64_t> chosen_index_;     // by subgraph: into the plan's device plans; or -1
+  ReplayResult switches_;                      // of all layers; without the makespan
+  double ungrouped_ms_ = 0;
 };
 
 }  // namespace

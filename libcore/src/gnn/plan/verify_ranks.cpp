@@ -6,6 +6,7 @@
 #include "gnn/plan/verify_ranks.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
@@ -46,11 +47,12 @@ class RankVerifier {
                                                      std::to_string(pair.to));
       }
     }
-    predict_memory(widths,
-                   sum_rows(in_edges, part_of, PartTree(order), rank_of_part, plan_.ranks.size()),
-                   expected_);
+    const PartTree tree(order);
+    predict_memory(widths, sum_rows(in_edges, part_of, tree, rank_of_part, plan_.ranks.size()),
+                   part_rows(in_edges, part_of, tree, plan_.sums), expected_);
     check_shares();
     check_row_bytes(widths);
+    check_exchange();
   }
 
  private:
@@ -75,10 +77,12 @@ class RankVerifier {
   }
 
   void check_pair(const std::pair<std::int32_t, std::int32_t>& ranks, const NodePairs& edges) {
-    const auto stated =
-        std::find_if(plan_.pairs.begin(), plan_.pairs.end(),
-                     [&](const RankPair& pair) { return std::pair(pair.from, pair.to) == ranks; });
-    if (stated == plan_.pairs.end()) {
+    // The reader has refused pairs out of order.
+    const auto name = [](const RankPair& pair) { return std::pair(pair.from, pair.to); };
+    const auto stated = std::lower_bound(
+        plan_.pairs.begin(), plan_.pairs.end(), ranks,
+        [&](const RankPair& pair, const auto& wanted) { return name(pair) < wanted; });
+    if (stated == plan_.pairs.end() || name(*stated) != ranks) {
       complain_("/pairs", "nothing is said of rank " + std::to_string(ranks.first) + " and rank " +
                               std::to_string(ranks.second) + ", which have " +
                               std::to_string(edges.size()) + " edges between them");
@@ -144,6 +148,12 @@ class RankVerifier {
       compare(pointer, "rows_in", stated.rows_in, counted.rows_in);
       compare(pointer, "rows_out", stated.rows_out, counted.rows_out);
       compare(pointer, "memory_bytes", stated.memory_bytes, counted.memory_bytes);
+      compare(pointer, "streamed_bytes", stated.streamed_bytes, counted.streamed_bytes);
+      if (expected_.streams(r) && counted.streamed_bytes > plan_.memory_limit) {
+        complain_(pointer, "the rank has to hold " + std::to_string(counted.streamed_bytes) +
+                               " bytes even if it streams its rows, the limit is " +
+                               std::to_string(plan_.memory_limit));
+      }
     }
   }
 
@@ -156,6 +166,24 @@ class RankVerifier {
     }
     for (std::size_t l = 0; l < plan_.row_bytes.size(); ++l) {
       compare("/row_bytes", std::to_string(l).c_str(), plan_.row_bytes[l], 4 * widths.features[l]);
+    }
+  }
+
+  // By what was counted, for the bytes that the plan says.
+  void check_exchange() const {
+    if (!plan_.link) return;
+    const std::vector<double> counted = predicted_exchange_ms(expected_, *plan_.link);
+    if (plan_.exchange_ms.size() != counted.size()) {
+      complain_("/exchange_ms", "expected a time for each of " + std::to_string(counted.size()) +
+                                    " layers, the plan has " +
+                                    std::to_string(plan_.exchange_ms.size()));
+      return;
+    }
+    for (std::size_t l = 0; l < counted.size(); ++l) {
+      const double stated = plan_.exchange_ms[l];
+      if (std::abs(stated - counted[l]) <= 1e-6 + 1e-9 * counted[l]) continue;
+      complain_("/exchange_ms/" + std::to_string(l),
+                "recomputed as " + std::to_string(counted[l]) + " ms");
     }
   }
 

@@ -21,6 +21,7 @@
 #include <set>
 
 #include "gnn/profile/measure_links.hpp"
+#include "gnn/profile/measure_switches.hpp"
 #include "gnn/profile/profile_grid.hpp"
 #include "gnn/profile/sample_graph.hpp"
 #include "gnn/run/bfloat16_features.hpp"
@@ -118,6 +119,7 @@ class Profiler {
     }
     tell_of_disturbance();
     table_.links = measure_links(devices_);
+    if (goes_on) measure_switches();
     table_.index();
     table_.extra["repaired"] = table_.repair_monotone();
     const StageTable::HoldOut held = table_.leave_one_out();
@@ -164,6 +166,27 @@ class Profiler {
     measure(point);
     done_bytes_ += weight_of(point);
     return true;
+  }
+
+  // Of each device that has two blocks, at the smallest point: there a switch matters most.
+  void measure_switches() {
+    constexpr std::int32_t kRounds = 25;
+    const std::vector<Point> points = all_points();
+    for (std::size_t d = 0; d < devices_.size(); ++d) {
+      std::vector<Setup> blocks;
+      for (const Point& point : points) {
+        if (index_of(point.device) == d && blocks.size() < 2) blocks.push_back(set_up(point, 0));
+      }
+      if (blocks.size() < 2) continue;
+      const auto timed = [&](const Setup& setup) -> TimedProgram {
+        return [&setup, part = part_of_larger_graph(setup.graph, graph_nodes_, 0)] {
+          const auto start = Clock::now();
+          setup.block->run(part, setup.inputs);
+          return milliseconds_since(start);
+        };
+      };
+      table_.devices[d].switch_ms = measure_switch_ms(timed(blocks[0]), timed(blocks[1]), kRounds);
+    }
   }
 
   // The points whose visits were all disturbed, each once.
@@ -302,6 +325,11 @@ class Profiler {
       entry_of_[key_of(table_.entries[e])] = e;
     }
     const std::vector<Point> all = all_points();
+    if (left_out_ > 0) {
+      diagnostics_.note({}, std::to_string(left_out_) +
+                                " points are left out: their tensors take " + "more than " +
+                                bytes_text(static_cast<double>(options_.max_bytes)));
+    }
     std::vector<Point> open;
     for (const std::int32_t enough : {(options_.runs + 1) / 2, options_.runs}) {
       for (Point point : all) {
@@ -318,7 +346,7 @@ class Profiler {
 
   std::vector<Point> all_points() {
     std::vector<Point> points;
-    std::int32_t left_out = 0;
+    left_out_ = 0;
     for (const std::int64_t n : grid_.nodes) {
       for (const double degree : grid_.degrees) {
         const auto m = std::max<std::int64_t>(1, std::llround(degree * static_cast<double>(n)));
@@ -336,7 +364,7 @@ class Profiler {
                                   m,
                                   0};
                 if (block_bytes(info, point) > static_cast<double>(options_.max_bytes)) {
-                  ++left_out;
+                  ++left_out_;
                 } else {
                   points.push_back(point);
                 }
@@ -345,10 +373,6 @@ class Profiler {
           }
         }
       }
-    }
-    if (left_out > 0) {
-      diagnostics_.note({}, std::to_string(left_out) + " points are left out: their tensors take " +
-                                "more than " + bytes_text(static_cast<double>(options_.max_bytes)));
     }
     return points;
   }
@@ -546,6 +570,7 @@ class Profiler {
   std::vector<std::vector<std::vector<std::string>>> refusals_;  // device, layer, stage
   StageTable table_;
   ProfileGrid grid_;
+  std::int32_t left_out_ = 0;           // points that are too large
   std::array<SubgraphView, 2> graphs_;  // the last one without halo, and with
   std::int64_t graph_nodes_ = 0;        // of the graph that points are parts of
   std::map<std::string, Tensor> graph_rows_;

@@ -6,15 +6,10 @@
 #include <utility>
 
 #include "npu/support/ids.hpp"
+#include "support/mixed.hpp"
 
 namespace npu::gnn {
 namespace {
-
-std::uint64_t mixed(std::uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-  return value ^ (value >> 31);
-}
 
 double unit(std::uint64_t value) { return static_cast<double>(mixed(value) >> 11) * 0x1p-53; }
 

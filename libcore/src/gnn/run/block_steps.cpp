@@ -44,15 +44,17 @@ std::vector<TensorId> operands_of(const std::variant<Reduction, OwnedSlice>& ker
 class StepBuilder {
  public:
   StepBuilder(const Graph& graph, OwnKernels own, const GnnDevice& device, DeviceInstance& instance,
-              const std::map<std::string, Tensor>& weights)
+              const std::map<std::string, Tensor>& weights, const ProgramSource& source)
       : graph_(graph),
         own_(std::move(own)),
         device_(device),
         instance_(instance),
-        weights_(weights) {}
+        weights_(weights),
+        source_(source) {}
 
   std::vector<BlockStep> build() {
     evaluate(graph_.graph_outputs());
+    if (source_.stored != nullptr && loaded_ != source_.stored->size()) refuse_stored();
     mark_collected_slices();
     return std::move(steps_);
   }
@@ -101,12 +103,35 @@ class StepBuilder {
     // A result that only dead nodes read stays inside; the boundary cannot know that, but it costs
     // one export at most.
     step.boundary = find_boundary(graph_, nodes);
-    step.program = load_gnn_program(
-        device_, instance_,
-        make_sub_ir(graph_, nodes, step.boundary, backend_patterns(instance_.backend().name()))
-            .text,
-        weights_of(step.boundary), program_signature(graph_, nodes.size(), step.boundary.outputs));
+    SubIr sub_ir =
+        make_sub_ir(graph_, nodes, step.boundary, backend_patterns(instance_.backend().name()));
+    GnnProgramInput input{std::move(sub_ir.text), weights_of(step.boundary),
+                          program_signature(graph_, nodes.size(), step.boundary.outputs)};
+    Blob blob = source_.stored != nullptr ? stored_blob(input)
+                                          : compile_gnn_program(device_, instance_, input);
+    if (source_.keeps) {
+      step.kept = {{gnn_program_key(device_, instance_, input), blob},
+                   std::move(nodes),
+                   input.weights,
+                   sub_ir.predicted_kernels};
+    }
+    step.program = load_gnn_program(instance_, std::move(blob), std::move(input));
     steps_.emplace_back(std::move(step));
+  }
+
+  // The next program that was compiled before, which has to be made of just this.
+  Blob stored_blob(const GnnProgramInput& input) {
+    if (loaded_ == source_.stored->size()) refuse_stored();
+    const StoredProgram& program = (*source_.stored)[loaded_++];
+    if (program.key != gnn_program_key(device_, instance_, input)) refuse_stored();
+    return program.blob;
+  }
+
+  [[noreturn]] void refuse_stored() const {
+    throw Error(ErrorCode::kInvalidGraph,
+                "the programs are not those that the plan needs here: compile the plan again with "
+                "npu-compile",
+                {.file = source_.stored_in});
   }
 
   std::vector<NamedTensor> weights_of(const SubgraphBoundary& boundary) const {
@@ -151,6 +176,8 @@ class StepBuilder {
   const GnnDevice& device_;
   DeviceInstance& instance_;
   const std::map<std::string, Tensor>& weights_;
+  const ProgramSource& source_;
+  std::size_t loaded_ = 0;  // of the stored programs
   std::set<std::int32_t> done_;
   std::vector<BlockStep> steps_;
 };
@@ -176,8 +203,9 @@ std::set<std::string> nodes_in_programs(const Graph& graph, const OwnKernels& ow
 
 std::vector<BlockStep> build_block_steps(const Graph& graph, OwnKernels own,
                                          const GnnDevice& device, DeviceInstance& instance,
-                                         const std::map<std::string, Tensor>& weights) {
-  return StepBuilder(graph, std::move(own), device, instance, weights).build();
+                                         const std::map<std::string, Tensor>& weights,
+                                         const ProgramSource& source) {
+  return StepBuilder(graph, std::move(own), device, instance, weights, source).build();
 }
 
 }  // namespace npu::gnn

@@ -231,8 +231,8 @@ ReduceRows choose_level() {
   return reduce_rows_generic;
 }
 
-/// Rows of a piece, some at a time if their weights have to be computed.
-void reduce_piece(const SegmentReduce& reduce, ReduceRows level, std::int64_t begin,
+/// Rows next to each other, some at a time if their weights have to be computed.
+void reduce_range(const SegmentReduce& reduce, ReduceRows level, std::int64_t begin,
                   std::int64_t end) {
   if (reduce.weight_steps.empty()) {
     const float* weights =
@@ -249,6 +249,23 @@ void reduce_piece(const SegmentReduce& reduce, ReduceRows level, std::int64_t be
     while (range.last_row < end && range.edges() * reduce.heads < kValuesAtATime) ++range.last_row;
     level(reduce, edge_values(reduce.weight_steps, range, values), range.first_row, range.last_row);
     range.first_row = range.last_row;
+  }
+}
+
+/// The rows of a piece that are wanted.
+void reduce_piece(const SegmentReduce& reduce, ReduceRows level, std::int64_t begin,
+                  std::int64_t end) {
+  if (reduce.group == nullptr) return reduce_range(reduce, level, begin, end);
+  const auto is_wanted = [&](std::int64_t v) { return reduce.group[v] == reduce.wanted_group; };
+  while (begin < end) {
+    if (!is_wanted(begin)) {
+      ++begin;
+      continue;
+    }
+    std::int64_t next = begin + 1;
+    while (next < end && is_wanted(next)) ++next;
+    reduce_range(reduce, level, begin, next);
+    begin = next;
   }
 }
 

@@ -39,6 +39,10 @@ struct SegmentReduce {
   const float* bias = nullptr;         ///< [heads, width], added; null: none
   RowsOf addend;                       ///< [rows, heads, width], added; may be `out`
   bool relu = false;
+  // Which rows are computed, the others staying as they are: all if `group` is null, else those v
+  // with group[v] == wanted_group.
+  const char* group = nullptr;
+  char wanted_group = 0;
 };
 
 /// Runs on `threads` threads (0: all cores); rows are dealt out by edges. The result does not

@@ -55,6 +55,12 @@ void in_parts(std::int64_t rows, std::size_t bytes_per_row, std::int32_t threads
   });
 }
 
+// Whether edges of the view read rows of the input that may not be there yet. They lie behind the
+// owned rows.
+bool is_late(const BlockInput& input, const SubgraphView& view) {
+  return input.late != nullptr && !view.reads_late.empty();
+}
+
 // The first `rows` local rows of an input, padded where there are fewer.
 Placed materialized(const BlockInput& input, const SubgraphView& view, std::int64_t rows,
                     float padding, const GnnDevice& device, DeviceInstance& instance) {
@@ -67,6 +73,7 @@ Placed materialized(const BlockInput& input, const SubgraphView& view, std::int6
   }
   // Straight into the device's memory: one copy, with the padding.
   const std::int64_t present = in_place ? shape[0] : std::min<std::int64_t>(rows, view.local);
+  if (is_late(input, view) && present > view.owned) input.late->await();
   const std::size_t bytes = row_bytes(input.tensor);
   shape[0] = rows;
   Placed result = allocate_on(device, instance, input.tensor.dtype(), shape);
@@ -154,7 +161,7 @@ class BlockRun {
       // The addend's memory is the program's result, which nothing else refers to.
       reduce.out = const_cast<std::byte*>(placed.tensor.data());
       reduce.out_is_bfloat16 = placed.tensor.dtype() == DType::kBFloat16;
-      segment_reduce(reduce, device_.threads);
+      reduce_in_time(reduction, reduce);
     } else {
       auto* counts = placed.tensor.as_mutable<float>();
       for (std::int64_t v = 0; v < view_.owned; ++v) {
@@ -167,6 +174,30 @@ class BlockRun {
   const Tensor& value(TensorId id) const { return values_.at(id.value).tensor; }
 
  private:
+  // Rows that read nothing late first: they are computed while the others' operands come. The order
+  // of rows does not change their bits.
+  void reduce_in_time(const Reduction& reduction, SegmentReduce& reduce) const {
+    const std::string& name = graph_.tensor(reduction.rows).name;
+    const auto input = inputs_.find(name);
+    const bool reads_late = reads_base_rows(reduction) && is_late(input->second, view_);
+    if (reads_late) {
+      reduce.group = view_.reads_late.data();
+      segment_reduce(reduce, device_.threads);
+      input->second.late->await();
+      reduce.wanted_group = 1;
+    }
+    segment_reduce(reduce, device_.threads);
+  }
+
+  // Whether a reduction reads the rows of the whole graph where they lie.
+  bool reads_base_rows(const Reduction& reduction) const {
+    const TensorInfo& rows = graph_.tensor(reduction.rows);
+    if (rows.kind != TensorKind::kGraphInput || values_.contains(reduction.rows.value)) {
+      return false;
+    }
+    return reduction.gather && inputs_.at(rows.name).by_node && !view_.nodes.empty();
+  }
+
   // The value of a tensor; of an input its rows, padded.
   Placed& input_value(TensorId id) {
     const TensorInfo& info = graph_.tensor(id);
@@ -233,15 +264,12 @@ class BlockRun {
   }
 
   void set_rows(const Reduction& reduction, SegmentReduce& reduce) {
-    const TensorInfo& rows = graph_.tensor(reduction.rows);
-    if (rows.kind == TensorKind::kGraphInput && !values_.contains(reduction.rows.value)) {
-      const BlockInput& input = inputs_.at(rows.name);
-      if (reduction.gather && input.by_node && !view_.nodes.empty()) {
-        // Straight from the rows of the whole graph: the subgraph's are never copied.
-        reduce.sources = view_.base_sources.data();
-        reduce.x = rows_at(input.tensor, reduction.first_column, reduction.row_stride);
-        return;
-      }
+    if (reads_base_rows(reduction)) {
+      // The subgraph's rows are never copied.
+      const BlockInput& input = inputs_.at(graph_.tensor(reduction.rows).name);
+      reduce.sources = view_.base_sources.data();
+      reduce.x = rows_at(input.tensor, reduction.first_column, reduction.row_stride);
+      return;
     }
     reduce.x =
         rows_at(input_value(reduction.rows).tensor, reduction.first_column, reduction.row_stride);
@@ -266,8 +294,10 @@ class BlockRun {
 
 GnnBlock::GnnBlock(const StagedModel& model, std::int32_t layer, std::int32_t first,
                    std::int32_t last, const BlockShape& shape, const GnnDevice& device,
-                   const std::map<std::string, Tensor>& weights)
+                   const std::map<std::string, Tensor>& weights, const StoredUnit* unit,
+                   bool keeps_programs)
     : shape_(shape), device_(device) {
+  source_.keeps = keeps_programs;
   const LayerInfo& info = model.layers[index_of(layer - 1)];
   for (const StageTensor& tensor : info.tensors) {
     per_edge_[tensor.name] = tensor.edge_bytes > 0;
@@ -279,7 +309,9 @@ GnnBlock::GnnBlock(const StagedModel& model, std::int32_t layer, std::int32_t fi
     document = linear_before_aggregate(document, shape, model.file);
     products_first_ = document["nodes"].size() > nodes ? 1 : 0;
   }
-  if (!build_with_products(document, weights, model.file)) {
+  if (unit != nullptr) {
+    build_stored(document, weights, model.file, *unit);
+  } else if (!build_with_products(document, weights, model.file)) {
     build(document, device.instance, weights, model.file);
   }
   for (const TensorId id : graph_.graph_inputs()) {
@@ -305,6 +337,7 @@ bool GnnBlock::build_with_products(const Json& document,
     try {
       build(is_narrow ? with_bfloat16_features(document, shape_, weights, file) : document,
             device_.products, weights, file);
+      is_narrow_ = is_narrow;
       return true;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kUnsupported) throw;
@@ -313,13 +346,24 @@ bool GnnBlock::build_with_products(const Json& document,
   return false;
 }
 
+// As it was built when its programs were compiled.
+void GnnBlock::build_stored(const Json& document, const std::map<std::string, Tensor>& weights,
+                            const std::string& file, const StoredUnit& unit) {
+  source_.stored = &unit.programs;
+  source_.stored_in = unit.file;
+  is_narrow_ = unit.is_narrow;
+  build(is_narrow_ ? with_bfloat16_features(document, shape_, weights, file) : document,
+        unit.on_products ? device_.products : device_.instance, weights, file);
+  source_ = {};
+}
+
 void GnnBlock::build(const Json& document, const std::shared_ptr<DeviceInstance>& instance,
                      const std::map<std::string, Tensor>& weights, const std::string& file) {
   graph_ = read_valid_graph(document.dump(), file);
   instance_ = instance;
   OwnKernels own;
   if (!device_.is_static) own = find_reductions(graph_, shape_.edges, weights);
-  steps_ = build_block_steps(graph_, std::move(own), device_, *instance_, weights);
+  steps_ = build_block_steps(graph_, std::move(own), device_, *instance_, weights, source_);
 }
 
 std::map<std::string, Tensor> GnnBlock::run(const SubgraphView& view,

@@ -9,6 +9,7 @@
 
 #include "gnn/run/block_steps.hpp"
 #include "gnn/run/gnn_programs.hpp"
+#include "gnn/run/late_rows.hpp"
 #include "npu/device/backend.hpp"
 #include "npu/gnn/staged_model.hpp"
 #include "npu/tensor/tensor.hpp"
@@ -23,6 +24,8 @@ struct SubgraphView {
   std::vector<std::int32_t> sources;       ///< local ids, by edge
   std::vector<std::int32_t> nodes;         ///< row of the base tensors by local id; empty: the same
   std::vector<std::int32_t> base_sources;  ///< nodes[sources[e]]; empty if `nodes` is
+  /// By owned row: 1 if one of its edges reads a late row of the base tensors; empty: none does.
+  std::vector<char> reads_late;
   std::int64_t edges() const { return static_cast<std::int64_t>(sources.size()); }
 };
 
@@ -33,6 +36,16 @@ struct BlockInput {
   bool by_node = false;
   /// The same values on the block's device, uploaded before; null: the block uploads what it reads.
   std::shared_ptr<DeviceBuffer> resident;
+  /// Of a tensor some of whose rows come late: a view that reads such rows waits for them.
+  LateRows* late = nullptr;
+};
+
+/// How the programs of a block were compiled, and they themselves if it is not to be done again.
+struct StoredUnit {
+  std::string file;          ///< for messages
+  bool on_products = false;  ///< on GnnDevice::products
+  bool is_narrow = false;    ///< there with features of bfloat16
+  std::vector<StoredProgram> programs;
 };
 
 /// A block of stages, compiled for one shape on one device. Aggregation over edges runs as a
@@ -41,10 +54,11 @@ struct BlockInput {
 class GnnBlock {
  public:
   /// `shape` is what is compiled: padded for static devices. `weights` by state-dict key. Refers to
-  /// the device.
+  /// the device. With `unit` nothing is compiled; `keeps_programs` is for unit_content.
   GnnBlock(const StagedModel& model, std::int32_t layer, std::int32_t first, std::int32_t last,
            const BlockShape& shape, const GnnDevice& device,
-           const std::map<std::string, Tensor>& weights);
+           const std::map<std::string, Tensor>& weights, const StoredUnit* unit = nullptr,
+           bool keeps_programs = false);
 
   /// Inputs by name, unpadded: tensors per node have `view.local` rows if halo nodes have rows in
   /// them, else `view.owned`. Results by name, unpadded. `padding` fills rows that are no nodes.
@@ -62,10 +76,17 @@ class GnnBlock {
   DType feature_dtype() const noexcept { return feature_dtype_; }
   /// Where it computes, and where resident inputs lie: one of the device's instances.
   DeviceInstance& instance() const noexcept { return *instance_; }
+  /// StoredUnit::is_narrow of this block.
+  bool is_narrow() const noexcept { return is_narrow_; }
+
+  const Graph& graph() const noexcept { return graph_; }
+  const std::vector<BlockStep>& steps() const noexcept { return steps_; }
 
  private:
   bool build_with_products(const Json& document, const std::map<std::string, Tensor>& weights,
                            const std::string& file);
+  void build_stored(const Json& document, const std::map<std::string, Tensor>& weights,
+                    const std::string& file, const StoredUnit& unit);
   void build(const Json& document, const std::shared_ptr<DeviceInstance>& instance,
              const std::map<std::string, Tensor>& weights, const std::string& file);
 
@@ -75,6 +96,8 @@ class GnnBlock {
   Graph graph_;
   std::vector<std::string> input_names_;
   DType feature_dtype_ = DType::kFloat32;
+  bool is_narrow_ = false;
+  ProgramSource source_;
   std::map<std::string, bool> per_edge_;  // of inputs and outputs; false: per node
   std::map<std::string, bool> local_rows_;
   std::vector<BlockStep> steps_;

@@ -14,7 +14,7 @@
 
 namespace npu::gnn {
 
-/// Programs of static devices.
+/// Programs of static devices, and of those with memory of their own.
 struct ProgramCounts {
   std::int32_t compiled = 0;
   std::int32_t cache_hits = 0;
@@ -34,7 +34,7 @@ struct GnnDevice {
   std::shared_ptr<DeviceInstance> products;
   /// Of both instances; what blocks compute goes there.
   std::shared_ptr<BufferPool> buffers = std::make_shared<BufferPool>();
-  CompileCache* cache = nullptr;    ///< of programs of static devices; null: compile always
+  CompileCache* cache = nullptr;    ///< of programs that take long; null: compile always
   ProgramCounts* counts = nullptr;  ///< added to, if not null; one thread at a time
 };
 
@@ -43,10 +43,30 @@ struct GnnDevice {
 /// backend.
 std::shared_ptr<DeviceInstance> open_products(const GnnDevice& device);
 
-/// A compiled sub-IR on an instance of the device, from the device's cache if it has one.
-std::unique_ptr<DeviceProgram> load_gnn_program(const GnnDevice& device, DeviceInstance& instance,
-                                                const std::string& sub_ir,
-                                                std::vector<NamedTensor> weights,
-                                                ProgramSignature signature);
+/// What a program of a block is made of.
+struct GnnProgramInput {
+  std::string sub_ir;
+  std::vector<NamedTensor> weights;
+  ProgramSignature signature;
+};
+
+/// A program of a block that was compiled before.
+struct StoredProgram {
+  std::string key;  ///< gnn_program_key of what it was made of
+  Blob blob;
+};
+
+/// A digest of everything that a program depends on: what it is made of, the precision of the
+/// device and the backend of `instance`. O(bytes of weights).
+std::string gnn_program_key(const GnnDevice& device, const DeviceInstance& instance,
+                            const GnnProgramInput& input);
+
+/// The blob of a program on an instance of the device, from the device's cache if it has one.
+Blob compile_gnn_program(const GnnDevice& device, DeviceInstance& instance,
+                         const GnnProgramInput& input);
+
+/// A program ready to run.
+std::unique_ptr<DeviceProgram> load_gnn_program(DeviceInstance& instance, Blob blob,
+                                                GnnProgramInput input);
 
 }  // namespace npu::gnn

@@ -52,7 +52,26 @@ Json ranks_json(const RankReport& ranks) {
                {"rows", ranks.rows},
                {"planned_rows", ranks.planned_rows},
                {"bytes", ranks.bytes},
-               {"exchange_ms", ranks.exchange_ms}};
+               {"exchange_ms", ranks.exchange_ms},
+               {"hidden_ms", ranks.hidden_ms}};
+  Json& layers = json["layers"] = Json::array();
+  for (const RankReport::Layer& layer : ranks.layers) {
+    layers.push_back({{"layer", layer.layer}, {"ms", layer.ms}, {"hidden_ms", layer.hidden_ms}});
+  }
+  Json& shares = json["ranks"] = Json::array();
+  for (const RankReport::Share& share : ranks.shares) {
+    Json& item = shares.emplace_back(Json::object());
+    item["rank"] = shares.size() - 1;
+    if (share.predicted_ms) item["predicted_ms"] = *share.predicted_ms;
+    item["compute_ms"] = share.compute_ms;
+    item["held_ms"] = share.held_ms;
+    item["planned_bytes"] = share.planned_bytes;
+    item["peak_bytes"] = share.peak_bytes;
+    if (!share.streams) continue;
+    item["blocks_read"] = share.blocks_read;
+    item["bytes_read"] = share.bytes_read;
+    item["reads_of_row"] = share.reads_of_row;
+  }
   Json& pairs = json["pairs"] = Json::array();
   for (const RankReport::Pair& pair : ranks.pairs) {
     pairs.push_back({{"from", pair.from},
@@ -61,6 +80,23 @@ Json ranks_json(const RankReport& ranks) {
                      {"planned_rows", pair.planned_rows}});
   }
   return json;
+}
+
+std::string shares_table(const RankReport& ranks) {
+  std::vector<std::vector<std::string>> rows{
+      {">rank", ">predicted ms", ">computed ms", ">held ms", ">planned", ">peak memory", "read"}};
+  for (const RankReport::Share& share : ranks.shares) {
+    rows.push_back({std::to_string(rows.size() - 1),
+                    share.predicted_ms ? fixed_text(*share.predicted_ms, 3) : "-",
+                    fixed_text(share.compute_ms, 3), fixed_text(share.held_ms, 3),
+                    bytes_text(static_cast<double>(share.planned_bytes)),
+                    bytes_text(static_cast<double>(share.peak_bytes)),
+                    share.streams ? bytes_text(static_cast<double>(share.bytes_read)) + " in " +
+                                        std::to_string(share.blocks_read) + " blocks, each row " +
+                                        fixed_text(share.reads_of_row, 2) + " times a layer"
+                                  : ""});
+  }
+  return table_text(rows);
 }
 
 // Which runs the measured time is of.
@@ -82,7 +118,9 @@ std::string format_run_times(const RunReport& report) {
             std::to_string(ranks->rows) + " rows crossed before every layer, " +
             std::to_string(ranks->planned_rows) + " by the plan; " +
             bytes_text(static_cast<double>(ranks->bytes)) + " in all, " +
-            fixed_text(ranks->exchange_ms, 3) + " ms on the first rank\n";
+            fixed_text(ranks->exchange_ms, 3) + " ms on the first rank, of which " +
+            fixed_text(ranks->hidden_ms, 3) + " ms while it computed what needs none of them\n" +
+            shares_table(*ranks);
   }
   return text + "predicted " + fixed_text(report.predicted_ms, 3) + " ms, for runs when warm\n\n";
 }
@@ -102,6 +140,7 @@ Json to_json(const RunReport& report) {
   json["compile_ms"] = report.compile_ms;
   json["static_compiles"] = report.static_compiles;
   json["cache_hits"] = report.cache_hits;
+  if (report.units) json["units"] = *report.units;
   json["fused_reductions"] = report.fused_reductions;
   json["products_first"] = report.products_first;
   json["precision"] = report.precision;
@@ -134,6 +173,14 @@ std::string run_trace(const RunReport& report) {
                 "subgraph " + std::to_string(step.subgraph) + " [" + std::to_string(step.first) +
                     "-" + std::to_string(step.last) + "]",
                 "measured", step.start_ms * 1000, ms * 1000, args);
+  }
+  if (!report.ranks) return trace.text();
+  const int track = static_cast<int>(report.devices.size()) + 1;
+  trace.name_track(track, "exchange");
+  for (const RankReport::Layer& layer : report.ranks->layers) {
+    trace.slice(track, "rows of other ranks", "measured", layer.start_ms * 1000,
+                (layer.end_ms - layer.start_ms) * 1000,
+                {{"layer", layer.layer}, {"hidden_ms", layer.hidden_ms}});
   }
   return trace.text();
 }

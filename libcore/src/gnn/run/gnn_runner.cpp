@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "gnn/run/plan_devices.hpp"
 #include "gnn/run/plan_executor.hpp"
 #include "gnn/run/plan_loader.hpp"
 #include "gnn/run/rank_run.hpp"
+#include "gnn/run/unit_store.hpp"
 #include "npu/gnn/features.hpp"
 #include "npu/gnn/verify_plan.hpp"
 #include "npu/support/elapsed.hpp"
@@ -36,9 +38,7 @@ class RunProgress {
  public:
   explicit RunProgress(const RunOptions& options) : options_(options) {}
 
-  void set_tasks(const TaskGraph& graph) {
-    for (const auto& layer : graph.layers) tasks_ += layer.size();
-  }
+  void set_tasks(std::size_t count) { tasks_ = count; }
   void start(std::int32_t run) { run_ = run; }
 
   bool task_ended(std::int32_t layer) {
@@ -61,8 +61,8 @@ class RunProgress {
 // What the plan says that a device takes for a subgraph in a layer.
 std::optional<double> predicted_ms(
     const std::map<std::pair<std::int32_t, std::int64_t>, const DeviceTimes*>& predicted,
-    const ShareTask& task, std::int32_t layer, const std::string& device) {
-  const auto found = predicted.find({layer, task.subgraph});
+    const ExecutedTask& task, const std::string& device) {
+  const auto found = predicted.find({task.layer, task.subgraph});
   if (found == predicted.end()) return std::nullopt;
   for (const auto& [name, ms] : *found->second) {
     if (name == device) return ms;
@@ -70,22 +70,16 @@ std::optional<double> predicted_ms(
   return std::nullopt;
 }
 
-std::vector<RunStep> steps_of(const PlanExecutor& executor, const Plan& plan) {
+std::vector<RunStep> steps_of(const PlanRun& run, const Plan& plan) {
   std::map<std::pair<std::int32_t, std::int64_t>, const DeviceTimes*> predicted;
   for (const PlanAssignment& assignment : plan.assignments) {
     predicted[{assignment.layer, assignment.subgraph}] = &assignment.device_ms;
   }
   std::vector<RunStep> steps;
-  const auto& states = executor.scheduler().tasks();
-  for (std::size_t l = 0; l < states.size(); ++l) {
-    const auto layer = static_cast<std::int32_t>(l) + 1;
-    for (std::size_t t = 0; t < states[l].size(); ++t) {
-      const ShareTask& task = executor.graph().layers[l][t];
-      const SchedulerTask& state = states[l][t];
-      const std::string& device = plan.devices[static_cast<std::size_t>(state.device)].name;
-      steps.push_back({layer, task.subgraph, task.first, task.last, state.device, state.start_ms,
-                       state.end_ms, state.moved, predicted_ms(predicted, task, layer, device)});
-    }
+  for (const ExecutedTask& task : run.executed()) {
+    const std::string& device = plan.devices[static_cast<std::size_t>(task.device)].name;
+    steps.push_back({task.layer, task.subgraph, task.first, task.last, task.device, task.start_ms,
+                     task.end_ms, task.moved, predicted_ms(predicted, task, device)});
   }
   return steps;
 }
@@ -115,15 +109,10 @@ void warn_of_other_backends(const Plan& plan, const std::vector<GnnDevice>& devi
   }
 }
 
-std::string precision_of(const Plan& plan, const RunOptions& options) {
-  if (!options.precision.empty()) return options.precision;
-  return plan.files.precision.empty() ? "f32" : plan.files.precision;
-}
-
 void warn_of_other_precision(const Plan& plan, const RunOptions& options,
                              Diagnostics& diagnostics) {
   const std::string measured = precision_of(plan, {});
-  const std::string chosen = precision_of(plan, options);
+  const std::string chosen = precision_of(plan, options.precision);
   if (chosen == measured) return;
   diagnostics.warning({}, "the plan runs in " + chosen + " and goes by times of " + measured +
                               "; npu-profile --precision " + chosen + " measures others");
@@ -149,18 +138,81 @@ void compare_and_write(const RunOptions& options, bool is_narrow, RunResult& res
   write_trace(options, result);
 }
 
-ExecutorOptions executor_options(const RunOptions& options, RankRun* ranks, RunProgress& progress) {
+// The units that a run takes its programs from, and the plan that they have to be for.
+struct UnitsOfRun {
+  UnitIndex expected;
+  std::optional<UnitStore> store;
+
+  void open(const RunOptions& options, const LoadedPlan& loaded,
+            const std::vector<GnnDevice>& devices) {
+    if (options.units.empty()) return;
+    store.emplace(options.units);
+    expected.weights = weights_digest(loaded.weights);
+    store->check_plan(expected);
+    store->check_backends(devices);
+  }
+  const UnitStore* get() const { return store ? &*store : nullptr; }
+};
+
+ExecutorOptions executor_options(const RunOptions& options, RankRun* ranks, const UnitStore* units,
+                                 RunProgress& progress) {
   ExecutorOptions result;
+  result.units = units;
   result.padding = options.padding;
   result.goes_on = [&](std::int32_t layer) { return progress.task_ended(layer); };
   if (ranks != nullptr) {
-    result.before_layer = [ranks](Tensor& input) { ranks->before_layer(input); };
+    result.before_layer = [ranks](std::size_t layer, Tensor& input) {
+      ranks->exchange().begin(layer, input);
+    };
+    result.late = ranks->late_rows();
   }
   return result;
 }
 
+// A plan with the rows of its nodes in memory, or with those of a rank in files.
+struct RowsOfRun {
+  std::optional<PlanExecutor> executor;
+  std::optional<RankStream> stream;
+  std::vector<float> piece;
+
+  void open(const LoadedPlan& loaded, const std::vector<GnnDevice>& devices,
+            const RunOptions& options, RankRun* ranks, ExecutorOptions executor_options) {
+    if (ranks == nullptr || !ranks->streams()) {
+      executor.emplace(loaded, devices, options.plan, std::move(executor_options));
+      return;
+    }
+    executor_options.before_layer = {};
+    executor_options.late = nullptr;
+    stream.emplace(loaded, devices, ranks->stream_inputs(options), std::move(executor_options));
+  }
+  PlanRun& run() {
+    if (executor) return *executor;
+    return *stream;
+  }
+  RowReads reads() const { return stream ? stream->reads() : RowReads{}; }
+  RowsToWrite output() {
+    if (executor) {
+      const Tensor& rows = executor->output();
+      const std::int64_t width = rows.shape()[1];
+      return {width, [&rows, width](std::int64_t begin, std::int64_t /*count*/) {
+                return rows.as<float>() + begin * width;
+              }};
+    }
+    return {stream->output().width(), [this](std::int64_t begin, std::int64_t count) {
+              std::vector<RowToRead> wanted;
+              for (std::int64_t i = 0; i < count; ++i) {
+                wanted.push_back({static_cast<std::int32_t>(begin + i), i});
+              }
+              piece.resize(static_cast<std::size_t>(count * stream->output().width()));
+              stream->output().read(wanted, piece.data());
+              return static_cast<const float*>(piece.data());
+            }};
+  }
+};
+
 // `ranks` is null for a plan of one process, which is then `plan`.
-RunResult computed(const RunOptions& options, RankRun* ranks, Plan plan, Diagnostics& diagnostics) {
+RunResult computed(const RunOptions& options, RankRun* ranks, Plan plan, UnitsOfRun& units,
+                   Diagnostics& diagnostics) {
   RunResult result;
   RunReport& report = result.report;
   PhaseTimes times;
@@ -170,14 +222,15 @@ RunResult computed(const RunOptions& options, RankRun* ranks, Plan plan, Diagnos
   ProgramCounts counts;
   std::vector<GnnDevice> devices;
   RunProgress progress(options);
-  std::unique_ptr<PlanExecutor> executor;
+  RowsOfRun rows;
   const auto prepare = [&] {
     loaded =
         ranks == nullptr ? load_plan(std::move(plan), options, times) : ranks->load(options, times);
     const PhaseTimes::Scope phase(times, "devices and programs");
     devices = open_devices(loaded.plan, options, cache, counts);
-    executor = std::make_unique<PlanExecutor>(loaded, devices, options.plan,
-                                              executor_options(options, ranks, progress));
+    units.open(options, loaded, devices);
+    rows.open(loaded, devices, options, ranks,
+              executor_options(options, ranks, units.get(), progress));
   };
   if (ranks == nullptr) {
     prepare();
@@ -186,43 +239,46 @@ RunResult computed(const RunOptions& options, RankRun* ranks, Plan plan, Diagnos
   }
   warn_of_other_backends(loaded.plan, devices, diagnostics);
   warn_of_other_precision(loaded.plan, options, diagnostics);
-  progress.set_tasks(executor->graph());
+  PlanRun& plan_run = rows.run();
+  progress.set_tasks(plan_run.task_count());
   report.load_ms = milliseconds_since(load_start);
   std::vector<double> run_ms;
   for (std::int32_t run = 0; run <= options.bench; ++run) {
     progress.start(run);
     const auto start = Clock::now();
-    executor->execute();
+    plan_run.execute();
     run_ms.push_back(milliseconds_since(start));
     times.add("run", run_ms.back());
   }
-  result.output = executor->output();
+  if (rows.executor) result.output = rows.executor->output();
   report_progress(options.progress, 1, "write");
   for (const std::string& warning : cache.take_warnings()) diagnostics.warning({}, warning);
-  for (const std::string& failure : executor->scheduler().failures()) {
+  for (const std::string& failure : plan_run.failures()) {
     diagnostics.warning({}, failure);
   }
   report.k = loaded.plan.k;
   report.predicted_ms = loaded.plan.makespan_ms;
-  report.output = result.output.shape();
-  if (ranks != nullptr) report.output[0] = ranks->node_count();
+  if (ranks != nullptr) report.predicted_ms = ranks->predicted_ms().value_or(report.predicted_ms);
+  report.output = {ranks == nullptr ? loaded.nodes : ranks->node_count(),
+                   loaded.model.layers.back().output_features};
   for (const PlanDevice& device : loaded.plan.devices) report.devices.push_back(device.name);
-  report.steps = steps_of(*executor, loaded.plan);
+  report.steps = steps_of(plan_run, loaded.plan);
   add_times(run_ms, options.bench > 0, report);
-  report.compile_ms = executor->blocks().compile_ms();
+  report.compile_ms = plan_run.blocks().compile_ms();
   report.static_compiles = counts.compiled;
   report.cache_hits = counts.cache_hits;
-  report.fused_reductions = executor->blocks().fused_reductions();
-  report.products_first = executor->blocks().products_first();
-  report.precision = precision_of(loaded.plan, options);
-  report.reexecuted = executor->scheduler().moved_count();
+  if (units.store) report.units = plan_run.blocks().loaded_units();
+  report.fused_reductions = plan_run.blocks().fused_reductions();
+  report.products_first = plan_run.blocks().products_first();
+  report.precision = precision_of(loaded.plan, options.precision);
+  report.reexecuted = plan_run.moved_count();
   {
     const PhaseTimes::Scope phase(times, "compare and write");
     if (ranks == nullptr) {
       compare_and_write(options, report.precision == "bf16", result);
     } else {
-      if (!options.outputs.empty()) ranks->write(options.outputs, result.output);
-      report.ranks = ranks->finish();
+      if (!options.outputs.empty()) ranks->write(options.outputs, rows.output());
+      report.ranks = ranks->finish(plan_run.started(), run_ms.back(), rows.reads());
       if (ranks->rank() == 0) write_trace(options, result);
     }
   }
@@ -234,21 +290,24 @@ RunResult computed(const RunOptions& options, RankRun* ranks, Plan plan, Diagnos
 RunResult computed_by_rank(RunOptions options, Diagnostics& diagnostics) {
   try {
     Plan plan = read_runnable_plan(options.plan);
+    UnitsOfRun units;
+    if (!options.units.empty()) {
+      units.expected = index_head(plan, precision_of(plan, options.precision));
+    }
     const std::unique_ptr<RankRun> ranks = RankRun::open(options, plan);
     if (ranks == nullptr || ranks->size() == 1) {
-      return computed(options, ranks.get(), std::move(plan), diagnostics);
+      return computed(options, ranks.get(), std::move(plan), units, diagnostics);
     }
     if (options.joined) options.joined(ranks->rank(), ranks->size());
-    if (ranks->rank() == 0) return computed(options, ranks.get(), {}, diagnostics);
+    if (ranks->rank() == 0) return computed(options, ranks.get(), {}, units, diagnostics);
     options.progress = {};
     Diagnostics of_this_rank;
-    RunResult result = computed(options, ranks.get(), {}, of_this_rank);
+    RunResult result = computed(options, ranks.get(), {}, units, of_this_rank);
     result.speaks = false;
     return result;
   } catch (const FailedElsewhere&) {
     RunResult result;
     result.speaks = false;
-    result.failed = true;
     return result;
   }
 }

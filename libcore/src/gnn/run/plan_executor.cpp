@@ -3,8 +3,9 @@
 //
 // Values between segments lie in host memory, whole for the subgraph (segment_values.cpp); rows of
 // a layer's output go straight to their places in the output of the whole graph. Layers are
-// separated by a barrier, which is where halo rows get their new values. Programs are compiled
-// before the first task starts.
+// separated by a barrier, which is where halo rows get their new values; those that other processes
+// send come while tasks run that do not read them. Programs are compiled before the first task
+// starts.
 //
 // Memory: features in and out, and for each subgraph what its unfinished segments exchange.
 #include "gnn/run/plan_executor.hpp"
@@ -19,12 +20,6 @@
 
 namespace npu::gnn {
 namespace {
-
-std::vector<std::int32_t> stage_counts(const StagedModel& model) {
-  std::vector<std::int32_t> counts;
-  for (const LayerInfo& layer : model.layers) counts.push_back(layer.stage_count());
-  return counts;
-}
 
 std::vector<SchedulerDevice> scheduler_devices(const std::vector<GnnDevice>& devices) {
   std::map<std::string, std::int32_t> resources;
@@ -50,31 +45,66 @@ PlanExecutor::PlanExecutor(const LoadedPlan& loaded, const std::vector<GnnDevice
       devices_(devices),
       options_(std::move(options)),
       graph_(build_task_graph(loaded.plan, loaded.parts, loaded.nodes, stage_counts(loaded.model),
-                              plan_file)),
-      table_(loaded.model, loaded.weights, devices, loaded.plan.pad),
+                              plan_file, options_.layer)),
+      table_(options_.blocks),
       resident_features_(devices.size()) {
+  if (table_ == nullptr) {
+    table_ =
+        &own_table_.emplace(loaded.model, loaded.weights, devices, loaded.plan.pad, options_.units);
+  }
   for (const GnnDevice& device : devices) threads_ = std::max(threads_, device.threads);
   for (std::size_t d = 0; d < devices.size(); ++d) {
     device_mutex_.push_back(std::make_unique<std::mutex>());
   }
+  if (options_.late != nullptr) mark_late_rows();
   std::vector<std::vector<SchedulerTask>> tasks;
   for (std::size_t l = 0; l < graph_.layers.size(); ++l) {
     auto& layer_tasks = tasks.emplace_back();
     auto& layer_blocks = blocks_.emplace_back();
     for (const ShareTask& task : graph_.layers[l]) {
       layer_tasks.push_back({task.subgraph, task.segment, task.device});
-      layer_blocks.push_back(&table_.block(static_cast<std::int32_t>(l) + 1, task, task.device));
+      layer_blocks.push_back(&table_->block(static_cast<std::int32_t>(l) + 1, task, task.device));
     }
   }
   TaskRunner& runner = *this;
   scheduler_ = std::make_unique<Scheduler>(std::move(tasks), scheduler_devices(devices), runner);
 }
 
+// Tells views which of their rows read late ones, and puts the parts without such rows first: their
+// tasks run while the others' operands come. O(edges) for every segment.
+void PlanExecutor::mark_late_rows() {
+  const std::vector<char>& is_late = options_.late->is_late();
+  for (std::vector<ShareTask>& tasks : graph_.layers) {
+    std::vector<char> reads_late(loaded_.parts.size(), 0);
+    for (ShareTask& task : tasks) {
+      SubgraphView& view = task.view;
+      if (view.nodes.empty()) continue;  // the whole graph
+      view.reads_late.assign(index_of(view.owned), 0);
+      bool any = false;
+      for (std::size_t v = 0; v < view.reads_late.size(); ++v) {
+        for (std::int64_t e = view.offsets[v]; e < view.offsets[v + 1]; ++e) {
+          if (is_late[index_of(view.base_sources[index_of(e)])] != 0) view.reads_late[v] = 1;
+        }
+        any = any || view.reads_late[v] != 0;
+      }
+      if (any) {
+        reads_late[index_of(task.subgraph)] = 1;
+      } else {
+        view.reads_late.clear();
+      }
+    }
+    std::stable_partition(tasks.begin(), tasks.end(), [&](const ShareTask& task) {
+      return reads_late[index_of(task.subgraph)] == 0;
+    });
+  }
+}
+
 void PlanExecutor::execute() {
   scheduler_->start();
   Tensor x = loaded_.features;
   for (std::size_t l = 0; l < graph_.layers.size(); ++l) {
-    if (options_.before_layer) options_.before_layer(x);
+    if (options_.layer && l != *options_.layer) continue;
+    if (options_.before_layer) options_.before_layer(l, x);
     input_ = std::move(x);
     narrow_input_ = narrow_features(l);
     output_ = Tensor(DType::kFloat32, {loaded_.nodes, loaded_.model.layers[l].output_features});
@@ -82,9 +112,35 @@ void PlanExecutor::execute() {
     for (std::size_t p = 0; p < loaded_.parts.size(); ++p) {
       values_.push_back(std::make_unique<SegmentValues>());
     }
-    scheduler_->run_layer(l);
+    try {
+      scheduler_->run_layer(l);
+    } catch (...) {
+      if (options_.late != nullptr) options_.late->rethrow_failure();
+      throw;
+    }
+    if (options_.late != nullptr) options_.late->await();  // if no task did
     x = output_;
   }
+}
+
+std::size_t PlanExecutor::task_count() const {
+  std::size_t count = 0;
+  for (const auto& layer : graph_.layers) count += layer.size();
+  return count;
+}
+
+std::vector<ExecutedTask> PlanExecutor::executed() const {
+  std::vector<ExecutedTask> executed;
+  const auto& states = scheduler_->tasks();
+  for (std::size_t l = 0; l < states.size(); ++l) {
+    for (std::size_t t = 0; t < states[l].size(); ++t) {
+      const ShareTask& task = graph_.layers[l][t];
+      const SchedulerTask& state = states[l][t];
+      executed.push_back({static_cast<std::int32_t>(l) + 1, task.subgraph, task.first, task.last,
+                          state.device, state.start_ms, state.end_ms, state.moved});
+    }
+  }
+  return executed;
 }
 
 void PlanExecutor::run(std::size_t layer, std::size_t index, std::int32_t device) {
@@ -102,11 +158,11 @@ void PlanExecutor::run(std::size_t layer, std::size_t index, std::int32_t device
     if (name == kFeatureInput) {
       const bool is_narrow = block.feature_dtype() == DType::kBFloat16;
       inputs[name] = {is_narrow ? narrow_input_ : input_, true,
-                      resident_features(layer, task, device, block)};
+                      resident_features(layer, task, device, block), options_.late};
     } else if (name == kDegreeInput) {
-      inputs[name] = {loaded_.degree, true, nullptr};
+      inputs[name] = {loaded_.degree, true, nullptr, nullptr};
     } else {
-      inputs[name] = {values.read(find_tensor(info, name), task), false, nullptr};
+      inputs[name] = {values.read(find_tensor(info, name), task), false, nullptr, nullptr};
     }
   }
   for (auto& [name, value] : block.run(task.view, inputs, options_.padding)) {
@@ -121,8 +177,8 @@ void PlanExecutor::run(std::size_t layer, std::size_t index, std::int32_t device
 
 void PlanExecutor::prepare(std::size_t layer, std::size_t index, std::int32_t device) {
   const std::lock_guard guard(*device_mutex_[index_of(device)]);
-  blocks_[layer][index] =
-      &table_.block(static_cast<std::int32_t>(layer) + 1, graph_.layers[layer][index], device);
+  blocks_[layer][index] = &table_->block(static_cast<std::int32_t>(layer) + 1,
+                                         graph_.layers[layer][index], device, true);
 }
 
 std::string PlanExecutor::name_of(std::size_t layer, std::size_t index) const {
@@ -143,6 +199,7 @@ Tensor PlanExecutor::narrow_features(std::size_t layer) {
       blocks_[layer].begin(), blocks_[layer].end(),
       [](const GnnBlock* block) { return block->feature_dtype() == DType::kBFloat16; });
   if (reader == blocks_[layer].end()) return {};
+  if (options_.late != nullptr) options_.late->await();
   if (layer > 0) return to_bfloat16(input_, threads_);
   if (narrow_features_.bytes() == 0) narrow_features_ = to_bfloat16(input_, threads_);
   return narrow_features_;

@@ -6,12 +6,15 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "gnn/run/block_table.hpp"
+#include "gnn/run/late_rows.hpp"
 #include "gnn/run/plan_loader.hpp"
+#include "gnn/run/plan_run.hpp"
 #include "gnn/run/scheduler.hpp"
 #include "gnn/run/segment_values.hpp"
 #include "gnn/run/task_graph.hpp"
@@ -25,26 +28,37 @@ struct ExecutorOptions {
   /// Called before every task, on the thread of its device. What it throws is a failure of the
   /// device: this is how tests make one fail.
   std::function<void(const std::string& device)> before_task;
-  /// Called before every layer, to fill in the rows of its input that no task of this process
-  /// computes.
-  std::function<void(Tensor& input)> before_layer;
+  /// Called before every layer, from 0, to fill in the rows of its input that no task of this
+  /// process computes.
+  std::function<void(std::size_t layer, Tensor& input)> before_layer;
+  /// Those of them that may come while tasks run; null: none. Outlives the executor.
+  LateRows* late = nullptr;
+  const UnitStore* units = nullptr;  ///< of compiled programs; null: blocks are compiled
+  BlockTable* blocks = nullptr;      ///< shared with other executors; null: one of its own
+  /// From 0: only this layer is run, with the features as its input. Nothing: all of them.
+  std::optional<std::size_t> layer = {};
 };
 
 /// Computes a loaded plan: tasks, blocks and values, in the order of the scheduler. Refers to the
 /// plan and the devices.
-class PlanExecutor : private TaskRunner {
+class PlanExecutor : public PlanRun, private TaskRunner {
  public:
   /// Compiles the blocks of all tasks.
   PlanExecutor(const LoadedPlan& loaded, const std::vector<GnnDevice>& devices,
                const std::string& plan_file, ExecutorOptions options);
 
   /// One run over all layers. Throws what Scheduler::run_layer throws.
-  void execute();
+  void execute() override;
+  std::size_t task_count() const override;
+  std::vector<ExecutedTask> executed() const override;
+  std::chrono::steady_clock::time_point started() const override { return scheduler_->started(); }
+  std::vector<std::string> failures() const override { return scheduler_->failures(); }
+  std::int32_t moved_count() const override { return scheduler_->moved_count(); }
 
   const Tensor& output() const noexcept { return output_; }  ///< of the last run: [nodes, features]
   const TaskGraph& graph() const noexcept { return graph_; }
   const Scheduler& scheduler() const noexcept { return *scheduler_; }
-  const BlockTable& blocks() const noexcept { return table_; }
+  const BlockTable& blocks() const override { return *table_; }
 
  private:
   void run(std::size_t layer, std::size_t task, std::int32_t device) override;
@@ -55,6 +69,7 @@ class PlanExecutor : private TaskRunner {
 
   std::shared_ptr<DeviceBuffer> resident_features(std::size_t layer, const ShareTask& task,
                                                   std::int32_t device, const GnnBlock& block);
+  void mark_late_rows();
   Tensor narrow_features(std::size_t layer);
   void store_rows(const Tensor& value, const ShareTask& task);
 
@@ -62,7 +77,8 @@ class PlanExecutor : private TaskRunner {
   const std::vector<GnnDevice>& devices_;
   ExecutorOptions options_;
   TaskGraph graph_;
-  BlockTable table_;
+  std::optional<BlockTable> own_table_;
+  BlockTable* table_;
   std::vector<std::vector<const GnnBlock*>> blocks_;  // by layer and task
   std::vector<std::unique_ptr<std::mutex>> device_mutex_;
   std::vector<std::map<std::pair<const DeviceInstance*, DType>, std::shared_ptr<DeviceBuffer>>>

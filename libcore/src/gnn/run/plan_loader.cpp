@@ -142,7 +142,7 @@ LoadedPlan load_plan(const RunOptions& options, PhaseTimes& times) {
   return load_plan(read_runnable_plan(options.plan), options, times);
 }
 
-LoadedPlan load_plan(Plan stated, const RunOptions& options, PhaseTimes& times) {
+LoadedPlan load_plan_parts(Plan stated, const RunOptions& options, PhaseTimes& times) {
   report_progress(options.progress, 0, "load");
   LoadedPlan loaded;
   loaded.plan = std::move(stated);
@@ -155,12 +155,28 @@ LoadedPlan load_plan(Plan stated, const RunOptions& options, PhaseTimes& times) 
   loaded.parts =
       timed(options, times, "subgraphs", [&] { return extract_subgraphs(graph, part_of, plan.k); });
   check_sizes(loaded, options.plan);
-  loaded.features =
-      timed(options, times, "read the features", [&] { return read_features(options.features); });
-  check_features(loaded, options.features);
   loaded.degree = degrees_of(graph);
   loaded.weights = load_staged_weights(loaded.model, options.weights);
   return loaded;
+}
+
+LoadedPlan load_plan(Plan stated, const RunOptions& options, PhaseTimes& times) {
+  LoadedPlan loaded = load_plan_parts(std::move(stated), options, times);
+  loaded.features =
+      timed(options, times, "read the features", [&] { return read_features(options.features); });
+  check_features(loaded, options.features);
+  return loaded;
+}
+
+std::vector<std::int32_t> stage_counts(const StagedModel& model) {
+  std::vector<std::int32_t> counts;
+  for (const LayerInfo& layer : model.layers) counts.push_back(layer.stage_count());
+  return counts;
+}
+
+std::string precision_of(const Plan& plan, const std::string& asked) {
+  if (!asked.empty()) return asked;
+  return plan.files.precision.empty() ? "f32" : plan.files.precision;
 }
 
 std::map<std::string, Tensor> load_staged_weights(const StagedModel& model,

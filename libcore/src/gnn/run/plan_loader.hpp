@@ -38,6 +38,15 @@ LoadedPlan load_plan(const RunOptions& options, PhaseTimes& times);
 /// The same with the plan, which may have come through a pipe, read already.
 LoadedPlan load_plan(Plan stated, const RunOptions& options, PhaseTimes& times);
 
+/// load_plan without the features: what compiling takes.
+LoadedPlan load_plan_parts(Plan stated, const RunOptions& options, PhaseTimes& times);
+
+/// The precision that a plan runs in: what the options ask for, else that of its times.
+std::string precision_of(const Plan& plan, const std::string& asked);
+
+/// Stages of each layer.
+std::vector<std::int32_t> stage_counts(const StagedModel& model);
+
 /// The model of a plan. Throws Error for a plan that names no model or no graph, or another version
 /// of the model.
 StagedModel read_plan_model(const Plan& plan, const std::string& path);

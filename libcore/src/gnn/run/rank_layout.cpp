@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lays out what one rank holds, sends and receives. Both ends of a pair number its rows alike:
 // features by source, then sums by target. O(nodes + edges into the rank's nodes, and into those
-// whose sums it sends).
+// whose sums it sends), up to logarithms; if features alone cross, O(nodes + edges of the graph),
+// since the plan does not list who reads a row.
 #include "gnn/run/rank_layout.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <set>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -59,7 +61,9 @@ class Layouter {
     find_crossings();
     number_received();
     add_sent();
-    for (const std::int32_t part : plan_.ranks[index_of(rank_)].parts) add_part(part);
+    std::size_t first = 0;  // own nodes are together by part
+    for (const std::int32_t part : plan_.ranks[index_of(rank_)].parts)
+      first = add_part(part, first);
     finish();
     return std::move(layout_);
   }
@@ -186,12 +190,12 @@ class Layouter {
     return {tree_.place(part(u)), row_of_[index_of(u)]};
   }
 
-  void add_part(std::int32_t number) {
+  // Adds the part whose nodes begin at row `first`, and returns where they end.
+  std::size_t add_part(std::int32_t number, std::size_t first) {
     Subgraph& own = layout_.parts[index_of(number)];
-    std::vector<std::int32_t> nodes;
-    for (const std::int32_t v : layout_.own_nodes) {
-      if (part(v) == number) nodes.push_back(v);
-    }
+    std::size_t end = first;
+    while (end < layout_.own_nodes.size() && part(layout_.own_nodes[end]) == number) ++end;
+    const std::span nodes(layout_.own_nodes.data() + first, end - first);
     own.owned = static_cast<std::int64_t>(nodes.size());
     own.offsets.push_back(0);
     // Local numbers by row.
@@ -211,6 +215,7 @@ class Layouter {
       }
       own.offsets.push_back(static_cast<std::int64_t>(own.sources.size()));
     }
+    return end;
   }
 
   std::vector<std::int32_t> rows_read(std::int32_t v) const {
@@ -253,13 +258,19 @@ class Layouter {
   }
 
   void finish() {
+    layout_.holds_sums = plan_.sums;
     if (!plan_.sums) {
       layout_.row_count = layout_.own_count() + layout_.received;
+      layout_.late.assign(index_of(layout_.row_count), 1);
+      std::fill_n(layout_.late.begin(), layout_.own_count(), 0);
       return;
     }
     const std::int64_t sums = layout_.local.size();
     layout_.row_count = layout_.own_count() + sums + (sums > 0 ? 1 : 0);
     check_rows(layout_.row_count);
+    const std::vector<char> reads = layout_.local.reads_from(layout_.own_count());
+    layout_.late.assign(index_of(layout_.row_count), 0);
+    std::copy(reads.begin(), reads.end(), layout_.late.begin() + layout_.own_count());
     for (Subgraph& own : layout_.parts) {
       for (std::int32_t& row : own.nodes) {
         if (row == kZeros) row = static_cast<std::int32_t>(layout_.row_count - 1);
@@ -290,6 +301,33 @@ RankLayout lay_out_rank(const Plan& plan, const GraphRows& in_edges,
                         const std::vector<std::int32_t>& part_of, std::int32_t rank,
                         const std::string& file) {
   return Layouter(plan, in_edges, part_of, rank, file).lay_out();
+}
+
+// If they do not, the graph is another one.
+void check_rank_parts(const Plan& plan, std::int32_t rank, const std::vector<Subgraph>& parts,
+                      const std::string& file) {
+  const std::vector<std::int32_t>& own = plan.ranks->ranks[index_of(rank)].parts;
+  for (const PlanSubgraph& stated : plan.subgraphs) {
+    const SubgraphSize& size = stated.size;
+    if (std::find(own.begin(), own.end(), size.id) == own.end()) continue;
+    const Subgraph& part = parts[index_of(size.id)];
+    const auto edges = static_cast<std::int64_t>(part.sources.size());
+    if (size.n - size.halo == part.owned && size.m == edges) continue;
+    throw Error(ErrorCode::kInvalidGraph,
+                "part " + std::to_string(size.id) + " has " + std::to_string(part.owned) +
+                    " nodes and " + std::to_string(edges) + " edges in the graph, in the plan " +
+                    std::to_string(size.n - size.halo) + " and " + std::to_string(size.m),
+                {.file = file});
+  }
+}
+
+EdgeSums checked_edge_sums(const Plan& plan, const StagedModel& model, const std::string& file) {
+  EdgeSums sums = edge_sums(model);
+  if (plan.ranks->sums && !sums.refusal.empty()) {
+    throw Error(ErrorCode::kInvalidGraph, "only features may cross: " + sums.refusal,
+                {.file = file, .pointer = "/ranks/exchange"});
+  }
+  return sums;
 }
 
 Plan plan_of_rank(const Plan& plan, std::int32_t rank) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gnn/graph/binary_graph.hpp"
+#include "gnn/model/edge_sums.hpp"
 #include "gnn/run/row_sums.hpp"
 #include "npu/gnn/halo.hpp"
 #include "npu/gnn/plan_document.hpp"
@@ -26,16 +27,30 @@ struct RankLayout {
   TransportPeers to;
   RowSums sent;   ///< rows to send, in the order of `to`; a row of features is a sum of one
   RowSums local;  ///< rows behind the owned ones, if sums cross; else received rows lie there
+  bool holds_sums = false;    ///< rows behind the owned ones are `local`
   std::int64_t received = 0;  ///< rows of all ranks of `from`
+  std::vector<char> late;     ///< by row: 1 if it holds what is received
 
   std::int64_t own_count() const noexcept { return static_cast<std::int64_t>(own_nodes.size()); }
+  /// `late` of the rows of `local`.
+  const char* late_sums() const noexcept { return late.data() + own_nodes.size(); }
 };
 
 /// The layout of one rank of a plan with ranks. Throws Error kInvalidGraph if the plan's covers do
-/// not cover the edges of the graph; `file` is the plan's. O(nodes + edges of the rank).
+/// not cover the edges of the graph; `file` is the plan's. O(nodes + edges of the rank), or of the
+/// whole graph if features alone cross.
 RankLayout lay_out_rank(const Plan& plan, const GraphRows& in_edges,
                         const std::vector<std::int32_t>& part_of, std::int32_t rank,
                         const std::string& file);
+
+/// Throws Error kInvalidGraph unless the parts of a rank, which were laid out from the graph, have
+/// as many nodes and edges as the plan says; `file` is the plan's.
+void check_rank_parts(const Plan& plan, std::int32_t rank, const std::vector<Subgraph>& parts,
+                      const std::string& file);
+
+/// What layers of the model sum over edges. Throws Error kInvalidGraph if sums are to cross between
+/// the plan's ranks that the model does not have; `file` is the plan's.
+EdgeSums checked_edge_sums(const Plan& plan, const StagedModel& model, const std::string& file);
 
 /// The plan with nothing but the clusters of one rank's parts.
 Plan plan_of_rank(const Plan& plan, std::int32_t rank);

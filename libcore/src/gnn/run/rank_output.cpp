@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <optional>
@@ -38,11 +39,10 @@ class SharedFile {
   SharedFile(const SharedFile&) = delete;
   SharedFile& operator=(const SharedFile&) = delete;
 
-  void write(const Tensor& rows, const std::vector<std::int32_t>& own_nodes,
+  void write(const RowsToWrite& rows, const std::vector<std::int32_t>& own_nodes,
              std::int64_t node_count) {
-    const Shape shape{node_count, rows.shape()[1]};
-    const std::string header = npy_header(rows.dtype(), shape);
-    const std::size_t width = index_of(rows.shape()[1]) * sizeof(float);
+    const std::string header = npy_header(DType::kFloat32, {node_count, rows.width});
+    const std::size_t width = index_of(rows.width) * sizeof(float);
     std::int64_t suffix = 0;
     do_together(transport_, [&] {
       if (is_first()) suffix = make(header, header.size() + width * index_of(node_count));
@@ -111,16 +111,23 @@ class SharedFile {
     }
   }
 
-  // Nodes that follow one another are written at once.
-  void write_rows(const Tensor& rows, const std::vector<std::int32_t>& own_nodes,
+  // Nodes that follow one another are written at once, some megabytes at a time.
+  void write_rows(const RowsToWrite& rows, const std::vector<std::int32_t>& own_nodes,
                   std::size_t header, std::size_t width) const {
-    const auto* bytes = reinterpret_cast<const char*>(rows.data());
-    for (std::size_t begin = 0; begin < own_nodes.size();) {
-      std::size_t end = begin + 1;
-      while (end < own_nodes.size() && own_nodes[end] == own_nodes[end - 1] + 1) ++end;
-      write_at({bytes + begin * width, (end - begin) * width},
-               header + index_of(own_nodes[begin]) * width);
-      begin = end;
+    constexpr std::size_t kMostAtOnce = std::size_t{1} << 22;
+    const std::size_t most =
+        std::max<std::size_t>(1, kMostAtOnce / std::max<std::size_t>(1, width));
+    for (std::size_t first = 0; first < own_nodes.size(); first += most) {
+      const std::size_t last = std::min(own_nodes.size(), first + most);
+      const auto* bytes = reinterpret_cast<const char*>(
+          rows.rows(static_cast<std::int64_t>(first), static_cast<std::int64_t>(last - first)));
+      for (std::size_t begin = first; begin < last;) {
+        std::size_t end = begin + 1;
+        while (end < last && own_nodes[end] == own_nodes[end - 1] + 1) ++end;
+        write_at({bytes + (begin - first) * width, (end - begin) * width},
+                 header + index_of(own_nodes[begin]) * width);
+        begin = end;
+      }
     }
   }
 
@@ -136,7 +143,7 @@ class SharedFile {
 
 }  // namespace
 
-void write_rank_rows(const std::string& path, const Tensor& rows,
+void write_rank_rows(const std::string& path, const RowsToWrite& rows,
                      const std::vector<std::int32_t>& own_nodes, std::int64_t node_count,
                      const Transport* transport) {
   SharedFile(path, transport).write(rows, own_nodes, node_count);

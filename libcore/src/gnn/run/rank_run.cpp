@@ -8,13 +8,18 @@
 #include "gnn/run/rank_run.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <numeric>
 
 #include "gnn/model/edge_sums.hpp"
 #include "gnn/run/rank_output.hpp"
 #include "npu/gnn/features.hpp"
 #include "npu/support/elapsed.hpp"
 #include "npu/support/ids.hpp"
+#include "npu/support/progress.hpp"
 #include "tensor/npy.hpp"
 
 namespace npu::gnn {
@@ -40,7 +45,6 @@ Tensor own_features(const std::string& path, const RankLayout& layout, std::int6
   return own;
 }
 
-// Not kUsage: all processes are to end with the same status.
 void check_options(const RunOptions& options) {
   if (!options.expect.empty()) {
     throw Error(ErrorCode::kUnsupported,
@@ -74,6 +78,7 @@ std::unique_ptr<RankRun> RankRun::open(const RunOptions& options, Plan& plan) {
   std::unique_ptr<RankRun> run(new RankRun(std::move(plan)));
   if (planned == 1) return run;
   run->transport_ = Transport::join("mpi");
+  run->transport_->on_leave(options.left);
   if (run->transport_->size() == planned) return run;
   throw Error(ErrorCode::kFailed, "the launcher has started " + processes_text(planned) +
                                       ", MPI found " + std::to_string(run->transport_->size()) +
@@ -85,6 +90,7 @@ LoadedPlan RankRun::load(const RunOptions& options, PhaseTimes& times) {
   threads_ = options.threads;
   LoadedPlan loaded;
   loaded.model = read_plan_model(plan_, options.plan);
+  const EdgeSums sums = checked_edge_sums(plan_, loaded.model, options.plan);
   {
     const GraphRows rows = read_plan_rows(plan_, options, times);
     const std::vector<std::int32_t> part_of =
@@ -92,47 +98,34 @@ LoadedPlan RankRun::load(const RunOptions& options, PhaseTimes& times) {
     const PhaseTimes::Scope phase(times, "subgraphs");
     node_count_ = rows.node_count();
     layout_ = lay_out_rank(plan_, rows, part_of, rank(), options.plan);
-    loaded.degree = degrees(rows);
+    loaded.degree = degrees(rows, sums.neutral_degree);
+    if (plan_.ranks->sums && !sums.factor.empty()) {
+      for (const std::int32_t v : layout_.own_nodes) {
+        factors_.push_back(factor_of(sums.factor, static_cast<float>(rows.degree(v))));
+      }
+    }
   }
+  exchange_ = std::make_unique<RankExchange>(layout_, transport_.get(), factors_, threads_);
   // They can have millions of rows, and nobody reads them again.
   for (RankPair& pair : plan_.ranks->pairs) pair.cover = {};
   loaded.plan = plan_of_rank(plan_, rank());
-  check_parts(options.plan);
-  if (const std::string refusal = edge_sum_refusal(loaded.model);
-      plan_.ranks->sums && !refusal.empty()) {
-    throw Error(ErrorCode::kInvalidGraph, "only features may cross: " + refusal,
-                {.file = options.plan, .pointer = "/ranks/exchange"});
-  }
+  check_rank_parts(plan_, rank(), layout_.parts, options.plan);
   loaded.parts = std::move(layout_.parts);
   loaded.nodes = layout_.row_count;
   const PhaseTimes::Scope phase(times, "read the features");
-  loaded.features = own_features(options.features, layout_, node_count_,
-                                 loaded.model.layers.front().input_features);
+  if (!streams()) {
+    loaded.features = own_features(options.features, layout_, node_count_,
+                                   loaded.model.layers.front().input_features);
+  }
   loaded.weights = load_staged_weights(loaded.model, options.weights);
   return loaded;
 }
 
-// The rank's parts have as many nodes and edges as the plan says: else the graph is another one.
-void RankRun::check_parts(const std::string& file) const {
-  const std::vector<std::int32_t>& own = plan_.ranks->ranks[index_of(rank())].parts;
-  for (const PlanSubgraph& stated : plan_.subgraphs) {
-    const SubgraphSize& size = stated.size;
-    if (std::find(own.begin(), own.end(), size.id) == own.end()) continue;
-    const Subgraph& part = layout_.parts[index_of(size.id)];
-    const auto edges = static_cast<std::int64_t>(part.sources.size());
-    if (size.n - size.halo == part.owned && size.m == edges) continue;
-    throw Error(ErrorCode::kInvalidGraph,
-                "part " + std::to_string(size.id) + " has " + std::to_string(part.owned) +
-                    " nodes and " + std::to_string(edges) + " edges in the graph, in the plan " +
-                    std::to_string(size.n - size.halo) + " and " + std::to_string(size.m),
-                {.file = file});
-  }
-}
-
-// Sums have none: a layer that reads degrees by edge exchanges features.
-Tensor RankRun::degrees(const GraphRows& in_edges) const {
+// Rows that hold sums have the one whose factor is 1: what they sum has its factors already.
+Tensor RankRun::degrees(const GraphRows& in_edges, float of_sums) const {
   Tensor degree(DType::kFloat32, {layout_.row_count});
   auto* values = degree.as_mutable<float>();
+  std::fill_n(values, layout_.row_count, of_sums);
   for (const std::int32_t v : layout_.own_nodes) *values++ = static_cast<float>(in_edges.degree(v));
   for (const std::int32_t u : layout_.halo_nodes) {
     *values++ = static_cast<float>(in_edges.degree(u));
@@ -145,41 +138,86 @@ void RankRun::prepare_together(const std::function<void()>& prepare) const {
   if (transport_ != nullptr) transport_->connect(layout_.from, layout_.to);
 }
 
-void RankRun::before_layer(Tensor& x) {
-  const auto start = Clock::now();
-  const std::int64_t width = x.shape()[1];
-  const std::int64_t own = layout_.own_count();
-  auto* rows = x.as_mutable<float>();
-  const bool sums = plan_.ranks->sums;
-  if (transport_ != nullptr) {
-    out_.resize(index_of(layout_.sent.size() * width));
-    layout_.sent.compute({rows, own, nullptr, width}, out_.data(), threads_);
-    float* in = rows + own * width;
-    if (sums) {
-      in_.resize(index_of(layout_.received * width));
-      in = in_.data();
-    }
-    const auto row_bytes = width * static_cast<std::int64_t>(sizeof(float));
-    transport_->exchange(out_.data(), in, row_bytes);
-    ++exchanges_;
-    bytes_sent_ += layout_.sent.size() * row_bytes;
+// Files between layers lie beside the output, which has to have room for rows as well.
+StreamInputs RankRun::stream_inputs(const RunOptions& options) {
+  const char* temporary = std::getenv("TMPDIR");
+  const std::size_t slash = options.outputs.rfind('/');
+  std::string folder = temporary == nullptr || *temporary == 0 ? "/tmp" : temporary;
+  if (!options.outputs.empty()) {
+    folder = slash == std::string::npos ? "." : options.outputs.substr(0, slash + 1);
   }
-  layout_.local.compute({rows, own, in_.data(), width}, rows + own * width, threads_);
-  exchange_ms_ += milliseconds_since(start);
+  return {&layout_, exchange_.get(), options.plan, options.features, folder, node_count_};
 }
 
-void RankRun::write(const std::string& path, const Tensor& output) const {
+void RankRun::write(const std::string& path, const RowsToWrite& output) const {
   write_rank_rows(path, output, layout_.own_nodes, node_count_, transport_.get());
 }
 
-RankReport RankRun::finish() {
+std::optional<double> RankRun::predicted_ms() const {
+  const std::vector<RankShare>& ranks = plan_.ranks->ranks;
+  const bool says = std::all_of(ranks.begin(), ranks.end(),
+                                [](const RankShare& rank) { return !rank.compute_ms.empty(); });
+  return says ? std::optional(plan_.ranks->makespan_ms()) : std::nullopt;
+}
+
+// Every rank fills in its own numbers, which add up to all of them.
+std::vector<RankReport::Share> RankRun::shares(const RankReport& own, double run_ms,
+                                               const RowReads& reads) const {
+  constexpr std::size_t kNumbers = 6;
+  double held_ms = 0;
+  for (const RankReport::Layer& layer : own.layers) held_ms += layer.ms - layer.hidden_ms;
+  const auto microseconds = [](double ms) { return std::llround(ms * 1e3); };
+  std::vector<std::int64_t> numbers(kNumbers * index_of(size()), 0);
+  std::int64_t* const mine = numbers.data() + kNumbers * index_of(rank());
+  mine[0] = microseconds(run_ms - held_ms);
+  mine[1] = microseconds(held_ms);
+  mine[2] = peak_rss_bytes();
+  mine[3] = reads.blocks;
+  mine[4] = reads.bytes;
+  mine[5] = reads.rows;
+  if (transport_ != nullptr) transport_->sum(numbers);
+  std::vector<RankReport::Share> shares;
+  for (const RankShare& planned : plan_.ranks->ranks) {
+    const std::int64_t* const measured = numbers.data() + kNumbers * shares.size();
+    RankReport::Share& share = shares.emplace_back();
+    if (!planned.compute_ms.empty()) {
+      share.predicted_ms =
+          std::accumulate(planned.compute_ms.begin(), planned.compute_ms.end(), 0.0);
+    }
+    share.compute_ms = static_cast<double>(measured[0]) / 1e3;
+    share.held_ms = static_cast<double>(measured[1]) / 1e3;
+    const std::size_t rank = shares.size() - 1;
+    share.streams = plan_.ranks->streams(rank);
+    share.planned_bytes = share.streams ? planned.streamed_bytes : planned.memory_bytes;
+    share.peak_bytes = measured[2];
+    share.blocks_read = measured[3];
+    share.bytes_read = measured[4];
+    const auto layers = static_cast<double>(plan_.ranks->row_bytes.size());
+    if (planned.nodes > 0) {
+      share.reads_of_row =
+          static_cast<double>(measured[5]) / (static_cast<double>(planned.nodes) * layers);
+    }
+  }
+  return shares;
+}
+
+RankReport RankRun::finish(Clock::time_point start, double run_ms, const RowReads& reads) {
   RankReport report;
   report.size = size();
   report.exchange = plan_.ranks->sums ? "cover" : "features";
-  report.exchanges = exchanges_;
+  report.exchanges = exchange_->count();
   report.planned_rows = plan_.ranks->rows();
-  report.exchange_ms = exchange_ms_;
-  report.bytes = bytes_sent_;
+  report.exchange_ms = exchange_->ms();
+  report.hidden_ms = exchange_->hidden_ms();
+  for (const LayerExchange& exchange : exchange_->last_run()) {
+    const auto since = [&](Clock::time_point when) {
+      return std::chrono::duration<double, std::milli>(when - start).count();
+    };
+    report.layers.push_back({static_cast<std::int32_t>(exchange.layer) + 1, since(exchange.begin),
+                             since(exchange.end), exchange.ms, exchange.hidden_ms});
+  }
+  report.bytes = exchange_->bytes_sent();
+  report.shares = shares(report, run_ms, reads);
   const std::size_t ranks = index_of(size());
   std::vector<std::int64_t> rows(ranks * ranks, 0);  // by sender and receiver
   for (std::size_t i = 0; i < layout_.to.ranks.size(); ++i) {

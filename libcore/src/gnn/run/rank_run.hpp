@@ -4,14 +4,19 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "gnn/run/plan_loader.hpp"
+#include "gnn/run/rank_exchange.hpp"
 #include "gnn/run/rank_layout.hpp"
+#include "gnn/run/rank_output.hpp"
+#include "gnn/run/rank_stream.hpp"
 #include "npu/gnn/gnn_report.hpp"
 #include "npu/gnn/gnn_runner.hpp"
+#include "npu/support/ids.hpp"
 #include "transport/transport.hpp"
 
 namespace npu::gnn {
@@ -35,31 +40,41 @@ class RankRun {
   /// Calls `prepare` on every rank, as do_together does.
   void prepare_together(const std::function<void()>& prepare) const;
 
-  /// Exchanges what the next layer reads of its input `x`, and puts it behind the owned rows.
-  void before_layer(Tensor& x);
+  /// What crosses before layers. Once the plan is loaded.
+  RankExchange& exchange() { return *exchange_; }
+  /// The rows that come while a layer is computed; null: there is one rank.
+  LateRows* late_rows() { return transport_ == nullptr ? nullptr : exchange_.get(); }
+
+  /// Whether the rows of this rank stay in files. Once the plan is loaded.
+  bool streams() const { return plan_.ranks->streams(index_of(rank())); }
+  /// What that takes.
+  StreamInputs stream_inputs(const RunOptions& options);
 
   /// Collective, as what follows.
-  void write(const std::string& path, const Tensor& output) const;
-  /// What crossed between all ranks. Then parts from the others.
-  RankReport finish();
+  void write(const std::string& path, const RowsToWrite& output) const;
+  /// What crossed between all ranks; the last run began at `start` and took `run_ms`. Then parts
+  /// from the others.
+  RankReport finish(Clock::time_point start, double run_ms, const RowReads& reads);
+
+  /// Of all ranks, with exchanges if the plan has a link; nothing if the plan does not say.
+  std::optional<double> predicted_ms() const;
 
   std::int64_t node_count() const noexcept { return node_count_; }
 
  private:
   explicit RankRun(Plan plan) : plan_(std::move(plan)) {}
-  void check_parts(const std::string& file) const;
-  Tensor degrees(const GraphRows& in_edges) const;
+  Tensor degrees(const GraphRows& in_edges, float of_sums) const;
+  std::vector<RankReport::Share> shares(const RankReport& own, double run_ms,
+                                        const RowReads& reads) const;
 
   Plan plan_;
-  std::unique_ptr<Transport> transport_;
   RankLayout layout_;
   std::int64_t node_count_ = 0;
   std::int32_t threads_ = 0;
-  std::vector<float> out_;
-  std::vector<float> in_;
-  std::int64_t exchanges_ = 0;
-  std::int64_t bytes_sent_ = 0;
-  double exchange_ms_ = 0;
+  std::vector<float> factors_;  // of the owned rows in sums; empty: 1
+  std::unique_ptr<RankExchange> exchange_;
+  // Behind the memory that an exchange may still write to when a run fails: it ends first.
+  std::unique_ptr<Transport> transport_;
 };
 
 }  // namespace npu::gnn

@@ -27,8 +27,8 @@ class Adder {
               std::size_t depth) {
     const std::size_t bytes = index_of(rows_.width) * sizeof(float);
     if (terms.size() == 1 || node.size() == 1) {
-      std::memcpy(out, rows_.at(terms.front().row), bytes);
-      for (const RowSums::Term& term : terms.subspan(1)) add(rows_.at(term.row), out);
+      std::memcpy(out, scaled(terms.front().row), bytes);
+      for (const RowSums::Term& term : terms.subspan(1)) add(scaled(term.row), out);
       return;
     }
     const PartTree::Node second = node.second();
@@ -46,11 +46,23 @@ class Adder {
   }
 
  private:
+  // A row times its factor, rounded: another rank that is sent the row adds the same bits.
+  const float* scaled(std::int32_t row) {
+    const float* const values = rows_.at(row);
+    if (rows_.factors == nullptr || row >= rows_.own_count) return values;
+    scaled_.resize(index_of(rows_.width));
+    for (std::int64_t c = 0; c < rows_.width; ++c) {
+      scaled_[index_of(c)] = rows_.factors[row] * values[c];
+    }
+    return scaled_.data();
+  }
+
   void add(const float* row, float* out) const {
     for (std::int64_t c = 0; c < rows_.width; ++c) out[c] += row[c];
   }
 
   const RowSums::Rows& rows_;
+  std::vector<float> scaled_;
   std::vector<std::vector<float>> scratch_;
 };
 
@@ -64,18 +76,33 @@ void RowSums::add(PartTree::Node node, std::vector<Term> terms) {
   offsets_.push_back(static_cast<std::int64_t>(terms_.size()));
 }
 
+std::vector<char> RowSums::reads_from(std::int64_t row) const {
+  std::vector<char> reads(nodes_.size(), 0);
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    for (std::int64_t t = offsets_[i]; t < offsets_[i + 1]; ++t) {
+      if (terms_[index_of(t)].row >= row) reads[i] = 1;
+    }
+  }
+  return reads;
+}
+
 void RowSums::compute(const Rows& rows, float* out, std::int32_t threads) const {
-  const auto pieces = index_of((size() + kPiece - 1) / kPiece);
+  compute(rows, out, threads, Choice{});
+}
+
+void RowSums::compute(const Rows& rows, float* out, std::int32_t threads,
+                      const Choice& choice) const {
+  const std::int64_t last = choice.last < 0 ? size() : choice.last;
+  const auto pieces = index_of((last - choice.first + kPiece - 1) / kPiece);
   const std::size_t most =
       threads > 0 ? index_of(threads) : std::max(1U, std::thread::hardware_concurrency());
   run_pieces(pieces, most, [&](std::size_t piece) {
     Adder adder(rows);
-    const auto end = std::min(size(), static_cast<std::int64_t>(piece + 1) * kPiece);
-    for (auto i = static_cast<std::int64_t>(piece) * kPiece; i < end; ++i) {
-      const std::int64_t begin = offsets_[index_of(i)];
-      const std::span<const Term> terms(terms_.data() + begin,
-                                        index_of(offsets_[index_of(i) + 1] - begin));
-      adder.add_up(terms, nodes_[index_of(i)], out + i * rows.width, 0);
+    const std::int64_t begin = choice.first + static_cast<std::int64_t>(piece) * kPiece;
+    const std::int64_t end = std::min(last, begin + kPiece);
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (choice.group != nullptr && choice.group[i] != choice.wanted) continue;
+      adder.add_up(terms(i), nodes_[index_of(i)], out + (i - choice.first) * rows.width, 0);
     }
   });
 }

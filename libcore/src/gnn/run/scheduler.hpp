@@ -59,6 +59,7 @@ class Scheduler {
 
   /// Starts the clock of the times of tasks.
   void start();
+  std::chrono::steady_clock::time_point started() const noexcept { return start_; }
   /// Runs all tasks of a layer. Throws Error kUnsupported if no device is left that can run one,
   /// and Error kIo "interrupted" if the runner asks to stop.
   void run_layer(std::size_t layer);

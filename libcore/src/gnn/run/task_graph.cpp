@@ -65,7 +65,7 @@ class Builder {
           const std::string& file)
       : plan_(plan), parts_(parts), nodes_(nodes), file_(file) {}
 
-  TaskGraph build(const std::vector<std::int32_t>& stage_counts) {
+  TaskGraph build(const std::vector<std::int32_t>& stage_counts, std::optional<std::size_t> only) {
     TaskGraph graph;
     graph.layers.resize(stage_counts.size());
     for (const PlanCluster& cluster : plan_.clusters) {
@@ -84,7 +84,9 @@ class Builder {
                      graph.layers[index_of(cluster.layer - 1)]);
       }
     }
-    for (std::size_t l = 0; l < graph.layers.size(); ++l) check_complete(graph.layers[l], l + 1);
+    for (std::size_t l = 0; l < graph.layers.size(); ++l) {
+      if (!only || l == *only) check_complete(graph.layers[l], l + 1);
+    }
     return graph;
   }
 
@@ -158,8 +160,9 @@ class Builder {
 }  // namespace
 
 TaskGraph build_task_graph(const Plan& plan, const std::vector<Subgraph>& parts, std::int64_t nodes,
-                           const std::vector<std::int32_t>& stage_counts, const std::string& file) {
-  return Builder(plan, parts, nodes, file).build(stage_counts);
+                           const std::vector<std::int32_t>& stage_counts, const std::string& file,
+                           std::optional<std::size_t> only) {
+  return Builder(plan, parts, nodes, file).build(stage_counts, only);
 }
 
 }  // namespace npu::gnn

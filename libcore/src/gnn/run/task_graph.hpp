@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,8 +35,10 @@ struct TaskGraph {
 /// The tasks of a plan over `parts`, which are the subgraphs of a graph of `nodes` nodes, for
 /// layers of so many stages. Parts without nodes are those of other processes. Throws Error
 /// kInvalidGraph for a plan that names unknown layers, subgraphs, devices or device plans, or
-/// leaves a stage or a subgraph out; `file` is the plan's. O(edges) for every segment.
+/// leaves a stage or a subgraph out; `file` is the plan's. With `only`, the plan is of that layer
+/// alone, from 0. O(edges) for every segment.
 TaskGraph build_task_graph(const Plan& plan, const std::vector<Subgraph>& parts, std::int64_t nodes,
-                           const std::vector<std::int32_t>& stage_counts, const std::string& file);
+                           const std::vector<std::int32_t>& stage_counts, const std::string& file,
+                           std::optional<std::size_t> only = {});
 
 }  // namespace npu::gnn

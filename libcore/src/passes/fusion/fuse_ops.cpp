@@ -195,7 +195,9 @@ bool fuse_ops(Graph& graph, const FuseOptions& given, Diagnostics&) {
   if (graph.npu_member("target") != nullptr) {
     options.device_patterns.merge(target_patterns(graph_target(graph), graph.file));
   }
-  const FusionPlan plan = plan_fusion(graph, options);
+  FusionPlan plan = plan_fusion(graph, options);
+  log_groups(graph, plan, timer);
+  Json metrics = metrics_json(fusion::report_of(graph, plan.groups));
   bool changed = false;
   Json groups = Json::array();  // there may be as many as nodes: nothing is kept twice
   auto& entries = groups.get_ref<Json::array_t&>();
@@ -209,6 +211,7 @@ bool fuse_ops(Graph& graph, const FuseOptions& given, Diagnostics&) {
       graph.node(node).partition.reset();
     }
     entries.push_back(FusionSection::group_json(entry_of(graph, plan.groups[g], id, meter)));
+    plan.groups[g] = {};
   }
   for (const std::string_view stale : {"partition", "layout"}) {
     if (graph.npu_member(stale) == nullptr) continue;
@@ -217,11 +220,10 @@ bool fuse_ops(Graph& graph, const FuseOptions& given, Diagnostics&) {
   }
   Json fusion = Json::object();
   set_member(fusion, "groups", std::move(groups));
-  set_member(fusion, "metrics", metrics_json(fusion::report_of(graph, plan.groups)));
+  set_member(fusion, "metrics", std::move(metrics));
   const Json* known = graph.npu_member("fusion");
   changed = changed || known == nullptr || *known != fusion;
   graph.set_npu_member("fusion", std::move(fusion));
-  log_groups(graph, plan, timer);
   return changed;
 }
 

@@ -5,13 +5,15 @@
 //
 // Directly behind a convolution a batch norm belongs to it, too.
 //
-// A convolution or a matrix product needs no quantization behind it: its result may be floats.
+// A convolution, a matrix product or an attention needs no quantization behind it: its result may
+// be floats.
 // Other ops without one have nothing to gain. Ops are visited from the end of the list, so that of
 // two convolutions whose results are added the one that is computed later takes the addition. A
 // dequantization joins the group of its only reader; one with several readers that are all such
 // groups is a group of its own that needs no kernel. O(nodes + edges).
 #include <algorithm>
 
+#include "npu/ops/moved_ops.hpp"
 #include "npu/ops/op_name.hpp"
 #include "passes/fusion/kernel_patterns.hpp"
 
@@ -24,6 +26,11 @@ constexpr std::size_t kMostQuantizedNodes = 16;
 /// computes.
 bool is_function(Role role) {
   return (is_activation(role) && role != Role::kRareActivation) || role == Role::kUnary;
+}
+
+bool pads_with_number(const Node& node) {
+  const Json* mode = find_member(node.attrs(), "mode");
+  return is_padding(node.op_type) && (mode == nullptr || *mode == "constant");
 }
 
 class QuantizedMatcher {
@@ -62,7 +69,14 @@ class QuantizedMatcher {
   /// With one scale for all numbers.
   bool is_activation(TensorId id, std::int32_t reader) const {
     const std::int32_t n = dequantization(id, reader);
-    return n >= 0 && builder_.node(n).inputs.size() == 1;
+    return n >= 0 && has_one_scale(builder_.node(n));
+  }
+
+  /// A number, or a weight, which has one element then.
+  bool has_one_scale(const Node& node) const {
+    return base_name(node.op_type).ends_with("_per_tensor") &&
+           std::all_of(node.inputs.begin() + 1, node.inputs.end(),
+                       [&](TensorId id) { return is_weight(builder_, id); });
   }
 
   /// Dequantized, perhaps through a transposition.
@@ -84,6 +98,11 @@ class QuantizedMatcher {
       if (node.op_type.starts_with("aten.baddbmm") || node.inputs.size() < left + 2) return false;
       return is_activation(node.inputs[left], n) && is_factor(node.inputs[left + 1], n);
     }
+    if (role == Role::kAttention) {
+      return node.inputs.size() >= 3 &&
+             std::all_of(node.inputs.begin(), node.inputs.begin() + 3,
+                         [&](TensorId id) { return is_activation(id, n); });
+    }
     if (role == Role::kAdd || role == Role::kSub || role == Role::kMul) {
       const Shape& shape = info(node.outputs.front()).shape;
       return std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorId id) {
@@ -97,14 +116,17 @@ class QuantizedMatcher {
     const bool is_average = role == Role::kGlobalPool || role == Role::kMean ||
                             node.op_type.starts_with("aten.avg_pool");
     const bool is_maximum = node.op_type.starts_with("aten.max_pool");
-    const bool is_moved = is_maximum || role == Role::kSameOrder || role == Role::kPermute;
+    const bool is_moved = is_maximum || role == Role::kSameOrder || role == Role::kPermute ||
+                          is_resampling(node.op_type) || pads_with_number(node) ||
+                          moves_elements(node.op_type);
     return (is_moved || is_average || is_function(role)) && node.inputs.size() == 1 &&
            is_activation(node.inputs.front(), n);
   }
 
   /// Takes in what follows on the only reader of each result, up to a quantization.
   void grow(std::int32_t n) {
-    const bool is_float_enough = is_product(builder_.facts(n).role);
+    const bool is_attention = builder_.facts(n).role == Role::kAttention;
+    const bool is_float_enough = is_product(builder_.facts(n).role) || is_attention;
     std::vector<std::int32_t> nodes{n};
     TensorId value = builder_.node(n).outputs.front();
     bool is_complete = false;
@@ -117,7 +139,8 @@ class QuantizedMatcher {
       if (node.outputs.size() != 1) break;
       is_complete = quantizes(node);
       const bool is_norm = nodes.size() == 1 && is_norm_of(next, n);
-      if (!is_complete && !is_norm && !is_step(next, value, is_float_enough && !has_sum)) break;
+      const bool may_add = is_float_enough && !has_sum;
+      if (!is_complete && !is_norm && (is_attention || !is_step(next, value, may_add))) break;
       has_sum = has_sum || node.inputs.size() == 2;
       nodes.push_back(next);
       value = node.outputs.front();
@@ -132,7 +155,7 @@ class QuantizedMatcher {
   }
 
   bool quantizes(const Node& node) const {
-    return is_quantization(node.op_type) && node.inputs.size() == 1 &&
+    return is_quantization(node.op_type) && !node.inputs.empty() && has_one_scale(node) &&
            is_byte(info(node.outputs.front()).dtype);
   }
 

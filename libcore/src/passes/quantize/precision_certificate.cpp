@@ -53,7 +53,10 @@ class CertificateCheck {
       certificate_.refuse("cost", "the precisions cost " + std::to_string(cost) + ", not " +
                                       std::to_string(stated));
     }
-    return section_.text("mode") == "mixed" ? check_bound(cost) : check_cut(cost);
+    const std::string mode = section_.text("mode");
+    if (mode == "mixed") return check_bound(cost);
+    if (mode != "int8") section_.refuse("mode", "expected int8 or mixed, found " + mode);
+    return check_cut(cost);
   }
 
  private:
@@ -242,6 +245,11 @@ class CertificateCheck {
   }
 
   std::string check_cut(std::int64_t cost) const {
+    const PrecisionCosts counts = conversion_counts(problem_);
+    if (costs_.float_cost != counts.float_cost || costs_.int8_cost != counts.int8_cost ||
+        costs_.to_int8 != counts.to_int8 || costs_.to_float != counts.to_float) {
+      certificate_.refuse("", "without times every conversion costs 1, and ops nothing");
+    }
     const std::int64_t least = solve_min_cut(precision_network(problem_, costs_)).value;
     if (least != cost) {
       certificate_.refuse("cost", "the fewest conversions are " + std::to_string(least));

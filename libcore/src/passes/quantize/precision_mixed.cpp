@@ -73,17 +73,19 @@ void give_reasons(PrecisionProblem& problem, const PrecisionTimes& times,
 }  // namespace
 
 MixedChoice choose_mixed(const Graph& graph, PrecisionProblem& problem, const TensorRanges& ranges,
-                         const Target& target, const CostModel& cost, double max_error) {
+                         const Target& target, const CostModel& cost, const NodeTable* measured,
+                         double max_error) {
   MixedChoice choice;
   find_errors(graph, problem, ranges, max_error, choice);
-  const PrecisionTimes times = predict_times(graph, problem, target, cost);
+  const PrecisionTimes times = predict_times(graph, problem, target, cost, measured);
   choice.float_us = sum_of(times.float_us);
-  const double all = choice.float_us + sum_of(times.int8_us) + 2 * sum_of(times.conversion_us);
+  const double all = choice.float_us + sum_of(times.int8_us) + sum_of(times.to_int8_us) +
+                     sum_of(times.to_float_us);
   choice.tick_us = all > 0 ? all / (kMostTicks / 2) : 1;
   choice.costs = {.float_cost = ticks_of(times.float_us, choice.tick_us),
                   .int8_cost = ticks_of(times.int8_us, choice.tick_us),
-                  .to_int8 = ticks_of(times.conversion_us, choice.tick_us),
-                  .to_float = ticks_of(times.conversion_us, choice.tick_us)};
+                  .to_int8 = ticks_of(times.to_int8_us, choice.tick_us),
+                  .to_float = ticks_of(times.to_float_us, choice.tick_us)};
   const BudgetProblem budget{&problem, &choice.costs, choice.error, choice.budget};
   choice.solution = solve_budget(budget, kMostRelaxations);
   give_reasons(problem, times, choice);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "npu/cost/cost_model.hpp"
+#include "npu/cost/node_table.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/quant/tensor_ranges.hpp"
 #include "npu/target/target.hpp"
@@ -24,8 +25,10 @@ struct MixedChoice {
 };
 
 /// Lets every unit that can be int8 be either, unless its error was not measured or exceeds
-/// `max_error` by itself, and chooses. Units get a reason. Errors are taken to add up.
+/// `max_error` by itself, and chooses. `measured`: times of int8; null: none. Units get a reason.
+/// Errors are taken to add up.
 MixedChoice choose_mixed(const Graph& graph, PrecisionProblem& problem, const TensorRanges& ranges,
-                         const Target& target, const CostModel& cost, double max_error);
+                         const Target& target, const CostModel& cost, const NodeTable* measured,
+                         double max_error);
 
 }  // namespace npu::quantize

@@ -4,13 +4,14 @@
 // A product with a weight takes the batch norm behind it, whose factors only change the scales of
 // its channels, and one activation, which runs on the accumulator; a sum takes an activation. What
 // they take has no other reader and is no output of the graph, so that no tensor inside a unit ever
-// becomes integers. O(nodes + edges).
+// becomes integers. An attention reads queries, keys and values as integers. O(nodes + edges).
 #include "passes/quantize/precision_problem.hpp"
 
 #include <algorithm>
 #include <array>
 #include <string_view>
 
+#include "npu/ops/moved_ops.hpp"
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/ops/op_name.hpp"
 #include "npu/ops/schema.hpp"
@@ -27,17 +28,11 @@ bool is_weight(const Graph& graph, TensorId id) {
   return graph.tensor(id).kind == TensorKind::kWeight;
 }
 
-FusionRole role_of(const Node& node) {
-  const OpInfo* op = find_op(node.op_type);
-  return op == nullptr ? FusionRole::kOther : op->role;
-}
-
 std::string quoted(const Graph& graph, TensorId id) { return "'" + graph.tensor(id).name + "'"; }
 
 /// Whether a padding op pads with 0, which is exact.
 bool pads_with_zero(const Node& node) {
-  const std::string_view name = functional_name(node.op_type);
-  if (name != "constant_pad_nd" && name != "pad") return true;
+  if (!is_padding(node.op_type)) return true;
   const Json* mode = find_member(node.attrs(), "mode");
   const Json* value = find_member(node.attrs(), "value");
   const bool is_constant = mode == nullptr || *mode == "constant";
@@ -63,13 +58,14 @@ bool keeps_scale(const Graph& graph, const Node& node) {
   if (op == nullptr) return false;
   const std::string_view name = functional_name(node.op_type);
   if (is_alias_node(graph, node) || op->role == FusionRole::kRelu) return true;
+  if (is_resampling(node.op_type)) return !is_cubic(node.op_type);
   if (op->kind == OpKind::kInjective) return name != "view_as_real" && pads_with_zero(node);
   return std::find(kSameScaleOps.begin(), kSameScaleOps.end(), name) != kSameScaleOps.end();
 }
 
 /// An add or mul of two tensors, without factors.
 bool is_sum(const Node& node) {
-  const FusionRole role = role_of(node);
+  const FusionRole role = fusion_role(node.op_type);
   if ((role != FusionRole::kAdd && role != FusionRole::kMul) || node.inputs.size() != 2) {
     return false;
   }
@@ -111,6 +107,8 @@ class ProblemBuilder {
       unit.kind = UnitKind::kWeighted;
     } else if (is_sum(node)) {
       unit.kind = UnitKind::kSum;
+    } else if (fusion_role(node.op_type) == FusionRole::kAttention) {
+      unit.kind = UnitKind::kAttention;
     } else if (keeps_scale(graph_, node)) {
       unit.kind = UnitKind::kSameScale;
     }
@@ -140,13 +138,13 @@ class ProblemBuilder {
   }
 
   bool is_norm_behind(const Unit& unit, const Node& node) const {
-    return role_of(graph_.node(unit.members.front())) == FusionRole::kConv &&
-           role_of(node) == FusionRole::kBatchNorm &&
+    return fusion_role(graph_.node(unit.members.front()).op_type) == FusionRole::kConv &&
+           fusion_role(node.op_type) == FusionRole::kBatchNorm &&
            std::all_of(node.inputs.begin() + 1, node.inputs.end(),
                        [&](TensorId id) { return is_weight(graph_, id); });
   }
   bool is_activation_behind(const Unit& /*unit*/, const Node& node) const {
-    return is_activation(role_of(node)) && node.inputs.size() == 1;
+    return is_activation(fusion_role(node.op_type)) && node.inputs.size() == 1;
   }
 
   void add_value(TensorId id, std::int32_t producer) {
@@ -212,7 +210,9 @@ class ProblemBuilder {
       const TensorId id = node.inputs[i];
       const bool is_data = std::find(integers.begin(), integers.end(), i) != integers.end();
       if (!is_data) {
-        if (unit.kind == UnitKind::kWeighted && !is_weight(graph_, id)) {
+        const bool needs_constants =
+            unit.kind == UnitKind::kWeighted || unit.kind == UnitKind::kAttention;
+        if (needs_constants && !is_weight(graph_, id)) {
           return quoted(graph_, id) + " is no constant";
         }
         continue;
@@ -229,7 +229,33 @@ class ProblemBuilder {
       if (result < 0) return "no float32 result";
       return problem_.values[index_of(result)].why_not;
     }
+    if (unit.kind == UnitKind::kAttention) return attention_obstacle(node);
     return unit.kind == UnitKind::kWeighted ? weight_obstacle(node) : std::string();
+  }
+
+  /// What kernels on integers do not know. A mask stays float, and stands behind the operands.
+  std::string attention_obstacle(const Node& node) const {
+    const auto is_set = [&](const char* name) {
+      const Json* value = find_member(node.attrs(), name);
+      return value != nullptr && value->is_boolean() && value->get<bool>();
+    };
+    const Json* dropout = find_member(node.attrs(), "dropout_p");
+    if (dropout != nullptr && json_number(*dropout).value_or(1) != 0) return "it has a dropout";
+    if (is_set("enable_gqa")) return "its heads share keys";
+    const auto batch_of = [&](std::size_t operand) {
+      Shape shape = graph_.tensor(node.inputs[operand]).shape;
+      if (shape.size() < 2) return Shape{-1};
+      shape.resize(shape.size() - 2);
+      return shape;
+    };
+    const Shape batch = batch_of(0);
+    if (batch == Shape{-1} || batch_of(1) != batch || batch_of(2) != batch) {
+      return "its operands have other batches";
+    }
+    for (std::size_t i = 3; i < node.inputs.size(); ++i) {
+      if (!is_float32(graph_, node.inputs[i])) return "its mask is not of float32";
+    }
+    return {};
   }
 
   std::string weight_obstacle(const Node& node) const {
@@ -242,9 +268,8 @@ class ProblemBuilder {
   }
 
   std::string reason_of_other(const Node& node) const {
-    const FusionRole role = role_of(node);
-    if (is_matrix_product(role)) return "no float32 weight of the model";
-    if (role == FusionRole::kConv) return "transposed, or no float32 weight of the model";
+    const FusionRole role = fusion_role(node.op_type);
+    if (is_product(role)) return "no float32 weight of the model";
     return "float only: " + std::string(short_name(node.op_type));
   }
 
@@ -261,6 +286,7 @@ std::vector<std::size_t> integer_operands(const Graph& graph, const Unit& unit) 
   if (unit.kind == UnitKind::kWeighted) {
     return {weight_operand(graph, node)->operand - 1};  // the data stand in front of the weight
   }
+  if (unit.kind == UnitKind::kAttention && node.inputs.size() >= 3) return {0, 1, 2};
   std::vector<std::size_t> operands;
   if (unit.kind == UnitKind::kOther) return operands;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {

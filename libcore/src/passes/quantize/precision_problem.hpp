@@ -12,10 +12,11 @@ namespace npu::quantize {
 
 /// What an op does with numbers.
 enum class UnitKind : std::uint8_t {
-  kOther,     ///< only in float
-  kWeighted,  ///< a product with a weight: int8 pays
-  kSum,       ///< adds or multiplies two activations, each with its own scale
-  kSameScale  ///< moves, compares or averages numbers: its integers have its operands' scale
+  kOther,      ///< only in float
+  kWeighted,   ///< a product with a weight: int8 pays
+  kSum,        ///< adds or multiplies two activations, each with its own scale
+  kAttention,  ///< a scaled dot product attention: products on integers, softmax in float
+  kSameScale   ///< moves, compares or averages numbers: its integers have its operands' scale
 };
 
 /// Which precisions a unit may have.

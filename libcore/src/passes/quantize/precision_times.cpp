@@ -3,6 +3,8 @@
 #include "passes/quantize/precision_times.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 
 #include "npu/support/ids.hpp"
 #include "target/support_check.hpp"
@@ -29,38 +31,114 @@ double int8_ratio(const Device& device) {
   return int8 != device.peak_flops.end() && floats > 0 ? int8->second / floats : kBytesRatio;
 }
 
+/// What a table has of int8.
+class MeasuredInt8 {
+ public:
+  explicit MeasuredInt8(const NodeTable* table) : table_(table) {
+    if (table == nullptr) return;
+    for (std::size_t i = 0; i < table->int8.size(); ++i) {
+      nodes_[table->int8[i].node].push_back(i);
+    }
+  }
+
+  std::optional<double> node_us(const std::string& node, const std::string& device) const {
+    const auto found = nodes_.find(node);
+    if (found == nodes_.end()) return std::nullopt;
+    for (const std::size_t i : found->second) {
+      if (table_->int8[i].device == device) return table_->int8[i].time.us;
+    }
+    return std::nullopt;
+  }
+
+  const ConversionFit* conversion(const std::string& device, bool to_int8) const {
+    if (table_ == nullptr) return nullptr;
+    for (const ConversionFit& fit : table_->conversions) {
+      if (fit.device == device && fit.to_int8 == to_int8) return &fit;
+    }
+    return nullptr;
+  }
+
+ private:
+  const NodeTable* table_;
+  NameIndex<std::vector<std::size_t>> nodes_;  // indices into table_->int8, by device
+};
+
+class TimePredictor {
+ public:
+  TimePredictor(const Graph& graph, const PrecisionProblem& problem, const Target& target,
+                const CostModel& cost, const NodeTable* measured)
+      : graph_(graph), problem_(problem), target_(target), cost_(cost), measured_(measured) {}
+
+  PrecisionTimes run() const {
+    PrecisionTimes times;
+    for (const Unit& unit : problem_.units) add_unit(unit, times);
+    for (const Value& value : problem_.values) {
+      times.to_int8_us.push_back(conversion_us(value, true));
+      times.to_float_us.push_back(conversion_us(value, false));
+    }
+    return times;
+  }
+
+ private:
+  void add_unit(const Unit& unit, PrecisionTimes& times) const {
+    double floats = 0;
+    double integers = 0;
+    double measured = 0;
+    bool is_measured = false;
+    for (const NodeId id : unit.members) {
+      const Device& device = device_of(graph_, id, target_);
+      const double us = cost_.node_us(graph_, id, device);
+      const double overhead = std::min(us, device.node_overhead_us);
+      floats += us;
+      integers += overhead + (us - overhead) / speedup(unit, id, device);
+      const auto known = measured_.node_us(graph_.node(id).name, device.name);
+      measured += known.value_or(0);
+      is_measured = is_measured || (known && id == unit.members.front());
+    }
+    times.float_us.push_back(floats);
+    times.int8_us.push_back(is_measured ? measured : integers);
+  }
+
+  static double speedup(const Unit& unit, NodeId id, const Device& device) {
+    // The second product of an attention has two rows of bytes for each row of weights.
+    constexpr double kRowsOfAttention = 1.5;
+    if (unit.kind == UnitKind::kAttention) return int8_ratio(device) / kRowsOfAttention;
+    const bool is_product = unit.kind == UnitKind::kWeighted && id == unit.members.front();
+    return is_product ? int8_ratio(device) : kBytesRatio;
+  }
+
+  double conversion_us(const Value& value, bool to_int8) const {
+    const Unit* producer = value.producer < 0 ? nullptr : &problem_.units[index_of(value.producer)];
+    const Device& device = producer == nullptr
+                               ? target_.devices.front()
+                               : device_of(graph_, producer->members.back(), target_);
+    const double bytes = static_cast<double>(graph_.tensor(value.tensor).bytes());
+    if (const ConversionFit* fit = measured_.conversion(device.name, to_int8)) {
+      // A product writes floats itself: only their bytes count.
+      const bool is_written =
+          !to_int8 && producer != nullptr &&
+          (producer->kind == UnitKind::kWeighted || producer->kind == UnitKind::kAttention);
+      return (is_written ? 0 : fit->latency_us) +
+             (fit->bytes_per_s > 0 ? 1e6 * bytes / fit->bytes_per_s : 0);
+    }
+    const double moved = bytes + bytes / kBytesRatio;
+    return device.node_overhead_us +
+           (device.memory_bandwidth > 0 ? 1e6 * moved / device.memory_bandwidth : 0);
+  }
+
+  const Graph& graph_;
+  const PrecisionProblem& problem_;
+  const Target& target_;
+  const CostModel& cost_;
+  MeasuredInt8 measured_;
+};
+
 }  // namespace
 
 PrecisionTimes predict_times(const Graph& graph, const PrecisionProblem& problem,
-                             const Target& target, const CostModel& cost) {
-  PrecisionTimes times;
-  for (const Unit& unit : problem.units) {
-    double floats = 0;
-    double integers = 0;
-    for (const NodeId id : unit.members) {
-      const Device& device = device_of(graph, id, target);
-      const double us = cost.node_us(graph, id, device);
-      const double overhead = std::min(us, device.node_overhead_us);
-      const double ratio = unit.kind == UnitKind::kWeighted && id == unit.members.front()
-                               ? int8_ratio(device)
-                               : kBytesRatio;
-      floats += us;
-      integers += overhead + (us - overhead) / ratio;
-    }
-    times.float_us.push_back(floats);
-    times.int8_us.push_back(integers);
-  }
-  for (const Value& value : problem.values) {
-    const NodeId place =
-        value.producer < 0 ? NodeId{} : problem.units[index_of(value.producer)].members.back();
-    const Device& device = place.valid() ? device_of(graph, place, target) : target.devices.front();
-    const double bytes = static_cast<double>(graph.tensor(value.tensor).bytes());
-    const double moved = bytes + bytes / kBytesRatio;
-    times.conversion_us.push_back(
-        device.node_overhead_us +
-        (device.memory_bandwidth > 0 ? 1e6 * moved / device.memory_bandwidth : 0));
-  }
-  return times;
+                             const Target& target, const CostModel& cost,
+                             const NodeTable* measured) {
+  return TimePredictor(graph, problem, target, cost, measured).run();
 }
 
 }  // namespace npu::quantize

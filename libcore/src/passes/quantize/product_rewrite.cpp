@@ -11,13 +11,12 @@
 #include "npu/ops/schema.hpp"
 #include "npu/quant/weight_operand.hpp"
 #include "npu/support/ids.hpp"
+#include "quant/product_errors.hpp"
 
 namespace npu::quantize {
 namespace {
 
 constexpr std::string_view kLibrary = "quantized_decomposed.";
-/// Calibration corrects for these.
-constexpr std::int64_t kCorrectedLevels = 127;
 
 double number_or(const Node& node, const char* key, double absent) {
   const Json* value = find_member(node.attrs(), key);
@@ -133,7 +132,8 @@ std::vector<float> ProductRewriter::correction_of(const Unit& unit, const Factor
   const Node& node = graph_.node(unit.members.front());
   const ProductRange* range = ranges_.find_product(node.name);
   if (!plan_.corrects_biases || range == nullptr || !adds_bias(node) ||
-      rules_.weights.high != kCorrectedLevels || rules_.weights.low != -kCorrectedLevels) {
+      rules_.weights.high != kCorrectedWeights.high ||
+      rules_.weights.low != kCorrectedWeights.low) {
     return {};
   }
   const WeightOperand weight = *weight_operand(graph_, node);

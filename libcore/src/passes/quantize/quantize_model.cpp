@@ -36,6 +36,8 @@ using quantize::Unit;
 using quantize::UnitKind;
 using quantize::Value;
 
+constexpr std::int64_t kWholeBytes = 127;  // the greatest weight that is no integer of fewer bits
+
 void check_stage(const Graph& graph) {
   const auto refuse = [&](const std::string& text) {
     throw Error(ErrorCode::kInvalidGraph, text, {.file = graph.file});
@@ -77,6 +79,7 @@ class Quantizer {
     check_model(graph_, ranges_);
     read_target();
     problem_ = quantize::build_precision_problem(graph_, ranges_);
+    keep_attention_in_float();
     solve();
     name_nodes();
     check_full();
@@ -110,14 +113,27 @@ class Quantizer {
       target_ = load_target("host");
     }
     if (!target_) return;
+    bool has_section = false;
     for (const Device& device : target_->devices) {
       const auto rules = quantization_rules(*target_, device.name);
       if (!rules) continue;
       rules_ = *rules;
       device_ = device.name;
+      has_section = true;
       break;
     }
+    if (!has_section) rules_ = rules_of_machine(*target_, result_.weights_reason);
     if (!rules_.float_ops) result_.options.full = true;
+  }
+
+  /// Its products have no operand of 7 bits.
+  void keep_attention_in_float() {
+    if (rules_.weights.high >= kWholeBytes) return;
+    for (Unit& unit : problem_.units) {
+      if (unit.kind != UnitKind::kAttention || unit.allowed == quantize::Allowed::kFloat) continue;
+      unit.allowed = quantize::Allowed::kFloat;
+      unit.reason = "products of two activations have more than 7 bits";
+    }
   }
 
   void solve() {
@@ -148,7 +164,8 @@ class Quantizer {
     if (options.profile) measured.emplace(*options.profile, graph_, *target_);
     const CostModel& cost = measured ? static_cast<const CostModel&>(*measured) : roofline_cost();
     const quantize::MixedChoice choice =
-        choose_mixed(graph_, problem_, ranges_, *target_, cost, *options.max_error);
+        choose_mixed(graph_, problem_, ranges_, *target_, cost,
+                     options.profile ? &*options.profile : nullptr, *options.max_error);
     int8_ = choice.solution.int8;
     result_.predicted_us = static_cast<double>(choice.solution.cost) * choice.tick_us;
     result_.lower_bound_us = static_cast<double>(choice.solution.lower_bound) * choice.tick_us;
@@ -196,7 +213,7 @@ class Quantizer {
       const Unit& unit = problem_.units[u];
       const Node& node = graph_.node(id);
       const OpInfo* op = find_op(node.op_type);
-      // Recurrent layers and attention count as products that stay float.
+      // Attention and recurrent layers count as products; the latter stay float.
       if (op != nullptr && (op->kind == OpKind::kAnchor || op->kind == OpKind::kOpaque)) {
         const double work = node_flops(graph_, node);
         flops += work;

@@ -71,6 +71,7 @@ std::string format_quantize_report(const QuantizeResult& result) {
                      "); tensors with a scale: " + std::to_string(result.tensors.size()) +
                      "\nsmoothed tensors: " + std::to_string(result.smoothed.size()) +
                      "; corrected biases: " + std::to_string(result.corrected.size()) + "\n";
+  if (!result.weights_reason.empty()) text += result.weights_reason + "\n";
   if (result.options.max_error) {
     text += "predicted: " + fixed_text(result.predicted_us, 3) + " us, at least " +
             fixed_text(result.lower_bound_us, 3) + " us, all in float " +

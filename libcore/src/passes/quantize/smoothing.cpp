@@ -31,8 +31,7 @@ constexpr std::array<std::string_view, 9> kPools{
 /// max(0, x), and windows within a channel, of one operand.
 bool commutes_with_factors(const Node& node, std::int32_t axis) {
   if (node.inputs.size() != 1 || node.outputs.size() != 1) return false;
-  const OpInfo* op = find_op(node.op_type);
-  if (op != nullptr && op->role == FusionRole::kRelu) return true;
+  if (fusion_role(node.op_type) == FusionRole::kRelu) return true;
   const std::string_view name = functional_name(node.op_type);
   return axis == 1 && std::find(kPools.begin(), kPools.end(), name) != kPools.end();
 }

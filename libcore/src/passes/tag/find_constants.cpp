@@ -46,8 +46,7 @@ bool is_read_by_norm(const Graph& graph, const Node& node) {
   return std::any_of(node.outputs.begin(), node.outputs.end(), [&](TensorId output) {
     const std::vector<NodeId>& readers = graph.tensor(output).consumers;
     return std::any_of(readers.begin(), readers.end(), [&](NodeId reader) {
-      const OpInfo* op = find_op(graph.node(reader).op_type);
-      return op != nullptr && op->role == FusionRole::kBatchNorm;
+      return fusion_role(graph.node(reader).op_type) == FusionRole::kBatchNorm;
     });
   });
 }

@@ -18,6 +18,7 @@
 #include "npu/ops/op_name.hpp"
 #include "npu/support/error.hpp"
 #include "runtime/groups/reduce_group.hpp"
+#include "runtime/tap_tensors.hpp"
 
 namespace npu {
 namespace {
@@ -91,10 +92,37 @@ class GroupComparer {
       }
       if (outputs.empty()) continue;
       std::sort(nodes.begin(), nodes.end());
-      const ModelPiece& piece = model_.pieces[p];
-      note_kernels(sides_.runner.run(piece.graph, nodes, outputs, piece.device, values));
+      run_piece(model_.pieces[p], nodes, outputs, values);
     }
     return values;
+  }
+
+  /// Runs the program that runs anyway, if there is one, for what it hands out, if that is
+  /// anything; what is left is compiled as outputs.
+  void run_piece(const ModelPiece& piece, const std::vector<NodeId>& nodes, Names outputs,
+                 TensorMap& values) {
+    ResultSources& sources = report_.sources[piece.device];
+    if (sides_.compiled != nullptr) {
+      const CompiledPartition& compiled = sides_.compiled->at(piece.partition);
+      const Names taps = handed_out(compiled, outputs);
+      note_kernels(compiled.report);
+      if (!taps.empty() || has_output(piece.graph, outputs)) {
+        sides_.runner.run_compiled(piece, compiled, taps, values);
+      }
+      const std::size_t all = outputs.size();
+      std::erase_if(outputs, [&](const std::string& name) { return values.contains(name); });
+      sources.tapped += static_cast<std::int64_t>(all - outputs.size());
+    }
+    if (outputs.empty()) return;
+    sources.compiled += static_cast<std::int64_t>(outputs.size());
+    note_kernels(sides_.runner.run(piece.graph, nodes, outputs, piece.device, values));
+  }
+
+  static bool has_output(const Graph& graph, const Names& names) {
+    const Names outputs = tensor_names(graph, graph.graph_outputs());
+    return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return std::find(outputs.begin(), outputs.end(), name) != outputs.end();
+    });
   }
 
   bool is_read_behind(const std::string& tensor, std::size_t piece, std::size_t last) const {

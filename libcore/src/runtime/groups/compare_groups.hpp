@@ -13,8 +13,9 @@ namespace npu {
 struct GroupSides {
   const Graph* graph = nullptr;  ///< of the plan
   const PartitionPlan* plan = nullptr;
-  PartRunner runner;                 ///< with the weights of `graph`
-  const Graph* reference = nullptr;  ///< with the same names of tensors
+  const std::vector<CompiledPartition>* compiled = nullptr;  ///< by partition id; null: none is yet
+  PartRunner runner;                                         ///< with the weights of `graph`
+  const Graph* reference = nullptr;                          ///< with the same names of tensors
   std::string reference_device;
   PartRunner reference_runner;
   std::vector<Tensor> inputs;  ///< in the order of graph_inputs

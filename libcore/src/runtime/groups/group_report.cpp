@@ -76,6 +76,9 @@ Json group_report_json(const GroupReport& report) {
   for (const GroupComparison& row : report.rows) rows.push_back(row_json(row));
   json["list"] = std::move(rows);
   json["first"] = report.first ? Json(report.rows[*report.first].nodes) : Json(nullptr);
+  for (const auto& [device, sources] : report.sources) {
+    json["results"][device] = {{"tapped", sources.tapped}, {"compiled", sources.compiled}};
+  }
   if (!report.reduced_to.empty()) {
     json["reduced_to"] = report.reduced_to;
     json["files"] = report.files;
@@ -99,6 +102,11 @@ std::string format_group_report(const GroupReport& report) {
   }
   std::string text = table_text(rows);
   text += std::to_string(report.groups) + " groups, " + std::to_string(report.runs) + " runs\n";
+  for (const auto& [device, sources] : report.sources) {
+    text += "results on " + device + ": " + std::to_string(sources.tapped) +
+            " out of the programs that run, " + std::to_string(sources.compiled) +
+            " compiled as outputs\n";
+  }
   if (report.first) {
     text += "first to differ: " + nodes_text(report.rows[*report.first].nodes) + "\n";
   } else {

@@ -76,10 +76,44 @@ ModelGroups find_model_groups(const Graph& graph, const PartitionPlan& plan, con
     if (device == nullptr || partition.boundary.outputs.empty()) continue;
     const SubIr part =
         make_sub_ir(graph, partition.nodes, partition.boundary, device_patterns(*device));
-    result.pieces.push_back({partition.device, read_valid_graph(part.text, "sub-IR")});
+    result.pieces.push_back({static_cast<std::size_t>(step.index), partition.device,
+                             read_valid_graph(part.text, "sub-IR")});
     add_groups(result.pieces.back(), result.pieces.size() - 1, result.groups);
   }
   return result;
+}
+
+std::vector<Tensor> PartRunner::weights_of(const Graph& graph) const {
+  std::vector<Tensor> data(graph.tensors().size());
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    const TensorInfo& tensor = graph.tensors()[i];
+    if (tensor.kind == TensorKind::kWeight) data[i] = weights.at(tensor.name);
+  }
+  return data;
+}
+
+std::vector<Tensor> PartRunner::inputs_of(const Graph& graph, const TensorMap& values) {
+  std::vector<Tensor> inputs;
+  for (const TensorId input : graph.graph_inputs()) {
+    inputs.push_back(values.at(graph.tensor(input).name));
+  }
+  return inputs;
+}
+
+void PartRunner::run_compiled(const ModelPiece& piece, const CompiledPartition& compiled,
+                              const std::vector<std::string>& taps, TensorMap& values) const {
+  const Graph& graph = piece.graph;
+  PartitionPlan plan = single_partition_plan(graph, piece.device);
+  // In the order in which its program takes them.
+  plan.partitions.front().boundary.inputs = graph.graph_inputs();
+  plan.partitions.front().boundary.outputs = graph.graph_outputs();
+  ExecutorOptions options = executor;
+  options.taps = taps;
+  Executor program(graph, plan, *target, weights_of(graph), options, {compiled}, devices);
+  std::vector<Tensor> results = program.run(inputs_of(graph, values), nullptr);
+  std::vector<std::string> names = tensor_names(graph, graph.graph_outputs());
+  names.insert(names.end(), taps.begin(), taps.end());
+  for (std::size_t i = 0; i < results.size(); ++i) values[names[i]] = std::move(results[i]);
 }
 
 Json PartRunner::run(const Graph& graph, const std::vector<NodeId>& nodes,
@@ -90,18 +124,10 @@ Json PartRunner::run(const Graph& graph, const std::vector<NodeId>& nodes,
   for (const std::string& name : outputs) boundary.outputs.push_back(graph.find_tensor(name));
   const Graph part = read_valid_graph(write_subgraph(graph, nodes, boundary), "part of the model");
   const PartitionPlan plan = single_partition_plan(part, device);
-  std::vector<Tensor> data(part.tensors().size());
-  for (std::size_t i = 0; i < data.size(); ++i) {
-    const TensorInfo& tensor = part.tensors()[i];
-    if (tensor.kind == TensorKind::kWeight) data[i] = weights.at(tensor.name);
-  }
-  std::vector<Tensor> inputs;
-  for (const TensorId input : part.graph_inputs()) {
-    inputs.push_back(values.at(part.tensor(input).name));
-  }
+  const std::vector<Tensor> data = weights_of(part);
   const CompiledModel compiled = compile_plan(part, plan, *target, data, compile, nullptr, devices);
   Executor program(part, plan, *target, data, executor, compiled.partitions, compiled.devices);
-  std::vector<Tensor> results = program.run(inputs, nullptr);
+  std::vector<Tensor> results = program.run(inputs_of(part, values), nullptr);
   for (std::size_t i = 0; i < results.size(); ++i) values[outputs[i]] = std::move(results[i]);
   return compiled.partitions.at(0).report;
 }

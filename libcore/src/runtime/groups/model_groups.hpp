@@ -22,6 +22,7 @@ using TensorMap = std::unordered_map<std::string, Tensor>;
 
 /// A partition as its backend gets it: with the fusion groups that it is compiled in.
 struct ModelPiece {
+  std::size_t partition = 0;  ///< of the plan
   std::string device;
   Graph graph;
 };
@@ -55,6 +56,14 @@ struct PartRunner {
   Json run(const Graph& graph, const std::vector<NodeId>& nodes,
            const std::vector<std::string>& outputs, const std::string& device,
            TensorMap& values) const;
+  /// The same of a whole piece as it has been compiled: adds its outputs, and `taps`, which its
+  /// program hands out.
+  void run_compiled(const ModelPiece& piece, const CompiledPartition& compiled,
+                    const std::vector<std::string>& taps, TensorMap& values) const;
+
+ private:
+  std::vector<Tensor> weights_of(const Graph& graph) const;
+  static std::vector<Tensor> inputs_of(const Graph& graph, const TensorMap& values);
 };
 
 std::vector<std::string> tensor_names(const Graph& graph, const std::vector<TensorId>& tensors);

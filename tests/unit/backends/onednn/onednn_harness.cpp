@@ -40,6 +40,13 @@ const npu_backend_api& api() {
   return *loaded;
 }
 
+bool multiplies_int8() {
+  npu_backend_description description{};
+  npu_error error{};
+  REQUIRE(api().describe(&description, &error) == NPU_OK);
+  return std::string(description.fingerprint).find(" int8 native") != std::string::npos;
+}
+
 std::string isa_level() {
   npu_backend_description description{};
   npu_error error{};

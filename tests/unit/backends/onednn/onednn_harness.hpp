@@ -28,6 +28,9 @@ inline bool has_avx512() { return isa_level().starts_with("avx512") || isa_level
 /// Or what has its place on another architecture.
 inline bool has_avx2() { return has_avx512() || isa_level() == "avx2" || isa_level() == "neon"; }
 
+/// Else int8 convolutions and products are computed with floats.
+bool multiplies_int8();
+
 struct DeviceCloser {
   void operator()(npu_device* device) const { api().close_device(device); }
 };

@@ -12,14 +12,6 @@
 namespace npu::test::onednn {
 namespace {
 
-/// Else int8 convolutions and products are computed with floats.
-bool multiplies_int8() {
-  npu_backend_description description{};
-  npu_error error{};
-  REQUIRE(api().describe(&description, &error) == NPU_OK);
-  return std::string(description.fingerprint).find(" int8 native") != std::string::npos;
-}
-
 struct Quantization {
   double scale = 1;
   int zero_point = 0;

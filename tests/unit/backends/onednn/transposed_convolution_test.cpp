@@ -7,16 +7,10 @@
 #include <vector>
 
 #include "backends/onednn/onednn_harness.hpp"
+#include "backends/two_devices.hpp"
 #include "catch.hpp"
 #include "graph_builder.hpp"
-#include "npu/compile/compiler.hpp"
-#include "npu/partition/partition_plan.hpp"
-#include "npu/passes/fuse.hpp"
-#include "npu/passes/tag.hpp"
-#include "npu/runtime/executor.hpp"
 #include "npu/runtime/weight_store.hpp"
-#include "npu/target/target.hpp"
-#include "test_paths.hpp"
 
 namespace npu {
 namespace {
@@ -54,20 +48,11 @@ GraphBuilder network(const Layer& layer, bool adds) {
   return graph;
 }
 
-struct Ran {
-  Tensor result;
-  std::vector<std::string> kernels;
-};
-
-Ran run_on(const GraphBuilder& builder, const std::string& device) {
-  Graph graph = builder.build();
-  const Target target = load_target("host");
+test::DeviceRun run_on(const GraphBuilder& builder, const std::string& device) {
+  const Graph graph = builder.build();
   Diagnostics diagnostics;
-  tag_ops(graph, target, {}, diagnostics);
-  fuse_ops(graph, {}, diagnostics);
-  for (Node& node : graph.nodes()) node.device = device;
-  const PartitionPlan plan = single_partition_plan(graph, device);
-  std::vector<Tensor> weights = load_weights(graph, {.file = {}, .random_seed = 3}, diagnostics);
+  const std::vector<Tensor> weights =
+      load_weights(graph, {.file = {}, .random_seed = 3}, diagnostics);
   REQUIRE(test::errors_of(diagnostics).empty());
   std::vector<Tensor> inputs;
   for (const TensorId input : graph.graph_inputs()) {
@@ -78,23 +63,15 @@ Ran run_on(const GraphBuilder& builder, const std::string& device) {
     }
     inputs.push_back(std::move(values));
   }
-  ExecutorOptions options;
-  options.threads = 2;
-  Executor executor(graph, plan, target, weights, options);
-  Ran ran{executor.run(inputs, nullptr).at(0), {}};
-  if (device != "npu") return ran;
-  const CompiledModel model = compile_graph(graph, plan, target, weights, {}, nullptr);
-  for (const Json& step : model.partitions.at(0).report.at("steps")) {
-    ran.kernels.push_back(step.at("kernel").get<std::string>());
-  }
-  return ran;
+  return test::run_on(builder, device, weights, inputs);
 }
 
-bool has_deconvolution(const Ran& ran) {
+bool has_deconvolution(const test::DeviceRun& ran) {
   return std::find(ran.kernels.begin(), ran.kernels.end(), "deconvolution") != ran.kernels.end();
 }
 
-void check_against_libtorch(const GraphBuilder& graph, const Ran& ran, double tolerance) {
+void check_against_libtorch(const GraphBuilder& graph, const test::DeviceRun& ran,
+                            double tolerance) {
   const Tensor expected = run_on(graph, "cpu").result;
   REQUIRE(ran.result.shape() == expected.shape());
   for (std::int64_t i = 0; i < expected.element_count(); ++i) {
@@ -168,7 +145,7 @@ TEST_CASE("transposed convolutions of disjoint taps are pointwise ones", "[onedn
   for (const Layer& layer : kDisjoint) {
     const GraphBuilder graph = network(layer, false);
     CAPTURE(graph.text());
-    const Ran ran = run_on(graph, "npu");
+    const test::DeviceRun ran = run_on(graph, "npu");
     if (test::onednn::has_avx2()) CHECK_FALSE(has_deconvolution(ran));
     check_against_libtorch(graph, ran, 1e-4);
   }
@@ -185,7 +162,7 @@ TEST_CASE("other transposed convolutions stay deconvolutions", "[onednn]") {
   for (const Layer& layer : kOthers) {
     const GraphBuilder graph = network(layer, false);
     CAPTURE(graph.text());
-    const Ran ran = run_on(graph, "npu");
+    const test::DeviceRun ran = run_on(graph, "npu");
     CHECK(has_deconvolution(ran));
     check_against_libtorch(graph, ran, 1e-4);
   }

@@ -13,13 +13,19 @@ Plan sample_plan() {
   plan.outputs = {{"y", DType::kInt64, {}, 8}};
   plan.weights = {{"w", DType::kBool, {5}, 5}};
   plan.kernels = 1;
+  plan.programs = {{1, 11, 2}};  // "kernel text" and two bytes
   plan.nodes = 2;
   plan.scratch_bytes = 512;
+  plan.faults = {"node 'a': an index is outside its dimension"};
   plan.launches = {{0,
-                    {{PlaceKind::kInput, 0}, {PlaceKind::kScratch, 256}, {PlaceKind::kOutput, 0}},
+                    {{PlaceKind::kInput, 0},
+                     {PlaceKind::kScratch, 256},
+                     {PlaceKind::kOutput, 0},
+                     {PlaceKind::kFault, 0}},
                     {64, 2, 1},
                     {64, 1, 1},
-                    {1, 0}}};
+                    {1, 0},
+                    {50}}};
   return plan;
 }
 
@@ -47,8 +53,24 @@ TEST_CASE("a blob gives what was written") {
   CHECK(parts.plan.weights.front().name == "w");
   REQUIRE(parts.plan.launches.size() == 1);
   CHECK(parts.plan.launches[0].arguments[1].value == 256);
+  CHECK(parts.plan.launches[0].arguments[3].kind == PlaceKind::kFault);
+  CHECK(parts.plan.faults == sample_plan().faults);
   CHECK(parts.plan.launches[0].global == std::array<std::uint64_t, 3>{64, 2, 1});
+  CHECK(parts.plan.launches[0].sizes == std::vector<std::uint64_t>{50});
+  CHECK(parts.plan.kernels == 1);
   CHECK(blob_of(parts.plan) == blob);
+}
+
+TEST_CASE("kernels and code are found by program") {
+  Plan plan;
+  plan.programs = {{2, 3, 1}, {1, 4, 0}, {3, 2, 2}};
+  CHECK(program_of(plan, 0) == std::pair<std::size_t, std::uint64_t>{0, 0});
+  CHECK(program_of(plan, 2) == std::pair<std::size_t, std::uint64_t>{1, 0});
+  CHECK(program_of(plan, 5) == std::pair<std::size_t, std::uint64_t>{2, 2});
+  const auto sources = pieces_of(plan, "abcdefghi", &ProgramPart::source_bytes);
+  CHECK(sources == std::vector<std::string_view>{"abc", "defg", "hi"});
+  const auto binaries = pieces_of(plan, "xyz", &ProgramPart::binary_bytes);
+  CHECK(binaries == std::vector<std::string_view>{"x", "", "yz"});
 }
 
 TEST_CASE("a blob that is cut or changed is refused") {
@@ -86,6 +108,13 @@ TEST_CASE("numbers of a plan that are out of range are refused") {
   plan = sample_plan();
   plan.launches[0].nodes = {2};
   CHECK(is_refused(plan));
+  for (const ProgramPart part :
+       {ProgramPart{1, 12, 2}, ProgramPart{1, 11, 1}, ProgramPart{0, 11, 2}, ProgramPart{1, 10, 2},
+        ProgramPart{~std::uint64_t{0}, 11, 2}}) {
+    plan = sample_plan();
+    plan.programs = {part};
+    CHECK(is_refused(plan));
+  }
 }
 
 }  // namespace npu::opencl

@@ -3,6 +3,8 @@
 // fusion group, for both kinds of tiles.
 #include "lowering.hpp"
 
+#include <algorithm>
+
 #include "catch.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/passes/fuse.hpp"
@@ -32,24 +34,43 @@ LoweredGraph lowered(const Graph& graph, bool is_cpu) {
   return lower_graph(graph, machine, [](std::size_t, std::size_t) {});
 }
 
+struct Operand {
+  Shape shape;
+  std::string dtype = "float32";
+};
+
 /// A model of one node, in the form of npu-ir(5).
-Graph one_node(const std::string& op, const Shape& operand, const Shape& result,
+Graph one_node(const std::string& op, const std::vector<Operand>& operands, const Shape& result,
                const Json& attrs) {
-  const Json x = {{"name", "x"}, {"shape", operand}, {"dtype", "float32"}};
+  Json inputs = Json::array();
+  for (const Operand& each : operands) {
+    inputs.push_back({{"name", "x" + std::to_string(inputs.size())},
+                      {"shape", each.shape},
+                      {"dtype", each.dtype}});
+  }
   const Json y = {{"name", "y"}, {"shape", result}, {"dtype", "float32"}};
   Json of_y = y;
   of_y["producer_node"] = "y";
   const Json node = {{"name", "y"},
                      {"op_type", op},
-                     {"inputs", Json::array({x})},
+                     {"inputs", inputs},
                      {"outputs", Json::array({y})},
                      {"attrs", attrs}};
   const Json document = {{"model_name", "one"},
-                         {"graph_inputs", Json::array({x})},
+                         {"graph_inputs", inputs},
                          {"graph_outputs", Json::array({of_y})},
                          {"weights", Json::array()},
                          {"nodes", Json::array({node})}};
   return read_valid_graph(document.dump(), "one");
+}
+
+std::string refusal(const Graph& graph) {
+  try {
+    lowered(graph, true);
+  } catch (const Error& error) {
+    return error.code() == ErrorCode::kUnsupported ? error.message() : "another error";
+  }
+  return "none";
 }
 
 }  // namespace
@@ -60,12 +81,15 @@ TEST_CASE("as many kernels as fusion groups") {
                            "small/depthwise",
                            "small/encoder",
                            "small/gpt_small",
+                           "small/gru",
                            "small/in_place_view",
                            "small/inception",
                            "small/index_none",
+                           "small/lstm",
                            "small/mlp",
                            "small/plain_norms",
                            "small/residual",
+                           "small/scalar_math",
                            "small/self_attention",
                            "small/several_outputs",
                            "small/shapes",
@@ -100,20 +124,244 @@ TEST_CASE("kernels with one text are one, and the same model gives the same sour
   CHECK(first.source == lowered(graph, true).source);
 }
 
-TEST_CASE("what does not fit is refused by the node's name") {
-  const auto refusal = [](const Graph& graph) -> std::string {
-    try {
-      lowered(graph, true);
-    } catch (const Error& error) {
-      return error.code() == ErrorCode::kUnsupported ? error.message() : "another error";
-    }
-    return "none";
+TEST_CASE("kernels whose operands differ in their rows alone have one source") {
+  const auto source = [](std::int64_t rows) {
+    const Graph product = one_node("aten.linear.default", {{{rows, 24}}, {{8, 24}}, {{8}}},
+                                   {rows, 8}, Json::object());
+    const Graph chain = one_node("aten.relu.default", {{{rows, 24}}}, {rows, 24}, Json::object());
+    return lowered(product, true).source + lowered(chain, true).source +
+           lowered(product, false).source;
   };
-  CHECK(refusal(one_node("aten.relu.default", {3, 5}, {3, 4}, Json::object())) ==
+  CHECK(source(33) == source(50));
+  const LoweredGraph plan =
+      lowered(one_node("aten.relu.default", {{{50, 24}}}, {50, 24}, Json::object()), true);
+  CHECK(plan.plan.launches.at(0).sizes == std::vector<std::uint64_t>{1200});
+}
+
+TEST_CASE("few kernels are built together") {
+  const LoweredGraph plan = lowered(fused_model("resnet18"), true);
+  std::uint64_t kernels = 0;
+  std::uint64_t bytes = 0;
+  for (const ProgramPart& part : plan.plan.programs) {
+    CHECK(part.kernels <= 8);
+    kernels += part.kernels;
+    bytes += part.source_bytes;
+  }
+  CHECK(kernels == plan.plan.kernels);
+  CHECK(bytes == plan.source.size());
+}
+
+TEST_CASE("measured sizes are taken, and refused where no kernel has them") {
+  const Graph graph =
+      one_node("aten.linear.default", {{{64, 24}}, {{32, 24}}}, {64, 32}, Json::object());
+  const auto with = [&](bool is_cpu, const std::vector<std::int64_t>& sizes) {
+    Machine machine;
+    machine.is_cpu = is_cpu;
+    machine.tuning["product float32 b1 m64 n32 k24 nt"] = sizes;
+    return lower_graph(graph, machine, [](std::size_t, std::size_t) {});
+  };
+  const LoweredGraph rule = lowered(graph, false);
+  REQUIRE(rule.tunables.at(0).has_value());
+  CHECK(rule.tunables[0]->key == "product float32 b1 m64 n32 k24 nt");
+  for (const auto& sizes : rule.tunables[0]->candidates) {
+    const Launch launch = with(false, sizes).plan.launches.at(0);
+    CHECK(launch.local == std::array<std::uint64_t, 3>{static_cast<std::uint64_t>(sizes[4]),
+                                                       static_cast<std::uint64_t>(sizes[3]), 1});
+  }
+  CHECK(with(true, {4, 16, 8, 1, 1}).plan.launches.at(0).global ==
+        std::array<std::uint64_t, 3>{2, 16, 1});
+  for (const std::vector<std::int64_t>& sizes : {std::vector<std::int64_t>{8, 32, 64},
+                                                 {0, 32, 64, 1, 1},
+                                                 {9, 32, 16, 2, 1},
+                                                 {64, 64, 16, 32, 32},
+                                                 {4096, 4096, 4096, 1, 1},
+                                                 {64, 64, 512, 8, 8}}) {
+    CHECK_THROWS_AS(with(false, sizes), Error);
+  }
+}
+
+TEST_CASE("tiles of float16 are halves where the device computes with them") {
+  const auto source = [](bool has_float16) {
+    Json inputs = Json::array();
+    for (const auto& [name, shape] :
+         {std::pair<const char*, Shape>{"x0", {64, 24}}, {"x1", {32, 24}}}) {
+      inputs.push_back({{"name", name}, {"shape", shape}, {"dtype", "float16"}});
+    }
+    const Json y = {{"name", "y"}, {"shape", {64, 32}}, {"dtype", "float16"}};
+    Json of_y = y;
+    of_y["producer_node"] = "y";
+    const Json node = {{"name", "y"},
+                       {"op_type", "aten.linear.default"},
+                       {"inputs", inputs},
+                       {"outputs", Json::array({y})},
+                       {"attrs", Json::object()}};
+    const Json document = {{"model_name", "half"},
+                           {"graph_inputs", inputs},
+                           {"graph_outputs", Json::array({of_y})},
+                           {"weights", Json::array()},
+                           {"nodes", Json::array({node})}};
+    Machine machine;
+    machine.has_float16 = has_float16;
+    const Graph graph = read_valid_graph(document.dump(), "half");
+    return lower_graph(graph, machine, [](std::size_t, std::size_t) {}).source;
+  };
+  const std::string with = source(true);
+  CHECK(with.starts_with("#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n"));
+  CHECK(with.find("__local half left[") != std::string::npos);
+  CHECK(with.find("acc[i][j] += (float)left[") != std::string::npos);
+  CHECK(with.find("  float acc[") != std::string::npos);
+  const std::string without = source(false);
+  CHECK(without.find("half left") == std::string::npos);
+  CHECK(without.find("cl_khr_fp16") == std::string::npos);
+  CHECK(without.find("vload_half(") != std::string::npos);
+}
+
+TEST_CASE("a recurrent layer refuses what does not fit it") {
+  const auto gru = [](const Shape& state, const Shape& weight, const Json& attrs) {
+    Json all = {{"_tensor_list_sizes", {2}},
+                {"has_biases", false},
+                {"num_layers", 1},
+                {"dropout", 0.0},
+                {"train", false},
+                {"bidirectional", false},
+                {"batch_first", false}};
+    all.update(attrs);
+    Json inputs = Json::array();
+    for (const Shape& shape : {Shape{5, 3, 6}, state, weight, Shape{24, 8}}) {
+      inputs.push_back(
+          {{"name", "x" + std::to_string(inputs.size())}, {"shape", shape}, {"dtype", "float32"}});
+    }
+    const Json y = {{"name", "y"}, {"shape", {5, 3, 8}}, {"dtype", "float32"}};
+    const Json last = {{"name", "last"}, {"shape", {1, 3, 8}}, {"dtype", "float32"}};
+    Json of_y = y;
+    of_y["producer_node"] = "y";
+    const Json node = {{"name", "y"},
+                       {"op_type", "aten.gru.input"},
+                       {"inputs", inputs},
+                       {"outputs", {y, last}},
+                       {"attrs", all}};
+    const Json document = {{"model_name", "one"},
+                           {"graph_inputs", inputs},
+                           {"graph_outputs", Json::array({of_y})},
+                           {"weights", Json::array()},
+                           {"nodes", Json::array({node})}};
+    return refusal(read_valid_graph(document.dump(), "one"));
+  };
+  CHECK(gru({1, 3, 8}, {24, 6}, Json::object()) == "none");
+  CHECK(gru({1, 3, 8}, {24, 7}, Json::object()) ==
+        "node 'y' (aten.gru.input): a parameter: expected float32 [24, 6], found float32 [24, 7]");
+  CHECK(gru({1, 4, 8}, {24, 6}, Json::object()) ==
+        "node 'y' (aten.gru.input): a state: expected float32 [1, 3, 8], found float32 [1, 4, 8]");
+  CHECK(gru({2, 3, 8}, {24, 6}, {{"num_layers", 2}}) ==
+        "node 'y' (aten.gru.input): its parameters are of another number of layers");
+  CHECK(gru({1, 3, 8}, {24, 6}, {{"num_layers", 0}}) ==
+        "node 'y' (aten.gru.input): expected 1 to 256 layers, found 0");
+  CHECK(gru({1, 3, 8}, {24, 6}, {{"train", true}, {"dropout", 0.5}}) ==
+        "node 'y' (aten.gru.input): it is in training mode");
+}
+
+TEST_CASE("what does not fit is refused by the node's name") {
+  CHECK(refusal(one_node("aten.relu.default", {{{3, 5}}}, {3, 4}, Json::object())) ==
         "node 'y' (aten.relu.default): expected a result of shape [3, 5], found [3, 4]");
-  CHECK(refusal(one_node("aten.t.default", {3, 5}, {3, 5}, Json::object())) ==
+  CHECK(refusal(one_node("aten.t.default", {{{3, 5}}}, {3, 5}, Json::object())) ==
         "node 'y' (aten.t.default): expected a result of shape [5, 3], found [3, 5]");
-  CHECK(refusal(one_node("aten.relu.default", {3, 5}, {3, 5}, Json::object())) == "none");
+  CHECK(refusal(one_node("aten.relu.default", {{{3, 5}}}, {3, 5}, Json::object())) == "none");
+}
+
+TEST_CASE("operands that do not broadcast are refused") {
+  const Json index = {{"_tensor_list_sizes", {2}}};
+  CHECK(refusal(one_node("aten.masked_fill.Scalar", {{{3, 5}}, {{3, 4}, "bool"}}, {3, 5},
+                         {{"value", 0.0}})) ==
+        "node 'y' (aten.masked_fill.Scalar): its operands do not broadcast to one shape");
+  CHECK(refusal(one_node("aten.masked_fill.Scalar", {{{3, 5}}, {{3, 1}, "bool"}}, {3, 5},
+                         {{"value", 0.0}})) == "none");
+  CHECK(refusal(one_node("aten.index.Tensor", {{{6, 7}}, {{2}, "int64"}, {{3}, "int64"}}, {3},
+                         index)) == "node 'y' (aten.index.Tensor): its indices do not broadcast");
+  CHECK(refusal(one_node("aten.index.Tensor", {{{6, 7}}, {{3}, "int64"}, {{1}, "int64"}}, {3},
+                         index)) == "none");
+  CHECK(refusal(one_node("aten.scaled_dot_product_attention.default",
+                         {{{1, 2, 4, 8}}, {{1, 2, 6, 8}}, {{1, 2, 6, 8}}, {{4, 5}}}, {1, 2, 4, 8},
+                         Json::object())) ==
+        "node 'y' (aten.scaled_dot_product_attention.default): an operand of shape [4, 5] does not "
+        "broadcast to [1, 2, 4, 6]");
+}
+
+TEST_CASE("a letter twice in the result of einsum is refused") {
+  const auto einsum = [](const char* equation, const Shape& result) {
+    return refusal(one_node("aten.einsum.default", {{{2, 3}}, {{3, 4}}}, result,
+                            {{"equation", equation}, {"_tensor_list_sizes", {2}}}));
+  };
+  CHECK(einsum("ij,jk->ik", {2, 4}) == "none");
+  CHECK(einsum("ij,jk->iik", {2, 2, 4}) ==
+        "node 'y' (aten.einsum.default): its result has a letter twice");
+}
+
+TEST_CASE("sizes that do not fit are refused") {
+  constexpr std::int64_t kLarge = INT64_MAX - 1;
+  const auto padded = [](const std::vector<std::int64_t>& pad) {
+    return refusal(one_node("aten.constant_pad_nd.default", {{{3, 5}}}, {3, 6}, {{"pad", pad}}));
+  };
+  CHECK(padded({1, 0}) == "none");
+  CHECK(padded({kLarge, 2 - kLarge}) ==
+        "node 'y' (aten.constant_pad_nd.default): a pad is too large");
+  CHECK(refusal(one_node("aten.repeat.default", {{{3, 4}}}, {3, 0}, {{"repeats", {1, kLarge}}})) ==
+        "node 'y' (aten.repeat.default): a size is negative or too large");
+  CHECK(refusal(one_node("aten.repeat_interleave.self_int", {{{3, 4}}}, {3, 0},
+                         {{"repeats", kLarge}, {"dim", 1}})) ==
+        "node 'y' (aten.repeat_interleave.self_int): a size is negative or too large");
+  CHECK(refusal(one_node("aten.roll.default", {{{3, 5}}}, {3, 5},
+                         {{"shifts", {INT64_MIN}}, {"dims", {1}}})) == "none");
+  CHECK(refusal(one_node("aten.conv2d.default", {{{1, 2, 5, 5}}, {{2, 2, 3, 3}}}, {1, 2, 5, 5},
+                         {{"padding", {1, INT32_MAX}}, {"dilation", {1, INT32_MAX}}})) ==
+        "node 'y' (aten.conv2d.default): its places do not fit in 31 bits");
+}
+
+TEST_CASE("sorts and quantization refuse arguments that do not fit") {
+  CHECK(refusal(one_node("aten.argsort.default", {{{3, 5}}}, {3, 4}, Json::object())) ==
+        "node 'y' (aten.argsort.default): expected a result of shape [3, 5], found [3, 4]");
+  CHECK(refusal(one_node("aten.topk.default", {{{3, 5}}}, {3, 6}, {{"k", 6}})) ==
+        "node 'y' (aten.topk.default): 'k' is larger than its row");
+  const auto dequantized = [](const std::string& dtype, const Shape& scales) {
+    return refusal(
+        one_node("quantized_decomposed.dequantize_per_channel.default",
+                 {{{3, 5}, dtype}, {scales}, {scales, "int64"}}, {3, 5},
+                 {{"axis", 1}, {"quant_min", -128}, {"quant_max", 127}, {"dtype", "torch.int8"}}));
+  };
+  CHECK(dequantized("int8", {5}) == "none");
+  CHECK(dequantized("int8", {3}) ==
+        "node 'y' (quantized_decomposed.dequantize_per_channel.default): its scales or zero points "
+        "do not fit its axis");
+  CHECK(dequantized("int64", {5}) ==
+        "node 'y' (quantized_decomposed.dequantize_per_channel.default): expected an operand of "
+        "int8, uint8, int16 or int32");
+}
+
+TEST_CASE("local memory of all reductions of a kernel is compared with the device's") {
+  const Graph norm =
+      one_node("aten.layer_norm.default", {{{4, 300}}}, {4, 300}, {{"normalized_shape", {300}}});
+  Machine machine;
+  // Two reductions of 256 items with 4 bytes each.
+  for (const std::int64_t bytes : {2047, 2048}) {
+    machine.local_bytes = bytes;
+    std::string message = "none";
+    try {
+      lower_graph(norm, machine, [](std::size_t, std::size_t) {});
+    } catch (const Error& error) {
+      message = error.message();
+    }
+    CHECK(message == (bytes == 2048 ? "none"
+                                    : "node 'y' (aten.layer_norm.default): it needs more local "
+                                      "memory than the device has"));
+  }
+}
+
+TEST_CASE("a kernel that reads places has a word to say that one is outside") {
+  const Graph graph =
+      one_node("aten.index_select.default", {{{6, 7}}, {{3}, "int64"}}, {3, 7}, {{"dim", 0}});
+  const Plan plan = lowered(graph, true).plan;
+  REQUIRE(plan.faults == std::vector<std::string>{"node 'y': an index is outside its dimension"});
+  const auto is_fault = [](const Place& place) { return place.kind == PlaceKind::kFault; };
+  CHECK(std::ranges::count_if(plan.launches.at(0).arguments, is_fault) == 1);
 }
 
 TEST_CASE("tensors that live at once do not share memory") {

@@ -82,6 +82,23 @@ TEST_CASE("transfers", "[cost][profile]") {
   CHECK(table.devices[0].resource == "cpu");
 }
 
+TEST_CASE("switches take what the device says, else what the table says", "[cost][profile]") {
+  StageTable table = exact_table();
+  CHECK(table.switch_ms() == std::vector<double>{0, 0});
+  CHECK_FALSE(table.has_common_switch_ms());
+  table.devices[1].switch_ms = 0.5;
+  CHECK(table.switch_ms() == std::vector<double>{0, 0.5});
+  CHECK(StageTable::parse(table.to_json(), "again.json").switch_ms() == table.switch_ms());
+  table.extra["switch_ms"] = 2;
+  CHECK(table.has_common_switch_ms());
+  CHECK(table.switch_ms() == std::vector<double>{2, 0.5});
+  table.devices[0].switch_ms = 0;
+  CHECK(table.switch_ms() == std::vector<double>{0, 0.5});
+  table.extra["switch_ms"] = -1;
+  table.devices[0].switch_ms.reset();
+  CHECK(table.switch_ms() == std::vector<double>{0, 0.5});
+}
+
 TEST_CASE("own documents survive a round trip", "[cost][profile]") {
   const StageTable table = exact_table();
   const Json json = table.to_json();

@@ -76,20 +76,21 @@ TEST_CASE("90 of them are legal where the npu has no scatter", "[plan][device_pl
 TEST_CASE("simulation follows the rules", "[plan][simulate]") {
   // Item 0: 2 ms on device 0, then 3 on 1. Item 1: 1 on 1 alone. Device 1 does not wait for item 0.
   const std::vector<SimItem> items{{{{{0, 2}}, {{1, 3}}}, 0}, {{{{1, 1}}}, 1}};
-  const SimResult result = simulate(items, {0, 1}, 0);
+  const SimResult result = simulate(items, {0, 1}, {});
   CHECK(result.makespan_ms == 5);
   REQUIRE(result.tasks.size() == 3);
   CHECK(result.tasks[1].item == 1);
   CHECK(result.tasks[2].start_ms == 2);
   // One resource: the devices take turns, 2 + 3 + 1.
-  CHECK(simulate(items, {0, 0}, 0).makespan_ms == 6);
+  CHECK(simulate(items, {0, 0}, {}).makespan_ms == 6);
   // Device 1 goes over from cluster 1 to cluster 0.
-  CHECK(simulate(items, {0, 1}, 0.5).makespan_ms == 5.5);
-  CHECK(simulate(items, {0, 1}, 0.5).switches == 1);
+  CHECK(simulate(items, {0, 1}, {9, 0.5}).makespan_ms == 5.5);
+  CHECK(simulate(items, {0, 1}, {9, 0.5}).switches == 1);
+  CHECK(simulate(items, {0, 1}, {9, 0.5}).switching_ms == 0.5);
   // A split: both shares have to end before the next segment.
   const std::vector<SimItem> split{{{{{0, 1}, {1, 4}}, {{2, 1}}}, 0}};
-  CHECK(simulate(split, {0, 1, 2}, 0).makespan_ms == 5);
-  CHECK(simulate({}, {0}, 0).makespan_ms == 0);
+  CHECK(simulate(split, {0, 1, 2}, {}).makespan_ms == 5);
+  CHECK(simulate({}, {0}, {}).makespan_ms == 0);
 }
 
 TEST_CASE("the largest load equals brute force over all candidates", "[plan]") {

@@ -207,11 +207,35 @@ TEST_CASE("documents of ranks are read strictly", "[plan][ranks]") {
 }
 
 TEST_CASE("sums stand for rows only where a layer sums rows", "[plan][ranks]") {
-  CHECK(edge_sum_refusal(read_staged_model(kGnnData + "graphsage.json")).empty());
-  CHECK(edge_sum_refusal(read_staged_model(kGnnData + "gcn.json")) ==
-        "layer 1: stage 'compute_norm' does more with edges than to sum rows of its input");
-  CHECK(edge_sum_refusal(read_staged_model(kGnnData + "gat.json")) ==
+  const EdgeSums sage = edge_sums(read_staged_model(kGnnData + "graphsage.json"));
+  CHECK(sage.refusal.empty());
+  CHECK(sage.factor.empty());
+  // rsqrt(degree + 1) of both ends: the source's comes into the sum, and a sum has degree 0.
+  const EdgeSums gcn = edge_sums(read_staged_model(kGnnData + "gcn.json"));
+  CHECK(gcn.refusal.empty());
+  CHECK(gcn.factor ==
+        std::vector<DegreeStep>{{DegreeStep::Op::kAdd, 1}, {DegreeStep::Op::kReciprocalRoot, 0}});
+  CHECK(gcn.neutral_degree == 0);
+  CHECK(factor_of(gcn.factor, 3) == 0.5F);  // 1 / sqrt(3 + 1)
+  CHECK(factor_of({{DegreeStep::Op::kMultiply, 2}, {DegreeStep::Op::kPower, -2}}, 1) == 0.25F);
+  CHECK(edge_sums(read_staged_model(kGnnData + "gat.json")).refusal ==
         "layer 1: stage 'gather_both' does more with edges than to sum rows of its input");
+}
+
+TEST_CASE("the exchange takes what the busiest rank sends or receives", "[plan][ranks]") {
+  RankPlan plan;
+  plan.row_bytes = {100, 10};
+  plan.ranks.resize(3);
+  plan.ranks[0].rows_out = 30;
+  plan.ranks[1].rows_in = 30;
+  plan.ranks[1].rows_out = 5;
+  plan.ranks[2].rows_in = 5;
+  plan.pairs = {{.from = 0, .to = 1, .rows = 30}, {.from = 1, .to = 2, .rows = 5}};
+  // Ranks 0 and 1: 30 rows of 100 bytes at 1 MB/s take 3 ms, one message 0.05 ms.
+  const std::vector<double> times = predicted_exchange_ms(plan, {1'000'000, 50});
+  REQUIRE(times.size() == 2);
+  CHECK(times[0] == Approx(3.05));
+  CHECK(times[1] == Approx(0.35));
 }
 
 TEST_CASE("a plan for ranks holds, and its parts are those of fewer ranks", "[plan][ranks]") {

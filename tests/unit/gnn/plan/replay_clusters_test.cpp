@@ -12,13 +12,15 @@ using namespace npu::gnn;
 TEST_CASE("a replay follows the rules of the schedule", "[plan][replay]") {
   // Item 0: 2 ms on device 0, then 3 on 1. Item 1: 1 on 1 alone.
   std::vector<ReplayTask> tasks{{0, 0, 0, 0, 0, 2}, {0, 1, 1, 1, 0, 3}, {1, 0, 1, 1, 1, 1}};
-  CHECK(replay_clusters(tasks, 0) == 5);
-  CHECK(replay_clusters(tasks, 0.5) == 5.5);  // device 1 goes over from cluster 1 to cluster 0
+  CHECK(replay_clusters(tasks, {}).makespan_ms == 5);
+  CHECK(replay_clusters(tasks, {9, 0.5}).makespan_ms ==
+        5.5);  // device 1 goes over from cluster 1 to cluster 0
   for (ReplayTask& task : tasks) task.resource = 0;
-  CHECK(replay_clusters(tasks, 0) == 6);
+  CHECK(replay_clusters(tasks, {}).makespan_ms == 6);
   // A split: both shares have to end before the next segment.
-  CHECK(replay_clusters({{0, 0, 0, 0, 0, 1}, {0, 0, 1, 1, 0, 4}, {0, 1, 2, 2, 0, 1}}, 0) == 5);
-  CHECK(replay_clusters({}, 1) == 0);
+  CHECK(replay_clusters({{0, 0, 0, 0, 0, 1}, {0, 0, 1, 1, 0, 4}, {0, 1, 2, 2, 0, 1}}, {})
+            .makespan_ms == 5);
+  CHECK(replay_clusters({}, {1}).makespan_ms == 0);
 }
 
 TEST_CASE("replay and simulation agree", "[plan][replay]") {
@@ -41,8 +43,13 @@ TEST_CASE("replay and simulation agree", "[plan][replay]") {
             {i, s, device, resource_of[static_cast<std::size_t>(device)], item.cluster, ms});
       }
     }
-    const double switch_ms = round % 2 == 0 ? 0 : 0.25;
+    std::vector<double> switch_ms;
+    if (round % 2 != 0) switch_ms = {0.25, 0.5, 0};
     CAPTURE(round);
-    CHECK(replay_clusters(tasks, switch_ms) == simulate(items, resource_of, switch_ms).makespan_ms);
+    const ReplayResult replay = replay_clusters(tasks, switch_ms);
+    const SimResult simulation = simulate(items, resource_of, switch_ms);
+    CHECK(replay.makespan_ms == simulation.makespan_ms);
+    CHECK(replay.switches == simulation.switches);
+    CHECK(replay.switching_ms == simulation.switching_ms);
   }
 }

@@ -23,7 +23,7 @@ ScheduleProblem random_schedule(std::uint32_t seed, std::size_t items, std::size
   };
   ScheduleProblem problem;
   problem.resource_of = {0, 1, 2};
-  problem.switch_ms = switch_ms;
+  problem.switch_ms = {switch_ms, switch_ms / 2, 2 * switch_ms};
   for (std::size_t i = 0; i < items; ++i) {
     auto& list = problem.options.emplace_back();
     for (std::size_t o = 0; o < options; ++o) {

@@ -154,6 +154,19 @@ TEST_CASE("weights are computed for the edges of a row at a time", "[gnn][csr]")
   std::vector<float> out(static_cast<std::size_t>(kRows * kHeads * kWidth));
   reduce.out = out.data();
   segment_reduce(reduce, 2);
+  // Some rows first and the others later: the same bits.
+  std::vector<char> group;
+  for (std::int64_t v = 0; v < kRows; ++v) group.push_back(static_cast<char>(engine() % 2));
+  std::vector<float> in_turns(out.size(), 77);
+  reduce.out = in_turns.data();
+  reduce.group = group.data();
+  segment_reduce(reduce, 1);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    CHECK(in_turns[i] == (group[i / (kHeads * kWidth)] == 0 ? out[i] : 77));
+  }
+  reduce.wanted_group = 1;
+  segment_reduce(reduce, 2);
+  CHECK(in_turns == out);
   for (std::int64_t v = 0; v < kRows; ++v) {
     const std::int64_t begin = edges.offsets[static_cast<std::size_t>(v)];
     const std::int64_t end = edges.offsets[static_cast<std::size_t>(v) + 1];

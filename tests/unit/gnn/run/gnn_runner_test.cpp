@@ -9,6 +9,7 @@
 #include "catch.hpp"
 #include "gnn/run/csr_kernels.hpp"
 #include "npu/device/backend.hpp"
+#include "npu/device/isa_level.hpp"
 #include "npu/gnn/plan_gnn.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/support/file_io.hpp"
@@ -136,8 +137,18 @@ TEST_CASE("rows that are no nodes never count", "[runtime][gnn]") {
   CHECK(static_programs > 0);
 }
 
+TEST_CASE("a CPU without AVX-512 refuses features of bfloat16", "[runtime][gnn]") {
+  if (!test::use_backends() || isa_level() >= find_isa_level("avx512")) return;
+  const test::TemporaryFolder folder;
+  RunOptions options = run_options(write_plan(folder, "gcn", 5), "gcn");
+  options.precision = "bf16";
+  Diagnostics diagnostics;
+  CHECK_THROWS_WITH(run_plan(options, diagnostics),
+                    Catch::Contains("precision bf16 needs a CPU with AVX-512"));
+}
+
 TEST_CASE("features of bfloat16 lie within their tolerance", "[runtime][gnn]") {
-  if (!test::use_backends()) return;
+  if (!test::use_backends() || isa_level() < find_isa_level("avx512")) return;
   const test::TemporaryFolder folder;
   for (const std::string model : {"graphsage", "gcn", "gat"}) {
     for (const std::int32_t k : {1, 5}) {

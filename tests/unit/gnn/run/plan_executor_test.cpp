@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans whose devices fail: their remaining tasks run
-// elsewhere, and the result is the same.
+// Plans whose devices fail: their remaining tasks run elsewhere, and the result is the same. Rows
+// that come while a layer is computed: nothing reads them before.
 #include "gnn/run/plan_executor.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <functional>
+#include <limits>
 #include <map>
+#include <mutex>
 #include <optional>
+#include <set>
 
 #include "catch.hpp"
 #include "gnn/run/plan_devices.hpp"
@@ -48,6 +53,10 @@ class FailingPlan {
     devices_ = open_devices(loaded_.plan, run_, *cache_, counts_);
   }
 
+  std::unique_ptr<PlanExecutor> executor(ExecutorOptions options) {
+    return std::make_unique<PlanExecutor>(loaded_, devices_, run_.plan, std::move(options));
+  }
+
   /// Devices that fail, by the number of tasks that they do before.
   std::unique_ptr<PlanExecutor> executor(const std::map<std::string, int>& fail_after,
                                          std::function<bool(std::int32_t)> goes_on = {}) {
@@ -73,7 +82,75 @@ class FailingPlan {
   std::map<std::string, std::atomic<int>> left_;
 };
 
+/// Takes some rows away before a layer and gives them back when they are waited for.
+class TakenRows : public LateRows {
+ public:
+  explicit TakenRows(std::vector<char> is_late) : is_late_(std::move(is_late)) {}
+
+  void take(Tensor& x) {
+    width_ = static_cast<std::size_t>(x.shape()[1]);
+    x_ = x.as_mutable<float>();
+    kept_.assign(x_, x_ + is_late_.size() * width_);
+    for (std::size_t i = 0; i < kept_.size(); ++i) {
+      if (is_late_[i / width_] != 0) x_[i] = std::numeric_limits<float>::quiet_NaN();
+    }
+    is_there_ = false;
+  }
+  const std::vector<char>& is_late() const override { return is_late_; }
+  void await() override {
+    const std::lock_guard lock(mutex_);
+    if (is_there_) return;
+    for (std::size_t i = 0; i < kept_.size(); ++i) {
+      if (is_late_[i / width_] != 0) x_[i] = kept_[i];
+    }
+    is_there_ = true;
+    ++waits_;
+  }
+  int waits() const noexcept { return waits_; }
+
+ private:
+  std::vector<char> is_late_;
+  std::mutex mutex_;
+  std::vector<float> kept_;
+  float* x_ = nullptr;
+  std::size_t width_ = 0;
+  bool is_there_ = true;
+  int waits_ = 0;
+};
+
 }  // namespace
+
+TEST_CASE("rows that come late are waited for by what reads them, with the same bits",
+          "[runtime][gnn]") {
+  if (!test::use_backends()) return;
+  FailingPlan plan;
+  const auto at_once = plan.executor(ExecutorOptions{});
+  at_once->execute();
+  const Tensor expected = at_once->output();
+  for (const std::size_t every : {1, 7, 60}) {
+    std::vector<char> is_late(60, 0);
+    for (std::size_t v = 0; v < is_late.size(); v += every) is_late[v] = 1;
+    TakenRows rows(is_late);
+    ExecutorOptions options;
+    options.late = &rows;
+    options.before_layer = [&](std::size_t, Tensor& x) { rows.take(x); };
+    const auto executor = plan.executor(options);
+    executor->execute();
+    CHECK(std::memcmp(executor->output().data(), expected.data(), expected.bytes()) == 0);
+    CHECK(rows.waits() == 2);  // once for each layer
+    // Parts that read none of them come first.
+    for (const std::vector<ShareTask>& tasks : executor->graph().layers) {
+      std::set<std::int32_t> waiting;
+      for (const ShareTask& task : tasks) {
+        if (!task.view.reads_late.empty()) waiting.insert(task.subgraph);
+      }
+      REQUIRE_FALSE(waiting.empty());
+      CHECK(std::is_partitioned(tasks.begin(), tasks.end(), [&](const ShareTask& task) {
+        return !waiting.contains(task.subgraph);
+      }));
+    }
+  }
+}
 
 TEST_CASE("what a failed device has not done runs elsewhere", "[runtime][gnn]") {
   if (!test::use_backends()) return;

@@ -140,6 +140,10 @@ TEST_CASE("sums add up along the tree", "[gnn][ranks]") {
   const std::vector<float> received{7};
   sums.compute({own.data(), 5, received.data(), 1}, out.data(), 1);
   CHECK(out == std::vector<float>{(1 + big) + (-big + 1), out[0], 2, 7});
+  // Own rows times their factors; one that was received has its factor already.
+  const std::vector<float> factors{1, 1, 1, 0.5, 3};
+  sums.compute({own.data(), 5, received.data(), 1, factors.data()}, out.data(), 1);
+  CHECK(out == std::vector<float>{(1 + big) + (-big + 0.5F), out[0], 3.5, 7});
 }
 
 TEST_CASE("any number of ranks gives every part the same bits", "[gnn][ranks]") {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <string>
@@ -213,6 +214,80 @@ TEST_CASE("quantize: ops that cannot be int8, and --full", "[quantize]") {
   CHECK(result.int8_macs == 0.5);
 }
 
+namespace {
+
+/// Queries, keys and values by linear layers, an attention, and a linear layer of its result; the
+/// mask is a weight if it is not computed.
+Graph attending(const Json& attrs = Json::object(), bool has_mask = false,
+                bool computes_mask = false) {
+  const Shape heads{1, 2, 4, 8};
+  GraphBuilder builder;
+  builder.input("x", heads).input("m", {4, 4});
+  for (const char* name : {"wq", "wk", "wv", "wo"}) builder.weight(name, {8, 8});
+  builder.weight("mask", {4, 4});
+  for (const char* name : {"q", "k", "v"}) {
+    builder.node(name, "aten.linear.default", {"x", std::string("p_w") + name}, heads);
+  }
+  std::vector<std::string> operands{"q", "k", "v"};
+  if (has_mask) operands.emplace_back(computes_mask ? "m" : "p_mask");
+  builder.node("attention", "aten.scaled_dot_product_attention.default", operands, heads, attrs);
+  return builder.node("out", "aten.linear.default", {"attention", "p_wo"}, heads)
+      .output("out")
+      .build();
+}
+
+std::string reason_of(const QuantizeResult& result, const std::string& name) {
+  for (const QuantizedNode& node : result.nodes) {
+    if (node.name == name) return std::string(precision_name(node.precision)) + ": " + node.reason;
+  }
+  return "none";
+}
+
+}  // namespace
+
+TEST_CASE("quantize: an attention between linear layers is int8", "[quantize]") {
+  for (const bool has_mask : {false, true}) {
+    Graph graph = attending(Json::object(), has_mask);
+    const QuantizeResult result = quantize(graph);
+    CHECK(reason_of(result, "attention") == "int8: fewest conversions");
+    CHECK(result.int8_macs == 1.0);
+    CHECK(result.conversions.size() == 2);  // of the input and of the output
+    const Node& node = graph.node(graph.find_node("attention"));
+    for (std::size_t i = 0; i < 3; ++i) {
+      CHECK(graph.tensor(node.inputs[i]).name == std::string(1, "qkv"[i]) + "_dq");
+    }
+    CHECK_FALSE(verify_precisions(graph).empty());
+  }
+}
+
+TEST_CASE("quantize: an attention that the kernels do not know stays float", "[quantize]") {
+  Graph computed = attending(Json::object(), true, true);
+  CHECK(reason_of(quantize(computed), "attention") == "float: 'm' is no constant");
+  Graph shared = attending({{"enable_gqa", true}});
+  CHECK(reason_of(quantize(shared), "attention") == "float: its heads share keys");
+  Graph dropping = attending({{"dropout_p", 0.5}});
+  CHECK(reason_of(quantize(dropping), "attention") == "float: it has a dropout");
+}
+
+TEST_CASE("quantize: without VNNI a target of this machine has weights of 7 bits", "[quantize]") {
+  const char* before = std::getenv("NPU_MAX_ISA");
+  const std::string limit = before == nullptr ? "" : before;
+  ::setenv("NPU_MAX_ISA", "generic", 1);
+  QuantizeOptions options;
+  options.target = "host";
+  Graph graph = attending();
+  const QuantizeResult result = quantize(graph, options);
+  Graph portable = attending();
+  const QuantizeResult without = quantize(portable);
+  before == nullptr ? ::unsetenv("NPU_MAX_ISA") : ::setenv("NPU_MAX_ISA", limit.c_str(), 1);
+  CHECK(format_quantize_report(result).find("weights have 7 bits") != std::string::npos);
+  const Node& pair = graph.node(graph.find_node("p_wq_q"));
+  CHECK(pair.attrs().at("quant_max") == 63);
+  CHECK(reason_of(result, "attention").find("more than 7 bits") != std::string::npos);
+  CHECK(format_quantize_report(without).find("7 bits") == std::string::npos);
+  CHECK(portable.node(portable.find_node("p_wq_q")).attrs().at("quant_max") == 127);
+}
+
 TEST_CASE("quantize: documents that are refused", "[quantize]") {
   Graph graph = residual();
   TensorRanges ranges = ranges_of(graph);
@@ -253,6 +328,81 @@ TEST_CASE("quantize: a mixed choice keeps to its error and is verified", "[quant
       CHECK_THROWS_AS(verify_precisions(changed), Error);
     }
   }
+}
+
+TEST_CASE("quantize: the mode of a certificate says what its costs are", "[quantize]") {
+  Graph graph = residual();
+  TensorRanges ranges = ranges_of(graph);
+  for (const Node& node : graph.nodes()) ranges.errors.push_back({node.name, 0});
+  QuantizeOptions options;
+  options.max_error = 1;  // so large that the choice is a minimum cut, too
+  Diagnostics diagnostics;
+  quantize_model(graph, ranges, options, diagnostics);
+  CHECK_FALSE(verify_precisions(graph).empty());
+  for (const char* mode : {"int8", "int4"}) {
+    Json section = *graph.npu_member("precision");
+    section["mode"] = mode;
+    graph.set_npu_member("precision", section);
+    CHECK_THROWS_AS(verify_precisions(graph), Error);
+  }
+}
+
+TEST_CASE("quantize: a mixed choice by measured times", "[quantize]") {
+  Graph graph = residual();
+  TensorRanges ranges = ranges_of(graph);
+  for (const Node& node : graph.nodes()) ranges.errors.push_back({node.name, 1e-4});
+  NodeTable table;
+  table.model_digest = model_digest(graph);
+  table.target = "host";
+  table.devices = {{"npu", "onednn", 0}, {"cpu", "aten", 0}};
+  const double int8_us = GENERATE(10.0, 1000.0);
+  for (const Node& node : graph.nodes()) {
+    table.nodes.push_back(
+        {.node = node.name, .device = "npu", .time = {100, 100, 0, 9}, .kernel = {}});
+    table.int8.push_back(
+        {.node = node.name, .device = "npu", .time = {int8_us, int8_us, 0, 9}, .kernel = {}});
+  }
+  table.conversions = {{"npu", true, 5, 0, 4}, {"npu", false, 7, 0, 4}};
+  QuantizeOptions options;
+  options.max_error = 1;
+  options.profile = table;
+  Diagnostics diagnostics;
+  const QuantizeResult result = quantize_model(graph, ranges, options, diagnostics);
+  CHECK((result.int8_ops > 2) == (int8_us < 100));
+  CHECK((result.int8_ops == 0) == (int8_us > 100));
+  double predicted = 0;
+  double most = 0;
+  for (const QuantizedNode& node : result.nodes) {
+    predicted += node.precision == Precision::kInt8 ? int8_us : 100;
+  }
+  for (const PrecisionConversion& conversion : result.conversions) {
+    // A product writes floats by itself.
+    (conversion.to_int8 ? predicted : most) += conversion.to_int8 ? 5 : 7;
+  }
+  CHECK(result.predicted_us >= Approx(predicted));
+  CHECK(result.predicted_us <= Approx(predicted + most));
+}
+
+TEST_CASE("quantize: a transposed convolution and an interpolation are int8", "[quantize]") {
+  Graph graph =
+      GraphBuilder()
+          .input("x", {1, 2, 4, 4})
+          .weight("w", {2, 3, 2, 2})
+          .node("up", "aten.conv_transpose2d.input", {"x", "p_w"}, Shape{1, 3, 8, 8},
+                {{"stride", {2, 2}}})
+          .node("grown", "aten.upsample_bilinear2d.vec", {"up"}, Shape{1, 3, 16, 16},
+                {{"output_size", {16, 16}}, {"align_corners", false}, {"scale_factors", nullptr}})
+          .weight("v", {2, 3, 1, 1})
+          .node("conv", "aten.conv2d.default", {"grown", "p_v"}, Shape{1, 2, 16, 16})
+          .output("conv")
+          .build();
+  const QuantizeResult result = quantize(graph);
+  CHECK(result.int8_ops == 3);
+  CHECK(verify_precisions(graph) == "conversions: 2, the fewest\n");
+  const Node& weight = graph.node(graph.find_node("p_w_dq"));
+  CHECK(weight.op_type == "quantized_decomposed.dequantize_per_channel.default");
+  CHECK(*find_member(weight.attrs(), "axis") == 1);
+  CHECK(graph.tensor(weight.inputs[1]).shape == Shape{3});
 }
 
 TEST_CASE("quantize: the certificate of the fewest conversions", "[quantize]") {

@@ -34,6 +34,11 @@ PlanRecord sound_plan() {
   plan.steps[1].kernel = Gelu{12};
   plan.steps[2].operands = {{2, 0}, {3, 0}};
   plan.steps[2].kernel = CopyBytes{48};
+  plan.taps = {{{"sum", DType::kFloat32, {3, 4}},
+                DType::kFloat32,
+                {DType::kFloat32, {3, 4}, {4, 1}, {}, {}, 0, 0, 0, 0},
+                {2, 0},
+                1}};
   place_in_arena(plan);
   return plan;
 }
@@ -117,6 +122,32 @@ const std::vector<Fault> kFaults{
      [](PlanRecord& plan) { plan.steps[1].kernel.reset(); }},
     {"it is not either a kernel or a primitive",
      [](PlanRecord& plan) { plan.steps[1].primitive.emplace(); }},
+    {"tap 0: it waits for steps that are not there",
+     [](PlanRecord& plan) { plan.taps[0].steps = 4; }},
+    {"tap 0: no step has written it", [](PlanRecord& plan) { plan.taps[0].steps = 0; }},
+    {"tap 0: its buffer is not there", [](PlanRecord& plan) { plan.taps[0].source.buffer = 4; }},
+    {"tap 0: 48 bytes from 4 on do not lie in a buffer of 48",
+     [](PlanRecord& plan) { plan.taps[0].source.offset_bytes = 4; }},
+    {"tap 0: it is misaligned", [](PlanRecord& plan) { plan.taps[0].source.offset_bytes = 1; }},
+    {"tap 0: its layout is of another shape",
+     [](PlanRecord& plan) {
+       plan.taps[0].tensor.shape = {4, 3};
+     }},
+    {"tap 0: its elements are of another dtype",
+     [](PlanRecord& plan) { plan.taps[0].tensor.dtype = DType::kInt32; }},
+    {"tap 0: two elements of a layout lie in one place",
+     [](PlanRecord& plan) {
+       plan.taps[0].layout.strides = {3, 1};
+     }},
+    {"tap 0: 56 bytes from 0 on do not lie in a buffer of 48",
+     [](PlanRecord& plan) {
+       plan.taps[0].layout.strides = {5, 1};
+     }},
+    {"its taps are not in the order of their steps",
+     [](PlanRecord& plan) {
+       plan.taps.push_back(plan.taps[0]);
+       plan.taps[0].steps = 2;
+     }},
     {"buffers overlap, or lie outside the arena",
      [](PlanRecord& plan) { plan.buffers[2].offset = 64; }},
     {"buffers overlap, or lie outside the arena", [](PlanRecord& plan) { plan.arena_bytes = 48; }},

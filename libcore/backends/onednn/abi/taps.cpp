@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The intermediate results that a run is asked for, checked before it begins.
+#include <algorithm>
+#include <unordered_set>
+
+#include "abi/boundary.hpp"
+
+namespace npu::onednn::abi {
+namespace {
+
+Program::TapTarget checked_tap(const npu4_program& program, const npu4_tap* tap) {
+  require(tap != nullptr && NPU4_HAS(tap, buffer) && tap->name != nullptr && tap->buffer != nullptr,
+          "a tap is null, or its name or buffer");
+  const auto found = program.tap_numbers.find(tap->name);
+  if (found == program.tap_numbers.end()) {
+    throw StatusError{NPU4_INVALID, "there is no tap '" + std::string(tap->name) + "'"};
+  }
+  check_buffer(*tap->buffer, program.program->taps()[found->second].tensor, "tap");
+  require(tap->buffer->is_writable, "the buffer of a tap can only be read");
+  return {found->second, tap->buffer->data};
+}
+
+}  // namespace
+
+void check_buffer(const npu4_buffer& buffer, const TensorBinding& binding, const char* kind) {
+  if (buffer.dtype != binding.dtype || buffer.shape != binding.shape) {
+    throw StatusError{NPU4_INVALID, std::string(kind) + " '" + binding.name + "': expected " +
+                                        std::string(dtype_name(binding.dtype)) + " " +
+                                        shape_text(binding.shape) + ", found " +
+                                        std::string(dtype_name(buffer.dtype)) + " " +
+                                        shape_text(buffer.shape)};
+  }
+}
+
+TapNumbers number_taps(const Program& program) {
+  TapNumbers numbers;
+  for (std::size_t i = 0; i < program.taps().size(); ++i) {
+    numbers.emplace(program.taps()[i].tensor.name, i);
+  }
+  return numbers;
+}
+
+void place_taps(npu4_program& program, const npu4_run_args& args) {
+  program.taps.clear();
+  if (!NPU4_HAS(&args, tap_count) || args.tap_count == 0) return;
+  require(args.taps != nullptr, "taps is null");
+  std::unordered_set<const npu4_buffer*> passed(args.inputs, args.inputs + args.input_count);
+  passed.insert(args.outputs, args.outputs + args.output_count);
+  for (std::uint64_t i = 0; i < args.tap_count; ++i) {
+    program.taps.push_back(checked_tap(program, args.taps[i]));
+    require(passed.insert(args.taps[i]->buffer).second, "the buffer of a tap is passed twice");
+  }
+  std::sort(program.taps.begin(), program.taps.end(),
+            [](const auto& a, const auto& b) { return a.tap < b.tap; });
+}
+
+}  // namespace npu::onednn::abi

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several programs over one set of weights, and tensors that stay on a device between runs. What a
+// backend does not have is made up for here: entries without the feature are models of their own,
+// and a state without it has two buffers that are exchanged after a run, which is right for every
+// state and costs the second buffer.
+#include "npu/compile/entries.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "npu/ir/json_writer.hpp"
+#include "npu/support/error.hpp"
+#include "npu/support/json.hpp"
+
+namespace npu {
+namespace {
+
+void check_names(const std::vector<ModelEntry>& entries) {
+  std::set<std::string_view> names;
+  for (const ModelEntry& entry : entries) {
+    if (names.insert(entry.name).second) continue;
+    throw Error(ErrorCode::kUsage, "two entries of a model are named '" + entry.name + "'");
+  }
+  if (names.empty()) throw Error(ErrorCode::kUsage, "a model needs at least one entry");
+}
+
+}  // namespace
+
+EntryPrograms::EntryPrograms(const std::shared_ptr<DeviceInstance>& device,
+                             std::vector<ModelEntry> entries,
+                             const std::vector<NamedTensor>& weights, const std::string& options) {
+  check_names(entries);
+  const Backend& backend = device->backend();
+  const bool is_one_model = backend.has_feature("entries");
+  std::vector<NamedTensor> loaded;
+  std::vector<std::shared_ptr<DeviceWeights>> shared;
+  if (!backend.holds_weights() && !weights.empty()) {
+    auto uploaded = is_one_model ? nullptr : device->load_weights(weights);
+    if (uploaded != nullptr) shared.push_back(std::move(uploaded));
+    if (shared.empty()) loaded = weights;
+  }
+  std::shared_ptr<DeviceModel> model;
+  if (is_one_model) {
+    model = device->load_model(device->compile(entries, weights, options), loaded);
+    models_ = 1;
+  }
+  for (ModelEntry& entry : entries) {
+    std::shared_ptr<DeviceModel> its = model;
+    std::string name = entries.size() > 1 && is_one_model ? entry.name : std::string();
+    if (its == nullptr) {
+      its = device->load_model(device->compile(entry.sub_ir, weights, options), loaded, shared);
+      ++models_;
+    }
+    programs_.emplace_back(std::move(entry.name),
+                           std::make_unique<DeviceProgram>(
+                               std::move(its), std::move(entry.signature), std::move(name)));
+  }
+}
+
+DeviceProgram& EntryPrograms::program(std::string_view name) const {
+  const auto found = std::find_if(programs_.begin(), programs_.end(),
+                                  [&](const auto& program) { return program.first == name; });
+  if (found != programs_.end()) return *found->second;
+  throw Error(ErrorCode::kUsage, "a model has no entry '" + std::string(name) + "'");
+}
+
+std::string add_aliases(const std::string& sub_ir,
+                        const std::vector<std::pair<std::string, std::string>>& aliases) {
+  Json json = parse_json(sub_ir, "sub-IR");
+  Json pairs = Json::array();
+  for (const auto& [output, input] : aliases) {
+    pairs.push_back({{"output", output}, {"input", input}});
+  }
+  json["aliases"] = std::move(pairs);
+  return write_document(json);
+}
+
+DeviceState::DeviceState(const std::shared_ptr<DeviceInstance>& device, const Tensor& begin) {
+  const bool is_in_place = device->backend().has_feature("alias");
+  for (int i = 0; i < (is_in_place ? 1 : 2); ++i) {
+    buffers_.push_back(device->allocate(begin.dtype(), begin.shape(), NPU4_USAGE_STATE));
+  }
+  set_value(begin);
+}
+
+}  // namespace npu

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures a model in int8: the document that npu-align --quantize int8 makes of it is a model like
+// any other, whose nodes keep their names. What a conversion takes that is a part of a node's
+// kernel counts as the node's. Conversions by themselves are measured in a document of nothing
+// else, of several sizes, through which a line is fitted. Two more runs of profile_model.
+#include "profile/int8_times.hpp"
+
+#include <map>
+#include <utility>
+
+#include "npu/ir/json_reader.hpp"
+#include "npu/ops/op_name.hpp"
+#include "npu/passes/quantize.hpp"
+#include "npu/passes/tag.hpp"
+#include "profile/node_table_builder.hpp"
+
+namespace npu {
+namespace {
+
+constexpr std::int64_t kSizes[]{1 << 12, 1 << 15, 1 << 18, 1 << 21};  ///< elements
+
+NodeTable measured(const Graph& graph, const ProfileModelOptions& options,
+                   const std::function<bool(const ProfileProgress&)>& progress,
+                   Diagnostics& diagnostics) {
+  ProfileModelOptions plain = options;
+  plain.ranges.reset();
+  plain.refinements = 0;
+  return profile_model(graph, plain, progress, diagnostics);
+}
+
+/// The times of nodes of the model that are int8, with those of inserted nodes in their kernels.
+void add_nodes(const Graph& model, const Graph& int8, const NodeTable& from, NodeTable& table) {
+  std::map<std::pair<std::string, std::string>, std::size_t> owners;  // device, kernel
+  const auto key_of = [](const NodeTime& entry) {
+    return std::pair{entry.device, entry.kernel.empty() ? entry.node : entry.kernel};
+  };
+  const auto is_int8 = [&](const std::string& name) {
+    const NodeId id = int8.find_node(name);
+    const Json* precision = id.valid() ? find_member(int8.node(id).json, "precision") : nullptr;
+    return precision != nullptr && *precision == "int8";
+  };
+  for (const NodeTime& entry : from.nodes) {
+    if (!model.find_node(entry.node).valid() || !is_int8(entry.node)) continue;
+    owners.emplace(key_of(entry), table.int8.size());
+    table.int8.push_back(entry);
+    table.int8.back().kernel.clear();
+  }
+  for (const NodeTime& entry : from.nodes) {
+    if (model.find_node(entry.node).valid()) continue;
+    const auto owner = owners.find(key_of(entry));
+    if (owner == owners.end()) continue;
+    MeasuredTime& time = table.int8[owner->second].time;
+    time.us += entry.time.us;
+    time.median_us += entry.time.median_us;
+  }
+}
+
+Json tensor_json(const std::string& name, std::int64_t elements, const char* dtype) {
+  return {{"name", name}, {"shape", {elements}}, {"dtype", dtype}};
+}
+
+/// For each size a quantization and a dequantization, between functions that take the upload and
+/// the download.
+Graph conversions_document(Diagnostics& diagnostics) {
+  Json document = {{"model_name", "conversions"},           {"graph_inputs", Json::array()},
+                   {"graph_outputs", Json::array()},        {"weights", Json::array()},
+                   {"weight_name_mapping", Json::object()}, {"nodes", Json::array()}};
+  const Json attrs = {{"scale", 0.03},
+                      {"zero_point", 3},
+                      {"quant_min", 0},
+                      {"quant_max", 255},
+                      {"dtype", "torch.uint8"}};
+  const auto add = [&](const char* op, const Json& from, const Json& to, const Json& with) {
+    document["nodes"].push_back({{"name", to.at("name")},
+                                 {"op_type", op},
+                                 {"inputs", {from}},
+                                 {"outputs", {to}},
+                                 {"attrs", with}});
+  };
+  for (const std::int64_t size : kSizes) {
+    const auto floats = [&](const char* name) {
+      return tensor_json(name + std::to_string(size), size, "float32");
+    };
+    const Json numbers = tensor_json("q" + std::to_string(size), size, "uint8");
+    add("aten.relu.default", floats("x"), floats("r"), Json::object());
+    add("quantized_decomposed.quantize_per_tensor.default", floats("r"), numbers, attrs);
+    add("quantized_decomposed.dequantize_per_tensor.default", numbers, floats("d"), attrs);
+    add("aten.relu.default", floats("d"), floats("y"), Json::object());
+    document["graph_inputs"].push_back(floats("x"));
+    document["graph_outputs"].push_back(floats("y"));
+  }
+  return read_graph(document.dump(), "<conversions>", diagnostics);
+}
+
+void add_conversions(const Graph& graph, const NodeTable& from, NodeTable& table) {
+  for (const NodeTableDevice& device : table.devices) {
+    for (const bool to_int8 : {true, false}) {
+      std::vector<CopySample> samples;
+      for (const NodeTime& entry : from.nodes) {
+        const Node& node = graph.node(graph.find_node(entry.node));
+        const bool is_conversion =
+            to_int8 ? is_quantization(node.op_type) : is_dequantization(node.op_type);
+        if (entry.device != device.name || !is_conversion) continue;
+        const TensorId tensor = to_int8 ? node.inputs.front() : node.outputs.front();
+        samples.push_back(
+            {"", "", static_cast<double>(graph.tensor(tensor).bytes()), entry.time.us});
+      }
+      if (samples.empty()) continue;
+      const LinkFit fit = fitted("", "", samples);
+      table.conversions.push_back({.device = device.name,
+                                   .to_int8 = to_int8,
+                                   .latency_us = fit.latency_us,
+                                   .bytes_per_s = fit.bytes_per_s,
+                                   .samples = fit.samples});
+    }
+  }
+}
+
+}  // namespace
+
+Graph quantized_copy(const Graph& graph, const ProfileModelOptions& options,
+                     Diagnostics& diagnostics) {
+  Graph int8 = graph;
+  QuantizeOptions quantize;
+  quantize.target = options.target;
+  quantize_model(int8, *options.ranges, quantize, diagnostics);
+  return int8;
+}
+
+void add_int8_times(const Graph& graph, const Graph& int8, const ProfileModelOptions& options,
+                    const std::function<bool(const ProfileProgress&)>& progress,
+                    Diagnostics& diagnostics, NodeTable& table) {
+  const NodeTable nodes = measured(int8, options, progress, diagnostics);
+  if (diagnostics.has_errors()) return;
+  add_nodes(graph, int8, nodes, table);
+  Graph alone = conversions_document(diagnostics);
+  ProfileModelOptions unweighted = options;
+  if (const Json* target = graph.npu_member("target")) {
+    // The model's own devices, which a tagged model names.
+    alone.set_npu_member("target", *target);
+    tag_ops(alone, graph_target(alone), {}, diagnostics);
+    unweighted.target.clear();
+  }
+  unweighted.weights = {.file = {}, .random_seed = 0};
+  const NodeTable times = measured(alone, unweighted, progress, diagnostics);
+  if (!diagnostics.has_errors()) add_conversions(alone, times, table);
+}
+
+}  // namespace npu

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// How tensors get from one device to another, and to the host, in a run: in place where a device
+// can use the other one's memory, by a copy of the backend, or through memory of the host, in
+// pieces where both sides have queues. Which of these it is was found with the schedule, as far as
+// it is known without asking. O(tensors) besides the work of the backends.
+#include <utility>
+
+#include "device/device_sharing.hpp"
+#include "runtime/executor_run.hpp"
+
+namespace npu {
+namespace {
+
+/// Of what goes through the host: small enough that reading and writing overlap, large enough that
+/// calls do not count.
+constexpr std::uint64_t kSlice = std::uint64_t{4} << 20;
+
+}  // namespace
+
+void Executor::Run::transfer(std::size_t s) {
+  const double started = microseconds_since(start_);
+  const Step& step = executor_.steps_[s];
+  const Transfer& transfer = executor_.plan_.transfers[static_cast<std::size_t>(step.index)];
+  StepRecord record{
+      .kind = StepRecord::Kind::kTransfer, .index = step.index, .device = transfer.to_device};
+  for (const Step::Copy& copy : step.copies) {
+    const TransferPath path = has_queue(step.device) ? submit_arrival(s, copy) : arrive(step, copy);
+    const std::int64_t bytes = tensor_of(copy.from).bytes();
+    ++record.tensors;
+    record.bytes += bytes;
+    if (path != TransferPath::kWrapped) record.copied_bytes += bytes;
+    if (record_ != nullptr) record.paths.insert(path);
+  }
+  note(records_[s], std::move(record), started);
+}
+
+TransferPath Executor::Run::arrive(const Step& step, const Step::Copy& copy) {
+  const Copy& source = copies_[copy.from];
+  Copy& arrived = copies_[copy.to];
+  if (copy.is_shared) {
+    if (source.ready != nullptr) source.ready->wait();
+    if (share_source(step, copy)) return TransferPath::kWrapped;
+    arrived.buffer = device(step.device).import_tensor(fetch_unshared(copy.from));
+    return TransferPath::kCopied;
+  }
+  if (source.fetched != nullptr) source.fetched->wait();
+  arrived.buffer = wrap_source(step, copy.from);
+  if (arrived.buffer != nullptr) return TransferPath::kWrapped;
+  const TensorInfo& tensor = tensor_of(copy.from);
+  arrived.buffer = device(step.device).import_tensor(tensor.dtype, tensor.shape, source.memory);
+  return TransferPath::kCopied;
+}
+
+/// Has the device use the memory of another one's buffer; false if one of them cannot after all. It
+/// is the same memory run after run, so the flight keeps what was made of it.
+bool Executor::Run::share_source(const Step& step, const Step::Copy& copy) {
+  const std::shared_ptr<DeviceBuffer>& source = copies_[copy.from].buffer;
+  std::shared_ptr<DeviceBuffer>& kept = flight_.arrivals[copy.to];
+  if (kept == nullptr || kept->owner() != source) {
+    const std::lock_guard lock(sharing_);
+    kept = share_buffer(source, device(step.device));
+  }
+  copies_[copy.to].buffer = kept;
+  return kept != nullptr;
+}
+
+/// The content of a buffer that was to be shared, once it is there.
+Tensor Executor::Run::fetch_unshared(std::size_t from) {
+  const std::lock_guard lock(sharing_);
+  return copies_[from].buffer->to_host();
+}
+
+/// A buffer in the memory of another device's, which it keeps; null if that cannot be. Buffers of
+/// older backends are freed by their device's thread alone, not by the last owner.
+std::shared_ptr<DeviceBuffer> Executor::Run::wrap_source(const Step& step, std::size_t from) {
+  const Copy& source = copies_[from];
+  // Staging memory is another buffer's, which does not outlive the flight.
+  const bool is_its_own =
+      source.host.data() == nullptr && source.memory != nullptr && flight_.staging[from] == nullptr;
+  if (!is_its_own || device(executor_.slots_[from].device).backend().is_older()) return nullptr;
+  const TensorInfo& tensor = tensor_of(from);
+  return device(step.device).wrap(tensor.dtype, tensor.shape, source.memory, source.buffer);
+}
+
+/// The buffer of a slot that queues write to; run after run the same.
+DeviceBuffer& Executor::Run::arrival(std::size_t slot) {
+  std::shared_ptr<DeviceBuffer>& buffer = flight_.arrivals[slot];
+  if (buffer == nullptr) {
+    const TensorInfo& tensor = tensor_of(slot);
+    buffer = device(executor_.slots_[slot].device).allocate(tensor.dtype, tensor.shape);
+  }
+  copies_[slot].buffer = buffer;
+  return *buffer;
+}
+
+TransferPath Executor::Run::submit_arrival(std::size_t s, const Step::Copy& copy) {
+  const Step& step = executor_.steps_[s];
+  const Copy& source = copies_[copy.from];
+  Copy& arrived = copies_[copy.to];
+  const std::int32_t home = executor_.slots_[copy.from].device;
+  if (copy.is_direct) {
+    std::vector<Event> after{source.ready};
+    Event event = queue(step.device).copy(*source.buffer, arrival(copy.to), after);
+    arrived.ready = submitted(s, std::move(event), std::move(after));
+    return TransferPath::kDeviceCopy;
+  }
+  if (copy.is_shared) return submit_shared(s, copy);
+  if (!source.pieces.empty()) {
+    submit_pieces(s, copy);
+    return TransferPath::kStaged;
+  }
+  std::vector<Event> after;
+  if (executor_.shares_events(home, step.device)) {
+    after.push_back(source.fetched);
+  } else if (source.fetched != nullptr) {
+    source.fetched->wait();
+  }
+  arrived.buffer = wrap_source(step, copy.from);
+  if (arrived.buffer != nullptr) {
+    if (!after.empty()) arrived.ready = after.front();
+    return TransferPath::kWrapped;
+  }
+  Event event = queue(step.device).write(arrival(copy.to), source.memory, after);
+  arrived.ready = submitted(s, std::move(event), std::move(after));
+  return has_queue(home) ? TransferPath::kStaged : TransferPath::kCopied;
+}
+
+/// In place, once the work of the other backend is done: as an event of this one, or after the host
+/// has waited for it.
+TransferPath Executor::Run::submit_shared(std::size_t s, const Step::Copy& copy) {
+  const Step& step = executor_.steps_[s];
+  const Copy& source = copies_[copy.from];
+  Copy& arrived = copies_[copy.to];
+  if (share_source(step, copy)) {
+    if (source.ready == nullptr) return TransferPath::kWrapped;
+    const auto to = executor_.devices_[static_cast<std::size_t>(step.device)];
+    arrived.ready = share_event(*source.ready, to);
+    arrived.cause = source.ready;
+    if (arrived.ready == nullptr) source.ready->wait();
+    return TransferPath::kWrapped;
+  }
+  if (source.ready != nullptr) source.ready->wait();
+  arrived.host = fetch_unshared(copy.from);
+  Event event = queue(step.device).write(arrival(copy.to), arrived.host.data(), {});
+  arrived.ready = submitted(s, std::move(event), {});
+  return has_queue(executor_.slots_[copy.from].device) ? TransferPath::kStaged
+                                                       : TransferPath::kCopied;
+}
+
+/// Each piece is written while the next one is read.
+void Executor::Run::submit_pieces(std::size_t s, const Step::Copy& copy) {
+  const Step& step = executor_.steps_[s];
+  const Copy& source = copies_[copy.from];
+  const bool shares = executor_.shares_events(executor_.slots_[copy.from].device, step.device);
+  DeviceBuffer& to = arrival(copy.to);
+  std::uint64_t offset = 0;
+  for (const Event& piece : source.pieces) {
+    std::vector<Event> after;
+    if (shares) {
+      after.push_back(piece);
+    } else {
+      piece->wait();
+    }
+    Event event = queue(step.device).write(to, source.memory + offset, after, {offset, kSlice});
+    copies_[copy.to].ready = submitted(s, std::move(event), std::move(after));
+    offset += kSlice;
+  }
+}
+
+/// Content that the host needs: it is mapped, or a queue reads it.
+void Executor::Run::submit_fetch(std::size_t s, std::size_t slot, const Event& done,
+                                 const std::byte* mapped) {
+  Copy& copy = copies_[slot];
+  copy.memory = mapped;
+  copy.fetched = done;
+  const std::uint64_t bytes = copy.buffer->bytes();
+  if (mapped != nullptr || bytes == 0) return;
+  std::byte* memory = staging(slot);
+  if (memory == nullptr) {
+    copy.host = Tensor(copy.buffer->dtype(), copy.buffer->shape());
+    memory = copy.host.mutable_data();
+  }
+  copy.memory = memory;
+  for (std::uint64_t offset = 0; offset < bytes; offset += kSlice) {
+    std::vector<Event> after{done};
+    Event event = queue(executor_.steps_[s].device)
+                      .read(*copy.buffer, memory + offset, after, {offset, kSlice});
+    copy.fetched = submitted(s, std::move(event), std::move(after));
+    work_[s].back().is_fetch = true;
+    if (bytes > kSlice) copy.pieces.push_back(copy.fetched);
+  }
+}
+
+/// Where a slot's content is fetched that another device is to write from its pinned memory; null
+/// if none has any.
+std::byte* Executor::Run::staging(std::size_t slot) {
+  const std::int32_t on = executor_.slots_[slot].staged_on;
+  if (on < 0) return nullptr;
+  std::shared_ptr<DeviceBuffer>& kept = flight_.staging[slot];
+  if (kept == nullptr) {
+    const TensorInfo& tensor = tensor_of(slot);
+    try {
+      kept = device(on).allocate(tensor.dtype, tensor.shape, NPU4_USAGE_STAGING,
+                                 device(on).facts().pinned_memory.value_or(0));
+    } catch (const BackendError&) {
+      return nullptr;  // pinned memory is scarce, and the host's own serves as well
+    }
+  }
+  return kept->host_memory();
+}
+
+}  // namespace npu

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+# Two ranks that keep rows in files: the same bits as with all in memory, and one of them says what is wrong.
+. "$CASES/lib.sh"
+cp "$TESTDATA"/gnn/* .
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+command -v mpirun >/dev/null || exit 77
+[ -e "$(dirname "$(command -v npu-run)")/../lib/npu/transports/npu_transport_mpi.so" ] || exit 77
+mpirun --oversubscribe -n 2 true 2>/dev/null || exit 77
+plan() { npu-plan -q graph.mtx --profile profile.json --devices cpu,npu --select greedy --pad 16 -k 8 "$@"; }
+# What each rank has read: blocks, bytes, and how often a row was read in a layer.
+reads() { tr -d ' \n' <report.json | grep -o '"planned_bytes":[0-9]*\|"blocks_read":[0-9]*,"bytes_read":[0-9]*,"reads_of_row":[0-9.]*'; }
+for exchange in cover features; do
+  plan --model graphsage.json --ranks 2 --exchange $exchange -o in_memory.json
+  plan --model graphsage.json --ranks 2 --exchange $exchange --rank-memory 5300 -o two.json
+  for name in in_memory two; do
+    mpirun --oversubscribe --bind-to none -n 2 npu-run $name.json --features x.npy --threads 1 --outputs $name.npy >report.json 2>err || cat err
+  done
+  cmp in_memory.npy two.npy && echo "$exchange on two ranks: the same bits"
+  reads
+done
+mpirun --oversubscribe --bind-to none -n 2 npu-run two.json --features missing.npy >report.json 2>err
+echo "exit $?"
+grep '^npu-run' err

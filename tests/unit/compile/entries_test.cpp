@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs of several entries over one set of weights, and states between runs: the same values
+// whether the backend has the features or the host makes up for them.
+#include "npu/compile/entries.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "catch.hpp"
+#include "compile/vendor.hpp"
+#include "graph_builder.hpp"
+#include "npu/ir/subgraph.hpp"
+#include "npu/support/error.hpp"
+
+using namespace npu;
+using namespace npu::test;
+
+namespace {
+
+/// The next state is state + x, as often as it says, and the result its relu.
+std::string state_sub_ir(std::int64_t size, int times) {
+  GraphBuilder builder;
+  builder.input("state", {size}).input("x", {size});
+  std::string last = "state";
+  for (int i = 0; i < times; ++i) {
+    const std::string name = "s" + std::to_string(i);
+    builder.node(name, "aten.add.Tensor", {last, "x"});
+    last = name;
+  }
+  const Graph graph =
+      builder.node("r", "aten.relu.default", {last}).output(last).output("r").build();
+  return write_subgraph(graph, all_nodes(graph), find_boundary(graph, all_nodes(graph)));
+}
+
+ProgramSignature signature_of(std::int64_t size, int times) {
+  return {.outputs = {{DType::kFloat32, {size}}, {DType::kFloat32, {size}}},
+          .nodes = static_cast<std::size_t>(times) + 1};
+}
+
+Tensor row(std::int64_t size, float first) {
+  Tensor tensor(DType::kFloat32, {size});
+  for (std::int64_t i = 0; i < size; ++i) {
+    tensor.as_mutable<float>()[i] = first + static_cast<float>(i);
+  }
+  return tensor;
+}
+
+std::vector<std::string> backends_with_relu_and_add() {
+  use_vendor_backend();
+  std::vector<std::string> names{"skeleton-queue", "vendor"};
+  if (has_cpu()) names.insert(names.end(), {"onednn", "aten"});
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("two sizes of a program keep a state each, in place where that is possible",
+          "[compile][entries]") {
+  for (const std::string& name : backends_with_relu_and_add()) {
+    CAPTURE(name);
+    const auto device = DeviceInstance::open(Backend::load(name), "{}");
+    const bool has_alias = device->backend().has_feature("alias");
+    std::vector<ModelEntry> entries;
+    for (const auto& [entry, size, times] : {std::tuple{"short", 3, 1}, {"long", 70, 2}}) {
+      std::string sub_ir = state_sub_ir(size, times);
+      const std::string last = "s" + std::to_string(times - 1);
+      if (has_alias) sub_ir = add_aliases(sub_ir, {{last, "state"}});
+      entries.push_back({entry, std::move(sub_ir), signature_of(size, times)});
+    }
+    const EntryPrograms programs(device, entries, {});
+    CHECK(programs.models() == (device->backend().has_feature("entries") ? 1 : 2));
+    CHECK(has_alias == (name == "skeleton-queue"));
+    CHECK_THROWS_WITH(programs.program("other"), Catch::Contains("no entry 'other'"));
+    for (const auto& [entry, size, times] : {std::tuple{"long", 70, 2}, {"short", 3, 1}}) {
+      DeviceState state(device, row(size, -4));
+      CHECK(state.is_in_place() == has_alias);
+      const auto x = device->import_tensor(row(size, 0.5F));
+      const auto result = device->allocate(DType::kFloat32, {size});
+      for (int step = 1; step <= 5; ++step) {
+        std::vector<npu4_buffer*> inputs{state.input(), x->get()};
+        std::vector<npu4_buffer*> outputs{state.output(), result->get()};
+        npu4_run_args args{};
+        args.struct_size = sizeof args;
+        args.inputs = inputs.data();
+        args.input_count = inputs.size();
+        args.outputs = outputs.data();
+        args.output_count = outputs.size();
+        npu4_error error{};
+        error.struct_size = sizeof error;
+        REQUIRE(device->backend().api().run(programs.program(entry).get(), &args, &error) ==
+                NPU4_OK);
+        state.advance();
+        const Tensor value = state.value();
+        for (std::int64_t i = 0; i < size; ++i) {
+          const auto at = static_cast<float>(i);
+          // Small halves, so sums are exact.
+          const float expected = -4 + at + static_cast<float>(step * times) * (0.5F + at);
+          CHECK(value.as<float>()[i] == expected);
+          CHECK(result->to_host().as<float>()[i] == std::max(expected, 0.0F));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("entries need names that differ", "[compile][entries]") {
+  use_vendor_backend();
+  const auto device = DeviceInstance::open(Backend::load("skeleton-queue"), "{}");
+  const ModelEntry entry{"one", state_sub_ir(3, 1), signature_of(3, 1)};
+  CHECK_THROWS_WITH(EntryPrograms(device, {entry, entry}, {}),
+                    Catch::Contains("two entries of a model are named 'one'"));
+  CHECK_THROWS_WITH(EntryPrograms(device, {}, {}), Catch::Contains("at least one entry"));
+}
+
+TEST_CASE("entries have their weights once", "[compile][entries]") {
+  for (const std::string& name : backends_with_relu_and_add()) {
+    CAPTURE(name);
+    const auto device = DeviceInstance::open(Backend::load(name), "{}");
+    std::vector<ModelEntry> entries;
+    for (const char* op : {"aten.add.Tensor", "aten.relu.default"}) {
+      GraphBuilder builder;
+      builder.input("x", {4}).weight("w", {4}).node("sum", "aten.add.Tensor", {"x", "p_w"});
+      std::string last = "sum";
+      if (std::string(op) != "aten.add.Tensor") {
+        builder.node("r", op, {"sum"});
+        last = "r";
+      }
+      const Graph graph = builder.output(last).build();
+      entries.push_back(
+          {op,
+           write_subgraph(graph, all_nodes(graph), find_boundary(graph, all_nodes(graph))),
+           {.outputs = {{DType::kFloat32, {4}}}, .nodes = graph.nodes().size()}});
+    }
+    const EntryPrograms programs(device, entries, {{"p_w", row(4, -10)}});
+    const auto x = device->import_tensor(row(4, 8));
+    const std::vector<npu4_buffer*> inputs{x->get()};
+    const auto sum = programs.program("aten.add.Tensor").run(inputs).front()->to_host();
+    const auto rectified = programs.program("aten.relu.default").run(inputs).front()->to_host();
+    for (int i = 0; i < 4; ++i) {
+      CHECK(sum.as<float>()[i] == static_cast<float>(2 * i - 2));
+      CHECK(rectified.as<float>()[i] == std::max(static_cast<float>(2 * i - 2), 0.0F));
+    }
+  }
+}
