@@ -356,12 +356,25 @@ typedef struct completion {
   uint64_t end_ns;
 } completion;
 
+/* ThreadSanitizer does not know that a message through a socket orders what two threads do. */
+#if defined(__SANITIZE_THREAD__)
+void __tsan_acquire(void* address);
+void __tsan_release(void* address);
+static char told_by_message;
+#define MESSAGE_SENT() __tsan_release(&told_by_message)
+#define MESSAGE_CAME() __tsan_acquire(&told_by_message)
+#else
+#define MESSAGE_SENT() ((void)0)
+#define MESSAGE_CAME() ((void)0)
+#endif
+
 /* With the event's lock. */
 static void tell_exported(npu4_event* event) {
   const completion told = {event->status, event->end_ns};
   while (event->exported != NULL) {
     exported_end* end = event->exported;
     event->exported = end->next;
+    MESSAGE_SENT();
     /* Whoever is not there any more need not know. */
     (void)!send(end->descriptor, &told, sizeof told, MSG_NOSIGNAL);
     close(end->descriptor);
@@ -388,6 +401,7 @@ static npu4_status wait_imported(const npu4_event* event, uint64_t timeout_ns, u
   if (!poll_for(event->imported, timeout_ns)) {
     return fail(error, NPU4_DEADLINE, NULL, "the work is not done yet");
   }
+  MESSAGE_CAME();
   if (recv(event->imported, &told, sizeof told, MSG_PEEK) != (ssize_t)sizeof told &&
       errno == ENOTSOCK) {
     memset(&info, 0, sizeof info);
