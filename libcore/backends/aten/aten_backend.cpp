@@ -12,7 +12,9 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,6 +25,7 @@
 
 #include "boundary.hpp"
 #include "large_blocks.hpp"
+#include "npu/device/isa_level.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/subgraph.hpp"
 
@@ -474,12 +477,31 @@ const npu4_backend& table() {
   return made;
 }
 
+/// oneDNN takes a limit of instructions before its first primitive only. Where that is libtorch's,
+/// the onednn backend comes too late with it, so it is given here by oneDNN's own variable. A level
+/// that there is not is the onednn backend's to refuse.
+void limit_onednn() {
+#if defined(__x86_64__)
+  constexpr const char* kNames[]{
+      "SSE41", "SSE41", "AVX2", "AVX512_CORE_VNNI", "AVX512_CORE_BF16", "AVX512_CORE_AMX"};
+  static_assert(std::size(kNames) == kIsaLevels.size());
+  try {
+    if (const auto limit = isa_limit()) ::setenv("DNNL_MAX_CPU_ISA", kNames[*limit], 1);
+  } catch (const Error&) {
+    return;
+  }
+#endif
+}
+
 }  // namespace
 }  // namespace npu::aten
 
 extern "C" __attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(
     const npu4_host* host, npu4_error* error) {
-  if (host != nullptr && host->abi_version >= NPU4_ABI_VERSION) return &npu::aten::table();
+  if (host != nullptr && host->abi_version >= NPU4_ABI_VERSION) {
+    npu::aten::limit_onednn();
+    return &npu::aten::table();
+  }
   npu::aten::write_error(error, NPU4_INCOMPATIBLE, "expected a host of version 4 or above");
   return nullptr;
 }
