@@ -36,6 +36,64 @@ std::string emit_times(NodeExport& node, const std::string& value, double factor
   return factor == 1 ? value : node.emit("Mul", {value, node.scalar(factor, dtype)});
 }
 
+// log(1 + x) loses what 1 + x rounds off; a factor that has the same error takes it out again
+// (Kahan). Where nothing is rounded off the factor is 1, for infinity as well, and where all of x
+// is, x is the result.
+std::string emit_log1p(NodeExport& node, const std::string& value, DType dtype) {
+  const std::string one = node.scalar(1, dtype);
+  const std::string sum = node.emit("Add", {value, one});
+  const std::string added = node.emit("Sub", {sum, one});
+  const std::string log = node.emit("Log", {sum});
+  const std::string corrected = node.emit("Mul", {log, node.emit("Div", {value, added})});
+  const std::string otherwise =
+      node.emit("Where", {node.emit("Equal", {added, value}), log, corrected});
+  return node.emit("Where", {node.emit("Equal", {sum, one}), value, otherwise});
+}
+
+// exp(x) - 1 = tanh(x / 2) * (exp(x) + 1), without a difference.
+std::string emit_expm1(NodeExport& node, const std::string& value, DType dtype) {
+  const std::string half = node.emit("Tanh", {node.emit("Mul", {value, node.scalar(0.5, dtype)})});
+  const std::string sum = node.emit("Add", {node.emit("Exp", {value}), node.scalar(1, dtype)});
+  return node.emit("Mul", {half, sum});
+}
+
+// For x from 0.5, where 1 - erf(x) would lose digits: t * exp(-x^2) * p(t) with t = 1 / (1 + x/2),
+// where p is the Chebyshev interpolant of exp(x^2) * erfc(x) / t for x in 0.5..11.5, with an error
+// of 2e-7. What x^2 rounds off is given back by splitting it at a multiple of 1/16. From 11 on the
+// result is 0 in float32.
+std::string emit_tail(NodeExport& node, const std::string& value) {
+  constexpr std::array kCoefficients{0.0643073045338, -0.140624526809, -0.0212862448146,
+                                     0.127972853358,  0.154013709427,  0.252189425067,
+                                     0.281459051545,  0.282124558822};
+  const auto number = [&](double each) { return node.scalar(each, DType::kFloat32); };
+  const auto product = [&](const std::string& a, const std::string& b) {
+    return node.emit("Mul", {a, b});
+  };
+  const std::string x = node.emit("Clip", {value, number(0.5), number(11)});
+  const std::string t =
+      node.emit("Reciprocal", {node.emit("Add", {product(x, number(0.5)), number(1)})});
+  std::string sum = number(kCoefficients.front());
+  for (std::size_t i = 1; i < kCoefficients.size(); ++i) {
+    sum = node.emit("Add", {product(sum, t), number(kCoefficients[i])});
+  }
+  const std::string grid = product(node.emit("Floor", {product(x, number(16))}), number(1.0 / 16));
+  const std::string large = node.emit("Exp", {node.emit("Neg", {product(grid, grid)})});
+  const std::string rest = product(node.emit("Sub", {grid, x}), node.emit("Add", {grid, x}));
+  return product(product(large, node.emit("Exp", {rest})), product(t, sum));
+}
+
+std::string emit_erfc(NodeExport& node, const std::string& value, DType dtype) {
+  const bool is_double = dtype == DType::kFloat64;  // for which the tail has too few digits
+  const DType type = is_double ? dtype : DType::kFloat32;
+  const std::string x = dtype == type ? value : node.emit_cast(value, type);
+  std::string result = node.emit("Sub", {node.scalar(1, type), node.emit("Erf", {x})});
+  if (!is_double) {
+    const std::string is_tail = node.emit("GreaterOrEqual", {x, node.scalar(0.5, type)});
+    result = node.emit("Where", {is_tail, emit_tail(node, x), result});
+  }
+  return dtype == type ? result : node.emit_cast(result, dtype);
+}
+
 }  // namespace
 
 void export_logic(NodeExport& node) {
@@ -97,9 +155,8 @@ void export_composed(NodeExport& node) {
   const std::string_view name = functional_name(node.node().op_type);
   const DType dtype = node.result().dtype;
   const std::string value = node.value_as(node.first(), dtype);
-  const auto one = [&] { return node.scalar(1, dtype); };
-  if (name == "expm1") return node.finish("Sub", {node.emit("Exp", {value}), one()});
-  if (name == "log1p") return node.finish("Log", {node.emit("Add", {value, one()})});
+  if (name == "expm1") return node.finish_as(emit_expm1(node, value, dtype));
+  if (name == "log1p") return node.finish_as(emit_log1p(node, value, dtype));
   if (name == "exp2") return node.finish("Pow", {node.scalar(2, dtype), value});
   if (name == "log2" || name == "log10") {
     constexpr double kLog2 = 0.69314718055994530942;
@@ -107,7 +164,7 @@ void export_composed(NodeExport& node) {
     const double factor = 1 / (name == "log2" ? kLog2 : kLog10);
     return node.finish("Mul", {node.emit("Log", {value}), node.scalar(factor, dtype)});
   }
-  if (name == "erfc") return node.finish("Sub", {one(), node.emit("Erf", {value})});
+  if (name == "erfc") return node.finish_as(emit_erfc(node, value, dtype));
   if (name == "trunc") return node.finish_as(emit_truncated(node, value));
   if (name == "frac") return node.finish("Sub", {value, emit_truncated(node, value)});
   if (name == "log_sigmoid") {

@@ -69,6 +69,12 @@ void export_variance(NodeExport& node) {
 void export_any_all(NodeExport& node) {
   const bool is_any = functional_name(node.node().op_type) == "any";
   const std::string truth = node.value_as(node.first(), DType::kBool);
+  const bool has_dims = node.args.find("dim") != nullptr && !node.args.is_none("dim");
+  if (has_dims && node.args.integers("dim").empty()) {
+    // Here, and for no other op, an empty list means that nothing is reduced.
+    return node.finish_as(
+        node.result().dtype == DType::kBool ? truth : node.emit_cast(truth, node.result().dtype));
+  }
   const std::string numbers = node.emit_cast(truth, DType::kInt32);
   const std::string reduced = node.emit(is_any ? "ReduceMax" : "ReduceMin",
                                         {numbers, node.onnx.integers(reduced_axes(node))},

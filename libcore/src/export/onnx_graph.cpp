@@ -11,10 +11,10 @@
 #include <cstring>
 #include <filesystem>
 #include <string_view>
-#include <system_error>
 
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
+#include "support/new_file.hpp"
 #include "tensor/onnx_tensor.hpp"
 #include "tensor/protobuf_writer.hpp"
 
@@ -262,14 +262,7 @@ void OnnxGraph::write(const std::string& path, const std::string& producer,
   }
   pieces.emplace_back(ends.message());
   if (data.empty()) return write_file_atomically(path, pieces);
-  write_file_atomically(data_path, data);
-  try {
-    write_file_atomically(path, pieces);
-  } catch (const Error&) {
-    std::error_code ignored;
-    std::filesystem::remove(data_path, ignored);
-    throw;
-  }
+  write_files_atomically({{data_path, data}, {path, pieces}});
 }
 
 }  // namespace npu::onnx_export

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cerrno>
+#include <memory>
 
 #include "npu/support/error.hpp"
 #include "support/live_files.hpp"
@@ -17,6 +18,15 @@
 #include "support/open_file.hpp"
 
 namespace npu {
+namespace {
+
+NewFile::Options options_for(const WriteTarget& target) {
+  NewFile::Options options{.exists = target.exists};
+  if (target.exists) options.mode = target.mode;
+  return options;
+}
+
+}  // namespace
 
 bool is_regular_file(const std::string& path) {
   struct stat status {};
@@ -84,11 +94,24 @@ void write_file_atomically(const std::string& path,
     if (!file.close_checked()) fail_io(path, "cannot write", errno);
     return;
   }
-  NewFile::Options options{.exists = target.exists};
-  if (target.exists) options.mode = target.mode;
-  NewFile file(target.path, options);
+  NewFile file(target.path, options_for(target));
   write([&](std::string_view piece) { file.write(piece); });
   file.publish(true);
+}
+
+void write_files_atomically(const std::vector<FilePieces>& files) {
+  std::vector<std::unique_ptr<NewFile>> complete;
+  for (const FilePieces& each : files) {
+    const WriteTarget target = find_write_target(each.path);
+    if (target.in_place) {
+      write_file_atomically(each.path, each.pieces);
+      continue;
+    }
+    complete.push_back(std::make_unique<NewFile>(target.path, options_for(target)));
+    for (const std::string_view piece : each.pieces) complete.back()->write(piece);
+    complete.back()->sync();
+  }
+  for (const auto& file : complete) file->publish(false);
 }
 
 MappedFile::MappedFile(const std::string& path, FileTrust trust) : path_(path) {

@@ -164,10 +164,14 @@ NewFile::~NewFile() {
 
 void NewFile::write(std::string_view bytes) { write_fully(file_.get(), bytes, path_); }
 
+void NewFile::sync() {
+  if (::fsync(file_.get()) != 0) fail_io(path_, "cannot write", errno);
+}
+
 void NewFile::publish(bool sync) {
   if (options_.mode && ::fchmod(file_.get(), *options_.mode) != 0)
     fail_io(path_, "cannot write", errno);
-  if (sync && ::fsync(file_.get()) != 0) fail_io(path_, "cannot write", errno);
+  if (sync) this->sync();
   if (!has_name_) {
     const std::string open_file = "/proc/self/fd/" + std::to_string(file_.get());
     const auto link_as = [&](const std::string& name) {

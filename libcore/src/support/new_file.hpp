@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "support/descriptor.hpp"
 #include "support/live_files.hpp"
@@ -31,6 +32,8 @@ class NewFile {
   NewFile& operator=(const NewFile&) = delete;
 
   void write(std::string_view bytes);
+  /// Waits until the bytes have reached the disk.
+  void sync();
   /// Gives the file its name; with `sync`, after its bytes have reached the disk.
   void publish(bool sync);
 
@@ -46,6 +49,14 @@ class NewFile {
   std::optional<UnfinishedMark> mark_;
   bool has_name_ = false;  ///< temporary_ is in the folder
 };
+
+struct FilePieces {
+  std::string path;
+  std::vector<std::string_view> pieces;
+};
+/// As write_file_atomically, for files that belong together: all of them are complete before the
+/// first one, and then each in their order, gets its name.
+void write_files_atomically(const std::vector<FilePieces>& files);
 
 /// Writes all of `bytes` to a descriptor, which the Error of a failure calls `path`.
 void write_fully(int descriptor, std::string_view bytes, const std::string& path);

@@ -47,12 +47,12 @@ Graph three_weights() {
       .build();
 }
 
-void write(const std::string& path, std::uint64_t most_bytes) {
+void write(const std::string& path, std::uint64_t most_bytes, std::uint64_t seed = 5) {
   ExportOnnxOptions options;
   options.output = path;
   options.producer = "test";
   options.target = "host";
-  options.weights.random_seed = 5;
+  options.weights.random_seed = seed;
   options.most_bytes = most_bytes;
   Diagnostics diagnostics;
   export_onnx(three_weights(), options, diagnostics);
@@ -94,11 +94,29 @@ TEST_CASE("export onnx: weights that do not fit stand in a second file", "[front
   }
 }
 
+TEST_CASE("export onnx: weights of a model that cannot be written stay those of the old one",
+          "[frontend][export]") {
+  if (!use_backends()) return;
+  const Folder folder;
+  const std::string model = folder.file("parts.onnx");
+  write(model, 4000);
+  const std::string data = read_file(model + ".data");
+  std::filesystem::remove(model);
+  std::filesystem::create_directory(model);
+  CHECK_THROWS_WITH(write(model, 4000, 6), Catch::Contains("is a directory, expected a file"));
+  CHECK(read_file(model + ".data") == data);
+  std::filesystem::remove(model);
+  write(model, 4000, 6);
+  CHECK(read_file(model + ".data") != data);
+}
+
 TEST_CASE("export onnx: a model that is too large without weights is refused",
           "[frontend][export]") {
   if (!use_backends()) return;
   const Folder folder;
-  CHECK_THROWS_AS(write(folder.file("none.onnx"), 100), Error);
+  CHECK_THROWS_WITH(write(folder.file("none.onnx"), 100),
+                    Catch::Contains("the model needs ") &&
+                        Catch::Contains(" bytes without its weights, and a file of ONNX holds"));
   CHECK_FALSE(std::filesystem::exists(folder.file("none.onnx")));
   CHECK_FALSE(std::filesystem::exists(folder.file("none.onnx.data")));
 }
