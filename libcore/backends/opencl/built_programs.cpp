@@ -93,9 +93,16 @@ Programs build_sources(npu4_device& device, const Plan& plan, std::string_view s
   for (const std::string_view each : pieces_of(plan, source, &ProgramPart::source_bytes)) {
     progress(programs.size(), plan.programs.size());
     std::shared_ptr<BuiltProgram> built = device.programs.of(each);
+    bool is_from_binary = false;
     {
       const std::lock_guard lock(built->mutex);
       if (!built->program) built->program = build_source(device, each);
+      is_from_binary = built->is_from_binary;
+    }
+    if (is_from_binary) {
+      // Its own binary may be another than that of a program of the source.
+      built = std::make_shared<BuiltProgram>();
+      built->program = build_source(device, each);
     }
     programs.push_back(std::move(built));
   }
@@ -113,6 +120,7 @@ Programs build_binaries(npu4_device& device, const Plan& plan, std::string_view 
       const std::lock_guard lock(built->mutex);
       if (!built->program && !binaries[i].empty()) {
         built->program = build_binary(device, binaries[i]);
+        built->is_from_binary = static_cast<bool>(built->program);
       }
       if (!built->program) built->program = build_source(device, sources[i]);
     }

@@ -29,6 +29,7 @@ using StartedKernel = std::tuple<std::uint64_t, std::array<std::uint64_t, 3>, bo
 struct BuiltProgram {
   std::mutex mutex;  ///< of what follows
   ClProgram program;
+  bool is_from_binary = false;
   std::set<StartedKernel> started;
 };
 

@@ -9,7 +9,7 @@ namespace npu::opencl {
 namespace {
 
 /// What kernels and blobs depend on besides the driver; a change of generated code raises it.
-constexpr int kCodeVersion = 3;
+constexpr int kCodeVersion = 4;
 
 template <typename Number>
 Number number_of(cl_device_id device, cl_device_info what) {
@@ -41,7 +41,7 @@ DeviceFacts facts_of(cl_platform_id platform, cl_device_id device, std::size_t n
   facts.vendor = text_of(device, CL_DEVICE_VENDOR);
   facts.driver =
       platform_text(platform, CL_PLATFORM_NAME) + " " + text_of(device, CL_DRIVER_VERSION);
-  facts.compiles_at_start = facts.driver.starts_with("Portable Computing Language");
+  facts.machine.finishes_at_start = facts.driver.starts_with("Portable Computing Language");
   facts.type = number_of<cl_device_type>(device, CL_DEVICE_TYPE);
   facts.compute_units = number_of<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS);
   facts.clock_hz =

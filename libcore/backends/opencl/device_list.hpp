@@ -19,7 +19,6 @@ struct DeviceFacts {
   std::string fingerprint;
   cl_device_type type = 0;
   bool is_usable = false;
-  bool compiles_at_start = false;  ///< a kernel when it is first started, and keeps what it made
   std::string why_not;
   std::uint64_t compute_units = 0;
   std::uint64_t clock_hz = 0;

@@ -24,6 +24,9 @@ struct Machine {
   bool has_float64 = false;
   bool has_float16 = false;  ///< arithmetic and arrays, not only in memory
   bool is_cpu = false;
+  /// The driver finishes a kernel when it is started, once for small ranges and once for others,
+  /// and what it made is in the program's binary.
+  bool finishes_at_start = false;
   std::int64_t max_group = 256;  ///< work items of a work group
   std::int64_t local_bytes = 16384;
   /// Sizes of tiles and work groups that were measured, by the key of a kernel.

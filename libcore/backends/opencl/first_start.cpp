@@ -72,9 +72,13 @@ std::optional<std::uint64_t> TrialMemory::start(const Launch& launch, cl_kernel 
   return times[1] - times[0];
 }
 
+StartedKernel started_kernel(std::uint64_t number, const Launch& launch) {
+  return {number, launch.local, is_small_range(launch.global)};
+}
+
 void start_kernels(npu4_device& device, const Plan& plan, const Programs& programs,
                    const std::function<void(std::size_t done, std::size_t total)>& progress) {
-  if (!device.facts->compiles_at_start) return;
+  if (!device.machine.finishes_at_start) return;
   try {
     std::optional<TrialMemory> memory;
     for (std::size_t i = 0; i < plan.launches.size(); ++i) {
@@ -83,13 +87,10 @@ void start_kernels(npu4_device& device, const Plan& plan, const Programs& progra
       const auto [which, number] = program_of(plan, launch.kernel);
       BuiltProgram& built = *programs[which];
       const std::lock_guard lock(built.mutex);
-      // pocl has one form of a kernel for small ranges and one for any.
-      constexpr std::uint64_t kSmallRange = 65535;
-      const bool is_small = std::ranges::max(launch.global) <= kSmallRange;
-      if (built.started.contains({number, launch.local, is_small})) continue;
+      if (built.started.contains(started_kernel(number, launch))) continue;
       if (!memory) memory.emplace(device, plan);
       memory->start(launch, make_kernel(built.program.get(), number, launch).get());
-      built.started.emplace(number, launch.local, is_small);
+      built.started.insert(started_kernel(number, launch));
     }
   } catch (const MemoryLimitError&) {
     // The kernels are compiled when they run.

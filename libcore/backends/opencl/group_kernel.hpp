@@ -79,11 +79,18 @@ GeneratedKernel scatter_kernel(const KernelTask& task, NodeId heavy);
 GeneratedKernel sort_kernel(const KernelTask& task, NodeId heavy);
 GeneratedKernel recurrence_kernel(const KernelTask& task, NodeId heavy);
 
+/// What reduces rows: kernels of other ops or another type are other ones to be measured.
+struct RowForm {
+  std::string ops;
+  DType dtype = DType::kFloat32;
+  std::int64_t reductions = 1;  ///< at most; each has local memory of its own
+};
+
 /// Rows that work groups, or single work items, reduce.
 class RowWriter {
  public:
   /// Opens the kernel: `rows` rows of `inner` elements each.
-  RowWriter(Emitter& emitter, const Shape& rows, Shape inner);
+  RowWriter(Emitter& emitter, const Shape& rows, Shape inner, const RowForm& form);
 
   Emitter& emitter() noexcept { return emitter_; }
   /// Which row this is.
@@ -101,7 +108,7 @@ class RowWriter {
 
  private:
   /// Lanes as they were measured, if they were.
-  void tune_lanes(const Machine& machine);
+  void tune_lanes(const Machine& machine, const RowForm& form);
 
   Emitter& emitter_;
   std::optional<Tunable> tunable_;

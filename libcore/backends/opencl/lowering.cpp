@@ -353,11 +353,29 @@ class Lowering {
     std::string all;
     for (std::size_t first = 0; first < texts_.size(); first += kKernelsOfProgram) {
       const std::size_t count = std::min(kKernelsOfProgram, texts_.size() - first);
-      const std::string text = program_text({texts_.data() + first, count});
+      const std::string text =
+          forms_text(first, count) + program_text({texts_.data() + first, count});
       plan_.programs.push_back({count, text.size(), 0});
       all += text;
     }
     return all;
+  }
+
+  /// Which forms of its kernels the driver finishes, so that a program of one text has one binary,
+  /// whatever was compiled before.
+  std::string forms_text(std::size_t first, std::size_t count) const {
+    if (!model_.machine().finishes_at_start) return {};
+    std::string text = "//";
+    for (std::size_t i = first; i < first + count; ++i) {
+      for (const bool is_small : {true, false}) {
+        const bool is_started = std::ranges::any_of(pending_, [&](const Pending& each) {
+          return each.number == i && is_small_range(each.kernel.global) == is_small;
+        });
+        if (is_started) text += is_small ? " small" : " large";
+      }
+      text += ';';
+    }
+    return text + "\n";
   }
 
   std::string program_text(std::span<const std::string> kernels) const {

@@ -38,6 +38,12 @@ struct Launch {
   std::vector<std::uint64_t> sizes;  ///< bounds that the kernel is passed behind its arguments
 };
 
+/// pocl has one form of a kernel for small ranges and one for any.
+constexpr bool is_small_range(const std::array<std::uint64_t, 3>& global) {
+  constexpr std::uint64_t kSmall = 65535;
+  return global[0] <= kSmall && global[1] <= kSmall && global[2] <= kSmall;
+}
+
 /// Kernels that the driver builds together, named k0, k1, ... in each of them. There are few in
 /// each, so that a build ends soon and others may use what is built.
 struct ProgramPart {

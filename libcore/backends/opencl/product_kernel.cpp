@@ -38,9 +38,10 @@ bool fits(const Machine& machine, const ProductSpec& spec, const Tiling& t) {
       static_cast<std::int64_t>(dtype_size(spec.dtype) < 4 ? 4 : dtype_size(spec.dtype));
   const std::int64_t items = t.items_m * t.items_n;
   if (t.m % t.items_m != 0 || t.n % t.items_n != 0 || items > machine.max_group) return false;
-  if (t.m * t.n / items * bytes > kMostPrivate) return false;
+  const std::int64_t sums = t.m * t.n / items * bytes;
   const std::int64_t tiles = (t.m + t.n) * t.k * bytes;
-  return items == 1 ? tiles <= kMostPrivate : tiles <= machine.local_bytes;
+  if (items == 1) return sums + tiles <= kMostPrivate;
+  return sums <= kMostPrivate && tiles <= machine.local_bytes;
 }
 
 Tunable tunable_of(const Machine& machine, const ProductSpec& spec) {
@@ -215,7 +216,7 @@ class ProductWriter {
 /// A matrix times a vector: each sum is a row that a work group reduces.
 GeneratedKernel vector_kernel(Emitter& emitter, const KernelTask& task, const ProductSpec& spec,
                               TensorId result) {
-  RowWriter rows(emitter, {spec.batch, spec.m, spec.n}, {spec.k});
+  RowWriter rows(emitter, {spec.batch, spec.m, spec.n}, {spec.k}, {"product", spec.dtype, 1});
   const Index row = rows.row();
   const std::string sum = rows.reduce(spec.dtype, "+", [&](const Index& k) {
     return spec.left(row[0], row[1], k[0]) + " * " + spec.right(row[0], k[0], row[2]);

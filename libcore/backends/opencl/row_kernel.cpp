@@ -22,7 +22,7 @@ std::int64_t elements(const Shape& shape) { return checked_element_count(shape).
 
 }  // namespace
 
-RowWriter::RowWriter(Emitter& emitter, const Shape& rows, Shape inner)
+RowWriter::RowWriter(Emitter& emitter, const Shape& rows, Shape inner, const RowForm& form)
     : emitter_(emitter),
       row_count_(elements(rows)),
       inner_(std::move(inner)),
@@ -34,7 +34,7 @@ RowWriter::RowWriter(Emitter& emitter, const Shape& rows, Shape inner)
          static_cast<std::int64_t>(2 * lanes_) <= machine.max_group) {
     lanes_ *= 2;
   }
-  if (!is_single) tune_lanes(machine);
+  if (!is_single) tune_lanes(machine, form);
   local_ = lanes_ > 1 ? lanes_ : (inner_count_ > kShortRow ? 1 : 64);
   const std::string& type = emitter.index_type();
   emitter.line("const " + type + " r = " + (lanes_ > 1 ? "get_group_id(0);" : "get_global_id(0);"));
@@ -46,20 +46,26 @@ RowWriter::RowWriter(Emitter& emitter, const Shape& rows, Shape inner)
   row_ = emitter.define_index(index_of_place("r", rows));
 }
 
-void RowWriter::tune_lanes(const Machine& machine) {
+void RowWriter::tune_lanes(const Machine& machine, const RowForm& form) {
   constexpr std::int64_t kMostLanes = 1024;
+  constexpr std::int64_t kLargestValue = 8;  // bytes of a lane's part of a reduction
   const auto fits = [&](std::int64_t lanes) {
     const bool is_power = lanes > 1 && (lanes & (lanes - 1)) == 0;
-    return is_power && lanes <= std::min(kMostLanes, machine.max_group);
+    return is_power && lanes <= std::min(kMostLanes, machine.max_group) &&
+           lanes * kLargestValue * form.reductions <= machine.local_bytes;
   };
-  tunable_ = Tunable{"rows n" + std::to_string(row_count_) + " of " + std::to_string(inner_count_),
+  tunable_ = Tunable{"rows " + std::string(dtype_name(form.dtype)) + " " + form.ops + " n" +
+                         std::to_string(row_count_) + " of " + std::to_string(inner_count_),
                      {{static_cast<std::int64_t>(lanes_)}}};
   for (const std::int64_t lanes : {32, 64, 128, 512}) {
     if (fits(lanes)) tunable_->candidates.push_back({lanes});
   }
   const auto* sizes = tuned_sizes(machine, tunable_->key);
   if (sizes == nullptr) return;
-  if (sizes->size() != 1 || !fits(sizes->front())) refuse_tuning(tunable_->key, *sizes);
+  const bool is_rule = *sizes == tunable_->candidates.front();
+  if (sizes->size() != 1 || !(is_rule || fits(sizes->front()))) {
+    refuse_tuning(tunable_->key, *sizes);
+  }
   lanes_ = static_cast<std::uint64_t>(sizes->front());
 }
 
@@ -428,6 +434,16 @@ class RowOp {
   DType dtype_;
 };
 
+/// The ops in their order; each of them reduces its rows twice at most.
+RowForm form_of(const KernelTask& task, const std::vector<NodeId>& heavy, DType dtype) {
+  RowForm form{{}, dtype, 2 * static_cast<std::int64_t>(heavy.size())};
+  for (const NodeId id : heavy) {
+    if (!form.ops.empty()) form.ops += '+';
+    form.ops += functional_name(task.model.node(id).op_type);
+  }
+  return form;
+}
+
 /// Softmax and norms have results of their operand's shape.
 bool keeps_rows(const Node& node) {
   const std::string_view name = functional_name(node.op_type);
@@ -444,7 +460,8 @@ GeneratedKernel row_kernel(const KernelTask& task, const std::vector<NodeId>& he
     if (!(space == spaces.front())) throw CannotFuse{"its reductions have different rows"};
   }
   const RowSpace& space = spaces.front();
-  RowWriter rows(emitter, space.rows, space.inner);
+  RowWriter rows(emitter, space.rows, space.inner,
+                 form_of(task, heavy, emitter.dtype(space.input)));
   std::vector<RowOp> ops;
   ops.reserve(heavy.size());
   for (std::size_t i = 0; i < heavy.size(); ++i) {

@@ -41,14 +41,14 @@ struct Operand {
 
 /// A model of one node, in the form of npu-ir(5).
 Graph one_node(const std::string& op, const std::vector<Operand>& operands, const Shape& result,
-               const Json& attrs) {
+               const Json& attrs, const std::string& result_dtype = "float32") {
   Json inputs = Json::array();
   for (const Operand& each : operands) {
     inputs.push_back({{"name", "x" + std::to_string(inputs.size())},
                       {"shape", each.shape},
                       {"dtype", each.dtype}});
   }
-  const Json y = {{"name", "y"}, {"shape", result}, {"dtype", "float32"}};
+  const Json y = {{"name", "y"}, {"shape", result}, {"dtype", result_dtype}};
   Json of_y = y;
   of_y["producer_node"] = "y";
   const Json node = {{"name", "y"},
@@ -178,6 +178,48 @@ TEST_CASE("measured sizes are taken, and refused where no kernel has them") {
                                                  {64, 64, 512, 8, 8}}) {
     CHECK_THROWS_AS(with(false, sizes), Error);
   }
+  // What an item has to itself: sums of 8 * 1024 * 4 bytes, and tiles of (8 + 1024) * 8 * 4.
+  CHECK_THROWS_AS(with(true, {8, 1024, 8, 1, 1}), Error);
+  CHECK_NOTHROW(with(true, {8, 1024, 4, 1, 1}));
+}
+
+TEST_CASE("rows are measured by their ops and their type") {
+  Machine machine;
+  const auto lower = [&](const std::string& op, const std::string& dtype) {
+    return lower_graph(one_node(op, {{{64, 300}, dtype}}, {64}, {{"dim", {1}}}, dtype), machine,
+                       [](std::size_t, std::size_t) {});
+  };
+  const auto key = [&](const std::string& op, const std::string& dtype) {
+    return lower(op, dtype).tunables.at(0).value_or(Tunable{}).key;
+  };
+  CHECK(key("aten.amax.default", "float32") == "rows float32 amax n64 of 300");
+  CHECK(key("aten.amax.default", "float16") == "rows float16 amax n64 of 300");
+  CHECK(key("aten.amin.default", "float32") == "rows float32 amin n64 of 300");
+  const auto lanes = [&] {
+    return lower("aten.amax.default", "float32").plan.launches.at(0).local[0];
+  };
+  machine.max_group = 1024;
+  machine.tuning["rows float32 amax n64 of 300"] = {512};
+  CHECK(lanes() == 512);
+  // Two reductions of up to 8 bytes for each of 512 items.
+  machine.local_bytes = 8191;
+  CHECK_THROWS_WITH(lanes(), Catch::Contains("are no sizes of it on this device"));
+  machine.tuning["rows float32 amax n64 of 300"] = {256};  // the rule's
+  machine.local_bytes = 1024;
+  CHECK(lanes() == 256);
+}
+
+TEST_CASE("a program of one text has one binary, whatever was started before") {
+  Machine machine;
+  const auto source = [&](std::int64_t rows) {
+    return lower_graph(one_node("aten.relu.default", {{{rows, 64}}}, {rows, 64}, Json::object()),
+                       machine, [](std::size_t, std::size_t) {})
+        .source;
+  };
+  CHECK(source(33) == source(5000));
+  machine.finishes_at_start = true;
+  CHECK(source(33) == source(50));
+  CHECK(source(33) != source(5000));  // more than 65535 elements are a large range
 }
 
 TEST_CASE("tiles of float16 are halves where the device computes with them") {
