@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <string>
@@ -112,6 +113,29 @@ RankPair read_pair(const JsonFields& fields, bool sums, std::size_t rank_count) 
                              std::to_string(pair.cover.size()));
 }
 
+// What the other numbers of the object add up to.
+void check_sums(const JsonFields& fields, const RankPlan& plan) {
+  for (const RankShare& rank : plan.ranks) {
+    if (rank.compute_ms.empty() || rank.compute_ms.size() == plan.row_bytes.size()) continue;
+    fields.refuse("ranks", "expected a compute_ms for each of " +
+                               std::to_string(plan.row_bytes.size()) + " layers, found " +
+                               std::to_string(rank.compute_ms.size()));
+  }
+  const std::pair<const char*, std::int64_t> counts[]{
+      {"rows", plan.rows()}, {"halo", plan.halo()}, {"bytes", plan.bytes()}};
+  for (const auto& [key, sum] : counts) {
+    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+    if (!fields.has(key) || fields.integer(key, 0, kMost) == sum) continue;
+    fields.refuse(key, "the pairs add up to " + std::to_string(sum));
+  }
+  if (!fields.has("makespan_ms")) return;
+  const double stated = fields.number("makespan_ms", std::numeric_limits<double>::max());
+  const double sum = plan.makespan_ms();
+  if (std::abs(stated - sum) <= 1e-5 + 1e-9 * sum) return;
+  fields.refuse("makespan_ms",
+                "exchange_ms and compute_ms add up to " + std::to_string(sum) + " ms");
+}
+
 constexpr double kLongestLatency = 1e9;
 
 void read_link(const JsonFields& fields, RankPlan& plan) {
@@ -214,6 +238,7 @@ RankPlan read_rank_plan(const JsonFields& fields, std::int32_t part_count) {
       pair.refuse("", "pairs are not in order");
     }
   });
+  check_sums(fields, plan);
   return plan;
 }
 

@@ -10,12 +10,12 @@
 
 #include <algorithm>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include "gnn/run/block_steps.hpp"
 #include "gnn/run/find_reductions.hpp"
 #include "npu/ir/json_reader.hpp"
+#include "support/thread_count.hpp"
 #include "support/thread_pool.hpp"
 
 namespace npu::gnn {
@@ -164,10 +164,7 @@ Tensor to_bfloat16(const Tensor& values, std::int32_t threads) {
   auto* to = result.as_mutable<std::uint16_t>();
   const auto count = static_cast<std::size_t>(values.element_count());
   constexpr std::size_t kPiece = std::size_t{1} << 18;
-  const auto team = static_cast<std::size_t>(
-      threads > 0 ? threads
-                  : static_cast<std::int32_t>(std::max(1U, std::thread::hardware_concurrency())));
-  run_pieces((count + kPiece - 1) / kPiece, team, [&](std::size_t piece) {
+  run_pieces((count + kPiece - 1) / kPiece, thread_count(threads), [&](std::size_t piece) {
     const std::size_t end = std::min(count, (piece + 1) * kPiece);
     for (std::size_t i = piece * kPiece; i < end; ++i) to[i] = float_to_bfloat16(from[i]);
   });

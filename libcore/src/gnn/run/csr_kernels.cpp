@@ -13,12 +13,12 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "gnn/run/row_vectors.hpp"
 #include "npu/device/isa_level.hpp"
+#include "support/thread_count.hpp"
 #include "support/thread_pool.hpp"
 
 namespace npu::gnn {
@@ -297,8 +297,7 @@ void segment_reduce(const SegmentReduce& reduce, std::int32_t threads) {
   if (reduce.rows == 0 || reduce.heads * reduce.width == 0) return;
   const std::int64_t edges = reduce.offsets[reduce.rows];
   const std::int64_t work = (edges + reduce.rows) * reduce.heads * reduce.width;
-  const std::int64_t most =
-      threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
+  const auto most = static_cast<std::int64_t>(thread_count(threads));
   const std::int64_t team = std::clamp<std::int64_t>(work / 100'000, 1, most);
   constexpr std::int64_t kPieces = 8;
   const std::int64_t count = team == 1 ? 1 : kPieces * team;

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include "gnn/run/bfloat16_features.hpp"
@@ -21,6 +20,7 @@
 #include "gnn/run/tensor_rows.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/support/ids.hpp"
+#include "support/thread_count.hpp"
 #include "support/thread_pool.hpp"
 
 namespace npu::gnn {
@@ -46,9 +46,8 @@ template <typename Copy>
 void in_parts(std::int64_t rows, std::size_t bytes_per_row, std::int32_t threads,
               const Copy& copy) {
   constexpr std::size_t kMinBytesOfThread = std::size_t{4} << 20;
-  std::int64_t count = threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
-  count = std::clamp<std::int64_t>(
-      static_cast<std::int64_t>(index_of(rows) * bytes_per_row / kMinBytesOfThread), 1, count);
+  const auto count = static_cast<std::int64_t>(std::clamp<std::size_t>(
+      index_of(rows) * bytes_per_row / kMinBytesOfThread, 1, thread_count(threads)));
   run_pieces(index_of(count), index_of(count), [&](std::size_t part) {
     const auto t = static_cast<std::int64_t>(part);
     copy(rows * t / count, rows * (t + 1) / count);

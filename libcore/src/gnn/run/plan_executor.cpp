@@ -68,6 +68,7 @@ PlanExecutor::PlanExecutor(const LoadedPlan& loaded, const std::vector<GnnDevice
   }
   TaskRunner& runner = *this;
   scheduler_ = std::make_unique<Scheduler>(std::move(tasks), scheduler_devices(devices), runner);
+  scheduler_->leave_out(options_.broken);
 }
 
 // Tells views which of their rows read late ones, and puts the parts without such rows first: their

@@ -34,7 +34,9 @@ struct ExecutorOptions {
   /// Those of them that may come while tasks run; null: none. Outlives the executor.
   LateRows* late = nullptr;
   const UnitStore* units = nullptr;  ///< of compiled programs; null: blocks are compiled
-  BlockTable* blocks = nullptr;      ///< shared with other executors; null: one of its own
+  /// Devices that have failed before, with what went wrong: they are given nothing.
+  std::map<std::int32_t, std::string> broken = {};
+  BlockTable* blocks = nullptr;  ///< shared with other executors; null: one of its own
   /// From 0: only this layer is run, with the features as its input. Nothing: all of them.
   std::optional<std::size_t> layer = {};
 };

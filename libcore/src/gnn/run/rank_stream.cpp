@@ -151,6 +151,7 @@ void RankStream::note(const PlanExecutor& executor, std::size_t layer) {
   }
   for (std::string& failure : executor.failures()) failures_.push_back(std::move(failure));
   moved_count_ += executor.moved_count();
+  options_.broken = executor.scheduler().broken();  // for the parts that come
 }
 
 }  // namespace npu::gnn

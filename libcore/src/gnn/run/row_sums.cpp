@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
-#include <thread>
 
 #include "npu/support/ids.hpp"
+#include "support/thread_count.hpp"
 #include "support/thread_pool.hpp"
 
 namespace npu::gnn {
@@ -94,9 +94,7 @@ void RowSums::compute(const Rows& rows, float* out, std::int32_t threads,
                       const Choice& choice) const {
   const std::int64_t last = choice.last < 0 ? size() : choice.last;
   const auto pieces = index_of((last - choice.first + kPiece - 1) / kPiece);
-  const std::size_t most =
-      threads > 0 ? index_of(threads) : std::max(1U, std::thread::hardware_concurrency());
-  run_pieces(pieces, most, [&](std::size_t piece) {
+  run_pieces(pieces, thread_count(threads), [&](std::size_t piece) {
     Adder adder(rows);
     const std::int64_t begin = choice.first + static_cast<std::int64_t>(piece) * kPiece;
     const std::int64_t end = std::min(last, begin + kPiece);

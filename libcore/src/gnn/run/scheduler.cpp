@@ -57,7 +57,9 @@ void Scheduler::run_layer(std::size_t layer) {
     states_[t] = State::kMoving;
     orphans.push_back({layer, t});
   }
-  if (!orphans.empty()) give_to_others(orphans, failures_.back());
+  if (!orphans.empty()) {
+    give_to_others(orphans, broken_.at(tasks_[layer][orphans.back().task].device));
+  }
   // A device without work waits as well: it may have to take over from one that fails. If
   // there is only one, it runs on this thread.
   std::vector<std::int32_t> present;
@@ -147,7 +149,7 @@ bool Scheduler::finish_task(std::size_t task) {
 // of those to come. A task of this layer is in the state kMoving until it has another device.
 std::vector<Scheduler::Place> Scheduler::take_tasks_of(std::int32_t device,
                                                        const std::string& failure) {
-  broken_.insert(device);
+  broken_.emplace(device, failure);
   failures_.push_back(failure);
   std::vector<Place> places;
   for (std::size_t l = layer_; l < tasks_.size(); ++l) {

@@ -57,6 +57,8 @@ class Scheduler {
   Scheduler(std::vector<std::vector<SchedulerTask>> tasks, std::vector<SchedulerDevice> devices,
             TaskRunner& runner);
 
+  /// Devices that have failed before, with what went wrong, are given nothing.
+  void leave_out(const std::map<std::int32_t, std::string>& broken) { broken_ = broken; }
   /// Starts the clock of the times of tasks.
   void start();
   std::chrono::steady_clock::time_point started() const noexcept { return start_; }
@@ -67,6 +69,8 @@ class Scheduler {
   const std::vector<std::vector<SchedulerTask>>& tasks() const noexcept { return tasks_; }
   /// "device 'npu' failed: ...", in order.
   const std::vector<std::string>& failures() const noexcept { return failures_; }
+  /// The same by device, with those that were left out.
+  const std::map<std::int32_t, std::string>& broken() const noexcept { return broken_; }
   /// Tasks that were given to another device.
   std::int32_t moved_count() const noexcept { return moved_count_; }
 
@@ -103,8 +107,8 @@ class Scheduler {
   std::vector<State> states_;  // by task of the layer
   std::map<std::int32_t, Item> items_;
   std::size_t left_ = 0;
-  std::set<std::int32_t> busy_;    // resources
-  std::set<std::int32_t> broken_;  // devices
+  std::set<std::int32_t> busy_;                 // resources
+  std::map<std::int32_t, std::string> broken_;  // devices, with what went wrong
   std::vector<std::string> failures_;
   std::string fatal_;
   std::int32_t moved_count_ = 0;

@@ -137,6 +137,30 @@ TEST_CASE("a device that fails leaves its tasks to the next that can run them",
   }
 }
 
+TEST_CASE("a device that has failed elsewhere is not tried again", "[gnn][scheduler]") {
+  const std::vector<SchedulerTask> tasks{{0, 0, 0}, {1, 0, 1}};
+  Notes notes;
+  notes.on_run = [](std::size_t, std::int32_t device) {
+    if (device == 0) throw std::runtime_error("lost");
+  };
+  Scheduler first({tasks}, devices(2), notes);
+  first.run_layer(0);
+  Scheduler second({tasks}, devices(2), notes);
+  second.leave_out(first.broken());
+  second.run_layer(0);
+  CHECK(second.failures().empty());
+  CHECK(second.broken() == first.broken());
+  CHECK(second.moved_count() == 1);
+  CHECK(second.tasks()[0][0].device == 1);
+  notes.on_prepare = [](std::size_t, std::int32_t) {
+    throw Error(ErrorCode::kUnsupported, "no scatter");
+  };
+  Scheduler third({tasks}, devices(2), notes);
+  third.leave_out(first.broken());
+  CHECK_THROWS_WITH(third.run_layer(0),
+                    Catch::Contains("device 'd0' failed: lost; no other device runs task 0"));
+}
+
 TEST_CASE("where no device can take over, the error says what and why", "[gnn][scheduler]") {
   Notes notes;
   notes.on_run = [](std::size_t, std::int32_t device) {
