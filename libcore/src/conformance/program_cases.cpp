@@ -94,6 +94,22 @@ Compiled compile_entries(const Harness& harness, npu4_device* device,
   });
 }
 
+/// The only entry of a blob has a name, too.
+void check_only_entry(const Harness& harness, npu4_device* device, const GraphSpec& graph) {
+  const Compiled compiled = compile_entries(harness, device, {graph}, {"only"});
+  harness.require_ok(compiled.status, compiled.error, "compile of one entry");
+  const auto model = harness.load(device, compiled.blob, graph.weights);
+  create_entry(harness, model->get(), "only");
+  auto args = sized<npu4_program_args>();
+  args.entry = "another";
+  ProgramPtr none(nullptr, harness.api.program_free);
+  const npu4_status status =
+      create_with(harness, model->get(), args, none, "program_create of an unknown entry");
+  harness.found.expect(status == NPU4_INVALID,
+                       "program_create of another entry than the only one gives " +
+                           status_name(status) + ", not INVALID");
+}
+
 /// Every entry has a report of its own, under its name.
 void check_entries_report(const Harness& harness, npu4_device* device, const std::string& blob) {
   if (harness.api.blob_report == nullptr) return;
@@ -143,6 +159,7 @@ void check_entries(const Harness& harness) {
       create_with(harness, model->get(), args, none, "program_create of an unknown entry");
   harness.found.expect(status == NPU4_INVALID, "program_create of an unknown entry gives " +
                                                    status_name(status) + ", not INVALID");
+  check_only_entry(harness, opened, graphs.front());
   std::vector<Instance> alone;
   for (const GraphSpec& graph : graphs) {
     const Compiled one = harness.compile(opened, graph);

@@ -4,10 +4,11 @@
    "alias", and scratch memory that programs share, feature "scratch", belong to programs and are
    here, too. The skeleton comes before it.
 
-   A blob of one entry is the skeleton's own. One of several has a header, and for each entry its
-   name and the blob that the skeleton would have made of it alone. */
+   A blob of one entry without a name is the skeleton's own. Any other one has a header, and for
+   each entry its name and the blob that the skeleton would have made of it alone. */
 
 #define MAX_ENTRIES 256u
+#define MAX_NAME 255u /* bytes */
 
 typedef struct entries_header {
   char magic[16];
@@ -69,6 +70,9 @@ static npu4_status read_entries(const void* blob, uint64_t size, entry_view* vie
     if (entry.name_size > left || entry.blob_size > left - entry.name_size) {
       return fail(error, NPU4_INVALID, NULL, "the blob is cut short");
     }
+    if (entry.name_size > MAX_NAME) {
+      return fail(error, NPU4_INVALID, NULL, "the name of an entry is too long");
+    }
     views[i].name = at;
     views[i].name_size = entry.name_size;
     views[i].blob = at + entry.name_size;
@@ -89,9 +93,14 @@ static npu4_status check_entries(const npu4_compile_args* args, npu4_error* erro
   if (args->entry_count == 0 || args->entry_count > MAX_ENTRIES || args->entries == NULL) {
     return fail(error, NPU4_INVALID, NULL, "expected 1 to %u entries", MAX_ENTRIES);
   }
-  for (i = 0; i < args->entry_count && args->entry_count > 1; ++i) {
+  for (i = 0; i < args->entry_count; ++i) {
     const char* name = args->entries[i]->name;
+    if (name == NULL && args->entry_count == 1) break;
     if (name == NULL) return fail(error, NPU4_INVALID, NULL, "an entry has no name");
+    if (strlen(name) > MAX_NAME) {
+      return fail(error, NPU4_INVALID, NULL, "the name of an entry has %lu bytes, at most %u fit",
+                  (unsigned long)strlen(name), MAX_NAME);
+    }
     for (k = 0; k < i; ++k) {
       if (strcmp(name, args->entries[k]->name) != 0) continue;
       return fail(error, NPU4_INVALID, NULL, "two entries are named '%s'", name);
@@ -106,9 +115,8 @@ static npu4_status compile_entries(npu4_device* device, const npu4_compile_args*
   npu4_compile_args one;
   entries_header header;
   uint64_t i;
-  if (status != NPU4_OK || args->entry_count == 1) {
-    return status == NPU4_OK ? compile(device, args, error) : status;
-  }
+  if (status != NPU4_OK) return status;
+  if (args->entry_count == 1 && args->entries[0]->name == NULL) return compile(device, args, error);
   memcpy(header.magic, kEntriesMagic, sizeof kEntriesMagic);
   header.count = args->entry_count;
   status = args->blob->write(args->blob->context, &header, sizeof header, error);
@@ -161,14 +169,14 @@ static npu4_status put_aliases(const npu4_writer* report, const npu_ir* ir, npu4
 
 static npu4_status put_entry(const npu4_writer* report, const entry_view* view, int is_named,
                              npu4_error* error) {
-  char name[256];
+  char name[MAX_NAME + 1];
   npu_ir* ir = NULL;
   npu4_status status = read_blob(view->blob, view->blob_size, &ir, error);
   if (status != NPU4_OK) return status;
   status = put(report, "{", error);
   if (is_named && status == NPU4_OK) {
-    snprintf(name, sizeof name, "%.*s", view->name_size < 255 ? (int)view->name_size : 255,
-             view->name);
+    memcpy(name, view->name, (size_t)view->name_size);
+    name[view->name_size] = '\0';
     status = put(report, "\"name\": ", error);
     if (status == NPU4_OK) status = put_quoted(report, name, error);
     if (status == NPU4_OK) status = put(report, ", ", error);
@@ -185,10 +193,9 @@ static npu4_status entries_report(npu4_device* device, const void* blob, uint64_
   uint64_t count;
   uint64_t i;
   npu4_status status = read_entries(blob, blob_size, views, &count, error);
-  const int is_named = has_entries(blob, blob_size);
   (void)device;
   if (status != NPU4_OK) return status;
-  if (!is_named) return put_entry(report, &views[0], 0, error);
+  if (count == 1) return put_entry(report, &views[0], 0, error);
   status = put(report, "{\"entries\": [", error);
   for (i = 0; i < count && status == NPU4_OK; ++i) {
     if (i != 0) status = put(report, ", ", error);
@@ -346,7 +353,7 @@ static npu4_status entries_program(npu4_model* of, const npu4_program_args* args
   entries_model* model = (entries_model*)(void*)of;
   const npu4_buffer* scratch = args != NULL && NPU4_HAS(args, scratch) ? args->scratch : NULL;
   uint64_t e = 0;
-  if (args != NULL && args->entry != NULL && model->count > 1) {
+  if (args != NULL && args->entry != NULL) {
     while (e < model->count && strcmp(model->names[e], args->entry) != 0) ++e;
   }
   if (e == model->count) {

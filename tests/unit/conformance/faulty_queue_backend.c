@@ -19,7 +19,10 @@ static npu4_status slow_device_open(const npu4_open_args* args, npu4_device** de
   if (has_fault("any-arch") && (args->flags & NPU4_OPEN_COMPILE_ONLY) != 0) any.device_id = NULL;
   status = good->device_open(&any, device, error);
   if (status == NPU4_OK) ((queue_device*)*device)->delay_us = 1000;
-  if (status == NPU4_OK && has_fault("late")) ((queue_device*)*device)->delay_us = 10000;
+  /* A slow host has to look before the work is done. */
+  if (status == NPU4_OK && (has_fault("late") || has_fault("early-export"))) {
+    ((queue_device*)*device)->delay_us = 10000;
+  }
   return status;
 }
 
@@ -182,6 +185,7 @@ static npu4_status other_program(npu4_model* model, const npu4_program_args* arg
                                  npu4_program** program, npu4_error* error) {
   npu4_program_args changed = *args;
   if (has_fault("first-entry")) changed.entry = NULL;
+  if (has_fault("only-entry") && ((entries_model*)(void*)model)->count == 1) changed.entry = NULL;
   if (has_fault("small-scratch")) changed.scratch = NULL;
   return good->program_create(model, &changed, program, error);
 }
@@ -229,7 +233,9 @@ __attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(co
   if (has_fault("undying")) table.run = undying_run;
   if (has_fault("copying-wrap")) table.buffer_wrap = copying_wrap;
   if (has_fault("early-export")) table.event_export = early_export;
-  if (has_fault("first-entry") || has_fault("small-scratch")) table.program_create = other_program;
+  if (has_fault("first-entry") || has_fault("only-entry") || has_fault("small-scratch")) {
+    table.program_create = other_program;
+  }
   if (has_fault("eager")) table.run = eager_run;
   if (has_fault("hurried")) table.run = hurried_run;
   if (has_fault("lacks-wait")) table.event_wait = NULL;
