@@ -204,14 +204,26 @@ typedef struct npu4_tensor {
 #define NPU4_USAGE_SCRATCH 16u /* feature "scratch", see npu4_program_args */
 #define NPU4_USAGE_SHARED 32u  /* buffer_export is to work; a driver may have to know it early */
 
-/* A tensor in device memory. */
+/* A tensor in device memory.
+
+   Feature "layouts", beside "check": a value that goes from one program of a device to others of
+   it, and nowhere else, may lie there as the backend likes, so that nobody reorders it on the way.
+   A layout is a string, the backend's name, a colon and what the backend calls it. On devices of
+   one fingerprint the same string means, for a dtype and shape, the same bytes; nobody else looks
+   at them. check tells which layouts a sub-IR's inputs and outputs may have, the host chooses among
+   those that producer and consumers share, and compile is told, each time by "boundary_layouts" in
+   the options: an object, by the name of the tensor. What is not named is row-major. In compile, a
+   layout that the backend does not know for that tensor is NPU4_INVALID, as it is in buffer_create,
+   and in a run a buffer of another layout than the program's. The feature needs buffer_write and
+   buffer_read, whose content is row-major in any case; buffer_map of such a buffer is
+   NPU4_UNSUPPORTED. */
 typedef struct npu4_buffer_desc {
   uint64_t struct_size;
   npu4_dtype dtype;
   uint32_t rank;
   const int64_t* shape;
-  uint64_t bytes;     /* of a row-major tensor as in npu4_tensor */
-  const char* layout; /* null: row-major */
+  uint64_t bytes;     /* of a row-major tensor as in npu4_tensor, whatever the layout */
+  const char* layout; /* null: row-major. Others with the feature "layouts" alone */
   uint32_t memory;    /* index into the device's memories; 0 is the default */
   uint32_t usage;     /* a hint */
 } npu4_buffer_desc;
@@ -751,7 +763,11 @@ typedef struct npu4_backend {
      that is refused, and "group" (an integer) of nodes that are only taken together. A node that is
      refused is no error. Depends on the sub-IR, the options and the fingerprint alone, changes
      nothing, and takes about a millisecond a node. If every node is ok, compile of that sub-IR is
-     never NPU4_UNSUPPORTED. */
+     never NPU4_UNSUPPORTED. With the feature "layouts" the answer has "boundaries", too: an object
+     that has, by the name of an input or output, the array of the layouts that compile takes for it
+     besides row-major, in any combination, best first. "boundary_layouts" in the options then says
+     how inputs could come: what the answer has not for an input costs a reorder, or is not known;
+     for outputs it has what suits inputs that come so. */
   npu4_status (*check)(npu4_device* device, const npu4_check_args* args, npu4_error* error);
 
   /* Optional, where the flags of a memory have NPU4_EXPORTS_DMABUF. The memory of a buffer that was

@@ -240,12 +240,21 @@ class Bundle::Parser {
       partition.fingerprint = fields.text("fingerprint");
       partition.section = fields.unsigned_integer("section");
       partition.holds_weights = fields.flag("holds_weights");
+      if (fields.has("layouts")) read_layouts(fields, partition);
       partition.report = fields.object("report");
       if (partition.section >= bundle_.sections_.size()) {
         fields.refuse("section", "there is no section " + std::to_string(partition.section));
       }
       partitions.push_back(std::move(partition));
     });
+  }
+
+  static void read_layouts(const JsonFields& fields, BundlePartition& partition) {
+    for (const auto& [tensor, layout] : fields.object("layouts").items()) {
+      const auto* name = layout.get_ptr<const std::string*>();
+      if (name == nullptr || name->empty()) fields.refuse("layouts", "expected names of layouts");
+      partition.layouts.emplace(tensor, *name);
+    }
   }
 
   void read_weights(const JsonFields& top) {
@@ -394,8 +403,9 @@ class BundleLayout {
                                     {"backend_version", entry.backend_version},
                                     {"fingerprint", entry.fingerprint},
                                     {"section", i + 1},
-                                    {"holds_weights", entry.holds_weights},
-                                    {"report", entry.report}});
+                                    {"holds_weights", entry.holds_weights}});
+      if (!entry.layouts.empty()) json["partitions"].back()["layouts"] = entry.layouts;
+      json["partitions"].back()["report"] = entry.report;
     }
     json["weights"] = weights_;
     json["sections"] = Json::array();

@@ -21,6 +21,8 @@
 #include <thread>
 #include <utility>
 
+#include "compile/backend_device.hpp"
+#include "compile/boundary_layouts.hpp"
 #include "compile/compile_watch.hpp"
 #include "compile/sub_ir.hpp"
 #include "device/device_call.hpp"
@@ -37,9 +39,8 @@
 #include "target/support_check.hpp"
 
 namespace npu {
-namespace {
 
-const Device& device_named(const Target& target, const std::string& name) {
+const Device& backend_device(const Target& target, const std::string& name) {
   const Device* device = target.find_device(name);
   if (device == nullptr) {
     throw Error(ErrorCode::kInvalidGraph,
@@ -51,6 +52,8 @@ const Device& device_named(const Target& target, const std::string& name) {
   }
   return *device;
 }
+
+namespace {
 
 std::vector<NamedTensor> partition_weights(const Graph& graph, const Partition& partition,
                                            const std::vector<Tensor>& weights) {
@@ -95,6 +98,9 @@ std::string report_text(const CompiledPartition& compiled) {
   return text + ", " + bytes_text(static_cast<double>(compiled.blob.size));
 }
 
+/// In place of a blob, beside an answer: an entry has one.
+const Blob kAnswerBlob{std::make_shared<std::byte>(std::byte{'-'}), 1};
+
 /// One round: every partition of a plan, compiled or with its backend's error.
 class Round {
  public:
@@ -116,19 +122,13 @@ class Round {
         cache_(cache),
         known_(known),
         watch_(options.control, plan),
-        results_(plan.partitions.size()) {
-    const Json json = {{"precision", options.precision}};
-    compile_options_ = json.dump();
-    // "All cores" means something else on another machine, and a cache may be shared.
-    key_options_ = compile_options_;
-    if (options.threads == 0) key_options_ += std::to_string(std::thread::hardware_concurrency());
-  }
+        results_(plan.partitions.size()) {}
 
   /// Opens devices that are not in `devices` yet when they are first needed, and adds them.
   std::vector<Result> run(OpenDevices& devices) {
     // Backends are loaded here, once, before other threads exist.
     for (const Partition& partition : plan_.partitions) {
-      const Device& device = device_named(target_, partition.device);
+      const Device& device = backend_device(target_, partition.device);
       const auto backend = Backend::load(device.backend);
       const DeviceFacts& facts = backend->device(device_instance(device));
       opened_.try_emplace(partition.device, facts.concurrent_compiles);
@@ -140,13 +140,14 @@ class Round {
       const auto found = devices.find(name);
       if (found != devices.end()) opened.instance = found->second;
     }
+    if (options_.layouts) agree_on_layouts();
     ThreadPool().run(count, [&](std::size_t) { work(); });
     for (auto& [name, opened] : opened_) {
       if (opened.instance != nullptr) devices[name] = opened.instance;
     }
     for (std::size_t i = 0; i < results_.size(); ++i) {
       if (results_[i].compiled) {
-        known_.insert({{plan_.partitions[i].device, sub_irs_[i]}, *results_[i].compiled});
+        known_.insert({known_key(i), *results_[i].compiled});
       }
     }
     return std::move(results_);
@@ -168,7 +169,7 @@ class Round {
     const std::lock_guard lock(opened.mutex);
     if (opened.instance == nullptr) {
       opened.instance =
-          DeviceInstance::open(Backend::load(device_named(target_, device).backend), options);
+          DeviceInstance::open(Backend::load(backend_device(target_, device).backend), options);
     }
     return opened.instance;
   }
@@ -199,19 +200,25 @@ class Round {
     return true;
   }
 
-  /// Compiles on a device in turn; on one that is lost, once more when it is open again.
-  void compile_on(const std::string& device, const std::string& options, const std::string& sub_ir,
-                  const std::vector<NamedTensor>& weights, const CompileHooks& hooks,
-                  CompiledPartition& compiled) {
-    Opened& opened = opened_.at(device);
+  using Turn = std::unique_ptr<Opened, void (*)(Opened*)>;
+  static Turn take_turn(Opened& opened) {
     opened.turns.acquire();
-    const std::unique_ptr<Opened, void (*)(Opened*)> turn(
-        &opened, [](Opened* taken) { taken->turns.release(); });
+    return {&opened, [](Opened* taken) { taken->turns.release(); }};
+  }
+
+  /// Compiles on a device in turn; on one that is lost, once more when it is open again.
+  void compile_on(std::size_t index, const std::string& options,
+                  const std::vector<NamedTensor>& weights, CompiledPartition& compiled) {
+    const std::string& device = compiled.device;
+    const CompileHooks hooks = watch_.hooks(index);
+    Opened& opened = opened_.at(device);
+    const Turn turn = take_turn(opened);
     watch_.check();  // others may have taken long
     for (;;) {
       const auto instance = open(opened, device, options);
       try {
-        compiled.blob = instance->compile(sub_ir, weights, compile_options_, hooks);
+        compiled.blob =
+            instance->compile(sub_irs_[index].text, weights, options_text(index), hooks);
         compiled.report = device_report(*instance, compiled.blob);
         return;
       } catch (const BackendError& error) {
@@ -241,15 +248,97 @@ class Round {
     }
   }
 
+  const SubIr& sub_ir_of(std::size_t index) {
+    SubIr& made = sub_irs_[index];
+    if (!made.text.empty()) return made;
+    const Partition& partition = plan_.partitions[index];
+    const Device& device = backend_device(target_, partition.device);
+    made = make_sub_ir(graph_, partition.nodes, partition.boundary, device_patterns(device));
+    return made;
+  }
+
+  /// The options of its compile.
+  std::string options_text(std::size_t index) const {
+    return compile_options_text(options_.precision,
+                                layouts_of(graph_, plan_.partitions[index], layouts_));
+  }
+
+  Known::key_type known_key(std::size_t index) const {
+    return {plan_.partitions[index].device, options_text(index) + sub_irs_[index].text};
+  }
+
+  /// What a key of the cache has for options.
+  std::string key_options(std::string options) const {
+    // "All cores" means something else on another machine, and a cache may be shared.
+    if (options_.threads == 0) options += std::to_string(std::thread::hardware_concurrency());
+    return options;
+  }
+
+  void agree_on_layouts() {
+    layouts_ = agree_layouts(
+        graph_, plan_,
+        [&](const std::string& device) {
+          return Backend::load(backend_device(target_, device).backend)->has_feature("layouts");
+        },
+        [&](std::size_t partition, const LayoutNames& inputs) {
+          return ask_layouts(partition, inputs);
+        });
+    if (layouts_.empty()) return;
+    log(LogModule::kCompile, LogLevel::kInfo, [&] {
+      return "values between partitions in layouts of their backend: " +
+             std::to_string(layouts_.size());
+    });
+  }
+
+  /// The cache keeps answers, too, so that what is compiled already is not asked about.
+  LayoutOffers ask_layouts(std::size_t index, const LayoutNames& inputs) {
+    watch_.check();
+    const Partition& partition = plan_.partitions[index];
+    const Device& device = backend_device(target_, partition.device);
+    const auto backend = Backend::load(device.backend);
+    const std::string device_text =
+        backend_options_text(device, options_.threads, options_.backend_options);
+    const std::string options = compile_options_text(options_.precision, inputs);
+    const SubIr& sub_ir = sub_ir_of(index);
+    const std::vector<NamedTensor> no_weights;
+    std::string key;
+    if (cache_ != nullptr && cache_->enabled()) {
+      key = cache_key({.backend = backend->name(),
+                       .backend_version = backend->version(),
+                       .fingerprint = backend->device(device_instance(device)).fingerprint,
+                       .device = device_text,
+                       .options = "layouts of " + key_options(options),
+                       .sub_ir = sub_ir.text,
+                       .weights = &no_weights});
+      const auto entry = cache_->find(key);
+      const auto known = entry ? read_offers_json(entry->report) : std::nullopt;
+      if (known) return *known;
+    }
+    LayoutOffers offers;
+    try {
+      Opened& opened = opened_.at(partition.device);
+      const Turn turn = take_turn(opened);
+      offers = open(opened, partition.device, device_text)
+                   ->check(sub_ir.text, partition.nodes.size(), options)
+                   .layouts;
+    } catch (const BackendError& error) {
+      // Row-major is always right. Whatever is wrong, the compile meets it, too, unless it is this.
+      if (error.status() == NPU4_INTERNAL) throw;
+      log(LogModule::kCompile, LogLevel::kInfo,
+          [&] { return partition_text(index) + ": no answer about layouts: " + error.message(); });
+      return offers;
+    }
+    if (!key.empty()) cache_->store(key, kAnswerBlob, offers_json(offers));
+    return offers;
+  }
+
   CompiledPartition compile(std::size_t index) {
     const auto start = Clock::now();
     const Partition& partition = plan_.partitions[index];
-    std::string& sub_ir = sub_irs_[index];
-    const Device& device = device_named(target_, partition.device);
-    SubIr made = make_sub_ir(graph_, partition.nodes, partition.boundary, device_patterns(device));
-    sub_ir = std::move(made.text);
+    const Device& device = backend_device(target_, partition.device);
+    const SubIr& made = sub_ir_of(index);
     // Only read while there are threads.
-    if (const auto found = known_.find({partition.device, sub_ir}); found != known_.end()) {
+    if (const auto found = known_.find(known_key(index)); found != known_.end()) {
       log(LogModule::kCompile, LogLevel::kDebug, [&] {
         return partition_text(index) + ": the same as before the nodes moved, taken over";
       });
@@ -265,14 +354,15 @@ class Round {
     compiled.backend_version = backend->version();
     compiled.fingerprint = backend->device(device_instance(device)).fingerprint;
     compiled.holds_weights = backend->holds_weights();
+    compiled.layouts = layouts_of(graph_, partition, layouts_);
     std::string key;
     if (cache_ != nullptr && cache_->enabled()) {
       key = cache_key({.backend = compiled.backend,
                        .backend_version = compiled.backend_version,
                        .fingerprint = compiled.fingerprint,
                        .device = device_text,
-                       .options = key_options_,
-                       .sub_ir = sub_ir,
+                       .options = key_options(options_text(index)),
+                       .sub_ir = made.text,
                        .weights = &weights});
       auto entry = cache_->find(key);
       if (entry && fits(partition.device, device_text, *backend, entry->blob)) {
@@ -284,7 +374,7 @@ class Round {
     }
     if (!compiled.cache_hit) {
       const LogTimer timer(LogModule::kCompile);
-      compile_on(partition.device, device_text, sub_ir, weights, watch_.hooks(index), compiled);
+      compile_on(index, device_text, weights, compiled);
       if (!options_.control.blob_folder.empty()) release_mapped_files();  // then the blob is read
       complete_report(compiled.report, graph_, partition, made.predicted_kernels);
       timer.done([&] { return partition_text(index) + ": " + report_text(compiled); });
@@ -311,10 +401,9 @@ class Round {
   CompileCache* cache_;
   Known& known_;
   CompileWatch watch_;
-  std::string compile_options_;
-  std::string key_options_;
+  BoundaryLayouts layouts_;
   std::vector<Result> results_;
-  std::vector<std::string> sub_irs_ = std::vector<std::string>(results_.size());
+  std::vector<SubIr> sub_irs_ = std::vector<SubIr>(results_.size());
   std::map<std::string, Opened> opened_;
   std::atomic<std::size_t> next_{0};
 };
@@ -480,121 +569,6 @@ Json partition_report(DeviceInstance& instance, const Blob& blob, const Graph& g
   Json report = device_report(instance, blob);
   complete_report(report, graph, partition, predicted_kernels);
   return report;
-}
-
-BundleContent bundle_content(const Graph& graph, const CompiledModel& model, const Target& target,
-                             const std::vector<Tensor>& weights, const CompileOptions& options) {
-  BundleContent content;
-  content.target = target.name;
-  content.precision = options.precision;
-  content.provenance["model"] = graph.model_name();
-  content.provenance["isa"] = kIsaLevels[isa_level()];
-  std::set<TensorId> kept;
-  for (std::size_t i = 0; i < model.partitions.size(); ++i) {
-    const CompiledPartition& partition = model.partitions[i];
-    content.partitions.push_back({{.device = partition.device,
-                                   .backend = partition.backend,
-                                   .backend_version = partition.backend_version,
-                                   .fingerprint = partition.fingerprint,
-                                   .holds_weights = partition.holds_weights,
-                                   .report = partition.report},
-                                  partition.blob.data,
-                                  partition.blob.size});
-    if (partition.holds_weights) continue;
-    const auto& used = model.plan.partitions[i].boundary.weights;
-    kept.insert(used.begin(), used.end());
-  }
-  for (const TensorId id : graph.graph_outputs()) {
-    if (graph.tensor(id).kind == TensorKind::kWeight) kept.insert(id);
-  }
-  for (const TensorId id : kept) {
-    content.weights.emplace_back(graph.tensor(id).name, weights[index_of(id)]);
-  }
-  // The bundle holds the weights that it needs, so that it can be moved anywhere by itself.
-  Graph document = graph;
-  document.erase_npu_member("weights_file");
-  document.erase_npu_member("weights_map");
-  content.document = write_graph(document);
-  return content;
-}
-
-namespace {
-
-/// For a bundle of a level that there is not here, ", or ..".
-std::string advice_for_level(const Bundle& bundle) {
-  const auto level = bundle_isa_level(bundle);
-  if (!level || *level <= isa_level()) return "";
-  return ", or on another one with --isa " + std::string(kIsaLevels[isa_level()]);
-}
-
-}  // namespace
-
-std::vector<CompiledPartition> bundled_partitions(const Bundle& bundle, const PartitionPlan& plan,
-                                                  const Target& target) {
-  if (bundle.partitions().size() != plan.partitions.size()) {
-    throw Error(ErrorCode::kParse,
-                "holds " + std::to_string(bundle.partitions().size()) +
-                    " compiled partitions, its document has " +
-                    std::to_string(plan.partitions.size()),
-                {.file = bundle.name()});
-  }
-  std::vector<CompiledPartition> compiled;
-  for (std::size_t i = 0; i < plan.partitions.size(); ++i) {
-    const BundlePartition& entry = bundle.partitions()[i];
-    const Device& device = device_named(target, plan.partitions[i].device);
-    const std::string which = "partition " + std::to_string(i);
-    if (entry.device != device.name || entry.backend != device.backend) {
-      throw Error(ErrorCode::kParse,
-                  which + " was compiled for device '" + entry.device + "' and backend '" +
-                      entry.backend + "', its document has '" + device.name + "' and '" +
-                      device.backend + "'",
-                  {.file = bundle.name()});
-    }
-    const auto backend = Backend::load(device.backend);
-    const std::string& fingerprint = backend->device(device_instance(device)).fingerprint;
-    // A backend that looks at blobs says itself, once its device is open, whether this one fits.
-    const bool fits = entry.fingerprint == fingerprint || backend->api().blob_check != nullptr;
-    if (!fits || entry.holds_weights != backend->holds_weights()) {
-      throw Error(ErrorCode::kUnsupported,
-                  which + " was compiled for another device or another version of backend '" +
-                      entry.backend + "' ('" + printable_text(entry.fingerprint) +
-                      "'; here it is '" + fingerprint +
-                      "'); compile the model again with npu-compile on this machine" +
-                      advice_for_level(bundle),
-                  {.file = bundle.name()});
-    }
-    const BundleSection& section = bundle.sections()[entry.section];
-    compiled.push_back({.device = device.name,
-                        .backend = entry.backend,
-                        .backend_version = entry.backend_version,
-                        .fingerprint = entry.fingerprint,
-                        .holds_weights = entry.holds_weights,
-                        .blob = {bundle.section(entry.section), section.size},
-                        .check_blob = [shared = bundle.shared_from_this(),
-                                       index = entry.section] { shared->check_section(index); },
-                        .report = entry.report,
-                        .cache_hit = false,
-                        .compile_ms = 0});
-  }
-  return compiled;
-}
-
-std::vector<Tensor> bundled_weights(const Bundle& bundle, const Graph& graph) {
-  std::vector<Tensor> weights(graph.tensors().size());
-  for (const BundleWeight& entry : bundle.weights()) {
-    const TensorId id = graph.find_tensor(entry.name);
-    const TensorInfo* tensor = id.valid() ? &graph.tensor(id) : nullptr;
-    if (tensor == nullptr || tensor->kind != TensorKind::kWeight || tensor->dtype != entry.dtype ||
-        tensor->shape != entry.shape) {
-      throw Error(ErrorCode::kParse,
-                  "weight '" + printable_text(entry.name) + "' (" +
-                      std::string(dtype_name(entry.dtype)) + " " + shape_text(entry.shape) +
-                      ") is no weight of its document",
-                  {.file = bundle.name()});
-    }
-    weights[index_of(id)] = bundle.weight(entry);
-  }
-  return weights;
 }
 
 }  // namespace npu

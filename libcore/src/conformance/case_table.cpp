@@ -41,7 +41,8 @@ const std::vector<Case>& all_cases() {
       {33, "blob report and check", "", check_blob_questions},
       {34, "shared weights", "", check_shared_weights},
       {35, "cancel and deadline of a run", "", check_run_cancel},
-      {36, "intermediate results", "taps", check_taps}};
+      {36, "intermediate results", "taps", check_taps},
+      {37, "layouts", "layouts", check_layouts}};
   return cases;
 }
 

@@ -65,5 +65,6 @@ void check_offline(const Harness& harness);
 void check_shared_memory(const Harness& harness);
 // Questions about nodes.
 void check_query(const Harness& harness);
+void check_layouts(const Harness& harness);
 
 }  // namespace npu::conformance

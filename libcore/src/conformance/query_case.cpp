@@ -5,19 +5,13 @@
 
 #include "conformance/cases.hpp"
 #include "conformance/op_oracle.hpp"
+#include "conformance/question.hpp"
 #include "npu/support/error.hpp"
 #include "support/json_fields.hpp"
 
 namespace npu::conformance {
-namespace {
-
-struct Answer {
-  npu4_status status = NPU4_OK;
-  std::string text;
-  std::size_t refused = 0;
-};
-
-Answer ask(const Harness& harness, npu4_device* device, const std::string& sub_ir) {
+Answer ask(const Harness& harness, npu4_device* device, const std::string& sub_ir,
+           const std::string& options) {
   Answer answer;
   auto writer = sized<npu4_writer>();
   writer.context = &answer.text;
@@ -25,7 +19,7 @@ Answer ask(const Harness& harness, npu4_device* device, const std::string& sub_i
   auto args = sized<npu4_check_args>();
   args.sub_ir = sub_ir.data();
   args.sub_ir_size = sub_ir.size();
-  args.options = "{}";
+  args.options = options.c_str();
   args.ir_version = NPU4_IR_VERSION;
   args.answer = &writer;
   auto error = sized<npu4_error>();
@@ -33,6 +27,8 @@ Answer ask(const Harness& harness, npu4_device* device, const std::string& sub_i
   harness.check_error(answer.status, error, "check");
   return answer;
 }
+
+namespace {
 
 /// Counts the nodes that are refused; the form of an answer is checked on the way.
 std::size_t count_refused(const Harness& harness, const Answer& answer, std::size_t nodes) {

@@ -8,6 +8,8 @@
 namespace npu {
 namespace {
 
+constexpr std::size_t kLongestLayout = 255;
+
 NodeAnswer read_answer(const Json& json, const Backend& backend) {
   const Json* ok = json.is_object() ? find_member(json, "ok") : nullptr;
   if (ok == nullptr || !ok->is_boolean()) {
@@ -28,10 +30,36 @@ NodeAnswer read_answer(const Json& json, const Backend& backend) {
   return answer;
 }
 
+/// "boundaries" of an answer. Names of layouts are the backend's own, so that nobody else's are
+/// mistaken for them.
+LayoutOffers read_offers(const Json& answer, const Backend& backend) {
+  LayoutOffers offers;
+  const Json* boundaries = find_member(answer, "boundaries");
+  if (boundaries == nullptr || !backend.has_feature("layouts")) return offers;
+  if (!boundaries->is_object()) {
+    break_contract(backend, "the \"boundaries\" in its answer are no JSON object");
+  }
+  const std::string prefix = backend.name() + ":";
+  for (const auto& [tensor, list] : boundaries->items()) {
+    std::vector<std::string>& of_tensor = offers[tensor];
+    for (const Json& layout : list) {
+      const auto* name = layout.get_ptr<const std::string*>();
+      if (!list.is_array() || name == nullptr || !name->starts_with(prefix) ||
+          name->size() > kLongestLayout || printable_text(*name) != *name) {
+        break_contract(backend, "the layouts for '" + printable_text(tensor) +
+                                    "' in its answer are no names that begin with '" + prefix +
+                                    "'");
+      }
+      of_tensor.push_back(*name);
+    }
+  }
+  return offers;
+}
+
 }  // namespace
 
-std::vector<NodeAnswer> DeviceInstance::check(const std::string& sub_ir, std::size_t nodes,
-                                              const std::string& options) {
+CheckAnswer DeviceInstance::check(const std::string& sub_ir, std::size_t nodes,
+                                  const std::string& options) {
   npu4_check_args args = sized<npu4_check_args>();
   args.sub_ir = sub_ir.data();
   args.sub_ir_size = sub_ir.size();
@@ -54,9 +82,10 @@ std::vector<NodeAnswer> DeviceInstance::check(const std::string& sub_ir, std::si
     break_contract(*backend_, "its answer has no \"nodes\" with one entry for each of " +
                                   std::to_string(nodes));
   }
-  std::vector<NodeAnswer> answers;
-  for (const Json& each : *list) answers.push_back(read_answer(each, *backend_));
-  return answers;
+  CheckAnswer answer;
+  for (const Json& each : *list) answer.nodes.push_back(read_answer(each, *backend_));
+  answer.layouts = read_offers(json, *backend_);
+  return answer;
 }
 
 }  // namespace npu

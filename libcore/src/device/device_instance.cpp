@@ -47,7 +47,7 @@ DeviceBuffer::~DeviceBuffer() {
 std::byte* DeviceBuffer::host_memory() {
   if (is_mapped_) return mapped_;
   const npu4_backend& api = device_->backend().api();
-  if (!is_coherent_ || api.buffer_map == nullptr) return nullptr;
+  if (!type_.layout.empty() || !is_coherent_ || api.buffer_map == nullptr) return nullptr;
   void* pointer = nullptr;
   npu4_error error = empty_error();
   const npu4_status status =
@@ -185,7 +185,7 @@ std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::make_outputs(bool shar
   std::vector<std::shared_ptr<DeviceBuffer>> outputs;
   outputs.reserve(signature_.outputs.size());
   for (const TensorType& type : signature_.outputs) {
-    outputs.push_back(model_->device()->allocate(type.dtype, type.shape, usage));
+    outputs.push_back(model_->device()->allocate(type, usage));
   }
   return outputs;
 }
@@ -443,7 +443,13 @@ npu4_buffer_desc describe_tensor(DType dtype, const Shape& shape) {
 
 std::shared_ptr<DeviceBuffer> DeviceInstance::allocate(DType dtype, const Shape& shape,
                                                        std::uint32_t usage, std::uint32_t memory) {
-  npu4_buffer_desc desc = describe_tensor(dtype, shape);
+  return allocate(TensorType{dtype, shape}, usage, memory);
+}
+
+std::shared_ptr<DeviceBuffer> DeviceInstance::allocate(const TensorType& type, std::uint32_t usage,
+                                                       std::uint32_t memory) {
+  npu4_buffer_desc desc = describe_tensor(type.dtype, type.shape);
+  if (!type.layout.empty()) desc.layout = type.layout.c_str();
   desc.usage = usage;
   desc.memory = memory;
   npu4_buffer* buffer = nullptr;
@@ -456,8 +462,7 @@ std::shared_ptr<DeviceBuffer> DeviceInstance::allocate(DType dtype, const Shape&
     break_contract(*backend_, "it says that it made a buffer, but gave none");
   }
   const bool is_coherent = memory == 0 ? facts_.is_coherent : memory == facts_.pinned_memory;
-  return std::make_shared<DeviceBuffer>(shared_from_this(), buffer, TensorType{dtype, shape},
-                                        desc.bytes, is_coherent);
+  return std::make_shared<DeviceBuffer>(shared_from_this(), buffer, type, desc.bytes, is_coherent);
 }
 
 std::shared_ptr<DeviceBuffer> DeviceInstance::make_scratch(std::uint64_t bytes) {
@@ -501,15 +506,15 @@ std::shared_ptr<DeviceBuffer> DeviceInstance::wrap(DType dtype, const Shape& sha
                                         desc.bytes, facts_.is_coherent, std::move(owner));
 }
 
-std::shared_ptr<DeviceBuffer> DeviceInstance::import_tensor(DType dtype, const Shape& shape,
+std::shared_ptr<DeviceBuffer> DeviceInstance::import_tensor(const TensorType& type,
                                                             const void* data) {
-  auto buffer = allocate(dtype, shape);
+  auto buffer = allocate(type, 0);
   buffer->write(data);
   return buffer;
 }
 
 std::shared_ptr<DeviceBuffer> DeviceInstance::import_tensor(const Tensor& tensor) {
-  return import_tensor(tensor.dtype(), tensor.shape(), tensor.data());
+  return import_tensor({tensor.dtype(), tensor.shape()}, tensor.data());
 }
 
 void DeviceInstance::list_ops(

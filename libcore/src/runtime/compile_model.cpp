@@ -63,6 +63,7 @@ CompileModelResult compile_model(Graph& graph, const CompileModelOptions& option
   CompileModelResult result;
   for (const std::string& library : options.load_ops) load_custom_ops(library);
   CompileOptions compile = options.compile;
+  compile.layouts = true;
   if (!options.load_ops.empty()) compile.backend_options["load_ops"] = options.load_ops;
   if (options.promote) compile.backend_options["promote"] = true;
 

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <set>
 
+#include "compile/boundary_layouts.hpp"
 #include "compile/sub_ir.hpp"
 #include "device/device_sharing.hpp"
 #include "npu/support/elapsed.hpp"
@@ -58,11 +59,12 @@ Executor::~Executor() = default;
 void Executor::load(const Target& target, const std::vector<Tensor>& weights,
                     const ExecutorOptions& options, const std::vector<CompiledPartition>& compiled,
                     const OpenDevices& open) {
+  check_layouts(graph_, plan_, compiled);
   open_devices(target, options, open);
   place_taps(options.taps, compiled);
   load_within_memory(target, options, weights, compiled);
   open_flights(options);
-  schedule();
+  schedule(compiled);
   if (options.overlap) start_workers();
 }
 
@@ -123,9 +125,14 @@ void Executor::place_taps(const std::vector<std::string>& names,
   }
 }
 
-ProgramSignature Executor::signature_of(std::size_t partition) const {
+ProgramSignature Executor::signature_of(std::size_t partition,
+                                        const CompiledPartition& compiled) const {
   const Partition& part = plan_.partitions[partition];
   ProgramSignature signature = program_signature(graph_, part.nodes.size(), part.boundary.outputs);
+  for (std::size_t i = 0; i < signature.outputs.size(); ++i) {
+    const auto layout = compiled.layouts.find(graph_.tensor(part.boundary.outputs[i]).name);
+    if (layout != compiled.layouts.end()) signature.outputs[i].layout = layout->second;
+  }
   for (const Tap& tap : taps_) {
     if (tap.partition != partition || !tap.index) continue;
     const TensorInfo& info = graph_.tensor(tap.tensor);
@@ -296,8 +303,8 @@ void Executor::load_partitions(const std::vector<Tensor>& weights,
     loaded.check = compiled[p].check_blob;
     try {
       flights_.front()->programs.push_back(
-          instance.load(compiled[p].blob, std::move(used), signature_of(p), std::move(objects),
-                        scratch[static_cast<std::size_t>(device)]));
+          instance.load(compiled[p].blob, std::move(used), signature_of(p, compiled[p]),
+                        std::move(objects), scratch[static_cast<std::size_t>(device)]));
     } catch (const Error&) {
       if (loaded.check) loaded.check();  // that the file is damaged says more
       throw;
@@ -328,8 +335,7 @@ void Executor::add_copy(Step& step, std::size_t from, std::size_t to) {
   const auto destination = static_cast<std::size_t>(step.device);
   const bool has_queue = has_queue_[destination] != 0;
   const bool is_direct = copies_directly(source.device, step.device);
-  const bool is_shared =
-      shares_memory(*devices_[static_cast<std::size_t>(source.device)], *devices_[destination]);
+  const bool is_shared = share_output(from, to);
   source.read_by_other |= !is_shared;
   source.needs_host |= !is_direct && !is_shared;
   source.is_kept |= has_queue || is_shared;
@@ -339,7 +345,7 @@ void Executor::add_copy(Step& step, std::size_t from, std::size_t to) {
   step.copies.push_back({from, to, is_direct, is_shared});
 }
 
-void Executor::schedule() {
+void Executor::schedule(const std::vector<CompiledPartition>& compiled) {
   std::map<std::int32_t, std::size_t> input_of;
   for (std::size_t i = 0; i < graph_.graph_inputs().size(); ++i) {
     input_of[graph_.graph_inputs()[i].value] = i;
@@ -375,8 +381,11 @@ void Executor::schedule() {
     } else {
       const Partition& partition = plan_.partitions[index];
       step.device = device_index_.at(partition.device);
+      const LayoutNames& layouts = compiled[index].layouts;
       for (const TensorId id : partition.boundary.inputs) {
         const std::size_t input = slot(id, step.device);
+        const auto layout = layouts.find(graph_.tensor(id).name);
+        if (layout != layouts.end()) slots_[input].layout = layout->second;
         if (!is_written(input)) {
           // The plan has been checked: only a graph input can arrive without a transfer.
           step.uploads.push_back({input_of.at(id.value), input});
@@ -387,6 +396,8 @@ void Executor::schedule() {
       }
       for (const TensorId id : partition.boundary.outputs) {
         const std::size_t output = slot(id, step.device);
+        slots_[output].partition = index;
+        slots_[output].output = step.outputs.size();
         step.outputs.push_back(output);
         home[id.value] = output;
         write(output, number);

@@ -190,7 +190,7 @@ void Executor::Run::upload_inputs(std::size_t s) {
     if (has_queue(step.device)) {
       copy.ready = submitted(s, queue(step.device).write(arrival(upload.to), given.data(), {}), {});
     } else {
-      copy.buffer = device(step.device).import_tensor(given);
+      copy.buffer = device(step.device).import_tensor(type_of(upload.to), given.data());
     }
     ++record.tensors;
     record.bytes += static_cast<std::int64_t>(given.bytes());

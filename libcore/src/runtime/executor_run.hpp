@@ -20,12 +20,15 @@ namespace npu {
 struct Executor::Slot {
   TensorId tensor;
   std::int32_t device = 0;
+  std::size_t partition = 0;   ///< of a result: what fills it, and the
+  std::size_t output = 0;      ///< place among its outputs
   std::int32_t readers = 0;    ///< steps, and the graph's outputs
   bool read_by_other = false;  ///< by a transfer; on devices without queues: may need host memory
   bool needs_host = false;     ///< by more than copies of the backend and memory that is shared; on
                                ///< devices with queues: one fetches it
   std::int32_t staged_on = -1;  ///< the device in whose pinned memory it is fetched, if it is one's
   bool is_kept = false;         ///< until the run ends, since work of a queue may use it
+  std::string layout = {};      ///< of the backend's own, for one that is read; empty: row-major
 };
 
 struct Executor::Step {
@@ -51,8 +54,9 @@ struct Executor::Flight {
   std::vector<std::unique_ptr<DeviceProgram>> programs;             // by partition
   std::vector<std::vector<std::shared_ptr<DeviceBuffer>>> outputs;  // by partition, or empty
   std::vector<std::vector<std::shared_ptr<DeviceBuffer>>> taps;     // by partition
-  // By slot; null if there is none: where queues write or memory is shared, and where the host
-  // finds what queues have read.
+  std::map<std::size_t, std::shared_ptr<DeviceBuffer>> shared;      // by slot: in another's memory
+  // By slot; null if there is none: where queues write, and where the host finds what queues have
+  // read.
   std::vector<std::shared_ptr<DeviceBuffer>> arrivals;
   std::vector<std::shared_ptr<DeviceBuffer>> staging;
   std::vector<std::unique_ptr<DeviceQueue>> queues;  // by device; null if it has none
@@ -110,8 +114,6 @@ class Executor::Run {
   // Steps of devices without queues, which block.
   void transfer(std::size_t s);
   TransferPath arrive(const Step& step, const Step::Copy& copy);
-  bool share_source(const Step& step, const Step::Copy& copy);
-  Tensor fetch_unshared(std::size_t from);
   std::shared_ptr<DeviceBuffer> wrap_source(const Step& step, std::size_t from);
   void upload_inputs(std::size_t s);
   void run_partition(std::size_t s);
@@ -119,7 +121,7 @@ class Executor::Run {
 
   // Steps of devices with queues.
   TransferPath submit_arrival(std::size_t s, const Step::Copy& copy);
-  TransferPath submit_shared(std::size_t s, const Step::Copy& copy);
+  void submit_shared(std::size_t s, const Step::Copy& copy);
   void submit_pieces(std::size_t s, const Step::Copy& copy);
   std::byte* staging(std::size_t slot);
   void submit_partition(std::size_t s);
@@ -145,6 +147,9 @@ class Executor::Run {
   const TensorInfo& tensor_of(std::size_t slot) const {
     return executor_.graph_.tensor(executor_.slots_[slot].tensor);
   }
+  TensorType type_of(std::size_t slot) const {
+    return {tensor_of(slot).dtype, tensor_of(slot).shape, executor_.slots_[slot].layout};
+  }
   const Tensor& input(TensorId id) const;
   static std::vector<const DeviceProgram*> programs_of(const Flight& flight);
   std::uint64_t deadline_ns() const {
@@ -165,7 +170,6 @@ class Executor::Run {
   std::vector<std::vector<StepRecord>> records_;  // by step, so that their order is the plan's
   std::vector<std::vector<Work>> work_;           // by step
   std::mutex mutex_;
-  std::mutex sharing_;  // of calls for a buffer that another device's thread makes
   std::condition_variable changed_;
   std::vector<char> done_;
   std::vector<std::vector<std::shared_ptr<DeviceBuffer>>> garbage_;  // by device

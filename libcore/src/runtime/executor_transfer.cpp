@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How tensors get from one device to another, and to the host, in a run: in place where a device
 // can use the other one's memory, by a copy of the backend, or through memory of the host, in
-// pieces where both sides have queues. Which of these it is was found with the schedule, as far as
-// it is known without asking. O(tensors) besides the work of the backends.
+// pieces where both sides have queues. Which of these it is was found with the schedule, but for
+// memory of the host that a device may refuse. O(tensors) besides the work of the backends.
 #include <utility>
 
 #include "device/device_sharing.hpp"
@@ -16,6 +16,23 @@ namespace {
 constexpr std::uint64_t kSlice = std::uint64_t{4} << 20;
 
 }  // namespace
+
+/// Has the device of a slot use another backend's memory, in every flight; before the first run,
+/// which has the buffers. False if one of the two cannot after all.
+bool Executor::share_output(std::size_t from, std::size_t to) {
+  const Slot& source = slots_[from];
+  DeviceInstance& device = *devices_[static_cast<std::size_t>(slots_[to].device)];
+  if (!shares_memory(*devices_[static_cast<std::size_t>(source.device)], device)) return false;
+  std::vector<std::shared_ptr<DeviceBuffer>> buffers;
+  for (const auto& flight : flights_) {
+    buffers.push_back(share_buffer(flight->outputs[source.partition][source.output], device));
+    if (buffers.back() == nullptr) return false;
+  }
+  for (std::size_t f = 0; f < flights_.size(); ++f) {
+    flights_[f]->shared[to] = std::move(buffers[f]);
+  }
+  return true;
+}
 
 void Executor::Run::transfer(std::size_t s) {
   const double started = microseconds_since(start_);
@@ -39,35 +56,14 @@ TransferPath Executor::Run::arrive(const Step& step, const Step::Copy& copy) {
   Copy& arrived = copies_[copy.to];
   if (copy.is_shared) {
     if (source.ready != nullptr) source.ready->wait();
-    if (share_source(step, copy)) return TransferPath::kWrapped;
-    arrived.buffer = device(step.device).import_tensor(fetch_unshared(copy.from));
-    return TransferPath::kCopied;
+    arrived.buffer = flight_.shared.at(copy.to);
+    return TransferPath::kWrapped;
   }
   if (source.fetched != nullptr) source.fetched->wait();
   arrived.buffer = wrap_source(step, copy.from);
   if (arrived.buffer != nullptr) return TransferPath::kWrapped;
-  const TensorInfo& tensor = tensor_of(copy.from);
-  arrived.buffer = device(step.device).import_tensor(tensor.dtype, tensor.shape, source.memory);
+  arrived.buffer = device(step.device).import_tensor(type_of(copy.to), source.memory);
   return TransferPath::kCopied;
-}
-
-/// Has the device use the memory of another one's buffer; false if one of them cannot after all. It
-/// is the same memory run after run, so the flight keeps what was made of it.
-bool Executor::Run::share_source(const Step& step, const Step::Copy& copy) {
-  const std::shared_ptr<DeviceBuffer>& source = copies_[copy.from].buffer;
-  std::shared_ptr<DeviceBuffer>& kept = flight_.arrivals[copy.to];
-  if (kept == nullptr || kept->owner() != source) {
-    const std::lock_guard lock(sharing_);
-    kept = share_buffer(source, device(step.device));
-  }
-  copies_[copy.to].buffer = kept;
-  return kept != nullptr;
-}
-
-/// The content of a buffer that was to be shared, once it is there.
-Tensor Executor::Run::fetch_unshared(std::size_t from) {
-  const std::lock_guard lock(sharing_);
-  return copies_[from].buffer->to_host();
 }
 
 /// A buffer in the memory of another device's, which it keeps; null if that cannot be. Buffers of
@@ -86,8 +82,7 @@ std::shared_ptr<DeviceBuffer> Executor::Run::wrap_source(const Step& step, std::
 DeviceBuffer& Executor::Run::arrival(std::size_t slot) {
   std::shared_ptr<DeviceBuffer>& buffer = flight_.arrivals[slot];
   if (buffer == nullptr) {
-    const TensorInfo& tensor = tensor_of(slot);
-    buffer = device(executor_.slots_[slot].device).allocate(tensor.dtype, tensor.shape);
+    buffer = device(executor_.slots_[slot].device).allocate(type_of(slot), 0);
   }
   copies_[slot].buffer = buffer;
   return *buffer;
@@ -104,7 +99,10 @@ TransferPath Executor::Run::submit_arrival(std::size_t s, const Step::Copy& copy
     arrived.ready = submitted(s, std::move(event), std::move(after));
     return TransferPath::kDeviceCopy;
   }
-  if (copy.is_shared) return submit_shared(s, copy);
+  if (copy.is_shared) {
+    submit_shared(s, copy);
+    return TransferPath::kWrapped;
+  }
   if (!source.pieces.empty()) {
     submit_pieces(s, copy);
     return TransferPath::kStaged;
@@ -127,24 +125,15 @@ TransferPath Executor::Run::submit_arrival(std::size_t s, const Step::Copy& copy
 
 /// In place, once the work of the other backend is done: as an event of this one, or after the host
 /// has waited for it.
-TransferPath Executor::Run::submit_shared(std::size_t s, const Step::Copy& copy) {
-  const Step& step = executor_.steps_[s];
+void Executor::Run::submit_shared(std::size_t s, const Step::Copy& copy) {
   const Copy& source = copies_[copy.from];
   Copy& arrived = copies_[copy.to];
-  if (share_source(step, copy)) {
-    if (source.ready == nullptr) return TransferPath::kWrapped;
-    const auto to = executor_.devices_[static_cast<std::size_t>(step.device)];
-    arrived.ready = share_event(*source.ready, to);
-    arrived.cause = source.ready;
-    if (arrived.ready == nullptr) source.ready->wait();
-    return TransferPath::kWrapped;
-  }
-  if (source.ready != nullptr) source.ready->wait();
-  arrived.host = fetch_unshared(copy.from);
-  Event event = queue(step.device).write(arrival(copy.to), arrived.host.data(), {});
-  arrived.ready = submitted(s, std::move(event), {});
-  return has_queue(executor_.slots_[copy.from].device) ? TransferPath::kStaged
-                                                       : TransferPath::kCopied;
+  arrived.buffer = flight_.shared.at(copy.to);
+  if (source.ready == nullptr) return;
+  const auto device = static_cast<std::size_t>(executor_.steps_[s].device);
+  arrived.ready = share_event(*source.ready, executor_.devices_[device]);
+  arrived.cause = source.ready;
+  if (arrived.ready == nullptr) source.ready->wait();
 }
 
 /// Each piece is written while the next one is read.

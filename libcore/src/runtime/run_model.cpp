@@ -389,7 +389,8 @@ void compile_document(Graph& graph, PlacedModel placed, Preparation& made,
   add_all(made.of_inputs, diagnostics);
   model.weights = load_weights(graph, made.weights, diagnostics);
   if (diagnostics.has_errors()) return;
-  const CompileOptions compile = compile_options(options);
+  CompileOptions compile = compile_options(options);
+  compile.layouts = true;
   FoldedConstants folded = fold_constants(graph, model.target, compile, &made.cache, model.weights);
   // A plan that was asked for is not changed.
   CompiledModel compiled = placed.by_cost()

@@ -44,6 +44,7 @@ found forgets-memory 18 19
 found never-stops 19 25
 for fault in says-yes moody; do found $fault 29 30; done
 for fault in late-taps any-tap; do found $fault 35 36; done
+for fault in vain-layouts loose-layouts; do found $fault 36 37; done
 echo "a fault of the whole check ends it with status 4, and with the document:"
 CHECK_FAULT=half npu-run --check-backend skeleton --quick >report
 echo "exit $?, $(grep -c '"result":"fail"' report) fail"

@@ -42,6 +42,15 @@ for name in residual dtypes multi_output conv_kinds; do
   npu-tag "$TESTDATA/models/small/$name.json" | placement >table
   npu-tag --ask "$TESTDATA/models/small/$name.json" | placement | cmp - table && echo "$name"
 done
+echo "on any number of threads, and without --ask as if nobody could be asked:"
+for threads in 1 8 1 8; do
+  OMP_NUM_THREADS=$threads npu-tag --ask "$TESTDATA/models/resnet18.json" | cksum
+done | sort -u | wc -l
+mkdir nothing
+npu-tag "$TESTDATA/models/resnet18.json" >told.json
+for threads in 1 8; do
+  OMP_NUM_THREADS=$threads NPU_BACKEND_PATH=$(pwd)/nothing npu-tag "$TESTDATA/models/resnet18.json" | cmp - told.json && echo "as before"
+done
 echo "a quantized document:"
 small=$TESTDATA/models/small
 npu-profile --calibrate "$small/residual.inputs.safetensors" "$small/residual.json" -o ranges.json

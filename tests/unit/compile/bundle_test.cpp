@@ -186,6 +186,21 @@ TEST_CASE("a bundle without partitions or weights is one", "[compile][bundle]") 
   CHECK(Bundle::from_bytes(bundle_bytes(content), "b")->partitions().empty());
 }
 
+TEST_CASE("layouts of a partition come back as they were", "[compile][bundle]") {
+  BundleContent content = sample();
+  const std::map<std::string, std::string> layouts{{"x", "b:1"}, {"y", "b:2"}};
+  content.partitions[1].entry.layouts = layouts;
+  const std::string bytes = bundle_bytes(content);
+  const auto bundle = Bundle::from_bytes(bytes, "b");
+  CHECK(bundle->partitions()[0].layouts.empty());
+  CHECK(bundle->partitions()[1].layouts == layouts);
+  for (const Json& none : {Json(3), Json::array({"b:1"}), Json{{"x", 1}}, Json{{"x", ""}}}) {
+    INFO(none.dump());
+    CHECK_FALSE(
+        refusal(forged(bytes, [&](Json& m) { m["partitions"][1]["layouts"] = none; })).empty());
+  }
+}
+
 TEST_CASE("a manifest longer than a page moves the sections", "[compile][bundle]") {
   BundleContent content = sample();
   content.provenance["note"] = std::string(20000, 'x');

@@ -183,6 +183,16 @@ static npu4_status counted_model_load(npu4_device* device, const npu4_load_args*
   return bad_model_load(device, args, info, model, error);
 }
 
+/* Names a layout that there is not, or that is none. */
+static int lists_layouts(void) { return has_fault("vain-layouts") || has_fault("loose-layouts"); }
+
+static npu4_status loose_buffer_create(npu4_device* device, const npu4_buffer_desc* desc,
+                                       npu4_buffer** buffer, npu4_error* error) {
+  npu4_buffer_desc changed = *desc;
+  changed.layout = NULL;
+  return good->buffer_create(device, &changed, buffer, error);
+}
+
 /* Says yes to everything, or, the second time, no. */
 static npu4_status easy_check(npu4_device* device, const npu4_check_args* args, npu4_error* error) {
   static int asked = 0;
@@ -194,15 +204,23 @@ static npu4_status easy_check(npu4_device* device, const npu4_check_args* args, 
   if (ir == NULL) return fail(error, NPU4_INVALID, NULL, "sub-IR: %s", fault.text);
   put(args->answer, "{\"nodes\": [", error);
   for (n = 0; n < ir->node_count && status == NPU4_OK; ++n) {
-    const int is_yes = ir->nodes[n].op[0] != 'n' && (has_fault("says-yes") || asked % 2 == 0);
+    const int is_yes =
+        ir->nodes[n].op[0] != 'n' && (has_fault("says-yes") || lists_layouts() || asked % 2 == 0);
     status = put(args->answer, n != 0 ? ", " : "", error);
     if (status != NPU4_OK) break;
     status =
         put(args->answer, is_yes ? "{\"ok\": true}" : "{\"ok\": false, \"reason\": \"no\"}", error);
   }
   ++asked;
+  if (status == NPU4_OK && lists_layouts()) {
+    status = put(args->answer, "], \"boundaries\": {\"", error);
+    put(args->answer, ir->tensors[ir->outputs[0]].name, error);
+    put(args->answer, "\": [\"skeleton:reversed\"]}}", error);
+  } else if (status == NPU4_OK) {
+    status = put(args->answer, "]}", error);
+  }
   npu_ir_free(ir);
-  return status == NPU4_OK ? put(args->answer, "]}", error) : status;
+  return status;
 }
 
 __attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(const npu4_host* host,
@@ -231,6 +249,12 @@ __attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(co
     table->features = features;
   }
   if (has_fault("says-yes") || has_fault("moody")) table->check = easy_check;
+  if (lists_layouts()) {
+    static const char* const features[] = {"check", "layouts", NULL};
+    table->features = features;
+    table->check = easy_check;
+    if (has_fault("loose-layouts")) table->buffer_create = loose_buffer_create;
+  }
   if (has_fault("wild-reads")) table->buffer_read = wild_buffer_read;
   if (has_fault("null-free")) table->buffer_free = strict_buffer_free;
   return table;

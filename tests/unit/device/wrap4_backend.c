@@ -52,19 +52,22 @@ static struct {
   npu4_backend table;
   char tail[64];
 } longer;
-static unsigned opens, closes, compiles, weight_loads, models, programs;
+static unsigned opens, closes, compiles, weight_loads, models, programs, wraps, exports;
 static char last_id[64];
 
 EXPORTED unsigned wrap4_count(const char* what);
 EXPORTED const char* wrap4_last_id(void);
 
-/* "opens", "open" (now), "compiles", "weights", "models" or "programs" so far. */
+/* "opens", "open" (now), "compiles", "weights", "models", "wraps", "exports" or "programs" so far.
+ */
 unsigned wrap4_count(const char* what) {
   if (strcmp(what, "opens") == 0) return opens;
   if (strcmp(what, "open") == 0) return opens - closes;
   if (strcmp(what, "compiles") == 0) return compiles;
   if (strcmp(what, "weights") == 0) return weight_loads;
   if (strcmp(what, "models") == 0) return models;
+  if (strcmp(what, "wraps") == 0) return __atomic_load_n(&wraps, __ATOMIC_RELAXED);
+  if (strcmp(what, "exports") == 0) return __atomic_load_n(&exports, __ATOMIC_RELAXED);
   return programs;
 }
 
@@ -223,8 +226,15 @@ static npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_er
 static npu4_status buffer_wrap(npu4_device* device, const npu4_buffer_desc* desc,
                                const npu4_external* external, npu4_buffer** buffer,
                                npu4_error* error) {
+  __atomic_add_fetch(&wraps, 1, __ATOMIC_RELAXED);
   if (fault("no-wrap") != NULL) return fail(error, NPU4_UNSUPPORTED, "not this memory");
   return other->buffer_wrap(device, desc, external, buffer, error);
+}
+
+static npu4_status buffer_export(npu4_buffer* buffer, uint32_t type, npu4_external* external,
+                                 npu4_error* error) {
+  __atomic_add_fetch(&exports, 1, __ATOMIC_RELAXED);
+  return other->buffer_export(buffer, type, external, error);
 }
 
 static npu4_status blob_check(npu4_device* device, const void* blob, uint64_t blob_size,
@@ -257,6 +267,18 @@ static int load_other(void) {
   return other != NULL;
 }
 
+/* Those of the other backend but for its layouts, whose names begin with its own. */
+static const char* const* features_of_other(void) {
+  static const char* kept[64];
+  size_t count = 0;
+  size_t i;
+  for (i = 0; other->features != NULL && other->features[i] != NULL && count < 63; ++i) {
+    if (strcmp(other->features[i], "layouts") != 0) kept[count++] = other->features[i];
+  }
+  kept[count] = NULL;
+  return kept;
+}
+
 EXPORTED const npu4_backend* npu_backend_entry4(const npu4_host* given, npu4_error* error) {
   npu4_backend* table = &longer.table;
   host = given;
@@ -266,6 +288,7 @@ EXPORTED const npu4_backend* npu_backend_entry4(const npu4_host* given, npu4_err
   }
   memset(longer.tail, 0xff, sizeof longer.tail);
   memcpy(table, other, sizeof *table);
+  if (fault("layouts") == NULL) table->features = features_of_other();
   table->backend_info = backend_info;
   table->device_info = device_info;
   table->device_open = device_open;
@@ -276,6 +299,7 @@ EXPORTED const npu4_backend* npu_backend_entry4(const npu4_host* given, npu4_err
   table->run = run;
   if (other->weights_load != NULL) table->weights_load = weights_load;
   if (other->buffer_wrap != NULL) table->buffer_wrap = buffer_wrap;
+  if (other->buffer_export != NULL) table->buffer_export = buffer_export;
   if (fault("blob") != NULL) table->blob_check = blob_check;
   if (fault("longer") != NULL) table->struct_size = sizeof longer;
   if (fault("shorter") != NULL) {

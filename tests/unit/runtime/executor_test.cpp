@@ -422,7 +422,7 @@ TEST_CASE("executor: all bfloat16 patterns enter and leave the memory of a devic
     CHECK(buffer->bytes() == input.bytes());
     const std::byte* memory = buffer->host_memory();
     REQUIRE(memory != nullptr);
-    const auto copy = to->import_tensor(input.dtype(), input.shape(), memory);
+    const auto copy = to->import_tensor({input.dtype(), input.shape()}, memory);
     CHECK(same_bits(copy->to_host(), input));
   }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs on devices with queues, which skeleton-queue has: the same bits as blocking runs, whatever
 // overlaps; failures reach whoever waits; several runs at once.
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -246,6 +248,39 @@ TEST_CASE("memory of another backend is used in place, unless it refuses when as
         if (step.kind == StepRecord::Kind::kTransfer) bytes += step.copied_bytes;
       }
       CHECK((bytes != 0) == copied);
+    }
+  }
+}
+
+namespace {
+
+/// How often the wrapper of "w" was asked for, or given, memory of another backend.
+unsigned shared_so_far() {
+  const std::string file = std::string(vendor_dir()) + "/npu_backend_wrap4.so";
+  void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  REQUIRE(library != nullptr);
+  const auto count = reinterpret_cast<unsigned (*)(const char*)>(::dlsym(library, "wrap4_count"));
+  return count("wraps") + count("exports");
+}
+
+}  // namespace
+
+TEST_CASE("memory is shared before the first run, and a refusal is remembered",
+          "[runtime][queue]") {
+  use_vendor_backend();
+  const QueuedCase made = place(chain_over("w"), queue_target());
+  for (const char* fault : {"", "no-wrap"}) {
+    for (const bool overlap : {true, false}) {
+      CAPTURE(fault, overlap);
+      const Setting set("WRAP4_FAULT", fault);
+      const unsigned before = shared_so_far();
+      const auto executor = execute(made, overlap, overlap ? 3 : 1);
+      const unsigned loaded = shared_so_far();
+      // From q0 to w and back, for each run that may go on; one refusal speaks for all of them.
+      const unsigned runs = overlap ? 3 : 1;
+      CHECK(loaded - before == (*fault == '\0' ? 2 * runs : 1 + runs));
+      for (std::uint64_t run = 0; run < 3; ++run) executor->run(inputs_of(made, run), nullptr);
+      CHECK(shared_so_far() == loaded);
     }
   }
 }

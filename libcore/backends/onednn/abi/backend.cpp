@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "abi/boundary.hpp"
@@ -81,6 +82,7 @@ std::vector<npu_tensor> checked_weights(const npu4_tensor* const* weights, std::
 
 struct CompileOptions {
   bool bfloat16 = false;
+  LayoutNames layouts;
 };
 
 CompileOptions read_compile_options(std::string_view text) {
@@ -93,6 +95,7 @@ CompileOptions read_compile_options(std::string_view text) {
             "compile option 'precision': expected \"f32\" or \"bf16\"");
     result.bfloat16 = *value == "bf16";
   }
+  result.layouts = read_layouts(json);
   return result;
 }
 
@@ -122,7 +125,8 @@ npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_err
     const HostProgress progress(*args);
     const Plan plan = lower_graph(
         graph, weights, machine_for(*device, options), device->engine,
-        [&](std::size_t done, std::size_t total) { progress(done, total, "lowering"); });
+        [&](std::size_t done, std::size_t total) { progress(done, total, "lowering"); },
+        options.layouts);
     const StoredPlan stored = store_plan(plan);
     const std::vector<std::byte> bytes = write_plan(stored.record);
     const std::string report =
@@ -146,40 +150,46 @@ std::vector<npu_tensor> weights_without_data(const Graph& graph) {
   return weights;
 }
 
-/// Why a graph is not lowered; nothing if it is.
-std::optional<std::string> refusal_of(const Graph& graph, const Machine& machine,
-                                      const dnnl::engine& engine) {
+/// Of the device that is asked.
+struct Asked {
+  Machine machine;
+  dnnl::engine engine;
+};
+
+/// The plan of a graph; nothing if it is not lowered, and why.
+std::optional<Plan> plan_of_question(const Graph& graph, const Asked& asked, std::string& refusal,
+                                     const LayoutNames& layouts = {}) {
   try {
-    (void)lower_graph(graph, weights_without_data(graph), machine, engine);
-    return std::nullopt;
+    return lower_graph(graph, weights_without_data(graph), asked.machine, asked.engine, {},
+                       layouts);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupported) throw;
-    return error.message();
+    refusal = error.message();
+    return std::nullopt;
   }
 }
 
-/// The whole graph at once; where that is refused, each node alone, and, if those are all taken,
-/// the node that the refusal names.
-Json node_answers(const Graph& graph, const Machine& machine, const dnnl::engine& engine) {
+/// Where the whole graph is refused: each node alone, and, if those are all taken, the node that
+/// the refusal names.
+Json node_answers(const Graph& graph, const Asked& asked, const std::string& refused) {
   Json answers(std::vector<Json>(graph.nodes().size(), Json{{"ok", true}}));
-  const auto refused = refusal_of(graph, machine, engine);
-  if (!refused) return answers;
+  if (refused.empty()) return answers;
   bool is_found = false;
   BoundaryFinder boundaries(graph);
   for (const NodeId id : all_nodes(graph)) {
     const Graph alone =
         read_valid_graph(write_subgraph(graph, {id}, boundaries.find({id})), "sub-IR");
-    const auto reason = refusal_of(alone, machine, engine);
-    if (!reason) continue;
-    answers[index_of(id)] = {{"ok", false}, {"reason", *reason}};
+    std::string reason;
+    if (plan_of_question(alone, asked, reason)) continue;
+    answers[index_of(id)] = {{"ok", false}, {"reason", reason}};
     is_found = true;
   }
   for (std::size_t i = 0; i < answers.size() && !is_found; ++i) {
-    if (refused->find("'" + graph.nodes()[i].name + "'") == std::string::npos) continue;
-    answers[i] = {{"ok", false}, {"reason", *refused}};
+    if (refused.find("'" + graph.nodes()[i].name + "'") == std::string::npos) continue;
+    answers[i] = {{"ok", false}, {"reason", refused}};
     is_found = true;
   }
-  if (!is_found && !answers.empty()) answers[0] = {{"ok", false}, {"reason", *refused}};
+  if (!is_found && !answers.empty()) answers[0] = {{"ok", false}, {"reason", refused}};
   return answers;
 }
 
@@ -188,16 +198,27 @@ npu4_status check(npu4_device* device, const npu4_check_args* args, npu4_error* 
     require(device != nullptr && args != nullptr && NPU4_HAS(args, answer) &&
                 args->answer != nullptr && args->sub_ir != nullptr,
             "an argument is null");
-    const CompileOptions options =
-        read_compile_options(args->options == nullptr ? "" : args->options);
+    CompileOptions options = read_compile_options(args->options == nullptr ? "" : args->options);
     const ThreadScope threads(device->threads);
     const std::string_view text(args->sub_ir, static_cast<std::size_t>(args->sub_ir_size));
     const Graph graph = read_valid_graph(text, "sub-IR");
     check_sub_ir_version(graph);
-    Machine machine = machine_for(*device, options);
-    machine.only_checks = true;
-    const std::string answer = Json{{"nodes", node_answers(graph, machine, device->engine)}}.dump();
-    pieces_to(args->answer, error)(answer.data(), answer.size());
+    Asked asked{machine_for(*device, options), device->engine};
+    asked.machine.only_checks = true;
+    drop_unknown(options.layouts, graph);
+    std::string refusal;
+    auto plan = plan_of_question(graph, asked, refusal, options.layouts);
+    if (!plan && !std::exchange(options.layouts, {}).empty()) {
+      refusal.clear();  // row-major inputs are what matters
+      plan = plan_of_question(graph, asked, refusal);
+    }
+    if (plan && drop_reordered(options.layouts, *plan)) {
+      plan = plan_of_question(graph, asked, refusal, options.layouts);
+    }
+    Json answer = {{"nodes", node_answers(graph, asked, refusal)}};
+    if (plan) answer["boundaries"] = boundary_answers(*plan);
+    const std::string bytes = answer.dump();
+    pieces_to(args->answer, error)(bytes.data(), bytes.size());
   });
 }
 
@@ -392,8 +413,8 @@ npu4_status list_ops(npu4_device* /*device*/, npu4_op_visitor visit, void* conte
   });
 }
 
-constexpr const char* kFeatures[] = {"wrap.host", "memory.limit", "cancel",
-                                     "check",     "taps",         nullptr};
+constexpr const char* kFeatures[] = {"wrap.host", "memory.limit", "cancel", "check",
+                                     "taps",      "layouts",      nullptr};
 
 const npu4_backend& table() {
   static const npu4_backend made = [] {

@@ -12,6 +12,7 @@
 #include "device/backend_boundary.hpp"
 #include "lowering/lowering.hpp"
 #include "npu/backend.h"
+#include "npu/support/json.hpp"
 #include "program/blob.hpp"
 #include "program/program.hpp"
 #include "support/run_threads.hpp"
@@ -59,6 +60,7 @@ struct npu4_buffer {
   npu::DType dtype = npu::DType::kFloat32;
   npu::Shape shape;
   std::uint64_t bytes = 0;
+  std::string layout;  ///< empty: row-major
   npu::MemoryShare share;
   npu::onednn::AlignedMemory memory;  ///< null for memory of the host
   std::byte* data = nullptr;
@@ -80,6 +82,15 @@ npu4_status guarded(npu4_error* error, Body&& body) noexcept {
     return current_status(error);
   }
 }
+
+/// "boundary_layouts" of the options of a question or a compile.
+LayoutNames read_layouts(const Json& options);
+/// Leaves out what is no layout of an input.
+void drop_unknown(LayoutNames& layouts, const Graph& graph);
+/// Leaves out the inputs that a plan brings into another layout. True if there were any.
+bool drop_reordered(LayoutNames& layouts, const Plan& plan);
+/// "boundaries" of an answer, by the plan that it is about.
+Json boundary_answers(const Plan& plan);
 
 /// What a model takes with one program, of a blob that has been checked.
 npu4_memory_bytes model_bytes(const BlobView& content, std::uint64_t blob_size, const Plan& plan);

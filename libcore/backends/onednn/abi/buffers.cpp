@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers: row-major tensors in host memory, aligned for vectors, or in memory that the host lends.
+// Buffers: tensors in host memory, aligned for vectors, or in memory that the host lends;
+// row-major, or in a layout that partitions agreed on, of which the host sees row-major copies.
+#include <utility>
+
 #include "abi/boundary.hpp"
 #include "npu/support/checked.hpp"
 
@@ -7,13 +10,39 @@ namespace npu::onednn::abi {
 namespace {
 
 /// A buffer without memory yet.
-std::unique_ptr<npu4_buffer> describe_buffer(const npu4_buffer_desc& desc) {
+std::unique_ptr<npu4_buffer> describe_buffer(npu4_buffer_desc desc) {
+  const std::string layout = desc.layout == nullptr ? "" : desc.layout;
+  const bool is_named = std::exchange(desc.layout, nullptr) != nullptr;
   BufferForm form = checked_form(desc);
+  if (is_named && find_boundary_layout(layout, form.shape, form.dtype) == nullptr) {
+    throw StatusError{NPU4_INVALID, "there is no layout '" + layout + "' for " +
+                                        std::string(dtype_name(form.dtype)) + " " +
+                                        shape_text(form.shape)};
+  }
   auto buffer = std::make_unique<npu4_buffer>();
   buffer->dtype = form.dtype;
   buffer->shape = std::move(form.shape);
   buffer->bytes = form.bytes;
+  buffer->layout = layout;
   return buffer;
+}
+
+/// The whole content of a buffer that has a layout, from or to row-major memory.
+void copy_content(const npu4_buffer& buffer, std::byte* row_major, bool is_write) {
+  const BoundaryLayout& named = *find_boundary_layout(buffer.layout, buffer.shape, buffer.dtype);
+  const Iteration space = iterate(named_layout(named, buffer.shape, buffer.dtype));
+  const auto outside = strides_in(space, plain_layout(buffer.shape, buffer.dtype));
+  StridedCopy copy{dtype_size(buffer.dtype), space.extents, is_write ? outside : space.strides,
+                   is_write ? space.strides : outside};
+  copy.simplify();
+  copy.run(is_write ? UnaryOperands{row_major, buffer.data}
+                    : UnaryOperands{buffer.data, row_major});
+}
+
+AlignedMemory row_major_content(const npu4_buffer& buffer) {
+  AlignedMemory content = allocate_aligned(buffer.bytes);
+  copy_content(buffer, content.get(), false);
+  return content;
 }
 
 std::byte* checked_range(const npu4_buffer* buffer, const npu4_transfer* transfer) {
@@ -44,6 +73,7 @@ npu4_status buffer_wrap(npu4_device* device, const npu4_buffer_desc* desc,
     require(device != nullptr && desc != nullptr && NPU4_HAS(desc, usage) && external != nullptr &&
                 NPU4_HAS(external, bytes) && buffer != nullptr,
             "an argument is null");
+    require(desc->layout == nullptr, "only a row-major tensor can lie in memory of the host");
     auto made = describe_buffer(*desc);
     auto* data = static_cast<std::byte*>(external->pointer) + external->offset;
     if (external->type != NPU4_HOST_POINTER ||
@@ -64,14 +94,27 @@ npu4_status buffer_write(npu4_buffer* buffer, const npu4_transfer* transfer, npu
   return guarded(error, [&] {
     std::byte* target = checked_range(buffer, transfer);
     require(buffer->is_writable, "the buffer can only be read");
-    if (transfer->bytes != 0) std::memcpy(target, transfer->data, transfer->bytes);
+    if (transfer->bytes == 0) return;
+    if (buffer->layout.empty()) {
+      std::memcpy(target, transfer->data, transfer->bytes);
+      return;
+    }
+    const AlignedMemory content = row_major_content(*buffer);
+    std::memcpy(content.get() + transfer->offset, transfer->data, transfer->bytes);
+    copy_content(*buffer, content.get(), true);
   });
 }
 
 npu4_status buffer_read(npu4_buffer* buffer, const npu4_transfer* transfer, npu4_error* error) {
   return guarded(error, [&] {
     const std::byte* source = checked_range(buffer, transfer);
-    if (transfer->bytes != 0) std::memcpy(transfer->data, source, transfer->bytes);
+    if (transfer->bytes == 0) return;
+    if (buffer->layout.empty()) {
+      std::memcpy(transfer->data, source, transfer->bytes);
+      return;
+    }
+    const AlignedMemory content = row_major_content(*buffer);
+    std::memcpy(transfer->data, content.get() + transfer->offset, transfer->bytes);
   });
 }
 
@@ -81,6 +124,9 @@ npu4_status buffer_map(npu4_buffer* buffer, std::uint32_t access, void** pointer
     require(buffer != nullptr && pointer != nullptr, "an argument is null");
     require(buffer->is_writable || (access & NPU4_ACCESS_WRITE) == 0,
             "the buffer can only be read");
+    if (!buffer->layout.empty()) {
+      throw StatusError{NPU4_UNSUPPORTED, "a buffer that is not row-major cannot be mapped"};
+    }
     *pointer = buffer->bytes == 0 ? nullptr : buffer->data;
   });
 }

@@ -23,12 +23,16 @@ Program::TapTarget checked_tap(const npu4_program& program, const npu4_tap* tap)
 }  // namespace
 
 void check_buffer(const npu4_buffer& buffer, const TensorBinding& binding, const char* kind) {
-  if (buffer.dtype != binding.dtype || buffer.shape != binding.shape) {
+  const auto text = [](DType dtype, const Shape& shape, const std::string& layout) {
+    return std::string(dtype_name(dtype)) + " " + shape_text(shape) +
+           (layout.empty() ? "" : " in layout '" + layout + "'");
+  };
+  if (buffer.dtype != binding.dtype || buffer.shape != binding.shape ||
+      buffer.layout != binding.layout) {
     throw StatusError{NPU4_INVALID, std::string(kind) + " '" + binding.name + "': expected " +
-                                        std::string(dtype_name(binding.dtype)) + " " +
-                                        shape_text(binding.shape) + ", found " +
-                                        std::string(dtype_name(buffer.dtype)) + " " +
-                                        shape_text(buffer.shape)};
+                                        text(binding.dtype, binding.shape, binding.layout) +
+                                        ", found " +
+                                        text(buffer.dtype, buffer.shape, buffer.layout)};
   }
 }
 

@@ -35,6 +35,27 @@ TensorBinding binding_of(const TensorInfo& tensor) {
   return {tensor.name, tensor.dtype, tensor.shape};
 }
 
+/// Of an input or output.
+TensorBinding binding_of(const TensorInfo& tensor, const LayoutNames& boundaries) {
+  TensorBinding binding = binding_of(tensor);
+  const auto found = boundaries.find(tensor.name);
+  if (found == boundaries.end()) return binding;
+  binding.layout = found->second;
+  if (find_boundary_layout(binding.layout, binding.shape, binding.dtype) == nullptr) {
+    throw Error(ErrorCode::kInvalidGraph,
+                "there is no layout '" + binding.layout + "' for '" + tensor.name + "' (" +
+                    std::string(dtype_name(tensor.dtype)) + " " + shape_text(tensor.shape) + ")");
+  }
+  return binding;
+}
+
+/// Where the host has its elements.
+Layout boundary_layout_of(const TensorBinding& binding) {
+  const auto* named = find_boundary_layout(binding.layout, binding.shape, binding.dtype);
+  return named == nullptr ? plain_layout(binding.shape, binding.dtype)
+                          : named_layout(*named, binding.shape, binding.dtype);
+}
+
 }  // namespace
 
 std::string node_text(const Node& node) {
@@ -238,24 +259,24 @@ void Lowering::define_moved(TensorId tensor, const Shape& computed, DType dtype,
   set_value(tensor, value);
 }
 
-void Lowering::bind_inputs() {
+void Lowering::bind_inputs(const LayoutNames& boundaries) {
   for (const TensorId id : stated_->graph_inputs()) {
     const TensorInfo& info = stated_->tensor(id);
     const std::size_t index = plan_.inputs.size();
-    plan_.inputs.push_back(binding_of(info));
+    plan_.inputs.push_back(binding_of(info, boundaries));
     if (info.bytes() == 0) continue;
     const auto bytes = static_cast<std::size_t>(info.bytes());
     values_[index_of(id)] =
-        Value{info.dtype, plain_layout(info.shape, info.dtype),
+        Value{info.dtype, boundary_layout_of(plan_.inputs.back()),
               add_buffer({BufferKind::kInput, bytes, index, {}, {}, 0, false}), 0};
   }
 }
 
-void Lowering::bind_outputs() {
+void Lowering::bind_outputs(const LayoutNames& boundaries) {
   for (const TensorId id : stated_->graph_outputs()) {
     const TensorInfo& info = stated_->tensor(id);
     const std::size_t index = plan_.outputs.size();
-    plan_.outputs.push_back(binding_of(info));
+    const TensorBinding& binding = plan_.outputs.emplace_back(binding_of(info, boundaries));
     node_index_ = info.kind == TensorKind::kResult ? info.producer.value : -1;
     if (info.bytes() == 0 || info.shape.size() > kMaxRank) {
       throw Error(ErrorCode::kUnsupported, "graph output '" + info.name + "' of shape " +
@@ -263,7 +284,12 @@ void Lowering::bind_outputs() {
                                                ": a tensor without elements or of rank above " +
                                                std::to_string(kMaxRank) + " is not supported");
     }
-    const Value value = plain(stored(id));
+    const Value native = stored(id);
+    plan_.native_layouts.push_back(boundary_name(native.layout, info.dtype));
+    const Value value =
+        binding.layout.empty()
+            ? plain(native)
+            : in_layout(native, with_type(boundary_layout_of(binding), native.type));
     BufferInfo& buffer = plan_.buffers[index_of(value.buffer)];
     const auto bytes = static_cast<std::size_t>(info.bytes());
     const bool writes_in_place = buffer.kind == BufferKind::kArena && value.offset == 0 &&
@@ -274,7 +300,7 @@ void Lowering::bind_outputs() {
       buffer.index = index;
       continue;
     }
-    const Value target{info.dtype, plain_layout(info.shape, info.dtype),
+    const Value target{info.dtype, boundary_layout_of(binding),
                        add_buffer({BufferKind::kOutput, bytes, index, {}, {}, 0, false}), 0};
     const DType from = value.type;
     const DType to = info.dtype;
@@ -492,9 +518,9 @@ void Lowering::collect_constants() {
   }
 }
 
-Plan Lowering::run(const Checkpoint& checkpoint) {
+Plan Lowering::run(const Checkpoint& checkpoint, const LayoutNames& boundaries) {
   plan_.node_count = graph_->nodes().size();
-  bind_inputs();
+  bind_inputs(boundaries);
   for (const Node& node : graph_->nodes()) {
     const auto index = static_cast<std::size_t>(&node - graph_->nodes().data());
     position_ = static_cast<std::int32_t>(index);
@@ -518,7 +544,7 @@ Plan Lowering::run(const Checkpoint& checkpoint) {
     }
   }
   binds_outputs_ = true;
-  bind_outputs();
+  bind_outputs(boundaries);
   resolve_parts();
   collect_constants();
   collect_taps();
@@ -527,10 +553,12 @@ Plan Lowering::run(const Checkpoint& checkpoint) {
 }
 
 Plan lower_graph(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine,
-                 const dnnl::engine& engine, const Checkpoint& checkpoint) {
+                 const dnnl::engine& engine, const Checkpoint& checkpoint,
+                 const LayoutNames& boundaries) {
   check_shapes(graph);
   const std::optional<Graph> wide = widened(graph);
-  return Lowering(wide ? *wide : graph, graph, weights, machine, engine).run(checkpoint);
+  return Lowering(wide ? *wide : graph, graph, weights, machine, engine)
+      .run(checkpoint, boundaries);
 }
 
 std::size_t normalize_dimension(const Lowering& lowering, std::string_view argument,

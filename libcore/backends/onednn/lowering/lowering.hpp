@@ -30,8 +30,10 @@ namespace npu::onednn {
 /// what this backend does not run, kInvalidGraph where the sub-IR contradicts itself or `weights`.
 /// Creates primitive descriptors, but no code.
 /// Calls `checkpoint` before each node with its number and the number of nodes; it may throw.
+/// Inputs and outputs lie as `boundaries` say; kInvalidGraph for a layout that there is not.
 Plan lower_graph(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine,
-                 const dnnl::engine& engine, const Checkpoint& checkpoint = {});
+                 const dnnl::engine& engine, const Checkpoint& checkpoint = {},
+                 const LayoutNames& boundaries = {});
 
 /// True for what oneDNN's primitives compute.
 inline bool has_primitive_type(DType type) {
@@ -55,7 +57,7 @@ class Lowering {
   /// `stated` is the sub-IR, of which `graph` is what is computed (widened.hpp); both outlive it.
   Lowering(const Graph& graph, const Graph& stated, std::span<const npu_tensor> weights,
            const Machine& machine, const dnnl::engine& engine);
-  Plan run(const Checkpoint& checkpoint);
+  Plan run(const Checkpoint& checkpoint, const LayoutNames& boundaries);
 
   const Machine& machine() const noexcept { return *machine_; }
   /// Channels in blocks as the machine's vectors have elements.
@@ -232,8 +234,8 @@ class Lowering {
   void add_step(Step step);
   Value copied(const Value& value, DType type, const Layout& layout);
   const Value* find_copy(const Value& value, DType type, const Layout& layout) const;
-  void bind_inputs();
-  void bind_outputs();
+  void bind_inputs(const LayoutNames& boundaries);
+  void bind_outputs(const LayoutNames& boundaries);
   void dequantize(TensorId tensor);
   Value weight(TensorId tensor);
   /// The data that was passed for a weight; throws Error kInvalidGraph if it is not what the sub-IR

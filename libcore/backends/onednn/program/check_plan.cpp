@@ -13,6 +13,7 @@
 #include "kernels/footprint.hpp"
 #include "kernels/refuse.hpp"
 #include "npu/support/checked.hpp"
+#include "program/boundary_layout.hpp"
 #include "program/memory_plan.hpp"
 #include "program/tap.hpp"
 
@@ -104,6 +105,12 @@ class Checker {
     for (int i = 0; i < 2; ++i) bound[i].assign(bindings[i]->size(), false);
     bound[2].assign(constant_bytes_.size(), false);
     for (const TensorBinding& input : plan_.inputs) tensor_bytes(input);
+    for (const auto* tensors : bindings) {
+      for (const TensorBinding& each : *tensors) {
+        require(each.layout.empty() || find_boundary_layout(each.layout, each.shape, each.dtype),
+                "a tensor has a layout that there is not");
+      }
+    }
     for (const BufferRecord& buffer : plan_.buffers) {
       require(buffer.bytes >= 1 && buffer.bytes <= kMaxBytes, "a buffer is empty or too large");
       if (buffer.kind == BufferKind::kArena) continue;
@@ -159,6 +166,7 @@ class Checker {
   /// What it reads lies in its buffer, and a step that is done by then has written it.
   void check_tap(const TapRecord& tap) const {
     require(tap.steps <= plan_.steps.size(), "it waits for steps that are not there");
+    require(tap.tensor.layout.empty(), "it is not row-major");
     tensor_bytes(tap.tensor);
     const Access access{tap_span(tap), dtype_size(tap.type), false};
     check_operand(tap.source, access);

@@ -97,6 +97,22 @@ Layout channels_last_layout(const Shape& shape, DType type) {
                 kTags[std::clamp<std::size_t>(shape.size(), 3, 5) - 3]);
 }
 
+Layout named_layout(const BoundaryLayout& boundary, const Shape& shape, DType type) {
+  return boundary.lanes == 0 ? channels_last_layout(shape, type)
+                             : blocked_layout(shape, type, boundary.lanes);
+}
+
+std::string_view boundary_name(const Layout& layout, DType type) {
+  if (is_plain(layout)) return {};
+  const Shape shape = dimensions(layout);
+  const Layout own = with_type(layout, type);
+  const auto* found = std::find_if(
+      std::begin(kBoundaryLayouts), std::end(kBoundaryLayouts), [&](const auto& boundary) {
+        return suits(boundary, shape, type) && named_layout(boundary, shape, type) == own;
+      });
+  return found == std::end(kBoundaryLayouts) ? std::string_view() : found->name;
+}
+
 Layout with_type(const Layout& layout, DType type) {
   Layout result = layout;
   result.data.data_type = dnnl::memory::convert_to_c(primitive_type(type));

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "npu/tensor/tensor.hpp"
+#include "program/boundary_layout.hpp"
 
 namespace npu::onednn {
 
@@ -29,6 +31,10 @@ Layout any_layout(const Shape& shape, DType type);
 Layout blocked_layout(const Shape& shape, DType type, std::int64_t lanes);
 /// Channels of a tensor of rank 3 to 5 behind everything else, as kernels on int8 like them.
 Layout channels_last_layout(const Shape& shape, DType type);
+/// Where the elements of a tensor lie that has this one, which suits it.
+Layout named_layout(const BoundaryLayout& boundary, const Shape& shape, DType type);
+/// What a layout is called at a boundary; empty if it has no name or is row-major, too.
+std::string_view boundary_name(const Layout& layout, DType type);
 /// The same layout for another element type.
 Layout with_type(const Layout& layout, DType type);
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/kernel.hpp"
@@ -106,6 +107,8 @@ struct Plan {
   std::vector<std::vector<NodeId>> groups;  ///< nodes that were lowered together
   std::vector<PlanSplit> splits;
   std::vector<TapRecord> taps;  ///< results that a run can give, too, by `steps`
+  /// By output: what the layout is called that it is computed in; empty if it has no name.
+  std::vector<std::string_view> native_layouts;
 };
 
 }  // namespace npu::onednn

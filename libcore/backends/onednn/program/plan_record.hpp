@@ -28,6 +28,7 @@ struct TensorBinding {
   std::string name{};
   DType dtype = DType::kFloat32;
   Shape shape{};
+  std::string layout{};  ///< of an input or output: its name; empty: row-major
 };
 
 struct BufferRecord {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -36,7 +37,9 @@ struct BundlePartition {
   std::string fingerprint;     ///< of the backend that made the blob; no other loads it
   std::size_t section = 0;     ///< the blob
   bool holds_weights = false;  ///< packed, in the blob
-  Json report;                 ///< nodes, kernels, reorders, ...; an object
+  /// Of inputs and outputs that are not row-major, by name.
+  std::map<std::string, std::string> layouts = {};
+  Json report;  ///< nodes, kernels, reorders, ...; an object
 };
 
 /// A weight that is passed to a backend when the bundle is loaded.

@@ -35,7 +35,10 @@ struct CompileOptions {
   std::string precision = "f32";  ///< or "bf16"; see npu/backend.h
   std::int32_t threads = 0;       ///< per device, when the program runs; 0: all cores
   std::int32_t jobs = 1;          ///< partitions compiled concurrently; 0: all cores
-  bool fallback = true;           ///< nodes that a backend refuses go to the next device
+  /// Values between partitions of one device may lie as its backend likes: see agree_layouts. Only
+  /// an Executor makes buffers that fit then.
+  bool layouts = false;
+  bool fallback = true;  ///< nodes that a backend refuses go to the next device
   /// Further members of the options that each backend is opened with, on top of the target's.
   Json backend_options = Json::object();
   CompileControl control;
@@ -58,6 +61,7 @@ struct CompiledPartition {
   std::string backend_version;
   std::string fingerprint;
   bool holds_weights = false;  ///< load needs no weights
+  LayoutNames layouts = {};    ///< of inputs and outputs that are not row-major
   Blob blob;
   std::function<void()> check_blob;  ///< called before runs; throws if the blob is damaged
   Json report = Json::object();      ///< the backend's; always has "nodes", "flops", "weight_bytes"

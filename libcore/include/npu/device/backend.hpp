@@ -103,10 +103,11 @@ class Backend {
 /// The folders that Backend::load searches, in order.
 std::vector<std::string> backend_search_path();
 
-/// Dtype and shape of a boundary tensor.
+/// Dtype and shape of a boundary tensor, and how it lies on the device.
 struct TensorType {
   DType dtype = DType::kFloat32;
   Shape shape;
+  std::string layout = {};  ///< one of the backend's; empty: row-major
 };
 
 /// A tensor in device memory. Keeps its device open.
@@ -203,6 +204,17 @@ struct NodeAnswer {
   bool ok = true;
   std::string reason;                 ///< why it is refused; never empty then
   std::optional<std::int64_t> group;  ///< nodes with the same number are only taken together
+};
+
+/// Layouts of a backend by names of inputs and outputs of a sub-IR; what is not there is row-major.
+using LayoutNames = std::map<std::string, std::string>;
+/// The layouts that a backend takes besides row-major, best first, likewise.
+using LayoutOffers = std::map<std::string, std::vector<std::string>>;
+
+/// What a backend says of a sub-IR that it may get to compile.
+struct CheckAnswer {
+  std::vector<NodeAnswer> nodes;
+  LayoutOffers layouts;  ///< with the feature "layouts" only
 };
 
 /// How much of a memory is taken; what a backend does not say is not there.
@@ -349,10 +361,9 @@ class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
   /// One blob of all of them, for backends with the feature "entries".
   Blob compile(const std::vector<ModelEntry>& entries, const std::vector<NamedTensor>& weights,
                const std::string& options, const CompileHooks& hooks = {});
-  /// What the backend, which has the feature "check", says of each of the `nodes` of a sub-IR.
+  /// What the backend, which has the feature "check", says of the `nodes` nodes of a sub-IR.
   /// `options` as for compile. Throws BackendError.
-  std::vector<NodeAnswer> check(const std::string& sub_ir, std::size_t nodes,
-                                const std::string& options);
+  CheckAnswer check(const std::string& sub_ir, std::size_t nodes, const std::string& options);
   /// The backend's report of a blob; an empty object if it makes none.
   Json blob_report(const Blob& blob);
   /// Whether a blob is for this device; it is where the backend does not say. Throws BackendError
@@ -379,10 +390,13 @@ class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
   /// Buffers are made by one thread at a time, whichever calls.
   std::shared_ptr<DeviceBuffer> allocate(DType dtype, const Shape& shape, std::uint32_t usage = 0,
                                          std::uint32_t memory = 0);
+  /// In a layout that the backend, which has the feature "layouts" then, knows for the type.
+  std::shared_ptr<DeviceBuffer> allocate(const TensorType& type, std::uint32_t usage,
+                                         std::uint32_t memory = 0);
   /// Scratch memory of programs, for backends with the feature "scratch".
   std::shared_ptr<DeviceBuffer> make_scratch(std::uint64_t bytes);
   std::shared_ptr<DeviceBuffer> import_tensor(const Tensor& tensor);
-  std::shared_ptr<DeviceBuffer> import_tensor(DType dtype, const Shape& shape, const void* data);
+  std::shared_ptr<DeviceBuffer> import_tensor(const TensorType& type, const void* data);
   /// A buffer in memory of the host, which `owner` keeps in its place and which is only read. Null
   /// if the backend cannot use that memory as it is.
   std::shared_ptr<DeviceBuffer> wrap(DType dtype, const Shape& shape, const void* memory,

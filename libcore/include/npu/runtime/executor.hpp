@@ -159,7 +159,7 @@ class Executor {
   std::vector<std::shared_ptr<DeviceBuffer>> make_scratch() const;
   void place_taps(const std::vector<std::string>& names,
                   const std::vector<CompiledPartition>& compiled);
-  ProgramSignature signature_of(std::size_t partition) const;
+  ProgramSignature signature_of(std::size_t partition, const CompiledPartition& compiled) const;
   void check_in_flight(std::int32_t wanted) const;
   void open_flights(const ExecutorOptions& options);
   bool shares_events(std::int32_t a, std::int32_t b) const;
@@ -176,8 +176,9 @@ class Executor {
   void load_within_memory(const Target& target, const ExecutorOptions& options,
                           const std::vector<Tensor>& weights,
                           const std::vector<CompiledPartition>& compiled);
-  void schedule();
+  void schedule(const std::vector<CompiledPartition>& compiled);
   void add_copy(Step& step, std::size_t from, std::size_t to);
+  bool share_output(std::size_t from, std::size_t to);
   void start_workers();
   void log_loaded() const;
   std::size_t slot(TensorId tensor, std::int32_t device);

@@ -124,7 +124,7 @@ void BackendAnswers::ask(Asked& asked, const std::vector<NodeId>& nodes) {
   if (nodes.empty()) return;
   const std::string question = write_subgraph(graph_, nodes, find_boundary(graph_, nodes));
   asked.questions->add(question);
-  const auto answers = asked.instance->check(question, nodes.size(), "{}");
+  const auto answers = asked.instance->check(question, nodes.size(), "{}").nodes;
   std::map<std::int64_t, std::string> broken;  // groups, and a node of each that is refused
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (answers[i].ok || !answers[i].group) continue;

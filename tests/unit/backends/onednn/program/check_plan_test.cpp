@@ -54,6 +54,12 @@ struct Fault {
 };
 
 const std::vector<Fault> kFaults{
+    {"a tensor has a layout that there is not",
+     [](PlanRecord& plan) { plan.inputs[0].layout = "onednn:channels_last"; }},
+    {"a tensor has a layout that there is not",
+     [](PlanRecord& plan) { plan.outputs[0].layout = "nobody's"; }},
+    {"tap 0: it is not row-major",
+     [](PlanRecord& plan) { plan.taps[0].tensor.layout = "onednn:channels_last"; }},
     {"step 1 (gelu): operand 0: 52 bytes from 0 on do not lie in a buffer of 48",
      [](PlanRecord& plan) { plan.steps[1].kernel = Gelu{13}; }},
     {"step 2 (copy): operand 0: 48 bytes from 4 on do not lie in a buffer of 48",
