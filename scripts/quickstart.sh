@@ -20,7 +20,7 @@ packages=(
   libcli11-dev nlohmann-json3-dev libsimdjson-dev libspdlog-dev libfmt-dev libmetis-dev libboost-graph-dev libxxhash-dev
   nettle-dev
   libtorch-dev libopenblas0-openmp libdnnl-dev
-  libopenmpi-dev openmpi-bin
+  libopenmpi-dev openmpi-bin libptscotch-dev
   catch2 groff-base
 )
 # What the backend opencl needs: the loader, and a driver that is there on any machine.

@@ -32,6 +32,8 @@ int main(int argc, char** argv) {
       {"npu-plan graph.mtx --model sage.json --profile table.json -k 8..16 --report -o plan.json",
        "npu-plan --subgraphs subgraphs.json --profile table.json --no-transfers --report",
        "npu-plan --verify plan.json",
+       "mpirun -n 4 npu-plan graph.csr --model sage.json --profile table.json -k 8 --ranks 4 -o "
+       "plan.json",
        "npu-plan graph.mtx --model sage.json --profile table.json --gantt plan.svg -o plan.json"});
   return tool.run(argc, argv, [&] {
     if (!verify.empty()) {
@@ -50,6 +52,7 @@ int main(int argc, char** argv) {
       };
       result = npu::gnn::make_plan(options.plan, tool.diagnostics());
     }
+    if (!result.speaks) return npu::cli::ExitStatus::kSuccess;
     if (tool.wants_report()) tool.report(npu::gnn::format_plan_report(result.plan));
     {
       const npu::PhaseTimes::Scope phase(result.times, "write");

@@ -22,6 +22,14 @@ Licensed under the Apache License, version 2.0. On Debian systems its complete t
 
  -- ${CPACK_PACKAGE_CONTACT}  ${date}
 ")
+  # PT-Scotch of 64 bits lies in a folder of its own, under the name of the one of 32; see FindPTScotch.cmake.
+  if(EXISTS "${root}${CPACK_PACKAGING_INSTALL_PREFIX}/lib/npu/transports/npu_partitioner_ptscotch.so")
+    file(WRITE "${root}${CPACK_PACKAGING_INSTALL_PREFIX}/share/lintian/overrides/${package}"
+      "${package}: custom-library-search-path\n")
+    file(CHMOD_RECURSE "${root}${CPACK_PACKAGING_INSTALL_PREFIX}/share/lintian"
+      FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ
+      DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+  endif()
   file(GLOB pages "${root}${CPACK_PACKAGING_INSTALL_PREFIX}/share/man/man*/*.[1-9]")
   foreach(file IN LISTS pages ITEMS "${doc}/changelog")
     execute_process(COMMAND ${GZIP} -9nf "${file}" COMMAND_ERROR_IS_FATAL ANY)

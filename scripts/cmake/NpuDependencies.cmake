@@ -54,6 +54,11 @@ if(NPU_TRANSPORT_MPI)
   find_package(MPI QUIET COMPONENTS C)
   if(NOT MPI_C_FOUND)
     message(STATUS "MPI not found (Debian: libopenmpi-dev): plans run in one process")
+  else()
+    find_package(PTScotch 7 QUIET)  # scripts/cmake/FindPTScotch.cmake
+    if(NOT PTScotch_FOUND)
+      message(STATUS "PT-Scotch not found (Debian: libptscotch-dev): METIS cuts every graph")
+    endif()
   endif()
 endif()
 

@@ -2,7 +2,7 @@
 # What is installed, in five components, which NpuPackages.cmake turns into packages:
 #   tools    programs, pages, completions, exporters, batch.mk
 #   onednn   the backend that is the device npu          aten   the backend that is the device cpu
-#   mpi      the transport between the processes of a plan, where MPI is installed
+#   mpi      the transport between the processes of a plan, where MPI is installed, and PT-Scotch's partitioner
 #   opencl   the backend of OpenCL devices, where OpenCL was found
 #   dev      library, headers, find_package(npu), backends to start from, and the page about them
 # The programs and each backend's component are installed in the directories that build them.

@@ -75,7 +75,8 @@ set(CPACK_DEBIAN_MPI_PACKAGE_ENHANCES npu-tools)
 set(CPACK_DEBIAN_MPI_PACKAGE_RECOMMENDS "openmpi-bin")
 set(CPACK_COMPONENT_MPI_DESCRIPTION "transport of npu-tools between the processes of a plan
 Carries rows of features and sums between the processes, on one machine or
-several, that run the plan of a graph neural network together, over MPI.")
+several, that run the plan of a graph neural network together, over MPI; and
+cuts a graph in several processes by PT-Scotch.")
 
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libnpu-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)

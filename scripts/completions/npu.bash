@@ -107,7 +107,7 @@ _npu_complete() {
       return
       ;;
     --partitioner)
-      _npu_words 'auto metis multilevel' "$current"
+      _npu_words 'auto metis multilevel ptscotch' "$current"
       return
       ;;
     --calibration)

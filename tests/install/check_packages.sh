@@ -62,6 +62,11 @@ npu-backend-opencl ocl-icd-libopencl1
 libnpu-dev nlohmann-json3-dev
 END
 
+# Built where PT-Scotch is installed.
+if [ -e "$build/lib/npu/transports/npu_partitioner_ptscotch.so" ]; then
+  sed -n 's/^Depends: //p' npu-transport-mpi.control | grep -q libptscotch-7 || fail "npu-transport-mpi does not depend on libptscotch"
+fi
+
 if command -v lintian >/dev/null; then
   # As root it wants to be told that this is meant.
   lintian --allow-root --fail-on error cpack/*.deb || fail "lintian finds errors"

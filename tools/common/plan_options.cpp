@@ -128,16 +128,18 @@ void add_partitioner(CLI::App& app, gnn::PlanOptions& options) {
          [&options](const std::string& text) {
            options.partitioner = text == "metis"        ? Partitioner::kMetis
                                  : text == "multilevel" ? Partitioner::kMultilevel
+                                 : text == "ptscotch"   ? Partitioner::kPtScotch
                                                         : Partitioner::kAutomatic;
          },
-         "metis, multilevel (coarsen once, METIS on what is left, refine) or auto: multilevel from "
-         "a million edges on [auto]")
+         "metis, multilevel (coarsen once, METIS on what is left, refine), ptscotch (PT-Scotch, in "
+         "all processes that mpirun has started) or auto: ptscotch under mpirun, else multilevel "
+         "from a million edges on [auto]")
       ->type_name("METHOD")
       ->check(CLI::Validator(
           [](std::string& text) {
-            return text == "auto" || text == "metis" || text == "multilevel"
+            return text == "auto" || text == "metis" || text == "multilevel" || text == "ptscotch"
                        ? std::string()
-                       : "'" + text + "' is none of auto, metis and multilevel";
+                       : "'" + text + "' is none of auto, metis, multilevel and ptscotch";
           },
           ""));
   app.add_option("--threads", options.threads,

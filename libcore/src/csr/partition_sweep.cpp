@@ -15,8 +15,8 @@
 #include <thread>
 
 #include "csr/finish_partition.hpp"
-#include "csr/graph_weights.hpp"
 #include "csr/multilevel/multilevel_graph.hpp"
+#include "csr/part_limits.hpp"
 #include "npu/support/error.hpp"
 #include "support/forked_jobs.hpp"
 #include "support/free_memory.hpp"
@@ -93,20 +93,6 @@ bool is_multilevel(const CsrGraph& graph, const SweepOptions& options) {
 std::size_t thread_count(int threads) {
   return threads > 0 ? static_cast<std::size_t>(threads)
                      : std::max(1U, std::thread::hardware_concurrency());
-}
-
-PartLimits part_limits(const CsrGraph& graph, const MetisOptions& options) {
-  PartLimits limits{options.part_count, weight_sums(graph)};
-  for (std::size_t c = 0; c < limits.most.size(); ++c) {
-    const double goal = options.max_imbalance[std::min(c, options.max_imbalance.size() - 1)] *
-                        static_cast<double>(limits.most[c]) /
-                        static_cast<double>(options.part_count);
-    const std::int64_t sum = limits.most[c];
-    // Below the mean, rounded up, nothing has room.
-    limits.most[c] = std::max(sum / options.part_count + (sum % options.part_count > 0 ? 1 : 0),
-                              goal < 9e18 ? static_cast<std::int64_t>(goal) : INT64_MAX);
-  }
-  return limits;
 }
 
 class Sweep {

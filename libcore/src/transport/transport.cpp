@@ -19,11 +19,11 @@
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/text.hpp"
+#include "transport/transport_folders.hpp"
 
 namespace npu {
 namespace {
 
-constexpr const char* kPathVariable = "NPU_TRANSPORT_PATH";
 constexpr std::chrono::microseconds kLongestPause{100};
 constexpr int kSpins = 1000;
 
@@ -33,7 +33,7 @@ constexpr int kSpins = 1000;
 
 std::string find_transport(const std::string& name) {
   std::string looked_in;
-  for (const std::string& folder : library_folders("transports", kPathVariable)) {
+  for (const std::string& folder : transport_folders()) {
     std::string path = folder + "/npu_transport_" + name + ".so";
     if (is_regular_file(path)) return path;
     looked_in += (looked_in.empty() ? "" : ", ") + folder;
@@ -56,6 +56,10 @@ std::optional<std::int32_t> number_of(const char* text) {
 }
 
 }  // namespace
+
+std::vector<std::string> transport_folders() {
+  return library_folders("transports", "NPU_TRANSPORT_PATH");
+}
 
 std::unique_ptr<Transport> Transport::join(const std::string& name) {
   const std::string path = find_transport(name);
@@ -132,6 +136,8 @@ std::int64_t Transport::smallest(std::int64_t value) const {
   thread_.run([&] { check(api_->smallest(&value)); });
   return value;
 }
+
+void Transport::call(const std::function<void()>& action) const { thread_.run(action); }
 
 void Transport::leave() const {
   if (on_leave_) on_leave_();

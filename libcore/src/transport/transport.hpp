@@ -48,6 +48,8 @@ class Transport {
   Clock::time_point finish() const;
   void sum(std::span<std::int64_t> values) const;
   std::int64_t smallest(std::int64_t value) const;
+  /// Calls something from the transport's thread, for libraries that speak to the same processes.
+  void call(const std::function<void()>& action) const;
   void leave() const;
   /// Called at the beginning of leave().
   void on_leave(std::function<void()> action) { on_leave_ = std::move(action); }

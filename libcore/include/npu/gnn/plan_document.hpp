@@ -89,6 +89,8 @@ struct PlanPartition {
   std::int32_t repaired_parts = 0;
   std::int32_t levels = 0;          ///< PartitionSweep::levels
   std::int32_t coarsest_nodes = 0;  ///< PartitionSweep::coarsest_nodes
+  std::string partitioner;          ///< "ptscotch"; empty: METIS
+  std::int32_t processes = 0;       ///< that have cut the graph together; 0: METIS
   bool operator==(const PlanPartition&) const = default;
 };
 

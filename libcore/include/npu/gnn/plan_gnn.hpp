@@ -27,13 +27,15 @@ struct PlanResult {
   Plan plan;
   std::vector<std::int32_t> part_of;  ///< by node; empty without a graph
   std::vector<ScheduledTask> schedule;
-  PhaseTimes times;  ///< not in the document, which is reproducible
+  PhaseTimes times;    ///< not in the document, which is reproducible
+  bool speaks = true;  ///< false: another process of the launcher has the plan or the error
 };
 
 /// Finds the plan. Throws Error kInfeasible if no k has one.
 PlanResult find_plan(const PlanInput& input, const PlanOptions& options, Diagnostics& diagnostics);
 
-/// Reads the input, plans, and writes the partition file, as npu-plan does.
+/// Reads the input, plans, and writes the partition file, as npu-plan does: alone, or as one of
+/// several processes that a launcher has started.
 PlanResult make_plan(const PlanOptions& options, Diagnostics& diagnostics);
 
 }  // namespace npu::gnn

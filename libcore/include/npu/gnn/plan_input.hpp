@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "npu/csr/found_parts.hpp"
 #include "npu/csr/partition_sweep.hpp"
 #include "npu/gnn/device_plan_costs.hpp"
 #include "npu/gnn/graph_reader.hpp"
@@ -46,6 +47,13 @@ struct PlanOptions {
   ProgressCallback progress;   ///< called for each number of parts
 };
 
+/// Parts that processes have found together.
+struct FoundCuts {
+  std::string partitioner;
+  std::int32_t processes = 1;
+  std::vector<FoundParts> parts;  ///< of every number of parts and seed that took a partitioner
+};
+
 /// Everything that planning reads.
 struct PlanInput {
   StageTable profile;
@@ -54,11 +62,16 @@ struct PlanInput {
   std::vector<SubgraphSize> subgraphs;  ///< without a graph
   std::vector<PlanLayer> layers;        ///< refer to `model`
   CostSettings settings;
-  PhaseTimes times;  ///< of reading
+  std::optional<FoundCuts> found;  ///< instead of cutting the graph
+  PhaseTimes times;                ///< of reading
 };
 
 /// Reads the files that the options name. The result refers to itself and cannot be moved. Throws
 /// Error kUsage for settings that name devices or stages which do not exist.
 std::unique_ptr<PlanInput> read_plan_input(const PlanOptions& options, Diagnostics& diagnostics);
+
+/// Its two halves: everything but the graph or table of subgraphs, and that.
+std::unique_ptr<PlanInput> read_plan_facts(const PlanOptions& options, Diagnostics& diagnostics);
+void read_plan_graph(const PlanOptions& options, PlanInput& input, Diagnostics& diagnostics);
 
 }  // namespace npu::gnn

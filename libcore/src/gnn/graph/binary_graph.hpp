@@ -41,6 +41,10 @@ class GraphRows {
   std::int64_t degree(std::int32_t node) const {
     return static_cast<std::int64_t>(row(node).size());
   }
+  /// Where the row of a node begins, as the file says; node_count() is the end of the last one.
+  std::int64_t row_begin(std::int32_t node) const noexcept {
+    return offsets_[static_cast<std::size_t>(node)];
+  }
 
  private:
   std::shared_ptr<const MappedFile> file_;

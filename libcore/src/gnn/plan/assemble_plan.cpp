@@ -82,7 +82,9 @@ class Assembler {
                          best_.partition.imbalance,
                          best_.partition.repaired_parts,
                          best_.levels,
-                         best_.coarsest_nodes};
+                         best_.coarsest_nodes,
+                         input_.found ? input_.found->partitioner : "",
+                         input_.found ? input_.found->processes : 0};
     } else {
       files.subgraphs = beside_output(options_.subgraphs);
     }

@@ -215,6 +215,8 @@ Json partition_json(const PlanPartition& partition) {
   if (partition.repaired_parts > 0) json["repaired_parts"] = partition.repaired_parts;
   if (partition.levels > 0) json["levels"] = partition.levels;
   if (partition.levels > 0) json["coarsest_nodes"] = partition.coarsest_nodes;
+  if (partition.processes > 0) json["partitioner"] = partition.partitioner;
+  if (partition.processes > 0) json["processes"] = partition.processes;
   return json;
 }
 
@@ -230,6 +232,8 @@ PlanPartition read_partition(const JsonFields& fields) {
   partition.levels = static_cast<std::int32_t>(integer_or(fields, "levels", 0, kMaxId, 0));
   partition.coarsest_nodes =
       static_cast<std::int32_t>(integer_or(fields, "coarsest_nodes", 0, kMaxId, 0));
+  if (fields.has("partitioner")) partition.partitioner = fields.text("partitioner");
+  partition.processes = static_cast<std::int32_t>(integer_or(fields, "processes", 0, kMaxId, 0));
   return partition;
 }
 

@@ -22,11 +22,14 @@
 #include "gnn/graph/binary_graph.hpp"
 #include "gnn/model/edge_sums.hpp"
 #include "gnn/plan/assemble_plan.hpp"
+#include "gnn/plan/part_counts.hpp"
+#include "gnn/plan/plan_together.hpp"
 #include "gnn/plan/rank_makespan.hpp"
 #include "npu/gnn/partition_file.hpp"
 #include "npu/gnn/symmetrize.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"
+#include "transport/transport.hpp"
 
 namespace npu::gnn {
 namespace {
@@ -179,23 +182,6 @@ void pass_over_cuts_for_one(const PlanInput& input, const PartsPlan& whole, Part
   plan.passed_over = "all on " + name + ", which can have the graph in one part";
 }
 
-// Ranks share the same parts, however many they are, so they get none that were not asked for.
-std::set<std::int32_t> counts_to_try(const PlanOptions& options) {
-  std::set<std::int32_t> counts(options.part_counts.begin(), options.part_counts.end());
-  if (options.rank_count == 0) {
-    counts.insert(1);
-    return counts;
-  }
-  const std::int32_t most = *counts.rbegin();
-  counts.erase(counts.begin(), counts.lower_bound(options.rank_count));
-  if (counts.empty()) {
-    throw Error(ErrorCode::kUsage, "--ranks " + std::to_string(options.rank_count) + ": at most " +
-                                       std::to_string(most) + " parts are tried; give --parts " +
-                                       std::to_string(options.rank_count) + " or more");
-  }
-  return counts;
-}
-
 // Which ranks keep their rows in files.
 std::string streaming_note(const RankPlan& plan) {
   std::string ranks;
@@ -239,7 +225,8 @@ CsrGraph graph_to_cut(const PlanInput& input, const PlanOptions& options,
                       Diagnostics& diagnostics) {
   SymmetrizedGraph simple = symmetrize(input.graph->in_edges);
   if (const std::string note = simple.note(); !note.empty()) {
-    diagnostics.note({.file = options.graph}, "for METIS: " + note);
+    diagnostics.note({.file = options.graph},
+                     std::string(input.found ? "for PT-Scotch: " : "for METIS: ") + note);
   }
   CsrGraph& graph = simple.graph;
   graph.node_weight_count = 2;
@@ -261,16 +248,9 @@ std::vector<PartsPlan> cut_graph(const PlanInput& input, const PlanOptions& opti
     graph = graph_to_cut(input, options, diagnostics);
   }
   SweepOptions sweep = sweep_options(input, options);
-  for (const std::int32_t k : counts_to_try(options)) {
-    if (k <= graph.node_count()) {
-      sweep.part_counts.push_back(k);
-      continue;
-    }
-    diagnostics.warning({.file = options.graph}, "k = " + std::to_string(k) +
-                                                     " is left out: the graph has " +
-                                                     std::to_string(graph.node_count()) + " nodes");
-  }
-  PartitionSweep cuts = partition_sweep(graph, sweep, times);
+  sweep.part_counts = counts_to_try(options, graph.node_count(), diagnostics);
+  PartitionSweep cuts = input.found ? sweep_of_found(graph, sweep, input.found->parts, times)
+                                    : partition_sweep(graph, sweep, times);
   std::vector<PartsPlan> plans(cuts.partitions.size());
   for (std::size_t i = 0; i < plans.size(); ++i) {
     plans[i].k = sweep.part_counts[i];
@@ -333,7 +313,17 @@ PlanResult find_plan(const PlanInput& input, const PlanOptions& options, Diagnos
 }
 
 PlanResult make_plan(const PlanOptions& options, Diagnostics& diagnostics) {
-  const auto input = read_plan_input(options, diagnostics);
+  std::unique_ptr<PlanInput> input;
+  try {
+    input = plans_together(options) ? read_together(options, diagnostics)
+                                    : read_plan_input(options, diagnostics);
+  } catch (const FailedElsewhere&) {
+  }
+  if (input == nullptr) {
+    PlanResult silent;
+    silent.speaks = false;
+    return silent;
+  }
   PlanResult plan = find_plan(*input, options, diagnostics);
   if (!options.csr_file.empty()) {
     const PhaseTimes::Scope phase(plan.times, "write");

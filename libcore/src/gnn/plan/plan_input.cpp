@@ -261,7 +261,7 @@ void check_pad(std::int64_t pad, const PlanInput& input) {
 
 }  // namespace
 
-std::unique_ptr<PlanInput> read_plan_input(const PlanOptions& options, Diagnostics& diagnostics) {
+std::unique_ptr<PlanInput> read_plan_facts(const PlanOptions& options, Diagnostics& diagnostics) {
   auto input = std::make_unique<PlanInput>();
   report_progress(options.progress, 0, "read");
   const PhaseTimes::Scope phase(input->times, "read");
@@ -286,16 +286,26 @@ std::unique_ptr<PlanInput> read_plan_input(const PlanOptions& options, Diagnosti
   settings.host =
       input->profile.find_device("cpu") >= 0 ? "cpu" : input->profile.devices.front().name;
   read_layers(options, target, *input, diagnostics);
+  return input;
+}
+
+void read_plan_graph(const PlanOptions& options, PlanInput& input, Diagnostics& diagnostics) {
+  const PhaseTimes::Scope phase(input.times, "read");
   if (!options.graph.empty()) {
-    input->graph = read_graph_file(options.graph, options.graph_options);
-    for (const std::string& note : input->graph->notes) {
+    input.graph = read_graph_file(options.graph, options.graph_options);
+    for (const std::string& note : input.graph->notes) {
       diagnostics.note({.file = options.graph}, note);
     }
   } else {
-    input->subgraphs = parse_subgraphs(parse_json(read_file(options.subgraphs), options.subgraphs),
-                                       options.subgraphs);
+    input.subgraphs = parse_subgraphs(parse_json(read_file(options.subgraphs), options.subgraphs),
+                                      options.subgraphs);
   }
-  check_pad(options.pad, *input);
+  check_pad(options.pad, input);
+}
+
+std::unique_ptr<PlanInput> read_plan_input(const PlanOptions& options, Diagnostics& diagnostics) {
+  auto input = read_plan_facts(options, diagnostics);
+  read_plan_graph(options, *input, diagnostics);
   return input;
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 
+#include "gnn/graph/edge_rows.hpp"
 #include "npu/support/text.hpp"
 #include "support/chrome_trace.hpp"
 
@@ -79,6 +80,10 @@ std::string sweep_table(const Plan& plan) {
 
 // How the parts were found, where METIS did not cut the graph itself.
 std::string cut_text(const Plan& plan) {
+  if (plan.partition && plan.partition->processes > 0) {
+    return "parts by " + plan.partition->partitioner + " in " +
+           count_text(plan.partition->processes, "process", "processes") + "\n";
+  }
   if (!plan.partition || plan.partition->levels == 0) return {};
   return "parts by multilevel partitioning: " + std::to_string(plan.partition->levels) +
          (plan.partition->levels == 1 ? " level" : " levels") + ", METIS on the coarsest of " +

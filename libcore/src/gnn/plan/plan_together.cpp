@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the processes that a launcher has started do for one plan: each reads its share of the
+// graph, PT-Scotch cuts it in all of them, and the first one collects the parts, lets the others go
+// and plans alone.
+//
+// The first process reads everything but the graph before that, so that wrong options are found at
+// once, and the whole graph afterwards, when its share and what PT-Scotch took are free again. A
+// process holds its share (gnn/graph/graph_share.cpp) and what PT-Scotch makes of it; the first one
+// 4 bytes a node for every number of parts and seed besides. Every cut is collective, and so are
+// failures: one process speaks.
+#include "gnn/plan/plan_together.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gnn/graph/edge_rows.hpp"
+#include "gnn/graph/graph_share.hpp"
+#include "gnn/plan/part_counts.hpp"
+#include "npu/support/ids.hpp"
+#include "transport/share_partitioner.hpp"
+#include "transport/transport.hpp"
+
+namespace npu::gnn {
+namespace {
+
+constexpr const char* kPartitionerName = "ptscotch";
+// Nodes whose parts are collected at a time.
+constexpr std::int64_t kCollected = std::int64_t{1} << 20;
+
+// What all processes have to have been asked for alike, as one number from 0 on.
+std::int64_t digest_of(const PlanOptions& options) {
+  std::string text;
+  for (const std::string& word : {options.graph, options.subgraphs, options.model, options.profile,
+                                  options.output, options.partition_file, options.csr_file}) {
+    text += word + '\n';
+  }
+  for (const std::int32_t count : options.part_counts) text += std::to_string(count) + ',';
+  for (const std::int64_t number :
+       {static_cast<std::int64_t>(options.seed), std::int64_t{options.seed_count},
+        std::int64_t{options.rank_count}, static_cast<std::int64_t>(options.partitioner)}) {
+    text += std::to_string(number) + '\n';
+  }
+  std::uint64_t hash = 14695981039346656037U;  // FNV-1a
+  for (const char letter : text) {
+    hash = (hash ^ static_cast<unsigned char>(letter)) * 1099511628211U;
+  }
+  return static_cast<std::int64_t>(hash >> 2);
+}
+
+struct CutJob {
+  std::int32_t count = 2;
+  std::uint64_t seed = 0;
+};
+
+class PlanProcesses {
+ public:
+  PlanProcesses(const PlanOptions& options, Diagnostics& diagnostics)
+      : options_(options), diagnostics_(diagnostics), launched_(launched_as()) {
+    try {
+      processes_ = Transport::join("mpi");
+    } catch (const Error&) {
+      if (launched_.rank != 0) throw FailedElsewhere{};
+      throw;
+    }
+    check_start();
+  }
+
+  std::unique_ptr<PlanInput> read() {
+    std::unique_ptr<PlanInput> input;
+    do_together(processes_.get(), [&] {
+      if (is_first()) input = read_plan_facts(options_, diagnostics_);
+    });
+    const std::string refusal = refusal_of_all();
+    const bool is_named = options_.partitioner == Partitioner::kPtScotch;
+    do_together(processes_.get(), [&] {
+      if (!refusal.empty() && is_named && is_first()) {
+        throw Error(ErrorCode::kUnsupported, "--partitioner ptscotch: " + refusal);
+      }
+    });
+    if (refusal.empty()) {
+      PhaseTimes times;
+      FoundCuts found = cut(times);
+      if (is_first()) {
+        input->times.add(times);
+        input->found = std::move(found);
+      }
+    }
+    processes_->leave();
+    processes_.reset();
+    if (input == nullptr) return nullptr;
+    if (!refusal.empty() && options_.partitioner == Partitioner::kAutomatic) {
+      diagnostics_.note({.file = options_.graph},
+                        "the first process cuts the graph by METIS: " + refusal);
+    }
+    read_plan_graph(options_, *input, diagnostics_);
+    return input;
+  }
+
+ private:
+  bool is_first() const { return processes_->rank() == 0; }
+
+  // Processes that do not find one another, or that have other things to do.
+  void check_start() const {
+    if (processes_->size() != launched_.size) {
+      if (launched_.rank != 0) throw FailedElsewhere{};
+      throw Error(ErrorCode::kFailed, "the launcher has started " +
+                                          count_text(launched_.size, "process", "processes") +
+                                          ", MPI found " + std::to_string(processes_->size()) +
+                                          ": is it the launcher of another MPI?");
+    }
+    const std::int64_t own = digest_of(options_);
+    const std::int64_t least = processes_->smallest(own);
+    const std::int64_t most = -processes_->smallest(-own);
+    do_together(processes_.get(), [&] {
+      if (least == most) return;
+      throw Error(ErrorCode::kUsage,
+                  "the processes of one launcher were started with different options; those of "
+                  "one plan get the same");
+    });
+  }
+
+  // Why PT-Scotch does not cut the graph; empty if it does. Loads it.
+  std::string own_refusal() {
+    if (options_.partitioner != Partitioner::kAutomatic &&
+        options_.partitioner != Partitioner::kPtScotch) {
+      return "another partitioner is named";
+    }
+    if (options_.graph.empty()) return "there is no GRAPH to cut";
+    if (options_.minimize_volume) return "PT-Scotch does not look for a small halo";
+    if (!has_shares(options_.graph)) {
+      return "PT-Scotch gets shares of a graph in binary form, which npu-plan --csr writes";
+    }
+    try {
+      partitioner_.emplace(kPartitionerName);
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return {};
+  }
+
+  // The same in all processes, but for its words.
+  std::string refusal_of_all() {
+    std::string refusal;
+    do_together(processes_.get(), [&] { refusal = own_refusal(); });
+    if (processes_->smallest(refusal.empty() ? 1 : 0) == 1 || !refusal.empty()) return refusal;
+    return "another process cannot: it does not see the graph or has no PT-Scotch";
+  }
+
+  FoundCuts cut(PhaseTimes& times) {
+    std::optional<PhaseTimes::Scope> phase;
+    phase.emplace(times, "read shares");
+    const GraphShare share =
+        read_graph_share(options_.graph, options_.graph_options.undirected, *processes_);
+    phase.emplace(times, "partition");
+    FoundCuts found{kPartitionerName, processes_->size(), {}};
+    for (const CutJob& job : jobs(share)) {
+      std::vector<std::int32_t> own;
+      do_together(processes_.get(), [&] {
+        if (!is_first()) return;
+        report_progress(options_.progress, 0, "partition into " + std::to_string(job.count));
+      });
+      do_together(processes_.get(), [&] {
+        own = partitioner_->cut(*processes_, share.view(), job.count, goal(), job.seed);
+      });
+      std::vector<std::int32_t> all = collected(share, own);
+      if (is_first()) found.parts.push_back({job.count, job.seed, std::move(all)});
+    }
+    return found;
+  }
+
+  // The heaviest part over the mean, less 1, that both weights allow.
+  double goal() const { return std::min(options_.node_imbalance, options_.edge_imbalance) - 1; }
+
+  // Numbers of parts with seeds, but for cuts that take no partitioner.
+  std::vector<CutJob> jobs(const GraphShare& share) const {
+    std::vector<CutJob> jobs;
+    std::vector<std::int32_t> counts;
+    Diagnostics ignored;  // the first process warns later
+    do_together(processes_.get(),
+                [&] { counts = counts_to_try(options_, share.all_nodes, ignored); });
+    for (const std::int32_t count : counts) {
+      if (count < 2 || count >= share.all_nodes || share.all_entries == 0) continue;
+      for (std::int32_t s = 0; s < options_.seed_count; ++s) {
+        jobs.push_back({count, options_.seed + static_cast<std::uint64_t>(s)});
+      }
+    }
+    return jobs;
+  }
+
+  // The parts of all nodes, in the first process.
+  std::vector<std::int32_t> collected(const GraphShare& share,
+                                      const std::vector<std::int32_t>& own) const {
+    std::vector<std::int32_t> all;
+    const auto own_nodes = static_cast<std::int64_t>(own.size());
+    for (std::int64_t begin = 0; begin < share.all_nodes; begin += kCollected) {
+      std::vector<std::int64_t> piece(index_of(std::min(kCollected, share.all_nodes - begin)), 0);
+      const auto count = static_cast<std::int64_t>(piece.size());
+      const std::int64_t from = std::max(begin, std::int64_t{share.first});
+      const std::int64_t to = std::min(begin + count, share.first + own_nodes);
+      for (std::int64_t v = from; v < to; ++v) {
+        piece[index_of(v - begin)] = own[index_of(v - share.first)];
+      }
+      processes_->sum(piece);
+      if (!is_first()) continue;
+      for (const std::int64_t part : piece) all.push_back(static_cast<std::int32_t>(part));
+    }
+    return all;
+  }
+
+  const PlanOptions& options_;
+  Diagnostics& diagnostics_;
+  LaunchedAs launched_;
+  std::unique_ptr<Transport> processes_;
+  std::optional<SharePartitioner> partitioner_;
+};
+
+}  // namespace
+
+bool plans_together(const PlanOptions& options) {
+  return options.partitioner == Partitioner::kPtScotch || launched_as().size > 1;
+}
+
+std::unique_ptr<PlanInput> read_together(const PlanOptions& options, Diagnostics& diagnostics) {
+  return PlanProcesses(options, diagnostics).read();
+}
+
+}  // namespace npu::gnn
