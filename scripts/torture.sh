@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Attacks every tool with what it may meet outside: damaged documents, bundles (digests made right again), weights,
-# graphs, tables and plans; compilers that are killed while they share a cache; hostile libraries; special values; full
+# graphs, tables, plans, ranges, quantized documents, ONNX files, targets, binary graphs, plans with ranks and folders of
+# compiled units; compilers that are killed while they share a cache; hostile libraries; special values; full
 # disks, closed pipes, limits on files, FIFOs, files that shrink, foreign owners.
 #
 # Usage: scripts/torture.sh [MINUTES] [--seed N] [--cases N] [--first N] [--only ATTACK] [--bin DIR] [--keep DIR] [--list]

@@ -4,7 +4,7 @@
 # under the rates that npu-profile --machine measures, and under the profile of the model; then plans of graph neural
 # networks under tables of the graph's size. Everything is measured in seven rounds, in turns.
 #
-# Usage: scripts/bench/truth.sh [-d DIR] [-D DIR] [-t THREADS] [-r ROUNDS] [-g] [-m] [MODEL...]
+# Usage: scripts/bench/truth.sh [-d DIR] [-D DIR] [-t THREADS] [-r ROUNDS] [-g] [-m] [-u N] [-l] [MODEL...]
 #   MODEL  torchvision name or FILE.py:FUNCTION; default: the eight of vs_peers.sh, swin_t, fcn_resnet50, an LSTM, a U-Net
 #   -d DIR      where exports, graphs and tables are kept (default: as vs_peers.sh)
 #   -t THREADS  of every program (default: all cores)
@@ -12,12 +12,15 @@
 #   -D DIR      folder with cora.mtx, citeseer.mtx and 4elt.graph, for plans of those graphs, too
 #   -g          graphs only
 #   -m          models only
+#   -u N        marks only: how many of N plans of each graph npu-plan vouches for
+#   -l          with -u: beside a busy loop, where it should vouch for none
 # Exit status 1 if a bar is missed: 25 % with the rates of the machine, 10 % with a profile, 15 % for plans of graphs
-# that are marked neither as uncertain nor as disturbed.
+# that are marked neither as uncertain nor as disturbed, at most 5 % slower than the best single device, and 19 of 20
+# plans that are vouched for.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-folder=${XDG_CACHE_HOME:-$HOME/.cache}/npu-bench/zoo threads=$(nproc) rounds=7 parts=both data=()
-while getopts d:D:t:r:gm option; do
+folder=${XDG_CACHE_HOME:-$HOME/.cache}/npu-bench/zoo threads=$(nproc) rounds=7 parts=both data=() marks=()
+while getopts d:D:t:r:gmu:l option; do
   case $option in
     d) folder=$OPTARG ;;
     D) data=(--data "$OPTARG") ;;
@@ -25,7 +28,9 @@ while getopts d:D:t:r:gm option; do
     r) rounds=$OPTARG ;;
     g) parts=graphs ;;
     m) parts=models ;;
-    *) sed -n '3,18s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    u) parts=graphs marks+=(--marks "$OPTARG") ;;
+    l) marks+=(--busy) ;;
+    *) sed -n '3,21s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 shift $((OPTIND - 1))
@@ -53,6 +58,6 @@ if [ "$parts" != graphs ]; then
   "$root/scripts/bench/truth_of_models.py" --folder "$folder" --threads "$threads" --rounds "$rounds" "${names[@]}" || status=1
 fi
 if [ "$parts" != models ]; then
-  "$root/scripts/bench/gnn_prediction.py" -d "$folder/graphs" "${data[@]}" --threads "$threads" --rounds "$rounds" --limit 15 || status=1
+  "$root/scripts/bench/gnn_prediction.py" -d "$folder/graphs" "${data[@]}" --threads "$threads" --rounds "$rounds" --limit 15 "${marks[@]}" || status=1
 fi
 exit "$status"

@@ -6,8 +6,9 @@ Usage: scripts/bench/truth_of_models.py --folder DIR [--threads N] [--rounds N] 
 
 DIR/MODEL.json is placed by npu-partition --strategy mincut with the default rates of the target host, with the rates of
 this machine, and with the model's profile; every placement is run in turns with the others, ROUNDS times, for the median
-of BENCH runs. Printed are the median of the rounds, their spread (median absolute deviation), and the median of the
-rounds' ratios predicted / measured.
+of BENCH runs, and so is the model on each device that can run all of it. Printed are the median of the rounds, their
+spread (median absolute deviation), and the median of the rounds' ratios predicted / measured; for the placement by
+profile also the one of its time over that of the best single device.
 """
 
 import argparse
@@ -15,14 +16,35 @@ import json
 import os
 import pathlib
 import statistics
+import subprocess
 import sys
 import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from placement_measured import tool  # noqa: E402
+from placement_measured import ROOT, tool  # noqa: E402
 
 BARS = {"default": None, "machine": 0.25, "profile": 0.10}
+MOST_OVER_SINGLE = 1.05
+
+
+def single_devices(source, scratch):
+    """Files of the model on one device alone, by the device's name."""
+    files = {}
+    for device in ("cpu", "npu"):
+        tagged = subprocess.run([ROOT / "build/bin/npu-tag", "--quiet", "--force", f"{device}=*", source],
+                                capture_output=True, check=False)
+        if tagged.returncode != 0:
+            continue  # it does not run every op
+        files[device] = scratch / f"{device}.json"
+        files[device].write_bytes(tool("npu-partition", stdin=tagged.stdout))
+    return files
+
+
+def run_ms(file, options):
+    report = json.loads(tool("npu-run", file, "--random-inputs", "0", "--random-weights", "0", "--threads", options.threads,
+                             "--bench", options.bench))
+    return report["bench"]["median_ms"]
 
 
 def placements(source, scratch, machine, threads):
@@ -57,12 +79,11 @@ def main():
         for model in options.models:
             # Beside the model, so that its weights are found.
             plans = placements(options.folder / f"{model}.json", scratch, machine, options.threads)
-            times = {kind: [] for kind in plans}
+            singles = single_devices(options.folder / f"{model}.json", scratch)
+            times = {kind: [] for kind in (*plans, *singles)}
             for _ in range(options.rounds):
-                for kind, (file, _) in plans.items():
-                    report = json.loads(tool("npu-run", file, "--random-inputs", "0", "--random-weights", "0", "--threads",
-                                             options.threads, "--bench", options.bench))
-                    times[kind].append(report["bench"]["median_ms"])
+                for kind, file in (*((kind, file) for kind, (file, _) in plans.items()), *singles.items()):
+                    times[kind].append(run_ms(file, options))
             for kind, (_, predicted) in plans.items():
                 middle = statistics.median(times[kind])
                 spread = statistics.median(abs(time - middle) for time in times[kind]) / middle
@@ -71,6 +92,13 @@ def main():
                 verdict = "" if bar is None else "met" if abs(ratio - 1) <= bar else "MISSED"
                 missed += verdict == "MISSED"
                 print(f"{model:18} {kind:8} {predicted:12.2f} {middle:12.2f} {100 * spread:5.1f} % {ratio:6.2f}  {verdict}",
+                      flush=True)
+            if singles:
+                best = min(singles, key=lambda device: statistics.median(times[device]))
+                ratio = statistics.median(a / b for a, b in zip(times["profile"], times[best]))
+                verdict = "met" if ratio <= MOST_OVER_SINGLE else "MISSED"
+                missed += verdict == "MISSED"
+                print(f"{model:18} {'single':8} {best:>12} {statistics.median(times[best]):12.2f} {'':7} {ratio:6.2f}  {verdict}",
                       flush=True)
     return 1 if missed else 0
 

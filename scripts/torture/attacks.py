@@ -20,6 +20,19 @@ SLOW_PROBE = 40  # seconds: a library that hangs is given up after less
 GNN_DEVICES = ["--device", "gpu=onednn", "--device", "cpu=onednn", "--device", "npu=onednn"]
 
 
+def fewest(mutations, fails):
+    """Takes mutations away as long as the case still fails."""
+    changed = True
+    while changed and len(mutations) > 1:
+        changed = False
+        for i in range(len(mutations)):
+            fewer = mutations[:i] + mutations[i + 1:]
+            if fails(fewer):
+                mutations, changed = fewer, True
+                break
+    return mutations
+
+
 class Lab:
     """What attacks start from: valid documents of every stage, bundles and plans. Made once."""
 
@@ -78,18 +91,6 @@ class Lab:
                 self.libraries[name] = target if code == 0 else None
         return self.libraries[name]
 
-    def smallest(self, document, mutations, fails):
-        """Takes mutations away as long as the case still fails."""
-        changed = True
-        while changed and len(mutations) > 1:
-            changed = False
-            for i in range(len(mutations)):
-                fewer = mutations[:i] + mutations[i + 1:]
-                if fails(mutate.apply(document, fewer)):
-                    mutations, changed = fewer, True
-                    break
-        return mutations
-
     def mutated_json(self, rng, document, attack):
         """Runs `attack` on a damaged document; on a failure, on ever smaller damage."""
         mutations = []
@@ -100,13 +101,29 @@ class Lab:
         except Failure as failure:
             def fails(changed):
                 try:
-                    attack(mutate.text_of(changed))
+                    attack(mutate.text_of(mutate.apply(document, changed)))
                 except Failure:
                     return True
                 return False
-            mutations = self.smallest(document, mutations, fails)
+            mutations = fewest(mutations, fails)
             kept = self.save("case.json", mutate.text_of(mutate.apply(document, mutations)))
             raise Failure(f"{failure}\n    the document: {kept}; what was changed: {mutations!r}"[:4000]) from None
+
+    def mutated_bytes(self, rng, data, attack, name="case.bin"):
+        """Runs `attack` on damaged bytes; on a failure, on ever less damage."""
+        mutations = mutate.byte_mutations(rng, len(data))
+        try:
+            attack(mutate.damaged(data, mutations))
+        except Failure as failure:
+            def fails(changed):
+                try:
+                    attack(mutate.damaged(data, changed))
+                except Failure:
+                    return True
+                return False
+            mutations = fewest(mutations, fails)
+            kept = self.save(name, mutate.damaged(data, mutations))
+            raise Failure(f"{failure}\n    the file: {kept}; what was changed: {mutations!r}"[:4000]) from None
 
     def save(self, name, data):
         self.keep.mkdir(parents=True, exist_ok=True)
@@ -143,9 +160,13 @@ def documents(rng, lab):
 def texts(rng, lab):
     """Documents damaged as bytes."""
     text = mutate.text_of(lab.documents[rng.choice(sorted(lab.documents))])
-    with lab.sandbox() as box:
-        box.write("d.json", mutate.damaged_bytes(rng, text))
-        box.check(tool_for_document(rng), leaves=("d.npub",))
+    command = tool_for_document(rng)
+
+    def attack(damaged):
+        with lab.sandbox() as box:
+            box.write("d.json", damaged)
+            box.check(command, leaves=("d.npub",))
+    lab.mutated_bytes(rng, text, attack, "case.json")
 
 
 def bundles(rng, lab):
@@ -159,7 +180,7 @@ def bundles(rng, lab):
             box.check(["npu-run", "--random-inputs", "0", "m.npub"])
 
     if kind == 0:
-        return attack(mutate.damaged_bytes(rng, data))
+        return lab.mutated_bytes(rng, data, attack, "case.npub")
     bundle = mutate.Bundle(data)
     if kind == 1:
         return lab.mutated_json(rng, bundle.manifest,
@@ -172,8 +193,8 @@ def bundles(rng, lab):
         attack(bundle.bytes(lab.digest, sections=sections))
 
     if kind == 2 and sections[index][:1] == b"{":
-        return lab.mutated_json(rng, json.loads(sections[index]), with_section)
-    with_section(mutate.damaged_bytes(rng, sections[index]))
+        return lab.mutated_json(rng, json.loads(bundle.sections[index]), with_section)
+    lab.mutated_bytes(rng, bundle.sections[index], with_section, "case.section")
 
 
 def weights(rng, lab):
@@ -188,7 +209,7 @@ def weights(rng, lab):
             box.check(["npu-run", "--no-cache", "--random-inputs", "0", "--weights", "w.safetensors", folder / f"{name}.json"])
 
     if rng.randrange(2):
-        return attack(mutate.damaged_bytes(rng, data))
+        return lab.mutated_bytes(rng, data, attack, "case.safetensors")
     header, payload = mutate.safetensors_of(data)
     lab.mutated_json(rng, header, lambda text: attack(mutate.safetensors(json.loads(text), payload)))
 
@@ -215,7 +236,7 @@ def gnn(rng, lab):
 
     if name.endswith(".json") and rng.randrange(4):
         return lab.mutated_json(rng, json.loads(lab.gnn[name]), attack)
-    attack(mutate.damaged_bytes(rng, lab.gnn[name]))
+    lab.mutated_bytes(rng, lab.gnn[name], attack, f"case-{name}")
 
 
 def kills(rng, lab):

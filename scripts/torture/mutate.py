@@ -71,24 +71,33 @@ def text_of(document):
     return json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-def damaged_bytes(rng, data):
-    """Bytes flipped, cut, repeated or put in."""
-    data = bytearray(data)
+def byte_mutations(rng, size):
+    """Bytes flipped, overwritten, cut, repeated or changed: (kind, place, value) of each, for `size` bytes."""
+    mutations = []
     for _ in range(rng.choice([1, 1, 2, 8, 40])):
-        if not data:
-            break
-        place = rng.randrange(len(data))
-        kind = rng.randrange(5)
-        if kind == 0:
-            data[place] ^= 1 << rng.randrange(8)
-        elif kind == 1:
-            data[place:place + 8] = struct.pack("<Q", rng.choice([0, 1, 2**31, 2**32, 2**63, 2**64 - 1]))
-        elif kind == 2:
+        kind = rng.choice(["flip", "number", "cut", "repeat", "byte"])
+        value = {"flip": 1 << rng.randrange(8), "number": rng.choice([0, 1, 2**31, 2**32, 2**63, 2**64 - 1]), "cut": 0,
+                 "repeat": rng.randrange(1, 64), "byte": rng.randrange(256)}[kind]
+        mutations.append((kind, rng.randrange(max(1, size)), value))
+    return mutations
+
+
+def damaged(data, mutations):
+    """Changed bytes; a mutation whose place is gone does nothing."""
+    data = bytearray(data)
+    for kind, place, value in mutations:
+        if place >= len(data):
+            continue
+        if kind == "flip":
+            data[place] ^= value
+        elif kind == "number":
+            data[place:place + 8] = struct.pack("<Q", value)
+        elif kind == "cut":
             del data[place:]
-        elif kind == 3:
-            data[place:place] = data[place:place + rng.randrange(1, 64)]
+        elif kind == "repeat":
+            data[place:place] = data[place:place + value]
         else:
-            data[place] = rng.randrange(256)
+            data[place] = value
     return bytes(data)
 
 

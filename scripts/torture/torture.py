@@ -10,6 +10,7 @@ import sys
 import time
 
 import attacks
+import attacks_of_plans
 from sandbox import Failure
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -30,9 +31,9 @@ def arguments():
 
 def main():
     options = arguments()
-    kinds = [row for row in attacks.ATTACKS if options.only in (None, row[0])]
+    kinds = [row for row in (*attacks.ATTACKS, *attacks_of_plans.ATTACKS) if options.only in (None, row[0])]
     if options.list or not kinds:
-        for name, function, _ in attacks.ATTACKS:
+        for name, function, _ in (*attacks.ATTACKS, *attacks_of_plans.ATTACKS):
             print(f"{name:14}{function.__doc__}")
         return 0 if kinds else 2
     if not (options.bin / "npu-tag").exists():

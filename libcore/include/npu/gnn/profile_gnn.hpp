@@ -28,7 +28,7 @@ struct ProfileOptions {
   bool undirected = false;  ///< as npu-plan reads it
   std::vector<std::int32_t> part_counts{16};
   bool coarse = false;        ///< few points of the graph
-  std::int32_t revisits = 2;  ///< of points that other work disturbed
+  std::int32_t revisits = 4;  ///< of points that other work disturbed
   std::int32_t runs = 7;
   std::int32_t warm_up = 1;
   std::int32_t threads = 0;

@@ -19,6 +19,10 @@ namespace {
 // Half of the predictions of such a table are off by more.
 constexpr double kMostInterpolationError = 0.15;
 
+// So much of a plan's time may rest on times that are not vouched for: even if those were off by
+// half, the whole would be by 5 %.
+constexpr double kMostDoubtful = 0.1;
+
 double rounded(double ms) { return std::round(ms * 1e6) / 1e6; }
 // A bound must not grow by rounding.
 double rounded_down(double ms) { return std::floor(ms * 1e6) / 1e6; }
@@ -188,6 +192,9 @@ class Assembler {
       for (std::size_t d = 0; d < names_.size(); ++d) device_ms_[d] += candidate.cost.device_ms[d];
       if (candidate.cost.extrapolated) ++plan_.extrapolated;
       if (candidate.cost.disturbed) ++plan_.disturbed;
+      compute_ms_ += candidate.cost.compute_ms;
+      extrapolated_ms_ += candidate.cost.extrapolated_ms;
+      disturbed_ms_ += candidate.cost.disturbed_ms;
     }
     max_load_ms_ += layer.selection.max_load;
     least_load_ms_ += layer.least_load_ms;
@@ -229,7 +236,7 @@ class Assembler {
   // What a reader of the prediction has to know of the table.
   void add_uncertainty() {
     const std::string all = " of " + std::to_string(plan_.assignments.size()) + " assignments ";
-    if (plan_.extrapolated > 0) {
+    if (extrapolated_ms_ > kMostDoubtful * compute_ms_) {
       double largest = 0;
       for (const ProfileEntry& entry : input_.profile.entries) {
         largest = std::max(largest, entry.n);
@@ -239,7 +246,7 @@ class Assembler {
                                 std::to_string(static_cast<std::int64_t>(largest)) +
                                 " nodes): npu-profile --graph measures at the sizes of a graph");
     }
-    if (plan_.disturbed > 0) {
+    if (disturbed_ms_ > kMostDoubtful * compute_ms_) {
       plan_.uncertain.push_back(std::to_string(plan_.disturbed) + all +
                                 "go by times that other work on the machine disturbed: "
                                 "npu-profile measures those again");
@@ -313,6 +320,9 @@ class Assembler {
   std::map<std::string, std::int64_t> ids_;  // of the layer's device plans, by key
   std::vector<double> device_ms_;
   double max_load_ms_ = 0;
+  double compute_ms_ = 0;
+  double extrapolated_ms_ = 0;
+  double disturbed_ms_ = 0;
   double least_load_ms_ = 0;
   double load_bound_ms_ = 0;
   double compile_ms_ = 0;

@@ -288,6 +288,9 @@ DevicePlanCost DevicePlanCosts::cost(const DevicePlan& device_plan,
           block_ms(share.device, segment.first, segment.last, subgraph, share.percent);
       cost.extrapolated = cost.extrapolated || estimate.extrapolated;
       cost.disturbed = cost.disturbed || estimate.disturbed;
+      cost.compute_ms += estimate.value;
+      if (estimate.extrapolated) cost.extrapolated_ms += estimate.value;
+      if (estimate.disturbed) cost.disturbed_ms += estimate.value;
       row.push_back(estimate.value);
       if (cost.refusal.empty()) {
         cost.refusal = memory_refusal(share.device, segment, subgraph, share.percent);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "catch.hpp"
 #include "npu/gnn/simulate.hpp"
@@ -483,6 +484,35 @@ TEST_CASE("a plan says what makes its times uncertain", "[plan]") {
   CHECK(contains(plan_of(plan.options).uncertain[1],
                  "the table misses points that are left out of it by 40 % (median)"));
   CHECK(plan_from_json(to_json(planned), "p.json") == planned);
+}
+
+TEST_CASE("a plan is certain while little of its time comes from disturbed points", "[plan]") {
+  ModelPlan plan;
+  plan.options.settings.devices = {"cpu"};
+  // Blocks are the sums of their stages.
+  Json table = plan.table();
+  Json single = Json::array();
+  std::map<int, double> ms;
+  for (const Json& entry : table["entries"]) {
+    if (entry["first"] != entry["last"] || entry["device"] != "cpu") continue;
+    single.push_back(entry);
+    ms[entry["first"].get<int>()] += entry["ms"].get<double>();
+  }
+  table["entries"] = single;
+  const auto disturbed_at = [&](int stage) {
+    for (Json& entry : table["entries"]) entry["disturbed"] = entry["first"] == stage;
+    plan.set_table(table);
+    return plan_of(plan.options);
+  };
+  const auto by_time = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const auto [least, most] = std::minmax_element(ms.begin(), ms.end(), by_time);
+  Plan planned = disturbed_at(least->first);
+  CHECK(planned.disturbed > 0);
+  CHECK(planned.uncertain.empty());
+  planned = disturbed_at(most->first);
+  CHECK(planned.disturbed > 0);
+  REQUIRE(planned.uncertain.size() == 1);
+  CHECK(contains(planned.uncertain[0], "go by times that other work on the machine disturbed"));
 }
 
 TEST_CASE("halo nodes cost what the table says of them", "[plan]") {
