@@ -12,8 +12,8 @@ if [ -e "$transports/npu_partitioner_ptscotch.so" ]; then
   cp "$transports/npu_partitioner_ptscotch.so" rounds/lib/npu/transports
   for from in '' rounds/bin/; do
     # shellcheck disable=SC2086 # $input
-    together 3 ${from}npu-plan -q rmat.csr $input -k 4 --partitioner ptscotch --partition-file parts -o plan.json 2>err || grep '^npu-plan' err
-    mv plan.json "plan${from%%/*}.json"
+    together 3 ${from}npu-plan -q rmat.csr $input -k 4 --partitioner ptscotch --partition-file parts -o "plan${from%%/*}.json" 2>err ||
+      grep '^npu-plan' err
   done
   cmp plan.json planrounds.json || exit 1
 fi
