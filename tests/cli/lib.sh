@@ -155,3 +155,23 @@ need_opencl() {
 vendor_target() {
   sed "s/\"vendor\"/\"$1\"/; s/\"aten\"/\"onednn\"/" "$CASES/../install/consumer/vendor_target.json"
 }
+
+# Ends a case, as skipped, where processes that speak over MPI cannot be started; together() starts COUNT of them.
+#   need_mpi; together COUNT COMMAND...
+need_mpi() {
+  transports=$(dirname "$(command -v npu-plan)")/../lib/npu/transports
+  mpi_lacks=
+  command -v mpirun >/dev/null || mpi_lacks="there is no mpirun (Debian package openmpi-bin)"
+  [ -e "$transports/npu_transport_mpi.so" ] || mpi_lacks="the transport over MPI is not built (Debian package libopenmpi-dev)"
+  # Open MPI refuses to run as root and on fewer processors than ranks unless it is told to.
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  [ -n "$mpi_lacks" ] || together 2 true 2>/dev/null || mpi_lacks="MPI does not start here"
+  [ -z "$mpi_lacks" ] && return
+  echo "skipped: $mpi_lacks"
+  exit 77
+}
+together() {
+  together_count=$1
+  shift
+  timeout 300 mpirun --oversubscribe --bind-to none -n "$together_count" "$@"
+}

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The C interface between npu-run and a transport, which carries rows between the processes of a
-   plan for several.
+/* The C interface between npu-run or npu-plan and a transport, which carries rows between the
+   processes that a launcher has started.
 
    A transport is a shared object lib/npu/transports/npu_transport_NAME.so that exports one
-   function, npu_transport_entry. npu-run loads it only for a plan with more than one rank. The
-   version is provisional: it may change until a release says otherwise.
+   function, npu_transport_entry. npu-run loads it only for a plan with more than one rank, npu-plan
+   only where a launcher has started several processes or PT-Scotch is named. The version is
+   provisional: it may change until a release says otherwise.
 
    Rules:
    - Every function returns null, or a text that says what went wrong: UTF-8, lower case, without a

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes a sweep of parts that were found elsewhere, by several processes for example: checks them,
 // moves them to the balance that METIS would have aimed at, and keeps the best of each number.
-// O(nodes log nodes + entries) for each partition, a few times where balance is far off.
+// O(nodes log nodes + entries) for each partition, a few times where balance is far off, as
+// csr/part_limits.cpp says.
 #include "npu/csr/found_parts.hpp"
 
 #include <algorithm>
@@ -37,10 +38,12 @@ PartitionSweep sweep_of_found(const CsrGraph& graph, const SweepOptions& options
                                   ? static_cast<std::size_t>(options.threads)
                                   : std::max(1U, std::thread::hardware_concurrency());
   PartitionSweep sweep;
+  if (options.part_counts.empty()) return sweep;
+  MetisOptions metis = options.metis;
+  metis.part_count = *std::max_element(options.part_counts.begin(), options.part_counts.end());
+  check_cut(graph, metis);  // walks the graph
   for (const std::int32_t count : options.part_counts) {
-    MetisOptions metis = options.metis;
     metis.part_count = count;
-    check_cut(graph, metis);
     std::optional<GraphPartition> best;
     for (const FoundParts& parts : found) {
       if (parts.part_count != count) continue;

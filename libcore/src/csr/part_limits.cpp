@@ -20,6 +20,8 @@ namespace npu {
 namespace {
 
 constexpr int kMostBalanceRounds = 12;
+// One may make room for what the next one does.
+constexpr int kMostIdleRounds = 2;
 
 class PartBalancer {
  public:
@@ -191,23 +193,29 @@ PartLimits part_limits(const CsrGraph& graph, const MetisOptions& options) {
   return limits;
 }
 
-void balance_parts(const CsrGraph& graph, const PartLimits& limits,
-                   std::vector<std::int32_t>& part_of, std::size_t threads) {
+int balance_parts(const CsrGraph& graph, const PartLimits& limits,
+                  std::vector<std::int32_t>& part_of, std::size_t threads) {
   std::vector<std::int32_t> best;
   double best_worst = 0;
-  for (int round = 0;; ++round) {
+  int idle = 0;
+  int round = 0;
+  for (;; ++round) {
     refine_parts(graph, limits, part_of, threads);
     PartBalancer balancer(graph, limits, part_of);
     const double worst = balancer.worst();
-    if (worst <= 1) return;
+    if (worst <= 1) return round;
     if (best.empty() || worst < best_worst) {
       best = part_of;
       best_worst = worst;
+      idle = 0;
+    } else {
+      ++idle;
     }
-    if (round == kMostBalanceRounds) break;
+    if (round == kMostBalanceRounds || idle == kMostIdleRounds) break;
     balancer.run();
   }
   part_of = std::move(best);
+  return round;
 }
 
 }  // namespace npu

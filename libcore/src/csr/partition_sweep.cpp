@@ -209,6 +209,9 @@ class Sweep {
 
 PartitionSweep partition_sweep(const CsrGraph& graph, const SweepOptions& options,
                                PhaseTimes& times) {
+  if (options.partitioner == Partitioner::kPtScotch) {
+    throw Error(ErrorCode::kUsage, "PT-Scotch cuts no graph in a single process");
+  }
   if (options.part_counts.empty()) return {};
   Sweep sweep(graph, options);
   if (is_multilevel(graph, options)) {

@@ -2,8 +2,8 @@
 /* Between npu-plan and a shared object lib/npu/transports/npu_partitioner_NAME.so, which cuts a
    graph that lies in shares in several processes. Both are built together; nobody else uses it.
 
-   Functions return null, or a text that says what went wrong, valid until the next call. They are
-   called from the thread that joined the processes, in all of them together. Nothing is printed. */
+   Functions return null, or a text that says what went wrong, valid until the next call. Nothing is
+   printed, and no exception crosses. */
 #ifndef NPU_PARTITIONER_ABI_H
 #define NPU_PARTITIONER_ABI_H
 
@@ -32,9 +32,14 @@ typedef struct npu_partitioner {
   uint32_t abi_version;
   uint32_t reserved;
   const char* name;
+  /* What keeps it from cutting anything in this process, such as a library of another build. Speaks
+     to no other process. */
+  const char* (*check)(void);
   /* The part of each node of the share, 0 to parts - 1; 2 parts or more. `imbalance` is how far
      above the mean a part may be, such as 0.03: a goal. The same share of the same graph in the
-     same number of processes with the same seed gives the same parts. */
+     same number of processes with the same seed gives the same parts.
+     Called from the thread that joined the processes, in all of them together. A failure in one
+     ends the call in all; a process that only knows of another's returns an empty text. */
   const char* (*cut)(const npu_graph_share* share, int32_t parts, double imbalance, uint64_t seed,
                      int32_t* part_of);
 } npu_partitioner;

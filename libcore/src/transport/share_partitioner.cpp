@@ -47,17 +47,25 @@ SharePartitioner::SharePartitioner(const std::string& name) : api_(nullptr) {
     throw Error(ErrorCode::kUnsupported, "the partitioner is of another version of npu-tools",
                 {.file = path});
   }
+  if (const char* fault = api_->check()) {
+    throw Error(ErrorCode::kUnsupported, printable_text(fault), {.file = path});
+  }
 }
 
 std::vector<std::int32_t> SharePartitioner::cut(const Transport& processes,
                                                 const npu_graph_share& share, std::int32_t parts,
                                                 double imbalance, std::uint64_t seed) const {
-  std::vector<std::int32_t> part_of(index_of(share.nodes));
-  processes.call([&] {
-    const char* fault = api_->cut(&share, parts, imbalance, seed, part_of.data());
-    if (fault == nullptr) return;
-    throw Error(ErrorCode::kFailed,
-                "partitioner '" + std::string(api_->name) + "': " + printable_text(fault));
+  std::vector<std::int32_t> part_of;
+  // Before the partitioner speaks to the other processes, which could wait for this one then.
+  do_together(&processes, [&] { part_of.resize(index_of(share.nodes)); });
+  do_together(&processes, [&] {
+    processes.call([&] {
+      const char* fault = api_->cut(&share, parts, imbalance, seed, part_of.data());
+      if (fault == nullptr) return;
+      if (*fault == '\0') throw FailedElsewhere{};
+      throw Error(ErrorCode::kFailed,
+                  "partitioner '" + std::string(api_->name) + "': " + printable_text(fault));
+    });
   });
   return part_of;
 }

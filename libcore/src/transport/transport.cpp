@@ -31,7 +31,7 @@ constexpr int kSpins = 1000;
   throw Error(ErrorCode::kUnsupported, text, {.file = path});
 }
 
-std::string find_transport(const std::string& name) {
+std::string find_transport(const std::string& name, const std::string& who) {
   std::string looked_in;
   for (const std::string& folder : transport_folders()) {
     std::string path = folder + "/npu_transport_" + name + ".so";
@@ -39,8 +39,7 @@ std::string find_transport(const std::string& name) {
     looked_in += (looked_in.empty() ? "" : ", ") + folder;
   }
   throw Error(ErrorCode::kUnsupported,
-              "a plan for several ranks needs the transport '" + name + "', which is not in " +
-                  looked_in +
+              who + " needs the transport '" + name + "', which is not in " + looked_in +
                   ": install the package npu-transport-mpi, or build with libopenmpi-dev");
 }
 
@@ -61,8 +60,8 @@ std::vector<std::string> transport_folders() {
   return library_folders("transports", "NPU_TRANSPORT_PATH");
 }
 
-std::unique_ptr<Transport> Transport::join(const std::string& name) {
-  const std::string path = find_transport(name);
+std::unique_ptr<Transport> Transport::join(const std::string& name, const std::string& who) {
+  const std::string path = find_transport(name, who);
   // Global: the MPI library's own modules look for its symbols there.
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) {
@@ -149,6 +148,10 @@ void do_together(const Transport* transport, const std::function<void()>& action
   const std::int64_t none = transport->size();
   try {
     action();
+  } catch (const FailedElsewhere&) {
+    transport->smallest(none);
+    transport->leave();
+    throw;
   } catch (...) {  // memory that ran out, too: the others must not wait for this rank
     const bool speaks = transport->smallest(transport->rank()) == transport->rank();
     transport->leave();
@@ -170,7 +173,7 @@ LaunchedAs launched_as() {
         Launcher{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}}) {
     const auto rank = number_of(std::getenv(launcher.rank));
     const auto size = number_of(std::getenv(launcher.size));
-    if (rank && size && *rank < *size) return {*rank, *size};
+    if (rank && size && *rank < *size) return {*rank, *size, launcher.size};
   }
   return {};
 }

@@ -27,8 +27,9 @@ struct TransportPeers {
 class Transport {
  public:
   /// Loads the shared object of a transport from beside the program or from the folders of
-  /// NPU_TRANSPORT_PATH, and joins the other processes. Throws Error kUnsupported if there is none.
-  static std::unique_ptr<Transport> join(const std::string& name);
+  /// NPU_TRANSPORT_PATH, and joins the other processes. Throws Error kUnsupported if there is none,
+  /// which says that `who` needs it.
+  static std::unique_ptr<Transport> join(const std::string& name, const std::string& who);
   /// Over a table of functions, which has to outlive the object; joins.
   explicit Transport(const npu_transport& api);
   /// Gives an exchange up that is not over.
@@ -71,7 +72,8 @@ class Transport {
 struct FailedElsewhere {};
 
 /// Does something in every process; collective. If it throws Error in some, one of them throws that
-/// and all others FailedElsewhere, after they have parted. Null: there is one process.
+/// and all others FailedElsewhere, after they have parted. What is done may throw FailedElsewhere
+/// itself where it knows of another process's failure. Null: there is one process.
 void do_together(const Transport* transport, const std::function<void()>& action);
 
 /// How a launcher says that it has started this process, by the variables of Open MPI, MPICH and
@@ -79,6 +81,7 @@ void do_together(const Transport* transport, const std::function<void()>& action
 struct LaunchedAs {
   std::int32_t rank = 0;
   std::int32_t size = 1;
+  const char* size_variable = "";  ///< which says the size
 };
 LaunchedAs launched_as();
 

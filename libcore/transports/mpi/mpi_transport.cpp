@@ -3,12 +3,16 @@
 //
 // Rows go by a neighbourhood collective over a distributed graph of ranks, so each rank only knows
 // those that it has edges to, and the library may use whatever the network offers. A row is one
-// element of a type of its own, so that MPI's counts, which are int, count rows and not bytes.
-// Errors are returned, not fatal. One communicator and one exchange at a time.
+// element of a type of its own, so that MPI's counts, which are int, count rows and not bytes, and
+// places are told in bytes, which have 64 bits. Rows beyond what an int counts go in further
+// rounds, as many as the rank needs that exchanges the most. Errors are returned, not fatal. One
+// communicator and one exchange at a time.
 #include <mpi.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <string>
 #include <vector>
@@ -17,25 +21,59 @@
 
 namespace {
 
-constexpr std::int64_t kMostRows = std::numeric_limits<int>::max();
+constexpr std::int64_t kMostCount = std::numeric_limits<int>::max();
 
+// Rows that go from one rank to another in one round; tests make it small.
+#ifndef NPU_MPI_ROWS_AT_ONCE
+#define NPU_MPI_ROWS_AT_ONCE (1 << 30)
+#endif
+constexpr std::int64_t kRowsAtOnce = NPU_MPI_ROWS_AT_ONCE;
+// More rounds than there are: a rank cannot take part.
+constexpr std::int64_t kRefused = std::numeric_limits<std::int64_t>::max();
+
+// The ranks of one direction.
 struct Peers {
   std::vector<int> ranks;
+  std::vector<std::int64_t> rows;
+  // In the round at hand.
   std::vector<int> counts;
-  std::vector<int> offsets;
+  std::vector<MPI_Aint> places;
+  std::vector<MPI_Datatype> types;
 
-  // False if the rows are too many for MPI to count.
-  bool set(const npu_transport_peers& peers) {
-    std::int64_t sum = 0;
+  // How many rounds that takes.
+  std::int64_t set(const npu_transport_peers& peers) {
+    std::int64_t rounds = 1;
     for (std::int32_t i = 0; i < peers.count; ++i) {
-      if (peers.rows[i] < 0 || peers.rows[i] > kMostRows - sum) return false;
+      const std::int64_t count = peers.rows[i];
+      if (count < 0) return kRefused;
       ranks.push_back(peers.ranks[i]);
-      counts.push_back(static_cast<int>(peers.rows[i]));
-      offsets.push_back(static_cast<int>(sum));
-      sum += peers.rows[i];
+      rows.push_back(count);
+      rounds = std::max(rounds, count / kRowsAtOnce + (count % kRowsAtOnce > 0 ? 1 : 0));
     }
-    return true;
+    counts.resize(rows.size());
+    places.resize(rows.size());
+    types.resize(rows.size());
+    return rounds;
   }
+
+  void begin_round(std::int64_t round, std::int64_t row_bytes, MPI_Datatype row) {
+    std::int64_t before = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const std::int64_t first = std::min(round * kRowsAtOnce, rows[i]);
+      counts[i] = static_cast<int>(std::min(rows[i] - first, kRowsAtOnce));
+      places[i] = static_cast<MPI_Aint>((before + first) * row_bytes);
+      types[i] = row;
+      before += rows[i];
+    }
+  }
+};
+
+// What start was called with, and the round that is under way.
+struct Exchange {
+  const void* out = nullptr;
+  void* in = nullptr;
+  std::int64_t row_bytes = 0;
+  std::int64_t round = 0;
 };
 
 struct State {
@@ -44,6 +82,8 @@ struct State {
   MPI_Request request = MPI_REQUEST_NULL;
   Peers from;
   Peers to;
+  std::int64_t rounds = 1;  // the same in all ranks
+  Exchange exchange;
   std::string fault;
 };
 
@@ -89,11 +129,20 @@ const char* join(std::int32_t* rank, std::int32_t* size) {
   return nullptr;
 }
 
+// Memory that runs out in one rank ends all of them.
 const char* connect(const npu_transport_peers* from, const npu_transport_peers* to) {
   State& own = state();
-  if (!own.from.set(*from) || !own.to.set(*to)) {
-    return refuse("a rank exchanges more rows than MPI can count; use more ranks");
+  own.rounds = kRefused;
+  try {
+    own.rounds = std::max(own.from.set(*from), own.to.set(*to));
+  } catch (const std::exception&) {
   }
+  if (const char* fault = fault_of(
+          MPI_Allreduce(MPI_IN_PLACE, &own.rounds, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD),
+          "cannot compare rows")) {
+    return fault;
+  }
+  if (own.rounds == kRefused) return refuse("a rank has no memory for the list of its peers");
   const int code = MPI_Dist_graph_create_adjacent(
       MPI_COMM_WORLD, static_cast<int>(own.from.ranks.size()), own.from.ranks.data(),
       MPI_UNWEIGHTED, static_cast<int>(own.to.ranks.size()), own.to.ranks.data(), MPI_UNWEIGHTED,
@@ -103,9 +152,21 @@ const char* connect(const npu_transport_peers* from, const npu_transport_peers* 
   return nullptr;
 }
 
+const char* start_round() {
+  State& own = state();
+  const Exchange& exchange = own.exchange;
+  own.from.begin_round(exchange.round, exchange.row_bytes, own.row);
+  own.to.begin_round(exchange.round, exchange.row_bytes, own.row);
+  const int code = MPI_Ineighbor_alltoallw(exchange.out, own.to.counts.data(), own.to.places.data(),
+                                           own.to.types.data(), exchange.in, own.from.counts.data(),
+                                           own.from.places.data(), own.from.types.data(),
+                                           own.neighbours, &own.request);
+  return fault_of(code, "cannot exchange rows");
+}
+
 const char* start(const void* out, void* in, std::int64_t row_bytes) {
   State& own = state();
-  if (row_bytes < 1 || row_bytes > kMostRows) return refuse("a row is too long for MPI");
+  if (row_bytes < 1 || row_bytes > kMostCount) return refuse("a row is too long for MPI");
   if (const char* fault =
           fault_of(MPI_Type_contiguous(static_cast<int>(row_bytes), MPI_BYTE, &own.row),
                    "cannot describe a row")) {
@@ -113,25 +174,26 @@ const char* start(const void* out, void* in, std::int64_t row_bytes) {
   }
   if (const char* fault = fault_of(MPI_Type_commit(&own.row), "cannot describe a row"))
     return fault;
-  const int code = MPI_Ineighbor_alltoallv(
-      out, own.to.counts.data(), own.to.offsets.data(), own.row, in, own.from.counts.data(),
-      own.from.offsets.data(), own.row, own.neighbours, &own.request);
-  return fault_of(code, "cannot exchange rows");
+  own.exchange = {out, in, row_bytes, 0};
+  return start_round();
 }
 
 const char* test(std::int32_t* done) {
   State& own = state();
+  *done = 0;
   int is_done = 0;
   if (const char* fault =
           fault_of(MPI_Test(&own.request, &is_done, MPI_STATUS_IGNORE), "cannot exchange rows")) {
     return fault;
   }
-  *done = is_done;
-  return is_done != 0 ? fault_of(MPI_Type_free(&own.row), "cannot free a row's type") : nullptr;
+  if (is_done == 0) return nullptr;
+  if (++own.exchange.round < own.rounds) return start_round();
+  *done = 1;
+  return fault_of(MPI_Type_free(&own.row), "cannot free a row's type");
 }
 
 const char* sum(std::int64_t* values, std::int64_t count) {
-  if (count < 0 || count > kMostRows) return refuse("too many values to add up");
+  if (count < 0 || count > kMostCount) return refuse("too many values to add up");
   return fault_of(MPI_Allreduce(MPI_IN_PLACE, values, static_cast<int>(count), MPI_INT64_T, MPI_SUM,
                                 MPI_COMM_WORLD),
                   "cannot add up values");

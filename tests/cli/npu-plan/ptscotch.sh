@@ -2,22 +2,11 @@
 # Processes of one launcher read shares of a graph and cut it together by PT-Scotch: the same bytes each time, parts as
 # balanced and nearly as well cut as METIS's, and a plan that runs on its ranks. The graph is one of make_graph.py.
 . "$CASES/lib.sh"
-skip() {
-  echo "skipped: $*" >&2
+need_mpi
+if [ ! -e "$transports/npu_partitioner_ptscotch.so" ]; then
+  echo "skipped: PT-Scotch is not built in (Debian package libptscotch-dev)"
   exit 77
-}
-transports=$(dirname "$(command -v npu-plan)")/../lib/npu/transports
-command -v mpirun >/dev/null || skip "there is no mpirun (Debian package openmpi-bin)"
-[ -e "$transports/npu_transport_mpi.so" ] || skip "the transport over MPI is not built (Debian package libopenmpi-dev)"
-[ -e "$transports/npu_partitioner_ptscotch.so" ] || skip "PT-Scotch is not built in (Debian package libptscotch-dev)"
-# Open MPI refuses to run as root and on fewer processors than ranks unless it is told to.
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-together() {
-  count=$1
-  shift
-  timeout 300 mpirun --oversubscribe --bind-to none -n "$count" "$@"
-}
-together 2 true 2>/dev/null || skip "MPI does not start here"
+fi
 cp "$TESTDATA"/gnn/* .
 input="--model graphsage.json --profile profile.json --devices cpu,npu --select greedy --pad 16"
 # shellcheck disable=SC2086 # $input
@@ -53,10 +42,6 @@ npu-plan --verify seeds.json | grep '"ok"'
 together 2 npu-plan rmat.csr $input -k 4 --report -o report.json 2>&1 | grep '^parts by\|PT-Scotch'
 cut 2 rmat.csr -k 4 --undirected -o undirected.json
 npu-plan --verify undirected.json | grep '"ok"'
-cut 3 rmat.csr -k 4 --partitioner metis -o metis3.json
-# shellcheck disable=SC2086 # $input
-npu-plan -q rmat.csr $input -k 4 --partitioner metis --partition-file metis3.part -o metis1.json
-cmp metis1.json metis3.json && echo "METIS, named: the plan of a single process"
 # More processes than a small graph has use for, one alone, and a graph that nobody has to cut.
 npu-plan -q graph.mtx --csr small.csr --model graphsage.json --profile profile.json -k 4 --pad 16 -o small.json
 for count in 1 8; do
@@ -100,6 +85,25 @@ refused rmat.csr -k 4 --ranks 8
 refused rmat.csr --devices gpu,tpu
 refused graph.mtx -k 4
 ls refused.json
+# Every process in a folder of its own: one does not see the graph, or sees another one of that name.
+mkdir at-0 at-1 at-2
+ln -s ../graphsage.json ../profile.json at-0
+cp rmat.csr at-0
+cp rmat.csr at-2
+elsewhere() {
+  # shellcheck disable=SC2016 # in the processes
+  together 3 sh -c 'cd "at-${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" && exec "$@"' - npu-plan rmat.csr $input -k 4 --ranks 4 "$@" -o plan.json >out 2>err
+  echo "exit $?"
+  grep '^npu-plan' err | grep -v uncertain
+  cat out
+}
+elsewhere
+npu-plan --verify at-0/plan.json | grep '"ok"'
+elsewhere --partitioner ptscotch
+cp small.csr at-1/rmat.csr
+elsewhere
+mv at-0/rmat.csr at-1
+elsewhere
 # Named or not, without the shared object.
 mkdir -p bare/bin bare/lib/npu/transports
 cp "$(command -v npu-plan)" bare/bin
@@ -109,8 +113,3 @@ for method in ptscotch auto; do
   together 2 bare/bin/npu-plan rmat.csr $input -k 4 --partitioner $method -o bare.json 2>&1 |
     grep '^npu-plan' | sed 's| in /[^ ]*transports| in FOLDER|'
 done
-rm bare/lib/npu/transports/npu_transport_mpi.so
-# shellcheck disable=SC2086 # $input
-together 2 bare/bin/npu-plan rmat.csr $input -k 4 -o bare.json 2>&1 | grep '^npu-plan' | sed 's| in /[^ ]*transports| in FOLDER|'
-# Processes that were asked for different things.
-together 2 sh -c "npu-plan rmat.csr $input -k 4 --seed \$OMPI_COMM_WORLD_RANK" 2>&1 | grep '^npu-plan'

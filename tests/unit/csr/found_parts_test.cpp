@@ -121,3 +121,24 @@ TEST_CASE("limits are at least the mean, rounded up", "[graph][found]") {
   options.max_imbalance = {2.0};
   CHECK(part_limits(graph, options).most == std::vector<std::int64_t>{4});
 }
+
+TEST_CASE("limits that cannot be met end the search, and the best round is kept",
+          "[graph][found]") {
+  CsrGraph graph = with_hubs(600);
+  // One node has more than half of all edges' weight, so no part with it can keep 1.03 times a
+  // quarter.
+  const std::int64_t sum = graph.entry_count();
+  graph.node_weights[2 * 17 + 1] = 2 * sum;
+  MetisOptions options;
+  options.part_count = 4;
+  options.max_imbalance = {1.05, 1.03};
+  const PartLimits limits = part_limits(graph, options);
+  std::vector<std::int32_t> parts = in_blocks(600, 4, 0).part_of;
+  const double before = imbalance_of(graph, parts, 4)[1];
+  CHECK(balance_parts(graph, limits, parts, 2) < 12);  // the most: nothing has improved any more
+  CHECK(imbalance_of(graph, parts, 4)[0] <= 1.0501);
+  CHECK(imbalance_of(graph, parts, 4)[1] <= before);
+  std::vector<std::int32_t> again = in_blocks(600, 4, 0).part_of;
+  balance_parts(graph, limits, again, 1);
+  CHECK(again == parts);
+}

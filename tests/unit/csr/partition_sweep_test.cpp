@@ -160,4 +160,9 @@ TEST_CASE("a sweep passes faults on", "[graph][sweep]") {
   options.threads = 2;
   options.progress = [](double) { throw Error(ErrorCode::kIo, "interrupted"); };
   CHECK_THROWS_AS(partition_sweep(graph, options, times), Error);
+  // What several processes do together is not done by METIS instead.
+  options.progress = {};
+  options.partitioner = Partitioner::kPtScotch;
+  CHECK_THROWS_WITH(partition_sweep(graph, options, times),
+                    Catch::Matchers::Contains("PT-Scotch cuts no graph in a single process"));
 }

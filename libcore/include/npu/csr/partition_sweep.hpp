@@ -39,7 +39,7 @@ struct PartitionSweep {
 /// Cuts an undirected graph into each number of parts. METIS is not safe to be used by two threads,
 /// so its runs are processes side by side, as many as memory allows. The result is the same for any
 /// number of them and of threads, and with kMetis that of partition_with_metis, whose errors are
-/// thrown. `times` gets the phases "coarsen" and "partition".
+/// thrown; kPtScotch is Error kUsage. `times` gets the phases "coarsen" and "partition".
 PartitionSweep partition_sweep(const CsrGraph& graph, const SweepOptions& options,
                                PhaseTimes& times);
 

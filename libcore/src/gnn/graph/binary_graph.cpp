@@ -92,6 +92,13 @@ void copy_from(std::string_view bytes, std::size_t begin, std::size_t count,
   if (count > 0) std::memcpy(numbers.data(), bytes.data() + begin, count * sizeof(Number));
 }
 
+// The first row begins with the first edge, and the last one ends with the last.
+void check_ends(std::span<const std::int64_t> offsets, std::size_t edges, const std::string& file) {
+  if (offsets.front() == 0 && offsets.back() >= 0 && index_of(offsets.back()) == edges) return;
+  fail(file, "the rows go from " + std::to_string(offsets.front()) + " to " +
+                 std::to_string(offsets.back()) + ", expected 0 to " + std::to_string(edges));
+}
+
 // What is wrong with a row; empty if nothing is.
 std::string row_fault(std::span<const std::int64_t> offsets, std::span<const std::int32_t> sources,
                       std::int32_t node) {
@@ -130,11 +137,7 @@ DataGraph parse_binary_graph(std::string_view bytes, const std::string& file) {
   copy_from(bytes, sizeof(BinaryHeader), layout.nodes + 1, graph.offsets);
   if (layout.ids > 0) copy_from(bytes, layout.ids, layout.nodes, data.ids);
   copy_from(bytes, layout.sources, layout.edges, graph.neighbors);
-  if (graph.offsets.front() != 0 || index_of(graph.offsets.back()) != layout.edges) {
-    fail(file, "the rows go from " + std::to_string(graph.offsets.front()) + " to " +
-                   std::to_string(graph.offsets.back()) + ", expected 0 to " +
-                   std::to_string(layout.edges));
-  }
+  check_ends(graph.offsets, layout.edges, file);
   for (std::int32_t v = 0; v < graph.node_count(); ++v) {
     if (const std::string fault = row_fault(graph.offsets, graph.neighbors, v); !fault.empty()) {
       fail(file, fault);
@@ -170,6 +173,7 @@ GraphRows::GraphRows(std::shared_ptr<const MappedFile> file) : file_(std::move(f
   offsets_ = {reinterpret_cast<const std::int64_t*>(file_->data() + sizeof(BinaryHeader)),
               layout.nodes + 1};
   sources_ = {reinterpret_cast<const std::int32_t*>(file_->data() + layout.sources), layout.edges};
+  check_ends(offsets_, layout.edges, file_->path());
 }
 
 std::span<const std::int32_t> GraphRows::row(std::int32_t node) const {

@@ -29,7 +29,8 @@ class GraphRows {
   /// Refers to the graph.
   explicit GraphRows(const CsrGraph& graph);
   explicit GraphRows(std::shared_ptr<const CsrGraph> graph);
-  /// Throws Error kParse for a header or a size that is wrong.
+  /// Throws Error kParse for a header or a size that is wrong, and for rows that do not begin and
+  /// end with the edges.
   explicit GraphRows(std::shared_ptr<const MappedFile> file);
 
   std::int32_t node_count() const noexcept {

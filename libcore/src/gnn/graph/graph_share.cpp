@@ -6,9 +6,13 @@
 // gets the pair of source and target. Loops and parallel edges are dropped before, and the rest
 // merged by sorting each row.
 //
+// The processes may see different files under one name. Before they exchange anything they compare
+// the numbers of nodes and edges and where each of them begins, on which sizes and owners depend;
+// what they get from others is checked against that.
+//
 // O(share log degree) time. Memory: 8 bytes for each pair that is sent or received, then 12 for
 // each entry of the share while rows are merged, and 8 after; of the file, only the own rows are
-// touched.
+// touched, and the places where rows of other processes begin.
 #include "gnn/graph/graph_share.hpp"
 
 #include <unistd.h>
@@ -18,6 +22,7 @@
 #include <numeric>
 
 #include "gnn/graph/binary_graph.hpp"
+#include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"
 
@@ -37,26 +42,28 @@ class ShareReader {
     do_together(&processes, [&] {
       rows_ = std::make_unique<GraphRows>(std::make_shared<const MappedFile>(path));
       find_bounds();
-      count_pairs();
     });
+    compare(path);
+    do_together(&processes, [&] { count_pairs(); });
   }
 
   GraphShare read(bool add_reverses) {
     exchange();
     GraphShare share;
-    std::vector<std::int64_t> in_edges;
+    std::vector<std::int64_t> sums;
     do_together(&processes_, [&] {
+      check_pairs();
       merge(share);
-      in_edges = count_in_edges(share, add_reverses);
+      share.weights = count_in_edges(share, add_reverses);
+      sums = {share.offsets.back(),
+              std::accumulate(share.weights.begin(), share.weights.end(), std::int64_t{0})};
     });
-    std::vector<std::int64_t> sums{
-        share.offsets.back(), std::accumulate(in_edges.begin(), in_edges.end(), std::int64_t{0})};
     processes_.sum(sums);
     share.all_nodes = rows_->node_count();
     share.all_entries = sums[0];
+    share.all_in_edges = sums[1];
     const std::int64_t mean = std::max<std::int64_t>(1, sums[1] / share.all_nodes);
     share.all_weights = mean * share.all_nodes + sums[1];
-    share.weights = std::move(in_edges);
     for (std::int64_t& weight : share.weights) weight += mean;
     return share;
   }
@@ -95,6 +102,31 @@ class ShareReader {
     bounds_.push_back(nodes);
   }
 
+  // What has to be the same in all processes, as one number from 0 on.
+  std::int64_t digest() const {
+    std::uint64_t hash = 14695981039346656037U;  // FNV-1a, over numbers
+    const auto add = [&](std::int64_t number) {
+      hash = (hash ^ static_cast<std::uint64_t>(number)) * 1099511628211U;
+    };
+    add(rows_->entry_count());
+    for (const std::int32_t node : bounds_) add(node);
+    return static_cast<std::int64_t>(hash >> 2);
+  }
+
+  void compare(const std::string& path) const {
+    const std::int64_t own = digest();
+    const std::int64_t least = processes_.smallest(own);
+    const std::int64_t most = -processes_.smallest(-own);
+    do_together(&processes_, [&] {
+      if (least == most) return;
+      throw Error(ErrorCode::kParse,
+                  "the processes read different graphs: this one has " +
+                      std::to_string(rows_->node_count()) + " nodes and " +
+                      std::to_string(rows_->entry_count()) + " edges",
+                  {.file = path});
+    });
+  }
+
   // Calls `visit(source, target)` for each edge into an own node, parallel ones once, without
   // loops.
   template <typename Visit>
@@ -118,27 +150,19 @@ class ShareReader {
 
   void exchange() {
     processes_.sum(counts_);
+    if (size() == 1) return;
     TransportPeers from;
     TransportPeers to;
-    std::vector<std::int64_t> next(index_of(size()), 0);
-    std::int64_t sent = 0;
-    std::int64_t received = 0;
-    for (std::int32_t rank = 0; rank < size(); ++rank) {
-      next[index_of(rank)] = sent;
-      if (const std::int64_t count = counts_[index_of(std::int64_t{rank_} * size() + rank)]) {
-        to.ranks.push_back(rank);
-        to.rows.push_back(count);
-        sent += count;
-      }
-      if (const std::int64_t count = counts_[index_of(std::int64_t{rank} * size() + rank_)]) {
-        from.ranks.push_back(rank);
-        from.rows.push_back(count);
-        received += count;
-      }
-    }
-    if (size() == 1) return;
     std::vector<Pair> out;
     do_together(&processes_, [&] {
+      std::vector<std::int64_t> next(index_of(size()), 0);
+      std::int64_t sent = 0;
+      std::int64_t received = 0;
+      for (std::int32_t rank = 0; rank < size(); ++rank) {
+        next[index_of(rank)] = sent;
+        sent += add_peer(to, rank, rank_, rank);
+        received += add_peer(from, rank, rank, rank_);
+      }
       out.resize(index_of(sent));
       in_.resize(index_of(received));
       for_each_in_edge([&](std::int32_t u, std::int32_t v) {
@@ -149,6 +173,34 @@ class ShareReader {
     processes_.connect(from, to);
     processes_.start(out.data(), in_.data(), sizeof(Pair));
     processes_.finish();
+  }
+
+  // A rank with the pairs that go from one process to another, if there are any; how many.
+  std::int64_t add_peer(TransportPeers& peers, std::int32_t peer, std::int32_t from,
+                        std::int32_t to) const {
+    const std::int64_t count = counts_[index_of(std::int64_t{from} * size() + to)];
+    if (count > 0) {
+      peers.ranks.push_back(peer);
+      peers.rows.push_back(count);
+    }
+    return count;
+  }
+
+  // Edges from own nodes to those of others.
+  void check_pairs() const {
+    const std::int32_t nodes = rows_->node_count();
+    for (const Pair& pair : in_) {
+      const bool is_of_other = pair.target < own_begin() || pair.target >= own_end();
+      if (pair.source >= own_begin() && pair.source < own_end() && is_of_other &&
+          pair.target >= 0 && pair.target < nodes) {
+        continue;
+      }
+      throw Error(ErrorCode::kParse,
+                  "another process tells of an edge from node " + std::to_string(pair.source) +
+                      " to node " + std::to_string(pair.target) +
+                      ", expected one that leaves nodes " + std::to_string(own_begin()) + " to " +
+                      std::to_string(own_end() - 1));
+    }
   }
 
   // Calls `visit(node, neighbor)` for both ends of each edge as far as they are own nodes.

@@ -21,6 +21,7 @@ struct GraphShare {
   std::int64_t all_nodes = 0;
   std::int64_t all_entries = 0;
   std::int64_t all_weights = 0;
+  std::int64_t all_in_edges = 0;  ///< of the directed graph, with the reverses that were added
 
   std::int32_t node_count() const noexcept { return static_cast<std::int32_t>(offsets.size()) - 1; }
   /// Refers to this.
@@ -35,7 +36,7 @@ bool has_shares(const std::string& path);
 /// gets from the other processes the edges that leave the own nodes; collective, and the
 /// transport's one connection is used up. `add_reverses`: in-edges are counted as if every missing
 /// reverse edge was there. Throws what do_together throws, Error kParse for a row that is not
-/// sound.
+/// sound, and if the processes see different graphs.
 GraphShare read_graph_share(const std::string& path, bool add_reverses, const Transport& processes);
 
 }  // namespace npu::gnn

@@ -197,6 +197,15 @@ std::int64_t largest_pad(std::int64_t nodes, std::int64_t edges) {
   return std::max({kAnyGraph, nodes, edges});
 }
 
+void check_pad(std::int64_t pad, std::int64_t nodes, std::int64_t edges) {
+  const std::int64_t most = largest_pad(nodes, edges);
+  if (pad <= most) return;
+  throw Error(ErrorCode::kUsage, "--pad " + std::to_string(pad) + ": expected at most " +
+                                     std::to_string(most) + " for a graph of " +
+                                     std::to_string(nodes) + " nodes and " + std::to_string(edges) +
+                                     " edges");
+}
+
 std::int64_t padded_size(std::int64_t value, std::int64_t pad) {
   return std::max<std::int64_t>(1, (value + pad - 1) / pad) * pad;
 }

@@ -12,6 +12,9 @@ namespace npu::gnn {
 /// more would only take memory.
 std::int64_t largest_pad(std::int64_t nodes, std::int64_t edges);
 
+/// Throws Error kUsage, which names --pad, for a quantum above that.
+void check_pad(std::int64_t pad, std::int64_t nodes, std::int64_t edges);
+
 /// `value`, rounded up to a multiple of `pad`, at least once.
 std::int64_t padded_size(std::int64_t value, std::int64_t pad);
 

@@ -235,12 +235,8 @@ void read_layers(const PlanOptions& options, const Target& target, PlanInput& in
   exclude_stages(options.settings, input);
 }
 
-}  // namespace
-
-namespace {
-
 // Of the graph as a whole: k = 1 is always tried.
-void check_pad(std::int64_t pad, const PlanInput& input) {
+void check_pad_of(const PlanInput& input, std::int64_t pad) {
   std::int64_t nodes = 0;
   std::int64_t edges = 0;
   if (input.graph) {
@@ -251,12 +247,7 @@ void check_pad(std::int64_t pad, const PlanInput& input) {
     nodes = std::max(nodes, size.n);
     edges = std::max(edges, size.m);
   }
-  const std::int64_t most = largest_pad(nodes, edges);
-  if (pad <= most) return;
-  throw Error(ErrorCode::kUsage, "--pad " + std::to_string(pad) + ": expected at most " +
-                                     std::to_string(most) + " for a graph of " +
-                                     std::to_string(nodes) + " nodes and " + std::to_string(edges) +
-                                     " edges");
+  check_pad(pad, nodes, edges);
 }
 
 }  // namespace
@@ -300,7 +291,7 @@ void read_plan_graph(const PlanOptions& options, PlanInput& input, Diagnostics& 
     input.subgraphs = parse_subgraphs(parse_json(read_file(options.subgraphs), options.subgraphs),
                                       options.subgraphs);
   }
-  check_pad(options.pad, input);
+  check_pad_of(input, options.pad);
 }
 
 std::unique_ptr<PlanInput> read_plan_input(const PlanOptions& options, Diagnostics& diagnostics) {

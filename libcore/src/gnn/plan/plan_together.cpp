@@ -12,12 +12,14 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "gnn/graph/edge_rows.hpp"
 #include "gnn/graph/graph_share.hpp"
+#include "gnn/plan/check_plan.hpp"
 #include "gnn/plan/part_counts.hpp"
 #include "npu/support/ids.hpp"
 #include "transport/share_partitioner.hpp"
@@ -57,14 +59,9 @@ struct CutJob {
 
 class PlanProcesses {
  public:
-  PlanProcesses(const PlanOptions& options, Diagnostics& diagnostics)
-      : options_(options), diagnostics_(diagnostics), launched_(launched_as()) {
-    try {
-      processes_ = Transport::join("mpi");
-    } catch (const Error&) {
-      if (launched_.rank != 0) throw FailedElsewhere{};
-      throw;
-    }
+  PlanProcesses(const PlanOptions& options, Diagnostics& diagnostics,
+                std::unique_ptr<Transport> processes)
+      : options_(options), diagnostics_(diagnostics), processes_(std::move(processes)) {
     check_start();
   }
 
@@ -91,7 +88,8 @@ class PlanProcesses {
     processes_->leave();
     processes_.reset();
     if (input == nullptr) return nullptr;
-    if (!refusal.empty() && options_.partitioner == Partitioner::kAutomatic) {
+    if (!refusal.empty() && !options_.graph.empty() &&
+        options_.partitioner == Partitioner::kAutomatic) {
       diagnostics_.note({.file = options_.graph},
                         "the first process cuts the graph by METIS: " + refusal);
     }
@@ -104,21 +102,24 @@ class PlanProcesses {
 
   // Processes that do not find one another, or that have other things to do.
   void check_start() const {
-    if (processes_->size() != launched_.size) {
-      if (launched_.rank != 0) throw FailedElsewhere{};
+    const LaunchedAs launched = launched_as();
+    if (processes_->size() != launched.size) {
+      if (launched.rank != 0) throw FailedElsewhere{};
       throw Error(ErrorCode::kFailed, "the launcher has started " +
-                                          count_text(launched_.size, "process", "processes") +
+                                          count_text(launched.size, "process", "processes") +
                                           ", MPI found " + std::to_string(processes_->size()) +
                                           ": is it the launcher of another MPI?");
     }
-    const std::int64_t own = digest_of(options_);
+    std::int64_t own = 0;
+    do_together(processes_.get(), [&] { own = digest_of(options_); });
     const std::int64_t least = processes_->smallest(own);
     const std::int64_t most = -processes_->smallest(-own);
     do_together(processes_.get(), [&] {
       if (least == most) return;
       throw Error(ErrorCode::kUsage,
                   "the processes of one launcher were started with different options; those of "
-                  "one plan get the same");
+                  "one plan get the same, and for plans of their own they are started by 'env -u " +
+                      std::string(launched.size_variable) + " npu-plan'");
     });
   }
 
@@ -130,12 +131,14 @@ class PlanProcesses {
     }
     if (options_.graph.empty()) return "there is no GRAPH to cut";
     if (options_.minimize_volume) return "PT-Scotch does not look for a small halo";
-    if (!has_shares(options_.graph)) {
-      return "PT-Scotch gets shares of a graph in binary form, which npu-plan --csr writes";
-    }
     try {
+      if (!has_shares(options_.graph)) {
+        return "PT-Scotch gets shares of a graph in binary form, which npu-plan --csr writes";
+      }
       partitioner_.emplace(kPartitionerName);
     } catch (const Error& error) {
+      // The first process needs the graph whoever cuts it.
+      if (is_first() && error.code() != ErrorCode::kUnsupported) throw;
       return error.message();
     }
     return {};
@@ -145,8 +148,10 @@ class PlanProcesses {
   std::string refusal_of_all() {
     std::string refusal;
     do_together(processes_.get(), [&] { refusal = own_refusal(); });
-    if (processes_->smallest(refusal.empty() ? 1 : 0) == 1 || !refusal.empty()) return refusal;
-    return "another process cannot: it does not see the graph or has no PT-Scotch";
+    const std::int64_t first =
+        processes_->smallest(refusal.empty() ? processes_->size() : processes_->rank());
+    if (first == processes_->size() || !refusal.empty()) return refusal;
+    return "process " + std::to_string(first) + " does not see the graph or has no PT-Scotch";
   }
 
   FoundCuts cut(PhaseTimes& times) {
@@ -156,17 +161,21 @@ class PlanProcesses {
         read_graph_share(options_.graph, options_.graph_options.undirected, *processes_);
     phase.emplace(times, "partition");
     FoundCuts found{kPartitionerName, processes_->size(), {}};
-    for (const CutJob& job : jobs(share)) {
-      std::vector<std::int32_t> own;
+    std::vector<CutJob> jobs;
+    do_together(processes_.get(), [&] {
+      check_pad(options_.pad, share.all_nodes, share.all_in_edges);
+      jobs = jobs_of(share);
+    });
+    for (const CutJob& job : jobs) {
       do_together(processes_.get(), [&] {
         if (!is_first()) return;
         report_progress(options_.progress, 0, "partition into " + std::to_string(job.count));
+        found.parts.push_back({job.count, job.seed, {}});
+        found.parts.back().part_of.reserve(index_of(share.all_nodes));
       });
-      do_together(processes_.get(), [&] {
-        own = partitioner_->cut(*processes_, share.view(), job.count, goal(), job.seed);
-      });
-      std::vector<std::int32_t> all = collected(share, own);
-      if (is_first()) found.parts.push_back({job.count, job.seed, std::move(all)});
+      const std::vector<std::int32_t> own =
+          partitioner_->cut(*processes_, share.view(), job.count, goal(), job.seed);
+      collect(share, own, is_first() ? &found.parts.back().part_of : nullptr);
     }
     return found;
   }
@@ -175,13 +184,10 @@ class PlanProcesses {
   double goal() const { return std::min(options_.node_imbalance, options_.edge_imbalance) - 1; }
 
   // Numbers of parts with seeds, but for cuts that take no partitioner.
-  std::vector<CutJob> jobs(const GraphShare& share) const {
+  std::vector<CutJob> jobs_of(const GraphShare& share) const {
     std::vector<CutJob> jobs;
-    std::vector<std::int32_t> counts;
     Diagnostics ignored;  // the first process warns later
-    do_together(processes_.get(),
-                [&] { counts = counts_to_try(options_, share.all_nodes, ignored); });
-    for (const std::int32_t count : counts) {
+    for (const std::int32_t count : counts_to_try(options_, share.all_nodes, ignored)) {
       if (count < 2 || count >= share.all_nodes || share.all_entries == 0) continue;
       for (std::int32_t s = 0; s < options_.seed_count; ++s) {
         jobs.push_back({count, options_.seed + static_cast<std::uint64_t>(s)});
@@ -190,29 +196,30 @@ class PlanProcesses {
     return jobs;
   }
 
-  // The parts of all nodes, in the first process.
-  std::vector<std::int32_t> collected(const GraphShare& share,
-                                      const std::vector<std::int32_t>& own) const {
-    std::vector<std::int32_t> all;
+  // Adds the parts of all nodes to `all`, which has room for them, in the process that gives it.
+  void collect(const GraphShare& share, const std::vector<std::int32_t>& own,
+               std::vector<std::int32_t>* all) const {
+    std::vector<std::int64_t> numbers;
+    do_together(processes_.get(),
+                [&] { numbers.resize(index_of(std::min(kCollected, share.all_nodes))); });
     const auto own_nodes = static_cast<std::int64_t>(own.size());
     for (std::int64_t begin = 0; begin < share.all_nodes; begin += kCollected) {
-      std::vector<std::int64_t> piece(index_of(std::min(kCollected, share.all_nodes - begin)), 0);
-      const auto count = static_cast<std::int64_t>(piece.size());
+      const std::int64_t count = std::min(kCollected, share.all_nodes - begin);
+      const std::span<std::int64_t> piece = std::span(numbers).first(index_of(count));
+      std::fill(piece.begin(), piece.end(), 0);
       const std::int64_t from = std::max(begin, std::int64_t{share.first});
       const std::int64_t to = std::min(begin + count, share.first + own_nodes);
       for (std::int64_t v = from; v < to; ++v) {
         piece[index_of(v - begin)] = own[index_of(v - share.first)];
       }
       processes_->sum(piece);
-      if (!is_first()) continue;
-      for (const std::int64_t part : piece) all.push_back(static_cast<std::int32_t>(part));
+      if (all == nullptr) continue;
+      for (const std::int64_t part : piece) all->push_back(static_cast<std::int32_t>(part));
     }
-    return all;
   }
 
   const PlanOptions& options_;
   Diagnostics& diagnostics_;
-  LaunchedAs launched_;
   std::unique_ptr<Transport> processes_;
   std::optional<SharePartitioner> partitioner_;
 };
@@ -224,7 +231,18 @@ bool plans_together(const PlanOptions& options) {
 }
 
 std::unique_ptr<PlanInput> read_together(const PlanOptions& options, Diagnostics& diagnostics) {
-  return PlanProcesses(options, diagnostics).read();
+  const bool is_named = options.partitioner == Partitioner::kPtScotch;
+  std::unique_ptr<Transport> processes;
+  try {
+    processes = Transport::join(
+        "mpi", is_named ? "--partitioner ptscotch" : "planning in several processes");
+  } catch (const Error& error) {
+    if (is_named || error.code() != ErrorCode::kUnsupported) throw;
+    if (launched_as().rank != 0) return nullptr;
+    diagnostics.note({}, "the first process plans alone: " + error.message());
+  }
+  if (processes == nullptr) return read_plan_input(options, diagnostics);
+  return PlanProcesses(options, diagnostics, std::move(processes)).read();
 }
 
 }  // namespace npu::gnn

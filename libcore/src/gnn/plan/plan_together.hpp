@@ -15,8 +15,9 @@ bool plans_together(const PlanOptions& options);
 /// As read_plan_input, in every process that the launcher has started: they cut the graph together,
 /// and the first one gets the input with the parts that were found, PlanInput::found. The others
 /// have done their share then and get null. If PT-Scotch cannot cut the graph and nobody has named
-/// it, the first one gets the input without parts, and a note says why. Throws FailedElsewhere in
-/// all processes but the one that says what went wrong.
+/// it, or if there is no transport, the first one gets the input without parts, and a note says
+/// why. Throws FailedElsewhere in all processes but the one that says what went wrong; a process
+/// that cannot join the others says so itself.
 std::unique_ptr<PlanInput> read_together(const PlanOptions& options, Diagnostics& diagnostics);
 
 }  // namespace npu::gnn

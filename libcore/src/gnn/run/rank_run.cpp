@@ -77,7 +77,7 @@ std::unique_ptr<RankRun> RankRun::open(const RunOptions& options, Plan& plan) {
   if (!plan.ranks) return nullptr;
   std::unique_ptr<RankRun> run(new RankRun(std::move(plan)));
   if (planned == 1) return run;
-  run->transport_ = Transport::join("mpi");
+  run->transport_ = Transport::join("mpi", "a plan for several ranks");
   run->transport_->on_leave(options.left);
   if (run->transport_->size() == planned) return run;
   throw Error(ErrorCode::kFailed, "the launcher has started " + processes_text(planned) +

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -16,6 +17,7 @@
 #include "gnn/graph/binary_graph.hpp"
 #include "npu/gnn/symmetrize.hpp"
 #include "npu/support/error.hpp"
+#include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"
 #include "support/temporary_folder.hpp"
 #include "transport/share_partitioner.hpp"
@@ -43,6 +45,7 @@ struct Room {
   std::vector<std::vector<std::int64_t>> values;
   std::vector<const std::byte*> out;
   std::vector<Peers> to;
+  std::optional<std::int32_t> sent_instead;  // by rank 0, as the first number of its first row
 };
 
 Room& room() {
@@ -80,6 +83,9 @@ const char* start(const void* out, void* in, std::int64_t row_bytes) {
     for (std::size_t j = 0; to.ranks[j] != own_rank; ++j) before += to.rows[j];
     const std::size_t bytes = index_of(own_from.rows[i] * row_bytes);
     std::memcpy(next, room().out[peer] + before * row_bytes, bytes);
+    if (peer == 0 && bytes > 0 && room().sent_instead) {
+      std::memcpy(next, &*room().sent_instead, sizeof(std::int32_t));
+    }
     next += bytes;
   }
   meet();
@@ -163,6 +169,38 @@ std::vector<GraphShare> shares_of(const std::string& path, std::int32_t count, b
   return shares;
 }
 
+// What the one rank says that speaks, if all of them fail.
+template <typename Work>
+std::string fault_of(std::int32_t count, const Work& work) {
+  std::mutex mutex;
+  std::vector<std::string> spoken;
+  std::int32_t silent = 0;
+  in_ranks(count, [&](const Transport& transport) {
+    try {
+      work(transport);
+    } catch (const Error& error) {
+      const std::lock_guard lock(mutex);
+      spoken.push_back(error.message());
+    } catch (const FailedElsewhere&) {
+      const std::lock_guard lock(mutex);
+      ++silent;
+    }
+  });
+  CHECK(spoken.size() == 1);
+  CHECK(silent == count - 1);
+  return spoken.empty() ? "" : spoken.front();
+}
+
+// A file in binary form with one of its offsets changed.
+std::string with_offset(const std::string& path, const DataGraph& data, std::size_t which,
+                        std::int64_t offset) {
+  write_binary_graph(path, data);
+  std::string bytes = read_file(path);
+  std::memcpy(bytes.data() + 64 + 8 * which, &offset, sizeof offset);
+  write_file_atomically(path, bytes);
+  return path;
+}
+
 }  // namespace
 
 TEST_CASE("shares add up to the undirected graph", "[gnn][share]") {
@@ -207,24 +245,99 @@ TEST_CASE("a row that is not sound ends all ranks, and one says why", "[gnn][sha
   DataGraph data = random_graph(40, 200, 4);
   data.in_edges.neighbors.back() = 99;
   write_binary_graph(path, data);
-  std::atomic<int> spoken{0};
-  std::atomic<int> silent{0};
-  in_ranks(3, [&](const Transport& transport) {
-    try {
-      read_graph_share(path, false, transport);
-    } catch (const Error& error) {
-      spoken += error.code() == ErrorCode::kParse ? 1 : 100;
-    } catch (const FailedElsewhere&) {
-      ++silent;
-    }
-  });
-  CHECK(spoken == 1);
-  CHECK(silent == 2);
+  CHECK(fault_of(3, [&](const Transport& ranks) {
+          read_graph_share(path, false, ranks);
+        }).find("has the source 99") != std::string::npos);
   CHECK_FALSE(has_shares("-"));
   CHECK_THROWS_AS(has_shares(folder / "missing.csr"), Error);
 }
 
+TEST_CASE("ranks that see different files of one name end, and one says why", "[gnn][share]") {
+  const test::TemporaryFolder folder;
+  const DataGraph first = random_graph(60, 300, 5);
+  write_binary_graph(folder / "first.csr", first);
+  const auto fault_beside = [&](const DataGraph& other) {
+    write_binary_graph(folder / "other.csr", other);
+    return fault_of(3, [&](const Transport& ranks) {
+      read_graph_share(folder / (ranks.rank() == 1 ? "other.csr" : "first.csr"), false, ranks);
+    });
+  };
+  // Fewer nodes, so that its owner of a node is another; as many, but edges elsewhere; and with an
+  // edge less.
+  CHECK(fault_beside(random_graph(30, 300, 5)).find("the processes read different graphs") == 0);
+  DataGraph turned = random_graph(60, 300, 5);
+  std::vector<std::int64_t>& offsets = turned.in_edges.offsets;
+  for (std::size_t v = 0; v < 60; ++v) {
+    offsets[v + 1] = offsets[v] + first.in_edges.degree(static_cast<std::int32_t>(59 - v));
+  }
+  std::fill(turned.in_edges.neighbors.begin(), turned.in_edges.neighbors.end(), 59);
+  CHECK(fault_beside(turned) ==
+        "the processes read different graphs: this one has 60 nodes and 300 edges");
+  CHECK(fault_beside(random_graph(60, 299, 5)).find("this one has 60 nodes and 300 edges") !=
+        std::string::npos);
+  // Rows that begin alike are not told apart; their edges go where they belong all the same.
+  DataGraph alike = first;
+  std::fill(alike.in_edges.neighbors.begin(), alike.in_edges.neighbors.end(), 7);
+  write_binary_graph(folder / "other.csr", alike);
+  std::atomic<std::int64_t> entries{0};
+  in_ranks(3, [&](const Transport& ranks) {
+    const GraphShare share =
+        read_graph_share(folder / (ranks.rank() == 2 ? "other.csr" : "first.csr"), false, ranks);
+    entries += share.offsets.back();
+    CHECK(std::all_of(share.neighbors.begin(), share.neighbors.end(),
+                      [](std::int64_t neighbor) { return neighbor >= 0 && neighbor < 60; }));
+  });
+  CHECK(entries > 0);
+}
+
+TEST_CASE("pairs that another rank may not send are refused", "[gnn][share]") {
+  const test::TemporaryFolder folder;
+  write_binary_graph(folder / "graph.csr", random_graph(60, 300, 6));
+  for (const std::int32_t wrong : {-1, 60, 59}) {
+    room().sent_instead = wrong;  // rank 0 sends it as the source; 59 is the last rank's
+    const std::string fault = fault_of(
+        3, [&](const Transport& ranks) { read_graph_share(folder / "graph.csr", false, ranks); });
+    CHECK(fault.find("another process tells of an edge from node " + std::to_string(wrong)) == 0);
+  }
+  room().sent_instead.reset();
+}
+
+TEST_CASE("rows that do not begin and end with the edges end all ranks", "[gnn][share]") {
+  const test::TemporaryFolder folder;
+  const DataGraph data = random_graph(60, 300, 7);
+  const std::string path = folder / "graph.csr";
+  const auto fault = [&] {
+    return fault_of(3, [&](const Transport& ranks) { read_graph_share(path, false, ranks); });
+  };
+  with_offset(path, data, 0, 1);
+  CHECK(fault() == "the rows go from 1 to 300, expected 0 to 300");
+  with_offset(path, data, 0, -1);
+  CHECK(fault() == "the rows go from -1 to 300, expected 0 to 300");
+  with_offset(path, data, 60, 299);
+  CHECK(fault() == "the rows go from 0 to 299, expected 0 to 300");
+  // Backwards, at every place: where a share begins as well.
+  for (std::size_t node = 1; node < 60; ++node) {
+    with_offset(path, data, node, -5);
+    CHECK(fault().find("which is not within the 300 edges") != std::string::npos);
+    with_offset(path, data, node, 301);
+    CHECK(fault().find("which is not within the 300 edges") != std::string::npos);
+  }
+}
+
 namespace {
+
+const char* all_is_well() { return nullptr; }
+
+// One rank has a fault of its own, of which the others know.
+const char* cut_but_for_one(const npu_graph_share* share, std::int32_t parts, double /*imbalance*/,
+                            std::uint64_t /*seed*/, std::int32_t* part_of) {
+  if (own_rank == 1) return "no room in this rank";
+  std::fill_n(part_of, share->nodes, parts - 1);
+  return "";
+}
+
+constexpr npu_partitioner kButForOne{NPU_PARTITIONER_ABI_VERSION, 0, "but-for-one", all_is_well,
+                                     cut_but_for_one};
 
 const char* cut_in_turns(const npu_graph_share* share, std::int32_t parts, double imbalance,
                          std::uint64_t seed, std::int32_t* part_of) {
@@ -235,7 +348,8 @@ const char* cut_in_turns(const npu_graph_share* share, std::int32_t parts, doubl
   return imbalance > 0 ? nullptr : "no room";
 }
 
-constexpr npu_partitioner kInTurns{NPU_PARTITIONER_ABI_VERSION, 0, "turns", cut_in_turns};
+constexpr npu_partitioner kInTurns{NPU_PARTITIONER_ABI_VERSION, 0, "turns", all_is_well,
+                                   cut_in_turns};
 
 }  // namespace
 
@@ -251,5 +365,9 @@ TEST_CASE("a partitioner gets the share, and what it says is passed on", "[gnn][
     CHECK_THROWS_WITH(partitioner.cut(transport, share.view(), 3, 0.03, 13),
                       Catch::Matchers::Contains("partitioner 'turns': an unlucky seed"));
   });
+  // The rank with the fault speaks, not the first one.
+  CHECK(fault_of(3, [&](const Transport& ranks) {
+          SharePartitioner(kButForOne).cut(ranks, share.view(), 3, 0.03, 0);
+        }) == "partitioner 'but-for-one': no room in this rank");
   CHECK_THROWS_WITH(SharePartitioner("none"), Catch::Matchers::Contains("libptscotch-dev"));
 }

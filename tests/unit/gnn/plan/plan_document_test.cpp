@@ -75,6 +75,29 @@ TEST_CASE("a plan that is written and read is the same plan", "[plan][plan_docum
   }
 }
 
+TEST_CASE("a plan says who has cut the graph", "[plan][plan_document]") {
+  Plan plan = planned(of_graph());
+  REQUIRE(plan.partition);
+  const Json alone = to_json(plan).at("partition");
+  CHECK_FALSE(alone.contains("partitioner"));
+  CHECK_FALSE(alone.contains("processes"));
+  plan.partition->partitioner = "ptscotch";
+  plan.partition->processes = 3;
+  const Json document = to_json(plan);
+  CHECK(document.at("partition").at("partitioner") == "ptscotch");
+  CHECK(document.at("partition").at("processes") == 3);
+  const Plan again = plan_from_json(document, "plan.json");
+  CHECK(again == plan);
+  CHECK(to_json(again).dump() == document.dump());
+  CHECK(format_plan_report(again).find("parts by ptscotch in 3 processes\n") != std::string::npos);
+  Json wrong = document;
+  wrong.at("partition")["processes"] = -1;
+  CHECK(fault(wrong).find("/partition/processes: expected an integer") == 0);
+  wrong = document;
+  wrong.at("partition")["partitioner"] = 7;
+  CHECK(fault(wrong).find("/partition/partitioner: expected") == 0);
+}
+
 TEST_CASE("settings of devices are written as options take them", "[plan][plan_document]") {
   PlanOptions options = of_graph();
   options.settings.excluded = {{"npu", {1, 2}}};
