@@ -11,7 +11,7 @@ run() {
 }
 devices() { tr -d ' \n' <plan.json | grep -o '{"device":"[a-z]*"' | sort -u | sed 's/.*:"//; s/"$//' | tr '\n' ' '; }
 
-for case in 'graphsage 3' 'gcn 1' 'gat 1'; do
+for case in 'graphsage 3' 'gcn 2' 'gat 2'; do
   # shellcheck disable=SC2086 # words
   set -- $case
   plan graph.mtx --model "$1.json" -k "$2"

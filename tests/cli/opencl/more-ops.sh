@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sorting and quantization on the OpenCL device, with the kernels of both kinds of tiles: what the CPU gives.
+# Sorting and quantization on the OpenCL device, with the kernels of both kinds of tiles, and scatters that add up: what the
+# CPU gives.
 . "$CASES/lib.sh"
 need_opencl
 for tiles in cpu gpu; do
@@ -10,4 +11,7 @@ for tiles in cpu gpu; do
     echo "$model with tiles of a $tiles: exit $?, $(comparison verify <report)"
   done
 done
+npu-tag --target opencl "$CASES/opencl/scatters.json" | npu-fuse | npu-partition >plan.json
+npu-run plan.json --random-inputs 3 --verify cpu >report 2>beta # libtorch warns
+echo "scatters: exit $?, $(comparison verify <report)"
 tr -d ' ' <plan.json | grep -o '"device":"[a-z]*"' | sort -u

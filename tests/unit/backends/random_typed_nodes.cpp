@@ -355,10 +355,13 @@ void along_dimension(RandomNode& c, const std::string& op) {
   c.operand(shape, true, Values::kAny, type);
   Json attrs = {{"dim", dim - (r.coin() ? rank : 0)}};
   Shape space = shape;
-  if (name_of(op) == "index_select") {
+  if (name_of(op) == "index_select" || name_of(op) == "index_add") {
     space[at] = r.pick(1, 12);
     c.operand({space[at]}, true, Values::kIndices, r.coin() ? "int64" : "int32");
-    return c.finish(op, space, attrs, type);
+    if (name_of(op) == "index_select") return c.finish(op, space, attrs, type);
+    c.operand(space, true, Values::kAny, type);
+    if (r.coin()) attrs["alpha"] = 2;
+    return c.finish(op, shape, attrs, type);
   }
   for (std::size_t d = 0; d < space.size(); ++d) space[d] = r.pick(1, d == at ? 12 : space[d]);
   const bool gathers = name_of(op) == "gather";
@@ -371,6 +374,10 @@ void along_dimension(RandomNode& c, const std::string& op) {
     attrs["value"] = is_float(type) ? Json(1.5) : Json(4);
   } else {
     c.operand(space, true, Values::kAny, type);
+  }
+  if (name_of(op) == "scatter_reduce") {
+    attrs["reduce"] = r.one_of(std::vector<std::string>{"sum", "prod", "mean", "amax", "amin"});
+    if (r.coin()) attrs["include_self"] = false;
   }
   c.finish(op, shape, attrs, type);
 }
@@ -495,6 +502,7 @@ constexpr GeneratorRow kGenerators[] = {
     {"ge", comparison},
     {"gt", comparison},
     {"index", index},
+    {"index_add", along_dimension},
     {"index_put", index},
     {"index_put_", index},
     {"index_select", along_dimension},
@@ -528,6 +536,7 @@ constexpr GeneratorRow kGenerators[] = {
     {"scalar_tensor", creation},
     {"scatter", along_dimension},
     {"scatter_add", along_dimension},
+    {"scatter_reduce", along_dimension},
     {"select_scatter", overwritten},
     {"slice_scatter", overwritten},
     {"tile", parts},

@@ -378,6 +378,41 @@ TEST_CASE("sorts and quantization refuse arguments that do not fit") {
         "int8, uint8, int16 or int32");
 }
 
+TEST_CASE("scatters that add up refuse what does not fit them") {
+  const auto reduced = [](const char* how, const std::string& dtype) {
+    return refusal(one_node("aten.scatter_reduce.two",
+                            {{{3, 5}, dtype}, {{2, 4}, "int64"}, {{2, 4}, dtype}}, {3, 5},
+                            {{"dim", 0}, {"reduce", how}}, dtype));
+  };
+  for (const char* how : {"sum", "prod", "mean", "amax", "amin"}) {
+    CHECK(reduced(how, "float32") == "none");
+    CHECK(reduced(how, "int64") == "none");
+    CHECK(reduced(how, "float16") ==
+          "node 'y' (aten.scatter_reduce.two): sums of 16-bit floats are not supported");
+  }
+  CHECK(reduced("median", "float32") ==
+        "node 'y' (aten.scatter_reduce.two): 'reduce' is none of sum, prod, mean, amax and amin");
+  const auto added = [](const Shape& index, const Shape& source) {
+    return refusal(one_node("aten.index_add.default", {{{3, 5}}, {index, "int64"}, {source}},
+                            {3, 5}, {{"dim", 1}}));
+  };
+  CHECK(added({4}, {3, 4}) == "none");
+  CHECK(added({}, {3, 1}) == "none");
+  CHECK(added({4}, {3, 5}) == "node 'y' (aten.index_add.default): its source does not fit");
+  CHECK(added({3, 4}, {3, 4}) == "node 'y' (aten.index_add.default): its index does not fit");
+}
+
+TEST_CASE("a mean of what is scattered counts in memory of its own, and nothing is atomic") {
+  const auto lower = [](const char* how) {
+    return lowered(one_node("aten.scatter_reduce.two", {{{3, 5}}, {{2, 4}, "int64"}, {{2, 4}}},
+                            {3, 5}, {{"dim", 0}, {"reduce", how}}),
+                   true);
+  };
+  CHECK(lower("sum").plan.scratch_bytes == 0);
+  CHECK(lower("mean").plan.scratch_bytes >= 60);  // 15 counts of 4 bytes
+  CHECK(lower("mean").source.find("atomic") == std::string::npos);
+}
+
 TEST_CASE("local memory of all reductions of a kernel is compared with the device's") {
   const Graph norm =
       one_node("aten.layer_norm.default", {{{4, 300}}}, {4, 300}, {{"normalized_shape", {300}}});
