@@ -24,6 +24,24 @@ struct Crossing {
   std::vector<std::size_t> consumers;
 };
 
+/// What a transfer takes to another device than that which makes it. A plan may list transfers of
+/// what is there already, too (strategy contiguous does), which moves nothing.
+std::set<TensorId> find_moved(const PartitionPlan& plan) {
+  std::map<TensorId, const std::string*> makers;
+  for (const Partition& partition : plan.partitions) {
+    for (const TensorId id : partition.boundary.outputs) makers.emplace(id, &partition.device);
+  }
+  std::set<TensorId> moved;
+  for (const Transfer& transfer : plan.transfers) {
+    for (const TensorId id : transfer.tensors) {
+      const auto maker = makers.find(id);
+      const bool stays = maker != makers.end() && *maker->second == transfer.to_device;
+      if (!stays) moved.insert(id);
+    }
+  }
+  return moved;
+}
+
 std::map<TensorId, Crossing> find_crossings(const Graph& graph, const PartitionPlan& plan) {
   const std::set<TensorId> outputs(graph.graph_outputs().begin(), graph.graph_outputs().end());
   std::map<TensorId, Crossing> crossings;
@@ -38,10 +56,11 @@ std::map<TensorId, Crossing> find_crossings(const Graph& graph, const PartitionP
       if (found != crossings.end()) found->second.consumers.push_back(p);
     }
   }
+  const std::set<TensorId> moved = find_moved(plan);
   std::erase_if(crossings, [&](const auto& entry) {
     const Crossing& crossing = entry.second;
     const std::string& device = plan.partitions[crossing.producer].device;
-    return crossing.consumers.empty() ||
+    return crossing.consumers.empty() || moved.contains(entry.first) ||
            std::any_of(crossing.consumers.begin(), crossing.consumers.end(),
                        [&](std::size_t p) { return plan.partitions[p].device != device; });
   });
@@ -145,10 +164,7 @@ void check_layouts(const Graph& graph, const PartitionPlan& plan,
   const auto refuse = [](std::size_t partition, const std::string& text) {
     throw Error(ErrorCode::kInvalidGraph, "partition " + std::to_string(partition) + text);
   };
-  std::set<TensorId> moved;
-  for (const Transfer& transfer : plan.transfers) {
-    moved.insert(transfer.tensors.begin(), transfer.tensors.end());
-  }
+  const std::set<TensorId> moved = find_moved(plan);
   struct Known {
     std::size_t partition = 0;
     std::string layout;

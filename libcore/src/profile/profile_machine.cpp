@@ -184,6 +184,7 @@ class MachineProfiler {
       subject.weights = weights_of(subject.graph);
       CompileOptions compile;
       compile.threads = options_.threads;
+      compile.layouts = true;
       subject.model = compile_plan(subject.graph, plan, target_, subject.weights, compile, nullptr);
       ExecutorOptions run;
       run.threads = options_.threads;

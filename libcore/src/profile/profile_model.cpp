@@ -142,6 +142,7 @@ class ModelProfiler {
     compile.precision = options_.precision;
     compile.threads = options_.threads;
     compile.jobs = 0;
+    compile.layouts = true;  // as npu-run and npu-compile do, whose times these are to be
     return compile;
   }
 

@@ -27,3 +27,11 @@ sed 's/"backend": *"onednn"/"backend":"wrap4"/' parts.json >wrapped.json
 npu-run wrapped.json --random-weights 0 --random-inputs 1 --expect one.safetensors >report
 echo "exit $?, expect $(comparison expect <report)"
 WRAP4_FAULT=layouts npu-run wrapped.json --random-weights 0 --random-inputs 1 2>&1 >/dev/null | sed 's/ 0\.1\.0[^:]*:/ VERSION:/; s/wrap4 [^:]*:/wrap4 VERSION:/'
+unset NPU_BACKEND_PATH
+echo "a value that skips a partition on another device has a layout, though the plan lists a transfer of it:"
+npu-tag -t host --force cpu=away "$CASES/npu-run/layout_skip.json" >tagged.json
+npu-partition tagged.json | npu-run --random-weights 0 --random-inputs 1 --outputs one.safetensors >/dev/null
+npu-partition -s contiguous tagged.json | npu-compile --random-weights 0 -o skip.npub
+npu-compile --info skip.npub | grep -o '"layouts":{[^}]*}' | sed 's/onednn:[^"]*/LAYOUT/g'
+npu-run skip.npub --random-inputs 1 --expect one.safetensors >report
+echo "exit $?, expect $(comparison expect <report)"

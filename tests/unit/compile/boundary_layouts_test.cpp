@@ -108,6 +108,29 @@ TEST_CASE("outputs and what crosses to another device stay row-major", "[layouts
   CHECK(backends.asked.empty());
 }
 
+TEST_CASE("a transfer of what is on the device already moves nothing", "[layouts]") {
+  // The plan of strategy contiguous: first goes to the gpu's reader of x alone, and to its own.
+  GraphBuilder builder;
+  builder.input("x").node("first", "aten.relu.default", {"x"});
+  builder.node("second", "aten.neg.default", {"x"});
+  builder.node("third", "aten.add.Tensor", {"first", "second"}).output("third");
+  const Graph graph = builder.build();
+  PartitionPlan plan = plan_of(graph, {"npu", "gpu", "npu"});
+  const TensorId first = graph.find_tensor("first");
+  const TensorId second = graph.find_tensor("second");
+  plan.transfers.push_back({1, 2, "npu", {first, second}, 32});
+  const LayoutOffers all{{"first", {"b:1"}}, {"second", {"b:1"}}};
+  Backends backends{{all, all, all}};
+  CHECK(backends.agree(graph, plan) == LayoutNames{{"first", "b:1"}});
+  const auto made = compiled({{{"first", "b:1"}}, {}, {{"first", "b:1"}}});
+  const auto refused = Catch::Contains("goes to another device and has to be row-major");
+  CHECK_THROWS_WITH(check_layouts(graph, plan, made), !refused);  // backend "" is not there
+  // A transfer to a device where nobody reads it moves it all the same.
+  plan.transfers.push_back({0, 1, "gpu", {first}, 16});
+  CHECK(backends.agree(graph, plan).empty());
+  CHECK_THROWS_WITH(check_layouts(graph, plan, made), refused);
+}
+
 TEST_CASE("options without layouts are those that there were before", "[layouts]") {
   CHECK(compile_options_text("f32", {}) == R"({"precision":"f32"})");
   CHECK(compile_options_text("f32", {{"b", "l:2"}, {"a", "l:1"}}) ==
