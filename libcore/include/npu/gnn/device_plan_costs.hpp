@@ -43,10 +43,9 @@ struct DevicePlanCost {
   double transfer_ms = 0;                     ///< part of the above
   bool extrapolated = false;
   bool disturbed = false;
-  double compute_ms = 0;       ///< of all blocks, without transfers
-  double extrapolated_ms = 0;  ///< of the blocks outside of what was measured
-  double disturbed_ms = 0;     ///< of those whose times other work disturbed
-  std::string refusal;         ///< why the plan does not fit; empty if it does
+  double compute_ms = 0;    ///< of all blocks, without transfers
+  double disturbed_ms = 0;  ///< of the blocks whose times other work disturbed
+  std::string refusal;      ///< why the plan does not fit; empty if it does
 };
 
 /// Costs of plans from a profile. Keeps references to its arguments.

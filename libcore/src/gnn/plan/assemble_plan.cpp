@@ -19,9 +19,9 @@ namespace {
 // Half of the predictions of such a table are off by more.
 constexpr double kMostInterpolationError = 0.15;
 
-// So much of a plan's time may rest on times that are not vouched for: even if those were off by
-// half, the whole would be by 5 %.
-constexpr double kMostDoubtful = 0.1;
+// So much of a plan's time may rest on disturbed times: even if those are twice as long as they
+// should be, the whole is off by 5 %.
+constexpr double kMostDisturbed = 0.1;
 
 double rounded(double ms) { return std::round(ms * 1e6) / 1e6; }
 // A bound must not grow by rounding.
@@ -193,7 +193,6 @@ class Assembler {
       if (candidate.cost.extrapolated) ++plan_.extrapolated;
       if (candidate.cost.disturbed) ++plan_.disturbed;
       compute_ms_ += candidate.cost.compute_ms;
-      extrapolated_ms_ += candidate.cost.extrapolated_ms;
       disturbed_ms_ += candidate.cost.disturbed_ms;
     }
     max_load_ms_ += layer.selection.max_load;
@@ -236,7 +235,7 @@ class Assembler {
   // What a reader of the prediction has to know of the table.
   void add_uncertainty() {
     const std::string all = " of " + std::to_string(plan_.assignments.size()) + " assignments ";
-    if (extrapolated_ms_ > kMostDoubtful * compute_ms_) {
+    if (plan_.extrapolated > 0) {
       double largest = 0;
       for (const ProfileEntry& entry : input_.profile.entries) {
         largest = std::max(largest, entry.n);
@@ -246,7 +245,7 @@ class Assembler {
                                 std::to_string(static_cast<std::int64_t>(largest)) +
                                 " nodes): npu-profile --graph measures at the sizes of a graph");
     }
-    if (disturbed_ms_ > kMostDoubtful * compute_ms_) {
+    if (disturbed_ms_ > kMostDisturbed * compute_ms_) {
       plan_.uncertain.push_back(std::to_string(plan_.disturbed) + all +
                                 "go by times that other work on the machine disturbed: "
                                 "npu-profile measures those again");
@@ -321,7 +320,6 @@ class Assembler {
   std::vector<double> device_ms_;
   double max_load_ms_ = 0;
   double compute_ms_ = 0;
-  double extrapolated_ms_ = 0;
   double disturbed_ms_ = 0;
   double least_load_ms_ = 0;
   double load_bound_ms_ = 0;

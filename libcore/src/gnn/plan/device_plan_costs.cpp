@@ -289,7 +289,6 @@ DevicePlanCost DevicePlanCosts::cost(const DevicePlan& device_plan,
       cost.extrapolated = cost.extrapolated || estimate.extrapolated;
       cost.disturbed = cost.disturbed || estimate.disturbed;
       cost.compute_ms += estimate.value;
-      if (estimate.extrapolated) cost.extrapolated_ms += estimate.value;
       if (estimate.disturbed) cost.disturbed_ms += estimate.value;
       row.push_back(estimate.value);
       if (cost.refusal.empty()) {
