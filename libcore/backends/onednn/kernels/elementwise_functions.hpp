@@ -84,7 +84,8 @@ template <typename V>
   const V normal = x < kSmallest ? x * 16777216.0F : x;  // 2^24
   Int bits;
   std::memcpy(&bits, &normal, sizeof bits);
-  bits = 0x5F3759DF - (bits >> 1);
+  // Without the sign, which would overflow; what a negative x gives is replaced below.
+  bits = 0x5F3759DF - ((bits >> 1) & 0x3FFFFFFF);
   V y;
   std::memcpy(&y, &bits, sizeof y);
   const V half = normal * 0.5F;
