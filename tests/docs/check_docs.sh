@@ -9,6 +9,7 @@
 #   readme     the first example of README.md runs
 #   changelog  its first section is Unreleased
 #   onnx       the table of ops in npu-onnx(7) is that of the frontend
+#   kernels    npu(7) says of every kernel of the onednn backend what it promises
 #   versions   the table of versions in npu(7) is what the sources say, and other versions are met as it says
 # Exits 1 with a line for each fault, 77 if groff is missing.
 set -eu
@@ -141,6 +142,15 @@ check_onnx() {
   [ -s "$scratch/table" ] || fault "the frontend lists no op"
   cmp -s "$scratch/page" "$scratch/table" ||
     fault "man/npu-onnx.7 lacks ops or has others; npu-tag --list-ops --frontend onnx | scripts/onnx_op_table.sh prints its table"
+}
+
+check_kernels() {
+  sed -n 's/.*kName = "\([a-z0-9-]*\)";.*/\1/p' "$source"/libcore/backends/onednn/kernels/*.hpp | sort -u >"$scratch/kernels"
+  [ -s "$scratch/kernels" ] || fault "no kernel with a name in libcore/backends/onednn/kernels"
+  sed -n '/^\.Ss Numbers/,/^\.Ss Files/s/^\.It //p' "$source/man/npu.7" | tr -d ' ' | tr ',' '\n' | sort -u >"$scratch/page"
+  for kernel in $(comm -23 "$scratch/kernels" "$scratch/page"); do
+    fault "man/npu.7, section Numbers: kernel '$kernel' is not in the table"
+  done
 }
 
 # A folder to run examples in, which begin at the top of the repository.
@@ -278,6 +288,7 @@ case $check in
   changelog) check_changelog ;;
   versions) check_versions ;;
   onnx) check_onnx ;;
+  kernels) check_kernels ;;
   *) fault "unknown check '$check'" ;;
 esac
 exit $failed

@@ -2,6 +2,8 @@
 // What every kernel of this backend's own does with elements far above the others, infinities, NaN,
 // numbers of very different sizes and the largest ones, against the definition in float64. A result
 // that does not read an element must not depend on it.
+#include "backends/onednn/kernels/special_values.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -21,80 +23,6 @@ namespace npu::onednn {
 namespace {
 
 using namespace test;
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr double kMost = std::numeric_limits<float>::max();
-
-template <typename T>
-const std::byte* bytes(const std::vector<T>& values) {
-  return static_cast<const std::byte*>(static_cast<const void*>(values.data()));
-}
-template <typename T>
-std::byte* bytes(std::vector<T>& values) {
-  return static_cast<std::byte*>(static_cast<void*>(values.data()));
-}
-double at(const std::vector<float>& values, std::int64_t i) {
-  return static_cast<double>(values[static_cast<std::size_t>(i)]);
-}
-
-std::vector<float> normal_floats(std::int64_t count, unsigned seed, float deviation = 1.0F) {
-  std::mt19937 engine(seed);
-  std::normal_distribution<float> distribution(0.0F, deviation);
-  std::vector<float> result(static_cast<std::size_t>(count));
-  for (float& value : result) value = distribution(engine);
-  return result;
-}
-
-/// Normal numbers, one of which is changed; numbers whose logarithms are normal; the largest ones.
-struct Data {
-  std::string name;
-  std::vector<float> values;
-};
-std::vector<Data> special_data(std::int64_t count, std::int64_t changed) {
-  std::vector<Data> result;
-  for (const float value : {1e3F, -1e4F, 1e6F, 1e12F, 1e20F, -1e30F, kInfinity, -kInfinity, kNaN}) {
-    result.push_back({std::to_string(value), normal_floats(count, 1)});
-    result.back().values[static_cast<std::size_t>(changed)] = value;
-  }
-  result.push_back({"lognormal", normal_floats(count, 1, 3.0F)});
-  for (float& value : result.back().values) value = std::exp(value);
-  result.push_back({"3e38", std::vector<float>(static_cast<std::size_t>(count), 3e38F)});
-  return result;
-}
-
-/// 1e-3 relative, 1e-4 absolute. `terms`: the sum of the magnitudes that a result is the sum of;
-/// where it overflows float32, nothing is promised, and where it is large, `units` of 2^-24 of it
-/// may be lost, 16 as by the definition in float32.
-std::string first_fault(const std::vector<float>& actual, const std::vector<double>& expected,
-                        const std::vector<double>& terms = {}, double units = 16.0) {
-  if (actual.size() != expected.size()) return "another number of results";
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const auto found = static_cast<double>(actual[i]);
-    const double wanted = expected[i];
-    const double term = terms.empty() ? std::abs(wanted) : terms[i];
-    const std::string text = "result " + std::to_string(i) + " is " + std::to_string(found) +
-                             ", expected " + std::to_string(wanted);
-    if (std::isnan(wanted)) {
-      if (!std::isnan(found)) return text;
-    } else if (std::isinf(wanted)) {
-      if (found != wanted) return text;
-    } else if (term <= kMost) {
-      const double large = term > 100.0 ? units * 0x1p-24 * term : 0.0;
-      if (!(std::abs(found - wanted) <= 1e-4 + 1e-3 * std::abs(wanted) + large)) return text;
-    }
-  }
-  return "";
-}
-
-std::vector<double> doubles(const std::vector<float>& values) {
-  return {values.begin(), values.end()};
-}
-
-std::vector<float> magnitudes(std::vector<float> values) {
-  for (float& value : values) value = std::abs(value);
-  return values;
-}
 
 struct Convolved {
   std::vector<double> results;
@@ -154,18 +82,6 @@ void check_function(const std::string& name, const std::vector<float>& source,
     INFO(name);
     CHECK(first_fault(actual(isa), expected) == "");
   }
-}
-
-std::vector<float> special_numbers() {
-  std::vector<float> result{0.0F,   -0.0F,  1e-30F, -1e-30F, 1e3F,   -1e3F,  1e6F,      -1e6F,
-                            1e20F,  -1e20F, 1e30F,  -1e30F,  3e38F,  -3e38F, kInfinity, -kInfinity,
-                            kNaN,   15.0F,  -15.0F, 40.0F,   -40.0F, -87.0F, 88.0F,     90.0F,
-                            -90.0F, 20.0F,  -20.0F, 0.5F,    -0.5F,  6.0F,   -6.0F};
-  for (const float value : normal_floats(64, 7, 3.0F)) {
-    result.push_back(value);
-    result.push_back(std::exp(value));
-  }
-  return result;
 }
 
 }  // namespace
