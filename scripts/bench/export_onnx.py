@@ -43,7 +43,7 @@ def plain_attention(torch):
     return attention
 
 
-def build_model(spec, seed):
+def build_model(spec, seed, batch):
     source, _, what = spec.rpartition(":")
     require_torch(source == "torchvision")
     import torch
@@ -51,9 +51,9 @@ def build_model(spec, seed):
 
     torch.manual_seed(seed)
     if source == "torchvision":
-        model, example = models.load_torchvision(what, None)
+        model, example = models.load_torchvision(what, batch)
     else:
-        model, example = models.load_function(source, what, None)
+        model, example = models.load_function(source, what, batch)
     model.eval()
     with torch.no_grad():
         models.calibrate_batch_norms(model, example, seed)
@@ -123,12 +123,13 @@ def main(argv):
     parser.add_argument("spec", metavar="SPEC", help="torchvision:NAME or FILE.py:FUNCTION")
     parser.add_argument("-o", "--output", metavar="DIR", default=".", help="folder to write to")
     parser.add_argument("--seed", type=int, default=0, help="as given to export_torch.py")
+    parser.add_argument("--batch", type=int, help="batch size, as given to export_torch.py")
     parser.add_argument("--eager", type=int, metavar="N", help="time N runs in PyTorch instead")
     parser.add_argument("--threads", type=int, default=2, help="threads of --eager")
     parser.add_argument("--outputs", metavar="FILE", help="safetensors file for --eager's results")
     options = parser.parse_args(argv)
     try:
-        torch, model, example, name = build_model(options.spec, options.seed)
+        torch, model, example, name = build_model(options.spec, options.seed, options.batch)
         if options.eager:
             result = time_eager(
                 torch, model, example, options.eager, options.threads, options.outputs

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Times compiled models side by side with ONNX Runtime and PyTorch: the same models, weights and
-# inputs, batch 1, every program in turn in every round, so that a busy machine hits all of them.
+# inputs, batch 1 or another (-B), every program in turn in every round, so that a busy machine hits all of them.
 # Prints medians and ratios, load times, peak memory and how far results are from PyTorch's. "paired" is
 # the median over the rounds of the ratio within a round: where a machine is slow for seconds at a time,
 # both programs of a round are hit, while medians over all rounds may come from different moments.
@@ -13,6 +13,7 @@
 #   -t THREADS  list of thread counts (default "1 2")
 #   -p LIST     precisions to compile for (default "f32"; "f32 bf16" for both), with @LEVEL for fewer instructions than
 #               the CPU has: "f32 f32@avx2" has two rows of each model, and the mean ratio of the second to the first
+#   -B N        batch size (default 1); exports and bundles of another one lie in the folder batchN of DIR
 #   -n RUNS     timed runs of a program in a round (default 20)
 #   -r ROUNDS   rounds (default 3); what is printed is the median over the rounds
 #   -e RUNS     timed runs of PyTorch in a round (default 5; 0: leave it out)
@@ -31,12 +32,13 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 bench=$root/scripts/bench
 PATH=$root/build/bin:$PATH
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/npu-bench
-folder=$cache/zoo threads='1 2' precisions=f32 runs=20 rounds=3 eager=5 top1=0 source=json busy=0 install_only=0 all=0
-while getopts d:t:p:n:r:e:k:boai option; do
+folder=$cache/zoo threads='1 2' precisions=f32 runs=20 rounds=3 eager=5 top1=0 source=json busy=0 install_only=0 all=0 batch=1
+while getopts d:t:p:B:n:r:e:k:boai option; do
   case $option in
     d) folder=$OPTARG ;;
     t) threads=$OPTARG ;;
     p) precisions=$OPTARG ;;
+    B) batch=$OPTARG ;;
     n) runs=$OPTARG ;;
     r) rounds=$OPTARG ;;
     e) eager=$OPTARG ;;
@@ -45,10 +47,13 @@ while getopts d:t:p:n:r:e:k:boai option; do
     b) busy=1 ;;
     a) all=1 ;;
     i) install_only=1 ;;
-    *) sed -n '3,30s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '3,32s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 shift $((OPTIND - 1))
+[[ $batch =~ ^[1-9][0-9]*$ ]] || { echo "vs_peers.sh: -B $batch: a batch size is a number from 1 on" >&2; exit 2; }
+sized=() # how the exporters learn of another batch size than the models' own
+[ "$batch" = 1 ] || { folder=$folder/batch$batch; sized=(--batch "$batch"); }
 mkdir -p "$folder" "$cache/ort"
 scratch=$(mktemp -d)
 neighbour=
@@ -96,12 +101,12 @@ mega() { awk -v a="$1" 'BEGIN { if (a != "") printf "%.0f", a / 1e6; else printf
 
 export_model() { # $1: SPEC, $2: name
   if [ ! -f "$folder/$2.outputs.safetensors" ]; then
-    "$root/scripts/export_torch.py" "$1" -o "$folder" >"$folder/$2.log" 2>&1 ||
+    "$root/scripts/export_torch.py" "$1" "${sized[@]}" -o "$folder" >"$folder/$2.log" 2>&1 ||
       fail "export of $2 failed; see $folder/$2.log"
   fi
   # Written again if the exporter has changed, since names of inputs did.
   if [ ! -f "$folder/$2.onnx" ] || [ "$bench/export_onnx.py" -nt "$folder/$2.onnx" ]; then
-    "$bench/export_onnx.py" "$1" -o "$folder" >"$folder/$2.onnx.log" 2>&1 ||
+    "$bench/export_onnx.py" "$1" "${sized[@]}" -o "$folder" >"$folder/$2.onnx.log" 2>&1 ||
       fail "export of $2 to ONNX failed; see $folder/$2.onnx.log"
   fi
 }
@@ -131,7 +136,7 @@ round() { # $1: SPEC, $2: name, $3: threads
   node "$bench/run_onnx.js" "$folder/$2.onnx" "$folder/$2.inputs.safetensors" "$runs" "$3" \
     "$folder/$2.outputs.safetensors" >>"$scratch/ort"
   if [ "$eager" -gt 0 ]; then
-    "$bench/export_onnx.py" "$1" --eager "$eager" --threads "$3" >>"$scratch/torch" 2>/dev/null
+    "$bench/export_onnx.py" "$1" "${sized[@]}" --eager "$eager" --threads "$3" >>"$scratch/torch" 2>/dev/null
   fi
 }
 
@@ -192,10 +197,10 @@ for spec in "$@"; do
 done
 [ "$install_only" = 0 ] || exit 0
 
-printf 'ONNX Runtime %s, PyTorch %s, %s; %s runs in each of %s rounds; times in ms, memory in MB\n' \
+printf 'ONNX Runtime %s, PyTorch %s, %s; batch %s, %s runs in each of %s rounds; times in ms, memory in MB\n' \
   "$(node -p 'require("onnxruntime-node/package.json").version')" \
   "$({ /usr/bin/python3 -c 'import torch; print(torch.__version__)' || python3 -c 'import torch; print(torch.__version__)'; } 2>/dev/null)" \
-  "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores" "$runs" "$rounds"
+  "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores" "$batch" "$runs" "$rounds"
 for count in $threads; do
   for precision in $precisions; do : >"$scratch/ratios.$precision"; : >"$scratch/paired.$precision"; : >"$scratch/load.$precision"; : >"$scratch/memory.$precision"; : >"$scratch/first.$precision"; done
   printf '\n%s thread(s)\n%-16s %-8s %8s %8s %8s %8s %8s %8s %8s | %8s %8s %7s | %7s %7s %7s | %9s %9s\n' "$count" \
