@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions of integers and of truth, places of extrema, and running sums. Each number is computed
-// by one thread in one order, whatever their number. O(elements).
+// Reductions of integers and of truth, places of extrema, and running sums. Short rows are shared
+// in pieces of many, and one long row in parts, whose results do not depend on where they are cut:
+// integers add up to the same in any order, and the first extremum is the first among those of the
+// parts. Running sums are computed by one thread in one order. O(elements).
 #include "kernels/scans.hpp"
 
 #include <algorithm>
@@ -20,15 +22,38 @@ constexpr std::int64_t kColumns = 64;  ///< that one thread reduces at a time
 /// a group in the source, `to` its place among [outer, inner].
 template <typename Kernel, typename Body>
 void for_each_group(const Kernel& call, const Body& body) {
+  constexpr std::int64_t kPiece = 4096;  // elements for a thread, where rows are short
   const std::int64_t groups = (call.inner + kColumns - 1) / kColumns;
+  const std::int64_t size = std::max<std::int64_t>(1, call.count * std::min(call.inner, kColumns));
   const int threads = threads_for(call.outer * call.count * call.inner >= kParallelElements);
-  share_pieces(call.outer * groups, threads, [&](std::int64_t piece, int) {
-    const std::int64_t outer = piece / groups;
-    const std::int64_t begin = piece % groups * kColumns;
-    body(outer * call.count * call.inner + begin, outer * call.inner + begin,
-         std::min(kColumns, call.inner - begin));
-  });
+  share_range(call.outer * groups, std::max<std::int64_t>(1, kPiece / size), threads,
+              [&](std::int64_t first, std::int64_t last) {
+                for (std::int64_t piece = first; piece < last; ++piece) {
+                  const std::int64_t outer = piece / groups;
+                  const std::int64_t begin = piece % groups * kColumns;
+                  body(outer * call.count * call.inner + begin, outer * call.inner + begin,
+                       std::min(kColumns, call.inner - begin));
+                }
+              });
 }
+
+/// A row in parts for several threads.
+struct Parts {
+  static constexpr std::int64_t kMost = 64;
+  static constexpr std::int64_t kLeastElements = 16384;
+  std::int64_t length = 0;  ///< of all but the last
+  std::int64_t count = 0;   ///< 1: rows are not cut
+
+  /// Rows whose elements follow each other, where there are fewer of them than threads.
+  template <typename Kernel>
+  static Parts of(const Kernel& call) {
+    if (call.inner != 1 || call.outer >= threads_for(true)) return {call.count, 1};
+    const std::int64_t most = std::min(kMost, call.count / kLeastElements);
+    if (most <= 1) return {call.count, 1};
+    const std::int64_t length = (call.count + most - 1) / most;
+    return {length, (call.count + length - 1) / length};
+  }
+};
 
 using IntegerOp = IntegerReduction::Op;
 
@@ -44,30 +69,48 @@ inline std::int64_t reduce(std::int64_t sum, std::int64_t value) {
   return static_cast<std::int64_t>(sum != 0 && value != 0);
 }
 
+template <IntegerOp kOp>
+inline constexpr std::int64_t kStartOf =
+    kOp == IntegerOp::kMinimum   ? INT64_MAX
+    : kOp == IntegerOp::kMaximum ? INT64_MIN
+                                 : kOp == IntegerOp::kProduct || kOp == IntegerOp::kAll;
+
+template <IntegerOp kOp, typename T>
+std::int64_t reduce_run(const T* row, std::int64_t count) {
+  constexpr std::int64_t kLanes = 8;
+  std::int64_t lanes[kLanes];
+  std::fill_n(lanes, kLanes, kStartOf<kOp>);
+  const std::int64_t whole = count / kLanes * kLanes;
+  for (std::int64_t i = 0; i < whole; i += kLanes) {
+    for (std::int64_t j = 0; j < kLanes; ++j) lanes[j] = reduce<kOp>(lanes[j], row[i + j]);
+  }
+  for (std::int64_t i = whole; i < count; ++i) lanes[0] = reduce<kOp>(lanes[0], row[i]);
+  for (std::int64_t j = 1; j < kLanes; ++j) lanes[0] = reduce<kOp>(lanes[0], lanes[j]);
+  return lanes[0];
+}
+
 template <IntegerOp kOp, typename T, typename To>
 void reduce_integers(const IntegerReduction& call, const T* source, To* target) {
-  constexpr std::int64_t kStart = kOp == IntegerOp::kMinimum ? INT64_MAX
-                                  : kOp == IntegerOp::kMaximum
-                                      ? INT64_MIN
-                                      : kOp == IntegerOp::kProduct || kOp == IntegerOp::kAll;
+  const Parts parts = Parts::of(call);
+  if (parts.count > 1) {
+    for (std::int64_t outer = 0; outer < call.outer; ++outer) {
+      const T* row = source + outer * call.count;
+      std::int64_t results[Parts::kMost];
+      share_pieces(parts.count, threads_for(true), [&](std::int64_t part, int) {
+        const std::int64_t begin = part * parts.length;
+        results[part] = reduce_run<kOp>(row + begin, std::min(parts.length, call.count - begin));
+      });
+      target[outer] = static_cast<To>(reduce_run<kOp>(results, parts.count));
+    }
+    return;
+  }
   for_each_group(call, [&](std::int64_t from, std::int64_t to, std::int64_t width) {
     if (call.inner == 1) {
-      constexpr std::int64_t kLanes = 8;
-      std::int64_t lanes[kLanes];
-      std::fill_n(lanes, kLanes, kStart);
-      const T* row = source + from;
-      const std::int64_t whole = call.count / kLanes * kLanes;
-      for (std::int64_t i = 0; i < whole; i += kLanes) {
-        for (std::int64_t j = 0; j < kLanes; ++j) lanes[j] = reduce<kOp>(lanes[j], row[i + j]);
-      }
-      for (std::int64_t i = whole; i < call.count; ++i) lanes[0] = reduce<kOp>(lanes[0], row[i]);
-      std::int64_t sum = lanes[0];
-      for (std::int64_t j = 1; j < kLanes; ++j) sum = reduce<kOp>(sum, lanes[j]);
-      target[to] = static_cast<To>(sum);
+      target[to] = static_cast<To>(reduce_run<kOp>(source + from, call.count));
       return;
     }
     std::int64_t sums[kColumns];
-    std::fill_n(sums, width, kStart);
+    std::fill_n(sums, width, kStartOf<kOp>);
     for (std::int64_t i = 0; i < call.count; ++i) {
       const T* row = source + from + i * call.inner;
       for (std::int64_t j = 0; j < width; ++j) sums[j] = reduce<kOp>(sums[j], row[j]);
@@ -131,6 +174,27 @@ template <bool kGreatest, typename T>
 void find_places(const ArgReduction& call, const T* source, std::byte* target) {
   auto* places = elements<std::int64_t>(target);
   T* values = elements<T>(target + call.outer * call.inner * 8);
+  const Parts parts = Parts::of(call);
+  if (parts.count > 1) {
+    for (std::int64_t outer = 0; outer < call.outer; ++outer) {
+      const T* row = source + outer * call.count;
+      std::int64_t found[Parts::kMost];
+      share_pieces(parts.count, threads_for(true), [&](std::int64_t part, int) {
+        const std::int64_t begin = part * parts.length;
+        found[part] = begin + place_in_run<kGreatest>(row + begin,
+                                                      std::min(parts.length, call.count - begin));
+      });
+      std::int64_t place = found[0];
+      for (std::int64_t part = 1; part < parts.count; ++part) {
+        const bool precedes =
+            is_better<kGreatest>(comparable(row[found[part]]), comparable(row[place]));
+        if (precedes) place = found[part];
+      }
+      places[outer] = place;
+      if (call.has_values) values[outer] = row[place];
+    }
+    return;
+  }
   for_each_group(call, [&](std::int64_t from, std::int64_t to, std::int64_t width) {
     if (call.inner == 1) {
       const std::int64_t place = place_in_run<kGreatest>(source + from, call.count);

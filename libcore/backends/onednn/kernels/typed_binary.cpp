@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arithmetic on integers, and on floats what rounds to integers; comparisons, logic and selection
 // on any type, with broadcasting. Rows of the iteration space are shared among threads; the
-// innermost loops are plain ones, compiled once for each instruction set. O(elements).
+// innermost loops are compiled once for each instruction set; those for rests of floats take
+// vectors where quotients are small. O(elements).
 #include "kernels/typed_binary.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "kernels/elements.hpp"
+#include "kernels/elementwise_functions.hpp"
 #include "kernels/iteration_space.hpp"
 #include "npu/support/error.hpp"
 
@@ -23,6 +27,16 @@ template <typename T>
   return static_cast<T>(value);
 }
 
+/// From the quotient towards zero and its rest, the result.
+template <Op kOp, typename T>
+[[gnu::always_inline]] inline T rounded_quotient(T quotient, T rest, T b) {
+  if constexpr (kOp == Op::kFmod) return rest;
+  if constexpr (kOp == Op::kTruncateDivide) return quotient;
+  const T rounds = static_cast<T>(rest != 0) & static_cast<T>((rest ^ b) < 0);
+  if constexpr (kOp == Op::kRemainder) return rest + (rounds != 0 ? b : 0);
+  return quotient - rounds;
+}
+
 /// b is not 0.
 template <Op kOp, typename T>
 [[gnu::always_inline]] inline T divide(T a, T b) {
@@ -30,34 +44,131 @@ template <Op kOp, typename T>
     if constexpr (kOp == Op::kRemainder || kOp == Op::kFmod) return 0;
     return wrapped<T>(0 - static_cast<std::make_unsigned_t<T>>(a));
   }
-  if constexpr (sizeof(T) == 8) {
-    if (static_cast<std::uint64_t>(a | b) >> 32 == 0) {  // half as wide, in half the time
-      const auto x = static_cast<std::uint32_t>(a);
-      const auto y = static_cast<std::uint32_t>(b);
-      constexpr bool kRest = kOp == Op::kRemainder || kOp == Op::kFmod;
-      return static_cast<T>(kRest ? x % y : x / y);
-    }
-  }
-  const T quotient = a / b;
-  const T rest = a % b;
-  const bool rounds = rest != 0 && (rest < 0) != (b < 0);
-  if constexpr (kOp == Op::kFloorDivide) return rounds ? quotient - 1 : quotient;
+  return rounded_quotient<kOp, T>(a / b, a % b, b);
+}
+
+/// The same for magnitudes below 2^51, by a division in float64, which takes a third of the time:
+/// its rounding passes no whole number, from which such a quotient is further away.
+template <Op kOp>
+[[gnu::always_inline]] inline std::int64_t divide_small(std::int64_t a, std::int64_t b) {
+  const auto quotient = static_cast<std::int64_t>(static_cast<double>(a) / static_cast<double>(b));
+  return rounded_quotient<kOp, std::int64_t>(quotient, a - quotient * b, b);
+}
+
+/// Bits above the lowest 51 of a magnitude.
+[[gnu::always_inline]] inline std::uint64_t high_bits(std::int64_t value) {
+  return static_cast<std::uint64_t>(value ^ (value >> 63)) >> 51;
+}
+
+/// From the rest of a division, as std::fmod has it.
+template <Op kOp>
+[[gnu::always_inline]] inline float quotient_of(float a, float b, float rest) {
+  if constexpr (kOp == Op::kFmod) return rest;
+  const bool rounds = rest != 0.0F && (rest < 0.0F) != (b < 0.0F);
   if constexpr (kOp == Op::kRemainder) return rounds ? rest + b : rest;
-  return kOp == Op::kFmod ? rest : quotient;
+  const float quotient = (a - rest) / b - (rounds ? 1.0F : 0.0F);
+  const float below = std::floor(quotient);
+  const float whole = quotient - below > 0.5F ? below + 1.0F : below;
+  const float result = quotient == 0.0F ? std::copysign(0.0F, a / b) : whole;
+  return b == 0.0F ? a / b : result;
 }
 
 template <Op kOp>
 inline float divide_floats(float a, float b) {
   if constexpr (kOp == Op::kTruncateDivide) return std::trunc(a / b);
-  const float rest = std::fmod(a, b);
+  return quotient_of<kOp>(a, b, std::fmod(a, b));
+}
+
+/// As many numbers as a vector of floats has.
+template <typename V>
+struct DoublesOf;
+template <>
+struct DoublesOf<Float16> {
+  using Type = double __attribute__((vector_size(128)));
+};
+template <>
+struct DoublesOf<Float8> {
+  using Type = double __attribute__((vector_size(64)));
+};
+template <>
+struct DoublesOf<Float4> {
+  using Type = double __attribute__((vector_size(32)));
+};
+
+/// The value, or its opposite where `sign` is negative.
+template <typename V>
+[[gnu::always_inline]] inline V times_sign_of(V value, V sign) {
+  using Unsigned = typename IntegersOf<V>::Unsigned;
+  Unsigned bits;
+  Unsigned signs;
+  std::memcpy(&bits, &value, sizeof bits);
+  std::memcpy(&signs, &sign, sizeof signs);
+  bits ^= signs & 0x80000000U;
+  std::memcpy(&value, &bits, sizeof bits);
+  return value;
+}
+
+/// Rests of a vector of divisions, those of std::fmod bit for bit: the whole part of a rounded
+/// quotient below 2^22 is that of the quotient or one more, since rounding passes no whole number;
+/// its product with b, and what that leaves of a, are exact in float64. False if a lane's quotient
+/// is larger, or no number; or if b is infinite.
+template <typename V>
+[[gnu::always_inline]] inline bool rests_of(V a, V b, V& rests) {
+  using Int = typename IntegersOf<V>::Type;
+  using Doubles = typename DoublesOf<V>::Type;
+  constexpr float kMostWhole = 4194304.0F;
+  constexpr float kMostFinite = std::numeric_limits<float>::max();
+  const V divisor = b < 0.0F ? -b : b;
+  const V quotient = divisor <= kMostFinite ? a / b : V{} + kMostWhole;
+  const V size = quotient < 0.0F ? -quotient : quotient;
+  const V plain = size < kMostWhole ? quotient : V{} + kMostWhole;
+  const V whole = __builtin_convertvector(__builtin_convertvector(plain, Int), V);
+  const Doubles left =
+      __builtin_convertvector(a, Doubles) -
+      __builtin_convertvector(whole, Doubles) * __builtin_convertvector(b, Doubles);
+  V rest = __builtin_convertvector(left, V);
+  rest = times_sign_of(rest, a) < 0.0F ? rest + with_sign_of(divisor, a) : rest;
+  rests = with_sign_of(rest, a);
+  const Int is_large = plain == kMostWhole;
+  std::uint64_t lanes[sizeof is_large / sizeof(std::uint64_t)];
+  std::memcpy(lanes, &is_large, sizeof is_large);
+  std::uint64_t large = 0;
+  for (const std::uint64_t each : lanes) large |= each;
+  return large == 0;
+}
+
+/// From these, the results: as quotient_of.
+template <Op kOp, typename V>
+[[gnu::always_inline]] inline V quotients_of(V a, V b, V rest) {
   if constexpr (kOp == Op::kFmod) return rest;
-  const bool rounds = rest != 0.0F && (rest < 0.0F) != (b < 0.0F);
-  if constexpr (kOp == Op::kRemainder) return rounds ? rest + b : rest;
-  if (b == 0.0F) return a / b;
-  const float quotient = (a - rest) / b - (rounds ? 1.0F : 0.0F);
-  if (quotient == 0.0F) return std::copysign(0.0F, a / b);
-  const float below = std::floor(quotient);
-  return quotient - below > 0.5F ? below + 1.0F : below;
+  const V agreement = times_sign_of(rest, b);  // negative: one less
+  if constexpr (kOp == Op::kRemainder) return agreement < 0.0F ? rest + b : rest;
+  const V quotient = (a - rest) / b - (agreement < 0.0F ? V{} + 1.0F : V{});
+  const V below = floor_vector(quotient);
+  const V whole = quotient - below > 0.5F ? below + 1.0F : below;
+  return quotient == 0.0F ? with_sign_of(V{}, a / b) : whole;
+}
+
+/// Elements that follow each other; those whose rests take more than one step, one by one.
+template <Op kOp, typename V>
+[[gnu::always_inline]] inline void divide_block(const float* a, const float* b, float* target,
+                                                std::int64_t count) {
+  constexpr std::int64_t kLanes = sizeof(V) / sizeof(float);
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    V x;
+    V y;
+    V rest;
+    std::memcpy(&x, a + i, sizeof x);
+    std::memcpy(&y, b + i, sizeof y);
+    if (rests_of(x, y, rest)) {
+      const V result = quotients_of<kOp>(x, y, rest);
+      std::memcpy(target + i, &result, sizeof result);
+    } else {
+      for (std::int64_t j = i; j < i + kLanes; ++j) target[j] = divide_floats<kOp>(a[j], b[j]);
+    }
+  }
+  for (; i < count; ++i) target[i] = divide_floats<kOp>(a[i], b[i]);
 }
 
 template <Op kOp, typename T>
@@ -73,7 +184,6 @@ template <Op kOp, typename T>
   if constexpr (kOp == Op::kBitAnd) return a & b;
   if constexpr (kOp == Op::kBitOr) return a | b;
   if constexpr (kOp == Op::kBitXor) return a ^ b;
-  if constexpr (kOp >= Op::kFloorDivide) return divide<kOp>(a, b);
 }
 
 template <Op kOp, typename T>
@@ -124,6 +234,68 @@ struct Row {
   std::int64_t count;
 };
 
+/// A row of integers by blocks: in float64 where all of a block are small.
+template <Op kOp, typename T>
+[[gnu::always_inline]] inline void divide_integers(const Row& row) {
+  constexpr std::int64_t kElements = 64;
+  const T* a = elements<T>(row.a);
+  const T* b = elements<T>(row.b);
+  T* target = elements<T>(row.target);
+  const std::int64_t a_stride = row.call->a_strides.back();
+  const std::int64_t b_stride = row.call->b_strides.back();
+  const std::int64_t target_stride = row.call->target_strides.back();
+  std::int64_t x[kElements];
+  std::int64_t y[kElements];
+  for (std::int64_t first = 0; first < row.count; first += kElements) {
+    const std::int64_t width = std::min(kElements, row.count - first);
+    std::uint64_t high = 0;
+    for (std::int64_t i = 0; i < width; ++i) {
+      x[i] = a[(first + i) * a_stride];
+      y[i] = b[(first + i) * b_stride];
+      high |= high_bits(x[i]) | high_bits(y[i]);
+    }
+    T* to = target + first * target_stride;
+    if (high == 0) {
+      for (std::int64_t i = 0; i < width; ++i) {
+        to[i * target_stride] = static_cast<T>(divide_small<kOp>(x[i], y[i]));
+      }
+    } else {
+      for (std::int64_t i = 0; i < width; ++i) {
+        to[i * target_stride] = divide<kOp>(static_cast<T>(x[i]), static_cast<T>(y[i]));
+      }
+    }
+  }
+}
+
+/// Rows of floats by blocks, gathered where they have another type or another stride.
+template <Op kOp, typename V, typename T>
+[[gnu::always_inline]] inline void divide_row(const Row& row) {
+  constexpr std::int64_t kElements = 256;
+  const T* a = elements<T>(row.a);
+  const T* b = elements<T>(row.b);
+  T* target = elements<T>(row.target);
+  const std::int64_t a_stride = row.call->a_strides.back();
+  const std::int64_t b_stride = row.call->b_strides.back();
+  const std::int64_t target_stride = row.call->target_strides.back();
+  if constexpr (std::is_same_v<T, float>) {
+    if (a_stride == 1 && b_stride == 1 && target_stride == 1) {
+      return divide_block<kOp, V>(a, b, target, row.count);
+    }
+  }
+  float x[kElements];
+  float y[kElements];
+  float results[kElements];
+  for (std::int64_t first = 0; first < row.count; first += kElements) {
+    const std::int64_t width = std::min(kElements, row.count - first);
+    for (std::int64_t i = 0; i < width; ++i) x[i] = load(a[(first + i) * a_stride]);
+    for (std::int64_t i = 0; i < width; ++i) y[i] = load(b[(first + i) * b_stride]);
+    divide_block<kOp, V>(x, y, results, width);
+    for (std::int64_t i = 0; i < width; ++i) {
+      store(target[(first + i) * target_stride], results[i]);
+    }
+  }
+}
+
 template <Op kOp, typename T>
 [[gnu::always_inline]] inline void run_row(const Row& row) {
   const T* a = elements<T>(row.a);
@@ -146,72 +318,83 @@ template <Op kOp, typename T>
   }
 }
 
-template <Op kOp>
+template <Op kOp, typename V>
 [[gnu::always_inline]] inline void run_typed(const Row& row) {
   constexpr bool kBits = kOp >= Op::kBitAnd && kOp <= Op::kBitXor;
   constexpr bool kFloats = kOp >= Op::kFloorDivide;
   const DType type = row.call->type;
-  if (type == DType::kInt32) return run_row<kOp, std::int32_t>(row);
-  if (type == DType::kInt64) return run_row<kOp, std::int64_t>(row);
+  if constexpr (kOp >= Op::kFloorDivide && kOp <= Op::kFmod) {
+    if (type == DType::kInt32) return divide_integers<kOp, std::int32_t>(row);
+    if (type == DType::kInt64) return divide_integers<kOp, std::int64_t>(row);
+  } else {
+    if (type == DType::kInt32) return run_row<kOp, std::int32_t>(row);
+    if (type == DType::kInt64) return run_row<kOp, std::int64_t>(row);
+  }
   if constexpr (kBits || TypedBinary::gives_bool(kOp)) {
     if (type == DType::kBool) return run_row<kOp, std::uint8_t>(row);
   }
   if constexpr (kFloats) {
-    if (type == DType::kFloat32) return run_row<kOp, float>(row);
-    if (type == DType::kBFloat16) return run_row<kOp, BFloat16>(row);
+    if constexpr (kOp == Op::kFloorDivide || kOp == Op::kRemainder || kOp == Op::kFmod) {
+      if (type == DType::kFloat32) return divide_row<kOp, V, float>(row);
+      if (type == DType::kBFloat16) return divide_row<kOp, V, BFloat16>(row);
+    } else {
+      if (type == DType::kFloat32) return run_row<kOp, float>(row);
+      if (type == DType::kBFloat16) return run_row<kOp, BFloat16>(row);
+    }
   }
 }
 
+template <typename V>
 [[gnu::always_inline]] inline void run_op(const Row& row) {
   switch (row.call->op) {
     case Op::kAdd:
-      return run_typed<Op::kAdd>(row);
+      return run_typed<Op::kAdd, V>(row);
     case Op::kMultiply:
-      return run_typed<Op::kMultiply>(row);
+      return run_typed<Op::kMultiply, V>(row);
     case Op::kMinimum:
-      return run_typed<Op::kMinimum>(row);
+      return run_typed<Op::kMinimum, V>(row);
     case Op::kMaximum:
-      return run_typed<Op::kMaximum>(row);
+      return run_typed<Op::kMaximum, V>(row);
     case Op::kAbsoluteDifference:
-      return run_typed<Op::kAbsoluteDifference>(row);
+      return run_typed<Op::kAbsoluteDifference, V>(row);
     case Op::kBitAnd:
-      return run_typed<Op::kBitAnd>(row);
+      return run_typed<Op::kBitAnd, V>(row);
     case Op::kBitOr:
-      return run_typed<Op::kBitOr>(row);
+      return run_typed<Op::kBitOr, V>(row);
     case Op::kBitXor:
-      return run_typed<Op::kBitXor>(row);
+      return run_typed<Op::kBitXor, V>(row);
     case Op::kFloorDivide:
-      return run_typed<Op::kFloorDivide>(row);
+      return run_typed<Op::kFloorDivide, V>(row);
     case Op::kTruncateDivide:
-      return run_typed<Op::kTruncateDivide>(row);
+      return run_typed<Op::kTruncateDivide, V>(row);
     case Op::kRemainder:
-      return run_typed<Op::kRemainder>(row);
+      return run_typed<Op::kRemainder, V>(row);
     case Op::kFmod:
-      return run_typed<Op::kFmod>(row);
+      return run_typed<Op::kFmod, V>(row);
     case Op::kEqual:
-      return run_typed<Op::kEqual>(row);
+      return run_typed<Op::kEqual, V>(row);
     case Op::kNotEqual:
-      return run_typed<Op::kNotEqual>(row);
+      return run_typed<Op::kNotEqual, V>(row);
     case Op::kLess:
-      return run_typed<Op::kLess>(row);
+      return run_typed<Op::kLess, V>(row);
     case Op::kLessEqual:
-      return run_typed<Op::kLessEqual>(row);
+      return run_typed<Op::kLessEqual, V>(row);
     case Op::kGreater:
-      return run_typed<Op::kGreater>(row);
+      return run_typed<Op::kGreater, V>(row);
     case Op::kGreaterEqual:
-      return run_typed<Op::kGreaterEqual>(row);
+      return run_typed<Op::kGreaterEqual, V>(row);
     case Op::kLogicalAnd:
-      return run_typed<Op::kLogicalAnd>(row);
+      return run_typed<Op::kLogicalAnd, V>(row);
     case Op::kLogicalOr:
-      return run_typed<Op::kLogicalOr>(row);
+      return run_typed<Op::kLogicalOr, V>(row);
     case Op::kLogicalXor:
-      return run_typed<Op::kLogicalXor>(row);
+      return run_typed<Op::kLogicalXor, V>(row);
   }
 }
 
-void row_anywhere(const Row& row) { run_op(row); }
-NPU_TARGET_AVX2 void row_avx2(const Row& row) { run_op(row); }
-NPU_TARGET_AVX512 void row_avx512(const Row& row) { run_op(row); }
+void row_anywhere(const Row& row) { run_op<NarrowFloats>(row); }
+NPU_TARGET_AVX2 void row_avx2(const Row& row) { run_op<NarrowFloats>(row); }
+NPU_TARGET_AVX512 void row_avx512(const Row& row) { run_op<Float16>(row); }
 
 /// One row of a selection.
 struct SelectRow {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels on integers, truth and indices, and those that put tensors together from parts, by hand.
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <random>
 #include <vector>
 
 #include "catch.hpp"
@@ -50,6 +53,49 @@ TEST_CASE("integers are divided as PyTorch rounds", "[onednn][kernels][typed]") 
       Catch::Contains("node 'n': an integer is divided by zero"));
 }
 
+TEST_CASE("integers of any size are divided exactly", "[onednn][kernels][typed]") {
+  // Rows of small numbers, which take a division in float64, and of others; whole quotients and
+  // their neighbours among them.
+  std::mt19937_64 engine(11);
+  Longs a;
+  Longs b;
+  for (int i = 0; i < 20000; ++i) {
+    const int bits = i / 64 % 2 == 0 ? 50 : 62;
+    const auto magnitude = [&](int most) {
+      return static_cast<std::int64_t>(engine() >> (64 - 1 - engine() % most));
+    };
+    std::int64_t divisor = std::max<std::int64_t>(1, magnitude(bits));
+    std::int64_t dividend = magnitude(bits);
+    if (i % 3 == 0) dividend = dividend / divisor * divisor - (i % 2);
+    if (i % 5 == 0) divisor = -divisor;
+    a.push_back(i % 7 == 0 ? -dividend : dividend);
+    b.push_back(divisor);
+  }
+  for (const VectorIsa isa : {VectorIsa::kAny, VectorIsa::kAvx2, VectorIsa::kAvx512}) {
+    if (isa > cpu_vector_isa()) continue;
+    for (const Op op : {Op::kFloorDivide, Op::kTruncateDivide, Op::kRemainder, Op::kFmod}) {
+      TypedBinary call = pairwise(op, DType::kInt64, static_cast<std::int64_t>(a.size()));
+      call.isa = isa;
+      Longs target(a.size());
+      const auto bytes = [](Longs& longs) {
+        return static_cast<std::byte*>(static_cast<void*>(longs.data()));
+      };
+      call.run({bytes(a), bytes(b), bytes(target)});
+      for (std::size_t i = 0; i < a.size(); ++i) {
+        const std::int64_t quotient = a[i] / b[i];
+        const std::int64_t rest = a[i] % b[i];
+        const bool rounds = rest != 0 && (rest < 0) != (b[i] < 0);
+        std::int64_t expected = rest;
+        if (op == Op::kTruncateDivide) expected = quotient;
+        if (op == Op::kFloorDivide) expected = quotient - (rounds ? 1 : 0);
+        if (op == Op::kRemainder) expected = rest + (rounds ? b[i] : 0);
+        INFO(a[i] << " and " << b[i]);
+        REQUIRE(target[i] == expected);
+      }
+    }
+  }
+}
+
 TEST_CASE("integers wrap around", "[onednn][kernels][typed]") {
   TypedBinary add = pairwise(Op::kAdd, DType::kInt64, 2);
   add.alpha = -1;
@@ -71,6 +117,68 @@ TEST_CASE("floats are divided as PyTorch rounds", "[onednn][kernels][typed]") {
   CHECK(rest[0] == 1.5F);
   CHECK(rest[1] == 0.5F);
   CHECK(std::isnan(rest[2]));
+}
+
+TEST_CASE("rests of floats are those of fmod, bit for bit", "[onednn][kernels][typed]") {
+  // Quotients from 2^-30 to 2^30, whole numbers and their neighbours among them.
+  std::mt19937 engine(3);
+  Floats a;
+  Floats b;
+  for (int i = 0; i < 60000; ++i) {
+    const auto mantissa = [&] { return 1.0F + static_cast<float>(engine() % 8388608) * 0x1p-23F; };
+    const float divisor = std::ldexp(mantissa(), static_cast<int>(engine() % 20) - 10);
+    const auto whole = static_cast<float>(engine() % (i % 3 == 0 ? 40U : 4000000U));
+    float dividend = std::ldexp(mantissa(), static_cast<int>(engine() % 40) - 20);
+    if (i % 2 == 0) dividend = divisor * whole;
+    if (i % 8 == 2) dividend = std::nextafter(dividend, -1.0F);
+    if (i % 8 == 4) dividend = std::nextafter(dividend, 1e30F);
+    a.push_back(i % 5 == 0 ? -dividend : dividend);
+    b.push_back(i % 7 == 0 ? -divisor : divisor);
+  }
+  for (const VectorIsa isa : {VectorIsa::kAny, VectorIsa::kAvx2, VectorIsa::kAvx512}) {
+    if (isa > cpu_vector_isa()) continue;
+    TypedBinary call = pairwise(Op::kFmod, DType::kFloat32, static_cast<std::int64_t>(a.size()));
+    call.isa = isa;
+    Floats target(a.size());
+    const auto bytes = [](Floats& floats) {
+      return static_cast<std::byte*>(static_cast<void*>(floats.data()));
+    };
+    call.run({bytes(a), bytes(b), bytes(target)});
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      INFO(a[i] << " and " << b[i]);
+      REQUIRE(std::bit_cast<std::uint32_t>(target[i]) ==
+              std::bit_cast<std::uint32_t>(std::fmod(a[i], b[i])));
+    }
+  }
+}
+
+TEST_CASE("a long row is reduced in parts, to what one part gives", "[onednn][kernels][typed]") {
+  const std::int64_t count = GENERATE(70001, 1 << 20, 1100003);
+  Longs values(static_cast<std::size_t>(count));
+  Floats floats(values.size());
+  std::mt19937_64 engine(5);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<std::int64_t>(engine());
+    floats[i] = static_cast<float>(engine() % 1000);
+  }
+  std::uint64_t sum = 0;
+  for (const std::int64_t value : values) sum += static_cast<std::uint64_t>(value);
+  const auto reduced = [&](IntegerReduction::Op op) {
+    return run<std::int64_t>(IntegerReduction{op, DType::kInt64, 1, count, 1}, 1, values)[0];
+  };
+  CHECK(static_cast<std::uint64_t>(reduced(IntegerReduction::Op::kSum)) == sum);
+  CHECK(reduced(IntegerReduction::Op::kMinimum) == *std::min_element(values.begin(), values.end()));
+  CHECK(reduced(IntegerReduction::Op::kMaximum) == *std::max_element(values.begin(), values.end()));
+  const auto place = [&](bool greatest) {
+    return run<std::int64_t>(ArgReduction{DType::kFloat32, greatest, false, 1, count, 1}, 1,
+                             floats)[0];
+  };
+  CHECK(place(true) == std::max_element(floats.begin(), floats.end()) - floats.begin());
+  CHECK(place(false) == std::min_element(floats.begin(), floats.end()) - floats.begin());
+  floats[static_cast<std::size_t>(count) / 2] = std::nanf("");
+  floats.back() = std::nanf("");
+  CHECK(place(true) == count / 2);
+  CHECK(place(false) == count / 2);
 }
 
 TEST_CASE("comparisons with NaN are false but for inequality", "[onednn][kernels][typed]") {
