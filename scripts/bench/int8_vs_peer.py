@@ -10,6 +10,7 @@ Output: one line of times for each model, the medians over the rounds; "paired" 
         cut at every quantized tensor, so that each part reads the same integers on both sides, and the
         share of results that are equal or differ by one step. Last, geometric means.
 
+Integers are those that --target asks for: with host, the default, weights have 7 bits on a CPU without VNNI, in both programs.
 Products of tensors with more than two dimensions are MatMul and Add in the file, with biases of int32:
 ONNX Runtime 1.30 makes each a QGemm between two Reshapes then, but computes it in float32 if the bias is.
 
@@ -58,8 +59,9 @@ def run_peer(path, inputs, runs, threads, *expected):
 class Model:
     """The files of one model."""
 
-    def __init__(self, name, folder, scratch):
+    def __init__(self, name, folder, scratch, target):
         self.name = name
+        self.target = target
         self.scratch = scratch
         self.document = os.path.join(folder, name + ".json")
         self.inputs = os.path.join(folder, name + ".inputs.safetensors")
@@ -73,10 +75,10 @@ class Model:
     def prepare(self):
         """The quantized document, and ONNX files of both precisions."""
         ranges = self.path(".ranges.json")
-        run("npu-profile", self.document, "--calibrate", self.inputs, "--error-samples", 0,
-            "-o", ranges)  # fmt: skip
-        run("npu-align", "--quantize", "int8", "--ranges", ranges, "--onnx-qdq", self.path(".qdq.onnx"),
-            self.document, "-o", self.path(".q.json"))  # fmt: skip
+        run("npu-profile", self.document, "--calibrate", self.inputs, "--target", self.target,
+            "--error-samples", 0, "-o", ranges)  # fmt: skip
+        run("npu-align", "--quantize", "int8", "--target", self.target, "--ranges", ranges, "--onnx-qdq",
+            self.path(".qdq.onnx"), self.document, "-o", self.path(".q.json"))  # fmt: skip
         run("npu-align", "--onnx-qdq", self.path(".f32.onnx"), self.document)
 
     def compile(self, threads):
@@ -208,6 +210,7 @@ def main(argv):
     parser.add_argument(
         "--least", action="store_true", help="a round's least time, not its median: on busy machines"
     )
+    parser.add_argument("--target", default="host", metavar="NAME|FILE", help="whose integers to take [host]")
     parser.add_argument("--no-integers", action="store_true", help="times alone")
     options = parser.parse_args(argv)
     build = os.path.join(HERE, "..", "..", "build", "bin")
@@ -218,7 +221,7 @@ def main(argv):
     with tempfile.TemporaryDirectory() as scratch:
         for name in options.models:
             try:
-                model = Model(name, options.d, scratch)
+                model = Model(name, options.d, scratch, options.target)
                 model.prepare()
                 if options.r > 0:
                     model.compile(options.t)
