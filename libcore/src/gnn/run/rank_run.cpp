@@ -25,9 +25,38 @@
 namespace npu::gnn {
 namespace {
 
-// The rows of some nodes; those of a .npy file are mapped, so that others are never read.
+// Rows of a .npy in C order, a piece of them at a time, in the order of the file.
+Tensor read_own_features(const std::string& path, const RankLayout& layout, const Shape& shape) {
+  constexpr std::size_t kPiece = std::size_t{1} << 16;
+  RowFile file = RowFile::of_features(path, layout.own_nodes, shape);
+  Tensor own(DType::kFloat32, {layout.row_count, shape[1]});
+  std::vector<std::int32_t> order(layout.own_nodes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    return layout.own_nodes[index_of(a)] < layout.own_nodes[index_of(b)];
+  });
+  std::vector<RowToRead> piece;
+  for (std::size_t first = 0; first < order.size(); first += kPiece) {
+    piece.clear();
+    for (std::size_t i = first; i < std::min(order.size(), first + kPiece); ++i) {
+      piece.push_back({order[i], order[i]});
+    }
+    file.read(piece, own.as_mutable<float>());
+  }
+  return own;
+}
+
+bool has_readable_rows(const std::string& path) {
+  if (!path.ends_with(".npy")) return false;
+  const NpyLayout layout = npy_layout(path);
+  return layout.dtype == DType::kFloat32 && !layout.fortran_order;
+}
+
+// The rows of some nodes. Of a .npy file in C order no others are read; one in another order or
+// form is read as a whole.
 Tensor own_features(const std::string& path, const RankLayout& layout, std::int64_t node_count,
                     std::int64_t width) {
+  if (has_readable_rows(path)) return read_own_features(path, layout, {node_count, width});
   const Tensor all = path.ends_with(".npy") ? map_npy(path) : read_features(path);
   const Shape expected{node_count, width};
   if (all.dtype() != DType::kFloat32 || all.shape() != expected) {
@@ -131,6 +160,15 @@ Tensor RankRun::degrees(const GraphRows& in_edges, float of_sums) const {
     *values++ = static_cast<float>(in_edges.degree(u));
   }
   return degree;
+}
+
+void RankRun::limit_buffers(const std::vector<GnnDevice>& devices) const {
+  constexpr std::int64_t kShare = 32;
+  const RankShare& share = plan_.ranks->ranks[index_of(rank())];
+  const std::int64_t held = streams() ? share.streamed_bytes : share.memory_bytes;
+  for (const GnnDevice& device : devices) {
+    device.buffers->keep_at_most(static_cast<std::uint64_t>(held / kShare));
+  }
 }
 
 void RankRun::prepare_together(const std::function<void()>& prepare) const {

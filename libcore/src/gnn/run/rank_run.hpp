@@ -37,6 +37,9 @@ class RankRun {
   /// layout.
   LoadedPlan load(const RunOptions& options, PhaseTimes& times);
 
+  /// Lets the devices keep a small share of what the rank holds by the plan for later tasks.
+  void limit_buffers(const std::vector<GnnDevice>& devices) const;
+
   /// Calls `prepare` on every rank, as do_together does.
   void prepare_together(const std::function<void()>& prepare) const;
 
