@@ -15,7 +15,10 @@
 #include <numeric>
 
 #include "gnn/model/edge_sums.hpp"
+#include "gnn/plan/option_digest.hpp"
 #include "gnn/run/rank_output.hpp"
+#include "gnn/run/run_digest.hpp"
+#include "gnn/run/unit_store.hpp"
 #include "npu/gnn/features.hpp"
 #include "npu/support/elapsed.hpp"
 #include "npu/support/ids.hpp"
@@ -116,6 +119,7 @@ std::unique_ptr<RankRun> RankRun::open(const RunOptions& options, Plan& plan) {
 
 LoadedPlan RankRun::load(const RunOptions& options, PhaseTimes& times) {
   check_options(options);
+  const std::int64_t plan_digest = run_digest(plan_, options);
   threads_ = options.threads;
   LoadedPlan loaded;
   loaded.model = read_plan_model(plan_, options.plan);
@@ -147,6 +151,10 @@ LoadedPlan RankRun::load(const RunOptions& options, PhaseTimes& times) {
                                    loaded.model.layers.front().input_features);
   }
   loaded.weights = load_staged_weights(loaded.model, options.weights);
+  OptionDigest digest;
+  digest.add(plan_digest);
+  digest.add(weights_digest(loaded.weights));
+  digest_ = digest.value();
   return loaded;
 }
 
@@ -173,7 +181,15 @@ void RankRun::limit_buffers(const std::vector<GnnDevice>& devices) const {
 
 void RankRun::prepare_together(const std::function<void()>& prepare) const {
   do_together(transport_.get(), prepare);
-  if (transport_ != nullptr) transport_->connect(layout_.from, layout_.to);
+  if (transport_ == nullptr) return;
+  const bool is_same = transport_->agree_on(digest_);
+  do_together(transport_.get(), [is_same] {
+    if (is_same) return;
+    throw Error(ErrorCode::kFailed,
+                "the ranks were started with different options, or see different plans or weights "
+                "under one name");
+  });
+  transport_->connect(layout_.from, layout_.to);
 }
 
 // Files between layers lie beside the output, which has to have room for rows as well.

@@ -74,6 +74,7 @@ class RankRun {
   RankLayout layout_;
   std::int64_t node_count_ = 0;
   std::int32_t threads_ = 0;
+  std::int64_t digest_ = 0;     // of what all ranks have to have alike
   std::vector<float> factors_;  // of the owned rows in sums; empty: 1
   std::unique_ptr<RankExchange> exchange_;
   // Behind the memory that an exchange may still write to when a run fails: it ends first.
