@@ -49,6 +49,8 @@ class Transport {
   Clock::time_point finish() const;
   void sum(std::span<std::int64_t> values) const;
   std::int64_t smallest(std::int64_t value) const;
+  /// Whether all processes give the same number.
+  bool agree_on(std::int64_t value) const { return smallest(value) == -smallest(-value); }
   /// Calls something from the transport's thread, for libraries that speak to the same processes.
   void call(const std::function<void()>& action) const;
   void leave() const;

@@ -33,7 +33,7 @@ done
 try npu-plan --subgraphs subgraphs.json --profile published.json --no-transfers --csr out.csr
 try npu-plan graph.mtx --model graphsage.json --profile profile.json -k 2 --csr -
 try npu-plan -q graph.mtx --model graphsage.json --profile profile.json -k 4 --pad 16 --ranks 2 --rank-memory 2k -o out.json
-npu-plan -q graph.mtx --model graphsage.json --profile profile.json -k 4 --pad 16 --ranks 4 --rank-memory 5k -o fits.json
+npu-plan -q graph.mtx --model graphsage.json --profile profile.json -k 4 --pad 16 --ranks 4 --rank-memory 8k -o fits.json
 echo "exit $?"
 try npu-plan -q graph.mtx --model graphsage.json --profile profile.json -k 4 --rank-memory 5k
 ls out.* 2>/dev/null || echo 'nothing is written'

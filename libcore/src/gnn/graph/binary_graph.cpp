@@ -7,6 +7,8 @@
 // of edges is only limited by the file. Reading all is O(bytes), mapping a file O(1).
 #include "gnn/graph/binary_graph.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -183,7 +185,26 @@ std::span<const std::int32_t> GraphRows::row(std::int32_t node) const {
     }
   }
   const std::int64_t begin = offsets_[index_of(node)];
-  return sources_.subspan(index_of(begin), index_of(offsets_[index_of(node) + 1] - begin));
+  const std::int64_t end = offsets_[index_of(node) + 1];
+  if (file_ != nullptr) note_read(begin, end);
+  return sources_.subspan(index_of(begin), index_of(end - begin));
+}
+
+// A fault maps a window of pages around the one that was asked for. When many may be there, all are
+// given back: the pages stay in the system's cache, and those that are read again come from there.
+void GraphRows::note_read(std::int64_t begin, std::int64_t end) const noexcept {
+  constexpr std::int64_t kWindow = std::int64_t{64} << 10;
+  constexpr std::int64_t kMostKept = std::int64_t{16} << 20;
+  const std::int64_t window = 4 * begin / kWindow;
+  // The window of the row's offset, too.
+  if (window != last_window_) kept_bytes_ += 2 * kWindow;
+  kept_bytes_ += 4 * (end - begin);
+  last_window_ = window;
+  if (kept_bytes_ < kMostKept) return;
+  kept_bytes_ = 0;
+  last_window_ = -1;
+  // Advice: what comes of it changes no byte.
+  ::madvise(const_cast<std::byte*>(file_->data()), file_->size(), MADV_DONTNEED);
 }
 
 }  // namespace npu::gnn

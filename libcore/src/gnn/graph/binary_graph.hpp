@@ -23,7 +23,7 @@ DataGraph parse_binary_graph(std::string_view bytes, const std::string& file);
 void write_binary_graph(const std::string& path, const DataGraph& data);
 
 /// Rows of a graph, in memory or in a mapped file of the binary form, of which only those rows are
-/// read that are asked for.
+/// read that are asked for, and few of their pages are kept. To be used by one thread.
 class GraphRows {
  public:
   /// Refers to the graph.
@@ -48,7 +48,11 @@ class GraphRows {
   }
 
  private:
+  void note_read(std::int64_t begin, std::int64_t end) const noexcept;
+
   std::shared_ptr<const MappedFile> file_;
+  mutable std::int64_t kept_bytes_ = 0;  // of the file, at most
+  mutable std::int64_t last_window_ = -1;
   std::shared_ptr<const CsrGraph> graph_;
   std::span<const std::int64_t> offsets_;
   std::span<const std::int32_t> sources_;

@@ -14,15 +14,15 @@
 namespace npu::gnn {
 namespace {
 
-// Edges between groups, both directions together; symmetric.
+// Rows that cross between groups, both directions together; symmetric.
 class Affinity {
  public:
-  explicit Affinity(std::size_t count) : count_(count), edges_(count * count, 0) {}
+  explicit Affinity(std::size_t count) : count_(count), rows_(count * count, 0) {}
   std::size_t count() const noexcept { return count_; }
-  std::int64_t at(std::size_t a, std::size_t b) const { return edges_[a * count_ + b]; }
-  void add(std::size_t a, std::size_t b, std::int64_t edges) {
-    edges_[a * count_ + b] += edges;
-    edges_[b * count_ + a] += edges;
+  std::int64_t at(std::size_t a, std::size_t b) const { return rows_[a * count_ + b]; }
+  void add(std::size_t a, std::size_t b, std::int64_t rows) {
+    rows_[a * count_ + b] += rows;
+    rows_[b * count_ + a] += rows;
   }
 
   // After the groups have become others.
@@ -38,8 +38,43 @@ class Affinity {
 
  private:
   std::size_t count_;
-  std::vector<std::int64_t> edges_;
+  std::vector<std::int64_t> rows_;
 };
+
+// Distinct nodes at one end of the edges from one part to another.
+using EndCounts = std::vector<std::int64_t>;  // by part * parts + other part
+
+// How many rows cross at most between each two parts: one for each source of the edges from one to
+// the other, or one for each target, whichever are fewer.
+Affinity rows_between(const CsrGraph& in_edges, const std::vector<std::int32_t>& part_of,
+                      std::size_t parts) {
+  std::vector<std::vector<std::int32_t>> members(parts);
+  for (std::int32_t v = 0; v < in_edges.node_count(); ++v) {
+    members[index_of(part_of[index_of(v)])].push_back(v);
+  }
+  EndCounts sources(parts * parts, 0);
+  EndCounts targets(parts * parts, 0);
+  std::vector<std::int32_t> read_by(part_of.size(), -1);  // the last part that read the node
+  std::vector<std::int32_t> reader(parts, -1);            // the last node that read the part
+  for (std::size_t part = 0; part < parts; ++part) {
+    for (const std::int32_t v : members[part]) {
+      for (const std::int32_t u : in_edges.row(v)) {
+        const std::size_t other = index_of(part_of[index_of(u)]);
+        if (other == part) continue;
+        if (std::exchange(read_by[index_of(u)], static_cast<std::int32_t>(part)) !=
+            static_cast<std::int32_t>(part)) {
+          ++sources[other * parts + part];
+        }
+        if (std::exchange(reader[other], v) != v) ++targets[other * parts + part];
+      }
+    }
+  }
+  Affinity affinity(parts);
+  for (std::size_t i = 0; i < parts * parts; ++i) {
+    if (sources[i] > 0) affinity.add(i / parts, i % parts, std::min(sources[i], targets[i]));
+  }
+  return affinity;
+}
 
 // Pairs of groups, the closest first; every group is in at most one.
 std::vector<std::pair<std::size_t, std::size_t>> closest_pairs(const Affinity& affinity) {
@@ -52,7 +87,7 @@ std::vector<std::pair<std::size_t, std::size_t>> closest_pairs(const Affinity& a
   std::sort(all.begin(), all.end());
   std::vector<char> used(affinity.count(), 0);
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
-  for (const auto& [edges, a, b] : all) {
+  for (const auto& [rows, a, b] : all) {
     if (used[a] != 0 || used[b] != 0) continue;
     used[a] = used[b] = 1;
     pairs.emplace_back(a, b);
@@ -99,14 +134,7 @@ PartTree::Node PartTree::sibling(std::int32_t place, std::int32_t depth) const n
 std::vector<std::int32_t> order_parts(const CsrGraph& in_edges,
                                       const std::vector<std::int32_t>& part_of,
                                       std::int32_t part_count) {
-  Affinity affinity(index_of(part_count));
-  for (std::int32_t v = 0; v < in_edges.node_count(); ++v) {
-    const std::size_t part = index_of(part_of[index_of(v)]);
-    for (const std::int32_t u : in_edges.row(v)) {
-      const std::size_t other = index_of(part_of[index_of(u)]);
-      if (other != part) affinity.add(part, other, 1);
-    }
-  }
+  Affinity affinity = rows_between(in_edges, part_of, index_of(part_count));
   std::vector<std::vector<std::int32_t>> groups(index_of(part_count));
   for (std::int32_t p = 0; p < part_count; ++p) groups[index_of(p)] = {p};
   while (groups.size() > 1) {

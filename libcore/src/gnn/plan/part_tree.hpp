@@ -46,8 +46,9 @@ class PartTree {
   std::vector<std::int32_t> place_;  // by part
 };
 
-/// An order of the parts in which those with many edges between them are close: in rounds, groups
-/// that share the most edges become one group. O(edges + parts^2 log parts log parts).
+/// An order of the parts in which those are close that would send each other many rows: in rounds,
+/// groups between which the most rows cross become one group. O(edges + parts^2 log parts log
+/// parts), and 4 bytes for each node.
 std::vector<std::int32_t> order_parts(const CsrGraph& in_edges,
                                       const std::vector<std::int32_t>& part_of,
                                       std::int32_t part_count);

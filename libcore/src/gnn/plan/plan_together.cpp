@@ -20,6 +20,7 @@
 #include "gnn/graph/edge_rows.hpp"
 #include "gnn/graph/graph_share.hpp"
 #include "gnn/plan/check_plan.hpp"
+#include "gnn/plan/option_digest.hpp"
 #include "gnn/plan/part_counts.hpp"
 #include "npu/support/ids.hpp"
 #include "transport/share_partitioner.hpp"
@@ -32,24 +33,54 @@ constexpr const char* kPartitionerName = "ptscotch";
 // Nodes whose parts are collected at a time.
 constexpr std::int64_t kCollected = std::int64_t{1} << 20;
 
-// What all processes have to have been asked for alike, as one number from 0 on.
+void add_settings(const PlanSettings& settings, OptionDigest& digest) {
+  digest.add(settings.greedy);
+  digest.add(settings.transfers);
+  digest.add(static_cast<std::int64_t>(settings.interpolation));
+  digest.add_all(settings.ratios);
+  digest.add(settings.max_segments);
+  digest.add(settings.top_k);
+  digest.add(settings.target);
+  digest.add_all(settings.devices);
+  for (const ExcludedStages& excluded : settings.excluded) {
+    digest.add(excluded.device);
+    digest.add_all(excluded.stages);
+  }
+  for (const MemoryLimit& limit : settings.memory) {
+    digest.add(limit.device);
+    digest.add(limit.bytes);
+  }
+  for (const ResourceName& name : settings.resources) {
+    digest.add(name.device);
+    digest.add(name.resource);
+  }
+}
+
+// What all processes have to have been asked for alike: every option that changes the plan.
 std::int64_t digest_of(const PlanOptions& options) {
-  std::string text;
-  for (const std::string& word : {options.graph, options.subgraphs, options.model, options.profile,
-                                  options.output, options.partition_file, options.csr_file}) {
-    text += word + '\n';
+  OptionDigest digest;
+  for (const std::string& word :
+       {options.graph, options.subgraphs, options.model, options.profile, options.bandwidths,
+        options.output, options.partition_file, options.csr_file}) {
+    digest.add(word);
   }
-  for (const std::int32_t count : options.part_counts) text += std::to_string(count) + ',';
-  for (const std::int64_t number :
-       {static_cast<std::int64_t>(options.seed), std::int64_t{options.seed_count},
-        std::int64_t{options.rank_count}, static_cast<std::int64_t>(options.partitioner)}) {
-    text += std::to_string(number) + '\n';
-  }
-  std::uint64_t hash = 14695981039346656037U;  // FNV-1a
-  for (const char letter : text) {
-    hash = (hash ^ static_cast<unsigned char>(letter)) * 1099511628211U;
-  }
-  return static_cast<std::int64_t>(hash >> 2);
+  digest.add(std::int64_t{options.graph_options.node_count.value_or(-1)});
+  digest.add(options.graph_options.undirected);
+  digest.add_all(options.part_counts);
+  digest.add(static_cast<std::int64_t>(options.seed));
+  digest.add(options.seed_count);
+  digest.add(options.node_imbalance);
+  digest.add(options.edge_imbalance);
+  digest.add(options.minimize_volume);
+  digest.add(static_cast<std::int64_t>(options.partitioner));
+  digest.add(options.pad);
+  digest.add(options.rank_count);
+  digest.add(options.rank_memory);
+  digest.add(options.rank_link ? options.rank_link->bytes_per_second : std::int64_t{-1});
+  digest.add(options.rank_link ? options.rank_link->latency_us : -1.0);
+  digest.add(options.features_only);
+  add_settings(options.settings, digest);
+  return digest.value();
 }
 
 struct CutJob {
@@ -112,10 +143,9 @@ class PlanProcesses {
     }
     std::int64_t own = 0;
     do_together(processes_.get(), [&] { own = digest_of(options_); });
-    const std::int64_t least = processes_->smallest(own);
-    const std::int64_t most = -processes_->smallest(-own);
+    const bool is_same = processes_->agree_on(own);
     do_together(processes_.get(), [&] {
-      if (least == most) return;
+      if (is_same) return;
       throw Error(ErrorCode::kUsage,
                   "the processes of one launcher were started with different options; those of "
                   "one plan get the same, and for plans of their own they are started by 'env -u " +

@@ -19,12 +19,16 @@ void for_each_cut(
     const std::vector<std::int32_t>& rank_of_part, std::int32_t rank_count,
     const std::function<void(std::int32_t from, std::int32_t to, const CutEdges&)>& action);
 
-/// By rank: the sums over edges from other parts that its nodes need before a layer, one for each
-/// node and each sibling of a node of the tree above its part that has edges into it.
-std::vector<std::int64_t> sum_rows(const CsrGraph& in_edges,
-                                   const std::vector<std::int32_t>& part_of, const PartTree& tree,
-                                   const std::vector<std::int32_t>& rank_of_part,
-                                   std::size_t rank_count);
+/// The sums over edges from other parts that the nodes of a rank need before a layer.
+struct SumCount {
+  std::int64_t rows = 0;   ///< one for each node and each sibling above its part with edges into it
+  std::int64_t edges = 0;  ///< that they add up, at most
+};
+/// By rank. O(edges).
+std::vector<SumCount> count_sums(const CsrGraph& in_edges, const std::vector<std::int32_t>& part_of,
+                                 const PartTree& tree,
+                                 const std::vector<std::int32_t>& rank_of_part,
+                                 std::size_t rank_count);
 
 /// Rows of a part in memory: of its nodes, and what they read besides.
 struct PartRows {
@@ -36,7 +40,7 @@ std::vector<PartRows> part_rows(const CsrGraph& in_edges, const std::vector<std:
                                 const PartTree& tree, bool sums);
 
 /// Sets RankShare::memory_bytes and ::streamed_bytes of every rank.
-void predict_memory(const RowWidths& widths, const std::vector<std::int64_t>& sum_rows,
+void predict_memory(const RowWidths& widths, const std::vector<SumCount>& sums,
                     const std::vector<PartRows>& parts, RankPlan& plan);
 
 }  // namespace npu::gnn

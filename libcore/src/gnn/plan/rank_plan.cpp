@@ -81,22 +81,24 @@ std::vector<std::int32_t> RankPlan::part_order() const {
   return order;
 }
 
-std::vector<std::int64_t> sum_rows(const CsrGraph& in_edges,
-                                   const std::vector<std::int32_t>& part_of, const PartTree& tree,
-                                   const std::vector<std::int32_t>& rank_of_part,
-                                   std::size_t rank_count) {
-  std::vector<std::int64_t> rows(rank_count, 0);
+std::vector<SumCount> count_sums(const CsrGraph& in_edges, const std::vector<std::int32_t>& part_of,
+                                 const PartTree& tree,
+                                 const std::vector<std::int32_t>& rank_of_part,
+                                 std::size_t rank_count) {
+  std::vector<SumCount> counts(rank_count);
   for (std::int32_t v = 0; v < in_edges.node_count(); ++v) {
     const std::int32_t part = part_of[index_of(v)];
+    SumCount& count = counts[index_of(rank_of_part[index_of(part)])];
     std::uint64_t depths = 0;
     for (const std::int32_t u : in_edges.row(v)) {
       const std::int32_t other = part_of[index_of(u)];
       if (other == part) continue;
+      ++count.edges;
       depths |= std::uint64_t{1} << tree.common_depth(tree.place(part), tree.place(other));
     }
-    rows[index_of(rank_of_part[index_of(part)])] += std::popcount(depths);
+    count.rows += std::popcount(depths);
   }
-  return rows;
+  return counts;
 }
 
 std::vector<double> predicted_exchange_ms(const RankPlan& plan, const RankLink& link) {
@@ -129,12 +131,12 @@ std::vector<PartRows> part_rows(const CsrGraph& in_edges, const std::vector<std:
   const auto count = static_cast<std::int32_t>(tree.root().size());
   std::vector<std::int32_t> identity(index_of(count));
   std::iota(identity.begin(), identity.end(), 0);
-  std::vector<std::int64_t> others;
-  if (sums) others = sum_rows(in_edges, part_of, tree, identity, index_of(count));
+  std::vector<SumCount> others;
+  if (sums) others = count_sums(in_edges, part_of, tree, identity, index_of(count));
   std::vector<PartRows> rows;
   for (const SubgraphSize& size : subgraph_sizes(in_edges, part_of, count)) {
     // A row of zeros stands for what is in a sum already.
-    rows.push_back({size.owned(), sums ? others[rows.size()] + 1 : size.halo});
+    rows.push_back({size.owned(), sums ? others[rows.size()].rows + 1 : size.halo});
   }
   return rows;
 }
@@ -155,12 +157,38 @@ std::int64_t streamed_floats(const RankShare& rank, const std::vector<PartRows>&
 
 }  // namespace
 
-void predict_memory(const RowWidths& widths, const std::vector<std::int64_t>& sum_rows,
+namespace {
+
+// Offsets of rows, for each edge its source in the part and among the rows of the rank; for each
+// row of a part its number in the rank, and what else is known of rows; how sums add up.
+std::int64_t graph_bytes(const RankPlan& plan, std::size_t r, const SumCount& sums,
+                         const std::vector<PartRows>& parts) {
+  constexpr std::int64_t kEdgeBytes = 8;
+  constexpr std::int64_t kRowBytes = 16;
+  constexpr std::int64_t kSumBytes = 16;
+  constexpr std::int64_t kTermBytes = 8;
+  const RankShare& rank = plan.ranks[r];
+  std::int64_t bytes = 8 * (rank.nodes + 1) + kEdgeBytes * rank.edges;
+  for (const std::int32_t part : rank.parts) {
+    const auto& [owned, others] = parts[index_of(part)];
+    bytes += kRowBytes * (owned + others);
+  }
+  if (!plan.sums) return bytes;
+  bytes += kSumBytes * (sums.rows + rank.rows_out) + kTermBytes * sums.edges;
+  for (const RankPair& pair : plan.pairs) {
+    if (index_of(pair.from) == r) bytes += kTermBytes * pair.edges;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+void predict_memory(const RowWidths& widths, const std::vector<SumCount>& sums,
                     const std::vector<PartRows>& parts, RankPlan& plan) {
   for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
     RankShare& rank = plan.ranks[r];
     // Sums take the place of halo rows; one more row of zeros stands for what is in a sum already.
-    const std::int64_t rows = rank.nodes + (plan.sums ? sum_rows[r] + 1 : rank.rows_in);
+    const std::int64_t rows = rank.nodes + (plan.sums ? sums[r].rows + 1 : rank.rows_in);
     std::int64_t most = 0;
     std::int64_t streamed = 0;
     for (std::size_t l = 0; l + 1 < widths.features.size(); ++l) {
@@ -170,8 +198,7 @@ void predict_memory(const RowWidths& widths, const std::vector<std::int64_t>& su
       streamed = std::max(streamed, kFloatBytes * streamed_floats(rank, parts, widths.features[l],
                                                                   widths.features[l + 1]));
     }
-    // Offsets of rows; for each edge its source in the part and among the rows of the rank.
-    const std::int64_t graph = 8 * (rank.nodes + 1) + 8 * rank.edges;
+    const std::int64_t graph = graph_bytes(plan, r, sums[r], parts);
     rank.memory_bytes = graph + most;
     rank.streamed_bytes = graph + streamed;
   }
@@ -229,7 +256,7 @@ RankPlan plan_ranks(const CsrGraph& in_edges, const std::vector<std::int32_t>& p
                  plan.ranks[index_of(from)].rows_out += plan.pairs.back().rows;
                  plan.ranks[index_of(to)].rows_in += plan.pairs.back().rows;
                });
-  predict_memory(widths, sum_rows(in_edges, part_of, tree, rank_of_part, plan.ranks.size()),
+  predict_memory(widths, count_sums(in_edges, part_of, tree, rank_of_part, plan.ranks.size()),
                  part_rows(in_edges, part_of, tree, plan.sums), plan);
   plan.memory_limit = request.memory_limit;
   check_limit(plan);

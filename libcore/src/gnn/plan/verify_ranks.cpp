@@ -48,7 +48,7 @@ class RankVerifier {
       }
     }
     const PartTree tree(order);
-    predict_memory(widths, sum_rows(in_edges, part_of, tree, rank_of_part, plan_.ranks.size()),
+    predict_memory(widths, count_sums(in_edges, part_of, tree, rank_of_part, plan_.ranks.size()),
                    part_rows(in_edges, part_of, tree, plan_.sums), expected_);
     check_shares();
     check_row_bytes(widths);

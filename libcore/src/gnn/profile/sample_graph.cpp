@@ -26,18 +26,20 @@ SubgraphView skewed_graph(std::int64_t owned, std::int64_t halo, std::int64_t ed
   SubgraphView work;
   work.owned = owned;
   work.local = owned + halo;
-  work.offsets.assign(index_of(owned) + 1, 0);
+  std::vector<std::int64_t> offsets(index_of(owned) + 1, 0);
   for (std::int64_t e = 0; e < edges; ++e) {
-    ++work.offsets[index_of(skewed_node(3 * static_cast<std::uint64_t>(e) + 1, owned)) + 1];
+    ++offsets[index_of(skewed_node(3 * static_cast<std::uint64_t>(e) + 1, owned)) + 1];
   }
   for (std::int64_t v = 0; v < owned; ++v) {
-    work.offsets[index_of(v) + 1] += work.offsets[index_of(v)];
+    offsets[index_of(v) + 1] += offsets[index_of(v)];
   }
-  work.sources.resize(index_of(edges));
+  work.offsets = std::move(offsets);
+  std::vector<std::int32_t> sources(index_of(edges));
   for (std::int64_t e = 0; e < edges; ++e) {
-    work.sources[index_of(e)] =
+    sources[index_of(e)] =
         static_cast<std::int32_t>(skewed_node(3 * static_cast<std::uint64_t>(e) + 2, work.local));
   }
+  work.sources = std::move(sources);
   return work;
 }
 
@@ -45,16 +47,18 @@ SubgraphView part_of_larger_graph(const SubgraphView& graph, std::int64_t all, s
   SubgraphView part = graph;
   all = std::max(all, graph.local);
   const std::int64_t shift = run * std::int64_t{7919};
-  part.nodes.resize(index_of(graph.local));
+  std::vector<std::int32_t> nodes(index_of(graph.local));
   for (std::int64_t v = 0; v < graph.local; ++v) {
-    part.nodes[index_of(v)] = static_cast<std::int32_t>((v * all / graph.local + shift) % all);
+    nodes[index_of(v)] = static_cast<std::int32_t>((v * all / graph.local + shift) % all);
   }
+  part.nodes = std::move(nodes);
   // Most of what a part reads belongs to other ones: sources lie anywhere.
-  part.base_sources.reserve(part.sources.size());
+  std::vector<std::int32_t> sources(part.sources.size());
   auto draw = static_cast<std::uint64_t>(shift);
-  for (std::size_t e = 0; e < part.sources.size(); ++e) {
-    part.base_sources.push_back(static_cast<std::int32_t>(skewed_node(++draw, all)));
+  for (std::int32_t& source : sources) {
+    source = static_cast<std::int32_t>(skewed_node(++draw, all));
   }
+  part.base_sources = std::move(sources);
   return part;
 }
 

@@ -12,7 +12,6 @@
 namespace npu::gnn {
 namespace {
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;  // of all that is kept
 // Smaller ones cost next to nothing.
 constexpr std::uint64_t kLeastBytes = std::uint64_t{64} << 10;
 
@@ -35,12 +34,17 @@ std::shared_ptr<DeviceBuffer> BufferPool::take(DeviceInstance& instance, DType d
   if (bytes < kLeastBytes) return buffer;
   kept_.push_back({&instance, dtype, shape, bytes, buffer});
   bytes_ += bytes;
-  if (bytes_ > kMostBytes) drop_idle();
+  if (bytes_ > most_bytes_) drop_idle();
   return buffer;
 }
 
+void BufferPool::keep_at_most(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  most_bytes_ = bytes;
+}
+
 void BufferPool::drop_idle() {
-  for (auto each = kept_.begin(); each != kept_.end() && bytes_ > kMostBytes;) {
+  for (auto each = kept_.begin(); each != kept_.end() && bytes_ > most_bytes_;) {
     if (each->buffer.use_count() > 1) {
       ++each;
       continue;

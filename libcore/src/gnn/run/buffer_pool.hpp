@@ -17,6 +17,8 @@ class BufferPool {
   /// A buffer that nothing else refers to, of undefined content; it comes back when the caller and
   /// all views of it are gone.
   std::shared_ptr<DeviceBuffer> take(DeviceInstance& instance, DType dtype, const Shape& shape);
+  /// How much of all that was given out is kept; buffers that are in use count and stay.
+  void keep_at_most(std::uint64_t bytes);
 
  private:
   struct Kept {
@@ -32,6 +34,7 @@ class BufferPool {
   std::mutex mutex_;
   std::vector<Kept> kept_;  // the ones that were taken last are at the end
   std::uint64_t bytes_ = 0;
+  std::uint64_t most_bytes_ = std::uint64_t{1} << 30;
 };
 
 }  // namespace npu::gnn

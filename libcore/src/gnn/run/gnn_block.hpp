@@ -10,6 +10,7 @@
 #include "gnn/run/block_steps.hpp"
 #include "gnn/run/gnn_programs.hpp"
 #include "gnn/run/late_rows.hpp"
+#include "gnn/run/shared_array.hpp"
 #include "npu/device/backend.hpp"
 #include "npu/gnn/staged_model.hpp"
 #include "npu/tensor/tensor.hpp"
@@ -20,12 +21,12 @@ namespace npu::gnn {
 struct SubgraphView {
   std::int64_t owned = 0;
   std::int64_t local = 0;                  ///< owned and halo
-  std::vector<std::int64_t> offsets;       ///< rows of the owned nodes
-  std::vector<std::int32_t> sources;       ///< local ids, by edge
-  std::vector<std::int32_t> nodes;         ///< row of the base tensors by local id; empty: the same
-  std::vector<std::int32_t> base_sources;  ///< nodes[sources[e]]; empty if `nodes` is
+  SharedArray<std::int64_t> offsets;       ///< rows of the owned nodes
+  SharedArray<std::int32_t> sources;       ///< local ids, by edge
+  SharedArray<std::int32_t> nodes;         ///< row of the base tensors by local id; empty: the same
+  SharedArray<std::int32_t> base_sources;  ///< nodes[sources[e]]; empty if `nodes` is
   /// By owned row: 1 if one of its edges reads a late row of the base tensors; empty: none does.
-  std::vector<char> reads_late;
+  SharedArray<char> reads_late;
   std::int64_t edges() const { return static_cast<std::int64_t>(sources.size()); }
 };
 

@@ -175,13 +175,15 @@ struct RowsOfRun {
   std::optional<RankStream> stream;
   std::vector<float> piece;
 
-  void open(const LoadedPlan& loaded, const std::vector<GnnDevice>& devices,
-            const RunOptions& options, RankRun* ranks, ExecutorOptions executor_options) {
+  void open(LoadedPlan& loaded, const std::vector<GnnDevice>& devices, const RunOptions& options,
+            RankRun* ranks, ExecutorOptions executor_options) {
+    if (ranks != nullptr && options.bench == 0) executor_options.features = &loaded.features;
     if (ranks == nullptr || !ranks->streams()) {
       executor.emplace(loaded, devices, options.plan, std::move(executor_options));
       return;
     }
     executor_options.before_layer = {};
+    executor_options.features = nullptr;
     executor_options.late = nullptr;
     stream.emplace(loaded, devices, ranks->stream_inputs(options), std::move(executor_options));
   }
@@ -228,6 +230,7 @@ RunResult computed(const RunOptions& options, RankRun* ranks, Plan plan, UnitsOf
         ranks == nullptr ? load_plan(std::move(plan), options, times) : ranks->load(options, times);
     const PhaseTimes::Scope phase(times, "devices and programs");
     devices = open_devices(loaded.plan, options, cache, counts);
+    if (ranks != nullptr) ranks->limit_buffers(devices);
     units.open(options, loaded, devices);
     rows.open(loaded, devices, options, ranks,
               executor_options(options, ranks, units.get(), progress));

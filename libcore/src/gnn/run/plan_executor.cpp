@@ -7,7 +7,8 @@
 // send come while tasks run that do not read them. Programs are compiled before the first task
 // starts.
 //
-// Memory: features in and out, and for each subgraph what its unfinished segments exchange.
+// Memory: features, those of the layer in and out, and for each subgraph what its unfinished
+// segments exchange.
 #include "gnn/run/plan_executor.hpp"
 
 #include <algorithm>
@@ -35,6 +36,18 @@ std::vector<SchedulerDevice> scheduler_devices(const std::vector<GnnDevice>& dev
 const StageTensor& find_tensor(const LayerInfo& info, const std::string& name) {
   return *std::find_if(info.tensors.begin(), info.tensors.end(),
                        [&](const StageTensor& tensor) { return tensor.name == name; });
+}
+
+// SubgraphView::reads_late.
+SharedArray<char> rows_that_read(const SubgraphView& view, const std::vector<char>& is_late) {
+  std::vector<char> reads(index_of(view.owned), 0);
+  for (std::size_t v = 0; v < reads.size(); ++v) {
+    for (std::int64_t e = view.offsets[v]; e < view.offsets[v + 1]; ++e) {
+      if (is_late[index_of(view.base_sources[index_of(e)])] != 0) reads[v] = 1;
+    }
+  }
+  const bool any = std::find(reads.begin(), reads.end(), 1) != reads.end();
+  return any ? SharedArray<char>(std::move(reads)) : SharedArray<char>();
 }
 
 }  // namespace
@@ -75,24 +88,21 @@ PlanExecutor::PlanExecutor(const LoadedPlan& loaded, const std::vector<GnnDevice
 // tasks run while the others' operands come. O(edges) for every segment.
 void PlanExecutor::mark_late_rows() {
   const std::vector<char>& is_late = options_.late->is_late();
+  std::map<std::int32_t, SharedArray<char>> of_whole;  // by subgraph
   for (std::vector<ShareTask>& tasks : graph_.layers) {
     std::vector<char> reads_late(loaded_.parts.size(), 0);
     for (ShareTask& task : tasks) {
       SubgraphView& view = task.view;
       if (view.nodes.empty()) continue;  // the whole graph
-      view.reads_late.assign(index_of(view.owned), 0);
-      bool any = false;
-      for (std::size_t v = 0; v < view.reads_late.size(); ++v) {
-        for (std::int64_t e = view.offsets[v]; e < view.offsets[v + 1]; ++e) {
-          if (is_late[index_of(view.base_sources[index_of(e)])] != 0) view.reads_late[v] = 1;
-        }
-        any = any || view.reads_late[v] != 0;
-      }
-      if (any) {
-        reads_late[index_of(task.subgraph)] = 1;
+      const bool is_whole = task.local.empty();
+      const auto known = of_whole.find(task.subgraph);
+      if (is_whole && known != of_whole.end()) {
+        view.reads_late = known->second;
       } else {
-        view.reads_late.clear();
+        view.reads_late = rows_that_read(view, is_late);
+        if (is_whole) of_whole[task.subgraph] = view.reads_late;
       }
+      if (!view.reads_late.empty()) reads_late[index_of(task.subgraph)] = 1;
     }
     std::stable_partition(tasks.begin(), tasks.end(), [&](const ShareTask& task) {
       return reads_late[index_of(task.subgraph)] == 0;
@@ -102,7 +112,7 @@ void PlanExecutor::mark_late_rows() {
 
 void PlanExecutor::execute() {
   scheduler_->start();
-  Tensor x = loaded_.features;
+  Tensor x = options_.features == nullptr ? loaded_.features : std::move(*options_.features);
   for (std::size_t l = 0; l < graph_.layers.size(); ++l) {
     if (options_.layer && l != *options_.layer) continue;
     if (options_.before_layer) options_.before_layer(l, x);
@@ -217,7 +227,7 @@ std::shared_ptr<DeviceBuffer> PlanExecutor::resident_features(std::size_t layer,
       resident_features_[index_of(device)][{&block.instance(), block.feature_dtype()}];
   if (resident == nullptr) {
     resident = block.instance().import_tensor(
-        block.feature_dtype() == DType::kBFloat16 ? narrow_input_ : loaded_.features);
+        block.feature_dtype() == DType::kBFloat16 ? narrow_input_ : input_);
   }
   return resident;
 }

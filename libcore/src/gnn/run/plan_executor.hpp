@@ -37,6 +37,8 @@ struct ExecutorOptions {
   /// Devices that have failed before, with what went wrong: they are given nothing.
   std::map<std::int32_t, std::string> broken = {};
   BlockTable* blocks = nullptr;  ///< shared with other executors; null: one of its own
+  /// Instead of the plan's features; the run, which is the only one, gives their memory back.
+  Tensor* features = nullptr;
   /// From 0: only this layer is run, with the features as its input. Nothing: all of them.
   std::optional<std::size_t> layer = {};
 };

@@ -10,7 +10,6 @@
 #include <map>
 #include <set>
 #include <span>
-#include <unordered_map>
 #include <utility>
 
 #include "npu/support/error.hpp"
@@ -23,6 +22,7 @@ namespace {
 struct Crossing {
   std::vector<std::int32_t> features;
   std::vector<std::int32_t> sums;
+  std::int64_t first_sum = 0;  // the row of the first sum, if it comes in
   std::int64_t rows() const { return static_cast<std::int64_t>(features.size() + sums.size()); }
 };
 
@@ -132,15 +132,13 @@ class Layouter {
 
   // Received rows are numbered behind the owned ones.
   void number_received() {
-    for (const auto& [from, crossing] : in_) {
+    for (auto& [from, crossing] : in_) {
       std::int64_t row = layout_.own_count() + layout_.received;
       for (const std::int32_t u : crossing.features) {
         row_of_[index_of(u)] = static_cast<std::int32_t>(row++);
         if (!plan_.sums) layout_.halo_nodes.push_back(u);
       }
-      for (const std::int32_t v : crossing.sums) {
-        sum_row_[{from, v}] = static_cast<std::int32_t>(row++);
-      }
+      crossing.first_sum = row;
       layout_.from.ranks.push_back(from);
       layout_.from.rows.push_back(crossing.rows());
       layout_.received += crossing.rows();
@@ -177,12 +175,20 @@ class Layouter {
     }
   }
 
+  // The row of the sum for a node that another rank makes; -1: it makes none.
+  std::int32_t sum_row(std::int32_t from, std::int32_t v) const {
+    const auto crossing = in_.find(from);
+    if (crossing == in_.end()) return -1;
+    const std::vector<std::int32_t>& sums = crossing->second.sums;
+    const auto sum = std::lower_bound(sums.begin(), sums.end(), v);
+    if (sum == sums.end() || *sum != v) return -1;
+    return static_cast<std::int32_t>(crossing->second.first_sum + (sum - sums.begin()));
+  }
+
   // The row that stands for an edge from another part: a sum that another rank made stands for all
   // edges from there.
-  RowSums::Term term_of(std::int32_t u, std::int32_t v) const {
-    const std::int32_t from = rank_of(u);
-    const auto sum = sum_row_.find({from, v});
-    if (sum != sum_row_.end()) return {leaves_[index_of(from)].begin, sum->second};
+  RowSums::Term term_of(std::int32_t u, std::int32_t v, std::int32_t sum) const {
+    if (sum >= 0) return {leaves_[index_of(rank_of(u))].begin, sum};
     if (row_of_[index_of(u)] < 0) {
       refuse("nothing crosses for the edge from node " + std::to_string(u) + " to node " +
              std::to_string(v));
@@ -198,23 +204,30 @@ class Layouter {
     const std::span nodes(layout_.own_nodes.data() + first, end - first);
     own.owned = static_cast<std::int64_t>(nodes.size());
     own.offsets.push_back(0);
-    // Local numbers by row.
-    std::unordered_map<std::int32_t, std::int32_t> local;
-    for (const std::int32_t v : nodes) {
-      local.emplace(row_of_[index_of(v)], static_cast<std::int32_t>(own.nodes.size()));
-      own.nodes.push_back(row_of_[index_of(v)]);
-    }
+    std::int64_t edges = 0;
+    for (const std::int32_t v : nodes) edges += graph_.degree(v);
+    own.offsets.reserve(nodes.size() + 1);
+    own.sources.reserve(index_of(edges));
     const auto local_of = [&](std::int32_t row) {
-      const auto [found, is_new] = local.emplace(row, static_cast<std::int32_t>(own.nodes.size()));
-      if (is_new) own.nodes.push_back(row);
-      return found->second;
+      const std::size_t place = row == kZeros ? 0 : index_of(row) + 1;
+      if (local_of_row_.size() <= place) local_of_row_.resize(place + 1, -1);
+      std::int32_t& local = local_of_row_[place];
+      if (local < 0) {
+        local = static_cast<std::int32_t>(own.nodes.size());
+        own.nodes.push_back(row);
+      }
+      return local;
     };
+    for (const std::int32_t v : nodes) local_of(row_of_[index_of(v)]);
     for (const std::int32_t v : nodes) {
       for (const std::int32_t row : plan_.sums ? summed_rows(v) : rows_read(v)) {
         own.sources.push_back(local_of(row));
       }
       own.offsets.push_back(static_cast<std::int64_t>(own.sources.size()));
     }
+    own.nodes.shrink_to_fit();
+    for (const std::int32_t row : own.nodes)
+      local_of_row_[index_of(row == kZeros ? 0 : row + 1)] = -1;
     return end;
   }
 
@@ -244,9 +257,9 @@ class Layouter {
       const auto next = static_cast<std::int32_t>(row);
       const bool is_first = row_of_sibling.emplace(depth, next).second;
       rows.push_back(is_first ? next : kZeros);
-      const RowSums::Term term = term_of(u, v);
-      const bool is_sum = sum_row_.contains({rank_of(u), v});
-      if (!is_sum || sums.insert(term.row).second) siblings[depth].push_back(term);
+      const std::int32_t sum = sum_row(rank_of(u), v);
+      const RowSums::Term term = term_of(u, v, sum);
+      if (sum < 0 || sums.insert(term.row).second) siblings[depth].push_back(term);
     }
     std::vector<std::pair<std::int32_t, std::int32_t>> order;  // row, depth
     for (const auto& [depth, row] : row_of_sibling) order.emplace_back(row, depth);
@@ -259,6 +272,8 @@ class Layouter {
 
   void finish() {
     layout_.holds_sums = plan_.sums;
+    layout_.sent.shrink();
+    layout_.local.shrink();
     if (!plan_.sums) {
       layout_.row_count = layout_.own_count() + layout_.received;
       layout_.late.assign(index_of(layout_.row_count), 1);
@@ -287,11 +302,11 @@ class Layouter {
   const std::string& file_;
   PartTree tree_;
   std::vector<std::int32_t> rank_of_part_;
-  std::vector<PartTree::Node> leaves_;    // of each rank
-  std::vector<std::int32_t> row_of_;      // by node: owned or received features; or -1
-  std::map<std::int32_t, Crossing> in_;   // by rank
-  std::map<std::int32_t, Crossing> out_;  // by rank
-  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> sum_row_;  // by rank and target
+  std::vector<PartTree::Node> leaves_;      // of each rank
+  std::vector<std::int32_t> row_of_;        // by node: owned or received features; or -1
+  std::map<std::int32_t, Crossing> in_;     // by rank
+  std::map<std::int32_t, Crossing> out_;    // by rank
+  std::vector<std::int32_t> local_of_row_;  // in the part at hand, by row + 1; 0 is kZeros; or -1
   RankLayout layout_;
 };
 

@@ -15,7 +15,10 @@
 #include <numeric>
 
 #include "gnn/model/edge_sums.hpp"
+#include "gnn/plan/option_digest.hpp"
 #include "gnn/run/rank_output.hpp"
+#include "gnn/run/run_digest.hpp"
+#include "gnn/run/unit_store.hpp"
 #include "npu/gnn/features.hpp"
 #include "npu/support/elapsed.hpp"
 #include "npu/support/ids.hpp"
@@ -25,9 +28,38 @@
 namespace npu::gnn {
 namespace {
 
-// The rows of some nodes; those of a .npy file are mapped, so that others are never read.
+// Rows of a .npy in C order, a piece of them at a time, in the order of the file.
+Tensor read_own_features(const std::string& path, const RankLayout& layout, const Shape& shape) {
+  constexpr std::size_t kPiece = std::size_t{1} << 16;
+  RowFile file = RowFile::of_features(path, layout.own_nodes, shape);
+  Tensor own(DType::kFloat32, {layout.row_count, shape[1]});
+  std::vector<std::int32_t> order(layout.own_nodes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    return layout.own_nodes[index_of(a)] < layout.own_nodes[index_of(b)];
+  });
+  std::vector<RowToRead> piece;
+  for (std::size_t first = 0; first < order.size(); first += kPiece) {
+    piece.clear();
+    for (std::size_t i = first; i < std::min(order.size(), first + kPiece); ++i) {
+      piece.push_back({order[i], order[i]});
+    }
+    file.read(piece, own.as_mutable<float>());
+  }
+  return own;
+}
+
+bool has_readable_rows(const std::string& path) {
+  if (!path.ends_with(".npy")) return false;
+  const NpyLayout layout = npy_layout(path);
+  return layout.dtype == DType::kFloat32 && !layout.fortran_order;
+}
+
+// The rows of some nodes. Of a .npy file in C order no others are read; one in another order or
+// form is read as a whole.
 Tensor own_features(const std::string& path, const RankLayout& layout, std::int64_t node_count,
                     std::int64_t width) {
+  if (has_readable_rows(path)) return read_own_features(path, layout, {node_count, width});
   const Tensor all = path.ends_with(".npy") ? map_npy(path) : read_features(path);
   const Shape expected{node_count, width};
   if (all.dtype() != DType::kFloat32 || all.shape() != expected) {
@@ -87,6 +119,7 @@ std::unique_ptr<RankRun> RankRun::open(const RunOptions& options, Plan& plan) {
 
 LoadedPlan RankRun::load(const RunOptions& options, PhaseTimes& times) {
   check_options(options);
+  const std::int64_t plan_digest = run_digest(plan_, options);
   threads_ = options.threads;
   LoadedPlan loaded;
   loaded.model = read_plan_model(plan_, options.plan);
@@ -118,6 +151,10 @@ LoadedPlan RankRun::load(const RunOptions& options, PhaseTimes& times) {
                                    loaded.model.layers.front().input_features);
   }
   loaded.weights = load_staged_weights(loaded.model, options.weights);
+  OptionDigest digest;
+  digest.add(plan_digest);
+  digest.add(weights_digest(loaded.weights));
+  digest_ = digest.value();
   return loaded;
 }
 
@@ -133,9 +170,26 @@ Tensor RankRun::degrees(const GraphRows& in_edges, float of_sums) const {
   return degree;
 }
 
+void RankRun::limit_buffers(const std::vector<GnnDevice>& devices) const {
+  constexpr std::int64_t kShare = 32;
+  const RankShare& share = plan_.ranks->ranks[index_of(rank())];
+  const std::int64_t held = streams() ? share.streamed_bytes : share.memory_bytes;
+  for (const GnnDevice& device : devices) {
+    device.buffers->keep_at_most(static_cast<std::uint64_t>(held / kShare));
+  }
+}
+
 void RankRun::prepare_together(const std::function<void()>& prepare) const {
   do_together(transport_.get(), prepare);
-  if (transport_ != nullptr) transport_->connect(layout_.from, layout_.to);
+  if (transport_ == nullptr) return;
+  const bool is_same = transport_->agree_on(digest_);
+  do_together(transport_.get(), [is_same] {
+    if (is_same) return;
+    throw Error(ErrorCode::kFailed,
+                "the ranks were started with different options, or see different plans or weights "
+                "under one name");
+  });
+  transport_->connect(layout_.from, layout_.to);
 }
 
 // Files between layers lie beside the output, which has to have room for rows as well.

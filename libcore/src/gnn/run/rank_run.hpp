@@ -37,6 +37,9 @@ class RankRun {
   /// layout.
   LoadedPlan load(const RunOptions& options, PhaseTimes& times);
 
+  /// Lets the devices keep a small share of what the rank holds by the plan for later tasks.
+  void limit_buffers(const std::vector<GnnDevice>& devices) const;
+
   /// Calls `prepare` on every rank, as do_together does.
   void prepare_together(const std::function<void()>& prepare) const;
 
@@ -71,6 +74,7 @@ class RankRun {
   RankLayout layout_;
   std::int64_t node_count_ = 0;
   std::int32_t threads_ = 0;
+  std::int64_t digest_ = 0;     // of what all ranks have to have alike
   std::vector<float> factors_;  // of the owned rows in sums; empty: 1
   std::unique_ptr<RankExchange> exchange_;
   // Behind the memory that an exchange may still write to when a run fails: it ends first.

@@ -76,6 +76,12 @@ void RowSums::add(PartTree::Node node, std::vector<Term> terms) {
   offsets_.push_back(static_cast<std::int64_t>(terms_.size()));
 }
 
+void RowSums::shrink() {
+  nodes_.shrink_to_fit();
+  offsets_.shrink_to_fit();
+  terms_.shrink_to_fit();
+}
+
 std::vector<char> RowSums::reads_from(std::int64_t row) const {
   std::vector<char> reads(nodes_.size(), 0);
   for (std::size_t i = 0; i < reads.size(); ++i) {

@@ -58,6 +58,8 @@ class RowSums {
     const auto end = static_cast<std::size_t>(offsets_[static_cast<std::size_t>(sum) + 1]);
     return {terms_.data() + begin, end - begin};
   }
+  /// Gives back what was kept for more terms.
+  void shrink();
   /// By sum: 1 if it reads a row from `row` on. O(terms).
   std::vector<char> reads_from(std::int64_t row) const;
 

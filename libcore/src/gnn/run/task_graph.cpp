@@ -2,7 +2,8 @@
 // Turns a plan into tasks. A share of a segment is a subgraph of its own: its owned nodes first,
 // then what their edges read, so that splitting never changes a sum.
 //
-// O(edges) for every segment; memory: the rows of every share.
+// O(edges) for every segment that is split between devices, and once for every subgraph.
+// Memory: the rows and edges of every share; tasks that are a whole subgraph share those of it.
 #include "gnn/run/task_graph.hpp"
 
 #include <algorithm>
@@ -27,43 +28,50 @@ void cut_out(const Subgraph& part, std::int64_t begin, std::int64_t end, ShareTa
     }
     return place;
   };
+  std::vector<std::int64_t> offsets{0};
+  std::vector<std::int32_t> sources;
+  std::vector<std::int32_t> nodes;
   for (std::int64_t v = begin; v < end; ++v) add(v);
-  view.offsets.push_back(0);
   for (std::int64_t v = begin; v < end; ++v) {
     for (std::int64_t e = part.offsets[index_of(v)]; e < part.offsets[index_of(v) + 1]; ++e) {
-      view.sources.push_back(add(part.sources[index_of(e)]));
+      sources.push_back(add(part.sources[index_of(e)]));
     }
-    view.offsets.push_back(static_cast<std::int64_t>(view.sources.size()));
+    offsets.push_back(static_cast<std::int64_t>(sources.size()));
   }
+  view.owned = end - begin;
   view.local = static_cast<std::int64_t>(task.local.size());
-  for (const std::int32_t v : task.local) view.nodes.push_back(part.nodes[index_of(v)]);
+  for (const std::int32_t v : task.local) nodes.push_back(part.nodes[index_of(v)]);
+  view.offsets = std::move(offsets);
+  view.sources = std::move(sources);
+  view.nodes = std::move(nodes);
 }
 
-void fill_view(const Subgraph& part, std::int64_t begin, std::int64_t end, bool is_whole,
-               std::int64_t nodes, ShareTask& task) {
-  SubgraphView& view = task.view;
-  task.row_begin = begin;
-  task.edge_begin = part.offsets[index_of(begin)];
-  view.owned = end - begin;
-  if (is_whole) {
-    view.local = static_cast<std::int64_t>(part.nodes.size());
-    view.offsets = part.offsets;
-    view.sources = part.sources;
-    const bool is_graph = view.local == nodes && part.owned == nodes;
-    if (!is_graph) view.nodes = part.nodes;
-  } else {
-    cut_out(part, begin, end, task);
-  }
+void find_base_sources(SubgraphView& view) {
   if (view.nodes.empty()) return;
-  view.base_sources.reserve(view.sources.size());
-  for (const std::int32_t u : view.sources) view.base_sources.push_back(view.nodes[index_of(u)]);
+  std::vector<std::int32_t> base_sources;
+  base_sources.reserve(view.sources.size());
+  for (const std::int32_t u : view.sources) base_sources.push_back(view.nodes[index_of(u)]);
+  view.base_sources = std::move(base_sources);
+}
+
+// A part as it is, whose arrays the view refers to.
+SubgraphView whole_view(const Subgraph& part, std::int64_t nodes) {
+  SubgraphView view;
+  view.owned = part.owned;
+  view.local = static_cast<std::int64_t>(part.nodes.size());
+  view.offsets = SharedArray<std::int64_t>::of(part.offsets);
+  view.sources = SharedArray<std::int32_t>::of(part.sources);
+  const bool is_graph = view.local == nodes && part.owned == nodes;
+  if (!is_graph) view.nodes = SharedArray<std::int32_t>::of(part.nodes);
+  find_base_sources(view);
+  return view;
 }
 
 class Builder {
  public:
   Builder(const Plan& plan, const std::vector<Subgraph>& parts, std::int64_t nodes,
           const std::string& file)
-      : plan_(plan), parts_(parts), nodes_(nodes), file_(file) {}
+      : plan_(plan), parts_(parts), nodes_(nodes), file_(file), whole_(parts.size()) {}
 
   TaskGraph build(const std::vector<std::int32_t>& stage_counts, std::optional<std::size_t> only) {
     TaskGraph graph;
@@ -113,8 +121,15 @@ class Builder {
            std::to_string(stage_count) + " stages");
   }
 
+  // The same for all tasks that are a whole subgraph.
+  const SubgraphView& whole(std::int32_t subgraph) {
+    std::optional<SubgraphView>& view = whole_[index_of(subgraph)];
+    if (!view) view = whole_view(parts_[index_of(subgraph)], nodes_);
+    return *view;
+  }
+
   void add_subgraph(std::int32_t subgraph, const PlannedStages& stages,
-                    std::vector<ShareTask>& tasks) const {
+                    std::vector<ShareTask>& tasks) {
     const Subgraph& part = parts_[index_of(subgraph)];
     for (std::size_t s = 0; s < stages.segments.size(); ++s) {
       const PlannedSegment& segment = stages.segments[s];
@@ -133,7 +148,14 @@ class Builder {
         task.first = segment.first;
         task.last = segment.last;
         task.device = device_index(share.device);
-        fill_view(part, begin, end, segment.shares.size() == 1, nodes_, task);
+        task.row_begin = begin;
+        task.edge_begin = part.offsets[index_of(begin)];
+        if (segment.shares.size() == 1) {
+          task.view = whole(subgraph);
+        } else {
+          cut_out(part, begin, end, task);
+          find_base_sources(task.view);
+        }
         begin = end;
       }
     }
@@ -155,6 +177,7 @@ class Builder {
   const std::vector<Subgraph>& parts_;
   std::int64_t nodes_;
   const std::string& file_;
+  std::vector<std::optional<SubgraphView>> whole_;  // by subgraph
 };
 
 }  // namespace

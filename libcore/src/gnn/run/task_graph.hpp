@@ -36,7 +36,7 @@ struct TaskGraph {
 /// layers of so many stages. Parts without nodes are those of other processes. Throws Error
 /// kInvalidGraph for a plan that names unknown layers, subgraphs, devices or device plans, or
 /// leaves a stage or a subgraph out; `file` is the plan's. With `only`, the plan is of that layer
-/// alone, from 0. O(edges) for every segment.
+/// alone, from 0. Views refer to `parts`. O(edges) for every segment that devices share.
 TaskGraph build_task_graph(const Plan& plan, const std::vector<Subgraph>& parts, std::int64_t nodes,
                            const std::vector<std::int32_t>& stage_counts, const std::string& file,
                            std::optional<std::size_t> only = {});

@@ -88,12 +88,18 @@ TEST_CASE("ranks are nodes of the tree, the heaviest is halved", "[plan][ranks]"
   CHECK(split_tree(tree, {1, 1, 1, 1}, 4) == Nodes{{0, 1}, {1, 2}, {2, 3}, {3, 4}});
 }
 
-TEST_CASE("parts with many edges between them are close", "[plan][ranks]") {
-  // A path 0 - 2 - 1 - 3 of parts with 5, 1 and 4 edges.
+TEST_CASE("parts between which many rows cross are close", "[plan][ranks]") {
+  // Five edges from node 0 of part 0 to node 1 of part 1 are one row; nodes 1, 2 and 3 of part 1
+  // have an edge each to nodes 4, 5 and 6 of part 2, which are three. Part 3 is node 7.
   CsrGraph graph;
-  graph.offsets = {0, 0, 4, 9, 10};
-  graph.neighbors = {3, 3, 3, 3, 0, 0, 0, 0, 0, 1};
-  CHECK(order_parts(graph, {0, 1, 2, 3}, 4) == std::vector<std::int32_t>{0, 2, 1, 3});
+  graph.offsets = {0, 0, 5, 5, 5, 6, 7, 8, 8};
+  graph.neighbors = {0, 0, 0, 0, 0, 1, 2, 3};
+  const std::vector<std::int32_t> part_of{0, 1, 1, 1, 2, 2, 2, 3};
+  CHECK(order_parts(graph, part_of, 4) == std::vector<std::int32_t>{0, 3, 1, 2});
+  // One target of many sources is one row as well: of node 4.
+  graph.offsets = {0, 0, 2, 2, 2, 5, 5, 5, 5};
+  graph.neighbors = {0, 7, 1, 2, 3};
+  CHECK(order_parts(graph, {0, 1, 1, 1, 2, 0, 0, 0}, 3) == std::vector<std::int32_t>{0, 1, 2});
 }
 
 TEST_CASE("the order of parts does not depend on the number of ranks", "[plan][ranks]") {
