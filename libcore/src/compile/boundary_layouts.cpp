@@ -130,6 +130,10 @@ LayoutNames layouts_of(const Graph& graph, const Partition& partition,
   return names;
 }
 
+bool may_refuse_layouts(const BackendError& error) {
+  return error.status() == NPU4_UNSUPPORTED || error.status() == NPU4_INVALID;
+}
+
 std::string compile_options_text(const std::string& precision, const LayoutNames& layouts) {
   Json json = {{"precision", precision}};
   if (!layouts.empty()) json["boundary_layouts"] = layouts;

@@ -32,6 +32,10 @@ BoundaryLayouts agree_layouts(const Graph& graph, const PartitionPlan& plan,
 LayoutNames layouts_of(const Graph& graph, const Partition& partition,
                        const BoundaryLayouts& layouts);
 
+/// Whether a backend that was asked for a layout may have meant that by its error. What it said to
+/// check is then not worth more than its refusal: row-major is always right.
+bool may_refuse_layouts(const BackendError& error);
+
 /// The options of check and compile.
 std::string compile_options_text(const std::string& precision, const LayoutNames& layouts);
 

@@ -25,7 +25,7 @@ void CompileWatch::check() {
   if (stopped_) throw Error(ErrorCode::kFailed, "the compile was stopped");
   if (!is_late()) return;
   const std::lock_guard lock(mutex_);
-  throw Error(ErrorCode::kInfeasible, "the deadline is over: " + std::to_string(finished_) +
+  throw Error(ErrorCode::kInfeasible, "the deadline is over: " + std::to_string(finished_.size()) +
                                           " of " + std::to_string(shares_.size()) +
                                           " partitions are compiled; allow more with --deadline");
 }
@@ -48,7 +48,7 @@ CompileHooks CompileWatch::hooks(std::size_t partition) {
 void CompileWatch::finish(std::size_t partition) {
   {
     const std::lock_guard lock(mutex_);
-    ++finished_;
+    finished_.insert(partition);  // again, if it is compiled again
   }
   report(partition, 1, "");
 }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,7 @@ class CompileWatch {
   std::vector<double> shares_;  // by partition
   double whole_ = 0;            // nodes
   double done_ = 0;
-  std::size_t finished_ = 0;
+  std::set<std::size_t> finished_;
   std::atomic<bool> stopped_{false};
 };
 

@@ -15,6 +15,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <semaphore>
 #include <set>
@@ -101,13 +102,28 @@ std::string report_text(const CompiledPartition& compiled) {
 /// In place of a blob, beside an answer: an entry has one.
 const Blob kAnswerBlob{std::make_shared<std::byte>(std::byte{'-'}), 1};
 
+std::vector<TensorId> boundary_tensors(const Partition& partition) {
+  std::vector<TensorId> ids = partition.boundary.inputs;
+  ids.insert(ids.end(), partition.boundary.outputs.begin(), partition.boundary.outputs.end());
+  return ids;
+}
+
+std::string error_text(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& thrown) {
+    return thrown.what();
+  }
+}
+
 /// One round: every partition of a plan, compiled or with its backend's error.
 class Round {
  public:
   struct Result {
     std::optional<CompiledPartition> compiled;
     std::exception_ptr error;
-    bool refused = false;  ///< the backend says that its device does not do this
+    bool refused = false;         ///< the backend says that its device does not do this
+    bool may_be_layouts = false;  ///< the error is one that a layout can be the cause of
   };
   using Known = std::map<std::pair<std::string, std::string>, CompiledPartition>;
 
@@ -141,7 +157,13 @@ class Round {
       if (found != devices.end()) opened.instance = found->second;
     }
     if (options_.layouts) agree_on_layouts();
-    ThreadPool().run(count, [&](std::size_t) { work(); });
+    todo_.resize(results_.size());
+    std::iota(todo_.begin(), todo_.end(), std::size_t{0});
+    while (!todo_.empty()) {
+      next_ = 0;
+      ThreadPool().run(std::min(count, todo_.size()), [&](std::size_t) { work(); });
+      todo_ = give_up_layouts();
+    }
     for (auto& [name, opened] : opened_) {
       if (opened.instance != nullptr) devices[name] = opened.instance;
     }
@@ -234,11 +256,16 @@ class Round {
   }
 
   void work() {
-    for (std::size_t i = next_++; i < results_.size(); i = next_++) {
+    for (std::size_t place = next_++; place < todo_.size(); place = next_++) {
+      const std::size_t i = todo_[place];
       try {
         watch_.check();
         results_[i].compiled = compile(i);
         watch_.finish(i);
+      } catch (const BackendError& error) {
+        results_[i].error = std::current_exception();
+        results_[i].refused = error.code() == ErrorCode::kUnsupported;
+        results_[i].may_be_layouts = may_refuse_layouts(error);
       } catch (const Error& error) {
         results_[i].error = std::current_exception();
         results_[i].refused = error.code() == ErrorCode::kUnsupported;
@@ -288,6 +315,35 @@ class Round {
       return "values between partitions in layouts of their backend: " +
              std::to_string(layouts_.size());
     });
+  }
+
+  /// Takes the layouts away from what a backend did not compile with them, whatever it had said,
+  /// and returns the partitions that are to be compiled again: those, and whose values they share.
+  std::vector<std::size_t> give_up_layouts() {
+    std::set<TensorId> given_up;
+    for (std::size_t i = 0; i < results_.size(); ++i) {
+      if (results_[i].error == nullptr || !results_[i].may_be_layouts) continue;
+      const std::size_t before = given_up.size();
+      for (const TensorId id : boundary_tensors(plan_.partitions[i])) {
+        if (layouts_.contains(id)) given_up.insert(id);
+      }
+      if (given_up.size() == before) continue;
+      log(LogModule::kCompile, LogLevel::kInfo, [&] {
+        return partition_text(i) +
+               ": compiled again with row-major values: " + error_text(results_[i].error);
+      });
+    }
+    std::vector<std::size_t> again;
+    for (std::size_t i = 0; i < results_.size() && !given_up.empty(); ++i) {
+      const std::vector<TensorId> ids = boundary_tensors(plan_.partitions[i]);
+      const bool has_one =
+          std::any_of(ids.begin(), ids.end(), [&](TensorId id) { return given_up.contains(id); });
+      if (!has_one) continue;
+      results_[i] = {};
+      again.push_back(i);
+    }
+    for (const TensorId id : given_up) layouts_.erase(id);
+    return again;
   }
 
   /// The cache keeps answers, too, so that what is compiled already is not asked about.
@@ -405,7 +461,8 @@ class Round {
   std::vector<Result> results_;
   std::vector<SubIr> sub_irs_ = std::vector<SubIr>(results_.size());
   std::map<std::string, Opened> opened_;
-  std::atomic<std::size_t> next_{0};
+  std::vector<std::size_t> todo_;     // partitions that are compiled next
+  std::atomic<std::size_t> next_{0};  // of those
 };
 
 /// The first device after `from` that runs all of `nodes`; null if there is none.

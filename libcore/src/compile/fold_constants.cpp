@@ -6,7 +6,8 @@
 // All folded nodes are one sub-IR, which a device runs like any partition, so a result has the bits
 // that it would have at run time. The cache keeps the results in place of a program, so the backend
 // (libtorch, as a rule) need not be loaded to look them up: the key has a digest of the backend's
-// file in place of its fingerprint. Cost: the backend's, and O(bytes of the weights read).
+// file, and the level of instructions that it may use, in place of its fingerprint. Cost: the
+// backend's, and O(bytes of the weights read).
 #include "npu/compile/fold_constants.hpp"
 
 #include <chrono>
@@ -19,6 +20,7 @@
 #include "ir/folded_nodes.hpp"
 #include "ir/mention_form.hpp"
 #include "npu/device/backend.hpp"
+#include "npu/device/isa_level.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/support/checked.hpp"
 #include "npu/support/file_io.hpp"
@@ -181,6 +183,13 @@ std::optional<std::string> file_digest(const std::string& backend) {
   return hex_text(xxh3_64(file.data(), file.size()));
 }
 
+/// What bits may depend on besides the CPU, which every key has: the limit itself, since some code
+/// heeds it above the CPU's level, too.
+std::string isa_text() {
+  const auto limit = isa_limit();
+  return limit ? std::string(kIsaLevels[*limit]) : "any level";
+}
+
 std::vector<Tensor> compute(const Graph& graph, const FoldedPart& part,
                             const std::shared_ptr<DeviceInstance>& opened,
                             const std::string& sub_ir, std::vector<NamedTensor> weights) {
@@ -228,7 +237,7 @@ FoldedConstants fold_constants(const Graph& graph, const Target& target,
     if (const auto digest = file_digest(device->backend)) {
       key = cache_key({.backend = device->backend,
                        .backend_version = *digest,
-                       .fingerprint = "folded constants 1",
+                       .fingerprint = "folded constants 2, " + isa_text(),
                        .device = device_text,
                        .options = {},
                        .sub_ir = sub_ir,

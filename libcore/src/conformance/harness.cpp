@@ -418,6 +418,20 @@ std::vector<Tensor> run_and_read(const Harness& harness, const Instance& instanc
   return results;
 }
 
+// A result has an error of its dtype, and sums of up to 45 products of numbers up to 16 in it.
+Tolerance tolerance_of(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat64:
+      return {1e-9, 1e-9};
+    case DType::kFloat16:
+      return {1e-2, 2e-2};
+    case DType::kBFloat16:
+      return {5e-2, 1e-1};
+    default:
+      return {1e-3, 1e-4};
+  }
+}
+
 std::string status_name(npu4_status status) {
   constexpr const char* kNames[] = {"OK",          "UNSUPPORTED",  "INVALID",  "MEMORY",
                                     "FAILED",      "CANCELLED",    "DEADLINE", "BUSY",

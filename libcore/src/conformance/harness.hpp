@@ -166,6 +166,9 @@ npu4_run_args run_args(const std::vector<npu4_buffer*>& inputs,
 /// Runs, which must succeed, and reads the outputs.
 std::vector<Tensor> run_and_read(const Harness& harness, const Instance& instance);
 
+/// By which results of a device may differ from the definition, or from those of other kernels.
+Tolerance tolerance_of(DType dtype);
+
 std::string status_name(npu4_status status);
 
 }  // namespace npu::conformance

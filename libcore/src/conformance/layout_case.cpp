@@ -133,7 +133,7 @@ class LayoutCheck {
   }
 
   void compare(const Tensor& found, const Tensor& expected, const std::string& what) const {
-    const bool is_same = compare_tensors(found, expected, {.rtol = 1e-3, .atol = 1e-4}).ok;
+    const bool is_same = compare_tensors(found, expected, tolerance_of(y_.dtype)).ok;
     harness_.found.expect(is_same, what + " has other numbers than row-major");
   }
 

@@ -22,20 +22,6 @@ bool is_drawn(const OpDefinition& op, DType dtype) {
   return dtype == DType::kUInt8 ? op.takes_unsigned : op.takes_integers;
 }
 
-// A result has an error of its dtype, and sums of up to 45 products of numbers up to 16 in it.
-Tolerance tolerance_of(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat64:
-      return {1e-9, 1e-9};
-    case DType::kFloat16:
-      return {1e-2, 2e-2};
-    case DType::kBFloat16:
-      return {5e-2, 1e-1};
-    default:
-      return {1e-3, 1e-4};
-  }
-}
-
 /// A node that is drawn, in a dtype.
 struct Question {
   DrawnNode node;

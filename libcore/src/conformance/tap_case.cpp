@@ -133,7 +133,7 @@ class TapCheck {
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const TensorSpec spec = instance_.graph.tensor(names_[i]);
       const Tensor tap = harness_.read(buffers_[i].get(), spec);
-      const bool is_same = compare_tensors(tap, expected[i], {.rtol = 1e-3, .atol = 1e-4}).ok;
+      const bool is_same = compare_tensors(tap, expected[i], tolerance_of(spec.dtype)).ok;
       harness_.found.expect(
           is_same, what + " gives another '" + names_[i] + "' than a graph with it as an output");
     }

@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 
+#include "compile/boundary_layouts.hpp"
 #include "ir/folded_nodes.hpp"
 #include "npu/compile/compiler.hpp"
 #include "npu/compile/fold_constants.hpp"
@@ -273,19 +274,49 @@ Runs run_and_recover(std::unique_ptr<Executor>& executor,
   return runs;
 }
 
+/// Compiles a model again with row-major values between its partitions.
+using CompileAgain = std::function<CompiledModel()>;
+
+/// Loads a model; with row-major values between its partitions if a backend does not load what it
+/// has compiled for others.
+std::unique_ptr<Executor> load_model(ReadyModel& model,
+                                     const std::function<std::unique_ptr<Executor>()>& load,
+                                     const CompileAgain& compile_again) {
+  std::exception_ptr refusal;
+  try {
+    return load();
+  } catch (const BackendError& error) {
+    const bool has_layouts = std::any_of(model.partitions.begin(), model.partitions.end(),
+                                         [](const auto& each) { return !each.layouts.empty(); });
+    if (!has_layouts || !may_refuse_layouts(error)) throw;
+    refusal = std::current_exception();
+    log(LogModule::kRun, LogLevel::kInfo,
+        [&] { return "compiled again with row-major values: " + error.message(); });
+  }
+  try {
+    CompiledModel compiled = compile_again();
+    model.partitions = std::move(compiled.partitions);
+    model.devices = std::move(compiled.devices);
+  } catch (const Error&) {  // that it cannot be compiled here says less
+    std::rethrow_exception(refusal);
+  }
+  return load();
+}
+
 /// Runs, compares, times and reports.
 RunReport run_ready(const Graph& graph, const Graph& shown, ReadyModel& model,
                     const std::vector<Tensor>& inputs, const RunModelOptions& options,
-                    const References& references) {
+                    const References& references, const CompileAgain& compile_again) {
   ExecutorOptions devices = executor_options(options);
   devices.stop = options.executor.stop;
   devices.taps = model.taps;
   devices.queues = true;  // those of references block, beside queues that are open
   std::unique_ptr<Executor> loaded;
-  const auto load = [&] {
+  const auto load_once = [&] {
     return std::make_unique<Executor>(graph, model.plan, model.target, model.weights, devices,
                                       model.partitions, model.devices);
   };
+  const auto load = [&] { return load_model(model, load_once, compile_again); };
   const Runs runs = run_and_recover(loaded, load, inputs, options, model.devices);
   const Executor& executor = *loaded;
   // A run that was in its last step when it was asked to end has ended well.
@@ -488,7 +519,12 @@ RunReport run_document(Graph& graph, RunModelOptions options, Diagnostics& diagn
       graph, shown, made.model, made.options, compile_options(made.options),
       [&](const Graph& whole) { return load_weights(whole, source, diagnostics); }, diagnostics);
   if (diagnostics.has_errors()) return {};
-  RunReport report = run_ready(graph, shown, made.model, *made.inputs, made.options, references);
+  const auto compile_again = [&] {
+    return compile_plan(graph, made.model.plan, made.model.target, made.model.weights,
+                        compile_options(made.options), &made.cache, made.model.devices);
+  };
+  RunReport report =
+      run_ready(graph, shown, made.model, *made.inputs, made.options, references, compile_again);
   if (!made.note.empty()) diagnostics.note({.file = graph.file}, made.note);
   return report;
 }
@@ -544,7 +580,17 @@ RunReport run_opened(const Bundle& bundle, const RunModelOptions& given, Diagnos
       [&](const Graph& whole) { return whole_weights(bundle, whole, options, diagnostics); },
       diagnostics);
   if (diagnostics.has_errors()) return {};
-  return run_ready(graph, shown, model, inputs, options, references);
+  const auto compile_again = [&] {
+    const CompileOptions compile = compile_options(options);
+    Diagnostics faults;
+    std::vector<Tensor> weights = whole_weights(bundle, graph, options, faults);
+    if (faults.has_errors()) {
+      throw Error(ErrorCode::kInvalidGraph, "the bundle lacks weights", {.file = bundle.name()});
+    }
+    fold_constants(graph, model.target, compile, nullptr, weights);
+    return compile_plan(graph, model.plan, model.target, weights, compile, nullptr, model.devices);
+  };
+  return run_ready(graph, shown, model, inputs, options, references, compile_again);
 }
 
 /// Adds the file to a backend's error, which names only node and argument.

@@ -27,6 +27,18 @@ sed 's/"backend": *"onednn"/"backend":"wrap4"/' parts.json >wrapped.json
 npu-run wrapped.json --random-weights 0 --random-inputs 1 --expect one.safetensors >report
 echo "exit $?, expect $(comparison expect <report)"
 WRAP4_FAULT=layouts npu-run wrapped.json --random-weights 0 --random-inputs 1 2>&1 >/dev/null | sed 's/ 0\.1\.0[^:]*:/ VERSION:/; s/wrap4 [^:]*:/wrap4 VERSION:/'
+echo "layouts that are refused after all, by compile and when the programs are loaded:"
+for fault in deny lax; do
+  WRAP4_FAULT=$fault-layouts npu-run -v wrapped.json --random-weights 0 --random-inputs 1 --expect one.safetensors 2>log >report
+  echo "exit $?, expect $(comparison expect <report)"
+  sed -n 's/.*\(compiled again with row-major values: .*\)/\1/p' log | sort -u
+done
+WRAP4_FAULT=deny-layouts npu-compile --random-weights 0 wrapped.json -o denied.npub
+npu-compile --info denied.npub | grep -c '"layouts"'
+WRAP4_FAULT=lax-layouts npu-compile --random-weights 0 wrapped.json -o lax.npub
+npu-compile --info lax.npub | grep -c '"layouts"'
+WRAP4_FAULT=lax-layouts npu-run lax.npub --random-inputs 1 --expect one.safetensors >report
+echo "exit $?, expect $(comparison expect <report)"
 unset NPU_BACKEND_PATH
 echo "a value that skips a partition on another device has a layout, though the plan lists a transfer of it:"
 npu-tag -t host --force cpu=away "$CASES/npu-run/layout_skip.json" >tagged.json

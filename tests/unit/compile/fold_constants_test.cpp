@@ -3,6 +3,8 @@
 // constants are folded.
 #include "npu/compile/fold_constants.hpp"
 
+#include <cstdlib>
+
 #include "catch.hpp"
 #include "graph_builder.hpp"
 #include "ir/folded_nodes.hpp"
@@ -104,6 +106,24 @@ std::vector<Tensor> results(Graph& graph, const std::vector<Tensor>& weights) {
       .run({random_input(graph, graph.graph_inputs()[0], 3)}, nullptr);
 }
 
+/// NPU_MAX_ISA while it lives.
+class IsaLimit {
+ public:
+  explicit IsaLimit(const char* level) {
+    const char* before = std::getenv("NPU_MAX_ISA");
+    if (before != nullptr) before_ = before;
+    ::setenv("NPU_MAX_ISA", level, 1);
+  }
+  ~IsaLimit() {
+    before_.empty() ? ::unsetenv("NPU_MAX_ISA") : ::setenv("NPU_MAX_ISA", before_.c_str(), 1);
+  }
+  IsaLimit(const IsaLimit&) = delete;
+  IsaLimit& operator=(const IsaLimit&) = delete;
+
+ private:
+  std::string before_;
+};
+
 Tensor folded_value(const Graph& graph, const std::vector<Tensor>& weights, const char* name) {
   return weights[static_cast<std::size_t>(graph.find_tensor(name).value)];
 }
@@ -153,6 +173,26 @@ TEST_CASE("constants in the cache need no backend, and follow their weights") {
   CHECK_FALSE(fold_constants(graph, target, single_thread(), &cache, third).cache_hit);
   CHECK_FALSE(
       same_bits(folded_value(graph, first, "curved"), folded_value(graph, third, "curved")));
+}
+
+TEST_CASE("constants in the cache are those of a level of instructions") {
+  if (!has_cpu()) return;
+  use_vendor_backend();
+  const TemporaryFolder folder;
+  CompileCache cache({.enabled = true, .folder = folder / "cache"});
+  const Graph graph = tagged(true);
+  const auto is_hit = [&] {
+    std::vector<Tensor> weights = weights_of(graph);
+    return fold_constants(graph, few_ops(), single_thread(), &cache, weights).cache_hit;
+  };
+  CHECK_FALSE(is_hit());
+  CHECK(is_hit());
+  {
+    const IsaLimit limit("generic");
+    CHECK_FALSE(is_hit());
+    CHECK(is_hit());
+  }
+  CHECK(is_hit());
 }
 
 TEST_CASE("a document that folds what is no constant is refused") {

@@ -25,6 +25,9 @@
      silent-model   a loaded model does not, only its blob does
      no-wrap        memory that is to be wrapped is refused when it is
      log            device_open logs a line
+     layouts        it hands on the other's layouts, whose names are the other's
+     deny-layouts   its layouts have its own name, but compile refuses them
+     lax-layouts    compile takes them for row-major, and buffer_create refuses them
 
    Built with WRAP4_FAR it is another backend, whose memory and events no other one gets.
 
@@ -171,6 +174,68 @@ static npu4_status dawdle(const char* slow, const char* deaf, const npu4_compile
   return NPU4_OK;
 }
 
+/* Has layouts of its own, which it does not take after all. */
+static int breaks_layouts(void) {
+  return fault("deny-layouts") != NULL || fault("lax-layouts") != NULL;
+}
+
+/* `from` becomes `to`, which may be freed. */
+static char* replaced(const char* text, const char* from, const char* to) {
+  const size_t room = strlen(text) * (1 + strlen(to)) + 1;
+  char* made = malloc(room);
+  char* end = made;
+  if (made == NULL) return NULL;
+  while (*text != '\0') {
+    if (strncmp(text, from, strlen(from)) == 0) {
+      memcpy(end, to, strlen(to));
+      end += strlen(to);
+      text += strlen(from);
+    } else {
+      *end++ = *text++;
+    }
+  }
+  *end = '\0';
+  return made;
+}
+
+typedef struct text_memory {
+  char* text;
+  size_t size;
+} text_memory;
+
+static npu4_status append(void* context, const void* data, uint64_t size, npu4_error* error) {
+  text_memory* memory = context;
+  char* grown = realloc(memory->text, memory->size + (size_t)size + 1);
+  if (grown == NULL) return fail(error, NPU4_MEMORY, "out of memory");
+  memcpy(grown + memory->size, data, (size_t)size);
+  memory->text = grown;
+  memory->size += (size_t)size;
+  memory->text[memory->size] = '\0';
+  return NPU4_OK;
+}
+
+/* The other's layouts under its own name. */
+static npu4_status check(npu4_device* device, const npu4_check_args* args, npu4_error* error) {
+  text_memory memory = {NULL, 0};
+  const npu4_writer writer = {sizeof writer, &memory, append};
+  char* options = args->options != NULL ? replaced(args->options, NAME ":", "onednn:") : NULL;
+  npu4_check_args its = *args;
+  npu4_status status = NPU4_OK;
+  its.options = options;
+  its.answer = &writer;
+  status = other->check(device, &its, error);
+  if (status == NPU4_OK && memory.text != NULL) {
+    char* answer = replaced(memory.text, "onednn:", NAME ":");
+    status = answer == NULL
+                 ? fail(error, NPU4_MEMORY, "out of memory")
+                 : args->answer->write(args->answer->context, answer, strlen(answer), error);
+    free(answer);
+  }
+  free(options);
+  free(memory.text);
+  return status;
+}
+
 static npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_error* error) {
   const char* slow = fault("slow");
   const char* deaf = fault("deaf");
@@ -191,6 +256,14 @@ static npu4_status compile(npu4_device* device, const npu4_compile_args* args, n
     error->vendor_code = -7;
     snprintf(error->node, sizeof error->node, "the_node");
     return fail(error, (npu4_status)atoi(status), "it does not fit");
+  }
+  if (breaks_layouts() && args->options != NULL && strstr(args->options, NAME ":") != NULL) {
+    npu4_compile_args its = *args;
+    if (fault("deny-layouts") != NULL) {
+      return fail(error, NPU4_UNSUPPORTED, "not in that layout");
+    }
+    its.options = NULL;
+    return other->compile(device, &its, error);
   }
   return other->compile(device, args, error);
 }
@@ -288,7 +361,8 @@ EXPORTED const npu4_backend* npu_backend_entry4(const npu4_host* given, npu4_err
   }
   memset(longer.tail, 0xff, sizeof longer.tail);
   memcpy(table, other, sizeof *table);
-  if (fault("layouts") == NULL) table->features = features_of_other();
+  if (fault("layouts") == NULL && !breaks_layouts()) table->features = features_of_other();
+  if (breaks_layouts()) table->check = check;
   table->backend_info = backend_info;
   table->device_info = device_info;
   table->device_open = device_open;

@@ -61,6 +61,7 @@ struct npu4_buffer {
   npu::Shape shape;
   std::uint64_t bytes = 0;
   std::string layout;  ///< empty: row-major
+  int threads = 1;     ///< of its device, for bringing it into a layout
   npu::MemoryShare share;
   npu::onednn::AlignedMemory memory;  ///< null for memory of the host
   std::byte* data = nullptr;

@@ -5,6 +5,7 @@
 
 #include "abi/boundary.hpp"
 #include "npu/support/checked.hpp"
+#include "program/thread_scope.hpp"
 
 namespace npu::onednn::abi {
 namespace {
@@ -27,8 +28,10 @@ std::unique_ptr<npu4_buffer> describe_buffer(npu4_buffer_desc desc) {
   return buffer;
 }
 
-/// The whole content of a buffer that has a layout, from or to row-major memory.
+/// The whole content of a buffer that has a layout, from or to row-major memory. Any thread of the
+/// host may ask for it, whose number of OpenMP threads is not the device's.
 void copy_content(const npu4_buffer& buffer, std::byte* row_major, bool is_write) {
+  const ThreadScope threads(buffer.threads);
   const BoundaryLayout& named = *find_boundary_layout(buffer.layout, buffer.shape, buffer.dtype);
   const Iteration space = iterate(named_layout(named, buffer.shape, buffer.dtype));
   const auto outside = strides_in(space, plain_layout(buffer.shape, buffer.dtype));
@@ -60,6 +63,7 @@ npu4_status buffer_create(npu4_device* device, const npu4_buffer_desc* desc, npu
     require(device != nullptr && desc != nullptr && NPU4_HAS(desc, usage) && buffer != nullptr,
             "an argument is null");
     auto made = describe_buffer(*desc);
+    made->threads = device->threads;
     made->share = MemoryShare(device->ledger, made->bytes, "a buffer");
     made->memory = allocate_aligned(made->bytes);
     made->data = made->memory.get();
