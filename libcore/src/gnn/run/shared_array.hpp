@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <initializer_list>
 #include <memory>
@@ -28,11 +29,15 @@ class SharedArray {
   bool empty() const noexcept { return size() == 0; }
   const Number* data() const noexcept { return numbers_ == nullptr ? nullptr : numbers_->data(); }
   const Number& operator[](std::size_t index) const noexcept { return data()[index]; }
+  const Number& back() const noexcept { return data()[size() - 1]; }
   const Number* begin() const noexcept { return data(); }
   const Number* end() const noexcept { return data() + size(); }
 
+  friend bool operator==(const SharedArray& array, const SharedArray& other) {
+    return std::equal(array.begin(), array.end(), other.begin(), other.end());
+  }
   friend bool operator==(const SharedArray& array, const std::vector<Number>& numbers) {
-    return array.size() == numbers.size() && (numbers.empty() || *array.numbers_ == numbers);
+    return std::equal(array.begin(), array.end(), numbers.begin(), numbers.end());
   }
 
  private:
