@@ -111,8 +111,8 @@ std::vector<TensorId> boundary_tensors(const Partition& partition) {
 std::string error_text(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
-  } catch (const std::exception& thrown) {
-    return thrown.what();
+  } catch (const Error& thrown) {
+    return thrown.message();
   }
 }
 
