@@ -3,7 +3,7 @@
 // is refused with a message; backends stay loaded, since libraries below them (OpenMP, libtorch) do
 // not survive unloading.
 //
-// A backend of NPU_BACKEND_PATH is somebody else's, so a child process loads it and asks for its
+// A backend of NPU_BACKEND_PATH is somebody else's, so a helper loads it and asks for its
 // description first (probe.hpp); the backends of the install are trusted, since loading libtorch
 // twice would double the start of every run.
 #include "npu/device/backend.hpp"
@@ -161,15 +161,14 @@ void limit_openmp_spinning() {
   if (std::getenv("OMP_WAIT_POLICY") == nullptr) ::setenv("GOMP_SPINCOUNT", "10000", 0);
 }
 
-/// Lets a child process load a file that is not of the install.
+/// Lets another process load a file that is not of the install.
 void probe(const std::string& path, const std::string& name) {
   const LogTimer timer(LogModule::kDevice, LogLevel::kDebug);
   if (!is_regular_file(path)) refuse_file(path, "is not a regular file, expected a shared object");
-  const std::string fault = probe_load(
-      [&] { description_of(*backend_table(open_library(path), path, name), path, name); });
+  const std::string fault = probe_library(LibraryKind::kBackend, path, name);
   if (!fault.empty()) refuse_file(path, "the backend " + fault);
   timer.done(
-      [&] { return path + ": comes from NPU_BACKEND_PATH, so a child process loaded it first"; });
+      [&] { return path + ": comes from NPU_BACKEND_PATH, so another process loaded it first"; });
 }
 
 bool matches(std::string_view pattern, std::string_view text) {
@@ -191,6 +190,10 @@ std::string Backend::find_file(std::string_view name) {
     if (::access(path.c_str(), F_OK) == 0) return path;
   }
   return {};
+}
+
+void Backend::look_at(const std::string& path, const std::string& name) {
+  description_of(*backend_table(open_library(path), path, name), path, name);
 }
 
 bool Backend::has_feature(std::string_view name) const { return lists_feature(*api_, name); }

@@ -70,6 +70,9 @@ class Backend {
   /// The file that load() would take, found the same way but not opened; empty if there is none.
   static std::string find_file(std::string_view name);
 
+  /// Loads a file and asks it what load would, for the helper that does it first. Throws as load.
+  static void look_at(const std::string& path, const std::string& name);
+
   const std::string& name() const noexcept { return name_; }
   const std::string& path() const noexcept { return path_; }
   const std::string& version() const noexcept { return version_; }
