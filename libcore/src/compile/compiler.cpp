@@ -246,7 +246,8 @@ class Round {
       } catch (const BackendError& error) {
         if (error.status() == NPU4_CANCELLED) {
           watch_.check();  // says why
-          break_contract(instance->backend(), "nobody asked it to stop: " + error.message());
+          break_contract(instance->backend(), "cancel",
+                         "nobody asked it to stop: " + error.message());
         }
         if (error.status() != NPU4_DEVICE_LOST || !forget_lost(opened, instance)) throw;
         log(LogModule::kCompile, LogLevel::kInfo,

@@ -32,6 +32,7 @@ namespace {
 
 constexpr std::uint64_t kMostDevices = 256;
 constexpr std::uint64_t kMostMemories = 64;
+constexpr std::uint64_t kMostDtypes = 256;
 
 std::string backend_file(std::string_view name) {
   return "npu_backend_" + std::string(name) + ".so";
@@ -108,6 +109,12 @@ DeviceFacts facts_of(const npu4_device_info& info, const std::string& path, std:
     facts.queues = number(NPU4_KNOWN_QUEUES, info.max_queues);
   }
   read_memory(info, facts);
+  for (std::uint64_t i = 0; info.dtypes != nullptr && i < std::min(info.dtype_count, kMostDtypes);
+       ++i) {
+    const npu4_dtype_info* dtype = info.dtypes[i];
+    if (dtype == nullptr || !NPU4_HAS(dtype, flags)) continue;
+    if ((dtype->flags & NPU4_DTYPE_STORAGE) != 0) facts.storage_dtypes.push_back(dtype->dtype);
+  }
   return facts;
 }
 

@@ -18,7 +18,8 @@ MemoryReport report_of(const ReportRoom& room, const Backend& backend) {
   read.host = room.host_bytes();
   std::uint64_t left = kMostBytes;
   const auto take = [&](std::uint64_t bytes) {
-    if (bytes > left) break_contract(backend, "its report of memory has impossible numbers");
+    if (bytes > left)
+      break_contract(backend, "npu4_memory_report", "its report of memory has impossible numbers");
     left -= bytes;
   };
   take(read.host);

@@ -276,7 +276,9 @@ TEST_CASE("version 4: programs of one model run beside each other", "[device]") 
   const auto model = device->load_model(device->compile(relu_text(), {}, "{}"), {});
   CHECK(model->keeps_blob());  // onednn computes in it
   const unsigned before = count("models");
-  const DeviceProgram first(model, relu_signature());
+  ProgramSignature timed = relu_signature();
+  timed.is_timed = true;
+  const DeviceProgram first(model, timed);
   const DeviceProgram second(model, relu_signature());
   CHECK(count("models") == before);
   const auto a = device->import_tensor(four(-1, 2, -3, 4));

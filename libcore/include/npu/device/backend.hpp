@@ -55,7 +55,19 @@ struct DeviceFacts {
   std::uint32_t programs_in_flight = 1;  ///< of one model, with queues
   std::uint32_t queues = 1;              ///< open at once, where the backend has any
   std::vector<MemoryFacts> memories;
+  std::vector<std::uint32_t> storage_dtypes;  ///< npu4_dtype that buffers may have, as it says
 };
+
+/// One moment on the clock of a device and on the host's, in nanoseconds.
+struct ClockSample {
+  std::uint64_t device_ns = 0;
+  std::uint64_t host_ns = 0;
+  std::uint64_t uncertainty_ns = 0;
+};
+
+/// What time it was for the host when the device's clock showed `device_ns`, by samples before and
+/// after it.
+double host_time_ns(const ClockSample& before, const ClockSample& after, std::uint64_t device_ns);
 
 /// A loaded backend: the C interface of npu/backend.h behind C++ types. Loaded once per process.
 class Backend {
@@ -214,9 +226,18 @@ using LayoutNames = std::map<std::string, std::string>;
 /// The layouts that a backend takes besides row-major, best first, likewise.
 using LayoutOffers = std::map<std::string, std::vector<std::string>>;
 
+/// What the nodes that a backend takes of a sub-IR cost by its own estimate.
+struct CostEstimate {
+  std::uint64_t weights_bytes = 0;
+  std::uint64_t scratch_bytes = 0;
+  bool has_memory = false;
+  std::optional<double> seconds;
+};
+
 /// What a backend says of a sub-IR that it may get to compile.
 struct CheckAnswer {
   std::vector<NodeAnswer> nodes;
+  CostEstimate costs;
   LayoutOffers layouts;  ///< with the feature "layouts" only
 };
 
@@ -254,6 +275,7 @@ class DeviceModel {
 /// Nanoseconds that a run took; what a backend does not measure stays empty.
 struct RunTimes {
   std::vector<std::uint64_t> node_ns;  ///< by node of the sub-IR
+  std::vector<npu4_span> placed;       ///< the same on the device's clock, if they lie there
   std::vector<std::uint64_t> step_ns;  ///< by step of the blob's report
 };
 
@@ -284,6 +306,7 @@ struct ProgramSignature {
   std::vector<TensorType> outputs;
   std::size_t nodes = 0;
   std::vector<TapType> taps = {};
+  bool is_timed = false;  ///< its runs may be asked for times
 };
 
 /// A sub-IR beside others that read the same weights: for another size of the inputs, or another
@@ -367,6 +390,8 @@ class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
   /// What the backend, which has the feature "check", says of the `nodes` nodes of a sub-IR.
   /// `options` as for compile. Throws BackendError.
   CheckAnswer check(const std::string& sub_ir, std::size_t nodes, const std::string& options);
+  /// What time it is on the device's clock; nothing if the backend does not say.
+  std::optional<ClockSample> clock() const;
   /// The backend's report of a blob; an empty object if it makes none.
   Json blob_report(const Blob& blob);
   /// Whether a blob is for this device; it is where the backend does not say. Throws BackendError
