@@ -60,6 +60,58 @@ bool is_coherent(const npu4_memory_info& memory) {
   return (memory.flags & kBoth) == kBoth;
 }
 
+/// A number if its bit is set.
+void add_known(KnownNumbers& numbers, const char* name, std::uint64_t known, std::uint64_t bit,
+               std::uint64_t value) {
+  if ((known & bit) != 0) numbers.emplace_back(name, value);
+}
+
+void read_memory_numbers(const npu4_memory_info& memory, MemoryFacts& facts) {
+  facts.name = text_of(memory.name);
+  facts.kind = memory.kind;
+  facts.flags = memory.flags;
+  const auto add = [&](const char* name, std::uint64_t bit, std::uint64_t value) {
+    add_known(facts.numbers, name, memory.known, bit, value);
+  };
+  add("alignment", NPU4_KNOWN_ALIGNMENT, memory.alignment);
+  add("size_granularity", NPU4_KNOWN_GRANULARITY, memory.size_granularity);
+  add("total_bytes", NPU4_KNOWN_TOTAL, memory.total_bytes);
+  if (NPU4_HAS(&memory, max_buffer_bytes)) {
+    add("max_buffer_bytes", NPU4_KNOWN_MAX_BUFFER, memory.max_buffer_bytes);
+  }
+}
+
+void read_numbers(const npu4_device_info& info, DeviceFacts& facts) {
+  if (!NPU4_HAS(&info, concurrent_compiles)) return;
+  const auto add = [&](const char* name, std::uint64_t bit, std::uint64_t value) {
+    add_known(facts.numbers, name, info.known, bit, value);
+  };
+  add("compute_units", NPU4_KNOWN_COMPUTE_UNITS, info.compute_units);
+  add("clock_hz", NPU4_KNOWN_CLOCK, info.clock_hz);
+  add("memory_bandwidth", NPU4_KNOWN_BANDWIDTH, info.memory_bandwidth);
+  add("host_read_bandwidth", NPU4_KNOWN_HOST_READ, info.host_read_bandwidth);
+  add("host_write_bandwidth", NPU4_KNOWN_HOST_WRITE, info.host_write_bandwidth);
+  add("launch_overhead_ns", NPU4_KNOWN_LAUNCH, info.launch_overhead_ns);
+  add("on_chip_bytes", NPU4_KNOWN_ON_CHIP, info.on_chip_bytes);
+  add("max_programs_in_flight", NPU4_KNOWN_IN_FLIGHT, info.max_programs_in_flight);
+  add("max_queues", NPU4_KNOWN_QUEUES, info.max_queues);
+  add("concurrent_compiles", NPU4_KNOWN_COMPILES, info.concurrent_compiles);
+}
+
+void read_dtypes(const npu4_device_info& info, DeviceFacts& facts) {
+  for (std::uint64_t i = 0; info.dtypes != nullptr && i < std::min(info.dtype_count, kMostDtypes);
+       ++i) {
+    const npu4_dtype_info* each = info.dtypes[i];
+    if (each == nullptr || !NPU4_HAS(each, flags)) continue;
+    DTypeFacts& dtype = facts.dtypes.emplace_back();
+    dtype.dtype = each->dtype;
+    dtype.flags = each->flags;
+    const bool has_peak =
+        NPU4_HAS(each, peak_ops_per_second) && (each->known & NPU4_KNOWN_PEAK) != 0;
+    if (has_peak) dtype.peak_ops_per_second = each->peak_ops_per_second;
+  }
+}
+
 /// The memories, and the facts of memory 0, in which every tensor lies that is not said to lie
 /// elsewhere.
 void read_memory(const npu4_device_info& info, DeviceFacts& facts) {
@@ -70,6 +122,7 @@ void read_memory(const npu4_device_info& info, DeviceFacts& facts) {
     const npu4_memory_info* each = info.memories[i];
     MemoryFacts& fact = facts.memories.emplace_back();
     if (each == nullptr || !NPU4_HAS(each, total_bytes)) continue;
+    read_memory_numbers(*each, fact);
     const bool is_pinned = each->kind == NPU4_MEMORY_HOST_PINNED && is_coherent(*each);
     if (is_pinned && !facts.pinned_memory) facts.pinned_memory = static_cast<std::uint32_t>(i);
     if ((each->known & NPU4_KNOWN_TOTAL) != 0) fact.total_bytes = each->total_bytes;
@@ -91,6 +144,8 @@ DeviceFacts facts_of(const npu4_device_info& info, const std::string& path, std:
   facts.name = text_of(info.name);
   facts.driver = text_of(info.driver);
   facts.arch = text_of(info.arch);
+  facts.vendor = text_of(info.vendor);
+  facts.kind = info.kind;
   facts.fingerprint = text_of(info.fingerprint);
   facts.usable = info.usable != 0;
   facts.why_not = text_of(info.why_not);
@@ -109,12 +164,8 @@ DeviceFacts facts_of(const npu4_device_info& info, const std::string& path, std:
     facts.queues = number(NPU4_KNOWN_QUEUES, info.max_queues);
   }
   read_memory(info, facts);
-  for (std::uint64_t i = 0; info.dtypes != nullptr && i < std::min(info.dtype_count, kMostDtypes);
-       ++i) {
-    const npu4_dtype_info* dtype = info.dtypes[i];
-    if (dtype == nullptr || !NPU4_HAS(dtype, flags)) continue;
-    if ((dtype->flags & NPU4_DTYPE_STORAGE) != 0) facts.storage_dtypes.push_back(dtype->dtype);
-  }
+  read_numbers(info, facts);
+  read_dtypes(info, facts);
   return facts;
 }
 
@@ -185,6 +236,12 @@ bool matches(std::string_view pattern, std::string_view text) {
 }
 
 }  // namespace
+
+bool DeviceFacts::stores(npu4_dtype dtype) const {
+  return std::any_of(dtypes.begin(), dtypes.end(), [&](const DTypeFacts& each) {
+    return each.dtype == dtype && (each.flags & NPU4_DTYPE_STORAGE) != 0;
+  });
+}
 
 std::vector<std::string> backend_search_path() {
   return library_folders("backends", "NPU_BACKEND_PATH");

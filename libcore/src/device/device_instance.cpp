@@ -493,8 +493,7 @@ std::shared_ptr<DeviceBuffer> DeviceInstance::allocate(const TensorType& type, s
   {
     const std::lock_guard lock(creating_);
     const npu4_status status = backend_->api().buffer_create(device_, &desc, &buffer, &error);
-    const bool is_listed = std::find(facts_.storage_dtypes.begin(), facts_.storage_dtypes.end(),
-                                     desc.dtype) != facts_.storage_dtypes.end();
+    const bool is_listed = facts_.stores(desc.dtype);
     // In a layout, or in a memory of its own, a buffer may be refused.
     if (status == NPU4_UNSUPPORTED && is_listed && desc.layout == nullptr && desc.memory == 0) {
       break_contract(*backend_, "dtypes",

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "npu/backend.h"
@@ -30,9 +31,23 @@ class BackendError : public Error {
   npu4_status status_;
 };
 
+/// Numbers that a backend knows, by their names in npu/backend.h, in their order there.
+using KnownNumbers = std::vector<std::pair<std::string, std::uint64_t>>;
+
 /// A memory of a device.
 struct MemoryFacts {
   std::optional<std::uint64_t> total_bytes;
+  std::string name = {};
+  std::uint32_t kind = 0;   ///< NPU4_MEMORY_*
+  std::uint32_t flags = 0;  ///< NPU4_HOST_MAPPABLE and so on
+  KnownNumbers numbers = {};
+};
+
+/// A dtype that a device lists.
+struct DTypeFacts {
+  std::uint32_t dtype = 0;  ///< npu4_dtype
+  std::uint32_t flags = 0;  ///< NPU4_DTYPE_*
+  std::optional<std::uint64_t> peak_ops_per_second = {};
 };
 
 /// What a backend says of one of its devices, without opening it.
@@ -55,7 +70,13 @@ struct DeviceFacts {
   std::uint32_t programs_in_flight = 1;  ///< of one model, with queues
   std::uint32_t queues = 1;              ///< open at once, where the backend has any
   std::vector<MemoryFacts> memories;
-  std::vector<std::uint32_t> storage_dtypes;  ///< npu4_dtype that buffers may have, as it says
+  std::string vendor = {};
+  std::uint32_t kind = 0;  ///< NPU4_DEVICE_*
+  KnownNumbers numbers = {};
+  std::vector<DTypeFacts> dtypes = {};
+
+  /// Whether the device says that buffers may have this dtype.
+  bool stores(npu4_dtype dtype) const;
 };
 
 /// One moment on the clock of a device and on the host's, in nanoseconds.
