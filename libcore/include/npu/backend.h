@@ -370,8 +370,8 @@ typedef struct npu4_buffer npu4_buffer;   /* a tensor in device memory, owned by
 typedef struct npu4_queue npu4_queue;     /* work of a device, done in order */
 typedef struct npu4_event npu4_event;     /* the completion of one piece of work, or its failure */
 
-/* npu4_open_args.flags. No hardware is needed; device_id is an arch, and the device answers compile
-   and blob_* alone. Feature "offline". */
+/* npu4_open_args.flags. No hardware is needed; device_id is an arch, and the device answers
+   compile, check and blob_* alone. Feature "offline". */
 #define NPU4_OPEN_COMPILE_ONLY 1u
 
 typedef struct npu4_open_args {

@@ -33,6 +33,8 @@ namespace {
 constexpr std::uint64_t kMostDevices = 256;
 constexpr std::uint64_t kMostMemories = 64;
 constexpr std::uint64_t kMostDtypes = 256;
+/// Begins an instance that is any device of an architecture.
+constexpr std::string_view kArchPrefix = "arch:";
 
 std::string backend_file(std::string_view name) {
   return "npu_backend_" + std::string(name) + ".so";
@@ -262,15 +264,39 @@ void Backend::look_at(const std::string& path, const std::string& name) {
 
 bool Backend::has_feature(std::string_view name) const { return lists_feature(*api_, name); }
 
+/// The facts of devices that are not here, which the backend compiles for; made once for each.
+const DeviceFacts& Backend::absent_device(std::string_view arch) const {
+  static std::mutex mutex;
+  static std::map<std::pair<const Backend*, std::string>, DeviceFacts> known;
+  const std::lock_guard lock(mutex);
+  const auto [found, is_new] = known.try_emplace({this, std::string(arch)});
+  DeviceFacts& facts = found->second;
+  if (!is_new) return facts;
+  // One that is listed and not usable still says what its blobs depend on.
+  for (const DeviceFacts& device : devices_) {
+    if (device.arch == arch) facts = device;
+  }
+  facts.arch = arch;
+  if (facts.id.empty()) facts.id = "arch:" + facts.arch;
+  if (facts.fingerprint.empty()) facts.fingerprint = "arch " + facts.arch;
+  facts.usable = false;
+  facts.is_absent = true;
+  return facts;
+}
+
 const DeviceFacts& Backend::device(std::string_view instance) const {
   std::string known;
+  const bool is_arch = instance.starts_with(kArchPrefix);
+  const std::string_view arch = is_arch ? instance.substr(kArchPrefix.size()) : "";
   for (const DeviceFacts& device : devices_) {
-    const bool wanted =
-        instance.empty() || matches(instance, device.id) || matches(instance, device.name);
+    const bool wanted = is_arch ? device.arch == arch
+                                : instance.empty() || matches(instance, device.id) ||
+                                      matches(instance, device.name);
     if (wanted && device.usable) return device;
     known += (known.empty() ? "" : ", ") + device.id;
     if (!device.usable) known += " (not usable: " + device.why_not + ")";
   }
+  if (is_arch && has_feature("offline")) return absent_device(arch);
   const std::string which =
       instance.empty() ? "no usable device" : "no usable device '" + std::string(instance) + "'";
   throw Error(ErrorCode::kUnsupported, "backend '" + name_ + "' has " + which + " here; it has " +

@@ -111,9 +111,22 @@ Tensor DeviceBuffer::view(const std::shared_ptr<DeviceBuffer>& buffer) {
 
 // ---- Weights and models ----
 
+namespace {
+
+/// Throws if nothing can be loaded, since the device is elsewhere.
+void require_present(const DeviceInstance& device) {
+  if (!device.facts().is_absent) return;
+  throw BackendError(NPU4_UNSUPPORTED,
+                     "backend '" + device.backend().name() + "' has no usable device of arch '" +
+                         device.facts().arch + "' here: it compiles for one, and runs nothing");
+}
+
+}  // namespace
+
 DeviceWeights::DeviceWeights(std::shared_ptr<DeviceInstance> device,
                              std::vector<NamedTensor> tensors)
     : device_(std::move(device)), tensors_(std::move(tensors)) {
+  require_present(*device_);
   const Backend& backend = device_->backend();
   const TensorViews views(tensors_);
   npu4_model_info info = sized<npu4_model_info>();
@@ -137,6 +150,7 @@ DeviceModel::DeviceModel(std::shared_ptr<DeviceInstance> device, Blob blob,
       weights_(std::move(weights)),
       shared_(std::move(shared)) {
   const Backend& backend = device_->backend();
+  require_present(*device_);
   const TensorViews views(weights_);
   std::vector<npu4_weights*> handles;
   for (const auto& weights_of_device : shared_) handles.push_back(weights_of_device->get());
@@ -290,7 +304,8 @@ std::shared_ptr<DeviceInstance> DeviceInstance::open(std::shared_ptr<const Backe
   const DeviceOptions wanted = read_device_options(*backend, options);
   const DeviceFacts& facts = backend->device(wanted.instance);
   npu4_open_args args = sized<npu4_open_args>();
-  args.device_id = facts.id.c_str();
+  args.device_id = facts.is_absent ? facts.arch.c_str() : facts.id.c_str();
+  args.flags = facts.is_absent ? NPU4_OPEN_COMPILE_ONLY : 0U;
   args.threads = wanted.threads;
   args.memory_limit_bytes = wanted.memory_limit;
   args.options = wanted.own.c_str();

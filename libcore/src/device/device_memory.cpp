@@ -56,7 +56,7 @@ std::optional<MemoryReport> DeviceModel::memory() const {
 
 std::optional<MemoryState> DeviceInstance::memory_state() const {
   const auto ask = backend_->api().device_memory;
-  if (ask == nullptr || facts_.memories.empty()) return std::nullopt;
+  if (ask == nullptr || facts_.memories.empty() || facts_.is_absent) return std::nullopt;
   npu4_memory_state state = sized<npu4_memory_state>();
   npu4_error error = empty_error();
   check_status(ask(device_, 0, &state, &error), error, *backend_);

@@ -11,6 +11,15 @@ static int has_fault(const char* name) {
   return fault != NULL && strcmp(fault, name) == 0;
 }
 
+/* No device can be used here. */
+static npu4_status absent_device_info(uint64_t index, npu4_device_info* info, npu4_error* error) {
+  const npu4_status status = good->device_info(index, info, error);
+  if (status != NPU4_OK) return status;
+  info->usable = 0;
+  info->why_not = "the card is elsewhere";
+  return NPU4_OK;
+}
+
 static npu4_status slow_device_open(const npu4_open_args* args, npu4_device** device,
                                     npu4_error* error) {
   npu4_open_args any = *args;
@@ -257,6 +266,7 @@ __attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(co
   if (good == NULL) return NULL;
   table = *good;
   table.device_open = slow_device_open;
+  if (has_fault("absent")) table.device_info = absent_device_info;
   if (has_fault("early")) table.event_wait = early_event_wait;
   if (has_fault("late")) table.event_wait = late_event_wait;
   if (has_fault("silent")) table.event_wait = silent_event_wait;

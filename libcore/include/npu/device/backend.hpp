@@ -58,6 +58,7 @@ struct DeviceFacts {
   std::string arch;
   std::string fingerprint;  ///< all that a blob depends on there besides its inputs
   bool usable = true;
+  bool is_absent = false;  ///< an architecture that no usable device here has: for compiles alone
   std::string why_not;
   bool is_coherent = false;  ///< memory 0 is the host's, too: a mapping stays good
   bool wraps_host = false;   ///< memory 0 takes over pointers of the host
@@ -121,11 +122,14 @@ class Backend {
     return option_keys_;
   }
   /// The device whose id or name matches `instance`, which may end with "*"; the first usable one
-  /// if it is empty. Throws Error kUnsupported if there is none, with those that there are.
+  /// if it is empty, or of an architecture for "arch:NAME". If there is none of that architecture,
+  /// but the backend compiles without a device, an absent one. Throws Error kUnsupported if there
+  /// is none, with those that there are.
   const DeviceFacts& device(std::string_view instance) const;
   const npu4_backend& api() const noexcept { return *api_; }
 
  private:
+  const DeviceFacts& absent_device(std::string_view arch) const;
   std::string name_;
   std::string path_;
   std::string version_;
