@@ -41,11 +41,14 @@
       npu4_host.log.
   11. Settings of the thread or the process (OpenMP's threads, environment, rounding) are as before
       when a call returns. Threads of a backend block all signals.
+  12. What is said here of a function, member or feature is a promise, and so is what a backend says
+      of itself. The host that finds one broken ends with NPU4_INTERNAL and the name of the promise,
+      "broken promise of compile"; it never takes it for a refusal.
 
    Threads. What the host promises, for each kind of object:
 
-     - entry, infos, blob_report, blob_check, blob_memory, device_memory: from any thread, at any
-       time.
+     - entry, infos, blob_report, blob_check, blob_memory, device_memory, clock_sample: from any
+       thread, at any time.
 
      - device: compile and check at most concurrent_compiles at once (1 if unknown), beside runs;
        *_load, *_create, buffer_wrap and list_ops one at a time for each device.
@@ -166,7 +169,8 @@ typedef struct npu4_writer {
 /* ---- Tensors and memory ---- */
 
 /* Numbers from 64 on are vendors' own and appear in private layouts only. The host never passes one
-   that the device's info does not list. */
+   that the device's info does not list; one that it lists for storage is that of any buffer that
+   buffer_create is asked for, and one that it lists for arithmetic is computed in by some op. */
 typedef uint32_t npu4_dtype;
 #define NPU4_FLOAT32 0u
 #define NPU4_FLOAT64 1u
@@ -366,8 +370,8 @@ typedef struct npu4_buffer npu4_buffer;   /* a tensor in device memory, owned by
 typedef struct npu4_queue npu4_queue;     /* work of a device, done in order */
 typedef struct npu4_event npu4_event;     /* the completion of one piece of work, or its failure */
 
-/* npu4_open_args.flags. No hardware is needed; device_id is an arch, and the device answers compile
-   and blob_* alone. Feature "offline". */
+/* npu4_open_args.flags. No hardware is needed; device_id is an arch, and the device answers
+   compile, check and blob_* alone. Feature "offline". */
 #define NPU4_OPEN_COMPILE_ONLY 1u
 
 typedef struct npu4_open_args {
@@ -479,7 +483,7 @@ typedef struct npu4_program_args {
 
 /* Without flags nothing was measured. It has no struct_size; see rule 1. */
 typedef struct npu4_span {
-  uint64_t begin; /* nanoseconds */
+  uint64_t begin; /* nanoseconds; of one that is placed, of the clock of clock_sample */
   uint64_t end;
   uint64_t flags;
 } npu4_span;
@@ -493,6 +497,14 @@ typedef struct npu4_profile {
   uint64_t node_count;
   npu4_span whole; /* the whole run */
 } npu4_profile;
+
+/* One moment on two clocks. */
+typedef struct npu4_clock_sample {
+  uint64_t struct_size;
+  uint64_t device_ns;      /* on the device's clock, which never goes back */
+  uint64_t host_ns;        /* on CLOCK_MONOTONIC */
+  uint64_t uncertainty_ns; /* by which host_ns may be off */
+} npu4_clock_sample;
 
 /* Feature "taps": an intermediate result that a run gives besides its outputs. */
 typedef struct npu4_tap {
@@ -512,7 +524,8 @@ typedef struct npu4_run_args {
   uint64_t output_count;
   uint64_t deadline_ns;  /* advice, on CLOCK_MONOTONIC; 0: none. A run that is not done by then may
                             end with NPU4_DEADLINE, as if it had been cancelled */
-  npu4_profile* profile; /* null: not asked for */
+  npu4_profile* profile; /* null: not asked for, and costs nothing; otherwise the program, and the
+                            queue of a submitted run, were made with the flag for it */
   /* Feature "taps", for programs made with NPU4_PROGRAM_TAPS: each buffer takes the values that
      later nodes of this run read. What is computed, and how, is as without them: outputs have the
      same bits. blob_report is required, and its "taps" names every result of the sub-IR's nodes
@@ -763,7 +776,9 @@ typedef struct npu4_backend {
      that is refused, and "group" (an integer) of nodes that are only taken together. A node that is
      refused is no error. Depends on the sub-IR, the options and the fingerprint alone, changes
      nothing, and takes about a millisecond a node. If every node is ok, compile of that sub-IR is
-     never NPU4_UNSUPPORTED. With the feature "layouts" the answer has "boundaries", too: an object
+     never NPU4_UNSUPPORTED. The answer may have estimates of the nodes that are taken, together:
+     "memory", an object of the numbers of npu4_memory_bytes by their names, and "seconds", of a
+     run. With the feature "layouts" it has "boundaries", too: an object
      that has, by the name of an input or output, the array of the layouts that compile takes for it
      besides row-major, in any combination, best first. "boundary_layouts" in the options then says
      how inputs could come: what the answer has not for an input costs a reorder, or is not known;
@@ -787,6 +802,11 @@ typedef struct npu4_backend {
   npu4_status (*event_export)(npu4_event* event, int32_t* descriptor, npu4_error* error);
   npu4_status (*event_import)(npu4_device* device, int32_t descriptor, npu4_event** event,
                               npu4_error* error);
+
+  /* Optional. What time it is on the device's clock, on which spans with NPU4_SPAN_PLACED lie. The
+     host asks before and after a run whose times it wants, and takes the clock to be even between.
+     Without it, spans that are placed are durations to the host. */
+  npu4_status (*clock_sample)(npu4_device* device, npu4_clock_sample* sample, npu4_error* error);
 } npu4_backend;
 
 /* What the shared object exports. Null, with the reason in the error, if it cannot serve this host.
@@ -822,6 +842,7 @@ NPU4_SIZE(npu4_model_info, 16);
 NPU4_SIZE(npu4_program_args, 32);
 NPU4_SIZE(npu4_span, 24);
 NPU4_SIZE(npu4_profile, 64);
+NPU4_SIZE(npu4_clock_sample, 32);
 NPU4_SIZE(npu4_tap, 24);
 NPU4_SIZE(npu4_run_args, 72);
 NPU4_SIZE(npu4_transfer, 32);
@@ -831,7 +852,7 @@ NPU4_SIZE(npu4_enqueue, 32);
 NPU4_SIZE(npu4_memory_bytes, 40);
 NPU4_SIZE(npu4_memory_report, 40);
 NPU4_SIZE(npu4_memory_state, 48);
-NPU4_SIZE(npu4_backend, 368);
+NPU4_SIZE(npu4_backend, 376);
 #undef NPU4_SIZE
 #endif
 

@@ -129,11 +129,12 @@ bool is_abandoned(int folder, const std::string& name, bool is_old) {
 
 }  // namespace
 
+// Entries are code that is run, so a program with raised privileges has no folder by default.
 std::string default_cache_folder() {
-  if (const char* folder = std::getenv("XDG_CACHE_HOME"); folder != nullptr && *folder == '/') {
+  if (const char* folder = ::secure_getenv("XDG_CACHE_HOME"); folder != nullptr && *folder == '/') {
     return std::string(folder) + "/npu";
   }
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') {
+  if (const char* home = ::secure_getenv("HOME"); home != nullptr && *home == '/') {
     return std::string(home) + "/.cache/npu";
   }
   return {};

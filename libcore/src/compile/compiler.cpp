@@ -111,8 +111,8 @@ std::vector<TensorId> boundary_tensors(const Partition& partition) {
 std::string error_text(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
-  } catch (const std::exception& thrown) {
-    return thrown.what();
+  } catch (const Error& thrown) {
+    return thrown.message();
   }
 }
 
@@ -246,7 +246,8 @@ class Round {
       } catch (const BackendError& error) {
         if (error.status() == NPU4_CANCELLED) {
           watch_.check();  // says why
-          break_contract(instance->backend(), "nobody asked it to stop: " + error.message());
+          break_contract(instance->backend(), "cancel",
+                         "nobody asked it to stop: " + error.message());
         }
         if (error.status() != NPU4_DEVICE_LOST || !forget_lost(opened, instance)) throw;
         log(LogModule::kCompile, LogLevel::kInfo,

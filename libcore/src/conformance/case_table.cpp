@@ -42,7 +42,8 @@ const std::vector<Case>& all_cases() {
       {34, "shared weights", "", check_shared_weights},
       {35, "cancel and deadline of a run", "", check_run_cancel},
       {36, "intermediate results", "taps", check_taps},
-      {37, "layouts", "layouts", check_layouts}};
+      {37, "layouts", "layouts", check_layouts},
+      {38, "clock", "", check_clock}};
   return cases;
 }
 

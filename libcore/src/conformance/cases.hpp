@@ -44,6 +44,7 @@ void check_freeing(const Harness& harness);
 void check_mapping(const Harness& harness);
 void check_wrapping(const Harness& harness);
 void check_profile(const Harness& harness);
+void check_clock(const Harness& harness);
 void check_blob_questions(const Harness& harness);
 void check_shared_weights(const Harness& harness);
 // Queues.

@@ -13,6 +13,8 @@
 #include "conformance/cases.hpp"
 #include "conformance/check_report.hpp"
 #include "conformance/child_process.hpp"
+#include "device/device_call.hpp"
+#include "device/probe.hpp"
 #include "npu/device/backend.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/log.hpp"
@@ -161,8 +163,11 @@ bool BackendCheck::passed() const noexcept {
 BackendCheck check_backend(const CheckBackendOptions& options,
                            const std::vector<std::string>& child_arguments) {
   if (options.cases.size() == 1) return conformance::check_here(options);
-  if (Backend::find_file(options.backend).empty())
-    conformance::open_library(options.backend);  // throws
+  const std::string path = Backend::find_file(options.backend);
+  if (path.empty()) conformance::open_library(options.backend);  // throws
+  // Every case would find it, and one that hangs would take as long as all of them may.
+  const std::string fault = probe_library(LibraryKind::kAny, path);
+  if (!fault.empty()) refuse_file(path, "the backend " + fault);
   BackendCheck check;
   check.backend = options.backend;
   for (const conformance::Case& entry : conformance::all_cases()) {

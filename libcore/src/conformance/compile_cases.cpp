@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cases of compile and of blobs: what is refused and how, malformed sub-IRs, the same bytes for the
 // same arguments, and damage.
+#include <algorithm>
 #include <functional>
 #include <random>
 #include <string>
@@ -83,6 +84,58 @@ void check_wrong_shapes(const Harness& harness, npu4_device* device, DType dtype
   }
 }
 
+/// An attribute that an op has means something: what a device does not heed it refuses.
+void check_attributes(const Harness& harness, npu4_device* device, DType dtype) {
+  const auto x = named("x", dtype, {3, 5});
+  const auto y = named("y", dtype, {3, 5});
+  const auto sum = named("node_at_fault", dtype, {3, 5});
+  const GraphSpec scaled = one_node("aten.add.Tensor", {x, y}, sum, {{"alpha", 3}});
+  const Compiled compiled = harness.compile(device, scaled);
+  if (compiled.status == NPU4_OK) {
+    const Instance instance = make_instance(harness, harness.open(), scaled, compiled.blob);
+    const Tensor actual = run_and_read(harness, instance).front();
+    Tensor expected(dtype, sum.shape);
+    for (std::int64_t i = 0; i < expected.element_count(); ++i) {
+      set_element(
+          expected, i,
+          instance.inputs[0].value_as_double(i) + 3 * instance.inputs[1].value_as_double(i));
+    }
+    harness.found.expect(compare_tensors(actual, expected, tolerance_of(dtype)).ok,
+                         "an add with an alpha of 3 compiles and gives other values than x + 3 y");
+  } else {
+    expect_refused(harness, device, scaled, "an add with an alpha of 3");
+  }
+  if (harness.compile(device, one_node("aten.add.Tensor", {x, y}, sum)).status == NPU4_OK) {
+    expect_refused(harness, device, one_node("aten.add.Tensor", {x, y}, sum, {{"alpha", "three"}}),
+                   "an add whose alpha is a text");
+  }
+  if (harness.compile(device, one_node("aten.softmax.int", {x}, sum, {{"dim", 1}})).status ==
+      NPU4_OK) {
+    expect_refused(harness, device, one_node("aten.softmax.int", {x}, sum, {{"dim", 5}}),
+                   "a softmax along dimension 5 of 2");
+  }
+}
+
+/// More dimensions than most devices have: taken and computed, or refused.
+void check_high_rank(const Harness& harness, npu4_device* device, DType dtype) {
+  const Shape shape{1, 2, 1, 2, 1, 2, 1, 1, 2, 1, 1, 2};
+  const GraphSpec graph = one_node("aten.relu.default", {named("x", dtype, shape)},
+                                   named("node_at_fault", dtype, shape));
+  const Compiled compiled = harness.compile(device, graph);
+  if (compiled.status != NPU4_OK) {
+    expect_refused(harness, device, graph, "relu of 12 dimensions");
+    return;
+  }
+  const Instance instance = make_instance(harness, harness.open(), graph, compiled.blob);
+  const Tensor actual = run_and_read(harness, instance).front();
+  bool is_right = true;
+  for (std::int64_t i = 0; i < actual.element_count(); ++i) {
+    const double value = instance.inputs.front().value_as_double(i);
+    is_right = is_right && actual.value_as_double(i) == (value < 0 ? 0 : value);
+  }
+  harness.found.expect(is_right, "relu of 12 dimensions compiles and gives other values");
+}
+
 }  // namespace
 
 void check_refusals(const Harness& harness) {
@@ -103,6 +156,11 @@ void check_refusals(const Harness& harness) {
         "relu of " + std::string(dtype_name(other)) + ", which the device does not list");
   }
   for (const DType listed : dtypes) check_wrong_shapes(harness, device.get(), listed);
+  for (const DType listed : dtypes) {
+    if (!is_floating_point(listed)) continue;
+    check_attributes(harness, device.get(), listed);
+    check_high_rank(harness, device.get(), listed);
+  }
 }
 
 namespace {
@@ -227,6 +285,27 @@ bool is_refusal(npu4_status status) {
   return status == NPU4_INVALID || status == NPU4_INCOMPATIBLE;
 }
 
+/// A blob that names the device's architecture, with another name of the same length in its place.
+void check_other_arch(const Harness& harness, const Instance& sample) {
+  const std::string& arch = harness.facts().arch;
+  std::string other = sample.blob;
+  const std::size_t at = arch.empty() ? std::string::npos : other.find(arch);
+  if (at == std::string::npos) return;
+  other.replace(at, arch.size(), std::string(arch.size(), 'z'));
+  const npu4_status status = try_blob(harness, sample, other);
+  harness.found.expect(is_refusal(status), "a blob for another arch than '" + arch + "' gives " +
+                                               status_name(status) + ", not INCOMPATIBLE");
+  if (harness.api.blob_check == nullptr) return;
+  auto verdict = sized<npu4_blob_verdict>();
+  auto error = sized<npu4_error>();
+  const npu4_status checked =
+      harness.api.blob_check(sample.device.get(), other.data(), other.size(), &verdict, &error);
+  harness.check_error(checked, error, "blob_check of a blob for another arch");
+  harness.found.expect(
+      checked == NPU4_INVALID || (checked == NPU4_OK && verdict.verdict == NPU4_BLOB_OTHER),
+      "blob_check takes a blob for another arch");
+}
+
 }  // namespace
 
 void check_damaged_blobs(const Harness& harness) {
@@ -250,6 +329,7 @@ void check_damaged_blobs(const Harness& harness) {
                              status == NPU4_MEMORY,
                          "a blob with a changed byte gives " + status_name(status));
   }
+  check_other_arch(harness, sample);
   std::string noise(4096, '\0');
   for (char& c : noise) c = static_cast<char>(random());
   harness.found.expect(is_refusal(try_blob(harness, sample, noise)), "noise is taken for a blob");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of what a backend may leave out: mapping, wrapping, profiles, questions about blobs, and
-// weights that several models share.
-#include <chrono>
+// Cases of what a backend may leave out: mapping, wrapping, questions about blobs, and weights that
+// several models share.
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -110,43 +109,6 @@ void check_wrapping(const Harness& harness) {
   wrapped.reset();
   harness.found.expect(std::memcmp(begin, expected.front().data(), expected.front().bytes()) == 0,
                        "a wrapped output does not hold the result after buffer_free");
-}
-
-void check_profile(const Harness& harness) {
-  const Instance sample = make_sample(harness);
-  auto args = sized<npu4_program_args>();
-  args.flags = NPU4_PROGRAM_PROFILE;
-  npu4_program* program = nullptr;
-  auto error = sized<npu4_error>();
-  harness.require_ok(harness.api.program_create(sample.model->get(), &args, &program, &error),
-                     error, "program_create for times");
-  const ProgramPtr owned(program, harness.api.program_free);
-  std::vector<npu4_span> nodes(sample.graph.nodes.size());
-  auto profile = sized<npu4_profile>();
-  profile.nodes = nodes.data();
-  profile.node_count = nodes.size();
-  const std::vector<npu4_buffer*> inputs = sample.input_handles();
-  const std::vector<npu4_buffer*> outputs = sample.output_handles();
-  npu4_run_args with = run_args(inputs, outputs);
-  with.profile = &profile;
-  const auto begin = std::chrono::steady_clock::now();
-  harness.require_ok(harness.api.run(program, &with, &error), error, "run with a profile");
-  const auto wall = static_cast<std::uint64_t>(
-      std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());
-  std::uint64_t sum = 0;
-  bool is_measured = (profile.whole.flags & NPU4_SPAN_DURATION) != 0;
-  for (const npu4_span& span : nodes) {
-    if ((span.flags & NPU4_SPAN_DURATION) == 0) continue;
-    is_measured = true;
-    harness.found.expect(span.begin <= span.end, "a node ends before it begins");
-    sum += span.end - span.begin;
-  }
-  if (!is_measured) throw NotApplicable("runs measure nothing");
-  harness.found.expect(sum <= wall, "the nodes take " + std::to_string(sum) +
-                                        " ns, and the whole run " + std::to_string(wall));
-  if ((profile.whole.flags & NPU4_SPAN_DURATION) == 0) return;
-  harness.found.expect(profile.whole.end - profile.whole.begin <= wall,
-                       "the run takes longer by its profile than by the clock");
 }
 
 void check_blob_questions(const Harness& harness) {

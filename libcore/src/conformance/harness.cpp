@@ -34,7 +34,10 @@ DeviceSheet read_facts(const npu4_device_info& info) {
        ++i) {
     const npu4_dtype_info* dtype = info.dtypes[i];
     if (dtype != nullptr && dtype->dtype < static_cast<std::uint32_t>(kDTypeCount)) {
-      facts.dtypes.push_back(static_cast<DType>(dtype->dtype));
+      const auto known = static_cast<DType>(dtype->dtype);
+      facts.dtypes.push_back(known);
+      if ((dtype->flags & NPU4_DTYPE_STORAGE) != 0) facts.storage.push_back(known);
+      if ((dtype->flags & NPU4_DTYPE_ARITHMETIC) != 0) facts.arithmetic.push_back(known);
     }
   }
   for (std::uint64_t i = 0;

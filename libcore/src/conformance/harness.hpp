@@ -24,6 +24,8 @@ struct DeviceSheet {
   std::string arch;
   bool usable = false;
   std::vector<DType> dtypes;                ///< that this library knows
+  std::vector<DType> storage;               ///< those of them that buffers may have
+  std::vector<DType> arithmetic;            ///< and those that ops compute in
   std::vector<std::uint32_t> memory_flags;  ///< by memory
   std::uint32_t concurrent_compiles = 1;
   std::uint32_t programs_in_flight = 1;

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cfenv>
 #include <clocale>
 #include <csignal>
@@ -172,12 +173,65 @@ void run_longer(const Harness& harness, const Instance& sample) {
   const ProgramPtr free_program(program, api.program_free);
 }
 
+/// A buffer that is made from a longer description.
+BufferPtr make_longer(const Harness& harness, const Instance& sample, const TensorSpec& tensor) {
+  Longer<npu4_buffer_desc> desc(buffer_desc(tensor));
+  npu4_buffer* buffer = nullptr;
+  auto error = sized<npu4_error>();
+  harness.require_ok(harness.api.buffer_create(sample.device.get(), desc.get(), &buffer, &error),
+                     error, "buffer_create with a longer struct");
+  return {buffer, harness.api.buffer_free};
+}
+
+/// Answers of functions that a backend may leave out.
+void check_longer_answers(const Harness& harness, const Instance& sample) {
+  const npu4_backend& api = harness.api;
+  npu4_device* const device = sample.device.get();
+  auto error = sized<npu4_error>();
+  if (api.blob_check != nullptr) {
+    check_out_struct<npu4_blob_verdict>(harness, "npu4_blob_verdict", [&](auto* verdict) {
+      return api.blob_check(device, sample.blob.data(), sample.blob.size(), verdict, &error);
+    });
+  }
+  if (api.device_memory != nullptr) {
+    check_out_struct<npu4_memory_state>(harness, "npu4_memory_state", [&](auto* state) {
+      return api.device_memory(device, 0, state, &error);
+    });
+  }
+  if (api.clock_sample != nullptr) {
+    check_out_struct<npu4_clock_sample>(harness, "npu4_clock_sample", [&](auto* moment) {
+      return api.clock_sample(device, moment, &error);
+    });
+  }
+  if (api.check == nullptr) return;
+  std::string answer;
+  auto writer = sized<npu4_writer>();
+  writer.context = &answer;
+  writer.write = append_bytes;
+  Longer<npu4_writer> long_writer(writer);
+  const std::string text = sub_ir_text(sample.graph);
+  auto args = sized<npu4_check_args>();
+  args.sub_ir = text.data();
+  args.sub_ir_size = text.size();
+  args.ir_version = NPU4_IR_VERSION;
+  args.answer = long_writer.get();
+  Longer<npu4_check_args> long_args(args);
+  harness.require_ok(api.check(device, long_args.get(), &error), error,
+                     "check with longer structs");
+}
+
 // A run of the sample with longer arguments, and buffers made from longer ones.
 void run_longer_buffers(const Harness& harness, const Instance& sample) {
   const npu4_backend& api = harness.api;
   auto error = sized<npu4_error>();
   const std::vector<Tensor> expected = run_and_read(harness, sample);
-  const std::vector<npu4_buffer*> inputs = sample.input_handles();
+  std::vector<BufferPtr> made;
+  std::vector<npu4_buffer*> inputs;
+  for (std::size_t i = 0; i < sample.graph.inputs.size(); ++i) {
+    made.push_back(make_longer(harness, sample, sample.graph.inputs[i]));
+    harness.write(made.back().get(), sample.inputs[i]);
+    inputs.push_back(made.back().get());
+  }
   const std::vector<npu4_buffer*> outputs = sample.output_handles();
   Longer<npu4_run_args> long_args(run_args(inputs, outputs));
   harness.require_ok(api.run(sample.program.get(), long_args.get(), &error), error,
@@ -216,6 +270,7 @@ void check_struct_sizes(const Harness& harness) {
   harness.found.expect(longer.is_tail_untouched(), "what lies behind npu4_error is written");
   const Instance sample = make_sample(harness);
   run_longer(harness, sample);
+  check_longer_answers(harness, sample);
   run_longer_buffers(harness, sample);
 }
 
@@ -286,6 +341,34 @@ void check_numbers(const Harness& harness, const npu4_device_info& info,
 
 }  // namespace
 
+namespace {
+
+/// Buffers of every dtype that is listed for storage can be made, and keep what is written.
+void check_storage(const Harness& harness) {
+  const DevicePtr device = harness.open();
+  for (const DType dtype : harness.facts().storage) {
+    const TensorSpec tensor{"x", dtype, {3, 5}};
+    const std::string name(dtype_name(dtype));
+    const npu4_buffer_desc desc = buffer_desc(tensor);
+    npu4_buffer* buffer = nullptr;
+    auto error = sized<npu4_error>();
+    const npu4_status status = harness.api.buffer_create(device.get(), &desc, &buffer, &error);
+    harness.check_error(status, error, "buffer_create of " + name);
+    if (!harness.found.expect(status == NPU4_OK, "the device lists " + name +
+                                                     " for storage, and buffer_create gives " +
+                                                     status_name(status))) {
+      continue;
+    }
+    const BufferPtr owned(buffer, harness.api.buffer_free);
+    const Tensor values = test_values(tensor, 5);
+    harness.write(buffer, values);
+    harness.found.expect(same_bits({harness.read(buffer, tensor)}, {values}),
+                         "a buffer of " + name + " does not keep what is written");
+  }
+}
+
+}  // namespace
+
 void check_infos(const Harness& harness) {
   require_version_4(harness.library);
   Findings& found = harness.found;
@@ -325,6 +408,10 @@ void check_infos(const Harness& harness) {
     check_dtypes(harness, device, name);
   }
   found.expect(!ids.empty(), "the backend has no device, not even one that is not usable");
+  const auto& devices = harness.library.devices;
+  if (std::any_of(devices.begin(), devices.end(), [](const auto& each) { return each.usable; })) {
+    check_storage(harness);
+  }
 }
 
 void check_failing_calls(const Harness& harness) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The case of ops: nodes drawn at random, in every dtype that the device lists. A backend may
 // refuse any of them; what it takes it has to compute as the op is defined.
+#include <algorithm>
 #include <chrono>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -103,7 +105,8 @@ void compare_all(const Harness& harness, Batch batch, const Instance& instance) 
 
 /// How many of the nodes the device takes; what it takes is compared. A batch with a node that is
 /// refused is halved until that stands alone.
-std::size_t check_nodes(const Harness& harness, Batch questions, std::uint64_t seed) {
+std::size_t check_nodes(const Harness& harness, Batch questions, std::uint64_t seed,
+                        std::set<DType>& computed) {
   std::size_t taken = 0;
   std::vector<Batch> open{questions};
   while (!open.empty()) {
@@ -114,6 +117,7 @@ std::size_t check_nodes(const Harness& harness, Batch questions, std::uint64_t s
     const Compiled compiled = harness.compile(device.get(), graph);
     if (compiled.status == NPU4_OK) {
       taken += batch.size();
+      for (const Question& question : batch) computed.insert(question.dtype);
       compare_all(harness, batch,
                   make_instance(harness, std::move(device), graph, compiled.blob, seed));
     } else if (batch.size() > 1) {
@@ -161,15 +165,24 @@ void check_ops(const Harness& harness) {
   const auto begin = std::chrono::steady_clock::now();
   std::vector<Source> sources = sources_of(harness);
   std::size_t taken = 0;
+  std::set<DType> computed;
   for (std::uint64_t round = 0; round < rounds; ++round) {
     std::vector<Question> questions;
     for (Source& source : sources) {
       questions.push_back({source.op->draw(source.random), source.dtype});
     }
-    taken += check_nodes(harness, questions, round);
+    taken += check_nodes(harness, questions, round, computed);
     if (std::chrono::steady_clock::now() - begin > most) break;
   }
   harness.found.expect(taken > 0, "not one node of common ops compiles");
+  for (const Source& source : sources) {
+    const auto& promised = harness.facts().arithmetic;
+    const bool is_listed =
+        std::find(promised.begin(), promised.end(), source.dtype) != promised.end();
+    harness.found.expect(!is_listed || !computed.insert(source.dtype).second,
+                         "the device lists " + std::string(dtype_name(source.dtype)) +
+                             " for arithmetic, but not one node of common ops compiles in it");
+  }
 }
 
 }  // namespace npu::conformance

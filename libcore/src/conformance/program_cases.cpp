@@ -4,6 +4,7 @@
 // device.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -135,6 +136,28 @@ void check_entries_report(const Harness& harness, npu4_device* device, const std
                        "blob_report does not list the entries of the blob by name");
 }
 
+/// What the device says is in use grows by one copy of the weights, not by one for each entry.
+void check_loaded_once(const Harness& harness, npu4_device* device, const std::string& blob,
+                       const std::vector<WeightSpec>& weights, std::uint64_t bytes) {
+  if (harness.api.device_memory == nullptr) return;
+  const auto in_use = [&]() -> std::optional<std::uint64_t> {
+    auto state = sized<npu4_memory_state>();
+    auto error = sized<npu4_error>();
+    harness.require_ok(harness.api.device_memory(device, 0, &state, &error), error,
+                       "device_memory");
+    if ((state.known & NPU4_KNOWN_IN_USE) == 0) return std::nullopt;
+    return state.in_use_bytes;
+  };
+  const auto before = in_use();
+  const auto model = harness.load(device, blob, weights);
+  const auto after = in_use();
+  if (!before || !after) return;
+  const std::uint64_t grown = *after - std::min(*after, *before);
+  harness.found.expect(grown < 2 * bytes, "a model of two entries with one weight of " +
+                                              std::to_string(bytes) + " bytes takes " +
+                                              std::to_string(grown) + " bytes");
+}
+
 }  // namespace
 
 void check_entries(const Harness& harness) {
@@ -181,6 +204,7 @@ void check_entries(const Harness& harness) {
   check_entries_report(harness, opened, compiled.blob);
   if (harness.api.blob_memory == nullptr) return;
   const std::uint64_t weights = tensor_bytes(input);
+  check_loaded_once(harness, opened, compiled.blob, graphs.front().weights, weights);
   const std::uint64_t said = memory_of(harness, opened, compiled.blob).weights_bytes;
   harness.found.expect(said < 2 * weights, "two entries with one weight of " +
                                                std::to_string(weights) + " bytes take " +
@@ -233,6 +257,15 @@ void check_aliases(const Harness& harness) {
   harness.found.expect(
       wrong.status == NPU4_INVALID,
       "compile with an alias of no tensor gives " + status_name(wrong.status) + ", not INVALID");
+  GraphSpec unlike = one_node("aten.add.Tensor", {{"state", dtype, {7, 9}}, {"x", dtype, {7, 9}}},
+                              {"next", dtype, {7, 9}});
+  unlike.inputs.push_back({"other", dtype, {9, 7}});
+  Json pair = sub_ir_json(unlike);
+  pair["aliases"] = Json::array({{{"output", "next"}, {"input", "other"}}});
+  const Compiled mixed = harness.compile(device.get(), write_document(pair));
+  harness.found.expect(mixed.status == NPU4_INVALID,
+                       "compile with an alias of tensors of other shapes gives " +
+                           status_name(mixed.status) + ", not INVALID");
   check_alias_report(harness, device.get(), compiled.blob);
   const auto model = harness.load(device.get(), compiled.blob, {});
   const ProgramPtr program = harness.create(model->get());

@@ -2,6 +2,8 @@
 // The case of the capability query: what it allows compiles, what it refuses of a single node does
 // not, and an answer is the same whenever it is asked for.
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "conformance/cases.hpp"
 #include "conformance/op_oracle.hpp"
@@ -30,6 +32,23 @@ Answer ask(const Harness& harness, npu4_device* device, const std::string& sub_i
 
 namespace {
 
+/// Estimates, if an answer has any, are numbers.
+void check_estimates(const Harness& harness, const Json& answer) {
+  const auto is_count = [](const Json& value) { return value.is_number_unsigned(); };
+  if (const Json* memory = find_member(answer, "memory")) {
+    bool is_good = memory->is_object();
+    for (const char* name : {"weights_bytes", "scratch_bytes", "boundary_bytes", "other_bytes"}) {
+      const Json* bytes = is_good ? find_member(*memory, name) : nullptr;
+      is_good = is_good && (bytes == nullptr || is_count(*bytes));
+    }
+    harness.found.expect(is_good, "\"memory\" of an answer is no object of numbers of bytes");
+  }
+  if (const Json* seconds = find_member(answer, "seconds")) {
+    harness.found.expect(seconds->is_number() && seconds->get<double>() >= 0,
+                         "\"seconds\" of an answer are no number from 0 on");
+  }
+}
+
 /// Counts the nodes that are refused; the form of an answer is checked on the way.
 std::size_t count_refused(const Harness& harness, const Answer& answer, std::size_t nodes) {
   Json json;
@@ -41,6 +60,7 @@ std::size_t count_refused(const Harness& harness, const Answer& answer, std::siz
   const Json* list = json.is_object() ? find_member(json, "nodes") : nullptr;
   harness.found.require(list != nullptr && list->is_array() && list->size() == nodes,
                         "the answer of check has no \"nodes\" with an entry for each node");
+  check_estimates(harness, json);
   std::size_t refused = 0;
   for (const Json& node : *list) {
     const Json* ok = node.is_object() ? find_member(node, "ok") : nullptr;
@@ -90,7 +110,8 @@ GraphSpec draw_graph(Random& random, const std::vector<DType>& dtypes) {
   return graph;
 }
 
-void check_graph(const Harness& harness, npu4_device* device, const GraphSpec& graph) {
+/// The answer.
+std::string check_graph(const Harness& harness, npu4_device* device, const GraphSpec& graph) {
   const std::string text = sub_ir_text(graph);
   const Answer answer = ask(harness, device, text);
   harness.found.require(answer.status == NPU4_OK, "check gives " + status_name(answer.status) +
@@ -106,6 +127,7 @@ void check_graph(const Harness& harness, npu4_device* device, const GraphSpec& g
   harness.found.expect(
       refused != 1 || graph.nodes.size() != 1 || compiled == NPU4_UNSUPPORTED,
       "check refuses the only node " + what + ", and compile gives " + status_name(compiled));
+  return answer.text;
 }
 
 }  // namespace
@@ -129,9 +151,16 @@ void check_query(const Harness& harness) {
   }
   Random random(30);
   const int draws = harness.quick ? 60 : 500;
+  std::vector<std::pair<std::string, std::string>> answered;  // by sub-IR
   for (int i = 0; i < draws; ++i) {
     const GraphSpec graph = draw_graph(random, harness.facts().dtypes);
-    if (!graph.nodes.empty()) check_graph(harness, device.get(), graph);
+    if (graph.nodes.empty()) continue;
+    answered.emplace_back(sub_ir_text(graph), check_graph(harness, device.get(), graph));
+  }
+  // The last ones first, and nothing compiled between.
+  for (auto each = answered.rbegin(); each != answered.rend(); ++each) {
+    const bool is_same = ask(harness, device.get(), each->first).text == each->second;
+    if (!harness.found.expect(is_same, "asked in another order, check gives another answer")) break;
   }
 }
 

@@ -140,6 +140,39 @@ void check_transfers(const Harness& harness, const Instance& sample) {
                        "what is written in two pieces is read as something else");
 }
 
+/// Buffers with just as many bytes: of another shape, and of another dtype where the device has
+/// one.
+void check_same_bytes(const Harness& harness, const Instance& sample, const WrongRuns& wrong) {
+  const std::vector<npu4_buffer*> in = sample.input_handles();
+  const std::vector<npu4_buffer*> out = sample.output_handles();
+  const auto expect_invalid = [&](TensorSpec spec, bool is_input, const std::string& what) {
+    const BufferPtr other = harness.make_buffer(sample.device.get(), spec,
+                                                is_input ? NPU4_USAGE_INPUT : NPU4_USAGE_OUTPUT);
+    std::vector<npu4_buffer*> inputs = in;
+    std::vector<npu4_buffer*> outputs = out;
+    (is_input ? inputs : outputs).front() = other.get();
+    wrong.expect_invalid(inputs, outputs, what);
+  };
+  const TensorSpec input = sample.graph.inputs.front();
+  const TensorSpec output = sample.graph.tensor(sample.graph.outputs.front());
+  for (const bool is_input : {true, false}) {
+    const std::string place = is_input ? "an input" : "an output";
+    TensorSpec flat = is_input ? input : output;
+    const Tensor sizes(flat.dtype, flat.shape);
+    flat.shape = {sizes.element_count()};
+    if (flat.shape != (is_input ? input : output).shape) {
+      expect_invalid(flat, is_input, place + " of another shape with the same bytes");
+    }
+    for (const DType dtype : harness.facts().storage) {
+      TensorSpec other = is_input ? input : output;
+      if (dtype == other.dtype || dtype_size(dtype) != dtype_size(other.dtype)) continue;
+      other.dtype = dtype;
+      expect_invalid(other, is_input, place + " of another dtype with the same bytes");
+      break;
+    }
+  }
+}
+
 }  // namespace
 
 void check_wrong_buffers(const Harness& harness) {
@@ -170,6 +203,10 @@ void check_wrong_buffers(const Harness& harness) {
   results = out;
   results.front() = large.get();
   wrong.expect_invalid(in, results, "an output of another shape");
+  results = out;
+  results.push_back(large.get());
+  wrong.expect_invalid(in, results, "one output too many");
+  check_same_bytes(harness, sample, wrong);
   check_transfers(harness, sample);
 }
 

@@ -3,7 +3,7 @@
 // is refused with a message; backends stay loaded, since libraries below them (OpenMP, libtorch) do
 // not survive unloading.
 //
-// A backend of NPU_BACKEND_PATH is somebody else's, so a child process loads it and asks for its
+// A backend of NPU_BACKEND_PATH is somebody else's, so a helper loads it and asks for its
 // description first (probe.hpp); the backends of the install are trusted, since loading libtorch
 // twice would double the start of every run.
 #include "npu/device/backend.hpp"
@@ -32,6 +32,9 @@ namespace {
 
 constexpr std::uint64_t kMostDevices = 256;
 constexpr std::uint64_t kMostMemories = 64;
+constexpr std::uint64_t kMostDtypes = 256;
+/// Begins an instance that is any device of an architecture.
+constexpr std::string_view kArchPrefix = "arch:";
 
 std::string backend_file(std::string_view name) {
   return "npu_backend_" + std::string(name) + ".so";
@@ -59,6 +62,58 @@ bool is_coherent(const npu4_memory_info& memory) {
   return (memory.flags & kBoth) == kBoth;
 }
 
+/// A number if its bit is set.
+void add_known(KnownNumbers& numbers, const char* name, std::uint64_t known, std::uint64_t bit,
+               std::uint64_t value) {
+  if ((known & bit) != 0) numbers.emplace_back(name, value);
+}
+
+void read_memory_numbers(const npu4_memory_info& memory, MemoryFacts& facts) {
+  facts.name = text_of(memory.name);
+  facts.kind = memory.kind;
+  facts.flags = memory.flags;
+  const auto add = [&](const char* name, std::uint64_t bit, std::uint64_t value) {
+    add_known(facts.numbers, name, memory.known, bit, value);
+  };
+  add("alignment", NPU4_KNOWN_ALIGNMENT, memory.alignment);
+  add("size_granularity", NPU4_KNOWN_GRANULARITY, memory.size_granularity);
+  add("total_bytes", NPU4_KNOWN_TOTAL, memory.total_bytes);
+  if (NPU4_HAS(&memory, max_buffer_bytes)) {
+    add("max_buffer_bytes", NPU4_KNOWN_MAX_BUFFER, memory.max_buffer_bytes);
+  }
+}
+
+void read_numbers(const npu4_device_info& info, DeviceFacts& facts) {
+  if (!NPU4_HAS(&info, concurrent_compiles)) return;
+  const auto add = [&](const char* name, std::uint64_t bit, std::uint64_t value) {
+    add_known(facts.numbers, name, info.known, bit, value);
+  };
+  add("compute_units", NPU4_KNOWN_COMPUTE_UNITS, info.compute_units);
+  add("clock_hz", NPU4_KNOWN_CLOCK, info.clock_hz);
+  add("memory_bandwidth", NPU4_KNOWN_BANDWIDTH, info.memory_bandwidth);
+  add("host_read_bandwidth", NPU4_KNOWN_HOST_READ, info.host_read_bandwidth);
+  add("host_write_bandwidth", NPU4_KNOWN_HOST_WRITE, info.host_write_bandwidth);
+  add("launch_overhead_ns", NPU4_KNOWN_LAUNCH, info.launch_overhead_ns);
+  add("on_chip_bytes", NPU4_KNOWN_ON_CHIP, info.on_chip_bytes);
+  add("max_programs_in_flight", NPU4_KNOWN_IN_FLIGHT, info.max_programs_in_flight);
+  add("max_queues", NPU4_KNOWN_QUEUES, info.max_queues);
+  add("concurrent_compiles", NPU4_KNOWN_COMPILES, info.concurrent_compiles);
+}
+
+void read_dtypes(const npu4_device_info& info, DeviceFacts& facts) {
+  for (std::uint64_t i = 0; info.dtypes != nullptr && i < std::min(info.dtype_count, kMostDtypes);
+       ++i) {
+    const npu4_dtype_info* each = info.dtypes[i];
+    if (each == nullptr || !NPU4_HAS(each, flags)) continue;
+    DTypeFacts& dtype = facts.dtypes.emplace_back();
+    dtype.dtype = each->dtype;
+    dtype.flags = each->flags;
+    const bool has_peak =
+        NPU4_HAS(each, peak_ops_per_second) && (each->known & NPU4_KNOWN_PEAK) != 0;
+    if (has_peak) dtype.peak_ops_per_second = each->peak_ops_per_second;
+  }
+}
+
 /// The memories, and the facts of memory 0, in which every tensor lies that is not said to lie
 /// elsewhere.
 void read_memory(const npu4_device_info& info, DeviceFacts& facts) {
@@ -69,6 +124,7 @@ void read_memory(const npu4_device_info& info, DeviceFacts& facts) {
     const npu4_memory_info* each = info.memories[i];
     MemoryFacts& fact = facts.memories.emplace_back();
     if (each == nullptr || !NPU4_HAS(each, total_bytes)) continue;
+    read_memory_numbers(*each, fact);
     const bool is_pinned = each->kind == NPU4_MEMORY_HOST_PINNED && is_coherent(*each);
     if (is_pinned && !facts.pinned_memory) facts.pinned_memory = static_cast<std::uint32_t>(i);
     if ((each->known & NPU4_KNOWN_TOTAL) != 0) fact.total_bytes = each->total_bytes;
@@ -90,6 +146,8 @@ DeviceFacts facts_of(const npu4_device_info& info, const std::string& path, std:
   facts.name = text_of(info.name);
   facts.driver = text_of(info.driver);
   facts.arch = text_of(info.arch);
+  facts.vendor = text_of(info.vendor);
+  facts.kind = info.kind;
   facts.fingerprint = text_of(info.fingerprint);
   facts.usable = info.usable != 0;
   facts.why_not = text_of(info.why_not);
@@ -108,6 +166,8 @@ DeviceFacts facts_of(const npu4_device_info& info, const std::string& path, std:
     facts.queues = number(NPU4_KNOWN_QUEUES, info.max_queues);
   }
   read_memory(info, facts);
+  read_numbers(info, facts);
+  read_dtypes(info, facts);
   return facts;
 }
 
@@ -161,15 +221,14 @@ void limit_openmp_spinning() {
   if (std::getenv("OMP_WAIT_POLICY") == nullptr) ::setenv("GOMP_SPINCOUNT", "10000", 0);
 }
 
-/// Lets a child process load a file that is not of the install.
+/// Lets another process load a file that is not of the install.
 void probe(const std::string& path, const std::string& name) {
   const LogTimer timer(LogModule::kDevice, LogLevel::kDebug);
   if (!is_regular_file(path)) refuse_file(path, "is not a regular file, expected a shared object");
-  const std::string fault = probe_load(
-      [&] { description_of(*backend_table(open_library(path), path, name), path, name); });
+  const std::string fault = probe_library(LibraryKind::kBackend, path, name);
   if (!fault.empty()) refuse_file(path, "the backend " + fault);
   timer.done(
-      [&] { return path + ": comes from NPU_BACKEND_PATH, so a child process loaded it first"; });
+      [&] { return path + ": comes from NPU_BACKEND_PATH, so another process loaded it first"; });
 }
 
 bool matches(std::string_view pattern, std::string_view text) {
@@ -179,6 +238,12 @@ bool matches(std::string_view pattern, std::string_view text) {
 }
 
 }  // namespace
+
+bool DeviceFacts::stores(npu4_dtype dtype) const {
+  return std::any_of(dtypes.begin(), dtypes.end(), [&](const DTypeFacts& each) {
+    return each.dtype == dtype && (each.flags & NPU4_DTYPE_STORAGE) != 0;
+  });
+}
 
 std::vector<std::string> backend_search_path() {
   return library_folders("backends", "NPU_BACKEND_PATH");
@@ -193,17 +258,45 @@ std::string Backend::find_file(std::string_view name) {
   return {};
 }
 
+void Backend::look_at(const std::string& path, const std::string& name) {
+  description_of(*backend_table(open_library(path), path, name), path, name);
+}
+
 bool Backend::has_feature(std::string_view name) const { return lists_feature(*api_, name); }
+
+/// The facts of devices that are not here, which the backend compiles for; made once for each.
+const DeviceFacts& Backend::absent_device(std::string_view arch) const {
+  static std::mutex mutex;
+  static std::map<std::pair<const Backend*, std::string>, DeviceFacts> known;
+  const std::lock_guard lock(mutex);
+  const auto [found, is_new] = known.try_emplace({this, std::string(arch)});
+  DeviceFacts& facts = found->second;
+  if (!is_new) return facts;
+  // One that is listed and not usable still says what its blobs depend on.
+  for (const DeviceFacts& device : devices_) {
+    if (device.arch == arch) facts = device;
+  }
+  facts.arch = arch;
+  if (facts.id.empty()) facts.id = "arch:" + facts.arch;
+  if (facts.fingerprint.empty()) facts.fingerprint = "arch " + facts.arch;
+  facts.usable = false;
+  facts.is_absent = true;
+  return facts;
+}
 
 const DeviceFacts& Backend::device(std::string_view instance) const {
   std::string known;
+  const bool is_arch = instance.starts_with(kArchPrefix);
+  const std::string_view arch = is_arch ? instance.substr(kArchPrefix.size()) : "";
   for (const DeviceFacts& device : devices_) {
-    const bool wanted =
-        instance.empty() || matches(instance, device.id) || matches(instance, device.name);
+    const bool wanted = is_arch ? device.arch == arch
+                                : instance.empty() || matches(instance, device.id) ||
+                                      matches(instance, device.name);
     if (wanted && device.usable) return device;
     known += (known.empty() ? "" : ", ") + device.id;
     if (!device.usable) known += " (not usable: " + device.why_not + ")";
   }
+  if (is_arch && has_feature("offline")) return absent_device(arch);
   const std::string which =
       instance.empty() ? "no usable device" : "no usable device '" + std::string(instance) + "'";
   throw Error(ErrorCode::kUnsupported, "backend '" + name_ + "' has " + which + " here; it has " +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens a shared object of custom ops and checks its table; first in a child process (probe.hpp),
+// Opens a shared object of custom ops and checks its table; first in a helper (probe.hpp),
 // so that the program survives whatever the object does while it is loaded.
 //
 // The handle is never closed: a program may hold functions of it until the process ends, and a
@@ -66,6 +66,8 @@ std::vector<npu_custom_op> ops_of(void* handle, const std::string& path) {
 
 }  // namespace
 
+void look_at_custom_ops(const std::string& file) { ops_of(open_ops(file, file), file); }
+
 std::vector<npu_custom_op> load_custom_ops(const std::string& path) {
   if (path.empty())
     fail(path, "expected the name of a shared object");  // dlopen: the program itself
@@ -77,7 +79,7 @@ std::vector<npu_custom_op> load_custom_ops(const std::string& path) {
     fail(path, "is not a regular file, expected a shared object");
   // What is loaded already has done what it does when it is loaded.
   if (::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) == nullptr) {
-    const std::string fault = probe_load([&] { ops_of(open_ops(path, file), path); });
+    const std::string fault = probe_library(LibraryKind::kCustomOps, file);
     if (!fault.empty()) fail(path, fault);
   }
   return ops_of(open_ops(path, file), path);

@@ -98,9 +98,10 @@ void check_status(npu4_status status, const npu4_error& error, const Backend& ba
   if (status != NPU4_OK) check_status(status, error, backend.name(), backend.version());
 }
 
-void break_contract(const Backend& backend, const std::string& text) {
+void break_contract(const Backend& backend, const std::string& promise, const std::string& text) {
   throw BackendError(NPU4_INTERNAL, "fault of backend '" + backend.name() + "' " +
-                                        backend.version() + ": " + text);
+                                        backend.version() + ": broken promise of " + promise +
+                                        ": " + text);
 }
 
 void refuse_file(const std::string& path, const std::string& text) {

@@ -24,8 +24,10 @@ void check_status(npu4_status status, const npu4_error& error, const std::string
                   const std::string& version);
 void check_status(npu4_status status, const npu4_error& error, const Backend& backend);
 
-/// Throws BackendError NPU4_INTERNAL: a backend broke its contract.
-[[noreturn]] void break_contract(const Backend& backend, const std::string& text);
+/// Throws BackendError NPU4_INTERNAL: a backend broke a promise of npu/backend.h, that of a
+/// function, member or feature of this name.
+[[noreturn]] void break_contract(const Backend& backend, const std::string& promise,
+                                 const std::string& text);
 
 /// Calls until it is no longer busy, for five seconds, and checks the status.
 void call_patiently(const Backend& backend, const std::function<npu4_status(npu4_error&)>& call);

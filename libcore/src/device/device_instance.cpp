@@ -4,6 +4,7 @@
 //
 // Every buffer at the boundary is made here, so its type is known without asking. In a run nothing
 // is copied or allocated but the arrays of handles.
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -21,7 +22,7 @@ namespace npu {
 namespace {
 
 [[noreturn]] void no_memory_mapped(const Backend& backend) {
-  break_contract(backend, "it says that it mapped a buffer, but gave no memory");
+  break_contract(backend, "buffer_map", "it says that it mapped a buffer, but gave no memory");
 }
 
 }  // namespace
@@ -110,9 +111,22 @@ Tensor DeviceBuffer::view(const std::shared_ptr<DeviceBuffer>& buffer) {
 
 // ---- Weights and models ----
 
+namespace {
+
+/// Throws if nothing can be loaded, since the device is elsewhere.
+void require_present(const DeviceInstance& device) {
+  if (!device.facts().is_absent) return;
+  throw BackendError(NPU4_UNSUPPORTED,
+                     "backend '" + device.backend().name() + "' has no usable device of arch '" +
+                         device.facts().arch + "' here: it compiles for one, and runs nothing");
+}
+
+}  // namespace
+
 DeviceWeights::DeviceWeights(std::shared_ptr<DeviceInstance> device,
                              std::vector<NamedTensor> tensors)
     : device_(std::move(device)), tensors_(std::move(tensors)) {
+  require_present(*device_);
   const Backend& backend = device_->backend();
   const TensorViews views(tensors_);
   npu4_model_info info = sized<npu4_model_info>();
@@ -121,7 +135,7 @@ DeviceWeights::DeviceWeights(std::shared_ptr<DeviceInstance> device,
                                       &info, &weights_, &error);
   });
   if (weights_ == nullptr) {
-    break_contract(backend, "it says that it loaded weights, but gave none");
+    break_contract(backend, "weights_load", "it says that it loaded weights, but gave none");
   }
   if ((info.flags & NPU4_RELEASES_WEIGHTS) != 0) tensors_.clear();
 }
@@ -136,6 +150,7 @@ DeviceModel::DeviceModel(std::shared_ptr<DeviceInstance> device, Blob blob,
       weights_(std::move(weights)),
       shared_(std::move(shared)) {
   const Backend& backend = device_->backend();
+  require_present(*device_);
   const TensorViews views(weights_);
   std::vector<npu4_weights*> handles;
   for (const auto& weights_of_device : shared_) handles.push_back(weights_of_device->get());
@@ -151,7 +166,7 @@ DeviceModel::DeviceModel(std::shared_ptr<DeviceInstance> device, Blob blob,
     return backend.api().model_load(device_->get(), &args, &info, &model_, &error);
   });
   if (model_ == nullptr) {
-    break_contract(backend, "it says that it loaded a blob, but gave no model");
+    break_contract(backend, "model_load", "it says that it loaded a blob, but gave no model");
   }
   // What the device has copies of need not be held twice.
   if ((info.flags & NPU4_RELEASES_BLOB) != 0) blob_ = {};
@@ -168,13 +183,14 @@ DeviceProgram::DeviceProgram(std::shared_ptr<DeviceModel> model, ProgramSignatur
   const Backend& backend = model_->device()->backend();
   npu4_program_args args = sized<npu4_program_args>();
   args.entry = entry.empty() ? nullptr : entry.c_str();
-  args.flags = NPU4_PROGRAM_PROFILE | (signature_.taps.empty() ? 0 : NPU4_PROGRAM_TAPS);
+  args.flags = (signature_.is_timed ? NPU4_PROGRAM_PROFILE : 0U) |
+               (signature_.taps.empty() ? 0U : NPU4_PROGRAM_TAPS);
   args.scratch = scratch_ != nullptr ? scratch_->get() : nullptr;
   call_patiently(backend, [&](npu4_error& error) {
     return backend.api().program_create(model_->get(), &args, &program_, &error);
   });
   if (program_ == nullptr) {
-    break_contract(backend, "it says that it made a program, but gave none");
+    break_contract(backend, "program_create", "it says that it made a program, but gave none");
   }
 }
 
@@ -224,7 +240,22 @@ RunProfile::RunProfile(std::size_t nodes, std::size_t steps) : nodes_(nodes), st
   profile_.step_count = steps_.size();
 }
 
-RunTimes RunProfile::times() const { return {durations(nodes_), durations(steps_)}; }
+namespace {
+
+/// The spans themselves; nothing unless all that were measured lie on the device's clock.
+std::vector<npu4_span> placed(const std::vector<npu4_span>& spans) {
+  const bool are_placed = std::all_of(spans.begin(), spans.end(), [](const npu4_span& span) {
+    const bool has_time = (span.flags & NPU4_SPAN_DURATION) != 0 && span.end > span.begin;
+    return !has_time || (span.flags & NPU4_SPAN_PLACED) != 0;
+  });
+  return are_placed ? spans : std::vector<npu4_span>();
+}
+
+}  // namespace
+
+RunTimes RunProfile::times() const {
+  return {durations(nodes_), placed(nodes_), durations(steps_)};
+}
 
 std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::run(
     std::span<npu4_buffer* const> inputs, const std::vector<std::shared_ptr<DeviceBuffer>>& outputs,
@@ -273,7 +304,8 @@ std::shared_ptr<DeviceInstance> DeviceInstance::open(std::shared_ptr<const Backe
   const DeviceOptions wanted = read_device_options(*backend, options);
   const DeviceFacts& facts = backend->device(wanted.instance);
   npu4_open_args args = sized<npu4_open_args>();
-  args.device_id = facts.id.c_str();
+  args.device_id = facts.is_absent ? facts.arch.c_str() : facts.id.c_str();
+  args.flags = facts.is_absent ? NPU4_OPEN_COMPILE_ONLY : 0U;
   args.threads = wanted.threads;
   args.memory_limit_bytes = wanted.memory_limit;
   args.options = wanted.own.c_str();
@@ -282,7 +314,7 @@ std::shared_ptr<DeviceInstance> DeviceInstance::open(std::shared_ptr<const Backe
     return backend->api().device_open(&args, &device, &error);
   });
   if (device == nullptr) {
-    break_contract(*backend, "it says that it opened a device, but gave none");
+    break_contract(*backend, "device_open", "it says that it opened a device, but gave none");
   }
   timer.done([&] {
     return "device '" + facts.id + "' of backend '" + backend->name() + "' opened with " + options;
@@ -290,6 +322,23 @@ std::shared_ptr<DeviceInstance> DeviceInstance::open(std::shared_ptr<const Backe
   std::shared_ptr<DeviceInstance> opened(new DeviceInstance(std::move(backend), facts, device));
   opened->memory_limit_ = args.memory_limit_bytes;
   return opened;
+}
+
+double host_time_ns(const ClockSample& before, const ClockSample& after, std::uint64_t device_ns) {
+  const auto difference = [](std::uint64_t a, std::uint64_t b) {
+    return a >= b ? static_cast<double>(a - b) : -static_cast<double>(b - a);
+  };
+  const double ticks = difference(after.device_ns, before.device_ns);
+  const double rate = ticks > 0 ? difference(after.host_ns, before.host_ns) / ticks : 1;
+  return static_cast<double>(before.host_ns) + rate * difference(device_ns, before.device_ns);
+}
+
+std::optional<ClockSample> DeviceInstance::clock() const {
+  if (backend_->api().clock_sample == nullptr) return std::nullopt;
+  npu4_clock_sample sample = sized<npu4_clock_sample>();
+  npu4_error error = empty_error();
+  check_status(backend_->api().clock_sample(device_, &sample, &error), error, *backend_);
+  return ClockSample{sample.device_ns, sample.host_ns, sample.uncertainty_ns};
 }
 
 namespace {
@@ -362,7 +411,8 @@ Blob DeviceInstance::compile_entries(const std::vector<npu4_entry>& entries,
     if (status == NPU4_OK) blob = memory.take();
     return status;
   });
-  if (blob.size == 0) break_contract(*backend_, "it says that it compiled, but gave no blob");
+  if (blob.size == 0)
+    break_contract(*backend_, "compile", "it says that it compiled, but gave no blob");
   return blob;
 }
 
@@ -376,7 +426,8 @@ Json DeviceInstance::blob_report(const Blob& blob) {
   if (memory.size() == 0) return Json::object();
   const std::string_view text(reinterpret_cast<const char*>(memory.data()), memory.size());
   Json json = parse_json(text, "report of backend '" + backend_->name() + "'");
-  if (!json.is_object()) break_contract(*backend_, "its report of a blob is no JSON object");
+  if (!json.is_object())
+    break_contract(*backend_, "blob_report", "its report of a blob is no JSON object");
   return json;
 }
 
@@ -456,10 +507,18 @@ std::shared_ptr<DeviceBuffer> DeviceInstance::allocate(const TensorType& type, s
   npu4_error error = empty_error();
   {
     const std::lock_guard lock(creating_);
-    check_status(backend_->api().buffer_create(device_, &desc, &buffer, &error), error, *backend_);
+    const npu4_status status = backend_->api().buffer_create(device_, &desc, &buffer, &error);
+    const bool is_listed = facts_.stores(desc.dtype);
+    // In a layout, or in a memory of its own, a buffer may be refused.
+    if (status == NPU4_UNSUPPORTED && is_listed && desc.layout == nullptr && desc.memory == 0) {
+      break_contract(*backend_, "dtypes",
+                     "the device lists " + std::string(dtype_name(type.dtype)) +
+                         ", but makes no buffer of it: " + text_of(error.text));
+    }
+    check_status(status, error, *backend_);
   }
   if (buffer == nullptr) {
-    break_contract(*backend_, "it says that it made a buffer, but gave none");
+    break_contract(*backend_, "buffer_create", "it says that it made a buffer, but gave none");
   }
   const bool is_coherent = memory == 0 ? facts_.is_coherent : memory == facts_.pinned_memory;
   return std::make_shared<DeviceBuffer>(shared_from_this(), buffer, type, desc.bytes, is_coherent);
@@ -500,7 +559,7 @@ std::shared_ptr<DeviceBuffer> DeviceInstance::wrap(DType dtype, const Shape& sha
   if (status == NPU4_UNSUPPORTED) return nullptr;
   check_status(status, error, *backend_);
   if (buffer == nullptr) {
-    break_contract(*backend_, "it says that it wrapped memory, but gave no buffer");
+    break_contract(*backend_, "buffer_wrap", "it says that it wrapped memory, but gave no buffer");
   }
   return std::make_shared<DeviceBuffer>(shared_from_this(), buffer, TensorType{dtype, shape},
                                         desc.bytes, facts_.is_coherent, std::move(owner));

@@ -18,7 +18,8 @@ MemoryReport report_of(const ReportRoom& room, const Backend& backend) {
   read.host = room.host_bytes();
   std::uint64_t left = kMostBytes;
   const auto take = [&](std::uint64_t bytes) {
-    if (bytes > left) break_contract(backend, "its report of memory has impossible numbers");
+    if (bytes > left)
+      break_contract(backend, "npu4_memory_report", "its report of memory has impossible numbers");
     left -= bytes;
   };
   take(read.host);
@@ -55,7 +56,7 @@ std::optional<MemoryReport> DeviceModel::memory() const {
 
 std::optional<MemoryState> DeviceInstance::memory_state() const {
   const auto ask = backend_->api().device_memory;
-  if (ask == nullptr || facts_.memories.empty()) return std::nullopt;
+  if (ask == nullptr || facts_.memories.empty() || facts_.is_absent) return std::nullopt;
   npu4_memory_state state = sized<npu4_memory_state>();
   npu4_error error = empty_error();
   check_status(ask(device_, 0, &state, &error), error, *backend_);

@@ -68,15 +68,17 @@ bool DeviceQueue::copies(const DeviceInstance& device) {
   return device.backend().has_feature("copy");
 }
 
-DeviceQueue::DeviceQueue(std::shared_ptr<DeviceInstance> device) : device_(std::move(device)) {
+DeviceQueue::DeviceQueue(std::shared_ptr<DeviceInstance> device, bool is_timed)
+    : device_(std::move(device)) {
   const Backend& backend = device_->backend();
   npu4_queue_args args = sized<npu4_queue_args>();
   args.priority = NPU4_PRIORITY_NORMAL;
-  args.flags = NPU4_QUEUE_PROFILE;
+  args.flags = is_timed ? NPU4_QUEUE_PROFILE : 0U;
   call_patiently(backend, [&](npu4_error& error) {
     return backend.api().queue_open(device_->get(), &args, &queue_, &error);
   });
-  if (queue_ == nullptr) break_contract(backend, "it says that it opened a queue, but gave none");
+  if (queue_ == nullptr)
+    break_contract(backend, "queue_open", "it says that it opened a queue, but gave none");
 }
 
 DeviceQueue::~DeviceQueue() { device_->backend().api().queue_close(queue_); }
@@ -93,7 +95,8 @@ DeviceQueue::Event DeviceQueue::enqueue(std::span<const Event> waits, const Call
   npu4_error error = empty_error();
   const Backend& backend = device_->backend();
   check_status(call(backend.api(), where, event, error), error, backend);
-  if (event == nullptr) break_contract(backend, "it says that it enqueued work, but gave no event");
+  if (event == nullptr)
+    break_contract(backend, "submit", "it says that it enqueued work, but gave no event");
   return std::make_shared<DeviceEvent>(device_, event);
 }
 

@@ -28,7 +28,8 @@ std::shared_ptr<DeviceBuffer> share_buffer(const std::shared_ptr<DeviceBuffer>& 
   check_status(status, error, backend);
   if (external.type != NPU4_DMABUF_FD || external.handle < 0 || external.handle > INT32_MAX ||
       external.bytes < source->bytes()) {
-    break_contract(backend, "it says that it exported a buffer, but gave no descriptor of it");
+    break_contract(backend, "buffer_export",
+                   "it says that it exported a buffer, but gave no descriptor of it");
   }
   const Descriptor descriptor(static_cast<int>(external.handle));
   external.struct_size = sizeof external;
@@ -44,13 +45,16 @@ std::shared_ptr<DeviceEvent> share_event(const DeviceEvent& event,
   npu4_error error = empty_error();
   check_status(from.api().event_export(event.get(), &number, &error), error, from);
   const Descriptor descriptor(number);
-  if (number < 0) break_contract(from, "it says that it exported an event, but gave no descriptor");
+  if (number < 0)
+    break_contract(from, "event_export",
+                   "it says that it exported an event, but gave no descriptor");
   npu4_event* imported = nullptr;
   error = empty_error();
   check_status(to->backend().api().event_import(to->get(), number, &imported, &error), error,
                to->backend());
   if (imported == nullptr) {
-    break_contract(to->backend(), "it says that it imported an event, but gave none");
+    break_contract(to->backend(), "event_import",
+                   "it says that it imported an event, but gave none");
   }
   return std::make_shared<DeviceEvent>(to, imported);
 }

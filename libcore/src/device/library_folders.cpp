@@ -26,16 +26,29 @@ std::string program_file() {
   return path.data();
 }
 
+// The folder that has bin and lib; where the build was to be installed to, if nothing says where
+// the program lies.
+std::string install_prefix() {
+  const std::string folder = program_file();
+  const std::size_t slash = folder.rfind('/');
+  if (slash == std::string::npos) return NPU_INSTALL_PREFIX;
+  return folder.substr(0, slash == 0 ? 0 : folder.rfind('/', slash - 1));
+}
+
 }  // namespace
 
 bool knows_program_file() { return !program_file().empty(); }
 
 std::string install_folder(std::string_view kind) {
-  const std::string folder = program_file();
-  const std::size_t slash = folder.rfind('/');
-  if (slash == std::string::npos) return NPU_INSTALL_PREFIX "/lib/npu/" + std::string(kind);
-  const std::size_t above = slash == 0 ? 0 : folder.rfind('/', slash - 1);
-  return folder.substr(0, above) + "/lib/npu/" + std::string(kind);
+  return install_prefix() + "/lib/npu/" + std::string(kind);
+}
+
+std::string helper_program(std::string_view name) {
+  const std::string place = "/libexec/npu/" + std::string(name);
+  const std::string own = install_prefix() + place;
+  const std::string other = NPU_INSTALL_PREFIX + place;
+  const bool is_elsewhere = ::access(own.c_str(), X_OK) != 0 && ::access(other.c_str(), X_OK) == 0;
+  return is_elsewhere ? other : own;
 }
 
 std::vector<std::string> library_folders(std::string_view kind, const char* variable) {

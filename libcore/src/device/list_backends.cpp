@@ -5,7 +5,9 @@
 
 #include <dirent.h>
 
+#include <array>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -30,6 +32,60 @@ void add_names(const std::string& folder, std::set<std::string>& names) {
     if (is_library_name(name)) names.emplace(name);
   }
   ::closedir(entries);
+}
+
+/// The name of a number; "other" for one that is not known here.
+std::string_view name_in(std::span<const std::string_view> names, std::uint32_t number) {
+  return number < names.size() ? names[number] : "other";
+}
+
+Json numbers_json(const KnownNumbers& numbers) {
+  Json json = Json::object();
+  for (const auto& [name, value] : numbers) json[name] = value;
+  return json;
+}
+
+Json memory_facts_json(const MemoryFacts& memory) {
+  constexpr std::array<std::string_view, 4> kKinds{"other", "device", "host_pinned", "shared"};
+  constexpr std::array<std::pair<std::uint32_t, const char*>, 5> kFlags{
+      {{NPU4_HOST_MAPPABLE, "host_mappable"},
+       {NPU4_HOST_COHERENT, "host_coherent"},
+       {NPU4_WRAPS_HOST_POINTER, "wraps_host_pointer"},
+       {NPU4_WRAPS_DMABUF, "wraps_dmabuf"},
+       {NPU4_EXPORTS_DMABUF, "exports_dmabuf"}}};
+  Json json = {{"name", memory.name}, {"kind", name_in(kKinds, memory.kind)}};
+  json["flags"] = Json::array();
+  for (const auto& [bit, name] : kFlags) {
+    if ((memory.flags & bit) != 0) json["flags"].push_back(name);
+  }
+  json["known"] = numbers_json(memory.numbers);
+  return json;
+}
+
+Json dtype_json(const DTypeFacts& facts) {
+  const bool is_known = facts.dtype < static_cast<std::uint32_t>(kDTypeCount);
+  Json json = {
+      {"dtype", is_known ? Json(dtype_name(static_cast<DType>(facts.dtype))) : Json(facts.dtype)},
+      {"storage", (facts.flags & NPU4_DTYPE_STORAGE) != 0},
+      {"arithmetic", (facts.flags & NPU4_DTYPE_ARITHMETIC) != 0}};
+  if (facts.peak_ops_per_second) json["peak_ops_per_second"] = *facts.peak_ops_per_second;
+  return json;
+}
+
+Json device_json(const DeviceFacts& device) {
+  constexpr std::array<std::string_view, 5> kKinds{"other", "cpu", "gpu", "npu", "dsp"};
+  Json json = {{"id", device.id},         {"name", device.name},
+               {"vendor", device.vendor}, {"kind", name_in(kKinds, device.kind)},
+               {"arch", device.arch},     {"driver", device.driver},
+               {"usable", device.usable}, {"fingerprint", device.fingerprint}};
+  if (!device.usable) json["why_not"] = device.why_not;
+  json["known"] = numbers_json(device.numbers);
+  json["memories"] = Json::array();
+  for (const MemoryFacts& memory : device.memories)
+    json["memories"].push_back(memory_facts_json(memory));
+  json["dtypes"] = Json::array();
+  for (const DTypeFacts& dtype : device.dtypes) json["dtypes"].push_back(dtype_json(dtype));
+  return json;
 }
 
 ListedBackend describe_backend(const std::string& name) {
@@ -72,11 +128,7 @@ Json listed_backends_json(const std::vector<ListedBackend>& backends) {
     json["features"] = backend.features;
     json["devices"] = Json::array();
     for (const DeviceFacts& device : backend.devices) {
-      Json facts = {{"id", device.id},         {"name", device.name},
-                    {"arch", device.arch},     {"driver", device.driver},
-                    {"usable", device.usable}, {"fingerprint", device.fingerprint}};
-      if (!device.usable) facts["why_not"] = device.why_not;
-      json["devices"].push_back(std::move(facts));
+      json["devices"].push_back(device_json(device));
     }
     list.push_back(std::move(json));
   }

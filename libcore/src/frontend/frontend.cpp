@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds and loads frontends, as device/backend.cpp does backends: beside the program, then in the
-// folders of NPU_FRONTEND_PATH, whose files a child process loads first. Nothing is loaded before a
+// folders of NPU_FRONTEND_PATH, whose files a helper loads first. Nothing is loaded before a
 // file that is no document is met.
 #include "npu/frontend/frontend.hpp"
 
@@ -82,8 +82,7 @@ std::shared_ptr<const Frontend> Frontend::load(const std::string& path, std::str
   const LogTimer timer(LogModule::kDevice);
   if (!is_regular_file(path)) refuse_frontend(path, "is not a regular file");
   if (!is_trusted) {
-    const std::string fault =
-        probe_load([&] { checked_frontend(open_frontend(path), path, name); });
+    const std::string fault = probe_library(LibraryKind::kFrontend, path, std::string(name));
     if (!fault.empty()) refuse_frontend(path, "the frontend " + fault);
   }
   auto frontend = std::make_shared<Frontend>();
@@ -92,6 +91,10 @@ std::shared_ptr<const Frontend> Frontend::load(const std::string& path, std::str
   frontend->path_ = path;
   timer.done([&] { return "frontend '" + frontend->name_ + "' loaded from " + path; });
   return frontend;
+}
+
+void Frontend::look_at(const std::string& path, std::string_view name) {
+  checked_frontend(open_frontend(path), path, name);
 }
 
 const std::vector<std::shared_ptr<const Frontend>>& Frontend::all() {

@@ -170,6 +170,7 @@ class ModelProfiler {
     }
     placements_.insert(devices_of(candidate->graph));
     ExecutorOptions run;
+    run.times = true;
     run.threads = options_.threads;
     for (const auto& [device, instance] : candidate->model.devices) {
       open_.emplace(device, instance);

@@ -60,6 +60,7 @@ void Executor::load(const Target& target, const std::vector<Tensor>& weights,
                     const ExecutorOptions& options, const std::vector<CompiledPartition>& compiled,
                     const OpenDevices& open) {
   check_layouts(graph_, plan_, compiled);
+  has_times_ = options.times;
   open_devices(target, options, open);
   place_taps(options.taps, compiled);
   load_within_memory(target, options, weights, compiled);
@@ -133,6 +134,7 @@ ProgramSignature Executor::signature_of(std::size_t partition,
     const auto layout = compiled.layouts.find(graph_.tensor(part.boundary.outputs[i]).name);
     if (layout != compiled.layouts.end()) signature.outputs[i].layout = layout->second;
   }
+  signature.is_timed = has_times_;
   for (const Tap& tap : taps_) {
     if (tap.partition != partition || !tap.index) continue;
     const TensorInfo& info = graph_.tensor(tap.tensor);
@@ -181,8 +183,8 @@ void Executor::open_flights(const ExecutorOptions& options) {
       flight->taps.push_back(program->make_taps());
     }
     for (std::size_t d = 0; d < devices_.size(); ++d) {
-      flight->queues.push_back(has_queue_[d] != 0 ? std::make_unique<DeviceQueue>(devices_[d])
-                                                  : nullptr);
+      flight->queues.push_back(
+          has_queue_[d] != 0 ? std::make_unique<DeviceQueue>(devices_[d], has_times_) : nullptr);
     }
   }
 }

@@ -57,6 +57,7 @@ Executor::Run::Run(Executor& executor, Flight& flight, std::vector<Tensor> input
       work_(executor.steps_.size()),
       done_(executor.steps_.size(), 0),
       garbage_(executor.devices_.size()),
+      placed_(executor.steps_.size()),
       last_end_us_(executor.devices_.size(), 0),
       stop_scope_(executor.stop_.get(), programs_of(flight)),
       start_(Clock::now()) {
@@ -64,6 +65,7 @@ Executor::Run::Run(Executor& executor, Flight& flight, std::vector<Tensor> input
   flight_.arrivals.resize(copies_.size());
   flight_.staging.resize(copies_.size());
   flight_.is_busy = true;
+  if (is_timed()) clocks_ = read_clocks();
 }
 
 Executor::Run::~Run() {
@@ -86,6 +88,7 @@ void Executor::Run::begin() {
 std::vector<Tensor> Executor::Run::finish() {
   if (thread_.joinable()) thread_.join();
   finish_work();
+  place_times();
   std::vector<StepRecord> outputs_record;
   std::vector<Tensor> outputs = fetch_outputs(outputs_record);
   if (record_ != nullptr) {
@@ -206,10 +209,9 @@ void Executor::Run::run_partition(std::size_t s) {
   arguments.reserve(step.inputs.size());
   for (const std::size_t slot : step.inputs) arguments.push_back(copies_[slot].buffer->get());
   RunTimes times;
-  const bool with_times = record_ != nullptr && (with_node_times_ || with_step_times_);
   try {
     auto results = flight_.programs[partition]->run(
-        arguments, flight_.outputs[partition], with_times ? &times : nullptr,
+        arguments, flight_.outputs[partition], is_timed() ? &times : nullptr,
         executor_.partitions_[partition].report_steps, deadline_ns(), flight_.taps[partition]);
     for (std::size_t i = 0; i < results.size(); ++i) keep_result(step, i, std::move(results[i]));
   } catch (const BackendError& error) {
@@ -219,9 +221,48 @@ void Executor::Run::run_partition(std::size_t s) {
                     .index = step.index,
                     .device = executor_.plan_.partitions[partition].device};
   note(records_[s], std::move(record), started);
-  if (record_ == nullptr) return;
-  if (with_node_times_) records_[s].back().node_ns = std::move(times.node_ns);
-  if (with_step_times_) records_[s].back().step_ns = std::move(times.step_ns);
+  if (record_ != nullptr) keep_times(s, records_[s].back(), std::move(times));
+}
+
+void Executor::Run::keep_times(std::size_t s, StepRecord& record, RunTimes times) {
+  if (with_step_times_) record.step_ns = std::move(times.step_ns);
+  if (!with_node_times_) return;
+  record.node_ns = std::move(times.node_ns);
+  placed_[s] = std::move(times.placed);
+}
+
+std::vector<std::optional<ClockSample>> Executor::Run::read_clocks() const {
+  std::vector<std::optional<ClockSample>> clocks;
+  for (const auto& device : executor_.devices_) clocks.push_back(device->clock());
+  return clocks;
+}
+
+/// Brings what was measured on clocks of devices to the run's own, by what they show before and
+/// after it.
+void Executor::Run::place_times() {
+  if (std::all_of(placed_.begin(), placed_.end(),
+                  [](const auto& of_step) { return of_step.empty(); })) {
+    return;
+  }
+  const std::vector<std::optional<ClockSample>> after = read_clocks();
+  const auto start_ns = static_cast<double>(
+      std::chrono::nanoseconds(start_.time_since_epoch()).count());  // of CLOCK_MONOTONIC
+  for (std::size_t s = 0; s < placed_.size(); ++s) {
+    const auto d = static_cast<std::size_t>(executor_.steps_[s].device);
+    if (placed_[s].empty() || !clocks_[d] || !after[d]) continue;
+    const auto found = std::find_if(
+        records_[s].begin(), records_[s].end(),
+        [](const StepRecord& record) { return record.kind == StepRecord::Kind::kPartition; });
+    if (found == records_[s].end()) continue;
+    const auto on_host = [&](std::uint64_t device_ns) {
+      return (host_time_ns(*clocks_[d], *after[d], device_ns) - start_ns) / 1000;
+    };
+    for (const npu4_span& span : placed_[s]) {
+      found->node_spans.push_back({on_host(span.begin), on_host(span.end)});
+    }
+    found->clock_error_us =
+        static_cast<double>(std::max(clocks_[d]->uncertainty_ns, after[d]->uncertainty_ns)) / 1000;
+  }
 }
 
 /// What concerns no node is told with the partition; what was asked for, as that.
@@ -289,7 +330,7 @@ void Executor::Run::submit_partition(std::size_t s) {
     handles.push_back(results[i]->get());
   }
   std::unique_ptr<RunProfile> profile;
-  if (record_ != nullptr && (with_node_times_ || with_step_times_)) {
+  if (is_timed()) {
     profile = std::make_unique<RunProfile>(program.signature().nodes,
                                            executor_.partitions_[partition].report_steps);
   }
@@ -356,9 +397,7 @@ void Executor::Run::finish_work(std::size_t s, Work& work) {
   if (work.is_first) record.start_us = begin;
   record.end_us = end;
   if (work.profile == nullptr) return;
-  RunTimes times = work.profile->times();
-  if (with_node_times_) record.node_ns = std::move(times.node_ns);
-  if (with_step_times_) record.step_ns = std::move(times.step_ns);
+  keep_times(s, record, work.profile->times());
 }
 
 // ---- Ends ----

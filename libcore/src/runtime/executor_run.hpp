@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -132,9 +133,15 @@ class Executor::Run {
   void settle() noexcept;
   void finish_work();
   void finish_work(std::size_t s, Work& work);
+  void keep_times(std::size_t s, StepRecord& record, RunTimes times);
+  std::vector<std::optional<ClockSample>> read_clocks() const;
+  void place_times();
   std::vector<Tensor> fetch_outputs(std::vector<StepRecord>& records);
   Tensor fetch(std::size_t slot) const;
 
+  bool is_timed() const {
+    return executor_.has_times_ && record_ != nullptr && (with_node_times_ || with_step_times_);
+  }
   bool has_queue(std::int32_t device) const {
     return executor_.has_queue_[static_cast<std::size_t>(device)] != 0;
   }
@@ -175,8 +182,10 @@ class Executor::Run {
   std::vector<std::vector<std::shared_ptr<DeviceBuffer>>> garbage_;  // by device
   std::exception_ptr error_;
   std::size_t error_step_ = 0;
-  std::map<const DeviceEvent*, double> ended_us_;  // of work, if there are records
-  std::vector<double> last_end_us_;                // by device
+  std::vector<std::optional<ClockSample>> clocks_;  // by device, before the run, if it is timed
+  std::vector<std::vector<npu4_span>> placed_;      // by step: its nodes on the device's clock
+  std::map<const DeviceEvent*, double> ended_us_;   // of work, if there are records
+  std::vector<double> last_end_us_;                 // by device
   std::thread thread_;
   RunStop::Scope stop_scope_;
   LogTimer timer_{LogModule::kRun, LogLevel::kDebug};

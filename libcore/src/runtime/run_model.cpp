@@ -310,6 +310,7 @@ RunReport run_ready(const Graph& graph, const Graph& shown, ReadyModel& model,
   ExecutorOptions devices = executor_options(options);
   devices.stop = options.executor.stop;
   devices.taps = model.taps;
+  devices.times = !options.trace.empty();
   devices.queues = true;  // those of references block, beside queues that are open
   std::unique_ptr<Executor> loaded;
   const auto load_once = [&] {

@@ -75,11 +75,18 @@ class TraceWriter {
     slice("partition " + std::to_string(step.index), "partition", tid, step.start_us, step.end_us,
           {{"nodes", partition.nodes.size()}});
     ended_[step.index] = {tid, step.end_us};
+    const bool is_placed = step.node_spans.size() == step.node_ns.size();
     double at = step.start_us;
     for (std::size_t i = 0; i < step.node_ns.size() && i < partition.nodes.size(); ++i) {
       const double duration = static_cast<double>(step.node_ns[i]) / 1000;
       if (duration <= 0) continue;
       const Node& node = graph_.node(partition.nodes[i]);
+      if (is_placed) {
+        const TimeSpan& span = step.node_spans[i];
+        slice(node.name, "node", tid, span.begin_us, span.end_us,
+              {{"op_type", node.op_type}, {"clock_error_us", step.clock_error_us}});
+        continue;
+      }
       slice(node.name, "node", tid, at, at + duration, {{"op_type", node.op_type}});
       at += duration;
     }

@@ -4,8 +4,9 @@
    that works beside the host needs in addition. Its two devices are threads: each queue has one,
    which does the queue's work in order. The host never sees their memory.
 
-   Two files beside this one have what else is optional: skeleton_entries.h several programs of one
-   model, states and scratch memory, skeleton_sharing.h memory and events of other drivers.
+   Three files beside this one have what else is optional: skeleton_entries.h several programs of
+   one model, states and scratch memory, skeleton_layouts.h values that lie as the device likes,
+   skeleton_sharing.h memory and events of other drivers.
 
    Options of device_open, for tests of hosts:
 
@@ -34,6 +35,7 @@
 #include "../skeleton/skeleton_backend.c"
 #undef npu_backend_entry4
 #include "skeleton_entries.h"
+#include "skeleton_layouts.h"
 #ifndef QUEUE_ENTRY
 #define QUEUE_ENTRY npu_backend_entry4 /* another file may wrap this one in the same way */
 #endif
@@ -107,6 +109,7 @@ struct npu4_queue {
   work* last;
   uint64_t pending; /* work that is not done */
   uint64_t end_ns;  /* of its last work, on the simulated clock */
+  int has_times;    /* its runs may be asked for them */
   int is_closing;
 };
 
@@ -306,6 +309,7 @@ static npu4_status queue_device_open(const npu4_open_args* args, npu4_device** d
     return status;
   }
   opened->base.is_open = 1;
+  opened->base.opened_ns = host_now();
   *device = &opened->base;
   return NPU4_OK;
 }
@@ -573,7 +577,7 @@ static npu4_status timed_run(npu4_program* program, const npu4_run_args* args, i
   if (number == device->fail_run || (is_queued && device->fails_always)) {
     return fail(error, NPU4_FAILED, NULL, "run %ld fails as asked", (long)number);
   }
-  return run(program, args, error);
+  return layout_run(program, args, error);
 }
 
 /* On the simulated clock; otherwise nobody asks. */
@@ -584,7 +588,7 @@ static uint64_t took_ns(const queue_device* device, int kind) {
 
 static npu4_status blocking_run(npu4_program* program, const npu4_run_args* args,
                                 npu4_error* error) {
-  npu4_status status = check_run(program, args, error);
+  npu4_status status = check_layout_run(program, args, error);
   if (status != NPU4_OK) return status;
   mark_run(program, 1);
   status = timed_run(program, args, 0, error);
@@ -596,11 +600,9 @@ static npu4_status blocking_run(npu4_program* program, const npu4_run_args* args
 static npu4_status perform(const npu4_queue* queue, work* item, npu4_error* error) {
   if (item->kind == WORK_RUN) return timed_run(item->program, &item->args, 1, error);
   if (!queue->device->is_simulated) pause_us(queue->device->copy_us);
-  if (item->kind == WORK_WRITE) return buffer_write(item->destination, &item->transfer, error);
-  if (item->kind == WORK_READ) return buffer_read(item->destination, &item->transfer, error);
-  if (item->destination->bytes != 0) {
-    memmove(item->destination->data, item->source->data, (size_t)item->destination->bytes);
-  }
+  if (item->kind == WORK_WRITE) return layout_write(item->destination, &item->transfer, error);
+  if (item->kind == WORK_READ) return layout_read(item->destination, &item->transfer, error);
+  copy_content(item->source, item->destination);
   return NPU4_OK;
 }
 
@@ -686,7 +688,6 @@ static npu4_status queue_open(npu4_device* device, const npu4_queue_args* args, 
                               npu4_error* error) {
   queue_device* opened = (queue_device*)device;
   npu4_queue* made;
-  (void)args; /* VENDOR: the priority */
   if (!add_queue(opened)) {
     return fail(error, NPU4_INVALID, NULL, "the device has %u queues at once", MAX_QUEUES);
   }
@@ -696,6 +697,7 @@ static npu4_status queue_open(npu4_device* device, const npu4_queue_args* args, 
     return out_of_memory(error, sizeof *made);
   }
   made->device = opened;
+  made->has_times = (args->flags & NPU4_QUEUE_PROFILE) != 0; /* VENDOR: the priority, too */
   if (!start_queue(made)) {
     remove_queue(opened);
     free(made);
@@ -820,7 +822,7 @@ static npu4_status submit(npu4_program* program, const npu4_run_args* args,
                           const npu4_enqueue* where, npu4_event** event, npu4_error* error) {
   npu4_status status = check_enqueue(where, event, error);
   work* item;
-  if (status == NPU4_OK) status = check_run(program, args, error);
+  if (status == NPU4_OK) status = check_layout_run(program, args, error);
   if (status != NPU4_OK) return status;
   item = make_work(WORK_RUN, where);
   if (item != NULL && !keep_arrays(item, program, args)) {
@@ -829,6 +831,10 @@ static npu4_status submit(npu4_program* program, const npu4_run_args* args,
   }
   if (item == NULL) return out_of_memory(error, sizeof *item);
   item->program = program;
+  /* What is simulated takes no time that could be measured. */
+  if (where->queue->has_times && !where->queue->device->is_simulated) {
+    item->args.profile = profile_of(program, args);
+  }
   mark_run(program, 1);
   enqueue(where->queue, item, event);
   return NPU4_OK;
@@ -871,9 +877,7 @@ static npu4_status buffer_copy(npu4_buffer* source, npu4_buffer* destination,
     return fail(error, NPU4_INVALID, NULL, "a copy is between buffers of one shape");
   }
   if (where == NULL) {
-    if (source->bytes != 0) {
-      memmove(destination->data, source->data, (size_t)source->bytes);
-    }
+    copy_content(source, destination);
     return NPU4_OK;
   }
   status = check_enqueue(where, event, error);
@@ -896,8 +900,8 @@ __attribute__((visibility("default")))
 const npu4_backend*
 QUEUE_ENTRY(const npu4_host* host, npu4_error* error) {
   static const char* const features[] = {
-      "queue",   "copy",    "check",       "taps",      "entries",   "alias", "scratch",
-      "offline", "sync_fd", "wrap.dmabuf", "test.fail", "test.lose", NULL};
+      "queue",   "copy",    "check",   "taps",        "entries",   "alias",     "scratch",
+      "layouts", "offline", "sync_fd", "wrap.dmabuf", "test.fail", "test.lose", NULL};
   static npu4_backend backend;
   const npu4_backend* blocking = skeleton_entry4(host, error);
   if (blocking == NULL) return NULL;
@@ -922,7 +926,8 @@ QUEUE_ENTRY(const npu4_host* host, npu4_error* error) {
   backend.buffer_copy = buffer_copy;
   backend.program_cancel = program_cancel;
   backend.get_extension = get_extension;
-  backend.compile = compile_entries;
+  backend.check = layout_check;
+  backend.compile = layout_compile;
   backend.blob_check = entries_check;
   backend.blob_report = entries_report;
   backend.blob_memory = entries_memory;
@@ -930,6 +935,8 @@ QUEUE_ENTRY(const npu4_host* host, npu4_error* error) {
   backend.model_free = entries_free;
   backend.program_create = entries_program;
   backend.buffer_create = queue_buffer_create;
+  backend.buffer_write = layout_write;
+  backend.buffer_read = layout_read;
   backend.buffer_free = queue_buffer_free;
   backend.buffer_map = buffer_map;
   backend.buffer_unmap = buffer_unmap;

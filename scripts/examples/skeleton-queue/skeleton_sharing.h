@@ -75,6 +75,12 @@ static npu4_status check_place(const npu4_buffer_desc* desc, npu4_error* error) 
   moved.struct_size = sizeof moved;
   if ((desc->usage & NPU4_USAGE_SCRATCH) != 0) return check_scratch(desc, error);
   if (desc->memory == 1 && (desc->usage & NPU4_USAGE_STAGING) != 0) moved.memory = 0;
+  if (desc->layout != NULL) {
+    if (strcmp(desc->layout, REVERSED) != 0 || desc->memory != 0 || desc->bytes == 0) {
+      return fail(error, NPU4_INVALID, NULL, "there is no layout '%s' here", desc->layout);
+    }
+    moved.layout = NULL;
+  }
   return check_desc(&moved, error);
 }
 
@@ -89,6 +95,7 @@ static npu4_status queue_buffer_create(npu4_device* device, const npu4_buffer_de
   made = make_buffer(desc);
   if (made == NULL) return out_of_memory(error, sizeof *made);
   made->is_pinned = desc->memory == 1;
+  made->base.is_reversed = desc->layout != NULL;
   if (is_scratch) made->base.rank = SCRATCH_RANK;
   if ((desc->usage & NPU4_USAGE_SHARED) != 0 && desc->bytes != 0) {
     is_good = take_shared_memory(made);
@@ -157,7 +164,7 @@ static npu4_status buffer_export(npu4_buffer* exported, uint32_t type, npu4_exte
                                  npu4_error* error) {
   const queue_buffer* buffer = (const queue_buffer*)exported;
   npu4_external filled;
-  if (type != NPU4_DMABUF_FD || buffer->descriptor < 0) {
+  if (type != NPU4_DMABUF_FD || buffer->descriptor < 0 || buffer->base.is_reversed) {
     return fail(error, NPU4_UNSUPPORTED, NULL, "the buffer was not made to be shared");
   }
   memset(&filled, 0, sizeof filled);

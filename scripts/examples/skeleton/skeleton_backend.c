@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A backend to start from: relu and add in float32, one blocking call after the other, with the
-   required functions and three that are optional. README.md says in which order to make it your
+   required functions and four that are optional. README.md says in which order to make it your
    own; the places for calls of your device say VENDOR. npu-backend(3) has the rules behind each
    function.
 
    A blob is a header and the sub-IR itself; your compiler's code would stand in its place. Weights
    stay outside of it, and model_load uploads them. */
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 199309L /* for clock_gettime */
+#endif
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "npu/backend.h"
 #include "npu/sub_ir.h"
 
 #define MAX_RANK 8u
 #define ARCH "skeleton-1"
+#define BANDWIDTH 1e9 /* bytes per second, for estimates. VENDOR: your device's */
 
 struct npu4_device {
-  int is_open; /* VENDOR: the handle of your device */
+  int is_open;        /* VENDOR: the handle of your device */
+  uint64_t opened_ns; /* on the host's clock */
 };
 
 struct npu4_buffer {
@@ -26,6 +32,7 @@ struct npu4_buffer {
   uint64_t bytes;
   uint32_t rank;
   int64_t shape[MAX_RANK];
+  int is_reversed; /* of the skeleton with queues */
 };
 
 struct npu4_model {
@@ -40,6 +47,7 @@ struct npu4_program {
   float** results;    /* by tensor: its place in the scratch memory */
   const float** data; /* by tensor, while it runs */
   int has_taps;       /* its runs may be asked for them */
+  int has_times;      /* likewise */
   int is_running;     /* the next two are of the skeleton with queues */
   int is_cancelled;
 };
@@ -92,6 +100,16 @@ static npu4_status out_of_memory(npu4_error* error, uint64_t bytes) {
 static void* allocate(uint64_t bytes) {
   return bytes <= SIZE_MAX / 2 ? calloc(1, bytes != 0 ? (size_t)bytes : 1) : NULL;
 }
+
+/* CLOCK_MONOTONIC, in nanoseconds. */
+static uint64_t host_now(void) {
+  struct timespec at;
+  clock_gettime(CLOCK_MONOTONIC, &at);
+  return (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
+}
+
+/* The device's own clock: here, since it was opened. VENDOR: its counter, as nanoseconds */
+static uint64_t device_now(const npu4_device* device) { return host_now() - device->opened_ns; }
 
 /* ---- What the backend and its device are ---- */
 
@@ -171,11 +189,25 @@ static npu4_status device_open(const npu4_open_args* args, npu4_device** device,
   opened = (npu4_device*)allocate(sizeof *opened);
   if (opened == NULL) return out_of_memory(error, sizeof *opened);
   opened->is_open = 1; /* VENDOR: open it. NPU4_BUSY if somebody else has it */
+  opened->opened_ns = host_now();
   *device = opened;
   return NPU4_OK;
 }
 
 static void device_close(npu4_device* device) { free(device); /* VENDOR: close it */ }
+
+/* Optional: what the device's clock shows between two looks at the host's. */
+static npu4_status clock_sample(npu4_device* device, npu4_clock_sample* sample, npu4_error* error) {
+  npu4_clock_sample filled;
+  const uint64_t before = host_now();
+  (void)error;
+  memset(&filled, 0, sizeof filled);
+  filled.device_ns = device_now(device);
+  filled.uncertainty_ns = (host_now() - before) / 2 + 1;
+  filled.host_ns = before + filled.uncertainty_ns - 1;
+  give(sample, sample->struct_size, &filled, sizeof filled);
+  return NPU4_OK;
+}
 
 /* ---- Compile ---- */
 
@@ -257,33 +289,60 @@ static npu4_status put_quoted(const npu4_writer* writer, const char* text, npu4_
   return status == NPU4_OK ? put(writer, "\"", error) : status;
 }
 
+static uint64_t scratch_size(const npu_ir* ir);
+
+/* Estimates, which are optional: what a program of these nodes takes. VENDOR: the time, too, as
+   your compiler's model of the device has it. */
+static npu4_status put_costs(const npu4_writer* answer, const npu_ir* ir, npu4_error* error) {
+  char text[160];
+  uint64_t weights = 0;
+  uint64_t moved = 0;
+  uint32_t i;
+  for (i = 0; i < ir->tensor_count; ++i) {
+    if (ir->tensors[i].kind == NPU_IR_WEIGHT) weights += ir->tensors[i].bytes;
+    moved += ir->tensors[i].bytes;
+  }
+  if (scratch_size(ir) == UINT64_MAX) return NPU4_OK;
+  snprintf(text, sizeof text,
+           ", \"memory\": {\"weights_bytes\": %lu, \"scratch_bytes\": %lu}, \"seconds\": %.9f",
+           (unsigned long)weights, (unsigned long)scratch_size(ir), (double)moved / BANDWIDTH);
+  return put(answer, text, error);
+}
+
+/* An answer but for its last brace. */
+static npu4_status put_answer(const npu4_writer* answer, const npu_ir* ir, npu4_error* error) {
+  npu4_status status = put(answer, "{\"nodes\": [", error);
+  uint32_t n;
+  for (n = 0; n < ir->node_count && status == NPU4_OK; ++n) {
+    npu4_error refusal;
+    memset(&refusal, 0, sizeof refusal);
+    refusal.struct_size = sizeof refusal;
+    if (n != 0) status = put(answer, ", ", error);
+    if (status != NPU4_OK) break;
+    if (check_node(ir, &ir->nodes[n], &refusal) == NPU4_OK) {
+      status = put(answer, "{\"ok\": true}", error);
+      continue;
+    }
+    status = put(answer, "{\"ok\": false, \"reason\": ", error);
+    if (status == NPU4_OK) status = put_quoted(answer, refusal.text, error);
+    if (status == NPU4_OK) status = put(answer, "}", error);
+  }
+  if (status == NPU4_OK) status = put(answer, "]", error);
+  return status == NPU4_OK ? put_costs(answer, ir, error) : status;
+}
+
 /* What the host asks before it gives nodes to the device: feature "check", optional. */
 static npu4_status check(npu4_device* device, const npu4_check_args* args, npu4_error* error) {
   npu_ir_error fault;
   npu_ir* ir;
   npu4_status status = check_options(args->options, error);
-  uint32_t n;
   (void)device;
   if (status != NPU4_OK) return status;
   ir = npu_ir_read(args->sub_ir, (size_t)args->sub_ir_size, &fault);
   if (ir == NULL) return fail(error, NPU4_INVALID, NULL, "sub-IR: %s", fault.text);
-  status = put(args->answer, "{\"nodes\": [", error);
-  for (n = 0; n < ir->node_count && status == NPU4_OK; ++n) {
-    npu4_error refusal;
-    memset(&refusal, 0, sizeof refusal);
-    refusal.struct_size = sizeof refusal;
-    if (n != 0) status = put(args->answer, ", ", error);
-    if (status != NPU4_OK) break;
-    if (check_node(ir, &ir->nodes[n], &refusal) == NPU4_OK) {
-      status = put(args->answer, "{\"ok\": true}", error);
-      continue;
-    }
-    status = put(args->answer, "{\"ok\": false, \"reason\": ", error);
-    if (status == NPU4_OK) status = put_quoted(args->answer, refusal.text, error);
-    if (status == NPU4_OK) status = put(args->answer, "}", error);
-  }
+  status = put_answer(args->answer, ir, error);
   npu_ir_free(ir);
-  return status == NPU4_OK ? put(args->answer, "]}", error) : status;
+  return status == NPU4_OK ? put(args->answer, "}", error) : status;
 }
 
 static uint64_t digest_of(const char* text, uint64_t size) {
@@ -482,6 +541,7 @@ static npu4_status create_program(npu4_model* model, const npu4_program_args* ar
   if (made == NULL) return out_of_memory(error, sizeof *made);
   made->model = model;
   made->has_taps = args != NULL && (args->flags & NPU4_PROGRAM_TAPS) != 0;
+  made->has_times = args != NULL && (args->flags & NPU4_PROGRAM_PROFILE) != 0;
   made->results = (float**)allocate(count * sizeof *made->results);
   made->data = (const float**)allocate(count * sizeof *made->data);
   if (scratch == NULL) scratch = made->own_scratch = (char*)allocate(bytes); /* VENDOR */
@@ -685,15 +745,37 @@ static void run_node(const npu_ir* ir, const npu_ir_node* node, npu4_program* pr
   program->data[node->outputs[0]] = result;
 }
 
+/* From `begin` on the device's clock until now. */
+static void set_span(npu4_span* span, const npu4_device* device, uint64_t begin) {
+  span->begin = begin;
+  span->end = device_now(device);
+  span->flags = NPU4_SPAN_DURATION | NPU4_SPAN_PLACED;
+}
+
+/* Where the times of a run go, if it was asked for any. */
+static npu4_profile* profile_of(const npu4_program* program, const npu4_run_args* args) {
+  npu4_profile* profile = NPU4_HAS(args, profile) && program->has_times ? args->profile : NULL;
+  return profile != NULL && NPU4_HAS(profile, whole) ? profile : NULL;
+}
+
 static npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_error* error) {
   const npu_ir* ir = program->model->ir;
+  const npu4_device* device = program->model->device;
   const npu4_status status = check_run(program, args, error);
+  npu4_profile* profile = status == NPU4_OK ? profile_of(program, args) : NULL;
+  const uint64_t begin = profile != NULL ? device_now(device) : 0;
   uint64_t t;
   uint32_t i;
   if (status != NPU4_OK) return status;
   for (i = 0; i < ir->tensor_count; ++i) program->data[i] = program->model->weights[i];
   for (i = 0; i < ir->input_count; ++i) program->data[i] = args->inputs[i]->data;
-  for (i = 0; i < ir->node_count; ++i) run_node(ir, &ir->nodes[i], program);
+  for (i = 0; i < ir->node_count; ++i) {
+    const uint64_t node_begin = profile != NULL ? device_now(device) : 0;
+    run_node(ir, &ir->nodes[i], program);
+    if (profile != NULL && i < profile->node_count) {
+      set_span(&profile->nodes[i], device, node_begin);
+    }
+  }
   for (i = 0; i < 2 * ir->output_count; ++i) {
     const uint32_t output = i % ir->output_count;
     if (is_aliased(ir, output) != (i >= ir->output_count)) continue;
@@ -703,6 +785,7 @@ static npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_er
   for (t = 0; t < tap_count(args); ++t) {
     give_tensor(program, find_tap(ir, args->taps[t]->name), args->taps[t]->buffer);
   }
+  if (profile != NULL) set_span(&profile->whole, device, begin);
   return NPU4_OK;
 }
 
@@ -740,5 +823,6 @@ npu_backend_entry4(const npu4_host* host, npu4_error* error) {
   backend.blob_report = blob_report;
   backend.blob_check = blob_check;
   backend.check = check;
+  backend.clock_sample = clock_sample;
   return &backend;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Cases 22 to 24, 26 to 28, 31, 32 and 35 of npu-backend(3): the skeleton with queues passes every case that applies, each fault of a queue is found,
+# Cases 22 to 24, 26 to 28, 31, 32, 35 and 37 of npu-backend(3): the skeleton with queues passes every case that applies, each fault of a queue is found,
 # and a backend that lists the feature without all of its functions is refused.
 . "$CASES/lib.sh"
 lib=$(dirname "$(command -v npu-run)")/../lib/npu
@@ -9,7 +9,7 @@ export NPU_BACKEND_PATH
 npu-run --check-backend skeleton-queue --quick --report 2>table >report
 echo "exit $?"
 tail -n 1 table
-grep -o '"case":\(2[234678]\|31\),"title":"[a-z -]*","result":"[a-z ]*"' report
+grep -o '"case":\(2[234678]\|3[178]\),"title":"[a-z -]*","result":"[a-z ]*"' report
 NPU_BACKEND_PATH=$lib/faulty-backends
 # "FAULT: CASE: REMARK" of the first finding.
 found() {
@@ -22,11 +22,12 @@ for fault in early late silent unordered forgets-failure lonely careless equal-s
 done
 found early-export 24
 found copying-wrap 22
-for fault in first-entry only-entry; do found $fault 26; done
-found eager 27
+for fault in first-entry only-entry double-weights; do found $fault 26; done
+for fault in eager any-pair; do found $fault 27; done
 found small-scratch 28
 found any-arch 31
 for fault in sticky hurried; do found $fault 35; done
 found undying 32
+for fault in any-layout plain-copy; do found $fault 37; done
 found lacks-wait 24
 CHECK_FAULT=lacks-wait npu-run --list-backends | grep -o "the backend lists[^\"]*"

@@ -16,7 +16,7 @@ echo "exit $?"
 # Not every build has the backend opencl.
 grep -o '"backend":"[a-z]*","usable":[a-z]*' report | grep -v opencl
 grep -v '"opencl"' report | grep -o '"why_not":"[^"]*"' | sed "s|/[^ ]*/broken/|./|g" | cut -c 1-120
-grep -o '{"id":"skeleton:0"[^}]*}' report | head -n 1
+grep -o '{"id":"skeleton:0".*' report | head -n 1 | sed 's/}\]}.*/}]}/'
 awk '$1 == "skeleton" { print $1, $2, $3 }' table
 echo "without any folder of one's own:"
 unset NPU_BACKEND_PATH

@@ -11,6 +11,15 @@ static int has_fault(const char* name) {
   return fault != NULL && strcmp(fault, name) == 0;
 }
 
+/* No device can be used here. */
+static npu4_status absent_device_info(uint64_t index, npu4_device_info* info, npu4_error* error) {
+  const npu4_status status = good->device_info(index, info, error);
+  if (status != NPU4_OK) return status;
+  info->usable = 0;
+  info->why_not = "the card is elsewhere";
+  return NPU4_OK;
+}
+
 static npu4_status slow_device_open(const npu4_open_args* args, npu4_device** device,
                                     npu4_error* error) {
   npu4_open_args any = *args;
@@ -197,6 +206,49 @@ static npu4_status eager_run(npu4_program* program, const npu4_run_args* args, n
   return good->run(program, args, error);
 }
 
+/* Takes a pair that is none for nothing. */
+static npu4_status lax_compile(npu4_device* device, const npu4_compile_args* args,
+                               npu4_error* error) {
+  const npu4_status status = good->compile(device, args, error);
+  if (has_fault("refuses-layouts") && args->options != NULL &&
+      strstr(args->options, REVERSED) != NULL) {
+    return fail(error, NPU4_UNSUPPORTED, NULL, "not in that layout");
+  }
+  if (status != NPU4_INVALID || has_fault("refuses-layouts")) return status;
+  return args->blob->write(args->blob->context, "blob", 4, error);
+}
+
+/* Has one copy of the weights for each entry. */
+static npu4_status double_memory(npu4_device* device, const void* blob, uint64_t blob_size,
+                                 npu4_memory_report* report, npu4_error* error) {
+  const npu4_status status = good->blob_memory(device, blob, blob_size, report, error);
+  if (status == NPU4_OK && report->memory_count != 0) report->memories[0]->weights_bytes *= 2;
+  return status;
+}
+
+/* Takes a buffer as it comes, whatever its layout. */
+static npu4_status any_layout_run(npu4_program* program, const npu4_run_args* args,
+                                  npu4_error* error) {
+  const npu4_status status = good->run(program, args, error);
+  const npu_ir* ir = program->model->ir;
+  uint64_t i;
+  if (status != NPU4_INVALID || check_run(program, args, NULL) != NPU4_OK) return status;
+  for (i = 0; i < args->input_count; ++i) {
+    args->inputs[i]->is_reversed = is_reversed(ir, (uint32_t)i);
+  }
+  return good->run(program, args, error);
+}
+
+/* Forgets the order of what it copies. */
+static npu4_status plain_copy(npu4_buffer* source, npu4_buffer* destination,
+                              const npu4_enqueue* where, npu4_event** event, npu4_error* error) {
+  const npu4_status status = good->buffer_copy(source, destination, where, event, error);
+  if (status == NPU4_OK && where == NULL && destination->bytes != 0) {
+    memmove(destination->data, source->data, (size_t)destination->bytes);
+  }
+  return status;
+}
+
 /* A device that is lost comes back by itself, and its models with it. */
 static npu4_status undying_run(npu4_program* program, const npu4_run_args* args,
                                npu4_error* error) {
@@ -214,6 +266,7 @@ __attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(co
   if (good == NULL) return NULL;
   table = *good;
   table.device_open = slow_device_open;
+  if (has_fault("absent")) table.device_info = absent_device_info;
   if (has_fault("early")) table.event_wait = early_event_wait;
   if (has_fault("late")) table.event_wait = late_event_wait;
   if (has_fault("silent")) table.event_wait = silent_event_wait;
@@ -237,6 +290,10 @@ __attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(co
     table.program_create = other_program;
   }
   if (has_fault("eager")) table.run = eager_run;
+  if (has_fault("any-pair") || has_fault("refuses-layouts")) table.compile = lax_compile;
+  if (has_fault("double-weights")) table.blob_memory = double_memory;
+  if (has_fault("any-layout")) table.run = any_layout_run;
+  if (has_fault("plain-copy")) table.buffer_copy = plain_copy;
   if (has_fault("hurried")) table.run = hurried_run;
   if (has_fault("lacks-wait")) table.event_wait = NULL;
   if (has_fault("no-copy")) table.features = without_copy; /* which is none */

@@ -3,6 +3,7 @@
 // functions that are not there. A backend that wraps onednn or aten gives each of the answers.
 #include <dlfcn.h>
 
+#include <cstddef>
 #include <cstring>
 #include <functional>
 
@@ -16,6 +17,7 @@
 #include "npu/runtime/executor.hpp"
 #include "npu/support/elapsed.hpp"
 #include "npu/support/error.hpp"
+#include "npu/support/file_io.hpp"
 #include "npu/target/target.hpp"
 
 using namespace npu;
@@ -106,6 +108,40 @@ PartitionPlan plan_of(Graph& graph) {
 }
 
 }  // namespace
+
+TEST_CASE("version 4: npu-backend(3) says from which size on a function is there", "[device]") {
+  const std::string page = read_file(std::string(NPU_TEST_DATA_DIR) + "/../man/npu-backend.3");
+  const auto says = [&](std::size_t offset, const std::string& function) {
+    INFO(function);
+    const std::string row = ".It " + std::to_string(offset + sizeof(void*)) + "\n";
+    const std::size_t at = page.find(row);
+    REQUIRE(at != std::string::npos);
+    const std::size_t begin = at + row.size();
+    CHECK(page.substr(begin, page.find('\n', begin) - begin).ends_with("Fn " + function));
+  };
+  says(offsetof(npu4_backend, run), "run");
+  says(offsetof(npu4_backend, buffer_read), "buffer_read");
+  says(offsetof(npu4_backend, buffer_unmap), "buffer_unmap");
+  says(offsetof(npu4_backend, buffer_wrap), "buffer_wrap");
+  says(offsetof(npu4_backend, weights_free), "weights_free");
+  says(offsetof(npu4_backend, blob_report), "blob_report");
+  says(offsetof(npu4_backend, blob_check), "blob_check");
+  says(offsetof(npu4_backend, blob_memory), "blob_memory");
+  says(offsetof(npu4_backend, model_memory), "model_memory");
+  says(offsetof(npu4_backend, device_memory), "device_memory");
+  says(offsetof(npu4_backend, list_ops), "list_ops");
+  says(offsetof(npu4_backend, device_status), "device_status");
+  says(offsetof(npu4_backend, get_extension), "get_extension");
+  says(offsetof(npu4_backend, event_on_done), "event_on_done");
+  says(offsetof(npu4_backend, buffer_copy), "buffer_copy");
+  says(offsetof(npu4_backend, program_cancel), "program_cancel");
+  says(offsetof(npu4_backend, check), "check");
+  says(offsetof(npu4_backend, buffer_export), "buffer_export");
+  says(offsetof(npu4_backend, event_import), "event_import");
+  says(offsetof(npu4_backend, clock_sample), "clock_sample");
+  // The last one: nobody has appended a function and forgotten the page.
+  CHECK(offsetof(npu4_backend, clock_sample) + sizeof(void*) == sizeof(npu4_backend));
+}
 
 TEST_CASE("version 4: a library that is loaded twice has one table", "[device]") {
   if (!has_cpu()) return;
@@ -276,7 +312,9 @@ TEST_CASE("version 4: programs of one model run beside each other", "[device]") 
   const auto model = device->load_model(device->compile(relu_text(), {}, "{}"), {});
   CHECK(model->keeps_blob());  // onednn computes in it
   const unsigned before = count("models");
-  const DeviceProgram first(model, relu_signature());
+  ProgramSignature timed = relu_signature();
+  timed.is_timed = true;
+  const DeviceProgram first(model, timed);
   const DeviceProgram second(model, relu_signature());
   CHECK(count("models") == before);
   const auto a = device->import_tensor(four(-1, 2, -3, 4));

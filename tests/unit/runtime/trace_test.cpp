@@ -22,6 +22,42 @@ std::vector<Json> events_with(const Json& trace, const std::string& phase) {
 
 }  // namespace
 
+TEST_CASE("trace: nodes lie where the device's clock says") {
+  const Graph graph = GraphBuilder("m")
+                          .input("x")
+                          .node("a", "aten.relu.default", {"x"})
+                          .on("npu")
+                          .node("b", "aten.neg.default", {"a"})
+                          .on("npu")
+                          .output("b")
+                          .build();
+  RunRecord record;
+  record.steps.push_back({.kind = Kind::kPartition,
+                          .index = 0,
+                          .device = "npu",
+                          .start_us = 1,
+                          .end_us = 20,
+                          .node_ns = {4000, 3000},
+                          .node_spans = {{3, 7}, {9, 12}},
+                          .clock_error_us = 0.5});
+  const Json trace = Json::parse(write_trace(graph, partition_convex(graph), record));
+  const auto slices = events_with(trace, "X");
+  REQUIRE(slices.size() == 3);
+  CHECK(slices[1]["ts"] == 3.0);
+  CHECK(slices[1]["dur"] == 4.0);
+  CHECK(slices[2]["ts"] == 9.0);
+  CHECK(slices[2]["args"]["clock_error_us"] == 0.5);
+}
+
+TEST_CASE("trace: times of a device's clock come to the host's") {
+  const ClockSample before{.device_ns = 1000, .host_ns = 500'000, .uncertainty_ns = 10};
+  const ClockSample after{.device_ns = 3000, .host_ns = 504'000, .uncertainty_ns = 10};
+  CHECK(host_time_ns(before, after, 1000) == 500'000);
+  CHECK(host_time_ns(before, after, 2000) == 502'000);  // twice as slow
+  CHECK(host_time_ns(before, after, 500) == 499'000);
+  CHECK(host_time_ns(before, before, 1500) == 500'500);
+}
+
 TEST_CASE("trace: of a run without steps is a valid trace") {
   const Graph graph = GraphBuilder("nothing").build();
   const Json trace = Json::parse(write_trace(graph, partition_convex(graph), {}));

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "npu/backend.h"
@@ -30,9 +31,23 @@ class BackendError : public Error {
   npu4_status status_;
 };
 
+/// Numbers that a backend knows, by their names in npu/backend.h, in their order there.
+using KnownNumbers = std::vector<std::pair<std::string, std::uint64_t>>;
+
 /// A memory of a device.
 struct MemoryFacts {
   std::optional<std::uint64_t> total_bytes;
+  std::string name = {};
+  std::uint32_t kind = 0;   ///< NPU4_MEMORY_*
+  std::uint32_t flags = 0;  ///< NPU4_HOST_MAPPABLE and so on
+  KnownNumbers numbers = {};
+};
+
+/// A dtype that a device lists.
+struct DTypeFacts {
+  std::uint32_t dtype = 0;  ///< npu4_dtype
+  std::uint32_t flags = 0;  ///< NPU4_DTYPE_*
+  std::optional<std::uint64_t> peak_ops_per_second = {};
 };
 
 /// What a backend says of one of its devices, without opening it.
@@ -43,6 +58,7 @@ struct DeviceFacts {
   std::string arch;
   std::string fingerprint;  ///< all that a blob depends on there besides its inputs
   bool usable = true;
+  bool is_absent = false;  ///< an architecture that no usable device here has: for compiles alone
   std::string why_not;
   bool is_coherent = false;  ///< memory 0 is the host's, too: a mapping stays good
   bool wraps_host = false;   ///< memory 0 takes over pointers of the host
@@ -55,7 +71,25 @@ struct DeviceFacts {
   std::uint32_t programs_in_flight = 1;  ///< of one model, with queues
   std::uint32_t queues = 1;              ///< open at once, where the backend has any
   std::vector<MemoryFacts> memories;
+  std::string vendor = {};
+  std::uint32_t kind = 0;  ///< NPU4_DEVICE_*
+  KnownNumbers numbers = {};
+  std::vector<DTypeFacts> dtypes = {};
+
+  /// Whether the device says that buffers may have this dtype.
+  bool stores(npu4_dtype dtype) const;
 };
+
+/// One moment on the clock of a device and on the host's, in nanoseconds.
+struct ClockSample {
+  std::uint64_t device_ns = 0;
+  std::uint64_t host_ns = 0;
+  std::uint64_t uncertainty_ns = 0;
+};
+
+/// What time it was for the host when the device's clock showed `device_ns`, by samples before and
+/// after it.
+double host_time_ns(const ClockSample& before, const ClockSample& after, std::uint64_t device_ns);
 
 /// A loaded backend: the C interface of npu/backend.h behind C++ types. Loaded once per process.
 class Backend {
@@ -69,6 +103,9 @@ class Backend {
 
   /// The file that load() would take, found the same way but not opened; empty if there is none.
   static std::string find_file(std::string_view name);
+
+  /// Loads a file and asks it what load would, for the helper that does it first. Throws as load.
+  static void look_at(const std::string& path, const std::string& name);
 
   const std::string& name() const noexcept { return name_; }
   const std::string& path() const noexcept { return path_; }
@@ -85,11 +122,14 @@ class Backend {
     return option_keys_;
   }
   /// The device whose id or name matches `instance`, which may end with "*"; the first usable one
-  /// if it is empty. Throws Error kUnsupported if there is none, with those that there are.
+  /// if it is empty, or of an architecture for "arch:NAME". If there is none of that architecture,
+  /// but the backend compiles without a device, an absent one. Throws Error kUnsupported if there
+  /// is none, with those that there are.
   const DeviceFacts& device(std::string_view instance) const;
   const npu4_backend& api() const noexcept { return *api_; }
 
  private:
+  const DeviceFacts& absent_device(std::string_view arch) const;
   std::string name_;
   std::string path_;
   std::string version_;
@@ -211,9 +251,18 @@ using LayoutNames = std::map<std::string, std::string>;
 /// The layouts that a backend takes besides row-major, best first, likewise.
 using LayoutOffers = std::map<std::string, std::vector<std::string>>;
 
+/// What the nodes that a backend takes of a sub-IR cost by its own estimate.
+struct CostEstimate {
+  std::uint64_t weights_bytes = 0;
+  std::uint64_t scratch_bytes = 0;
+  bool has_memory = false;
+  std::optional<double> seconds;
+};
+
 /// What a backend says of a sub-IR that it may get to compile.
 struct CheckAnswer {
   std::vector<NodeAnswer> nodes;
+  CostEstimate costs;
   LayoutOffers layouts;  ///< with the feature "layouts" only
 };
 
@@ -251,6 +300,7 @@ class DeviceModel {
 /// Nanoseconds that a run took; what a backend does not measure stays empty.
 struct RunTimes {
   std::vector<std::uint64_t> node_ns;  ///< by node of the sub-IR
+  std::vector<npu4_span> placed;       ///< the same on the device's clock, if they lie there
   std::vector<std::uint64_t> step_ns;  ///< by step of the blob's report
 };
 
@@ -281,6 +331,7 @@ struct ProgramSignature {
   std::vector<TensorType> outputs;
   std::size_t nodes = 0;
   std::vector<TapType> taps = {};
+  bool is_timed = false;  ///< its runs may be asked for times
 };
 
 /// A sub-IR beside others that read the same weights: for another size of the inputs, or another
@@ -364,6 +415,8 @@ class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
   /// What the backend, which has the feature "check", says of the `nodes` nodes of a sub-IR.
   /// `options` as for compile. Throws BackendError.
   CheckAnswer check(const std::string& sub_ir, std::size_t nodes, const std::string& options);
+  /// What time it is on the device's clock; nothing if the backend does not say.
+  std::optional<ClockSample> clock() const;
   /// The backend's report of a blob; an empty object if it makes none.
   Json blob_report(const Blob& blob);
   /// Whether a blob is for this device; it is where the backend does not say. Throws BackendError

@@ -60,7 +60,8 @@ class DeviceQueue {
   static bool is_offered(const DeviceInstance& device);
   static bool copies(const DeviceInstance& device);
 
-  explicit DeviceQueue(std::shared_ptr<DeviceInstance> device);
+  /// Runs of a queue that is timed may be asked for times.
+  explicit DeviceQueue(std::shared_ptr<DeviceInstance> device, bool is_timed = false);
   ~DeviceQueue();
   DeviceQueue(const DeviceQueue&) = delete;
   DeviceQueue& operator=(const DeviceQueue&) = delete;

@@ -24,6 +24,10 @@ class Frontend {
   /// child process first. Throws Error kUnsupported with what is wrong with a file.
   static const std::vector<std::shared_ptr<const Frontend>>& all();
 
+  /// Loads a file and checks its table, for the helper that does it first. Throws Error
+  /// kUnsupported if it is no frontend of this name.
+  static void look_at(const std::string& path, std::string_view name);
+
   const std::string& name() const noexcept { return name_; }
   const std::string& path() const noexcept { return path_; }
   const npu_frontend& api() const noexcept { return *api_; }

@@ -30,7 +30,9 @@ struct ExecutorOptions {
   /// Steps go to the queues of devices that have them, unless they are not to overlap. A device has
   /// only so many queues, and an executor keeps its own open.
   bool queues = false;
-  std::int32_t in_flight = 1;          ///< runs that may go on at once; more than one needs queues
+  std::int32_t in_flight = 1;  ///< runs that may go on at once; more than one needs queues
+  /// Runs can be asked for times of nodes and steps. Some devices are slower for that.
+  bool times = false;
   std::shared_ptr<RunStop> stop = {};  ///< what ends runs early; may be null
   /// Names of results that are no outputs, which every run gives behind these. Partitions hand them
   /// out as they are compiled.
@@ -47,6 +49,12 @@ std::string device_options(const Device& device, const ExecutorOptions& options)
 /// host that queues read and write, or by blocking reads and writes.
 enum class TransferPath : std::uint8_t { kWrapped, kDeviceCopy, kStaged, kCopied };
 
+/// In microseconds since a run began.
+struct TimeSpan {
+  double begin_us = 0;
+  double end_us = 0;
+};
+
 /// When one step of a run began and ended, in microseconds since the run began.
 struct StepRecord {
   enum class Kind : std::uint8_t { kPartition, kTransfer, kInput, kOutput };
@@ -61,6 +69,9 @@ struct StepRecord {
   std::set<TransferPath> paths = {};        ///< transfers: of their tensors
   std::vector<std::uint64_t> node_ns = {};  ///< partitions: by node, if asked for
   std::vector<std::uint64_t> step_ns = {};  ///< partitions: by step of the compile report, if asked
+  /// Partitions: when each node ran, by the device's clock; empty if it does not say.
+  std::vector<TimeSpan> node_spans = {};
+  double clock_error_us = 0;  ///< by which all of these may be off
 };
 
 /// "wrapped", "device copy", "staged" or "copied"; "partly copied" if some of it was used in place;
@@ -100,7 +111,7 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
 
   /// `inputs` in the order of graph_inputs; the results follow graph_outputs, then the options'
-  /// taps. `record` may be null.
+  /// taps. `record` may be null. Times are there with ExecutorOptions::times alone.
   std::vector<Tensor> run(const std::vector<Tensor>& inputs, RunRecord* record,
                           bool with_node_times = false, bool with_step_times = false);
 
@@ -189,6 +200,7 @@ class Executor {
   std::vector<std::string> device_names_;
   std::vector<std::shared_ptr<DeviceInstance>> devices_;
   std::vector<char> has_queue_;               // by device: work is submitted to it
+  bool has_times_ = false;                    // programs and queues are made for them
   std::vector<std::uint64_t> scratch_bytes_;  // by device: of programs that take turns
   std::map<std::string, std::int32_t> device_index_;
   std::vector<SharedWeights> shared_;  // by device

@@ -58,6 +58,14 @@ std::vector<std::vector<NodeId>> connected_parts(const Graph& graph,
   return list;
 }
 
+/// Parts run one after another, so the largest scratch memory serves all.
+void add(const CostEstimate& part, CostEstimate& sum) {
+  sum.weights_bytes += part.weights_bytes;
+  sum.scratch_bytes = std::max(sum.scratch_bytes, part.scratch_bytes);
+  sum.has_memory = sum.has_memory || part.has_memory;
+  if (part.seconds) sum.seconds = sum.seconds.value_or(0) + *part.seconds;
+}
+
 }  // namespace
 
 BackendAnswers::BackendAnswers(const Graph& graph, const Target& target) : graph_(graph) {
@@ -120,11 +128,13 @@ std::vector<NodeId> BackendAnswers::candidates(const Device& device) const {
   return nodes;
 }
 
-void BackendAnswers::ask(Asked& asked, const std::vector<NodeId>& nodes) {
-  if (nodes.empty()) return;
+/// The estimates of the nodes that are taken.
+CostEstimate BackendAnswers::ask(Asked& asked, const std::vector<NodeId>& nodes) {
+  if (nodes.empty()) return {};
   const std::string question = write_subgraph(graph_, nodes, find_boundary(graph_, nodes));
   asked.questions->add(question);
-  const auto answers = asked.instance->check(question, nodes.size(), "{}").nodes;
+  const CheckAnswer answer = asked.instance->check(question, nodes.size(), "{}");
+  const std::vector<NodeAnswer>& answers = answer.nodes;
   std::map<std::int64_t, std::string> broken;  // groups, and a node of each that is refused
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (answers[i].ok || !answers[i].group) continue;
@@ -139,6 +149,7 @@ void BackendAnswers::ask(Asked& asked, const std::vector<NodeId>& nodes) {
     }
     asked.refusals[index_of(nodes[i])] = asked.instance->backend().name() + ": " + reason;
   }
+  return answer.costs;
 }
 
 void BackendAnswers::ask_nodes() {
@@ -151,7 +162,8 @@ void BackendAnswers::ask_parts(const std::vector<const Device*>& devices) {
   for (Asked& asked : asked_) {
     std::vector<char> is_in;
     for (const Device* device : devices) is_in.push_back(device == asked.device ? 1 : 0);
-    for (const auto& part : connected_parts(graph_, is_in)) ask(asked, part);
+    asked.costs = {};
+    for (const auto& part : connected_parts(graph_, is_in)) add(ask(asked, part), asked.costs);
   }
 }
 
@@ -171,6 +183,11 @@ Json BackendAnswers::record(Json target) const {
       device["asked"] = {{"version", backend.version()},
                          {"fingerprint", asked.instance->facts().fingerprint},
                          {"questions", asked.questions->hex()}};
+      if (asked.costs.has_memory) {
+        device["asked"]["weights_bytes"] = asked.costs.weights_bytes;
+        device["asked"]["scratch_bytes"] = asked.costs.scratch_bytes;
+      }
+      if (asked.costs.seconds) device["asked"]["seconds"] = *asked.costs.seconds;
     }
   }
   return target;

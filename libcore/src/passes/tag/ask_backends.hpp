@@ -30,7 +30,8 @@ class BackendAnswers {
   /// Why a device does not take a node; empty if it does, or was not asked.
   const std::string& refusal(const Device& device, NodeId node) const;
 
-  /// A description of the target with what was asked and of whom, in "asked" of each device.
+  /// A description of the target with what was asked and of whom, in "asked" of each device, and
+  /// what its parts take by the backend's estimates.
   Json record(Json target) const;
 
  private:
@@ -39,9 +40,10 @@ class BackendAnswers {
     std::shared_ptr<DeviceInstance> instance;
     std::vector<std::string> refusals;  // by node
     std::unique_ptr<Digest> questions;
+    CostEstimate costs = {};  // of all parts
   };
   std::vector<NodeId> candidates(const Device& device) const;
-  void ask(Asked& asked, const std::vector<NodeId>& nodes);
+  CostEstimate ask(Asked& asked, const std::vector<NodeId>& nodes);
 
   const Graph& graph_;
   std::vector<Asked> asked_;
