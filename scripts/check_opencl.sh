@@ -3,7 +3,7 @@
 # Checks the backend opencl on the first OpenCL device of this machine, with what the tests leave out because drivers
 # compile slowly: all cases of npu-backend(3), and models on it, compared with the same models on the CPU.
 #
-# Usage: scripts/check_opencl.sh [--build FOLDER] [--full] [--no-cases] [--split 2|3] [--start] [--gnn] [--graph NAME=GRAPH[,FEATURES]]... [MODEL.json...]
+# Usage: scripts/check_opencl.sh [--build FOLDER] [--full] [--no-cases] [--split 2|3] [--start] [--tests] [--gnn] [--graph NAME=GRAPH[,FEATURES]]... [MODEL.json...]
 #
 #   --build FOLDER   where bin/ lies; build by default
 #   --full           conformance with all repetitions instead of --quick
@@ -11,6 +11,7 @@
 #   --split 2|3      models split over gpu and cpu, or over gpu, cpu and npu, whose nodes take turns; with 3 also as mincut
 #                    splits them on the target trio. No cases
 #   --start          the second start of a bundle beside a program that opens the driver and runs one kernel, 20 times each
+#   --tests          the tests of the backend, those too that build more kernels than the tests may
 #   --gnn            graph neural networks over cpu, gpu and npu beside PyTorch instead of models, on two random graphs
 #   --graph ...      a graph for --gnn besides; scripts/check_gnn.py does the work and needs its packages
 #   MODEL.json       instead of the models of testdata; weights in MODEL.safetensors, otherwise random ones
@@ -22,7 +23,7 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
-build=build quick=--quick cases=1 gnn=0 split=0 start=0 graphs=() models=()
+build=build quick=--quick cases=1 gnn=0 split=0 start=0 tests=0 graphs=() models=()
 usage() {
   sed -n 's/^# Usage: /usage: /p' "$0" >&2
   exit 2
@@ -41,6 +42,7 @@ while [[ $# -gt 0 ]]; do
       shift
       ;;
     --start) start=1 ;;
+    --tests) tests=1 ;;
     --gnn) gnn=1 ;;
     --graph)
       graphs+=(--graph "${2:?--graph needs NAME=GRAPH}")
@@ -65,6 +67,10 @@ mkdir -p "$POCL_CACHE_DIR"
 if ! npu-run --list-backends | grep -q '"id":"opencl:0".*"usable":true'; then
   echo "check_opencl.sh: no OpenCL device; npu-run --list-backends says why" >&2
   exit 77
+fi
+if [[ $tests -eq 1 ]]; then
+  NPU_TEST_MANY_KERNELS=1 ctest --test-dir "$build" -R '^(cli|unit)[.]opencl' --output-on-failure
+  exit
 fi
 if [[ $gnn -eq 1 ]]; then
   for size in 34 600; do

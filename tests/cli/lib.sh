@@ -133,8 +133,15 @@ mask_log() {
 }
 
 # Ends a case, as skipped, where the backend opencl or a device for it is missing. Kernels that a driver keeps belong to
-# the case.
+# the case, which says how many it builds at most: opencl/budget.sh adds that up, and pocl's are counted when the case
+# ends. One that builds many is skipped unless NPU_TEST_MANY_KERNELS is 1, which scripts/check_opencl.sh --tests sets.
+#   need_opencl COUNT|many
 need_opencl() {
+  opencl_budget=$1
+  if [ "$opencl_budget" = many ] && [ "${NPU_TEST_MANY_KERNELS:-}" != 1 ]; then
+    echo "skipped: it builds more kernels than the tests may; scripts/check_opencl.sh --tests runs it"
+    exit 77
+  fi
   POCL_CACHE_DIR=$(pwd)/kernels
   export POCL_CACHE_DIR
   mkdir -p "$POCL_CACHE_DIR"
@@ -147,6 +154,26 @@ need_opencl() {
     echo "skipped: no OpenCL device (Debian package pocl-opencl-icd)"
     exit 77
   fi
+  [ "$opencl_budget" = many ] || trap count_opencl_kernels EXIT
+}
+count_opencl_kernels() {
+  # pocl keeps a general form of each, and those of the work groups that were started; a kernel that comes from a binary lies
+  # there a second time.
+  opencl_built=$(find . -path '*/0-0-0/*.so' -exec cksum {} + | cut -d ' ' -f 1,2 | sort -u | wc -l)
+  [ "$opencl_built" -le "$opencl_budget" ] || echo "$opencl_built kernels were built, $opencl_budget announced"
+}
+
+# numbers NAME N...: int64 numbers below 256, or negative ones above -257, as NAME.npy
+numbers() {
+  name=$1
+  shift
+  printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '<i8', 'fortran_order': False, 'shape': ($#,), }" >"$name.npy"
+  for n in "$@"; do
+    sign=000
+    [ "$n" -lt 0 ] && sign=377
+    # shellcheck disable=SC2059 # the format is the number
+    printf "$(printf '\\%03o' $(((n + 256) % 256)))\\$sign\\$sign\\$sign\\$sign\\$sign\\$sign\\$sign" >>"$name.npy"
+  done
 }
 
 # The target of tests/install with two devices of BACKEND, beside a cpu of onednn, since libtorch takes most of a second to

@@ -304,14 +304,15 @@ std::string Emitter::place_within(const Node& node, const std::string& stated,
                                   std::int64_t extent) {
   if (extent < 1) refuse(node, "it has an index into a dimension without elements");
   indexing_.insert(node.name);
-  const std::string size = std::to_string(extent);
+  // Passed, so that a table of any length has one kernel.
+  const std::string bound = define("long", size(extent));
   const std::string place = define("long", "(long)(" + stated + ")");
   const std::string from_start =
-      define("long", place + " < 0 ? " + place + " + " + size + "L : " + place);
-  line("if (" + from_start + " < 0 || " + from_start + " >= " + size + "L) *" +
+      define("long", place + " < 0 ? " + place + " + " + bound + " : " + place);
+  line("if (" + from_start + " < 0 || " + from_start + " >= " + bound + ") *" +
        pointer(TensorId{}, true) + " = 1;");
-  return define(index_type(), "(" + index_type() + ")clamp(" + from_start + ", 0L, " +
-                                  std::to_string(extent - 1) + "L)");
+  return define(index_type(),
+                "(" + index_type() + ")clamp(" + from_start + ", 0L, " + bound + " - 1)");
 }
 
 void Emitter::local_array(const std::string& type, const std::string& name,

@@ -170,6 +170,7 @@ GeneratedKernel generate_kernel(const KernelTask& task) {
   if (class_of(task.model, heavy) == OpClass::kProduct) return product_kernel(task, heavy);
   const std::string& op = task.model.node(heavy).op_type;
   if (op.find("attention") != std::string::npos) return attention_kernel(task, heavy);
+  if (op == "npu.segment_reduce") return segment_kernel(task, heavy);
   const std::string_view name = functional_name(op);
   if (name == "sort" || name == "argsort" || name == "topk") return sort_kernel(task, heavy);
   if (name == "lstm" || name == "gru" || name.starts_with("rnn_")) {

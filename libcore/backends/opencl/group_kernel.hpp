@@ -76,6 +76,7 @@ GeneratedKernel row_kernel(const KernelTask& task, const std::vector<NodeId>& he
 GeneratedKernel product_kernel(const KernelTask& task, NodeId heavy);
 GeneratedKernel attention_kernel(const KernelTask& task, NodeId heavy);
 GeneratedKernel scatter_kernel(const KernelTask& task, NodeId heavy);
+GeneratedKernel segment_kernel(const KernelTask& task, NodeId heavy);
 GeneratedKernel sort_kernel(const KernelTask& task, NodeId heavy);
 GeneratedKernel recurrence_kernel(const KernelTask& task, NodeId heavy);
 

@@ -388,6 +388,7 @@ constexpr auto kRowsByName = std::to_array<OpRow>({
     {"aten.zero_.default", kElement, fill_element, ShapeRule::kOwn, DTypeRule::kFirst},
     {"aten.zeros.default", kElement, fill_element, ShapeRule::kOwn, DTypeRule::kOwn},
     {"aten.zeros_like.default", kElement, fill_element, ShapeRule::kOwn, DTypeRule::kOwn},
+    {"npu.segment_reduce", kBlock, nullptr, ShapeRule::kOwn, DTypeRule::kFirst},
     {"quantized_decomposed.dequantize_per_channel.default", kElement, dequantize_element,
      ShapeRule::kFirst, DTypeRule::kOwn},
     {"quantized_decomposed.dequantize_per_tensor.default", kElement, dequantize_element,

@@ -869,6 +869,13 @@ constexpr OpRow kOpRows[] = {
     {"npu.channel_norm", kInjective, kMoves,
      "(Tensor self, *, bool direction, str layout='') -> Tensor", kNone, FlopRule(kResult, 7)},
 
+    // Aggregation over the edges of rows, which offsets delimit (CSR). Weights stand only beside
+    // indices.
+    {"npu.segment_reduce", kAnchor, kMoves,
+     "(Tensor self, Tensor offsets, Tensor? indices=None, Tensor? weights=None, *, str "
+     "reduce='sum') -> Tensor",
+     kNone, kSegments},
+
     // Quantization, as PyTorch exports it (PT2E). divide_by_scale is ONNX's rounding: x / s, not
     // x * (1 / s).
     {"quantized_decomposed.quantize_per_tensor.default", kElementwise, kMoves,

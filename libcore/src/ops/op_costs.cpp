@@ -111,6 +111,17 @@ double einsum_flops(const BoundNode& bound) {
   return total * (operands.size() > 1 ? 2 : 1);
 }
 
+// An addition for each element of an edge's row, and a multiplication where edges have weights.
+double segment_flops(const BoundNode& bound) {
+  const Shape* rows = shape_of(bound, "self");
+  if (rows == nullptr || rows->empty()) return 0;
+  const Shape* indices = shape_of(bound, "indices");
+  const double row = element_count(Shape(rows->begin() + 1, rows->end()));
+  const double edges =
+      indices != nullptr ? element_count(*indices) : static_cast<double>(rows->front());
+  return edges * row * (bound.is_none("weights") ? 1 : 2);
+}
+
 // query [..., L, E], key [..., S, E], value [..., S, Ev]: two products and a softmax over L x S
 // scores.
 double attention_flops(const BoundNode& bound) {
@@ -211,6 +222,8 @@ double flops_by_arguments(const BoundNode& bound, FlopBasis basis) {
       return attention_flops(bound);
     case FlopBasis::kMultiHeadAttention:
       return multi_head_attention_flops(bound);
+    case FlopBasis::kSegments:
+      return segment_flops(bound);
     case FlopBasis::kRecurrent:
       return recurrent_flops(bound, bound.tensors("params"));
     case FlopBasis::kRecurrentCell:

@@ -32,6 +32,7 @@ enum class FlopBasis : std::uint8_t {
   kAdaptiveWindow,  ///< pooling that reads each element once
   kAttention,
   kMultiHeadAttention,
+  kSegments,
   kRecurrent,
   kRecurrentCell,
 };

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A driver whose calls fail: no memory, a device that is lost, builds that end with the process. Nothing is left over.
 . "$CASES/lib.sh"
-need_opencl
+need_opencl many
 shim=$(cd "$(dirname "$(command -v npu-run)")/../lib/npu/test-shims" && pwd)/npu_opencl_faults.so
 small=$TESTDATA/models/small
 npu-tag --target opencl "$small/mlp.json" | npu-fuse | npu-partition >mlp.json

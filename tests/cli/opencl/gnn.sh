@@ -2,7 +2,7 @@
 # Plans of graph neural networks over cpu, gpu and npu: the results are PyTorch's, the second start finds all programs in the
 # cache, and links between all devices are measured.
 . "$CASES/lib.sh"
-need_opencl
+need_opencl many
 cp "$TESTDATA"/gnn/* .
 plan() { npu-plan -q "$@" --target trio --profile profile.json --pad 16 -o plan.json; }
 run() {

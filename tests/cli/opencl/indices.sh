@@ -2,20 +2,8 @@
 # An index outside its dimension ends the run with the node's name, where it is read and where it is written; the next run
 # on the same program is right.
 . "$CASES/lib.sh"
-need_opencl
+need_opencl 2
 npu-tag --target opencl "$CASES/opencl/indices.json" | npu-fuse | npu-partition >plan.json
-# numbers NAME N...: int64 numbers below 256, or negative ones above -257, as NAME.npy
-numbers() {
-  name=$1
-  shift
-  printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '<i8', 'fortran_order': False, 'shape': ($#,), }" >"$name.npy"
-  for n in "$@"; do
-    sign=000
-    [ "$n" -lt 0 ] && sign=377
-    # shellcheck disable=SC2059 # the format is the number
-    printf "$(printf '\\%03o' $(((n + 256) % 256)))\\$sign\\$sign\\$sign\\$sign\\$sign\\$sign\\$sign" >>"$name.npy"
-  done
-}
 run() {
   npu-run plan.json --random-inputs 0 --inputs read=read.npy --inputs written=written.npy --verify cpu "$@" >report 2>message
   echo "exit $? $(comparison verify <report)"

@@ -2,7 +2,7 @@
 # Models on the OpenCL device give what the CPU gives, with a launch for each group of npu-fuse; a bundle runs as well, and a
 # second compile finds everything in the cache.
 . "$CASES/lib.sh"
-need_opencl
+need_opencl many
 for model in mlp conv_kinds; do
   path=$TESTDATA/models/small/$model
   npu-tag --target opencl "$path.json" | npu-fuse | npu-partition >$model.json

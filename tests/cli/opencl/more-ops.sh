@@ -2,7 +2,7 @@
 # Sorting and quantization on the OpenCL device, with the kernels of both kinds of tiles, and scatters that add up: what the
 # CPU gives.
 . "$CASES/lib.sh"
-need_opencl
+need_opencl many
 for tiles in cpu gpu; do
   npu-tag --target opencl --print-target | sed "s/\"backend\": *\"opencl\"/&, \"options\": {\"tiles\": \"$tiles\"}/" >target.json
   for model in opencl/sorts npu-run/quantized; do

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Recurrent layers, of several layers and in both directions, on the OpenCL device with the kernels of both kinds of tiles.
 . "$CASES/lib.sh"
-need_opencl
+need_opencl many
 for case in 'lstm cpu' 'gru gpu'; do
   model=${case% *}
   tiles=${case#* }

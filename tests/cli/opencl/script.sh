@@ -2,7 +2,7 @@
 # scripts/check_opencl.sh on models of a few kernels: whole, split over two and three devices, and one whose groups are said
 # to be more than its kernels, which fails.
 . "$CASES/lib.sh"
-need_opencl
+need_opencl many
 bin=$(cd "$(dirname "$(command -v npu-run)")" && pwd)
 here=$(pwd)
 check() {

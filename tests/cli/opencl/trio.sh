@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # One model over three kinds of devices: the results are those of the CPU, and each device has a part.
 . "$CASES/lib.sh"
-need_opencl
+need_opencl 1
 path=$TESTDATA/models/small/mlp
 npu-tag --target trio --force 'gpu=addmm' --force 'cpu=gelu*' "$path.json" |
   npu-fuse | npu-partition >plan.json

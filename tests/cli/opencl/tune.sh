@@ -2,7 +2,7 @@
 # npu-compile --tune measures tiles and keeps them in a file: the next compile measures nothing, takes them, and is kept in
 # the cache by what the file says. A file that is damaged, of another version or with sizes that no kernel has is refused.
 . "$CASES/lib.sh"
-need_opencl
+need_opencl 3
 npu-tag --target opencl "$CASES/opencl/product.json" | npu-fuse | npu-partition >plan.json
 compile() {
   npu-compile plan.json --random-weights 0 --cache-dir cache --tune tuning.json --report -o model.npub 2>table

@@ -47,6 +47,13 @@ TEST_CASE("convolutions") {
       2 * 36 * 32);
 }
 
+TEST_CASE("aggregations over edges") {
+  // 40 edges with rows of 6: additions, and multiplications where edges have weights.
+  CHECK(node("npu.segment_reduce", {{10, 6}, {5}, {40}}, {4, 6}).flops() == 240);
+  CHECK(node("npu.segment_reduce", {{10, 6}, {5}, {40}, {40, 1}}, {4, 6}).flops() == 480);
+  CHECK(node("npu.segment_reduce", {{10, 6}, {5}}, {4, 6}).flops() == 60);
+}
+
 TEST_CASE("matrix products") {
   CHECK(node("aten.linear.default", {{2, 5, 3}, {7, 3}}, {2, 5, 7}).flops() == 2 * 70 * 3);
   CHECK(node("aten.linear.default", {{2, 5, 3}, {7, 3}, {7}}, {2, 5, 7}).flops() ==

@@ -203,6 +203,7 @@ TEST_CASE("a device for any op") {
   CHECK(reason(node("wrap_with_set_grad_enabled"), target).empty());
   CHECK(reason(node("my.op"), target) == "unsupported op");
   CHECK(reason(node("npu.other"), target) == "unsupported op");
+  CHECK(reason(node("npu.segment_reduce"), target).empty());
   // Its backend has schemas of its own, so arguments are not checked here.
   CHECK(reason(conv({{"strides", 1}}), target).empty());
   CHECK(reason(conv({}, "float64"), target_with(R"("*")", R"(, "dtypes": ["float32"])")) ==

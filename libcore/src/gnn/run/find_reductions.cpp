@@ -25,6 +25,17 @@ class ReductionFinder {
       : graph_(graph), matcher_(graph), edges_(edges), weights_(weights) {}
 
   OwnKernels find() {
+    find_sums();
+    absorb_epilogues();
+    return std::move(found_);
+  }
+  OwnKernels sums() {
+    find_sums();
+    return std::move(found_);
+  }
+
+ private:
+  void find_sums() {
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
       const Node& node = graph_.nodes()[n];
       const auto id = static_cast<std::int32_t>(n);
@@ -37,11 +48,8 @@ class ReductionFinder {
       }
     }
     absorb_means();
-    absorb_epilogues();
-    return std::move(found_);
   }
 
- private:
   // Null if the node makes no reduction (any more).
   Reduction* reduction_at(std::int32_t node) {
     const auto found = found_.find(node);
@@ -60,7 +68,7 @@ class ReductionFinder {
 
   std::optional<Reduction> reduction_of(const Node& node) const {
     Reduction reduction;
-    reduction.result = node.outputs[0];
+    reduction.result = reduction.sum = node.outputs[0];
     TensorId message = matcher_.through_alias(node.inputs[2]);
     const Shape& shape = graph_.tensor(message).shape;
     if (matcher_.is_fill(message, "aten.ones.default") && shape.size() == 1) {
@@ -71,6 +79,7 @@ class ReductionFinder {
       const GnnMatcher::Columns columns = matcher_.columns_of(source);
       reduction.rows = columns.tensor;
       reduction.gather = true;
+      reduction.gathered = source;
       if (columns.tensor != source) {
         reduction.first_column = columns.first;
         reduction.row_stride = columns.stride;
@@ -254,6 +263,11 @@ class ReductionFinder {
 };
 
 }  // namespace
+
+OwnKernels find_sums(const Graph& graph, std::int64_t edges) {
+  const std::map<std::string, Tensor> none;
+  return ReductionFinder(graph, edges, none).sums();
+}
 
 OwnKernels find_reductions(const Graph& graph, std::int64_t edges,
                            const std::map<std::string, Tensor>& weights) {

@@ -18,9 +18,11 @@ struct Reduction {
   TensorId result;
   TensorId rows;  ///< what is summed: per node with `gather`, else per edge; invalid: counts edges
   bool gather = false;
-  std::int64_t first_column = 0;         ///< of `rows`
-  std::int64_t row_stride = 0;           ///< 0: rows are dense
-  TensorId factor;                       ///< per edge; invalid: none
+  TensorId sum;                   ///< the result of the index_add
+  TensorId gathered;              ///< with `gather`: `rows`, or the columns of them that are summed
+  std::int64_t first_column = 0;  ///< of `rows`
+  std::int64_t row_stride = 0;    ///< 0: rows are dense
+  TensorId factor;                ///< per edge; invalid: none
   std::vector<EdgeFactor> factor_steps;  ///< compute it instead, if there are any
   bool mean = false;
   // What is done to the sums before they are stored.
@@ -45,6 +47,10 @@ struct OwnedSlice {
 
 /// What is computed without the backend, by the node whose result it gives.
 using OwnKernels = std::map<std::int32_t, std::variant<Reduction, OwnedSlice>>;
+
+/// Finds every index_add of messages by target with what it reads: the aliases, factor per edge and
+/// gather, and the division that makes it a mean. Slices are among them, too. O(nodes).
+OwnKernels find_sums(const Graph& graph, std::int64_t edges);
 
 /// Finds every index_add of messages by target with what becomes part of it: the aliases, factor
 /// per edge and gather that it reads, the division that makes it a mean, and the bias, additions

@@ -2,9 +2,10 @@
 // Runs a block of stages on a device.
 //
 // On a device in host memory, aggregations over edges run here (find_reductions.cpp), and the rest
-// is cut into programs for the backend (block_steps.cpp). On a static device the whole block is one
-// program over padded tensors: padding rows are computed and discarded, and padding edges read a
-// row that exists.
+// is cut into programs for the backend (block_steps.cpp). A device with memory of its own that has
+// segment reductions runs the block as one program (segment_nodes.cpp). On a static device the
+// whole block is one program over padded tensors: padding rows are computed and discarded, and
+// padding edges read a row that exists.
 //
 // O(nodes of the block) to build; running costs what the backend takes plus one copy of inputs and
 // outputs.
@@ -17,6 +18,7 @@
 #include "gnn/run/bfloat16_features.hpp"
 #include "gnn/run/csr_kernels.hpp"
 #include "gnn/run/linear_before_aggregate.hpp"
+#include "gnn/run/segment_nodes.hpp"
 #include "gnn/run/tensor_rows.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/support/ids.hpp"
@@ -99,6 +101,20 @@ Placed materialized(const BlockInput& input, const SubgraphView& view, std::int6
     }
   }
   return result;
+}
+
+bool is_edge_input(std::string_view name) {
+  return name == kEdgeInput || name == kOffsetInput || name == kSourceInput || name == kTargetInput;
+}
+
+// Whether the device sums over edges where its operands lie.
+bool aggregates(const GnnDevice& device, const BlockShape& shape) {
+  if (device.is_static || shape.edges == 0 || device.instance->facts().is_coherent) return false;
+  bool is_listed = false;
+  device.instance->list_ops([&](std::string_view op, std::string_view) {
+    is_listed = is_listed || op == kSegmentReduce;
+  });
+  return is_listed;
 }
 
 // ---- One run of a block. ----
@@ -201,12 +217,36 @@ class BlockRun {
   Placed& input_value(TensorId id) {
     const TensorInfo& info = graph_.tensor(id);
     if (info.kind == TensorKind::kGraphInput && !values_.contains(id.value)) {
-      values_[id.value] = info.name == kEdgeInput
-                              ? Placed{edge_tensor(), nullptr}
+      values_[id.value] = is_edge_input(info.name)
+                              ? Placed{edge_input(info.name), nullptr}
                               : materialized(inputs_.at(info.name), view_, info.shape[0], padding_,
                                              device_, instance_);
     }
     return values_.at(id.value);
+  }
+
+  Tensor edge_input(std::string_view name) const {
+    if (name == kOffsetInput) return copy_of(DType::kInt64, view_.offsets);
+    if (name == kSourceInput) return copy_of(DType::kInt32, view_.sources);
+    if (name == kTargetInput) return targets();
+    return edge_tensor();
+  }
+
+  template <typename Element>
+  static Tensor copy_of(DType dtype, const std::vector<Element>& values) {
+    Tensor tensor(dtype, {static_cast<std::int64_t>(values.size())});
+    std::copy(values.begin(), values.end(), tensor.as_mutable<Element>());
+    return tensor;
+  }
+
+  Tensor targets() const {
+    Tensor tensor(DType::kInt32, {view_.edges()});
+    auto* target = tensor.as_mutable<std::int32_t>();
+    for (std::int64_t v = 0; v < view_.owned; ++v) {
+      std::fill(target + view_.offsets[index_of(v)], target + view_.offsets[index_of(v) + 1],
+                static_cast<std::int32_t>(v));
+    }
+    return tensor;
   }
 
   Tensor edge_tensor() const {
@@ -308,18 +348,32 @@ GnnBlock::GnnBlock(const StagedModel& model, std::int32_t layer, std::int32_t fi
     document = linear_before_aggregate(document, shape, model.file);
     products_first_ = document["nodes"].size() > nodes ? 1 : 0;
   }
+  aggregates_on_device_ = aggregates(device, shape);
+  if (aggregates_on_device_) document = with_segment_nodes(document, shape, model.file);
   if (unit != nullptr) {
     build_stored(document, weights, model.file, *unit);
   } else if (!build_with_products(document, weights, model.file)) {
     build(document, device.instance, weights, model.file);
   }
   for (const TensorId id : graph_.graph_inputs()) {
-    input_names_.push_back(graph_.tensor(id).name);
-    if (input_names_.back() == kFeatureInput) feature_dtype_ = graph_.tensor(id).dtype;
+    const std::string& name = graph_.tensor(id).name;
+    if (is_edge_input(name)) continue;
+    input_names_.push_back(name);
+    if (name == kFeatureInput) feature_dtype_ = graph_.tensor(id).dtype;
   }
-  fused_ = static_cast<std::int32_t>(
-      std::count_if(steps_.begin(), steps_.end(),
-                    [](const BlockStep& step) { return std::holds_alternative<Reduction>(step); }));
+  fused_ = count_reductions();
+}
+
+std::int32_t GnnBlock::count_reductions() const {
+  const auto own = std::count_if(steps_.begin(), steps_.end(), [](const BlockStep& step) {
+    return std::holds_alternative<Reduction>(step);
+  });
+  if (!aggregates_on_device_) return static_cast<std::int32_t>(own);
+  const std::set<std::string> needed = nodes_in_programs(graph_, {});
+  const auto& nodes = graph_.nodes();
+  return static_cast<std::int32_t>(std::count_if(nodes.begin(), nodes.end(), [&](const Node& node) {
+    return node.op_type == kSegmentReduce && needed.contains(node.name);
+  }));
 }
 
 // On what multiplies matrices faster, if there are any and it can compute everything; false if not.
@@ -361,7 +415,8 @@ void GnnBlock::build(const Json& document, const std::shared_ptr<DeviceInstance>
   graph_ = read_valid_graph(document.dump(), file);
   instance_ = instance;
   OwnKernels own;
-  if (!device_.is_static) own = find_reductions(graph_, shape_.edges, weights);
+  if (!device_.is_static && !aggregates_on_device_)
+    own = find_reductions(graph_, shape_.edges, weights);
   steps_ = build_block_steps(graph_, std::move(own), device_, *instance_, weights, source_);
 }
 

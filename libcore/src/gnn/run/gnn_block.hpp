@@ -49,9 +49,9 @@ struct StoredUnit {
   std::vector<StoredProgram> programs;
 };
 
-/// A block of stages, compiled for one shape on one device. Aggregation over edges runs as a
-/// segment reduction of our own where the device computes in host memory; the backend computes
-/// everything else.
+/// A block of stages, compiled for one shape on one device. Aggregation over edges is a segment
+/// reduction: of the device where it has memory of its own and runs npu.segment_reduce, otherwise
+/// one of our own in host memory; the backend computes everything else.
 class GnnBlock {
  public:
   /// `shape` is what is compiled: padded for static devices. `weights` by state-dict key. Refers to
@@ -67,8 +67,9 @@ class GnnBlock {
                                     const std::map<std::string, BlockInput>& inputs,
                                     float padding = 0) const;
 
+  /// Without those that the view has: edges.
   const std::vector<std::string>& input_names() const noexcept { return input_names_; }
-  /// Segment reductions that replace index_add nodes.
+  /// Segment reductions that replace index_add nodes, here and on the device.
   std::int32_t fused_reductions() const noexcept { return fused_; }
   /// Linear layers that run before the aggregation that they follow.
   std::int32_t products_first() const noexcept { return products_first_; }
@@ -88,6 +89,7 @@ class GnnBlock {
                            const std::string& file);
   void build_stored(const Json& document, const std::map<std::string, Tensor>& weights,
                     const std::string& file, const StoredUnit& unit);
+  std::int32_t count_reductions() const;
   void build(const Json& document, const std::shared_ptr<DeviceInstance>& instance,
              const std::map<std::string, Tensor>& weights, const std::string& file);
 
@@ -102,6 +104,7 @@ class GnnBlock {
   std::map<std::string, bool> per_edge_;  // of inputs and outputs; false: per node
   std::map<std::string, bool> local_rows_;
   std::vector<BlockStep> steps_;
+  bool aggregates_on_device_ = false;
   std::int32_t fused_ = 0;
   std::int32_t products_first_ = 0;
 };

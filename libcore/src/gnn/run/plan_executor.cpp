@@ -165,7 +165,6 @@ void PlanExecutor::run(std::size_t layer, std::size_t index, std::int32_t device
   SegmentValues& values = *values_[index_of(task.subgraph)];
   std::map<std::string, BlockInput> inputs;
   for (const std::string& name : block.input_names()) {
-    if (name == kEdgeInput) continue;
     if (name == kFeatureInput) {
       const bool is_narrow = block.feature_dtype() == DType::kBFloat16;
       inputs[name] = {is_narrow ? narrow_input_ : input_, true,

@@ -57,6 +57,29 @@ std::vector<float> attention(const std::vector<float>& q, const std::vector<floa
   return result;
 }
 
+TEST_CASE("segment_reduce", "[aten]") {
+  const std::string op = "npu.segment_reduce";
+  // Edges 0, 1 of node 0, none of node 1, edges 2, 3, 4 of node 2.
+  const auto x = f32({3, 2}, {1, 2, 3, -4, 5, 6});
+  const auto offsets = i64({4}, {0, 2, 2, 5});
+  const auto sources = i64({5}, {2, 0, 1, 1, 0});
+  const std::vector<std::pair<std::string, HostTensor>> plain = {
+      {"x", x}, {"o", offsets}, {"s", sources}};
+  auto weighted = plain;
+  weighted.emplace_back("w", f32({5, 1}, {2, 1, 0, 0, 1}));
+  const std::vector<Result> y = {{"y", {3, 2}}};
+  // Rows (5 6), (1 2) and (3 -4), (3 -4), (1 2).
+  check_near(run(one_node(op, plain, {}, y))[0].floats(), {6, 8, 0, 0, 7, -6});
+  check_near(run(one_node(op, plain, {{"reduce", "mean"}}, y))[0].floats(),
+             {3, 4, 0, 0, 7.0F / 3, -2});
+  check_near(run(one_node(op, plain, {{"reduce", "amax"}}, y))[0].floats(), {5, 6, 0, 0, 3, 2});
+  check_near(run(one_node(op, weighted, {}, y))[0].floats(), {11, 14, 0, 0, 1, 2});
+  const auto e = std::exp(1.0F);
+  check_near(run(one_node(op, weighted, {{"reduce", "softmax"}}, y))[0].floats(),
+             {(5 * e + 1) / (e + 1), (6 * e + 2) / (e + 1), 0, 0, (6 + e) / (2 + e),
+              (-8 + 2 * e) / (2 + e)});
+}
+
 TEST_CASE("scaled_dot_product_attention", "[aten]") {
   const std::string op = "aten.scaled_dot_product_attention.default";
   const auto q = range({1, 1, 2, 4}, -0.5F, 0.1F);

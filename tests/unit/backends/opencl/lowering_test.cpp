@@ -413,6 +413,69 @@ TEST_CASE("a mean of what is scattered counts in memory of its own, and nothing 
   CHECK(lower("mean").source.find("atomic") == std::string::npos);
 }
 
+TEST_CASE("an aggregation over edges is one kernel, whatever its sizes") {
+  const auto lower = [](std::int64_t nodes, std::int64_t edges, const char* form, bool is_cpu) {
+    return lowered(
+        one_node("npu.segment_reduce",
+                 {{{nodes + 7, 2, 3}}, {{nodes + 1}, "int64"}, {{edges}, "int32"}, {{edges, 2}}},
+                 {nodes, 2, 3}, {{"reduce", form}}),
+        is_cpu);
+  };
+  for (const char* form : {"sum", "mean", "amax", "softmax"}) {
+    for (const bool is_cpu : {true, false}) {
+      const LoweredGraph plan = lower(5, 11, form, is_cpu);
+      CHECK(plan.plan.launches.size() == 1);
+      CHECK(plan.source == lower(90, 300, form, is_cpu).source);
+    }
+  }
+  CHECK(lower(5, 11, "sum", true).source.find("atomic") == std::string::npos);
+  const auto refused = [](const std::vector<Operand>& operands, const Shape& result,
+                          const Json& attrs) {
+    return refusal(one_node("npu.segment_reduce", operands, result, attrs));
+  };
+  const std::string node = "node 'y' (npu.segment_reduce): ";
+  const std::vector<Operand> plain = {{{9, 3}}, {{6}, "int64"}, {{11}, "int32"}};
+  CHECK(refused(plain, {5, 3}, Json::object()) == "none");
+  CHECK(refused(plain, {6, 3}, Json::object()) ==
+        node + "expected a result of shape [5, 3], found [6, 3]");
+  CHECK(refused(plain, {5, 3}, {{"reduce", "prod"}}) ==
+        node + "'reduce' is none of sum, mean, amax and softmax");
+  CHECK(refused(plain, {5, 3}, {{"reduce", "softmax"}}) == node + "a softmax needs weights");
+  CHECK(refused({{{9, 3}}, {{6}}}, {5, 3}, Json::object()) == node + "its offsets are no integers");
+  CHECK(refused({{{9, 3}}, {{6}, "int64"}, {{11}, "int32"}, {{12, 1}}}, {5, 3}, Json::object()) ==
+        node + "its weights do not fit");
+}
+
+TEST_CASE("what follows an aggregation element by element is in its kernel") {
+  const Json x = {{"name", "x"}, {"shape", {9, 3}}, {"dtype", "float32"}};
+  const Json offsets = {{"name", "o"}, {"shape", Json::array({6})}, {"dtype", "int64"}};
+  const Json s = {{"name", "s"}, {"shape", {5, 3}}, {"dtype", "float32"}};
+  const Json y = {{"name", "y"}, {"shape", {5, 3}}, {"dtype", "float32"}};
+  Json of_y = y;
+  of_y["producer_node"] = "y";
+  const Json document = {{"model_name", "aggregation"},
+                         {"graph_inputs", {x, offsets}},
+                         {"graph_outputs", Json::array({of_y})},
+                         {"weights", Json::array()},
+                         {"nodes",
+                          {{{"name", "s"},
+                            {"op_type", "npu.segment_reduce"},
+                            {"inputs", {x, offsets}},
+                            {"outputs", Json::array({s})},
+                            {"attrs", Json::object()}},
+                           {{"name", "y"},
+                            {"op_type", "aten.relu.default"},
+                            {"inputs", Json::array({s})},
+                            {"outputs", Json::array({y})},
+                            {"attrs", Json::object()}}}}};
+  Graph graph = read_valid_graph(document.dump(), "aggregation");
+  Diagnostics diagnostics;
+  tag_ops(graph, load_target("opencl"), {}, diagnostics);
+  fuse_ops(graph, {}, diagnostics);
+  for (const Node& node : graph.nodes()) CHECK(node.device == "gpu");
+  CHECK(lowered(graph, true).plan.launches.size() == 1);
+}
+
 TEST_CASE("local memory of all reductions of a kernel is compared with the device's") {
   const Graph norm =
       one_node("aten.layer_norm.default", {{{4, 300}}}, {4, 300}, {{"normalized_shape", {300}}});
