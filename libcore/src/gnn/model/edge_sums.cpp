@@ -78,6 +78,11 @@ class EdgeUse {
     const Holding first = held(node, 0);
     if (op == "aten.alias.default") return first;
     if (op == "aten.unsqueeze.default" && first.held == Held::kFactor) return first;
+    // Some columns of rows add up as the rows do.
+    if (op == "aten.slice.Tensor" && first.held == Held::kInput &&
+        node.at("attrs").value("dim", std::int64_t{0}) == 1) {
+      return first;
+    }
     if (op == "aten.select.int" && first.held == Held::kEdges) {
       const std::int64_t index = node.at("attrs").value("index", std::int64_t{-1});
       if (index != 0 && index != 1) return std::nullopt;

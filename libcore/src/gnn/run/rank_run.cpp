@@ -138,7 +138,8 @@ LoadedPlan RankRun::load(const RunOptions& options, PhaseTimes& times) {
       }
     }
   }
-  exchange_ = std::make_unique<RankExchange>(layout_, transport_.get(), factors_, threads_);
+  exchange_ = std::make_unique<RankExchange>(layout_, transport_.get(), plan_.ranks->row_bytes,
+                                             factors_, threads_);
   // They can have millions of rows, and nobody reads them again.
   for (RankPair& pair : plan_.ranks->pairs) pair.cover = {};
   loaded.plan = plan_of_rank(plan_, rank());
