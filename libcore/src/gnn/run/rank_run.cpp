@@ -130,7 +130,7 @@ LoadedPlan RankRun::load(const RunOptions& options, PhaseTimes& times) {
         read_plan_partition(plan_, options.plan, rows.node_count());
     const PhaseTimes::Scope phase(times, "subgraphs");
     node_count_ = rows.node_count();
-    layout_ = lay_out_rank(plan_, rows, part_of, rank(), options.plan);
+    layout_ = lay_out_rank(plan_, rows, part_of, rank(), options.plan, sums.is_max);
     loaded.degree = degrees(rows, sums.neutral_degree);
     if (plan_.ranks->sums && !sums.factor.empty()) {
       for (const std::int32_t v : layout_.own_nodes) {
