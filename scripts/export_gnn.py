@@ -9,8 +9,11 @@
 --features gives the width of the input and of every layer's output, so there are as many layers as numbers less
 one. Every layer but the last ends in an activation; with --activate-last the last one does, too. GraphSAGE has the
 seven stages gather, message, reduce_sum, reduce_count, normalize, transform and activate (a mean over the in-edges
-through one linear map, the node's own features through another); GCN has six, with self loops and symmetric
-normalisation by the in-degrees of the whole graph; GAT has seven, its heads side by side. NAME.safetensors beside the
+through one linear map, the node's own features through another; with --aggregate max the largest of each feature, in
+five stages); GCN has six, with self loops and symmetric
+normalisation by the in-degrees of the whole graph; GAT has seven, its heads side by side. With --products-first a
+product with weights that makes rows shorter is the last stage of the layer before, or for the first one a layer of its
+own: what edges read, and what ranks of npu-plan send each other, are rows of the product. NAME.safetensors beside the
 document holds the weights, which depend on --seed alone. Needs no package beyond Python's own; --verify FILE needs
 PyTorch and is the reference: it computes the whole graph with index_select and index_add_ and writes the result.
 
@@ -26,7 +29,7 @@ import sys
 sys.dont_write_bytecode = True  # leave no __pycache__ beside the scripts
 from export import safetensors  # noqa: E402
 from export.errors import UserError  # noqa: E402
-from export.gnn_stages import Model, gat, gcn, graphsage  # noqa: E402
+from export.gnn_stages import Model, add_layers  # noqa: E402
 from export.interpreter import require  # noqa: E402
 
 
@@ -40,6 +43,8 @@ def main():
     parser.add_argument("--features", type=int, nargs="+", required=True, metavar="F")
     parser.add_argument("--heads", type=int, default=1, help="heads of GAT [1]")
     parser.add_argument("--activate-last", action="store_true", help="an activation after the last layer, too")
+    parser.add_argument("--aggregate", choices=["mean", "max"], default="mean", help="what GraphSAGE makes of neighbours [mean]")
+    parser.add_argument("--products-first", action="store_true", help="products before the layer that reads edges")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-o", "--output", required=True, help="document to write")
     parser.add_argument("--verify", metavar="FILE.npy", help="write PyTorch's result for --graph and --x")
@@ -50,6 +55,8 @@ def main():
         parser.error("--features needs at least two positive numbers")
     if args.model == "gat" and any(width % args.heads for width in args.features[1:]):
         parser.error("every output width of GAT is a multiple of --heads")
+    if args.aggregate == "max" and (args.model != "graphsage" or args.products_first):
+        parser.error("--aggregate max is for graphsage, and its products come last")
     if args.verify and not (args.graph and args.x):
         parser.error("--verify needs --graph and --x")
     if args.verify:
@@ -58,20 +65,14 @@ def main():
         except UserError as error:
             sys.exit(f"export_gnn.py: {error}")
     model = Model(args.seed)
-    count = len(args.features) - 1
-    for layer in range(1, count + 1):
-        fin, fout = args.features[layer - 1:layer + 1]
-        active = layer < count or args.activate_last
-        if args.model == "gat":
-            gat(model, layer, fin, fout, active, args.heads)
-        else:
-            {"graphsage": graphsage, "gcn": gcn}[args.model](model, layer, fin, fout, active)
+    layers = add_layers(model, args.model, args.features, args.heads, args.activate_last, args.products_first,
+                        args.aggregate)
     stem = os.path.splitext(args.output)[0]
     with open(stem + ".safetensors", "wb") as file:
         safetensors.write(file, [(key, "F32", shape, 4 * len(values), lambda values=values: floats(values))
                                  for key, shape, values in model.weights])
     document = {"npu": {"version": 1, "kind": "staged", "weights_file": os.path.basename(stem) + ".safetensors"},
-                "model_name": args.model, "layers": count, "stages": model.stages}
+                "model_name": args.model, "layers": layers, "stages": model.stages}
     with open(args.output, "w", encoding="utf-8") as file:
         stages = ",\n".join(json.dumps(stage, separators=(", ", ": ")) for stage in document.pop("stages"))
         head = json.dumps(document, separators=(", ", ": "))

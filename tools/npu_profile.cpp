@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-profile -- measure a model on each device: the blocks of a staged one, the nodes of others;
-// or the machine itself.
+// or the machine itself, or the links between processes.
 #include "heap.hpp"
 #include "io.hpp"
+#include "npu/gnn/rank_links.hpp"
 #include "npu/gnn/staged_model.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
@@ -73,6 +74,12 @@ void profile_machine(Tool& tool, const npu::ProfileMachineOptions& options) {
   tool.write_text(npu::write_document(profile.target));
 }
 
+// In one of several processes, of which the first one writes.
+void profile_links(const std::string& file) {
+  const std::optional<npu::gnn::RankLinks> links = npu::gnn::measure_rank_links();
+  if (links) npu::write_file_atomically(file, npu::write_document(npu::gnn::to_json(*links)));
+}
+
 void convert(Tool& tool, const std::string& import, const std::string& bandwidths) {
   npu::gnn::StageTable table = npu::gnn::read_profile(import);
   if (!bandwidths.empty()) {
@@ -92,6 +99,9 @@ int main(int argc, char** argv) {
   return tool.run(argc, argv, [&] {
     if (!options.import.empty()) {
       return convert(tool, options.import, options.bandwidths), npu::cli::ExitStatus::kSuccess;
+    }
+    if (options.measures_links(tool)) {
+      return profile_links(options.links), npu::cli::ExitStatus::kSuccess;
     }
     if (options.measures_machine(tool)) {
       return profile_machine(tool, options.machine), npu::cli::ExitStatus::kSuccess;

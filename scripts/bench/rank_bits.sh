@@ -69,7 +69,7 @@ check() {
       plan --model "$scratch/$model.json" -k 8 --ranks $ranks --csr "$scratch/graph.csr" -o "$scratch/$model$ranks.json"
       npu-plan --verify "$scratch/$model$ranks.json" >"$scratch/verified" || fail "$model on $ranks ranks is not what the plan says"
       launch=()
-      [ $ranks -eq 1 ] || launch=(mpirun --oversubscribe --bind-to none -n $ranks)
+      [ $ranks -eq 1 ] || launch=(mpirun --oversubscribe --bind-to none -n "$ranks")
       "${launch[@]}" npu-run -q "$scratch/$model$ranks.json" --features "$scratch/x.npy" --threads 1 --device=cpu=onednn \
         --outputs "$scratch/$ranks.npy" >"$scratch/report"
       cmp "$scratch/1.npy" "$scratch/$ranks.npy" || fail "$model on $ranks ranks has other bits"

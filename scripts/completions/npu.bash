@@ -86,7 +86,7 @@ _npu_complete() {
       _npu_words 'bilinear nearest' "$current"
       return
       ;;
-    --model | --profile | --bandwidths | --subgraphs | --graph | --partition-file | --gantt | --import | --features | --calibrate | --ranges)
+    --model | --profile | --bandwidths | --subgraphs | --graph | --partition-file | --gantt | --import | --features | --calibrate | --ranges | --links)
       _npu_files "$current"
       return
       ;;
@@ -159,11 +159,11 @@ _npu_complete() {
       options="$common -o --output --model --profile --bandwidths --subgraphs --target -k --parts --seeds --seed"
       options+=" --node-imbalance --edge-imbalance --minimize-halo --partitioner --threads --nodes --undirected --pad --ratios --segments --top-k"
       options+=" --select --interpolation --no-transfers --devices --exclude --memory --resource --partition-file"
-      options+=" --ranks --rank-memory --rank-bandwidth --rank-latency --exchange --csr --gantt --trace --verify"
+      options+=" --ranks --rank-memory --rank-bandwidth --rank-latency --links --exchange --csr --gantt --trace --verify"
       ;;
     npu-profile)
       options="${common% --assert} --bind --freeze -o --output --weights --random-weights --target --devices --nodes --degrees --graph -k --parts --undirected"
-      options+=" --runs --threads --max-bytes --precision --quick --machine --import --bandwidths --calibrate --error-samples --ranges"
+      options+=" --runs --threads --max-bytes --precision --quick --machine --links --import --bandwidths --calibrate --error-samples --ranges"
       ;;
     npu-run)
       options="$common --bind --freeze --weights --random-weights --inputs --random-inputs --outputs --expect --verify"

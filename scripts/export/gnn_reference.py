@@ -55,6 +55,9 @@ def reference(args, weights):
             if args.model == "graphsage":
                 total = torch.zeros(nodes, x.shape[1]).index_add_(0, target, x.index_select(0, source))
                 mean = total / degree.clamp(min=1).unsqueeze(1)
+                if args.aggregate == "max":
+                    index = target.unsqueeze(1).expand(-1, x.shape[1])
+                    mean = torch.zeros_like(x).scatter_reduce(0, index, x[source], "amax", include_self=False)
                 x = mean @ w[f"{key}.lin_l.weight"].t() + w[f"{key}.lin_l.bias"] + x @ w[f"{key}.lin_r.weight"].t()
                 x = x.relu() if active else x
             elif args.model == "gcn":

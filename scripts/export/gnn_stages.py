@@ -69,24 +69,35 @@ def scatter_sum(stage, source, shape, name=None):
     return stage.op("aten.index_add.default", [zeros, ends(stage, 1), source], shape, name=name, dim=0)
 
 
-def activation(model, layer, number, value, width, active, op):
+def activation(model, layer, number, value, width, active, op, name="out"):
     stage = Stage(layer, number, "activate")
     stage.read(value)
     op_type = op if active else "aten.alias.default"
-    model.add(stage, stage.op(op_type, [value], ["n", width], name="out"))
+    result = stage.op(op_type, [value], ["n", width], name=name)
+    model.add(stage, result)
+    return result
 
 
-def graphsage(model, layer, fin, fout, active):
-    x = tensor("x", "n", fin)
-    s = Stage(layer, 1, "gather")
-    s.read(x)
-    gathered = s.op("aten.embedding.default", [x, ends(s, 0)], ["m", fin], name="gathered")
-    model.add(s, gathered)
-    s = Stage(layer, 2, "message")
-    message = s.op("aten.alias.default", [s.read(gathered)], ["m", fin], name="message")
-    model.add(s, message)
+# Every model is two functions: the product of a layer's input with its weights, and all that follows. With the product
+# first, it is the last stage of the layer before, whose output then is as wide as the product, and the rest gets that.
+
+def graphsage_product(s, model, key, x, fin, fout):
+    """What is added up over edges and what is the node's own, side by side."""
+    graphsage_weights(model, key, fin, fout)
+    sides = [s.op("aten.linear.default", [x, s.weight(f"p_lin_{side}_weight", f"{key}.lin_{side}.weight", fout, fin)],
+                  ["n", fout]) for side in "lr"]
+    return s.op("aten.cat.default", sides, ["n", 2 * fout], name="out", dim=1)
+
+
+def graphsage_weights(model, key, fin, fout):
+    model.matrix(f"{key}.lin_l.weight", fout, fin)
+    model.vector(f"{key}.lin_l.bias", fout)
+    model.matrix(f"{key}.lin_r.weight", fout, fin)
+
+
+def graphsage_mean(model, layer, message, width):
     s = Stage(layer, 3, "reduce_sum")
-    total = scatter_sum(s, s.read(message), ["n", fin], "sum")
+    total = scatter_sum(s, s.read(message), ["n", width], "sum")
     model.add(s, total)
     s = Stage(layer, 4, "reduce_count")
     ones = s.op("aten.ones.default", [], ["m"], size=["m"], dtype="torch.float32")
@@ -96,25 +107,64 @@ def graphsage(model, layer, fin, fout, active):
     s.read(total)
     least = s.op("aten.clamp.default", [s.read(count)], ["n"], min=1.0)
     column = s.op("aten.unsqueeze.default", [least], ["n", 1], dim=1)
-    mean = s.op("aten.div.Tensor", [total, column], ["n", fin], name="mean")
+    mean = s.op("aten.div.Tensor", [total, column], ["n", width], name="mean")
     model.add(s, mean)
-    s = Stage(layer, 6, "transform")
+    return mean
+
+
+def graphsage_max(model, layer, message, width):
+    """0 for a node without edges."""
+    s = Stage(layer, 3, "reduce_max")
+    zeros = s.op("aten.zeros.default", [], ["n", width], size=["n", width], dtype="torch.float32")
+    column = s.op("aten.unsqueeze.default", [ends(s, 1)], ["m", 1], "int64", dim=1)
+    targets = s.op("aten.expand.default", [column], ["m", width], "int64", size=["m", width])
+    largest = s.op("aten.scatter_reduce.two", [zeros, targets, s.read(message)], ["n", width], name="max", dim=0,
+                   reduce="amax", include_self=False)
+    model.add(s, largest)
+    return largest
+
+
+def graphsage(model, layer, key, fin, fout, product_first, aggregate):
+    width = fout if product_first else fin
+    x = tensor("x", "n", 2 * fout if product_first else fin)
+    s = Stage(layer, 1, "gather")
+    s.read(x)
+    rows = s.op("aten.slice.Tensor", [x], ["n", fout], dim=1, start=0, end=fout) if product_first else x
+    gathered = s.op("aten.embedding.default", [rows, ends(s, 0)], ["m", width], name="gathered")
+    model.add(s, gathered)
+    s = Stage(layer, 2, "message")
+    message = s.op("aten.alias.default", [s.read(gathered)], ["m", width], name="message")
+    model.add(s, message)
+    mean = (graphsage_max if aggregate == "max" else graphsage_mean)(model, layer, message, width)
+    s = Stage(layer, model.stages[-1]["id"] + 1, "transform")
     s.read(mean)
     s.read(x)
-    key = f"layers.{layer - 1}"
-    model.matrix(f"{key}.lin_l.weight", fout, fin)
-    model.vector(f"{key}.lin_l.bias", fout)
-    model.matrix(f"{key}.lin_r.weight", fout, fin)
-    left = s.op("aten.linear.default", [mean, s.weight("p_lin_l_weight", f"{key}.lin_l.weight", fout, fin),
-                                        s.weight("p_lin_l_bias", f"{key}.lin_l.bias", fout)], ["n", fout])
-    right = s.op("aten.linear.default", [x, s.weight("p_lin_r_weight", f"{key}.lin_r.weight", fout, fin)], ["n", fout])
+    if product_first:
+        left = s.op("aten.add.Tensor", [mean, s.weight("p_lin_l_bias", f"{key}.lin_l.bias", fout)], ["n", fout])
+        right = s.op("aten.slice.Tensor", [x], ["n", fout], dim=1, start=fout, end=2 * fout)
+    else:
+        graphsage_weights(model, key, fin, fout)
+        left = s.op("aten.linear.default", [mean, s.weight("p_lin_l_weight", f"{key}.lin_l.weight", fout, fin),
+                                            s.weight("p_lin_l_bias", f"{key}.lin_l.bias", fout)], ["n", fout])
+        right = s.op("aten.linear.default", [x, s.weight("p_lin_r_weight", f"{key}.lin_r.weight", fout, fin)], ["n", fout])
     hidden = s.op("aten.add.Tensor", [left, right], ["n", fout], name="hidden")
     model.add(s, hidden)
-    activation(model, layer, 7, hidden, fout, active, "aten.relu.default")
+    return hidden
 
 
-def gcn(model, layer, fin, fout, active):
-    x = tensor("x", "n", fin)
+def gcn_product(s, model, key, x, fin, fout):
+    gcn_weights(model, key, fin, fout)
+    return s.op("aten.linear.default", [x, s.weight("p_lin_weight", f"{key}.lin.weight", fout, fin)], ["n", fout], name="out")
+
+
+def gcn_weights(model, key, fin, fout):
+    model.matrix(f"{key}.lin.weight", fout, fin)
+    model.vector(f"{key}.bias", fout)
+
+
+def gcn(model, layer, key, fin, fout, product_first):
+    width = fout if product_first else fin
+    x = tensor("x", "n", width)
     s = Stage(layer, 1, "compute_norm")
     degree = s.read(tensor("degree", "n"))
     loops = s.op("aten.add.Tensor", [degree], ["n"], other=1.0)
@@ -125,39 +175,51 @@ def gcn(model, layer, fin, fout, active):
     model.add(s, inverse, norm)
     s = Stage(layer, 2, "gather")
     s.read(x)
-    gathered = s.op("aten.embedding.default", [x, ends(s, 0)], ["m", fin], name="gathered")
+    gathered = s.op("aten.embedding.default", [x, ends(s, 0)], ["m", width], name="gathered")
     model.add(s, gathered)
     s = Stage(layer, 3, "message")
     column = s.op("aten.unsqueeze.default", [s.read(norm)], ["m", 1], dim=1)
-    message = s.op("aten.mul.Tensor", [s.read(gathered), column], ["m", fin], name="message")
+    message = s.op("aten.mul.Tensor", [s.read(gathered), column], ["m", width], name="message")
     model.add(s, message)
     s = Stage(layer, 4, "reduce_sum")
-    total = scatter_sum(s, s.read(message), ["n", fin])
+    total = scatter_sum(s, s.read(message), ["n", width])
     square = s.op("aten.mul.Tensor", [s.read(inverse), inverse], ["n"])
     column = s.op("aten.unsqueeze.default", [square], ["n", 1], dim=1)
-    own = s.op("aten.mul.Tensor", [s.read(x), column], ["n", fin])
-    summed = s.op("aten.add.Tensor", [total, own], ["n", fin], name="sum")
+    own = s.op("aten.mul.Tensor", [s.read(x), column], ["n", width])
+    summed = s.op("aten.add.Tensor", [total, own], ["n", width], name="sum")
     model.add(s, summed)
     s = Stage(layer, 5, "transform")
-    key = f"layers.{layer - 1}"
-    model.matrix(f"{key}.lin.weight", fout, fin)
-    model.vector(f"{key}.bias", fout)
-    hidden = s.op("aten.linear.default", [s.read(summed), s.weight("p_lin_weight", f"{key}.lin.weight", fout, fin),
-                                          s.weight("p_bias", f"{key}.bias", fout)], ["n", fout], name="hidden")
+    if product_first:
+        hidden = s.op("aten.add.Tensor", [s.read(summed), s.weight("p_bias", f"{key}.bias", fout)], ["n", fout], name="hidden")
+    else:
+        gcn_weights(model, key, fin, fout)
+        hidden = s.op("aten.linear.default", [s.read(summed), s.weight("p_lin_weight", f"{key}.lin.weight", fout, fin),
+                                              s.weight("p_bias", f"{key}.bias", fout)], ["n", fout], name="hidden")
     model.add(s, hidden)
-    activation(model, layer, 6, hidden, fout, active, "aten.relu.default")
+    return hidden
 
 
-def gat(model, layer, fin, fout, active, heads):
-    width = fout // heads
-    key = f"layers.{layer - 1}"
-    s = Stage(layer, 1, "linear")
+def gat_weights(model, key, fin, fout, heads):
     model.matrix(f"{key}.lin.weight", fout, fin)
-    model.vector(f"{key}.att_src", heads, width)
-    model.vector(f"{key}.att_dst", heads, width)
+    model.vector(f"{key}.att_src", heads, fout // heads)
+    model.vector(f"{key}.att_dst", heads, fout // heads)
     model.vector(f"{key}.bias", fout)
-    flat = s.op("aten.linear.default", [s.read(tensor("x", "n", fin)),
-                                        s.weight("p_lin_weight", f"{key}.lin.weight", fout, fin)], ["n", fout])
+
+
+def gat_product(s, model, key, x, fin, fout, heads):
+    gat_weights(model, key, fin, fout, heads)
+    return s.op("aten.linear.default", [x, s.weight("p_lin_weight", f"{key}.lin.weight", fout, fin)], ["n", fout], name="out")
+
+
+def gat(model, layer, key, fin, fout, product_first, heads):
+    width = fout // heads
+    s = Stage(layer, 1, "linear")
+    if product_first:
+        flat = s.read(tensor("x", "n", fout))
+    else:
+        gat_weights(model, key, fin, fout, heads)
+        flat = s.op("aten.linear.default", [s.read(tensor("x", "n", fin)),
+                                            s.weight("p_lin_weight", f"{key}.lin.weight", fout, fin)], ["n", fout])
     h = s.op("aten.view.default", [flat], ["n", heads, width], name="h", size=["n", heads, width])
     model.add(s, h)
     s = Stage(layer, 2, "gather_both")
@@ -194,4 +256,34 @@ def gat(model, layer, fin, fout, active, heads):
     bias = s.weight("p_bias", f"{key}.bias", fout)
     hidden = s.op("aten.add.Tensor", [flat, bias], ["n", fout], name="hidden")
     model.add(s, hidden)
-    activation(model, layer, 7, hidden, fout, active, "aten.elu.default")
+    return hidden
+
+
+def add_layers(model, kind, features, heads, activate_last, products_first, aggregate="mean"):
+    """Adds all stages and returns the number of layers, of which the first has a product alone if that comes first."""
+    count = len(features) - 1
+    more = (heads,) if kind == "gat" else ()
+    last = (aggregate,) if kind == "graphsage" else more
+    product, rest = {"graphsage": (graphsage_product, graphsage), "gcn": (gcn_product, gcn), "gat": (gat_product, gat)}[kind]
+    # GraphSAGE has two products, which both have to reach the next layer.
+    sides = 2 if kind == "graphsage" else 1
+    # Only where the rows become shorter: each is read once for every edge, or sent to other ranks.
+    first = [products_first and sides * features[i + 1] < features[i] for i in range(count)] + [False]
+
+    def add_product(layer, number, i, x):
+        s = Stage(layer, number, "product")
+        model.add(s, product(s, model, f"layers.{i}", s.read(x), features[i], features[i + 1], *more))
+
+    layer = 1
+    if first[0]:
+        add_product(layer, 1, 0, tensor("x", "n", features[0]))
+        layer += 1
+    for i in range(count):
+        hidden = rest(model, layer, f"layers.{i}", features[i], features[i + 1], first[i], *last)
+        number = model.stages[-1]["id"] + 1
+        active = activation(model, layer, number, hidden, features[i + 1], i + 1 < count or activate_last,
+                            "aten.elu.default" if kind == "gat" else "aten.relu.default", "active" if first[i + 1] else "out")
+        if first[i + 1]:
+            add_product(layer, number + 1, i + 1, active)
+        layer += 1
+    return layer - 1

@@ -93,6 +93,19 @@ check_gnn() {
         -o plan.json
       "$bin/npu-run" -q plan.json --features x.npy --device gpu=aten --device npu=aten --expect $model.npy >report.json ||
         fail "npu-run does not compute what PyTorch does: $model"
+      if [ $model = graphsage ]; then
+        "$scripts/export_gnn.py" $model --features 6 8 4 --aggregate max -o largest.json --verify largest.npy --graph graph.mtx --x x.npy
+        "$bin/npu-plan" -q graph.mtx --model largest.json --profile "$source/testdata/gnn/profile.json" --devices cpu -k 3 -o largest.plan.json
+        "$bin/npu-run" -q largest.plan.json --features x.npy --expect largest.npy >report.json ||
+          fail "npu-run does not compute what PyTorch does: $model of the largest"
+      fi
+      # Products of layers that make rows shorter, at the end of the layer before: the same weights and result.
+      "$scripts/export_gnn.py" $model --features 6 2 4 --heads $heads -o narrow.json --verify narrow.npy --graph graph.mtx --x x.npy
+      "$scripts/export_gnn.py" $model --features 6 2 4 --heads $heads --products-first -o first.json
+      cmp narrow.safetensors first.safetensors || fail "$model: other weights with products first"
+      "$bin/npu-plan" -q graph.mtx --model first.json --profile "$source/testdata/gnn/profile.json" --devices cpu -k 3 -o first.plan.json
+      "$bin/npu-run" -q first.plan.json --features x.npy --expect narrow.npy >report.json ||
+        fail "npu-run does not compute what PyTorch does: $model with products first"
     fi
   done
 }

@@ -251,6 +251,12 @@ void add_ranks(CLI::App& app, gnn::PlanOptions& options) {
       ->type_name("US")
       ->check(in_range(0, 1'000'000'000))
       ->needs(bandwidth);
+  app.add_option("--links", options.rank_links,
+                 "links between ranks, which mpirun -n N npu-profile --links FILE has measured: "
+                 "predict the time of exchanges")
+      ->type_name("FILE")
+      ->needs("--ranks")
+      ->excludes(bandwidth);
   app.add_option_function<std::string>(
          "--exchange",
          [&options](const std::string& text) { options.features_only = text == "features"; },

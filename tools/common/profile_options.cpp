@@ -119,6 +119,11 @@ void add_profile_options(Tool& tool, ProfileOptions& all) {
   app.add_flag(
       "--machine", all.of_machine,
       "measure the rates of this machine, in 5 s, instead of a model, and write them as a target");
+  app.add_option("--links", all.links,
+                 "measure the links between the processes that mpirun has started, instead of a "
+                 "model, and write them to FILE, for npu-plan --links")
+      ->type_name("FILE")
+      ->check(file_beside_stdout());
   add_calibration(app, all);
   tool.add_report("times, links, and how well they predict; with --calibrate, ranges");
   tool.add_examples({"npu-profile --machine --report -o host.json",
@@ -128,7 +133,21 @@ void add_profile_options(Tool& tool, ProfileOptions& all) {
                      "npu-profile sage.json -o table.json",
                      "npu-profile sage.json --graph graph.mtx -k 8..16 -o table.json",
                      "npu-profile sage.json --quick --devices cpu,npu --report -o table.json",
-                     "npu-profile --import lookup_table.json -o table.json"});
+                     "npu-profile --import lookup_table.json -o table.json",
+                     "mpirun -n 4 npu-profile --links links.json"});
+}
+
+bool ProfileOptions::measures_links(Tool& tool) const {
+  if (links.empty()) return false;
+  if (!staged.model.empty()) {
+    throw Error(ErrorCode::kUsage,
+                "--links measures no model; leave out '" + staged.model + "' or --links");
+  }
+  tool.refuse({"--output", "--weights", "--random-weights", "--target", "--devices", "--nodes",
+               "--degrees", "--runs", "--threads", "--max-bytes", "--precision", "--quick",
+               "--machine", "--bandwidths", "--graph", "--calibrate", "--ranges"},
+              "does not go with --links, which measures no model");
+  return true;
 }
 
 bool ProfileOptions::measures_machine(Tool& tool) {

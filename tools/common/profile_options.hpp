@@ -24,6 +24,7 @@ struct ProfileOptions {
   std::string ranges;  ///< a file of calibration
   bool quick = false;
   bool of_machine = false;  ///< --machine
+  std::string links;        ///< file for links between ranks, which alone are measured
 
   bool calibrates() const noexcept { return !calibrate.samples.empty(); }
   /// Whether a model may be a staged one.
@@ -34,6 +35,8 @@ struct ProfileOptions {
   /// Whether to measure the machine rather than a model; fills `machine`. Throws Error kUsage for
   /// neither or both.
   bool measures_machine(Tool& tool);
+  /// Whether to measure links between ranks rather than a model. Throws Error kUsage for both.
+  bool measures_links(Tool& tool) const;
 };
 
 void add_profile_options(Tool& tool, ProfileOptions& options);

@@ -40,7 +40,8 @@ typedef struct npu_transport {
   const char* name; /* as in the file's name */
   /* Finds the other processes that were started with this one. Called once, first. */
   const char* (*join)(int32_t* rank, int32_t* size);
-  /* Whom start exchanges rows with. Called once, after join. */
+  /* Whom start exchanges rows with, from now on. Called after join, and again when others are to
+     exchange rows; no exchange is under way then. */
   const char* (*connect)(const npu_transport_peers* from, const npu_transport_peers* to);
   /* Begins an exchange of rows of `row_bytes` each: `out` has those for all ranks of `to`, one rank
      after another, `in` gets those of all ranks of `from`. Both stay until the exchange is over. */

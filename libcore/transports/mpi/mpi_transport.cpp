@@ -43,6 +43,8 @@ struct Peers {
   // How many rounds that takes.
   std::int64_t set(const npu_transport_peers& peers) {
     std::int64_t rounds = 1;
+    ranks.clear();
+    rows.clear();
     for (std::int32_t i = 0; i < peers.count; ++i) {
       const std::int64_t count = peers.rows[i];
       if (count < 0) return kRefused;
@@ -143,6 +145,11 @@ const char* connect(const npu_transport_peers* from, const npu_transport_peers* 
     return fault;
   }
   if (own.rounds == kRefused) return refuse("a rank has no memory for the list of its peers");
+  if (own.neighbours != MPI_COMM_NULL) {
+    if (const char* fault = fault_of(MPI_Comm_free(&own.neighbours), "cannot part the ranks")) {
+      return fault;
+    }
+  }
   const int code = MPI_Dist_graph_create_adjacent(
       MPI_COMM_WORLD, static_cast<int>(own.from.ranks.size()), own.from.ranks.data(),
       MPI_UNWEIGHTED, static_cast<int>(own.to.ranks.size()), own.to.ranks.data(), MPI_UNWEIGHTED,

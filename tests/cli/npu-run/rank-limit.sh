@@ -14,8 +14,8 @@ width=1024
 floats() {
   tail -c +129 "$TESTDATA/gnn/x.npy" >some
   while [ "$(wc -c <some)" -lt $((4 * $1)) ]; do
-    cat some some some some >more
-    mv more some
+    cat some some some some >longer
+    mv longer some
   done
   head -c $((4 * $1)) some
 }

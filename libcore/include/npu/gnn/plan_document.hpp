@@ -178,6 +178,7 @@ struct SweepRow {
   double makespan_ms = 0;
   double lower_bound_ms = 0;
   double gap = 0;
+  std::optional<double> ranks_makespan_ms;  ///< of all ranks, if there are any
   DeviceTimes single_device_ms;
   bool operator==(const SweepRow&) const = default;
 };

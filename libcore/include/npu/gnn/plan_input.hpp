@@ -40,6 +40,7 @@ struct PlanOptions {
   std::int32_t rank_count = 0;   ///< processes that share the parts; 0: one, without a rank plan
   std::int64_t rank_memory = 0;  ///< the most that a rank may hold, in bytes; 0: no limit
   std::optional<RankLink> rank_link;  ///< by which the time of exchanges is predicted
+  std::string rank_links;             ///< file with the links of all pairs, instead of that
   bool features_only = false;         ///< what crosses between ranks are features, never sums
   std::string output;          ///< where the plan is written, for relative paths; empty: stdout
   std::string partition_file;  ///< where the partition is written; empty: beside the plan
@@ -63,7 +64,8 @@ struct PlanInput {
   std::vector<PlanLayer> layers;        ///< refer to `model`
   CostSettings settings;
   std::optional<FoundCuts> found;  ///< instead of cutting the graph
-  PhaseTimes times;                ///< of reading
+  std::optional<RankLinks> rank_links;
+  PhaseTimes times;  ///< of reading
 };
 
 /// Reads the files that the options name. The result refers to itself and cannot be moved. Throws

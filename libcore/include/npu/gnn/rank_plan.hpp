@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "npu/csr/csr_graph.hpp"
+#include "npu/gnn/rank_links.hpp"
 #include "npu/gnn/staged_model.hpp"
 
 namespace npu::gnn {
@@ -29,6 +30,7 @@ struct RankPair {
   std::int64_t targets = 0;  ///< nodes that they lead to
   std::int64_t rows = 0;     ///< that cross
   std::vector<CrossingRow> cover = {};  ///< empty if only features cross: one row for each source
+  std::optional<RankLink> link = {};    ///< that was measured; of all pairs or of none
   bool operator==(const RankPair&) const = default;
 };
 
@@ -46,13 +48,6 @@ struct RankShare {
   bool operator==(const RankShare&) const = default;
 };
 
-/// How fast rows cross between ranks.
-struct RankLink {
-  std::int64_t bytes_per_second = 0;  ///< that a rank can send and receive, together
-  double latency_us = 0;              ///< of a message
-  bool operator==(const RankLink&) const = default;
-};
-
 /// How the parts of a plan are spread over processes.
 ///
 /// The parts of all ranks, one after another, are the leaves of a binary tree whose every node
@@ -62,18 +57,22 @@ struct RankLink {
 struct RankPlan {
   bool sums = false;             ///< rows cross as features or as sums; false: as features only
   std::string features_because;  ///< why, though sums were asked for; empty: they were not
-  std::vector<std::int64_t> row_bytes;  ///< of a row that crosses, by layer
+  std::vector<std::int64_t> row_bytes;  ///< of a row that crosses, by layer; 0: none does
   std::vector<RankShare> ranks;
   std::vector<RankPair> pairs;  ///< by `from`, then `to`; those without edges are left out
   /// The most bytes that a rank may hold; 0: no limit. One that has to hold more keeps rows in
   /// files and streams them, part by part.
   std::int64_t memory_limit = 0;
-  std::optional<RankLink> link;
-  std::vector<double> exchange_ms;  ///< predicted_exchange_ms by that link; else empty
+  std::optional<RankLink> link;     ///< the same for all pairs; nothing if pairs have their own
+  std::vector<double> exchange_ms;  ///< predicted_exchange_ms; empty if nothing is known of links
   bool operator==(const RankPlan&) const = default;
 
   bool streams(std::size_t rank) const noexcept {
     return memory_limit > 0 && ranks[rank].memory_bytes > memory_limit;
+  }
+  /// Whether it is known how long a message between two ranks takes.
+  bool knows_links() const noexcept {
+    return link.has_value() || (!pairs.empty() && pairs.front().link.has_value());
   }
   std::int64_t rows() const noexcept;   ///< of all pairs
   std::int64_t halo() const noexcept;   ///< rows if only features crossed
@@ -89,25 +88,33 @@ struct RankPlan {
 /// the last.
 struct RowWidths {
   std::vector<std::int64_t> features;
+  std::vector<char> reads_edges = {};  ///< by layer; empty: all do
+  /// Bytes of a row that crosses before a layer, from 0; none do before one without edges.
+  std::int64_t row_bytes(std::size_t layer) const {
+    return reads_edges.empty() || reads_edges[layer] != 0 ? 4 * features[layer] : 0;
+  }
 };
 RowWidths row_widths(const StagedModel& model);
 
-/// What the exchange before each layer takes by a link, in milliseconds: all messages that a rank
-/// sends and receives one after another, of the rank that takes longest. O(ranks) for each layer.
-std::vector<double> predicted_exchange_ms(const RankPlan& plan, const RankLink& link);
+/// What the exchange before each layer takes by the plan's links, which it knows, in milliseconds:
+/// all messages that a rank sends and receives one after another, of the rank that takes longest.
+/// O(pairs) for each layer.
+std::vector<double> predicted_exchange_ms(const RankPlan& plan);
 
 struct RankRequest {
   std::int32_t rank_count = 1;
   bool sums = true;
   std::string features_because = {};  ///< why not `sums`
   std::optional<RankLink> link = {};
-  std::int64_t memory_limit = 0;  ///< RankPlan::memory_limit
+  std::optional<RankLinks> links = {};  ///< of each pair, instead of `link`
+  std::int64_t memory_limit = 0;        ///< RankPlan::memory_limit
 };
 
 /// Groups the parts of a graph by the edges between them, gives each rank a group, and finds what
 /// crosses between ranks. The order of the parts does not depend on the number of ranks. Throws
-/// Error kUsage for more ranks than parts, and kInfeasible if a rank has to hold more than the
-/// limit even if it streams. O(edges log edges), and a flow for every pair of ranks.
+/// Error kUsage for more ranks than parts or than the links are of, and kInfeasible if a rank has
+/// to hold more than the limit even if it streams. O(edges log edges), and a flow for every pair of
+/// ranks.
 RankPlan plan_ranks(const CsrGraph& in_edges, const std::vector<std::int32_t>& part_of,
                     std::int32_t part_count, const RowWidths& widths, const RankRequest& request);
 

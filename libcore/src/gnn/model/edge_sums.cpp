@@ -7,8 +7,8 @@
 // degrees of both ends, and added up by target; ones may be added up by target; every other use of
 // a value per edge is the reason to refuse. A factor that is f(source) g(target) comes out of a sum
 // but for f, so the sum of rows times f(source) stands for them where f is 1: that is the
-// normalised sum of a GCN. Attention fails: its factors depend on both ends at once. So do maxima.
-// O(nodes).
+// normalised sum of a GCN. Attention fails: its factors depend on both ends at once. Instead of
+// sums all layers may take the largest of rows as they are, by target. O(nodes).
 #include "gnn/model/edge_sums.hpp"
 
 #include <cmath>
@@ -37,6 +37,7 @@ struct Holding {
   Held held = Held::kPerNode;
   std::vector<DegreeStep> steps = {};  // of a degree; of the sources of rows and factors
   bool is_of_source = false;           // rows and factors: times the steps of the source's degree
+  bool is_scaled = false;              // rows: times any factor
 };
 
 bool is_whole(const Holding& holding) {
@@ -61,6 +62,8 @@ class EdgeUse {
 
   // The factors of the rows that the layer sums; nothing if it sums none.
   const std::optional<std::vector<DegreeStep>>& factor() const noexcept { return factor_; }
+  // Whether it takes the largest of rows.
+  bool takes_largest() const noexcept { return takes_largest_; }
 
  private:
   static std::string name_of(const Json& tensor) { return tensor.at("name").get<std::string>(); }
@@ -78,6 +81,11 @@ class EdgeUse {
     const Holding first = held(node, 0);
     if (op == "aten.alias.default") return first;
     if (op == "aten.unsqueeze.default" && first.held == Held::kFactor) return first;
+    // Some columns of rows add up as the rows do.
+    if (op == "aten.slice.Tensor" && first.held == Held::kInput &&
+        node.at("attrs").value("dim", std::int64_t{0}) == 1) {
+      return first;
+    }
     if (op == "aten.select.int" && first.held == Held::kEdges) {
       const std::int64_t index = node.at("attrs").value("index", std::int64_t{-1});
       if (index != 0 && index != 1) return std::nullopt;
@@ -95,6 +103,15 @@ class EdgeUse {
         next.steps.push_back(*step);
         return next;
       }
+    }
+    const bool is_wider = op == "aten.unsqueeze.default" || op == "aten.expand.default";
+    if (is_wider && first.held == Held::kTargets) return first;
+    if (op == "aten.scatter_reduce.two" && held(node, 1).held == Held::kTargets) {
+      const Holding rows = held(node, 2);
+      if (!is_whole(first) || rows.held != Held::kRows || rows.is_scaled) return std::nullopt;
+      if (node.at("attrs").value("reduce", std::string()) != "amax") return std::nullopt;
+      takes_largest_ = true;
+      return Holding{};
     }
     if (op == "aten.ones.default" && is_per_edge(node)) return Holding{Held::kOnes};
     if (op == "aten.index_add.default" && held(node, 1).held == Held::kTargets) {
@@ -127,6 +144,7 @@ class EdgeUse {
     if (!is_known || !has_factor) return std::nullopt;
     Holding product = a.is_of_source ? a : b;
     product.held = has_rows ? Held::kRows : Held::kFactor;
+    product.is_scaled = has_rows;
     return product;
   }
 
@@ -170,6 +188,7 @@ class EdgeUse {
                                            {std::string(kEdgeInput), {Held::kEdges}},
                                            {std::string(kDegreeInput), {Held::kDegree}}};
   std::optional<std::vector<DegreeStep>> factor_;
+  bool takes_largest_ = false;
 };
 
 }  // namespace
@@ -177,12 +196,18 @@ class EdgeUse {
 EdgeSums edge_sums(const StagedModel& model) {
   EdgeSums sums;
   std::optional<std::vector<DegreeStep>> factor;
+  bool adds_up = false;
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     EdgeUse use;
     const std::string layer = "layer " + std::to_string(l + 1) + ": ";
     sums.refusal = use.refusal(model.layers[l]);
     if (sums.refusal.empty() && factor && use.factor() && *factor != *use.factor()) {
       sums.refusal = "its rows have other factors than those of the layers before";
+    }
+    sums.is_max = sums.is_max || use.takes_largest();
+    adds_up = adds_up || use.factor().has_value();
+    if (sums.refusal.empty() && sums.is_max && adds_up) {
+      sums.refusal = "the model adds rows up and takes the largest of them";
     }
     if (!sums.refusal.empty()) {
       sums.refusal = layer + sums.refusal;

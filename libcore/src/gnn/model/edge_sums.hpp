@@ -27,6 +27,9 @@ struct EdgeSums {
   std::string refusal;
   std::vector<DegreeStep> factor;  ///< of a source, from its degree; empty: rows are summed as is
   float neutral_degree = 0;        ///< whose factor is 1: the degree of a row that holds a sum
+  /// Rows are not added up: the largest of each column is taken, whatever is said here of sums. One
+  /// that is taken twice changes nothing, so that all edges may read the row of several sources.
+  bool is_max = false;
 };
 
 /// The same for all layers. O(nodes of the model).

@@ -61,6 +61,7 @@ class Assembler {
     }
     add_totals();
     for (const PartsPlan& plan : all_) plan_.sweep.push_back(sweep_row(plan));
+    plan_.ranks = best_.ranks;
     add_rejected();
     return {std::move(plan_), best_.partition.part_of, std::move(schedule_), {}};
   }
@@ -287,6 +288,7 @@ class Assembler {
     row.makespan_ms = rounded(plan.makespan_ms);
     row.lower_bound_ms = rounded_down(plan.lower_bound_ms);
     row.gap = gap_of(plan.makespan_ms, plan.lower_bound_ms);
+    if (plan.ranks) row.ranks_makespan_ms = plan.ranks->makespan_ms();
     for (const auto& [name, ms] : plan.single_ms) {
       row.single_device_ms.emplace_back(name, rounded(ms));
     }
@@ -341,7 +343,7 @@ PlanResult assemble_plan(const PlanInput& input, const PlanOptions& options,
   const PartsPlan* best = nullptr;
   for (const PartsPlan& plan : plans) {
     if (!plan.is_eligible()) continue;
-    if (best == nullptr || plan.makespan_ms < best->makespan_ms) best = &plan;
+    if (best == nullptr || plan.whole_ms() < best->whole_ms()) best = &plan;
   }
   if (best == nullptr) throw std::logic_error("assemble_plan: no plan is eligible");
   return Assembler(input, options, plans, *best).assemble();

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "gnn/plan/layer_planner.hpp"
 #include "npu/csr/metis_partitioner.hpp"
 #include "npu/gnn/plan_gnn.hpp"
+#include "npu/gnn/rank_plan.hpp"
 
 namespace npu::gnn {
 
@@ -25,15 +27,18 @@ struct PartsPlan {
   std::string passed_over;  ///< why it is not taken, however short
   double makespan_ms = 0;
   double lower_bound_ms = 0;
+  std::optional<RankPlan> ranks;            ///< if there are any
   std::map<std::string, double> single_ms;  ///< whole graph on one device
   bool is_eligible() const noexcept { return infeasible.empty() && passed_over.empty(); }
+  /// Of all ranks, if there are any.
+  double whole_ms() const noexcept { return ranks ? ranks->makespan_ms() : makespan_ms; }
 };
 
 /// Where the plan's partition is kept; empty if nothing says where.
 std::string partition_path(const PlanOptions& options);
 
-/// The plan with the smallest makespan, of which at least one is feasible, and its schedule. The
-/// others appear in its comparison.
+/// The plan with the smallest makespan, that of all ranks if there are any, of which at least one
+/// is feasible, and its schedule. The others appear in its comparison.
 PlanResult assemble_plan(const PlanInput& input, const PlanOptions& options,
                          const std::vector<PartsPlan>& plans);
 

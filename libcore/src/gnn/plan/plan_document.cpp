@@ -422,6 +422,7 @@ Json sweep_json(const SweepRow& row) {
   json["makespan_ms"] = row.makespan_ms;
   json["lower_bound_ms"] = row.lower_bound_ms;
   json["gap"] = row.gap;
+  if (row.ranks_makespan_ms) json["ranks_makespan_ms"] = *row.ranks_makespan_ms;
   json["single_device_ms"] = times_json(row.single_device_ms);
   return json;
 }
@@ -438,6 +439,9 @@ SweepRow read_sweep_row(const JsonFields& fields) {
   row.makespan_ms = fields.number("makespan_ms", kMaxNumber);
   row.lower_bound_ms = fields.number("lower_bound_ms", kMaxNumber);
   row.gap = fields.number("gap", kMaxNumber);
+  if (fields.has("ranks_makespan_ms")) {
+    row.ranks_makespan_ms = fields.number("ranks_makespan_ms", kMaxNumber);
+  }
   row.single_device_ms = times_of(fields, "single_device_ms");
   return row;
 }

@@ -193,10 +193,11 @@ std::string streaming_note(const RankPlan& plan) {
                              ": rows of nodes stay in files there, which are read part by part";
 }
 
-void add_ranks(const PlanInput& input, const PlanOptions& options,
-               const std::vector<PartsPlan>& plans, PlanResult& result, Diagnostics& diagnostics) {
+RankRequest rank_request(const PlanInput& input, const PlanOptions& options,
+                         Diagnostics& diagnostics) {
   RankRequest request{.rank_count = options.rank_count, .sums = !options.features_only};
   request.link = options.rank_link;
+  request.links = input.rank_links;
   request.memory_limit = options.rank_memory;
   if (request.sums) {
     request.features_because =
@@ -209,14 +210,37 @@ void add_ranks(const PlanInput& input, const PlanOptions& options,
     diagnostics.note({.file = options.model},
                      "only features cross between ranks: " + request.features_because);
   }
-  result.plan.ranks = plan_ranks(input.graph->in_edges, result.part_of, result.plan.k,
-                                 row_widths(*input.model), request);
-  if (const std::string note = streaming_note(*result.plan.ranks); !note.empty()) {
-    diagnostics.note({.file = options.graph}, note);
+  return request;
+}
+
+// Spreads the parts of every number of them over the ranks: which one is taken depends on what all
+// ranks take together. A number by which a rank has to hold too much has no plan.
+void add_ranks(const PlanInput& input, const PlanOptions& options, std::vector<PartsPlan>& plans,
+               Diagnostics& diagnostics) {
+  const RankRequest request = rank_request(input, options, diagnostics);
+  const RowWidths widths = row_widths(*input.model);
+  for (PartsPlan& plan : plans) {
+    if (!plan.is_eligible()) continue;
+    try {
+      plan.ranks =
+          plan_ranks(input.graph->in_edges, plan.partition.part_of, plan.k, widths, request);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kInfeasible) throw;
+      plan.infeasible = error.message();
+      continue;
+    }
+    predict_compute(input, plan, *plan.ranks);
   }
-  const auto chosen = std::find_if(plans.begin(), plans.end(),
-                                   [&](const PartsPlan& plan) { return plan.k == result.plan.k; });
-  predict_compute(input, *chosen, *result.plan.ranks);
+}
+
+// If no number of parts has a plan, what is in the way of the last one.
+void check_feasible(const std::vector<PartsPlan>& plans) {
+  if (std::any_of(plans.begin(), plans.end(),
+                  [](const PartsPlan& plan) { return plan.infeasible.empty(); })) {
+    return;
+  }
+  throw Error(ErrorCode::kInfeasible, "no k has a plan; k = " + std::to_string(plans.back().k) +
+                                          ": " + plans.back().infeasible);
 }
 
 // The simple undirected graph of the input with two weights a node: one, and its in-edges, which is
@@ -290,10 +314,11 @@ PlanResult find_plan(const PlanInput& input, const PlanOptions& options, Diagnos
                     " nodes, fewer than any number of --parts that is tried",
                 {.file = options.graph});
   }
-  if (std::all_of(plans.begin(), plans.end(),
-                  [](const PartsPlan& plan) { return !plan.infeasible.empty(); })) {
-    throw Error(ErrorCode::kInfeasible, "no k has a plan; k = " + std::to_string(plans.back().k) +
-                                            ": " + plans.back().infeasible);
+  check_feasible(plans);
+  if (options.rank_count > 0) {
+    const PhaseTimes::Scope phase(times, "ranks");
+    add_ranks(input, options, plans, diagnostics);
+    check_feasible(plans);
   }
   report_progress(options.progress, 1, "write");
   PlanResult result;
@@ -301,9 +326,10 @@ PlanResult find_plan(const PlanInput& input, const PlanOptions& options, Diagnos
     const PhaseTimes::Scope phase(times, "write");
     result = assemble_plan(input, options, plans);
   }
-  if (options.rank_count > 0) {
-    const PhaseTimes::Scope phase(times, "ranks");
-    add_ranks(input, options, plans, result, diagnostics);
+  if (result.plan.ranks) {
+    if (const std::string note = streaming_note(*result.plan.ranks); !note.empty()) {
+      diagnostics.note({.file = options.graph}, note);
+    }
   }
   result.times = std::move(times);
   for (const std::string& reason : result.plan.uncertain) {

@@ -269,6 +269,7 @@ std::unique_ptr<PlanInput> read_plan_facts(const PlanOptions& options, Diagnosti
   }
   const Target target = load_target(options.settings.target);
   input->profile = read_devices(options, target);
+  if (!options.rank_links.empty()) input->rank_links = read_rank_links(options.rank_links);
   CostSettings& settings = input->settings;
   settings.interpolation = options.settings.interpolation;
   settings.transfers = options.settings.transfers;

@@ -52,15 +52,23 @@ bool selection_is_proven(const Plan& plan) {
                      [](const LayerProof& proof) { return proof.search_finished; });
 }
 
+constexpr std::ptrdiff_t kRanksColumn = 5;  // of the table over k, if there are ranks
+
 std::string sweep_table(const Plan& plan) {
   std::vector<std::vector<std::string>> rows{
       {">k", ">edge cut", ">halo", ">pad", ">makespan ms", ">bound ms", ">gap", "best alone"}};
+  const bool has_ranks = plan.ranks.has_value();
+  if (has_ranks) rows.front().insert(rows.front().begin() + kRanksColumn, ">of ranks ms");
+  const auto add = [&](std::vector<std::string> row, const std::string& of_ranks) {
+    if (has_ranks) row.insert(row.begin() + kRanksColumn, of_ranks);
+    rows.push_back(std::move(row));
+  };
   for (const SweepRow& row : plan.sweep) {
     const std::string k = std::to_string(row.k) + (row.k == plan.k ? " *" : "");
     const std::string cut = std::to_string(row.edge_cut);
     const std::string halo = std::to_string(row.halo);
     if (!row.infeasible.empty()) {
-      rows.push_back({k, cut, halo, "", "", "", "", row.infeasible});
+      add({k, cut, halo, "", "", "", "", row.infeasible}, "");
       continue;
     }
     std::string best;
@@ -72,8 +80,9 @@ std::string sweep_table(const Plan& plan) {
     }
     if (!best.empty()) best += " " + ms_text(best_ms) + " ms";
     if (!row.passed_over.empty()) best += "; passed over: " + row.passed_over;
-    rows.push_back({k, cut, halo, std::to_string(row.pad), ms_text(row.makespan_ms),
-                    ms_text(row.lower_bound_ms), percent_text(row.gap), best});
+    add({k, cut, halo, std::to_string(row.pad), ms_text(row.makespan_ms),
+         ms_text(row.lower_bound_ms), percent_text(row.gap), best},
+        row.ranks_makespan_ms ? ms_text(*row.ranks_makespan_ms) : "");
   }
   return table_text(rows);
 }
@@ -163,20 +172,23 @@ std::string ranks_text(const RankPlan& plan) {
   }
   std::string text =
       "\n" + table_text(ranks) + "makespan of all ranks " + ms_text(plan.makespan_ms()) + " ms, " +
-      (plan.link ? "exchanges included" : "without exchanges: give --rank-bandwidth") + "\n";
+      (plan.exchange_ms.empty() ? "without exchanges: give --links or --rank-bandwidth"
+                                : "exchanges included") +
+      "\n";
   if (plan.pairs.empty()) return text;
   text += "\n" + table_text(pairs) + std::to_string(plan.rows()) + " of " +
           std::to_string(plan.halo()) + " halo rows cross before every layer" +
           (plan.sums ? ", proven to be the fewest; " : "; ") +
           bytes_text(static_cast<double>(plan.bytes())) + " in all layers\n";
-  if (plan.link) {
+  if (plan.knows_links()) {
     text += "predicted for the exchange:";
     for (std::size_t l = 0; l < plan.exchange_ms.size(); ++l) {
       text += (l == 0 ? " " : ", ") + ms_text(plan.exchange_ms[l]);
     }
-    text += " ms before the layers, at " +
-            bytes_text(static_cast<double>(plan.link->bytes_per_second)) + "/s and " +
-            fixed_text(plan.link->latency_us, 1) + " us a message\n";
+    text += " ms before the layers, ";
+    text += plan.link ? "at " + bytes_text(static_cast<double>(plan.link->bytes_per_second)) +
+                            "/s and " + fixed_text(plan.link->latency_us, 1) + " us a message\n"
+                      : "by measured links\n";
   }
   if (!plan.features_because.empty()) {
     text += "only features cross: " + plan.features_because + "\n";
@@ -197,7 +209,7 @@ std::map<std::string, double> plan_metrics(const Plan& plan) {
   if (plan.ranks) {
     metrics["ranks"] = static_cast<double>(plan.ranks->ranks.size());
     metrics["exchange_rows"] = static_cast<double>(plan.ranks->rows());
-    if (plan.ranks->link) {
+    if (plan.ranks->knows_links()) {
       metrics["exchange_ms"] =
           std::accumulate(plan.ranks->exchange_ms.begin(), plan.ranks->exchange_ms.end(), 0.0);
     }

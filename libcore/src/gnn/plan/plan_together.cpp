@@ -78,6 +78,7 @@ std::int64_t digest_of(const PlanOptions& options) {
   digest.add(options.rank_memory);
   digest.add(options.rank_link ? options.rank_link->bytes_per_second : std::int64_t{-1});
   digest.add(options.rank_link ? options.rank_link->latency_us : -1.0);
+  digest.add(options.rank_links);
   digest.add(options.features_only);
   add_settings(options.settings, digest);
   return digest.value();

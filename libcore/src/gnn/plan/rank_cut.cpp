@@ -3,9 +3,11 @@
 // one pair after another, so that only the edges of one pair are held twice.
 #include "gnn/plan/rank_cut.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "npu/support/ids.hpp"
+#include "npu/support/json.hpp"
 
 namespace npu::gnn {
 
@@ -33,9 +35,23 @@ void for_each_cut(
   }
 }
 
+namespace {
+
+bool reads_edges(const StageInfo& stage) {
+  const Json& inputs = stage.ir.at("graph_inputs");
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [](const Json& input) { return input.at("name") == kEdgeInput; });
+}
+
+}  // namespace
+
 RowWidths row_widths(const StagedModel& model) {
   RowWidths widths;
-  for (const LayerInfo& layer : model.layers) widths.features.push_back(layer.input_features);
+  for (const LayerInfo& layer : model.layers) {
+    widths.features.push_back(layer.input_features);
+    widths.reads_edges.push_back(
+        std::any_of(layer.stages.begin(), layer.stages.end(), reads_edges) ? 1 : 0);
+  }
   widths.features.push_back(model.layers.back().output_features);
   return widths;
 }

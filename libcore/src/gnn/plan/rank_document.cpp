@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::int64_t kLargestId = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kLargestCount = std::int64_t{1} << 50;
+constexpr double kLongestLatency = 1e9;
 
 std::string cover_text(const std::vector<CrossingRow>& cover) {
   std::string text;
@@ -106,6 +107,10 @@ RankPair read_pair(const JsonFields& fields, bool sums, std::size_t rank_count) 
   pair.sources = fields.integer("sources", 1, kLargestId);
   pair.targets = fields.integer("targets", 1, kLargestId);
   pair.rows = fields.integer("rows", 1, pair.sources);
+  if (fields.has("bytes_per_second")) {
+    pair.link = {fields.integer("bytes_per_second", 1, kLargestCount),
+                 fields.number("latency_us", kLongestLatency)};
+  }
   if (!sums) return pair;
   pair.cover = read_cover(fields);
   if (pair.cover.size() == index_of(pair.rows)) return pair;
@@ -136,12 +141,18 @@ void check_sums(const JsonFields& fields, const RankPlan& plan) {
                 "exchange_ms and compute_ms add up to " + std::to_string(sum) + " ms");
 }
 
-constexpr double kLongestLatency = 1e9;
-
 void read_link(const JsonFields& fields, RankPlan& plan) {
   plan.link = {fields.integer("link_bytes_per_second", 1, kLargestCount),
                fields.number("link_latency_us", kLongestLatency)};
-  plan.exchange_ms = read_times(fields, "exchange_ms");
+}
+
+// The links of pairs, of all or of none.
+void check_links(const JsonFields& fields, const RankPlan& plan) {
+  const auto with_link = std::count_if(plan.pairs.begin(), plan.pairs.end(),
+                                       [](const RankPair& pair) { return pair.link.has_value(); });
+  if (with_link > 0 && (plan.link || index_of(with_link) != plan.pairs.size())) {
+    fields.refuse("pairs", "expected one link for all pairs, or one of each");
+  }
 }
 
 // Every part in one rank, and every rank a node of the tree.
@@ -176,8 +187,8 @@ Json to_json(const RankPlan& plan) {
   if (plan.link) {
     json["link_bytes_per_second"] = plan.link->bytes_per_second;
     json["link_latency_us"] = plan.link->latency_us;
-    json["exchange_ms"] = plan.exchange_ms;
   }
+  if (plan.knows_links()) json["exchange_ms"] = plan.exchange_ms;
   if (plan.memory_limit > 0) json["memory_limit"] = plan.memory_limit;
   json["makespan_ms"] = plan.makespan_ms();
   Json& ranks = json["ranks"] = Json::array();
@@ -200,6 +211,10 @@ Json to_json(const RankPlan& plan) {
                                          {"sources", pair.sources},
                                          {"targets", pair.targets},
                                          {"rows", pair.rows}});
+    if (pair.link) {
+      item["bytes_per_second"] = pair.link->bytes_per_second;
+      item["latency_us"] = pair.link->latency_us;
+    }
     if (plan.sums) item["cover"] = cover_text(pair.cover);
   }
   return json;
@@ -238,6 +253,8 @@ RankPlan read_rank_plan(const JsonFields& fields, std::int32_t part_count) {
       pair.refuse("", "pairs are not in order");
     }
   });
+  check_links(fields, plan);
+  if (plan.knows_links()) plan.exchange_ms = read_times(fields, "exchange_ms");
   check_sums(fields, plan);
   return plan;
 }

@@ -101,25 +101,26 @@ std::vector<SumCount> count_sums(const CsrGraph& in_edges, const std::vector<std
   return counts;
 }
 
-std::vector<double> predicted_exchange_ms(const RankPlan& plan, const RankLink& link) {
-  std::vector<std::int64_t> sent(plan.ranks.size(), 0);
-  std::vector<std::int64_t> received(plan.ranks.size(), 0);
-  for (const RankPair& pair : plan.pairs) {
-    ++sent[index_of(pair.from)];
-    ++received[index_of(pair.to)];
-  }
-  const auto ms_of = [&link](std::int64_t messages, double bytes) {
-    return static_cast<double>(messages) * link.latency_us / 1e3 +
-           bytes / static_cast<double>(link.bytes_per_second) * 1e3;
-  };
+std::vector<double> predicted_exchange_ms(const RankPlan& plan) {
   std::vector<double> times;
   for (const std::int64_t row_bytes : plan.row_bytes) {
+    if (row_bytes == 0) {
+      times.push_back(0);
+      continue;
+    }
+    std::vector<double> sending_ms(plan.ranks.size(), 0);
+    std::vector<double> receiving_ms(plan.ranks.size(), 0);
+    for (const RankPair& pair : plan.pairs) {
+      const RankLink& link = pair.link ? *pair.link : *plan.link;
+      const double bytes = static_cast<double>(pair.rows) * static_cast<double>(row_bytes);
+      const double ms =
+          link.latency_us / 1e3 + bytes / static_cast<double>(link.bytes_per_second) * 1e3;
+      sending_ms[index_of(pair.from)] += ms;
+      receiving_ms[index_of(pair.to)] += ms;
+    }
     double longest = 0;
     for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
-      const auto width = static_cast<double>(row_bytes);
-      const RankShare& rank = plan.ranks[r];
-      longest = std::max({longest, ms_of(sent[r], static_cast<double>(rank.rows_out) * width),
-                          ms_of(received[r], static_cast<double>(rank.rows_in) * width)});
+      longest = std::max({longest, sending_ms[r], receiving_ms[r]});
     }
     times.push_back(std::round(longest * 1e6) / 1e6);
   }
@@ -193,8 +194,8 @@ void predict_memory(const RowWidths& widths, const std::vector<SumCount>& sums,
     std::int64_t streamed = 0;
     for (std::size_t l = 0; l + 1 < widths.features.size(); ++l) {
       const std::int64_t between = rows * (widths.features[l] + widths.features[l + 1]);
-      const std::int64_t crossing = (rank.rows_in + rank.rows_out) * widths.features[l];
-      most = std::max(most, kFloatBytes * (between + crossing));
+      const std::int64_t crossing = (rank.rows_in + rank.rows_out) * widths.row_bytes(l);
+      most = std::max(most, kFloatBytes * between + crossing);
       streamed = std::max(streamed, kFloatBytes * streamed_floats(rank, parts, widths.features[l],
                                                                   widths.features[l + 1]));
     }
@@ -226,6 +227,13 @@ RankPlan plan_ranks(const CsrGraph& in_edges, const std::vector<std::int32_t>& p
                                        std::to_string(part_count) + " parts; use --ranks " +
                                        std::to_string(part_count) + " or fewer");
   }
+  if (request.links && request.links->rank_count < request.rank_count) {
+    throw Error(ErrorCode::kUsage, "the links are of " + std::to_string(request.links->rank_count) +
+                                       " ranks, fewer than " + std::to_string(request.rank_count) +
+                                       ": measure as many by mpirun -n " +
+                                       std::to_string(request.rank_count) +
+                                       " npu-profile --links FILE");
+  }
   if (part_count > kMostParts) {
     throw Error(ErrorCode::kUnsupported, std::to_string(part_count) + " parts, at most " +
                                              std::to_string(kMostParts) +
@@ -241,7 +249,7 @@ RankPlan plan_ranks(const CsrGraph& in_edges, const std::vector<std::int32_t>& p
   plan.sums = request.sums;
   plan.features_because = request.features_because;
   for (std::size_t l = 0; l + 1 < widths.features.size(); ++l) {
-    plan.row_bytes.push_back(kFloatBytes * widths.features[l]);
+    plan.row_bytes.push_back(widths.row_bytes(l));
   }
   std::vector<std::int32_t> rank_of_part(order.size(), 0);
   for (const PartTree::Node& node : split_tree(tree, weights, request.rank_count)) {
@@ -261,7 +269,10 @@ RankPlan plan_ranks(const CsrGraph& in_edges, const std::vector<std::int32_t>& p
   plan.memory_limit = request.memory_limit;
   check_limit(plan);
   plan.link = request.link;
-  if (plan.link) plan.exchange_ms = predicted_exchange_ms(plan, *plan.link);
+  if (request.links) {
+    for (RankPair& pair : plan.pairs) pair.link = request.links->at(pair.from, pair.to);
+  }
+  if (plan.knows_links()) plan.exchange_ms = predicted_exchange_ms(plan);
   return plan;
 }
 

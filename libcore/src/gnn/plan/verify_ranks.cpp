@@ -165,14 +165,14 @@ class RankVerifier {
       return;
     }
     for (std::size_t l = 0; l < plan_.row_bytes.size(); ++l) {
-      compare("/row_bytes", std::to_string(l).c_str(), plan_.row_bytes[l], 4 * widths.features[l]);
+      compare("/row_bytes", std::to_string(l).c_str(), plan_.row_bytes[l], widths.row_bytes(l));
     }
   }
 
   // By what was counted, for the bytes that the plan says.
   void check_exchange() const {
-    if (!plan_.link) return;
-    const std::vector<double> counted = predicted_exchange_ms(expected_, *plan_.link);
+    if (!plan_.knows_links()) return;
+    const std::vector<double> counted = predicted_exchange_ms(expected_);
     if (plan_.exchange_ms.size() != counted.size()) {
       complain_("/exchange_ms", "expected a time for each of " + std::to_string(counted.size()) +
                                     " layers, the plan has " +

@@ -60,11 +60,11 @@ UnitUses uses_of(const Plan& plan, const RunOptions& options, LoadedPlan& loaded
   const GraphRows rows = read_plan_rows(plan, options, times);
   const std::vector<std::int32_t> part_of =
       read_plan_partition(plan, options.plan, rows.node_count());
-  checked_edge_sums(plan, loaded.model, options.plan);
+  const bool is_max = checked_edge_sums(plan, loaded.model, options.plan).is_max;
   Plan bare = plan;  // tasks need no covers, which can have millions of rows
   for (RankPair& pair : bare.ranks->pairs) pair.cover = {};
   for (std::int32_t rank = 0; index_of(rank) < plan.ranks->ranks.size(); ++rank) {
-    const RankLayout layout = lay_out_rank(plan, rows, part_of, rank, options.plan);
+    const RankLayout layout = lay_out_rank(plan, rows, part_of, rank, options.plan, is_max);
     check_rank_parts(plan, rank, layout.parts, options.plan);
     add_uses(build_task_graph(plan_of_rank(bare, rank), layout.parts, layout.row_count,
                               stage_counts(loaded.model), options.plan),

@@ -21,8 +21,13 @@ double milliseconds_between(Clock::time_point begin, Clock::time_point end) {
 }  // namespace
 
 RankExchange::RankExchange(const RankLayout& layout, const Transport* transport,
+                           const std::vector<std::int64_t>& row_bytes,
                            const std::vector<float>& factors, std::int32_t threads)
-    : layout_(layout), transport_(transport), factors_(factors), threads_(threads) {}
+    : layout_(layout),
+      transport_(transport),
+      row_bytes_(row_bytes),
+      factors_(factors),
+      threads_(threads) {}
 
 RowSums::Rows RankExchange::rows() const noexcept {
   return {x_, layout_.own_count(), in_.data(), width_,
@@ -32,6 +37,8 @@ RowSums::Rows RankExchange::rows() const noexcept {
 void RankExchange::begin(std::size_t layer, Tensor& x) {
   const std::lock_guard lock(mutex_);
   const auto begin = Clock::now();
+  if (layer == 0) last_run_.clear();
+  if (row_bytes_[layer] == 0) return;
   width_ = x.shape()[1];
   x_ = x.as_mutable<float>();
   held_ = x;
@@ -49,8 +56,13 @@ void RankExchange::begin(std::size_t layer, Tensor& x) {
 void RankExchange::begin(std::size_t layer, RowFile& own) {
   const std::lock_guard lock(mutex_);
   const auto begin = Clock::now();
+  if (layer == 0) last_run_.clear();
   width_ = own.width();
   x_ = nullptr;
+  if (row_bytes_[layer] == 0) {
+    in_.resize(index_of(layout_.received * width_));  // nobody looks at what is there
+    return;
+  }
   if (transport_ != nullptr) {
     out_.resize(index_of(layout_.sent.size() * width_));
     add_up(layout_.sent, 0, layout_.sent.size(), own, out_.data());
@@ -61,7 +73,6 @@ void RankExchange::begin(std::size_t layer, RowFile& own) {
 }
 
 void RankExchange::start(std::size_t layer, Clock::time_point begin, float* in) {
-  if (layer == 0) last_run_.clear();
   last_run_.push_back({layer, begin, begin, 0, 0});
   if (transport_ == nullptr) return;
   const auto row_bytes = width_ * static_cast<std::int64_t>(sizeof(float));

@@ -29,10 +29,12 @@ struct LayerExchange {
 /// whoever reads one waits until they are there.
 class RankExchange : public LateRows {
  public:
-  /// Refers to all of them; null: there is one rank, which only adds up sums. `factors` of the
-  /// owned rows in sums; empty: 1.
+  /// Refers to all of them; null: there is one rank, which only adds up sums. `row_bytes` of the
+  /// plan: before a layer where they are 0 nothing crosses or adds up. `factors` of the owned rows
+  /// in sums; empty: 1.
   RankExchange(const RankLayout& layout, const Transport* transport,
-               const std::vector<float>& factors, std::int32_t threads);
+               const std::vector<std::int64_t>& row_bytes, const std::vector<float>& factors,
+               std::int32_t threads);
 
   /// Begins the exchange of rows of the input `x` of a layer, from 0. `x` stays until await().
   void begin(std::size_t layer, Tensor& x);
@@ -62,6 +64,7 @@ class RankExchange : public LateRows {
 
   const RankLayout& layout_;
   const Transport* transport_;
+  const std::vector<std::int64_t>& row_bytes_;
   const std::vector<float>& factors_;
   std::int32_t threads_;
   std::vector<float> out_;

@@ -34,12 +34,13 @@ void put_in_order(std::vector<std::int32_t>& nodes) {
 class Layouter {
  public:
   Layouter(const Plan& plan, const GraphRows& in_edges, const std::vector<std::int32_t>& part_of,
-           std::int32_t rank, const std::string& file)
+           std::int32_t rank, const std::string& file, bool is_max)
       : plan_(*plan.ranks),
         graph_(in_edges),
         part_of_(part_of),
         rank_(rank),
         file_(file),
+        is_max_(is_max),
         tree_(plan_.part_order()),
         rank_of_part_(index_of(plan.k), 0),
         leaves_(plan_.ranks.size()),
@@ -54,6 +55,9 @@ class Layouter {
       leaves_[r].end = place;
     }
     layout_.parts.resize(index_of(plan.k));
+    if (!is_max) return;
+    layout_.sent.take_largest();
+    layout_.local.take_largest();
   }
 
   RankLayout lay_out() {
@@ -255,8 +259,8 @@ class Layouter {
                                static_cast<std::int64_t>(row_of_sibling.size());
       check_rows(row);
       const auto next = static_cast<std::int32_t>(row);
-      const bool is_first = row_of_sibling.emplace(depth, next).second;
-      rows.push_back(is_first ? next : kZeros);
+      const auto [own_row, is_first] = row_of_sibling.emplace(depth, next);
+      rows.push_back(is_first || is_max_ ? own_row->second : kZeros);
       const std::int32_t sum = sum_row(rank_of(u), v);
       const RowSums::Term term = term_of(u, v, sum);
       if (sum < 0 || sums.insert(term.row).second) siblings[depth].push_back(term);
@@ -300,6 +304,7 @@ class Layouter {
   const std::vector<std::int32_t>& part_of_;
   std::int32_t rank_;
   const std::string& file_;
+  bool is_max_;
   PartTree tree_;
   std::vector<std::int32_t> rank_of_part_;
   std::vector<PartTree::Node> leaves_;      // of each rank
@@ -314,8 +319,8 @@ class Layouter {
 
 RankLayout lay_out_rank(const Plan& plan, const GraphRows& in_edges,
                         const std::vector<std::int32_t>& part_of, std::int32_t rank,
-                        const std::string& file) {
-  return Layouter(plan, in_edges, part_of, rank, file).lay_out();
+                        const std::string& file, bool is_max) {
+  return Layouter(plan, in_edges, part_of, rank, file, is_max).lay_out();
 }
 
 // If they do not, the graph is another one.

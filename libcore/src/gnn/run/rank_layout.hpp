@@ -17,7 +17,8 @@ namespace npu::gnn {
 /// What one rank of a plan holds. The rows of its tensors per node are those of the nodes that it
 /// owns, then those that its parts read besides: of halo nodes, or, if sums cross, sums over edges
 /// from other parts and at last a row of zeros. An edge whose source is in such a sum reads the sum
-/// if it is the first one, else the zeros, so that edges keep their number.
+/// if it is the first one, else the zeros, so that edges keep their number; where sums are the
+/// largest rows, all of these edges read it.
 struct RankLayout {
   std::vector<std::int32_t> own_nodes;   ///< by row
   std::vector<std::int32_t> halo_nodes;  ///< by row behind the owned ones, if features alone cross
@@ -37,11 +38,11 @@ struct RankLayout {
 };
 
 /// The layout of one rank of a plan with ranks. Throws Error kInvalidGraph if the plan's covers do
-/// not cover the edges of the graph; `file` is the plan's. O(nodes + edges of the rank), or of the
-/// whole graph if features alone cross.
+/// not cover the edges of the graph; `file` is the plan's. `is_max`: EdgeSums::is_max. O(nodes +
+/// edges of the rank), or of the whole graph if features alone cross.
 RankLayout lay_out_rank(const Plan& plan, const GraphRows& in_edges,
                         const std::vector<std::int32_t>& part_of, std::int32_t rank,
-                        const std::string& file);
+                        const std::string& file, bool is_max = false);
 
 /// Throws Error kInvalidGraph unless the parts of a rank, which were laid out from the graph, have
 /// as many nodes and edges as the plan says; `file` is the plan's.

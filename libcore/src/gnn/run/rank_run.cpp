@@ -130,7 +130,7 @@ LoadedPlan RankRun::load(const RunOptions& options, PhaseTimes& times) {
         read_plan_partition(plan_, options.plan, rows.node_count());
     const PhaseTimes::Scope phase(times, "subgraphs");
     node_count_ = rows.node_count();
-    layout_ = lay_out_rank(plan_, rows, part_of, rank(), options.plan);
+    layout_ = lay_out_rank(plan_, rows, part_of, rank(), options.plan, sums.is_max);
     loaded.degree = degrees(rows, sums.neutral_degree);
     if (plan_.ranks->sums && !sums.factor.empty()) {
       for (const std::int32_t v : layout_.own_nodes) {
@@ -138,7 +138,8 @@ LoadedPlan RankRun::load(const RunOptions& options, PhaseTimes& times) {
       }
     }
   }
-  exchange_ = std::make_unique<RankExchange>(layout_, transport_.get(), factors_, threads_);
+  exchange_ = std::make_unique<RankExchange>(layout_, transport_.get(), plan_.ranks->row_bytes,
+                                             factors_, threads_);
   // They can have millions of rows, and nobody reads them again.
   for (RankPair& pair : plan_.ranks->pairs) pair.cover = {};
   loaded.plan = plan_of_rank(plan_, rank());

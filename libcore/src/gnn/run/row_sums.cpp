@@ -7,6 +7,7 @@
 #include "gnn/run/row_sums.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <span>
 
@@ -21,7 +22,7 @@ constexpr std::int64_t kPiece = 256;  // sums that a thread takes at once
 
 class Adder {
  public:
-  explicit Adder(const RowSums::Rows& rows) : rows_(rows) {}
+  Adder(const RowSums::Rows& rows, bool is_max) : rows_(rows), is_max_(is_max) {}
 
   void add_up(std::span<const RowSums::Term> terms, PartTree::Node node, float* out,
               std::size_t depth) {
@@ -58,10 +59,17 @@ class Adder {
   }
 
   void add(const float* row, float* out) const {
+    if (is_max_) {
+      for (std::int64_t c = 0; c < rows_.width; ++c) {
+        if (!(out[c] >= row[c]) && !std::isnan(out[c])) out[c] = row[c];
+      }
+      return;
+    }
     for (std::int64_t c = 0; c < rows_.width; ++c) out[c] += row[c];
   }
 
   const RowSums::Rows& rows_;
+  bool is_max_;
   std::vector<float> scaled_;
   std::vector<std::vector<float>> scratch_;
 };
@@ -101,7 +109,7 @@ void RowSums::compute(const Rows& rows, float* out, std::int32_t threads,
   const std::int64_t last = choice.last < 0 ? size() : choice.last;
   const auto pieces = index_of((last - choice.first + kPiece - 1) / kPiece);
   run_pieces(pieces, thread_count(threads), [&](std::size_t piece) {
-    Adder adder(rows);
+    Adder adder(rows, is_max_);
     const std::int64_t begin = choice.first + static_cast<std::int64_t>(piece) * kPiece;
     const std::int64_t end = std::min(last, begin + kPiece);
     for (std::int64_t i = begin; i < end; ++i) {

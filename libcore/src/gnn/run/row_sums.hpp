@@ -12,7 +12,7 @@ namespace npu::gnn {
 
 /// Sums of rows, each along the tree over the parts of a plan: the rows of one part add up in their
 /// order, then what comes from the two halves of a node of the tree. A sum of one row is that row,
-/// times its factor.
+/// times its factor. A sum may be the largest of each column instead.
 class RowSums {
  public:
   struct Term {
@@ -20,6 +20,8 @@ class RowSums {
     std::int32_t row = 0;
   };
 
+  /// From now on the largest of each column is taken; NaN is larger than all numbers.
+  void take_largest() noexcept { is_max_ = true; }
   /// Terms in any order of places; those of one place stay in their order.
   void add(PartTree::Node node, std::vector<Term> terms);
   std::int64_t size() const noexcept { return static_cast<std::int64_t>(nodes_.size()); }
@@ -67,6 +69,7 @@ class RowSums {
   std::vector<PartTree::Node> nodes_;
   std::vector<std::int64_t> offsets_{0};
   std::vector<Term> terms_;
+  bool is_max_ = false;
 };
 
 }  // namespace npu::gnn

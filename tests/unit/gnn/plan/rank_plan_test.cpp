@@ -238,10 +238,18 @@ TEST_CASE("the exchange takes what the busiest rank sends or receives", "[plan][
   plan.ranks[2].rows_in = 5;
   plan.pairs = {{.from = 0, .to = 1, .rows = 30}, {.from = 1, .to = 2, .rows = 5}};
   // Ranks 0 and 1: 30 rows of 100 bytes at 1 MB/s take 3 ms, one message 0.05 ms.
-  const std::vector<double> times = predicted_exchange_ms(plan, {1'000'000, 50});
+  plan.link = {1'000'000, 50};
+  std::vector<double> times = predicted_exchange_ms(plan);
   REQUIRE(times.size() == 2);
   CHECK(times[0] == Approx(3.05));
   CHECK(times[1] == Approx(0.35));
+  // By pair: the second one takes 5 * 100 bytes at 100 kB/s and 1 ms, so rank 1 sends for 6 ms.
+  plan.link = {};
+  plan.pairs[0].link = {1'000'000, 50};
+  plan.pairs[1].link = {100'000, 1000};
+  times = predicted_exchange_ms(plan);
+  CHECK(times[0] == Approx(6));
+  CHECK(times[1] == Approx(1.5));
 }
 
 TEST_CASE("a plan for ranks holds, and its parts are those of fewer ranks", "[plan][ranks]") {

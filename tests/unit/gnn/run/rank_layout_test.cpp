@@ -4,7 +4,9 @@
 #include "gnn/run/rank_layout.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <random>
 
@@ -55,15 +57,17 @@ std::vector<float> features_of(std::mt19937& random, std::int32_t nodes) {
 using Sums = std::map<std::int32_t, std::vector<float>>;
 
 void add_part(const Subgraph& part, const RankLayout& layout, const std::vector<float>& rows,
-              Sums& sums) {
+              bool is_max, Sums& sums) {
   for (std::int64_t i = 0; i < part.owned; ++i) {
-    std::vector<float> sum(kWidth, 0);
+    std::vector<float> sum(kWidth, is_max ? -1 : 0);
     for (std::int64_t e = part.offsets[static_cast<std::size_t>(i)];
          e < part.offsets[static_cast<std::size_t>(i) + 1]; ++e) {
       const std::int32_t local = part.sources[static_cast<std::size_t>(e)];
       const auto row = part.nodes[static_cast<std::size_t>(local)];
       for (std::int64_t c = 0; c < kWidth; ++c) {
-        sum[static_cast<std::size_t>(c)] += rows[static_cast<std::size_t>(row * kWidth + c)];
+        const float value = rows[static_cast<std::size_t>(row * kWidth + c)];
+        float& own = sum[static_cast<std::size_t>(c)];
+        own = is_max ? std::max(own, value) : own + value;
       }
     }
     const auto row = static_cast<std::size_t>(part.nodes[static_cast<std::size_t>(i)]);
@@ -78,14 +82,14 @@ struct Carried {
 };
 
 Carried carry(const Plan& plan, const CsrGraph& graph, const std::vector<std::int32_t>& part_of,
-              const std::vector<float>& x) {
+              const std::vector<float>& x, bool is_max = false) {
   const std::size_t ranks = plan.ranks->ranks.size();
   std::vector<RankLayout> layouts;
   std::vector<std::vector<float>> rows;
   std::vector<std::vector<float>> out;
   for (std::size_t r = 0; r < ranks; ++r) {
-    layouts.push_back(
-        lay_out_rank(plan, GraphRows(graph), part_of, static_cast<std::int32_t>(r), "plan.json"));
+    layouts.push_back(lay_out_rank(plan, GraphRows(graph), part_of, static_cast<std::int32_t>(r),
+                                   "plan.json", is_max));
     const RankLayout& layout = layouts.back();
     auto& own = rows.emplace_back(static_cast<std::size_t>(layout.row_count * kWidth), 0.0F);
     for (std::size_t i = 0; i < layout.own_nodes.size(); ++i) {
@@ -118,7 +122,7 @@ Carried carry(const Plan& plan, const CsrGraph& graph, const std::vector<std::in
       std::copy(in.begin(), in.end(), behind);
     }
     for (const Subgraph& part : layout.parts) {
-      add_part(part, layout, rows[r], carried.sums);
+      add_part(part, layout, rows[r], is_max, carried.sums);
       carried.edges += static_cast<std::int64_t>(part.sources.size());
     }
   }
@@ -176,6 +180,50 @@ TEST_CASE("any number of ranks gives every part the same bits", "[gnn][ranks]") 
       }
     }
   }
+}
+
+TEST_CASE("the largest rows are those of the whole graph on any number of ranks", "[gnn][ranks]") {
+  std::mt19937 random(17);
+  constexpr std::int32_t kNodes = 64;
+  for (int round = 0; round < 20; ++round) {
+    const CsrGraph graph = graph_of(random, kNodes, 60 + 20 * round);
+    std::vector<std::int32_t> part_of;
+    for (std::int32_t v = 0; v < kNodes; ++v) {
+      part_of.push_back(v < 8 ? v : static_cast<std::int32_t>(random() % 8));
+    }
+    const std::vector<float> x = features_of(random, kNodes);
+    Sums exact;
+    for (std::int32_t v = 0; v < kNodes; ++v) {
+      std::vector<float>& largest = exact[v] = std::vector<float>(kWidth, -1);
+      for (const std::int32_t u : graph.row(v)) {
+        for (std::int64_t c = 0; c < kWidth; ++c) {
+          float& own = largest[static_cast<std::size_t>(c)];
+          own = std::max(own, x[static_cast<std::size_t>(u * kWidth + c)]);
+        }
+      }
+    }
+    for (const std::int32_t ranks : {1, 2, 3, 4, 8}) {
+      const Plan plan = plan_for(graph, part_of, 8, ranks, true);
+      const Carried many = carry(plan, graph, part_of, x, true);
+      CHECK(many.sums == exact);
+      CHECK(many.rows == plan.ranks->rows());
+    }
+  }
+}
+
+TEST_CASE("not a number is larger than all numbers", "[gnn][ranks]") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> own{1, nan, -3, 2};
+  RowSums largest;
+  largest.take_largest();
+  largest.add({0, 2}, {{0, 0}, {1, 1}});
+  largest.add({0, 2}, {{0, 1}, {1, 3}});
+  largest.add({0, 2}, {{0, 2}, {0, 0}, {1, 3}});
+  std::vector<float> out(3);
+  largest.compute({own.data(), 4, nullptr, 1}, out.data(), 1);
+  CHECK(std::isnan(out[0]));
+  CHECK(std::isnan(out[1]));
+  CHECK(out[2] == 2);
 }
 
 TEST_CASE("a cover that leaves out an edge is refused", "[gnn][ranks]") {
