@@ -48,6 +48,11 @@ std::vector<Eltwise> functions_of(const Lowering& lowering, const Node& node) {
   if (role >= FusionRole::kAdd && role <= FusionRole::kDiv) {
     return {number_function(lowering, arguments)};
   }
+  if (role == FusionRole::kHardSigmoid) {
+    // The bounds first, so that the linear part is one with the quantization behind it.
+    return {{dnnl::algorithm::eltwise_clip, -3.0F, 3.0F},
+            {dnnl::algorithm::eltwise_linear, 1.0F / 6.0F, 0.5F}};
+  }
   return unary_functions(lowering, arguments);
 }
 

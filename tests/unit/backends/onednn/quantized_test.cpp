@@ -193,7 +193,7 @@ TEST_CASE("onednn: a convolution between conversions is one kernel", "[onednn][q
   const Case& each = GENERATE(from_range(std::begin(kConvolutions), std::end(kConvolutions)));
   const Quantization from = GENERATE(kAsymmetric, kPositive, kSigned);
   const Quantization to = GENERATE(kAsymmetric, kPositive, kSigned);
-  const std::string function = GENERATE("none", "relu", "hardswish");
+  const std::string function = GENERATE("none", "relu", "hardswish", "hardsigmoid");
   QuantizedModel model;
   const Array x = model.numbers("x", each.x, from, 1);
   const Array w = model.channel_weight("w", each.w, 2);
@@ -203,6 +203,10 @@ TEST_CASE("onednn: a convolution between conversions is one kernel", "[onednn][q
   if (function == "relu") y = model.node("f", "aten.relu.default", {"y"}, "", relu(y));
   if (function == "hardswish") {
     y = model.node("f", "aten.hardswish.default", {"y"}, "", hardswish(y));
+  }
+  if (function == "hardsigmoid") {
+    y = model.node("f", "aten.hardsigmoid.default", {"y"}, "",
+                   map_values(y, [](double v) { return std::clamp(v + 3, 0.0, 6.0) / 6; }));
   }
   model.quantize("q", function == "none" ? "y" : "f", y, to);
   check_kernels(model, {"convolution"});
