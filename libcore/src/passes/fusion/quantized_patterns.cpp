@@ -13,6 +13,7 @@
 // groups is a group of its own that needs no kernel. O(nodes + edges).
 #include <algorithm>
 
+#include "npu/ops/broadcast_runs.hpp"
 #include "npu/ops/moved_ops.hpp"
 #include "npu/ops/op_name.hpp"
 #include "passes/fusion/kernel_patterns.hpp"
@@ -105,9 +106,11 @@ class QuantizedMatcher {
     }
     if (role == Role::kAdd || role == Role::kSub || role == Role::kMul) {
       const Shape& shape = info(node.outputs.front()).shape;
-      return std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorId id) {
-        return is_activation(id, n) && info(id).shape == shape;
-      });
+      const auto has_shape = [&](TensorId id) { return info(id).shape == shape; };
+      return std::any_of(node.inputs.begin(), node.inputs.end(), has_shape) &&
+             std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorId id) {
+               return is_activation(id, n) && has_broadcast_runs(shape, info(id).shape);
+             });
     }
     if (role == Role::kCat) {
       return std::all_of(node.inputs.begin(), node.inputs.end(),
