@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "npu/ops/op_catalogue.hpp"
+#include "npu/ops/op_name.hpp"
 #include "npu/ops/schema.hpp"
 #include "ops/align_class.hpp"
 
@@ -34,14 +35,28 @@ bool is_graph_output(const Graph& graph, TensorId id) {
          graph.graph_outputs().end();
 }
 
-// A weight or a view of one, such as the `t` of an addmm's weight.
+// A weight, a view of one, such as the `t` of an addmm's weight, or one that was converted to
+// integers and back by constants, corrected by constants before.
 bool is_constant(const Graph& graph, TensorId id) {
+  const auto is_weight = [&](TensorId operand) {
+    return graph.tensor(operand).kind == TensorKind::kWeight;
+  };
+  bool was_converted = false;
   for (;;) {
     const TensorInfo& tensor = graph.tensor(id);
     if (tensor.kind == TensorKind::kWeight) return true;
     if (tensor.kind != TensorKind::kResult) return false;
     const Node& producer = graph.node(tensor.producer);
-    if (producer.inputs.size() != 1 || !is_alias_node(graph, producer)) return false;
+    if (producer.inputs.empty()) return false;
+    const bool is_view = producer.inputs.size() == 1 && is_alias_node(graph, producer);
+    const bool converts = is_quantization(producer.op_type) || is_dequantization(producer.op_type);
+    const bool is_changed = was_converted && (producer.op_type == "aten.add.Tensor" ||
+                                              producer.op_type == "aten.mul.Tensor");
+    const bool is_of_constants =
+        (converts || is_changed) &&
+        std::all_of(producer.inputs.begin() + 1, producer.inputs.end(), is_weight);
+    if (!is_view && !is_of_constants) return false;
+    was_converted = was_converted || converts;
     id = producer.inputs.front();
   }
 }
@@ -210,6 +225,17 @@ bool not_empty(const Candidate& candidate) {
          std::all_of(candidate.node.outputs.begin(), candidate.node.outputs.end(), has_elements);
 }
 
+bool three_dims(const Candidate& candidate) {
+  const auto fits = [&](TensorId id) {
+    const Shape& shape = candidate.graph.tensor(id).shape;
+    return std::count_if(shape.begin(), shape.end(),
+                         [](std::int64_t extent) { return extent > 1; }) <= 3 ||
+           is_constant(candidate.graph, id);
+  };
+  return std::all_of(candidate.node.inputs.begin(), candidate.node.inputs.end(), fits) &&
+         std::all_of(candidate.node.outputs.begin(), candidate.node.outputs.end(), fits);
+}
+
 struct PredicateRow {
   std::string_view name;
   bool (*holds)(const Candidate&);
@@ -242,6 +268,8 @@ constexpr PredicateRow kPredicates[] = {
     {"same_shape_operands", same_shape_operands, false, "operands broadcast",
      "all operands have one shape"},
     {"tensor_operands", tensor_operands, true, "scalar operand", "no scalar stands for a tensor"},
+    {"three_dims", three_dims, false, "more than three dimensions above 1",
+     "no operand or result but those made of weights has more than three dimensions above 1"},
     {"weights_are_constant", weights_are_constant, true, "weights are computed",
      "weight, bias and running statistics are weights of the model or views of them"},
 };
