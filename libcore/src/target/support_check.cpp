@@ -13,6 +13,7 @@
 #include <cmath>
 #include <utility>
 
+#include "npu/ops/byte_regions.hpp"
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/ops/op_name.hpp"
 #include "npu/ops/schema.hpp"
@@ -26,6 +27,12 @@ struct Candidate {
   NodeId id;
   const Node& node;
   const BoundNode* bound;  ///< null for an op that the catalogue does not know
+  bool is_narrowed;        ///< float64 counts as float32
+
+  DType dtype(TensorId tensor) const {
+    const DType stated = graph.tensor(tensor).dtype;
+    return is_narrowed && stated == DType::kFloat64 ? DType::kFloat32 : stated;
+  }
 };
 
 // ---- Predicates ----
@@ -78,8 +85,7 @@ bool weights_are_constant(const Candidate& candidate) {
 bool no_cast(const Candidate& candidate) {
   const Node& node = candidate.node;
   return !node.inputs.empty() && !node.outputs.empty() &&
-         candidate.graph.tensor(node.inputs.front()).dtype ==
-             candidate.graph.tensor(node.outputs.front()).dtype;
+         candidate.dtype(node.inputs.front()) == candidate.dtype(node.outputs.front());
 }
 
 bool eval_mode(const Candidate& candidate) {
@@ -142,7 +148,7 @@ bool mean_over_last_or_spatial(const Candidate& candidate) {
 bool one_floating_dtype(const Candidate& candidate) {
   std::optional<DType> seen;
   const auto agrees = [&](TensorId id) {
-    const DType dtype = candidate.graph.tensor(id).dtype;
+    const DType dtype = candidate.dtype(id);
     if (!is_floating_point(dtype)) return true;
     if (!seen) seen = dtype;
     return *seen == dtype;
@@ -154,7 +160,7 @@ bool one_floating_dtype(const Candidate& candidate) {
 bool one_dtype(const Candidate& candidate) {
   std::optional<DType> seen;
   const auto agrees = [&](TensorId id) {
-    const DType dtype = candidate.graph.tensor(id).dtype;
+    const DType dtype = candidate.dtype(id);
     if (!seen) seen = dtype;
     return *seen == dtype;
   };
@@ -308,14 +314,14 @@ std::string check_dtypes(const Candidate& candidate, const DTypeRule& rule) {
     }
   }
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    const DType dtype = candidate.graph.tensor(node.inputs[i]).dtype;
+    const DType dtype = candidate.dtype(node.inputs[i]);
     if (!contains(*allowed[i], dtype)) return fmt::format("dtype {}", dtype_name(dtype));
   }
   const auto result = rule.by_argument.find("result");
   const std::vector<DType>& of_results =
       result == rule.by_argument.end() ? rule.any : result->second;
   for (const TensorId id : node.outputs) {
-    const DType dtype = candidate.graph.tensor(id).dtype;
+    const DType dtype = candidate.dtype(id);
     if (!contains(of_results, dtype)) return fmt::format("dtype {}", dtype_name(dtype));
   }
   return {};
@@ -412,9 +418,7 @@ bool is_any_op(std::string_view op_type) {
          op_type == kChannelNorm;
 }
 
-}  // namespace
-
-SupportResult check_support(const Graph& graph, NodeId id, const Device& device) {
+SupportResult check_node(const Graph& graph, NodeId id, const Device& device, bool is_narrowed) {
   const Node& node = graph.node(id);
   const auto rules = device.rules_by_type.find(node.op_type);
   const bool has_rules = rules != device.rules_by_type.end();
@@ -426,7 +430,7 @@ SupportResult check_support(const Graph& graph, NodeId id, const Device& device)
   std::string reason;
   if (any) {
     // Arguments are not bound here: the backend has its own schemas.
-    const Candidate candidate{graph, id, node, nullptr};
+    const Candidate candidate{graph, id, node, nullptr, is_narrowed};
     const bool alias_only = !device.any_op;
     OpRule rule;
     if (!alias_only) {
@@ -445,7 +449,7 @@ SupportResult check_support(const Graph& graph, NodeId id, const Device& device)
     bound = BoundNode::try_bind(graph, node, op->schema, error);
     if (!bound) return {false, fmt::format("arguments do not bind: {}", error.text)};
   }
-  const Candidate candidate{graph, id, node, bound ? &*bound : nullptr};
+  const Candidate candidate{graph, id, node, bound ? &*bound : nullptr, is_narrowed};
   int furthest = -1;
   for (const std::size_t index : rules->second) {
     Outcome outcome = try_rule(candidate, device.rules[index]);
@@ -456,6 +460,20 @@ SupportResult check_support(const Graph& graph, NodeId id, const Device& device)
     }
   }
   return {false, std::move(reason)};
+}
+
+}  // namespace
+
+SupportResult check_support(const Graph& graph, NodeId id, const Device& device) {
+  if (device.narrows_float64) {
+    const std::vector<NodeId> region = byte_region(graph, id);
+    const bool runs_region =
+        !region.empty() && std::all_of(region.begin(), region.end(), [&](NodeId each) {
+          return check_node(graph, each, device, true).supported;
+        });
+    if (runs_region) return {true, {}};
+  }
+  return check_node(graph, id, device, false);
 }
 
 std::vector<PredicateSummary> predicates() {
