@@ -54,6 +54,11 @@ void GraphEditor::set_operand(NodeId node, std::size_t operand, std::string name
   operands_[{node, operand}] = {std::move(name), std::move(source)};
 }
 
+void GraphEditor::set_output(TensorId id, std::string name, TensorSource source) {
+  has_edits_ = true;
+  outputs_[id] = {std::move(name), std::move(source)};
+}
+
 void GraphEditor::remove(NodeId id) {
   has_edits_ = true;
   removed_[id] = 1;
@@ -122,7 +127,9 @@ void GraphEditor::commit() {
   Json document = std::move(graph_.document());
   Json& outputs = document["graph_outputs"];
   for (std::size_t i = 0; i < graph_.graph_outputs().size(); ++i) {
-    edit_mention(outputs[i], tensors_[graph_.graph_outputs()[i]]);
+    const TensorId id = graph_.graph_outputs()[i];
+    const auto own = outputs_.find(id);
+    edit_mention(outputs[i], own == outputs_.end() ? tensors_[id] : own->second);
   }
   document["nodes"] = std::move(nodes);
   Diagnostics diagnostics;

@@ -40,6 +40,8 @@ class GraphEditor {
   void set_source(TensorId id, TensorSource source);
   /// Makes one operand of one node read another tensor, whatever happens to the one that it read.
   void set_operand(NodeId node, std::size_t operand, std::string name, TensorSource source);
+  /// Makes a graph output another tensor, whatever happens to the one that it was.
+  void set_output(TensorId id, std::string name, TensorSource source);
   /// Removes a node. Readers of its results must get other operands, or other names by rename().
   void remove(NodeId id);
   /// Inserts a node object before node `place`; an id past the last one appends. Nodes inserted at
@@ -77,6 +79,7 @@ class GraphEditor {
   bool has_edits_ = false;
   bool unfold_ = false;
   std::map<std::pair<NodeId, std::size_t>, Edit> operands_;
+  std::map<TensorId, Edit> outputs_;
   std::map<NodeId, std::vector<Json>> inserted_;
   std::unordered_set<std::string> taken_;
   std::unordered_map<std::string, int> suffix_of_;  // the last one that a name was given

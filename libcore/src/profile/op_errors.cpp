@@ -16,6 +16,7 @@
 #include "npu/support/ids.hpp"
 #include "passes/quantize/precision_problem.hpp"
 #include "passes/quantize/precision_rewrite.hpp"
+#include "target/quantization_rules.hpp"
 #include "target/support_check.hpp"
 
 namespace npu {
@@ -32,6 +33,7 @@ class OpErrorMeter {
         ranges_(ranges),
         diagnostics_(diagnostics),
         problem_(quantize::build_precision_problem(*runs.graph, ranges)),
+        rules_(target_rules(*runs.target)),
         devices_(runs.devices) {
     for (const TensorInfo& tensor : runs.graph->tensors()) {
       if (tensor.kind != TensorKind::kWeight) continue;
@@ -83,10 +85,9 @@ class OpErrorMeter {
     plan.int8[unit] = 1;
     // Where an op in front takes the factors in, a multiplication has the same error.
     plan.smoothing = plan_smoothing(*runs_.graph, problem_, plan.int8, ranges_, 0);
-    const QuantizationRules rules;
     Graph graph = *runs_.graph;
     insert_conversions(graph, problem_, plan,
-                       choose_params(graph, problem_, plan, ranges_, {}, rules), ranges_, rules);
+                       choose_params(graph, problem_, plan, ranges_, {}, rules_), ranges_, rules_);
     return graph;
   }
 
@@ -145,6 +146,7 @@ class OpErrorMeter {
   const TensorRanges& ranges_;
   Diagnostics& diagnostics_;
   PrecisionProblem problem_;
+  QuantizationRules rules_;
   std::unordered_map<std::string, Tensor> by_name_;
   OpenDevices devices_;
   std::vector<std::vector<Tensor>> inputs_;  // by sample

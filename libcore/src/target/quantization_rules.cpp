@@ -25,6 +25,12 @@ constexpr std::array<FormName, 2> kWeights{
     {{"int8 per-channel symmetric", {DType::kInt8, -127, 127, true}},
      {"int7 per-channel symmetric", {DType::kInt8, -63, 63, true}}}};
 
+// What is float unless a device says otherwise.
+constexpr std::string_view kFloat = "float";
+constexpr std::string_view kFloatBias = "float32";
+constexpr std::string_view kIntegerIo = "quantized";
+constexpr std::string_view kIntegerBias = "int32";
+
 template <std::size_t Size>
 const FormName* find_form(const std::array<FormName, Size>& forms, const Json* text) {
   const std::string* name = json_text(text);
@@ -46,6 +52,19 @@ void check_form(const std::array<FormName, Size>& forms, const Json& section, co
   faults.add(pointer + "/" + key, "expected one of " + names + ", found " + value_or_type(value));
 }
 
+void check_word(const Json& section, const char* key, std::string_view one, std::string_view other,
+                const std::string& pointer, FieldFaults& faults) {
+  const Json* value = find_member(section, key);
+  if (value == nullptr || *value == one || *value == other) return;
+  faults.add(pointer + "/" + key, "expected '" + std::string(one) + "' or '" + std::string(other) +
+                                      "', found " + value_or_type(value));
+}
+
+bool is_word(const Json& section, const char* key, std::string_view word) {
+  const Json* value = find_member(section, key);
+  return value != nullptr && *value == word;
+}
+
 }  // namespace
 
 std::optional<QuantizationRules> quantization_rules(const Target& target,
@@ -60,6 +79,7 @@ std::optional<QuantizationRules> quantization_rules(const Target& target,
   if (found == nullptr) return std::nullopt;
   const Json& section = *found;
   QuantizationRules rules;
+  rules.device = device;
   if (const FormName* form = find_form(kActivations, find_member(section, "activations"))) {
     rules.activations = form->form;
     rules.activations_text = form->name;
@@ -69,11 +89,16 @@ std::optional<QuantizationRules> quantization_rules(const Target& target,
     rules.weights_text = form->name;
   }
   rules.float_ops = member_flag(section, "float_ops").value_or(rules.float_ops);
+  rules.integer_biases = is_word(section, "bias", kIntegerBias);
+  rules.integer_io = is_word(section, "io", kIntegerIo);
   return rules;
 }
 
-QuantizationRules rules_of_machine(const Target& target, std::string& reason) {
+QuantizationRules target_rules(const Target& target) {
   constexpr std::string_view kCpuBackend = "onednn";
+  for (const Device& device : target.devices) {
+    if (const auto rules = quantization_rules(target, device.name)) return *rules;
+  }
   QuantizationRules rules;
   const bool is_here =
       std::any_of(target.devices.begin(), target.devices.end(),
@@ -81,16 +106,18 @@ QuantizationRules rules_of_machine(const Target& target, std::string& reason) {
   if (!is_here || adds_byte_products_exactly()) return rules;
   rules.weights = kWeights.back().form;
   rules.weights_text = kWeights.back().name;
-  reason = "weights have 7 bits, since this CPU has no VNNI";
+  rules.reason = "weights have 7 bits, since this CPU has no VNNI";
   return rules;
 }
 
 void check_quantization_rules(const Json& section, const std::string& file,
                               const std::string& pointer, Diagnostics& diagnostics) {
   FieldFaults faults(file, diagnostics);
-  faults.check_keys(section, pointer, {"activations", "weights", "float_ops"});
+  faults.check_keys(section, pointer, {"activations", "weights", "bias", "io", "float_ops"});
   check_form(kActivations, section, "activations", pointer, faults);
   check_form(kWeights, section, "weights", pointer, faults);
+  check_word(section, "bias", kFloatBias, kIntegerBias, pointer, faults);
+  check_word(section, "io", kFloat, kIntegerIo, pointer, faults);
   const Json* float_ops = find_member(section, "float_ops");
   if (float_ops != nullptr && !float_ops->is_boolean()) {
     faults.add(pointer + "/float_ops", "expected true or false, found " + value_or_type(float_ops));

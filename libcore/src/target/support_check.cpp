@@ -13,7 +13,9 @@
 #include <cmath>
 #include <utility>
 
+#include "npu/ops/byte_regions.hpp"
 #include "npu/ops/op_catalogue.hpp"
+#include "npu/ops/op_name.hpp"
 #include "npu/ops/schema.hpp"
 #include "ops/align_class.hpp"
 
@@ -25,6 +27,12 @@ struct Candidate {
   NodeId id;
   const Node& node;
   const BoundNode* bound;  ///< null for an op that the catalogue does not know
+  bool is_narrowed;        ///< float64 counts as float32
+
+  DType dtype(TensorId tensor) const {
+    const DType stated = graph.tensor(tensor).dtype;
+    return is_narrowed && stated == DType::kFloat64 ? DType::kFloat32 : stated;
+  }
 };
 
 // ---- Predicates ----
@@ -34,14 +42,28 @@ bool is_graph_output(const Graph& graph, TensorId id) {
          graph.graph_outputs().end();
 }
 
-// A weight or a view of one, such as the `t` of an addmm's weight.
+// A weight, a view of one, such as the `t` of an addmm's weight, or one that was converted to
+// integers and back by constants, corrected by constants before.
 bool is_constant(const Graph& graph, TensorId id) {
+  const auto is_weight = [&](TensorId operand) {
+    return graph.tensor(operand).kind == TensorKind::kWeight;
+  };
+  bool was_converted = false;
   for (;;) {
     const TensorInfo& tensor = graph.tensor(id);
     if (tensor.kind == TensorKind::kWeight) return true;
     if (tensor.kind != TensorKind::kResult) return false;
     const Node& producer = graph.node(tensor.producer);
-    if (producer.inputs.size() != 1 || !is_alias_node(graph, producer)) return false;
+    if (producer.inputs.empty()) return false;
+    const bool is_view = producer.inputs.size() == 1 && is_alias_node(graph, producer);
+    const bool converts = is_quantization(producer.op_type) || is_dequantization(producer.op_type);
+    const bool is_changed = was_converted && (producer.op_type == "aten.add.Tensor" ||
+                                              producer.op_type == "aten.mul.Tensor");
+    const bool is_of_constants =
+        (converts || is_changed) &&
+        std::all_of(producer.inputs.begin() + 1, producer.inputs.end(), is_weight);
+    if (!is_view && !is_of_constants) return false;
+    was_converted = was_converted || converts;
     id = producer.inputs.front();
   }
 }
@@ -63,8 +85,7 @@ bool weights_are_constant(const Candidate& candidate) {
 bool no_cast(const Candidate& candidate) {
   const Node& node = candidate.node;
   return !node.inputs.empty() && !node.outputs.empty() &&
-         candidate.graph.tensor(node.inputs.front()).dtype ==
-             candidate.graph.tensor(node.outputs.front()).dtype;
+         candidate.dtype(node.inputs.front()) == candidate.dtype(node.outputs.front());
 }
 
 bool eval_mode(const Candidate& candidate) {
@@ -127,7 +148,7 @@ bool mean_over_last_or_spatial(const Candidate& candidate) {
 bool one_floating_dtype(const Candidate& candidate) {
   std::optional<DType> seen;
   const auto agrees = [&](TensorId id) {
-    const DType dtype = candidate.graph.tensor(id).dtype;
+    const DType dtype = candidate.dtype(id);
     if (!is_floating_point(dtype)) return true;
     if (!seen) seen = dtype;
     return *seen == dtype;
@@ -139,7 +160,7 @@ bool one_floating_dtype(const Candidate& candidate) {
 bool one_dtype(const Candidate& candidate) {
   std::optional<DType> seen;
   const auto agrees = [&](TensorId id) {
-    const DType dtype = candidate.graph.tensor(id).dtype;
+    const DType dtype = candidate.dtype(id);
     if (!seen) seen = dtype;
     return *seen == dtype;
   };
@@ -210,6 +231,17 @@ bool not_empty(const Candidate& candidate) {
          std::all_of(candidate.node.outputs.begin(), candidate.node.outputs.end(), has_elements);
 }
 
+bool three_dims(const Candidate& candidate) {
+  const auto fits = [&](TensorId id) {
+    const Shape& shape = candidate.graph.tensor(id).shape;
+    return std::count_if(shape.begin(), shape.end(),
+                         [](std::int64_t extent) { return extent > 1; }) <= 3 ||
+           is_constant(candidate.graph, id);
+  };
+  return std::all_of(candidate.node.inputs.begin(), candidate.node.inputs.end(), fits) &&
+         std::all_of(candidate.node.outputs.begin(), candidate.node.outputs.end(), fits);
+}
+
 struct PredicateRow {
   std::string_view name;
   bool (*holds)(const Candidate&);
@@ -242,6 +274,8 @@ constexpr PredicateRow kPredicates[] = {
     {"same_shape_operands", same_shape_operands, false, "operands broadcast",
      "all operands have one shape"},
     {"tensor_operands", tensor_operands, true, "scalar operand", "no scalar stands for a tensor"},
+    {"three_dims", three_dims, false, "more than three dimensions above 1",
+     "no operand or result but those made of weights has more than three dimensions above 1"},
     {"weights_are_constant", weights_are_constant, true, "weights are computed",
      "weight, bias and running statistics are weights of the model or views of them"},
 };
@@ -280,14 +314,14 @@ std::string check_dtypes(const Candidate& candidate, const DTypeRule& rule) {
     }
   }
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    const DType dtype = candidate.graph.tensor(node.inputs[i]).dtype;
+    const DType dtype = candidate.dtype(node.inputs[i]);
     if (!contains(*allowed[i], dtype)) return fmt::format("dtype {}", dtype_name(dtype));
   }
   const auto result = rule.by_argument.find("result");
   const std::vector<DType>& of_results =
       result == rule.by_argument.end() ? rule.any : result->second;
   for (const TensorId id : node.outputs) {
-    const DType dtype = candidate.graph.tensor(id).dtype;
+    const DType dtype = candidate.dtype(id);
     if (!contains(of_results, dtype)) return fmt::format("dtype {}", dtype_name(dtype));
   }
   return {};
@@ -384,9 +418,7 @@ bool is_any_op(std::string_view op_type) {
          op_type == kChannelNorm || op_type == "npu.segment_reduce";
 }
 
-}  // namespace
-
-SupportResult check_support(const Graph& graph, NodeId id, const Device& device) {
+SupportResult check_node(const Graph& graph, NodeId id, const Device& device, bool is_narrowed) {
   const Node& node = graph.node(id);
   const auto rules = device.rules_by_type.find(node.op_type);
   const bool has_rules = rules != device.rules_by_type.end();
@@ -398,7 +430,7 @@ SupportResult check_support(const Graph& graph, NodeId id, const Device& device)
   std::string reason;
   if (any) {
     // Arguments are not bound here: the backend has its own schemas.
-    const Candidate candidate{graph, id, node, nullptr};
+    const Candidate candidate{graph, id, node, nullptr, is_narrowed};
     const bool alias_only = !device.any_op;
     OpRule rule;
     if (!alias_only) {
@@ -417,7 +449,7 @@ SupportResult check_support(const Graph& graph, NodeId id, const Device& device)
     bound = BoundNode::try_bind(graph, node, op->schema, error);
     if (!bound) return {false, fmt::format("arguments do not bind: {}", error.text)};
   }
-  const Candidate candidate{graph, id, node, bound ? &*bound : nullptr};
+  const Candidate candidate{graph, id, node, bound ? &*bound : nullptr, is_narrowed};
   int furthest = -1;
   for (const std::size_t index : rules->second) {
     Outcome outcome = try_rule(candidate, device.rules[index]);
@@ -428,6 +460,20 @@ SupportResult check_support(const Graph& graph, NodeId id, const Device& device)
     }
   }
   return {false, std::move(reason)};
+}
+
+}  // namespace
+
+SupportResult check_support(const Graph& graph, NodeId id, const Device& device) {
+  if (device.narrows_float64) {
+    const std::vector<NodeId> region = byte_region(graph, id);
+    const bool runs_region =
+        !region.empty() && std::all_of(region.begin(), region.end(), [&](NodeId each) {
+          return check_node(graph, each, device, true).supported;
+        });
+    if (runs_region) return {true, {}};
+  }
+  return check_node(graph, id, device, false);
 }
 
 std::vector<PredicateSummary> predicates() {

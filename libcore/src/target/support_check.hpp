@@ -18,8 +18,9 @@ struct SupportResult {
   std::string reason;
 };
 
-/// Decides by op, dtypes, rank, number of operands and arguments, never by name alone. If all
-/// alternatives refuse, reports the reason of the one that got furthest.
+/// Decides by op, dtypes, rank, number of operands and arguments, never by name alone, and with all
+/// nodes of a byte_region() of a device that narrows_float64. If all alternatives refuse, reports
+/// the reason of the one that got furthest.
 SupportResult check_support(const Graph& graph, NodeId node, const Device& device);
 
 /// Whether a device runs all of some nodes; `nodes` is a range of NodeId.

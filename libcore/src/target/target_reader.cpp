@@ -89,6 +89,7 @@ class TargetReader {
                         "align",
                         "quantization",
                         "fusion",
+                        "narrows_float64",
                         "on_chip_bytes",
                         "memory_bytes",
                         "max_partition_flops",
@@ -151,6 +152,8 @@ class TargetReader {
     if (const Json* rates = find_member(json, "op_rates")) {
       read_op_rates(*rates, pointer + "/op_rates", device);
     }
+    device.narrows_float64 =
+        fields_.flag(json, pointer, "narrows_float64").value_or(device.narrows_float64);
     device.resident_weights =
         fields_.flag(json, pointer, "resident_weights").value_or(device.resident_weights);
     target.devices.push_back(std::move(device));

@@ -435,6 +435,42 @@ TEST_CASE("no_projection") {
   CHECK(reason(lstm(3), target) == "projection of the hidden state (proj_size)");
 }
 
+TEST_CASE("float64 between integers of 8 bits counts as float32 where a device says so") {
+  const std::string library = "quantized_decomposed.";
+  const Json integers{{"scale", 0.5},
+                      {"zero_point", 3},
+                      {"quant_min", 0},
+                      {"quant_max", 255},
+                      {"dtype", "torch.uint8"}};
+  Json real = integers;
+  real["out_dtype"] = "torch.float64";
+  const auto graph = [&](const std::string& op, bool leaves) {
+    test::GraphBuilder builder;
+    builder.input("q", {2, 4}, "uint8")
+        .node("x", library + "dequantize_per_tensor.default", {"q"}, Shape{2, 4}, real, "float64")
+        .node("y", op, {"x"}, Shape{2, 4}, Json::object(), "float64")
+        .node("r", library + "quantize_per_tensor.default", {"y"}, Shape{2, 4}, integers, "uint8")
+        .output("r");
+    if (leaves) builder.output("y");
+    return builder.build();
+  };
+  Target target = load_target("host");
+  Device& npu = target.devices.front();
+  const auto runs = [&](const Graph& all) {
+    std::string text;
+    for (const char* name : {"x", "y", "r"}) {
+      text += check_support(all, all.find_node(name), npu).supported ? '1' : '0';
+    }
+    return text;
+  };
+  CHECK(runs(graph("aten.sigmoid.default", false)) == "111");
+  CHECK(runs(graph("aten.sigmoid.default", true)) == "000");
+  // One that the device lacks keeps all of them from it.
+  CHECK(runs(graph("aten.special_i0.default", false)) == "000");
+  npu.narrows_float64 = false;
+  CHECK(runs(graph("aten.sigmoid.default", false)) == "000");
+}
+
 TEST_CASE("claims that pytorch-apple's kernels cannot keep are not made") {
   const Target target = load_target("pytorch-apple");
   CHECK(reason(conv(), target).empty());

@@ -369,8 +369,9 @@ inline constexpr auto kFields<QuantizedBinary> =
                     NPU_FIELD(QuantizedBinary, a_factor), NPU_FIELD(QuantizedBinary, b_factor),
                     NPU_FIELD(QuantizedBinary, a_zero), NPU_FIELD(QuantizedBinary, b_zero),
                     NPU_FIELD(QuantizedBinary, zero), NPU_FIELD(QuantizedBinary, least),
-                    NPU_FIELD(QuantizedBinary, most), NPU_FIELD(QuantizedBinary, count),
-                    NPU_FIELD(QuantizedBinary, isa));
+                    NPU_FIELD(QuantizedBinary, most), NPU_FIELD(QuantizedBinary, repeat),
+                    NPU_FIELD(QuantizedBinary, outer), NPU_FIELD(QuantizedBinary, inner_repeat),
+                    NPU_FIELD(QuantizedBinary, inner), NPU_FIELD(QuantizedBinary, isa));
 
 template <>
 inline constexpr auto kFields<Select> = std::make_tuple(

@@ -139,8 +139,10 @@ Footprint footprint(const QuantizedBinary& kernel) {
   require(std::isfinite(kernel.a_factor) && std::isfinite(kernel.b_factor),
           "a factor is not finite");
   require_isa(kernel.isa);
-  const Count count = at_least_one(kernel.count, "count");
-  return FootprintBuilder().read(count, 1).read(count, 1).write(count, 1).done();
+  const Count part = at_least_one(kernel.outer, "outer") * at_least_one(kernel.inner, "inner");
+  const Count count = part * at_least_one(kernel.repeat, "repeat") *
+                      at_least_one(kernel.inner_repeat, "inner_repeat");
+  return FootprintBuilder().read(count, 1).read(part, 1).write(count, 1).done();
 }
 
 }  // namespace npu::onednn

@@ -109,7 +109,8 @@ NPU_TARGET_AVX512 void dequantize_avx512(const Dequantize& call, const Run& run)
   dequantize_typed(call, run);
 }
 
-template <typename A, typename B, typename T, bool kMultiplies>
+/// `kIsOne`: one element of `b` for all of the run.
+template <typename A, typename B, typename T, bool kMultiplies, bool kIsOne>
 [[gnu::always_inline]] inline void binary_run(const QuantizedBinary& call, const Run& run) {
   const float a_factor = call.a_factor;
   const float b_factor = call.b_factor;
@@ -122,42 +123,49 @@ template <typename A, typename B, typename T, bool kMultiplies>
   const auto* __restrict b = static_cast<const B*>(run.other);
   auto* __restrict target = static_cast<T*>(run.target);
   const std::int64_t count = run.count;  // bytes that are written could be those of `run`
+  const float one = (static_cast<float>(b[0]) - b_zero) * b_factor;
   for (std::int64_t i = 0; i < count; ++i) {
     const float x = (static_cast<float>(a[i]) - a_zero) * a_factor;
-    const float y = (static_cast<float>(b[i]) - b_zero) * b_factor;
+    const float y = kIsOne ? one : (static_cast<float>(b[i]) - b_zero) * b_factor;
     const float number = rounded_number(kMultiplies ? x * y : x + y, low, high) + zero;
     target[i] = static_cast<T>(static_cast<std::int32_t>(number));
   }
 }
 
-template <typename A, typename B>
+template <typename A, typename B, bool kIsOne>
 [[gnu::always_inline]] inline void binary_to(const QuantizedBinary& call, const Run& run) {
   if (call.to == DType::kInt8) {
-    if (call.multiplies) return binary_run<A, B, std::int8_t, true>(call, run);
-    return binary_run<A, B, std::int8_t, false>(call, run);
+    if (call.multiplies) return binary_run<A, B, std::int8_t, true, kIsOne>(call, run);
+    return binary_run<A, B, std::int8_t, false, kIsOne>(call, run);
   }
-  if (call.multiplies) return binary_run<A, B, std::uint8_t, true>(call, run);
-  binary_run<A, B, std::uint8_t, false>(call, run);
+  if (call.multiplies) return binary_run<A, B, std::uint8_t, true, kIsOne>(call, run);
+  binary_run<A, B, std::uint8_t, false, kIsOne>(call, run);
 }
 
+template <bool kIsOne>
 [[gnu::always_inline]] inline void binary_typed(const QuantizedBinary& call, const Run& run) {
   using Signed = std::int8_t;
   using Unsigned = std::uint8_t;
   const bool b_is_signed = call.b_type == DType::kInt8;
   if (call.a_type == DType::kInt8) {
-    if (b_is_signed) return binary_to<Signed, Signed>(call, run);
-    return binary_to<Signed, Unsigned>(call, run);
+    if (b_is_signed) return binary_to<Signed, Signed, kIsOne>(call, run);
+    return binary_to<Signed, Unsigned, kIsOne>(call, run);
   }
-  if (b_is_signed) return binary_to<Unsigned, Signed>(call, run);
-  binary_to<Unsigned, Unsigned>(call, run);
+  if (b_is_signed) return binary_to<Unsigned, Signed, kIsOne>(call, run);
+  binary_to<Unsigned, Unsigned, kIsOne>(call, run);
 }
 
-void binary_anywhere(const QuantizedBinary& call, const Run& run) { binary_typed(call, run); }
-NPU_TARGET_AVX2 void binary_avx2(const QuantizedBinary& call, const Run& run) {
-  binary_typed(call, run);
+template <bool kIsOne>
+void binary_anywhere(const QuantizedBinary& call, const Run& run) {
+  binary_typed<kIsOne>(call, run);
 }
+template <bool kIsOne>
+NPU_TARGET_AVX2 void binary_avx2(const QuantizedBinary& call, const Run& run) {
+  binary_typed<kIsOne>(call, run);
+}
+template <bool kIsOne>
 NPU_TARGET_AVX512 void binary_avx512(const QuantizedBinary& call, const Run& run) {
-  binary_typed(call, run);
+  binary_typed<kIsOne>(call, run);
 }
 
 void look_up(const std::uint8_t* source, const std::uint8_t* table, std::uint8_t* target,
@@ -248,12 +256,35 @@ void ByteTable::run(const Operands& operands) const {
 }
 
 void QuantizedBinary::run(const Operands& operands) const {
-  const auto body = for_isa(isa, binary_anywhere, binary_avx2, binary_avx512);
-  share_range(count, kRun, threads_for(count >= kParallelElements),
-              [&](std::int64_t first, std::int64_t last) {
-                body(*this, {operands.a + first, operands.b + first, operands.target + first,
-                             last - first, 1.0F, 0.0F});
-              });
+  const std::int64_t rows = repeat * outer * inner_repeat;
+  const int threads = threads_for(rows * inner >= kParallelElements);
+  const auto piece = [&](std::int64_t first, std::int64_t other, std::int64_t count) {
+    return Run{operands.a + first, operands.b + other, operands.target + first, count, 1.0F, 0.0F};
+  };
+  if (rows == 1) {
+    const auto body =
+        for_isa(isa, binary_anywhere<false>, binary_avx2<false>, binary_avx512<false>);
+    return share_range(inner, kRun, threads, [&](std::int64_t first, std::int64_t last) {
+      body(*this, piece(first, first, last - first));
+    });
+  }
+  if (inner == 1) {
+    // Each element of b stands beside inner_repeat of a.
+    const auto body = for_isa(isa, binary_anywhere<true>, binary_avx2<true>, binary_avx512<true>);
+    const std::int64_t grain = std::max<std::int64_t>(1, kRun / inner_repeat);
+    return share_range(repeat * outer, grain, threads, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t row = first; row < last; ++row) {
+        body(*this, piece(row * inner_repeat, row % outer, inner_repeat));
+      }
+    });
+  }
+  const auto body = for_isa(isa, binary_anywhere<false>, binary_avx2<false>, binary_avx512<false>);
+  const std::int64_t grain = std::max<std::int64_t>(1, kRun / inner);
+  share_range(rows, grain, threads, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t row = first; row < last; ++row) {
+      body(*this, piece(row * inner, row / inner_repeat % outer * inner, inner));
+    }
+  });
 }
 
 }  // namespace npu::onednn

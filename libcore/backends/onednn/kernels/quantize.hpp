@@ -93,7 +93,8 @@ struct ByteTable {
 };
 
 /// target = clamp(round(a_factor * (a - a_zero) + b_factor * (b - b_zero)) + zero) or the product
-/// of the two terms instead of their sum, on bytes that lie alike.
+/// of the two terms instead of their sum, on bytes that lie alike: `a` is [repeat, outer,
+/// inner_repeat, inner], `b` [1, outer, 1, inner].
 struct QuantizedBinary {
   static constexpr std::string_view kName = "quantized-binary";
   DType a_type = DType::kUInt8;  ///< uint8 or int8, as the others
@@ -107,7 +108,10 @@ struct QuantizedBinary {
   std::int64_t zero = 0;
   std::int64_t least = 0;
   std::int64_t most = 255;
-  std::int64_t count = 0;
+  std::int64_t repeat = 1;
+  std::int64_t outer = 1;
+  std::int64_t inner_repeat = 1;
+  std::int64_t inner = 0;
   VectorIsa isa = VectorIsa::kAny;
 
   struct Operands {

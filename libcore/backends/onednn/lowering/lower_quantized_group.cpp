@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "lowering/quantized_op.hpp"
+#include "npu/ops/broadcast_runs.hpp"
 #include "npu/ops/moved_ops.hpp"
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/ops/op_name.hpp"
@@ -47,6 +49,11 @@ std::vector<Eltwise> functions_of(const Lowering& lowering, const Node& node) {
   const BoundNode arguments = bound(lowering.graph(), node);
   if (role >= FusionRole::kAdd && role <= FusionRole::kDiv) {
     return {number_function(lowering, arguments)};
+  }
+  if (role == FusionRole::kHardSigmoid) {
+    // The bounds first, so that the linear part is one with the quantization behind it.
+    return {{dnnl::algorithm::eltwise_clip, -3.0F, 3.0F},
+            {dnnl::algorithm::eltwise_linear, 1.0F / 6.0F, 0.5F}};
   }
   return unary_functions(lowering, arguments);
 }
@@ -153,41 +160,81 @@ Lowered<IntegerRange> bounds_of(const QuantizedOp& op) {
 
 namespace {
 
-/// A sum or product of two tensors of one shape.
+/// An operand that is broadcast, as it lies beside the other one.
+struct BroadcastPair {
+  Value whole;
+  Value part;
+  BroadcastRuns runs;
+};
+
+Lowered<BroadcastPair> lay_out(Lowering& lowering, const Value& whole, const Value& part) {
+  BroadcastPair pair{without_gaps(lowering, whole), part, {}};
+  const Shape shape = dimensions(pair.whole.layout);
+  if (dimensions(part.layout) == shape) {
+    pair.part = lowering.in_layout(part, with_type(pair.whole.layout, part.type));
+    pair.runs.inner = span_elements(pair.whole.layout);
+    return pair;
+  }
+  const bool has_channels = shape.size() >= 3 && shape.size() <= 5;
+  const bool is_last =
+      has_channels && pair.whole.layout == channels_last_layout(shape, pair.whole.type);
+  Shape full = dimensions(part.layout);
+  const auto runs = is_last ? broadcast_runs_of_channels(shape, full) : broadcast_runs(shape, full);
+  if (!runs) return NotFused{"an operand is broadcast along too many runs of dimensions"};
+  pair.runs = *runs;
+  if (!is_last) pair.whole = lowering.plain(pair.whole);
+  full.insert(full.begin(), shape.size() - full.size(), 1);
+  const Value reshaped = lowering.reshaped(part, full);
+  pair.part = is_last ? lowering.in_layout(reshaped, channels_last_layout(full, part.type))
+                      : lowering.plain(reshaped);
+  return pair;
+}
+
+/// A sum or product of two tensors, one of which may be broadcast.
 Lowered<Value> add_arithmetic(Lowering& lowering, const QuantizedOp& op) {
   const FusionRole role = fusion_role(op.node->op_type);
   const BoundNode node = bound(lowering.graph(), *op.node);
-  const auto a = quantized_source(lowering, op.node->inputs[0]);
-  if (!a) return a.refusal();
-  const auto b = quantized_source(lowering, op.node->inputs[1]);
-  if (!b) return b.refusal();
-  if (dimensions(a->value.layout) != dimensions(b->value.layout)) {
-    return NotFused{"an operand would have to be broadcast"};
-  }
+  const auto first = quantized_source(lowering, op.node->inputs[0]);
+  if (!first) return first.refusal();
+  const auto second = quantized_source(lowering, op.node->inputs[1]);
+  if (!second) return second.refusal();
+  QuantizedSource a = *first;
+  QuantizedSource b = *second;
   const float alpha =
       node.find("alpha") != nullptr ? static_cast<float>(node.number("alpha")) : 1.0F;
   const QuantizedTarget& target = *op.target;
   QuantizedBinary call;
   call.multiplies = role == FusionRole::kMul;
-  call.a_zero = a->zero_point;
-  call.b_zero = b->zero_point;
-  call.a_factor = a->scale / target.scale;
-  call.b_factor = call.multiplies ? b->scale : alpha * b->scale / target.scale;
+  call.a_factor = a.scale / target.scale;
+  call.b_factor = call.multiplies ? b.scale : alpha * b.scale / target.scale;
   if (role == FusionRole::kSub) call.b_factor = -call.b_factor;
+  const Shape& shape = lowering.shape(op.node->outputs.front());
+  if (dimensions(a.value.layout) != shape) {
+    std::swap(a, b);
+    std::swap(call.a_factor, call.b_factor);
+  }
+  if (dimensions(a.value.layout) != shape) {
+    return NotFused{"both operands are broadcast"};
+  }
   if (!std::isfinite(call.a_factor) || !std::isfinite(call.b_factor)) return kFarScales;
+  call.a_zero = a.zero_point;
+  call.b_zero = b.zero_point;
   call.zero = target.zero_point;
   const auto bounds = bounds_of(op);
   if (!bounds) return bounds.refusal();
   call.least = bounds->least;
   call.most = bounds->most;
-  const Value left = without_gaps(lowering, a->value);
-  const Value right = lowering.in_layout(b->value, with_type(left.layout, b->value.type));
-  call.a_type = left.type;
-  call.b_type = right.type;
+  const auto pair = lay_out(lowering, a.value, b.value);
+  if (!pair) return pair.refusal();
+  call.a_type = pair->whole.type;
+  call.b_type = pair->part.type;
   call.to = target.type;
-  call.count = span_elements(left.layout);
-  const Value result = lowering.temporary(target.type, with_type(left.layout, target.type));
-  lowering.add_kernel({left, right}, result, call);
+  call.repeat = pair->runs.repeat;
+  call.outer = pair->runs.outer;
+  call.inner_repeat = pair->runs.inner_repeat;
+  call.inner = pair->runs.inner;
+  const Value result = lowering.temporary(target.type, with_type(pair->whole.layout, target.type));
+  lowering.add_kernel({pair->whole, pair->part}, result, call);
   return result;
 }
 

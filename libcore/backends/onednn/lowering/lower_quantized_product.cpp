@@ -136,9 +136,19 @@ Lowered<Finish> finish_of(const QuantizedOp& op, float source_scale,
       return NotFused{"a scale is zero, or too small or large"};
     }
   }
+  // With oneDNN 2.6 the second of two linear functions has no effect if bounds are in between, so
+  // that one at the end becomes one with the quantization, and others are refused.
+  float factor = op.target ? 1.0F / op.target->scale : 1.0F;
+  float shift = 0.0F;
   for (const QuantizedStep& step : op.steps) {
     if (step.function) {
       const bool is_last = &step == &op.steps.back();
+      if (op.target && step.function->function == dnnl::algorithm::eltwise_linear) {
+        if (!is_last) return NotFused{"other functions are behind a linear one"};
+        shift = step.function->beta * factor;
+        factor *= step.function->alpha;
+        continue;
+      }
       if (at_once && is_last && is_in_range(*step.function, *op.target)) continue;
       append_function(finish.operations, *step.function, unit);
       continue;
@@ -153,7 +163,7 @@ Lowered<Finish> finish_of(const QuantizedOp& op, float source_scale,
   const QuantizedTarget& target = *op.target;
   using Algorithm = dnnl::algorithm;
   if (!at_once) {
-    finish.operations.append_eltwise(1.0F, Algorithm::eltwise_linear, 1.0F / target.scale, 0.0F);
+    finish.operations.append_eltwise(1.0F, Algorithm::eltwise_linear, factor, shift);
   }
   if (!target.is_whole()) {
     finish.operations.append_eltwise(1.0F, Algorithm::eltwise_clip,

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "lowering/promotion.hpp"
 #include "lowering/widened.hpp"
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/ops/op_name.hpp"
@@ -189,7 +190,11 @@ Value Lowering::weight(TensorId tensor) {
   const auto bytes = static_cast<std::size_t>(info.bytes());
   journal_.note([this] { plan_.weights.pop_back(); });
   plan_.weights.push_back(binding_of(info));
-  return {info.dtype, layout, add_buffer({BufferKind::kWeight, bytes, index, {}, {}, 0, false}), 0};
+  const Value value{info.dtype, layout,
+                    add_buffer({BufferKind::kWeight, bytes, index, {}, {}, 0, false}), 0};
+  const bool is_narrowed =
+      info.dtype == DType::kFloat64 && graph_->tensor(tensor).dtype == DType::kFloat32;
+  return is_narrowed ? cast_value(*this, value, DType::kFloat32) : value;
 }
 
 Value Lowering::stored(TensorId tensor) {

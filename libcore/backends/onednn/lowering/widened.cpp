@@ -2,44 +2,76 @@
 // float16: no CPU that oneDNN knows computes in it, so what a sub-IR states as float16 is computed
 // and kept as float32. Weights and inputs are converted when they are first read, results when they
 // leave; aten.to and its like round to float16 (lower_cast.cpp), other ops do not.
+//
+// float64 between integers of 8 bits: what a model states for exactness is computed on the
+// integers, or in float32, a step off at most.
 #include "lowering/widened.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
+#include "npu/ops/byte_regions.hpp"
+#include "npu/support/ids.hpp"
 #include "npu/support/json.hpp"
 
 namespace npu::onednn {
 
 namespace {
 
-void widen(Json& json) {
+void to_float32(Json& json, const std::vector<DType>& from) {
   if (json.is_array()) {
-    for (Json& element : json) widen(element);
+    for (Json& element : json) to_float32(element, from);
   } else if (json.is_object()) {
     for (auto& [key, value] : json.items()) {
       const bool is_dtype = key == "dtype" || key == "out_dtype";
       const auto* text = is_dtype ? value.get_ptr<const std::string*>() : nullptr;
       if (text == nullptr) {
-        widen(value);
-      } else if (parse_dtype(*text) == DType::kFloat16) {
+        to_float32(value, from);
+      } else if (const auto dtype = parse_dtype(*text);
+                 dtype && std::find(from.begin(), from.end(), *dtype) != from.end()) {
         value = text->starts_with("torch.") ? "torch.float32" : "float32";
       }
     }
   }
 }
 
+bool has_dtype(const Graph& graph, DType dtype) {
+  return std::any_of(graph.tensors().begin(), graph.tensors().end(),
+                     [&](const TensorInfo& tensor) { return tensor.dtype == dtype; });
+}
+
+/// Whether all tensors of float64 are between integers of 8 bits.
+bool has_byte_regions_alone(const Graph& graph) {
+  const auto is_double = [&](TensorId id) { return graph.tensor(id).dtype == DType::kFloat64; };
+  for (const NodeId id : ids_of<NodeId>(graph.nodes())) {
+    const Node& node = graph.node(id);
+    // Scales of float64 may be constants of any conversion.
+    if (std::any_of(node.outputs.begin(), node.outputs.end(), is_double) &&
+        byte_region(graph, id).empty()) {
+      return false;
+    }
+  }
+  return std::none_of(graph.graph_inputs().begin(), graph.graph_inputs().end(), is_double);
+}
+
 }  // namespace
 
 std::optional<Graph> widened(const Graph& graph) {
-  const bool has_float16 =
-      std::any_of(graph.tensors().begin(), graph.tensors().end(),
-                  [](const TensorInfo& tensor) { return tensor.dtype == DType::kFloat16; });
-  if (!has_float16) return std::nullopt;
+  std::vector<DType> from;
+  if (has_dtype(graph, DType::kFloat16)) from.push_back(DType::kFloat16);
+  const auto is_computed_double = [](const TensorInfo& tensor) {
+    return tensor.dtype == DType::kFloat64 && tensor.kind != TensorKind::kWeight;
+  };
+  if (std::any_of(graph.tensors().begin(), graph.tensors().end(), is_computed_double) &&
+      has_byte_regions_alone(graph)) {
+    from.push_back(DType::kFloat64);
+  }
+  if (from.empty()) return std::nullopt;
   Json document = parse_json(write_graph(graph), graph.file);
   for (auto& [key, value] : document.items()) {
-    if (key != "constants" && key != "npu") widen(value);
+    if (key != "constants" && key != "npu") to_float32(value, from);
   }
   return read_valid_graph(write_document(document), graph.file);
 }

@@ -83,6 +83,7 @@ struct Device {
   std::map<DType, double> peak_flops;  ///< FLOP/s
   double memory_bandwidth = 0;         ///< bytes/s
   double launch_overhead_us = 0;       ///< per partition
+  bool narrows_float64 = false;        ///< in a byte_region(): counts as float32
   bool resident_weights = false;       ///< predicted times ignore the traffic of weights
   double node_overhead_us = 0;         ///< per node that is not an alias
   std::vector<OpRate> op_rates;        ///< the first that matches a node applies

@@ -13,6 +13,7 @@
 // groups is a group of its own that needs no kernel. O(nodes + edges).
 #include <algorithm>
 
+#include "npu/ops/broadcast_runs.hpp"
 #include "npu/ops/moved_ops.hpp"
 #include "npu/ops/op_name.hpp"
 #include "passes/fusion/kernel_patterns.hpp"
@@ -27,6 +28,9 @@ constexpr std::size_t kMostQuantizedNodes = 16;
 bool is_function(Role role) {
   return (is_activation(role) && role != Role::kRareActivation) || role == Role::kUnary;
 }
+
+/// What stands for bytes; float64 on devices alone that compute with it as with float32.
+bool is_real(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kFloat64; }
 
 bool pads_with_number(const Node& node) {
   const Json* mode = find_member(node.attrs(), "mode");
@@ -61,8 +65,8 @@ class QuantizedMatcher {
     if (n < 0 || !is_dequantization(builder_.node(n).op_type)) return -1;
     if (builder_.node(n).device != builder_.node(reader).device) return -1;
     const Node& node = builder_.node(n);
-    const bool is_plain = !node.inputs.empty() && is_byte(info(node.inputs.front()).dtype) &&
-                          info(id).dtype == DType::kFloat32;
+    const bool is_plain =
+        !node.inputs.empty() && is_byte(info(node.inputs.front()).dtype) && is_real(info(id).dtype);
     return is_plain ? n : -1;
   }
 
@@ -91,7 +95,7 @@ class QuantizedMatcher {
   bool takes_numbers(std::int32_t n) const {
     const Node& node = builder_.node(n);
     const Role role = builder_.facts(n).role;
-    if (info(node.outputs.front()).dtype != DType::kFloat32) return false;
+    if (!is_real(info(node.outputs.front()).dtype)) return false;
     if (is_product(role)) {
       // addmm(bias, left, right)
       const std::size_t left = node.op_type.starts_with("aten.addmm") ? 1 : 0;
@@ -105,9 +109,11 @@ class QuantizedMatcher {
     }
     if (role == Role::kAdd || role == Role::kSub || role == Role::kMul) {
       const Shape& shape = info(node.outputs.front()).shape;
-      return std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorId id) {
-        return is_activation(id, n) && info(id).shape == shape;
-      });
+      const auto has_shape = [&](TensorId id) { return info(id).shape == shape; };
+      return std::any_of(node.inputs.begin(), node.inputs.end(), has_shape) &&
+             std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorId id) {
+               return is_activation(id, n) && has_broadcast_runs(shape, info(id).shape);
+             });
     }
     if (role == Role::kCat) {
       return std::all_of(node.inputs.begin(), node.inputs.end(),
@@ -166,7 +172,7 @@ class QuantizedMatcher {
     const TensorInfo& result = info(node.outputs.front());
     return builder_.facts(above).role == Role::kConv &&
            builder_.facts(n).role == Role::kBatchNorm && node.inputs.front() == value &&
-           result.shape == info(value).shape && result.dtype == DType::kFloat32 &&
+           result.shape == info(value).shape && is_real(result.dtype) &&
            std::all_of(node.inputs.begin() + 1, node.inputs.end(),
                        [&](TensorId id) { return is_weight(builder_, id); });
   }
@@ -174,7 +180,7 @@ class QuantizedMatcher {
   bool is_step(std::int32_t n, TensorId value, bool may_add) const {
     const Node& node = builder_.node(n);
     const TensorInfo& result = info(node.outputs.front());
-    if (result.shape != info(value).shape || result.dtype != DType::kFloat32) return false;
+    if (result.shape != info(value).shape || !is_real(result.dtype)) return false;
     const Role role = builder_.facts(n).role;
     if (node.inputs.size() == 1) return is_function(role);
     if (!may_add || role != Role::kAdd || node.inputs.size() != 2) return false;

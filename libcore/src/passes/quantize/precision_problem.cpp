@@ -4,13 +4,15 @@
 // A product with a weight takes the batch norm behind it, whose factors only change the scales of
 // its channels, and one activation, which runs on the accumulator; a sum takes an activation. What
 // they take has no other reader and is no output of the graph, so that no tensor inside a unit ever
-// becomes integers. An attention reads queries, keys and values as integers. O(nodes + edges).
+// becomes integers. An attention reads queries, keys and values as integers, a matrix product of
+// two activations both. An activation function that nothing takes is a table. O(nodes + edges).
 #include "passes/quantize/precision_problem.hpp"
 
 #include <algorithm>
 #include <array>
 #include <string_view>
 
+#include "npu/ops/broadcast_runs.hpp"
 #include "npu/ops/moved_ops.hpp"
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/ops/op_name.hpp"
@@ -73,6 +75,20 @@ bool is_sum(const Node& node) {
   return alpha == nullptr || alpha->is_null() || json_number(*alpha).value_or(0) == 1;
 }
 
+/// A matrix product without a third operand, whose factors are no weights of the model.
+bool is_activation_product(const Graph& graph, const Node& node) {
+  const std::string_view name = functional_name(node.op_type);
+  return (name == "matmul" || name == "mm" || name == "bmm") && node.inputs.size() == 2 &&
+         std::none_of(node.inputs.begin(), node.inputs.end(),
+                      [&](TensorId id) { return is_weight(graph, id); });
+}
+
+/// One that kernels compute by a table of 256 numbers.
+bool is_table(const Node& node) {
+  const FusionRole role = fusion_role(node.op_type);
+  return is_activation(role) && role != FusionRole::kRareActivation && node.inputs.size() == 1;
+}
+
 class ProblemBuilder {
  public:
   ProblemBuilder(const Graph& graph, const TensorRanges& ranges) : graph_(graph), ranges_(ranges) {
@@ -109,11 +125,16 @@ class ProblemBuilder {
       unit.kind = UnitKind::kSum;
     } else if (fusion_role(node.op_type) == FusionRole::kAttention) {
       unit.kind = UnitKind::kAttention;
+    } else if (is_activation_product(graph_, node)) {
+      unit.kind = UnitKind::kProduct;
     } else if (keeps_scale(graph_, node)) {
       unit.kind = UnitKind::kSameScale;
+    } else if (is_table(node)) {
+      unit.kind = UnitKind::kFunction;
     }
     if (unit.kind == UnitKind::kWeighted) take(unit, &ProblemBuilder::is_norm_behind);
-    if (unit.kind == UnitKind::kWeighted || unit.kind == UnitKind::kSum) {
+    if (unit.kind == UnitKind::kWeighted || unit.kind == UnitKind::kSum ||
+        unit.kind == UnitKind::kProduct) {
       take(unit, &ProblemBuilder::is_activation_behind);
     }
     const auto index = static_cast<std::int32_t>(problem_.units.size());
@@ -132,7 +153,8 @@ class ProblemBuilder {
     const bool reads_once =
         std::count(node.inputs.begin(), node.inputs.end(), last.outputs.front()) == 1 &&
         node.inputs.front() == last.outputs.front();
-    if (reads_once && node.outputs.size() == 1 && (this->*is_taken)(unit, node)) {
+    const bool is_here = node.device == graph_.node(unit.members.back()).device;
+    if (is_here && reads_once && node.outputs.size() == 1 && (this->*is_taken)(unit, node)) {
       unit.members.push_back(reader);
     }
   }
@@ -224,12 +246,14 @@ class ProblemBuilder {
       }
     }
     if (integers.empty()) return "no operand of float32";
-    if (unit.kind == UnitKind::kSameScale) {
+    if (gives_integers(unit.kind)) {
       const std::int32_t result = problem_.value_of[index_of(node.outputs.front())];
       if (result < 0) return "no float32 result";
       return problem_.values[index_of(result)].why_not;
     }
     if (unit.kind == UnitKind::kAttention) return attention_obstacle(node);
+    if (unit.kind == UnitKind::kProduct) return product_obstacle(node);
+    if (unit.kind == UnitKind::kSum) return sum_obstacle(node);
     return unit.kind == UnitKind::kWeighted ? weight_obstacle(node) : std::string();
   }
 
@@ -256,6 +280,26 @@ class ProblemBuilder {
       if (!is_float32(graph_, node.inputs[i])) return "its mask is not of float32";
     }
     return {};
+  }
+
+  /// A matrix on the right is for all rows on the left; of others there is one for each on the
+  /// left.
+  std::string product_obstacle(const Node& node) const {
+    const Shape& left = graph_.tensor(node.inputs[0]).shape;
+    const Shape& right = graph_.tensor(node.inputs[1]).shape;
+    if (left.empty() || right.size() < 2) return "its right factor is no matrix";
+    const bool has_same_batch =
+        left.size() == right.size() && std::equal(left.begin(), left.end() - 2, right.begin());
+    return right.size() == 2 || has_same_batch ? std::string() : "its factors have other batches";
+  }
+
+  std::string sum_obstacle(const Node& node) const {
+    const Shape& shape = graph_.tensor(node.outputs.front()).shape;
+    const Shape& a = graph_.tensor(node.inputs[0]).shape;
+    const Shape& b = graph_.tensor(node.inputs[1]).shape;
+    if (a != shape && b != shape) return "both operands are broadcast";
+    const bool has_runs = has_broadcast_runs(shape, a) && has_broadcast_runs(shape, b);
+    return has_runs ? std::string() : "an operand is broadcast along too many runs of dimensions";
   }
 
   std::string weight_obstacle(const Node& node) const {

@@ -16,8 +16,20 @@ enum class UnitKind : std::uint8_t {
   kWeighted,   ///< a product with a weight: int8 pays
   kSum,        ///< adds or multiplies two activations, each with its own scale
   kAttention,  ///< a scaled dot product attention: products on integers, softmax in float
+  kProduct,    ///< a matrix product of two activations
+  kFunction,   ///< an activation function by itself: a table of all integers
   kSameScale   ///< moves, compares or averages numbers: its integers have its operands' scale
 };
+
+/// Whether the result of an int8 unit is integers even if floats alone are read: kernels that give
+/// floats are those of products.
+constexpr bool gives_integers(UnitKind kind) noexcept {
+  return kind == UnitKind::kSameScale || kind == UnitKind::kFunction;
+}
+/// Whether both factors of its products are activations, of more than 7 bits.
+constexpr bool multiplies_activations(UnitKind kind) noexcept {
+  return kind == UnitKind::kAttention || kind == UnitKind::kProduct;
+}
 
 /// Which precisions a unit may have.
 enum class Allowed : std::uint8_t { kFloat, kInt8, kBoth };
@@ -38,6 +50,7 @@ struct Value {
   std::int32_t producer = -1;         ///< unit; -1: a graph input
   std::vector<std::int32_t> readers;  ///< units, ascending
   bool is_output = false;             ///< of the graph
+  bool leaves_as_integers = false;    ///< an output whose integers leave the device if it has some
   std::string why_not;                ///< why it has no form of integers; empty: it can have one
 };
 

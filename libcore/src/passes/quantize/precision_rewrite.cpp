@@ -21,6 +21,8 @@
 namespace npu::quantize {
 namespace {
 
+constexpr const char* kPerTensor = "per_tensor";
+
 /// Classes of values with one scale.
 class ScaleClasses {
  public:
@@ -62,7 +64,10 @@ class PairInserter {
       if (!smoothed.into.valid()) multiply(smoothed);
     }
     for (std::size_t u = 0; u < problem_.units.size(); ++u) {
-      if (is_product(problem_, u)) products_.add(problem_.units[u], plan_.int8[u] != 0);
+      if (!is_product(problem_, u)) continue;
+      const bool is_int8 = plan_.int8[u] != 0;
+      products_.add(problem_.units[u], is_int8,
+                    is_int8 ? operand_scale(problem_.units[u], params) : 0);
     }
     products_.divide_norms();
     for (const NodeId id : ids_of<NodeId>(graph_.nodes())) {
@@ -88,6 +93,22 @@ class PairInserter {
            !plan_.smoothing.values[found->second].into.valid();
   }
 
+  /// That of the integers which a product with a weight reads.
+  double operand_scale(const Unit& unit, const std::vector<QuantParams>& params) const {
+    const NodeId product = unit.members.front();
+    if (is_multiplied(product)) {
+      const std::size_t place = plan_.smoothing.of_product.at(product);
+      return multiplied_params(plan_.smoothing.values[place]).scale;
+    }
+    const TensorId operand = graph_.node(product).inputs[integer_operands(graph_, unit).front()];
+    return params[index_of(problem_.value_of[index_of(operand)])].scale;
+  }
+
+  QuantParams multiplied_params(const SmoothedValue& smoothed) const {
+    return quant_params(divided_range(*smoothed.range, smoothed.range->factors),
+                        rules_.activations);
+  }
+
   NodeId behind(TensorId id) const {
     const TensorInfo& tensor = graph_.tensor(id);
     return tensor.producer.valid() ? NodeId{tensor.producer.value + 1} : NodeId{0};
@@ -97,21 +118,33 @@ class PairInserter {
     const Value& each = problem_.values[value];
     const TensorInfo& tensor = graph_.tensor(each.tensor);
     const bool is_made_int8 = each.producer >= 0 && plan_.int8[index_of(each.producer)] != 0;
-    const bool keeps_scale =
-        is_made_int8 && problem_.units[index_of(each.producer)].kind == UnitKind::kSameScale;
+    const bool has_integers =
+        is_made_int8 && gives_integers(problem_.units[index_of(each.producer)].kind);
     const auto reads_pair = [&](NodeId reader) {
       return is_int8(reader) && !is_multiplied(reader);
     };
-    if (!keeps_scale &&
+    const bool leaves = is_made_int8 && each.leaves_as_integers;
+    if (!has_integers && !leaves &&
         std::none_of(tensor.consumers.begin(), tensor.consumers.end(), reads_pair)) {
       return;  // its readers multiply first
     }
-    const Mention pair = add_pair(each.tensor, writer_.mention(each.tensor), params);
+    const IntegerPair pair = add_pair(each.tensor, writer_.mention(each.tensor), params);
+    const auto reads_floats = [&](NodeId reader) { return !is_int8(reader); };
+    // What computes in float is elsewhere if a device passes integers alone, and so is its
+    // dequantization.
+    Mention elsewhere = pair.floats;
+    if (rules_.integer_io && is_made_int8 &&
+        std::any_of(tensor.consumers.begin(), tensor.consumers.end(), reads_pair) &&
+        (leaves || std::any_of(tensor.consumers.begin(), tensor.consumers.end(), reads_floats))) {
+      elsewhere = add_floats(writer_, behind(each.tensor), writer_.mention(each.tensor),
+                             {pair.integers}, kPerTensor, attrs_of(params), rules_.activations);
+    }
     for (const NodeId reader : tensor.consumers) {
       if (!is_multiplied(reader) && (is_made_int8 || is_int8(reader))) {
-        redirect(reader, each.tensor, pair);
+        redirect(reader, each.tensor, is_int8(reader) ? pair.floats : elsewhere);
       }
     }
+    if (leaves) editor_.set_output(each.tensor, elsewhere.name, elsewhere.source);
   }
 
   void multiply(const SmoothedValue& smoothed) {
@@ -119,17 +152,18 @@ class PairInserter {
     const std::vector<float>& factors = smoothed.range->factors;
     const Mention scaled = writer_.multiplied(behind(id), writer_.mention(id), inverse_of(factors),
                                               smoothed.range->channels.axis);
-    const QuantParams params =
-        quant_params(divided_range(*smoothed.range, factors), rules_.activations);
-    const Mention pair = add_pair(id, scaled, params);
-    for (const NodeId product : smoothed.products) redirect(product, id, pair);
+    const Mention floats = add_pair(id, scaled, multiplied_params(smoothed)).floats;
+    for (const NodeId product : smoothed.products) redirect(product, id, floats);
   }
 
   /// Behind the producer of `id`.
-  Mention add_pair(TensorId id, const Mention& tensor, const QuantParams& params) {
-    return add_integer_pair(writer_, behind(id), tensor, {}, "per_tensor",
-                            {{"scale", params.scale}, {"zero_point", params.zero_point}},
+  IntegerPair add_pair(TensorId id, const Mention& tensor, const QuantParams& params) {
+    return add_integer_pair(writer_, behind(id), tensor, {}, kPerTensor, attrs_of(params),
                             rules_.activations);
+  }
+
+  static Json attrs_of(const QuantParams& params) {
+    return {{"scale", params.scale}, {"zero_point", params.zero_point}};
   }
 
   void redirect(NodeId reader, TensorId tensor, const Mention& to) {
@@ -154,11 +188,13 @@ std::vector<char> integer_values(const PrecisionProblem& problem, const std::vec
   std::vector<char> result(problem.values.size(), 0);
   for (std::size_t v = 0; v < result.size(); ++v) {
     const Value& value = problem.values[v];
-    const bool keeps_scale = value.producer >= 0 && int8[index_of(value.producer)] != 0 &&
-                             problem.units[index_of(value.producer)].kind == UnitKind::kSameScale;
+    const bool is_made = value.producer >= 0 && int8[index_of(value.producer)] != 0 &&
+                         gives_integers(problem.units[index_of(value.producer)].kind);
     const bool is_read = std::any_of(value.readers.begin(), value.readers.end(),
                                      [&](std::int32_t unit) { return int8[index_of(unit)] != 0; });
-    result[v] = keeps_scale || is_read ? 1 : 0;
+    const bool leaves =
+        value.leaves_as_integers && value.producer >= 0 && int8[index_of(value.producer)] != 0;
+    result[v] = is_made || leaves || is_read ? 1 : 0;
   }
   return result;
 }

@@ -11,8 +11,8 @@
 
 namespace npu::quantize {
 
-/// Which values have integers: those that an int8 unit reads, and those that one of kind kSameScale
-/// makes.
+/// Which values have integers: those that an int8 unit reads, those that one which
+/// gives_integers makes, and those that leave the device as integers.
 std::vector<char> integer_values(const PrecisionProblem& problem, const std::vector<char>& int8);
 
 /// A choice of precisions with all that its document needs.

@@ -103,7 +103,8 @@ class TimePredictor {
     // The second product of an attention has two rows of bytes for each row of weights.
     constexpr double kRowsOfAttention = 1.5;
     if (unit.kind == UnitKind::kAttention) return int8_ratio(device) / kRowsOfAttention;
-    const bool is_product = unit.kind == UnitKind::kWeighted && id == unit.members.front();
+    const bool has_product = unit.kind == UnitKind::kWeighted || unit.kind == UnitKind::kProduct;
+    const bool is_product = has_product && id == unit.members.front();
     return is_product ? int8_ratio(device) : kBytesRatio;
   }
 
@@ -117,7 +118,7 @@ class TimePredictor {
       // A product writes floats itself: only their bytes count.
       const bool is_written =
           !to_int8 && producer != nullptr &&
-          (producer->kind == UnitKind::kWeighted || producer->kind == UnitKind::kAttention);
+          (producer->kind == UnitKind::kWeighted || multiplies_activations(producer->kind));
       return (is_written ? 0 : fit->latency_us) +
              (fit->bytes_per_s > 0 ? 1e6 * bytes / fit->bytes_per_s : 0);
     }

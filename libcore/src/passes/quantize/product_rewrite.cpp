@@ -18,6 +18,9 @@ namespace {
 
 constexpr std::string_view kLibrary = "quantized_decomposed.";
 
+// The ends are the largest integers of 32 bits that float32 has, too, so that none is rounded up.
+constexpr QuantForm kIntegerBias{DType::kInt32, -2147483520, 2147483520, true};
+
 double number_or(const Node& node, const char* key, double absent) {
   const Json* value = find_member(node.attrs(), key);
   return value == nullptr ? absent : json_number(*value).value_or(0);
@@ -38,22 +41,38 @@ std::vector<float> inverse_of(const std::vector<float>& factors) {
   return inverse;
 }
 
-Mention add_integer_pair(ConstantWriter& writer, NodeId place, const Mention& tensor,
-                         const std::vector<Mention>& more, const std::string& form, Json attrs,
-                         const QuantForm& integers) {
+namespace {
+
+Json attrs_of(Json attrs, const QuantForm& integers) {
   attrs["quant_min"] = integers.low;
   attrs["quant_max"] = integers.high;
   attrs["dtype"] = "torch." + std::string(dtype_name(integers.dtype));
-  std::vector<Mention> inputs{tensor};
-  inputs.insert(inputs.end(), more.begin(), more.end());
-  const std::string suffix = form + ".default";
+  return attrs;
+}
+
+std::string node_type(const std::string& name, const std::string& form) {
+  return std::string(kLibrary) + name + "_" + form + ".default";
+}
+
+}  // namespace
+
+IntegerPair add_integer_pair(ConstantWriter& writer, NodeId place, const Mention& tensor,
+                             const std::vector<Mention>& more, const std::string& form,
+                             const Json& attrs, const QuantForm& integers) {
+  std::vector<Mention> operands{tensor};
+  operands.insert(operands.end(), more.begin(), more.end());
   Mention like = tensor;
   like.dtype = integers.dtype;
-  const Mention numbers = writer.add_node(
-      place, tensor.name + "_q", std::string(kLibrary) + "quantize_" + suffix, inputs, like, attrs);
-  inputs.front() = numbers;
-  return writer.add_node(place, tensor.name + "_dq", std::string(kLibrary) + "dequantize_" + suffix,
-                         inputs, tensor, attrs);
+  operands.front() = writer.add_node(place, tensor.name + "_q", node_type("quantize", form),
+                                     operands, like, attrs_of(attrs, integers));
+  return {operands.front(), add_floats(writer, place, tensor, operands, form, attrs, integers)};
+}
+
+Mention add_floats(ConstantWriter& writer, NodeId place, const Mention& tensor,
+                   const std::vector<Mention>& operands, const std::string& form, Json attrs,
+                   const QuantForm& integers) {
+  return writer.add_node(place, tensor.name + "_dq", node_type("dequantize", form), operands,
+                         tensor, attrs_of(std::move(attrs), integers));
 }
 
 ProductRewriter::Factors ProductRewriter::factors_of(NodeId node) const {
@@ -66,15 +85,22 @@ ProductRewriter::Factors ProductRewriter::factors_of(NodeId node) const {
   return factors;
 }
 
-void ProductRewriter::add(const Unit& unit, bool is_int8) {
+void ProductRewriter::add(const Unit& unit, bool is_int8, double operand_scale) {
   const NodeId node = unit.members.front();
   const Factors factors = factors_of(node);
+  std::vector<double> sum_scales;
   if (is_int8 || factors.in != nullptr || factors.out != nullptr) {
-    const Mention weight = is_int8 ? weight_pair(node, factors) : scaled_weight(node, factors);
+    const WeightPair* pair = is_int8 ? &weight_pair(node, factors) : nullptr;
+    const Mention weight = pair != nullptr ? pair->mention : scaled_weight(node, factors);
     editor_.set_operand(node, weight_operand(graph_, graph_.node(node))->operand, weight.name,
                         weight.source);
+    if (pair != nullptr && rules_.integer_biases) {
+      for (const double scale : pair->scales) {
+        sum_scales.push_back(double{static_cast<float>(operand_scale * scale)});
+      }
+    }
   }
-  rewrite_bias(unit, is_int8, factors);
+  rewrite_bias(unit, is_int8, factors, sum_scales);
 }
 
 Mention ProductRewriter::scaled_weight(NodeId node, const Factors& factors) {
@@ -100,7 +126,8 @@ Mention ProductRewriter::scaled_weight(NodeId node, const Factors& factors) {
   return known->second = result;
 }
 
-Mention ProductRewriter::weight_pair(NodeId node, const Factors& factors) {
+const ProductRewriter::WeightPair& ProductRewriter::weight_pair(NodeId node,
+                                                                const Factors& factors) {
   const Node& product = graph_.node(node);
   const WeightOperand weight = *weight_operand(graph_, product);
   const auto [known, is_new] =
@@ -112,7 +139,7 @@ Mention ProductRewriter::weight_pair(NodeId node, const Factors& factors) {
   const ProductRange* factored = is_factored ? ranges_.find_product(product.name) : nullptr;
   const std::vector<float>& low = is_factored ? factored->factored_low : plain.low;
   const std::vector<float>& high = is_factored ? factored->factored_high : plain.high;
-  Json scales = Json::array();
+  std::vector<double>& scales = known->second.scales;
   for (std::size_t c = 0; c < low.size(); ++c) {
     const double by = factors.out == nullptr ? 1.0 : double{factors.out->range->factors[c]};
     const NumberRange range{double{low[c]} / by, double{high[c]} / by};
@@ -122,10 +149,22 @@ Mention ProductRewriter::weight_pair(NodeId node, const Factors& factors) {
   const Shape shape{static_cast<std::int64_t>(scales.size())};
   const Mention tensor = scaled_weight(node, factors);
   const std::vector<Mention> more{
-      writer_.add_constant(name + "_scales", shape, DType::kFloat32, std::move(scales)),
+      writer_.add_constant(name + "_scales", shape, DType::kFloat32, scales),
       writer_.add_constant(name + "_zero_points", shape, DType::kInt64, zeros)};
-  return known->second = add_integer_pair(writer_, node, tensor, more, "per_channel",
-                                          {{"axis", weight.axis}}, rules_.weights);
+  known->second.mention = add_integer_pair(writer_, node, tensor, more, "per_channel",
+                                           {{"axis", weight.axis}}, rules_.weights)
+                              .floats;
+  return known->second;
+}
+
+Mention ProductRewriter::integer_bias(NodeId node, const Mention& bias,
+                                      const std::vector<double>& sum_scales) {
+  const std::vector<std::int64_t> zeros(sum_scales.size(), 0);
+  const std::vector<Mention> more{
+      writer_.add_constant(bias.name + "_scales", bias.shape, DType::kFloat32, sum_scales),
+      writer_.add_constant(bias.name + "_zero_points", bias.shape, DType::kInt64, zeros)};
+  return add_integer_pair(writer_, node, bias, more, "per_channel", {{"axis", 0}}, kIntegerBias)
+      .floats;
 }
 
 std::vector<float> ProductRewriter::correction_of(const Unit& unit, const Factors& factors) const {
@@ -147,20 +186,29 @@ std::vector<float> ProductRewriter::correction_of(const Unit& unit, const Factor
   return correction;
 }
 
-void ProductRewriter::rewrite_bias(const Unit& unit, bool is_int8, const Factors& factors) {
+void ProductRewriter::rewrite_bias(const Unit& unit, bool is_int8, const Factors& factors,
+                                   const std::vector<double>& sum_scales) {
   const NodeId id = unit.members.front();
   const Node& node = graph_.node(id);
   const std::vector<float> correction =
       is_int8 ? correction_of(unit, factors) : std::vector<float>{};
   const auto place = bias_operand(graph_, node);
   const auto channels = static_cast<std::int64_t>(correction.size());
+  // A norm's kernel has to know the bias in front of it.
+  const bool has_norm = unit.members.size() > 1 &&
+                        functional_name(graph_.node(unit.members[1]).op_type) == "batch_norm";
+  const auto has_sum_scale = [&](const Mention& bias) {
+    return !has_norm && !sum_scales.empty() &&
+           bias.shape == Shape{static_cast<std::int64_t>(sum_scales.size())};
+  };
   if (!place) {
     // None may have been said in attrs, which a tensor cannot follow.
     const bool is_free = find_member(node.attrs(), "bias") == nullptr &&
                          find_member(node.attrs(), "_none_args") == nullptr;
     if (correction.empty() || !is_free) return;
-    const Mention bias =
+    Mention bias =
         writer_.add_constant(node.name + "_correction", {channels}, DType::kFloat32, correction);
+    if (has_sum_scale(bias)) bias = integer_bias(id, bias, sum_scales);
     editor_.json(id)["inputs"].push_back(bias.json());
     corrected_.push_back(node.name);
     return;
@@ -170,15 +218,13 @@ void ProductRewriter::rewrite_bias(const Unit& unit, bool is_int8, const Factors
   if (factors.out != nullptr) {
     bias = writer_.multiplied(id, bias, inverse_of(factors.out->range->factors), 0);
   }
-  // A norm's kernel has to know the bias in front of it.
-  const bool has_norm = unit.members.size() > 1 &&
-                        functional_name(graph_.node(unit.members[1]).op_type) == "batch_norm";
   if (!correction.empty() && bias.shape == Shape{channels} && !has_norm) {
     const Mention by =
         writer_.add_constant(node.name + "_correction", {channels}, DType::kFloat32, correction);
     bias = writer_.add_node(id, name + "_corrected", "aten.add.Tensor", {bias, by}, bias);
     corrected_.push_back(node.name);
   }
+  if (has_sum_scale(bias)) bias = integer_bias(id, bias, sum_scales);
   if (bias.name != name) editor_.set_operand(id, *place, bias.name, bias.source);
 }
 

@@ -79,7 +79,11 @@ class Quantizer {
     check_model(graph_, ranges_);
     read_target();
     problem_ = quantize::build_precision_problem(graph_, ranges_);
-    keep_attention_in_float();
+    keep_activations_in_float();
+    if (result_.options.full) forbid_float();
+    for (Value& value : problem_.values) {
+      value.leaves_as_integers = rules_.integer_io && value.is_output;
+    }
     solve();
     name_nodes();
     check_full();
@@ -113,27 +117,33 @@ class Quantizer {
       target_ = load_target("host");
     }
     if (!target_) return;
-    bool has_section = false;
-    for (const Device& device : target_->devices) {
-      const auto rules = quantization_rules(*target_, device.name);
-      if (!rules) continue;
-      rules_ = *rules;
-      device_ = device.name;
-      has_section = true;
-      break;
-    }
-    if (!has_section) rules_ = rules_of_machine(*target_, result_.weights_reason);
+    rules_ = target_rules(*target_);
+    result_.weights_reason = rules_.reason;
     if (!rules_.float_ops) result_.options.full = true;
   }
 
-  /// Its products have no operand of 7 bits.
-  void keep_attention_in_float() {
+  /// Products of two activations have no operand of 7 bits.
+  void keep_activations_in_float() {
     if (rules_.weights.high >= kWholeBytes) return;
     for (Unit& unit : problem_.units) {
-      if (unit.kind != UnitKind::kAttention || unit.allowed == quantize::Allowed::kFloat) continue;
+      if (!multiplies_activations(unit.kind) || unit.allowed == quantize::Allowed::kFloat) continue;
       unit.allowed = quantize::Allowed::kFloat;
       unit.reason = "products of two activations have more than 7 bits";
     }
+  }
+
+  /// Of ops of the device that can be int8, so that --full lists those alone that cannot.
+  void forbid_float() {
+    for (Unit& unit : problem_.units) {
+      if (unit.allowed != quantize::Allowed::kBoth || is_elsewhere(unit.members.front())) continue;
+      unit.allowed = quantize::Allowed::kInt8;
+      unit.reason = "all of the device is to be int8";
+    }
+  }
+
+  bool is_elsewhere(NodeId id) const {
+    const std::optional<std::string>& device = graph_.node(id).device;
+    return !rules_.device.empty() && device.has_value() && *device != rules_.device;
   }
 
   void solve() {
@@ -144,6 +154,7 @@ class Quantizer {
     if (cut.value == kInfiniteCapacity) throw std::logic_error("no choice of precisions");
     int8_ = int8_units(problem_, cut);
     move_conversions_up();
+    keep_functions_in_float(costs, cut.value);
     if (cost_of(problem_, costs, int8_) != cut.value) {
       throw std::logic_error("the choice of precisions does not cost what the cut does");
     }
@@ -174,12 +185,14 @@ class Quantizer {
     certificate_ = certificate_json({}, graph_, problem_, choice.costs, &choice);
   }
 
-  /// A view or a pool whose readers are all float may as well be float if that costs nothing: its
-  /// operand then leaves the integers, and the product in front of it writes floats.
+  /// A view, a pool or a function whose readers are all float may as well be float if that costs
+  /// nothing: its operand then leaves the integers, and the product in front of it writes floats.
   void move_conversions_up() {
     for (std::size_t u = problem_.units.size(); u-- > 0;) {
       const Unit& unit = problem_.units[u];
-      if (int8_[u] == 0 || unit.kind != UnitKind::kSameScale) continue;
+      if (int8_[u] == 0 || !gives_integers(unit.kind) || unit.allowed != quantize::Allowed::kBoth) {
+        continue;
+      }
       const Node& node = graph_.node(unit.members.front());
       const std::vector<std::size_t> operands = integer_operands(graph_, unit);
       const Value& result = value_of(node.outputs.front());
@@ -197,6 +210,23 @@ class Quantizer {
       if (is_made_as_int8 && !was_converted && result_was_converted) {
         int8_[u] = 0;
         problem_.units[u].reason = "read in float";
+      }
+    }
+  }
+
+  /// A function that is as well float rounds its result alone, not its operand.
+  void keep_functions_in_float(const quantize::PrecisionCosts& costs, std::int64_t least) {
+    for (std::size_t u = 0; u < problem_.units.size(); ++u) {
+      Unit& unit = problem_.units[u];
+      if (int8_[u] == 0 || unit.kind != UnitKind::kFunction ||
+          unit.allowed != quantize::Allowed::kBoth) {
+        continue;
+      }
+      int8_[u] = 0;
+      if (cost_of(problem_, costs, int8_) == least) {
+        unit.reason = "int8 needs no fewer conversions";
+      } else {
+        int8_[u] = 1;
       }
     }
   }
@@ -235,22 +265,33 @@ class Quantizer {
     if (flops > 0) result_.int8_macs = int8_flops / flops;
   }
 
+  /// Why a node keeps its device from being int8; empty if it does not.
+  std::string reason_of_float(NodeId id) const {
+    const QuantizedNode& node = result_.nodes[index_of(id)];
+    if (node.precision == Precision::kFloat) return node.reason;
+    if (node.precision == Precision::kInt8) return {};
+    for (const TensorId operand : graph_.node(id).inputs) {
+      const std::int32_t value = problem_.value_of[index_of(operand)];
+      if (value >= 0) return "reads '" + graph_.tensor(operand).name + "' in float32";
+    }
+    return {};
+  }
+
   void check_full() {
     if (!result_.options.full) return;
     std::int64_t count = 0;
     for (const NodeId id : ids_of<NodeId>(graph_.nodes())) {
       const QuantizedNode& node = result_.nodes[index_of(id)];
-      const std::optional<std::string>& device = graph_.node(id).device;
-      const bool is_elsewhere = !device_.empty() && device.has_value() && *device != device_;
-      if (node.precision != Precision::kFloat || is_elsewhere) continue;
+      if (is_elsewhere(id)) continue;
+      const std::string reason = reason_of_float(id);
+      if (reason.empty()) continue;
       ++count;
-      diagnostics_.error(graph_.location(id),
-                         "node '" + node.name + "' cannot be int8: " + node.reason);
+      diagnostics_.error(graph_.location(id), "node '" + node.name + "' cannot be int8: " + reason);
     }
     if (count == 0) return;
     throw Error(ErrorCode::kInfeasible,
                 std::to_string(count) + " ops keep " +
-                    (device_.empty() ? "the model" : "device '" + device_ + "'") +
+                    (rules_.device.empty() ? "the model" : "device '" + rules_.device + "'") +
                     " from being int8 as a whole; leave out --full to run them in float",
                 {.file = graph_.file});
   }
@@ -354,7 +395,6 @@ class Quantizer {
   QuantizeResult result_;
   std::optional<Target> target_;  // the document's, or one that was asked for
   bool is_tagged_ = false;
-  std::string device_;  // whose rules apply; empty: none has any
   QuantizationRules rules_;
   PrecisionProblem problem_;
   std::vector<char> int8_;  // by unit

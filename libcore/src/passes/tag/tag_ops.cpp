@@ -5,7 +5,8 @@
 // Output: the same graph with device and device_reason set, constants folded, and the target in
 //         `npu.target`.
 // Each node is decided alone, in list order, so O(nodes x devices x rules of the op); only getitem
-// nodes look at their producer, since a list of tensors cannot be sent from device to device. Views
+// nodes look at their producer, since a list of tensors cannot be sent from device to device, and
+// conversions at their neighbours, if a device takes integers alone. Views
 // and other zero-cost aliases are tagged as any op is, by the table: the contiguous strategy's
 // published counts rest on that, and mincut moves those that stand alone.
 #include <fnmatch.h>
@@ -25,6 +26,7 @@
 #include "npu/support/text.hpp"
 #include "passes/tag/ask_backends.hpp"
 #include "passes/tag/find_constants.hpp"
+#include "target/quantization_rules.hpp"
 #include "target/support_check.hpp"
 
 namespace npu {
@@ -57,7 +59,12 @@ class Tagger {
         target_(target),
         options_(options),
         diagnostics_(diagnostics),
-        answers_(answers) {}
+        answers_(answers) {
+    for (const Device& device : target.devices) {
+      const auto rules = quantization_rules(target, device.name);
+      if (rules && rules->integer_io) integer_devices_.insert(&device);
+    }
+  }
 
   // The device of every node, null where none runs it, whatever the faults.
   std::vector<const Device*> devices() {
@@ -170,9 +177,30 @@ class Tagger {
     return {};
   }
 
+  // Whether what a device that is passed integers alone would be passed, or would pass on, is
+  // float32: a conversion that stands between it and the rest of the model.
+  bool is_at_border(NodeId id, const Device& device) const {
+    const Node& node = graph_.node(id);
+    const auto runs = [&](NodeId other) { return check_support(graph_, other, device).supported; };
+    if (is_quantization(node.op_type) && !node.inputs.empty()) {
+      const TensorInfo& operand = graph_.tensor(node.inputs.front());
+      if (operand.kind == TensorKind::kWeight) return false;
+      return operand.kind != TensorKind::kResult || !runs(operand.producer);
+    }
+    if (!is_dequantization(node.op_type) || node.outputs.empty()) return false;
+    const TensorId result = node.outputs.front();
+    const std::vector<NodeId>& readers = graph_.tensor(result).consumers;
+    const auto& outputs = graph_.graph_outputs();
+    return std::find(outputs.begin(), outputs.end(), result) != outputs.end() ||
+           !std::all_of(readers.begin(), readers.end(), runs);
+  }
+
   // By the target's table, and then by the backend, if it was asked.
   SupportResult check_node(NodeId id, const Device& device) const {
     SupportResult result = check_support(graph_, id, device);
+    if (result.supported && integer_devices_.contains(&device) && is_at_border(id, device)) {
+      return {false, "only integers enter and leave"};
+    }
     if (!result.supported || answers_ == nullptr) return result;
     const std::string& refusal = answers_->refusal(device, id);
     return refusal.empty() ? result : SupportResult{false, refusal};
@@ -210,6 +238,7 @@ class Tagger {
   const TagOptions& options_;
   Diagnostics& diagnostics_;
   const BackendAnswers* answers_;
+  std::set<const Device*> integer_devices_;  // that pass and are passed integers alone
   std::vector<Tag> tags_;
   std::set<std::size_t> used_;
 };

@@ -32,24 +32,53 @@ const std::string kQuantizedOps = "quantized_decomposed.";
 /// A document whose activations are integers.
 class QuantizedGraph : public GraphBuilder {
  public:
+  /// In between are tensors of this dtype.
+  explicit QuantizedGraph(DType between = DType::kFloat32) : between_(between) {}
+
   /// Integers from the host as floats.
   QuantizedGraph& numbers(const std::string& name, const Shape& shape, const Numbers& as) {
     input("q_" + name, shape, std::string(dtype_name(as.dtype)));
-    node(name, kQuantizedOps + "dequantize_per_tensor.default", {"q_" + name}, shape, attrs_of(as));
+    node(name, kQuantizedOps + "dequantize_per_tensor.default", {"q_" + name}, shape,
+         with_result(attrs_of(as)), std::string(dtype_name(between_)));
     return *this;
   }
   /// int8 weights with a scale for each element of a dimension.
   QuantizedGraph& channel_weight(const std::string& name, const Shape& shape, std::int64_t axis) {
     const Shape channels{shape[static_cast<std::size_t>(axis)]};
-    weight("q_" + name, shape, "int8").weight("s_" + name, channels);
+    weight("q_" + name, shape, "int8");
+    weight("s_" + name, channels, std::string(dtype_name(between_)));
     weight("z_" + name, channels, "int64");
     node(name, kQuantizedOps + "dequantize_per_channel.default",
          {"p_q_" + name, "p_s_" + name, "p_z_" + name}, shape,
-         {{"axis", axis}, {"quant_min", -127}, {"quant_max", 127}, {"dtype", "torch.int8"}});
+         with_result(
+             {{"axis", axis}, {"quant_min", -127}, {"quant_max", 127}, {"dtype", "torch.int8"}}),
+         std::string(dtype_name(between_)));
+    return *this;
+  }
+  /// A bias of int32 with a scale for each element.
+  QuantizedGraph& integer_bias(const std::string& name, std::int64_t channels) {
+    weight("q_" + name, {channels}, "int32");
+    weight("s_" + name, {channels}, std::string(dtype_name(between_)));
+    weight("z_" + name, {channels}, "int64");
+    node(name, kQuantizedOps + "dequantize_per_channel.default",
+         {"p_q_" + name, "p_s_" + name, "p_z_" + name}, Shape{channels},
+         with_result({{"axis", 0},
+                      {"quant_min", -2147483648},
+                      {"quant_max", 2147483647},
+                      {"dtype", "torch.int32"}}),
+         std::string(dtype_name(between_)));
+    return *this;
+  }
+  QuantizedGraph& op(const std::string& name, const std::string& type,
+                     const std::vector<std::string>& operands, const Shape& shape,
+                     const Json& attrs = Json::object()) {
+    node(name, type, operands, shape, attrs, std::string(dtype_name(between_)));
     return *this;
   }
   QuantizedGraph& quantize(const std::string& from, const Shape& shape, const Numbers& to) {
-    node("result", kQuantizedOps + "quantize_per_tensor.default", {from}, shape, attrs_of(to),
+    Json attrs = attrs_of(to);
+    if (between_ == DType::kFloat64) attrs["divide_by_scale"] = true;
+    node("result", kQuantizedOps + "quantize_per_tensor.default", {from}, shape, attrs,
          std::string(dtype_name(to.dtype)));
     output("result");
     return *this;
@@ -64,6 +93,14 @@ class QuantizedGraph : public GraphBuilder {
             {"quant_max", most},
             {"dtype", "torch." + std::string(dtype_name(as.dtype))}};
   }
+  Json with_result(Json attrs) const {
+    if (between_ != DType::kFloat32) {
+      attrs["out_dtype"] = "torch." + std::string(dtype_name(between_));
+    }
+    return attrs;
+  }
+
+  DType between_;
 };
 
 /// Integers all over the range; scales and biases above 0; zero points of 0.
@@ -79,6 +116,10 @@ Tensor filled(const TensorInfo& info, unsigned seed) {
       values.as_mutable<std::int8_t>()[i] = static_cast<std::int8_t>(std::max(-127, byte - 128));
     } else if (info.dtype == DType::kFloat32) {
       values.as_mutable<float>()[i] = 0.001F * static_cast<float>(1 + byte % 7);
+    } else if (info.dtype == DType::kFloat64) {
+      values.as_mutable<double>()[i] = double{0.001F * static_cast<float>(1 + byte % 7)};
+    } else if (info.dtype == DType::kInt32) {
+      values.as_mutable<std::int32_t>()[i] = byte * 40 - 5000;
     }
   }
   return values;
@@ -404,6 +445,47 @@ TEST_CASE("onednn: both products of an attention are int8", "[onednn][quantized]
   CHECK(std::count(kernels.begin(), kernels.end(), "matmul") == 2);
   CHECK(has(kernels, "split-rows"));
   CHECK(kernels.back() == "attention-sum");
+}
+
+// As models with QLinearConv and its like are imported.
+TEST_CASE("onednn: ops between integers in float64 are int8 kernels", "[onednn][quantized]") {
+  const Numbers& to = GENERATE_REF(kUint8Numbers, kInt8Numbers);
+  QuantizedGraph graph(DType::kFloat64);
+  const Shape shape{2, 16, 6, 6};
+  graph.numbers("x", shape, kUint8Numbers);
+  Kernels wanted;
+  SECTION("a convolution with a bias") {
+    graph.channel_weight("w", {24, 16, 3, 3}, 0).integer_bias("b", 24);
+    graph.op("y", "aten.conv2d.default", {"x", "w", "b"}, {2, 24, 6, 6}, {{"padding", {1, 1}}});
+    graph.quantize("y", {2, 24, 6, 6}, to);
+    wanted = {"convolution"};
+  }
+  SECTION("a product of two tensors") {
+    graph.numbers("r", {2, 16, 6, 8}, kInt8Numbers);
+    graph.op("y", "aten.matmul.default", {"x", "r"}, {2, 16, 6, 8});
+    graph.quantize("y", {2, 16, 6, 8}, to);
+    wanted = {"matmul"};
+  }
+  SECTION("a sum") {
+    graph.numbers("r", shape, kInt8Numbers);
+    graph.op("y", "aten.add.Tensor", {"x", "r"}, shape);
+    graph.quantize("y", shape, to);
+    wanted = {"quantized-binary"};
+  }
+  SECTION("a function") {
+    graph.op("y", "aten.sigmoid.default", {"x"}, shape);
+    graph.quantize("y", shape, to);
+    wanted = {"byte-table"};
+  }
+  SECTION("a mean of planes") {
+    graph.op("y", "aten.mean.dim", {"x"}, {2, 16, 1, 1}, {{"dim", {2, 3}}, {"keepdim", true}});
+    graph.quantize("y", {2, 16, 1, 1}, to);
+    wanted = {"quantized-average"};
+  }
+  const Kernels found = check_numbers(graph, 0.02);
+  const bool is_product = wanted == Kernels{"convolution"} || wanted == Kernels{"matmul"};
+  if (is_product && !multiplies_int8()) return;
+  CHECK(found == wanted);
 }
 
 TEST_CASE("onednn: scales that are weights are numbers", "[onednn][quantized]") {

@@ -152,6 +152,27 @@ Array hardswish(const Array& x) {
   return map_values(x, [](double v) { return v * std::clamp(v + 3, 0.0, 6.0) / 6; });
 }
 
+/// A tensor of a shape that fits at the end, repeated.
+Array broadcast_to(const Array& x, const Shape& shape) {
+  Array result(shape);
+  for (std::size_t i = 0; i < result.values.size(); ++i) {
+    std::size_t rest = i;
+    std::size_t place = 0;
+    std::size_t step = 1;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      const auto extent = static_cast<std::size_t>(shape[shape.size() - 1 - d]);
+      const std::size_t at = rest % extent;
+      rest /= extent;
+      if (d >= x.shape.size()) continue;
+      const auto own = static_cast<std::size_t>(x.shape[x.shape.size() - 1 - d]);
+      if (own != 1) place += at * step;
+      step *= own;
+    }
+    result.values[i] = x.values[place];
+  }
+  return result;
+}
+
 constexpr Quantization kAsymmetric{0.0213, 131, NPU_UINT8, true};
 constexpr Quantization kPositive{0.0417, 0, NPU_UINT8, false};
 constexpr Quantization kSigned{0.0307, -5, NPU_INT8, false};
@@ -193,7 +214,7 @@ TEST_CASE("onednn: a convolution between conversions is one kernel", "[onednn][q
   const Case& each = GENERATE(from_range(std::begin(kConvolutions), std::end(kConvolutions)));
   const Quantization from = GENERATE(kAsymmetric, kPositive, kSigned);
   const Quantization to = GENERATE(kAsymmetric, kPositive, kSigned);
-  const std::string function = GENERATE("none", "relu", "hardswish");
+  const std::string function = GENERATE("none", "relu", "hardswish", "hardsigmoid");
   QuantizedModel model;
   const Array x = model.numbers("x", each.x, from, 1);
   const Array w = model.channel_weight("w", each.w, 2);
@@ -203,6 +224,10 @@ TEST_CASE("onednn: a convolution between conversions is one kernel", "[onednn][q
   if (function == "relu") y = model.node("f", "aten.relu.default", {"y"}, "", relu(y));
   if (function == "hardswish") {
     y = model.node("f", "aten.hardswish.default", {"y"}, "", hardswish(y));
+  }
+  if (function == "hardsigmoid") {
+    y = model.node("f", "aten.hardsigmoid.default", {"y"}, "",
+                   map_values(y, [](double v) { return std::clamp(v + 3, 0.0, 6.0) / 6; }));
   }
   model.quantize("q", function == "none" ? "y" : "f", y, to);
   check_kernels(model, {"convolution"});
@@ -356,6 +381,34 @@ TEST_CASE("onednn: ops between conversions need no floats", "[onednn][quantized]
                                zip_values(x, r, [](double a, double b) { return a * b; }));
     model.quantize("q", "y", y, to);
     CHECK(model.check() == Names{"quantized-binary"});
+  }
+  SECTION("a product with the gates of the channels") {
+    const bool is_first = GENERATE(false, true);
+    const Array g = model.numbers("g", {2, 19, 1, 1}, kSigned, 2);
+    const Array y = model.node(
+        "y", "aten.mul.Tensor",
+        is_first ? std::vector<std::string>{"g", "x"} : std::vector<std::string>{"x", "g"}, "",
+        zip_values(x, broadcast_to(g, shape), [](double a, double b) { return a * b; }));
+    model.quantize("q", "y", y, to);
+    CHECK(model.check() == Names{"quantized-binary"});
+  }
+  SECTION("a difference to one number for each channel of all samples") {
+    const Array g = model.numbers("g", {19, 1, 1}, kSigned, 2);
+    const Array y =
+        model.node("y", "aten.sub.Tensor", {"g", "x"}, "",
+                   zip_values(broadcast_to(g, shape), x, [](double a, double b) { return a - b; }));
+    model.quantize("q", "y", y, to);
+    CHECK(model.check() == Names{"quantized-binary"});
+  }
+  SECTION("two tensors that are both broadcast stay with floats") {
+    const Array c = model.numbers("c", {2, 19, 1, 1}, kSigned, 2);
+    const Array r = model.numbers("r", {1, 1, 6, 8}, kSigned, 3);
+    const Array y = model.node("y", "aten.mul.Tensor", {"c", "r"}, "",
+                               zip_values(broadcast_to(c, shape), broadcast_to(r, shape),
+                                          [](double a, double b) { return a * b; }));
+    model.quantize("q", "y", y, to);
+    const Names found = model.check();
+    CHECK(std::count(found.begin(), found.end(), "quantized-binary") == 0);
   }
   SECTION("a function") {
     model.node("y", "aten.hardswish.default", {"x"}, "", hardswish(x));

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <limits>
+#include <map>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -13,6 +16,8 @@
 #include "npu/passes/quantize.hpp"
 #include "npu/passes/tag.hpp"
 #include "npu/quant/weight_operand.hpp"
+#include "passes/quantize/precision_problem.hpp"
+#include "passes/quantize/precision_solve.hpp"
 
 namespace npu::test {
 namespace {
@@ -269,6 +274,190 @@ TEST_CASE("quantize: an attention that the kernels do not know stays float", "[q
   CHECK(reason_of(quantize(dropping), "attention") == "float: it has a dropout");
 }
 
+TEST_CASE("quantize: products of two activations", "[quantize]") {
+  const auto product = [](const Shape& left, const Shape& right, const Shape& result) {
+    return GraphBuilder()
+        .input("x", left)
+        .input("y", right)
+        .weight("u", {left.back(), left.back()})
+        .weight("v", {right.back(), right.back()})
+        .weight("w", {result.back(), result.back()})
+        .node("a", "aten.linear.default", {"x", "p_u"}, left)
+        .node("b", "aten.linear.default", {"y", "p_v"}, right)
+        .node("p", "aten.matmul.default", {"a", "b"}, result)
+        .node("s", "aten.sigmoid.default", {"p"})
+        .node("l", "aten.linear.default", {"s", "p_w"}, result)
+        .output("l")
+        .build();
+  };
+  Graph graph = product({2, 4, 8}, {2, 8, 6}, {2, 4, 6});
+  const QuantizeResult result = quantize(graph);
+  CHECK(reason_of(result, "p") == "int8: fewest conversions");
+  CHECK(reason_of(result, "s") == "int8: one kernel with 'p'");
+  CHECK(result.conversions.size() == 3);  // of both inputs and of the output
+  CHECK(result.int8_macs == 1.0);
+  CHECK_FALSE(verify_precisions(graph).empty());
+  Graph repeated = product({2, 4, 8}, {1, 8, 6}, {2, 4, 6});
+  CHECK(reason_of(quantize(repeated), "p") == "float: its factors have other batches");
+  Graph shared = product({2, 4, 8}, {8, 6}, {2, 4, 6});
+  CHECK(reason_of(quantize(shared), "p") == "int8: fewest conversions");
+}
+
+TEST_CASE("quantize: an activation function by itself is a table", "[quantize]") {
+  // Two read the sum, so that it takes neither.
+  Graph graph = GraphBuilder()
+                    .input("x", {1, 2, 4, 4})
+                    .weight("w", {2, 2, 1, 1})
+                    .weight("v", {2, 2, 1, 1})
+                    .node("conv", "aten.conv2d.default", {"x", "p_w"})
+                    .node("gate", "aten.sigmoid.default", {"conv"})
+                    .node("swish", "aten.mul.Tensor", {"conv", "gate"})
+                    .node("out", "aten.conv2d.default", {"swish", "p_v"})
+                    .output("out")
+                    .build();
+  const QuantizeResult result = quantize(graph);
+  CHECK(reason_of(result, "gate") == "int8: fewest conversions");
+  CHECK(result.conversions.size() == 2);
+  CHECK(graph.find_tensor("gate_q").valid());
+  CHECK_FALSE(verify_precisions(graph).empty());
+}
+
+TEST_CASE("quantize: a function whose result is read in float leaves the integers", "[quantize]") {
+  Graph graph = GraphBuilder()
+                    .input("x", {1, 2, 4, 4})
+                    .weight("w", {2, 2, 1, 1})
+                    .node("conv", "aten.conv2d.default", {"x", "p_w"})
+                    .node("gate", "aten.sigmoid.default", {"conv"})
+                    .node("soft", "aten.softmax.int", {"gate"}, {{"dim", 1}})
+                    .node("more", "aten.softmax.int", {"conv"}, {{"dim", 1}})
+                    .output("soft")
+                    .output("more")
+                    .build();
+  CHECK(reason_of(quantize(graph), "gate") == "float: fewest conversions");
+  // Of a graph input integers may as well be made behind it.
+  Graph first = GraphBuilder()
+                    .input("x", {2, 4})
+                    .weight("w", {4, 4})
+                    .node("gate", "aten.sigmoid.default", {"x"})
+                    .node("linear", "aten.linear.default", {"gate", "p_w"})
+                    .output("linear")
+                    .build();
+  const QuantizeResult result = quantize(first);
+  CHECK(reason_of(result, "gate") == "float: int8 needs no fewer conversions");
+  CHECK_FALSE(verify_precisions(first).empty());
+}
+
+TEST_CASE("quantize: operands that are broadcast", "[quantize]") {
+  const auto gated = [](const Shape& x, const Shape& y, const Shape& result) {
+    return GraphBuilder()
+        .input("x", x)
+        .input("y", y)
+        .weight("u", {x[1], x[1], 1, 1})
+        .weight("v", {y[1], y[1], 1, 1})
+        .weight("w", {3, 3, 1, 1})
+        .node("a", "aten.conv2d.default", {"x", "p_u"}, x)
+        .node("b", "aten.conv2d.default", {"y", "p_v"}, y)
+        .node("m", "aten.mul.Tensor", {"a", "b"}, result)
+        .node("c", "aten.conv2d.default", {"m", "p_w"}, result)
+        .output("c")
+        .build();
+  };
+  Graph gates = gated({2, 3, 4, 5}, {2, 3, 1, 1}, {2, 3, 4, 5});
+  CHECK(reason_of(quantize(gates), "m") == "int8: fewest conversions");
+  Graph both = gated({2, 3, 1, 1}, {1, 1, 4, 5}, {2, 3, 4, 5});
+  CHECK(reason_of(quantize(both), "m") == "float: both operands are broadcast");
+  Graph often = gated({2, 3, 4, 5}, {2, 1, 1, 5}, {2, 3, 4, 5});
+  CHECK(reason_of(quantize(often), "m") ==
+        "float: an operand is broadcast along too many runs of dimensions");
+}
+
+namespace {
+
+/// A convolution with a bias, a second one of its result, and a pool; `ends_in_float`: a softmax of
+/// the first one as well.
+Graph biased(bool ends_in_float) {
+  GraphBuilder builder;
+  builder.input("x", {1, 2, 4, 4})
+      .weight("w", {2, 2, 1, 1})
+      .weight("v", {2, 2, 1, 1})
+      .weight("c", {2})
+      .node("conv", "aten.conv2d.default", {"x", "p_w", "p_c"})
+      .node("next", "aten.conv2d.default", {"conv", "p_v"});
+  if (ends_in_float) {
+    builder.node("soft", "aten.softmax.int", {"conv"}, {{"dim", 1}}).output("soft");
+  }
+  return builder.output("next").build();
+}
+
+QuantizeResult quantize_for(Graph& graph, const std::string& target) {
+  QuantizeOptions options;
+  options.target = target;
+  return quantize(graph, options);
+}
+
+}  // namespace
+
+TEST_CASE("quantize: biases of 32 bits, and integers alone at the border", "[quantize]") {
+  Graph graph = biased(false);
+  const QuantizeResult result = quantize_for(graph, "edge-tpu-like");
+  CHECK(result.float_ops == 0);
+  CHECK(graph.tensor(graph.graph_outputs().front()).name == "next_dq");
+  const Node& conv = graph.node(graph.find_node("conv"));
+  REQUIRE(conv.inputs.size() == 3);
+  CHECK(graph.tensor(conv.inputs[2]).name == "p_c_dq");
+  const Node& bias = graph.node(graph.find_node("p_c_q"));
+  CHECK(bias.attrs().at("dtype") == "torch.int32");
+  // Activations have 2.55 / 255, weights 1.27 / 127.
+  const Json& scales = graph.document().at("constants").at("p_c_scales").at("data");
+  CHECK(scales.size() == 2);
+  CHECK(scales[0].get<double>() == double{static_cast<float>(double{0.01F} * double{0.01F})});
+  CHECK_FALSE(verify_precisions(graph).empty());
+  // On the device are all but the conversions of the input and of the output.
+  Diagnostics diagnostics;
+  tag_ops(graph, load_target("edge-tpu-like"), {}, diagnostics);
+  CHECK_FALSE(diagnostics.has_errors());
+  std::vector<std::string> elsewhere;
+  for (const Node& node : graph.nodes()) {
+    if (node.device != "edge") elsewhere.push_back(node.name);
+  }
+  CHECK(elsewhere == std::vector<std::string>{"x_q", "next_dq"});
+}
+
+TEST_CASE("quantize: what is read in float elsewhere has a conversion of its own", "[quantize]") {
+  Graph graph = biased(true);
+  Diagnostics diagnostics;
+  tag_ops(graph, load_target("ethos-u-like"), {}, diagnostics);
+  CHECK(graph.node(graph.find_node("soft")).device == "cpu");
+  quantize(graph);
+  CHECK(graph.node(graph.find_node("conv_dq")).device == "ethos");
+  CHECK(graph.node(graph.find_node("conv_dq_1")).device == "cpu");
+  const Node& soft = graph.node(graph.find_node("soft"));
+  CHECK(graph.tensor(soft.inputs.front()).name == "conv_dq_1");
+  CHECK_FALSE(verify_precisions(graph).empty());
+}
+
+TEST_CASE("quantize: a device without float names what keeps it from that", "[quantize]") {
+  Graph graph =
+      GraphBuilder()
+          .input("x", {2, 4})
+          .weight("w", {4, 4})
+          .node("linear", "aten.linear.default", {"x", "p_w"})
+          .node("soft", "aten.softmax.int", {"linear"}, {{"dim", 1}})
+          .node("best", "aten.argmax.default", {"linear"}, Shape{}, Json::object(), "int64")
+          .output("soft")
+          .output("best")
+          .build();
+  const TensorRanges ranges = ranges_of(graph);
+  QuantizeOptions options;
+  options.target = "ethos-u-like";
+  Diagnostics faults;
+  CHECK_THROWS_AS(quantize_model(graph, ranges, options, faults), Error);
+  CHECK(
+      errors_of(faults) ==
+      std::vector<std::string>{"/nodes/1: node 'soft' cannot be int8: float only: softmax.int",
+                               "/nodes/2: node 'best' cannot be int8: reads 'linear' in float32"});
+}
+
 TEST_CASE("quantize: without VNNI a target of this machine has weights of 7 bits", "[quantize]") {
   const char* before = std::getenv("NPU_MAX_ISA");
   const std::string limit = before == nullptr ? "" : before;
@@ -434,6 +623,104 @@ TEST_CASE("quantize: the certificate of the fewest conversions", "[quantize]") {
         "other ops read 'x' than the certificate says");
   CHECK(fault_with("/certificate/values/1/tensor", "x") ==
         "expected a tensor of the document that is listed once");
+}
+
+namespace {
+
+/// A random model of ops of every kind that int8 has or has not, on tensors of [1, 4, 4, 4].
+Graph random_model(std::mt19937& random, int ops) {
+  const auto below = [&](std::size_t bound) { return static_cast<std::size_t>(random() % bound); };
+  const Shape shape{1, 4, 4, 4};
+  GraphBuilder builder;
+  builder.input("x0", shape).input("x1", shape);
+  std::vector<std::string> names{"x0", "x1"};
+  std::vector<std::string> gates;
+  for (int i = 0; i < ops; ++i) {
+    const std::string name = "n" + std::to_string(i);
+    const std::string a = names[below(names.size())];
+    const std::string b = names[below(names.size())];
+    switch (below(10)) {
+      case 0:
+      case 1:
+        builder.weight("w" + name, {4, 4, 1, 1});
+        builder.node(name, "aten.conv2d.default", {a, "p_w" + name}, shape);
+        break;
+      case 2:
+        builder.node(name, "aten.relu.default", {a});
+        break;
+      case 3:
+        builder.node(name, "aten.sigmoid.default", {a});
+        break;
+      case 4:
+        builder.node(name, "aten.add.Tensor", {a, b});
+        break;
+      case 5:
+        builder.node(name, "aten.matmul.default", {a, b}, shape);
+        break;
+      case 6:
+        builder.node(name, "aten.max_pool2d.default", {a},
+                     {{"kernel_size", {3, 3}}, {"stride", {1, 1}}, {"padding", {1, 1}}});
+        break;
+      case 7:
+        builder.node(name, "aten.softmax.int", {a}, {{"dim", 1}});
+        break;
+      case 8:
+        builder.node("g" + name, "aten.mean.dim", {a}, Shape{1, 4, 1, 1},
+                     {{"dim", {2, 3}}, {"keepdim", true}});
+        builder.node(name, "aten.mul.Tensor", {b, "g" + name}, shape);
+        break;
+      default:
+        builder.node("c" + name, "aten.cat.default", {a, b}, Shape{1, 8, 4, 4}, {{"dim", 1}});
+        builder.node(name, "aten.slice.Tensor", {"c" + name}, shape,
+                     {{"dim", 1}, {"start", 2}, {"end", 6}, {"step", 1}});
+    }
+    names.push_back(name);
+    if (i + 1 < ops && below(5) == 0) builder.output(name);
+  }
+  return builder.output(names.back()).build();
+}
+
+std::int64_t fewest_conversions(const quantize::PrecisionProblem& problem) {
+  const quantize::PrecisionCosts costs = conversion_counts(problem);
+  std::vector<std::size_t> free;
+  std::vector<char> int8(problem.units.size());
+  for (std::size_t u = 0; u < int8.size(); ++u) {
+    int8[u] = problem.units[u].allowed == quantize::Allowed::kInt8 ? 1 : 0;
+    if (problem.units[u].allowed == quantize::Allowed::kBoth) free.push_back(u);
+  }
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (unsigned mask = 0; mask < 1U << free.size(); ++mask) {
+    for (std::size_t i = 0; i < free.size(); ++i) {
+      int8[free[i]] = static_cast<char>(mask >> i & 1U);
+    }
+    least = std::min(least, cost_of(problem, costs, int8));
+  }
+  return least;
+}
+
+}  // namespace
+
+TEST_CASE("quantize: the fewest conversions of random models", "[quantize]") {
+  std::mt19937 random(71);
+  std::map<std::string, int> int8;
+  for (int round = 0; round < 300; ++round) {
+    Graph graph = random_model(random, 1 + round % 7);
+    INFO("round " << round);
+    const TensorRanges ranges = ranges_of(graph);
+    const std::int64_t least = fewest_conversions(quantize::build_precision_problem(graph, ranges));
+    const QuantizeResult result = quantize(graph);
+    REQUIRE(result.cut == least);
+    REQUIRE(result.conversions.size() == static_cast<std::size_t>(least));
+    REQUIRE_FALSE(verify_precisions(graph).empty());
+    for (const QuantizedNode& node : result.nodes) {
+      int8[node.op_type] += node.precision == Precision::kInt8 ? 1 : 0;
+    }
+  }
+  for (const char* op : {"aten.conv2d.default", "aten.sigmoid.default", "aten.matmul.default",
+                         "aten.mul.Tensor", "aten.cat.default", "aten.max_pool2d.default"}) {
+    INFO(op);
+    CHECK(int8[op] > 2);
+  }
 }
 
 TEST_CASE("quantize: an error of less than a float's least step", "[quantize]") {

@@ -217,8 +217,12 @@ std::vector<Kernel> samples() {
   result.emplace_back(ByteTable{70, isa});
   QuantizedBinary binary;
   binary.b_type = DType::kInt8;
-  binary.count = 37;
+  binary.inner = 37;
   binary.isa = isa;
+  result.emplace_back(binary);
+  binary.repeat = 2;
+  binary.outer = 3;
+  binary.inner_repeat = 4;
   result.emplace_back(binary);
   QuantizedAverage mean_of_bytes;
   mean_of_bytes.batch = 2;

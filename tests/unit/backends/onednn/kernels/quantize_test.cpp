@@ -101,7 +101,7 @@ TEST_CASE("sums, products and tables of quantized numbers", "[onednn][kernels][q
     call.zero = 7;
     call.least = 5;
     call.most = 200;
-    call.count = 19;
+    call.inner = 19;
     call.isa = isa;
     Signed a(19);
     Bytes b(19);
@@ -127,6 +127,54 @@ TEST_CASE("sums, products and tables of quantized numbers", "[onednn][kernels][q
     for (std::size_t i = 0; i < every.size(); ++i) every[i] = static_cast<std::uint8_t>(i * 7);
     const Bytes found = run<std::uint8_t>(ByteTable{300, isa}, 300, every, table);
     for (std::size_t i = 0; i < every.size(); ++i) CHECK(found[i] == table[every[i]]);
+  }
+}
+
+TEST_CASE("quantized numbers beside some that are broadcast", "[onednn][kernels][quantize]") {
+  struct Runs {
+    std::int64_t repeat;
+    std::int64_t outer;
+    std::int64_t inner_repeat;
+    std::int64_t inner;
+  };
+  // The last two have more elements than one thread's piece.
+  const Runs runs =
+      GENERATE(Runs{1, 3, 5, 7}, Runs{2, 3, 35, 1}, Runs{4, 1, 1, 19}, Runs{2, 3, 4, 5},
+               Runs{1, 1, 40, 1}, Runs{3, 70, 130, 1}, Runs{2, 2, 90, 75});
+  for (const VectorIsa isa : test::instruction_sets(VectorIsa::kAny)) {
+    QuantizedBinary call;
+    call.b_type = DType::kInt8;
+    call.a_factor = 0.125F;
+    call.b_factor = 0.0625F;
+    call.a_zero = 90;
+    call.b_zero = -7;
+    call.zero = 100;
+    call.repeat = runs.repeat;
+    call.outer = runs.outer;
+    call.inner_repeat = runs.inner_repeat;
+    call.inner = runs.inner;
+    call.isa = isa;
+    const auto count =
+        static_cast<std::size_t>(runs.repeat * runs.outer * runs.inner_repeat * runs.inner);
+    Bytes a(count);
+    Signed b(static_cast<std::size_t>(runs.outer * runs.inner));
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<std::uint8_t>(i * i * 7 % 253);
+    for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<std::int8_t>(i * 37 % 256);
+    for (const bool multiplies : {false, true}) {
+      call.multiplies = multiplies;
+      const Bytes found = run<std::uint8_t>(call, count, a, b);
+      const auto inner = static_cast<std::size_t>(runs.inner);
+      const auto row = static_cast<std::size_t>(runs.inner_repeat) * inner;
+      std::size_t wrong = 0;
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t outer = i / row % static_cast<std::size_t>(runs.outer);
+        const double x = (a[i] - 90) * 0.125;
+        const double y = (b[outer * inner + i % inner] + 7) * 0.0625;
+        const double number = std::nearbyint(multiplies ? x * y : x + y) + 100;
+        wrong += found[i] != std::min(std::max(number, 0.0), 255.0) ? 1 : 0;
+      }
+      CHECK(wrong == 0);
+    }
   }
 }
 
