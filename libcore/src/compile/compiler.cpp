@@ -32,6 +32,7 @@
 #include "npu/ir/json_writer.hpp"
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/partition/partition_graph.hpp"
+#include "npu/support/checked.hpp"
 #include "npu/support/elapsed.hpp"
 #include "npu/support/log.hpp"
 #include "npu/support/text.hpp"

@@ -3,6 +3,7 @@
 // several models share.
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 
 #include "conformance/cases.hpp"
@@ -63,6 +64,13 @@ BufferPtr wrap(const Harness& harness, npu4_device* device, const TensorSpec& sp
   return {status == NPU4_OK ? buffer : nullptr, harness.api.buffer_free};
 }
 
+/// Where the first page of `page` bytes begins, of which there is one.
+void* first_page(std::vector<std::byte>& memory, std::size_t page) {
+  void* begin = memory.data();
+  std::size_t room = memory.size();
+  return std::align(page, page, begin, room);
+}
+
 }  // namespace
 
 void check_wrapping(const Harness& harness) {
@@ -75,8 +83,7 @@ void check_wrapping(const Harness& harness) {
   const Tensor& input = sample.inputs.front();
   constexpr std::size_t kPage = 4096;
   std::vector<std::byte> memory(3 * kPage + input.bytes());
-  auto* const aligned = reinterpret_cast<std::byte*>(
-      (reinterpret_cast<std::uintptr_t>(memory.data()) + kPage - 1) / kPage * kPage);
+  auto* const aligned = static_cast<std::byte*>(first_page(memory, kPage));
   for (const std::size_t shift : {std::size_t{0}, std::size_t{1}}) {
     std::memcpy(aligned + shift, input.data(), input.bytes());
     npu4_status status = NPU4_OK;
@@ -97,8 +104,7 @@ void check_wrapping(const Harness& harness) {
   }
   const TensorSpec result = sample.graph.tensor(sample.graph.outputs.front());
   std::vector<std::byte> place(2 * kPage + expected.front().bytes());
-  void* begin = reinterpret_cast<void*>(
-      (reinterpret_cast<std::uintptr_t>(place.data()) + kPage - 1) / kPage * kPage);
+  void* begin = first_page(place, kPage);
   npu4_status status = NPU4_OK;
   BufferPtr wrapped = wrap(harness, sample.device.get(), result, begin,
                            NPU4_ACCESS_READ | NPU4_ACCESS_WRITE, status);

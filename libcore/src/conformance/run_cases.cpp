@@ -145,7 +145,7 @@ void check_transfers(const Harness& harness, const Instance& sample) {
 void check_same_bytes(const Harness& harness, const Instance& sample, const WrongRuns& wrong) {
   const std::vector<npu4_buffer*> in = sample.input_handles();
   const std::vector<npu4_buffer*> out = sample.output_handles();
-  const auto expect_invalid = [&](TensorSpec spec, bool is_input, const std::string& what) {
+  const auto expect_invalid = [&](const TensorSpec& spec, bool is_input, const std::string& what) {
     const BufferPtr other = harness.make_buffer(sample.device.get(), spec,
                                                 is_input ? NPU4_USAGE_INPUT : NPU4_USAGE_OUTPUT);
     std::vector<npu4_buffer*> inputs = in;

@@ -178,7 +178,7 @@ DeviceModel::~DeviceModel() { device_->backend().api().model_free(model_); }
 // ---- Programs ----
 
 DeviceProgram::DeviceProgram(std::shared_ptr<DeviceModel> model, ProgramSignature signature,
-                             std::string entry, std::shared_ptr<DeviceBuffer> scratch)
+                             const std::string& entry, std::shared_ptr<DeviceBuffer> scratch)
     : model_(std::move(model)), signature_(std::move(signature)), scratch_(std::move(scratch)) {
   const Backend& backend = model_->device()->backend();
   npu4_program_args args = sized<npu4_program_args>();

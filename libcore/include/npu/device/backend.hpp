@@ -348,7 +348,7 @@ class DeviceProgram {
   /// Of the first entry, if no other is named. `scratch` is memory of make_scratch that programs
   /// share which never run at once; null: it has its own.
   DeviceProgram(std::shared_ptr<DeviceModel> model, ProgramSignature signature,
-                std::string entry = {}, std::shared_ptr<DeviceBuffer> scratch = nullptr);
+                const std::string& entry = {}, std::shared_ptr<DeviceBuffer> scratch = nullptr);
   ~DeviceProgram();
   DeviceProgram(const DeviceProgram&) = delete;
   DeviceProgram& operator=(const DeviceProgram&) = delete;
