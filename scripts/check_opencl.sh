@@ -3,7 +3,7 @@
 # Checks the backend opencl on the first OpenCL device of this machine, with what the tests leave out because drivers
 # compile slowly: all cases of npu-backend(3), and models on it, compared with the same models on the CPU.
 #
-# Usage: scripts/check_opencl.sh [--build FOLDER] [--full] [--no-cases] [--split 2|3] [--start] [--tests] [--gnn] [--graph NAME=GRAPH[,FEATURES]]... [MODEL.json...]
+# Usage: scripts/check_opencl.sh [--build FOLDER] [--full] [--no-cases] [--split 2|3] [--start] [--random N] [--tests] [--gnn] [--graph NAME=GRAPH[,FEATURES]]... [MODEL.json...]
 #
 #   --build FOLDER   where bin/ lies; build by default
 #   --full           conformance with all repetitions instead of --quick
@@ -11,6 +11,7 @@
 #   --split 2|3      models split over gpu and cpu, or over gpu, cpu and npu, whose nodes take turns; with 3 also as mincut
 #                    splits them on the target trio. No cases
 #   --start          the second start of a bundle beside a program that opens the driver and runs one kernel, 20 times each
+#   --random N       N random nodes, in every dtype of the device, compared with the definitions of their ops
 #   --tests          the tests of the backend, those too that build more kernels than the tests may
 #   --gnn            graph neural networks over cpu, gpu and npu beside PyTorch instead of models, on two random graphs
 #   --graph ...      a graph for --gnn besides; scripts/check_gnn.py does the work and needs its packages
@@ -23,7 +24,7 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
-build=build quick=--quick cases=1 gnn=0 split=0 start=0 tests=0 graphs=() models=()
+build=build quick=--quick cases=1 gnn=0 split=0 start=0 random=0 tests=0 graphs=() models=()
 usage() {
   sed -n 's/^# Usage: /usage: /p' "$0" >&2
   exit 2
@@ -42,6 +43,11 @@ while [[ $# -gt 0 ]]; do
       shift
       ;;
     --start) start=1 ;;
+    --random)
+      random=${2:?--random needs a number}
+      [[ $random =~ ^[1-9][0-9]*$ ]] || usage
+      shift
+      ;;
     --tests) tests=1 ;;
     --gnn) gnn=1 ;;
     --graph)
@@ -70,6 +76,11 @@ if ! npu-run --list-backends | grep -q '"id":"opencl:0".*"usable":true'; then
 fi
 if [[ $tests -eq 1 ]]; then
   NPU_TEST_MANY_KERNELS=1 ctest --test-dir "$build" -R '^(cli|unit)[.]opencl' --output-on-failure
+  exit
+fi
+if [[ $random -gt 0 ]]; then
+  # A single case runs in the process itself, as long as it takes.
+  npu-run --check-backend opencl --case 6 --random-nodes "$random" --report >"$scratch/check.json"
   exit
 fi
 if [[ $gnn -eq 1 ]]; then

@@ -169,7 +169,7 @@ _npu_complete() {
       options="$common --bind --freeze --weights --random-weights --inputs --random-inputs --outputs --expect --verify"
       options+=" --each --isolate --bisect --reduce --tap"
       options+=" --rtol --atol --bench --threads --target --devices --exclude-device --trace --no-overlap --in-flight --precision --cache-dir --no-cache --cache-limit --memory-limit --deadline --load-ops --promote --list-ops"
-      options+=" --require-digest --no-verify-digests --list-backends --check-backend --quick --case --case-limit"
+      options+=" --require-digest --no-verify-digests --list-backends --check-backend --quick --case --random-nodes --case-limit"
       options+=" --features --device --units --simulate"
       ;;
   esac

@@ -10,6 +10,7 @@
 #   changelog  its first section is Unreleased
 #   onnx       the table of ops in npu-onnx(7) is that of the frontend
 #   kernels    npu(7) says of every kernel of the onednn backend what it promises
+#   opencl     the list of ops in npu-opencl(7) is that of the target
 #   versions   the table of versions in npu(7) is what the sources say, and other versions are met as it says
 # Exits 1 with a line for each fault, 77 if groff is missing.
 set -eu
@@ -153,6 +154,15 @@ check_kernels() {
   done
 }
 
+# The list of ops in npu-opencl(7) is that of the target opencl.
+check_opencl() {
+  sed -n '/^\.\\" ops begin/,/^\.\\" ops end/p' "$source/man/npu-opencl.7" | sed '1d;$d' >"$scratch/page"
+  npu-tag --target opencl --list-ops | "$source/scripts/opencl_op_table.sh" >"$scratch/table"
+  [ -s "$scratch/table" ] || fault "the target opencl lists no op"
+  cmp -s "$scratch/page" "$scratch/table" ||
+    fault "man/npu-opencl.7 lacks ops or has others; npu-tag --target opencl --list-ops | scripts/opencl_op_table.sh prints its list"
+}
+
 # A folder to run examples in, which begin at the top of the repository.
 prepare_scratch() {
   mkdir -p "$scratch/run"
@@ -289,6 +299,7 @@ case $check in
   versions) check_versions ;;
   onnx) check_onnx ;;
   kernels) check_kernels ;;
+  opencl) check_opencl ;;
   *) fault "unknown check '$check'" ;;
 esac
 exit $failed

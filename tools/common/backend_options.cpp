@@ -30,6 +30,12 @@ void add_backend_options(Tool& tool, BackendOptions& options) {
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->needs(check);
+  app.add_option("--random-nodes", options.check.random_nodes,
+                 "with --check-backend: how many random nodes case 6 draws, compiles and compares; "
+                 "by default those of a few seconds. Give --case-limit, too")
+      ->type_name("N")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}))
+      ->needs(check);
   app.add_option("--case-limit", options.case_seconds,
                  "with --check-backend: how long a case may take, " +
                      std::to_string(options.check.limit.count()) +
@@ -48,6 +54,9 @@ ExitStatus run_backend_options(Tool& tool, const BackendOptions& options) {
   }
   std::vector<std::string> child = {"--check-backend", options.check.backend};
   if (options.check.quick) child.emplace_back("--quick");
+  if (options.check.random_nodes > 0) {
+    child.insert(child.end(), {"--random-nodes", std::to_string(options.check.random_nodes)});
+  }
   CheckBackendOptions wanted = options.check;
   if (options.case_seconds > 0) wanted.limit = std::chrono::seconds(options.case_seconds);
   const BackendCheck check = check_backend(wanted, child);

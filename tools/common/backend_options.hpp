@@ -17,7 +17,7 @@ struct BackendOptions {
   bool wanted() const { return list || !check.backend.empty(); }
 };
 
-/// --list-backends, --check-backend, --quick, --case and --case-limit.
+/// --list-backends, --check-backend, --quick, --case, --random-nodes and --case-limit.
 void add_backend_options(Tool& tool, BackendOptions& options);
 
 /// Lists or checks, and writes the document.

@@ -48,7 +48,8 @@ std::optional<std::string> reason_against(const Case& entry, const Library& libr
   return std::nullopt;
 }
 
-CaseOutcome run_here(const Case& entry, const Library& library, bool quick) {
+CaseOutcome run_here(const Case& entry, const Library& library,
+                     const CheckBackendOptions& options) {
   CaseOutcome outcome = outcome_of(entry);
   if (auto reason = reason_against(entry, library)) {
     outcome.result = CaseResult::kNotApplicable;
@@ -57,7 +58,7 @@ CaseOutcome run_here(const Case& entry, const Library& library, bool quick) {
   }
   Findings found;
   try {
-    entry.check(Harness(library, found, quick));
+    entry.check(Harness(library, found, options.quick, options.random_nodes));
   } catch (const CaseStopped&) {
     // The finding says why.
   } catch (const NotApplicable& reason) {
@@ -87,7 +88,7 @@ BackendCheck check_here(const CheckBackendOptions& options) {
     const CapturedOutput captured;
     const Library library = open_library(options.backend);
     add_library(library, check);
-    check.cases.push_back(run_here(entry, library, options.quick));
+    check.cases.push_back(run_here(entry, library, options));
     printed = captured.text();
   }
   CaseOutcome& outcome = check.cases.front();

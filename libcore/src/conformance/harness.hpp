@@ -96,13 +96,14 @@ std::vector<npu4_buffer*> handles(const std::vector<BufferPtr>& buffers);
 /// What a case works with: the calls of the interface, each checked for what every call promises.
 class Harness {
  public:
-  Harness(const Library& loaded, Findings& findings, bool is_quick)
-      : library(loaded), api(loaded.table), found(findings), quick(is_quick) {}
+  Harness(const Library& loaded, Findings& findings, bool is_quick, std::uint64_t nodes = 0)
+      : library(loaded), api(loaded.table), found(findings), quick(is_quick), random_nodes(nodes) {}
 
   const Library& library;
   const npu4_backend& api;
   Findings& found;
   const bool quick;
+  const std::uint64_t random_nodes;  ///< that the case of ops draws; 0: what fits into its time
 
   /// The first usable device; not applicable if there is none.
   const DeviceSheet& facts() const;

@@ -158,21 +158,26 @@ std::vector<Source> sources_of(const Harness& harness) {
 }  // namespace
 
 // Each round draws every op in every dtype once, and the first one is always made. A driver that
-// takes a second to compile a kernel gets no more of them than fit into the time.
+// takes a second to compile a kernel gets no more of them than fit into the time, unless their
+// number is given.
 void check_ops(const Harness& harness) {
   const std::uint64_t rounds = harness.quick ? 3 : 12;
   const std::chrono::seconds most(harness.quick ? 5 : 15);
   const auto begin = std::chrono::steady_clock::now();
   std::vector<Source> sources = sources_of(harness);
+  std::uint64_t left = harness.random_nodes > 0 ? harness.random_nodes : rounds * sources.size();
   std::size_t taken = 0;
   std::set<DType> computed;
-  for (std::uint64_t round = 0; round < rounds; ++round) {
+  for (std::uint64_t round = 0; left > 0; ++round) {
     std::vector<Question> questions;
     for (Source& source : sources) {
+      if (questions.size() == left) break;
       questions.push_back({source.op->draw(source.random), source.dtype});
     }
+    left -= questions.size();
     taken += check_nodes(harness, questions, round, computed);
-    if (std::chrono::steady_clock::now() - begin > most) break;
+    const bool is_late = std::chrono::steady_clock::now() - begin > most;
+    if (questions.empty() || (is_late && harness.random_nodes == 0)) break;
   }
   harness.found.expect(taken > 0, "not one node of common ops compiles");
   for (const Source& source : sources) {

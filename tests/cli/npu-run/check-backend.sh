@@ -14,6 +14,10 @@ grep -o '"case":19.*' report | cut -d '}' -f 1
 echo "one case, in this process:"
 npu-run --check-backend skeleton --quick --case 3 | tr -s ' \n' ' '
 echo
+# As many random nodes as are asked for: more than are drawn otherwise, and fewer.
+checks() { npu-run --check-backend skeleton --case 6 "$@" | tr -d ' \n' | sed 's/.*"checks":\([0-9]*\).*/\1/'; }
+usual=$(checks --quick)
+[ "$(checks --random-nodes 5)" -lt "$usual" ] && [ "$(checks --random-nodes 900)" -gt "$usual" ] && echo "as many nodes as asked for"
 NPU_BACKEND_PATH=$lib/faulty-backends
 # "FAULT: CASE: REMARK" of the first of two cases that fails with a fault.
 found() {

@@ -14,6 +14,7 @@ struct CheckBackendOptions {
   std::string backend;             ///< NAME of npu_backend_NAME.so, found as Backend::load finds it
   bool quick = false;              ///< fewer repetitions and random graphs
   std::vector<int> cases;          ///< numbers of those to run; empty: all
+  std::uint64_t random_nodes = 0;  ///< that the case of ops draws; 0: what fits into its time
   std::chrono::seconds limit{30};  ///< for each case that runs in a process of its own
 };
 

@@ -233,7 +233,7 @@ class BlockRun {
   }
 
   template <typename Element>
-  static Tensor copy_of(DType dtype, const std::vector<Element>& values) {
+  static Tensor copy_of(DType dtype, const SharedArray<Element>& values) {
     Tensor tensor(dtype, {static_cast<std::int64_t>(values.size())});
     std::copy(values.begin(), values.end(), tensor.as_mutable<Element>());
     return tensor;

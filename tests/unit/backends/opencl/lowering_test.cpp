@@ -13,6 +13,7 @@
 #include "npu/support/file_io.hpp"
 #include "npu/support/json.hpp"
 #include "npu/target/target.hpp"
+#include "op_table.hpp"
 
 namespace npu::opencl {
 namespace {
@@ -113,6 +114,25 @@ TEST_CASE("as many kernels as fusion groups") {
       CHECK(static_cast<std::int64_t>(plan.plan.launches.size()) - copies == fusion.kernels);
       CHECK(copies <= static_cast<std::int64_t>(graph.graph_outputs().size()) - 1);
       CHECK(find_member(report, "splits")->empty());
+    }
+  }
+}
+
+TEST_CASE("the targets give the device the ops that it has kernels for, and no others") {
+  for (const char* name : {"opencl", "trio"}) {
+    CAPTURE(name);
+    const Target target = load_target(name);
+    const Device* gpu = target.find_device("gpu");
+    REQUIRE(gpu != nullptr);
+    for (const OpRow& row : op_table()) {
+      CAPTURE(row.op_type);
+      CHECK(gpu->rules_by_type.find(row.op_type) != gpu->rules_by_type.end());
+    }
+    for (const OpRule& rule : gpu->rules) {
+      for (const std::string& op : rule.types) {
+        CAPTURE(op);
+        CHECK(find_row(op) != nullptr);
+      }
     }
   }
 }
