@@ -3,7 +3,7 @@
 # Plans of the same 8 parts for 1, 2, 4 and 8 ranks over random and given graphs: every one has to give the bits of one
 # process, for GraphSAGE, GCN and GAT, and every pair of ranks has to send as many rows as planned, which --verify finds to be
 # the fewest by an algorithm of its own. Last the rows that cross by 8 parts, and by METIS's parts of seed 0, one for each
-# rank, which have to be as many or more.
+# rank; where 8 parts, which any number of ranks can share, need more, it says so.
 #
 # Usage: scripts/bench/rank_bits.sh [-n RANDOM_GRAPHS] [-s SEED_OF_RMAT] [GRAPH...]
 #   -n: 50 by default, of 60 nodes and 400 edges; -s: an R-MAT graph of scripts/make_graph.py besides (32768 nodes, 200000
@@ -72,6 +72,7 @@ check() {
       [ $ranks -eq 1 ] || launch=(mpirun --oversubscribe --bind-to none -n "$ranks")
       "${launch[@]}" npu-run -q "$scratch/$model$ranks.json" --features "$scratch/x.npy" --threads 1 --device=cpu=onednn \
         --outputs "$scratch/$ranks.npy" >"$scratch/report"
+      [ $ranks -gt 1 ] || continue
       cmp "$scratch/1.npy" "$scratch/$ranks.npy" || fail "$model on $ranks ranks has other bits"
       tr -d ' \n' <"$scratch/report" | grep -o '"rows":[0-9]*,"planned_rows":[0-9]*}' | awk -F'[:,}]' '
         $2 != $4 { wrong = 1 } END { exit wrong }' || fail "$model on $ranks ranks sends other rows than planned"

@@ -47,8 +47,9 @@ class PartTree {
 };
 
 /// An order of the parts in which those are close that would send each other many rows: in rounds,
-/// groups between which the most rows cross become one group. O(edges + parts^2 log parts log
-/// parts), and 4 bytes for each node.
+/// groups between which the most rows cross become one group; then the halves of every node of the
+/// tree trade parts. O(edges + parts^2 log parts log parts), some hundred times parts^2 for the
+/// trades, and 4 bytes for each node.
 std::vector<std::int32_t> order_parts(const CsrGraph& in_edges,
                                       const std::vector<std::int32_t>& part_of,
                                       std::int32_t part_count);

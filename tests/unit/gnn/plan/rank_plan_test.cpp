@@ -102,6 +102,31 @@ TEST_CASE("parts between which many rows cross are close", "[plan][ranks]") {
   CHECK(order_parts(graph, {0, 1, 1, 1, 2, 0, 0, 0}, 3) == std::vector<std::int32_t>{0, 1, 2});
 }
 
+TEST_CASE("halves of the tree trade parts where fewer rows cross then", "[plan][ranks]") {
+  // Four parts of nine nodes: 5 rows cross between parts 0 and 1, which are the closest, 4 between
+  // 0 and 3 and 4 between 1 and 2. Between {0, 1} and {2, 3} that is 8, between {0, 3} and {1,
+  // 2} 5.
+  constexpr std::int32_t kNodes = 9;
+  std::vector<std::vector<std::int32_t>> rows(4 * kNodes);
+  const auto add = [&](std::int32_t from, std::int32_t to) {
+    rows[static_cast<std::size_t>(to)].push_back(from);
+  };
+  for (std::int32_t i = 0; i < 5; ++i) add(i, kNodes + i);
+  for (std::int32_t i = 0; i < 4; ++i) {
+    add(5 + i, 3 * kNodes + i);
+    add(kNodes + 5 + i, 2 * kNodes + i);
+  }
+  CsrGraph graph;
+  std::vector<std::int32_t> part_of;
+  for (std::int32_t v = 0; v < 4 * kNodes; ++v) {
+    const auto& row = rows[static_cast<std::size_t>(v)];
+    graph.neighbors.insert(graph.neighbors.end(), row.begin(), row.end());
+    graph.offsets.push_back(static_cast<std::int64_t>(graph.neighbors.size()));
+    part_of.push_back(v / kNodes);
+  }
+  CHECK(order_parts(graph, part_of, 4) == std::vector<std::int32_t>{2, 1, 0, 3});
+}
+
 TEST_CASE("the order of parts does not depend on the number of ranks", "[plan][ranks]") {
   std::mt19937 random(3);
   const RowWidths widths{{6, 8, 3}};
