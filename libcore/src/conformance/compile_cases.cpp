@@ -156,11 +156,12 @@ void check_refusals(const Harness& harness) {
         "relu of " + std::string(dtype_name(other)) + ", which the device does not list");
   }
   for (const DType listed : dtypes) check_wrong_shapes(harness, device.get(), listed);
-  for (const DType listed : dtypes) {
-    if (!is_floating_point(listed)) continue;
-    check_attributes(harness, device.get(), listed);
-    check_high_rank(harness, device.get(), listed);
-  }
+  // Of one dtype, since a driver may take a second for each kernel.
+  const auto real = std::find_if(dtypes.begin(), dtypes.end(),
+                                 [](DType each) { return is_floating_point(each); });
+  if (real == dtypes.end()) return;
+  check_attributes(harness, device.get(), *real);
+  check_high_rank(harness, device.get(), *real);
 }
 
 namespace {
