@@ -112,7 +112,8 @@ void PlanExecutor::mark_late_rows() {
 
 void PlanExecutor::execute() {
   scheduler_->start();
-  Tensor x = options_.features == nullptr ? loaded_.features : std::move(*options_.features);
+  Tensor x = options_.features == nullptr ? Tensor(loaded_.features)
+                                          : std::exchange(*options_.features, Tensor());
   for (std::size_t l = 0; l < graph_.layers.size(); ++l) {
     if (options_.layer && l != *options_.layer) continue;
     if (options_.before_layer) options_.before_layer(l, x);
