@@ -575,7 +575,7 @@ TEST_CASE("sums and products of quantized numbers hold at the ends of their rang
   call.a_zero = zero;
   call.b_zero = 255 - zero;
   call.zero = 13;
-  call.count = static_cast<std::int64_t>(a.size());
+  call.inner = static_cast<std::int64_t>(a.size());
   for (const bool multiplies : {false, true}) {
     call.multiplies = multiplies;
     for (const VectorIsa isa : instruction_sets(VectorIsa::kAny)) {
