@@ -2,6 +2,8 @@
 # A program that finds no backends reports where it searched and what to set.
 mkdir -p bin
 cp "$(command -v npu-run)" bin/npu-run
+mkdir -p libexec/npu
+cp "$(dirname "$(command -v npu-run)")/../libexec/npu/probe-library" libexec/npu
 model=$CASES/npu-run/two_inputs.json
 run() {
   bin/npu-run "$model" --devices cpu --random-inputs 0 2>&1 >report | sed "s|$PWD|HERE|g; s|does not load: .*|does not load: ...|"
