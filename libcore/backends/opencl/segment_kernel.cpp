@@ -25,7 +25,7 @@ struct Segments {
   std::int64_t edges = 0;
 };
 
-bool is_place(DType dtype) { return dtype == DType::kInt64 || dtype == DType::kInt32; }
+bool is_offset_type(DType dtype) { return dtype == DType::kInt64 || dtype == DType::kInt32; }
 
 SegmentForm form_of(const Emitter& emitter, const BoundNode& node) {
   constexpr std::array<std::pair<std::string_view, SegmentForm>, 4> kForms = {
@@ -53,14 +53,14 @@ Segments read_segments(const Emitter& emitter, const BoundNode& node) {
   if (rows.empty() || offsets.size() != 1 || offsets[0] < 1) {
     emitter.refuse(node.node(), "its operands have other ranks");
   }
-  if (!is_place(emitter.dtype(s.offsets))) {
+  if (!is_offset_type(emitter.dtype(s.offsets))) {
     emitter.refuse(node.node(), "its offsets are no integers");
   }
   if (!is_floating_point(emitter.dtype(s.rows))) emitter.refuse(node.node(), "it needs floats");
   s.edges = rows[0];
   if (s.places) {
     const Shape& places = emitter.shape(*s.places);
-    if (places.size() != 1 || !is_place(emitter.dtype(*s.places))) {
+    if (places.size() != 1 || !is_offset_type(emitter.dtype(*s.places))) {
       emitter.refuse(node.node(), "its indices do not fit");
     }
     s.edges = places[0];

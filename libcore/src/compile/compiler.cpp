@@ -25,6 +25,7 @@
 #include "compile/backend_device.hpp"
 #include "compile/boundary_layouts.hpp"
 #include "compile/compile_watch.hpp"
+#include "compile/refused_partition.hpp"
 #include "compile/sub_ir.hpp"
 #include "device/device_call.hpp"
 #include "npu/compile/memory_needs.hpp"
@@ -38,7 +39,6 @@
 #include "npu/support/text.hpp"
 #include "support/live_files.hpp"
 #include "support/thread_pool.hpp"
-#include "target/support_check.hpp"
 
 namespace npu {
 
@@ -467,38 +467,6 @@ class Round {
   std::atomic<std::size_t> next_{0};  // of those
 };
 
-/// The first device after `from` that runs all of `nodes`; null if there is none.
-const Device* next_device(const Graph& graph, const std::vector<NodeId>& nodes,
-                          const Target& target, const std::string& from) {
-  bool behind = false;
-  for (const Device& device : target.devices) {
-    if (behind && !device.backend.empty() && runs_all(graph, nodes, device)) return &device;
-    behind = behind || device.name == from;
-  }
-  return nullptr;
-}
-
-/// Moves the nodes of a refused partition; false if some node has nowhere to go.
-bool move_nodes(Graph& graph, const Partition& partition, const Target& target,
-                const std::string& reason, std::string& to) {
-  const Device* whole = next_device(graph, partition.nodes, target, partition.device);
-  std::vector<const Device*> places;
-  for (const NodeId id : partition.nodes) {
-    places.push_back(whole != nullptr ? whole : next_device(graph, {id}, target, partition.device));
-    if (places.back() == nullptr) return false;
-  }
-  std::set<std::string> names;
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    Node& node = graph.node(partition.nodes[i]);
-    node.device = places[i]->name;
-    node.device_reason = reason;
-    if (whole == nullptr) node.fusion_group.reset();  // its members may be on different devices
-    names.insert(places[i]->name);
-  }
-  for (const std::string& name : names) to += (to.empty() ? "" : ", ") + name;
-  return true;
-}
-
 }  // namespace
 
 std::string device_instance(const Device& device) {
@@ -526,18 +494,6 @@ void finish(CompiledModel& model, std::vector<Round::Result> results, Clock::tim
   model.compile_ms = milliseconds_since(start);
 }
 
-/// An error of a backend with the partition that it was about. What a backend calls invalid has the
-/// name of its node already.
-Error named(const Error& error, const Graph& graph, const Partition& partition, std::size_t index) {
-  if (error.code() != ErrorCode::kFailed && error.code() != ErrorCode::kInfeasible) return error;
-  return {error.code(),
-          error.message() + " (compiling partition " + std::to_string(index) + " of " +
-              std::to_string(partition.nodes.size()) + " nodes from '" +
-              graph.node(partition.nodes.front()).name + "' on, for device '" + partition.device +
-              "')",
-          error.location()};
-}
-
 /// Moves the nodes of every refused partition to later devices. True if there was one.
 bool fall_back(Graph& graph, const Target& target, const std::vector<Round::Result>& results,
                CompiledModel& model) {
@@ -550,13 +506,13 @@ bool fall_back(Graph& graph, const Target& target, const std::vector<Round::Resu
     } catch (const Error& error) {
       // Elsewhere the nodes would run, but nobody would learn that the device had no memory, was
       // lost or lied; and the next time, it might have had some.
-      if (!results[i].refused) throw named(error, graph, partition, i);
+      if (!results[i].refused) throw partition_error(error, graph, partition, i);
       Refusal refusal{.device = partition.device,
                       .to = {},
                       .nodes = static_cast<std::int64_t>(partition.nodes.size()),
                       .first_node = graph.node(partition.nodes.front()).name,
                       .reason = error.message()};
-      if (!move_nodes(graph, partition, target, refusal.reason, refusal.to)) {
+      if (!move_refused_nodes(graph, partition, target, refusal.reason, refusal.to)) {
         throw Error(error.code(),
                     error.message() + " (partition " + std::to_string(i) + " of " +
                         std::to_string(partition.nodes.size()) + " nodes; no device behind '" +
@@ -591,7 +547,7 @@ CompiledModel compile_plan(const Graph& graph, const PartitionPlan& plan, const 
     try {
       std::rethrow_exception(results[i].error);
     } catch (const Error& error) {
-      throw results[i].refused ? error : named(error, graph, plan.partitions[i], i);
+      throw results[i].refused ? error : partition_error(error, graph, plan.partitions[i], i);
     }
   }
   finish(model, std::move(results), start);

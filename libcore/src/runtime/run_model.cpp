@@ -39,6 +39,7 @@
 #include "runtime/tap_tensors.hpp"
 #include "runtime/timed_runs.hpp"
 #include "runtime/trace.hpp"
+#include "runtime/whole_weights.hpp"
 
 namespace npu {
 namespace {
@@ -64,31 +65,6 @@ std::string list_registered_ops(const RunModelOptions& options, const std::strin
 }
 
 namespace {
-
-/// Every weight of a graph that a bundle was made of, by TensorId: those in the bundle, or, if it
-/// lacks one, all from the source that was given.
-std::vector<Tensor> whole_weights(const Bundle& bundle, const Graph& graph,
-                                  const RunModelOptions& options, Diagnostics& diagnostics) {
-  std::vector<Tensor> weights(graph.tensors().size());
-  for (const BundleWeight& entry : bundle.weights()) {
-    const TensorId id = graph.find_tensor(entry.name);
-    if (id.valid()) weights[index_of(id)] = bundle.weight(entry);
-  }
-  bool complete = true;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    const TensorInfo& tensor = graph.tensors()[i];
-    complete = complete && (tensor.kind != TensorKind::kWeight || tensor.is_folded() ||
-                            (weights[i].dtype() == tensor.dtype &&
-                             weights[i].shape() == tensor.shape && weights[i].data() != nullptr));
-  }
-  if (complete) return weights;
-  WeightSource source = options.weights;
-  const Json* seed = find_member(bundle.manifest(), "random_weights");
-  if (source.file.empty() && !source.random_seed && seed != nullptr && seed->is_number_unsigned()) {
-    source.random_seed = seed->get<std::uint64_t>();
-  }
-  return load_weights(graph, source, diagnostics);
-}
 
 /// A model that is ready to run, from a document or a bundle.
 struct ReadyModel {
@@ -578,13 +554,15 @@ RunReport run_opened(const Bundle& bundle, const RunModelOptions& given, Diagnos
   if (diagnostics.has_errors()) return {};
   const References references = make_references(
       graph, shown, model, options, compile_options(options),
-      [&](const Graph& whole) { return whole_weights(bundle, whole, options, diagnostics); },
+      [&](const Graph& whole) {
+        return whole_weights(bundle, whole, options.weights, diagnostics);
+      },
       diagnostics);
   if (diagnostics.has_errors()) return {};
   const auto compile_again = [&] {
     const CompileOptions compile = compile_options(options);
     Diagnostics faults;
-    std::vector<Tensor> weights = whole_weights(bundle, graph, options, faults);
+    std::vector<Tensor> weights = whole_weights(bundle, graph, options.weights, faults);
     if (faults.has_errors()) {
       throw Error(ErrorCode::kInvalidGraph, "the bundle lacks weights", {.file = bundle.name()});
     }

@@ -76,6 +76,15 @@ class TargetReader {
     return 0;
   }
 
+  void read_aliases(const Json& json, const std::string& below, Device& device) {
+    const Json* aliases = find_member(json, "aliases");
+    if (aliases == nullptr) return;
+    device.aliases = fields_.strings(*aliases, below, true);
+    for (std::size_t i = 0; i < device.aliases.size(); ++i) {
+      fields_.check_op_type(device.aliases[i], fmt::format("{}/{}", below, i));
+    }
+  }
+
   void read_device(const Json& json, const std::string& pointer, Target& target) {
     if (!fields_.check_object(json, pointer)) return;
     fields_.check_keys(json, pointer,
@@ -117,13 +126,7 @@ class TargetReader {
     device.rank = fields_.range_member(json, pointer, "rank");
     if (const Json* ops = fields_.member(json, pointer, "ops", true))
       OpRuleReader(fields_).read(*ops, pointer + "/ops", device);
-    if (const Json* aliases = find_member(json, "aliases")) {
-      const std::string below = pointer + "/aliases";
-      device.aliases = fields_.strings(*aliases, below, true);
-      for (std::size_t i = 0; i < device.aliases.size(); ++i) {
-        fields_.check_op_type(device.aliases[i], fmt::format("{}/{}", below, i));
-      }
-    }
+    read_aliases(json, pointer + "/aliases", device);
     if (const Json* align = find_member(json, "align")) {
       if (fields_.check_object(*align, pointer + "/align")) {
         check_align_rules(*align, file_, pointer + "/align", diagnostics_);
