@@ -21,7 +21,7 @@ namespace npu::opencl {
 // ---- Model ----
 
 Model::Model(const Graph& graph, Machine machine)
-    : graph_(&graph), machine_(machine), bound_(graph.nodes().size()) {
+    : graph_(&graph), machine_(std::move(machine)), bound_(graph.nodes().size()) {
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
     if (find_row(node.op_type) == nullptr) {
@@ -39,7 +39,7 @@ Model::Model(const Graph& graph, Machine machine)
   for (const TensorInfo& tensor : graph.tensors()) {
     const DType dtype = tensor.dtype;
     if (dtype == DType::kComplex64 || dtype == DType::kComplex128 ||
-        (dtype == DType::kFloat64 && !machine.has_float64)) {
+        (dtype == DType::kFloat64 && !machine_.has_float64)) {
       const NodeId node = tensor.producer.valid()    ? tensor.producer
                           : tensor.consumers.empty() ? NodeId{}
                                                      : tensor.consumers.front();

@@ -32,6 +32,8 @@ using enum AlignClass;
 using enum FlopBasis;
 using Role = FusionRole;
 
+// In the order in which rows are read.
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
 struct OpRow {
   std::string_view op_type;
   OpKind kind;
