@@ -25,6 +25,19 @@ template <typename V>
   return value;
 }
 
+/// The value, or its opposite where `sign` is negative.
+template <typename V>
+[[gnu::always_inline]] inline V times_sign_of(V value, V sign) {
+  using Unsigned = typename IntegersOf<V>::Unsigned;
+  Unsigned bits;
+  Unsigned signs;
+  std::memcpy(&bits, &value, sizeof bits);
+  std::memcpy(&signs, &sign, sizeof signs);
+  bits ^= signs & 0x80000000U;
+  std::memcpy(&value, &bits, sizeof bits);
+  return value;
+}
+
 #if NPU_HAS_X86 && !defined(__clang__)
 /// True for vectors of functions that are compiled for AVX-512.
 template <typename V>

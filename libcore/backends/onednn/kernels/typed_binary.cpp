@@ -95,19 +95,6 @@ struct DoublesOf<Float4> {
   using Type = double __attribute__((vector_size(32)));
 };
 
-/// The value, or its opposite where `sign` is negative.
-template <typename V>
-[[gnu::always_inline]] inline V times_sign_of(V value, V sign) {
-  using Unsigned = typename IntegersOf<V>::Unsigned;
-  Unsigned bits;
-  Unsigned signs;
-  std::memcpy(&bits, &value, sizeof bits);
-  std::memcpy(&signs, &sign, sizeof signs);
-  bits ^= signs & 0x80000000U;
-  std::memcpy(&value, &bits, sizeof bits);
-  return value;
-}
-
 /// Rests of a vector of divisions, those of std::fmod bit for bit: the whole part of a rounded
 /// quotient below 2^22 is that of the quotient or one more, since rounding passes no whole number;
 /// its product with b, and what that leaves of a, are exact in float64. False if a lane's quotient
@@ -234,20 +221,36 @@ struct Row {
   std::int64_t count;
 };
 
+/// A row's operands of one type.
+template <typename T, typename To = T>
+struct TypedRow {
+  const T* a;
+  const T* b;
+  To* target;
+  std::int64_t a_stride;
+  std::int64_t b_stride;
+  std::int64_t target_stride;
+  std::int64_t count;  ///< a copy: a store of bytes might change what a row points to
+
+  explicit TypedRow(const Row& row)
+      : a(elements<T>(row.a)),
+        b(elements<T>(row.b)),
+        target(elements<To>(row.target)),
+        a_stride(row.call->a_strides.back()),
+        b_stride(row.call->b_strides.back()),
+        target_stride(row.call->target_strides.back()),
+        count(row.count) {}
+};
+
 /// A row of integers by blocks: in float64 where all of a block are small.
 template <Op kOp, typename T>
 [[gnu::always_inline]] inline void divide_integers(const Row& row) {
   constexpr std::int64_t kElements = 64;
-  const T* a = elements<T>(row.a);
-  const T* b = elements<T>(row.b);
-  T* target = elements<T>(row.target);
-  const std::int64_t a_stride = row.call->a_strides.back();
-  const std::int64_t b_stride = row.call->b_strides.back();
-  const std::int64_t target_stride = row.call->target_strides.back();
+  const auto [a, b, target, a_stride, b_stride, target_stride, count] = TypedRow<T>(row);
   std::int64_t x[kElements];
   std::int64_t y[kElements];
-  for (std::int64_t first = 0; first < row.count; first += kElements) {
-    const std::int64_t width = std::min(kElements, row.count - first);
+  for (std::int64_t first = 0; first < count; first += kElements) {
+    const std::int64_t width = std::min(kElements, count - first);
     std::uint64_t high = 0;
     for (std::int64_t i = 0; i < width; ++i) {
       x[i] = a[(first + i) * a_stride];
@@ -271,22 +274,17 @@ template <Op kOp, typename T>
 template <Op kOp, typename V, typename T>
 [[gnu::always_inline]] inline void divide_row(const Row& row) {
   constexpr std::int64_t kElements = 256;
-  const T* a = elements<T>(row.a);
-  const T* b = elements<T>(row.b);
-  T* target = elements<T>(row.target);
-  const std::int64_t a_stride = row.call->a_strides.back();
-  const std::int64_t b_stride = row.call->b_strides.back();
-  const std::int64_t target_stride = row.call->target_strides.back();
+  const auto [a, b, target, a_stride, b_stride, target_stride, count] = TypedRow<T>(row);
   if constexpr (std::is_same_v<T, float>) {
     if (a_stride == 1 && b_stride == 1 && target_stride == 1) {
-      return divide_block<kOp, V>(a, b, target, row.count);
+      return divide_block<kOp, V>(a, b, target, count);
     }
   }
   float x[kElements];
   float y[kElements];
   float results[kElements];
-  for (std::int64_t first = 0; first < row.count; first += kElements) {
-    const std::int64_t width = std::min(kElements, row.count - first);
+  for (std::int64_t first = 0; first < count; first += kElements) {
+    const std::int64_t width = std::min(kElements, count - first);
     for (std::int64_t i = 0; i < width; ++i) x[i] = load(a[(first + i) * a_stride]);
     for (std::int64_t i = 0; i < width; ++i) y[i] = load(b[(first + i) * b_stride]);
     divide_block<kOp, V>(x, y, results, width);
@@ -298,14 +296,9 @@ template <Op kOp, typename V, typename T>
 
 template <Op kOp, typename T>
 [[gnu::always_inline]] inline void run_row(const Row& row) {
-  const T* a = elements<T>(row.a);
-  const T* b = elements<T>(row.b);
-  auto* target = elements<ResultOf<kOp, T>>(row.target);
   const std::int64_t alpha = row.call->alpha;
-  const std::int64_t a_stride = row.call->a_strides.back();
-  const std::int64_t b_stride = row.call->b_strides.back();
-  const std::int64_t target_stride = row.call->target_strides.back();
-  const std::int64_t count = row.count;  // a store of bytes might change what `row` points to
+  const auto [a, b, target, a_stride, b_stride, target_stride, count] =
+      TypedRow<T, ResultOf<kOp, T>>(row);
   if (target_stride == 1 && a_stride == 1 && b_stride == 1) {
     for (std::int64_t i = 0; i < count; ++i) put<kOp, T>(target[i], a[i], b[i], alpha);
   } else if (target_stride == 1 && a_stride == 1 && b_stride == 0) {
