@@ -805,7 +805,8 @@ typedef struct npu4_backend {
 
   /* Optional. What time it is on the device's clock, on which spans with NPU4_SPAN_PLACED lie. The
      host asks before and after a run whose times it wants, and takes the clock to be even between.
-     Without it, spans that are placed are durations to the host. */
+     Without it, or where it is NPU4_UNSUPPORTED, since the driver tells no time, spans that are
+     placed are durations to the host. */
   npu4_status (*clock_sample)(npu4_device* device, npu4_clock_sample* sample, npu4_error* error);
 } npu4_backend;
 
