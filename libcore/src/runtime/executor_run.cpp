@@ -65,7 +65,11 @@ Executor::Run::Run(Executor& executor, Flight& flight, std::vector<Tensor> input
   flight_.arrivals.resize(copies_.size());
   flight_.staging.resize(copies_.size());
   flight_.is_busy = true;
-  if (is_timed()) clocks_ = read_clocks();
+  // A device may take a while to say what time it is, which is none of the run's.
+  if (is_timed()) {
+    clocks_ = read_clocks();
+    start_ = Clock::now();
+  }
 }
 
 Executor::Run::~Run() {
@@ -88,15 +92,15 @@ void Executor::Run::begin() {
 std::vector<Tensor> Executor::Run::finish() {
   if (thread_.joinable()) thread_.join();
   finish_work();
-  place_times();
   std::vector<StepRecord> outputs_record;
   std::vector<Tensor> outputs = fetch_outputs(outputs_record);
   if (record_ != nullptr) {
+    record_->total_us = microseconds_since(start_);
+    place_times();
     records_.push_back(std::move(outputs_record));
     for (std::vector<StepRecord>& records : records_) {
       for (StepRecord& step : records) record_->steps.push_back(std::move(step));
     }
-    record_->total_us = microseconds_since(start_);
   }
   timer_.done([&] { return "ran " + std::to_string(executor_.steps_.size()) + " steps"; });
   return outputs;

@@ -226,6 +226,12 @@ static npu4_status double_memory(npu4_device* device, const void* blob, uint64_t
   return status;
 }
 
+/* Takes a fifth of a second to say what time it is, which is no fault. */
+static npu4_status slow_clock(npu4_device* device, npu4_clock_sample* sample, npu4_error* error) {
+  pause_us(200000);
+  return good->clock_sample(device, sample, error);
+}
+
 /* Has them on the device twice, whatever it says of blobs. */
 static npu4_status double_use(npu4_device* device, uint32_t memory, npu4_memory_state* state,
                               npu4_error* error) {
@@ -301,6 +307,7 @@ __attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(co
   if (has_fault("eager")) table.run = eager_run;
   if (has_fault("any-pair") || has_fault("refuses-layouts")) table.compile = lax_compile;
   if (has_fault("double-weights")) table.blob_memory = double_memory;
+  if (has_fault("slow-clock")) table.clock_sample = slow_clock;
   if (has_fault("double-use")) table.device_memory = double_use;
   if (has_fault("any-layout")) table.run = any_layout_run;
   if (has_fault("plain-copy")) table.buffer_copy = plain_copy;
