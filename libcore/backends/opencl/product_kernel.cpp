@@ -12,8 +12,6 @@
 namespace npu::opencl {
 namespace {
 
-std::string text_of(std::int64_t number) { return std::to_string(number); }
-
 /// A tile of one work item.
 class ProductWriter {
  public:

@@ -31,8 +31,6 @@ constexpr std::array<Tiling, 6> kCpuTilings = {{{4, 32, 64, 1, 1},
                                                 {16, 32, 64, 1, 1},
                                                 {8, 32, 128, 1, 1}}};
 
-std::string text_of(std::int64_t number) { return std::to_string(number); }
-
 double rounds(std::int64_t extent, std::int64_t size) {
   return static_cast<double>((std::max<std::int64_t>(extent, 1) + size - 1) / size);
 }

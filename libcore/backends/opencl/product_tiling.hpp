@@ -19,6 +19,8 @@ struct Tiling {
   std::int64_t columns() const { return n / items_n; }
 };
 
+inline std::string text_of(std::int64_t number) { return std::to_string(number); }
+
 /// Values that lie side by side in a tile, of the `count` that a work item has: as many as a load
 /// of 16 bytes brings.
 std::int64_t vector_width(DType dtype, std::int64_t count);

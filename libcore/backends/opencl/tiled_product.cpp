@@ -13,8 +13,6 @@
 namespace npu::opencl {
 namespace {
 
-std::string text_of(std::int64_t number) { return std::to_string(number); }
-
 /// One of the two operands of a tile.
 struct Side {
   std::string name;
