@@ -93,6 +93,23 @@ std::optional<bool> has_many_zeros(const Lowering& lowering, const IntegerFactor
   return true;
 }
 
+/// Whether the zero point is surely one of the factor's numbers, which lie around an image then.
+bool is_number_of(const Lowering& lowering, const IntegerFactor& factor) {
+  if (!factor.zero || !is_byte(factor.type())) return true;
+  const auto [least, most] = range_of(factor.type());
+  if (const auto numbers = lowering.known_numbers(*factor.zero)) {
+    return std::all_of(numbers->begin(), numbers->end(), [low = least, high = most](double number) {
+      return number >= static_cast<double>(low) && number <= static_cast<double>(high);
+    });
+  }
+  const Graph& graph = lowering.graph();
+  const NodeId producer = graph.tensor(*factor.zero).producer;
+  if (!producer.valid()) return false;
+  const Node& node = graph.node(producer);
+  const bool converts = node.op_type == "aten.to.dtype" || node.op_type == "aten._to_copy.default";
+  return converts && lowering.dtype(node.inputs.front()) == factor.type();
+}
+
 /// Words of int32.
 Value words(Lowering& lowering, std::int64_t count) {
   return lowering.temporary(DType::kInt32, plain_layout({count}, DType::kInt32));
@@ -252,6 +269,11 @@ Lowered<Done> define_convolution(Lowering& lowering, const BoundNode& node, Inte
   const auto by_channel = has_many_zeros(lowering, right, 0);
   if (!by_image || *by_image || !by_channel) return kUnusualZeros;
   if (*by_channel && geometry.groups > 1) return kUnusualZeros;
+  const auto pads = [](std::int64_t pad) { return pad > 0; };
+  if (std::any_of(spatial.pad_begin.begin(), spatial.pad_begin.end(), pads) &&
+      !is_number_of(lowering, left)) {
+    return NotFused{"the zero point may be no number of 8 bits, and lies around the image"};
+  }
   IntegerRows to_rows;
   to_rows.type = left.type();
   to_rows.batch = left.shape[0];

@@ -175,6 +175,22 @@ TEST_CASE("onednn: convolutions of 8 bits are exact, with zero points around the
   CHECK(check_integers(graph).back() == "integer-product");
 }
 
+TEST_CASE("onednn: a zero point that bytes do not hold lies around an image, too",
+          "[onednn][integers]") {
+  IntegerGraph graph;
+  graph.factor("all_a", {1, 4, 6, 6}, "uint8").input("zero", {1}, "int32");  // -34
+  graph.node("a", "aten.sub.Tensor", {"all_a", "zero"}, Shape{1, 4, 6, 6}, Json::object(), "int32");
+  graph.factor("b", {8, 4, 3, 3}, "int8", true);
+  SECTION("of an image with a border") {
+    graph.product("aten.conv2d.default", {1, 8, 6, 6}, {{"padding", {1, 1}}});
+    CHECK(check_integers(graph).size() > 1);
+  }
+  SECTION("without one, which is taken from the sums as any other") {
+    graph.product("aten.conv2d.default", {1, 8, 4, 4});
+    CHECK(check_integers(graph) == kProduct);
+  }
+}
+
 TEST_CASE("onednn: a scale that is computed quantizes", "[onednn][integers]") {
   GraphBuilder graph;
   graph.input("q_s", {}, "int32").input("z", {}, "uint8").input("q_x", {7, 5}, "int32");
