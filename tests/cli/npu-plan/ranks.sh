@@ -50,6 +50,5 @@ change 's/"parts": *\[\([0-9]*\),\([0-9]*\)\]/"parts":[\1]/'
 try npu-plan graph.mtx --model graphsage.json --profile profile.json -k 4,8 --ranks 9
 try npu-plan --subgraphs subgraphs.json --profile published.json --no-transfers --ranks 2
 try npu-plan graph.mtx --profile profile.json --no-transfers --ranks 2
-try npu-plan graph.mtx --model graphsage.json --profile profile.json --exchange cover
 try npu-plan graph.mtx --model graphsage.json --profile profile.json --ranks 2 --exchange both
 try npu-plan graph.mtx --model graphsage.json --profile profile.json --ranks 0

@@ -37,13 +37,8 @@ RankPair pair_of(const CutEdges& cut, std::int32_t from, std::int32_t to, bool s
                 .targets = static_cast<std::int64_t>(cut.targets.size())};
   pair.rows = pair.sources;
   if (!sums) return pair;
-  const LeastExchange least = least_exchange(cut, 1, 1);
-  pair.rows = least.cost;
-  for (const LeastExchange::Amount& entry : least.amounts) {
-    const auto& [source, target] = cut.edges[entry.edge];
-    pair.cover.push_back({cut.sources[index_of(source)], cut.targets[index_of(target)],
-                          least.features[index_of(source)] == 0});
-  }
+  pair.cover = fewest_rows(cut);
+  pair.rows = static_cast<std::int64_t>(pair.cover.size());
   return pair;
 }
 
