@@ -72,6 +72,15 @@ status=$?
 [ $status -ne 0 ] && echo "one: does not fit"
 grep '^npu-run' err | sed 's/[0-9][0-9]*/N/g'
 ls big1.npy* 2>/dev/null
+# Wherever memory ends, that is what is said, with status 3.
+for megabytes in 76 84 92 100 108 116; do
+  run big 4 prlimit --data=${megabytes}000000 >near.report 2>err
+  status=$?
+  [ $status -eq 0 ] && continue
+  [ $status -eq 3 ] && grep -q '^npu-run: error: .*out of memory' err && continue
+  echo "$megabytes MB: exit $status"
+  cat err
+done
 run big 1 env >one.report 2>err || cat err
 cmp big1.npy big4.npy && echo "the same bits as without a limit in one"
 # Share and halo by the plan, a tenth of that, and what the small graph took, whose rows are 1/50 of this one's; 16 MB for a
