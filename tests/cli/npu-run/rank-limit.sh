@@ -52,7 +52,7 @@ for name in small:640 big:$nodes; do
   graph ${name#*:} >${name%:*}.edges
   features ${name#*:} >${name%:*}.npy
   for ranks in 1 4; do
-    npu-plan -q ${name%:*}.edges --model wide.json --profile "$TESTDATA/gnn/profile.json" --devices cpu --select greedy -k 64 \
+    npu-plan -q ${name%:*}.edges --model wide.json --profile "$TESTDATA/gnn/profile.json" --partitioner metis --devices cpu --select greedy -k 64 \
       --csr ${name%:*}.csr --ranks $ranks -o ${name%:*}$ranks.json
   done
 done

@@ -234,7 +234,9 @@ RankPlan plan_ranks(const CsrGraph& in_edges, const std::vector<std::int32_t>& p
                                              std::to_string(kMostParts) +
                                              " can be spread over ranks");
   }
-  const std::vector<std::int32_t> order = order_parts(in_edges, part_of, part_count);
+  std::vector<std::int32_t> order(index_of(part_count));
+  std::iota(order.begin(), order.end(), 0);
+  if (!request.in_order) order = order_parts(in_edges, part_of, part_count);
   const PartTree tree(order);
   std::vector<std::int64_t> weights(order.size(), 0);
   for (std::int32_t v = 0; v < in_edges.node_count(); ++v) {
