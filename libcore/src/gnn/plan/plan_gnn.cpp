@@ -42,6 +42,9 @@ namespace {
 constexpr std::int64_t kScheduleWork = 30'000'000;
 constexpr std::int64_t kMinWork = 2'000'000;
 
+// Of a graph whose parts are made for ranks, which takes some twenty times METIS's time.
+constexpr std::int64_t kMostEdgesToNest = 500'000;
+
 // Why sums must not cross; empty if they may.
 std::string refusal_of_sums(const PlanInput& input, const EdgeSums& sums) {
   return input.profile.precision.empty()
@@ -293,7 +296,8 @@ CsrGraph graph_to_cut(const PlanInput& input, const PlanOptions& options,
 // who asks for METIS gets those.
 bool nests_parts(const CsrGraph& graph, const PlanInput& input, const PlanOptions& options) {
   return options.rank_count > 0 && !input.found && !options.minimize_volume &&
-         options.partitioner == Partitioner::kAutomatic && graph.entry_count() / 2 < kManyEdges;
+         options.partitioner == Partitioner::kAutomatic &&
+         graph.entry_count() / 2 < kMostEdgesToNest;
 }
 
 // Puts parts for ranks in the place of METIS's, unless these are better balanced.
