@@ -63,14 +63,19 @@ std::byte* DeviceBuffer::host_memory() {
 
 Tensor DeviceBuffer::to_host() const {
   Tensor tensor(type_.dtype, type_.shape);
+  read(tensor.mutable_data());
+  return tensor;
+}
+
+void DeviceBuffer::read(void* data) const {
   const npu4_backend& api = device_->backend().api();
   npu4_error error = empty_error();
   if (api.buffer_read != nullptr) {
     npu4_transfer transfer = sized<npu4_transfer>();
     transfer.bytes = bytes_;
-    transfer.data = tensor.mutable_data();
+    transfer.data = data;
     check_status(api.buffer_read(buffer_, &transfer, &error), error, device_->backend());
-    return tensor;
+    return;
   }
   void* pointer = mapped_;
   if (!is_mapped_) {
@@ -78,9 +83,8 @@ Tensor DeviceBuffer::to_host() const {
                  device_->backend());
   }
   if (pointer == nullptr && bytes_ != 0) no_memory_mapped(device_->backend());
-  if (bytes_ != 0) std::memcpy(tensor.mutable_data(), pointer, bytes_);
+  if (bytes_ != 0) std::memcpy(data, pointer, bytes_);
   if (!is_mapped_) api.buffer_unmap(buffer_);
-  return tensor;
 }
 
 void DeviceBuffer::write(const void* data) const {
@@ -533,7 +537,8 @@ std::shared_ptr<DeviceBuffer> DeviceInstance::make_scratch(std::uint64_t bytes) 
 
 std::shared_ptr<DeviceBuffer> DeviceInstance::wrap(DType dtype, const Shape& shape,
                                                    const void* memory,
-                                                   std::shared_ptr<const void> owner) {
+                                                   std::shared_ptr<const void> owner,
+                                                   std::uint32_t access) {
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   if (!facts_.wraps_host || backend_->api().buffer_wrap == nullptr ||
       address % facts_.alignment != 0) {
@@ -541,8 +546,8 @@ std::shared_ptr<DeviceBuffer> DeviceInstance::wrap(DType dtype, const Shape& sha
   }
   npu4_external external = sized<npu4_external>();
   external.type = NPU4_HOST_POINTER;
-  external.access = NPU4_ACCESS_READ;
-  external.pointer = const_cast<void*>(memory);  // which is only read
+  external.access = access;
+  external.pointer = const_cast<void*>(memory);
   external.bytes = describe_tensor(dtype, shape).bytes;
   return wrap(dtype, shape, external, std::move(owner));
 }

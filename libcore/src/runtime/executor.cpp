@@ -66,6 +66,7 @@ void Executor::load(const Target& target, const std::vector<Tensor>& weights,
   load_within_memory(target, options, weights, compiled);
   open_flights(options);
   schedule(compiled);
+  place_results();
   if (options.overlap) start_workers();
 }
 
@@ -341,6 +342,7 @@ void Executor::add_copy(Step& step, std::size_t from, std::size_t to) {
   source.read_by_other |= !is_shared;
   source.needs_host |= !is_direct && !is_shared;
   source.is_kept |= has_queue || is_shared;
+  source.is_exported |= is_shared;
   const bool is_staged = !is_direct && !is_shared && has_queue &&
                          devices_[destination]->facts().pinned_memory.has_value();
   if (is_staged && source.staged_on < 0) source.staged_on = step.device;

@@ -25,14 +25,15 @@
 #include <utility>
 
 #include "npu/support/error.hpp"
+#include "runtime/result_memory.hpp"
 #include "support/thread_pool.hpp"
 
 namespace npu {
-std::string path_text(const StepRecord& transfer) {
-  if (transfer.tensors == 0) return "";
-  if (transfer.copied_bytes == 0) return "wrapped";
-  if (transfer.copied_bytes != transfer.bytes) return "partly copied";
-  std::set<TransferPath> paths = transfer.paths;
+std::string path_text(const StepRecord& step) {
+  if (step.tensors == 0) return "";
+  if (step.copied_bytes == 0) return "wrapped";
+  if (step.copied_bytes != step.bytes) return "partly copied";
+  std::set<TransferPath> paths = step.paths;
   paths.erase(TransferPath::kWrapped);  // of nothing, then
   if (paths == std::set{TransferPath::kDeviceCopy}) return "device copy";
   return paths == std::set{TransferPath::kStaged} ? "staged" : "copied";
@@ -185,26 +186,6 @@ void Executor::Run::note(std::vector<StepRecord>& records, StepRecord record, do
   records.push_back(std::move(record));
 }
 
-void Executor::Run::upload_inputs(std::size_t s) {
-  const Step& step = executor_.steps_[s];
-  if (step.uploads.empty()) return;
-  const double started = microseconds_since(start_);
-  StepRecord record{.kind = StepRecord::Kind::kInput,
-                    .device = executor_.device_names_[static_cast<std::size_t>(step.device)]};
-  for (const Step::Copy& upload : step.uploads) {
-    const Tensor& given = inputs_[upload.from];
-    Copy& copy = copies_[upload.to];
-    if (has_queue(step.device)) {
-      copy.ready = submitted(s, queue(step.device).write(arrival(upload.to), given.data(), {}), {});
-    } else {
-      copy.buffer = device(step.device).import_tensor(type_of(upload.to), given.data());
-    }
-    ++record.tensors;
-    record.bytes += static_cast<std::int64_t>(given.bytes());
-  }
-  note(records_[s], std::move(record), started);
-}
-
 void Executor::Run::run_partition(std::size_t s) {
   const Step& step = executor_.steps_[s];
   const auto partition = static_cast<std::size_t>(step.index);
@@ -215,7 +196,7 @@ void Executor::Run::run_partition(std::size_t s) {
   RunTimes times;
   try {
     auto results = flight_.programs[partition]->run(
-        arguments, flight_.outputs[partition], is_timed() ? &times : nullptr,
+        arguments, output_buffers(step), is_timed() ? &times : nullptr,
         executor_.partitions_[partition].report_steps, deadline_ns(), flight_.taps[partition]);
     for (std::size_t i = 0; i < results.size(); ++i) keep_result(step, i, std::move(results[i]));
   } catch (const BackendError& error) {
@@ -226,6 +207,24 @@ void Executor::Run::run_partition(std::size_t s) {
                     .device = executor_.plan_.partitions[partition].device};
   note(records_[s], std::move(record), started);
   if (record_ != nullptr) keep_times(s, records_[s].back(), std::move(times));
+}
+
+/// What a partition writes into: the flight's buffers, and memory of results that the caller gets.
+std::vector<std::shared_ptr<DeviceBuffer>> Executor::Run::output_buffers(const Step& step) {
+  auto buffers = flight_.outputs[static_cast<std::size_t>(step.index)];
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    if (buffers[i] != nullptr) continue;
+    const std::size_t slot = step.outputs[i];
+    const TensorInfo& tensor = tensor_of(slot);
+    Tensor memory = executor_.results_->take(slot, tensor.dtype, tensor.shape);
+    buffers[i] = executor_.results_->buffer_in(memory, device(step.device));
+    if (buffers[i] == nullptr) {  // it took such memory before
+      buffers[i] = device(step.device).allocate(type_of(slot), NPU4_USAGE_OUTPUT);
+    } else {
+      copies_[slot].given = std::move(memory);
+    }
+  }
+  return buffers;
 }
 
 void Executor::Run::keep_times(std::size_t s, StepRecord& record, RunTimes times) {
@@ -426,22 +425,34 @@ void Executor::Run::take_garbage(std::int32_t device,
   free.swap(garbage_[static_cast<std::size_t>(device)]);
 }
 
-/// The content of a slot, once all work is done.
-Tensor Executor::Run::fetch(std::size_t slot) const {
+/// The content of a slot, once all work is done, and whether it had to be copied.
+std::pair<Tensor, TransferPath> Executor::Run::fetch(std::size_t slot) const {
   const Copy& copy = copies_[slot];
+  if (copy.given.data() != nullptr) return {copy.given, TransferPath::kWrapped};
   // What a queue has fetched is read-only from now on, so others may hold it, too.
-  const bool is_fetched = copy.fetched != nullptr && copy.host.data() != nullptr;
-  return is_fetched ? copy.host : copy.buffer->to_host();
+  if (copy.fetched != nullptr && copy.host.data() != nullptr) {
+    return {copy.host, TransferPath::kCopied};
+  }
+  // A buffer that is this run's alone is the caller's now; but not if it counts against a limit.
+  const DeviceInstance& home = *copy.buffer->device();
+  const bool is_lent = !home.keeps_outputs() && !home.has_memory_limit() &&
+                       !home.backend().is_older() && copy.buffer->bytes() != 0;
+  if (is_lent && copy.buffer->host_memory() != nullptr) {
+    return {DeviceBuffer::view(copy.buffer), TransferPath::kWrapped};
+  }
+  const TensorInfo& tensor = tensor_of(slot);
+  Tensor result = executor_.results_->take(slot, tensor.dtype, tensor.shape);
+  copy.buffer->read(result.mutable_data());
+  return {std::move(result), TransferPath::kCopied};
 }
 
 std::vector<Tensor> Executor::Run::fetch_outputs(std::vector<StepRecord>& records) {
   const double started = microseconds_since(start_);
   StepRecord record{.kind = StepRecord::Kind::kOutput, .device = "host"};
   std::vector<Tensor> outputs;
-  const auto add = [&](Tensor fetched) {
-    ++record.tensors;
-    record.bytes += static_cast<std::int64_t>(fetched.bytes());
-    outputs.push_back(std::move(fetched));
+  const auto add = [&](std::pair<Tensor, TransferPath> fetched) {
+    count(record, static_cast<std::int64_t>(fetched.first.bytes()), fetched.second);
+    outputs.push_back(std::move(fetched.first));
   };
   for (std::size_t i = 0; i < executor_.graph_.graph_outputs().size(); ++i) {
     const TensorInfo& tensor = executor_.graph_.tensor(executor_.graph_.graph_outputs()[i]);
@@ -455,8 +466,11 @@ std::vector<Tensor> Executor::Run::fetch_outputs(std::vector<StepRecord>& record
   }
   for (std::size_t i = 0; i < executor_.taps_.size(); ++i) {
     const Tap& tap = executor_.taps_[i];
-    add(tap.index ? flight_.taps[tap.partition][*tap.index]->to_host()
-                  : fetch(executor_.tap_slots_[i]));
+    if (tap.index) {
+      add({flight_.taps[tap.partition][*tap.index]->to_host(), TransferPath::kCopied});
+    } else {
+      add(fetch(executor_.tap_slots_[i]));
+    }
   }
   note(records, std::move(record), started);
   return outputs;

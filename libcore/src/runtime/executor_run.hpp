@@ -29,6 +29,8 @@ struct Executor::Slot {
                                ///< devices with queues: one fetches it
   std::int32_t staged_on = -1;  ///< the device in whose pinned memory it is fetched, if it is one's
   bool is_kept = false;         ///< until the run ends, since work of a queue may use it
+  bool is_exported = false;     ///< another device maps its buffer
+  bool is_given = false;        ///< a result, in memory of the host that the caller gets
   std::string layout = {};      ///< of the backend's own, for one that is read; empty: row-major
 };
 
@@ -91,6 +93,7 @@ class Executor::Run {
     Event cause;                        ///< of another backend, behind `ready`; may be null
     const std::byte* memory = nullptr;  ///< of the buffer or of `host`, if another device reads it
     Tensor host;                        ///< fetched, if the device's memory is not the host's
+    Tensor given;                       ///< what the buffer lies in, if the slot is given
     Event fetched;                      ///< of the work that fills `memory`; null: it is filled
     std::vector<Event> pieces;          ///< of the same, kSlice bytes each; empty if it is one
     std::int32_t readers = 0;
@@ -117,6 +120,8 @@ class Executor::Run {
   TransferPath arrive(const Step& step, const Step::Copy& copy);
   std::shared_ptr<DeviceBuffer> wrap_source(const Step& step, std::size_t from);
   void upload_inputs(std::size_t s);
+  TransferPath upload(std::size_t s, const Step::Copy& upload);
+  std::vector<std::shared_ptr<DeviceBuffer>> output_buffers(const Step& step);
   void run_partition(std::size_t s);
   void keep_result(const Step& step, std::size_t index, std::shared_ptr<DeviceBuffer> buffer);
 
@@ -137,7 +142,8 @@ class Executor::Run {
   std::vector<std::optional<ClockSample>> read_clocks() const;
   void place_times();
   std::vector<Tensor> fetch_outputs(std::vector<StepRecord>& records);
-  Tensor fetch(std::size_t slot) const;
+  std::pair<Tensor, TransferPath> fetch(std::size_t slot) const;
+  void count(StepRecord& record, std::int64_t bytes, TransferPath path) const;
 
   bool is_timed() const {
     return executor_.has_times_ && record_ != nullptr && (with_node_times_ || with_step_times_);

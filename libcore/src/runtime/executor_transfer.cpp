@@ -7,6 +7,7 @@
 
 #include "device/device_sharing.hpp"
 #include "runtime/executor_run.hpp"
+#include "runtime/result_memory.hpp"
 
 namespace npu {
 namespace {
@@ -34,6 +35,68 @@ bool Executor::share_output(std::size_t from, std::size_t to) {
   return true;
 }
 
+/// Results of the graph lie in memory of the host that a caller gets, where a device that blocks
+/// writes it in place; the buffers that flights have for them are then not needed.
+void Executor::place_results() {
+  results_ = std::make_shared<ResultMemory>(flights_.size() + 1);
+  const auto place = [&](std::size_t index) {
+    if (index == SIZE_MAX) return;
+    Slot& slot = slots_[index];
+    const auto d = static_cast<std::size_t>(slot.device);
+    const TensorInfo& tensor = graph_.tensor(slot.tensor);
+    const bool may_lie_there = has_queue_[d] == 0 && devices_[d]->keeps_outputs() &&
+                               !devices_[d]->backend().is_older() && !slot.is_exported &&
+                               slot.layout.empty() && tensor.bytes() > 0;
+    if (slot.is_given || !may_lie_there) return;
+    const Tensor memory = results_->take(index, tensor.dtype, tensor.shape);
+    slot.is_given = results_->buffer_in(memory, *devices_[d]) != nullptr;
+    if (!slot.is_given) return;
+    for (const auto& flight : flights_) flight->outputs[slot.partition][slot.output] = nullptr;
+  };
+  for (const std::size_t index : output_slots_) place(index);
+  for (const std::size_t index : tap_slots_) place(index);
+}
+
+/// Tells a record of one more tensor.
+void Executor::Run::count(StepRecord& record, std::int64_t bytes, TransferPath path) const {
+  ++record.tensors;
+  record.bytes += bytes;
+  if (path != TransferPath::kWrapped) record.copied_bytes += bytes;
+  if (record_ != nullptr) record.paths.insert(path);
+}
+
+void Executor::Run::upload_inputs(std::size_t s) {
+  const Step& step = executor_.steps_[s];
+  if (step.uploads.empty()) return;
+  const double started = microseconds_since(start_);
+  StepRecord record{.kind = StepRecord::Kind::kInput,
+                    .device = executor_.device_names_[static_cast<std::size_t>(step.device)]};
+  for (const Step::Copy& each : step.uploads) {
+    count(record, static_cast<std::int64_t>(inputs_[each.from].bytes()), upload(s, each));
+  }
+  note(records_[s], std::move(record), started);
+}
+
+/// Brings an input to a device: in place, or into a buffer that later runs use, too.
+TransferPath Executor::Run::upload(std::size_t s, const Step::Copy& upload) {
+  const std::int32_t to = executor_.steps_[s].device;
+  const Tensor& given = inputs_[upload.from];
+  Copy& copy = copies_[upload.to];
+  const TensorType type = type_of(upload.to);
+  if (type.layout.empty() && given.bytes() != 0) {
+    copy.buffer = device(to).wrap(type.dtype, type.shape, given.data(),
+                                  std::make_shared<const Tensor>(given));
+    if (copy.buffer != nullptr) return TransferPath::kWrapped;
+  }
+  DeviceBuffer& buffer = arrival(upload.to);
+  if (has_queue(to)) {
+    copy.ready = submitted(s, queue(to).write(buffer, given.data(), {}), {});
+  } else {
+    buffer.write(given.data());
+  }
+  return TransferPath::kCopied;
+}
+
 void Executor::Run::transfer(std::size_t s) {
   const double started = microseconds_since(start_);
   const Step& step = executor_.steps_[s];
@@ -42,11 +105,7 @@ void Executor::Run::transfer(std::size_t s) {
       .kind = StepRecord::Kind::kTransfer, .index = step.index, .device = transfer.to_device};
   for (const Step::Copy& copy : step.copies) {
     const TransferPath path = has_queue(step.device) ? submit_arrival(s, copy) : arrive(step, copy);
-    const std::int64_t bytes = tensor_of(copy.from).bytes();
-    ++record.tensors;
-    record.bytes += bytes;
-    if (path != TransferPath::kWrapped) record.copied_bytes += bytes;
-    if (record_ != nullptr) record.paths.insert(path);
+    count(record, tensor_of(copy.from).bytes(), path);
   }
   note(records_[s], std::move(record), started);
 }
@@ -166,7 +225,8 @@ void Executor::Run::submit_fetch(std::size_t s, std::size_t slot, const Event& d
   if (mapped != nullptr || bytes == 0) return;
   std::byte* memory = staging(slot);
   if (memory == nullptr) {
-    copy.host = Tensor(copy.buffer->dtype(), copy.buffer->shape());
+    const TensorInfo& tensor = tensor_of(slot);
+    copy.host = executor_.results_->take(slot, tensor.dtype, tensor.shape);
     memory = copy.host.mutable_data();
   }
   copy.memory = memory;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the inputs of a run from .npy and safetensors files or makes them from a seed, and writes
 // its outputs. Nothing is converted: a tensor whose dtype or shape differs from the graph's is
-// refused, and all faults of all files are reported in one go. O(bytes).
+// refused, and all faults of all files are reported in one go. What lies in a file where devices
+// cannot use it in place is copied here, once for all runs. O(bytes).
 #include "runtime/run_inputs.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "runtime/random_tensor.hpp"
@@ -13,6 +16,8 @@
 
 namespace npu {
 namespace {
+
+constexpr std::uintptr_t kAlignment = 64;  // of memory that CPU backends wrap, and of tensors
 
 std::string type_text(DType dtype, const Shape& shape) {
   return std::string(dtype_name(dtype)) + " " + shape_text(shape);
@@ -24,6 +29,14 @@ std::string input_names(const Graph& graph) {
     names += (names.empty() ? "'" : ", '") + graph.tensor(id).name + "'";
   }
   return names.empty() ? "none" : names;
+}
+
+/// The tensor where devices can use it; in a file it may lie anywhere.
+Tensor in_place(const Tensor& tensor) {
+  if (reinterpret_cast<std::uintptr_t>(tensor.data()) % kAlignment == 0) return tensor;
+  Tensor aligned(tensor.dtype(), tensor.shape());
+  if (tensor.bytes() != 0) std::memcpy(aligned.mutable_data(), tensor.data(), tensor.bytes());
+  return aligned;
 }
 
 TensorId find_input(const Graph& graph, std::string_view name) {
@@ -123,7 +136,7 @@ class InputGatherer {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       if (graph_.graph_inputs()[i] != id) continue;
       given_[i] = 1;
-      if (fits) inputs_[i] = tensor;
+      if (fits) inputs_[i] = in_place(tensor);
     }
   }
 

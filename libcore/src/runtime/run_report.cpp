@@ -65,6 +65,8 @@ Json step_json(const RunStep& step) {
           {"device", step.device},
           {"tensors", step.tensors},
           {"bytes", step.bytes},
+          {"copied_bytes", step.copied_bytes},
+          {"path", step.path},
           {"ms", rounded_ms(step.ms)}};
 }
 

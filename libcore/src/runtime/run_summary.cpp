@@ -19,7 +19,7 @@ std::vector<RunStep> summarize_steps(const PartitionPlan& plan, const PredictedS
     step.tensors = from.tensors;
     step.bytes = from.bytes;
     step.copied_bytes = from.copied_bytes;
-    if (from.kind == StepRecord::Kind::kTransfer) step.path = path_text(from);
+    step.path = path_text(from);
     step.ms = (from.end_us - from.start_us) / 1000;
     if (from.kind == StepRecord::Kind::kPartition) {
       const Partition& partition = plan.partitions[static_cast<std::size_t>(from.index)];

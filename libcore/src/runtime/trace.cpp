@@ -64,7 +64,10 @@ class TraceWriter {
       case StepRecord::Kind::kOutput: {
         const bool is_input = step.kind == StepRecord::Kind::kInput;
         slice(is_input ? "inputs" : "outputs", "io", tid, step.start_us, step.end_us,
-              {{"tensors", step.tensors}, {"bytes", step.bytes}});
+              {{"tensors", step.tensors},
+               {"bytes", step.bytes},
+               {"copied_bytes", step.copied_bytes},
+               {"path", path_text(step)}});
         break;
       }
     }

@@ -7,6 +7,8 @@ if [ ! -d "$lib/faulty-backends" ]; then cat "$CASES/npu-run/in-flight.stdout"; 
 NPU_BACKEND_PATH=$lib/test-backends
 export NPU_BACKEND_PATH
 target=$CASES/../../scripts/examples/skeleton-queue/skeleton_queue_target.json
+# The way that each transfer took, of a report or a trace.
+paths() { grep -E '"(kind|cat)":"transfer"' "$@" | grep -o '"path":"[a-z ]*"'; }
 # place NAME SED-SCRIPT FORCE...: three relus and adds over two devices of the target, which sed changes
 place() {
   name=$1
@@ -16,10 +18,10 @@ place() {
 }
 place queues '' --force 'npu1=middle' --force 'npu0=first' --force 'npu0=last'
 npu-run queues.json --random-inputs 1 --outputs queues.safetensors --trace trace.json >report
-grep -o '"path":"[a-z ]*"' report
-grep -o '"path":"[a-z ]*"' trace.json
+paths report
+paths trace.json
 npu-run queues.json --random-inputs 1 --outputs blocking.safetensors --no-overlap >report
-grep -o '"path":"[a-z ]*"' report
+paths report
 cmp queues.safetensors blocking.safetensors && echo "same outputs"
 place nothing 's/"instance"/"test": "", "instance"/' --force 'npu1=middle' --force 'npu0=first' --force 'npu0=last'
 npu-run nothing.json --random-inputs 1 --outputs nothing.safetensors >report
@@ -45,7 +47,7 @@ for n in 1 3; do npu-run slow.json --random-inputs 1 --in-flight $n --bench 9 | 
   awk 'NR == 1 { one = $1 } NR == 2 { print ($1 > 2 * one ? "more" : one " and " $1) }'
 echo "without copies of the backend:"
 NPU_BACKEND_PATH=$lib/faulty-backends CHECK_FAULT=no-copy npu-run queues.json --random-inputs 1 --outputs staged.safetensors |
-  grep -o '"path":"[a-z ]*"'
+  paths
 cmp staged.safetensors blocking.safetensors && echo "same outputs"
 echo "failures:"
 place fails 's/"instance"/"fail_run": 2, "instance"/' --force 'npu1=middle' --force 'npu0=first' --force 'npu0=last'

@@ -5,7 +5,7 @@
 lib=$(dirname "$(command -v npu-run)")/../lib/npu
 if [ ! -d "$lib/test-backends" ]; then cat "$CASES/npu-run/resnet18-split.stdout"; exit; fi
 npu-tag --force 'cpu=aten.max_pool2d*' "$TESTDATA/models/resnet18.json" | npu-fuse | npu-partition >split.json
-run() { npu-run "$@" --random-weights 1 --random-inputs 1 >report && grep -o '"path":"[a-z ]*"' report; }
+run() { npu-run "$@" --random-weights 1 --random-inputs 1 >report && grep '"kind":"transfer"' report | grep -o '"path":"[a-z ]*"'; }
 # Of all transfers; each of them has the same members in one line.
 moved() { sed -n 's/^  "\(transfer\|copied\)_bytes": \([0-9]*\).*/\1 \2/p' report | tr '\n' ' ' && echo; }
 run split.json --outputs wrapped.safetensors

@@ -375,6 +375,127 @@ TEST_CASE("executor: results of one run do not change with the next") {
   CHECK(values_of(second[1]) == Values{-3, -4});
 }
 
+namespace {
+
+/// relu(x) on a device, of `size` numbers; `is_alias`: and a view of x.
+Graph relu_of(const char* device, std::int64_t size, bool is_alias = false) {
+  GraphBuilder builder;
+  builder.input("x", {size}).node("a", "aten.relu.default", {"x"}, Shape{size}).on(device);
+  if (is_alias) {
+    builder
+        .node("b", "aten.view.default", {"x"}, Shape{1, size},
+              Json{{"size", Json::array({1, size})}})
+        .on(device)
+        .output("b");
+  }
+  return builder.output("a").build();
+}
+
+const StepRecord& step_of(const RunRecord& record, Kind kind) {
+  const auto found = std::find_if(record.steps.begin(), record.steps.end(),
+                                  [&](const StepRecord& step) { return step.kind == kind; });
+  REQUIRE(found != record.steps.end());
+  return *found;
+}
+
+}  // namespace
+
+TEST_CASE("executor: inputs and outputs of the graph are used in place") {
+  if (!test::use_backends()) return;
+  for (const char* device : {"npu", "cpu"}) {
+    CAPTURE(device);
+    const Graph graph = relu_of(device, 3);
+    const PartitionPlan plan = partition_convex(graph);
+    Executor executor(graph, plan, host(), std::vector<Tensor>(2), one_thread());
+    RunRecord record;
+    CHECK(values_of(executor.run({floats({3}, {-1, 0, 2})}, &record)[0]) == Values{0, 0, 2});
+    for (const Kind kind : {Kind::kInput, Kind::kOutput}) {
+      CHECK(step_of(record, kind).bytes == 12);
+      CHECK(step_of(record, kind).copied_bytes == 0);
+      CHECK(path_text(step_of(record, kind)) == "wrapped");
+    }
+    // Four bytes behind an aligned address: what cannot be wrapped is copied, and that is told.
+    const Tensor whole = floats({4}, {9, -3, 4, -5});
+    const Tensor shifted(
+        DType::kFloat32, {3},
+        std::shared_ptr<const std::byte>(std::make_shared<const Tensor>(whole), whole.data() + 4));
+    CHECK(values_of(executor.run({shifted}, &record)[0]) == Values{0, 4, 0});
+    CHECK(step_of(record, Kind::kInput).copied_bytes == 12);
+    CHECK(path_text(step_of(record, Kind::kInput)) == "copied");
+    CHECK(step_of(record, Kind::kOutput).copied_bytes == 0);
+    CHECK(values_of(whole) == Values{9, -3, 4, -5});
+  }
+}
+
+TEST_CASE("executor: memory of results is used again once nobody holds them, and never before") {
+  if (!test::use_backends()) return;
+  const Graph graph = relu_of("npu", 3);
+  const PartitionPlan plan = partition_convex(graph);
+  std::vector<Tensor> held;
+  {
+    Executor executor(graph, plan, host(), std::vector<Tensor>(2), one_thread());
+    const auto run_with = [&](float value) {
+      return executor.run({floats({3}, {value, value, -value})}, nullptr).at(0);
+    };
+    const std::byte* const first = run_with(1).data();
+    CHECK(run_with(2).data() == first);
+    for (int i = 0; i < 5; ++i) held.push_back(run_with(static_cast<float>(i)));
+    for (std::size_t i = 0; i < held.size(); ++i) {
+      const auto value = static_cast<float>(i);
+      CHECK(values_of(held[i]) == Values{value, value, 0});
+      for (std::size_t j = 0; j < i; ++j) CHECK(held[i].data() != held[j].data());
+    }
+    // A result may be the next run's input, whose result then lies elsewhere.
+    Tensor fed = run_with(7);
+    for (int i = 0; i < 3; ++i) {
+      const Tensor next = executor.run({fed}, nullptr).at(0);
+      CHECK(next.data() != fed.data());
+      CHECK(values_of(next) == Values{7, 7, 0});
+      CHECK(values_of(fed) == Values{7, 7, 0});
+      fed = next;
+    }
+    held.erase(held.begin(), held.begin() + 4);
+  }
+  CHECK(values_of(held.at(0)) == Values{4, 4, 0});  // and outlives the executor
+}
+
+TEST_CASE("executor: an output that is a view of an input is a copy of it") {
+  if (!test::use_backends()) return;
+  for (const char* device : {"npu", "cpu"}) {
+    CAPTURE(device);
+    const Graph graph = relu_of(device, 2, true);
+    const PartitionPlan plan = partition_convex(graph);
+    Executor executor(graph, plan, host(), std::vector<Tensor>(graph.tensors().size()),
+                      one_thread());
+    Tensor input = floats({2}, {-1, 2});
+    const auto outputs = executor.run({input}, nullptr);
+    CHECK(outputs[0].data() != input.data());
+    input.as_mutable<float>()[0] = 5;
+    CHECK(values_of(outputs[0]) == Values{-1, 2});
+    CHECK(values_of(outputs[1]) == Values{0, 2});
+  }
+}
+
+TEST_CASE("executor: a result that is listed twice is the same tensor twice") {
+  if (!test::use_backends()) return;
+  const Graph graph = GraphBuilder()
+                          .input("x", {2})
+                          .node("a", "aten.relu.default", {"x"})
+                          .on("npu")
+                          .node("b", "aten.neg.default", {"a"})
+                          .on("cpu")
+                          .output("a")
+                          .output("b")
+                          .output("a")
+                          .build();
+  RunRecord record;
+  const auto outputs = run(graph, partition_convex(graph), {floats({2}, {-1, 2})}, &record);
+  CHECK(values_of(outputs[0]) == Values{0, 2});
+  CHECK(values_of(outputs[1])[1] == -2);
+  CHECK(same_bits(outputs[2], outputs[0]));
+  for (const StepRecord& step : record.steps) CHECK(step.copied_bytes == 0);
+}
+
 TEST_CASE("executor: weights are uploaded once and reused over runs") {
   if (!test::use_backends()) return;
   const Graph graph = GraphBuilder()

@@ -57,6 +57,26 @@ TEST_CASE("inputs come from .npy by name and from safetensors") {
   CHECK(same_bits(inputs[1], floats({3, 4, 5})));
 }
 
+TEST_CASE("inputs lie where devices can use them in place, wherever they are in their file") {
+  const TemporaryFolder folder;
+  const Graph graph = two_inputs();
+  write_safetensors(folder / "in.safetensors", {{"a", floats({1, 2})}, {"b", floats({3, 4, 5})}});
+  const SafetensorsFile file(folder / "in.safetensors");
+  const auto place = [](const Tensor& tensor) {
+    return reinterpret_cast<std::uintptr_t>(tensor.data()) % 64;
+  };
+  // Eight bytes apart: one at least cannot be used where it is.
+  REQUIRE(place(file.tensor(*file.find("a"))) != place(file.tensor(*file.find("b"))));
+  Diagnostics diagnostics;
+  const std::vector<Tensor> inputs =
+      gather_inputs(graph, {{.input = std::nullopt, .path = folder / "in.safetensors"}},
+                    std::nullopt, diagnostics);
+  CHECK(place(inputs[0]) == 0);
+  CHECK(place(inputs[1]) == 0);
+  CHECK(same_bits(inputs[0], floats({1, 2})));
+  CHECK(same_bits(inputs[1], floats({3, 4, 5})));
+}
+
 TEST_CASE("inputs: a seed fills those that no file has") {
   const TemporaryFolder folder;
   const Graph graph = two_inputs();

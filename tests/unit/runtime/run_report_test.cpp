@@ -22,6 +22,7 @@ RunReport small_report() {
   RunStep input{.kind = StepRecord::Kind::kInput, .device = "npu"};
   input.tensors = 1;
   input.bytes = 24;
+  input.path = "wrapped";
   RunStep partition{.kind = StepRecord::Kind::kPartition, .id = 0, .device = "npu"};
   partition.nodes = 4;
   partition.ms = 1.23456;
@@ -65,7 +66,8 @@ TEST_CASE("run report: JSON of a plain run") {
       R"({"model":"m","target":"host","precision":"f32",)"
       R"("outputs":[{"name":"y","shape":[2,3],"dtype":"float32"}],)"
       R"("placement":[{"device":"npu","backend":"onednn","nodes":4,"partitions":1,"ms":1.25}],)"
-      R"("steps":[{"kind":"inputs","device":"npu","tensors":1,"bytes":24,"ms":0.0},)"
+      R"("steps":[{"kind":"inputs","device":"npu","tensors":1,"bytes":24,"copied_bytes":0,)"
+      R"("path":"wrapped","ms":0.0},)"
       R"({"kind":"partition","id":0,"device":"npu","nodes":4,"ms":1.2346,"predicted_ms":0.5},)"
       R"({"kind":"transfer","id":2,"device":"cpu","from":0,"to":1,"tensors":2,"listed_tensors":3,)"
       R"("bytes":4000,"copied_bytes":4000,"path":"copied","ms":0.0,"predicted_ms":0.0},)"
@@ -156,7 +158,7 @@ TEST_CASE("run report: tables") {
         "npu     onednn       4           1  1.250\n"
         "\n"
         "step             device  nodes  tensors    bytes     ms  predicted ms  path\n"
-        "inputs           npu                  1     24 B  0.000\n"
+        "inputs           npu                  1     24 B  0.000                wrapped\n"
         "partition 0      npu         4                    1.235         0.500\n"
         "transfer 0 -> 1  cpu                  2  4.00 kB  0.000         0.000  copied\n"
         "transfer 0 -> 1  cpu                  0      0 B  0.000         0.000\n"

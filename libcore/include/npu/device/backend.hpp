@@ -170,6 +170,8 @@ class DeviceBuffer {
   std::byte* host_memory();
   /// Copies to a new host tensor, bit for bit.
   Tensor to_host() const;
+  /// Copies to memory of the host that has its bytes.
+  void read(void* data) const;
   /// Copies from a host tensor of the same type.
   void write(const void* data) const;
   /// The buffer's memory as a tensor that keeps the buffer alive; a copy if the device does not
@@ -440,6 +442,7 @@ class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
   /// Whether a program writes into buffers of the host again and again; otherwise a run gives them
   /// new memory, and they are made for each run.
   bool keeps_outputs() const noexcept { return !backend_->has_flag(NPU4_NEW_OUTPUTS); }
+  bool has_memory_limit() const noexcept { return memory_limit_ != 0; }
   /// Buffers are made by one thread at a time, whichever calls.
   std::shared_ptr<DeviceBuffer> allocate(DType dtype, const Shape& shape, std::uint32_t usage = 0,
                                          std::uint32_t memory = 0);
@@ -450,10 +453,11 @@ class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
   std::shared_ptr<DeviceBuffer> make_scratch(std::uint64_t bytes);
   std::shared_ptr<DeviceBuffer> import_tensor(const Tensor& tensor);
   std::shared_ptr<DeviceBuffer> import_tensor(const TensorType& type, const void* data);
-  /// A buffer in memory of the host, which `owner` keeps in its place and which is only read. Null
-  /// if the backend cannot use that memory as it is.
+  /// A buffer in memory of the host, which `owner` keeps in its place and which is only read,
+  /// unless `access` has more. Null if the backend cannot use that memory as it is.
   std::shared_ptr<DeviceBuffer> wrap(DType dtype, const Shape& shape, const void* memory,
-                                     std::shared_ptr<const void> owner = nullptr);
+                                     std::shared_ptr<const void> owner = nullptr,
+                                     std::uint32_t access = NPU4_ACCESS_READ);
   /// The same for any memory that the backend lists a feature for.
   std::shared_ptr<DeviceBuffer> wrap(DType dtype, const Shape& shape, const npu4_external& external,
                                      std::shared_ptr<const void> owner);

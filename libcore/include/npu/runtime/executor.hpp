@@ -22,6 +22,7 @@
 
 namespace npu {
 
+class ResultMemory;
 class ThreadPool;
 
 struct ExecutorOptions {
@@ -45,8 +46,8 @@ struct ExecutorOptions {
 /// target's, then those of `options`.
 std::string device_options(const Device& device, const ExecutorOptions& options);
 
-/// How the tensors of a transfer arrived: in place, by a copy of the backend, through memory of the
-/// host that queues read and write, or by blocking reads and writes.
+/// How the tensors of a transfer, of inputs or of outputs arrived: in place, by a copy of the
+/// backend, through memory of the host that queues read and write, or by other reads and writes.
 enum class TransferPath : std::uint8_t { kWrapped, kDeviceCopy, kStaged, kCopied };
 
 /// In microseconds since a run began.
@@ -65,8 +66,8 @@ struct StepRecord {
   double end_us = 0;
   std::int64_t tensors = 0;  ///< copied, not counting those already on the device
   std::int64_t bytes = 0;
-  std::int64_t copied_bytes = 0;  ///< transfers: not those whose memory the device used in place
-  std::set<TransferPath> paths = {};        ///< transfers: of their tensors
+  std::int64_t copied_bytes = 0;            ///< of them: the rest was used where it was
+  std::set<TransferPath> paths = {};        ///< of the tensors
   std::vector<std::uint64_t> node_ns = {};  ///< partitions: by node, if asked for
   std::vector<std::uint64_t> step_ns = {};  ///< partitions: by step of the compile report, if asked
   /// Partitions: when each node ran, by the device's clock; empty if it does not say.
@@ -76,7 +77,7 @@ struct StepRecord {
 
 /// "wrapped", "device copy", "staged" or "copied"; "partly copied" if some of it was used in place;
 /// empty if all was there already.
-std::string path_text(const StepRecord& transfer);
+std::string path_text(const StepRecord& step);
 
 struct RunRecord {
   std::vector<StepRecord> steps;
@@ -190,6 +191,7 @@ class Executor {
   void schedule(const std::vector<CompiledPartition>& compiled);
   void add_copy(Step& step, std::size_t from, std::size_t to);
   bool share_output(std::size_t from, std::size_t to);
+  void place_results();
   void start_workers();
   void log_loaded() const;
   std::size_t slot(TensorId tensor, std::int32_t device);
@@ -213,6 +215,7 @@ class Executor {
   std::vector<std::size_t> output_slots_;  // by graph output; unused if no node produces it
   std::vector<Tap> taps_;                  // by tap of the options
   std::vector<std::size_t> tap_slots_;     // by tap; unused if its program hands it out
+  std::shared_ptr<ResultMemory> results_;
   std::unique_ptr<ThreadPool> workers_;
   std::shared_ptr<RunStop> stop_;
   bool overlaps_ = false;

@@ -53,8 +53,8 @@ struct RunStep {
   std::int64_t tensors = 0;         ///< that arrived
   std::int64_t listed_tensors = 0;  ///< transfer: as planned; some may be there already
   std::int64_t bytes = 0;           ///< of them
-  std::int64_t copied_bytes = 0;    ///< transfer: the rest was used in place
-  std::string path = {};            ///< transfer: see path_text
+  std::int64_t copied_bytes = 0;    ///< of them; the rest was used in place
+  std::string path = {};            ///< see path_text
   double ms = 0;
   double predicted_ms = 0;  ///< of a partition or transfer
 };
