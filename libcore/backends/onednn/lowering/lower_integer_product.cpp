@@ -7,7 +7,6 @@
 // Factors become rows and panels (kernels/integer_product.hpp); a constant right one does when a
 // model is compiled. O(nodes of the group).
 #include <algorithm>
-#include <cmath>
 
 #include "lowering/convolution.hpp"
 #include "lowering/lowering.hpp"
@@ -259,8 +258,8 @@ Layout result_layout(const Shape& shape) {
   return strided_layout(shape, strides, DType::kInt32);
 }
 
-Lowered<Done> define_convolution(Lowering& lowering, const BoundNode& node, IntegerFactor left,
-                                 IntegerFactor right) {
+Lowered<Done> define_convolution(Lowering& lowering, const BoundNode& node,
+                                 const IntegerFactor& left, IntegerFactor right) {
   if (!are_alike(left, right)) return NotFused{"one factor alone has 8 bits"};
   if (node.tensor("bias")) return NotFused{"a bias of integers"};
   const ConvolutionCall geometry = read_convolution_geometry(lowering, node);
